@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Small things both sides of the file need.  Nothing here knows stormlog. */
+#ifndef COMMON_BASE_H
+#define COMMON_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define SL_COUNT(array)	  (sizeof(array) / sizeof((array)[0]))
+#define SL_LIKELY(x)	  __builtin_expect(!!(x), 1)
+#define SL_UNLIKELY(x)	  __builtin_expect(!!(x), 0)
+#define SL_PRINTF(fmt, a) __attribute__((format(printf, fmt, a)))
+
+#define SL_STRING_(x) #x
+#define SL_STRING(x)  SL_STRING_(x)
+
+#define SL_NS_PER_S 1000000000ull
+
+/* Everything on disk is little-endian; so is every machine these run on. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "trace columns are stored as they lie in memory");
+
+static inline uint64_t sl_load_le(const uint8_t *at, unsigned bytes)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, at, bytes);
+	return value;
+}
+
+#endif

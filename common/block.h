@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A block: up to SL_BLOCK_EVENTS events of one thread as columns inside one msgpack map.
+ *
+ *	{"def": "block", "thread": u32, "first": seq, "next": seq, "count": n,
+ *	 "columns": {name: [encoding, width, shift, base, bin], ...}}
+ *
+ * Column i of n values, little-endian, `width` of 0, 1, 2, 4 or 8 bytes each:
+ *	encoding 0: value = base + (x << shift), modulo 2^64
+ *	encoding 1: x is the zigzag difference from the value before; the first is base (its x is 0)
+ * Width 0 has an empty bin: encoding 0 then says that every value is base.  `first` and `next` are slot
+ * numbers of the thread's ring: the block holds every finished event in [first, next).
+ *
+ * No allocation, no global state, any thread.
+ */
+#ifndef COMMON_BLOCK_H
+#define COMMON_BLOCK_H
+
+#include <stddef.h>
+
+#include "common/event.h"
+
+#define SL_BLOCK_EVENTS 4096
+
+enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA };
+
+/* Bytes that hold any block of `count` events. */
+#define SL_BLOCK_BYTES(count) ((size_t)(count) * 8 * SL_FIELD_COUNT + 64 * SL_FIELD_COUNT + 256)
+
+/* Write the block into out, of SL_BLOCK_BYTES(count).  Returns the bytes written. */
+size_t sl_block_encode(void *out, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events,
+		       unsigned count);
+
+struct sl_column {
+	const uint8_t *data; /* borrowed from the decoded map; NULL when width is 0 */
+	uint64_t base;
+	uint8_t encoding, width, shift;
+};
+
+/* A decoded block: borrows the bytes it was decoded from. */
+struct sl_block {
+	uint32_t thread;
+	uint64_t first, next;
+	unsigned count, unknown_columns;
+	struct sl_column columns[SL_FIELD_COUNT];
+
+	/* position of sl_block_next */
+	unsigned at, varying_count;
+	uint8_t varying[SL_FIELD_COUNT];
+	struct sl_event event;
+};
+
+struct msgpack_object;
+
+/*
+ * Decode a map whose "def" is "block".  Columns with unknown names are skipped and counted; absent ones read
+ * as 0 (device as -1).  NULL, or a static text that says what is wrong with it.
+ */
+const char *sl_block_decode(struct sl_block *block, const struct msgpack_object *map);
+
+/* The next event, valid until the call after; NULL at the end. */
+const struct sl_event *sl_block_next(struct sl_block *block);
+
+#endif

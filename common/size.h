@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Sizes as users write them: a number, then K, M, G or T (binary), with or without iB or B.  No locale. */
+#ifndef COMMON_SIZE_H
+#define COMMON_SIZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "4G", "1.5GiB", "512 MiB", "0".  False when it is none, negative, or does not fit. */
+bool sl_size_parse(const char *text, uint64_t *bytes);
+
+#endif
