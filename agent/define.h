@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* What the rooms of the agent may ask of its core.  All of it is safe on the path of a call. */
+#ifndef AGENT_DEFINE_H
+#define AGENT_DEFINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Publish one definition (one msgpack map, complete) in the crash-safe log, before any event that names it.
+ * Any thread, lock-free, async-signal-safe; copies.  False: no room or recording stopped (then use id 0).
+ */
+bool sl_define(const void *map, size_t bytes);
+
+/*
+ * Real function of this name in any loaded object other than ours, found by walking the object's own hash
+ * tables (no loader lock); NULL if none.
+ */
+void *sl_resolve_symbol(const char *name);
+
+/* Zeroed pages that live as long as the process, from mmap; NULL if refused. */
+void *sl_pages(size_t bytes);
+
+/* One line about the recording itself, into the trace: what is not recorded and why. */
+void sl_note(const char *text);
+
+#endif

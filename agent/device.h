@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device-wide and process memory: samples, and what can be known when a call runs out of memory.  Everything
+ * is published by sl_define as `device`, `sample`, `oom` and `capability` maps (doc/trace-format.md).
+ */
+#ifndef AGENT_DEVICE_H
+#define AGENT_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/options.h"
+#include "common/event.h"
+
+/*
+ * Calling thread, right after a successful real call that may have been the device's first: remembers that
+ * device `ordinal` of this family is in use (cheap when it is known; queries of name, uuid, pci and total go to
+ * the writer thread through saved pointers that need no context, or NVML).
+ */
+void sl_device_used(int ordinal, enum sl_family family);
+
+/* Writer thread, every device_interval ms: one sample of each device in use, of the process and its cgroup. */
+void sl_device_sample(const struct sl_options *options, uint64_t now_ns);
+
+/*
+ * Calling thread, after the real call returned out of memory; the thread owns a context.  Publishes the `oom`
+ * map: free and total by the real cuMemGetInfo/hipMemGetInfo (not during stream capture; not for host scopes),
+ * VmSize, RLIMIT_AS, RSS, cgroup.  May make system calls; restores errno.
+ */
+void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind,
+		   uint64_t now_ns);
+
+/* Device (-1 unknown) and context (0 unknown) of the calling thread, by the real driver; cheap, no context is made. */
+void sl_device_current(enum sl_family family, int *device, uint64_t *context);
+
+/* Device that owns this address (stream-ordered, managed): cuPointerGetAttribute; -1 unknown. */
+int sl_device_of_pointer(enum sl_family family, uint64_t address);
+
+/* Free bytes of the current device, for the calls that create contexts and modules; 0: not safe to ask now. */
+uint64_t sl_device_free_bytes(enum sl_family family);
+
+void sl_device_child(void); /* after fork in the child: forget handles and threads' state */
+
+#endif

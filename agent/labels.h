@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranges by NVTX 2 and 3, roctx, and backward passes: the innermost open label of each thread. */
+#ifndef AGENT_LABELS_H
+#define AGENT_LABELS_H
+
+#include <stdint.h>
+
+/* Text id of the innermost range open on the calling thread, 0 none.  One thread-local load. */
+uint32_t sl_labels_current(void);
+
+/* Before the first GPU call, from the constructor: NVTX_INJECTION64_PATH where it is unset (house.md). */
+void sl_labels_construct(void);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * STORMLOG_INJECT_OOM and STORMLOG_LIMIT: failures on demand.  Off: one load of sl_limit_active on the path of an
+ * allocation and nothing else.  On, limit.c keeps the process's live bytes per device, the one place in the
+ * agent that does (house.md says why).
+ */
+#ifndef AGENT_LIMIT_H
+#define AGENT_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/options.h"
+#include "common/event.h"
+
+extern bool sl_limit_active;
+
+void sl_limit_start(const struct sl_options *options); /* at the first GPU call */
+
+/*
+ * An application's call of an allocating verb begins (outermost of its class): true when it is to fail.  The
+ * failure is then made by the driver call below it, or by itself when none is below.
+ */
+bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes);
+
+/* A driver-level (or HIP) allocation of device memory is about to be made: true when it exceeds the limit. */
+bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes);
+
+/* Driver-level truth for the limit's table: after a successful allocation, before a free. */
+void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes);
+void sl_limit_freed(enum sl_kind kind, uint64_t address);
+void sl_limit_context_gone(int device);
+
+/*
+ * What the program asks about memory, after the real call succeeded: clamp to the limit, consistently for
+ * cuMemGetInfo, cuDeviceTotalMem, device properties and NVML.  Pointers may be NULL.
+ */
+void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Settings of a recording, expanded from options.def.  Read once, at the first GPU call. */
+#ifndef AGENT_OPTIONS_H
+#define AGENT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sl_stacks_mode { SL_STACKS_NONE, SL_STACKS_PYTHON, SL_STACKS_NATIVE, SL_STACKS_BOTH }; /* bit 0 python, bit 1 native */
+enum sl_tensors_mode { SL_TENSORS_AUTO, SL_TENSORS_CPU, SL_TENSORS_OFF };
+enum sl_labels_mode { SL_LABELS_AUTO, SL_LABELS_OFF };
+
+/* One member per row of options.def, named by the row: text is borrowed from the environment, NULL unset. */
+struct sl_options {
+#define SL_OPTION_MEMBER_text	const char *
+#define SL_OPTION_MEMBER_size	uint64_t
+#define SL_OPTION_MEMBER_number uint64_t
+#define SL_OPTION_MEMBER_flag	bool
+#define SL_OPTION_MEMBER_choice unsigned
+#define OPTION(name, type, flag, letter, variable, def, unit, choices, help) SL_OPTION_MEMBER_##type name;
+#include "agent/options.def"
+#undef OPTION
+};
+
+/*
+ * Fill from the process's environment; a value that cannot be read leaves the default and calls
+ * bad(variable, value).  No allocation.
+ */
+void sl_options_read(struct sl_options *options, void (*bad)(const char *variable, const char *value));
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Start, fork, exec, exit of the recording: preload.c is the only file that knows their order. */
+#ifndef AGENT_PRELOAD_H
+#define AGENT_PRELOAD_H
+
+#include <stdbool.h>
+
+/*
+ * True when this process records: starts the recording if this is its first GPU call.  One load and one
+ * comparison when it runs already.  False: disabled, stopped, or the caller is inside the start itself.
+ */
+bool sl_preload_running(void);
+
+/*
+ * The process is about to end or to become another image (`how`: "exit", "_exit", "quick_exit", "exec"): what
+ * waits is written, the footer too, and the ring goes.  Waits at most 2 s for the writer; where the disk hangs the ring stays
+ * behind.  Does nothing in a vfork child, in a process that records nothing, or the second time.
+ * `again` for exec: the recording is taken up again if exec fails.
+ */
+void sl_preload_finish(const char *how);
+void sl_preload_resume(void);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a wrapper to the ring.  A wrapper, expanded from a row of hooks/ (hooks.c), does
+ *
+ *	struct sl_frame frame;
+ *	sl_record_open(&frame, api, caller, &inputs);		slot visible as in flight
+ *	result = sl_record_refused(&frame) ? oom : real(...);
+ *	sl_record_close(&frame, result, &outputs);		slot done
+ *
+ * Calling thread only.  Nothing here allocates, locks, waits for the disk or changes errno.  The first call
+ * of a process that is recorded starts the recording (preload.c); queries and look-ups do not come here.
+ *
+ * Nesting: a call made inside an outer recorded call of the same class is part of it (no event of its own; the
+ * outer event names it as driver_api and takes its injected refusal).  One of another class is an event of
+ * its own with the flag nested; a CALL row inside any outer call is part of it.
+ */
+#ifndef AGENT_RECORD_H
+#define AGENT_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/event.h"
+
+/* What a row says of its call: inputs before it, outputs too after success.  Zero: unknown. */
+struct sl_fields {
+	uint64_t addr, size, stream, context, object, extra, extra2;
+	enum sl_kind kind;
+	unsigned flags;
+	int device_plus_one; /* 0: ask the driver, where the verb needs a device */
+	unsigned api;	     /* another row of the same function, chosen by its arguments; 0: the wrapper's own */
+	int oom;	     /* 1: result means out of memory although it is not the family's code */
+};
+
+/* On the wrapper's stack; its address tells calls that were left by longjmp. */
+struct sl_frame {
+	struct sl_frame *outer;
+	uintptr_t check;
+	struct sl_slot *slot, *second; /* NULL: not recorded, forward only */
+	const void *caller;
+	uint64_t seq, begin_ns;
+	uint16_t api, driver_api;
+	uint8_t class;
+	bool pushed, refuse;
+	uint32_t python, native;
+};
+
+void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *inputs);
+
+/* The call is to fail with the family's out-of-memory code instead of being made (inject, limit). */
+static inline bool sl_record_refused(const struct sl_frame *frame)
+{
+	return frame->refuse;
+}
+
+/* ok: the call succeeded, so that outputs were read. */
+void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *outputs);
+
+/* One-stamp events.  Block: a framework's allocator; stack and label are taken here. */
+void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
+		     const void *caller);
+void sl_record_range(unsigned api, uint32_t label, uint64_t extra);
+
+/* This thread is inside the agent: hooked calls are forwarded and not recorded until the matching leave. */
+void sl_record_enter(void);
+void sl_record_leave(void);
+bool sl_record_inside(void);
+
+#endif
