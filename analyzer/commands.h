@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verbs of stormlog-analyze. argv[0] is the verb; the exit status is that of doc/man: 0 fine, 1 a limit is
+ * exceeded, 2 usage or a path that does not exist, 3 nothing readable (convert and validate: something was not valid).
+ */
+#ifndef SL_ANALYZER_COMMANDS_H
+#define SL_ANALYZER_COMMANDS_H
+
+enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3 };
+
+struct sl_command {
+	const char *name;
+	const char *summary; /* one line for --help */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct sl_command sl_command_convert, sl_command_validate;
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading the records of one file, whatever its form:
+ *
+ *	.jsonl	one object a line, in constant memory
+ *	.json	an array of objects, an object with an array "events", one record, or a diagnose timeline
+ *	.csv	a header and rows, numbers and metadata as Stormlog's own reader takes them
+ *
+ * Anything else is read as lines. What cannot be read is a problem with file and line, and reading goes on.
+ */
+#ifndef SL_TELEMETRY_SOURCE_H
+#define SL_TELEMETRY_SOURCE_H
+
+#include "../value.h"
+
+enum sl_source_form { SL_SOURCE_LINES, SL_SOURCE_JSON, SL_SOURCE_CSV };
+
+/* How much a problem cost. Upstream passes over a torn last line and refuses the file for anything else. */
+enum sl_source_loss {
+	SL_SOURCE_RECORD, /* this record */
+	SL_SOURCE_TORN,	  /* the unfinished last line of a writer that died */
+	SL_SOURCE_FILE,	  /* the rest of the file */
+};
+
+struct sl_source_reader {
+	/* A record; it and all it points to are gone after the call. */
+	void (*record)(void *context, const struct sl_value *raw, uint32_t line);
+	void (*problem)(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason);
+	/* A diagnose timeline instead of records; NULL: that is a problem. */
+	void (*timeline)(void *context, const struct sl_value *payload);
+	void *context;
+};
+
+enum sl_source_form sl_source_form(const char *path);
+
+/* false when the file cannot be opened or read; that was reported as a problem too. */
+bool sl_source_read(const char *path, const struct sl_source_reader *reader);
+
+/* A whole file that is one JSON document: NULL and a filled error when there is none. */
+const struct sl_value *sl_source_document(struct sl_arena *arena, const char *path, struct sl_value_error *error);
+
+#endif

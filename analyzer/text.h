@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text the way Python Stormlog treats it: what is blank, what is white space, what is lower case.
+ */
+#ifndef SL_ANALYZER_TEXT_H
+#define SL_ANALYZER_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+
+/* The code point at *at and the step behind it; a wrong byte is itself. At the end: 0, no step. */
+uint32_t sl_text_next(const char **at);
+
+/* str.isspace() of one code point. */
+bool sl_text_is_space(uint32_t code);
+
+/* \w of Python's re, for code points below 128 exactly and true for letters and digits beyond. */
+bool sl_text_is_word(uint32_t code);
+
+/* No character, or white space only. */
+bool sl_text_is_blank(const char *text);
+
+/* str.strip() */
+char *sl_text_strip(struct sl_arena *arena, const char *text);
+
+/* str.lower(), one to one. */
+char *sl_text_lower(struct sl_arena *arena, const char *text);
+
+/* text.strip().lower() == word, word in lower case ASCII. */
+bool sl_text_matches(const char *text, const char *word);
+
+/* A size in words for people: 0 B, 1023.00 B, 1.50 KB, ... PB. out holds at least 32 bytes. */
+void sl_text_format_bytes(double bytes, char *out);
+
+/* One copy of each text. */
+struct sl_intern {
+	struct sl_arena arena;
+	const char **slots;
+	size_t count, capacity;
+};
+
+const char *sl_text_intern(struct sl_intern *intern, const char *text); /* NULL stays NULL */
+void sl_text_intern_free(struct sl_intern *intern);
+
+#endif
