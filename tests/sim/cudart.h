@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Between the runtime's functions (cudart_api.c) and what they share (cudart.c). */
+#ifndef SIM_CUDART_H
+#define SIM_CUDART_H
+
+#include "sim.h"
+
+struct ipc_handle {
+	char bytes[64];
+};
+
+struct driver {
+#define DRIVER(name, version, params) int(*name) params;
+#include "cudart_driver.def"
+#undef DRIVER
+};
+
+const struct driver *sim_rt_driver(bool per_thread);
+int sim_rt_begin(struct sim_call *call); /* nonzero: call->result is the answer */
+int sim_rt_end(struct sim_call *call, int result);
+int sim_rt_init(void);
+int sim_rt_last_error(bool clear);
+int sim_rt_device(void);
+int sim_rt_set_device(int ordinal, bool make_context);
+int sim_rt_reset(void);
+void *sim_rt_ask(const char *name, int version, uint64_t flags);
+
+#endif

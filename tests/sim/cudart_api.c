@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/* The runtime's functions: each says what it is for and which driver call does it. */
+#include "cudart.h"
+
+#include <string.h>
+
+#ifdef SIM_STATIC
+#define LEVEL SIM_EMBEDDED
+#else
+#define LEVEL SIM_RUNTIME
+#endif
+
+#define PER_THREAD ((void *)2)
+enum { NOT_SUPPORTED = 801, INVALID_VALUE = 1 };
+
+/* RT(name, verb, parameters, expression, fields of the call...): `d` is the driver. */
+#define RT_BODY(fn, api_verb, per_thread, expression, ...)                                       \
+	static struct sim_api api = {.name = #fn, .verb = SIM_##api_verb, .level = LEVEL};       \
+	struct sim_call call = {.api = &api, .device = -1, __VA_ARGS__};                         \
+	const struct driver *d = sim_rt_driver(per_thread);                                      \
+	(void)d;                                                                                 \
+	return sim_rt_end(&call, sim_rt_begin(&call) ? call.result : (expression));
+#define RT(fn, api_verb, params, expression, ...)                             \
+	int fn params                                                         \
+	{                                                                     \
+		RT_BODY(fn, api_verb, false, expression, __VA_ARGS__)         \
+	}
+#define RT_STREAM(fn, api_verb, params, expression, ...)                      \
+	RT(fn, api_verb, params, expression, __VA_ARGS__)                     \
+	int fn##_ptsz params                                                  \
+	{                                                                     \
+		RT_BODY(fn##_ptsz, api_verb, true, expression, __VA_ARGS__)   \
+	}
+#define RT_COPY(fn, params, expression)                                       \
+	RT(fn, QUIET, params, expression, .kind = 0)                          \
+	int fn##_ptds params                                                  \
+	{                                                                     \
+		RT_BODY(fn##_ptds, QUIET, true, expression, .kind = 0)        \
+	}
+
+#define SIZE(n) .bytes = (n)
+#define KIND(k) .kind = SIM_KIND_##k
+#define OUT1(p) .out = {SIM_OUT(p)}
+#define OUT2(p, q) .out = {SIM_OUT(p), SIM_OUT(q)}
+#define NO_CONTEXT .needs = 1
+#define NOTHING .needs = 2
+
+struct extent {
+	size_t width, height, depth;
+};
+struct pitched {
+	void *ptr;
+	size_t pitch, xsize, ysize;
+};
+struct channels {
+	int x, y, z, w, kind; /* 0 signed, 1 unsigned, 2 float */
+};
+struct array3d {
+	size_t width, height, depth;
+	unsigned format, channels, flags;
+};
+struct pointer_attributes {
+	int type, device;
+	void *device_pointer, *host_pointer;
+};
+
+/* ---- memory ---- */
+
+static int nothing(void **p)
+{
+	*p = NULL;
+	return 0;
+}
+
+RT(cudaMalloc, ALLOC, (void **p, size_t n), !p ? INVALID_VALUE : n ? d->cuMemAlloc(p, n) : nothing(p), SIZE(n),
+   KIND(DEVICE), OUT1(p))
+RT(cudaMallocPitch, ALLOC, (void **p, size_t *pitch, size_t width, size_t height),
+   width && height ? d->cuMemAllocPitch(p, pitch, width, height, 4) : nothing(p), SIZE(width *height), KIND(DEVICE),
+   OUT2(p, pitch))
+RT(cudaMallocManaged, ALLOC, (void **p, size_t n, unsigned flags), d->cuMemAllocManaged(p, n, flags), SIZE(n),
+   KIND(MANAGED), OUT1(p))
+RT(cudaMallocHost, ALLOC, (void **p, size_t n), d->cuMemHostAlloc(p, n, 0), SIZE(n), KIND(HOST_PINNED), OUT1(p))
+RT(cudaHostAlloc, ALLOC, (void **p, size_t n, unsigned flags), d->cuMemHostAlloc(p, n, flags), SIZE(n),
+   KIND(HOST_PINNED), OUT1(p))
+RT(cudaHostRegister, ALLOC, (void *p, size_t n, unsigned flags), d->cuMemHostRegister(p, n, flags), SIZE(n),
+   KIND(HOST_REGISTERED), .address = (uintptr_t)p)
+RT(cudaHostUnregister, FREE, (void *p), d->cuMemHostUnregister(p), KIND(HOST_REGISTERED), .address = (uintptr_t)p)
+RT(cudaHostGetDevicePointer, QUIET, (void **out, void *p, unsigned flags), d->cuMemHostGetDevicePointer(out, p, flags),
+   OUT1(out))
+RT(cudaHostGetFlags, QUIET, (unsigned *flags, void *p), d->cuMemHostGetFlags(flags, p), OUT1(flags))
+RT(cudaFree, FREE, (void *p), p ? d->cuMemFree(p) : 0, .address = (uintptr_t)p)
+RT(cudaFreeHost, FREE, (void *p), p ? d->cuMemFreeHost(p) : 0, KIND(HOST_PINNED), .address = (uintptr_t)p)
+RT(cudaMemGetInfo, QUIET, (size_t * free_bytes, size_t *total), d->cuMemGetInfo(free_bytes, total),
+   OUT2(free_bytes, total))
+
+static int malloc3d(const struct driver *d, struct pitched *out, struct extent extent)
+{
+	int error = d->cuMemAllocPitch(&out->ptr, &out->pitch, extent.width, extent.height * extent.depth, 4);
+	out->xsize = extent.width;
+	out->ysize = extent.height;
+	return error;
+}
+RT(cudaMalloc3D, ALLOC, (struct pitched * out, struct extent extent), malloc3d(d, out, extent),
+   SIZE(extent.width *extent.height *extent.depth), KIND(DEVICE), OUT1(out))
+
+static int pointer_attributes(const struct driver *d, struct pointer_attributes *out, const void *p)
+{
+	unsigned type = 0, managed = 0;
+	int at = -1;
+	if (!out)
+		return INVALID_VALUE;
+	memset(out, 0, sizeof *out);
+	out->device = -2;
+	if (d->cuPointerGetAttribute(&type, 2, p) || !type)
+		return SIM_CUDART_MAJOR < 11 ? INVALID_VALUE : 0;
+	d->cuPointerGetAttribute(&managed, 8, p);
+	d->cuPointerGetAttribute(&at, 9, p);
+	out->type = managed ? 3 : (int)type;
+	out->device = at;
+	out->device_pointer = (void *)p;
+	out->host_pointer = type == 1 || managed ? (void *)p : NULL;
+	return 0;
+}
+RT(cudaPointerGetAttributes, QUIET, (struct pointer_attributes * out, const void *p), pointer_attributes(d, out, p),
+   KIND(NONE))
+
+/* ---- stream-ordered ---- */
+
+RT_STREAM(cudaMallocAsync, ALLOC, (void **p, size_t n, void *stream),
+	  n ? d->cuMemAllocAsync(p, n, stream) : nothing(p), SIZE(n), KIND(POOL), OUT1(p))
+RT_STREAM(cudaMallocFromPoolAsync, ALLOC, (void **p, size_t n, void *pool, void *stream),
+	  d->cuMemAllocFromPoolAsync(p, n, pool, stream), SIZE(n), KIND(POOL), OUT1(p))
+RT_STREAM(cudaFreeAsync, FREE, (void *p, void *stream), p ? d->cuMemFreeAsync(p, stream) : 0, KIND(POOL),
+	  .address = (uintptr_t)p)
+RT(cudaMemPoolCreate, OTHER, (void **pool, const void *props), d->cuMemPoolCreate(pool, props), OUT1(pool))
+RT(cudaMemPoolDestroy, OTHER, (void *pool), d->cuMemPoolDestroy(pool), KIND(NONE))
+RT(cudaMemPoolTrimTo, OTHER, (void *pool, size_t keep), d->cuMemPoolTrimTo(pool, keep), SIZE(keep))
+RT(cudaMemPoolGetAttribute, QUIET, (void *pool, int which, void *value), d->cuMemPoolGetAttribute(pool, which, value),
+   KIND(NONE))
+RT(cudaMemPoolSetAttribute, OTHER, (void *pool, int which, void *value), d->cuMemPoolSetAttribute(pool, which, value),
+   KIND(NONE))
+RT(cudaMemPoolSetAccess, OTHER, (void *pool, const void *access, size_t count),
+   d->cuMemPoolSetAccess(pool, access, count), KIND(NONE))
+RT(cudaMemPoolExportToShareableHandle, OTHER, (void *out, void *pool, int type, unsigned flags),
+   d->cuMemPoolExportToShareableHandle(out, pool, type, flags), KIND(NONE))
+RT(cudaMemPoolImportFromShareableHandle, OTHER, (void **out, void *handle, int type, unsigned flags),
+   d->cuMemPoolImportFromShareableHandle(out, handle, type, flags), OUT1(out))
+RT(cudaMemPoolExportPointer, OTHER, (void *out, void *p), d->cuMemPoolExportPointer(out, p), KIND(NONE))
+RT(cudaMemPoolImportPointer, ALLOC, (void **out, void *pool, void *data), d->cuMemPoolImportPointer(out, pool, data),
+   KIND(IMPORTED), OUT1(out))
+RT(cudaDeviceGetDefaultMemPool, QUIET, (void **pool, int at), d->cuDeviceGetDefaultMemPool(pool, at), OUT1(pool))
+RT(cudaDeviceGetMemPool, QUIET, (void **pool, int at), d->cuDeviceGetMemPool(pool, at), OUT1(pool))
+RT(cudaDeviceSetMemPool, OTHER, (int at, void *pool), d->cuDeviceSetMemPool(at, pool), KIND(NONE))
+#if SIM_CUDART_MAJOR >= 13
+RT(cudaMemGetDefaultMemPool, QUIET, (void **pool, void *at, int type), d->cuMemGetDefaultMemPool(pool, at, type),
+   OUT1(pool))
+RT(cudaMemGetMemPool, QUIET, (void **pool, void *at, int type), d->cuMemGetMemPool(pool, at, type), OUT1(pool))
+RT(cudaMemSetMemPool, OTHER, (void *at, int type, void *pool), d->cuMemSetMemPool(at, type, pool), KIND(NONE))
+#endif
+
+/* ---- arrays ---- */
+
+static struct array3d describe(const struct channels *c, size_t width, size_t height, size_t depth, unsigned flags)
+{
+	static const unsigned formats[3][3] = {{8, 9, 10}, {1, 2, 3}, {0, 0x10, 0x20}};
+	int size = c->x == 8 ? 0 : c->x == 16 ? 1 : 2;
+	int kind = c->kind >= 0 && c->kind < 3 ? c->kind : 1;
+	return (struct array3d){width, height, depth, formats[kind][size],
+				(c->x > 0) + (c->y > 0) + (c->z > 0) + (c->w > 0), flags};
+}
+
+static int make_array(const struct driver *d, void **out, const struct channels *c, struct extent e, unsigned flags,
+		      bool plain)
+{
+	if (!out || !c)
+		return INVALID_VALUE;
+	struct array3d a = describe(c, e.width, e.height, e.depth, flags);
+	struct {
+		size_t width, height;
+		unsigned format, channels;
+	} two = {a.width, a.height, a.format, a.channels};
+	return plain && !flags ? d->cuArrayCreate(out, &two) : d->cuArray3DCreate(out, &a);
+}
+
+static int make_mipmap(const struct driver *d, void **out, const struct channels *c, struct extent e, unsigned levels,
+		       unsigned flags)
+{
+	struct array3d a = describe(c, e.width, e.height, e.depth, flags);
+	return d->cuMipmappedArrayCreate(out, &a, levels);
+}
+
+RT(cudaMallocArray, ALLOC, (void **out, const struct channels *c, size_t width, size_t height, unsigned flags),
+   make_array(d, out, c, ((struct extent){width, height, 0}), flags, true), KIND(ARRAY), OUT1(out))
+RT(cudaMalloc3DArray, ALLOC, (void **out, const struct channels *c, struct extent e, unsigned flags),
+   make_array(d, out, c, e, flags, false), KIND(ARRAY), OUT1(out))
+RT(cudaMallocMipmappedArray, ALLOC,
+   (void **out, const struct channels *c, struct extent e, unsigned levels, unsigned flags),
+   make_mipmap(d, out, c, e, levels, flags), KIND(ARRAY), OUT1(out))
+RT(cudaFreeArray, FREE, (void *array), array ? d->cuArrayDestroy(array) : 0, KIND(ARRAY), .address = (uintptr_t)array)
+RT(cudaFreeMipmappedArray, FREE, (void *array), array ? d->cuMipmappedArrayDestroy(array) : 0, KIND(ARRAY),
+   .address = (uintptr_t)array)
+RT(cudaGetMipmappedArrayLevel, QUIET, (void **out, void *array, unsigned level),
+   d->cuMipmappedArrayGetLevel(out, array, level), OUT1(out))
+
+/* ---- other processes, other APIs ---- */
+
+RT(cudaIpcGetMemHandle, OTHER, (void *handle, void *p), d->cuIpcGetMemHandle(handle, p), .address = (uintptr_t)p)
+RT(cudaIpcOpenMemHandle, ALLOC, (void **out, struct ipc_handle handle, unsigned flags),
+   d->cuIpcOpenMemHandle(out, handle, flags), KIND(IMPORTED), OUT1(out))
+RT(cudaIpcCloseMemHandle, FREE, (void *p), d->cuIpcCloseMemHandle(p), KIND(IMPORTED), .address = (uintptr_t)p)
+RT(cudaImportExternalMemory, OTHER, (void **out, const void *desc), d->cuImportExternalMemory(out, desc), OUT1(out))
+RT(cudaExternalMemoryGetMappedBuffer, ALLOC, (void **out, void *memory, const void *desc),
+   d->cuExternalMemoryGetMappedBuffer(out, memory, desc), KIND(IMPORTED), OUT1(out))
+RT(cudaDestroyExternalMemory, OTHER, (void *memory), d->cuDestroyExternalMemory(memory), KIND(NONE))
+
+/* ---- devices ---- */
+
+RT(cudaSetDevice, OTHER, (int at), sim_rt_set_device(at, SIM_CUDART_MAJOR >= 12), NO_CONTEXT)
+RT(cudaGetDevice, QUIET, (int *at), (*at = sim_rt_device(), 0), NO_CONTEXT, OUT1(at))
+RT(cudaGetDeviceCount, QUIET, (int *count), d->cuDeviceGetCount(count), NO_CONTEXT, OUT1(count))
+RT(cudaDeviceReset, OTHER, (void), sim_rt_reset(), NO_CONTEXT)
+RT(cudaDeviceSynchronize, QUIET, (void), d->cuCtxSynchronize(), KIND(NONE))
+RT(cudaDeviceSetLimit, OTHER, (int limit, size_t value), d->cuCtxSetLimit(limit, value), SIZE(value))
+RT(cudaDeviceGetLimit, QUIET, (size_t * value, int limit), d->cuCtxGetLimit(value, limit), OUT1(value))
+RT(cudaDeviceGetPCIBusId, QUIET, (char *text, int len, int at), d->cuDeviceGetPCIBusId(text, len, at), NO_CONTEXT)
+RT(cudaDeviceGetAttribute, QUIET, (int *value, int which, int at), d->cuDeviceGetAttribute(value, which, at),
+   NO_CONTEXT, OUT1(value))
+RT(cudaDriverGetVersion, QUIET, (int *version), d->cuDriverGetVersion(version), NOTHING, OUT1(version))
+RT(cudaRuntimeGetVersion, QUIET, (int *version), (*version = SIM_CUDART_VERSION, 0), NOTHING, OUT1(version))
+#if SIM_CUDART_MAJOR >= 12
+RT(cudaInitDevice, OTHER, (int at, unsigned device_flags, unsigned flags), sim_rt_set_device(at, true), NO_CONTEXT)
+#endif
+
+/* The head of cudaDeviceProp, the same since CUDA 10: what memory tools read. */
+struct properties {
+	char name[256];
+	char uuid[16], luid[8];
+	unsigned luid_mask;
+	size_t total, shared_per_block;
+	int registers, warp;
+	size_t pitch;
+	int threads_per_block, thread_dim[3], grid[3];
+};
+
+static int properties(const struct driver *d, struct properties *out, int at)
+{
+	memset(out, 0, sizeof *out);
+	d->cuDeviceGetName(out->name, sizeof out->name, at);
+	d->cuDeviceGetUuid(out->uuid, at);
+	out->warp = 32;
+	return d->cuDeviceTotalMem(&out->total, at);
+}
+RT(cudaGetDeviceProperties, QUIET, (struct properties * out, int at), properties(d, out, at), NO_CONTEXT)
+#if SIM_CUDART_MAJOR == 12
+RT(cudaGetDeviceProperties_v2, QUIET, (struct properties * out, int at), properties(d, out, at), NO_CONTEXT)
+#endif
+
+/* ---- errors: they neither reach the driver nor count as calls ---- */
+
+int cudaGetLastError(void)
+{
+	return sim_rt_last_error(true);
+}
+
+int cudaPeekAtLastError(void)
+{
+	return sim_rt_last_error(false);
+}
+
+static const char *error_text(int code, bool name)
+{
+	const char *text = NULL;
+	const struct driver *d = sim_rt_driver(false);
+	if (d->cuGetErrorName && name)
+		d->cuGetErrorName(code, &text);
+	else if (d->cuGetErrorString)
+		d->cuGetErrorString(code, &text);
+	return text ? text : "unrecognized error code";
+}
+
+const char *cudaGetErrorString(int code)
+{
+	return code == 35 ? "CUDA driver version is insufficient for CUDA runtime version" : error_text(code, false);
+}
+
+const char *cudaGetErrorName(int code)
+{
+	return code == 2 ? "cudaErrorMemoryAllocation" : code == 35 ? "cudaErrorInsufficientDriver" : error_text(code, true);
+}
+
+/* ---- streams, events, copies, kernels ---- */
+
+RT(cudaStreamCreate, QUIET, (void **out), d->cuStreamCreate(out, 0), OUT1(out))
+RT(cudaStreamCreateWithFlags, QUIET, (void **out, unsigned flags), d->cuStreamCreate(out, flags), OUT1(out))
+RT(cudaStreamCreateWithPriority, QUIET, (void **out, unsigned flags, int priority),
+   d->cuStreamCreateWithPriority(out, flags, priority), OUT1(out))
+RT(cudaStreamDestroy, QUIET, (void *stream), d->cuStreamDestroy(stream), KIND(NONE))
+RT_STREAM(cudaStreamSynchronize, QUIET, (void *stream), d->cuStreamSynchronize(stream), KIND(NONE))
+RT_STREAM(cudaStreamQuery, QUIET, (void *stream), d->cuStreamQuery(stream), KIND(NONE))
+RT_STREAM(cudaStreamWaitEvent, QUIET, (void *stream, void *event, unsigned flags),
+	  d->cuStreamWaitEvent(stream, event, flags), KIND(NONE))
+RT_STREAM(cudaStreamBeginCapture, QUIET, (void *stream, int mode), d->cuStreamBeginCapture(stream, mode), KIND(NONE))
+RT_STREAM(cudaStreamEndCapture, QUIET, (void *stream, void **graph), d->cuStreamEndCapture(stream, graph), OUT1(graph))
+RT_STREAM(cudaStreamIsCapturing, QUIET, (void *stream, int *status), d->cuStreamIsCapturing(stream, status),
+	  OUT1(status))
+RT(cudaEventCreate, QUIET, (void **out), d->cuEventCreate(out, 0), OUT1(out))
+RT(cudaEventCreateWithFlags, QUIET, (void **out, unsigned flags), d->cuEventCreate(out, flags), OUT1(out))
+RT(cudaEventDestroy, QUIET, (void *event), d->cuEventDestroy(event), KIND(NONE))
+RT_STREAM(cudaEventRecord, QUIET, (void *event, void *stream), d->cuEventRecord(event, stream), KIND(NONE))
+RT(cudaEventSynchronize, QUIET, (void *event), d->cuEventSynchronize(event), KIND(NONE))
+RT(cudaEventQuery, QUIET, (void *event), d->cuEventQuery(event), KIND(NONE))
+RT(cudaEventElapsedTime, QUIET, (float *ms, void *start, void *end), d->cuEventElapsedTime(ms, start, end), OUT1(ms))
+RT_COPY(cudaMemcpy, (void *to, const void *from, size_t n, int direction), d->cuMemcpy(to, from, n))
+RT_STREAM(cudaMemcpyAsync, QUIET, (void *to, const void *from, size_t n, int direction, void *stream),
+	  d->cuMemcpyAsync(to, from, n, stream), KIND(NONE))
+RT_COPY(cudaMemset, (void *to, int value, size_t n), d->cuMemsetD8(to, value, n))
+RT_STREAM(cudaMemsetAsync, QUIET, (void *to, int value, size_t n, void *stream),
+	  d->cuMemsetD8Async(to, value, n, stream), KIND(NONE))
+
+struct dim3 {
+	unsigned x, y, z;
+};
+RT_STREAM(cudaLaunchKernel, QUIET,
+	  (const void *f, struct dim3 grid, struct dim3 block, void **args, size_t shared, void *stream), 0, KIND(NONE))
+RT_STREAM(cudaLaunchHostFunc, QUIET, (void *stream, void (*f)(void *), void *data), (f(data), 0), KIND(NONE))
+
+/* ---- graphs ---- */
+
+RT(cudaGraphCreate, QUIET, (void **out, unsigned flags), d->cuGraphCreate(out, flags), OUT1(out))
+RT(cudaGraphDestroy, OTHER, (void *graph), d->cuGraphDestroy(graph), KIND(NONE))
+RT(cudaGraphAddEmptyNode, QUIET, (void **out, void *graph, void *const *deps, size_t n),
+   d->cuGraphAddEmptyNode(out, graph, deps, n), OUT1(out))
+RT(cudaGraphAddMemAllocNode, ALLOC, (void **out, void *graph, void *const *deps, size_t n, void *params),
+   d->cuGraphAddMemAllocNode(out, graph, deps, n, params), KIND(GRAPH), OUT1(out))
+RT(cudaGraphAddMemFreeNode, OTHER, (void **out, void *graph, void *const *deps, size_t n, void *p),
+   d->cuGraphAddMemFreeNode(out, graph, deps, n, p), KIND(GRAPH), OUT1(out))
+#if SIM_CUDART_MAJOR >= 13
+RT(cudaGraphAddNode, OTHER, (void **out, void *graph, void *const *deps, const void *edges, size_t n, void *params),
+   d->cuGraphAddNode(out, graph, deps, n, params), OUT1(out))
+#elif SIM_CUDART_MAJOR == 12
+RT(cudaGraphAddNode, OTHER, (void **out, void *graph, void *const *deps, size_t n, void *params),
+   d->cuGraphAddNode(out, graph, deps, n, params), OUT1(out))
+RT(cudaGraphAddNode_v2, OTHER, (void **out, void *graph, void *const *deps, const void *edges, size_t n, void *params),
+   d->cuGraphAddNode(out, graph, deps, n, params), OUT1(out))
+#endif
+#if SIM_CUDART_MAJOR >= 12
+RT(cudaGraphInstantiate, OTHER, (void **out, void *graph, unsigned long long flags),
+   d->cuGraphInstantiateWithFlags(out, graph, flags), OUT1(out))
+RT_STREAM(cudaGraphInstantiateWithParams, OTHER, (void **out, void *graph, void *params),
+	  d->cuGraphInstantiateWithParams(out, graph, params), OUT1(out))
+#else
+RT(cudaGraphInstantiate, OTHER, (void **out, void *graph, void **bad_node, char *log, size_t size),
+   d->cuGraphInstantiateWithFlags(out, graph, 0), OUT1(out))
+#endif
+RT(cudaGraphInstantiateWithFlags, OTHER, (void **out, void *graph, unsigned long long flags),
+   d->cuGraphInstantiateWithFlags(out, graph, flags), OUT1(out))
+RT_STREAM(cudaGraphUpload, OTHER, (void *exec, void *stream), d->cuGraphUpload(exec, stream), KIND(NONE))
+RT_STREAM(cudaGraphLaunch, OTHER, (void *exec, void *stream), d->cuGraphLaunch(exec, stream), KIND(NONE))
+RT(cudaGraphExecDestroy, OTHER, (void *exec), d->cuGraphExecDestroy(exec), KIND(NONE))
+RT(cudaDeviceGraphMemTrim, OTHER, (int at), d->cuDeviceGraphMemTrim(at), KIND(NONE))
+RT(cudaDeviceGetGraphMemAttribute, QUIET, (int at, int which, void *value),
+   d->cuDeviceGetGraphMemAttribute(at, which, value), KIND(NONE))
+RT(cudaDeviceSetGraphMemAttribute, QUIET, (int at, int which, void *value),
+   d->cuDeviceSetGraphMemAttribute(at, which, value), KIND(NONE))
+
+/* ---- look-ups ---- */
+
+static int entry_point(const char *name, void **out, int version, uint64_t flags, int *status)
+{
+	*out = sim_rt_ask(name, version, flags);
+	if (status)
+		*status = *out ? 0 : 1;
+	return *out || status ? 0 : SIM_NOT_FOUND;
+}
+
+#if SIM_CUDART_MAJOR >= 12
+RT_STREAM(cudaGetDriverEntryPoint, QUIET, (const char *name, void **out, unsigned long long flags, int *status),
+	  entry_point(name, out, SIM_CUDART_VERSION, flags ? flags : d == sim_rt_driver(true) ? 2 : 1, status), NO_CONTEXT)
+RT_STREAM(cudaGetDriverEntryPointByVersion, QUIET,
+	  (const char *name, void **out, unsigned version, unsigned long long flags, int *status),
+	  entry_point(name, out, version, flags ? flags : d == sim_rt_driver(true) ? 2 : 1, status), NO_CONTEXT)
+#else
+RT_STREAM(cudaGetDriverEntryPoint, QUIET, (const char *name, void **out, unsigned long long flags),
+	  entry_point(name, out, SIM_CUDART_VERSION, flags ? flags : d == sim_rt_driver(true) ? 2 : 1, NULL), NO_CONTEXT)
+#endif
+
+/* ---- what nvcc's code calls before main ---- */
+
+void **__cudaRegisterFatBinary(void *binary)
+{
+	static void *handle[1];
+	return handle;
+}
+
+void __cudaRegisterFatBinaryEnd(void **handle)
+{
+}
+
+void __cudaUnregisterFatBinary(void **handle)
+{
+}

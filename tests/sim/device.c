@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of the devices: one small file, mapped by every process that uses them (SIM_DIR, else SIM_JOURNAL, else a
+ * folder of this login session in /dev/shm). Each process image has a slot with what it took; what the dead took is
+ * given back when somebody runs short or looks. The lock in the file is robust: dying with it harms nobody.
+ */
+#include "sim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SLOTS = 512 };
+
+struct slot {
+	int32_t pid; /* 0: empty */
+	uint32_t pad;
+	uint64_t start; /* of the process, in ticks since boot: pids come again */
+	uint64_t image; /* exec keeps pid and start, not this */
+	uint64_t used[SIM_MAX_DEVICES];
+};
+
+struct shared {
+	uint32_t ready;
+	int32_t devices;
+	uint64_t vram;
+	pthread_mutex_t lock;
+	uint64_t used[SIM_MAX_DEVICES];
+	struct slot slots[SLOTS];
+};
+
+static struct shared *shared;
+static struct slot *mine;
+static uint64_t small_bytes[SIM_MAX_DEVICES]; /* of allocations below one granule, which share granules */
+static char dir[2048];
+
+const char *sim_device_dir(void)
+{
+	const char *from = getenv("SIM_DIR");
+	if (!from || !*from)
+		from = getenv("SIM_JOURNAL");
+	if (!dir[0]) {
+		if (from && *from)
+			snprintf(dir, sizeof dir, "%s", from);
+		else
+			snprintf(dir, sizeof dir, "/dev/shm/sim-gpu-%d-%d", (int)getuid(), (int)getsid(0));
+		mkdir(dir, 0700);
+	}
+	return dir;
+}
+
+/* State and start time of a process from /proc, false where it has gone. */
+static bool process_lives(int pid, uint64_t *start)
+{
+	char path[64], text[1024];
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	char *p = strrchr(text, ')');
+	if (!p || p[2] == 'Z' || p[2] == 'X')
+		return false;
+	p += 2;
+	for (int field = 3; field < 22 && p; field++)
+		p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL;
+	*start = p ? strtoull(p, NULL, 10) : 0;
+	return true;
+}
+
+static void reclaim(struct slot *s)
+{
+	for (int d = 0; d < SIM_MAX_DEVICES; d++)
+		shared->used[d] -= s->used[d];
+	memset(s, 0, sizeof *s);
+}
+
+static void reclaim_dead(void)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		struct slot *s = &shared->slots[i];
+		uint64_t start;
+		if (s->pid && s != mine && (!process_lives(s->pid, &start) || start != s->start))
+			reclaim(s);
+	}
+}
+
+static void lock_shared(void)
+{
+	if (pthread_mutex_lock(&shared->lock) != EOWNERDEAD)
+		return;
+	/* The owner died between two additions: the slots are the truth, the sums follow. */
+	memset(shared->used, 0, sizeof shared->used);
+	for (int i = 0; i < SLOTS; i++)
+		for (int d = 0; d < SIM_MAX_DEVICES; d++)
+			shared->used[d] += shared->slots[i].used[d];
+	pthread_mutex_consistent(&shared->lock);
+}
+
+static void unlock_shared(void)
+{
+	pthread_mutex_unlock(&shared->lock);
+}
+
+static void initialize(struct shared *s)
+{
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&s->lock, &attr);
+	s->devices = sim_config.devices;
+	s->vram = sim_config.vram;
+	s->ready = 1;
+}
+
+static bool open_shared(void)
+{
+	char path[2100];
+	snprintf(path, sizeof path, "%s/devices.state", sim_device_dir());
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	/* A record lock orders those who come first; it goes with the process, so nobody waits for the dead. */
+	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	if (fd >= 0)
+		fcntl(fd, F_SETLKW, &whole);
+	void *map = MAP_FAILED;
+	if (fd >= 0 && !ftruncate(fd, sizeof(struct shared)))
+		map = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		map = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED)
+		return false;
+	shared = map;
+	if (!shared->ready)
+		initialize(shared);
+	if (fd >= 0)
+		close(fd);
+	return true;
+}
+
+static bool attach(void)
+{
+	sim_process_check();
+	if (!shared && !open_shared())
+		return false;
+	return true;
+}
+
+static bool take_slot(void)
+{
+	uint64_t image = 0, start = 0;
+	void *random = (void *)getauxval(AT_RANDOM);
+	if (random)
+		memcpy(&image, random, sizeof image);
+	process_lives(getpid(), &start);
+	reclaim_dead();
+	for (int i = 0; i < SLOTS; i++) {
+		struct slot *s = &shared->slots[i];
+		if (s->pid != getpid() || s->start != start)
+			continue;
+		if (s->image != image) /* what this process held before exec */
+			reclaim(s);
+		else
+			mine = s;
+	}
+	for (int i = 0; i < SLOTS && !mine; i++)
+		if (!shared->slots[i].pid)
+			mine = &shared->slots[i];
+	if (mine && !mine->pid) {
+		mine->start = start;
+		mine->image = image;
+		mine->pid = getpid();
+	}
+	return mine != NULL;
+}
+
+void sim_device_forget(void)
+{
+	mine = NULL;
+	memset(small_bytes, 0, sizeof small_bytes);
+}
+
+/* CUDA_VISIBLE_DEVICES as a list of numbers; it ends at the first that is none. */
+static int visible(int map[SIM_MAX_DEVICES])
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	int all = attach() ? shared->devices : 0, n = 0;
+	if (!list) {
+		for (n = 0; n < all; n++)
+			map[n] = n;
+		return n;
+	}
+	for (char *end; n < SIM_MAX_DEVICES; list = end + (*end == ',')) {
+		long d = strtol(list, &end, 10);
+		if (end == list || d < 0 || d >= all)
+			break;
+		map[n++] = d;
+	}
+	return n;
+}
+
+static int visible_map[SIM_MAX_DEVICES], visible_count = -1;
+
+int sim_device_count(void)
+{
+	if (visible_count < 0)
+		visible_count = visible(visible_map);
+	return visible_count;
+}
+
+int sim_device_physical(int ordinal)
+{
+	return ordinal >= 0 && ordinal < sim_device_count() ? visible_map[ordinal] : -1;
+}
+
+int sim_device_take(int device, uint64_t bytes)
+{
+	int d = sim_device_physical(device), result = SIM_OUT_OF_MEMORY;
+	if (d < 0)
+		return SIM_INVALID_DEVICE;
+	if (!bytes)
+		return SIM_OK;
+	lock_shared();
+	if (mine || take_slot()) {
+		if (bytes > shared->vram || shared->used[d] > shared->vram - bytes)
+			reclaim_dead();
+		if (bytes <= shared->vram && shared->used[d] <= shared->vram - bytes) {
+			mine->used[d] += bytes;
+			shared->used[d] += bytes;
+			result = SIM_OK;
+		}
+	}
+	unlock_shared();
+	return result;
+}
+
+void sim_device_give(int device, uint64_t bytes)
+{
+	int d = sim_device_physical(device);
+	if (d < 0 || !bytes || !mine)
+		return;
+	lock_shared();
+	mine->used[d] -= bytes;
+	shared->used[d] -= bytes;
+	unlock_shared();
+}
+
+int sim_device_charge(int device, uint64_t bytes, uint64_t *charge)
+{
+	uint64_t g = sim_config.granularity;
+	if (bytes >= g) {
+		*charge = sim_round_up(bytes, g);
+		return *charge < bytes ? SIM_OUT_OF_MEMORY : sim_device_take(device, *charge);
+	}
+	*charge = sim_round_up(bytes, 512);
+	uint64_t before = sim_round_up(small_bytes[device], g), after = sim_round_up(small_bytes[device] + *charge, g);
+	int error = sim_device_take(device, after - before);
+	if (!error)
+		small_bytes[device] += *charge;
+	return error;
+}
+
+void sim_device_discharge(int device, uint64_t charge)
+{
+	uint64_t g = sim_config.granularity;
+	if (charge >= g) {
+		sim_device_give(device, charge);
+		return;
+	}
+	uint64_t before = sim_round_up(small_bytes[device], g);
+	small_bytes[device] -= charge;
+	sim_device_give(device, before - sim_round_up(small_bytes[device], g));
+}
+
+void sim_device_info(int device, uint64_t *free_bytes, uint64_t *total)
+{
+	int d = attach() ? device : -1;
+	*free_bytes = *total = 0;
+	if (d < 0 || d >= shared->devices)
+		return;
+	lock_shared();
+	reclaim_dead();
+	*total = shared->vram;
+	*free_bytes = shared->vram - shared->used[d];
+	unlock_shared();
+}
+
+int sim_device_processes(int device, int *pids, uint64_t *bytes, int max)
+{
+	int n = 0;
+	if (!attach())
+		return 0;
+	lock_shared();
+	reclaim_dead();
+	for (int i = 0; i < SLOTS; i++) {
+		struct slot *s = &shared->slots[i];
+		if (!s->pid || !s->used[device])
+			continue;
+		if (n < max) {
+			pids[n] = s->pid;
+			bytes[n] = s->used[device];
+		}
+		n++;
+	}
+	unlock_shared();
+	return n;
+}
+
+void sim_device_uuid(int device, unsigned char uuid[16])
+{
+	static const unsigned char base[16] = {0x51, 0x4d, 0x00, 0x00, 0x67, 0x70, 0x40, 0x75,
+					       0x80, 0x00, 0x73, 0x69, 0x6d, 0x00, 0x00, 0x00};
+	memcpy(uuid, base, sizeof base);
+	uuid[15] = device;
+}
+
+void sim_device_pci(int device, char *text, size_t size)
+{
+	snprintf(text, size, "%08X:%02X:00.0", 0, device + 1);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Look-ups: cuGetProcAddress in both ABIs by (name, version, flags), and the simulator's own export table. */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
+enum { FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
+
+/* By assembler name: their prototypes are elsewhere and do not matter to an address. */
+#define EXPORT_OF(export) address_of_##export
+#define SIM_NAME(name, since, flag, export) extern char EXPORT_OF(export)[] __asm__(#export);
+#include "driver_names.def"
+#undef SIM_NAME
+
+static const struct row {
+	const char *name;
+	int since, flag;
+	void *function;
+} rows[] = {
+#define SIM_NAME(name, since, flag, export) {#name, since, flag, EXPORT_OF(export)},
+#include "driver_names.def"
+#undef SIM_NAME
+};
+
+static int compare(const void *key, const void *row)
+{
+	return strcmp(key, ((const struct row *)row)->name);
+}
+
+/* The youngest of that name not younger than the version; per-thread variants win where asked for and present. */
+static void *look_up(const char *name, int version, uint64_t flags, int *status)
+{
+	const struct row *row = bsearch(name, rows, SIM_ARRAY_SIZE(rows), sizeof rows[0], compare);
+	const struct row *best = NULL, *end = rows + SIM_ARRAY_SIZE(rows);
+	while (row && row > rows && !strcmp(row[-1].name, name))
+		row--;
+	*status = row ? VERSION_NOT_SUFFICIENT : SYMBOL_NOT_FOUND;
+	for (; row && row < end && !strcmp(row->name, name); row++) {
+		if (row->since > version || row->since > sim_config.driver_version)
+			continue;
+		if (row->flag && !(flags & PER_THREAD_STREAM))
+			continue;
+		if (!best || row->flag > best->flag || (row->flag == best->flag && row->since > best->since))
+			best = row;
+	}
+	if (best)
+		*status = FOUND;
+	return best ? best->function : NULL;
+}
+
+static int answer(const char *name, void **out, int version, uint64_t flags, int *status)
+{
+	int ignored;
+	if (!status)
+		status = &ignored;
+	if (!name || !out || version < 0 || (flags & ~3ull) || flags == 3)
+		return SIM_INVALID_VALUE;
+	*out = look_up(name, version, flags, status);
+	return *out ? SIM_OK : SIM_NOT_FOUND;
+}
+
+int cuGetProcAddress(const char *name, void **out, int version, uint64_t flags)
+{
+	SIM_BEGIN(cuGetProcAddress, QUIET, .needs = 2);
+	SIM_RETURN(answer(name, out, version, flags, NULL));
+}
+
+/* A name that is not there is a success with a status since the second version. */
+int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status)
+{
+	SIM_BEGIN(cuGetProcAddress_v2, QUIET, .needs = 2);
+	int error = answer(name, out, version, flags, status);
+	SIM_RETURN(error == SIM_NOT_FOUND && status ? SIM_OK : error);
+}
+
+static const struct sim_table table = {sizeof table, sim_call_open, sim_call_close};
+
+int cuGetExportTable(const void **out, const unsigned char uuid[16])
+{
+	if (!out || !uuid || memcmp(uuid, sim_journal_uuid, 16))
+		return SIM_INVALID_VALUE;
+	*out = &table;
+	return SIM_OK;
+}
+
+static const struct {
+	int code;
+	const char *name, *text;
+} errors[] = {
+	{0, "CUDA_SUCCESS", "no error"},
+	{1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+	{2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+	{3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+	{100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+	{101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+	{201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+	{400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+	{500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+	{709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
+	{801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+};
+
+static int describe(int code, const char **out, bool name)
+{
+	if (!out)
+		return SIM_INVALID_VALUE;
+	*out = NULL;
+	for (size_t i = 0; i < SIM_ARRAY_SIZE(errors); i++)
+		if (errors[i].code == code)
+			*out = name ? errors[i].name : errors[i].text;
+	return *out ? SIM_OK : SIM_INVALID_VALUE;
+}
+
+int cuGetErrorName(int code, const char **out)
+{
+	return describe(code, out, true);
+}
+
+int cuGetErrorString(int code, const char **out)
+{
+	return describe(code, out, false);
+}
