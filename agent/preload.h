@@ -20,4 +20,10 @@ bool sl_preload_running(void);
 void sl_preload_finish(const char *how);
 void sl_preload_resume(void);
 
+/*
+ * A call ended after the footer was written (destructors free memory after ours): its thread writes the event
+ * itself, since the writer has ended.  Such events have the flag late.
+ */
+void sl_preload_late(void);
+
 #endif

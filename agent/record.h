@@ -35,13 +35,17 @@ struct sl_fields {
 /* On the wrapper's stack; its address tells calls that were left by longjmp. */
 struct sl_frame {
 	struct sl_frame *outer;
+	struct sl_frame *owner; /* the recorded call this one is part of; NULL: it is an event of its own */
 	uintptr_t check;
 	struct sl_slot *slot, *second; /* NULL: not recorded, forward only */
 	const void *caller;
 	uint64_t seq, begin_ns;
 	uint16_t api, driver_api;
 	uint8_t class;
-	bool pushed, refuse;
+	bool pushed;
+	bool inject;	    /* the application's call is to fail */
+	bool refuse;	    /* this call is not made, its result is out of memory */
+	bool refused_below; /* a call inside this one was refused */
 	uint32_t python, native;
 };
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The recording of this process.  One struct in pages that the kernel empties in a forked child
+ * (MADV_WIPEONFORK), so that a child, whatever kind of fork made it, is a process that has not begun; and one
+ * small struct per thread.
+ */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include <stdatomic.h>
+
+#include "agent/options.h"
+#include "agent/process.h"
+#include "agent/ring.h"
+#include "agent/store.h"
+
+enum sl_phase { SL_PHASE_IDLE, SL_PHASE_STARTING, SL_PHASE_RUNNING, SL_PHASE_LATE, SL_PHASE_OFF };
+
+struct sl_agent {
+	/* Not 0 while this process records; differs from that of every other process.  A thread whose own
+	   copy is the same is attached to this recording: the one comparison on the path of a call. */
+	_Atomic uint64_t generation;
+	_Atomic uint32_t phase;
+	_Atomic uint32_t wake;	   /* futex of the writer: it has something to do at once */
+	_Atomic uint32_t finish;   /* the writer is to write what waits and the footer, then end */
+	_Atomic uint32_t finished; /* futex: it has */
+	_Atomic uint32_t libraries; /* the writer has opened libunwind and its kin, or given up */
+	_Atomic uint32_t stalled;  /* the disk refuses or hangs: do not wait for it */
+	const char *how;	   /* why finish was asked */
+	struct sl_options options;
+	struct sl_process process;
+	struct sl_ring ring;
+	struct sl_store store;
+};
+
+extern struct sl_agent *sl_agent; /* never NULL */
+
+struct sl_thread {
+	uint64_t generation; /* of the recording that `ring` belongs to */
+	struct sl_producer *ring;
+	struct sl_frame *top; /* innermost open call */
+	uint32_t inside;      /* > 0: the agent's own work, nothing is recorded */
+};
+
+/* initial-exec: one load relative to the thread pointer, and no call that may allocate. */
+extern __thread struct sl_thread sl_thread __attribute__((tls_model("initial-exec")));
+
+/* Attach the calling thread to the recording, starting that if it has not begun.  False: not recording. */
+bool sl_preload_attach(void);
+
+static inline bool sl_agent_attached(void)
+{
+	uint64_t generation = atomic_load_explicit(&sl_agent->generation, memory_order_acquire);
+
+	return SL_LIKELY(generation && sl_thread.generation == generation) || sl_preload_attach();
+}
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t sl_agent_now(void);
+
+/* futex: sleep while *word is `value`, at most timeout_ns; wake all sleepers. */
+void sl_agent_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
+void sl_agent_wake(_Atomic uint32_t *word);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* stat has no symbol in old glibc (it was inline over __fxstat): the system call itself. */
+static bool status(int fd, struct stat *st)
+{
+#ifdef SYS_newfstatat
+	return !syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+#else
+	return !syscall(SYS_fstat, fd, st);
+#endif
+}
+
+int sl_file_move_high(int fd)
+{
+	/* RLIMIT_NOFILE may be as low as 256; try downwards. */
+	for (int low = 1000; low >= 60; low = low * 2 / 3) {
+		int high = fcntl(fd, F_DUPFD_CLOEXEC, low);
+
+		if (high >= 0) {
+			close(fd);
+			return high;
+		}
+	}
+	return fd;
+}
+
+bool sl_file_identity(int fd, uint64_t *device, uint64_t *inode)
+{
+	struct stat st;
+
+	if (!status(fd, &st))
+		return false;
+	*device = st.st_dev;
+	*inode = st.st_ino;
+	return true;
+}
+
+bool sl_file_is(int fd, uint64_t device, uint64_t inode)
+{
+	uint64_t d, i;
+
+	return fd >= 0 && sl_file_identity(fd, &d, &i) && d == device && i == inode;
+}
+
+void sl_file_lock(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	fcntl(fd, F_SETLK, &lock);
+}
+
+int sl_file_write(int fd, const struct iovec *parts, int count, uint64_t at)
+{
+	for (int p = 0; p < count; p++) {
+		const char *bytes = parts[p].iov_base;
+		size_t left = parts[p].iov_len;
+
+		while (left) {
+			ssize_t n = pwrite(fd, bytes, left, (off_t)at);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				return n < 0 ? errno : ENOSPC;
+			bytes += n;
+			left -= (size_t)n;
+			at += (uint64_t)n;
+		}
+	}
+	return 0;
+}
+
+ssize_t sl_file_read(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t have = 0;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return -1;
+	while (have < size - 1) {
+		n = read(fd, text + have, size - 1 - have);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+	}
+	close(fd);
+	text[have] = 0;
+	return n < 0 ? -1 : (ssize_t)have;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/preload.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/define.h"
+#include "agent/device.h"
+#include "agent/labels.h"
+#include "agent/file.h"
+#include "agent/limit.h"
+#include "agent/pack.h"
+#include "agent/record.h"
+#include "agent/resolve.h"
+#include "agent/stacks/stacks.h"
+#include "agent/text.h"
+#include "agent/writer.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+#define LIBRARIES_NS 20000000ull   /* the first call waits this long for libunwind */
+#define FINISH_NS    2000000000ull /* the end of the process waits this long for the disk */
+#define SEGMENTS     3		   /* of a fresh ring: the log, a thread, a spare */
+
+static struct sl_agent idle; /* until the first GPU call */
+struct sl_agent *sl_agent = &idle;
+
+static pthread_key_t key; /* of the process image: tells the end of threads */
+static bool have_key;
+
+uint64_t sl_agent_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void sl_agent_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
+{
+	struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / SL_NS_PER_S), .tv_nsec = (long)(timeout_ns % SL_NS_PER_S)};
+
+	syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
+}
+
+void sl_agent_wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* --- start ------------------------------------------------------------------------------------------ */
+
+/* Before Linux 4.14 there is no MADV_WIPEONFORK: then the C library tells us, for fork() alone. */
+static void forget_in_child(void)
+{
+	memset(sl_agent, 0, sizeof(*sl_agent));
+}
+
+/* The pages that hold the recording, made once per process image. */
+static struct sl_agent *make_pages(void)
+{
+	struct sl_agent *pages = sl_pages(sizeof(*pages)), *expected = &idle;
+	int (*atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
+
+	if (!pages)
+		return NULL;
+	if (madvise(pages, (sizeof(*pages) + 4095) & ~(size_t)4095, MADV_WIPEONFORK) &&
+		(atfork = sl_resolve_symbol("__register_atfork")))
+		atfork(NULL, NULL, forget_in_child, NULL);
+	if (!__atomic_compare_exchange_n(&sl_agent, &expected, pages, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		munmap(pages, sizeof(*pages));
+		return expected;
+	}
+	return pages;
+}
+
+static void bad_option(const char *variable, const char *value)
+{
+	char text[256];
+	struct sl_text note = sl_text_begin(text, sizeof(text));
+
+	sl_text_add(&note, variable);
+	sl_text_add(&note, "=");
+	sl_text_add(&note, value);
+	sl_text_add(&note, " is not understood; the default is used");
+	sl_note(text);
+}
+
+static void ignore_option(const char *variable, const char *value)
+{
+	(void)variable;
+	(void)value;
+}
+
+/* Identity into the ring and, as its first frame, into the file: a trace says who it is from its first moment. */
+static int write_header(struct sl_agent *agent)
+{
+	struct sl_ringfile *file = agent->ring.file;
+	uint8_t *map = (uint8_t *)file + SL_RINGFILE_HEADER_AT;
+	const char *name = strrchr(agent->store.ring, '/') + 1;
+	size_t bytes = sl_process_header(map, SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT, &agent->process,
+		&agent->options, agent->store.ring_elsewhere ? agent->store.ring : name, 1);
+	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
+
+	if (!bytes)
+		return ENOSPC;
+	file->pid = agent->process.pid;
+	file->process_start = agent->process.process_start;
+	memcpy(file->boot_id, agent->process.boot_id, sizeof(file->boot_id));
+	name = agent->store.ring_elsewhere ? agent->store.trace : strrchr(agent->store.trace, '/') + 1;
+	strncpy(file->trace, name, sizeof(file->trace) - 1);
+	file->header_bytes = (uint32_t)bytes;
+	memcpy(file->magic, SL_RINGFILE_MAGIC, sizeof(file->magic));
+	atomic_store(&file->state, SL_PROCESS_RUNNING);
+	return sl_store_append(&agent->store, index, map, bytes);
+}
+
+static int open_files(struct sl_agent *agent)
+{
+	int ring_fd = -1, err = sl_process_make_directory(&agent->process);
+
+	if (err || (err = sl_store_claim(&agent->store, &agent->process, &ring_fd)))
+		return err;
+	err = sl_ring_create(&agent->ring, ring_fd, SEGMENTS);
+	if (!err) {
+		sl_file_lock(ring_fd);
+		int defs = sl_ring_claim(&agent->ring, SL_SEGMENT_DEFS, 0, 0, 0);
+
+		atomic_store(&agent->ring.defs, (uint32_t)defs);
+		err = write_header(agent);
+	}
+	if (err)
+		sl_store_abandon(&agent->store);
+	return err;
+}
+
+static void thread_ended(void *producer)
+{
+	struct sl_thread *thread = &sl_thread;
+
+	if (thread->ring != producer || thread->generation != atomic_load(&sl_agent->generation))
+		return;
+	sl_stacks_thread_end();
+	sl_ring_detach(thread->ring);
+	thread->generation = 0;
+	thread->ring = NULL;
+	thread->top = NULL;
+}
+
+static void make_key(void)
+{
+	int (*create)(pthread_key_t *, void (*)(void *)) = sl_resolve_symbol("pthread_key_create");
+
+	have_key = create && !create(&key, thread_ended);
+}
+
+static void start(struct sl_agent *agent)
+{
+	struct sl_options *options = &agent->options;
+
+	sl_ring_drop_inherited();
+	sl_options_read(options, ignore_option);
+	sl_process_identify(&agent->process, options);
+	if (!sl_process_wanted(&agent->process, options) || !sl_writer_prepare() || open_files(agent)) {
+		atomic_store(&agent->phase, SL_PHASE_OFF);
+		return;
+	}
+	sl_options_read(options, bad_option); /* the same again: now there is a trace to say it in */
+	if (!have_key)
+		make_key();
+	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
+	sl_limit_start(options);
+	if (sl_writer_start())
+		sl_note("no background thread could be started: this trace ends when the ring is full");
+	else if (options->stacks & SL_STACKS_NATIVE)
+		sl_agent_sleep(&agent->libraries, 0, LIBRARIES_NS);
+	atomic_store(&agent->phase, SL_PHASE_RUNNING);
+	/* Never 0, never the parent's: a forked child's threads must not take their old ring for theirs. */
+	atomic_store(&agent->generation, agent->process.monotonic_ns << 22 | agent->process.pid);
+}
+
+/* Only the thread that moved IDLE to STARTING starts; others wait, unless they are that thread's own signal handler. */
+static bool ensure_started(void)
+{
+	struct sl_agent *agent = sl_agent == &idle ? make_pages() : sl_agent;
+	uint32_t expected = SL_PHASE_IDLE;
+
+	if (!agent)
+		return false;
+	if (atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_STARTING))
+		start(agent);
+	while (atomic_load(&agent->phase) == SL_PHASE_STARTING) {
+		const struct timespec step = {.tv_nsec = 100000};
+
+		syscall(SYS_nanosleep, &step, NULL);
+	}
+	return atomic_load(&agent->generation) != 0;
+}
+
+static void define_thread(const struct sl_producer *producer, int tid)
+{
+	uint8_t map[256];
+	char name[32] = "";
+	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	ssize_t n = sl_file_read("/proc/thread-self/comm", name, sizeof(name));
+
+	if (n > 0 && name[n - 1] == '\n')
+		name[n - 1] = 0;
+	sl_pack_map(&pack, 5);
+	sl_pack_pair_text(&pack, "def", "thread");
+	sl_pack_pair_uint(&pack, "id", producer->thread);
+	sl_pack_pair_int(&pack, "tid", tid);
+	sl_pack_pair_text(&pack, "name", name);
+	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
+	if (!pack.failed)
+		sl_define(map, pack.used);
+}
+
+static bool attach(struct sl_thread *thread)
+{
+	int (*set)(pthread_key_t, const void *);
+	int tid = (int)syscall(SYS_gettid);
+
+	if (thread->generation) {
+		/* A forked child: what the thread knows is the parent's. */
+		thread->generation = 0;
+		thread->ring = NULL;
+		thread->top = NULL;
+	}
+	if (!ensure_started() || !(thread->ring = sl_ring_attach(&sl_agent->ring, tid)))
+		return false;
+	define_thread(thread->ring, tid);
+	thread->generation = atomic_load(&sl_agent->generation);
+	if (have_key && (set = sl_resolve_symbol("pthread_setspecific")))
+		set(key, thread->ring);
+	return true;
+}
+
+bool sl_preload_attach(void)
+{
+	struct sl_thread *thread = &sl_thread;
+	int saved = errno;
+	bool attached;
+
+	if (thread->inside || atomic_load(&sl_agent->phase) == SL_PHASE_OFF)
+		return false;
+	thread->inside++;
+	attached = attach(thread);
+	thread->inside--;
+	errno = saved;
+	return attached;
+}
+
+bool sl_preload_running(void)
+{
+	return !sl_thread.inside && sl_agent_attached();
+}
+
+/* --- end -------------------------------------------------------------------------------------------- */
+
+static bool is_ours(struct sl_agent *agent)
+{
+	return atomic_load(&agent->generation) && (uint64_t)syscall(SYS_getpid) == agent->process.pid;
+}
+
+void sl_preload_finish(const char *how)
+{
+	struct sl_agent *agent = sl_agent;
+	uint32_t expected = SL_PHASE_RUNNING;
+	int saved = errno;
+	uint64_t deadline;
+
+	if (!is_ours(agent) || !atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_LATE))
+		return;
+	atomic_store(&agent->ring.file->state, SL_PROCESS_COMPLETED);
+	agent->how = how;
+	atomic_store(&agent->finish, 1);
+	atomic_fetch_add(&agent->wake, 1);
+	sl_agent_wake(&agent->wake);
+	deadline = sl_agent_now() + FINISH_NS;
+	while (!atomic_load(&agent->finished) && sl_agent_now() < deadline)
+		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
+	if (atomic_load(&agent->finished) == 1)
+		sl_store_remove_ring(&agent->store);
+	errno = saved;
+}
+
+void sl_preload_late(void)
+{
+	static _Atomic uint32_t busy;
+	uint32_t expected = 0;
+
+	if (atomic_load(&sl_agent->finished) != 1 || !atomic_compare_exchange_strong(&busy, &expected, 1))
+		return;
+	sl_writer_drain(false);
+	atomic_store(&busy, 0);
+}
+
+void sl_preload_resume(void)
+{
+	struct sl_agent *agent = sl_agent;
+	int saved = errno;
+
+	if (!is_ours(agent) || atomic_load(&agent->phase) != SL_PHASE_LATE || atomic_load(&agent->finished) != 1)
+		return;
+	if (!sl_ring_rebuild(&agent->ring, agent->store.ring)) {
+		atomic_store(&agent->finish, 0);
+		atomic_store(&agent->finished, 0);
+		atomic_store(&agent->ring.file->state, SL_PROCESS_RUNNING);
+		if (!sl_writer_start()) {
+			sl_note("exec failed: the process went on");
+			atomic_store(&agent->phase, SL_PHASE_RUNNING);
+		}
+	}
+	errno = saved;
+}
+
+__attribute__((constructor)) static void construct(void)
+{
+	sl_labels_construct();
+}
+
+__attribute__((destructor)) static void destruct(void)
+{
+	sl_preload_finish("exit");
+}

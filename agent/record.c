@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/record.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/device.h"
+#include "agent/hooks.h"
+#include "agent/labels.h"
+#include "agent/limit.h"
+#include "agent/preload.h"
+#include "agent/stacks/stacks.h"
+
+#define FRAME_CHECK 0x5354524d4c4f4721ull
+
+__thread struct sl_thread sl_thread;
+
+/* Calls of one class, one inside the other, are one event. */
+enum class { CLASS_CALL, CLASS_MEMORY, CLASS_POOL, CLASS_CONTEXT, CLASS_MODULE, CLASS_LIMIT, CLASS_GRAPH };
+
+static const struct {
+	uint8_t class;
+	bool stack; /* taken before the call, so that a call in flight has it */
+	bool place; /* device and context are asked after it */
+} traits[SL_VERB_COUNT] = {
+	[SL_VERB_ALLOC] = {CLASS_MEMORY, true, true},
+	[SL_VERB_FREE] = {CLASS_MEMORY},
+	[SL_VERB_RESERVE] = {CLASS_MEMORY, true},
+	[SL_VERB_UNRESERVE] = {CLASS_MEMORY},
+	[SL_VERB_MAP] = {CLASS_MEMORY, true},
+	[SL_VERB_UNMAP] = {CLASS_MEMORY},
+	[SL_VERB_RETAIN] = {CLASS_MEMORY},
+	[SL_VERB_EXPORT] = {CLASS_MEMORY},
+	[SL_VERB_POOL_CREATE] = {CLASS_POOL, true, true},
+	[SL_VERB_POOL_DESTROY] = {CLASS_POOL},
+	[SL_VERB_POOL_SET] = {CLASS_POOL},
+	[SL_VERB_POOL_TRIM] = {CLASS_POOL},
+	[SL_VERB_CONTEXT_CREATE] = {CLASS_CONTEXT, true, true},
+	[SL_VERB_CONTEXT_DESTROY] = {CLASS_CONTEXT},
+	[SL_VERB_PRIMARY_RETAIN] = {CLASS_CONTEXT, true},
+	[SL_VERB_PRIMARY_RELEASE] = {CLASS_CONTEXT},
+	[SL_VERB_DEVICE_RESET] = {CLASS_CONTEXT, false, true},
+	[SL_VERB_MODULE_LOAD] = {CLASS_MODULE, true, true},
+	[SL_VERB_MODULE_UNLOAD] = {CLASS_MODULE},
+	[SL_VERB_LIMIT] = {CLASS_LIMIT, true, true},
+	[SL_VERB_GRAPH_ALLOC] = {CLASS_GRAPH, true, true},
+	[SL_VERB_GRAPH_FREE] = {CLASS_GRAPH},
+	[SL_VERB_GRAPH_CREATE] = {CLASS_GRAPH},
+	[SL_VERB_GRAPH_INSTANTIATE] = {CLASS_GRAPH, true, true},
+	[SL_VERB_GRAPH_LAUNCH] = {CLASS_GRAPH},
+	[SL_VERB_GRAPH_DESTROY] = {CLASS_GRAPH},
+	[SL_VERB_EXEC_DESTROY] = {CLASS_GRAPH},
+	[SL_VERB_GRAPH_TRIM] = {CLASS_GRAPH, false, true},
+};
+
+void sl_record_enter(void)
+{
+	sl_thread.inside++;
+}
+
+void sl_record_leave(void)
+{
+	sl_thread.inside--;
+}
+
+bool sl_record_inside(void)
+{
+	return sl_thread.inside != 0;
+}
+
+static uintptr_t check_of(const struct sl_frame *frame)
+{
+	return (uintptr_t)frame ^ (uintptr_t)FRAME_CHECK;
+}
+
+static uint64_t head_word(unsigned api, unsigned driver_api, unsigned kind, unsigned flags, int device)
+{
+	return (uint64_t)(api & 0xffff) | (uint64_t)(driver_api & 0xffff) << 16 | (uint64_t)(kind & 0xff) << 32 |
+	       (uint64_t)(flags & 0xff) << 40 | (uint64_t)(uint16_t)device << 48;
+}
+
+static void publish(struct sl_slot *slot, uint64_t seq, enum sl_slot_state state, bool wide)
+{
+	atomic_store_explicit(&slot->state, SL_SLOT_WORD(seq, state, wide), memory_order_release);
+}
+
+static bool on_alternate_stack(void)
+{
+	stack_t stack;
+
+	return !syscall(SYS_sigaltstack, NULL, &stack) && (stack.ss_flags & SS_ONSTACK);
+}
+
+/*
+ * Calls that were left without returning (longjmp, exception) lie below the stack pointer, or their frame has
+ * been written over: they are closed as abandoned.  A handler on an alternate stack is above or below by chance.
+ */
+static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now)
+{
+	while (thread->top) {
+		struct sl_frame *top = thread->top;
+		bool intact = top->check == check_of(top);
+
+		if (intact && (uintptr_t)top > (uintptr_t)now)
+			return;
+		if (intact && on_alternate_stack())
+			return;
+		if (intact && top->slot && thread->ring) {
+			top->slot->words[0] |= (uint64_t)SL_FLAG_abandoned << 40;
+			publish(top->slot, top->seq, SL_SLOT_DONE, true);
+		}
+		/* A frame written over names no outer one that could be trusted. */
+		thread->top = intact ? top->outer : NULL;
+	}
+}
+
+static bool wants_refusal(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner)
+{
+	bool driver = hook->family != SL_FAMILY_cuda_runtime;
+
+	if (hook->verb != SL_VERB_ALLOC || !driver)
+		return false;
+	return owner ? owner->inject : frame->inject;
+}
+
+static void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner,
+	const struct sl_fields *in)
+{
+	int device = -1;
+	uint64_t context = 0;
+
+	if (!owner)
+		frame->inject = hook->verb == SL_VERB_ALLOC && sl_limit_injects(frame->api, in->kind, in->size);
+	if (hook->verb == SL_VERB_FREE && hook->family != SL_FAMILY_cuda_runtime)
+		sl_limit_freed(in->kind, in->addr);
+	frame->refuse = wants_refusal(frame, hook, owner);
+	if (frame->refuse || hook->verb != SL_VERB_ALLOC || hook->family == SL_FAMILY_cuda_runtime)
+		return;
+	device = in->device_plus_one - 1;
+	if (device < 0)
+		sl_device_current(hook->family, &device, &context);
+	frame->refuse = sl_limit_refuses(device, in->kind, in->size);
+}
+
+/* The recorded call that this one is part of; NULL: it is an event of its own. */
+static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
+{
+	struct sl_frame *owner = outer && !outer->slot ? outer->owner : outer;
+
+	if (!owner || !owner->slot)
+		return NULL;
+	return class == CLASS_CALL || class == outer->class ? owner : NULL;
+}
+
+void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *in)
+{
+	const struct sl_hook *hook = &sl_hooks[in->api ? in->api : api];
+	struct sl_thread *thread = &sl_thread;
+	struct sl_stack_ids stacks = {0};
+	unsigned flags = in->flags;
+
+	*frame = (struct sl_frame){.caller = caller, .api = (uint16_t)(hook - sl_hooks), .class = traits[hook->verb].class};
+	if (thread->inside || !sl_agent_attached())
+		return;
+	drop_left_calls(thread, frame);
+	frame->outer = thread->top;
+	frame->check = check_of(frame);
+	frame->pushed = true;
+	thread->top = frame;
+	frame->owner = owner_of(frame->outer, frame->class);
+	if (SL_UNLIKELY(sl_limit_active))
+		open_limit(frame, hook, frame->owner, in);
+	if (frame->owner) {
+		frame->owner->driver_api = frame->api;
+		return;
+	}
+	if (frame->outer)
+		flags |= SL_FLAG_nested;
+	frame->slot = sl_ring_reserve(thread->ring, 2, &frame->seq);
+	if (SL_UNLIKELY(!frame->slot))
+		return;
+	frame->second = sl_ring_slot(thread->ring, frame->seq + 1);
+	if (traits[hook->verb].stack)
+		stacks = sl_stacks_capture(sl_agent->options.stacks);
+	frame->python = stacks.python;
+	frame->native = stacks.native;
+	frame->begin_ns = sl_agent_now();
+
+	uint64_t *w = frame->slot->words;
+
+	w[0] = head_word(frame->api, 0, in->kind, flags, in->device_plus_one - 1);
+	w[1] = frame->begin_ns;
+	w[2] = 0;
+	w[3] = in->addr;
+	w[4] = in->size;
+	w[5] = frame->python | (uint64_t)frame->native << 32;
+	w[6] = (uint64_t)sl_labels_current() << 32;
+	w = frame->second->words;
+	w[0] = in->stream;
+	w[1] = in->context;
+	w[2] = in->object;
+	w[3] = in->extra;
+	w[4] = in->extra2;
+	w[5] = (uintptr_t)caller;
+	publish(frame->second, frame->seq + 1, SL_SLOT_EMPTY, false);
+	publish(frame->slot, frame->seq, SL_SLOT_IN_FLIGHT, true);
+}
+
+/* Where the memory is: asked of the driver after the call, never before the application has a context. */
+static void place(const struct sl_hook *hook, const struct sl_fields *out, enum sl_kind kind, bool ok, int *device,
+	uint64_t *context)
+{
+	*device = out->device_plus_one - 1;
+	*context = out->context;
+	if (!traits[hook->verb].place || sl_event_kinds[kind].on_host || hook->family == SL_FAMILY_hsa)
+		return;
+	if (*device < 0 && ok && kind == SL_KIND_pool)
+		*device = sl_device_of_pointer(hook->family, out->addr);
+	if (*device < 0 || !*context) {
+		int current = -1;
+		uint64_t current_context = 0;
+
+		sl_device_current(hook->family, &current, &current_context);
+		if (*device < 0)
+			*device = current;
+		if (!*context && *device == current)
+			*context = current_context;
+	}
+	if (*device >= 0 && ok)
+		sl_device_used(*device, hook->family);
+}
+
+static void limit_result(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
+{
+	int device = -1;
+	uint64_t context;
+
+	/* The driver's level alone, so that nothing counts twice. */
+	if (!ok || hook->family == SL_FAMILY_cuda_runtime || (frame->owner && hook->family != SL_FAMILY_cuda_driver))
+		return;
+	if (hook->verb == SL_VERB_ALLOC) {
+		place(hook, out, out->kind, ok, &device, &context);
+		sl_limit_allocated(device, out->kind, out->addr, out->size);
+	} else if (hook->verb == SL_VERB_DEVICE_RESET) {
+		place(hook, out, SL_KIND_device, ok, &device, &context);
+		sl_limit_context_gone(device);
+	}
+}
+
+static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64_t result, bool ok,
+	const struct sl_fields *out)
+{
+	uint64_t end_ns = sl_agent_now(), context;
+	enum sl_kind kind = out->kind;
+	int device;
+	bool oom = !ok && (out->oom || (result && result == sl_event_families[hook->family].oom));
+	unsigned flags = out->flags | (frame->outer ? SL_FLAG_nested : 0);
+	uint64_t *w = frame->slot->words, *w2 = frame->second->words;
+
+	place(hook, out, kind, ok, &device, &context);
+	if (!frame->native && !frame->python && (!ok || (hook->verb == SL_VERB_FREE && sl_agent->options.free_stacks))) {
+		struct sl_stack_ids stacks = sl_stacks_capture(sl_agent->options.stacks);
+
+		w[5] = stacks.python | (uint64_t)stacks.native << 32;
+	}
+	if (atomic_load_explicit(&sl_agent->phase, memory_order_relaxed) == SL_PHASE_LATE)
+		flags |= SL_FLAG_late;
+	if (!ok && (frame->refuse || frame->inject || frame->refused_below))
+		flags |= SL_FLAG_injected;
+	w[0] = head_word((unsigned)(hook - sl_hooks), frame->driver_api, kind, flags, device);
+	w[2] = end_ns - frame->begin_ns;
+	w[3] = out->addr;
+	w[4] = out->size;
+	w[6] = (uint32_t)result | (w[6] & ~(uint64_t)UINT32_MAX);
+	w2[0] = out->stream;
+	w2[1] = context;
+	w2[2] = out->object;
+	w2[3] = out->extra;
+	w2[4] = out->extra2;
+	if (SL_UNLIKELY(oom))
+		sl_device_oom(sl_thread.ring->thread, frame->seq, device, hook->family, kind, end_ns);
+	publish(frame->slot, frame->seq, SL_SLOT_DONE, true);
+}
+
+void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *out)
+{
+	const struct sl_hook *hook = &sl_hooks[out->api ? out->api : frame->api];
+	struct sl_thread *thread = &sl_thread;
+	int saved = errno;
+
+	if (!frame->pushed)
+		return;
+	thread->inside++;
+	thread->top = frame->outer;
+	frame->check = 0;
+	if (SL_UNLIKELY(sl_limit_active))
+		limit_result(frame, hook, out, ok);
+	if (frame->owner && frame->refuse)
+		frame->owner->refused_below = true;
+	/* A child forked inside the call has another recording, or none. */
+	if (frame->slot && thread->generation == atomic_load_explicit(&sl_agent->generation, memory_order_relaxed)) {
+		close_slot(frame, hook, result, ok, out);
+		if (SL_UNLIKELY(atomic_load_explicit(&sl_agent->phase, memory_order_relaxed) == SL_PHASE_LATE))
+			sl_preload_late();
+	}
+	thread->inside--;
+	errno = saved;
+}
+
+void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
+	const void *caller)
+{
+	struct sl_thread *thread = &sl_thread;
+	struct sl_slot *slot;
+	uint64_t seq;
+	uint32_t python;
+	unsigned flags = 0;
+
+	(void)caller;
+	if (thread->inside || !sl_agent_attached() || !(slot = sl_ring_reserve(thread->ring, 1, &seq)))
+		return;
+	thread->inside++;
+	python = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;
+	if (!python && (python = sl_labels_borrowed_stack()))
+		flags |= SL_FLAG_borrowed;
+	slot->words[0] = head_word(api, 0, SL_KIND_block, flags, device);
+	slot->words[1] = sl_agent_now();
+	slot->words[2] = allocated;
+	slot->words[3] = addr;
+	slot->words[4] = size;
+	slot->words[5] = reserved;
+	slot->words[6] = sl_labels_current() | (uint64_t)python << 32;
+	publish(slot, seq, SL_SLOT_DONE, false);
+	thread->inside--;
+}
+
+void sl_record_range(unsigned api, uint32_t label, uint64_t extra)
+{
+	struct sl_thread *thread = &sl_thread;
+	struct sl_slot *slot;
+	uint64_t seq;
+
+	if (thread->inside || !sl_agent_attached() || !(slot = sl_ring_reserve(thread->ring, 1, &seq)))
+		return;
+	slot->words[0] = head_word(api, 0, SL_KIND_none, 0, -1);
+	slot->words[1] = sl_agent_now();
+	slot->words[2] = extra;
+	slot->words[3] = slot->words[4] = slot->words[5] = 0;
+	slot->words[6] = label;
+	publish(slot, seq, SL_SLOT_DONE, false);
+}

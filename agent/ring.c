@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/file.h"
+
+#define RING_BYTES (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
+#define WAIT_MAX_NS 10000000ull
+#define WAIT_STEP_NS 50000ull
+
+/* Outside the wiped pages: a child unmaps what it inherited. */
+static void *mapping;
+
+/* Blocks, not a hole: a store to a hole of a full disk would be a SIGBUS in the program. */
+static int extend(int fd, size_t from, size_t to)
+{
+	static const char zeros[4096];
+
+	if (!syscall(SYS_fallocate, fd, 0, (off_t)from, (off_t)(to - from)))
+		return 0;
+	if (errno != EOPNOTSUPP && errno != ENOSYS)
+		return errno;
+	for (size_t at = from; at < to; at += sizeof(zeros))
+		if (pwrite(fd, zeros, sizeof(zeros), (off_t)at) != (ssize_t)sizeof(zeros))
+			return errno ? errno : ENOSPC;
+	return 0;
+}
+
+int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments)
+{
+	size_t bytes = SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES;
+	int err = extend(fd, 0, bytes);
+	void *map;
+
+	if (err)
+		return err;
+	/* Address space for the cap at once; the file grows into it. */
+	map = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return errno;
+	mapping = map;
+	ring->file = map;
+	ring->fd = fd;
+	sl_file_identity(fd, &ring->device, &ring->inode);
+	ring->file->version = SL_RINGFILE_VERSION;
+	ring->file->segment_bytes = SL_SEGMENT_BYTES;
+	ring->file->segment_max = SL_SEGMENT_MAX;
+	atomic_store(&ring->file->segments, segments);
+	/* Two segments are used at once; touching them here keeps page faults off the first calls. */
+	for (size_t at = 0; at < 2 * SL_SEGMENT_BYTES && at < (size_t)segments * SL_SEGMENT_BYTES; at += 4096)
+		*(volatile uint8_t *)(sl_ring_segment_bytes(ring, 0) + at) = 0;
+	return 0;
+}
+
+int sl_ring_rebuild(struct sl_ring *ring, const char *path)
+{
+	size_t bytes = SL_RINGFILE_HEAD + (size_t)atomic_load(&ring->file->segments) * SL_SEGMENT_BYTES;
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), err;
+
+	if (fd < 0)
+		return errno;
+	fd = sl_file_move_high(fd);
+	err = extend(fd, 0, bytes);
+	if (!err)
+		err = sl_file_write(fd, &(struct iovec){ring->file, bytes}, 1, 0);
+	if (!err && mmap(ring->file, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		err = errno;
+	if (err) {
+		unlink(path);
+		close(fd);
+		return err;
+	}
+	close(ring->fd);
+	ring->fd = fd;
+	sl_file_identity(fd, &ring->device, &ring->inode);
+	sl_file_lock(fd);
+	return 0;
+}
+
+void sl_ring_drop_inherited(void)
+{
+	if (mapping)
+		munmap(mapping, RING_BYTES);
+	mapping = NULL;
+}
+
+int sl_ring_provide(struct sl_ring *ring, unsigned spare)
+{
+	unsigned have = atomic_load(&ring->file->segments), free_ones = 0, want = have;
+	int err;
+
+	for (unsigned i = 0; i < have; i++)
+		free_ones += atomic_load(&ring->file->segment[i].use) == SL_SEGMENT_FREE;
+	if (free_ones < spare)
+		want = have + spare - free_ones;
+	if (want > SL_SEGMENT_MAX)
+		want = SL_SEGMENT_MAX;
+	if (want == have)
+		return 0;
+	if (!sl_file_is(ring->fd, ring->device, ring->inode))
+		return EBADF;
+	err = extend(ring->fd, SL_RINGFILE_HEAD + (size_t)have * SL_SEGMENT_BYTES,
+		SL_RINGFILE_HEAD + (size_t)want * SL_SEGMENT_BYTES);
+	if (!err)
+		atomic_store(&ring->file->segments, want);
+	return err;
+}
+
+int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread, int tid, uint64_t first)
+{
+	unsigned have = atomic_load(&ring->file->segments);
+
+	for (unsigned i = 0; i < have; i++) {
+		struct sl_segment *segment = &ring->file->segment[i];
+		uint32_t expected = SL_SEGMENT_FREE;
+
+		if (atomic_load_explicit(&segment->use, memory_order_relaxed) != SL_SEGMENT_FREE ||
+			!atomic_compare_exchange_strong(&segment->use, &expected, SL_SEGMENT_CLAIMED))
+			continue;
+		segment->thread = thread;
+		segment->tid = tid;
+		segment->order = atomic_fetch_add(&ring->orders, 1) + 1;
+		segment->first = first;
+		atomic_store_explicit(&segment->end, 0, memory_order_relaxed);
+		atomic_store_explicit(&segment->tail, first, memory_order_relaxed);
+		atomic_store_explicit(&segment->use, use, memory_order_release);
+		return (int)i;
+	}
+	return -1;
+}
+
+void sl_ring_release(struct sl_ring *ring, unsigned index)
+{
+	/* Old state words must not look like the next owner's. */
+	memset(sl_ring_segment_bytes(ring, index), 0, SL_SEGMENT_BYTES);
+	atomic_store_explicit(&ring->file->segment[index].use, SL_SEGMENT_FREE, memory_order_release);
+}
+
+static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, unsigned index)
+{
+	producer->segment = &ring->file->segment[index];
+	producer->slots = (struct sl_slot *)sl_ring_segment_bytes(ring, index);
+	producer->limit = producer->next + SL_SEGMENT_SLOTS;
+}
+
+static struct sl_producer *take_producer(struct sl_ring *ring)
+{
+	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++) {
+		uint32_t expected = 0;
+
+		if (atomic_compare_exchange_strong(&ring->producers[i].taken, &expected, 1))
+			return &ring->producers[i];
+	}
+	return NULL;
+}
+
+/* Wait for the writer in small steps while it makes progress; false: it did not within WAIT_MAX_NS. */
+static int claim_patiently(struct sl_ring *ring, uint32_t thread, int tid, uint64_t first)
+{
+	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+	int index;
+
+	for (uint64_t waited = 0; (index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0;
+		waited += WAIT_STEP_NS) {
+		if (waited >= WAIT_MAX_NS)
+			atomic_store(&sl_agent->stalled, 1); /* until the writer moves again, nobody else waits */
+		if (atomic_load(&sl_agent->stalled))
+			return -1;
+		atomic_fetch_add(&sl_agent->wake, 1);
+		sl_agent_wake(&sl_agent->wake);
+		syscall(SYS_nanosleep, &step, NULL);
+	}
+	return index;
+}
+
+struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
+{
+	struct sl_producer *producer = take_producer(ring);
+	int index;
+
+	if (!producer)
+		return NULL;
+	producer->thread = atomic_fetch_add(&ring->file->threads, 1) + 1;
+	producer->next = 1;
+	index = claim_patiently(ring, producer->thread, tid, 1);
+	if (index < 0) {
+		atomic_store(&producer->taken, 0);
+		return NULL;
+	}
+	begin_segment(ring, producer, (unsigned)index);
+	return producer;
+}
+
+void sl_ring_detach(struct sl_producer *producer)
+{
+	atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
+	atomic_store_explicit(&producer->taken, 0, memory_order_release);
+}
+
+static void count_gap(struct sl_ringfile *file)
+{
+	uint64_t now = sl_agent_now(), none = 0;
+
+	atomic_compare_exchange_strong(&file->gap_begin_ns, &none, now);
+	atomic_store(&file->gap_end_ns, now);
+	atomic_fetch_add(&file->gap_events, 1);
+}
+
+struct sl_slot *sl_ring_reserve_slow(struct sl_producer *producer, unsigned slots, uint64_t *seq)
+{
+	struct sl_ring *ring = &sl_agent->ring;
+	int saved = errno, index;
+
+	producer->limit = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+	if (producer->next + slots > producer->limit) {
+		struct sl_segment *full = producer->segment;
+
+		index = claim_patiently(ring, full->thread, full->tid, producer->next);
+		producer->limit = atomic_load(&full->tail) + SL_SEGMENT_SLOTS;
+		if (index < 0 && producer->next + slots > producer->limit) {
+			count_gap(ring->file);
+			errno = saved;
+			return NULL;
+		}
+		if (index >= 0) {
+			begin_segment(ring, producer, (unsigned)index);
+			atomic_store_explicit(&full->end, producer->next, memory_order_release);
+			atomic_fetch_add(&sl_agent->wake, 1);
+			sl_agent_wake(&sl_agent->wake);
+		}
+	}
+	errno = saved;
+	*seq = producer->next;
+	producer->next += slots;
+	return sl_ring_slot(producer, *seq);
+}

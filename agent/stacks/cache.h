@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread's stacks -> ids: what makes a capture cost tens of nanoseconds.  The key is compared word by word.
+ * An entry carries the stamp and the sum that codes.h gives, so that a code object's death makes it stale.
+ * Owned by one thread, zero is empty, nothing is ever freed: when the words run out all entries are dropped.
+ */
+#ifndef AGENT_STACKS_CACHE_H
+#define AGENT_STACKS_CACHE_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define SL_CACHE_BITS  11
+#define SL_CACHE_WORDS 131072u
+
+struct sl_cache_entry {
+	uint64_t hash;
+	uint64_t stamp, sum; /* codes.h; 0 for native stacks */
+	uint32_t id;
+	uint32_t at;	/* first of its words; the owner's spare words follow the key's */
+	uint32_t count; /* of words; 0: the entry is free */
+	uint32_t flags; /* part of the key */
+};
+
+struct sl_cache {
+	uint32_t used; /* of words */
+	struct sl_cache_entry entry[1u << SL_CACHE_BITS];
+	uint64_t words[SL_CACHE_WORDS];
+};
+
+/* One step of the hash of a key; the low bits of h are weak, the high ones index. */
+static inline uint64_t sl_cache_hash(uint64_t hash, uint64_t word)
+{
+	return (hash ^ word) * 0x9e3779b97f4a7c15u;
+}
+
+static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint64_t hash, const uint64_t *words,
+	uint32_t count, uint32_t flags)
+{
+	struct sl_cache_entry *entry = &cache->entry[hash >> (64 - SL_CACHE_BITS)];
+
+	for (unsigned way = 0; way < 2; way++) {
+		if (entry->hash == hash && entry->count == count && entry->flags == flags &&
+			!memcmp(&cache->words[entry->at], words, count * sizeof(*words)))
+			return entry;
+		entry = &cache->entry[(hash >> (64 - SL_CACHE_BITS)) ^ 1];
+	}
+	return NULL;
+}
+
+/* An entry for this key, which is not in the cache, with room for `spare` words: another stack may be forgotten. */
+static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64_t hash, const uint64_t *words,
+	uint32_t count, uint32_t flags, uint32_t spare)
+{
+	struct sl_cache_entry *entry;
+
+	if (cache->used + count + spare > SL_CACHE_WORDS) {
+		memset(cache->entry, 0, sizeof(cache->entry));
+		cache->used = 0;
+	}
+	entry = &cache->entry[hash >> (64 - SL_CACHE_BITS)];
+	if (entry->count)
+		entry = &cache->entry[(hash >> (64 - SL_CACHE_BITS)) ^ 1];
+	*entry = (struct sl_cache_entry){.hash = hash, .at = cache->used, .count = count, .flags = flags};
+	memcpy(&cache->words[cache->used], words, count * sizeof(*words));
+	cache->used += count + spare;
+	return entry;
+}
+
+#endif

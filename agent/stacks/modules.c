@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* What is mapped where: definitions of the objects that native addresses lie in. */
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/define.h"
+#include "agent/stacks/intern.h"
+#include "agent/stacks/pack.h"
+#include "agent/stacks/thread.h"
+#include "common/base.h"
+
+static struct sl_intern modules;
+/* The loader's counts of objects added and removed when all were last defined, plus one. */
+static _Atomic uint64_t seen_adds, seen_subs;
+
+struct module {
+	uint64_t begin, end, bias;
+	const char *path;
+	const uint8_t *build_id;
+	uint32_t build_id_bytes;
+	uint64_t time_ns;
+	struct sl_stacks_thread *thread;
+};
+
+static bool publish_module(uint32_t id, const void *what)
+{
+	static const char digits[] = "0123456789abcdef";
+	const struct module *module = what;
+	char hex[2 * 64];
+	struct sl_pack pack;
+	uint32_t n = module->build_id_bytes;
+
+	sl_pack_begin(&pack, module->thread->map, sizeof(module->thread->map), 7 + (n > 0), "module");
+	sl_pack_key_u64(&pack, "id", id);
+	sl_pack_key_u64(&pack, "base", module->begin);
+	sl_pack_key_u64(&pack, "end", module->end);
+	sl_pack_key_u64(&pack, "bias", module->bias);
+	sl_pack_key(&pack, "path");
+	sl_pack_string(&pack, module->path, strnlen(module->path, SL_STACKS_TEXT_MAX));
+	if (n) {
+		for (uint32_t i = 0; i < n; i++) {
+			hex[2 * i] = digits[module->build_id[i] >> 4];
+			hex[2 * i + 1] = digits[module->build_id[i] & 15];
+		}
+		sl_pack_key(&pack, "build_id");
+		sl_pack_string(&pack, hex, 2 * n);
+	}
+	sl_pack_key_u64(&pack, "ns", module->time_ns);
+	return sl_pack_define(&pack);
+}
+
+static void find_build_id(struct module *module, const uint8_t *at, size_t bytes)
+{
+	while (bytes >= sizeof(ElfW(Nhdr))) {
+		ElfW(Nhdr) note;
+		size_t name, size;
+
+		memcpy(&note, at, sizeof(note));
+		name = sizeof(note) + ((note.n_namesz + 3u) & ~(size_t)3);
+		size = name + ((note.n_descsz + 3u) & ~(size_t)3);
+		if (size > bytes)
+			return;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(at + sizeof(note), "GNU", 4)) {
+			module->build_id = at + name;
+			module->build_id_bytes = note.n_descsz < 64 ? note.n_descsz : 64;
+			return;
+		}
+		at += size;
+		bytes -= size;
+	}
+}
+
+struct visit {
+	struct sl_stacks_thread *thread;
+	uint64_t time_ns;
+	uint64_t adds, subs;
+	bool failed;
+};
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t bytes)
+{
+	ssize_t n;
+
+	if (info->dlpi_name && info->dlpi_name[0])
+		return info->dlpi_name;
+	n = readlink("/proc/self/exe", buffer, bytes - 1);
+	buffer[n > 0 ? n : 0] = 0;
+	return buffer;
+}
+
+static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct visit *visit = data;
+	struct module module = {.begin = UINT64_MAX, .bias = info->dlpi_addr, .thread = visit->thread};
+	struct sl_hash hash = SL_HASH_INIT;
+
+	if (!visit->time_ns) { /* the first object: is there any news at all? */
+		visit->adds = info->dlpi_adds + 1;
+		visit->subs = info->dlpi_subs + 1;
+		if (visit->adds == atomic_load(&seen_adds) && visit->subs == atomic_load(&seen_subs))
+			return 1;
+		visit->time_ns = monotonic_ns();
+	}
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uint64_t at = info->dlpi_addr + header->p_vaddr;
+
+		if (header->p_type == PT_LOAD) {
+			if (at < module.begin)
+				module.begin = at;
+			if (at + header->p_memsz > module.end)
+				module.end = at + header->p_memsz;
+		} else if (header->p_type == PT_NOTE && !module.build_id) {
+			find_build_id(&module, (const uint8_t *)at, header->p_memsz);
+		}
+	}
+	if (!module.end)
+		return 0;
+	module.path = path_of(info, visit->thread->file, SL_STACKS_TEXT_MAX);
+	module.time_ns = visit->time_ns;
+	/* An object that went and came back to its place is defined again, later. */
+	sl_hash_word(&hash, module.begin);
+	sl_hash_word(&hash, module.end);
+	sl_hash_bytes(&hash, module.path, strlen(module.path));
+	sl_hash_bytes(&hash, module.build_id, module.build_id_bytes);
+	sl_hash_word(&hash, visit->subs);
+	if (!sl_intern(&modules, hash, publish_module, &module))
+		visit->failed = true;
+	return 0;
+}
+
+void sl_modules_define(struct sl_stacks_thread *thread)
+{
+	struct visit visit = {.thread = thread};
+
+	dl_iterate_phdr(visit_module, &visit);
+	if (visit.time_ns && !visit.failed) {
+		atomic_store(&seen_adds, visit.adds);
+		atomic_store(&seen_subs, visit.subs);
+	}
+}
+
+void sl_modules_child(void)
+{
+	sl_intern_reset(&modules);
+	atomic_store(&seen_adds, 0);
+	atomic_store(&seen_subs, 0);
+}

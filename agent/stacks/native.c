@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Native stack of the calling thread: return addresses, innermost first, ours dropped.  libunwind is never linked (it
+ * would take over C++ exceptions of the program): the writer thread opens it RTLD_LOCAL and publishes its pointers.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
+#include <unwind.h>
+
+#include "agent/define.h"
+#include "agent/stacks/intern.h"
+#include "agent/stacks/pack.h"
+#include "agent/stacks/thread.h"
+#include "common/base.h"
+
+#define OURS_MAX    24 /* our own frames in front of the program's */
+#define LEARN_TRIES 32 /* times a stack is looked at closely for ranges of the evaluation loop */
+#define RANGES_MAX  16
+
+struct libunwind {
+	int (*backtrace)(void **pcs, int max);
+	int (*init_local)(unw_cursor_t *cursor, unw_context_t *context);
+	int (*step)(unw_cursor_t *cursor);
+	int (*get_reg)(unw_cursor_t *cursor, unw_regnum_t reg, unw_word_t *value);
+	int (*get_proc_info)(unw_cursor_t *cursor, unw_proc_info_t *info);
+	int (*getcontext)(unw_context_t *context);
+};
+
+static struct libunwind opened;
+static _Atomic(const struct libunwind *) libunwind;
+
+/* libgcc_s of the program, if it has one: twenty times slower, so only until libunwind is there. */
+static _Unwind_Reason_Code (*gcc_backtrace)(_Unwind_Trace_Fn, void *);
+static _Unwind_Ptr (*gcc_get_ip)(struct _Unwind_Context *);
+
+static uintptr_t our_begin, our_end;
+static const char *_Atomic disabled;
+static struct sl_intern stacks, ranges;
+
+struct range {
+	uintptr_t begin, end;
+};
+
+static struct range eval_range[RANGES_MAX];
+static _Atomic unsigned eval_ranges, learn_tries;
+static _Atomic int learning;
+
+static int find_us(struct dl_phdr_info *info, size_t size, void *data)
+{
+	uintptr_t begin = UINTPTR_MAX, end = 0, here = (uintptr_t)find_us;
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + header->p_vaddr;
+
+		if (header->p_type != PT_LOAD)
+			continue;
+		begin = at < begin ? at : begin;
+		end = at + header->p_memsz > end ? at + header->p_memsz : end;
+	}
+	if (here < begin || here >= end)
+		return 0;
+	our_begin = begin;
+	our_end = end;
+	return 1;
+}
+
+void sl_native_start(void)
+{
+	dl_iterate_phdr(find_us, NULL);
+	gcc_get_ip = (_Unwind_Ptr(*)(struct _Unwind_Context *))sl_resolve_symbol("_Unwind_GetIP");
+	gcc_backtrace = (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))sl_resolve_symbol("_Unwind_Backtrace");
+}
+
+void sl_native_disable(const char *why)
+{
+	atomic_store(&disabled, why);
+}
+
+typedef void *open_library(const char *path, int flags);
+typedef void *find_symbol(void *library, const char *name);
+
+/* libunwind beside our own file, else the system's. */
+static void *open_libunwind(open_library *open)
+{
+	static const char name[] = "libunwind.so.8";
+	char path[4096];
+	void *library = NULL;
+	int (*locate)(const void *, Dl_info *) = (int (*)(const void *, Dl_info *))sl_resolve_symbol("dladdr");
+	Dl_info us;
+	const char *slash;
+
+	if (locate && locate((void *)open_libunwind, &us) && us.dli_fname && (slash = strrchr(us.dli_fname, '/')) &&
+		(size_t)(slash - us.dli_fname) + sizeof(name) + 1 < sizeof(path)) {
+		size_t folder = (size_t)(slash - us.dli_fname) + 1;
+
+		memcpy(path, us.dli_fname, folder);
+		memcpy(path + folder, name, sizeof(name));
+		library = open(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	return library ? library : open(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* dlopen and dlsym are looked up, not imported: before glibc 2.34 they would bring libdl along. */
+void sl_native_open(void)
+{
+	open_library *open = (open_library *)sl_resolve_symbol("dlopen");
+	find_symbol *find = (find_symbol *)sl_resolve_symbol("dlsym");
+	void *library;
+
+	if (!open || !find || atomic_load(&libunwind) || !(library = open_libunwind(open)))
+		return;
+	opened = (struct libunwind){
+		.backtrace = (int (*)(void **, int))find(library, "unw_backtrace"),
+		.init_local = (int (*)(unw_cursor_t *, unw_context_t *))find(library, SL_STRING(unw_init_local)),
+		.step = (int (*)(unw_cursor_t *))find(library, SL_STRING(unw_step)),
+		.get_reg = (int (*)(unw_cursor_t *, unw_regnum_t, unw_word_t *))find(library, SL_STRING(unw_get_reg)),
+		.get_proc_info =
+			(int (*)(unw_cursor_t *, unw_proc_info_t *))find(library, SL_STRING(unw_get_proc_info)),
+#ifdef __x86_64__
+		.getcontext = (int (*)(unw_context_t *))find(library, "_Ux86_64_getcontext"),
+#endif
+	};
+	if (opened.backtrace)
+		atomic_store_explicit(&libunwind, &opened, memory_order_release);
+}
+
+struct gcc_walk {
+	void **pcs;
+	int count, max;
+};
+
+static _Unwind_Reason_Code gcc_frame(struct _Unwind_Context *context, void *data)
+{
+	struct gcc_walk *walk = data;
+
+	if (walk->count == walk->max)
+		return _URC_END_OF_STACK;
+	walk->pcs[walk->count++] = (void *)gcc_get_ip(context);
+	return _URC_NO_REASON;
+}
+
+static int unwind(void **pcs, int max)
+{
+	const struct libunwind *lib = atomic_load_explicit(&libunwind, memory_order_acquire);
+	struct gcc_walk walk = {.pcs = pcs, .max = max};
+
+	if (SL_LIKELY(lib != NULL))
+		return lib->backtrace(pcs, max);
+	if (!gcc_backtrace || !gcc_get_ip)
+		return 0;
+	gcc_backtrace(gcc_frame, &walk);
+	return walk.count;
+}
+
+static bool publish_range(uint32_t id, const void *what)
+{
+	const struct range *range = what;
+	uint8_t map[96];
+	struct sl_pack pack;
+
+	sl_pack_begin(&pack, map, sizeof(map), 4, "eval_range");
+	sl_pack_key_u64(&pack, "id", id);
+	sl_pack_key_u64(&pack, "begin", range->begin);
+	sl_pack_key_u64(&pack, "end", range->end);
+	return sl_pack_define(&pack);
+}
+
+static bool in_eval(uintptr_t pc)
+{
+	unsigned n = atomic_load_explicit(&eval_ranges, memory_order_acquire);
+
+	for (unsigned i = 0; i < n; i++)
+		if (pc > eval_range[i].begin && pc <= eval_range[i].end) /* a return address may lie behind */
+			return true;
+	return false;
+}
+
+static void add_range(uintptr_t begin, uintptr_t end)
+{
+	unsigned n = atomic_load(&eval_ranges);
+	struct range range = {begin, end};
+	struct sl_hash hash = SL_HASH_INIT;
+
+	if (n == RANGES_MAX || end <= begin || in_eval(begin + 1))
+		return;
+	sl_hash_word(&hash, begin);
+	sl_hash_word(&hash, end);
+	if (!sl_intern(&ranges, hash, publish_range, &range))
+		return;
+	eval_range[n] = range;
+	atomic_store_explicit(&eval_ranges, n + 1, memory_order_release);
+}
+
+/* Step through the stack and keep the address range of every function whose C frame holds an anchor. */
+static void learn_with(const struct libunwind *lib)
+{
+	uintptr_t anchors[64], function = sl_python_eval_function();
+	unsigned n = sl_python_anchors(anchors, SL_COUNT(anchors));
+	unw_context_t context;
+	unw_cursor_t cursor;
+	unw_word_t sp, next_sp;
+
+	if (!n && !function)
+		return;
+#ifdef __x86_64__
+	lib->getcontext(&context);
+#else
+	unw_getcontext(&context);
+#endif
+	if (lib->init_local(&cursor, &context) || lib->get_reg(&cursor, UNW_REG_SP, &sp))
+		return;
+	for (unsigned depth = 0; depth < 1024; depth++, sp = next_sp) {
+		unw_proc_info_t info;
+		bool known = !lib->get_proc_info(&cursor, &info);
+		bool eval = known && function && info.start_ip == function;
+
+		if (lib->step(&cursor) <= 0 || lib->get_reg(&cursor, UNW_REG_SP, &next_sp))
+			return;
+		for (unsigned i = 0; i < n && !eval; i++)
+			eval = anchors[i] >= sp && anchors[i] < next_sp;
+		if (eval && known)
+			add_range(info.start_ip, info.end_ip);
+	}
+}
+
+static void learn(void)
+{
+	const struct libunwind *lib = atomic_load(&libunwind);
+
+	if (!lib || !lib->init_local || !lib->step || !lib->get_reg || !lib->get_proc_info ||
+		atomic_load(&learn_tries) >= LEARN_TRIES || atomic_exchange(&learning, 1))
+		return;
+#ifdef __x86_64__
+	if (lib->getcontext)
+#endif
+	{
+		atomic_fetch_add(&learn_tries, 1);
+		learn_with(lib);
+	}
+	atomic_store(&learning, 0);
+}
+
+struct stack {
+	struct sl_stacks_thread *thread;
+	void **pcs;
+	uint32_t count;
+	bool truncated;
+};
+
+static bool publish_stack(uint32_t id, const void *what)
+{
+	const struct stack *stack = what;
+	struct sl_stacks_thread *thread = stack->thread;
+	struct sl_pack pack;
+
+	sl_pack_begin(&pack, thread->map, sizeof(thread->map), 3 + stack->truncated, "native_stack");
+	sl_pack_key_u64(&pack, "id", id);
+	sl_pack_key(&pack, "pcs");
+	msgpack_pack_bin(&pack.packer, stack->count * sizeof(uint64_t));
+	msgpack_pack_bin_body(&pack.packer, stack->pcs, stack->count * sizeof(uint64_t));
+	if (stack->truncated) {
+		sl_pack_key(&pack, "truncated");
+		msgpack_pack_true(&pack.packer);
+	}
+	return sl_pack_define(&pack);
+}
+
+/* A stack this thread has not had: define the modules, perhaps learn the evaluation loop, define the stack. */
+static uint32_t capture_new(const struct stack *stack)
+{
+	struct sl_hash hash = SL_HASH_INIT;
+	uint32_t loops = 0;
+
+	sl_modules_define(stack->thread);
+	if (stack->thread->boundaries && !stack->truncated) {
+		for (uint32_t i = 0; i < stack->count; i++)
+			loops += in_eval((uintptr_t)stack->pcs[i]);
+		if (loops != stack->thread->boundaries)
+			learn();
+	}
+	for (uint32_t i = 0; i < stack->count; i++)
+		sl_hash_word(&hash, (uintptr_t)stack->pcs[i]);
+	sl_hash_word(&hash, stack->truncated);
+	return sl_intern(&stacks, hash, publish_stack, stack);
+}
+
+uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
+{
+	struct stack stack = {.thread = thread, .pcs = thread->pcs};
+	struct sl_cache_entry *entry;
+	uint64_t hash = 0;
+	int got;
+
+	if (SL_UNLIKELY(atomic_load_explicit(&disabled, memory_order_relaxed) != NULL))
+		return 0;
+	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed);
+	got = unwind(thread->pcs, (int)depth + OURS_MAX);
+	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
+	for (; got > 0 && (uintptr_t)*stack.pcs - our_begin < our_end - our_begin; got--)
+		stack.pcs++;
+	if (got <= 0)
+		return 0;
+	stack.count = (unsigned)got < depth ? (uint32_t)got : depth;
+	stack.truncated = (unsigned)got > depth;
+	for (uint32_t i = 0; i < stack.count; i++)
+		hash = sl_cache_hash(hash, (uintptr_t)stack.pcs[i]);
+	entry = sl_cache_find(&thread->native, hash, (uint64_t *)stack.pcs, stack.count, stack.truncated);
+	if (SL_LIKELY(entry && entry->id))
+		return entry->id;
+	if (!entry)
+		entry = sl_cache_add(&thread->native, hash, (uint64_t *)stack.pcs, stack.count, stack.truncated, 0);
+	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed); /* learning unwinds, too */
+	entry->id = capture_new(&stack);
+	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
+	return entry->id;
+}
+
+void sl_native_child(void)
+{
+	sl_intern_reset(&stacks);
+	sl_intern_reset(&ranges);
+	atomic_store(&eval_ranges, 0);
+	atomic_store(&learn_tries, 0);
+	atomic_store(&learning, 0);
+}
+
+int sl_native_describe(char *text, size_t bytes)
+{
+	const char *why = atomic_load(&disabled);
+
+	if (why)
+		return snprintf(text, bytes, "no native stacks: %s", why);
+	if (atomic_load(&libunwind))
+		return snprintf(text, bytes, "native libunwind.so.8");
+	if (gcc_backtrace && gcc_get_ip)
+		return snprintf(text, bytes, "native libgcc_s, slow: libunwind.so.8 not found");
+	return snprintf(text, bytes, "no native stacks: libunwind.so.8 not found");
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/stacks/stacks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/define.h"
+#include "agent/stacks/intern.h"
+#include "agent/stacks/pack.h"
+#include "agent/stacks/thread.h"
+#include "common/base.h"
+
+static __thread struct sl_stacks_thread *self __attribute__((tls_model("initial-exec")));
+
+static _Atomic(struct sl_stacks_thread *) all, unused;
+static _Atomic uint32_t epoch = 1;
+static unsigned wanted, depth_max = 128;
+
+static struct sl_intern texts;
+
+static void push_unused(struct sl_stacks_thread *thread)
+{
+	thread->next_unused = atomic_load(&unused);
+	while (!atomic_compare_exchange_weak(&unused, &thread->next_unused, thread))
+		;
+}
+
+/* Take the whole list and give the rest back: no ABA, and a thread that finds it empty meanwhile makes its own. */
+static struct sl_stacks_thread *pop_unused(void)
+{
+	struct sl_stacks_thread *thread = atomic_exchange(&unused, NULL);
+	struct sl_stacks_thread *rest, *next;
+
+	for (rest = thread ? thread->next_unused : NULL; rest; rest = next) {
+		next = rest->next_unused;
+		push_unused(rest);
+	}
+	return thread;
+}
+
+static void forget_python(struct sl_stacks_thread *thread)
+{
+	memset(thread->python.entry, 0, sizeof(thread->python.entry));
+	thread->python.used = 0;
+}
+
+static struct sl_stacks_thread *attach(void)
+{
+	struct sl_stacks_thread *thread = pop_unused();
+
+	if (thread) {
+		if (thread->python.used)
+			forget_python(thread);
+	} else {
+		thread = sl_pages(sizeof(*thread));
+		if (!thread)
+			return NULL;
+		thread->epoch = atomic_load(&epoch);
+		thread->next = atomic_load(&all);
+		while (!atomic_compare_exchange_weak(&all, &thread->next, thread))
+			;
+	}
+	self = thread;
+	return thread;
+}
+
+/* The calling thread's, marked busy; NULL: it is busy already, or there is no memory. */
+static inline struct sl_stacks_thread *enter(void)
+{
+	struct sl_stacks_thread *thread = self;
+
+	if (SL_UNLIKELY(!thread) && !(thread = attach()))
+		return NULL;
+	if (SL_UNLIKELY(thread->busy))
+		return NULL;
+	thread->busy = true;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (SL_UNLIKELY(thread->epoch != atomic_load_explicit(&epoch, memory_order_relaxed))) {
+		thread->epoch = atomic_load(&epoch);
+		forget_python(thread);
+		memset(thread->native.entry, 0, sizeof(thread->native.entry));
+		thread->native.used = 0;
+	}
+	return thread;
+}
+
+static inline void leave(struct sl_stacks_thread *thread)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	thread->busy = false;
+}
+
+void sl_stacks_start(unsigned mode, unsigned depth)
+{
+	wanted = mode;
+	depth_max = !depth ? 128 : depth < SL_STACKS_DEPTH_MAX ? depth : SL_STACKS_DEPTH_MAX;
+	if (mode & SL_STACKS_PYTHON)
+		sl_python_find();
+	if (mode & SL_STACKS_NATIVE)
+		sl_native_start();
+}
+
+void sl_stacks_open_libraries(void)
+{
+	if (wanted & SL_STACKS_NATIVE)
+		sl_native_open();
+}
+
+struct sl_stack_ids sl_stacks_capture(unsigned mode)
+{
+	struct sl_stack_ids ids = {0, 0};
+	struct sl_stacks_thread *thread;
+
+	mode &= wanted;
+	if (!mode || !(thread = enter()))
+		return ids;
+	if (mode & SL_STACKS_PYTHON)
+		ids.python = sl_python_capture(thread, depth_max);
+	else
+		thread->boundaries = 0;
+	if (mode & SL_STACKS_NATIVE)
+		ids.native = sl_native_capture(thread, depth_max);
+	leave(thread);
+	return ids;
+}
+
+struct text {
+	const char *bytes;
+	size_t count;
+	struct sl_stacks_thread *thread;
+};
+
+/* Length of the utf-8 character at `at`; 0: it is none. */
+static size_t utf8_length(const uint8_t *at, size_t left)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	uint32_t c = at[0];
+	size_t length = c < 0x80 ? 1 : c >= 0xf0 && c < 0xf5 ? 4 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xc2 && c < 0xe0 ? 2 : 0;
+
+	if (length < 2 || length > left)
+		return length > left ? 0 : length;
+	c &= 0x7fu >> length;
+	for (size_t i = 1; i < length; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (at[i] & 63);
+	}
+	return c < least[length] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : length;
+}
+
+static size_t to_utf8(const char *text, size_t bytes, char *out, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < bytes;) {
+		size_t length = utf8_length((const uint8_t *)text + i, bytes - i);
+
+		if (n + (length ? length : 3) > max)
+			break;
+		memcpy(out + n, length ? text + i : "\xef\xbf\xbd", length ? length : 3);
+		n += length ? length : 3;
+		i += length ? length : 1;
+	}
+	return n;
+}
+
+static bool publish_text(uint32_t id, const void *what)
+{
+	const struct text *text = what;
+	char *utf8 = text->thread->file;
+	struct sl_pack pack;
+
+	sl_pack_begin(&pack, text->thread->map, sizeof(text->thread->map), 3, "text");
+	sl_pack_key_u64(&pack, "id", id);
+	sl_pack_key(&pack, "text");
+	sl_pack_string(&pack, utf8, to_utf8(text->bytes, text->count, utf8, SL_STACKS_TEXT_MAX));
+	return sl_pack_define(&pack);
+}
+
+uint32_t sl_stacks_text(const char *bytes, size_t count)
+{
+	struct text text = {.bytes = bytes, .count = count};
+	struct sl_hash hash = SL_HASH_INIT;
+	uint32_t id;
+
+	if (!count || !(text.thread = enter()))
+		return 0;
+	sl_hash_bytes(&hash, bytes, count);
+	id = sl_intern(&texts, hash, publish_text, &text);
+	leave(text.thread);
+	return id;
+}
+
+void sl_stacks_modules(void)
+{
+	struct sl_stacks_thread *thread = enter();
+
+	if (!thread)
+		return;
+	sl_modules_define(thread);
+	leave(thread);
+}
+
+void sl_stacks_thread_end(void)
+{
+	struct sl_stacks_thread *thread = self;
+
+	self = NULL;
+	if (thread)
+		push_unused(thread);
+}
+
+void sl_stacks_child(void)
+{
+	struct sl_stacks_thread *mine = self;
+
+	for (struct sl_stacks_thread *thread = atomic_load(&all); thread; thread = thread->next) {
+		if (thread != mine && atomic_load(&thread->unwinding))
+			sl_native_disable("forked while another thread was unwinding");
+		atomic_store(&thread->unwinding, false);
+		thread->busy = false;
+	}
+	/* Caches of the parent's other threads are nobody's now; those of its unused list still are unused. */
+	atomic_fetch_add(&epoch, 1);
+	sl_intern_reset(&texts);
+	sl_python_child();
+	sl_native_child();
+	sl_modules_child();
+}
+
+int sl_stacks_describe(char *text, size_t bytes)
+{
+	char python[96] = "no python stacks", native[96] = "no native stacks";
+
+	if (wanted & SL_STACKS_PYTHON)
+		sl_python_describe(python, sizeof(python));
+	if (wanted & SL_STACKS_NATIVE)
+		sl_native_describe(native, sizeof(native));
+	return snprintf(text, bytes, "%s; %s", python, native);
+}

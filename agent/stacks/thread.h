@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What a thread keeps between captures: its caches and room to work in.  Internal to agent/stacks. */
+#ifndef AGENT_STACKS_THREAD_H
+#define AGENT_STACKS_THREAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/stacks/cache.h"
+#include "agent/stacks/stacks.h"
+
+#define SL_STACKS_TEXT_MAX 4096u
+
+struct sl_stacks_thread {
+	struct sl_stacks_thread *next;	      /* of all, for as long as the process lives */
+	struct sl_stacks_thread *next_unused; /* of those whose thread has ended */
+	_Atomic bool unwinding;		      /* read by a forked child */
+	bool busy;			      /* a capture or text is under way: a signal handler's gives 0 */
+	uint8_t idle;			      /* captures without Python since it was last looked for */
+	uint32_t epoch;			      /* whose ids the caches hold; sl_stacks_child makes another */
+	uint32_t boundaries;		      /* runs of Python frames in the last capture; 0: unknown or none */
+
+	uint64_t words[SL_STACKS_DEPTH_MAX]; /* key of the stack being captured */
+	uint32_t frames[SL_STACKS_DEPTH_MAX];	 /* ids of its frames */
+	void *pcs[SL_STACKS_DEPTH_MAX + 32];	 /* native frames, ours in front */
+
+	char function[1024 + 4], file[SL_STACKS_TEXT_MAX + 4]; /* utf-8, of the frame or text being defined */
+	uint8_t map[8192];				       /* the definition being packed */
+
+	struct sl_cache python, native;
+};
+
+/* Python stack of the calling thread, `depth` innermost frames; 0: none. */
+uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth);
+/* Look for an interpreter in the process; cheap when it is known. */
+void sl_python_find(void);
+int sl_python_describe(char *text, size_t bytes);
+/* Addresses on the C stack that lie in the frames of the evaluation loop, innermost first; at most max. */
+unsigned sl_python_anchors(uintptr_t *anchors, unsigned max);
+/* Where a loop has no anchors (3.9), the address of its function; 0 otherwise. */
+uintptr_t sl_python_eval_function(void);
+void sl_python_child(void);
+
+uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth);
+void sl_native_start(void);
+void sl_native_open(void);
+int sl_native_describe(char *text, size_t bytes);
+void sl_native_child(void);
+
+/* Modules are defined by whoever is about to define an address in them; uses thread->map. */
+void sl_modules_define(struct sl_stacks_thread *thread);
+void sl_modules_child(void);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#define ZSTD_STATIC_LINKING_ONLY
+#include "agent/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "agent/define.h"
+#include "agent/file.h"
+#include "agent/text.h"
+#include "common/base.h"
+#include "common/block.h"
+
+#define LEVEL	  1
+#define NAMES_MAX 10000
+#define NODE_LOCAL "/dev/shm"
+
+/* File systems whose pages may be out of reach, or hang, when the node dies: magic numbers of statfs(2) and
+   the kernel's linux/magic.h. */
+static bool is_remote(const char *directory)
+{
+	static const uint32_t remote[] = {
+		0x6969,	    /* NFS */
+		0xFF534D42, /* CIFS */
+		0xFE534D42, /* SMB2 */
+		0x65735546, /* FUSE */
+		0x0BD00BD0, /* Lustre */
+		0x47504653, /* GPFS */
+		0x00C36400, /* Ceph */
+		0x01021997, /* 9p */
+		0x5346414F, /* AFS */
+		0x19830326, /* BeeGFS */
+		0xAAD7AAEA, /* PanFS */
+	};
+	struct statfs fs;
+
+	if (statfs(directory, &fs))
+		return false;
+	for (unsigned i = 0; i < SL_COUNT(remote); i++)
+		if ((uint32_t)fs.f_type == remote[i])
+			return true;
+	return false;
+}
+
+/* "rank-00003-41237-2" and a suffix; -2 and on where the name is taken. */
+static void add_name(struct sl_text *text, const struct sl_process *process, unsigned attempt, const char *suffix)
+{
+	sl_text_add(text, "rank-");
+	sl_text_add_padded(text, process->rank < 0 ? 0 : (uint64_t)process->rank, 5);
+	sl_text_add(text, "-");
+	sl_text_add_number(text, process->pid);
+	if (attempt > 1) {
+		sl_text_add(text, "-");
+		sl_text_add_number(text, attempt);
+	}
+	sl_text_add(text, suffix);
+}
+
+/* A ring that lies elsewhere shares its folder with every job of the node: the run's id is part of its name. */
+static void add_run(struct sl_text *text, const struct sl_process *process)
+{
+	size_t begin = text->used;
+
+	sl_text_add(text, "stormlog-");
+	sl_text_add(text, process->run_id);
+	sl_text_add(text, "-");
+	for (char *at = text->text + begin; *at; at++)
+		if (*at == '/')
+			*at = '_';
+}
+
+static void name_files(struct sl_store *store, const struct sl_process *process, bool elsewhere, unsigned attempt)
+{
+	struct sl_text trace = sl_text_begin(store->trace, sizeof(store->trace));
+	struct sl_text ring = sl_text_begin(store->ring, sizeof(store->ring));
+
+	sl_text_add(&trace, process->directory);
+	sl_text_add(&trace, "/");
+	add_name(&trace, process, attempt, SL_TRACE_SUFFIX);
+	sl_text_add(&ring, elsewhere ? NODE_LOCAL : process->directory);
+	sl_text_add(&ring, "/");
+	if (elsewhere)
+		add_run(&ring, process);
+	add_name(&ring, process, attempt, SL_RING_SUFFIX);
+}
+
+static int create(const char *path)
+{
+	int fd;
+
+	do
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	while (fd < 0 && errno == EINTR);
+	return fd < 0 ? -1 : sl_file_move_high(fd);
+}
+
+static int claim_pair(struct sl_store *store, int *ring_fd)
+{
+	int err;
+
+	store->fd = create(store->trace);
+	if (store->fd < 0)
+		return errno;
+	*ring_fd = create(store->ring);
+	if (*ring_fd >= 0)
+		return 0;
+	err = errno;
+	close(store->fd);
+	unlink(store->trace);
+	store->fd = -1;
+	return err;
+}
+
+static bool make_compressor(struct sl_store *store)
+{
+	size_t workspace = ZSTD_estimateCCtxSize(LEVEL);
+	void *pages = sl_pages(workspace);
+	ZSTD_CCtx *cctx = pages ? ZSTD_initStaticCCtx(pages, workspace) : NULL;
+
+	store->frame_bytes = ZSTD_compressBound(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
+	store->frame = sl_pages(store->frame_bytes);
+	if (!cctx || !store->frame)
+		return false;
+	ZSTD_CCtx_setParameter(cctx, ZSTD_c_compressionLevel, LEVEL);
+	ZSTD_CCtx_setParameter(cctx, ZSTD_c_checksumFlag, 1);
+	store->compressor = cctx;
+	return true;
+}
+
+int sl_store_claim(struct sl_store *store, const struct sl_process *process, int *ring_fd)
+{
+	bool elsewhere = is_remote(process->directory) && !access(NODE_LOCAL, W_OK);
+	int err = EEXIST;
+
+	if (!make_compressor(store))
+		return ENOMEM;
+	for (unsigned attempt = 1; err == EEXIST && attempt < NAMES_MAX; attempt++) {
+		name_files(store, process, elsewhere, attempt);
+		err = claim_pair(store, ring_fd);
+	}
+	store->ring_elsewhere = elsewhere;
+	if (!err)
+		sl_file_identity(store->fd, &store->device, &store->inode);
+	return err;
+}
+
+/* The program closed our descriptor: the file itself is still there, under its name. */
+static int reopen(struct sl_store *store)
+{
+	int fd = open(store->trace, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return errno;
+	if (!sl_file_is(fd, store->device, store->inode)) {
+		close(fd);
+		return ESTALE;
+	}
+	store->fd = sl_file_move_high(fd);
+	return 0;
+}
+
+int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
+{
+	size_t compressed = ZSTD_compress2(store->compressor, store->frame, store->frame_bytes, bytes, size);
+	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, compressed}};
+
+	if (ZSTD_isError(compressed))
+		return store->err = EOVERFLOW;
+	index.magic = SL_FRAME_MAGIC;
+	index.size = sizeof(index) - 8;
+	index.compressed = (uint32_t)compressed;
+	index.check = sl_frame_check(&index);
+	store->err = sl_file_is(store->fd, store->device, store->inode) ? 0 : reopen(store);
+	if (!store->err && store->torn && ftruncate(store->fd, (off_t)store->end))
+		store->err = errno;
+	if (store->err)
+		return store->err;
+	store->torn = true;
+	store->err = sl_file_write(store->fd, parts, 2, store->end);
+	if (store->err)
+		return store->err;
+	store->torn = false;
+	store->end += sizeof(index) + compressed;
+	return 0;
+}
+
+void sl_store_remove_ring(struct sl_store *store)
+{
+	unlink(store->ring);
+}
+
+void sl_store_abandon(struct sl_store *store)
+{
+	unlink(store->ring);
+	unlink(store->trace);
+	close(store->fd);
+	store->fd = -1;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/define.h"
+#include "agent/device.h"
+#include "agent/hooks.h"
+#include "agent/pack.h"
+#include "agent/record.h"
+#include "agent/stacks/stacks.h"
+#include "common/block.h"
+
+#define IDLE_NS	      100000000ull /* longest sleep: rings are looked at this often */
+#define BUSY_NS	      1000000ull   /* after a pass that found much */
+#define REMOTE_NS     1000000000ull
+#define SPARE	      2 /* free segments kept ahead of need */
+#define DEFS_WAIT_MAX 1000
+
+/* One writer, so one set; emptied pages are not needed, a child makes its own. */
+static struct sl_event *events; /* SL_BLOCK_EVENTS */
+static uint8_t *map_bytes;	/* a block, or joined definitions */
+static uint64_t written_events, written_at_ns, gaps_said;
+
+bool sl_writer_prepare(void)
+{
+	written_events = written_at_ns = gaps_said = 0;
+	if (!events)
+		events = sl_pages(SL_BLOCK_EVENTS * sizeof(*events));
+	if (!map_bytes)
+		map_bytes = sl_pages(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
+	return events && map_bytes;
+}
+
+/* --- definitions ------------------------------------------------------------------------------------ */
+
+static int defs_segment(struct sl_ring *ring)
+{
+	int oldest = -1;
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		struct sl_segment *segment = &ring->file->segment[i];
+
+		if (atomic_load(&segment->use) == SL_SEGMENT_DEFS && !atomic_load(&segment->end) &&
+			(oldest < 0 || segment->order < ring->file->segment[oldest].order))
+			oldest = (int)i;
+	}
+	return oldest;
+}
+
+/* The word at `at`, waiting a little for a producer in the middle of its record. */
+static uint64_t def_word(const uint8_t *bytes, size_t at)
+{
+	_Atomic uint64_t *word = (_Atomic uint64_t *)(bytes + at);
+	uint64_t found;
+
+	for (unsigned i = 0; ((found = atomic_load_explicit(word, memory_order_acquire)) & 0xff) == SL_DEF_WRITING &&
+			     i < DEFS_WAIT_MAX;
+		i++)
+		sched_yield();
+	return found;
+}
+
+/* One frame of what is whole in the oldest open segment of the log; false: nothing was there, or not written. */
+static bool drain_defs_once(struct sl_ring *ring)
+{
+	int index = defs_segment(ring);
+	struct sl_segment *segment = &ring->file->segment[index];
+	const uint8_t *bytes = sl_ring_segment_bytes(ring, (unsigned)index);
+	uint64_t from, position;
+	size_t used = 0;
+	struct sl_frame_index frame = {.kind = SL_FRAME_DEFS};
+	bool ended = false;
+
+	if (index < 0)
+		return false;
+	from = position = atomic_load(&segment->tail);
+	for (;;) {
+		uint64_t word = def_word(bytes, position - segment->first);
+		size_t size = word >> 8;
+
+		ended = (word & 0xff) == SL_DEF_END;
+		if ((word & 0xff) != SL_DEF_DONE || used + size > SL_BLOCK_BYTES(SL_BLOCK_EVENTS))
+			break;
+		memcpy(map_bytes + used, bytes + (position - segment->first) + 8, size);
+		used += size;
+		position += SL_DEF_SIZE(size);
+		frame.count++;
+	}
+	frame.first = from;
+	frame.next = position;
+	if (used && sl_store_append(&sl_agent->store, frame, map_bytes, used))
+		return false;
+	atomic_store_explicit(&segment->tail, position, memory_order_release);
+	if (ended)
+		atomic_store(&segment->end, position + 8);
+	return used || ended;
+}
+
+/* A closed, drained segment of the log is free once no thread can still be looking at it. */
+static void release_defs(struct sl_ring *ring)
+{
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		struct sl_segment *segment = &ring->file->segment[i];
+
+		if (atomic_load(&segment->use) == SL_SEGMENT_DEFS && atomic_load(&segment->end) &&
+			atomic_load(&ring->defs) != i && !atomic_load(&ring->defs_users))
+			sl_ring_release(ring, i);
+	}
+}
+
+static void drain_defs(void)
+{
+	while (drain_defs_once(&sl_agent->ring))
+		;
+	release_defs(&sl_agent->ring);
+}
+
+/* --- events ----------------------------------------------------------------------------------------- */
+
+/*
+ * The event at slot number *seq, which is moved past it.  False: not finished.  `take_open`: calls that have
+ * not returned count as well, because their thread has ended or the process is ending.
+ */
+static bool next_event(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool take_open,
+	struct sl_event *event)
+{
+	const struct sl_slot *first = &slots[(*seq - segment->first) % SL_SEGMENT_SLOTS];
+	const struct sl_slot *second = &slots[(*seq + 1 - segment->first) % SL_SEGMENT_SLOTS];
+	uint64_t word = atomic_load_explicit(&first->state, memory_order_acquire);
+	unsigned state = word & 3;
+
+	if (word >> SL_SLOT_SHIFT != *seq || (state != SL_SLOT_DONE && !(take_open && state == SL_SLOT_IN_FLIGHT)))
+		return false;
+	sl_slot_decode(event, first, second, sl_hooks[first->words[0] & 0xffff].verb);
+	*seq += word & SL_SLOT_WIDE ? 2 : 1;
+	return true;
+}
+
+static unsigned collect(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool take_open)
+{
+	uint64_t end = atomic_load_explicit(&segment->end, memory_order_acquire);
+	bool thread_ended = end && *seq < end && take_open;
+	unsigned count = 0;
+
+	while (count < SL_BLOCK_EVENTS && (!end || *seq < end) &&
+		next_event(segment, slots, seq, take_open, &events[count])) {
+		if (thread_ended && events[count].flags & SL_FLAG_in_flight)
+			events[count].flags ^= SL_FLAG_in_flight | SL_FLAG_abandoned;
+		count++;
+	}
+	return count;
+}
+
+static bool write_block(const struct sl_segment *segment, uint64_t first, uint64_t next, unsigned count)
+{
+	struct sl_frame_index frame = {
+		.kind = SL_FRAME_BLOCK,
+		.thread = segment->thread,
+		.first = first,
+		.next = next,
+		.count = count,
+		.begin_ns = events[0].time_ns,
+		.end_ns = events[0].time_ns,
+	};
+	size_t size;
+
+	for (unsigned i = 1; i < count; i++) {
+		if (events[i].time_ns < frame.begin_ns)
+			frame.begin_ns = events[i].time_ns;
+		if (events[i].time_ns > frame.end_ns)
+			frame.end_ns = events[i].time_ns;
+	}
+	/* What the events name was published before them: it is in the log by now, and goes first. */
+	drain_defs();
+	size = sl_block_encode(map_bytes, segment->thread, first, next, events, count);
+	if (sl_store_append(&sl_agent->store, frame, map_bytes, size))
+		return false;
+	written_events += count;
+	return true;
+}
+
+/* Is the thread that owned the segment gone for good? */
+static bool left(const struct sl_segment *segment)
+{
+	return atomic_load(&segment->end) != 0;
+}
+
+/* Returns false when the file could not be written; *wrote says whether events were. */
+static bool drain_segment(unsigned index, bool everything, bool final, bool *wrote)
+{
+	struct sl_ring *ring = &sl_agent->ring;
+	struct sl_segment *segment = &ring->file->segment[index];
+	const struct sl_slot *slots = (const struct sl_slot *)sl_ring_segment_bytes(ring, index);
+
+	for (;;) {
+		uint64_t first = atomic_load(&segment->tail), next = first;
+		unsigned count = collect(segment, slots, &next, final || left(segment));
+
+		if (!count || (!everything && !left(segment) && count < SL_BLOCK_EVENTS &&
+				      next - first < SL_SEGMENT_SLOTS / 4))
+			break;
+		if (!write_block(segment, first, next, count))
+			return false;
+		/* The file first, then the tail: the other way loses events when we are killed between. */
+		atomic_store_explicit(&segment->tail, next, memory_order_release);
+		*wrote = true;
+	}
+	if (left(segment) && atomic_load(&segment->tail) >= atomic_load(&segment->end))
+		sl_ring_release(ring, index);
+	return true;
+}
+
+/* Segments in the order in which they were begun: a thread's older one before its newer. */
+static int next_by_order(const struct sl_ring *ring, uint32_t after)
+{
+	int found = -1;
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		const struct sl_segment *segment = &ring->file->segment[i];
+
+		if (atomic_load(&segment->use) == SL_SEGMENT_EVENTS && segment->order > after &&
+			(found < 0 || segment->order < ring->file->segment[found].order))
+			found = (int)i;
+	}
+	return found;
+}
+
+static bool drain(bool everything, bool final, bool *wrote)
+{
+	struct sl_ring *ring = &sl_agent->ring;
+	uint32_t order = 0;
+	bool good = true;
+	int index;
+
+	while (good && (index = next_by_order(ring, order)) >= 0) {
+		order = ring->file->segment[index].order;
+		good = drain_segment((unsigned)index, everything, final, wrote);
+	}
+	if (good && (everything || final))
+		drain_defs();
+	return good && !sl_agent->store.err;
+}
+
+bool sl_writer_drain(bool final)
+{
+	bool wrote = false;
+
+	return drain(true, final, &wrote);
+}
+
+/* --- the thread ------------------------------------------------------------------------------------- */
+
+static void write_gap(struct sl_ringfile *file)
+{
+	uint64_t count = atomic_load(&file->gap_events);
+	uint8_t map[256];
+	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+
+	if (count == gaps_said)
+		return;
+	sl_pack_map(&pack, 5);
+	sl_pack_pair_text(&pack, "def", "gap");
+	sl_pack_pair_uint(&pack, "count", count - gaps_said);
+	sl_pack_pair_uint(&pack, "begin_ns", atomic_load(&file->gap_begin_ns));
+	sl_pack_pair_uint(&pack, "end_ns", atomic_load(&file->gap_end_ns));
+	sl_pack_pair_text(&pack, "why", "the disk made no progress while the ring was full");
+	if (!pack.failed && sl_define(map, pack.used))
+		gaps_said = count;
+}
+
+static void write_footer(const char *how)
+{
+	uint8_t map[256];
+	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	uint64_t now_ns = sl_agent_now();
+
+	sl_pack_map(&pack, 4);
+	sl_pack_pair_text(&pack, "def", "footer");
+	sl_pack_pair_uint(&pack, "ns", now_ns);
+	sl_pack_pair_text(&pack, "how", how);
+	sl_pack_pair_uint(&pack, "events", written_events);
+	if (!pack.failed)
+		sl_store_append(&sl_agent->store,
+			(struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1, .begin_ns = now_ns, .end_ns = now_ns},
+			map, pack.used);
+}
+
+/* One pass; returns how long to sleep. */
+static uint64_t pass(uint64_t now_ns)
+{
+	bool remote_due = sl_agent->store.ring_elsewhere && now_ns - written_at_ns >= REMOTE_NS, wrote = false;
+	bool good = drain(remote_due, false, &wrote);
+
+	if (wrote || remote_due)
+		written_at_ns = now_ns;
+	if (good)
+		atomic_store(&sl_agent->stalled, 0);
+	if (good && wrote)
+		write_gap(sl_agent->ring.file);
+	sl_ring_provide(&sl_agent->ring, SPARE);
+	return good && wrote ? BUSY_NS : IDLE_NS;
+}
+
+static void open_libraries(void)
+{
+	if (sl_agent->options.stacks & SL_STACKS_NATIVE)
+		sl_stacks_open_libraries();
+	atomic_store(&sl_agent->libraries, 1);
+	sl_agent_wake(&sl_agent->libraries);
+}
+
+static void *run(void *unused)
+{
+	uint64_t interval_ns = sl_agent->options.device_interval * 1000000ull, sampled_ns = 0;
+
+	(void)unused;
+	sl_record_enter();
+	open_libraries();
+	while (!atomic_load(&sl_agent->finish)) {
+		uint32_t wake = atomic_load(&sl_agent->wake);
+		uint64_t now_ns = sl_agent_now(), sleep_ns;
+
+		if (interval_ns && now_ns - sampled_ns >= interval_ns) {
+			sl_device_sample(&sl_agent->options, now_ns);
+			sampled_ns = now_ns;
+		}
+		sleep_ns = pass(now_ns);
+		if (interval_ns && sleep_ns > interval_ns)
+			sleep_ns = interval_ns;
+		if (!atomic_load(&sl_agent->finish))
+			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
+	}
+	write_gap(sl_agent->ring.file);
+	if (sl_writer_drain(true))
+		write_footer(sl_agent->how);
+	atomic_store(&sl_agent->finished, sl_agent->store.err ? 2 : 1);
+	sl_agent_wake(&sl_agent->finished);
+	return NULL;
+}
+
+/* pthread_create moved between libraries over the years: looked up, never imported (trace.md). */
+int sl_writer_start(void)
+{
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+		sl_resolve_symbol("pthread_create");
+	int (*detach)(pthread_t) = sl_resolve_symbol("pthread_detach");
+	sigset_t all, before;
+	pthread_t thread;
+	int err;
+
+	if (!create)
+		return ENOSYS;
+	memset(&all, 0xff, sizeof(all));
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
+	err = create(&thread, NULL, run, NULL);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+	if (!err && detach)
+		detach(thread);
+	return err;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one background thread: moves what the ring holds into the trace file, samples memory, opens the
+ * libraries that must not be opened on the path of a call.  All signals blocked.
+ */
+#ifndef AGENT_WRITER_H
+#define AGENT_WRITER_H
+
+#include <stdbool.h>
+
+/* Start it.  0 or errno. */
+int sl_writer_start(void);
+
+/*
+ * One pass over the ring by the calling thread, everything included (`final`: calls in flight too).  The writer's own,
+ * and sl_preload_late's once the writer has ended.  False: something could not be written.
+ */
+bool sl_writer_drain(bool final);
+
+/* Make the writer's buffers, before anything drains.  False: no memory. */
+bool sl_writer_prepare(void);
+
+#endif
