@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "agent/define.h"
+#include "agent/pack.h"
 #include "agent/stacks/intern.h"
-#include "agent/stacks/pack.h"
 #include "agent/stacks/thread.h"
 #include "common/base.h"
 
@@ -33,23 +33,25 @@ static bool publish_module(uint32_t id, const void *what)
 	struct sl_pack pack;
 	uint32_t n = module->build_id_bytes;
 
-	sl_pack_begin(&pack, module->thread->map, sizeof(module->thread->map), 7 + (n > 0), "module");
-	sl_pack_key_u64(&pack, "id", id);
-	sl_pack_key_u64(&pack, "base", module->begin);
-	sl_pack_key_u64(&pack, "end", module->end);
-	sl_pack_key_u64(&pack, "bias", module->bias);
-	sl_pack_key(&pack, "path");
-	sl_pack_string(&pack, module->path, strnlen(module->path, SL_STACKS_TEXT_MAX));
+	pack = sl_pack_begin(module->thread->map, sizeof(module->thread->map));
+	sl_pack_map(&pack, 7 + (n > 0));
+	sl_pack_pair_text(&pack, "def", "module");
+	sl_pack_pair_uint(&pack, "id", id);
+	sl_pack_pair_uint(&pack, "base", module->begin);
+	sl_pack_pair_uint(&pack, "end", module->end);
+	sl_pack_pair_uint(&pack, "bias", module->bias);
+	sl_pack_text(&pack, "path");
+	sl_pack_bytes(&pack, module->path, strnlen(module->path, SL_STACKS_TEXT_MAX));
 	if (n) {
 		for (uint32_t i = 0; i < n; i++) {
 			hex[2 * i] = digits[module->build_id[i] >> 4];
 			hex[2 * i + 1] = digits[module->build_id[i] & 15];
 		}
-		sl_pack_key(&pack, "build_id");
-		sl_pack_string(&pack, hex, 2 * n);
+		sl_pack_text(&pack, "build_id");
+		sl_pack_bytes(&pack, hex, 2 * n);
 	}
-	sl_pack_key_u64(&pack, "ns", module->time_ns);
-	return sl_pack_define(&pack);
+	sl_pack_pair_uint(&pack, "ns", module->time_ns);
+	return !pack.failed && sl_define(pack.bytes, pack.used);
 }
 
 static void find_build_id(struct module *module, const uint8_t *at, size_t bytes)

@@ -13,8 +13,8 @@
 #include <unwind.h>
 
 #include "agent/define.h"
+#include "agent/pack.h"
 #include "agent/stacks/intern.h"
-#include "agent/stacks/pack.h"
 #include "agent/stacks/thread.h"
 #include "common/base.h"
 
@@ -164,11 +164,13 @@ static bool publish_range(uint32_t id, const void *what)
 	uint8_t map[96];
 	struct sl_pack pack;
 
-	sl_pack_begin(&pack, map, sizeof(map), 4, "eval_range");
-	sl_pack_key_u64(&pack, "id", id);
-	sl_pack_key_u64(&pack, "begin", range->begin);
-	sl_pack_key_u64(&pack, "end", range->end);
-	return sl_pack_define(&pack);
+	pack = sl_pack_begin(map, sizeof(map));
+	sl_pack_map(&pack, 4);
+	sl_pack_pair_text(&pack, "def", "eval_range");
+	sl_pack_pair_uint(&pack, "id", id);
+	sl_pack_pair_uint(&pack, "begin", range->begin);
+	sl_pack_pair_uint(&pack, "end", range->end);
+	return !pack.failed && sl_define(pack.bytes, pack.used);
 }
 
 static bool in_eval(uintptr_t pc)
@@ -257,18 +259,22 @@ static bool publish_stack(uint32_t id, const void *what)
 {
 	const struct stack *stack = what;
 	struct sl_stacks_thread *thread = stack->thread;
+	msgpack_packer packer;
 	struct sl_pack pack;
 
-	sl_pack_begin(&pack, thread->map, sizeof(thread->map), 3 + stack->truncated, "native_stack");
-	sl_pack_key_u64(&pack, "id", id);
-	sl_pack_key(&pack, "pcs");
-	msgpack_pack_bin(&pack.packer, stack->count * sizeof(uint64_t));
-	msgpack_pack_bin_body(&pack.packer, stack->pcs, stack->count * sizeof(uint64_t));
+	pack = sl_pack_begin(thread->map, sizeof(thread->map));
+	sl_pack_map(&pack, 3 + stack->truncated);
+	sl_pack_pair_text(&pack, "def", "native_stack");
+	sl_pack_pair_uint(&pack, "id", id);
+	sl_pack_text(&pack, "pcs");
+	packer = sl_pack_packer(&pack);
+	msgpack_pack_bin(&packer, stack->count * sizeof(uint64_t));
+	msgpack_pack_bin_body(&packer, stack->pcs, stack->count * sizeof(uint64_t));
 	if (stack->truncated) {
-		sl_pack_key(&pack, "truncated");
-		msgpack_pack_true(&pack.packer);
+		sl_pack_text(&pack, "truncated");
+		msgpack_pack_true(&packer);
 	}
-	return sl_pack_define(&pack);
+	return !pack.failed && sl_define(pack.bytes, pack.used);
 }
 
 /* A stack this thread has not had: define the modules, perhaps learn the evaluation loop, define the stack. */

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "agent/define.h"
+#include "agent/pack.h"
 #include "agent/stacks/codes.h"
 #include "agent/stacks/intern.h"
-#include "agent/stacks/pack.h"
 #include "agent/stacks/python_layout.h"
 #include "agent/stacks/thread.h"
 #include "common/base.h"
@@ -299,21 +299,23 @@ static bool publish_frame(uint32_t id, const void *what)
 	unsigned pairs = 2u + !!text->function_bytes + !!text->file_bytes + (text->line > 0) + (text->first_line > 0);
 	struct sl_pack pack;
 
-	sl_pack_begin(&pack, text->map, text->map_bytes, pairs, "frame");
-	sl_pack_key_u64(&pack, "id", id);
+	pack = sl_pack_begin(text->map, text->map_bytes);
+	sl_pack_map(&pack, pairs);
+	sl_pack_pair_text(&pack, "def", "frame");
+	sl_pack_pair_uint(&pack, "id", id);
 	if (text->function_bytes) {
-		sl_pack_key(&pack, "function");
-		sl_pack_string(&pack, text->function, text->function_bytes);
+		sl_pack_text(&pack, "function");
+		sl_pack_bytes(&pack, text->function, text->function_bytes);
 	}
 	if (text->file_bytes) {
-		sl_pack_key(&pack, "file");
-		sl_pack_string(&pack, text->file, text->file_bytes);
+		sl_pack_text(&pack, "file");
+		sl_pack_bytes(&pack, text->file, text->file_bytes);
 	}
 	if (text->line > 0)
-		sl_pack_key_u64(&pack, "line", (uint64_t)text->line);
+		sl_pack_pair_uint(&pack, "line", (uint64_t)text->line);
 	if (text->first_line > 0)
-		sl_pack_key_u64(&pack, "first_line", (uint64_t)text->first_line);
-	return sl_pack_define(&pack);
+		sl_pack_pair_uint(&pack, "first_line", (uint64_t)text->first_line);
+	return !pack.failed && sl_define(pack.bytes, pack.used);
 }
 
 static size_t code_text(uintptr_t code, uint32_t field, char *out, size_t max)
@@ -369,24 +371,28 @@ struct stack_ids {
 static bool publish_stack(uint32_t id, const void *what)
 {
 	const struct stack_ids *stack = what;
+	msgpack_packer packer;
 	struct sl_pack pack;
 
-	sl_pack_begin(&pack, stack->map, stack->map_bytes, 4 + stack->truncated, "python_stack");
-	sl_pack_key_u64(&pack, "id", id);
-	sl_pack_key(&pack, "frames");
-	msgpack_pack_array(&pack.packer, stack->count);
+	pack = sl_pack_begin(stack->map, stack->map_bytes);
+	sl_pack_map(&pack, 4 + stack->truncated);
+	sl_pack_pair_text(&pack, "def", "python_stack");
+	sl_pack_pair_uint(&pack, "id", id);
+	sl_pack_text(&pack, "frames");
+	sl_pack_array(&pack, stack->count);
 	for (uint32_t i = 0; i < stack->count; i++)
-		msgpack_pack_uint32(&pack.packer, stack->frames[i] & ~ENTERED);
-	sl_pack_key(&pack, "c_boundaries");
-	msgpack_pack_array(&pack.packer, stack->boundaries);
+		sl_pack_uint(&pack, stack->frames[i] & ~ENTERED);
+	sl_pack_text(&pack, "c_boundaries");
+	sl_pack_array(&pack, stack->boundaries);
 	for (uint32_t i = 0; i < stack->count; i++)
 		if (stack->frames[i] & ENTERED)
-			msgpack_pack_uint32(&pack.packer, i);
+			sl_pack_uint(&pack, i);
 	if (stack->truncated) {
-		sl_pack_key(&pack, "truncated");
-		msgpack_pack_true(&pack.packer);
+		sl_pack_text(&pack, "truncated");
+		packer = sl_pack_packer(&pack);
+		msgpack_pack_true(&packer);
 	}
-	return sl_pack_define(&pack);
+	return !pack.failed && sl_define(pack.bytes, pack.used);
 }
 
 /* Name every frame; codes: their code objects for the cache, or NULL.  *lasting: all of them are code objects. */

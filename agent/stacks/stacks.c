@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "agent/define.h"
+#include "agent/pack.h"
 #include "agent/stacks/intern.h"
-#include "agent/stacks/pack.h"
 #include "agent/stacks/thread.h"
 #include "common/base.h"
 
@@ -170,11 +170,13 @@ static bool publish_text(uint32_t id, const void *what)
 	char *utf8 = text->thread->file;
 	struct sl_pack pack;
 
-	sl_pack_begin(&pack, text->thread->map, sizeof(text->thread->map), 3, "text");
-	sl_pack_key_u64(&pack, "id", id);
-	sl_pack_key(&pack, "text");
-	sl_pack_string(&pack, utf8, to_utf8(text->bytes, text->count, utf8, SL_STACKS_TEXT_MAX));
-	return sl_pack_define(&pack);
+	pack = sl_pack_begin(text->thread->map, sizeof(text->thread->map));
+	sl_pack_map(&pack, 3);
+	sl_pack_pair_text(&pack, "def", "text");
+	sl_pack_pair_uint(&pack, "id", id);
+	sl_pack_text(&pack, "text");
+	sl_pack_bytes(&pack, utf8, to_utf8(text->bytes, text->count, utf8, SL_STACKS_TEXT_MAX));
+	return !pack.failed && sl_define(pack.bytes, pack.used);
 }
 
 uint32_t sl_stacks_text(const char *bytes, size_t count)
