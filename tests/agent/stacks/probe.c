@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * agent/stacks as a shared object that a program under test can load and call, with a stand-in for the rest of the
+ * agent: definitions go into one big log, real functions come from dlsym.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "agent/define.h"
+#include "agent/stacks/stacks.h"
+
+/* The newest glibc of the tests builds it, the oldest runs it. */
+__asm__(".symver dlsym,dlsym@" PROBE_GLIBC);
+__asm__(".symver pthread_create,pthread_create@" PROBE_GLIBC);
+__asm__(".symver pthread_join,pthread_join@" PROBE_GLIBC);
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* their only callers are Python's ctypes */
+
+#define EXPORT	  __attribute__((visibility("default")))
+#define LOG_BYTES (1ul << 30)
+
+static _Atomic(uint8_t *) log_begin;
+static _Atomic size_t log_end;
+static _Atomic int refusing;
+
+bool sl_define(const void *map, size_t bytes)
+{
+	uint8_t *log = atomic_load(&log_begin), *fresh = NULL;
+	uint32_t length = (uint32_t)bytes;
+	size_t at;
+
+	if (atomic_load(&refusing))
+		return false;
+	if (!log) {
+		fresh = mmap(NULL, LOG_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (atomic_compare_exchange_strong(&log_begin, &log, fresh))
+			log = fresh;
+	}
+	at = atomic_fetch_add(&log_end, bytes + 4);
+	if (at + bytes + 4 > LOG_BYTES)
+		return false;
+	memcpy(log + at + 4, map, bytes);
+	memcpy(log + at, &length, 4);
+	return true;
+}
+
+void *sl_resolve_symbol(const char *name)
+{
+	return dlsym(RTLD_DEFAULT, name);
+}
+
+void *sl_pages(size_t bytes)
+{
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+EXPORT void probe_start(unsigned mode, unsigned depth)
+{
+	sl_stacks_start(mode, depth);
+	sl_stacks_open_libraries();
+}
+
+/* python | native << 32 */
+EXPORT uint64_t probe_capture(unsigned mode)
+{
+	struct sl_stack_ids ids = sl_stacks_capture(mode);
+
+	return ids.python | (uint64_t)ids.native << 32;
+}
+
+/* From C back into the caller's function and on to a capture. */
+EXPORT uint64_t probe_call(uint64_t (*function)(uint64_t), uint64_t argument)
+{
+	return function(argument);
+}
+
+static void *capture_in_thread(void *ids)
+{
+	*(uint64_t *)ids = probe_capture(SL_STACKS_PYTHON | SL_STACKS_NATIVE);
+	sl_stacks_thread_end();
+	return NULL;
+}
+
+/* A thread that never ran Python. */
+EXPORT uint64_t probe_native_thread(void)
+{
+	pthread_t thread;
+	uint64_t ids = 0;
+
+	if (pthread_create(&thread, NULL, capture_in_thread, &ids))
+		return UINT64_MAX;
+	pthread_join(thread, NULL);
+	return ids;
+}
+
+EXPORT uint32_t probe_text(const char *text, size_t bytes)
+{
+	return sl_stacks_text(text, bytes);
+}
+
+EXPORT void probe_thread_end(void)
+{
+	sl_stacks_thread_end();
+}
+
+EXPORT void probe_child(void)
+{
+	atomic_store(&log_end, 0);
+	sl_stacks_child();
+}
+
+EXPORT void probe_refuse(int yes)
+{
+	atomic_store(&refusing, yes);
+}
+
+EXPORT size_t probe_log(const uint8_t **log)
+{
+	*log = atomic_load(&log_begin);
+	return atomic_load(&log_end);
+}
+
+EXPORT int probe_describe(char *text, size_t bytes)
+{
+	return sl_stacks_describe(text, bytes);
+}
+
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* Nanoseconds per call, the best of five rounds: capture (mode), or with mode 0 the clock itself. */
+EXPORT double probe_bench(unsigned mode, unsigned calls)
+{
+	double best = 1e9;
+
+	for (int round = 0; round < 5; round++) {
+		double begin = now_ns(), took;
+
+		for (unsigned i = 0; i < calls; i++)
+			mode ? (void)sl_stacks_capture(mode) : (void)now_ns();
+		took = (now_ns() - begin) / calls;
+		best = took < best ? took : best;
+	}
+	return best;
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every CPython at hand: captured stacks are what sys._getframe says.
+
+test_python_stacks.py PROBE.so [--fetched]
+
+Interpreters: STORMLOG_TEST_PYTHONS (words, each PATH or ROOT:PATH inside a chroot), else python3* on PATH and pyenv's.
+--fetched: those that fetch_pythons unpacks into STORMLOG_TEST_PYTHONS_PREFIX.
+"""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPT = os.path.join(HERE, "python_stacks.py")
+
+
+def skip(why):
+    print("SKIP:", why)
+    sys.exit(77)
+
+
+def is_python(path):
+    name = os.path.basename(path)
+    return name.startswith("python3") and name[7:].replace(".", "").rstrip("t").isdigit() or name == "python3"
+
+
+def at_hand():
+    if os.environ.get("STORMLOG_TEST_PYTHONS"):
+        return os.environ["STORMLOG_TEST_PYTHONS"].split()
+    folders = os.environ.get("PATH", "").split(":") + glob.glob(os.path.expanduser("~/.pyenv/versions/3*/bin"))
+    found = {}
+    for folder in folders:
+        for path in sorted(glob.glob(os.path.join(folder, "python3*"))):
+            # a shim is a script that asks which version is meant
+            with open(path, "rb") as f:
+                elf = f.read(4) == b"\x7fELF"
+            if elf and is_python(path) and os.access(path, os.X_OK):
+                found.setdefault(os.path.realpath(path), path)
+    return list(found.values())
+
+
+def fetched():
+    prefix = os.environ.get("STORMLOG_TEST_PYTHONS_PREFIX")
+    if not prefix:
+        skip("set STORMLOG_TEST_PYTHONS_PREFIX=FOLDER to fetch and test the CPythons of Debian 11, 13 and sid (2 GB)")
+    if os.getuid():
+        skip("only root may chroot into what fetch_pythons unpacks")
+    run = subprocess.run([os.path.join(HERE, "fetch_pythons"), prefix], stdout=subprocess.PIPE)
+    if run.returncode == 77:
+        skip("no Debian mirror can be reached")
+    return run.stdout.decode().split()
+
+
+def command(python, probe):
+    if ":" not in python:
+        return [python, SCRIPT, probe]
+    root, path = python.split(":")
+    shutil.copy(probe, root + "/tmp/probe.so")
+    shutil.copy(SCRIPT, root + "/tmp/python_stacks.py")
+    return ["chroot", root, path, "/tmp/python_stacks.py", "/tmp/probe.so"]
+
+
+def main():
+    probe = os.path.abspath(sys.argv[1])
+    pythons = fetched() if "--fetched" in sys.argv else at_hand()
+    failed = 0
+    if not pythons:
+        skip("no python3 here: set STORMLOG_TEST_PYTHONS")
+    for python in pythons:
+        run = subprocess.run(command(python, probe), timeout=300)
+        if run.returncode:
+            failed += 1
+            print("not ok", python, "exit", run.returncode, flush=True)
+    print("%d interpreters, %d failed" % (len(pythons), failed))
+    return failed != 0
+
+
+sys.exit(main())
