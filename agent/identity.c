@@ -134,17 +134,39 @@ bool sl_identity_run_named(char *out, size_t size)
 	return true;
 }
 
+/* The process that all processes of a run have above them, as far as one can guess: their session's leader. */
+static uint64_t ancestor(void)
+{
+	int leader = getsid(0);
+
+	if (leader <= 0)
+		return 0; /* it lives outside our pid namespace, whose processes then share this id */
+	/* torchrun gives each worker a session of its own: torchrun is the leader's parent. */
+	return variable("TORCHELASTIC_RUN_ID") ? sl_procfile_parent((uint64_t)leader) : (uint64_t)leader;
+}
+
 void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id)
 {
 	struct sl_text text = sl_text_begin(out, size);
-	int leader = getsid(0);
+	uint64_t pid = ancestor();
 
 	sl_text_add(&text, host);
 	sl_text_add(&text, "-");
 	sl_text_add_bytes(&text, boot_id, strnlen(boot_id, 8));
 	sl_text_add(&text, "-");
-	/* 0: the leader lives outside our pid namespace, whose processes then share this id. */
-	sl_text_add_number(&text, leader > 0 ? (uint64_t)leader : 0);
+	sl_text_add_number(&text, pid);
 	sl_text_add(&text, "-");
-	sl_text_add_number(&text, leader > 0 ? sl_procfile_start((uint64_t)leader) : 0);
+	sl_text_add_number(&text, pid ? sl_procfile_start(pid) : 0);
+}
+
+bool sl_identity_run_shared(void)
+{
+	char named[8];
+
+	if (variable("STORMLOG_RUN_ID"))
+		return true;
+	/* A batch script has a job but no step, and may start several launchers one after the other. */
+	if (variable("SLURM_JOB_ID"))
+		return variable("SLURM_STEP_ID") != NULL;
+	return sl_identity_rank().rank >= 0 && sl_identity_run_named(named, sizeof(named));
 }

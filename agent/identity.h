@@ -30,8 +30,14 @@ void sl_identity_job(char *out, size_t size);
  */
 bool sl_identity_run_named(char *out, size_t size);
 
-/* The run of a process that nothing names: its host, boot, session leader and that one's start. */
+/* The run of a process that nothing names: its host, boot, session leader (torchrun's: its parent) and that one's start. */
 void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id);
+
+/*
+ * For a launcher: the environment names the run for it and its siblings (srun stormlog-run, mpirun stormlog-run),
+ * so it must not make a name of its own.
+ */
+bool sl_identity_run_shared(void);
 
 /* Times the job was started again, by torchrun or the scheduler; -1: unknown. */
 int sl_identity_restart(void);

@@ -67,12 +67,13 @@ const char *sl_procfile_line(const char *content, const char *name)
 	return NULL;
 }
 
-uint64_t sl_procfile_start(uint64_t pid)
+/* A number of /proc/PID/stat; 0: there is no such process. */
+static uint64_t stat_field(uint64_t pid, int wanted)
 {
 	char path[40], content[1024];
 	struct sl_text text = sl_text_begin(path, sizeof(path));
 	const char *at;
-	uint64_t start = 0;
+	uint64_t number = 0;
 
 	sl_text_add(&text, "/proc/");
 	sl_text_add_number(&text, pid);
@@ -81,9 +82,19 @@ uint64_t sl_procfile_start(uint64_t pid)
 		return 0;
 	/* Field 2 is the name in brackets and may hold anything; field 3 follows the last bracket. */
 	at = strrchr(content, ')');
-	for (int field = 2; at && field < 22; field++) {
+	for (int field = 2; at && field < wanted; field++) {
 		at = strchr(at, ' ');
 		at += at != NULL;
 	}
-	return at && sl_procfile_digits(at, &start) ? start : 0;
+	return at && sl_procfile_digits(at, &number) ? number : 0;
+}
+
+uint64_t sl_procfile_parent(uint64_t pid)
+{
+	return stat_field(pid, 4);
+}
+
+uint64_t sl_procfile_start(uint64_t pid)
+{
+	return stat_field(pid, 22);
 }

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""stormlog-run with sh as the command: what it sets, says, hands on and returns."""
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILT, STAND_IN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+
+
+class Launcher(unittest.TestCase):
+    def setUp(self):
+        self.folder = os.path.realpath(tempfile.mkdtemp(prefix='stormlog-run-'))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.run_path = shutil.copy(BUILT, self.folder)
+        self.library = shutil.copy(STAND_IN, os.path.join(self.folder, 'libstormlog_preload.so'))
+        keep = ('PATH', 'HOME', 'LANG')
+        self.environment = {name: os.environ[name] for name in keep if name in os.environ}
+
+    def launch(self, *words, **extra):
+        environment = dict(self.environment, **extra)
+        return subprocess.run([self.run_path, *words], env=environment, cwd=self.folder, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True)
+
+    def variable(self, name, *flags, **extra):
+        done = self.launch('-q', *flags, '--', 'sh', '-c', f'printf "%s" "${{{name}-unset}}"', **extra)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        return done.stdout
+
+    def start(self, *words, **options):
+        return subprocess.Popen([self.run_path, *words], env=self.environment, cwd=self.folder, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+    def test_the_commands_exit_status_is_ours(self):
+        for status in (0, 1, 3, 124, 255):
+            self.assertEqual(self.launch('sh', '-c', f'exit {status}').returncode, status)
+
+    def test_the_commands_output_is_untouched_and_ours_is_on_stderr(self):
+        done = self.launch('sh', '-c', 'echo out; echo err >&2')
+        self.assertEqual(done.stdout, 'out\n')
+        self.assertEqual(done.stderr.splitlines()[:2], ['stormlog: recording to traces/', 'err'])
+        self.assertIn('nothing recorded', done.stderr.splitlines()[2])
+        self.assertEqual(self.launch('-q', 'sh', '-c', 'echo err >&2').stderr, 'err\n')
+
+    def test_a_run_that_records_nothing_leaves_no_folder(self):
+        self.launch('true')
+        self.assertFalse(os.path.exists(os.path.join(self.folder, 'traces')))
+
+    def test_a_command_killed_by_a_signal_kills_us_by_the_same(self):
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT):
+            self.assertEqual(self.launch('sh', '-c', f'kill -{int(number)} $$').returncode, -number)
+
+    def test_not_found_is_127_not_executable_126_usage_125(self):
+        self.assertEqual(self.launch('no-such-command-here').returncode, 127)
+        self.assertEqual(self.launch('./libstormlog_preload.so.not').returncode, 127)
+        plain = os.path.join(self.folder, 'plain')
+        open(plain, 'w').close()
+        self.assertEqual(self.launch(plain).returncode, 126)
+        for words in ([], ['--'], ['--no-such-flag', 'true'], ['--keep', '3Q', 'true'], ['--stacks', 'x', 'true'],
+                      ['--ranks', '3-1', 'true'], ['--only', '(', 'true'], ['--inject-oom', '0', 'true'],
+                      ['--inject-oom', '1:', 'true'], ['--meta', 'novalue', 'true'], ['-o']):
+            done = self.launch(*words)
+            self.assertEqual(done.returncode, 125, words)
+            self.assertTrue(done.stderr.startswith('stormlog-run: '), words)
+            self.assertEqual(done.stderr.count('\n'), 1, words)
+
+    def test_a_wrong_flag_names_the_nearest_one(self):
+        self.assertIn('did you mean --keep?', self.launch('--kepe', '1G', 'true').stderr)
+
+    def test_an_unknown_variable_is_named_with_its_nearest_and_the_command_runs(self):
+        done = self.launch('true', STORMLOG_STAKCS='none', STORMLOG_RUN_ID='x')
+        self.assertEqual(done.returncode, 0)
+        self.assertIn('STORMLOG_STAKCS is no setting; did you mean STORMLOG_STACKS?', done.stderr)
+        self.assertNotIn('STORMLOG_RUN_ID', done.stderr)
+
+    def test_a_launcher_below_a_launcher_does_not_warn_again(self):
+        done = self.launch(self.run_path, '-q', 'true', STORMLOG_STAKCS='none')
+        self.assertEqual(done.stderr.count('STORMLOG_STAKCS'), 1)
+
+    def test_flags_become_variables(self):
+        self.assertEqual(self.variable('STORMLOG_KEEP', '--keep', '1G'), '1G')
+        self.assertEqual(self.variable('STORMLOG_FREE_STACKS', '--free-stacks'), '1')
+        self.assertEqual(self.variable('STORMLOG_META', '--meta', 'a=1', '--meta=b=2', STORMLOG_META='c=3'), 'a=1\nb=2')
+        self.assertEqual(self.variable('STORMLOG_TAG', STORMLOG_TAG='mine'), 'mine')
+        self.assertEqual(self.variable('STORMLOG_KEEP'), 'unset')
+
+    def test_flags_after_the_command_are_the_commands(self):
+        self.assertEqual(self.launch('-q', 'sh', '-c', 'echo "$@"', 'x', '--keep', '3Q').stdout, '--keep 3Q\n')
+
+    def test_the_folder_is_absolute_and_keeps_its_placeholders(self):
+        self.assertEqual(self.variable('STORMLOG_DIR'), self.folder + '/traces')
+        self.assertEqual(self.variable('STORMLOG_DIR', '-o', 'x/%h-%p'), self.folder + '/x/%h-%p')
+        self.assertEqual(self.variable('STORMLOG_DIR', '-o/x'), '/x')
+        self.assertEqual(self.variable('STORMLOG_DIR', STORMLOG_DIR='y'), self.folder + '/y')
+
+    def test_our_library_comes_before_what_is_preloaded_already_and_once(self):
+        other = shutil.copy(self.library, os.path.join(self.folder, 'other.so'))
+        self.assertEqual(self.variable('LD_PRELOAD'), self.library)
+        self.assertEqual(self.variable('LD_PRELOAD', LD_PRELOAD=other), self.library + ':' + other)
+        done = self.launch('-q', self.run_path, '-q', 'sh', '-c', 'printf %s $LD_PRELOAD')
+        self.assertEqual(done.stdout, self.library)
+
+    def test_nvtx_finds_us_unless_another_tool_has_the_place(self):
+        self.assertEqual(self.variable('NVTX_INJECTION64_PATH'), self.library)
+        self.assertEqual(self.variable('NVTX_INJECTION64_PATH', NVTX_INJECTION64_PATH='/x.so'), '/x.so')
+        self.assertEqual(self.variable('NVTX_INJECTION64_PATH', '--labels', 'off'), 'unset')
+
+    def test_a_run_has_one_name_in_all_its_processes_and_two_runs_have_two(self):
+        inner = 'printf "%s " $STORMLOG_RUN_ID; sh -c "printf %s \\$STORMLOG_RUN_ID"'
+        first, second = self.launch('-q', 'sh', '-c', inner).stdout.split()
+        self.assertEqual(first, second)
+        self.assertTrue(first)
+        self.assertNotEqual(first, self.variable('STORMLOG_RUN_ID'))
+        self.assertEqual(self.variable('STORMLOG_RUN_ID', STORMLOG_RUN_ID='given'), 'given')
+
+    def test_launchers_of_one_job_step_leave_the_name_to_the_scheduler(self):
+        step = dict(SLURM_JOB_ID='9', SLURM_STEP_ID='1', SLURM_PROCID='0', SLURM_NTASKS='8')
+        self.assertEqual(self.variable('STORMLOG_RUN_ID', **step), 'unset')
+        del step['SLURM_STEP_ID']
+        self.assertNotEqual(self.variable('STORMLOG_RUN_ID', **step), 'unset')
+
+    def test_launchers_of_other_ranks_are_silent(self):
+        done = self.launch('true', RANK='1', WORLD_SIZE='2', LOCAL_RANK='1', STORMLOG_STAKCS='x')
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        self.assertIn('recording', self.launch('true', RANK='0', WORLD_SIZE='2').stderr)
+
+    def test_help_and_version_go_to_stdout(self):
+        done = self.launch('--help')
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        for flag in ('--output', '--stacks', '--keep', '--report', '--check', '--inject-oom'):
+            self.assertIn(flag, done.stdout)
+        self.assertTrue(self.launch('--version').stdout.startswith('stormlog-run '))
+
+    def test_signals_sent_to_us_alone_reach_the_command(self):
+        for name in ('INT', 'TERM', 'HUP', 'QUIT', 'USR1', 'USR2', 'WINCH'):
+            script = f'trap "echo got; exit 7" {name}; echo ready; while :; do sleep 0.05; done'
+            running = self.start('sh', '-c', script)
+            self.assertEqual(running.stdout.readline(), 'ready\n')
+            running.send_signal(getattr(signal, 'SIG' + name))
+            self.assertEqual(running.communicate(timeout=20)[0], 'got\n', name)
+            self.assertEqual(running.returncode, 7, name)
+
+    def test_a_signal_the_command_sends_to_its_group_reaches_it_once(self):
+        script = 'n=0; trap "n=\\$((n+1))" USR1; kill -USR1 0; sleep 0.3; echo $n'
+        running = self.start('sh', '-c', script, start_new_session=True)
+        self.assertEqual(running.communicate(timeout=20)[0], '1\n')
+
+    def test_ignored_signals_stay_ignored(self):
+        ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        running = self.start('sh', '-c', 'echo ready; read x; exit 5', preexec_fn=ignore)
+        self.assertEqual(running.stdout.readline(), 'ready\n')
+        running.send_signal(signal.SIGHUP)
+        self.assertEqual(running.wait(timeout=20), 5)
+
+    def shell(self, *words):
+        """As an interactive shell does: a job of its own in the foreground, continued once when it stops."""
+        job = os.fork()
+        if not job:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            os.tcsetpgrp(0, os.getpgrp())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            os.execve(self.run_path, [self.run_path, *words], self.environment)
+        while True:
+            status = os.waitpid(job, os.WUNTRACED)[1]
+            if not os.WIFSTOPPED(status):
+                os.write(1, b'ended %d\n' % os.waitstatus_to_exitcode(status))
+                os._exit(0)
+            os.write(1, b'stopped\n')
+            os.killpg(job, signal.SIGCONT)
+
+    def test_the_terminals_keys_reach_the_command_once_and_a_stop_stops_both(self):
+        script = 'n=0; trap "n=\\$((n+1))" INT; echo ready; while [ $n -lt 1 ]; do sleep 0.05; done; ' \
+                 'sleep 0.3; echo total $n; kill -STOP $$; echo awake; exit 4'
+        pid, terminal = pty.fork()
+        if not pid:
+            os.chdir(self.folder)
+            self.shell('bash', '-c', script)
+        seen = b''
+
+        def until(word):
+            nonlocal seen
+            while word not in seen:
+                seen += os.read(terminal, 1000)
+
+        until(b'ready')
+        os.write(terminal, b'\x03')
+        until(b'total 1\r\n')
+        until(b'stopped')
+        until(b'awake')
+        until(b'ended 4')
+        self.assertEqual(seen.count(b'stopped'), 1)
+        os.waitpid(pid, 0)
+
+    def test_scripts_are_followed_to_their_interpreter(self):
+        static = os.path.join(self.folder, 'static')
+        with open(os.path.join(self.folder, 's.c'), 'w') as source:
+            source.write('int main(void) { return 0; }\n')
+        compiled = subprocess.run(['cc', '-static', '-o', static, source.name], capture_output=True)
+        if compiled.returncode:
+            self.skipTest('no static C library')
+        script = os.path.join(self.folder, 'script')
+        with open(script, 'w') as out:
+            out.write(f'#!{static}\n')
+        os.chmod(script, 0o755)
+        done = self.launch(script)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(f'{static} is statically linked', done.stderr)
+        self.assertNotIn('statically', self.launch('true').stderr)
+
+    def test_a_set_user_id_program_is_named(self):
+        if os.geteuid():
+            self.skipTest('needs root to make a program of another user')
+        other = shutil.copy('/bin/true', os.path.join(self.folder, 'other'))
+        os.chown(other, 65534, 65534)
+        os.chmod(other, 0o4755)
+        self.assertIn('other is set-user-id', self.launch(other).stderr)
+        os.chmod(other, 0o755)
+        self.assertNotIn('set-user-id', self.launch(other).stderr)
+
+    def test_a_library_that_is_missing_is_our_failure(self):
+        os.unlink(self.library)
+        done = self.launch('true')
+        self.assertEqual(done.returncode, 125)
+        self.assertIn('libstormlog_preload.so', done.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1])
