@@ -22,11 +22,6 @@ static struct stack freed[SIM_MAX_DEVICES][VA_CLASSES];
 static uint64_t va_used[SIM_MAX_DEVICES];
 static uint64_t pinned_bytes, next_id = 1;
 
-uint64_t sim_round_up(uint64_t value, uint64_t unit)
-{
-	return (value + unit - 1) / unit * unit;
-}
-
 static int va_class(uint64_t bytes)
 {
 	int class = 9; /* 512 bytes: the driver's alignment */
@@ -96,6 +91,8 @@ void sim_block_drop(struct sim_block *block, struct sim_call *call, enum sim_eff
 	if (block->kind == SIM_KIND_POOL && block->pool)
 		sim_pool_settle(block->pool, &(struct sim_pending){.pool = block->pool, .address = address,
 								   .bytes = block->bytes});
+	if (block->kind == SIM_KIND_GRAPH)
+		sim_graph_block_gone(block);
 	if (block->kind == SIM_KIND_HOST_PINNED)
 		pinned_bytes -= block->bytes;
 	if (block->host)

@@ -145,6 +145,12 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t address)
 	SIM_RETURN(SIM_OK);
 }
 
+static int mapping_device(uint64_t address)
+{
+	struct sim_object *mapping = sim_object_get(address, SIM_T_MAPPING);
+	return mapping ? sim_mapping_device(mapping) : -2;
+}
+
 /* Attribute numbers are CUpointer_attribute's. */
 static int attribute(void *data, int which, uint64_t address)
 {
@@ -155,9 +161,7 @@ static int attribute(void *data, int which, uint64_t address)
 	switch (which) {
 	case 1: *(void **)data = block ? block->object.ctx : NULL; break;
 	case 2:
-		if (!known)
-			return SIM_INVALID_VALUE;
-		*(unsigned *)data = host ? 1 : 2;
+		*(unsigned *)data = !known ? 0 : host ? 1 : 2;
 		break;
 	case 3: *(uint64_t *)data = address; break;
 	case 4:
@@ -167,7 +171,7 @@ static int attribute(void *data, int which, uint64_t address)
 		break;
 	case 7: *(uint64_t *)data = block ? block->id : 0; break;
 	case 8: *(unsigned *)data = block && block->kind == SIM_KIND_MANAGED; break;
-	case 9: *(int *)data = !known ? -2 : block ? (host ? 0 : block->device) : (int)((base >> 40) & 15); break;
+	case 9: *(int *)data = !known ? -2 : block ? (host ? 0 : block->device) : mapping_device(address); break;
 	case 10: *(int *)data = block && block->kind == SIM_KIND_DEVICE; break;
 	case 11: *(uint64_t *)data = base; break;
 	case 12: *(uint64_t *)data = bytes; break;

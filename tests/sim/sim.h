@@ -109,9 +109,11 @@ struct sim_call {
 
 #define SIM_RETURN(code) return sim_leave(&call, code)
 
-/* call.c */
-int sim_enter(struct sim_call *call);            /* locks; nonzero: call->result is the answer */
+/* enter.c */
+int sim_enter(struct sim_call *call);             /* locks; nonzero: call->result is the answer */
 int sim_leave(struct sim_call *call, int result); /* unlocks, returns result */
+
+/* call.c */
 void sim_call_open(struct sim_call *call);       /* journal, latency, injection: without lock or checks */
 int sim_call_close(struct sim_call *call, int result);
 void sim_call_drop_outer(void);
@@ -125,6 +127,11 @@ struct sim_table {
 /* ef0b67e2-...: ours, no vendor has such a table. */
 static const unsigned char sim_journal_uuid[16] __attribute__((unused)) = {0xef, 0x0b, 0x67, 0xe2, 0x53, 0x49, 0x4d, 0x4a,
 								   0x4f, 0x55, 0x52, 0x4e, 0x41, 0x4c, 0, 1};
+
+static inline uint64_t sim_round_up(uint64_t value, uint64_t unit)
+{
+	return (value + unit - 1) / unit * unit;
+}
 
 /* process.c */
 struct sim_config {
@@ -237,7 +244,6 @@ int sim_free_host(struct sim_call *call, uint64_t address);
 int sim_register_host(struct sim_call *call, struct sim_ctx *ctx, void *p, uint64_t bytes, uint32_t flags);
 int sim_unregister_host(struct sim_call *call, void *p);
 uint64_t sim_array_bytes(uint64_t width, uint64_t height, uint64_t depth, unsigned format, unsigned channels);
-uint64_t sim_round_up(uint64_t value, uint64_t unit);
 
 /* context.c */
 struct sim_ctx {
@@ -293,10 +299,11 @@ void sim_pool_forget(void);
 int sim_graph_capture_alloc(struct sim_call *call, struct sim_graph *graph, int device, uint64_t bytes, uint64_t *out);
 int sim_graph_capture_free(struct sim_call *call, struct sim_graph *graph, uint64_t address);
 int sim_graph_free_block(struct sim_call *call, struct sim_block *block);
+void sim_graph_block_gone(struct sim_block *block);
 struct sim_graph *sim_graph_new(struct sim_ctx *ctx);
 uint64_t sim_graph_id(struct sim_graph *graph);
 
-/* module.c */
-int sim_module_touch(struct sim_call *call, void *function);
+/* vmm.c */
+int sim_mapping_device(struct sim_object *mapping);
 
 #endif

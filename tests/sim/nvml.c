@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* The simulated libnvidia-ml.so.1: what the device file says, across all processes. No MIG. */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_NOT_FOUND = 6, NVML_TOO_SMALL = 7,
+       NVML_MISMATCH = 25 };
+enum { MAX_PROCESSES = 512 };
+
+struct memory_v1 {
+	unsigned long long total, free, used;
+};
+struct memory_v2 {
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+struct process_v1 {
+	unsigned pid;
+	unsigned long long bytes;
+};
+struct process_v3 {
+	unsigned pid;
+	unsigned long long bytes;
+	unsigned gpu_instance, compute_instance;
+};
+struct pci {
+	char legacy[16];
+	unsigned domain, bus, device, id, subsystem;
+	char text[32];
+};
+
+static int users;
+static char handles[SIM_MAX_DEVICES]; /* a device's handle is the address of its entry */
+
+/* NVML sees every device, whatever CUDA_VISIBLE_DEVICES says. */
+static int count_all(void)
+{
+	unsigned long long n = 0;
+	uint64_t f, total;
+	for (total = 1; total && n < SIM_MAX_DEVICES; n += total != 0)
+		sim_device_info(n, &f, &total);
+	return n;
+}
+
+static int index_of(void *handle)
+{
+	char *h = handle;
+	return users && h >= handles && h < handles + count_all() ? h - handles : -1;
+}
+
+int nvmlInit_v2(void)
+{
+	sim_process_check();
+	__atomic_add_fetch(&users, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int nvmlInit(void)
+{
+	return nvmlInit_v2();
+}
+
+int nvmlInitWithFlags(unsigned flags)
+{
+	return nvmlInit_v2();
+}
+
+int nvmlShutdown(void)
+{
+	if (!users)
+		return NVML_UNINITIALIZED;
+	__atomic_sub_fetch(&users, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+const char *nvmlErrorString(int code)
+{
+	return code ? "simulated NVML error" : "Success";
+}
+
+int nvmlSystemGetDriverVersion(char *text, unsigned size)
+{
+	snprintf(text, size, "580.0.sim");
+	return 0;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+	if (!users)
+		return NVML_UNINITIALIZED;
+	*count = count_all();
+	return 0;
+}
+
+int nvmlDeviceGetCount(unsigned *count)
+{
+	return nvmlDeviceGetCount_v2(count);
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **out)
+{
+	if (!users)
+		return NVML_UNINITIALIZED;
+	if (!out || index >= (unsigned)count_all())
+		return NVML_INVALID_ARGUMENT;
+	*out = &handles[index];
+	return 0;
+}
+
+int nvmlDeviceGetHandleByIndex(unsigned index, void **out)
+{
+	return nvmlDeviceGetHandleByIndex_v2(index, out);
+}
+
+static void uuid_text(int device, char *text, size_t size)
+{
+	unsigned char u[16];
+	sim_device_uuid(device, u);
+	snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3],
+		 u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **out)
+{
+	char text[64];
+	for (int i = 0; users && uuid && i < count_all(); i++) {
+		uuid_text(i, text, sizeof text);
+		if (!strcmp(text, uuid)) {
+			*out = &handles[i];
+			return 0;
+		}
+	}
+	return users ? NVML_NOT_FOUND : NVML_UNINITIALIZED;
+}
+
+/* With a domain of four digits or of eight. */
+int nvmlDeviceGetHandleByPciBusId_v2(const char *id, void **out)
+{
+	unsigned domain, bus, slot;
+	if (!users || !id || sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3)
+		return users ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+	if (domain || slot || !bus || bus > (unsigned)count_all())
+		return NVML_NOT_FOUND;
+	*out = &handles[bus - 1];
+	return 0;
+}
+
+int nvmlDeviceGetHandleByPciBusId(const char *id, void **out)
+{
+	return nvmlDeviceGetHandleByPciBusId_v2(id, out);
+}
+
+int nvmlDeviceGetUUID(void *handle, char *text, unsigned size)
+{
+	int i = index_of(handle);
+	if (i < 0)
+		return NVML_INVALID_ARGUMENT;
+	uuid_text(i, text, size);
+	return 0;
+}
+
+int nvmlDeviceGetName(void *handle, char *text, unsigned size)
+{
+	int i = index_of(handle);
+	if (i < 0)
+		return NVML_INVALID_ARGUMENT;
+	snprintf(text, size, "Simulated GPU %d", i);
+	return 0;
+}
+
+int nvmlDeviceGetIndex(void *handle, unsigned *index)
+{
+	int i = index_of(handle);
+	*index = i;
+	return i < 0 ? NVML_INVALID_ARGUMENT : 0;
+}
+
+int nvmlDeviceGetPciInfo_v3(void *handle, struct pci *out)
+{
+	int i = index_of(handle);
+	if (i < 0)
+		return NVML_INVALID_ARGUMENT;
+	memset(out, 0, sizeof *out);
+	out->bus = i + 1;
+	sim_device_pci(i, out->text, sizeof out->text);
+	snprintf(out->legacy, sizeof out->legacy, "%s", out->text + 4);
+	return 0;
+}
+
+int nvmlDeviceGetMemoryInfo(void *handle, struct memory_v1 *out)
+{
+	int i = index_of(handle);
+	uint64_t f, t;
+	if (i < 0 || !out)
+		return NVML_INVALID_ARGUMENT;
+	sim_device_info(i, &f, &t);
+	*out = (struct memory_v1){t, f, t - f};
+	return 0;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(void *handle, struct memory_v2 *out)
+{
+	int i = index_of(handle);
+	uint64_t f, t;
+	if (i < 0 || !out)
+		return NVML_INVALID_ARGUMENT;
+	if (out->version != (sizeof *out | 2u << 24))
+		return NVML_MISMATCH;
+	sim_device_info(i, &f, &t);
+	*out = (struct memory_v2){out->version, t, 0, f, t - f};
+	return 0;
+}
+
+static int processes(void *handle, unsigned *count, void *out, bool with_instances)
+{
+	int pids[MAX_PROCESSES], i = index_of(handle);
+	uint64_t bytes[MAX_PROCESSES];
+	if (i < 0 || !count)
+		return NVML_INVALID_ARGUMENT;
+	unsigned n = sim_device_processes(i, pids, bytes, MAX_PROCESSES), room = *count;
+	*count = n;
+	if (n > room)
+		return NVML_TOO_SMALL;
+	for (unsigned p = 0; p < n && out; p++)
+		if (with_instances)
+			((struct process_v3 *)out)[p] = (struct process_v3){pids[p], bytes[p], ~0u, ~0u};
+		else
+			((struct process_v1 *)out)[p] = (struct process_v1){pids[p], bytes[p]};
+	return 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, struct process_v3 *out)
+{
+	return processes(handle, count, out, true);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v2(void *handle, unsigned *count, struct process_v3 *out)
+{
+	return processes(handle, count, out, true);
+}
+
+int nvmlDeviceGetComputeRunningProcesses(void *handle, unsigned *count, struct process_v1 *out)
+{
+	return processes(handle, count, out, false);
+}
+
+int nvmlDeviceGetMigMode(void *handle, unsigned *current, unsigned *pending)
+{
+	if (index_of(handle) < 0)
+		return NVML_INVALID_ARGUMENT;
+	*current = *pending = 0;
+	return 0;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(void *handle, unsigned *count)
+{
+	*count = 0;
+	return index_of(handle) < 0 ? NVML_INVALID_ARGUMENT : 0;
+}
+
+int nvmlDeviceIsMigDeviceHandle(void *handle, unsigned *is)
+{
+	*is = 0;
+	return index_of(handle) < 0 ? NVML_INVALID_ARGUMENT : 0;
+}
