@@ -39,6 +39,7 @@ struct sl_thread {
 	uint64_t generation; /* of the recording that `ring` belongs to */
 	struct sl_producer *ring;
 	struct sl_frame *top; /* innermost open call */
+	uint64_t open_seq;    /* slot number of the last outermost call */
 	uint32_t inside;      /* > 0: the agent's own work, nothing is recorded */
 };
 

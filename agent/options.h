@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum sl_stacks_mode { SL_STACKS_NONE, SL_STACKS_PYTHON, SL_STACKS_NATIVE, SL_STACKS_BOTH }; /* bit 0 python, bit 1 native */
+/* `stacks` is a set of SL_STACKS_PYTHON and SL_STACKS_NATIVE (agent/stacks/stacks.h). */
 enum sl_tensors_mode { SL_TENSORS_AUTO, SL_TENSORS_CPU, SL_TENSORS_OFF };
 enum sl_labels_mode { SL_LABELS_AUTO, SL_LABELS_OFF };
 

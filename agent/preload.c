@@ -118,7 +118,9 @@ static int write_header(struct sl_agent *agent)
 	file->process_start = agent->process.process_start;
 	memcpy(file->boot_id, agent->process.boot_id, sizeof(file->boot_id));
 	name = agent->store.ring_elsewhere ? agent->store.trace : strrchr(agent->store.trace, '/') + 1;
-	strncpy(file->trace, name, sizeof(file->trace) - 1);
+	struct sl_text trace = sl_text_begin(file->trace, sizeof(file->trace));
+
+	sl_text_add(&trace, name);
 	file->header_bytes = (uint32_t)bytes;
 	memcpy(file->magic, SL_RINGFILE_MAGIC, sizeof(file->magic));
 	atomic_store(&file->state, SL_PROCESS_RUNNING);
@@ -168,7 +170,8 @@ static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
 
-	sl_ring_drop_inherited();
+	bool inherited = sl_ring_drop_inherited();
+
 	sl_options_read(options, ignore_option);
 	sl_process_identify(&agent->process, options);
 	if (!sl_process_wanted(&agent->process, options) || !sl_writer_prepare() || open_files(agent)) {
@@ -178,6 +181,8 @@ static void start(struct sl_agent *agent)
 	sl_options_read(options, bad_option); /* the same again: now there is a trace to say it in */
 	if (!have_key)
 		make_key();
+	if (inherited)
+		sl_stacks_child();
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
 	if (sl_writer_start())
@@ -240,6 +245,7 @@ static bool attach(struct sl_thread *thread)
 	if (!ensure_started() || !(thread->ring = sl_ring_attach(&sl_agent->ring, tid)))
 		return false;
 	define_thread(thread->ring, tid);
+	sl_stacks_modules();
 	thread->generation = atomic_load(&sl_agent->generation);
 	if (have_key && (set = sl_resolve_symbol("pthread_setspecific")))
 		set(key, thread->ring);

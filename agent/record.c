@@ -94,27 +94,41 @@ static bool on_alternate_stack(void)
 	return !syscall(SYS_sigaltstack, NULL, &stack) && (stack.ss_flags & SS_ONSTACK);
 }
 
+/* Every call that is open from slot number `seq` on was left: the ring must not wait for it. */
+static void abandon(struct sl_thread *thread, uint64_t seq)
+{
+	for (; seq < thread->ring->next; seq++) {
+		struct sl_slot *slot = sl_ring_slot(thread->ring, seq);
+		uint64_t word = atomic_load_explicit(&slot->state, memory_order_relaxed);
+
+		if (word != SL_SLOT_WORD(seq, SL_SLOT_IN_FLIGHT, true))
+			continue;
+		slot->words[0] |= (uint64_t)SL_FLAG_abandoned << 40;
+		publish(slot, seq, SL_SLOT_DONE, true);
+	}
+}
+
 /*
- * Calls that were left without returning (longjmp, exception) lie below the stack pointer, or their frame has
- * been written over: they are closed as abandoned.  A handler on an alternate stack is above or below by chance.
+ * Calls that were left without returning (longjmp, exception, cancellation) lie below the stack pointer, or their
+ * frame has been written over.  A handler on an alternate stack is above or below by chance, and truly inside.
  */
 static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now)
 {
-	while (thread->top) {
-		struct sl_frame *top = thread->top;
-		bool intact = top->check == check_of(top);
+	struct sl_frame *top = thread->top;
 
-		if (intact && (uintptr_t)top > (uintptr_t)now)
-			return;
-		if (intact && on_alternate_stack())
-			return;
-		if (intact && top->slot && thread->ring) {
-			top->slot->words[0] |= (uint64_t)SL_FLAG_abandoned << 40;
-			publish(top->slot, top->seq, SL_SLOT_DONE, true);
-		}
-		/* A frame written over names no outer one that could be trusted. */
-		thread->top = intact ? top->outer : NULL;
+	while (top && top->check == check_of(top)) {
+		if ((uintptr_t)top > (uintptr_t)now || on_alternate_stack())
+			break;
+		if (top->slot)
+			abandon(thread, top->seq);
+		top = top->outer;
 	}
+	if (top && top->check != check_of(top)) {
+		/* What it says of outer calls cannot be trusted either. */
+		abandon(thread, thread->open_seq);
+		top = NULL;
+	}
+	thread->top = top;
 }
 
 static bool wants_refusal(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner)
@@ -183,8 +197,16 @@ void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, co
 	if (SL_UNLIKELY(!frame->slot))
 		return;
 	frame->second = sl_ring_slot(thread->ring, frame->seq + 1);
-	if (traits[hook->verb].stack)
+	if (!frame->outer)
+		thread->open_seq = frame->seq;
+	if (traits[hook->verb].stack) {
+		int saved = errno;
+
+		thread->inside++;
 		stacks = sl_stacks_capture(sl_agent->options.stacks);
+		thread->inside--;
+		errno = saved;
+	}
 	frame->python = stacks.python;
 	frame->native = stacks.native;
 	frame->begin_ns = sl_agent_now();
@@ -310,16 +332,15 @@ void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const stru
 	errno = saved;
 }
 
-void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
-	const void *caller)
+void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved)
 {
 	struct sl_thread *thread = &sl_thread;
 	struct sl_slot *slot;
 	uint64_t seq;
 	uint32_t python;
 	unsigned flags = 0;
+	int saved = errno;
 
-	(void)caller;
 	if (thread->inside || !sl_agent_attached() || !(slot = sl_ring_reserve(thread->ring, 1, &seq)))
 		return;
 	thread->inside++;
@@ -335,6 +356,7 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 	slot->words[6] = sl_labels_current() | (uint64_t)python << 32;
 	publish(slot, seq, SL_SLOT_DONE, false);
 	thread->inside--;
+	errno = saved;
 }
 
 void sl_record_range(unsigned api, uint32_t label, uint64_t extra)

@@ -61,8 +61,7 @@ static inline bool sl_record_refused(const struct sl_frame *frame)
 void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *outputs);
 
 /* One-stamp events.  Block: a framework's allocator; stack and label are taken here. */
-void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
-		     const void *caller);
+void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved);
 void sl_record_range(unsigned api, uint32_t label, uint64_t extra);
 
 /* This thread is inside the agent: hooked calls are forwarded and not recorded until the matching leave. */

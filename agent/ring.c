@@ -85,11 +85,13 @@ int sl_ring_rebuild(struct sl_ring *ring, const char *path)
 	return 0;
 }
 
-void sl_ring_drop_inherited(void)
+bool sl_ring_drop_inherited(void)
 {
-	if (mapping)
-		munmap(mapping, RING_BYTES);
+	if (!mapping)
+		return false;
+	munmap(mapping, RING_BYTES);
 	mapping = NULL;
+	return true;
 }
 
 int sl_ring_provide(struct sl_ring *ring, unsigned spare)

@@ -44,8 +44,8 @@ int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments);
  */
 int sl_ring_rebuild(struct sl_ring *ring, const char *path);
 
-/* Forget the parent's ring, in a child. */
-void sl_ring_drop_inherited(void);
+/* Forget the parent's ring, in a child.  False: there is none, this is no child of a recorded process. */
+bool sl_ring_drop_inherited(void);
 
 /* Writer: have at least `spare` free segments in the file, up to the cap.  0 or errno. */
 int sl_ring_provide(struct sl_ring *ring, unsigned spare);

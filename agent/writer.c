@@ -178,7 +178,9 @@ static bool write_block(const struct sl_segment *segment, uint64_t first, uint64
 		if (events[i].time_ns > frame.end_ns)
 			frame.end_ns = events[i].time_ns;
 	}
-	/* What the events name was published before them: it is in the log by now, and goes first. */
+	/* What the events name was published before them: it is in the log by now, and goes first.  Callers' modules
+	   are defined with native stacks; without those, here. */
+	sl_stacks_modules();
 	drain_defs();
 	size = sl_block_encode(map_bytes, segment->thread, first, next, events, count);
 	if (sl_store_append(&sl_agent->store, frame, map_bytes, size))

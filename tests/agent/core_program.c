@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
+ * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
+ * Modes: exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, exec.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/preload.h"
+#include "agent/record.h"
+#include "tests/agent/fakes.h"
+
+static const char *mode;
+static unsigned long calls;
+
+static void allocate(uint64_t address, uint64_t bytes, int result)
+{
+	struct sl_frame frame;
+
+	errno = 4242;
+	sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &(struct sl_fields){.size = bytes, .kind = SL_KIND_device});
+	sl_record_close(&frame, result, !result,
+		&(struct sl_fields){.addr = result ? 0 : address, .size = bytes, .kind = SL_KIND_device});
+	if (errno != 4242)
+		abort();
+}
+
+static void *work(void *arg)
+{
+	uint64_t base = (uintptr_t)arg << 40;
+
+	for (unsigned long i = 1; i <= calls; i++)
+		allocate(base | i << 8, i, 0);
+	return NULL;
+}
+
+static void run_threads(unsigned count)
+{
+	pthread_t threads[64];
+
+	for (unsigned t = 0; t < count; t++)
+		pthread_create(&threads[t], NULL, work, (void *)(uintptr_t)(t + 1));
+	for (unsigned t = 0; t < count; t++)
+		pthread_join(threads[t], NULL);
+}
+
+static __attribute__((noinline)) void call(unsigned api, const struct sl_fields *fields, void (*inside)(void))
+{
+	struct sl_frame frame;
+
+	sl_record_open(&frame, api, __builtin_return_address(0), fields);
+	if (inside)
+		inside();
+	sl_record_close(&frame, 0, true, fields);
+}
+
+static void driver_calls(void)
+{
+	call(FAKE_cuDevicePrimaryCtxRetain, &(struct sl_fields){.context = 0xc0}, NULL);
+	call(FAKE_cuMemAlloc_v2, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, NULL);
+}
+
+/* A runtime call, inside it a context that is an event of its own and a driver call that is not. */
+static void nest(void)
+{
+	call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, driver_calls);
+}
+
+static jmp_buf back;
+
+static __attribute__((noinline)) void leave(void)
+{
+	struct sl_frame frame;
+
+	sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.size = 77, .kind = SL_KIND_device});
+	longjmp(back, 1);
+}
+
+static void in_child(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		allocate(0xc000, 5, 0);
+		exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned threads = (unsigned)atoi(argv[2]);
+
+	mode = argv[1];
+	calls = strtoul(argv[3], NULL, 0);
+	if (!strcmp(mode, "kill")) {
+		pthread_t thread;
+
+		for (unsigned t = 0; t < threads; t++)
+			pthread_create(&thread, NULL, work, (void *)(uintptr_t)(t + 1));
+		usleep((useconds_t)(argc > 4 ? atoi(argv[4]) : 1000));
+		raise(SIGKILL);
+	}
+	run_threads(threads);
+	if (!strcmp(mode, "nest"))
+		nest();
+	if (!strcmp(mode, "longjmp")) {
+		if (!setjmp(back))
+			leave();
+		allocate(0x2000, 8, 0);
+	}
+	if (!strcmp(mode, "fork")) {
+		allocate(0xa000, 6, 0);
+		in_child();
+		allocate(0xb000, 7, 0);
+	}
+	if (!strcmp(mode, "late")) {
+		sl_preload_finish("exit");
+		allocate(0xd000, 9, 0);
+	}
+	if (!strcmp(mode, "exec")) {
+		allocate(0xe000, 3, 0);
+		sl_preload_finish("exec");
+		execl("/nonexistent", "nonexistent", NULL);
+		sl_preload_resume();
+		allocate(0xf000, 4, 0);
+	}
+	if (!strcmp(mode, "_exit")) {
+		sl_preload_finish("_exit");
+		_exit(0);
+	}
+	return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Stand-ins for the rooms around the agent's core, so that the core can be tried without a GPU's libraries. */
+#include "tests/agent/fakes.h"
+
+#include <dlfcn.h>
+
+#include "agent/define.h"
+#include "agent/device.h"
+#include "agent/hooks.h"
+#include "agent/limit.h"
+
+const struct sl_hook sl_hooks[] = {
+	{"", SL_VERB_CALL, SL_KIND_none, SL_FAMILY_process, false},
+	{"cudaMalloc", SL_VERB_ALLOC, SL_KIND_device, SL_FAMILY_cuda_runtime, true},
+	{"cudaFree", SL_VERB_FREE, SL_KIND_unknown, SL_FAMILY_cuda_runtime, true},
+	{"cuMemAlloc_v2", SL_VERB_ALLOC, SL_KIND_device, SL_FAMILY_cuda_driver, true},
+	{"cuDevicePrimaryCtxRetain", SL_VERB_PRIMARY_RETAIN, SL_KIND_none, SL_FAMILY_cuda_driver, true},
+	{"c10::reportMemoryUsageToProfiler", SL_VERB_BLOCK_ALLOC, SL_KIND_block, SL_FAMILY_torch, true},
+};
+const unsigned sl_hook_count = sizeof(sl_hooks) / sizeof(sl_hooks[0]);
+
+void *sl_resolve_symbol(const char *name)
+{
+	return dlsym(RTLD_DEFAULT, name);
+}
+
+bool sl_limit_active;
+
+void sl_limit_start(const struct sl_options *options)
+{
+}
+
+bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes)
+{
+	return false;
+}
+
+bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes)
+{
+	return false;
+}
+
+void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes)
+{
+}
+
+void sl_limit_freed(enum sl_kind kind, uint64_t address)
+{
+}
+
+void sl_limit_context_gone(int device)
+{
+}
+
+void sl_device_used(int ordinal, enum sl_family family)
+{
+}
+
+void sl_device_sample(const struct sl_options *options, uint64_t now_ns)
+{
+}
+
+void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind, uint64_t now_ns)
+{
+}
+
+void sl_device_current(enum sl_family family, int *device, uint64_t *context)
+{
+	*device = 0;
+	*context = 0xc0;
+}
+
+int sl_device_of_pointer(enum sl_family family, uint64_t address)
+{
+	return 0;
+}

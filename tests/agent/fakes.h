@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TESTS_AGENT_FAKES_H
+#define TESTS_AGENT_FAKES_H
+
+/* Rows of the fake hook table. */
+enum { FAKE_cudaMalloc = 1, FAKE_cudaFree, FAKE_cuMemAlloc_v2, FAKE_cuDevicePrimaryCtxRetain, FAKE_block };
+
+#endif

@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The agent's core under fake calls: test_core.py CORE_PROGRAM.  What is in the trace is judged by the program's own
+arithmetic: thread t's i-th allocation has address t << 40 | i << 8 and i bytes."""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
+try:
+    import stormlog_trace
+except ImportError as error:
+    print("skipped:", error)
+    sys.exit(77)
+
+PROGRAM = sys.argv.pop(1)
+IN_FLIGHT, ABANDONED, NESTED, LATE = 1, 2, 64, 128
+
+
+def run(*args, code=0, **environment):
+    folder = tempfile.mkdtemp(prefix="stormlog-core-")
+    environment = dict(os.environ, STORMLOG_DIR=folder, **{"STORMLOG_STACKS": "none", **environment})
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+        environment.pop(name, None)
+    done = subprocess.run([PROGRAM, *map(str, args)], env=environment, capture_output=True, timeout=120)
+    assert done.returncode == code, (args, done)
+    assert done.stdout == done.stderr == b"", done
+    traces = stormlog_trace.open_folder(folder)
+    names = sorted(os.listdir(folder))
+    subprocess.run(["rm", "-rf", folder])
+    return traces, names
+
+
+def rows(trace):
+    events = trace.events()
+    return [(trace.hooks[api - 1][0], size, flags) for api, size, flags in
+            zip(events["api"].tolist(), events["bytes"].tolist(), events["flags"].tolist())]
+
+
+class Core(unittest.TestCase):
+    def assert_gapless(self, trace, threads, calls=None):
+        events = trace.events()
+        done = events["flags"] & IN_FLIGHT == 0
+        for t in range(1, threads + 1):
+            mine = events["address"][done & (events["address"] >> 40 == t)]
+            numbers = sorted((mine >> 8 & 0xFFFFFFFF).tolist())
+            self.assertEqual(numbers, list(range(1, (calls or len(numbers)) + 1)))
+        self.assertFalse(trace.damage)
+
+    def test_every_event_is_in_the_file_once_and_the_ring_is_gone(self):
+        for threads, calls in ((1, 1), (1, 50000), (8, 20000), (40, 50)):
+            (trace,), names = run("exit", threads, calls)
+            self.assertEqual(len(names), 1, names)
+            self.assertTrue(trace.complete)
+            self.assertEqual(len(trace.events()["api"]), threads * calls)
+            self.assert_gapless(trace, threads, calls)
+
+    def test_a_killed_process_loses_nothing_that_had_returned(self):
+        for round in range(12):
+            threads = random.choice((1, 2, 8))
+            (trace,), names = run("kill", threads, 1 << 40, random.randrange(100, 300000), code=-9)
+            self.assertEqual(len(names), 2, names)
+            self.assertFalse(trace.complete)
+            if trace.blocks:
+                self.assert_gapless(trace, threads)
+
+    def test_a_driver_call_inside_a_runtime_call_is_no_event_but_a_context_is(self):
+        (trace,), _ = run("nest", 0, 0)
+        self.assertEqual(rows(trace), [("cuDevicePrimaryCtxRetain", 0, NESTED), ("cudaMalloc", 64, 0)])
+        driver = trace.events()["driver_api"].tolist()[1]
+        self.assertEqual(trace.hooks[driver - 1][0], "cuMemAlloc_v2")
+
+    def test_a_call_left_by_longjmp_is_abandoned_and_the_next_is_no_part_of_it(self):
+        (trace,), _ = run("longjmp", 0, 0)
+        self.assertEqual(rows(trace), [("cudaMalloc", 77, ABANDONED), ("cudaMalloc", 8, 0)])
+
+    def test_a_forked_child_has_a_trace_of_its_own_with_its_own_events_alone(self):
+        (parent, child), names = run("fork", 1, 10)
+        self.assertEqual([size for _, size, _ in rows(parent)], list(range(1, 11)) + [6, 7])
+        self.assertEqual([size for _, size, _ in rows(child)], [5])
+        self.assertNotEqual(parent.header["pid"], child.header["pid"])
+        self.assertEqual(parent.header["run_id"], child.header["run_id"])
+
+    def test_a_free_by_a_destructor_after_the_footer_is_kept(self):
+        (trace,), names = run("late", 1, 5)
+        self.assertEqual(len(names), 1)
+        self.assertEqual(rows(trace)[-1], ("cudaMalloc", 9, LATE))
+
+    def test_a_failed_exec_goes_on_recording(self):
+        (trace,), names = run("exec", 1, 5)
+        self.assertEqual([size for _, size, _ in rows(trace)][-2:], [3, 4])
+        self.assertEqual([footer["how"] for footer in trace.defs["footer"]], ["exec", "exit"])
+
+    def test_an_exit_without_destructors_is_complete(self):
+        (trace,), names = run("_exit", 1, 5)
+        self.assertEqual(len(names), 1)
+        self.assertEqual(trace.defs["footer"][0]["how"], "_exit")
+
+    def test_a_disabled_process_leaves_nothing(self):
+        traces, names = run("exit", 1, 5, STORMLOG_DISABLE="1")
+        self.assertEqual(names, [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
