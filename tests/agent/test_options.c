@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/options.h"
+#include "agent/stacks/stacks.h"
 
 static char bad_variable[64], bad_value[64];
 static unsigned bad_count;
@@ -35,7 +36,7 @@ static void an_empty_environment_gives_the_defaults_of_the_contract(void **state
 	struct sl_options options = read_with(NULL, NULL);
 
 	assert_string_equal(options.output, "traces");
-	assert_int_equal(options.stacks, SL_STACKS_BOTH);
+	assert_int_equal(options.stacks, SL_STACKS_PYTHON | SL_STACKS_NATIVE);
 	assert_int_equal(options.stack_depth, 64);
 	assert_false(options.free_stacks);
 	assert_int_equal(options.tensors, SL_TENSORS_AUTO);
