@@ -94,26 +94,39 @@ bool sl_ring_drop_inherited(void)
 	return true;
 }
 
-int sl_ring_provide(struct sl_ring *ring, unsigned spare)
+/* One thread at a time, and never when a write to this disk has hung for a while: then what is there must do. */
+static bool grow(struct sl_ring *ring, unsigned segments)
 {
-	unsigned have = atomic_load(&ring->file->segments), free_ones = 0, want = have;
-	int err;
+	unsigned have = atomic_load(&ring->file->segments), expected = 0;
+	uint64_t since = atomic_load(&sl_agent->writing_since_ns);
+	bool grown = false;
+
+	if (segments > SL_SEGMENT_MAX)
+		segments = SL_SEGMENT_MAX;
+	if (segments <= have || (since && sl_agent_now() - since > WAIT_MAX_NS) ||
+		!atomic_compare_exchange_strong(&ring->growing, &expected, 1))
+		return false;
+	have = atomic_load(&ring->file->segments);
+	if (segments > have && sl_file_is(ring->fd, ring->device, ring->inode) &&
+		!extend(ring->fd, SL_RINGFILE_HEAD + (size_t)have * SL_SEGMENT_BYTES,
+			SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES)) {
+		atomic_store(&ring->file->segments, segments);
+		grown = true;
+	}
+	atomic_store(&ring->growing, 0);
+	return grown;
+}
+
+void sl_ring_provide(struct sl_ring *ring, unsigned spare)
+{
+	unsigned have = atomic_load(&ring->file->segments), used = 0;
 
 	for (unsigned i = 0; i < have; i++)
-		free_ones += atomic_load(&ring->file->segment[i].use) == SL_SEGMENT_FREE;
-	if (free_ones < spare)
-		want = have + spare - free_ones;
-	if (want > SL_SEGMENT_MAX)
-		want = SL_SEGMENT_MAX;
-	if (want == have)
-		return 0;
-	if (!sl_file_is(ring->fd, ring->device, ring->inode))
-		return EBADF;
-	err = extend(ring->fd, SL_RINGFILE_HEAD + (size_t)have * SL_SEGMENT_BYTES,
-		SL_RINGFILE_HEAD + (size_t)want * SL_SEGMENT_BYTES);
-	if (!err)
-		atomic_store(&ring->file->segments, want);
-	return err;
+		used += atomic_load(&ring->file->segment[i].use) != SL_SEGMENT_FREE;
+	if (spare < used)
+		spare = used;
+	if (have - used < spare)
+		grow(ring, used + spare);
 }
 
 int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread, int tid, uint64_t first)
@@ -172,6 +185,8 @@ static int claim_patiently(struct sl_ring *ring, uint32_t thread, int tid, uint6
 
 	for (uint64_t waited = 0; (index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0;
 		waited += WAIT_STEP_NS) {
+		if (grow(ring, atomic_load(&ring->file->segments) + 1))
+			continue;
 		if (waited >= WAIT_MAX_NS)
 			atomic_store(&sl_agent->stalled, 1); /* until the writer moves again, nobody else waits */
 		if (atomic_load(&sl_agent->stalled))
@@ -183,17 +198,29 @@ static int claim_patiently(struct sl_ring *ring, uint32_t thread, int tid, uint6
 	return index;
 }
 
+static void count_gap(struct sl_ringfile *file)
+{
+	uint64_t now = sl_agent_now(), none = 0;
+
+	atomic_compare_exchange_strong(&file->gap_begin_ns, &none, now);
+	atomic_store(&file->gap_end_ns, now);
+	atomic_fetch_add(&file->gap_events, 1);
+}
+
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 {
 	struct sl_producer *producer = take_producer(ring);
 	int index;
 
-	if (!producer)
+	if (!producer) {
+		count_gap(ring->file);
 		return NULL;
+	}
 	producer->thread = atomic_fetch_add(&ring->file->threads, 1) + 1;
 	producer->next = 1;
 	index = claim_patiently(ring, producer->thread, tid, 1);
 	if (index < 0) {
+		count_gap(ring->file);
 		atomic_store(&producer->taken, 0);
 		return NULL;
 	}
@@ -205,15 +232,6 @@ void sl_ring_detach(struct sl_producer *producer)
 {
 	atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
 	atomic_store_explicit(&producer->taken, 0, memory_order_release);
-}
-
-static void count_gap(struct sl_ringfile *file)
-{
-	uint64_t now = sl_agent_now(), none = 0;
-
-	atomic_compare_exchange_strong(&file->gap_begin_ns, &none, now);
-	atomic_store(&file->gap_end_ns, now);
-	atomic_fetch_add(&file->gap_events, 1);
 }
 
 struct sl_slot *sl_ring_reserve_slow(struct sl_producer *producer, unsigned slots, uint64_t *seq)

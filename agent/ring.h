@@ -28,6 +28,7 @@ struct sl_ring {
 	struct sl_ringfile *file; /* the mapping; segments follow at SL_RINGFILE_HEAD */
 	int fd;
 	uint64_t device, inode; /* of fd: the program may have closed it and opened another */
+	_Atomic uint32_t growing;    /* a thread is making the file longer */
 	_Atomic uint32_t orders;     /* segments begun */
 	_Atomic uint32_t defs;	     /* index of the segment the definition log is in */
 	_Atomic uint32_t defs_hint;  /* offset at or before its first free byte */
@@ -47,8 +48,8 @@ int sl_ring_rebuild(struct sl_ring *ring, const char *path);
 /* Forget the parent's ring, in a child.  False: there is none, this is no child of a recorded process. */
 bool sl_ring_drop_inherited(void);
 
-/* Writer: have at least `spare` free segments in the file, up to the cap.  0 or errno. */
-int sl_ring_provide(struct sl_ring *ring, unsigned spare);
+/* Writer: have at least `spare` free segments in the file, and as many as are in use, up to the cap. */
+void sl_ring_provide(struct sl_ring *ring, unsigned spare);
 
 /* A producer for the calling thread; NULL when there is none left. */
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid);

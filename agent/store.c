@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "agent/agent.h"
 #include "agent/define.h"
 #include "agent/file.h"
 #include "agent/text.h"
@@ -181,7 +182,9 @@ int sl_store_append(struct sl_store *store, struct sl_frame_index index, const v
 	if (store->err)
 		return store->err;
 	store->torn = true;
+	atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
 	store->err = sl_file_write(store->fd, parts, 2, store->end);
+	atomic_store(&sl_agent->writing_since_ns, 0);
 	if (store->err)
 		return store->err;
 	store->torn = false;

@@ -235,6 +235,29 @@ static int next_by_order(const struct sl_ring *ring, uint32_t after)
 	return found;
 }
 
+/*
+ * A thread that moved on while we looked at its old segment left events there that go first: a reader takes the
+ * greatest slot number in the file for all that came before it.  False: the old segment is not empty yet.
+ */
+static bool drain_older(struct sl_ring *ring, unsigned index, bool final, bool *good, bool *wrote)
+{
+	const struct sl_segment *segment = &ring->file->segment[index];
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		const struct sl_segment *older = &ring->file->segment[i];
+
+		if (atomic_load(&older->use) != SL_SEGMENT_EVENTS || older->thread != segment->thread ||
+			older->order >= segment->order)
+			continue;
+		if (!drain_older(ring, i, final, good, wrote))
+			return false;
+		*good = *good && drain_segment(i, true, final, wrote);
+		if (atomic_load(&older->use) == SL_SEGMENT_EVENTS)
+			return false;
+	}
+	return true;
+}
+
 static bool drain(bool everything, bool final, bool *wrote)
 {
 	struct sl_ring *ring = &sl_agent->ring;
@@ -244,7 +267,8 @@ static bool drain(bool everything, bool final, bool *wrote)
 
 	while (good && (index = next_by_order(ring, order)) >= 0) {
 		order = ring->file->segment[index].order;
-		good = drain_segment((unsigned)index, everything, final, wrote);
+		if (drain_older(ring, (unsigned)index, final, &good, wrote) && good)
+			good = drain_segment((unsigned)index, everything, final, wrote);
 	}
 	if (good && (everything || final))
 		drain_defs();

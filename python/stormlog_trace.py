@@ -81,7 +81,8 @@ class Trace:
     # the trace file
 
     def _read_file(self, path):
-        data = open(path, "rb").read()
+        with open(path, "rb") as file:
+            data = file.read()
         decompress = zstandard.ZstdDecompressor()
         at = 0
         while at < len(data):

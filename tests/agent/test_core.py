@@ -48,7 +48,8 @@ class Core(unittest.TestCase):
             mine = events["address"][done & (events["address"] >> 40 == t)]
             numbers = sorted((mine >> 8 & 0xFFFFFFFF).tolist())
             self.assertEqual(numbers, list(range(1, (calls or len(numbers)) + 1)))
-        self.assertFalse(trace.damage)
+        torn = 0 if trace.complete else 1  # a frame being written when the process was killed; its events are in the ring
+        self.assertLessEqual(len(trace.damage), torn, trace.damage)
 
     def test_every_event_is_in_the_file_once_and_the_ring_is_gone(self):
         for threads, calls in ((1, 1), (1, 50000), (8, 20000), (40, 50)):
@@ -61,9 +62,13 @@ class Core(unittest.TestCase):
     def test_a_killed_process_loses_nothing_that_had_returned(self):
         for round in range(12):
             threads = random.choice((1, 2, 8))
-            (trace,), names = run("kill", threads, 1 << 40, random.randrange(100, 40000), code=-9)
-            self.assertEqual(len(names), 2, names)
+            traces, names = run("kill", threads, 1 << 40, random.randrange(2000, 60000), code=-9)
+            if not names:
+                continue  # killed before the first call
+            trace = traces[0]
             self.assertFalse(trace.complete)
+            if len(names) == 1:  # killed before there was a ring: before the first call returned
+                self.assertFalse(trace.blocks)
             if trace.blocks:
                 self.assert_gapless(trace, threads)
 
