@@ -123,12 +123,18 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 				module.begin = at;
 			if (at + header->p_memsz > module.end)
 				module.end = at + header->p_memsz;
-		} else if (header->p_type == PT_NOTE && !module.build_id) {
-			find_build_id(&module, (const uint8_t *)at, header->p_memsz);
 		}
 	}
 	if (!module.end)
 		return 0;
+	for (unsigned i = 0; i < info->dlpi_phnum && !module.build_id; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uint64_t at = info->dlpi_addr + header->p_vaddr;
+
+		/* Notes that are not loaded (core files' tools make such) are not in memory. */
+		if (header->p_type == PT_NOTE && at >= module.begin && at + header->p_memsz <= module.end)
+			find_build_id(&module, (const uint8_t *)at, header->p_memsz);
+	}
 	module.path = path_of(info, visit->thread->file, SL_STACKS_TEXT_MAX);
 	module.time_ns = visit->time_ns;
 	/* An object that went and came back to its place is defined again, later. */

@@ -566,6 +566,7 @@ static unsigned read_version(void)
 static int find(void)
 {
 	void *(*get)(void) = (void *(*)(void))sl_resolve_symbol("PyGILState_GetThisThreadState");
+	unsigned minor;
 
 	if (!get)
 		return ABSENT;
@@ -574,7 +575,8 @@ static int find(void)
 	str_type = (uintptr_t)sl_resolve_symbol("PyUnicode_Type");
 	bytes_type = (uintptr_t)sl_resolve_symbol("PyBytes_Type");
 	thread_state = get;
-	if (!runtime || !sl_python_layout(&layout, read_version(), runtime) || !code_type || !str_type || !bytes_type)
+	minor = read_version();
+	if (!runtime || !sl_python_layout(&layout, minor, runtime) || !code_type || !str_type || !bytes_type)
 		return UNSUPPORTED;
 	if (layout.minor == 9)
 		eval_function = (uintptr_t)sl_resolve_symbol("_PyEval_EvalFrameDefault");

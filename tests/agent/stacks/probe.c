@@ -27,6 +27,7 @@ __asm__(".symver pthread_join,pthread_join@" PROBE_GLIBC);
 static _Atomic(uint8_t *) log_begin;
 static _Atomic size_t log_end;
 static _Atomic int refusing;
+static _Atomic uint32_t last_spun;
 
 bool sl_define(const void *map, size_t bytes)
 {
@@ -139,6 +140,20 @@ static double now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* Capture for so long, as a thread inside a long call of a library does. */
+EXPORT void probe_spin(unsigned mode, unsigned milliseconds)
+{
+	double end = now_ns() + milliseconds * 1e6;
+
+	while (now_ns() < end)
+		atomic_store(&last_spun, sl_stacks_capture(mode).python);
+}
+
+EXPORT uint32_t probe_last_spun(void)
+{
+	return atomic_load(&last_spun);
 }
 
 /* Nanoseconds per call, the best of five rounds: capture (mode), or with mode 0 the clock itself. */
