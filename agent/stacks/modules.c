@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "agent/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
+#include "agent/stacks/utf8.h"
 #include "common/base.h"
 
 static struct sl_intern modules;
@@ -41,7 +43,9 @@ static bool publish_module(uint32_t id, const void *what)
 	sl_pack_pair_uint(&pack, "end", module->end);
 	sl_pack_pair_uint(&pack, "bias", module->bias);
 	sl_pack_text(&pack, "path");
-	sl_pack_bytes(&pack, module->path, strnlen(module->path, SL_STACKS_TEXT_MAX));
+	sl_pack_bytes(&pack, module->thread->function,
+		sl_utf8_clean(module->path, strlen(module->path), module->thread->function,
+			sizeof(module->thread->function)));
 	if (n) {
 		for (uint32_t i = 0; i < n; i++) {
 			hex[2 * i] = digits[module->build_id[i] >> 4];
@@ -97,7 +101,9 @@ static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t
 	if (info->dlpi_name && info->dlpi_name[0])
 		return info->dlpi_name;
 	n = readlink("/proc/self/exe", buffer, bytes - 1);
-	buffer[n > 0 ? n : 0] = 0;
+	if (n <= 0) /* no /proc here: as it was called, perhaps relative */
+		return getauxval(AT_EXECFN) ? (const char *)getauxval(AT_EXECFN) : "";
+	buffer[n] = 0;
 	return buffer;
 }
 

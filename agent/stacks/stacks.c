@@ -8,6 +8,7 @@
 #include "agent/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
+#include "agent/stacks/utf8.h"
 #include "common/base.h"
 
 static __thread struct sl_stacks_thread *self __attribute__((tls_model("initial-exec")));
@@ -130,40 +131,6 @@ struct text {
 	struct sl_stacks_thread *thread;
 };
 
-/* Length of the utf-8 character at `at`; 0: it is none. */
-static size_t utf8_length(const uint8_t *at, size_t left)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	uint32_t c = at[0];
-	size_t length = c < 0x80 ? 1 : c >= 0xf0 && c < 0xf5 ? 4 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xc2 && c < 0xe0 ? 2 : 0;
-
-	if (length < 2 || length > left)
-		return length > left ? 0 : length;
-	c &= 0x7fu >> length;
-	for (size_t i = 1; i < length; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (at[i] & 63);
-	}
-	return c < least[length] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : length;
-}
-
-static size_t to_utf8(const char *text, size_t bytes, char *out, size_t max)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < bytes;) {
-		size_t length = utf8_length((const uint8_t *)text + i, bytes - i);
-
-		if (n + (length ? length : 3) > max)
-			break;
-		memcpy(out + n, length ? text + i : "\xef\xbf\xbd", length ? length : 3);
-		n += length ? length : 3;
-		i += length ? length : 1;
-	}
-	return n;
-}
-
 static bool publish_text(uint32_t id, const void *what)
 {
 	const struct text *text = what;
@@ -175,7 +142,7 @@ static bool publish_text(uint32_t id, const void *what)
 	sl_pack_pair_text(&pack, "def", "text");
 	sl_pack_pair_uint(&pack, "id", id);
 	sl_pack_text(&pack, "text");
-	sl_pack_bytes(&pack, utf8, to_utf8(text->bytes, text->count, utf8, SL_STACKS_TEXT_MAX));
+	sl_pack_bytes(&pack, utf8, sl_utf8_clean(text->bytes, text->count, utf8, SL_STACKS_TEXT_MAX));
 	return !pack.failed && sl_define(pack.bytes, pack.used);
 }
 

@@ -25,7 +25,7 @@ struct sl_stacks_thread {
 	uint32_t frames[SL_STACKS_DEPTH_MAX];	 /* ids of its frames */
 	void *pcs[SL_STACKS_DEPTH_MAX + 32];	 /* native frames, ours in front */
 
-	char function[1024 + 4], file[SL_STACKS_TEXT_MAX + 4]; /* utf-8, of the frame or text being defined */
+	char function[1024], file[SL_STACKS_TEXT_MAX]; /* utf-8, of the frame or text being defined */
 	uint8_t map[8192];				       /* the definition being packed */
 
 	struct sl_cache python, native;

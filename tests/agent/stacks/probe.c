@@ -4,6 +4,7 @@
  * agent: definitions go into one big log, real functions come from dlsym.
  */
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -80,7 +81,10 @@ EXPORT uint64_t probe_capture(unsigned mode)
 /* From C back into the caller's function and on to a capture. */
 EXPORT uint64_t probe_call(uint64_t (*function)(uint64_t), uint64_t argument)
 {
-	return function(argument);
+	uint64_t result = function(argument);
+
+	__asm__ volatile("" : "+r"(result)); /* not a tail call: our frame stays on the stack */
+	return result;
 }
 
 static void *capture_in_thread(void *ids)
@@ -156,8 +160,23 @@ EXPORT uint32_t probe_last_spun(void)
 	return atomic_load(&last_spun);
 }
 
-/* Nanoseconds per call, the best of five rounds: capture (mode), or with mode 0 the clock itself. */
-EXPORT double probe_bench(unsigned mode, unsigned calls)
+#define BENCH_CLOCK	0u
+#define BENCH_BACKTRACE 4u
+
+static void bench_once(unsigned what)
+{
+	void *pcs[256];
+
+	if (what == BENCH_CLOCK)
+		now_ns();
+	else if (what == BENCH_BACKTRACE)
+		backtrace(pcs, 256);
+	else
+		sl_stacks_capture(what);
+}
+
+/* Nanoseconds per call, the best of five rounds. */
+EXPORT double probe_bench(unsigned what, unsigned calls)
 {
 	double best = 1e9;
 
@@ -165,9 +184,18 @@ EXPORT double probe_bench(unsigned mode, unsigned calls)
 		double begin = now_ns(), took;
 
 		for (unsigned i = 0; i < calls; i++)
-			mode ? (void)sl_stacks_capture(mode) : (void)now_ns();
+			bench_once(what);
 		took = (now_ns() - begin) / calls;
 		best = took < best ? took : best;
 	}
 	return best;
+}
+
+/* The same, under `depth` frames of C. */
+EXPORT double probe_bench_deep(unsigned what, unsigned calls, unsigned depth)
+{
+	double took = depth ? probe_bench_deep(what, calls, depth - 1) : probe_bench(what, calls);
+
+	__asm__ volatile("" : "+x"(took)); /* not a tail call */
+	return took;
 }

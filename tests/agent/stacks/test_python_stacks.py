@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCRIPT = os.path.join(HERE, "python_stacks.py")
+SCRIPTS = ("python_stacks.py", "native_stacks.py")
 
 
 def skip(why):
@@ -54,13 +54,17 @@ def fetched():
     return run.stdout.decode().split()
 
 
-def command(python, probe):
+def run(python, script, probe):
     if ":" not in python:
-        return [python, SCRIPT, probe]
-    root, path = python.split(":")
-    shutil.copy(probe, root + "/tmp/probe.so")
-    shutil.copy(SCRIPT, root + "/tmp/python_stacks.py")
-    return ["chroot", root, path, "/tmp/python_stacks.py", "/tmp/probe.so"]
+        command = [python, os.path.join(HERE, script), probe]
+    else:
+        root, path = python.split(":")
+        shutil.copy(probe, root + "/tmp/probe.so")
+        for name in SCRIPTS + ("stackprobe.py",):
+            shutil.copy(os.path.join(HERE, name), root + "/tmp")
+        command = ["chroot", root, path, "/tmp/" + script, "/tmp/probe.so"]
+    environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+    return subprocess.run(command, timeout=300, env=environment).returncode
 
 
 def main():
@@ -70,11 +74,12 @@ def main():
     if not pythons:
         skip("no python3 here: set STORMLOG_TEST_PYTHONS")
     for python in pythons:
-        run = subprocess.run(command(python, probe), timeout=300)
-        if run.returncode:
-            failed += 1
-            print("not ok", python, "exit", run.returncode, flush=True)
-    print("%d interpreters, %d failed" % (len(pythons), failed))
+        for script in SCRIPTS:
+            code = run(python, script, probe)
+            if code:
+                failed += 1
+                print("not ok", python, script, "exit", code, flush=True)
+    print("%d interpreters, %d runs failed" % (len(pythons), failed))
     return failed != 0
 
 

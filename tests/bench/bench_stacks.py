@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""ns per stack, warm, by depth, beside what else it could cost.
+
+bench_stacks.py PROBE.so; run by the interpreter to be measured.
+"""
+import ctypes
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../agent/stacks"))
+from stackprobe import NATIVE, PYTHON, definitions, describe, free
+
+CLOCK, BACKTRACE = 0, 4
+free.probe_bench.restype = ctypes.c_double
+free.probe_bench_deep.restype = ctypes.c_double
+
+
+def python_depth(depth, what, calls):
+    frame, here = sys._getframe(), 0
+    while frame:
+        frame, here = frame.f_back, here + 1
+    return down(depth - here - 1, what, calls)
+
+
+def down(left, what, calls):
+    return free.probe_bench(what, calls) if left <= 0 else down(left - 1, what, calls)
+
+
+def row(name, ns):
+    print("  %-44s %8.1f ns" % (name, ns))
+
+
+def main():
+    free.probe_start(PYTHON | NATIVE, 200)
+    free.probe_capture(PYTHON | NATIVE)
+    print("%s; %s" % (sys.version.split()[0], describe()))
+    row("clock_gettime", free.probe_bench(CLOCK, 100000))
+    for depth in (1, 10, 30, 100):
+        row("Python stack, %d frames" % depth, python_depth(depth, PYTHON, 20000))
+    for depth in (0, 10, 20, 50):
+        number = free.probe_capture(NATIVE) >> 32
+        base = len(definitions.read()["native_stack"][number]["pcs"]) // 8
+        ns = free.probe_bench_deep(NATIVE, 20000, depth)
+        row("native stack, %d frames" % (base + depth), ns)
+        row("  glibc backtrace(), same", free.probe_bench_deep(BACKTRACE, 500, depth))
+    row("both, 30 Python frames", python_depth(30, PYTHON | NATIVE, 20000))
+
+
+main()
