@@ -680,6 +680,8 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 	return entry->id;
 }
 
+#define THREAD_STATE_MAX 1024u /* sizeof: 280 in 3.10, 360 in 3.11 */
+
 unsigned sl_python_anchors(uintptr_t *anchors, unsigned max)
 {
 	uintptr_t tstate, at;
@@ -688,8 +690,9 @@ unsigned sl_python_anchors(uintptr_t *anchors, unsigned max)
 	if (atomic_load_explicit(&state, memory_order_acquire) != CHECKED || !(tstate = live_thread_state()))
 		return 0;
 	if (layout.cframe) {
-		/* Each lies in a C frame of the loop, but the outermost, which is in the thread state. */
-		for (at = word_at(tstate, layout.cframe); at && n < max; at = word_at(at, layout.cframe_previous))
+		/* Each lies in a C frame of the loop, but the outermost: in the thread state, its link never set. */
+		for (at = word_at(tstate, layout.cframe); at - tstate >= THREAD_STATE_MAX && n < max;
+			at = word_at(at, layout.cframe_previous))
 			anchors[n++] = at;
 	} else if (layout.style >= SL_SHIM_FRAMES) {
 		for (at = innermost(tstate); at && n < max; at = word_at(at, layout.previous))

@@ -426,7 +426,8 @@ def test_a_forked_child_defines_its_own_stacks_from_1():
             code = 0 if number == 1 else 2
         finally:
             os._exit(code)
-    assert os.waitpid(pid, 0)[1] == 0
+    status = os.waitpid(pid, 0)[1]
+    assert status == 0, "status %#x" % status
 
 
 def test_while_python_shuts_down_only_the_thread_that_does_it_has_a_stack():
@@ -450,7 +451,8 @@ def test_while_python_shuts_down_only_the_thread_that_does_it_has_a_stack():
             os._exit(4)
         sys.ballast = Late()
         leave_now()
-    assert os.waitpid(pid, 0)[1] == 0
+    status = os.waitpid(pid, 0)[1]
+    assert status == 0, "status %#x" % status
 
 
 class Leave(BaseException):
