@@ -37,4 +37,13 @@ void sl_limit_context_gone(int device);
  */
 void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes);
 
+/* Blocks live on the device, as the limit counts them; 0 while no limit is set. */
+uint64_t sl_limit_live(int device);
+
+/*
+ * Writer thread, from NVML: the process held process_bytes on the device while its blocks were live_bytes, so the
+ * difference (context, modules, what pools keep) counts inside the limit from now on.
+ */
+void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes);
+
 #endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks are kept in a table of open addressing that threads change by compare and exchange: no lock is held
+ * across a driver call or anywhere else.  A full table stops counting and says so; nothing then fails by us.
+ *
+ * Known limits: two threads that ask at the same instant can pass together; the release of a VMM handle counts as
+ * its free although a mapping may keep the memory.
+ */
+#include "agent/limit.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent/define.h"
+#include "agent/hooks.h"
+#include "agent/procfile.h"
+#include "common/base.h"
+
+#define DEVICES 64
+#define BLOCKS	(1u << 17)
+#define PROBES	512
+
+/* Addresses of device memory are aligned: no real key is one of these. */
+enum { KEY_NONE, KEY_GONE, KEY_BUSY };
+
+struct block {
+	_Atomic uint64_t key;
+	_Atomic uint64_t bytes;
+	_Atomic uint32_t device;
+};
+
+bool sl_limit_active;
+
+static uint64_t limit_bytes;
+static struct block *blocks;
+static _Atomic uint64_t live[DEVICES], overhead[DEVICES];
+static _Atomic uint32_t overflowed;
+
+static uint64_t inject_at; /* 0: off */
+static char inject_api[64];
+static _Atomic uint64_t injectable;
+
+/* "3" or "3:cudaMalloc"; what cannot be read injects nothing. */
+static void read_injection(const char *text)
+{
+	size_t digits;
+
+	inject_at = 0;
+	if (!text || !sl_procfile_digits(text, &inject_at))
+		return;
+	digits = strspn(text, "0123456789");
+	if (text[digits] == ':' && strlen(text + digits + 1) < sizeof(inject_api))
+		strcpy(inject_api, text + digits + 1);
+	else if (text[digits])
+		inject_at = 0;
+}
+
+void sl_limit_start(const struct sl_options *options)
+{
+	/* A forked child begins with its parent's table, which is not about it. */
+	inject_api[0] = 0;
+	atomic_store(&injectable, 0);
+	atomic_store(&overflowed, 0);
+	for (unsigned i = 0; i < DEVICES; i++) {
+		atomic_store(&live[i], 0);
+		atomic_store(&overhead[i], 0);
+	}
+	read_injection(options->inject_oom);
+	if (options->inject_oom && !inject_at)
+		sl_note("STORMLOG_INJECT_OOM cannot be read: N or N:API, as 3:cudaMalloc; nothing is injected");
+	limit_bytes = options->limit;
+	if (limit_bytes && blocks)
+		memset(blocks, 0, BLOCKS * sizeof(*blocks));
+	else if (limit_bytes)
+		blocks = sl_pages(BLOCKS * sizeof(*blocks));
+	if (limit_bytes && !blocks) {
+		limit_bytes = 0;
+		sl_note("no memory for STORMLOG_LIMIT: no limit");
+	}
+	sl_limit_active = limit_bytes || inject_at;
+}
+
+/* cuMemAlloc means cuMemAlloc_v2 too, and cuMemAllocAsync its _ptsz: the names of the reports. */
+static bool is_named(const char *symbol, const char *name)
+{
+	static const char *const suffixes[] = {"", "_v2", "_v3", "_v4", "_ptsz", "_ptds", "_spt", "_v2_ptsz"};
+	size_t length = strlen(name);
+
+	if (strncmp(symbol, name, length))
+		return false;
+	for (size_t i = 0; i < SL_COUNT(suffixes); i++)
+		if (!strcmp(symbol + length, suffixes[i]))
+			return true;
+	return false;
+}
+
+bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes)
+{
+	(void)kind;
+	(void)bytes;
+	if (!inject_at || (*inject_api && !is_named(sl_hooks[api].name, inject_api)))
+		return false;
+	return atomic_fetch_add_explicit(&injectable, 1, memory_order_relaxed) + 1 == inject_at;
+}
+
+/* Kinds that take memory of the device for certain: managed memory may lie on the host. */
+static bool counts(int device, enum sl_kind kind)
+{
+	if (device < 0 || device >= DEVICES)
+		return false;
+	return kind == SL_KIND_device || kind == SL_KIND_pool || kind == SL_KIND_vmm || kind == SL_KIND_array ||
+	       kind == SL_KIND_graph;
+}
+
+static uint64_t used(int device)
+{
+	return atomic_load_explicit(&live[device], memory_order_relaxed) +
+	       atomic_load_explicit(&overhead[device], memory_order_relaxed);
+}
+
+bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes)
+{
+	uint64_t now;
+
+	if (!limit_bytes || !counts(device, kind))
+		return false;
+	now = used(device);
+	return now >= limit_bytes ? bytes > 0 : bytes > limit_bytes - now;
+}
+
+/* Handles of VMM are no addresses and could equal one. */
+static uint64_t key_of(enum sl_kind kind, uint64_t address)
+{
+	return kind == SL_KIND_vmm ? address ^ 0x9e00000000000000ull : address;
+}
+
+static struct block *slot_of(uint64_t key, unsigned probe)
+{
+	return &blocks[((unsigned)((key * 0x9e3779b97f4a7c15ull) >> 40) + probe) & (BLOCKS - 1)];
+}
+
+static void remove_block(struct block *block, uint64_t key)
+{
+	uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
+	uint32_t device = atomic_load_explicit(&block->device, memory_order_relaxed);
+
+	/* Who takes the key takes the bytes. */
+	if (atomic_compare_exchange_strong(&block->key, &key, KEY_GONE))
+		atomic_fetch_sub_explicit(&live[device], bytes, memory_order_relaxed);
+}
+
+static void remove_key(uint64_t key)
+{
+	for (unsigned probe = 0; probe < PROBES; probe++) {
+		struct block *block = slot_of(key, probe);
+		uint64_t found = atomic_load_explicit(&block->key, memory_order_acquire);
+
+		if (found == key)
+			remove_block(block, key);
+		else if (found == KEY_NONE)
+			return;
+	}
+}
+
+static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
+{
+	for (unsigned probe = 0; probe < PROBES; probe++) {
+		struct block *block = slot_of(key, probe);
+		uint64_t found = atomic_load_explicit(&block->key, memory_order_relaxed);
+
+		if (found != KEY_NONE && found != KEY_GONE)
+			continue;
+		if (!atomic_compare_exchange_strong(&block->key, &found, KEY_BUSY))
+			continue;
+		atomic_store_explicit(&block->device, device, memory_order_relaxed);
+		atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
+		atomic_fetch_add_explicit(&live[device], bytes, memory_order_relaxed);
+		atomic_store_explicit(&block->key, key, memory_order_release);
+		return true;
+	}
+	return false;
+}
+
+void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes)
+{
+	uint64_t key = key_of(kind, address);
+
+	if (!limit_bytes || !counts(device, kind) || !address)
+		return;
+	remove_key(key); /* handed out again: its free was not seen */
+	if (!insert(key, (uint32_t)device, bytes) && !atomic_exchange(&overflowed, 1))
+		sl_note("more live blocks than STORMLOG_LIMIT can count: some are outside the limit");
+}
+
+void sl_limit_freed(enum sl_kind kind, uint64_t address)
+{
+	if (limit_bytes && address)
+		remove_key(key_of(kind, address));
+}
+
+void sl_limit_context_gone(int device)
+{
+	if (!limit_bytes || device < 0 || device >= DEVICES)
+		return;
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		uint64_t key = atomic_load_explicit(&blocks[i].key, memory_order_acquire);
+
+		if (key > KEY_BUSY && atomic_load(&blocks[i].device) == (uint32_t)device)
+			remove_block(&blocks[i], key);
+	}
+	atomic_store_explicit(&overhead[device], 0, memory_order_relaxed);
+}
+
+void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	uint64_t taken, left;
+
+	if (!limit_bytes)
+		return;
+	taken = device >= 0 && device < DEVICES ? used(device) : 0;
+	left = taken < limit_bytes ? limit_bytes - taken : 0;
+	if (free_bytes && *free_bytes > left)
+		*free_bytes = left;
+	if (total_bytes && *total_bytes > limit_bytes)
+		*total_bytes = limit_bytes;
+}
+
+uint64_t sl_limit_live(int device)
+{
+	return device >= 0 && device < DEVICES ? atomic_load_explicit(&live[device], memory_order_relaxed) : 0;
+}
+
+void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
+{
+	if (limit_bytes && device >= 0 && device < DEVICES && process_bytes > live_bytes)
+		atomic_store_explicit(&overhead[device], process_bytes - live_bytes, memory_order_relaxed);
+}

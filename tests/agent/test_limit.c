@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/agent/test.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "agent/define.h"
+#include "agent/hooks.h"
+#include "agent/limit.h"
+
+const struct sl_hook sl_hooks[] = {{""}, {"cudaMalloc"}, {"cuMemAlloc_v2"}, {"cudaMallocAsync_ptsz"}, {"cudaMallocHost"}};
+const unsigned sl_hook_count = 5;
+
+static unsigned notes;
+
+void sl_note(const char *text)
+{
+	notes++;
+}
+
+void *sl_pages(size_t bytes)
+{
+	return calloc(1, bytes);
+}
+
+#define MIB (1ull << 20)
+
+static void start(uint64_t limit, const char *inject)
+{
+	struct sl_options options = {.limit = limit, .inject_oom = inject};
+
+	notes = 0;
+	sl_limit_start(&options);
+}
+
+static void neither_limit_nor_injection_is_off(void **state)
+{
+	start(0, NULL);
+	assert_false(sl_limit_active);
+	assert_false(sl_limit_injects(1, SL_KIND_device, 1));
+	assert_false(sl_limit_refuses(0, SL_KIND_device, UINT64_MAX));
+}
+
+static void the_nth_allocation_alone_fails(void **state)
+{
+	start(0, "3");
+	assert_true(sl_limit_active);
+	assert_false(sl_limit_injects(1, SL_KIND_device, 1));
+	assert_false(sl_limit_injects(2, SL_KIND_device, 1));
+	assert_true(sl_limit_injects(4, SL_KIND_host_pinned, 1));
+	assert_false(sl_limit_injects(1, SL_KIND_device, 1));
+}
+
+static void a_named_call_is_counted_alone_and_by_the_name_of_reports(void **state)
+{
+	start(0, "2:cuMemAlloc");
+	assert_false(sl_limit_injects(1, SL_KIND_device, 1));
+	assert_false(sl_limit_injects(2, SL_KIND_device, 1));
+	assert_false(sl_limit_injects(1, SL_KIND_device, 1));
+	assert_true(sl_limit_injects(2, SL_KIND_device, 1));
+	start(0, "1:cudaMalloc");
+	assert_false(sl_limit_injects(4, SL_KIND_device, 1));
+	assert_false(sl_limit_injects(3, SL_KIND_device, 1));
+	assert_true(sl_limit_injects(1, SL_KIND_device, 1));
+	start(0, "1:cudaMallocAsync_ptsz");
+	assert_true(sl_limit_injects(3, SL_KIND_pool, 1));
+}
+
+static void an_injection_that_cannot_be_read_is_off_and_noted(void **state)
+{
+	static const char *const broken[] = {"x", "3x", "0", ":cudaMalloc"};
+
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		start(0, broken[i]);
+		assert_false(sl_limit_active);
+		assert_int_equal(notes, 1);
+	}
+}
+
+static void live_bytes_of_each_device_are_limited_apart(void **state)
+{
+	start(100 * MIB, NULL);
+	assert_false(sl_limit_refuses(0, SL_KIND_device, 100 * MIB));
+	assert_true(sl_limit_refuses(0, SL_KIND_device, 100 * MIB + 1));
+	sl_limit_allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
+	sl_limit_allocated(0, SL_KIND_vmm, 0x1000, 30 * MIB);
+	assert_int_equal(sl_limit_live(0), 90 * MIB);
+	assert_true(sl_limit_refuses(0, SL_KIND_pool, 11 * MIB));
+	assert_false(sl_limit_refuses(1, SL_KIND_pool, 11 * MIB));
+	assert_false(sl_limit_refuses(0, SL_KIND_host_pinned, 11 * MIB));
+	assert_false(sl_limit_refuses(0, SL_KIND_managed, 11 * MIB));
+	assert_false(sl_limit_refuses(-1, SL_KIND_device, 1000 * MIB));
+	sl_limit_freed(SL_KIND_unknown, 0x1000);
+	assert_int_equal(sl_limit_live(0), 30 * MIB);
+	sl_limit_freed(SL_KIND_unknown, 0x1000);
+	sl_limit_freed(SL_KIND_unknown, 0x2000);
+	assert_int_equal(sl_limit_live(0), 30 * MIB);
+	sl_limit_freed(SL_KIND_vmm, 0x1000);
+	assert_int_equal(sl_limit_live(0), 0);
+}
+
+static void an_address_seen_again_replaces_the_block_whose_free_was_missed(void **state)
+{
+	start(100 * MIB, NULL);
+	sl_limit_allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
+	sl_limit_allocated(0, SL_KIND_device, 0x1000, 10 * MIB);
+	assert_int_equal(sl_limit_live(0), 10 * MIB);
+}
+
+static void what_the_program_asks_agrees_with_what_it_gets(void **state)
+{
+	uint64_t free_bytes = 900 * MIB, total = 1000 * MIB;
+
+	start(100 * MIB, NULL);
+	sl_limit_allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
+	sl_limit_overhead(0, 70 * MIB, 60 * MIB);
+	sl_limit_clamp(0, &free_bytes, &total);
+	assert_int_equal(free_bytes, 30 * MIB);
+	assert_int_equal(total, 100 * MIB);
+	assert_false(sl_limit_refuses(0, SL_KIND_device, free_bytes));
+	assert_true(sl_limit_refuses(0, SL_KIND_device, free_bytes + 1));
+	free_bytes = 5 * MIB;
+	sl_limit_clamp(0, &free_bytes, NULL);
+	assert_int_equal(free_bytes, 5 * MIB);
+	sl_limit_clamp(0, NULL, NULL);
+}
+
+static void a_context_takes_its_blocks_and_its_cost_with_it(void **state)
+{
+	start(100 * MIB, NULL);
+	sl_limit_allocated(0, SL_KIND_device, 0x1000, MIB);
+	sl_limit_allocated(1, SL_KIND_device, 0x2000, MIB);
+	sl_limit_overhead(0, 3 * MIB, MIB);
+	sl_limit_context_gone(0);
+	assert_int_equal(sl_limit_live(0), 0);
+	assert_int_equal(sl_limit_live(1), MIB);
+	assert_false(sl_limit_refuses(0, SL_KIND_device, 100 * MIB));
+}
+
+static void a_full_table_is_noted_once_and_never_fails_a_call(void **state)
+{
+	start(1ull << 40, NULL);
+	for (uint64_t i = 1; i <= 200000; i++)
+		sl_limit_allocated(0, SL_KIND_device, i << 9, 1);
+	assert_int_equal(notes, 1);
+	assert_true(sl_limit_live(0) > 100000);
+	for (uint64_t i = 1; i <= 200000; i++)
+		sl_limit_freed(SL_KIND_device, i << 9);
+	assert_int_equal(sl_limit_live(0), 0);
+}
+
+static void *churn(void *arg)
+{
+	uint64_t base = (uint64_t)(uintptr_t)arg << 32;
+
+	for (unsigned round = 0; round < 200; round++) {
+		for (uint64_t i = 1; i <= 300; i++)
+			sl_limit_allocated((int)(i & 3), SL_KIND_device, base + (i << 9), i);
+		for (uint64_t i = 1; i <= 300; i++)
+			sl_limit_freed(SL_KIND_device, base + (i << 9));
+	}
+	return NULL;
+}
+
+static void threads_leave_no_byte_behind(void **state)
+{
+	pthread_t threads[4];
+
+	start(1ull << 40, NULL);
+	for (uintptr_t i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	for (int device = 0; device < 4; device++)
+		assert_int_equal(sl_limit_live(device), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(neither_limit_nor_injection_is_off),
+		cmocka_unit_test(the_nth_allocation_alone_fails),
+		cmocka_unit_test(a_named_call_is_counted_alone_and_by_the_name_of_reports),
+		cmocka_unit_test(an_injection_that_cannot_be_read_is_off_and_noted),
+		cmocka_unit_test(live_bytes_of_each_device_are_limited_apart),
+		cmocka_unit_test(an_address_seen_again_replaces_the_block_whose_free_was_missed),
+		cmocka_unit_test(what_the_program_asks_agrees_with_what_it_gets),
+		cmocka_unit_test(a_context_takes_its_blocks_and_its_cost_with_it),
+		cmocka_unit_test(a_full_table_is_noted_once_and_never_fails_a_call),
+		cmocka_unit_test(threads_leave_no_byte_behind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
