@@ -177,23 +177,31 @@ static struct sl_producer *take_producer(struct sl_ring *ring)
 	return NULL;
 }
 
-/* Wait for the writer in small steps while it makes progress; false: it did not within WAIT_MAX_NS. */
+/*
+ * Wait for the writer in small steps for as long as it writes; -1: it wrote nothing within WAIT_MAX_NS.  From
+ * then on nobody waits until it writes again.
+ */
 static int claim_patiently(struct sl_ring *ring, uint32_t thread, int tid, uint64_t first)
 {
 	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+	uint64_t frames = atomic_load(&sl_agent->frames), waited = 0;
 	int index;
 
-	for (uint64_t waited = 0; (index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0;
-		waited += WAIT_STEP_NS) {
+	while ((index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0) {
 		if (grow(ring, atomic_load(&ring->file->segments) + 1))
 			continue;
+		if (frames != atomic_load(&sl_agent->frames)) {
+			frames = atomic_load(&sl_agent->frames);
+			waited = 0;
+		}
 		if (waited >= WAIT_MAX_NS)
-			atomic_store(&sl_agent->stalled, 1); /* until the writer moves again, nobody else waits */
+			atomic_store(&sl_agent->stalled, 1);
 		if (atomic_load(&sl_agent->stalled))
 			return -1;
 		atomic_fetch_add(&sl_agent->wake, 1);
 		sl_agent_wake(&sl_agent->wake);
 		syscall(SYS_nanosleep, &step, NULL);
+		waited += WAIT_STEP_NS;
 	}
 	return index;
 }

@@ -188,6 +188,8 @@ int sl_store_append(struct sl_store *store, struct sl_frame_index index, const v
 	if (store->err)
 		return store->err;
 	store->torn = false;
+	atomic_fetch_add(&sl_agent->frames, 1);
+	atomic_store(&sl_agent->stalled, 0);
 	store->end += sizeof(index) + compressed;
 	return 0;
 }

@@ -327,8 +327,6 @@ static uint64_t pass(uint64_t now_ns)
 
 	if (wrote || remote_due)
 		written_at_ns = now_ns;
-	if (good)
-		atomic_store(&sl_agent->stalled, 0);
 	if (good && wrote)
 		write_gap(sl_agent->ring.file);
 	sl_ring_provide(&sl_agent->ring, SPARE);

@@ -84,14 +84,15 @@ class Trace:
         with open(path, "rb") as file:
             data = file.read()
         decompress = zstandard.ZstdDecompressor()
-        at = 0
+        at, lost = 0, False  # lost: looking for the next frame after one damage was said
         while at < len(data):
             head = data[at : at + 64]
             fields = INDEX.unpack(head) if len(head) == 64 else None
             if not fields or fields[0] != MAGIC or fields[-1] != frame_check(head):
-                self.damage.append((at, "no frame index"))
-                at += 1
-                at = data.find(struct.pack("<I", MAGIC), at)
+                if not lost:
+                    self.damage.append((at, "no frame index"))
+                lost = True
+                at = data.find(struct.pack("<I", MAGIC), at + 1)
                 if at < 0:
                     break
                 continue
@@ -101,8 +102,10 @@ class Trace:
                 content = decompress.decompress(frame, max_output_size=1 << 26)
             except zstandard.ZstdError as error:
                 self.damage.append((at, str(error)))
-                at += 64 + (size if len(frame) == size else 0)
+                lost = True
+                at += 64
                 continue
+            lost = False
             unpacker = msgpack.Unpacker(raw=False, unicode_errors="replace", max_buffer_size=1 << 27)
             unpacker.feed(content)
             for item in unpacker:
