@@ -14,6 +14,6 @@ struct sl_command {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct sl_command sl_command_convert, sl_command_validate;
+extern const struct sl_command sl_command_convert, sl_command_report, sl_command_validate;
 
 #endif

@@ -5,11 +5,11 @@
 #include "commands.h"
 
 /* In the order of --help. */
-static const struct sl_command *const commands[] = {&sl_command_convert, &sl_command_validate};
+static const struct sl_command *const commands[] = {&sl_command_report, &sl_command_convert, &sl_command_validate};
 
 static void help(FILE *out)
 {
-	fputs("usage: stormlog-analyze VERB [options] PATH...\n\n", out);
+	fputs("usage: stormlog-analyze [VERB] [options] PATH...\n\n", out);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
 }
@@ -27,6 +27,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
 			return commands[i]->run(argc - 1, argv + 1);
+	if (argc > 1)
+		return sl_command_report.run(argc, argv); /* the verb that goes without saying */
 	help(stderr);
 	return SL_EXIT_USAGE;
 }

@@ -35,14 +35,4 @@ bool sl_text_matches(const char *text, const char *word);
 /* A size in words for people: 0 B, 1023.00 B, 1.50 KB, ... PB. out holds at least 32 bytes. */
 void sl_text_format_bytes(double bytes, char *out);
 
-/* One copy of each text. */
-struct sl_intern {
-	struct sl_arena arena;
-	const char **slots;
-	size_t count, capacity;
-};
-
-const char *sl_text_intern(struct sl_intern *intern, const char *text); /* NULL stays NULL */
-void sl_text_intern_free(struct sl_intern *intern);
-
 #endif

@@ -473,6 +473,35 @@ bool sl_value_is(const struct sl_value *value, enum sl_value_kind kind)
 	return value && value->kind == kind;
 }
 
+struct sl_value sl_value_of_text(const char *text)
+{
+	return (struct sl_value){.kind = text ? SL_VALUE_STRING : SL_VALUE_NULL, .text = text};
+}
+
+struct sl_value sl_value_of_int(__int128 number)
+{
+	return (struct sl_value){.kind = SL_VALUE_INT, .integer = number};
+}
+
+struct sl_value sl_value_of_double(double number)
+{
+	return (struct sl_value){.kind = SL_VALUE_DOUBLE, .real = number};
+}
+
+struct sl_value *sl_value_object(struct sl_arena *arena, uint32_t room)
+{
+	struct sl_value *object = sl_arena_alloc(arena, sizeof(*object));
+
+	object->kind = SL_VALUE_OBJECT;
+	object->members = sl_arena_alloc(arena, room * sizeof(*object->members));
+	return object;
+}
+
+void sl_value_set(struct sl_value *object, const char *key, struct sl_value value)
+{
+	((struct sl_member *)object->members)[object->count++] = (struct sl_member){key, value};
+}
+
 struct sl_value sl_value_copy(struct sl_arena *arena, const struct sl_value *value)
 {
 	struct sl_value copy = *value;

@@ -71,6 +71,15 @@ bool sl_value_get_int64(const struct sl_value *object, const char *key, int64_t 
 
 bool sl_value_is(const struct sl_value *value, enum sl_value_kind kind); /* NULL is of no kind */
 
+/* Values made here; text NULL is null. Texts are not copied. */
+struct sl_value sl_value_of_text(const char *text);
+struct sl_value sl_value_of_int(__int128 number);
+struct sl_value sl_value_of_double(double number);
+
+/* An object with room for `room` members, and its next member. */
+struct sl_value *sl_value_object(struct sl_arena *arena, uint32_t room);
+void sl_value_set(struct sl_value *object, const char *key, struct sl_value value);
+
 /* A deep copy in another arena. */
 struct sl_value sl_value_copy(struct sl_arena *arena, const struct sl_value *value);
 
