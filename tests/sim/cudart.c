@@ -126,6 +126,8 @@ int sim_rt_begin(struct sim_call *call)
 {
 	pthread_once(&loaded, load);
 	call->result = load_error;
+	if (call->api->verb == SIM_ALLOC)
+		call->device = device; /* should the call fail before the driver learns of it */
 	if (journal)
 		journal->open(call);
 	if (!call->result && call->needs < 2)

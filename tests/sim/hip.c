@@ -58,6 +58,8 @@ static int ensure_context(void)
 static int begin(struct sim_call *call)
 {
 	pthread_once(&loaded, load);
+	if (call->api->verb == SIM_ALLOC)
+		call->device = device;
 	journal->open(call);
 	if (!call->result)
 		call->result = initialize();

@@ -85,6 +85,14 @@ class Api:
     failures: int = 0
 
 
+def family(name):
+    """A call nested in another merges into it only where both are of one family (report.json's rule)."""
+    if re.match(r'cuInit|cuDevicePrimaryCtx|cuCtx(Create|Destroy|Attach|Detach)|cuGreenCtx|cu(da)?(Device(Reset|SetLimit)|'
+                r'SetDevice|InitDevice|CtxSetLimit)|hip(Init|SetDevice|DeviceReset)', name):
+        return 'context'
+    return 'module' if re.match(r'cu(da)?(Module|Library|Kernel|Launch)', name) else 'memory'
+
+
 def plain(name):
     """cuMemAlloc_v2_ptsz -> cuMemAlloc: how a driver call is called in report.json."""
     return re.sub(r'(_v\d+)?(_pt[sd][sz])?$', '', name) if name.startswith('cu') and not name.startswith('cuda') else name
@@ -130,8 +138,12 @@ class Process:
             above = by_number.get(c.parent)
             while above and above.level == EMBEDDED:
                 above = by_number.get(above.parent)
-            c.application = c.level != EMBEDDED and not above
             c.outer = above
+            while above and family(above.api) != family(c.api):
+                above = by_number.get(above.parent)
+            below_hip = c.outer and c.outer.api.startswith('hip') and c.api.startswith('cu')  # the simulator's own affair
+            c.application = c.level != EMBEDDED and not below_hip and (not above or above.level == EMBEDDED)
+        self._inside = {c.outer.number: c.device for c in self.calls if c.outer and c.device is not None}
         for e in self.effects:
             call = by_number.get(e.parent)
             if call:
@@ -174,13 +186,10 @@ class Process:
                 self.memory.setdefault((c.kind, self._device_of(c)), Row()).failed_allocations += 1
 
     def _device_of(self, call):
-        """The device a failed call was for: its own word, else that of a driver call inside it, else the thread's."""
+        """The device a failed call was for: a driver call inside it knows best; None without a context."""
         if call.kind in ('host_pinned', 'host_registered'):
             return None
-        if call.device is not None:
-            return call.device
-        inside = [c.device for c in self.calls if c.outer is call and c.device is not None]
-        return inside[-1] if inside else 0
+        return self._inside.get(call.number, call.device)
 
     @property
     def in_flight(self):

@@ -2,8 +2,11 @@
 /* Look-ups: cuGetProcAddress in both ABIs by (name, version, flags), and the simulator's own export table. */
 #include "sim.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
 enum { FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
@@ -50,6 +53,17 @@ static void *look_up(const char *name, int version, uint64_t flags, int *status)
 	return best ? best->function : NULL;
 }
 
+/* SIM_LOOKUPS=file: what was asked for, a line each: name version flags found. */
+static void note(const char *name, int version, uint64_t flags, bool found)
+{
+	const char *path = getenv("SIM_LOOKUPS");
+	int fd = path && *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+	if (fd < 0)
+		return;
+	dprintf(fd, "%s %d %llu %d\n", *name ? name : "(empty)", version, (unsigned long long)flags, found);
+	close(fd);
+}
+
 static int answer(const char *name, void **out, int version, uint64_t flags, int *status)
 {
 	int ignored;
@@ -58,6 +72,7 @@ static int answer(const char *name, void **out, int version, uint64_t flags, int
 	if (!name || !out || version < 0 || (flags & ~3ull) || flags == 3)
 		return SIM_INVALID_VALUE;
 	*out = look_up(name, version, flags, status);
+	note(name, version, flags, *out != NULL);
 	return *out ? SIM_OK : SIM_NOT_FOUND;
 }
 
