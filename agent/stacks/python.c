@@ -503,7 +503,7 @@ static bool is_writable(uintptr_t address)
 
 static bool check(uintptr_t thread)
 {
-	int error = errno, expected = UNCHECKED;
+	int expected = UNCHECKED;
 	const char *why = check_stack(thread);
 
 	if (why)
@@ -511,7 +511,6 @@ static bool check(uintptr_t thread)
 	else if (is_writable(code_type + layout.dealloc))
 		sl_codes_watch((_Atomic uintptr_t *)(code_type + layout.dealloc));
 	atomic_compare_exchange_strong(&state, &expected, why ? REFUSED : CHECKED);
-	errno = error;
 	return atomic_load(&state) == CHECKED;
 }
 

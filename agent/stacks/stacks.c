@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/stacks/stacks.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,16 +66,20 @@ static struct sl_stacks_thread *attach(void)
 	return thread;
 }
 
-/* The calling thread's, marked busy; NULL: it is busy already, or there is no memory. */
+/* The calling thread's, marked busy, its errno kept until leave; NULL: it is busy already, or there is no memory. */
 static inline struct sl_stacks_thread *enter(void)
 {
 	struct sl_stacks_thread *thread = self;
+	int error = errno;
 
-	if (SL_UNLIKELY(!thread) && !(thread = attach()))
+	if (SL_UNLIKELY(!thread) && !(thread = attach())) {
+		errno = error;
 		return NULL;
+	}
 	if (SL_UNLIKELY(thread->busy))
 		return NULL;
 	thread->busy = true;
+	thread->error = error;
 	atomic_signal_fence(memory_order_seq_cst);
 	if (SL_UNLIKELY(thread->epoch != atomic_load_explicit(&epoch, memory_order_relaxed))) {
 		thread->epoch = atomic_load(&epoch);
@@ -87,6 +92,7 @@ static inline struct sl_stacks_thread *enter(void)
 
 static inline void leave(struct sl_stacks_thread *thread)
 {
+	errno = thread->error;
 	atomic_signal_fence(memory_order_seq_cst);
 	thread->busy = false;
 }

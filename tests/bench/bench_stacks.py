@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../agent/stacks"))
 from stackprobe import NATIVE, PYTHON, definitions, describe, free
 
-CLOCK, BACKTRACE = 0, 4
+CLOCK, BACKTRACE, UNWIND = 0, 4, 8
 free.probe_bench.restype = ctypes.c_double
 free.probe_bench_deep.restype = ctypes.c_double
 
@@ -34,16 +34,17 @@ def main():
     free.probe_start(PYTHON | NATIVE, 200)
     free.probe_capture(PYTHON | NATIVE)
     print("%s; %s" % (sys.version.split()[0], describe()))
-    row("clock_gettime", free.probe_bench(CLOCK, 100000))
+    row("clock_gettime", free.probe_bench(CLOCK, 2000))
     for depth in (1, 10, 30, 100):
-        row("Python stack, %d frames" % depth, python_depth(depth, PYTHON, 20000))
+        row("Python stack, %d frames" % depth, python_depth(depth, PYTHON, 500))
     for depth in (0, 10, 20, 50):
         number = free.probe_capture(NATIVE) >> 32
         base = len(definitions.read()["native_stack"][number]["pcs"]) // 8
-        ns = free.probe_bench_deep(NATIVE, 20000, depth)
+        ns = free.probe_bench_deep(NATIVE, 500, depth)
         row("native stack, %d frames" % (base + depth), ns)
-        row("  glibc backtrace(), same", free.probe_bench_deep(BACKTRACE, 500, depth))
-    row("both, 30 Python frames", python_depth(30, PYTHON | NATIVE, 20000))
+        row("  unw_backtrace alone, same", free.probe_bench_deep(UNWIND, 500, depth))
+        row("  glibc backtrace(), same", free.probe_bench_deep(BACKTRACE, 100, depth))
+    row("both, 30 Python frames", python_depth(30, PYTHON | NATIVE, 500))
 
 
 main()

@@ -110,6 +110,17 @@ def test_modules_have_paths_and_build_ids():
     assert all(m["ns"] <= time.monotonic() * 1e9 for m in modules)
 
 
+def test_errno_is_kept():
+    def at(depth):
+        return at(depth - 1) if depth else held.probe_errno(BOTH)
+
+    assert {at(depth) for depth in range(20)} == {1234}
+    thread = threading.Thread(target=lambda: seen.append(held.probe_errno(BOTH)))
+    thread.start()
+    thread.join()
+    assert seen.pop() == 1234
+
+
 def test_our_own_frames_are_not_in_a_stack():
     capture()
     definitions.read()

@@ -4,6 +4,7 @@
  * agent: definitions go into one big log, real functions come from dlsym.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <execinfo.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,6 +18,7 @@
 
 /* The newest glibc of the tests builds it, the oldest runs it. */
 __asm__(".symver dlsym,dlsym@" PROBE_GLIBC);
+__asm__(".symver dlopen,dlopen@" PROBE_GLIBC);
 __asm__(".symver pthread_create,pthread_create@" PROBE_GLIBC);
 __asm__(".symver pthread_join,pthread_join@" PROBE_GLIBC);
 
@@ -76,6 +78,14 @@ EXPORT uint64_t probe_capture(unsigned mode)
 	struct sl_stack_ids ids = sl_stacks_capture(mode);
 
 	return ids.python | (uint64_t)ids.native << 32;
+}
+
+/* errno after a capture that found it 1234. */
+EXPORT int probe_errno(unsigned mode)
+{
+	errno = 1234;
+	sl_stacks_capture(mode);
+	return errno;
 }
 
 /* From C back into the caller's function and on to a capture. */
@@ -162,6 +172,9 @@ EXPORT uint32_t probe_last_spun(void)
 
 #define BENCH_CLOCK	0u
 #define BENCH_BACKTRACE 4u
+#define BENCH_UNWIND	8u
+
+static int (*unw_backtrace)(void **pcs, int max);
 
 static void bench_once(unsigned what)
 {
@@ -171,16 +184,25 @@ static void bench_once(unsigned what)
 		now_ns();
 	else if (what == BENCH_BACKTRACE)
 		backtrace(pcs, 256);
+	else if (what == BENCH_UNWIND)
+		unw_backtrace(pcs, 256);
 	else
 		sl_stacks_capture(what);
 }
 
-/* Nanoseconds per call, the best of five rounds. */
+/* Nanoseconds per call, the best of many short rounds. */
 EXPORT double probe_bench(unsigned what, unsigned calls)
 {
 	double best = 1e9;
 
-	for (int round = 0; round < 5; round++) {
+	if (what == BENCH_UNWIND && !unw_backtrace) {
+		void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+
+		unw_backtrace = library ? (int (*)(void **, int))dlsym(library, "unw_backtrace") : NULL;
+		if (!unw_backtrace)
+			return -1;
+	}
+	for (int round = 0; round < 60; round++) {
 		double begin = now_ns(), took;
 
 		for (unsigned i = 0; i < calls; i++)
