@@ -181,8 +181,10 @@ static void start(struct sl_agent *agent)
 	sl_options_read(options, bad_option); /* the same again: now there is a trace to say it in */
 	if (!have_key)
 		make_key();
-	if (inherited)
+	if (inherited) {
 		sl_stacks_child();
+		sl_device_child();
+	}
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
 	if (sl_writer_start())

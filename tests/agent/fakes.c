@@ -56,6 +56,10 @@ void sl_device_used(int ordinal, enum sl_family family)
 {
 }
 
+void sl_device_child(void)
+{
+}
+
 void sl_device_sample(const struct sl_options *options, uint64_t now_ns)
 {
 }

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where device-wide figures come from: NVML, asked by the writer thread; for AMD the kernel driver's sysfs.  Where there is
+ * neither, a thread of the application that has just made a call is asked, at most once an interval: it has a context
+ * and cuMemGetInfo is then legal.  The writer thread has none, and to borrow one (cuCtxPushCurrent of the application's,
+ * or a retained primary context) races with its destruction, so it does not.
+ */
+#include "agent/device.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "agent/agent.h"
+#include "agent/amdgpu.h"
+#include "agent/define.h"
+#include "agent/hostmem.h"
+#include "agent/limit.h"
+#include "agent/nvml.h"
+#include "agent/pack.h"
+#include "agent/text.h"
+#include "agent/vendor.h"
+#include "common/base.h"
+
+#define DEVICES 64
+
+enum source { SOURCE_UNDECIDED, SOURCE_NVML, SOURCE_AMDGPU, SOURCE_CALLERS };
+
+enum state { UNUSED, DESCRIBING, USED };
+
+struct device {
+	_Atomic unsigned state; /* enum state */
+	_Atomic unsigned due;	/* the next caller is to take a sample */
+	struct sl_vendor_device is;
+	enum source source; /* writer thread only, as the rest */
+	struct sl_nvml_device *nvml;
+};
+
+static struct device devices[SL_VENDOR_COUNT][DEVICES];
+static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
+static bool nvml_opened;
+
+/* --- maps ------------------------------------------------------------------------------------------- */
+
+/* A map of which keys are left out: counted first, for msgpack wants the size before the keys. */
+struct map {
+	struct sl_pack pack;
+	uint8_t bytes[4096];
+	unsigned keys;
+};
+
+static void map_begin(struct map *map, const char *def, uint64_t ns)
+{
+	map->pack = sl_pack_begin(map->bytes, sizeof(map->bytes));
+	sl_pack_map(&map->pack, 15); /* one byte, of which the low half is filled in at the end */
+	map->keys = 2;
+	sl_pack_pair_text(&map->pack, "def", def);
+	sl_pack_pair_uint(&map->pack, "ns", ns);
+}
+
+static void map_number(struct map *map, const char *name, uint64_t value)
+{
+	if (value == SL_HOSTMEM_UNKNOWN)
+		return;
+	map->keys++;
+	sl_pack_pair_uint(&map->pack, name, value);
+}
+
+static void map_text(struct map *map, const char *name, const char *value)
+{
+	if (!*value)
+		return;
+	map->keys++;
+	sl_pack_pair_text(&map->pack, name, value);
+}
+
+static void map_end(struct map *map)
+{
+	if (map->pack.failed || map->keys > 15)
+		return;
+	map->bytes[0] = (uint8_t)(0x80 | map->keys);
+	sl_define(map->bytes, map->pack.used);
+}
+
+static void publish_capability(const char *name, const char *value)
+{
+	uint8_t bytes[256];
+	struct sl_pack pack = sl_pack_begin(bytes, sizeof(bytes));
+
+	sl_pack_map(&pack, 3);
+	sl_pack_pair_text(&pack, "def", "capability");
+	sl_pack_pair_text(&pack, "name", name);
+	sl_pack_pair_text(&pack, "value", value);
+	if (!pack.failed)
+		sl_define(bytes, pack.used);
+}
+
+/* --- in the calling thread -------------------------------------------------------------------------- */
+
+static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
+{
+	struct map map;
+
+	sl_vendor_describe(vendor, ordinal, &device->is);
+	map_begin(&map, "device", sl_agent_now());
+	map_number(&map, "ordinal", (uint64_t)ordinal);
+	map_text(&map, "family", vendor == SL_VENDOR_HIP ? "hip" : "cuda");
+	map_text(&map, "name", device->is.name);
+	map_text(&map, "uuid", device->is.uuid);
+	map_text(&map, "pci", device->is.pci);
+	map_number(&map, "total_bytes", device->is.total_bytes ? device->is.total_bytes : SL_HOSTMEM_UNKNOWN);
+	map_end(&map);
+}
+
+static void publish_sample(int ordinal, const char *source, uint64_t ns, uint64_t free_bytes, uint64_t total_bytes)
+{
+	struct map map;
+
+	map_begin(&map, "sample", ns);
+	map_number(&map, "device", (uint64_t)ordinal);
+	map_number(&map, "free_bytes", free_bytes);
+	map_number(&map, "total_bytes", total_bytes);
+	map_number(&map, "used_bytes", total_bytes - free_bytes);
+	map_text(&map, "source", source);
+	map_end(&map);
+}
+
+static void sample_here(int ordinal, enum sl_vendor vendor)
+{
+	uint64_t free_bytes, total_bytes, context;
+	int current;
+
+	sl_vendor_current(vendor, &current, &context);
+	if (current == ordinal && sl_vendor_memory(vendor, &free_bytes, &total_bytes))
+		publish_sample(ordinal, vendor == SL_VENDOR_HIP ? "hipMemGetInfo" : "cuMemGetInfo", sl_agent_now(), free_bytes,
+			total_bytes);
+}
+
+void sl_device_used(int ordinal, enum sl_family family)
+{
+	enum sl_vendor vendor = sl_vendor_of(family);
+	struct device *device;
+	unsigned unused = UNUSED;
+
+	if (ordinal < 0 || ordinal >= DEVICES)
+		return;
+	device = &devices[vendor][ordinal];
+	if (SL_LIKELY(atomic_load_explicit(&device->state, memory_order_acquire) == USED)) {
+		if (SL_UNLIKELY(atomic_load_explicit(&device->due, memory_order_relaxed)) && atomic_exchange(&device->due, 0))
+			sample_here(ordinal, vendor);
+		return;
+	}
+	if (!atomic_compare_exchange_strong(&device->state, &unused, DESCRIBING))
+		return;
+	describe(device, ordinal, vendor);
+	atomic_store_explicit(&device->state, USED, memory_order_release);
+}
+
+void sl_device_current(enum sl_family family, int *device, uint64_t *context)
+{
+	sl_vendor_current(sl_vendor_of(family), device, context);
+}
+
+int sl_device_of_pointer(enum sl_family family, uint64_t address)
+{
+	return sl_vendor_device_of(sl_vendor_of(family), address);
+}
+
+uint64_t sl_device_free_bytes(enum sl_family family)
+{
+	uint64_t free_bytes, total_bytes;
+
+	return sl_vendor_memory(sl_vendor_of(family), &free_bytes, &total_bytes) ? free_bytes : 0;
+}
+
+/* Of the device that had no room; false where nothing safe tells. */
+static bool memory_of(int ordinal, enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	struct device *device = ordinal >= 0 && ordinal < DEVICES ? &devices[vendor][ordinal] : NULL;
+	uint64_t context, used_bytes;
+	int current;
+
+	sl_vendor_current(vendor, &current, &context);
+	if ((ordinal < 0 || current == ordinal) && sl_vendor_memory(vendor, free_bytes, total_bytes))
+		return true;
+	/* HIP with its error pending is not asked; the kernel is. */
+	if (vendor != SL_VENDOR_HIP || !device || atomic_load(&device->state) != USED ||
+		!sl_amdgpu_memory(device->is.pci, &used_bytes, total_bytes))
+		return false;
+	*free_bytes = *total_bytes - used_bytes;
+	return true;
+}
+
+void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind, uint64_t now_ns)
+{
+	uint64_t free_bytes = 0, total_bytes = 0;
+	struct sl_hostmem memory;
+	int saved = errno;
+	struct map map;
+
+	map_begin(&map, "oom", now_ns);
+	map_number(&map, "thread", thread);
+	map_number(&map, "seq", seq);
+	if (device >= 0 && !sl_event_kinds[kind].on_host)
+		map_number(&map, "device", (uint64_t)device);
+	if ((kind == SL_KIND_none || !sl_event_kinds[kind].on_host) &&
+		memory_of(device, sl_vendor_of(family), &free_bytes, &total_bytes)) {
+		/* As the program was told. */
+		sl_limit_clamp(device, &free_bytes, &total_bytes);
+		map_number(&map, "free_bytes", free_bytes);
+		map_number(&map, "total_bytes", total_bytes);
+	}
+	sl_hostmem_read(&memory);
+	map_number(&map, "vm_bytes", memory.vm_bytes);
+	map_number(&map, "vm_limit_bytes", memory.vm_limit_bytes);
+	map_number(&map, "rss_bytes", memory.rss_bytes);
+	map_number(&map, "cgroup_bytes", memory.cgroup_bytes);
+	map_number(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
+	map_end(&map);
+	errno = saved;
+}
+
+/* --- in the writer thread --------------------------------------------------------------------------- */
+
+static void decide(struct device *device, enum sl_vendor vendor)
+{
+	const char *why = NULL;
+	uint64_t used, total;
+
+	device->source = SOURCE_CALLERS;
+	if (vendor == SL_VENDOR_HIP) {
+		if (sl_amdgpu_memory(device->is.pci, &used, &total))
+			device->source = SOURCE_AMDGPU;
+	} else if (atomic_load(&is_child)) {
+		why = "NVML was opened before fork and cannot be used in the child";
+	} else {
+		nvml_opened = true;
+		why = sl_nvml_open();
+		if (!why && (device->nvml = sl_nvml_find(device->is.uuid, device->is.pci)))
+			device->source = SOURCE_NVML;
+		else if (!why)
+			why = "NVML does not know the device";
+	}
+	publish_capability("device_source", device->source == SOURCE_NVML	? "nvml" :
+					    device->source == SOURCE_AMDGPU	? "amdgpu" :
+					    vendor == SL_VENDOR_HIP		? "hipMemGetInfo" :
+										  "cuMemGetInfo");
+	if (why) {
+		char line[160];
+		struct sl_text text = sl_text_begin(line, sizeof(line));
+
+		sl_text_add(&text, "device-wide memory is sampled at calls of the program only: ");
+		sl_text_add(&text, why);
+		sl_note(line);
+	}
+}
+
+static void publish_nvml(int ordinal, uint64_t now_ns, const struct sl_nvml_sample *sample)
+{
+	struct map map;
+
+	map_begin(&map, "sample", now_ns);
+	map_number(&map, "device", (uint64_t)ordinal);
+	map_number(&map, "free_bytes", sample->free_bytes);
+	map_number(&map, "total_bytes", sample->total_bytes);
+	map_number(&map, "used_bytes", sample->used_bytes);
+	map_text(&map, "source", "nvml");
+	if (sample->own_bytes)
+		map_number(&map, "process_bytes", sample->own_bytes);
+	if (sample->has_processes) {
+		map.keys++;
+		sl_pack_text(&map.pack, "processes");
+		sl_pack_array(&map.pack, sample->count);
+		for (unsigned i = 0; i < sample->count; i++) {
+			sl_pack_array(&map.pack, 2);
+			sl_pack_uint(&map.pack, sample->processes[i].pid);
+			sl_pack_uint(&map.pack, sample->processes[i].bytes);
+		}
+	}
+	map_end(&map);
+}
+
+static void sample_nvml(struct device *device, int ordinal, uint64_t now_ns)
+{
+	static bool said;
+	struct sl_nvml_sample sample;
+	uint64_t live = sl_limit_live(ordinal);
+
+	if (!sl_nvml_sample(device->nvml, &sample))
+		return;
+	publish_nvml(ordinal, now_ns, &sample);
+	if (!said)
+		publish_capability("device_processes", sample.own_bytes	     ? "nvml" :
+						       sample.has_processes ? "nvml does not list this process" :
+									      "nvml's pids are of another namespace");
+	said = true;
+	/* Only where no block came or went while NVML was asked. */
+	if (sl_limit_active && sample.own_bytes && live == sl_limit_live(ordinal))
+		sl_limit_overhead(ordinal, sample.own_bytes, live);
+}
+
+static void sample_device(struct device *device, int ordinal, enum sl_vendor vendor, uint64_t now_ns)
+{
+	uint64_t used, total;
+
+	if (device->source == SOURCE_UNDECIDED)
+		decide(device, vendor);
+	switch (device->source) {
+	case SOURCE_NVML:
+		sample_nvml(device, ordinal, now_ns);
+		break;
+	case SOURCE_AMDGPU:
+		if (sl_amdgpu_memory(device->is.pci, &used, &total))
+			publish_sample(ordinal, "amdgpu", now_ns, total - used, total);
+		break;
+	default:
+		atomic_store(&device->due, 1);
+	}
+}
+
+static void sample_host(uint64_t now_ns)
+{
+	struct sl_hostmem memory;
+	struct map map;
+
+	sl_hostmem_read(&memory);
+	map_begin(&map, "sample", now_ns);
+	map_number(&map, "rss_bytes", memory.rss_bytes);
+	map_number(&map, "vm_bytes", memory.vm_bytes);
+	map_number(&map, "cgroup_bytes", memory.cgroup_bytes);
+	map_number(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
+	map_number(&map, "cgroup_peak_bytes", memory.cgroup_peak_bytes);
+	map_number(&map, "oom_kills", memory.oom_kills);
+	map_end(&map);
+}
+
+void sl_device_sample(const struct sl_options *options, uint64_t now_ns)
+{
+	(void)options;
+	for (enum sl_vendor vendor = 0; vendor < SL_VENDOR_COUNT; vendor++)
+		for (int ordinal = 0; ordinal < DEVICES; ordinal++)
+			if (atomic_load_explicit(&devices[vendor][ordinal].state, memory_order_acquire) == USED)
+				sample_device(&devices[vendor][ordinal], ordinal, vendor, now_ns);
+	sample_host(now_ns);
+}
+
+void sl_device_child(void)
+{
+	if (nvml_opened)
+		atomic_store(&is_child, 1);
+	memset(devices, 0, sizeof(devices));
+	sl_hostmem_child();
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Questions to the driver (CUDA) or runtime (HIP) about devices, through the real functions, found once without the
+ * loader's lock.  None of them makes a context.  All are for a thread that is inside the agent (sl_record_enter), after a
+ * real call of the family has returned.
+ *
+ * HIP before 7 forgets a pending error (hipGetLastError) at the next call that succeeds, so while one is pending HIP is
+ * not asked: the answers are then "unknown", or the thread's last known device.  CUDA's driver has no such state.
+ */
+#ifndef AGENT_VENDOR_H
+#define AGENT_VENDOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/event.h"
+
+/* Families meet in two vendors: the runtime and the driver of CUDA count the same devices. */
+enum sl_vendor { SL_VENDOR_CUDA, SL_VENDOR_HIP, SL_VENDOR_COUNT };
+enum sl_vendor sl_vendor_of(enum sl_family family);
+
+struct sl_vendor_device {
+	char name[128], uuid[48], pci[32]; /* "" unknown; uuid as NVML and rocm-smi write it, MIG-... for a MIG instance */
+	uint64_t total_bytes;		   /* 0 unknown */
+};
+void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device);
+
+/* -1 and 0 where unknown. */
+void sl_vendor_current(enum sl_vendor vendor, int *ordinal, uint64_t *context);
+int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address);
+
+/* Of the current context's device, also during stream capture.  False: not to be had now. */
+bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes);
+
+#endif
