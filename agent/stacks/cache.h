@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread's stacks -> ids: what makes a capture cost tens of nanoseconds.  The key is compared word by word.
- * An entry carries the stamp and the sum that codes.h gives, so that a code object's death makes it stale.
- * Owned by one thread, zero is empty, nothing is ever freed: when the words run out all entries are dropped.
+ * One thread's stacks -> ids: what makes a capture cost tens of nanoseconds.  The key is compared word by
+ * word. An entry carries the stamp and the sum that codes.h gives, so that a code object's death makes it
+ * stale. Owned by one thread, zero is empty, nothing is ever freed: when the words run out all entries are
+ * dropped.
  */
 #ifndef AGENT_STACKS_CACHE_H
 #define AGENT_STACKS_CACHE_H
@@ -34,8 +35,8 @@ static inline uint64_t sl_cache_hash(uint64_t hash, uint64_t word)
 	return (hash ^ word) * 0x9e3779b97f4a7c15u;
 }
 
-static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint64_t hash, const uint64_t *words,
-	uint32_t count, uint32_t flags)
+static inline struct sl_cache_entry *sl_cache_find(
+	struct sl_cache *cache, uint64_t hash, const uint64_t *words, uint32_t count, uint32_t flags)
 {
 	struct sl_cache_entry *entry = &cache->entry[hash >> (64 - SL_CACHE_BITS)];
 
@@ -48,9 +49,10 @@ static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint6
 	return NULL;
 }
 
-/* An entry for this key, which is not in the cache, with room for `spare` words: another stack may be forgotten. */
-static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64_t hash, const uint64_t *words,
-	uint32_t count, uint32_t flags, uint32_t spare)
+/* An entry for this key, which is not in the cache, with room for `spare` words: another stack may be
+ * forgotten. */
+static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64_t hash,
+	const uint64_t *words, uint32_t count, uint32_t flags, uint32_t spare)
 {
 	struct sl_cache_entry *entry;
 

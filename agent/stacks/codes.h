@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which code objects have died, so that a cached stack that names one by address is never taken for a new code object
- * at the same address.  PyCode_Type.tp_dealloc is replaced once by a hook that counts deaths, per slot of a small hash
- * table of addresses, and only in slots some cache depends on.
+ * Which code objects have died, so that a cached stack that names one by address is never taken for a new
+ * code object at the same address.  PyCode_Type.tp_dealloc is replaced once by a hook that counts deaths, per
+ * slot of a small hash table of addresses, and only in slots some cache depends on.
  *
- * A cached stack keeps the sum of its codes' slots.  Counts only grow, so an equal sum means that none of its codes
- * has died.  sl_codes_stamp changes with every counted death: as long as it stands still nothing need be summed.
+ * A cached stack keeps the sum of its codes' slots.  Counts only grow, so an equal sum means that none of its
+ * codes has died.  sl_codes_stamp changes with every counted death: as long as it stands still nothing need
+ * be summed.
  *
- * Exact because a code on the calling thread's stack is alive: if it is not the one that was cached, that one was
- * freed before, and its death was counted before the allocator could hand the address out again.
+ * Exact because a code on the calling thread's stack is alive: if it is not the one that was cached, that one
+ * was freed before, and its death was counted before the allocator could hand the address out again.
  */
 #ifndef AGENT_STACKS_CODES_H
 #define AGENT_STACKS_CODES_H

@@ -6,16 +6,17 @@
 #include "agent/define.h"
 #include "common/base.h"
 
-/* A claim goes field by field, each by compare and exchange from 0: a, then b, then id.  A thread that comes upon
- * a half-made claim completes it with its own content if the half agrees; so nobody waits for anybody. */
+/* A claim goes field by field, each by compare and exchange from 0: a, then b, then id.  A thread that comes
+ * upon a half-made claim completes it with its own content if the half agrees; so nobody waits for anybody.
+ */
 struct sl_intern_slot {
 	_Atomic uint64_t a, b;
 	_Atomic uint32_t id; /* with PENDING until the definition is in the log */
 };
 
-#define PENDING		0x80000000u
-#define WINDOW		16u   /* slots looked at per segment */
-#define SEGMENT_SLOTS	4096u /* of segment 0; each next one has four times as many */
+#define PENDING	      0x80000000u
+#define WINDOW	      16u   /* slots looked at per segment */
+#define SEGMENT_SLOTS 4096u /* of segment 0; each next one has four times as many */
 
 static uint64_t multiply_fold(uint64_t a, uint64_t b)
 {
@@ -115,6 +116,7 @@ uint32_t sl_intern(struct sl_intern *table, struct sl_hash hash, sl_intern_publi
 
 void sl_intern_reset(struct sl_intern *table)
 {
-	/* The parent's pages stay mapped: shared with the parent until somebody writes to them, and nobody does. */
+	/* The parent's pages stay mapped: shared with the parent until somebody writes to them, and nobody
+	 * does. */
 	memset(table, 0, sizeof(*table));
 }

@@ -69,7 +69,8 @@ static void find_build_id(struct module *module, const uint8_t *at, size_t bytes
 		size = name + ((note.n_descsz + 3u) & ~(size_t)3);
 		if (size > bytes)
 			return;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(at + sizeof(note), "GNU", 4)) {
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+			!memcmp(at + sizeof(note), "GNU", 4)) {
 			module->build_id = at + name;
 			module->build_id_bytes = note.n_descsz < 64 ? note.n_descsz : 64;
 			return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Native stack of the calling thread: return addresses, innermost first, ours dropped.  libunwind is never linked (it
- * would take over C++ exceptions of the program): the writer thread opens it RTLD_LOCAL and publishes its pointers.
+ * Native stack of the calling thread: return addresses, innermost first, ours dropped.  libunwind is never
+ * linked (it would take over C++ exceptions of the program): the writer thread opens it RTLD_LOCAL and
+ * publishes its pointers.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -74,7 +75,8 @@ void sl_native_start(void)
 {
 	dl_iterate_phdr(find_us, NULL);
 	gcc_get_ip = (_Unwind_Ptr(*)(struct _Unwind_Context *))sl_resolve_symbol("_Unwind_GetIP");
-	gcc_backtrace = (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))sl_resolve_symbol("_Unwind_Backtrace");
+	gcc_backtrace =
+		(_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))sl_resolve_symbol("_Unwind_Backtrace");
 }
 
 void sl_native_disable(const char *why)
@@ -91,11 +93,13 @@ static void *open_libunwind(open_library *open)
 	static const char name[] = "libunwind.so.8";
 	char path[4096];
 	void *library = NULL;
-	int (*locate)(const void *, Dl_info *) = (int (*)(const void *, Dl_info *))sl_resolve_symbol("dladdr");
+	int (*locate)(const void *, Dl_info *) =
+		(int (*)(const void *, Dl_info *))sl_resolve_symbol("dladdr");
 	Dl_info us;
 	const char *slash;
 
-	if (locate && locate((void *)open_libunwind, &us) && us.dli_fname && (slash = strrchr(us.dli_fname, '/')) &&
+	if (locate && locate((void *)open_libunwind, &us) && us.dli_fname &&
+		(slash = strrchr(us.dli_fname, '/')) &&
 		(size_t)(slash - us.dli_fname) + sizeof(name) + 1 < sizeof(path)) {
 		size_t folder = (size_t)(slash - us.dli_fname) + 1;
 
@@ -117,11 +121,13 @@ void sl_native_open(void)
 		return;
 	opened = (struct libunwind){
 		.backtrace = (int (*)(void **, int))find(library, "unw_backtrace"),
-		.init_local = (int (*)(unw_cursor_t *, unw_context_t *))find(library, SL_STRING(unw_init_local)),
+		.init_local =
+			(int (*)(unw_cursor_t *, unw_context_t *))find(library, SL_STRING(unw_init_local)),
 		.step = (int (*)(unw_cursor_t *))find(library, SL_STRING(unw_step)),
-		.get_reg = (int (*)(unw_cursor_t *, unw_regnum_t, unw_word_t *))find(library, SL_STRING(unw_get_reg)),
-		.get_proc_info =
-			(int (*)(unw_cursor_t *, unw_proc_info_t *))find(library, SL_STRING(unw_get_proc_info)),
+		.get_reg = (int (*)(unw_cursor_t *, unw_regnum_t, unw_word_t *))find(
+			library, SL_STRING(unw_get_reg)),
+		.get_proc_info = (int (*)(unw_cursor_t *, unw_proc_info_t *))find(
+			library, SL_STRING(unw_get_proc_info)),
 #ifdef __x86_64__
 		.getcontext = (int (*)(unw_context_t *))find(library, "_Ux86_64_getcontext"),
 #endif
@@ -277,7 +283,8 @@ static bool publish_stack(uint32_t id, const void *what)
 	return !pack.failed && sl_define(pack.bytes, pack.used);
 }
 
-/* A stack this thread has not had: define the modules, perhaps learn the evaluation loop, define the stack. */
+/* A stack this thread has not had: define the modules, perhaps learn the evaluation loop, define the stack.
+ */
 static uint32_t capture_new(const struct stack *stack)
 {
 	struct sl_hash hash = SL_HASH_INIT;
@@ -335,7 +342,8 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (SL_LIKELY(entry && entry->id))
 		return entry->id;
 	if (!entry)
-		entry = sl_cache_add(&thread->native, hash, (uint64_t *)stack.pcs, stack.count, stack.truncated, 0);
+		entry = sl_cache_add(
+			&thread->native, hash, (uint64_t *)stack.pcs, stack.count, stack.truncated, 0);
 	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed); /* learning unwinds, too */
 	entry->id = capture_new(&stack);
 	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call stacks of the traced program, as two ids an event can carry.  An id is defined in the trace (sl_define)
- * before it is returned; ids start at 1, are never reused, and equal stacks have equal ids in all threads.
- * README.md tells how it is done and how a reader merges the two stacks.
+ * Call stacks of the traced program, as two ids an event can carry.  An id is defined in the trace
+ * (sl_define) before it is returned; ids start at 1, are never reused, and equal stacks have equal ids in all
+ * threads. README.md tells how it is done and how a reader merges the two stacks.
  *
  * Warm, a capture makes no system call, takes no lock and allocates nothing.  A stack seen for the first time
  * may take dl_iterate_phdr's lock (native), which is never held while foreign code runs.
@@ -23,35 +23,38 @@ struct sl_stack_ids {
 	uint32_t python, native;
 };
 
-/* Once, at the process's first GPU call, any thread.  depth: innermost frames kept, at most SL_STACKS_DEPTH_MAX;
- * 0: 128.  A deeper stack's definition says "truncated". */
+/* Once, at the process's first GPU call, any thread.  depth: innermost frames kept, at most
+ * SL_STACKS_DEPTH_MAX; 0: 128.  A deeper stack's definition says "truncated". */
 void sl_stacks_start(unsigned mode, unsigned depth);
 
 /* Writer thread only: may take the loader's lock.  Until it has run, native stacks come from libgcc_s. */
 void sl_stacks_open_libraries(void);
 
-/* Stacks of the calling thread.  mode: what is wanted now, of what sl_stacks_start was told.  Async-signal-safe:
- * within a capture of the same thread it gives 0. */
+/* Stacks of the calling thread.  mode: what is wanted now, of what sl_stacks_start was told.
+ * Async-signal-safe: within a capture of the same thread it gives 0. */
 struct sl_stack_ids sl_stacks_capture(unsigned mode);
 
-/* Id of a string: labels, domains.  Not utf-8: bad bytes become U+FFFD; long: cut at 4096 bytes.  0: empty, or no room. */
+/* Id of a string: labels, domains.  Not utf-8: bad bytes become U+FFFD; long: cut at 4096 bytes.  0: empty,
+ * or no room. */
 uint32_t sl_stacks_text(const char *text, size_t bytes);
 
 /* The thread ends and gives its cache to the next one.  A capture after it is allowed. */
 void sl_stacks_thread_end(void);
 
-/* In a forked child before its first capture, while no other thread captures: all ids are forgotten, so that the
- * child's own file defines what it names.  Ends native stacks if another thread of the parent was unwinding. */
+/* In a forked child before its first capture, while no other thread captures: all ids are forgotten, so that
+ * the child's own file defines what it names.  Ends native stacks if another thread of the parent was
+ * unwinding. */
 void sl_stacks_child(void);
 
-/* Define the modules mapped since the last call; a native capture of a new stack does so by itself.  For events
- * that carry an address (the caller) without a native stack. */
+/* Define the modules mapped since the last call; a native capture of a new stack does so by itself.  For
+ * events that carry an address (the caller) without a native stack. */
 void sl_stacks_modules(void);
 
 /* No native stacks from now on; said in sl_stacks_describe. */
 void sl_native_disable(const char *why);
 
-/* One line for the capabilities record: "python 3.11.2; native libunwind.so.8".  Returns its length, as snprintf. */
+/* One line for the capabilities record: "python 3.11.2; native libunwind.so.8".  Returns its length, as
+ * snprintf. */
 int sl_stacks_describe(char *text, size_t bytes);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* Copy at most `max` bytes, whole characters; each byte that is not utf-8 becomes U+FFFD.  Returns the length. */
+/* Copy at most `max` bytes, whole characters; each byte that is not utf-8 becomes U+FFFD.  Returns the
+ * length. */
 size_t sl_utf8_clean(const char *text, size_t bytes, char *out, size_t max);
 
 #endif

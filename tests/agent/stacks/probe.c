@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * agent/stacks as a shared object that a program under test can load and call, with a stand-in for the rest of the
- * agent: definitions go into one big log, real functions come from dlsym.
+ * agent/stacks as a shared object that a program under test can load and call, with a stand-in for the rest
+ * of the agent: definitions go into one big log, real functions come from dlsym.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -61,7 +61,8 @@ void *sl_resolve_symbol(const char *name)
 
 void *sl_pages(size_t bytes)
 {
-	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *pages =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return pages == MAP_FAILED ? NULL : pages;
 }
@@ -156,13 +157,18 @@ static double now_ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Capture for so long, as a thread inside a long call of a library does. */
+/* Capture again and again for so long, as a thread inside a long call of a library does. */
 EXPORT void probe_spin(unsigned mode, unsigned milliseconds)
 {
+	const struct timespec pause = {0, mode & 1 ? 200000 : 0};
 	double end = now_ns() + milliseconds * 1e6;
 
-	while (now_ns() < end)
+	while (now_ns() < end) {
 		atomic_store(&last_spun, sl_stacks_capture(mode).python);
+		/* Not all the time: a walk that is under way when Python frees the thread's frames is a known limit. */
+		if (pause.tv_nsec)
+			nanosleep(&pause, NULL);
+	}
 }
 
 EXPORT uint32_t probe_last_spun(void)

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* The cold walk: frames one by one, their names and lines, and the definitions of frames and stacks. */
+#include "agent/define.h"
+#include "agent/pack.h"
+#include "agent/stacks/intern.h"
+#include "agent/stacks/python.h"
+
+static struct sl_intern frames, stacks;
+
+static bool read_directly(void *out, uintptr_t address, size_t bytes)
+{
+	memcpy(out, (const void *)address, bytes);
+	return true;
+}
+
+static bool is_shim(sl_python_read *get, uintptr_t frame, bool *shim)
+{
+	uint8_t owner = 0;
+
+	if (where->style >= SL_SHIM_FRAMES && !get(&owner, frame + where->entry, 1))
+		return false;
+	*shim = owner >= SL_PYTHON_SHIM;
+	return true;
+}
+
+bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_frame *frame)
+{
+	bool shim = false;
+	uint8_t entry = 1;
+
+	*frame = (struct sl_python_frame){0};
+	for (unsigned shims = 0; address; shims++) {
+		if (!is_shim(get, address, &shim) || shims > 16)
+			return false;
+		if (!shim)
+			break;
+		if (!read_word(get, address, where->previous, &address))
+			return false;
+	}
+	if (!address)
+		return true;
+	frame->address = address;
+	if (!read_word(get, address, where->code, &frame->code))
+		return false;
+	frame->code &= ~(uintptr_t)SL_PYTHON_TAG_BITS;
+	if (where->style == SL_FRAME_OBJECTS) {
+		int32_t index;
+
+		if (!get(&index, address + where->instr, 4))
+			return false;
+		frame->instr = (uintptr_t)(intptr_t)index;
+	} else if (!read_word(get, address, where->instr, &frame->instr)) {
+		return false;
+	}
+	if (where->style == SL_ENTRY_FLAGS && !get(&entry, address + where->entry, 1))
+		return false;
+	if (where->style >= SL_SHIM_FRAMES) {
+		uintptr_t above;
+
+		if (!read_word(get, address, where->previous, &above))
+			return false;
+		shim = false;
+		if (above && !is_shim(get, above, &shim))
+			return false;
+		entry = shim;
+	}
+	frame->entered = entry;
+	return true;
+}
+
+/* Read carefully: another thread may replace the array of copies. */
+uintptr_t sl_python_bytecode(const struct sl_python_frame *frame)
+{
+	uintptr_t copies, count, copy, base = frame->code + where->bytecode;
+	int32_t index;
+
+	if (!where->tlbc || (index = int_at(frame->address, where->tlbc_index)) <= 0)
+		return base;
+	if (!read_word(sl_python_read_carefully, frame->code, where->tlbc, &copies) || !copies ||
+		!read_word(sl_python_read_carefully, copies, 0, &count) || (uintptr_t)index >= count ||
+		!read_word(sl_python_read_carefully, copies, 8 + 8 * (uint32_t)index, &copy) || !copy)
+		return base;
+	return copy;
+}
+
+/* Offset of a frame's instruction in its bytecode; -1: not begun, -2: outside. */
+static int instruction_offset(const struct sl_python_frame *frame)
+{
+	uintptr_t base;
+	intptr_t offset;
+
+	if (where->style == SL_FRAME_OBJECTS)
+		return where->lines == SL_LINETABLE ? (int)(intptr_t)frame->instr * 2
+						    : (int)(intptr_t)frame->instr;
+	base = sl_python_bytecode(frame);
+	offset = (intptr_t)(frame->instr - base);
+	if (offset < 0)
+		return offset >= -8 ? -1 : -2;
+	return (uintptr_t)offset < word_at(frame->code, where->code_size) * 2 ? (int)offset : -2;
+}
+
+struct frame_text {
+	const char *function, *file;
+	uint32_t function_bytes, file_bytes;
+	int line, first_line;
+	uint8_t *map;
+	size_t map_bytes;
+};
+
+static bool publish_frame(uint32_t id, const void *what)
+{
+	const struct frame_text *text = what;
+	unsigned pairs =
+		2u + !!text->function_bytes + !!text->file_bytes + (text->line > 0) + (text->first_line > 0);
+	struct sl_pack pack;
+
+	pack = sl_pack_begin(text->map, text->map_bytes);
+	sl_pack_map(&pack, pairs);
+	sl_pack_pair_text(&pack, "def", "frame");
+	sl_pack_pair_uint(&pack, "id", id);
+	if (text->function_bytes) {
+		sl_pack_text(&pack, "function");
+		sl_pack_bytes(&pack, text->function, text->function_bytes);
+	}
+	if (text->file_bytes) {
+		sl_pack_text(&pack, "file");
+		sl_pack_bytes(&pack, text->file, text->file_bytes);
+	}
+	if (text->line > 0)
+		sl_pack_pair_uint(&pack, "line", (uint64_t)text->line);
+	if (text->first_line > 0)
+		sl_pack_pair_uint(&pack, "first_line", (uint64_t)text->first_line);
+	return !pack.failed && sl_define(pack.bytes, pack.used);
+}
+
+static size_t code_text(uintptr_t code, uint32_t field, char *out, size_t max)
+{
+	uintptr_t str = word_at(code, field);
+
+	return str && word_at(str, where->ob_type) == sl_python.str_type
+		       ? sl_python_utf8(where, (void *)str, out, max)
+		       : 0;
+}
+
+static bool is_code(uintptr_t code)
+{
+	return code && word_at(code, where->ob_type) == sl_python.code_type;
+}
+
+static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_python_frame *frame)
+{
+	struct frame_text text = {.function = thread->function,
+		.file = thread->file,
+		.line = -1,
+		.map = thread->map,
+		.map_bytes = sizeof(thread->map)};
+	struct sl_hash hash = SL_HASH_INIT;
+
+	if (is_code(frame->code)) {
+		uintptr_t table = word_at(frame->code, where->linetable);
+		int offset = instruction_offset(frame);
+
+		text.function_bytes =
+			(uint32_t)code_text(frame->code, where->qualname ? where->qualname : where->name,
+				thread->function, sizeof(thread->function));
+		text.file_bytes =
+			(uint32_t)code_text(frame->code, where->filename, thread->file, sizeof(thread->file));
+		text.first_line = int_at(frame->code, where->firstlineno);
+		if (offset >= -1 && table && word_at(table, where->ob_type) == sl_python.bytes_type)
+			text.line = sl_python_line(where->lines, (const uint8_t *)table + where->bytes_data,
+				word_at(table, where->bytes_size), text.first_line, offset);
+	}
+	sl_hash_bytes(&hash, text.function, text.function_bytes);
+	sl_hash_bytes(&hash, text.file, text.file_bytes);
+	sl_hash_word(&hash, (uint64_t)(uint32_t)text.line << 32 | (uint32_t)text.first_line);
+	return sl_intern(&frames, hash, publish_frame, &text);
+}
+
+struct stack_ids {
+	const uint32_t *frames;
+	uint8_t *map;
+	size_t map_bytes;
+	uint32_t count, boundaries;
+	bool truncated;
+};
+
+#define ENTERED 0x80000000u /* in stack_ids.frames: the loop was entered with this frame */
+
+static bool publish_stack(uint32_t id, const void *what)
+{
+	const struct stack_ids *stack = what;
+	msgpack_packer packer;
+	struct sl_pack pack;
+
+	pack = sl_pack_begin(stack->map, stack->map_bytes);
+	sl_pack_map(&pack, 4 + stack->truncated);
+	sl_pack_pair_text(&pack, "def", "python_stack");
+	sl_pack_pair_uint(&pack, "id", id);
+	sl_pack_text(&pack, "frames");
+	sl_pack_array(&pack, stack->count);
+	for (uint32_t i = 0; i < stack->count; i++)
+		sl_pack_uint(&pack, stack->frames[i] & ~ENTERED);
+	sl_pack_text(&pack, "c_boundaries");
+	sl_pack_array(&pack, stack->boundaries);
+	for (uint32_t i = 0; i < stack->count; i++)
+		if (stack->frames[i] & ENTERED)
+			sl_pack_uint(&pack, i);
+	if (stack->truncated) {
+		sl_pack_text(&pack, "truncated");
+		packer = sl_pack_packer(&pack);
+		msgpack_pack_true(&packer);
+	}
+	return !pack.failed && sl_define(pack.bytes, pack.used);
+}
+
+uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated,
+	uint64_t *codes, bool *lasting)
+{
+	struct stack_ids stack = {.frames = thread->frames,
+		.map = thread->map,
+		.map_bytes = sizeof(thread->map),
+		.truncated = truncated};
+	struct sl_hash hash = SL_HASH_INIT;
+	struct sl_python_frame frame;
+
+	for (uintptr_t at = first;
+		stack.count < count && sl_python_frame(read_directly, at, &frame) && frame.address;
+		at = word_at(frame.address, where->previous)) {
+		uint32_t id = define_frame(thread, &frame);
+
+		if (!id)
+			return 0;
+		*lasting &= is_code(frame.code);
+		stack.boundaries += frame.entered;
+		if (codes)
+			codes[stack.count] = frame.code;
+		if (frame.entered)
+			id |= ENTERED;
+		thread->frames[stack.count++] = id;
+		sl_hash_word(&hash, id);
+	}
+	sl_hash_word(&hash, truncated);
+	return stack.count == count ? sl_intern(&stacks, hash, publish_stack, &stack) : 0;
+}
+
+void sl_python_forget(void)
+{
+	sl_intern_reset(&frames);
+	sl_intern_reset(&stacks);
+}
