@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A library with a CUDA runtime of its own inside, as cuBLAS has: nobody outside sees its calls by name. */
+/*
+ * A library that allocates behind its program's back. Linked with the static runtime it is what cuBLAS is: nobody outside
+ * sees its calls by name. Linked with a shared one it brings a second runtime into the process.
+ */
 #include "gpu.h"
 
 __attribute__((visibility("default"))) void *plugin_allocate(size_t bytes);

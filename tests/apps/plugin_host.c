@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin_host PLUGIN.so...: each opened RTLD_LOCAL, next to a runtime of the program's own. */
+/* plugin_host [--deepbind|--dlmopen] PLUGIN.so...: each opened RTLD_LOCAL, next to a runtime of the program's own. */
 #include "gpu.h"
 
 #include <dlfcn.h>
@@ -7,10 +7,13 @@
 int main(int argc, char **argv)
 {
 	void *mine, *theirs[16];
-	CHECK(argc > 1 && argc <= 16);
+	int first = argc > 1 && !strncmp(argv[1], "--", 2) ? 2 : 1;
+	int deep = first == 2 && !strcmp(argv[1], "--deepbind") ? RTLD_DEEPBIND : 0;
+	int apart = first == 2 && !strcmp(argv[1], "--dlmopen");
+	CHECK(argc > first && argc <= 16);
 	OK(cudaMalloc(&mine, MB));
-	for (int i = 1; i < argc; i++) {
-		void *library = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
+	for (int i = first; i < argc; i++) {
+		void *library = apart ? dlmopen(LM_ID_NEWLM, argv[i], RTLD_NOW) : dlopen(argv[i], RTLD_NOW | RTLD_LOCAL | deep);
 		if (!library)
 			fprintf(stderr, "%s\n", dlerror());
 		CHECK(library);
@@ -18,8 +21,8 @@ int main(int argc, char **argv)
 		void (*release)(void *) = (void (*)(void *))dlsym(library, "plugin_release");
 		CHECK(allocate && release);
 		release(allocate(10 * MB));
-		theirs[i] = allocate(i * 2 * MB);
-		CHECK(theirs[i] != mine);
+		theirs[i] = allocate((i - first + 1) * 2 * MB);
+		CHECK(apart || theirs[i] != mine); /* another namespace has another driver, and that its own addresses */
 	}
 	OK(cudaFree(mine));
 	return 0;

@@ -536,3 +536,22 @@ int cuCtxGetLimit(size_t *value, unsigned limit)
 	*value = call.ctx->limits[limit];
 	SIM_RETURN(SIM_OK);
 }
+
+int cuDeviceCanAccessPeer(int *can, int device, int peer)
+{
+	SIM_BEGIN(cuDeviceCanAccessPeer, QUIET, .out = {SIM_OUT(can)}, .needs = 1);
+	if (!can || sim_device_physical(device) < 0 || sim_device_physical(peer) < 0)
+		SIM_RETURN(can ? SIM_INVALID_DEVICE : SIM_INVALID_VALUE);
+	*can = device != peer;
+	SIM_RETURN(SIM_OK);
+}
+
+int cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	SIM_BEGIN(cuCtxGetStreamPriorityRange, QUIET);
+	if (least)
+		*least = 0;
+	if (greatest)
+		*greatest = -5;
+	SIM_RETURN(SIM_OK);
+}

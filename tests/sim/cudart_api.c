@@ -231,6 +231,15 @@ RT(cudaRuntimeGetVersion, QUIET, (int *version), (*version = SIM_CUDART_VERSION,
 RT(cudaInitDevice, OTHER, (int at, unsigned device_flags, unsigned flags), sim_rt_set_device(at, true), NO_CONTEXT)
 #endif
 
+RT(cudaDeviceCanAccessPeer, QUIET, (int *can, int at, int peer), d->cuDeviceCanAccessPeer(can, at, peer), NO_CONTEXT,
+   OUT1(can))
+RT(cudaDeviceEnablePeerAccess, QUIET, (int peer, unsigned flags), 0, KIND(NONE))
+RT(cudaDeviceDisablePeerAccess, QUIET, (int peer), 0, KIND(NONE))
+RT(cudaDeviceGetStreamPriorityRange, QUIET, (int *least, int *greatest),
+   d->cuCtxGetStreamPriorityRange(least, greatest), KIND(NONE))
+RT(cudaProfilerStart, QUIET, (void), 0, NOTHING)
+RT(cudaProfilerStop, QUIET, (void), 0, NOTHING)
+
 /* The head of cudaDeviceProp, the same since CUDA 10: what memory tools read. */
 struct properties {
 	char name[256];
@@ -303,6 +312,20 @@ RT_STREAM(cudaStreamBeginCapture, QUIET, (void *stream, int mode), d->cuStreamBe
 RT_STREAM(cudaStreamEndCapture, QUIET, (void *stream, void **graph), d->cuStreamEndCapture(stream, graph), OUT1(graph))
 RT_STREAM(cudaStreamIsCapturing, QUIET, (void *stream, int *status), d->cuStreamIsCapturing(stream, status),
 	  OUT1(status))
+RT(cudaThreadExchangeStreamCaptureMode, QUIET, (int *mode), d->cuThreadExchangeStreamCaptureMode(mode), KIND(NONE))
+#if SIM_CUDART_MAJOR >= 13
+RT_STREAM(cudaStreamGetCaptureInfo, QUIET,
+	  (void *stream, int *status, unsigned long long *id, void **graph, const void **deps, const void **edges, size_t *n),
+	  d->cuStreamGetCaptureInfo(stream, status, id, graph, deps, n), OUT1(status))
+#else
+RT_STREAM(cudaStreamGetCaptureInfo, QUIET, (void *stream, int *status, unsigned long long *id),
+	  d->cuStreamGetCaptureInfo(stream, status, id, NULL, NULL, NULL), OUT1(status))
+RT_STREAM(cudaStreamGetCaptureInfo_v2, QUIET,
+	  (void *stream, int *status, unsigned long long *id, void **graph, const void **deps, size_t *n),
+	  d->cuStreamGetCaptureInfo(stream, status, id, graph, deps, n), OUT1(status))
+#endif
+RT_STREAM(cudaEventRecordWithFlags, QUIET, (void *event, void *stream, unsigned flags), d->cuEventRecord(event, stream),
+	  KIND(NONE))
 RT(cudaEventCreate, QUIET, (void **out), d->cuEventCreate(out, 0), OUT1(out))
 RT(cudaEventCreateWithFlags, QUIET, (void **out, unsigned flags), d->cuEventCreate(out, flags), OUT1(out))
 RT(cudaEventDestroy, QUIET, (void *event), d->cuEventDestroy(event), KIND(NONE))
@@ -317,12 +340,26 @@ RT_COPY(cudaMemset, (void *to, int value, size_t n), d->cuMemsetD8(to, value, n)
 RT_STREAM(cudaMemsetAsync, QUIET, (void *to, int value, size_t n, void *stream),
 	  d->cuMemsetD8Async(to, value, n, stream), KIND(NONE))
 
+RT(cudaMemAdvise, QUIET, (const void *p, size_t n, int advice, int at), 0, KIND(NONE))
+RT_STREAM(cudaMemPrefetchAsync, QUIET, (const void *p, size_t n, int at, void *stream), 0, KIND(NONE))
+RT_STREAM(cudaStreamAttachMemAsync, QUIET, (void *stream, void *p, size_t n, unsigned flags), 0, KIND(NONE))
+
 struct dim3 {
 	unsigned x, y, z;
 };
 RT_STREAM(cudaLaunchKernel, QUIET,
 	  (const void *f, struct dim3 grid, struct dim3 block, void **args, size_t shared, void *stream), 0, KIND(NONE))
 RT_STREAM(cudaLaunchHostFunc, QUIET, (void *stream, void (*f)(void *), void *data), (f(data), 0), KIND(NONE))
+
+#if SIM_CUDART_MAJOR >= 12
+RT(cudaLibraryLoadData, OTHER,
+   (void **out, const void *code, void *jit, void **jit_values, unsigned jit_count, void *options, void **values,
+    unsigned count),
+   d->cuLibraryLoadData(out, code, jit, jit_values, jit_count, options, values, count), OUT1(out))
+RT(cudaLibraryUnload, OTHER, (void *library), d->cuLibraryUnload(library), KIND(NONE))
+RT(cudaLibraryGetKernel, OTHER, (void **out, void *library, const char *name),
+   d->cuLibraryGetKernel(out, library, name), OUT1(out))
+#endif
 
 /* ---- graphs ---- */
 

@@ -41,6 +41,7 @@ static struct shared *shared;
 static struct slot *mine;
 static uint64_t small_bytes[SIM_MAX_DEVICES]; /* of allocations below one granule, which share granules */
 static char dir[2048];
+static bool unnamed;
 
 const char *sim_device_dir(void)
 {
@@ -51,7 +52,7 @@ const char *sim_device_dir(void)
 		if (from && *from)
 			snprintf(dir, sizeof dir, "%s", from);
 		else
-			snprintf(dir, sizeof dir, "/dev/shm/sim-gpu-%d-%d", (int)getuid(), (int)getsid(0));
+			unnamed = snprintf(dir, sizeof dir, "/dev/shm/sim-gpu-%d-%d", (int)getuid(), (int)getsid(0));
 		mkdir(dir, 0700);
 	}
 	return dir;
@@ -112,6 +113,23 @@ static void lock_shared(void)
 static void unlock_shared(void)
 {
 	pthread_mutex_unlock(&shared->lock);
+}
+
+/* The last one out of a machine nobody named leaves nothing behind. */
+__attribute__((destructor)) static void leave(void)
+{
+	char path[2100];
+	bool others = false;
+	if (!shared || !mine || !unnamed || mine->pid != getpid())
+		return;
+	lock_shared();
+	reclaim_dead();
+	unlock_shared();
+	for (int i = 0; i < SLOTS; i++)
+		others |= shared->slots[i].pid && &shared->slots[i] != mine;
+	snprintf(path, sizeof path, "%s/devices.state", dir);
+	if (!others && !unlink(path))
+		rmdir(dir);
 }
 
 static void initialize(struct shared *s)

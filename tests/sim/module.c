@@ -114,6 +114,38 @@ LAUNCH(cuLaunchKernel_ptsz, (void *handle, unsigned gx, unsigned gy, unsigned gz
 LAUNCH(cuLaunchKernelEx, (const void *config, void *handle, void **params, void **extra))
 LAUNCH(cuLaunchKernelEx_ptsz, (const void *config, void *handle, void **params, void **extra))
 
+/* One variable of 256 bytes, in the module's own memory: its address is no allocation. */
+static int get_global(struct sim_call *call, uint64_t *address, size_t *bytes, void *handle)
+{
+	void *ignored;
+	int error = get_function(call, &ignored, handle);
+	if (error)
+		return error;
+	if (address)
+		*address = 0x1f0000000000ull + ((uintptr_t)handle & 0xffffffffff);
+	if (bytes)
+		*bytes = 256;
+	return SIM_OK;
+}
+
+int cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, void *handle, const char *name)
+{
+	SIM_BEGIN(cuModuleGetGlobal_v2, OTHER);
+	SIM_RETURN(get_global(&call, address, bytes, handle));
+}
+
+int cuLibraryGetGlobal(uint64_t *address, size_t *bytes, void *handle, const char *name)
+{
+	SIM_BEGIN(cuLibraryGetGlobal, OTHER, .needs = 1);
+	SIM_RETURN(get_global(&call, address, bytes, handle));
+}
+
+int cuLibraryGetManaged(uint64_t *address, size_t *bytes, void *handle, const char *name)
+{
+	SIM_BEGIN(cuLibraryGetManaged, OTHER, .needs = 1);
+	SIM_RETURN(get_global(&call, address, bytes, handle));
+}
+
 int cuModuleGetLoadingMode(int *mode)
 {
 	SIM_BEGIN(cuModuleGetLoadingMode, QUIET, .needs = 1);

@@ -262,3 +262,25 @@ int cuEventElapsedTime(float *ms, void *start, void *end)
 	*ms = 0.001f;
 	SIM_RETURN(SIM_OK);
 }
+
+static int host_function(struct sim_call *call, void *handle, void (*f)(void *), void *data)
+{
+	if (!sim_stream_of(call, handle) || !f)
+		return SIM_INVALID_VALUE;
+	sim_unlock(); /* it is the program's, and may call anything but us */
+	f(data);
+	sim_lock();
+	return SIM_OK;
+}
+
+int cuLaunchHostFunc(void *handle, void (*f)(void *), void *data)
+{
+	SIM_BEGIN(cuLaunchHostFunc, QUIET);
+	SIM_RETURN(host_function(&call, handle, f, data));
+}
+
+int cuLaunchHostFunc_ptsz(void *handle, void (*f)(void *), void *data)
+{
+	SIM_BEGIN(cuLaunchHostFunc_ptsz, QUIET);
+	SIM_RETURN(host_function(&call, PTSZ(handle), f, data));
+}
