@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What could not be read, said with file and offset.  Nothing here ends anything: readers add a line and go on.
+ * One list per process image, one thread at a time.
+ */
+#ifndef ANALYZER_TRACE_DAMAGE_H
+#define ANALYZER_TRACE_DAMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base.h"
+
+#define SL_DAMAGE_LINES 64 /* further ones are only counted */
+
+struct sl_damage {
+	unsigned count, lines;
+	char *line[SL_DAMAGE_LINES];
+	bool damaged;	      /* parts are missing or unreadable; notes alone leave it false */
+	uint64_t lost_events; /* known to be lost */
+};
+
+/* Something is missing: `FILE: offset N: ...`.  file NULL: no place. */
+void sl_damage_add(struct sl_damage *damage, const char *file, int64_t offset, const char *format, ...)
+	SL_PRINTF(4, 5);
+
+/* Worth saying, and nothing is missing. */
+void sl_damage_note(struct sl_damage *damage, const char *file, const char *format, ...) SL_PRINTF(3, 4);
+
+void sl_damage_free(struct sl_damage *damage);
+
+#endif

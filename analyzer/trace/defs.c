@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/defs.h"
+
+#include <string.h>
+
+#define PUSH(vector) \
+	((vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)), \
+	 memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
+
+static const char *text_of(struct sl_defs *defs, const msgpack_object *map, const char *key)
+{
+	struct sl_span span = sl_object_text(map, key);
+
+	return span.text ? sl_arena_strndup(&defs->arena, span.text, span.size) : NULL;
+}
+
+static const uint32_t *ids_of(struct sl_defs *defs, const msgpack_object *map, const char *key, uint32_t *count)
+{
+	const msgpack_object *array = sl_object_get(map, key);
+	uint32_t *ids;
+
+	*count = 0;
+	if (!array || array->type != MSGPACK_OBJECT_ARRAY || !array->via.array.size)
+		return NULL;
+	ids = sl_arena_alloc(&defs->arena, array->via.array.size * sizeof(*ids));
+	for (uint32_t i = 0; i < array->via.array.size; i++) {
+		uint64_t id;
+
+		if (sl_object_number(&array->via.array.ptr[i], &id))
+			ids[(*count)++] = (uint32_t)id;
+	}
+	return ids;
+}
+
+static void add_text(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	sl_idmap_set(&defs->text_ids, id, (uint32_t)defs->texts.count);
+	*PUSH(defs->texts) = text_of(defs, map, "text");
+}
+
+static void add_frame(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	sl_idmap_set(&defs->frame_ids, id, (uint32_t)defs->frames.count);
+	*PUSH(defs->frames) = (struct sl_python_frame){
+		.function = text_of(defs, map, "function"),
+		.file = text_of(defs, map, "file"),
+		.line = (uint32_t)sl_object_u64(map, "line", 0),
+	};
+}
+
+static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	struct sl_python_stack stack;
+
+	stack.frames = ids_of(defs, map, "frames", &stack.count);
+	stack.boundaries = ids_of(defs, map, "c_boundaries", &stack.boundary_count);
+	sl_idmap_set(&defs->python_ids, id, (uint32_t)defs->pythons.count);
+	*PUSH(defs->pythons) = stack;
+}
+
+static void add_native(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	struct sl_span pcs = sl_object_text(map, "pcs");
+	uint64_t *copy = sl_arena_alloc(&defs->arena, pcs.size + 8);
+
+	if (pcs.size)
+		memcpy(copy, pcs.text, pcs.size & ~(size_t)7);
+	sl_idmap_set(&defs->native_ids, id, (uint32_t)defs->natives.count);
+	*PUSH(defs->natives) = (struct sl_native_stack){(uint32_t)(pcs.size / 8), copy};
+}
+
+static void add_thread(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	sl_idmap_set(&defs->thread_ids, id, (uint32_t)defs->threads.count);
+	*PUSH(defs->threads) = (struct sl_thread){(uint32_t)id, sl_object_i64(map, "tid", 0),
+						  text_of(defs, map, "name")};
+}
+
+static void add_module(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	*PUSH(defs->modules) = (struct sl_module){
+		.base = sl_object_u64(map, "base", 0),
+		.end = sl_object_u64(map, "end", 0),
+		.ns = sl_object_u64(map, "ns", 0),
+		.path = text_of(defs, map, "path"),
+		.build_id = text_of(defs, map, "build_id"),
+	};
+}
+
+static void add_eval(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	*PUSH(defs->evals) = (struct sl_eval_range){sl_object_u64(map, "begin", 0), sl_object_u64(map, "end", 0)};
+}
+
+/* A device may be told again when more is known about it. */
+static void add_device(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	int64_t ordinal = sl_object_i64(map, "ordinal", -1);
+	struct sl_device *device = (struct sl_device *)sl_defs_device(defs, ordinal), now = {
+		.ordinal = ordinal,
+		.family = text_of(defs, map, "family"),
+		.name = text_of(defs, map, "name"),
+		.uuid = text_of(defs, map, "uuid"),
+		.pci = text_of(defs, map, "pci"),
+		.total_bytes = sl_object_u64(map, "total_bytes", 0),
+	};
+
+	if (!device) {
+		*PUSH(defs->devices) = now;
+		return;
+	}
+	device->family = now.family ? now.family : device->family;
+	device->name = now.name ? now.name : device->name;
+	device->uuid = now.uuid ? now.uuid : device->uuid;
+	device->pci = now.pci ? now.pci : device->pci;
+	device->total_bytes = now.total_bytes ? now.total_bytes : device->total_bytes;
+}
+
+static void add_communicator(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	*PUSH(defs->communicators) = (struct sl_communicator){
+		.handle = sl_object_u64(map, "handle", 0),
+		.ns = sl_object_u64(map, "ns", 0),
+		.rank = sl_object_i64(map, "rank", -1),
+		.world_size = sl_object_i64(map, "world_size", -1),
+		.device = sl_object_i64(map, "device", -1),
+		.name = text_of(defs, map, "name"),
+	};
+}
+
+static const char *value_text(struct sl_defs *defs, const msgpack_object *map)
+{
+	const msgpack_object *value = sl_object_get(map, "value");
+
+	if (!value)
+		return NULL;
+	if (value->type == MSGPACK_OBJECT_BOOLEAN)
+		return value->via.boolean ? "true" : "false";
+	if (value->type == MSGPACK_OBJECT_STR)
+		return text_of(defs, map, "value");
+	return sl_arena_printf(&defs->arena, "%lld", (long long)sl_object_i64(map, "value", 0));
+}
+
+static void add_capability(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	*PUSH(defs->capabilities) = (struct sl_capability){text_of(defs, map, "name"), value_text(defs, map)};
+}
+
+static void add_note(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	const char *text = text_of(defs, map, "text");
+
+	if (text)
+		*PUSH(defs->notes) = text;
+}
+
+bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
+{
+	static const struct {
+		const char *name;
+		void (*add)(struct sl_defs *defs, const msgpack_object *map, uint64_t id);
+	} kinds[] = {
+		{"text", add_text},	      {"frame", add_frame},	{"python_stack", add_python},
+		{"native_stack", add_native}, {"thread", add_thread},	{"module", add_module},
+		{"eval_range", add_eval},     {"device", add_device},	{"communicator", add_communicator},
+		{"capability", add_capability}, {"note", add_note},
+	};
+	const msgpack_object *def = sl_object_get(map, "def");
+
+	for (size_t i = 0; def && i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (!sl_object_is_text(def, kinds[i].name))
+			continue;
+		kinds[i].add(defs, map, sl_object_u64(map, "id", 0));
+		return true;
+	}
+	return false;
+}
+
+void sl_defs_free(struct sl_defs *defs)
+{
+	sl_idmap_free(&defs->text_ids);
+	sl_idmap_free(&defs->frame_ids);
+	sl_idmap_free(&defs->python_ids);
+	sl_idmap_free(&defs->native_ids);
+	sl_idmap_free(&defs->thread_ids);
+	free(defs->texts.item);
+	free(defs->frames.item);
+	free(defs->pythons.item);
+	free(defs->natives.item);
+	free(defs->modules.item);
+	free(defs->evals.item);
+	free(defs->devices.item);
+	free(defs->threads.item);
+	free(defs->communicators.item);
+	free(defs->capabilities.item);
+	free(defs->notes.item);
+	sl_arena_free(&defs->arena);
+}
+
+#define LOOKUP(map, vector, id) \
+	uint32_t at = sl_idmap_get(&defs->map, id, UINT32_MAX); \
+	return at == UINT32_MAX ? NULL : &defs->vector.item[at]
+
+const char *sl_defs_text(const struct sl_defs *defs, uint64_t id)
+{
+	uint32_t at = sl_idmap_get(&defs->text_ids, id, UINT32_MAX);
+
+	return at == UINT32_MAX ? NULL : defs->texts.item[at];
+}
+
+const struct sl_python_frame *sl_defs_frame(const struct sl_defs *defs, uint64_t id)
+{
+	LOOKUP(frame_ids, frames, id);
+}
+
+const struct sl_python_stack *sl_defs_python(const struct sl_defs *defs, uint64_t id)
+{
+	LOOKUP(python_ids, pythons, id);
+}
+
+const struct sl_native_stack *sl_defs_native(const struct sl_defs *defs, uint64_t id)
+{
+	LOOKUP(native_ids, natives, id);
+}
+
+const struct sl_thread *sl_defs_thread(const struct sl_defs *defs, uint64_t id)
+{
+	LOOKUP(thread_ids, threads, id);
+}
+
+const struct sl_device *sl_defs_device(const struct sl_defs *defs, int64_t ordinal)
+{
+	for (size_t i = 0; i < defs->devices.count; i++)
+		if (defs->devices.item[i].ordinal == ordinal)
+			return &defs->devices.item[i];
+	return NULL;
+}
+
+const char *sl_defs_capability(const struct sl_defs *defs, const char *name)
+{
+	for (size_t i = defs->capabilities.count; i--;)
+		if (defs->capabilities.item[i].name && !strcmp(defs->capabilities.item[i].name, name))
+			return defs->capabilities.item[i].value;
+	return NULL;
+}
+
+int sl_defs_module(const struct sl_defs *defs, uint64_t address)
+{
+	for (size_t i = defs->modules.count; i--;)
+		if (address >= defs->modules.item[i].base && address < defs->modules.item[i].end)
+			return (int)i;
+	return -1;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What events name by number: texts, stacks, modules, threads, devices (doc/trace-format.md, Maps).  Read before
+ * the first event; as large as the program is varied, not as long as it ran.  Ids that were never defined, in a
+ * damaged trace, give NULL.
+ */
+#ifndef ANALYZER_TRACE_DEFS_H
+#define ANALYZER_TRACE_DEFS_H
+
+#include <stdbool.h>
+
+#include "analyzer/arena.h"
+#include "analyzer/trace/idmap.h"
+#include "analyzer/trace/object.h"
+
+struct sl_python_frame {
+	const char *function, *file;
+	uint32_t line;
+};
+
+struct sl_python_stack {
+	uint32_t count, boundary_count;
+	const uint32_t *frames;	    /* ids, innermost first */
+	const uint32_t *boundaries; /* indexes of frames below which C was entered */
+};
+
+struct sl_native_stack {
+	uint32_t count;
+	const uint64_t *pcs; /* return addresses, innermost first */
+};
+
+struct sl_module {
+	uint64_t base, end, ns;
+	const char *path, *build_id; /* NULL: unknown */
+};
+
+struct sl_eval_range {
+	uint64_t begin, end;
+};
+
+struct sl_device {
+	int64_t ordinal;
+	const char *family, *name, *uuid, *pci; /* NULL: unknown */
+	uint64_t total_bytes;			/* 0: unknown */
+};
+
+struct sl_thread {
+	uint32_t id;
+	int64_t tid;
+	const char *name;
+};
+
+struct sl_communicator {
+	uint64_t handle, ns;
+	int64_t rank, world_size, device;
+	const char *name;
+};
+
+struct sl_capability {
+	const char *name, *value;
+};
+
+/* A vector in the arena: items, count and room. */
+#define SL_VECTOR(type) \
+	struct { \
+		type *item; \
+		size_t count, capacity; \
+	}
+
+struct sl_defs {
+	struct sl_arena arena;
+	struct sl_idmap text_ids, frame_ids, python_ids, native_ids, thread_ids;
+	SL_VECTOR(const char *) texts;
+	SL_VECTOR(struct sl_python_frame) frames;
+	SL_VECTOR(struct sl_python_stack) pythons;
+	SL_VECTOR(struct sl_native_stack) natives;
+	SL_VECTOR(struct sl_module) modules;
+	SL_VECTOR(struct sl_eval_range) evals;
+	SL_VECTOR(struct sl_device) devices;
+	SL_VECTOR(struct sl_thread) threads;
+	SL_VECTOR(struct sl_communicator) communicators;
+	SL_VECTOR(struct sl_capability) capabilities;
+	SL_VECTOR(const char *) notes;
+};
+
+/* Take in one map when it is a definition; false when its "def" is none of these. */
+bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map);
+void sl_defs_free(struct sl_defs *defs);
+
+const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);
+const struct sl_python_frame *sl_defs_frame(const struct sl_defs *defs, uint64_t id);
+const struct sl_python_stack *sl_defs_python(const struct sl_defs *defs, uint64_t id);
+const struct sl_native_stack *sl_defs_native(const struct sl_defs *defs, uint64_t id);
+const struct sl_thread *sl_defs_thread(const struct sl_defs *defs, uint64_t id);
+const struct sl_device *sl_defs_device(const struct sl_defs *defs, int64_t ordinal);
+const char *sl_defs_capability(const struct sl_defs *defs, const char *name);
+
+/* Index into modules of the one last mapped over the address, or -1. */
+int sl_defs_module(const struct sl_defs *defs, uint64_t address);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which process images lie in the paths a user named: files of one image are brought together, images are
+ * grouped by run.  Folders are searched four levels deep; `analysis` is never read.
+ */
+#ifndef ANALYZER_TRACE_FOLDER_H
+#define ANALYZER_TRACE_FOLDER_H
+
+#include "analyzer/trace/trace.h"
+
+struct sl_run {
+	char *id;		/* "" where no header could be read */
+	uint64_t started_ns;	/* Unix, of its first process */
+	unsigned images;
+};
+
+struct sl_folder {
+	struct sl_image *images; /* by name */
+	unsigned *run_of;	 /* index into runs, per image */
+	unsigned image_count;
+	struct sl_run *runs;	 /* newest first */
+	unsigned run_count;
+};
+
+/* Adds what lies at path; false when it does not exist (errno).  A path with no trace adds nothing. */
+bool sl_folder_add(struct sl_folder *folder, const char *path);
+
+/* After the last add: reads the headers and fills runs. */
+void sl_folder_group(struct sl_folder *folder);
+void sl_folder_free(struct sl_folder *folder);
+
+/* True when the name is one of a trace file or a ring. */
+bool sl_folder_is_trace(const char *name);
+
+#endif

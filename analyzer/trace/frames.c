@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/frames.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "common/tracefile.h"
+
+#define FRAME_MAX    (8u << 20)	 /* no writer makes larger ones; a larger claim is damage */
+#define CONTENT_MAX  (64u << 20) /* decompressed */
+#define SEARCH_BYTES (1u << 20)
+
+static size_t read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t n = pread(fd, (char *)buffer + done, bytes - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return done;
+}
+
+static void push(struct sl_frames *frames, struct sl_frame frame)
+{
+	if (frames->count == frames->capacity) {
+		frames->capacity = frames->capacity ? frames->capacity * 2 : 64;
+		frames->frame = realloc(frames->frame, frames->capacity * sizeof(*frames->frame));
+		if (!frames->frame)
+			abort();
+	}
+	frame.file = frames->number;
+	frames->frame[frames->count++] = frame;
+}
+
+/* The offset of the next whole index at or after `from`; `size` when there is none. */
+static uint64_t search(const struct sl_frames *frames, uint64_t from, uint64_t size)
+{
+	uint8_t *buffer = malloc(SEARCH_BYTES);
+	uint64_t found = size;
+
+	while (buffer && found == size && from + sizeof(struct sl_frame_index) <= size) {
+		size_t got = read_at(frames->fd, buffer, SEARCH_BYTES, from);
+		uint32_t magic = SL_FRAME_MAGIC;
+		uint8_t *at = buffer;
+
+		if (got < sizeof(struct sl_frame_index))
+			break;
+		while ((at = memmem(at, (size_t)(buffer + got - at), &magic, sizeof(magic)))) {
+			if (sl_frame_valid(at, (size_t)(buffer + got - at))) {
+				found = from + (uint64_t)(at - buffer);
+				break;
+			}
+			at++;
+		}
+		from += got - (sizeof(struct sl_frame_index) - 1);
+	}
+	free(buffer);
+	return found;
+}
+
+/* An index is damaged; is the frame behind it whole?  Its compressed size, or 0. */
+static uint32_t whole_frame(const struct sl_frames *frames, uint64_t offset, uint64_t limit)
+{
+	uint64_t room = limit > offset ? limit - offset : 0;
+	size_t size = room < FRAME_MAX ? (size_t)room : FRAME_MAX, got, whole;
+	uint8_t *bytes = size ? malloc(size) : NULL;
+
+	if (!bytes)
+		return 0;
+	got = read_at(frames->fd, bytes, size, offset);
+	whole = ZSTD_findFrameCompressedSize(bytes, got);
+	if (got < 4 || sl_load_le(bytes, 4) != ZSTD_MAGICNUMBER || ZSTD_isError(whole))
+		whole = 0;
+	free(bytes);
+	return (uint32_t)whole;
+}
+
+/* From a damaged index on to the next good one; what lies between is said. */
+static uint64_t resynchronise(struct sl_frames *frames, uint64_t offset, uint64_t size, struct sl_damage *damage)
+{
+	uint64_t next = search(frames, offset + 1, size);
+	uint64_t inside = offset + sizeof(struct sl_frame_index);
+	uint32_t compressed = whole_frame(frames, inside, next);
+
+	if (compressed && inside + compressed == next) {
+		push(frames, (struct sl_frame){.offset = inside, .compressed = compressed});
+		sl_damage_note(damage, frames->path, "offset %llu: index is damaged, its frame is whole",
+			       (unsigned long long)offset);
+		return next;
+	}
+	sl_damage_add(damage, frames->path, (int64_t)offset, "%llu bytes are no frame; reading goes on %s",
+		      (unsigned long long)(next - offset), next == size ? "nowhere, the file ends" : "behind them");
+	return next;
+}
+
+static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *damage)
+{
+	struct sl_frame_index index;
+	uint64_t offset = 0;
+
+	while (offset < size) {
+		size_t got = read_at(frames->fd, &index, sizeof(index), offset);
+		uint64_t inside = offset + sizeof(index);
+
+		if (got < sizeof(index)) {
+			sl_damage_add(damage, frames->path, (int64_t)offset, "the file ends inside an index");
+			return;
+		}
+		if (!sl_frame_valid(&index, got) || index.compressed > FRAME_MAX) {
+			offset = resynchronise(frames, offset, size, damage);
+			continue;
+		}
+		if (index.compressed > size - inside) {
+			uint64_t next = search(frames, inside, size);
+
+			sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn");
+			frames->torn_events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
+			offset = next;
+			continue;
+		}
+		push(frames, (struct sl_frame){.offset = inside, .compressed = index.compressed, .count = index.count,
+					       .thread = index.thread, .kind = (uint16_t)index.kind,
+					       .first = index.first, .next = index.next,
+					       .begin_ns = index.begin_ns, .end_ns = index.end_ns});
+		offset = inside + index.compressed;
+	}
+}
+
+bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number, struct sl_damage *damage)
+{
+	struct stat st;
+
+	*frames = (struct sl_frames){.number = number, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+	if (frames->fd < 0)
+		return false;
+	if (fstat(frames->fd, &st) || !S_ISREG(st.st_mode)) {
+		close(frames->fd);
+		frames->fd = -1;
+		errno = EINVAL;
+		return false;
+	}
+	frames->path = strdup(path);
+	scan(frames, (uint64_t)st.st_size, damage);
+	return true;
+}
+
+void sl_frames_close(struct sl_frames *frames)
+{
+	if (frames->fd >= 0)
+		close(frames->fd);
+	free(frames->path);
+	free(frames->frame);
+	*frames = (struct sl_frames){.fd = -1};
+}
+
+static bool room(uint8_t **buffer, size_t *capacity, size_t bytes)
+{
+	uint8_t *bigger;
+
+	if (*capacity >= bytes)
+		return true;
+	bigger = realloc(*buffer, bytes);
+	if (!bigger)
+		return false;
+	*buffer = bigger;
+	*capacity = bytes;
+	return true;
+}
+
+/* Frames that do not say how much they hold: grow until it fits. */
+static size_t inflate_unsized(struct sl_inflate *inflate, size_t compressed)
+{
+	size_t capacity = inflate->out_capacity ? inflate->out_capacity : 1u << 20, got;
+
+	for (;; capacity *= 2) {
+		if (capacity > CONTENT_MAX || !room(&inflate->out, &inflate->out_capacity, capacity))
+			return (size_t)-1;
+		got = ZSTD_decompressDCtx(inflate->zstd, inflate->out, inflate->out_capacity, inflate->in, compressed);
+		if (!ZSTD_isError(got) || ZSTD_getErrorCode(got) != ZSTD_error_dstSize_tooSmall)
+			return got;
+	}
+}
+
+bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, const struct sl_frame *frame,
+		   struct sl_damage *damage)
+{
+	unsigned long long content;
+	size_t got;
+
+	if (!inflate->zstd)
+		inflate->zstd = ZSTD_createDCtx();
+	if (!inflate->zstd || !room(&inflate->in, &inflate->in_capacity, frame->compressed))
+		return false;
+	got = read_at(frames->fd, inflate->in, frame->compressed, frame->offset);
+	if (got < frame->compressed) {
+		if (damage)
+			sl_damage_add(damage, frames->path, (int64_t)frame->offset, "the file has shrunk");
+		return false;
+	}
+	content = ZSTD_getFrameContentSize(inflate->in, got);
+	if (content == ZSTD_CONTENTSIZE_UNKNOWN)
+		got = inflate_unsized(inflate, frame->compressed);
+	else if (content == ZSTD_CONTENTSIZE_ERROR || content > CONTENT_MAX ||
+		 !room(&inflate->out, &inflate->out_capacity, content + 1))
+		got = (size_t)-1;
+	else
+		got = ZSTD_decompressDCtx(inflate->zstd, inflate->out, inflate->out_capacity, inflate->in,
+					  frame->compressed);
+	if (ZSTD_isError(got)) {
+		if (damage)
+			sl_damage_add(damage, frames->path, (int64_t)frame->offset, "frame does not open (%s)%s",
+				      got == (size_t)-1 ? "size" : ZSTD_getErrorName(got),
+				      frame->kind == SL_FRAME_BLOCK ? ", its events are lost" : "");
+		return false;
+	}
+	inflate->bytes = got;
+	return true;
+}
+
+void sl_inflate_free(struct sl_inflate *inflate)
+{
+	ZSTD_freeDCtx(inflate->zstd);
+	free(inflate->in);
+	free(inflate->out);
+	*inflate = (struct sl_inflate){0};
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The frames of one trace file, found by their indexes without opening them, and opened one at a time.  Files
+ * are read with pread: one that shrinks or vanishes meanwhile is damage, not a signal.
+ *
+ * Where an index is damaged but its frame is not, the frame is found all the same; else the reader looks for
+ * the next index and says what lies between.
+ */
+#ifndef ANALYZER_TRACE_FRAMES_H
+#define ANALYZER_TRACE_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyzer/trace/damage.h"
+
+struct sl_frame {
+	uint64_t offset; /* of the zstd frame in its file */
+	uint32_t compressed, count;
+	uint32_t thread;
+	uint16_t kind; /* enum sl_frame_kind; 0: the index was damaged, what is inside is not known */
+	uint16_t file; /* which file of the process */
+	uint64_t first, next, begin_ns, end_ns;
+};
+
+struct sl_frames {
+	char *path;
+	int fd;
+	uint16_t number; /* sl_frame.file */
+	struct sl_frame *frame;
+	size_t count, capacity;
+	uint64_t torn_events; /* that torn frames announce; a ring may still have them */
+};
+
+/* Scan the file.  false: it cannot be opened (errno).  Damage is added to `damage`. */
+bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number, struct sl_damage *damage);
+void sl_frames_close(struct sl_frames *frames);
+
+/* What one reader of frames needs; one per thread of the analyzer. */
+struct sl_inflate {
+	struct ZSTD_DCtx_s *zstd;
+	uint8_t *in, *out;
+	size_t in_capacity, out_capacity;
+	size_t bytes; /* of out */
+};
+
+/*
+ * Read and decompress one frame into inflate->out.  false: said in `damage` (NULL: not said).  The contents are
+ * valid until the next call on the same `inflate`.
+ */
+bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, const struct sl_frame *frame,
+		   struct sl_damage *damage);
+void sl_inflate_free(struct sl_inflate *inflate);
+
+#endif

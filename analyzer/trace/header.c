@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/header.h"
+
+#include <string.h>
+
+#include "common/base.h"
+#include "common/tracefile.h"
+
+static const char *copy(struct sl_header *header, const msgpack_object *object)
+{
+	if (!object)
+		return NULL;
+	if (object->type == MSGPACK_OBJECT_STR || object->type == MSGPACK_OBJECT_BIN)
+		return sl_arena_strndup(&header->arena, object->via.str.ptr, object->via.str.size);
+	if (object->type == MSGPACK_OBJECT_POSITIVE_INTEGER || object->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
+		return sl_arena_printf(&header->arena, "%lld", (long long)object->via.i64);
+	return NULL;
+}
+
+static const char *text(struct sl_header *header, const msgpack_object *map, const char *key)
+{
+	return copy(header, sl_object_get(map, key));
+}
+
+static const msgpack_object *array(const msgpack_object *map, const char *key)
+{
+	const msgpack_object *object = sl_object_get(map, key);
+
+	return object && object->type == MSGPACK_OBJECT_ARRAY ? object : NULL;
+}
+
+/* The i-th item of a row [name, ...] of a table; NULL where the row is shorter. */
+static const msgpack_object *cell(const msgpack_object *table, uint32_t row, uint32_t column)
+{
+	const msgpack_object *object;
+
+	if (!table || row >= table->via.array.size)
+		return NULL;
+	object = &table->via.array.ptr[row];
+	if (object->type != MSGPACK_OBJECT_ARRAY)
+		return column ? NULL : object;
+	return column < object->via.array.size ? &object->via.array.ptr[column] : NULL;
+}
+
+static uint32_t cell_number(const msgpack_object *table, uint32_t row, uint32_t column)
+{
+	const msgpack_object *object = cell(table, row, column);
+	uint64_t value;
+
+	return object && sl_object_number(object, &value) ? (uint32_t)value : UINT32_MAX;
+}
+
+/* The position among names[] of the name at a row of a table of the header; `count` when it is not known. */
+#define KNOWN(table, row, infos, total) \
+	({ \
+		const msgpack_object *name_ = cell(table, row, 0); \
+		unsigned i_ = 0; \
+		while (i_ < (total) && !(name_ && sl_object_is_text(name_, (infos)[i_].name))) \
+			i_++; \
+		i_; \
+	})
+
+/* cuMemAlloc_v2, cuMemAllocAsync_ptsz -> the name programmers write. */
+static const char *plain_name(struct sl_header *header, const char *name)
+{
+	static const char *const suffixes[] = {"_ptsz", "_ptds", "_spt", "_v2", "_v3", "_v4"};
+	size_t size = strlen(name);
+
+	for (bool cut = true; cut;) {
+		cut = false;
+		for (size_t i = 0; i < SL_COUNT(suffixes); i++) {
+			size_t tail = strlen(suffixes[i]);
+
+			if (size > tail && !memcmp(name + size - tail, suffixes[i], tail)) {
+				size -= tail;
+				name = sl_arena_strndup(&header->arena, name, size);
+				cut = true;
+			}
+		}
+	}
+	return name;
+}
+
+static void read_hooks(struct sl_header *header, const msgpack_object *map)
+{
+	const msgpack_object *hooks = array(map, "hooks"), *verbs = array(map, "verbs"),
+			     *families = array(map, "families");
+
+	if (!hooks)
+		return;
+	header->hook_count = hooks->via.array.size;
+	header->hooks = sl_arena_alloc(&header->arena, (header->hook_count + 1) * sizeof(*header->hooks));
+	for (unsigned i = 0; i < header->hook_count; i++) {
+		struct sl_hook *hook = &header->hooks[i];
+		uint32_t family = cell_number(hooks, i, 3), kind = cell_number(hooks, i, 2);
+		uint64_t oom = 0;
+
+		hook->name = copy(header, cell(hooks, i, 0));
+		hook->name = hook->name ? hook->name : "?";
+		hook->plain = plain_name(header, hook->name);
+		hook->verb = KNOWN(verbs, cell_number(hooks, i, 1), sl_event_verbs, SL_VERB_COUNT);
+		if (hook->verb == SL_VERB_COUNT) {
+			hook->verb = SL_VERB_CALL;
+			header->unknown_verbs++;
+		}
+		hook->kind = kind < 256 ? header->kinds[kind] : SL_KIND_unknown;
+		hook->family = KNOWN(families, family, sl_event_families, SL_FAMILY_COUNT);
+		hook->family_name = copy(header, cell(families, family, 0));
+		if (cell(families, family, 1) && sl_object_number(cell(families, family, 1), &oom))
+			hook->oom = (int64_t)oom;
+		hook->is_call = hook->family != SL_FAMILY_label && hook->family != SL_FAMILY_torch &&
+				hook->family != SL_FAMILY_process;
+	}
+}
+
+static void read_kinds(struct sl_header *header, const msgpack_object *map)
+{
+	const msgpack_object *kinds = array(map, "kinds");
+
+	header->same_kinds = true;
+	for (unsigned i = 0; i < 256; i++) {
+		unsigned known = kinds ? KNOWN(kinds, i, sl_event_kinds, SL_KIND_COUNT) : i;
+
+		header->kinds[i] = known < SL_KIND_COUNT ? known : SL_KIND_unknown;
+		if (kinds && i < kinds->via.array.size && header->kinds[i] != i)
+			header->same_kinds = false;
+	}
+}
+
+static struct sl_pair *read_pairs(struct sl_header *header, const msgpack_object *map, const char *key, unsigned *count)
+{
+	const msgpack_object *object = sl_object_get(map, key);
+	struct sl_pair *pairs;
+
+	*count = 0;
+	if (!object || object->type != MSGPACK_OBJECT_MAP || !object->via.map.size)
+		return NULL;
+	pairs = sl_arena_alloc(&header->arena, object->via.map.size * sizeof(*pairs));
+	for (uint32_t i = 0; i < object->via.map.size; i++) {
+		const char *name = copy(header, &object->via.map.ptr[i].key);
+
+		if (name)
+			pairs[(*count)++] = (struct sl_pair){name, copy(header, &object->via.map.ptr[i].val)};
+	}
+	return pairs;
+}
+
+static void read_argv(struct sl_header *header, const msgpack_object *map)
+{
+	const msgpack_object *argv = array(map, "argv");
+
+	if (!argv)
+		return;
+	header->argv = sl_arena_alloc(&header->arena, (argv->via.array.size + 1) * sizeof(*header->argv));
+	for (uint32_t i = 0; i < argv->via.array.size; i++) {
+		const char *argument = copy(header, &argv->via.array.ptr[i]);
+
+		if (argument)
+			header->argv[header->argc++] = argument;
+	}
+}
+
+bool sl_header_read(struct sl_header *header, const msgpack_object *map)
+{
+	const msgpack_object *def = sl_object_get(map, "def"), *format = sl_object_get(map, "format");
+
+	if (!def || !sl_object_is_text(def, "header") || !format || !sl_object_is_text(format, SL_TRACE_FORMAT))
+		return false;
+	header->version = sl_object_i64(map, "version", 0);
+	if (header->version != SL_TRACE_VERSION)
+		return false;
+	header->agent = text(header, map, "agent");
+	header->host = text(header, map, "host");
+	header->boot_id = text(header, map, "boot_id");
+	header->run_id = text(header, map, "run_id");
+	header->job_id = text(header, map, "job_id");
+	header->exe = text(header, map, "exe");
+	header->cwd = text(header, map, "cwd");
+	header->tag = text(header, map, "tag");
+	header->ring = text(header, map, "ring");
+	header->started_ns = sl_object_u64(map, "started_ns", 0);
+	header->monotonic_ns = sl_object_u64(map, "monotonic_ns", 0);
+	header->process_start = sl_object_u64(map, "process_start", 0);
+	header->pid = sl_object_i64(map, "pid", 0);
+	header->ppid = sl_object_i64(map, "ppid", 0);
+	header->rank = sl_object_i64(map, "rank", -1);
+	header->local_rank = sl_object_i64(map, "local_rank", -1);
+	header->world_size = sl_object_i64(map, "world_size", -1);
+	header->restart = sl_object_i64(map, "restart", -1);
+	header->metadata = read_pairs(header, map, "metadata", &header->metadata_count);
+	header->settings = read_pairs(header, map, "settings", &header->setting_count);
+	header->environment = read_pairs(header, map, "environment", &header->environment_count);
+	read_argv(header, map);
+	read_kinds(header, map);
+	read_hooks(header, map);
+	header->known = true;
+	return true;
+}
+
+void sl_header_free(struct sl_header *header)
+{
+	sl_arena_free(&header->arena);
+	*header = (struct sl_header){0};
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* The header map: who was recorded, by what, and what the numbers of its events mean. */
+#ifndef ANALYZER_TRACE_HEADER_H
+#define ANALYZER_TRACE_HEADER_H
+
+#include <stdbool.h>
+
+#include "analyzer/arena.h"
+#include "analyzer/trace/object.h"
+#include "common/event.h"
+
+struct sl_hook {
+	const char *name;	/* exported symbol: cuMemAlloc_v2 */
+	const char *plain;	/* as the contract counts it: cuMemAlloc */
+	enum sl_verb verb;	/* CALL where the verb's name is not known here */
+	enum sl_kind kind;
+	const char *family_name; /* as the header writes it */
+	enum sl_family family;	/* SL_FAMILY_COUNT: not known here */
+	int64_t oom;		/* result that means out of memory; 0: none does */
+	bool is_call;		/* counts in `apis`: not a label, a block report or a process event */
+};
+
+struct sl_pair {
+	const char *name, *value;
+};
+
+struct sl_header {
+	struct sl_arena arena;
+	bool known; /* false: no header could be read, everything else is empty */
+	int64_t version;
+	const char *agent, *host, *boot_id, *run_id, *job_id, *exe, *cwd, *tag, *ring;
+	uint64_t started_ns, monotonic_ns, process_start;
+	int64_t pid, ppid, rank, local_rank, world_size, restart; /* rank and its kin: -1 unknown */
+	unsigned argc, hook_count, metadata_count, setting_count, environment_count, unknown_verbs;
+	const char **argv;
+	struct sl_pair *metadata, *settings, *environment;
+	struct sl_hook *hooks;	/* row i is api i + 1 */
+	uint8_t kinds[256];	/* kind of the file -> enum sl_kind */
+	bool same_kinds;	/* kinds[i] == i for all: nothing to translate */
+};
+
+/* Fill from a map whose "def" is "header"; false: it is none, or of a format or version not known. */
+bool sl_header_read(struct sl_header *header, const msgpack_object *map);
+void sl_header_free(struct sl_header *header);
+
+/* CLOCK_MONOTONIC of the trace as Unix nanoseconds; 0 stays 0. */
+static inline uint64_t sl_header_unix(const struct sl_header *header, uint64_t ns)
+{
+	return ns ? ns - header->monotonic_ns + header->started_ns : 0;
+}
+
+/* NULL where no such row exists. */
+static inline const struct sl_hook *sl_header_hook(const struct sl_header *header, uint64_t api)
+{
+	return api - 1 < header->hook_count ? &header->hooks[api - 1] : NULL;
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/idmap.h"
+
+#include <stdlib.h>
+
+static void place(struct sl_idmap *map, uint64_t id, uint32_t value)
+{
+	uint32_t i = (uint32_t)sl_hash64(id) & map->mask;
+
+	while (map->slot[i].used && map->slot[i].id != id)
+		i = (i + 1) & map->mask;
+	map->count += !map->slot[i].used;
+	map->slot[i] = (struct sl_idmap_slot){id, value, 1};
+}
+
+static void grow(struct sl_idmap *map)
+{
+	struct sl_idmap bigger = {.mask = map->slot ? map->mask * 2 + 1 : 63};
+
+	bigger.slot = calloc((size_t)bigger.mask + 1, sizeof(*bigger.slot));
+	if (!bigger.slot)
+		abort();
+	for (uint32_t i = 0; map->slot && i <= map->mask; i++)
+		if (map->slot[i].used)
+			place(&bigger, map->slot[i].id, map->slot[i].value);
+	free(map->slot);
+	*map = bigger;
+}
+
+void sl_idmap_set(struct sl_idmap *map, uint64_t id, uint32_t value)
+{
+	if (!map->slot || map->count >= map->mask / 4 * 3)
+		grow(map);
+	place(map, id, value);
+}
+
+void sl_idmap_free(struct sl_idmap *map)
+{
+	free(map->slot);
+	*map = (struct sl_idmap){0};
+}

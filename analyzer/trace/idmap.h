@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* A map from a 64-bit id to a 32-bit value: open addressing, linear probing, no removal.  All zeroes is empty. */
+#ifndef ANALYZER_TRACE_IDMAP_H
+#define ANALYZER_TRACE_IDMAP_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+struct sl_idmap_slot {
+	uint64_t id;
+	uint32_t value, used;
+};
+
+struct sl_idmap {
+	struct sl_idmap_slot *slot;
+	uint32_t mask, count;
+};
+
+static inline uint64_t sl_hash64(uint64_t x)
+{
+	x ^= x >> 32;
+	x *= 0x9e3779b97f4a7c15ull;
+	return x ^ x >> 29;
+}
+
+/* The value of an id, or `none`. */
+static inline uint32_t sl_idmap_get(const struct sl_idmap *map, uint64_t id, uint32_t none)
+{
+	if (!map->slot)
+		return none;
+	for (uint32_t i = (uint32_t)sl_hash64(id) & map->mask;; i = (i + 1) & map->mask) {
+		if (!map->slot[i].used)
+			return none;
+		if (map->slot[i].id == id)
+			return map->slot[i].value;
+	}
+}
+
+void sl_idmap_set(struct sl_idmap *map, uint64_t id, uint32_t value);
+void sl_idmap_free(struct sl_idmap *map);
+
+#endif

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events of one thread come in slot order: by the time their calls began.  A call stamped after it returned lies
+ * before the calls made inside it; so an event waits in the thread's buffer until the thread has begun a later
+ * one.  Over threads a heap holds the head of each; a thread whose first frame lies in the future is not opened.
+ */
+#include <stdlib.h>
+
+#include "analyzer/trace/trace.h"
+#include "common/block.h"
+#include "common/tracefile.h"
+
+struct waiting {
+	struct sl_event event;
+	const struct sl_hook *hook;
+};
+
+struct stream {
+	uint32_t thread;  /* 0: records of the definition frames */
+	uint64_t time_ns; /* of the head; of a stream not yet opened the time its first frame begins */
+	bool after;	  /* the head is stamped after its call: loses ties */
+	bool opened;	  /* head is valid */
+
+	const struct sl_frame **frames;
+	size_t frame_count, frame_at, frame_capacity;
+	struct sl_inflate inflate;
+	msgpack_zone zone;
+	struct sl_block block;
+	bool in_block, in_ring;
+	struct sl_ring_walk walk;
+	uint64_t file_next; /* slots below it are in the file */
+
+	/* events read and not yet given out, by time; [begin, end) of the array */
+	struct waiting *waiting;
+	size_t begin, end, capacity;
+	bool exhausted;
+	struct sl_event slot_event;
+
+	/* records */
+	size_t map_at;
+	struct sl_item record;
+	SL_VECTOR(struct sl_item) ring_records;
+	size_t ring_record_at;
+};
+
+struct sl_order {
+	struct sl_trace *trace;
+	struct stream *streams;
+	size_t stream_count;
+	struct stream **heap;
+	size_t heap_count;
+	struct stream *given; /* whose head was given out by the last call */
+	struct sl_item item;
+	struct sl_event translated;
+};
+
+static bool stamped_before(const struct sl_hook *hook)
+{
+	return hook && sl_event_verbs[hook->verb].stamped_before;
+}
+
+static uint64_t begin_of(const struct sl_event *event, const struct sl_hook *hook)
+{
+	bool at_begin = stamped_before(hook) || event->flags & SL_FLAG_in_flight || event->duration_ns > event->time_ns;
+
+	return at_begin ? event->time_ns : event->time_ns - event->duration_ns;
+}
+
+/* ---- events of one thread, in slot order */
+
+static bool next_frame(struct sl_order *order, struct stream *s)
+{
+	while (s->frame_at < s->frame_count) {
+		const struct sl_frame *frame = s->frames[s->frame_at++];
+		const struct sl_frames *file = &order->trace->files[frame->file];
+		const char *wrong = "is no map";
+		msgpack_object object;
+		size_t at = 0;
+
+		if (!sl_frame_read(&s->inflate, file, frame, &order->trace->damage)) {
+			order->trace->damage.lost_events += frame->count;
+			continue;
+		}
+		msgpack_zone_clear(&s->zone);
+		if (sl_object_parse(&object, &s->zone, s->inflate.out, s->inflate.bytes, &at) &&
+		    object.type == MSGPACK_OBJECT_MAP)
+			wrong = sl_block_decode(&s->block, &object);
+		if (!wrong) {
+			order->trace->unknown_columns += s->block.unknown_columns;
+			s->in_block = true;
+			return true;
+		}
+		sl_damage_add(&order->trace->damage, file->path, (int64_t)frame->offset, "block: %s", wrong);
+		order->trace->damage.lost_events += frame->count;
+	}
+	return false;
+}
+
+static const struct sl_event *next_slot(struct sl_order *order, struct stream *s, const struct sl_hook **hook)
+{
+	const struct sl_slot *slot, *second;
+
+	if (!order->trace->ring.path)
+		return NULL;
+	if (!s->in_ring) {
+		sl_ring_walk(&s->walk, &order->trace->ring, s->thread, s->file_next);
+		s->in_ring = true;
+	}
+	slot = sl_ring_next(&s->walk, &second);
+	if (!slot)
+		return NULL;
+	*hook = sl_header_hook(&order->trace->header, slot->words[0] & 0xffff);
+	sl_slot_decode(&s->slot_event, slot, second, *hook ? (*hook)->verb : SL_VERB_CALL);
+	return &s->slot_event;
+}
+
+static const struct sl_event *next_event(struct sl_order *order, struct stream *s, const struct sl_hook **hook)
+{
+	const struct sl_event *event;
+
+	for (;;) {
+		if (s->in_block && (event = sl_block_next(&s->block))) {
+			*hook = sl_header_hook(&order->trace->header, event->api);
+			return event;
+		}
+		s->in_block = false;
+		if (!next_frame(order, s))
+			break;
+	}
+	return next_slot(order, s, hook);
+}
+
+static void push(struct stream *s, const struct sl_event *event, const struct sl_hook *hook)
+{
+	size_t at;
+
+	if (s->end == s->capacity && s->begin && s->begin >= s->capacity / 2) {
+		memmove(s->waiting, s->waiting + s->begin, (s->end - s->begin) * sizeof(*s->waiting));
+		s->end -= s->begin;
+		s->begin = 0;
+	} else if (s->end == s->capacity) {
+		s->capacity = s->capacity ? s->capacity * 2 : 16;
+		s->waiting = realloc(s->waiting, s->capacity * sizeof(*s->waiting));
+		if (!s->waiting)
+			abort();
+	}
+	for (at = s->end++; at > s->begin && s->waiting[at - 1].event.time_ns > event->time_ns; at--)
+		s->waiting[at] = s->waiting[at - 1];
+	s->waiting[at] = (struct waiting){*event, hook};
+}
+
+/* Make the earliest event of the thread waiting[begin]; false at the end. */
+static bool fill(struct sl_order *order, struct stream *s)
+{
+	if (s->begin == s->end)
+		s->begin = s->end = 0;
+	while (!s->exhausted) {
+		const struct sl_hook *hook = NULL;
+		const struct sl_event *event = next_event(order, s, &hook);
+		uint64_t begin;
+
+		if (!event) {
+			s->exhausted = true;
+			break;
+		}
+		begin = begin_of(event, hook);
+		push(s, event, hook);
+		if (s->waiting[s->begin].event.time_ns <= begin)
+			break;
+	}
+	if (s->begin == s->end)
+		return false;
+	s->time_ns = s->waiting[s->begin].event.time_ns;
+	s->after = !stamped_before(s->waiting[s->begin].hook);
+	return true;
+}
+
+/* ---- records: samples and OOM contexts inside definition frames, then in the ring's log */
+
+static bool next_record(struct sl_order *order, struct stream *s)
+{
+	uint64_t before = s->time_ns;
+	msgpack_object object;
+
+	for (;;) {
+		while (s->in_block && s->map_at < s->inflate.bytes) {
+			bool read;
+
+			msgpack_zone_clear(&s->zone);
+			if (!sl_object_parse(&object, &s->zone, s->inflate.out, s->inflate.bytes, &s->map_at))
+				break;
+			read = sl_record_read(&s->record, &object);
+			if (!read)
+				continue;
+			s->time_ns = s->record.kind == SL_ITEM_SAMPLE ? s->record.sample.time_ns : s->record.oom.time_ns;
+			if (s->time_ns < before)
+				s->time_ns = before;
+			return true;
+		}
+		s->in_block = false;
+		if (s->frame_at == s->frame_count)
+			break;
+		s->in_block = sl_frame_read(&s->inflate, &order->trace->files[s->frames[s->frame_at]->file],
+					    s->frames[s->frame_at], NULL);
+		s->frame_at++;
+		s->map_at = 0;
+	}
+	if (s->ring_record_at == s->ring_records.count)
+		return false;
+	s->record = s->ring_records.item[s->ring_record_at++];
+	s->time_ns = s->record.kind == SL_ITEM_SAMPLE ? s->record.sample.time_ns : s->record.oom.time_ns;
+	if (s->time_ns < before)
+		s->time_ns = before;
+	return true;
+}
+
+static void keep_ring_record(void *data, const uint8_t *bytes, size_t size)
+{
+	struct stream *s = data;
+	msgpack_object object;
+	struct sl_item item;
+	size_t at = 0;
+
+	if (sl_object_parse(&object, &s->zone, bytes, size, &at) && sl_record_read(&item, &object)) {
+		s->ring_records.item = sl_arena_grow(s->ring_records.item, &s->ring_records.capacity,
+						     s->ring_records.count, sizeof(item));
+		/* `source` points into the ring, which outlives the order */
+		s->ring_records.item[s->ring_records.count++] = item;
+	}
+	msgpack_zone_clear(&s->zone);
+}
+
+/* ---- the heap */
+
+static bool earlier(const struct stream *a, const struct stream *b)
+{
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns;
+	if (a->after != b->after)
+		return !a->after;
+	return a->thread < b->thread;
+}
+
+static void sift_down(struct sl_order *order, size_t at)
+{
+	struct stream **heap = order->heap, *s = heap[at];
+
+	for (size_t child; (child = at * 2 + 1) < order->heap_count; at = child) {
+		if (child + 1 < order->heap_count && earlier(heap[child + 1], heap[child]))
+			child++;
+		if (!earlier(heap[child], s))
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = s;
+}
+
+static bool advance(struct sl_order *order, struct stream *s)
+{
+	s->opened = true;
+	return s->thread ? fill(order, s) : next_record(order, s);
+}
+
+static struct stream *stream_of(struct sl_order *order, struct sl_idmap *ids, uint32_t thread)
+{
+	uint32_t at = sl_idmap_get(ids, thread, UINT32_MAX);
+
+	if (at == UINT32_MAX) {
+		at = (uint32_t)order->stream_count++;
+		order->streams = realloc(order->streams, order->stream_count * sizeof(*order->streams));
+		if (!order->streams)
+			abort();
+		order->streams[at] = (struct stream){.thread = thread, .after = true};
+		sl_idmap_set(ids, thread, at);
+	}
+	return &order->streams[at];
+}
+
+static void add_frame(struct stream *s, const struct sl_frame *frame)
+{
+	size_t at;
+
+	s->frames = sl_arena_grow(s->frames, &s->frame_capacity, s->frame_count, sizeof(*s->frames));
+	for (at = s->frame_count++; s->thread && at && s->frames[at - 1]->first > frame->first; at--)
+		s->frames[at] = s->frames[at - 1];
+	s->frames[at] = frame;
+	if (frame->next > s->file_next)
+		s->file_next = frame->next;
+}
+
+/* A frame whose slots another frame holds already is left out: never twice. */
+static void drop_doubles(struct sl_order *order, struct stream *s)
+{
+	uint64_t next = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->frame_count; i++) {
+		const struct sl_frame *frame = s->frames[i];
+
+		if (kept && frame->first < next) {
+			sl_damage_note(&order->trace->damage, order->trace->files[frame->file].path,
+				       "offset %llu: events that another frame holds already are skipped",
+				       (unsigned long long)frame->offset);
+			continue;
+		}
+		s->frames[kept++] = frame;
+		next = frame->next;
+	}
+	s->frame_count = kept;
+}
+
+static void collect(struct sl_order *order)
+{
+	const struct sl_trace *trace = order->trace;
+	struct sl_idmap ids = {0};
+
+	for (unsigned f = 0; f < trace->file_count; f++)
+		for (size_t i = 0; i < trace->files[f].count; i++) {
+			const struct sl_frame *frame = &trace->files[f].frame[i];
+
+			if (!frame->compressed)
+				continue;
+			add_frame(stream_of(order, &ids, frame->kind == SL_FRAME_BLOCK ? frame->thread : 0), frame);
+		}
+	stream_of(order, &ids, 0);
+	if (trace->ring.path)
+		for (uint32_t thread = 1; thread <= sl_ring_threads(&trace->ring); thread++) {
+			uint8_t index[SL_SEGMENT_MAX];
+
+			if (sl_ring_segments(&trace->ring, thread, index))
+				stream_of(order, &ids, thread);
+		}
+	sl_idmap_free(&ids);
+}
+
+struct sl_order *sl_order_new(struct sl_trace *trace)
+{
+	struct sl_order *order = calloc(1, sizeof(*order));
+
+	if (!order)
+		abort();
+	order->trace = trace;
+	collect(order);
+	order->heap = calloc(order->stream_count, sizeof(*order->heap));
+	for (size_t i = 0; i < order->stream_count; i++) {
+		struct stream *s = &order->streams[i];
+
+		msgpack_zone_init(&s->zone, 1024);
+		if (s->thread)
+			drop_doubles(order, s);
+		else if (trace->ring.path)
+			sl_ring_defs(&trace->ring, trace->log_next, keep_ring_record, s);
+		if (s->thread && s->frame_count)
+			s->time_ns = s->frames[0]->begin_ns; /* opened when its time comes */
+		else if (!advance(order, s))
+			continue;
+		order->heap[order->heap_count++] = s;
+	}
+	for (size_t i = order->heap_count / 2; i--;)
+		sift_down(order, i);
+	return order;
+}
+
+static void retire(struct stream *s)
+{
+	sl_inflate_free(&s->inflate);
+	free(s->waiting);
+	s->waiting = NULL;
+	s->begin = s->end = s->capacity = 0;
+}
+
+static const struct sl_item *give(struct sl_order *order, struct stream *s)
+{
+	const struct waiting *head;
+
+	order->given = s;
+	if (!s->thread)
+		return &s->record;
+	head = &s->waiting[s->begin];
+	order->item.kind = SL_ITEM_EVENT;
+	order->item.thread = s->thread;
+	order->item.hook = head->hook;
+	order->item.event = &head->event;
+	if (SL_UNLIKELY(!order->trace->header.same_kinds)) {
+		order->translated = head->event;
+		order->translated.kind = order->trace->header.kinds[head->event.kind & 255];
+		order->item.event = &order->translated;
+	}
+	return &order->item;
+}
+
+const struct sl_item *sl_order_next(struct sl_order *order)
+{
+	for (;;) {
+		struct stream *s = order->heap_count ? order->heap[0] : NULL;
+
+		if (!s)
+			return NULL;
+		if (order->given == s || !s->opened) {
+			if (order->given == s && s->thread)
+				s->begin++;
+			order->given = NULL;
+			if (!advance(order, s)) {
+				retire(s);
+				order->heap[0] = order->heap[--order->heap_count];
+				if (order->heap_count)
+					sift_down(order, 0);
+				continue;
+			}
+			sift_down(order, 0);
+			if (order->heap[0] != s)
+				continue;
+		}
+		return give(order, order->heap[0]);
+	}
+}
+
+void sl_order_free(struct sl_order *order)
+{
+	if (!order)
+		return;
+	for (size_t i = 0; i < order->stream_count; i++) {
+		struct stream *s = &order->streams[i];
+
+		retire(s);
+		free(s->frames);
+		free(s->ring_records.item);
+		msgpack_zone_destroy(&s->zone);
+	}
+	free(order->streams);
+	free(order->heap);
+	free(order);
+}

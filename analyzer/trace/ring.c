@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t n = pread(fd, (char *)buffer + done, bytes - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	memset((char *)buffer + done, 0, bytes - done);
+	return done == bytes;
+}
+
+/* Start time of a process in clock ticks after boot; 0: it does not exist. */
+static uint64_t start_of(uint64_t pid)
+{
+	unsigned long long start = 0;
+	char path[64], line[1024], *at;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	/* The name, field 2, may hold anything; the last parenthesis ends it. */
+	if (fgets(line, sizeof(line), file) && (at = strrchr(line, ')')))
+		if (sscanf(at + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+			   &start) != 1)
+			start = 0;
+	fclose(file);
+	return start;
+}
+
+static bool same_boot(const struct sl_ringfile *head)
+{
+	char boot[40] = "";
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!file)
+		return false;
+	if (!fgets(boot, sizeof(boot), file))
+		boot[0] = 0;
+	fclose(file);
+	boot[strcspn(boot, "\n")] = 0;
+	return boot[0] && !strncmp(boot, head->boot_id, strlen(boot));
+}
+
+static bool is_alive(int fd, const struct sl_ringfile *head)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	if (!fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK)
+		return true;
+	return head->pid && head->process_start && same_boot(head) && start_of(head->pid) == head->process_start;
+}
+
+/* Slots that the living process changed while we copied them are blanked: their events are in the file. */
+static void settle(int fd, uint64_t offset, struct sl_slot *slots)
+{
+	struct sl_slot *again = malloc(SL_SEGMENT_BYTES);
+
+	if (!again)
+		return;
+	read_at(fd, again, SL_SEGMENT_BYTES, offset);
+	for (unsigned i = 0; i < SL_SEGMENT_SLOTS; i++)
+		if (atomic_load(&slots[i].state) >> SL_SLOT_SHIFT != atomic_load(&again[i].state) >> SL_SLOT_SHIFT)
+			atomic_store(&slots[i].state, 0);
+	free(again);
+}
+
+static void load_segments(struct sl_ring *ring, int fd, struct sl_damage *damage)
+{
+	for (unsigned i = 0; i < ring->segments; i++) {
+		uint64_t offset = SL_RINGFILE_HEAD + (uint64_t)i * SL_SEGMENT_BYTES;
+		uint32_t use = atomic_load(&ring->head->segment[i].use);
+		void *bytes;
+
+		if (use != SL_SEGMENT_EVENTS && use != SL_SEGMENT_DEFS)
+			continue;
+		bytes = malloc(SL_SEGMENT_BYTES);
+		if (!bytes)
+			abort();
+		if (!read_at(fd, bytes, SL_SEGMENT_BYTES, offset))
+			sl_damage_add(damage, ring->path, (int64_t)offset, "the ring is cut short");
+		if (use == SL_SEGMENT_EVENTS) {
+			ring->slots[i] = bytes;
+			if (ring->alive)
+				settle(fd, offset, bytes);
+		} else {
+			ring->defs[i] = bytes;
+		}
+	}
+}
+
+bool sl_ring_open(struct sl_ring *ring, const char *path, struct sl_damage *damage)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct sl_ringfile *head;
+
+	*ring = (struct sl_ring){0};
+	if (fd < 0)
+		return false;
+	head = malloc(sizeof(*head));
+	if (!head)
+		abort();
+	read_at(fd, head, sizeof(*head), 0);
+	if (memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) || head->version != SL_RINGFILE_VERSION ||
+	    head->segment_bytes != SL_SEGMENT_BYTES) {
+		bool blank = !head->magic[0];
+
+		free(head);
+		close(fd);
+		if (!blank) /* a ring that was only just made has nothing to say */
+			sl_damage_add(damage, path, 0, "is no ring of this version");
+		return false;
+	}
+	ring->path = strdup(path);
+	ring->head = head;
+	ring->alive = is_alive(fd, head);
+	if (head->header_bytes && head->header_bytes <= SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT) {
+		ring->header_map = malloc(head->header_bytes);
+		if (!ring->header_map)
+			abort();
+		read_at(fd, ring->header_map, head->header_bytes, SL_RINGFILE_HEADER_AT);
+	}
+	ring->segments = atomic_load(&head->segments);
+	if (ring->segments > SL_SEGMENT_MAX)
+		ring->segments = SL_SEGMENT_MAX;
+	load_segments(ring, fd, damage);
+	close(fd);
+	return true;
+}
+
+void sl_ring_free(struct sl_ring *ring)
+{
+	for (unsigned i = 0; i < SL_SEGMENT_MAX; i++) {
+		free(ring->slots[i]);
+		free(ring->defs[i]);
+	}
+	free(ring->header_map);
+	free(ring->head);
+	free(ring->path);
+	*ring = (struct sl_ring){0};
+}
+
+unsigned sl_ring_segments(const struct sl_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX])
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < ring->segments; i++) {
+		const struct sl_segment *segment = &ring->head->segment[i];
+		unsigned at = count;
+
+		if (thread ? !ring->slots[i] || segment->thread != thread : !ring->defs[i])
+			continue;
+		while (at && ring->head->segment[index[at - 1]].first > segment->first) {
+			index[at] = index[at - 1];
+			at--;
+		}
+		index[at] = (uint8_t)i;
+		count++;
+	}
+	return count;
+}
+
+uint32_t sl_ring_threads(const struct sl_ring *ring)
+{
+	uint32_t greatest = 0;
+
+	for (unsigned i = 0; i < ring->segments; i++)
+		if (ring->slots[i] && ring->head->segment[i].thread > greatest)
+			greatest = ring->head->segment[i].thread;
+	return greatest;
+}
+
+void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_ring *ring, uint32_t thread, uint64_t from)
+{
+	*walk = (struct sl_ring_walk){.ring = ring, .seq = from};
+	walk->count = sl_ring_segments(ring, thread, walk->index);
+	if (!from && walk->count) {
+		const struct sl_segment *segment = &ring->head->segment[walk->index[0]];
+		uint64_t tail = atomic_load(&segment->tail);
+
+		walk->seq = tail > segment->first ? tail : segment->first;
+	}
+}
+
+const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_slot **second)
+{
+	for (; walk->at < walk->count; walk->at++) {
+		unsigned i = walk->index[walk->at];
+		const struct sl_segment *segment = &walk->ring->head->segment[i];
+		const struct sl_slot *slots = walk->ring->slots[i];
+		uint64_t end = atomic_load(&segment->end);
+
+		if (walk->seq < segment->first)
+			walk->seq = segment->first;
+		while (!end || walk->seq < end) {
+			const struct sl_slot *slot = &slots[(walk->seq - segment->first) % SL_SEGMENT_SLOTS];
+			uint64_t state = atomic_load(&slot->state);
+			enum sl_slot_state now = state & 3;
+
+			if (state >> SL_SLOT_SHIFT != walk->seq || now == SL_SLOT_EMPTY)
+				break;
+			*second = &slots[(walk->seq + 1 - segment->first) % SL_SEGMENT_SLOTS];
+			walk->seq += state & SL_SLOT_WIDE ? 2 : 1;
+			if (now != SL_SLOT_FILLING)
+				return slot;
+		}
+	}
+	return NULL;
+}
+
+/* The records of one segment; returns the position behind the last whole one. */
+static uint64_t segment_defs(const uint8_t *log, uint64_t first, uint64_t position, uint64_t from,
+			     void (*each)(void *data, const uint8_t *map, size_t bytes), void *data)
+{
+	while (position - first + 8 <= SL_SEGMENT_BYTES) {
+		uint64_t at = position - first, word = sl_load_le(log + at, 8), bytes = word >> 8;
+		unsigned state = word & 0xff;
+
+		if ((state != SL_DEF_WRITING && state != SL_DEF_DONE) || bytes > SL_SEGMENT_BYTES - at - 8)
+			break;
+		if (state == SL_DEF_DONE && position >= from)
+			each(data, log + at + 8, bytes);
+		position += SL_DEF_SIZE(bytes);
+	}
+	return position;
+}
+
+void sl_ring_defs(const struct sl_ring *ring, uint64_t from,
+		  void (*each)(void *data, const uint8_t *map, size_t bytes), void *data)
+{
+	uint8_t index[SL_SEGMENT_MAX];
+	unsigned count = sl_ring_segments(ring, 0, index);
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct sl_segment *segment = &ring->head->segment[index[i]];
+
+		segment_defs(ring->defs[index[i]], segment->first, segment->first, from, each, data);
+	}
+}

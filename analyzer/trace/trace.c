@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/block.h"
+#include "common/tracefile.h"
+
+const char *sl_status_name(enum sl_status status)
+{
+	static const char *const names[] = {"completed", "interrupted", "running", "unknown"};
+
+	return names[status];
+}
+
+static void take_gap(struct sl_trace *trace, const msgpack_object *map)
+{
+	struct sl_span why = sl_object_text(map, "why");
+	uint64_t count = sl_object_u64(map, "count", 0);
+
+	trace->gap_events += count;
+	sl_damage_add(&trace->damage, trace->name, -1, "%llu events could not be kept%s%.*s",
+		      (unsigned long long)count, why.text ? ": " : "", (int)why.size, why.text ? why.text : "");
+}
+
+/* Everything that is not an event or a record of a moment. */
+static void take_map(struct sl_trace *trace, const msgpack_object *map)
+{
+	const msgpack_object *def = sl_object_get(map, "def");
+	struct sl_span how;
+
+	if (!def) {
+		trace->unknown_maps++;
+	} else if (sl_object_is_text(def, "gap")) {
+		take_gap(trace, map);
+	} else if (sl_object_is_text(def, "footer")) {
+		how = sl_object_text(map, "how");
+		trace->how = sl_arena_strndup(&trace->defs.arena, how.text ? how.text : "exit", how.text ? how.size : 4);
+		trace->footer_ns = sl_object_u64(map, "ns", 0);
+	} else if (!sl_defs_add(&trace->defs, map) && !sl_object_is_text(def, "sample") &&
+		   !sl_object_is_text(def, "oom") && !sl_object_is_text(def, "header") &&
+		   !sl_object_is_text(def, "checkpoint") && !sl_object_is_text(def, "block")) {
+		trace->unknown_maps++;
+	}
+}
+
+static void take_maps(struct sl_trace *trace, const struct sl_frames *file, const struct sl_frame *frame)
+{
+	msgpack_object object;
+	size_t at = 0;
+
+	while (at < trace->inflate.bytes) {
+		if (!sl_object_parse(&object, &trace->zone, trace->inflate.out, trace->inflate.bytes, &at)) {
+			sl_damage_add(&trace->damage, file->path, (int64_t)frame->offset, "frame holds no whole map");
+			break;
+		}
+		if (!trace->header.known)
+			sl_header_read(&trace->header, &object);
+		take_map(trace, &object);
+		msgpack_zone_clear(&trace->zone);
+	}
+}
+
+/* Its index was damaged: learn from the contents what the frame is. */
+static void classify(struct sl_trace *trace, struct sl_frame *frame)
+{
+	const msgpack_object *def;
+	const struct sl_event *event;
+	struct sl_block block;
+	msgpack_object object;
+	size_t at = 0;
+
+	frame->kind = SL_FRAME_DEFS;
+	if (!sl_object_parse(&object, &trace->zone, trace->inflate.out, trace->inflate.bytes, &at))
+		return;
+	def = sl_object_get(&object, "def");
+	if (def && sl_object_is_text(def, "block") && !sl_block_decode(&block, &object)) {
+		frame->kind = SL_FRAME_BLOCK;
+		frame->thread = block.thread;
+		frame->first = block.first;
+		frame->next = block.next;
+		frame->count = block.count;
+		frame->begin_ns = UINT64_MAX;
+		while ((event = sl_block_next(&block)))
+			if (event->time_ns < frame->begin_ns)
+				frame->begin_ns = event->time_ns;
+	}
+	msgpack_zone_clear(&trace->zone);
+}
+
+static void read_definitions(struct sl_trace *trace)
+{
+	for (unsigned f = 0; f < trace->file_count; f++) {
+		const struct sl_frames *file = &trace->files[f];
+
+		for (size_t i = 0; i < file->count; i++) {
+			struct sl_frame *frame = &file->frame[i];
+
+			if (frame->kind == SL_FRAME_BLOCK)
+				continue;
+			if (!sl_frame_read(&trace->inflate, file, frame, &trace->damage)) {
+				frame->compressed = 0; /* said once */
+				continue;
+			}
+			if (!frame->kind)
+				classify(trace, frame);
+			if (frame->kind == SL_FRAME_BLOCK)
+				continue;
+			if (frame->kind == SL_FRAME_DEFS && frame->next > trace->log_next)
+				trace->log_next = frame->next;
+			take_maps(trace, file, frame);
+		}
+	}
+}
+
+static void take_ring_map(void *data, const uint8_t *bytes, size_t size)
+{
+	struct sl_trace *trace = data;
+	msgpack_object object;
+	size_t at = 0;
+
+	if (sl_object_parse(&object, &trace->zone, bytes, size, &at))
+		take_map(trace, &object);
+	msgpack_zone_clear(&trace->zone);
+}
+
+static void read_ring(struct sl_trace *trace)
+{
+	uint64_t lost;
+	size_t at = 0;
+	msgpack_object object;
+
+	if (!trace->ring.path)
+		return;
+	if (!trace->header.known && trace->ring.header_map &&
+	    sl_object_parse(&object, &trace->zone, trace->ring.header_map, trace->ring.head->header_bytes, &at)) {
+		sl_header_read(&trace->header, &object);
+		msgpack_zone_clear(&trace->zone);
+	}
+	sl_ring_defs(&trace->ring, trace->log_next, take_ring_map, trace);
+	lost = atomic_load(&trace->ring.head->gap_events);
+	if (lost > trace->gap_events) {
+		sl_damage_add(&trace->damage, trace->ring.path, -1, "%llu events could not be kept",
+			      (unsigned long long)(lost - trace->gap_events));
+		trace->gap_events = lost;
+	}
+	if (atomic_load(&trace->ring.head->stopped))
+		sl_damage_add(&trace->damage, trace->ring.path, -1, "the recording stopped early: %s",
+			      strerror((int)atomic_load(&trace->ring.head->stopped)));
+}
+
+static enum sl_status status_of(const struct sl_trace *trace)
+{
+	if (trace->footer_ns || trace->how)
+		return SL_STATUS_COMPLETED;
+	if (!trace->ring.path)
+		return SL_STATUS_UNKNOWN;
+	if (atomic_load(&trace->ring.head->state) == SL_PROCESS_COMPLETED)
+		return SL_STATUS_COMPLETED;
+	return trace->ring.alive ? SL_STATUS_RUNNING : SL_STATUS_INTERRUPTED;
+}
+
+/* Where a ring lies elsewhere (a node's /dev/shm), the header names its absolute path. */
+static void open_far_ring(struct sl_trace *trace)
+{
+	if (trace->ring.path || trace->footer_ns || !trace->header.ring || trace->header.ring[0] != '/')
+		return;
+	if (!sl_ring_open(&trace->ring, trace->header.ring, &trace->damage))
+		sl_damage_note(&trace->damage, trace->name,
+			       "its ring %s is out of reach: the last events may be missing", trace->header.ring);
+}
+
+struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage)
+{
+	struct sl_trace *trace = calloc(1, sizeof(*trace));
+
+	if (!trace)
+		abort();
+	msgpack_zone_init(&trace->zone, 8192);
+	trace->name = strdup(image->name);
+	trace->files = calloc(image->file_count + 1, sizeof(*trace->files));
+	if (image->ring)
+		sl_ring_open(&trace->ring, image->ring, &trace->damage);
+	for (unsigned i = 0; i < image->file_count; i++) {
+		struct sl_frames *file = &trace->files[trace->file_count];
+
+		if (sl_frames_open(file, image->files[i], (uint16_t)trace->file_count, &trace->damage))
+			trace->file_count++;
+		else
+			sl_damage_add(&trace->damage, image->files[i], -1, "%s", strerror(errno));
+	}
+	read_definitions(trace);
+	open_far_ring(trace);
+	read_ring(trace);
+	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)
+		trace->damage.lost_events += trace->files[f].torn_events;
+	trace->status = status_of(trace);
+	if (trace->header.known)
+		return trace;
+	sl_damage_add(&trace->damage, image->name, -1, "no header can be read, so nothing else can");
+	*damage = trace->damage;
+	trace->damage = (struct sl_damage){0};
+	sl_trace_close(trace);
+	return NULL;
+}
+
+void sl_trace_close(struct sl_trace *trace)
+{
+	if (!trace)
+		return;
+	for (unsigned i = 0; i < trace->file_count; i++)
+		sl_frames_close(&trace->files[i]);
+	free(trace->files);
+	sl_ring_free(&trace->ring);
+	sl_defs_free(&trace->defs);
+	sl_header_free(&trace->header);
+	sl_damage_free(&trace->damage);
+	sl_inflate_free(&trace->inflate);
+	msgpack_zone_destroy(&trace->zone);
+	free(trace->name);
+	free(trace);
+}
+
+static bool peek_file(const char *path, struct sl_header *header)
+{
+	struct sl_damage damage = {0};
+	struct sl_inflate inflate = {0};
+	struct sl_frames frames;
+	msgpack_object object;
+	msgpack_zone zone;
+	size_t at = 0;
+
+	if (!sl_frames_open(&frames, path, 0, &damage))
+		return false;
+	msgpack_zone_init(&zone, 8192);
+	if (frames.count && sl_frame_read(&inflate, &frames, &frames.frame[0], NULL) &&
+	    sl_object_parse(&object, &zone, inflate.out, inflate.bytes, &at))
+		sl_header_read(header, &object);
+	msgpack_zone_destroy(&zone);
+	sl_inflate_free(&inflate);
+	sl_frames_close(&frames);
+	sl_damage_free(&damage);
+	return header->known;
+}
+
+bool sl_trace_peek(const struct sl_image *image, struct sl_header *header)
+{
+	struct sl_damage damage = {0};
+	msgpack_object object;
+	struct sl_ring ring;
+	msgpack_zone zone;
+	size_t at = 0;
+
+	*header = (struct sl_header){0};
+	for (unsigned i = 0; i < image->file_count; i++)
+		if (peek_file(image->files[i], header))
+			return true;
+	if (!image->ring || !sl_ring_open(&ring, image->ring, &damage)) {
+		sl_damage_free(&damage);
+		return false;
+	}
+	msgpack_zone_init(&zone, 8192);
+	if (ring.header_map && sl_object_parse(&object, &zone, ring.header_map, ring.head->header_bytes, &at))
+		sl_header_read(header, &object);
+	msgpack_zone_destroy(&zone);
+	sl_ring_free(&ring);
+	sl_damage_free(&damage);
+	return header->known;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One process image: its trace file and later segments, and its ring, opened as one thing.  After sl_trace_open
+ * the definitions are in memory; events and samples are read on demand, in time order, in constant memory.
+ *
+ * One thread per trace.
+ */
+#ifndef ANALYZER_TRACE_TRACE_H
+#define ANALYZER_TRACE_TRACE_H
+
+#include "analyzer/trace/damage.h"
+#include "analyzer/trace/defs.h"
+#include "analyzer/trace/frames.h"
+#include "analyzer/trace/header.h"
+#include "analyzer/trace/ring.h"
+
+#define SL_UNKNOWN UINT64_MAX
+
+/* The files of one image, as folder.c found them.  Paths are owned. */
+struct sl_image {
+	char *name;   /* rank-00003-41237.msgpack.zst: the first file's name, of a lone ring what it would be */
+	char **files; /* paths, segments in order */
+	unsigned file_count;
+	char *ring;   /* path, NULL: none beside it */
+};
+
+enum sl_status { SL_STATUS_COMPLETED, SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN };
+const char *sl_status_name(enum sl_status status);
+
+struct sl_trace {
+	char *name;
+	struct sl_header header;
+	struct sl_frames *files;
+	unsigned file_count;
+	struct sl_ring ring; /* ring.path NULL: none */
+	struct sl_defs defs;
+	struct sl_damage damage;
+	enum sl_status status;
+	const char *how;	/* of the footer: exit, _exit, ...; NULL: no footer */
+	uint64_t footer_ns;	/* 0: no footer */
+	uint64_t log_next;	/* definition log: position up to which the file has it */
+	uint64_t gap_events;	/* said by the process itself to be lost */
+	unsigned unknown_maps, unknown_columns;
+	struct sl_inflate inflate;
+	msgpack_zone zone;
+};
+
+/* NULL: nothing of it can be read; `damage` then says why and is the caller's. */
+struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage);
+void sl_trace_close(struct sl_trace *trace);
+
+/* Only the header, for grouping by run; false when none can be read. */
+bool sl_trace_peek(const struct sl_image *image, struct sl_header *header);
+
+/* A sample of a device, or of the process where device is -1.  Bytes are SL_UNKNOWN where not known. */
+struct sl_sample {
+	uint64_t time_ns;
+	int64_t device;
+	uint64_t free_bytes, total_bytes, used_bytes, process_bytes;
+	uint64_t rss_bytes, vm_bytes, cgroup_bytes, cgroup_limit_bytes, cgroup_peak_bytes, oom_kills;
+	struct sl_span source; /* valid as long as the item */
+	unsigned process_count;
+	struct {
+		int64_t pid;
+		uint64_t bytes;
+	} processes[32];
+};
+
+/* What was known right after a call returned out of memory. */
+struct sl_oom_context {
+	uint64_t time_ns, seq;
+	uint32_t thread;
+	int64_t device;
+	uint64_t free_bytes, total_bytes, vm_bytes, vm_limit_bytes, rss_bytes, cgroup_bytes, cgroup_limit_bytes;
+};
+
+enum sl_item_kind { SL_ITEM_EVENT, SL_ITEM_SAMPLE, SL_ITEM_OOM };
+
+/* Valid until the next call of sl_order_next. */
+struct sl_item {
+	enum sl_item_kind kind;
+	uint32_t thread;	      /* of the trace, events only */
+	const struct sl_event *event; /* kind is already ours; NULL for other items */
+	const struct sl_hook *hook;   /* NULL: a row that the header does not have */
+	union {
+		struct sl_sample sample;
+		struct sl_oom_context oom;
+	};
+};
+
+/*
+ * All events and records in the order in which they took effect: by time_ns over all threads, at equal stamps
+ * events stamped before their call (frees) first, within a thread as the thread made them.  Each exactly once,
+ * whether the file has it or the ring.  Frames that do not open are damage of the trace.
+ */
+struct sl_order;
+struct sl_order *sl_order_new(struct sl_trace *trace);
+const struct sl_item *sl_order_next(struct sl_order *order);
+void sl_order_free(struct sl_order *order);
+
+/* Parse a map that is a sample or an oom context into the item. */
+bool sl_record_read(struct sl_item *item, const msgpack_object *map);
+
+#endif
