@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* ALLOC and FREE: blocks that have an address, in the space of addresses their kind lives in. */
+#include "analyzer/model/model.h"
+
+/* Where a new block of this kind is kept; NULL: handles of physical memory, vmm.c. */
+static struct sl_table *space_of(struct sl_model *model, unsigned kind)
+{
+	switch (kind) {
+	case SL_KIND_vmm:
+		return NULL;
+	case SL_KIND_array:
+		return &model->arrays;
+	case SL_KIND_host_registered:
+		return &model->registered;
+	case SL_KIND_imported:
+		return &model->imports;
+	default:
+		return &model->pointers;
+	}
+}
+
+static void end_block(struct sl_model *model, struct sl_table *table, struct sl_live *live, enum sl_end how)
+{
+	struct sl_live block = *live;
+
+	sl_table_remove(table, live);
+	if (block.flags & SL_LIVE_TORCH)
+		sl_torch_release(model, model->sites.item[block.site].device, block.bytes);
+	sl_model_end_block(model, block.site, block.bytes, how);
+}
+
+static void alloc(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	unsigned kind = event->kind;
+	struct sl_table *table;
+	struct sl_live *live;
+	uint32_t site;
+
+	if (kind == SL_KIND_none || kind == SL_KIND_unknown || kind == SL_KIND_block)
+		return;
+	if (event->result) {
+		sl_model_row(model, kind, event->device)->failed_allocations++;
+		return;
+	}
+	if (!event->address || (!event->bytes && kind != SL_KIND_imported))
+		return; /* a success that gave nothing */
+	table = space_of(model, kind);
+	live = table ? sl_table_find(table, event->address) : NULL;
+	if (live && kind == SL_KIND_imported) {
+		live->refs++; /* opening again gives the same pointer */
+		return;
+	}
+	if (live) /* its free was not seen, or was lost with a damaged part */
+		end_block(model, table, live, SL_END_IMPLICIT);
+	site = sl_model_site(model, event, item->thread, kind, (int)event->device);
+	if (!table) {
+		sl_vmm_add(model, event, site);
+		sl_model_begin_block(model, site, event->bytes);
+		return;
+	}
+	live = sl_table_add(table, event->address);
+	live->bytes = event->bytes;
+	live->time_ns = model->now_ns;
+	live->owner = kind == SL_KIND_graph ? event->object : event->context;
+	live->site = site;
+	live->thread = item->thread;
+	live->refs = 1;
+	sl_model_begin_block(model, site, event->bytes);
+	if (kind == SL_KIND_device || kind == SL_KIND_managed)
+		sl_torch_fresh(model, item->thread, table, event->address, event->bytes);
+}
+
+/* The spaces in which a free of this kind finds its block, the likeliest first. */
+static struct sl_live *find(struct sl_model *model, unsigned kind, uint64_t address, struct sl_table **table)
+{
+	struct sl_table *first = space_of(model, kind), *spaces[] = {first ? first : &model->imports, &model->imports,
+								    &model->pointers, &model->arrays};
+	unsigned count = kind == SL_KIND_unknown ? 4 : kind == SL_KIND_imported ? 3 :
+			 kind == SL_KIND_host_registered			? 1 :
+										  2;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct sl_live *live = sl_table_find(spaces[i], address);
+
+		*table = spaces[i];
+		if (live)
+			return live;
+	}
+	return NULL;
+}
+
+static void release(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct sl_table *table;
+	struct sl_live *live;
+
+	if (event->result || !event->address || event->kind == SL_KIND_none || event->kind == SL_KIND_block)
+		return;
+	if (event->kind == SL_KIND_vmm && sl_vmm_release(model, event))
+		return;
+	live = find(model, event->kind, event->address, &table);
+	if (!live)
+		model->unknown_frees++;
+	else if (live->refs > 1)
+		live->refs--;
+	else
+		end_block(model, table, live, SL_END_FREE);
+}
+
+void sl_blocks_apply(struct sl_model *model, const struct sl_item *item)
+{
+	if (item->hook->verb == SL_VERB_ALLOC)
+		alloc(model, item);
+	else
+		release(model, item);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of graphs: a block begins when its allocation node is added and ends when its graph and every executable
+ * made of it are destroyed, when an executable with its free node is launched, or by a free call.
+ */
+#include "analyzer/model/model.h"
+
+struct graph {
+	uint64_t handle;
+	bool destroyed;
+	unsigned execs; /* live executables made of it */
+	SL_VECTOR(uint64_t) frees; /* addresses of its free nodes */
+};
+
+struct exec {
+	uint64_t handle;
+	struct graph *graph;
+};
+
+struct sl_graphs {
+	SL_VECTOR(struct graph *) graphs;
+	SL_VECTOR(struct exec) execs;
+};
+
+struct sl_graphs *sl_graphs_new(void)
+{
+	struct sl_graphs *graphs = calloc(1, sizeof(*graphs));
+
+	if (!graphs)
+		abort();
+	return graphs;
+}
+
+void sl_graphs_free(struct sl_graphs *graphs)
+{
+	for (size_t i = 0; i < graphs->graphs.count; i++) {
+		free(graphs->graphs.item[i]->frees.item);
+		free(graphs->graphs.item[i]);
+	}
+	free(graphs->graphs.item);
+	free(graphs->execs.item);
+	free(graphs);
+}
+
+/* The living graph of this handle; made when it is not known, since a capture begins one without a call. */
+static struct graph *graph_of(struct sl_graphs *graphs, uint64_t handle)
+{
+	struct graph *graph;
+
+	for (size_t i = graphs->graphs.count; i--;)
+		if (graphs->graphs.item[i]->handle == handle && !graphs->graphs.item[i]->destroyed)
+			return graphs->graphs.item[i];
+	graph = calloc(1, sizeof(*graph));
+	if (!graph)
+		abort();
+	graph->handle = handle;
+	graphs->graphs.item = sl_arena_grow(graphs->graphs.item, &graphs->graphs.capacity, graphs->graphs.count,
+					    sizeof(*graphs->graphs.item));
+	graphs->graphs.item[graphs->graphs.count++] = graph;
+	return graph;
+}
+
+static void end_block(struct sl_model *model, uint64_t address)
+{
+	struct sl_live *live = sl_table_find(&model->pointers, address), block;
+
+	if (!live || model->sites.item[live->site].kind != SL_KIND_graph)
+		return;
+	block = *live;
+	sl_table_remove(&model->pointers, live);
+	sl_model_end_block(model, block.site, block.bytes, SL_END_IMPLICIT);
+}
+
+/* Neither the graph nor an executable of it is left. */
+static void end_graph(struct sl_model *model, struct graph *graph)
+{
+	struct sl_graphs *graphs = model->graphs;
+	SL_VECTOR(uint64_t) gone = {0};
+
+	SL_TABLE_EACH(&model->pointers, live)
+	{
+		if (live->owner != graph->handle || model->sites.item[live->site].kind != SL_KIND_graph)
+			continue;
+		gone.item = sl_arena_grow(gone.item, &gone.capacity, gone.count, sizeof(*gone.item));
+		gone.item[gone.count++] = live->address;
+	}
+	for (size_t i = 0; i < gone.count; i++)
+		end_block(model, gone.item[i]);
+	free(gone.item);
+	for (size_t i = 0; i < graphs->graphs.count; i++)
+		if (graphs->graphs.item[i] == graph) {
+			graphs->graphs.item[i] = graphs->graphs.item[--graphs->graphs.count];
+			break;
+		}
+	free(graph->frees.item);
+	free(graph);
+}
+
+static struct exec *exec_of(struct sl_graphs *graphs, uint64_t handle)
+{
+	for (size_t i = graphs->execs.count; i--;)
+		if (graphs->execs.item[i].handle == handle)
+			return &graphs->execs.item[i];
+	return NULL;
+}
+
+static void instantiate(struct sl_graphs *graphs, const struct sl_event *event)
+{
+	struct graph *graph = graph_of(graphs, event->object);
+
+	graphs->execs.item = sl_arena_grow(graphs->execs.item, &graphs->execs.capacity, graphs->execs.count,
+					   sizeof(*graphs->execs.item));
+	graphs->execs.item[graphs->execs.count++] = (struct exec){event->address, graph};
+	graph->execs++;
+}
+
+static void destroy_exec(struct sl_model *model, uint64_t handle)
+{
+	struct exec *exec = exec_of(model->graphs, handle);
+	struct graph *graph = exec ? exec->graph : NULL;
+
+	if (!exec)
+		return;
+	*exec = model->graphs->execs.item[--model->graphs->execs.count];
+	if (!--graph->execs && graph->destroyed)
+		end_graph(model, graph);
+}
+
+static void add_node(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct sl_live *live;
+	uint32_t site;
+
+	if (!event->address || !event->bytes || sl_table_find(&model->pointers, event->address))
+		return;
+	graph_of(model->graphs, event->object);
+	site = sl_model_site(model, event, item->thread, SL_KIND_graph, (int)event->device);
+	live = sl_table_add(&model->pointers, event->address);
+	live->bytes = event->bytes;
+	live->time_ns = model->now_ns;
+	live->owner = event->object;
+	live->site = site;
+	live->thread = item->thread;
+	live->refs = 1;
+	sl_model_begin_block(model, site, event->bytes);
+}
+
+void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct graph *graph;
+	struct exec *exec;
+
+	if (event->result) {
+		if (item->hook->verb == SL_VERB_GRAPH_ALLOC)
+			sl_model_row(model, SL_KIND_graph, event->device)->failed_allocations++;
+		return;
+	}
+	switch (item->hook->verb) {
+	case SL_VERB_GRAPH_ALLOC:
+		add_node(model, item);
+		break;
+	case SL_VERB_GRAPH_FREE:
+		graph = graph_of(model->graphs, event->object);
+		graph->frees.item = sl_arena_grow(graph->frees.item, &graph->frees.capacity, graph->frees.count,
+						  sizeof(*graph->frees.item));
+		graph->frees.item[graph->frees.count++] = event->address;
+		break;
+	case SL_VERB_GRAPH_INSTANTIATE:
+		instantiate(model->graphs, event);
+		break;
+	case SL_VERB_GRAPH_LAUNCH:
+		exec = exec_of(model->graphs, event->address);
+		for (size_t i = 0; exec && i < exec->graph->frees.count; i++)
+			end_block(model, exec->graph->frees.item[i]);
+		break;
+	case SL_VERB_GRAPH_DESTROY:
+		graph = graph_of(model->graphs, event->address);
+		graph->destroyed = true;
+		if (!graph->execs)
+			end_graph(model, graph);
+		break;
+	case SL_VERB_EXEC_DESTROY:
+		destroy_exec(model, event->address);
+		break;
+	default:
+		break; /* a graph is known from its first node */
+	}
+}

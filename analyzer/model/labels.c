@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranges: what memory did between their begin and their end, bounded per label (digits collapsed by the agent). */
+#include "analyzer/model/model.h"
+
+static uint32_t label_of(struct sl_model *model, uint64_t text)
+{
+	uint32_t index = sl_idmap_get(&model->label_ids, text, UINT32_MAX);
+
+	if (index != UINT32_MAX)
+		return index;
+	model->labels.item = sl_arena_grow(model->labels.item, &model->labels.capacity, model->labels.count,
+					   sizeof(*model->labels.item));
+	model->labels.item[model->labels.count] = (struct sl_label){.text = (uint32_t)text};
+	sl_idmap_set(&model->label_ids, text, (uint32_t)model->labels.count);
+	return (uint32_t)model->labels.count++;
+}
+
+/* The maximum since the last boundary belongs to every open range. */
+static void fold_peak(struct sl_model *model)
+{
+	for (size_t t = 0; t < model->threads.count; t++) {
+		struct sl_thread_state *state = model->threads.item[t];
+
+		for (size_t i = 0; state && i < state->ranges.count; i++)
+			if (model->in_use_max > state->ranges.item[i].peak)
+				state->ranges.item[i].peak = model->in_use_max;
+	}
+	model->in_use_max = model->in_use;
+}
+
+static uint64_t not_negative(int64_t value)
+{
+	return value < 0 ? 0 : (uint64_t)value;
+}
+
+static void begin(struct sl_model *model, struct sl_thread_state *state, const struct sl_event *event, uint64_t id)
+{
+	fold_peak(model);
+	state->ranges.item = sl_arena_grow(state->ranges.item, &state->ranges.capacity, state->ranges.count,
+					   sizeof(*state->ranges.item));
+	state->ranges.item[state->ranges.count++] = (struct sl_open_range){
+		.label = label_of(model, event->label),
+		.id = id,
+		.step = event->extra,
+		.begin_ns = model->now_ns,
+		.before = not_negative(model->in_use),
+		.peak = model->in_use,
+		.made_bytes = model->made_bytes,
+		.made_blocks = model->made_blocks,
+		.gone_bytes = model->gone_bytes,
+		.gone_blocks = model->gone_blocks,
+		.by_torch = model->torch_seen,
+	};
+}
+
+/* Growth: bytes in use at the end of an entry over its number.  The first two warm caches up and do not count. */
+static void add_point(struct sl_label *label, uint64_t bytes)
+{
+	double x = (double)label->entries, y = (double)bytes;
+
+	if (label->entries <= 2)
+		return;
+	label->points++;
+	label->sx += x;
+	label->sy += y;
+	label->sxx += x * x;
+	label->sxy += x * y;
+	label->syy += y * y;
+}
+
+static void end(struct sl_model *model, struct sl_thread_state *state, size_t at)
+{
+	struct sl_open_range range;
+	struct sl_label *label;
+	bool same;
+
+	fold_peak(model);
+	range = state->ranges.item[at];
+	label = &model->labels.item[range.label];
+	same = range.by_torch == model->torch_seen; /* else the counters began anew inside */
+	if (!label->entries) {
+		label->before_bytes = range.before;
+		label->first_ns = range.begin_ns;
+	}
+	label->entries++;
+	label->duration_ns += model->now_ns - range.begin_ns;
+	label->last_ns = model->now_ns;
+	label->after_bytes = not_negative(model->in_use);
+	if (not_negative(range.peak) > label->peak_bytes)
+		label->peak_bytes = not_negative(range.peak);
+	label->allocated_bytes += model->made_bytes - (same ? range.made_bytes : 0);
+	label->blocks_created += model->made_blocks - (same ? range.made_blocks : 0);
+	label->freed_bytes += model->gone_bytes - (same ? range.gone_bytes : 0);
+	label->blocks_freed += model->gone_blocks - (same ? range.gone_blocks : 0);
+	add_point(label, label->after_bytes);
+	for (size_t i = at + 1; i < state->ranges.count; i++)
+		state->ranges.item[i - 1] = state->ranges.item[i];
+	state->ranges.count--;
+}
+
+void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct sl_thread_state *state;
+
+	switch (item->hook->verb) {
+	case SL_VERB_RANGE_PUSH:
+		begin(model, sl_model_thread(model, item->thread), event, 0);
+		break;
+	case SL_VERB_RANGE_POP: /* one too many is the program's, and harmless */
+		state = sl_model_thread(model, item->thread);
+		if (state->ranges.count)
+			end(model, state, state->ranges.count - 1);
+		break;
+	case SL_VERB_RANGE_START: /* its label's index is not told: extra is the range's id */
+		begin(model, sl_model_thread(model, 0), event, event->extra);
+		break;
+	default:
+		state = sl_model_thread(model, 0);
+		for (size_t i = state->ranges.count; i--;)
+			if (state->ranges.item[i].id == event->extra) {
+				end(model, state, i);
+				break;
+			}
+	}
+}
+
+void sl_labels_end(struct sl_model *model)
+{
+	fold_peak(model); /* ranges still open are no entries: they have no end */
+}

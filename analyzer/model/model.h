@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of one process, by replaying its calls one at a time.  What a call means comes from its verb (and
+ * kind), never from its name; so a new row in the agent's tables needs nothing here.
+ *
+ * The structures are open for reading: analyses and outputs look at them at any moment of the replay.  Times are
+ * CLOCK_MONOTONIC of the process (sl_header_unix).  Nothing here grows with the number of events, only with what
+ * is live at once and with how varied the program is.  One thread per model.
+ */
+#ifndef ANALYZER_MODEL_MODEL_H
+#define ANALYZER_MODEL_MODEL_H
+
+#include "analyzer/model/table.h"
+#include "analyzer/model/timeline.h"
+#include "analyzer/trace/trace.h"
+
+#define SL_DEVICES_MAX 256 /* ordinals above are counted as unknown */
+#define SL_OOMS_MAX    1024
+#define SL_OWNERS_MAX  32
+
+/* A place that allocates: everything that tells its blocks from others'.  Blocks name it by index. */
+struct sl_site {
+	uint64_t caller;
+	uint32_t python, native, label, thread;
+	uint16_t api;
+	int16_t device; /* -1: none or unknown */
+	uint8_t kind;
+	uint32_t holder; /* library and device */
+	uint64_t live_bytes, live_blocks;
+	uint64_t total_bytes, total_blocks;
+	uint64_t at_peak_bytes, at_peak_blocks; /* use sl_model_site_at_peak */
+	uint32_t epoch;
+};
+
+/* One memory row of the report. */
+struct sl_row {
+	bool used;
+	uint64_t allocations, frees, failed_allocations, implicit_frees, allocated_bytes;
+	uint64_t live_blocks, live_bytes, peak_bytes, peak_at_ns;
+	struct sl_line *line;
+};
+
+/* What one library holds on one device (kinds of sl_model_is_known). */
+struct sl_holder {
+	uint32_t library; /* index into libraries */
+	int device;
+	uint64_t live_bytes, peak_bytes;
+	struct sl_line *line;
+};
+
+struct sl_torch {
+	bool used;
+	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
+	struct sl_line *allocated, *reserved;
+};
+
+struct sl_device_state {
+	int device;
+	bool used; /* had an event or a sample */
+	uint64_t known, known_peak, known_peak_ns; /* device + pool + vmm + array + graph */
+	uint32_t epoch; /* counts new peaks: sites that change after one save what they had at it */
+	struct sl_line *line;
+	struct sl_torch torch;
+	struct sl_torch torch_at_peak;
+	uint64_t primary; /* context handle, 0 unknown */
+	uint64_t context_bytes, module_bytes; /* by free memory before and after those calls */
+	/* samples */
+	uint64_t total_bytes, used_peak_bytes, used_last_bytes; /* SL_UNKNOWN: none */
+	uint64_t hidden_peak_bytes, hidden_last_bytes; /* sample minus what this process held; SL_UNKNOWN: none */
+	uint64_t hidden_peak_ns;
+	char source[32];
+	struct sl_line *used_line;
+};
+
+enum sl_scope { SL_SCOPE_VRAM, SL_SCOPE_HOST, SL_SCOPE_ADDRESS_SPACE, SL_SCOPE_CONTEXT, SL_SCOPE_CODE };
+
+struct sl_owner {
+	uint32_t site;
+	uint64_t bytes, blocks;
+};
+
+struct sl_oom {
+	uint64_t time_ns, requested_bytes, live_bytes;
+	uint64_t free_bytes, total_bytes; /* SL_UNKNOWN */
+	struct sl_oom_context context;	  /* time_ns 0: none */
+	int64_t code;
+	uint32_t thread, python, native, label;
+	uint64_t caller, stream;
+	uint16_t api;
+	int device;
+	enum sl_scope scope;
+	int recovered; /* 1, 0, -1 unknown */
+	bool injected, reported_by_torch;
+	bool in_retry; /* followed by another attempt of the same request: folded into its bundle */
+	uint32_t group; /* of one bundle */
+	/* who held the device then, largest first */
+	struct sl_owner owners[SL_OWNERS_MAX];
+	unsigned owner_count;
+	struct sl_torch torch;
+	uint64_t largest_cached; /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
+	uint64_t step; /* index of the innermost label, SL_UNKNOWN */
+};
+
+struct sl_api_stats {
+	uint64_t calls, failures, bytes, time_ns;
+};
+
+struct sl_label {
+	uint32_t text; /* id of the definitions */
+	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
+	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
+	uint64_t first_ns, last_ns;
+	uint64_t points; /* of the regression of bytes in use at the end of an entry over its number */
+	double sx, sy, sxx, sxy, syy;
+};
+
+struct sl_in_flight {
+	uint16_t api;
+	uint32_t thread;
+	uint64_t bytes, since_ns;
+};
+
+struct sl_host {
+	uint64_t rss_peak, cgroup_limit, cgroup_peak, oom_kills; /* SL_UNKNOWN */
+	struct sl_line *rss, *cgroup;
+};
+
+struct sl_thread_state;
+struct sl_graphs;
+struct sl_vmm;
+
+struct sl_model {
+	const struct sl_header *header;
+	const struct sl_defs *defs;
+	uint64_t events, unknown_frees, unknown_hooks;
+	uint64_t first_ns, now_ns; /* of the replay; now_ns does not go back even where a trace is damaged */
+
+	struct sl_row rows[SL_KIND_COUNT][SL_DEVICES_MAX + 1]; /* [device + 1] */
+	struct sl_device_state *devices[SL_DEVICES_MAX + 1];   /* [device + 1], NULL: not seen */
+
+	struct sl_table pointers, arrays, registered, imports, blocks; /* spaces; blocks are PyTorch's */
+	struct sl_vmm *vmm;
+	struct sl_graphs *graphs;
+
+	SL_VECTOR(struct sl_site) sites;
+	uint32_t *site_slots;
+	uint32_t site_mask;
+	SL_VECTOR(struct sl_holder) holders;
+	SL_VECTOR(const char *) libraries; /* in the arena */
+	struct sl_api_stats *apis; /* [header->hook_count + 1] */
+
+	SL_VECTOR(struct sl_label) labels;
+	struct sl_idmap label_ids;
+	SL_VECTOR(struct sl_oom) ooms;
+	uint64_t ooms_total;
+	SL_VECTOR(struct sl_in_flight) in_flight;
+	SL_VECTOR(struct sl_thread_state *) threads; /* by thread id of the trace */
+
+	struct sl_timeline timeline;
+	struct sl_host host;
+	struct sl_arena arena;
+
+	/* bytes in use: known memory less what PyTorch keeps unused; what labels are measured by */
+	int64_t in_use, in_use_max; /* the latter since the last range began or ended anywhere */
+	bool torch_seen;
+	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks; /* of blocks of PyTorch where it reports, else of calls */
+};
+
+/* Borrows both. */
+struct sl_model *sl_model_new(const struct sl_header *header, const struct sl_defs *defs);
+void sl_model_free(struct sl_model *model);
+
+void sl_model_apply(struct sl_model *model, const struct sl_item *item);
+
+/* After the last item: closes lines and ranges. */
+void sl_model_end(struct sl_model *model);
+
+/* Kinds that are memory of the device: device, pool, vmm, array, graph. */
+static inline bool sl_model_is_known(unsigned kind)
+{
+	return (1u << kind) & (1u << SL_KIND_device | 1u << SL_KIND_pool | 1u << SL_KIND_vmm | 1u << SL_KIND_array |
+			       1u << SL_KIND_graph);
+}
+
+/* What the site held when its device's known memory was at its peak. */
+uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site);
+
+static inline const char *sl_model_library(const struct sl_model *model, const struct sl_site *site)
+{
+	return model->libraries.item[model->holders.item[site->holder].library];
+}
+
+/* ---- between the files of this room */
+
+struct sl_device_state *sl_model_device(struct sl_model *model, int64_t device);
+struct sl_row *sl_model_row(struct sl_model *model, unsigned kind, int64_t device);
+uint32_t sl_model_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device);
+struct sl_thread_state *sl_model_thread(struct sl_model *model, uint32_t thread);
+
+/* A block of `site` begins or ends: rows, peaks, lines, libraries.  implicit: it went with its owner. */
+void sl_model_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes);
+enum sl_end { SL_END_FREE, SL_END_IMPLICIT };
+void sl_model_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, enum sl_end how);
+
+/* A segment that PyTorch's allocator held goes back to the driver. */
+void sl_torch_release(struct sl_model *model, int device, uint64_t bytes);
+void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
+/* A driver-level block that may be a new segment. */
+void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
+/* Largest unused piece inside the segments of a device; SL_UNKNOWN when none are known. */
+uint64_t sl_torch_largest_cached(const struct sl_model *model, int device);
+
+void sl_blocks_apply(struct sl_model *model, const struct sl_item *item);
+void sl_vmm_apply(struct sl_model *model, const struct sl_item *item);
+bool sl_vmm_release(struct sl_model *model, const struct sl_event *event); /* false: not a handle of ours */
+void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site);
+struct sl_vmm *sl_vmm_new(void);
+void sl_vmm_free(struct sl_vmm *vmm);
+const struct sl_table *sl_vmm_mappings(const struct sl_vmm *vmm);
+/* Each live physical block: for leaks. */
+struct sl_physical {
+	uint64_t handle, bytes, time_ns;
+	uint32_t site, refs, mappings;
+};
+const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count); /* site SL_NO_SITE: ended */
+
+void sl_graphs_apply(struct sl_model *model, const struct sl_item *item);
+struct sl_graphs *sl_graphs_new(void);
+void sl_graphs_free(struct sl_graphs *graphs);
+void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
+void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
+void sl_labels_end(struct sl_model *model);
+void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
+void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
+void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
+void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device);
+
+struct sl_open_range {
+	uint32_t label; /* index into labels */
+	uint64_t id;	/* of RANGE_START; 0: pushed */
+	uint64_t step, begin_ns, before, made_bytes, made_blocks, gone_bytes, gone_blocks;
+	int64_t peak;
+	bool by_torch;
+};
+
+struct sl_fresh {
+	struct sl_table *table;
+	uint64_t address, bytes;
+};
+
+#define SL_FRESH_MAX 64
+struct sl_thread_state {
+	SL_VECTOR(struct sl_open_range) ranges; /* thread 0: ranges of the process */
+	struct sl_fresh fresh[SL_FRESH_MAX];
+	unsigned fresh_count;
+	unsigned pending; /* out-of-memory errors whose outcome is open */
+	uint64_t last_block_ns;
+};
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls whose code means out of memory: what was asked, who held the device, whether the program got over it. */
+#include "analyzer/model/model.h"
+
+#include <string.h>
+
+static enum sl_scope scope_of(const struct sl_item *item)
+{
+	switch (item->hook->verb) {
+	case SL_VERB_RESERVE:
+		return SL_SCOPE_ADDRESS_SPACE;
+	case SL_VERB_CONTEXT_CREATE:
+	case SL_VERB_PRIMARY_RETAIN:
+	case SL_VERB_LIMIT:
+		return SL_SCOPE_CONTEXT;
+	case SL_VERB_MODULE_LOAD:
+		return SL_SCOPE_CODE;
+	default:
+		return item->event->kind == SL_KIND_host_pinned || item->event->kind == SL_KIND_host_registered ?
+			       SL_SCOPE_HOST :
+			       SL_SCOPE_VRAM;
+	}
+}
+
+static bool same_request(const struct sl_oom *oom, const struct sl_item *item)
+{
+	return oom->thread == item->thread && oom->api == item->event->api &&
+	       oom->requested_bytes == item->event->bytes &&
+	       (oom->device < 0 || item->event->device < 0 || oom->device == item->event->device);
+}
+
+/* The thread's next call for the same thing tells whether the first was got over. */
+static void settle(struct sl_model *model, const struct sl_item *item, bool failed)
+{
+	struct sl_thread_state *state = sl_model_thread(model, item->thread);
+
+	if (!state->pending)
+		return;
+	for (size_t i = model->ooms.count; i-- && state->pending;) {
+		struct sl_oom *oom = &model->ooms.item[i];
+
+		if (oom->recovered >= 0 || !same_request(oom, item))
+			continue;
+		oom->recovered = !failed;
+		oom->in_retry = failed;
+		state->pending--;
+		return; /* earlier ones of the same request were settled by this one */
+	}
+}
+
+static void add_owner(struct sl_oom *oom, struct sl_owner owner)
+{
+	unsigned at = oom->owner_count;
+
+	if (at == SL_OWNERS_MAX && oom->owners[at - 1].bytes >= owner.bytes)
+		return;
+	if (at < SL_OWNERS_MAX)
+		oom->owner_count++;
+	else
+		at--;
+	for (; at && oom->owners[at - 1].bytes < owner.bytes; at--)
+		oom->owners[at] = oom->owners[at - 1];
+	oom->owners[at] = owner;
+}
+
+static bool counts(const struct sl_oom *oom, const struct sl_site *site)
+{
+	if (oom->scope == SL_SCOPE_HOST)
+		return site->kind == SL_KIND_host_pinned || site->kind == SL_KIND_host_registered;
+	return (sl_model_is_known(site->kind) || site->kind == SL_KIND_block) &&
+	       (oom->device < 0 || site->device == oom->device);
+}
+
+static void take_owners(struct sl_model *model, struct sl_oom *oom)
+{
+	for (uint32_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		if (site->live_bytes && counts(oom, site))
+			add_owner(oom, (struct sl_owner){i, site->live_bytes, site->live_blocks});
+	}
+}
+
+static uint64_t live_bytes(const struct sl_model *model, const struct sl_oom *oom)
+{
+	uint64_t bytes = 0;
+
+	if (oom->scope == SL_SCOPE_HOST)
+		return model->rows[SL_KIND_host_pinned][0].live_bytes;
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
+		if (model->devices[i] && (oom->device < 0 || model->devices[i]->device == oom->device))
+			bytes += model->devices[i]->known;
+	return bytes;
+}
+
+static uint64_t step_of(const struct sl_model *model, uint32_t thread)
+{
+	const struct sl_thread_state *state = thread < model->threads.count ? model->threads.item[thread] : NULL;
+
+	return state && state->ranges.count ? state->ranges.item[0].step : SL_UNKNOWN;
+}
+
+static void add(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct sl_oom *oom;
+
+	if (++model->ooms_total > SL_OOMS_MAX)
+		return;
+	model->ooms.item = sl_arena_grow(model->ooms.item, &model->ooms.capacity, model->ooms.count, sizeof(*oom));
+	oom = &model->ooms.item[model->ooms.count];
+	*oom = (struct sl_oom){
+		.time_ns = event->time_ns,
+		.requested_bytes = event->bytes,
+		.free_bytes = SL_UNKNOWN,
+		.total_bytes = SL_UNKNOWN,
+		.code = event->result,
+		.thread = item->thread,
+		.python = (uint32_t)event->python,
+		.native = (uint32_t)event->native,
+		.label = (uint32_t)event->label,
+		.caller = event->caller,
+		.stream = event->stream,
+		.api = (uint16_t)event->api,
+		.scope = scope_of(item),
+		.recovered = -1,
+		.injected = event->flags & SL_FLAG_injected,
+		.group = (uint32_t)model->ooms.count,
+		.largest_cached = SL_UNKNOWN,
+		.step = step_of(model, item->thread),
+	};
+	oom->device = oom->scope == SL_SCOPE_HOST ? -1 : (int)event->device;
+	oom->live_bytes = live_bytes(model, oom);
+	if (model->ooms.count && model->ooms.item[model->ooms.count - 1].in_retry &&
+	    same_request(&model->ooms.item[model->ooms.count - 1], item))
+		oom->group = model->ooms.item[model->ooms.count - 1].group;
+	take_owners(model, oom);
+	if (oom->device >= 0) {
+		oom->torch = sl_model_device(model, oom->device)->torch;
+		if (oom->torch.used)
+			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
+	}
+	model->ooms.count++;
+	sl_model_thread(model, item->thread)->pending++;
+}
+
+static bool is_allocation(enum sl_verb verb)
+{
+	return verb == SL_VERB_ALLOC || verb == SL_VERB_GRAPH_ALLOC || verb == SL_VERB_RESERVE || verb == SL_VERB_MAP;
+}
+
+void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed)
+{
+	if (is_allocation(item->hook->verb))
+		settle(model, item, failed);
+	if (failed && item->hook->oom && item->event->result == item->hook->oom)
+		add(model, item);
+}
+
+void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context)
+{
+	for (size_t i = model->ooms.count; i--;) {
+		struct sl_oom *oom = &model->ooms.item[i];
+
+		if (oom->thread != context->thread || oom->time_ns > context->time_ns || oom->context.time_ns)
+			continue;
+		oom->context = *context;
+		oom->free_bytes = context->free_bytes;
+		oom->total_bytes = context->total_bytes;
+		if (oom->device < 0 && oom->scope != SL_SCOPE_HOST)
+			oom->device = (int)context->device;
+		return;
+	}
+}
+
+/* PyTorch gives up: the failed attempts since its last success on this thread are one error, not got over. */
+void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device)
+{
+	struct sl_thread_state *state = sl_model_thread(model, thread);
+	uint32_t group = UINT32_MAX;
+
+	for (size_t i = model->ooms.count; i--;) {
+		struct sl_oom *oom = &model->ooms.item[i];
+
+		if (oom->thread != thread || oom->scope != SL_SCOPE_VRAM || oom->time_ns <= state->last_block_ns)
+			continue;
+		if (oom->device >= 0 && device >= 0 && oom->device != device)
+			continue;
+		if (oom->recovered < 0 && state->pending)
+			state->pending--;
+		oom->recovered = 0;
+		oom->reported_by_torch = true;
+		group = oom->group < group ? oom->group : group;
+	}
+	for (size_t i = model->ooms.count; group != UINT32_MAX && i--;)
+		if (model->ooms.item[i].reported_by_torch && model->ooms.item[i].thread == thread &&
+		    model->ooms.item[i].time_ns > state->last_block_ns)
+			model->ooms.item[i].group = group;
+	state->last_block_ns = model->now_ns;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Contexts and devices, and what goes with them: the implicit frees. */
+#include "analyzer/model/model.h"
+
+/* The context goes: `device` is the one whose primary context it is, else -1. */
+static bool goes(const struct sl_model *model, const struct sl_live *live, uint64_t context, int device)
+{
+	const struct sl_site *site = &model->sites.item[live->site];
+
+	if (site->kind == SL_KIND_graph)
+		return device >= 0 && site->device == device;
+	if (live->owner)
+		return live->owner == context;
+	/* its context is not known: it belongs to the primary one of its device */
+	return device >= 0 && site->device == device;
+}
+
+static void drop(struct sl_model *model, struct sl_table *table, uint64_t context, int device)
+{
+	/* Removing shifts entries: collect first. */
+	SL_VECTOR(uint64_t) gone = {0};
+
+	SL_TABLE_EACH(table, live)
+	{
+		if (!goes(model, live, context, device))
+			continue;
+		gone.item = sl_arena_grow(gone.item, &gone.capacity, gone.count, sizeof(*gone.item));
+		gone.item[gone.count++] = live->address;
+	}
+	for (size_t i = 0; i < gone.count; i++) {
+		struct sl_live *live = sl_table_find(table, gone.item[i]), block = *live;
+
+		sl_table_remove(table, live);
+		if (block.flags & SL_LIVE_TORCH)
+			sl_torch_release(model, model->sites.item[block.site].device, block.bytes);
+		sl_model_end_block(model, block.site, block.bytes, SL_END_IMPLICIT);
+	}
+	free(gone.item);
+}
+
+static void drop_all(struct sl_model *model, uint64_t context, int device)
+{
+	if (!context && device < 0)
+		return;
+	drop(model, &model->pointers, context, device);
+	drop(model, &model->arrays, context, device);
+	drop(model, &model->registered, context, device);
+	drop(model, &model->imports, context, device);
+}
+
+/* What the call cost beside what it returned, where free memory was asked before and after it. */
+static uint64_t cost(const struct sl_event *event)
+{
+	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
+}
+
+void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct sl_device_state *device = sl_model_device(model, event->device);
+
+	switch (item->hook->verb) {
+	case SL_VERB_PRIMARY_RETAIN:
+		if (event->context)
+			device->primary = event->context;
+		device->context_bytes += cost(event);
+		break;
+	case SL_VERB_CONTEXT_CREATE:
+		device->context_bytes += cost(event);
+		break;
+	case SL_VERB_MODULE_LOAD:
+		device->module_bytes += cost(event);
+		break;
+	case SL_VERB_CONTEXT_DESTROY:
+		drop_all(model, event->context, -1);
+		break;
+	case SL_VERB_PRIMARY_RELEASE:
+		if (event->extra != 1)
+			break;
+		drop_all(model, event->context ? event->context : device->primary, (int)event->device);
+		device->context_bytes = device->module_bytes = 0;
+		break;
+	case SL_VERB_DEVICE_RESET:
+		drop_all(model, event->context ? event->context : device->primary, (int)event->device);
+		device->context_bytes = device->module_bytes = 0;
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/stacks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/model/symbols.h"
+#include "common/base.h"
+
+const char *sl_stacks_basename(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash ? slash + 1 : path;
+}
+
+/* Objects that pass the request on and never are the one that asked. */
+static bool is_bridge(const char *path)
+{
+	static const char *const names[] = {
+		"libcudart", "libcuda.so", "libcuda-", "libamdhip64", "libhsa-runtime64", "libhiprtc", "libstormlog",
+		"libffi", "_ctypes", "ld-linux", "libnvidia-ml", "librocm_smi64", "libc.so", "libc-", "libpthread",
+	};
+	const char *name = sl_stacks_basename(path);
+
+	for (size_t i = 0; name && i < SL_COUNT(names); i++)
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+static const struct sl_module *module_at(const struct sl_defs *defs, uint64_t address)
+{
+	int at = address ? sl_defs_module(defs, address) : -1;
+
+	return at < 0 ? NULL : &defs->modules.item[at];
+}
+
+const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, uint32_t python, uint32_t native,
+			      uint64_t caller)
+{
+	const struct sl_native_stack *stack = sl_defs_native(defs, native);
+	const struct sl_module *module = module_at(defs, caller);
+	const char *program = sl_stacks_basename(header->exe);
+
+	if (module && module->path && !is_bridge(module->path))
+		return sl_stacks_basename(module->path);
+	for (uint32_t i = 0; stack && i < stack->count; i++) {
+		module = module_at(defs, stack->pcs[i] - 1);
+		if (module && module->path && !is_bridge(module->path))
+			return sl_stacks_basename(module->path);
+	}
+	return program ? program : "the program";
+}
+
+/* ---- mixed stacks */
+
+struct out {
+	struct sl_stack_frame *frames;
+	unsigned count;
+};
+
+static struct sl_stack_frame *add(struct out *out)
+{
+	if (out->count == SL_STACK_MAX)
+		return NULL;
+	out->frames[out->count] = (struct sl_stack_frame){0};
+	return &out->frames[out->count++];
+}
+
+/* Python frames from *at up to the next C boundary; with `rest` all that are left. */
+static void add_python(struct out *out, const struct sl_defs *defs, const struct sl_python_stack *stack, uint32_t *at,
+		       bool rest)
+{
+	while (stack && *at < stack->count) {
+		const struct sl_python_frame *frame = sl_defs_frame(defs, stack->frames[*at]);
+		struct sl_stack_frame *now = add(out);
+		bool boundary = false;
+
+		if (now) {
+			now->python = true;
+			now->function = frame ? frame->function : NULL;
+			now->file = frame ? frame->file : NULL;
+			now->line = frame ? frame->line : 0;
+		}
+		for (uint32_t i = 0; i < stack->boundary_count; i++)
+			boundary |= stack->boundaries[i] == *at;
+		(*at)++;
+		if (boundary && !rest)
+			return;
+	}
+}
+
+static bool is_eval(const struct sl_defs *defs, uint64_t pc)
+{
+	for (size_t i = 0; i < defs->evals.count; i++)
+		if (pc >= defs->evals.item[i].begin && pc < defs->evals.item[i].end)
+			return true;
+	return false;
+}
+
+static void add_native(struct out *out, const struct sl_defs *defs, struct sl_symbols *symbols, uint64_t pc)
+{
+	struct sl_symbol found[8];
+	const struct sl_module *module = module_at(defs, pc);
+	unsigned count = symbols && module ? sl_symbols_find(symbols, module, pc, found, SL_COUNT(found)) : 0;
+
+	if (module && module->path && strstr(module->path, "libstormlog"))
+		return;
+	for (unsigned i = 0; i < (count ? count : 1); i++) {
+		struct sl_stack_frame *now = add(out);
+
+		if (!now)
+			return;
+		now->module = module ? sl_stacks_basename(module->path) : NULL;
+		now->offset = module ? pc - module->base : pc;
+		if (!count)
+			return;
+		now->function = found[i].function;
+		now->file = found[i].file;
+		now->line = found[i].line;
+		now->inlined = i + 1 < count;
+	}
+}
+
+unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols,
+			   uint32_t python, uint32_t native, uint64_t caller)
+{
+	const struct sl_python_stack *lines = sl_defs_python(defs, python);
+	const struct sl_native_stack *stack = sl_defs_native(defs, native);
+	struct out out = {frames, 0};
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; stack && i < stack->count; i++) {
+		uint64_t pc = stack->pcs[i] - 1; /* inside the call, not behind it */
+
+		if (lines && is_eval(defs, pc))
+			add_python(&out, defs, lines, &at, false);
+		else
+			add_native(&out, defs, symbols, pc);
+	}
+	if (!stack && !lines && caller)
+		add_native(&out, defs, symbols, caller - 1);
+	add_python(&out, defs, lines, &at, true);
+	return out.count;
+}
+
+static bool is_library_line(const char *file)
+{
+	return !file || strstr(file, "site-packages/") || strstr(file, "dist-packages/") || strstr(file, "/lib/python") ||
+	       file[0] == '<';
+}
+
+const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *frames, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (frames[i].python && !is_library_line(frames[i].file))
+			return &frames[i];
+	for (unsigned i = 0; i < count; i++)
+		if (frames[i].python)
+			return &frames[i];
+	for (unsigned i = 0; i < count; i++)
+		if (!frames[i].python && frames[i].module && !is_bridge(frames[i].module))
+			return &frames[i];
+	return count ? &frames[0] : NULL;
+}
+
+void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *frame)
+{
+	const char *file = sl_stacks_basename(frame->file);
+
+	if (file && frame->line)
+		snprintf(out, size, "%s:%u %s", file, frame->line, frame->function ? frame->function : "");
+	else if (frame->function)
+		snprintf(out, size, "%s %s", frame->module ? frame->module : "", frame->function);
+	else if (frame->module)
+		snprintf(out, size, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
+	else
+		snprintf(out, size, "0x%llx", (unsigned long long)frame->offset);
+	size = strlen(out);
+	if (size && out[size - 1] == ' ')
+		out[size - 1] = 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From stack ids to frames that people read: native frames by symbols, Python's runs of frames in their place
+ * among them, innermost first.  And the library that asked: the first caller that is not CUDA, HIP, stormlog
+ * itself, or a bridge such as libffi.
+ */
+#ifndef ANALYZER_MODEL_STACKS_H
+#define ANALYZER_MODEL_STACKS_H
+
+#include "analyzer/trace/defs.h"
+#include "analyzer/trace/header.h"
+
+struct sl_stack_frame {
+	bool python;
+	const char *function, *file; /* NULL: unknown; owned by the definitions or the symbols */
+	uint32_t line;		     /* 0: unknown */
+	const char *module;	     /* file name of the object, NULL for Python */
+	uint64_t offset;	     /* in the module; native only */
+	bool inlined;
+};
+
+#define SL_STACK_MAX 256
+
+/* "libcublas.so.13"; the program's own name where no caller is known. */
+const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, uint32_t python, uint32_t native,
+			      uint64_t caller);
+
+struct sl_symbols;
+
+/* Fill frames (SL_STACK_MAX) and return how many.  symbols NULL: functions of native frames stay unknown. */
+unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols,
+			   uint32_t python, uint32_t native, uint64_t caller);
+
+/* The frame a person looks for first: innermost Python line of the user's own, else the innermost native one
+ * outside the libraries that only pass the request on.  NULL: the stack is empty. */
+const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *frames, unsigned count);
+
+/* "train.py:88 forward", "ext.so cache_create"; bytes of out as snprintf. */
+void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *frame);
+
+/* The last part of a path. */
+const char *sl_stacks_basename(const char *path);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Live blocks by address: open addressing, linear probing, removal by shifting back, no allocation per block.
+ * One table per space of addresses, since a handle may equal a pointer.  Address 0 is never stored.  Pointers to
+ * entries are valid until the next add or remove.
+ */
+#ifndef ANALYZER_MODEL_TABLE_H
+#define ANALYZER_MODEL_TABLE_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+enum sl_live_flag {
+	SL_LIVE_TORCH = 1, /* a segment of PyTorch's allocator */
+};
+
+struct sl_live {
+	uint64_t address; /* 0: empty */
+	uint64_t bytes, time_ns;
+	uint64_t owner; /* context; of graph memory the graph; of a mapping the index of its physical memory */
+	uint32_t site;
+	uint32_t refs;
+	uint32_t flags;
+	uint32_t thread;
+};
+_Static_assert(sizeof(struct sl_live) == 48, "what a live block costs");
+
+struct sl_table {
+	struct sl_live *slot;
+	uint64_t mask;
+	uint64_t count;
+	unsigned shift; /* 64 - log2(slots) */
+};
+
+static inline uint64_t sl_table_home(const struct sl_table *table, uint64_t address)
+{
+	return (address * 0x9e3779b97f4a7c15ull) >> table->shift;
+}
+
+static inline struct sl_live *sl_table_find(const struct sl_table *table, uint64_t address)
+{
+	if (!table->count)
+		return NULL;
+	for (uint64_t i = sl_table_home(table, address); table->slot[i].address; i = (i + 1) & table->mask)
+		if (table->slot[i].address == address)
+			return &table->slot[i];
+	return NULL;
+}
+
+void sl_table_grow(struct sl_table *table);
+
+/* A new entry, zeroed but for its address, which must not be in the table. */
+static inline struct sl_live *sl_table_add(struct sl_table *table, uint64_t address)
+{
+	uint64_t i;
+
+	if (!table->slot || table->count >= table->mask - table->mask / 8)
+		sl_table_grow(table);
+	for (i = sl_table_home(table, address); table->slot[i].address;)
+		i = (i + 1) & table->mask;
+	table->count++;
+	table->slot[i] = (struct sl_live){.address = address};
+	return &table->slot[i];
+}
+
+static inline void sl_table_remove(struct sl_table *table, struct sl_live *entry)
+{
+	uint64_t hole = (uint64_t)(entry - table->slot);
+
+	for (uint64_t i = (hole + 1) & table->mask; table->slot[i].address; i = (i + 1) & table->mask) {
+		uint64_t home = sl_table_home(table, table->slot[i].address);
+
+		if (((i - home) & table->mask) < ((i - hole) & table->mask))
+			continue; /* it would move before its home */
+		table->slot[hole] = table->slot[i];
+		hole = i;
+	}
+	table->slot[hole].address = 0;
+	table->count--;
+}
+
+/* for (each live entry): the table must not change inside. */
+#define SL_TABLE_EACH(table, entry) \
+	for (struct sl_live *entry = (table)->slot; (table)->slot && entry <= (table)->slot + (table)->mask; entry++) \
+		if (entry->address)
+
+static inline void sl_table_free(struct sl_table *table)
+{
+	free(table->slot);
+	*table = (struct sl_table){0};
+}
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/timeline.h"
+
+#include <stdlib.h>
+
+#define FIRST_SHIFT 16
+
+struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what what, int device, int index)
+{
+	struct sl_line *line = calloc(1, sizeof(*line));
+
+	timeline->lines = realloc(timeline->lines, (timeline->line_count + 1) * sizeof(*timeline->lines));
+	if (!line || !timeline->lines)
+		abort();
+	line->bins = calloc(SL_TIMELINE_BINS, sizeof(*line->bins));
+	if (!line->bins)
+		abort();
+	line->what = what;
+	line->device = device;
+	line->index = index;
+	timeline->lines[timeline->line_count++] = line;
+	return line;
+}
+
+struct sl_line *sl_timeline_find(const struct sl_timeline *timeline, enum sl_line_what what, int device, int index)
+{
+	for (unsigned i = 0; i < timeline->line_count; i++) {
+		struct sl_line *line = timeline->lines[i];
+
+		if (line->what == what && line->device == device && line->index == index)
+			return line;
+	}
+	return NULL;
+}
+
+static struct sl_bin merged(const struct sl_bin *a, const struct sl_bin *b)
+{
+	struct sl_bin bin = *a;
+
+	if (b->max > a->max) {
+		bin.max = b->max;
+		bin.max_ns = b->max_ns;
+		bin.max_site = b->max_site;
+	}
+	bin.min = b->min < a->min ? b->min : a->min;
+	bin.area += b->area;
+	bin.last = b->last;
+	return bin;
+}
+
+static void fold_line(struct sl_line *line)
+{
+	if (!line->begun)
+		return;
+	for (uint32_t i = line->first / 2; i <= line->bin / 2; i++) {
+		bool left = i * 2 >= line->first, right = i * 2 + 1 <= line->bin;
+
+		if (left && right)
+			line->bins[i] = merged(&line->bins[i * 2], &line->bins[i * 2 + 1]);
+		else
+			line->bins[i] = line->bins[left ? i * 2 : i * 2 + 1];
+	}
+	line->first /= 2;
+	line->bin /= 2;
+}
+
+static uint32_t bin_of(struct sl_timeline *timeline, uint64_t time_ns)
+{
+	if (!timeline->begin_ns) {
+		timeline->shift = FIRST_SHIFT;
+		timeline->begin_ns = time_ns ? time_ns : 1;
+	}
+	if (time_ns < timeline->begin_ns)
+		return 0;
+	while ((time_ns - timeline->begin_ns) >> timeline->shift >= SL_TIMELINE_BINS) {
+		for (unsigned i = 0; i < timeline->line_count; i++)
+			fold_line(timeline->lines[i]);
+		timeline->shift++;
+	}
+	return (uint32_t)((time_ns - timeline->begin_ns) >> timeline->shift);
+}
+
+void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns)
+{
+	uint32_t bin = bin_of(timeline, time_ns);
+
+	if (!line->begun) {
+		line->begun = true;
+		line->first = line->bin = bin;
+		line->last_ns = time_ns;
+		line->bins[bin] = (struct sl_bin){.min = 0, .max = 0, .max_ns = time_ns, .max_site = SL_NO_SITE};
+		return;
+	}
+	while (line->bin < bin) {
+		uint64_t end = timeline->begin_ns + ((uint64_t)(line->bin + 1) << timeline->shift);
+
+		line->bins[line->bin].area += (double)line->value * (double)(end - line->last_ns);
+		line->last_ns = end;
+		line->bin++;
+		line->bins[line->bin] = (struct sl_bin){.min = line->value, .max = line->value, .last = line->value,
+							.max_ns = end, .max_site = SL_NO_SITE};
+	}
+}
+
+void sl_timeline_end(struct sl_timeline *timeline, uint64_t time_ns)
+{
+	timeline->end_ns = time_ns;
+	for (unsigned i = 0; i < timeline->line_count; i++) {
+		struct sl_line *line = timeline->lines[i];
+
+		if (line->begun && time_ns > line->last_ns)
+			sl_timeline_set(timeline, line, time_ns, line->value, SL_NO_SITE);
+	}
+}
+
+double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t time_ns)
+{
+	const struct sl_bin *bin;
+	uint64_t at;
+
+	if (!line || !line->begun || time_ns < timeline->begin_ns)
+		return 0;
+	at = (time_ns - timeline->begin_ns) >> timeline->shift;
+	if (at < line->first)
+		return 0;
+	if (at > line->bin || time_ns >= line->last_ns)
+		return (double)line->value;
+	bin = &line->bins[at];
+	if (bin->min == bin->max || at == line->bin)
+		return (double)(bin->min == bin->max ? bin->max : bin->last);
+	return bin->area / (double)(1ull << timeline->shift);
+}
+
+void sl_timeline_free(struct sl_timeline *timeline)
+{
+	for (unsigned i = 0; i < timeline->line_count; i++) {
+		free(timeline->lines[i]->bins);
+		free(timeline->lines[i]);
+	}
+	free(timeline->lines);
+	*timeline = (struct sl_timeline){0};
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines over time in bounded memory.  A timeline cuts the run into at most SL_TIMELINE_BINS bins of equal width, a
+ * power of two of nanoseconds; when the run outgrows them, pairs merge and the width doubles.  Each bin of a line
+ * keeps minimum, maximum, time and site of the maximum, and the time-weighted mean: any picture narrower than the
+ * bins is exact in its extremes.
+ *
+ * Two timelines of one run (of two processes) merge by unfolding neither: bins are aligned to multiples of their
+ * width in CLOCK_MONOTONIC of the process; sl_timeline_at answers for an instant.
+ */
+#ifndef ANALYZER_MODEL_TIMELINE_H
+#define ANALYZER_MODEL_TIMELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SL_TIMELINE_BINS 2048
+#define SL_NO_SITE	 UINT32_MAX
+
+struct sl_bin {
+	uint64_t min, max, max_ns;
+	double area; /* value x ns inside the bin */
+	uint64_t last; /* value at the bin's end */
+	uint32_t max_site; /* site of the event that made the maximum; SL_NO_SITE: none */
+};
+
+enum sl_line_what {
+	SL_LINE_KIND,	  /* live bytes of one kind on one device */
+	SL_LINE_KNOWN,	  /* device, pool, vmm, array and graph together on one device */
+	SL_LINE_LIBRARY,  /* the same, of one library */
+	SL_LINE_ALLOCATED, /* PyTorch */
+	SL_LINE_RESERVED,
+	SL_LINE_USED, /* the device, by samples */
+	SL_LINE_RSS,
+	SL_LINE_CGROUP,
+};
+
+struct sl_line {
+	enum sl_line_what what;
+	int device;	/* -1: none */
+	int index;	/* kind, or library */
+	bool begun;
+	uint32_t first, bin; /* bins [first, bin] are valid; `bin` is open */
+	uint64_t value, last_ns;
+	struct sl_bin *bins;
+};
+
+struct sl_timeline {
+	uint64_t begin_ns; /* start of bin 0; 0: nothing yet */
+	uint64_t end_ns;   /* of the last change */
+	unsigned shift;	   /* a bin is 1 << shift ns wide */
+	struct sl_line **lines;
+	unsigned line_count;
+};
+
+/* Index of a new line. */
+struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
+struct sl_line *sl_timeline_find(const struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
+
+/* Slow part of sl_timeline_set: opens bins up to the one of time_ns. */
+void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns);
+
+/* The line has `value` from time_ns on; times do not go back. */
+static inline void sl_timeline_set(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns, uint64_t value,
+				   uint32_t site)
+{
+	struct sl_bin *bin;
+
+	if (!line->begun || (time_ns - timeline->begin_ns) >> timeline->shift != line->bin)
+		sl_timeline_advance(timeline, line, time_ns);
+	bin = &line->bins[line->bin];
+	bin->area += (double)line->value * (double)(time_ns - line->last_ns);
+	line->last_ns = time_ns;
+	line->value = value;
+	bin->last = value;
+	if (value > bin->max) {
+		bin->max = value;
+		bin->max_ns = time_ns;
+		bin->max_site = site;
+	} else if (value < bin->min) {
+		bin->min = value;
+	}
+}
+
+/* Close all lines at the end of the run. */
+void sl_timeline_end(struct sl_timeline *timeline, uint64_t time_ns);
+
+/* The mean of the bin around time_ns: exact where the line is steady there. */
+double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t time_ns);
+
+void sl_timeline_free(struct sl_timeline *timeline);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PyTorch's own allocator: its blocks lie inside segments, which are driver-level blocks or mappings.  Totals are
+ * the ones it reports with every block; segments that it releases without a report are known from the driver's
+ * frees.  A driver-level block becomes a segment when the reserved bytes grow by it on the same thread.
+ */
+#include "analyzer/model/model.h"
+
+#include <string.h>
+
+void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes)
+{
+	struct sl_thread_state *state = sl_model_thread(model, thread);
+
+	if (state->fresh_count == SL_FRESH_MAX) {
+		memmove(state->fresh, state->fresh + SL_FRESH_MAX / 2, sizeof(state->fresh) / 2);
+		state->fresh_count = SL_FRESH_MAX / 2;
+	}
+	state->fresh[state->fresh_count++] = (struct sl_fresh){table, address, bytes};
+}
+
+/* Reserved grew by `bytes`: the newest blocks of this thread are what it grew by. */
+static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes)
+{
+	struct sl_thread_state *state = sl_model_thread(model, thread);
+
+	while (state->fresh_count && bytes) {
+		const struct sl_fresh *fresh = &state->fresh[--state->fresh_count];
+		struct sl_live *live = sl_table_find(fresh->table, fresh->address);
+
+		if (!live || live->bytes != fresh->bytes || live->bytes > bytes)
+			continue;
+		live->flags |= SL_LIVE_TORCH;
+		bytes -= live->bytes;
+	}
+}
+
+static void draw(struct sl_model *model, struct sl_device_state *device, uint32_t site)
+{
+	struct sl_torch *torch = &device->torch;
+
+	if (!torch->allocated) {
+		torch->allocated = sl_timeline_add(&model->timeline, SL_LINE_ALLOCATED, device->device, 0);
+		torch->reserved = sl_timeline_add(&model->timeline, SL_LINE_RESERVED, device->device, 0);
+	}
+	sl_timeline_set(&model->timeline, torch->allocated, model->now_ns, torch->allocated_bytes, site);
+	sl_timeline_set(&model->timeline, torch->reserved, model->now_ns, torch->reserved_bytes, site);
+}
+
+static void set_totals(struct sl_model *model, struct sl_device_state *device, uint64_t allocated, uint64_t reserved,
+		       uint32_t site)
+{
+	struct sl_torch *torch = &device->torch;
+	int64_t before = (int64_t)(torch->reserved_bytes - torch->allocated_bytes);
+
+	torch->allocated_bytes = allocated;
+	torch->reserved_bytes = reserved;
+	if (allocated > torch->peak_allocated_bytes)
+		torch->peak_allocated_bytes = allocated;
+	if (reserved > torch->peak_reserved_bytes)
+		torch->peak_reserved_bytes = reserved;
+	model->in_use -= (int64_t)(reserved - allocated) - before;
+	if (model->in_use > model->in_use_max)
+		model->in_use_max = model->in_use;
+	draw(model, device, site);
+}
+
+void sl_torch_release(struct sl_model *model, int device, uint64_t bytes)
+{
+	struct sl_device_state *state = sl_model_device(model, device);
+	uint64_t reserved = state->torch.reserved_bytes;
+
+	if (state->torch.used)
+		set_totals(model, state, state->torch.allocated_bytes, reserved > bytes ? reserved - bytes : 0, SL_NO_SITE);
+}
+
+static void add_block(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *index)
+{
+	const struct sl_event *event = item->event;
+	struct sl_live *live = sl_table_find(&model->blocks, event->address);
+	struct sl_site *site;
+
+	*index = sl_model_site(model, event, item->thread, SL_KIND_block, (int)event->device);
+	site = &model->sites.item[*index];
+	if (site->epoch != device->epoch) {
+		site->at_peak_bytes = site->live_bytes;
+		site->at_peak_blocks = site->live_blocks;
+		site->epoch = device->epoch;
+	}
+	if (!live) {
+		live = sl_table_add(&model->blocks, event->address);
+		device->torch.live_blocks++;
+	} else {
+		struct sl_site *old = &model->sites.item[live->site];
+
+		old->live_bytes -= live->bytes;
+		old->live_blocks--;
+	}
+	live->bytes = event->bytes;
+	live->time_ns = model->now_ns;
+	live->site = *index;
+	live->thread = item->thread;
+	site->live_bytes += event->bytes;
+	site->live_blocks++;
+	site->total_bytes += event->bytes;
+	site->total_blocks++;
+	model->made_bytes += event->bytes;
+	model->made_blocks++;
+}
+
+static void remove_block(struct sl_model *model, const struct sl_event *event, struct sl_device_state *device,
+			 uint32_t *index)
+{
+	struct sl_live *live = sl_table_find(&model->blocks, event->address);
+	struct sl_site *site;
+
+	if (!live)
+		return;
+	*index = live->site;
+	site = &model->sites.item[live->site];
+	if (site->epoch != device->epoch) {
+		site->at_peak_bytes = site->live_bytes;
+		site->at_peak_blocks = site->live_blocks;
+		site->epoch = device->epoch;
+	}
+	site->live_bytes -= live->bytes;
+	site->live_blocks--;
+	device->torch.live_blocks--;
+	model->gone_bytes += live->bytes;
+	model->gone_blocks++;
+	sl_table_remove(&model->blocks, live);
+}
+
+void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct sl_device_state *device = sl_model_device(model, event->device);
+	uint32_t site = SL_NO_SITE;
+
+	device->torch.used = true;
+	device->torch.events++;
+	if (!model->torch_seen) {
+		model->torch_seen = true; /* from here on labels count blocks, not segments */
+		model->made_bytes = model->made_blocks = model->gone_bytes = model->gone_blocks = 0;
+	}
+	if (event->extra2 > device->torch.reserved_bytes)
+		adopt(model, item->thread, event->extra2 - device->torch.reserved_bytes);
+	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
+		add_block(model, item, device, &site);
+		sl_model_thread(model, item->thread)->last_block_ns = model->now_ns;
+	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
+		remove_block(model, event, device, &site);
+	} else if (item->hook->verb == SL_VERB_BLOCK_OOM) {
+		device->torch.ooms++;
+		sl_ooms_torch(model, item->thread, (int)event->device);
+	}
+	set_totals(model, device, event->extra, event->extra2, site);
+}
+
+struct extent {
+	uint64_t begin, end;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static void collect(struct extent **list, size_t *count, size_t *capacity, const struct sl_live *live)
+{
+	*list = sl_arena_grow(*list, capacity, *count, sizeof(**list));
+	(*list)[(*count)++] = (struct extent){live->address, live->address + live->bytes};
+}
+
+uint64_t sl_torch_largest_cached(const struct sl_model *model, int device)
+{
+	const struct sl_table *spaces[] = {&model->pointers, sl_vmm_mappings(model->vmm)};
+	struct extent *segments = NULL, *blocks = NULL;
+	size_t count = 0, capacity = 0, block_count = 0, block_capacity = 0, b = 0;
+	uint64_t largest = SL_UNKNOWN;
+
+	for (unsigned s = 0; s < SL_COUNT(spaces); s++)
+		SL_TABLE_EACH(spaces[s], live)
+		{
+			if (live->flags & SL_LIVE_TORCH && model->sites.item[live->site].device == device)
+				collect(&segments, &count, &capacity, live);
+		}
+	SL_TABLE_EACH(&model->blocks, live)
+	{
+		if (model->sites.item[live->site].device == device)
+			collect(&blocks, &block_count, &block_capacity, live);
+	}
+	if (count)
+		qsort(segments, count, sizeof(*segments), by_begin);
+	if (block_count)
+		qsort(blocks, block_count, sizeof(*blocks), by_begin);
+	for (size_t s = 0; s < count; s++) {
+		uint64_t at = segments[s].begin, end = segments[s].end;
+
+		while (s + 1 < count && segments[s + 1].begin == end) /* mappings side by side are one segment */
+			end = segments[++s].end;
+		largest = largest == SL_UNKNOWN ? 0 : largest;
+		while (b < block_count && blocks[b].begin < at)
+			b++;
+		for (; b < block_count && blocks[b].begin < end; b++) {
+			if (blocks[b].begin - at > largest)
+				largest = blocks[b].begin - at;
+			at = blocks[b].end > at ? blocks[b].end : at;
+		}
+		if (end > at && end - at > largest)
+			largest = end - at;
+	}
+	free(segments);
+	free(blocks);
+	return largest;
+}

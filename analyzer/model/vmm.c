@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Physical memory of cuMemCreate: alive while it has a reference or a mapping, whichever lasts longer.  The driver
+ * may give a handle's number away again once its references are gone though its mappings live, so mappings name
+ * the physical block by index, and handles find it only while they are theirs.
+ */
+#include "analyzer/model/model.h"
+
+struct sl_vmm {
+	struct sl_table handles;  /* handle -> index in refs */
+	struct sl_table mappings; /* address -> index in owner */
+	SL_VECTOR(struct sl_physical) physical;
+	SL_VECTOR(uint32_t) unused;
+};
+
+struct sl_vmm *sl_vmm_new(void)
+{
+	struct sl_vmm *vmm = calloc(1, sizeof(*vmm));
+
+	if (!vmm)
+		abort();
+	return vmm;
+}
+
+void sl_vmm_free(struct sl_vmm *vmm)
+{
+	sl_table_free(&vmm->handles);
+	sl_table_free(&vmm->mappings);
+	free(vmm->physical.item);
+	free(vmm->unused.item);
+	free(vmm);
+}
+
+const struct sl_table *sl_vmm_mappings(const struct sl_vmm *vmm)
+{
+	return &vmm->mappings;
+}
+
+const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count)
+{
+	*count = vmm->physical.count;
+	return vmm->physical.item;
+}
+
+void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site)
+{
+	struct sl_vmm *vmm = model->vmm;
+	struct sl_live *handle = sl_table_find(&vmm->handles, event->address);
+	uint32_t index;
+
+	if (vmm->unused.count) {
+		index = vmm->unused.item[--vmm->unused.count];
+	} else {
+		vmm->physical.item = sl_arena_grow(vmm->physical.item, &vmm->physical.capacity, vmm->physical.count,
+						   sizeof(*vmm->physical.item));
+		index = (uint32_t)vmm->physical.count++;
+	}
+	vmm->physical.item[index] = (struct sl_physical){event->address, event->bytes, model->now_ns, site, 1, 0};
+	if (!handle)
+		handle = sl_table_add(&vmm->handles, event->address);
+	handle->refs = index;
+}
+
+static void end_if_unused(struct sl_model *model, uint32_t index, enum sl_end how)
+{
+	struct sl_vmm *vmm = model->vmm;
+	struct sl_physical *physical = &vmm->physical.item[index];
+	uint32_t site = physical->site;
+
+	if (physical->refs || physical->mappings)
+		return;
+	physical->site = SL_NO_SITE;
+	vmm->unused.item = sl_arena_grow(vmm->unused.item, &vmm->unused.capacity, vmm->unused.count,
+					 sizeof(*vmm->unused.item));
+	vmm->unused.item[vmm->unused.count++] = index;
+	sl_model_end_block(model, site, physical->bytes, how);
+}
+
+bool sl_vmm_release(struct sl_model *model, const struct sl_event *event)
+{
+	struct sl_vmm *vmm = model->vmm;
+	struct sl_live *handle = sl_table_find(&vmm->handles, event->address);
+	uint32_t index;
+
+	if (!handle)
+		return false;
+	index = handle->refs;
+	if (!--vmm->physical.item[index].refs)
+		sl_table_remove(&vmm->handles, handle);
+	end_if_unused(model, index, SL_END_FREE);
+	return true;
+}
+
+/* A handle got back from an address after its last release: the memory lives by its mappings. */
+static bool revive(struct sl_vmm *vmm, uint64_t handle)
+{
+	for (uint32_t i = (uint32_t)vmm->physical.count; i--;) {
+		struct sl_physical *physical = &vmm->physical.item[i];
+
+		if (physical->site == SL_NO_SITE || physical->handle != handle || physical->refs)
+			continue;
+		physical->refs = 1;
+		sl_table_add(&vmm->handles, handle)->refs = i;
+		return true;
+	}
+	return false;
+}
+
+static void retain(struct sl_model *model, const struct sl_event *event)
+{
+	struct sl_live *handle = sl_table_find(&model->vmm->handles, event->address), *mapping, *import;
+
+	/* cuMemRetainAllocationHandle names the address it was asked by: it decides where it is known */
+	mapping = event->object ? sl_table_find(&model->vmm->mappings, event->object) : NULL;
+	if (!event->address)
+		return;
+	if (mapping && mapping->owner != UINT64_MAX && !handle) {
+		struct sl_physical *physical = &model->vmm->physical.item[mapping->owner];
+
+		physical->refs++;
+		physical->handle = event->address;
+		sl_table_add(&model->vmm->handles, event->address)->refs = (uint32_t)mapping->owner;
+	} else if (handle) {
+		model->vmm->physical.item[handle->refs].refs++;
+	} else if (!revive(model->vmm, event->address)) {
+		import = sl_table_find(&model->imports, event->address);
+		if (import)
+			import->refs++;
+	}
+}
+
+static void map(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct sl_vmm *vmm = model->vmm;
+	struct sl_live *handle = sl_table_find(&vmm->handles, event->object), *import = NULL, *mapping;
+
+	if (!event->address || sl_table_find(&vmm->mappings, event->address))
+		return;
+	if (!handle)
+		import = sl_table_find(&model->imports, event->object);
+	if (import && !import->bytes) { /* an import says its size only here */
+		import->bytes = event->bytes;
+		model->sites.item[import->site].live_bytes += event->bytes;
+		struct sl_row *row = sl_model_row(model, SL_KIND_imported, model->sites.item[import->site].device);
+
+		row->live_bytes += event->bytes;
+		row->allocated_bytes += event->bytes;
+		if (row->live_bytes > row->peak_bytes) {
+			row->peak_bytes = row->live_bytes;
+			row->peak_at_ns = model->now_ns;
+		}
+	}
+	mapping = sl_table_add(&vmm->mappings, event->address);
+	mapping->bytes = event->bytes;
+	mapping->time_ns = model->now_ns;
+	mapping->thread = item->thread;
+	mapping->owner = handle ? handle->refs : UINT64_MAX;
+	mapping->site = handle ? vmm->physical.item[handle->refs].site : SL_NO_SITE;
+	if (handle) {
+		vmm->physical.item[handle->refs].mappings++;
+		sl_torch_fresh(model, item->thread, &vmm->mappings, event->address, event->bytes);
+	}
+}
+
+static void unmap_one(struct sl_model *model, struct sl_live *live)
+{
+	struct sl_live mapping = *live;
+
+	sl_table_remove(&model->vmm->mappings, live);
+	if (mapping.flags & SL_LIVE_TORCH)
+		sl_torch_release(model, model->sites.item[mapping.site].device, mapping.bytes);
+	if (mapping.owner == UINT64_MAX)
+		return;
+	model->vmm->physical.item[mapping.owner].mappings--;
+	end_if_unused(model, (uint32_t)mapping.owner, SL_END_FREE);
+}
+
+/* One call may unmap several mappings that lie side by side. */
+static void unmap(struct sl_model *model, const struct sl_event *event)
+{
+	struct sl_vmm *vmm = model->vmm;
+	uint64_t at = event->address, end = event->address + event->bytes;
+	struct sl_live *mapping = sl_table_find(&vmm->mappings, at);
+
+	while (mapping && at < end) {
+		uint64_t bytes = mapping->bytes;
+
+		unmap_one(model, mapping);
+		at += bytes;
+		mapping = bytes ? sl_table_find(&vmm->mappings, at) : NULL;
+	}
+	for (bool found = at < end; found;) { /* holes: look at all */
+		found = false;
+		SL_TABLE_EACH(&vmm->mappings, entry)
+		{
+			if (entry->address >= at && entry->address < end) {
+				unmap_one(model, entry);
+				found = true;
+				break;
+			}
+		}
+	}
+}
+
+void sl_vmm_apply(struct sl_model *model, const struct sl_item *item)
+{
+	if (item->hook->verb == SL_VERB_MAP)
+		map(model, item);
+	else if (item->hook->verb == SL_VERB_UNMAP)
+		unmap(model, item->event);
+	else
+		retain(model, item->event);
+}
