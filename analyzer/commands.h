@@ -14,6 +14,9 @@ struct sl_command {
 	int (*run)(int argc, char **argv);
 };
 
+/* `report` over Stormlog's own files, where no path holds a native trace. */
+int sl_telemetry_report(int argc, char **argv);
+
 extern const struct sl_command sl_command_convert, sl_command_report, sl_command_validate;
 
 #endif

@@ -165,4 +165,7 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-const struct sl_command sl_command_report = {"report", "what happened, as report.json", run};
+int sl_telemetry_report(int argc, char **argv)
+{
+	return run(argc, argv);
+}

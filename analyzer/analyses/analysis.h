@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An analysis reads replayed processes and writes its findings into them.  To add one: a file here with a const
+ * descriptor, a line in list.c (doc/add-an-analysis.md).
+ */
+#ifndef ANALYZER_ANALYSES_ANALYSIS_H
+#define ANALYZER_ANALYSES_ANALYSIS_H
+
+struct sl_process;
+struct sl_report;
+
+struct sl_analysis {
+	const char *name;
+	void (*process)(struct sl_process *process); /* after its replay, on the thread that replayed it; or NULL */
+	void (*run)(struct sl_report *report);	     /* after all processes, main thread; or NULL */
+};
+
+/* In the order in which they run; NULL ends it. */
+extern const struct sl_analysis *const sl_analyses[];
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze [report] PATH...: the summary on the terminal and analysis/ beside the traces. */
+#include <errno.h>
+#include <langinfo.h>
+#include <limits.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/commands/native.h"
+#include "analyzer/outputs/output.h"
+
+static const char usage[] =
+	"usage: stormlog-analyze [report] [options] PATH...\n"
+	"\n"
+	"  -o, --output DIR   where the analysis goes (default: PATH/analysis)\n"
+	"      --json         print report.json and write nothing\n"
+	"      --run ID|all   of a folder with several runs (default: the newest)\n"
+	"  -j, --threads N    processes replayed at once (default: one per core)\n"
+	"  -q, --quiet        write the analysis, print nothing\n";
+
+struct options {
+	struct sl_drive_options drive;
+	const char *output;
+	char **paths;
+	unsigned count;
+	bool json, quiet;
+};
+
+static struct sl_text_style style_of_terminal(void)
+{
+	const char *no_colour = getenv("NO_COLOR"), *columns = getenv("COLUMNS"), *term = getenv("TERM");
+	struct sl_text_style style = {.columns = 80};
+	struct winsize size;
+	bool tty = isatty(STDOUT_FILENO);
+
+	setlocale(LC_CTYPE, "");
+	style.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+	style.colour = tty && !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
+	if (columns && atoi(columns) >= 40)
+		style.columns = (unsigned)atoi(columns);
+	else if (tty && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
+		style.columns = size.ws_col;
+	if (style.columns > 120)
+		style.columns = 120;
+	return style;
+}
+
+/* Where the analysis goes: -o, or beside the traces. */
+static void place(char *folder, size_t size, const struct options *options, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+
+	if (options->output)
+		snprintf(folder, size, "%s", options->output);
+	else if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		snprintf(folder, size, "%s%sanalysis", path, path[strlen(path) - 1] == '/' ? "" : "/");
+	else
+		snprintf(folder, size, "%.*sanalysis", slash ? (int)(slash + 1 - path) : 0, path);
+}
+
+static int print_json(struct sl_report *report)
+{
+	bool fine = sl_json_report(report, stdout);
+
+	return fflush(stdout) || !fine ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
+}
+
+static int print_summary(struct sl_report *report, const struct options *options, const char *path)
+{
+	struct sl_text_style style = style_of_terminal();
+	char folder[PATH_MAX], why[PATH_MAX + 128];
+
+	place(folder, sizeof(folder), options, path);
+	if (sl_folder_write(report, folder, why, sizeof(why)))
+		style.saved = folder;
+	else
+		fprintf(stderr, "stormlog-analyze: %s; the analysis is not saved (-o DIR names another place)\n", why);
+	if (!options->quiet)
+		sl_text_report(report, stdout, &style);
+	fflush(stdout);
+	return SL_EXIT_FINE;
+}
+
+int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_drive_options *options)
+{
+	switch (sl_drive(report, paths, count, options)) {
+	case SL_DRIVE_FINE:
+		for (unsigned i = 0; i < report->damage_lines; i++)
+			fprintf(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+		return SL_EXIT_FINE;
+	case SL_DRIVE_NO_PATH:
+		fprintf(stderr, "stormlog-analyze: %s: %s\n", report->path, strerror(errno));
+		return SL_EXIT_USAGE;
+	case SL_DRIVE_NO_RUN:
+		fprintf(stderr, "stormlog-analyze: %s has no run %s; it has:\n", report->path, options->run);
+		for (unsigned i = 0; i < report->folder.run_count; i++)
+			fprintf(stderr, "  %s\n", report->folder.runs[i].id);
+		return SL_EXIT_USAGE;
+	default:
+		for (size_t i = 0; i < report->warnings.count; i++)
+			fprintf(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+		if (!report->folder.image_count)
+			fprintf(stderr, "stormlog-analyze: %s is not a trace, a telemetry file or a bundle\n", report->path);
+		return SL_EXIT_UNREADABLE;
+	}
+}
+
+/* The argument of an option: --name=VALUE, --name VALUE, or -nVALUE. */
+const char *sl_native_argument(int argc, char **argv, int *at, const char *name, char letter)
+{
+	size_t size = strlen(name);
+	const char *text = argv[*at];
+
+	if (!strncmp(text, name, size) && text[size] == '=')
+		return text + size + 1;
+	if (letter && text[0] == '-' && text[1] == letter && text[2])
+		return text + 2;
+	if ((!strcmp(text, name) || (letter && text[0] == '-' && text[1] == letter && !text[2])) && *at + 1 < argc)
+		return argv[++*at];
+	return NULL;
+}
+
+static bool any_native(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (argv[i][0] != '-' && sl_drive_is_native(&argv[i], 1))
+			return true;
+	return false;
+}
+
+/* The exit status, or -1: go on with what was filled. */
+static int parse(int argc, char **argv, struct options *options)
+{
+	const char *value;
+
+	for (int i = 1; i < argc; i++) {
+		if (argv[i][0] != '-' || !argv[i][1])
+			options->paths[options->count++] = argv[i];
+		else if (!strcmp(argv[i], "--json"))
+			options->json = true;
+		else if (!strcmp(argv[i], "-q") || !strcmp(argv[i], "--quiet"))
+			options->quiet = true;
+		else if ((value = sl_native_argument(argc, argv, &i, "--output", 'o')))
+			options->output = value;
+		else if ((value = sl_native_argument(argc, argv, &i, "--run", 0)))
+			options->drive.run = value;
+		else if ((value = sl_native_argument(argc, argv, &i, "--threads", 'j')))
+			options->drive.threads = (unsigned)atoi(value);
+		else {
+			bool help = !strcmp(argv[i], "--help");
+
+			if (!help)
+				fprintf(stderr, "stormlog-analyze: unknown option %s\n", argv[i]);
+			fputs(usage, help ? stdout : stderr);
+			return help ? SL_EXIT_FINE : SL_EXIT_USAGE;
+		}
+	}
+	if (options->count && (options->count == 1 || options->output || options->json))
+		return -1;
+	fputs(options->count ? "stormlog-analyze: several paths need -o DIR\n" : usage, stderr);
+	return SL_EXIT_USAGE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct options options = {0};
+	struct sl_report report = {0};
+	int status;
+
+	if (argc > 1 && strcmp(argv[1], "--help") && !any_native(argc, argv))
+		return sl_telemetry_report(argc, argv);
+	options.paths = calloc((size_t)argc + 1, sizeof(*options.paths));
+	if (!options.paths)
+		abort();
+	status = parse(argc, argv, &options);
+	if (status < 0) {
+		status = sl_native_open(&report, options.paths, options.count, &options.drive);
+		if (status == SL_EXIT_FINE)
+			status = options.json ? print_json(&report) : print_summary(&report, &options, options.paths[0]);
+		sl_report_free(&report);
+	}
+	free(options.paths);
+	return status;
+}
+
+const struct sl_command sl_command_report = {"report", "who held the memory (default)", run};

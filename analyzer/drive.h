@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From paths to everything there is to say: images of the chosen run are replayed over threads, one process per
+ * thread at a time, then joined in the order of their names.  What is kept per process is bounded by what lived
+ * at once and by how varied the program is, not by how long it ran.
+ */
+#ifndef ANALYZER_DRIVE_H
+#define ANALYZER_DRIVE_H
+
+#include "analyzer/model/model.h"
+#include "analyzer/model/stacks.h"
+#include "analyzer/model/symbols.h"
+#include "analyzer/trace/folder.h"
+
+struct sl_leak {
+	uint32_t python, native;
+	uint64_t caller;
+	unsigned kind;
+	int device;
+	uint64_t bytes, blocks, first_ns, last_ns; /* CLOCK_MONOTONIC of the process */
+	const char *verdict, *severity, *suggestion; /* static */
+	const char *library;			     /* of the model */
+	bool growing;
+	double bytes_per_second, r_squared; /* of growing ones */
+};
+
+struct sl_growth {
+	uint32_t label; /* index into the model's labels */
+	double slope, r_squared;
+	const char *verdict; /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
+};
+
+/* One process, replayed. */
+struct sl_process {
+	struct sl_trace *trace;
+	struct sl_model *model;
+	struct sl_symbols *symbols; /* made when first asked for; main thread only */
+	char *session_id;
+	uint64_t started_unix_ns, ended_unix_ns;
+	SL_VECTOR(struct sl_leak) leaks;    /* largest first; analyses/leaks.c */
+	SL_VECTOR(struct sl_growth) growth; /* one per label; analyses/growth.c */
+};
+
+/* A device over all processes, joined on host and uuid; without a uuid it belongs to one process. */
+struct sl_shared_device {
+	const char *host, *uuid, *name, *source; /* NULL: unknown */
+	int device;				 /* ordinal in the first of its processes */
+	uint64_t total_bytes, used_peak_bytes, known_peak_bytes, hidden_peak_bytes; /* SL_UNKNOWN */
+	unsigned *processes; /* indexes */
+	unsigned process_count;
+};
+
+struct sl_report {
+	const char *path; /* what the user named first */
+	struct sl_folder folder;
+	unsigned run; /* index into folder.runs; of several, the first */
+	struct sl_process *processes;
+	unsigned process_count;
+	struct sl_shared_device *devices;
+	unsigned device_count;
+	SL_VECTOR(char *) warnings; /* damage and what was not understood; lines for people */
+	unsigned damage_lines;	    /* of which the first so many are about damage */
+};
+
+struct sl_drive_options {
+	const char *run;  /* id, "all", or NULL: the newest */
+	unsigned threads; /* 0: as many as there are cores */
+	uint64_t until_unix_ns; /* replay stops here; 0: at the end */
+	bool quiet;		/* no progress on the terminal */
+};
+
+enum sl_drive_result { SL_DRIVE_FINE, SL_DRIVE_NO_PATH, SL_DRIVE_NO_RUN, SL_DRIVE_UNREADABLE };
+
+/* Folders and files of `paths` hold at least one trace file or ring.  The result is the caller's. */
+bool sl_drive_is_native(char *const *paths, unsigned count);
+enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsigned count,
+			      const struct sl_drive_options *options);
+void sl_report_free(struct sl_report *report);
+
+void sl_report_warn(struct sl_report *report, const char *format, ...) SL_PRINTF(2, 3);
+
+/* The symbols of a process; main thread only. */
+struct sl_symbols *sl_process_symbols(struct sl_process *process);
+unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python, uint32_t native,
+			  uint64_t caller);
+static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_t ns)
+{
+	return sl_header_unix(&process->trace->header, ns);
+}
+
+#endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+/* report.json, as schemas/report.schema.json describes it.  Unknown is null, never 0. */
+#include "analyzer/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/outputs/output.h"
+
+static void put_known(struct sl_json *j, const char *key, uint64_t value)
+{
+	if (value == SL_UNKNOWN)
+		sl_json_null(j, key);
+	else
+		sl_json_uint(j, key, value);
+}
+
+static void put_device(struct sl_json *j, const char *key, int device)
+{
+	sl_json_known(j, key, device);
+}
+
+static void put_frames(struct sl_json *j, const char *key, const struct sl_stack_frame *frames, unsigned count)
+{
+	sl_json_array(j, key);
+	for (unsigned i = 0; i < count; i++) {
+		const struct sl_stack_frame *frame = &frames[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "language", frame->python ? "python" : "native");
+		sl_json_string(j, "function", frame->function);
+		sl_json_string(j, "file", frame->file);
+		sl_json_known(j, "line", frame->line ? (int64_t)frame->line : -1);
+		sl_json_string(j, "module", frame->module);
+		if (frame->python)
+			sl_json_null(j, "offset");
+		else
+			sl_json_uint(j, "offset", frame->offset);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void put_stack(struct sl_json *j, const char *key, struct sl_process *process, uint32_t python, uint32_t native,
+		      uint64_t caller)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+
+	put_frames(j, key, frames, sl_process_stack(process, frames, python, native, caller));
+}
+
+static void put_run(struct sl_json *j, const struct sl_report *report)
+{
+	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
+	uint64_t started = UINT64_MAX, ended = 0;
+	int64_t world = -1;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *p = &report->processes[i];
+
+		started = p->started_unix_ns < started ? p->started_unix_ns : started;
+		ended = p->ended_unix_ns > ended ? p->ended_unix_ns : ended;
+		world = p->trace->header.world_size > world ? p->trace->header.world_size : world;
+	}
+	sl_json_object(j, "run");
+	sl_json_string(j, "id", first ? first->run_id : NULL);
+	sl_json_string(j, "job_id", first ? first->job_id : NULL);
+	sl_json_known(j, "world_size", world);
+	sl_json_string(j, "tag", first ? first->tag : NULL);
+	sl_json_object(j, "metadata");
+	for (unsigned i = 0; first && i < first->metadata_count; i++)
+		sl_json_string(j, first->metadata[i].name, first->metadata[i].value);
+	sl_json_end(j);
+	put_known(j, "started_at_ns", started);
+	put_known(j, "ended_at_ns", ended ? ended : SL_UNKNOWN);
+	sl_json_array(j, "devices");
+	for (unsigned i = 0; i < report->device_count; i++) {
+		const struct sl_shared_device *device = &report->devices[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "host", device->host);
+		sl_json_string(j, "uuid", device->uuid);
+		put_device(j, "device", device->device);
+		sl_json_string(j, "name", device->name);
+		put_known(j, "total_bytes", device->total_bytes);
+		put_known(j, "used_peak_bytes", device->used_peak_bytes);
+		put_known(j, "known_peak_bytes", device->known_peak_bytes);
+		put_known(j, "hidden_peak_bytes", device->hidden_peak_bytes);
+		sl_json_string(j, "source", device->source);
+		sl_json_array(j, "processes");
+		for (unsigned p = 0; p < device->process_count; p++)
+			sl_json_int(j, NULL, report->processes[device->processes[p]].trace->header.pid);
+		sl_json_end(j);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static void put_in_flight(struct sl_json *j, const struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+
+	sl_json_array(j, "in_flight");
+	for (size_t i = 0; i < model->in_flight.count; i++) {
+		const struct sl_in_flight *call = &model->in_flight.item[i];
+		const struct sl_hook *hook = sl_header_hook(model->header, call->api);
+		const struct sl_thread *thread = sl_defs_thread(model->defs, call->thread);
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "api", hook ? hook->plain : NULL);
+		sl_json_uint(j, "bytes", call->bytes);
+		sl_json_known(j, "thread", thread ? thread->tid : -1);
+		sl_json_uint(j, "since_ns", sl_process_unix(process, call->since_ns));
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void put_memory(struct sl_json *j, const struct sl_process *process)
+{
+	sl_json_array(j, "memory");
+	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
+		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+			const struct sl_row *row = &process->model->rows[kind][d];
+
+			if (!row->used || kind == SL_KIND_block)
+				continue;
+			sl_json_object(j, NULL);
+			sl_json_string(j, "kind", sl_event_kinds[kind].name);
+			put_device(j, "device", (int)d - 1);
+			sl_json_uint(j, "allocations", row->allocations);
+			sl_json_uint(j, "frees", row->frees);
+			sl_json_uint(j, "failed_allocations", row->failed_allocations);
+			sl_json_uint(j, "implicit_frees", row->implicit_frees);
+			sl_json_uint(j, "allocated_bytes", row->allocated_bytes);
+			sl_json_uint(j, "live_blocks", row->live_blocks);
+			sl_json_uint(j, "live_bytes", row->live_bytes);
+			sl_json_uint(j, "peak_bytes", row->peak_bytes);
+			put_known(j, "peak_at_ns", row->peak_at_ns ? sl_process_unix(process, row->peak_at_ns) : SL_UNKNOWN);
+			sl_json_end(j);
+		}
+	sl_json_end(j);
+}
+
+/* Rows of one name (variants, two meanings) are one entry. */
+static void put_apis(struct sl_json *j, const struct sl_model *model)
+{
+	const struct sl_header *header = model->header;
+
+	sl_json_array(j, "apis");
+	for (unsigned i = 0; i < header->hook_count; i++) {
+		struct sl_api_stats sum = model->apis[i + 1];
+		bool first = header->hooks[i].is_call;
+
+		for (unsigned k = 0; k < i && first; k++)
+			first = strcmp(header->hooks[k].plain, header->hooks[i].plain) != 0;
+		for (unsigned k = i + 1; k < header->hook_count && first; k++)
+			if (!strcmp(header->hooks[k].plain, header->hooks[i].plain)) {
+				sum.calls += model->apis[k + 1].calls;
+				sum.failures += model->apis[k + 1].failures;
+				sum.bytes += model->apis[k + 1].bytes;
+				sum.time_ns += model->apis[k + 1].time_ns;
+			}
+		if (!first || !sum.calls)
+			continue;
+		sl_json_object(j, NULL);
+		sl_json_string(j, "api", header->hooks[i].plain);
+		sl_json_uint(j, "calls", sum.calls);
+		sl_json_uint(j, "failures", sum.failures);
+		sl_json_uint(j, "bytes", sum.bytes);
+		sl_json_uint(j, "time_ns", sum.time_ns);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void put_libraries(struct sl_json *j, const struct sl_model *model)
+{
+	sl_json_array(j, "libraries");
+	for (size_t i = 0; i < model->holders.count; i++) {
+		const struct sl_holder *holder = &model->holders.item[i];
+
+		if (!holder->peak_bytes)
+			continue;
+		sl_json_object(j, NULL);
+		sl_json_string(j, "library", model->libraries.item[holder->library]);
+		put_device(j, "device", holder->device);
+		sl_json_uint(j, "live_bytes", holder->live_bytes);
+		sl_json_uint(j, "peak_bytes", holder->peak_bytes);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void put_torch(struct sl_json *j, const struct sl_model *model)
+{
+	sl_json_array(j, "pytorch");
+	for (size_t d = 0; d < SL_COUNT(model->devices); d++) {
+		const struct sl_torch *torch = model->devices[d] ? &model->devices[d]->torch : NULL;
+
+		if (!torch || !torch->used)
+			continue;
+		sl_json_object(j, NULL);
+		put_device(j, "device", (int)d - 1);
+		sl_json_uint(j, "events", torch->events);
+		sl_json_uint(j, "allocated_bytes", torch->allocated_bytes);
+		sl_json_uint(j, "reserved_bytes", torch->reserved_bytes);
+		sl_json_uint(j, "peak_allocated_bytes", torch->peak_allocated_bytes);
+		sl_json_uint(j, "peak_reserved_bytes", torch->peak_reserved_bytes);
+		sl_json_uint(j, "live_blocks", torch->live_blocks);
+		sl_json_uint(j, "ooms", torch->ooms);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void put_labels(struct sl_json *j, const struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+
+	sl_json_array(j, "labels");
+	for (size_t i = 0; i < process->growth.count; i++) {
+		const struct sl_growth *growth = &process->growth.item[i];
+		const struct sl_label *label = &model->labels.item[growth->label];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "label", sl_defs_text(model->defs, label->text));
+		sl_json_uint(j, "entries", label->entries);
+		sl_json_uint(j, "duration_ns", label->duration_ns);
+		sl_json_uint(j, "before_bytes", label->before_bytes);
+		sl_json_uint(j, "after_bytes", label->after_bytes);
+		sl_json_uint(j, "peak_bytes", label->peak_bytes);
+		sl_json_uint(j, "allocated_bytes", label->allocated_bytes);
+		sl_json_uint(j, "freed_bytes", label->freed_bytes);
+		sl_json_uint(j, "blocks_created", label->blocks_created);
+		sl_json_uint(j, "blocks_freed", label->blocks_freed);
+		if (growth->verdict) {
+			sl_json_double(j, "growth_bytes_per_entry", growth->slope);
+			sl_json_double(j, "r_squared", growth->r_squared);
+		} else {
+			sl_json_null(j, "growth_bytes_per_entry");
+			sl_json_null(j, "r_squared");
+		}
+		sl_json_string(j, "verdict", growth->verdict);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void put_truth(struct sl_json *j, const char *key, const char *value)
+{
+	if (!value)
+		sl_json_null(j, key);
+	else if (!strcmp(value, "true") || !strcmp(value, "false"))
+		sl_json_bool(j, key, value[0] == 't');
+	else
+		sl_json_string(j, key, value);
+}
+
+static void put_capabilities(struct sl_json *j, const struct sl_defs *defs)
+{
+	static const char *const always[] = {"python_stacks", "native_stacks", "pytorch", "device_source"};
+
+	sl_json_object(j, "capabilities");
+	for (size_t i = 0; i < SL_COUNT(always); i++)
+		put_truth(j, always[i], sl_defs_capability(defs, always[i]));
+	for (size_t i = 0; i < defs->capabilities.count; i++) {
+		const char *name = defs->capabilities.item[i].name;
+		bool said = !name || !strcmp(name, "notes");
+
+		for (size_t k = 0; k < SL_COUNT(always) && !said; k++)
+			said = !strcmp(name, always[k]);
+		for (size_t k = i + 1; k < defs->capabilities.count && !said; k++)
+			said = defs->capabilities.item[k].name && !strcmp(name, defs->capabilities.item[k].name);
+		if (!said)
+			put_truth(j, name, defs->capabilities.item[i].value);
+	}
+	sl_json_array(j, "notes");
+	for (size_t i = 0; i < defs->notes.count; i++)
+		sl_json_string(j, NULL, defs->notes.item[i]);
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static void put_process(struct sl_json *j, const struct sl_process *process)
+{
+	const struct sl_trace *trace = process->trace;
+	const struct sl_header *header = &trace->header;
+	const struct sl_host *host = &process->model->host;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "session_id", process->session_id);
+	sl_json_known(j, "rank", header->rank);
+	sl_json_known(j, "local_rank", header->local_rank);
+	sl_json_known(j, "world_size", header->world_size);
+	sl_json_string(j, "host", header->host);
+	sl_json_int(j, "pid", header->pid);
+	sl_json_array(j, "command");
+	for (unsigned i = 0; i < header->argc; i++)
+		sl_json_string(j, NULL, header->argv[i]);
+	sl_json_end(j);
+	sl_json_string(j, "trace", sl_stacks_basename(trace->name));
+	sl_json_string(j, "status", sl_status_name(trace->status));
+	sl_json_uint(j, "events", process->model->events);
+	sl_json_uint(j, "lost_events", trace->gap_events + trace->damage.lost_events);
+	sl_json_uint(j, "unknown_frees", process->model->unknown_frees);
+	sl_json_bool(j, "damaged", trace->damage.damaged);
+	put_in_flight(j, process);
+	put_memory(j, process);
+	put_apis(j, process->model);
+	put_libraries(j, process->model);
+	put_torch(j, process->model);
+	put_labels(j, process);
+	sl_json_object(j, "host_memory");
+	put_known(j, "rss_peak_bytes", host->rss_peak);
+	put_known(j, "cgroup_limit_bytes", host->cgroup_limit);
+	put_known(j, "cgroup_peak_bytes", host->cgroup_peak);
+	put_known(j, "oom_kills", host->oom_kills);
+	sl_json_end(j);
+	put_capabilities(j, &trace->defs);
+	sl_json_end(j);
+}
+
+static void put_oom(struct sl_json *j, struct sl_process *process, const struct sl_oom *oom)
+{
+	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
+	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+	char bundle[4096];
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "session_id", process->session_id);
+	sl_json_known(j, "rank", process->trace->header.rank);
+	put_device(j, "device", oom->device);
+	sl_json_uint(j, "timestamp_ns", sl_process_unix(process, oom->time_ns));
+	sl_json_string(j, "api", hook ? hook->plain : NULL);
+	sl_json_int(j, "code", oom->code);
+	sl_json_string(j, "scope", scopes[oom->scope]);
+	sl_json_uint(j, "requested_bytes", oom->requested_bytes);
+	sl_json_uint(j, "live_bytes", oom->live_bytes);
+	put_known(j, "device_free_bytes", oom->free_bytes);
+	put_known(j, "device_total_bytes", oom->total_bytes);
+	if (oom->recovered < 0)
+		sl_json_null(j, "recovered");
+	else
+		sl_json_bool(j, "recovered", oom->recovered);
+	sl_json_bool(j, "injected", oom->injected);
+	put_stack(j, "stack", process, oom->python, oom->native, oom->caller);
+	sl_json_string(j, "bundle", sl_oom_bundle_path(process, oom, bundle, sizeof(bundle)) ? bundle : NULL);
+	sl_json_end(j);
+}
+
+static void put_leak(struct sl_json *j, struct sl_process *process, const struct sl_leak *leak)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "session_id", process->session_id);
+	sl_json_known(j, "rank", process->trace->header.rank);
+	put_device(j, "device", leak->device);
+	sl_json_string(j, "kind", sl_event_kinds[leak->kind].name);
+	sl_json_uint(j, "bytes", leak->bytes);
+	sl_json_uint(j, "blocks", leak->blocks);
+	sl_json_string(j, "verdict", leak->verdict);
+	sl_json_string(j, "severity", leak->severity);
+	if (leak->growing) {
+		sl_json_double(j, "growth_bytes_per_second", leak->bytes_per_second);
+	} else {
+		sl_json_null(j, "growth_bytes_per_second");
+	}
+	sl_json_uint(j, "first_ns", sl_process_unix(process, leak->first_ns));
+	sl_json_uint(j, "last_ns", sl_process_unix(process, leak->last_ns));
+	if (leak->growing)
+		sl_json_double(j, "confidence", leak->r_squared);
+	else
+		sl_json_null(j, "confidence");
+	sl_json_string(j, "suggestion", leak->suggestion);
+	sl_json_string(j, "library", leak->library);
+	put_stack(j, "stack", process, leak->python, leak->native, leak->caller);
+	sl_json_end(j);
+}
+
+static void put_findings(struct sl_json *j, struct sl_report *report)
+{
+	sl_json_array(j, "ooms");
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++)
+			put_oom(j, &report->processes[i], &report->processes[i].model->ooms.item[k]);
+	sl_json_end(j);
+	sl_json_array(j, "leaks");
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].leaks.count; k++)
+			put_leak(j, &report->processes[i], &report->processes[i].leaks.item[k]);
+	sl_json_end(j);
+	sl_json_array(j, "gap_findings");
+	sl_json_end(j);
+	sl_json_array(j, "collective_attribution");
+	sl_json_end(j);
+	sl_json_null(j, "cross_rank");
+	sl_json_array(j, "findings");
+	sl_json_end(j);
+}
+
+bool sl_json_report(struct sl_report *report, FILE *out)
+{
+	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.report");
+	sl_json_int(j, "schema_version", 1);
+	put_run(j, report);
+	sl_json_array(j, "processes");
+	for (unsigned i = 0; i < report->process_count; i++)
+		put_process(j, &report->processes[i]);
+	sl_json_end(j);
+	put_findings(j, report);
+	sl_json_array(j, "warnings");
+	for (size_t i = 0; i < report->warnings.count; i++)
+		sl_json_string(j, NULL, report->warnings.item[i]);
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_newline(j);
+	return sl_json_close(j);
+}
+
+const struct sl_output sl_output_json = {.name = "report.json", .file = sl_json_report};

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+#include <stddef.h>
+
+#include "analyzer/outputs/output.h"
+
+extern const struct sl_output sl_output_json, sl_output_markdown;
+
+const struct sl_output *const sl_outputs[] = {&sl_output_json, &sl_output_markdown, NULL};
