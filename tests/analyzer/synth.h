@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Traces made to order: the writer half of doc/trace-format.md, written from that page and common/ alone.  Makes
+ * small traces for unit tests, golden ones, and large ones for the bench.
+ *
+ *	struct sl_synth *s = synth_new(folder, 0, 4242);
+ *	synth_call(s, 1, "cudaMalloc", .address = 0x1000, .bytes = 512, .device = 0);
+ *	synth_close(s, SYNTH_COMPLETED);
+ *
+ * Time starts at 1 s of CLOCK_MONOTONIC and goes on by 1 us an event unless .time_ns says otherwise.  Unix time is
+ * monotonic + SYNTH_UNIX_NS.  A failed write ends the program: these are tests.
+ */
+#ifndef TESTS_ANALYZER_SYNTH_H
+#define TESTS_ANALYZER_SYNTH_H
+
+#include <stdbool.h>
+
+#include "common/event.h"
+
+#define SYNTH_START_NS 1000000000ull
+#define SYNTH_UNIX_NS  1800000000000000000ull
+
+struct sl_synth;
+
+/* rank -1: none.  The folder exists. */
+struct sl_synth *synth_new(const char *folder, int rank, int pid);
+/* As above with a run id and a device uuid (NULL: none told). */
+struct sl_synth *synth_new_run(const char *folder, int rank, int pid, const char *run_id, const char *uuid);
+
+const char *synth_path(const struct sl_synth *synth); /* of the trace file */
+
+/* Id of a row; -1 ends the program: add it to synth.c's table. */
+unsigned synth_api(const char *name);
+
+/* One finished event.  `api`, `kind` and the shape of time are filled from the row. */
+void synth_event(struct sl_synth *synth, unsigned thread, const char *name, struct sl_event event);
+#define synth_call(synth, thread, name, ...) \
+	synth_event(synth, thread, name, (struct sl_event){__VA_ARGS__}) /* a call takes 100 ns unless it says otherwise */
+
+/* A call that has not returned; only in the ring. */
+void synth_in_flight(struct sl_synth *synth, unsigned thread, const char *name, struct sl_event event);
+
+unsigned synth_text(struct sl_synth *synth, const char *text);
+unsigned synth_python(struct sl_synth *synth, unsigned depth, const char *const *functions, const char *file, unsigned line);
+void synth_module(struct sl_synth *synth, uint64_t base, uint64_t end, const char *path);
+void synth_sample(struct sl_synth *synth, uint64_t ns, int device, uint64_t used, uint64_t total);
+void synth_note(struct sl_synth *synth, const char *text);
+
+/* Write what is held back of all threads as blocks. */
+void synth_flush(struct sl_synth *synth);
+
+/* How many events of a thread wait before a block is written by itself (SL_BLOCK_EVENTS). */
+void synth_block_events(struct sl_synth *synth, unsigned events);
+
+enum synth_end {
+	SYNTH_COMPLETED, /* footer, no ring */
+	SYNTH_KILLED,	 /* no footer; what was not flushed is in a ring */
+	SYNTH_LATE,	 /* footer, and what was not flushed is in a ring */
+	SYNTH_NO_RING,	 /* no footer, the ring is out of reach: what was not flushed is lost */
+};
+void synth_close(struct sl_synth *synth, enum synth_end end);
+
+#endif
