@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""check-layers over small trees with and without a wrong arrow."""
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+CHECK = sys.argv.pop(1)
+
+
+class Layers(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.write("common/base.h", "int base;\n")
+        self.write("agent/ring.h", '#include "common/base.h"\n')
+        self.write("agent/stacks/stacks.h", "")
+        self.write("agent/stacks/intern.h", "")
+        self.write("analyzer/model/model.h", '#include "common/base.h"\n')
+
+    def write(self, path, text):
+        path = Path(self.folder.name) / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def errors(self, *flags):
+        done = subprocess.run([sys.executable, CHECK, *flags, self.folder.name], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1 if done.stderr else 0)
+        return done.stderr
+
+    def test_a_tree_without_a_wrong_arrow_passes(self):
+        self.write("agent/ring.c", '#include "agent/ring.h"\n#include "agent/stacks/stacks.h"\n#include <stdio.h>\n')
+        self.assertEqual(self.errors(), "")
+
+    def test_the_agent_must_not_know_the_analyzer_nor_the_reverse(self):
+        self.write("agent/ring.c", '\n#include "analyzer/model/model.h"\n')
+        self.assertIn("agent/ring.c:2: agent must not include analyzer/model/model.h", self.errors())
+        self.write("agent/ring.c", "")
+        self.write("analyzer/model/model.c", '#include "agent/ring.h"\n')
+        self.assertIn("analyzer/model/model.c:1", self.errors())
+
+    def test_common_knows_nobody(self):
+        self.write("common/base.c", '#include "agent/ring.h"\n')
+        self.assertIn("common/base.c:1", self.errors())
+
+    def test_arrows_inside_the_analyzer_go_one_way(self):
+        self.write("analyzer/analyses/gap.h", "")
+        self.write("analyzer/model/model.c", '#include "analyzer/analyses/gap.h"\n')
+        self.assertIn("analyzer/model/model.c:1", self.errors())
+
+    def test_a_room_is_entered_through_its_door(self):
+        self.write("agent/ring.c", '#include "agent/stacks/intern.h"\n')
+        self.assertIn("agent/ring.c:1", self.errors())
+
+    def test_the_simulator_shares_no_code_with_the_agent(self):
+        self.write("tests/sim/sim.c", '#include "agent/ring.h"\n')
+        self.assertIn("tests/sim/sim.c:1", self.errors())
+
+    def test_a_header_that_lacks_an_include_is_named(self):
+        self.write("agent/late.h", "uint64_t late;\n")
+        self.assertIn("agent/late.h", self.errors("--headers", "cc"))
+
+
+if __name__ == "__main__":
+    unittest.main()

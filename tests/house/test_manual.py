@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""The manual pages and --help name every row of options.def, and no other flag."""
+import re
+import subprocess
+import sys
+import unittest
+
+TABLE, RUN, PAGE, LIBRARY = sys.argv[1:5]
+OWN = {"report", "check", "help", "version"}
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+def plain(page):
+    return re.sub(r"\\f.", "", read(page)).replace("\\-", "-").replace("\\e", "\\")
+
+
+class Manual(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        table = read(TABLE)
+        cls.flags = {flag for flag in re.findall(r'^OPTION\(\w+, \w+, "(.*?)"', table, re.M) if flag}
+        cls.variables = set(re.findall(r'^OPTION\(.*?"(STORMLOG_\w+)"', table, re.M))
+        cls.recorded = set(re.findall(r'^ENVIRONMENT\("(.*?)"\)', table, re.M))
+
+    def test_the_table_is_read(self):
+        self.assertGreater(len(self.flags), 10)
+        self.assertGreater(len(self.variables), 10)
+
+    def test_help_names_every_flag_and_no_other(self):
+        text = subprocess.run([RUN, "--help"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(set(re.findall(r"(?<!\S)--([a-z][a-z-]*)", text)), self.flags | OWN | {"keep"})
+
+    def test_the_page_has_every_flag_as_an_entry_and_no_other(self):
+        entries = re.findall(r"^\.TP\n(?:\.\w+ )?(.*)$", plain(PAGE), re.M)
+        flags = {flag for entry in entries for flag in re.findall(r"--([a-z][a-z-]*)", entry)}
+        self.assertEqual(flags, self.flags | OWN)
+
+    def test_the_librarys_page_has_every_variable(self):
+        entries = set(re.findall(r"^\.TP\n(STORMLOG_\w+)", plain(LIBRARY), re.M))
+        self.assertEqual(entries, self.variables)
+
+    def test_the_librarys_page_lists_what_is_recorded_of_the_environment(self):
+        page = plain(LIBRARY)
+        for name in self.recorded:
+            self.assertIn(name, page)
+
+    def test_no_mark_is_left_and_man_has_nothing_to_say(self):
+        for page in (PAGE, LIBRARY):
+            self.assertNotRegex(read(page), r"@[A-Z]+@")
+            try:
+                done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-z", page], capture_output=True, text=True)
+            except FileNotFoundError:
+                self.skipTest("no groff")
+            self.assertEqual(done.stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
