@@ -81,7 +81,7 @@ static int find(void)
 	sl_python.bytes_type = (uintptr_t)sl_resolve_symbol("PyBytes_Type");
 	sl_python.thread_state = get;
 	minor = read_version();
-	if (!sl_python.runtime || !sl_python_layout(&sl_python.layout, minor, sl_python.runtime) ||
+	if (!sl_python.runtime || !sl_python_layout_find(&sl_python.layout, minor, sl_python.runtime) ||
 		!sl_python.code_type || !sl_python.str_type || !sl_python.bytes_type)
 		return UNSUPPORTED;
 	if (where->minor == 9)

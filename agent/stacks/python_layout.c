@@ -99,7 +99,7 @@ static bool indexed(struct sl_python_layout *layout, unsigned minor, const uint6
 	return true;
 }
 
-bool sl_python_layout(struct sl_python_layout *layout, unsigned minor, const void *runtime)
+bool sl_python_layout_find(struct sl_python_layout *layout, unsigned minor, const void *runtime)
 {
 	return fixed(layout, minor) || indexed(layout, minor, runtime);
 }

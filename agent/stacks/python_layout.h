@@ -37,7 +37,7 @@ struct sl_python_layout {
 
 /* Layout of a version, from the table in python_offsets.def; runtime is _PyRuntime.  False: no such version.
  */
-bool sl_python_layout(struct sl_python_layout *layout, unsigned minor, const void *runtime);
+bool sl_python_layout_find(struct sl_python_layout *layout, unsigned minor, const void *runtime);
 
 /* Line of the instruction at `offset` bytes; -1: none. */
 int sl_python_line(

@@ -165,7 +165,8 @@ EXPORT void probe_spin(unsigned mode, unsigned milliseconds)
 
 	while (now_ns() < end) {
 		atomic_store(&last_spun, sl_stacks_capture(mode).python);
-		/* Not all the time: a walk that is under way when Python frees the thread's frames is a known limit. */
+		/* Not all the time: a walk that is under way when Python frees the thread's frames is a known
+		 * limit. */
 		if (pause.tv_nsec)
 			nanosleep(&pause, NULL);
 	}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Every CPython at hand: captured stacks are what sys._getframe says.
 
-test_python_stacks.py PROBE.so [--fetched]
+test_python_stacks.py PROBE.so PROBE_WRONG.so [--fetched]
 
 Interpreters: STORMLOG_TEST_PYTHONS (words, each PATH or ROOT:PATH inside a chroot), else python3* on PATH and pyenv's.
 --fetched: those that fetch_pythons unpacks into STORMLOG_TEST_PYTHONS_PREFIX.
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCRIPTS = ("python_stacks.py", "native_stacks.py")
+SCRIPTS = ("python_stacks.py", "native_stacks.py", "wrong_tables.py")
 
 
 def skip(why):
@@ -59,23 +59,23 @@ def run(python, script, probe):
         command = [python, os.path.join(HERE, script), probe]
     else:
         root, path = python.split(":")
-        shutil.copy(probe, root + "/tmp/probe.so")
+        shutil.copy(probe, root + "/tmp/under_test.so")
         for name in SCRIPTS + ("stackprobe.py",):
             shutil.copy(os.path.join(HERE, name), root + "/tmp")
-        command = ["chroot", root, path, "/tmp/" + script, "/tmp/probe.so"]
+        command = ["chroot", root, path, "/tmp/" + script, "/tmp/under_test.so"]
     environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", MALLOC_PERTURB_="213")  # nothing is zero by luck
     return subprocess.run(command, timeout=300, env=environment).returncode
 
 
 def main():
-    probe = os.path.abspath(sys.argv[1])
+    probe, wrong = map(os.path.abspath, sys.argv[1:3])
     pythons = fetched() if "--fetched" in sys.argv else at_hand()
     failed = 0
     if not pythons:
         skip("no python3 here: set STORMLOG_TEST_PYTHONS")
     for python in pythons:
         for script in SCRIPTS:
-            code = run(python, script, probe)
+            code = run(python, script, wrong if script == "wrong_tables.py" else probe)
             if code:
                 failed += 1
                 print("not ok", python, script, "exit", code, flush=True)
