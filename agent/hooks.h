@@ -12,14 +12,27 @@
 
 #include "common/event.h"
 
+/* Ids of rows: SL_API_cudaMalloc.  A second meaning of a call has its tag behind: SL_API_cuGraphAddNode_free. */
+enum sl_api {
+	SL_API_none,
+#include "agent/hooks/verbs.h"
+#define ROW(verb, kind, ret, name, ...)	  SL_API_##name,
+#define ALSO(verb, kind, ret, name, tag)  SL_API_##name##_##tag,
+#define LOOKUP(ret, name, ...)		  SL_API_##name,
+#define QUERY(ret, name, ...)		  SL_API_##name,
+#include "agent/hooks/all.def"
+#include "agent/hooks/verbs.h"
+	SL_API_COUNT
+};
+
 struct sl_hook {
-	const char *name; /* exported symbol */
+	char name[52]; /* exported symbol; in place, so that the table needs no relocation */
 	uint8_t verb, kind, family;
 	bool recorded; /* false: look-ups, queries, calls wrapped for --limit alone */
 };
 
-extern const struct sl_hook sl_hooks[];	 /* [0] is none; ids are indexes */
-extern const unsigned sl_hook_count;
+extern const struct sl_hook sl_hooks[]; /* [0] is none; ids are indexes */
+extern const unsigned sl_hook_count;	/* SL_API_COUNT */
 
 /*
  * A row has up to SL_HOOK_INSTANCES wrappers, because one process may hold several real functions of one name
@@ -30,18 +43,28 @@ extern const unsigned sl_hook_count;
 
 /*
  * The wrapper to hand out instead of `real`, found by a look-up (dlsym, cuGetProcAddress, ...) of the exact
- * exported name; `real` itself when the name is not ours or all instances are taken (counted, and noted in the
- * trace).  Lock-free, any thread, also before the constructor ran.
+ * exported name; `real` itself when the name is not ours or all instances are taken (counted by
+ * sl_hooks_unwrapped).  Lock-free, any thread, also before the constructor ran.
  */
 void *sl_hooks_wrap(const char *name, void *real);
 
 /* As above for a driver or HIP entry point asked by base name and version: picks the ABI variant. */
 void *sl_hooks_wrap_version(const char *base, int version, uint64_t flags, enum sl_family family, void *real);
 
+/* Row that wraps this exported name, SL_API_none if there is none; of any family that is looked up by name. */
+unsigned sl_hooks_find(const char *name);
+
+/* Row of the ABI variant that a driver hands out for this request. */
+unsigned sl_hooks_find_version(const char *base, int version, uint64_t flags, enum sl_family family);
+
 /* True when the address is one of our wrappers. */
 bool sl_hooks_is_wrapper(const void *address);
 
 /* Look-ups refused because no instance was left, for the footer. */
 unsigned sl_hooks_unwrapped(void);
+
+/* Around the real dlclose: what was found for callers before it is not believed afterwards. */
+void sl_hooks_unload_begin(void);
+void sl_hooks_unload_end(void);
 
 #endif

@@ -15,7 +15,7 @@
 #include "agent/process.h"
 
 /* A hook table of this test's own. */
-const struct sl_hook sl_hooks[] = {{0}, {"cuMemAlloc_v2", SL_VERB_ALLOC, SL_KIND_device, SL_FAMILY_cuda_driver, true}};
+const struct sl_hook sl_hooks[] = {{""}, {"cuMemAlloc_v2", SL_VERB_ALLOC, SL_KIND_device, SL_FAMILY_cuda_driver, true}};
 const unsigned sl_hook_count = 2;
 
 static const char *golden;

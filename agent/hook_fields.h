@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* The vocabulary of the rows' fields.  Included by hooks.c alone. */
+#ifndef AGENT_HOOK_FIELDS_H
+#define AGENT_HOOK_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/hooks.h"
+#include "agent/vendor_abi.h"
+
+/* A pointer or handle as a number. */
+#define ADDR(handle) ((uint64_t)(uintptr_t)(handle))
+
+/* What the call wrote through `pointer`: read after success alone, and any output may be NULL. */
+#define OUT(pointer) (done && (pointer) ? ADDR(*(pointer)) : 0)
+
+/* Rows of `height` lines: as long as the call made them, or at least `width` where it failed. */
+#define PITCHED(pitch, width, height) ((uint64_t)(done && (pitch) ? *(pitch) : (width)) * (height))
+
+/* A memory location: the device's ordinal plus one, 0 where it is none. */
+#define DEVICE_OF(where) ((where).type == SL_LOCATION_DEVICE ? (where).id + 1 : 0)
+#define ON_HOST(where)	 ((where).type > SL_LOCATION_DEVICE)
+
+/* Attributes below the release threshold are int, from there on 64 bits. */
+#define POOL_VALUE(attribute, value) \
+	(!(value) ? 0 : (int)(attribute) >= 4 ? *(const uint64_t *)(value) : (uint64_t)*(const int *)(value))
+
+/* A node added by its parameters: the row itself, or its second meaning for memory nodes. */
+#define GRAPH_NODE(row, graph_, node)                                                                       \
+	.object = ADDR(graph_),                                                                             \
+	.api = !(node)                             ? 0                                                      \
+	       : (node)->type == SL_GRAPH_NODE_ALLOC ? SL_API_##row##_alloc                                 \
+	       : (node)->type == SL_GRAPH_NODE_FREE  ? SL_API_##row##_free                                  \
+						     : 0,                                                   \
+	.kind = (node) && ((node)->type == SL_GRAPH_NODE_ALLOC || (node)->type == SL_GRAPH_NODE_FREE) ?     \
+			SL_KIND_graph : SL_KIND_none,                                                       \
+	.addr = !(node)                                      ? 0                                            \
+		: (node)->type == SL_GRAPH_NODE_ALLOC && done ? ADDR((node)->alloc.dptr)                    \
+		: (node)->type == SL_GRAPH_NODE_FREE	      ? ADDR((node)->free.dptr)                     \
+							      : 0,                                          \
+	.size = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ? (node)->alloc.bytesize : 0,                 \
+	.device_plus_one = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ?                                  \
+				   DEVICE_OF((node)->alloc.poolProps.location) : 0
+
+/* Bytes of arrays by their descriptors, an estimate (doc/coverage.md says which formats); NULL: 0. */
+uint64_t sl_fields_array_v1(const CUDA_ARRAY_DESCRIPTOR_v1 *array);
+uint64_t sl_fields_array(const CUDA_ARRAY_DESCRIPTOR *array);
+uint64_t sl_fields_array3d_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *array);
+uint64_t sl_fields_array3d(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels);
+uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t width, size_t height, size_t depth,
+	unsigned flags, unsigned levels);
+
+/*
+ * After a release of a primary context: 1 when it was the last, by the function `state` beside `real`
+ * (cuDevicePrimaryCtxGetState, hipDevicePrimaryCtxGetState), which makes no context.
+ */
+unsigned sl_fields_primary_gone(void *real, const char *state, int device);
+
+/* Version of the runtime that contains `real`, as cudaRuntimeGetVersion says: 12040; 0 unknown. */
+int sl_fields_runtime_version(void *real);
+
+/* After a successful look-up by base name and version: hand out the wrapper of what was found. */
+void sl_fields_by_version(const char *base, void **found, int version, uint64_t flags, enum sl_family family);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What the wrappers of hooks.c ask of the table: the real function behind an instance. */
+#ifndef AGENT_HOOK_TABLE_H
+#define AGENT_HOOK_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The real function that instance `instance` of row `api` forwards to when called from `caller`; NULL: nobody
+ * provides it.  A few loads where the caller has been here before.
+ */
+void *sl_hook_real(unsigned api, unsigned instance, const void *caller);
+
+/*
+ * True when --limit is on.  The first query of a process looks for the setting in the environment and starts the
+ * recording only where it is set: a program may ask for the free memory before it allocates any.
+ */
+bool sl_hook_limited(void);
+
+/* hooks.c: distances from the element itself to the wrapper of instance 1, 2, 3; 0 none. */
+extern const int32_t sl_hook_entries[][3] __attribute__((visibility("hidden")));
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the rows of hooks/ are written.  Included before an expansion it defines the verbs in terms of ROW, ALSO,
+ * LOOKUP and QUERY, which the includer defines; included a second time it takes everything away again.
+ *
+ *	VERB(ret, name, (prototype), (arguments), .field = ..., ...)
+ *	VERB(kind, ret, name, ...)		where the verb concerns memory: kind from common/events.def
+ *	ALSO(verb, kind, ret, name, tag)	a second meaning of the row above, chosen by its .api
+ *	LOOKUP(ret, name, (prototype), (arguments), statement after success)
+ *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
+ */
+#ifndef SL_HOOKS_VERBS
+#define SL_HOOKS_VERBS
+
+#define CALL(...)	       ROW(CALL, none, __VA_ARGS__)
+#define ALLOC(...)	       ROW(ALLOC, __VA_ARGS__)
+#define FREE(...)	       ROW(FREE, __VA_ARGS__)
+#define RESERVE(...)	       ROW(RESERVE, none, __VA_ARGS__)
+#define UNRESERVE(...)	       ROW(UNRESERVE, none, __VA_ARGS__)
+#define MAP(...)	       ROW(MAP, __VA_ARGS__)
+#define UNMAP(...)	       ROW(UNMAP, __VA_ARGS__)
+#define RETAIN(...)	       ROW(RETAIN, __VA_ARGS__)
+#define EXPORT(...)	       ROW(EXPORT, __VA_ARGS__)
+#define POOL_CREATE(...)       ROW(POOL_CREATE, pool, __VA_ARGS__)
+#define POOL_DESTROY(...)      ROW(POOL_DESTROY, pool, __VA_ARGS__)
+#define POOL_SET(...)	       ROW(POOL_SET, pool, __VA_ARGS__)
+#define POOL_TRIM(...)	       ROW(POOL_TRIM, pool, __VA_ARGS__)
+#define CONTEXT_CREATE(...)    ROW(CONTEXT_CREATE, none, __VA_ARGS__)
+#define CONTEXT_DESTROY(...)   ROW(CONTEXT_DESTROY, none, __VA_ARGS__)
+#define PRIMARY_RETAIN(...)    ROW(PRIMARY_RETAIN, none, __VA_ARGS__)
+#define PRIMARY_RELEASE(...)   ROW(PRIMARY_RELEASE, none, __VA_ARGS__)
+#define DEVICE_RESET(...)      ROW(DEVICE_RESET, none, __VA_ARGS__)
+#define MODULE_LOAD(...)       ROW(MODULE_LOAD, none, __VA_ARGS__)
+#define MODULE_UNLOAD(...)     ROW(MODULE_UNLOAD, none, __VA_ARGS__)
+#define LIMIT(...)	       ROW(LIMIT, none, __VA_ARGS__)
+#define GRAPH_ALLOC(...)       ROW(GRAPH_ALLOC, graph, __VA_ARGS__)
+#define GRAPH_FREE(...)	       ROW(GRAPH_FREE, graph, __VA_ARGS__)
+#define GRAPH_CREATE(...)      ROW(GRAPH_CREATE, none, __VA_ARGS__)
+#define GRAPH_INSTANTIATE(...) ROW(GRAPH_INSTANTIATE, none, __VA_ARGS__)
+#define GRAPH_LAUNCH(...)      ROW(GRAPH_LAUNCH, none, __VA_ARGS__)
+#define GRAPH_DESTROY(...)     ROW(GRAPH_DESTROY, none, __VA_ARGS__)
+#define EXEC_DESTROY(...)      ROW(EXEC_DESTROY, none, __VA_ARGS__)
+#define GRAPH_TRIM(...)	       ROW(GRAPH_TRIM, none, __VA_ARGS__)
+
+#else
+#undef SL_HOOKS_VERBS
+
+#undef CALL
+#undef ALLOC
+#undef FREE
+#undef RESERVE
+#undef UNRESERVE
+#undef MAP
+#undef UNMAP
+#undef RETAIN
+#undef EXPORT
+#undef POOL_CREATE
+#undef POOL_DESTROY
+#undef POOL_SET
+#undef POOL_TRIM
+#undef CONTEXT_CREATE
+#undef CONTEXT_DESTROY
+#undef PRIMARY_RETAIN
+#undef PRIMARY_RELEASE
+#undef DEVICE_RESET
+#undef MODULE_LOAD
+#undef MODULE_UNLOAD
+#undef LIMIT
+#undef GRAPH_ALLOC
+#undef GRAPH_FREE
+#undef GRAPH_CREATE
+#undef GRAPH_INSTANTIATE
+#undef GRAPH_LAUNCH
+#undef GRAPH_DESTROY
+#undef EXEC_DESTROY
+#undef GRAPH_TRIM
+
+#undef ROW
+#undef ALSO
+#undef LOOKUP
+#undef QUERY
+#endif

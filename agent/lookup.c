@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/lookup.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/hooks.h"
+#include "agent/resolve.h"
+#include "common/base.h"
+
+struct request {
+	const char *name, *version;
+	const void *caller;
+};
+
+static void *real_lookup(void *handle, const struct request *request)
+{
+	void *(*dlsym_)(void *, const char *) = sl_resolve_dlsym();
+	void *(*dlvsym_)(void *, const char *, const char *) = sl_resolve_dlvsym();
+
+	return request->version ? dlvsym_(handle, request->name, request->version) : dlsym_(handle, request->name);
+}
+
+/*
+ * RTLD_DEFAULT, or a handle whose scope is the global one, without us in it.  RTLD_NEXT asked by us means the
+ * global scope behind us, which is all of it but the program and earlier preloads.  Objects opened RTLD_LOCAL
+ * have their own scope too.
+ */
+static void *default_lookup(const struct request *request, const struct sl_place *place, bool local_too)
+{
+	void *found = sl_resolve_before_us(request->name, NULL);
+
+	if (!found)
+		found = real_lookup(RTLD_NEXT, request);
+	if (!found && local_too && !place->program && place->map) {
+		found = sl_resolve_in_group(request->name, request->version, request->caller);
+		/* Last, so that the error it leaves behind names the caller's object, as it would without us. */
+		if (!found)
+			found = real_lookup(place->map, request);
+	}
+	return found;
+}
+
+/*
+ * An object before us asks for the next one: that is us where nobody comes in between, and we are only there
+ * when somebody behind us is.
+ */
+static bool next_exists(const struct request *request, const struct sl_place *place)
+{
+	return sl_resolve_before_us(request->name, place->map) || real_lookup(RTLD_NEXT, request);
+}
+
+static bool may_be_ours(const char *name)
+{
+	return name && (name[0] == 'c' || name[0] == 'h' || name[0] == 'n') &&
+	       (name[1] == 'u' || name[1] == 'i' || name[1] == 's' || name[1] == 'c' || name[1] == 'v');
+}
+
+struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *version, const void *caller)
+{
+	struct sl_lookup go_on = {NULL, version ? sl_resolve_dlvsym() : sl_resolve_dlsym()};
+	struct request request = {name, version, caller};
+	struct sl_place place;
+	void *found;
+
+	if (SL_LIKELY(!may_be_ours(name)) || !go_on.jump || !sl_hooks_find(name))
+		return go_on;
+	place = sl_resolve_place(caller);
+	/* The driver looks up functions of its own: it means its own. */
+	if (place.driver)
+		return go_on;
+	if (handle == RTLD_NEXT)
+		return !place.before_us || next_exists(&request, &place) ? go_on : (struct sl_lookup){NULL, NULL};
+	if (handle == RTLD_DEFAULT) {
+		found = default_lookup(&request, &place, true);
+	} else {
+		found = real_lookup(handle, &request);
+		if (sl_hooks_is_wrapper(found))
+			found = default_lookup(&request, &place, false);
+	}
+	return (struct sl_lookup){sl_hooks_wrap(name, found), NULL};
+}
+
+/*
+ * Exported so that what was found for callers is forgotten when code goes away; dlclose does not care who calls
+ * it, so C is good enough.
+ */
+__attribute__((visibility("default"))) int dlclose(void *handle)
+{
+	static int (*real)(void *);
+	int result;
+
+	if (!real)
+		real = sl_resolve_next("dlclose");
+	if (!real)
+		return -1;
+	sl_hooks_unload_begin();
+	result = real(handle);
+	sl_hooks_unload_end();
+	return result;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The vendor types that the rows of hooks/ name, so that building needs neither CUDA nor ROCm.  Only what a row
+ * reads has members; tests/abi compares sizes and offsets with the vendors' headers, CUDA 11 to 13 and HIP 5 and 6.
+ */
+#ifndef AGENT_VENDOR_ABI_H
+#define AGENT_VENDOR_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HANDLE(name) typedef struct name##_object *name;
+#define OPAQUE(name) typedef struct name##_opaque name;
+#define NUMBER(name) typedef int name;
+#define NUMBERED(name)        \
+	enum name {           \
+		name##_unused \
+	};
+
+/* --- CUDA driver ---------------------------------------------------------------------------------------- */
+
+NUMBER(CUresult)
+NUMBER(CUdevice)
+typedef unsigned int CUdeviceptr_v1;
+typedef unsigned long long CUdeviceptr, CUmemGenericAllocationHandle;
+typedef uint64_t CUlogicalEndpointId, cuuint64_t;
+typedef uint32_t cuuint32_t;
+
+HANDLE(CUarray)
+HANDLE(CUcontext)
+HANDLE(CUcoredumpCallbackHandle)
+HANDLE(CUdevResourceDesc)
+HANDLE(CUevent)
+HANDLE(CUexternalMemory)
+HANDLE(CUfunction)
+HANDLE(CUgraph)
+HANDLE(CUgraphExec)
+HANDLE(CUgraphNode)
+HANDLE(CUgraphicsResource)
+HANDLE(CUgreenCtx)
+HANDLE(CUkernel)
+HANDLE(CUlibrary)
+HANDLE(CUlinkState)
+HANDLE(CUmemoryPool)
+HANDLE(CUmipmappedArray)
+HANDLE(CUmodule)
+HANDLE(CUstream)
+typedef void (*CUcoredumpStatusCallback)(void *data, int pid, CUdevice device);
+
+NUMBER(CUdriverProcAddressQueryResult)
+NUMBER(CUfunc_cache)
+NUMBER(CUfunction_attribute)
+NUMBER(CUgraphExecUpdateResult)
+NUMBER(CUjitInputType)
+NUMBER(CUjit_option)
+NUMBER(CUlibraryOption)
+NUMBER(CUlimit)
+NUMBER(CUlogicalEndpointIpcHandleType)
+NUMBER(CUmemAllocationHandleType)
+NUMBER(CUmemAllocationType)
+NUMBER(CUmemPool_attribute)
+NUMBER(CUmemRangeHandleType)
+
+OPAQUE(CUDA_BATCH_MEM_OP_NODE_PARAMS)
+OPAQUE(CUDA_EXT_SEM_SIGNAL_NODE_PARAMS)
+OPAQUE(CUDA_EXT_SEM_WAIT_NODE_PARAMS)
+OPAQUE(CUDA_KERNEL_NODE_PARAMS)
+OPAQUE(CUDA_KERNEL_NODE_PARAMS_v1)
+OPAQUE(CUarrayMapInfo)
+OPAQUE(CUcheckpointCheckpointArgs)
+OPAQUE(CUcheckpointRestoreArgs)
+OPAQUE(CUctxCreateParams)
+OPAQUE(CUexecAffinityParam)
+OPAQUE(CUgraphEdgeData)
+OPAQUE(CUgraphExecUpdateResultInfo)
+OPAQUE(CUipcEventHandle)
+OPAQUE(CUlogicalEndpointProp)
+OPAQUE(CUmemAccessDesc)
+OPAQUE(CUmemPoolPtrExportData)
+
+typedef struct {
+	char reserved[64];
+} CUipcMemHandle; /* passed by value */
+
+typedef struct {
+	int type; /* SL_LOCATION_DEVICE: id is the ordinal */
+	int id;
+} CUmemLocation;
+#define SL_LOCATION_DEVICE 1
+
+typedef struct {
+	unsigned int Width, Height, Format, NumChannels;
+} CUDA_ARRAY_DESCRIPTOR_v1;
+
+typedef struct {
+	size_t Width, Height;
+	unsigned int Format, NumChannels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct {
+	unsigned int Width, Height, Depth, Format, NumChannels, Flags;
+} CUDA_ARRAY3D_DESCRIPTOR_v1;
+
+typedef struct {
+	size_t Width, Height, Depth;
+	unsigned int Format, NumChannels, Flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+typedef struct {
+	int type, requestedHandleTypes;
+	CUmemLocation location;
+	void *win32HandleMetaData;
+	unsigned char allocFlags[8];
+} CUmemAllocationProp;
+
+typedef struct {
+	int allocType, handleTypes;
+	CUmemLocation location;
+	void *win32SecurityAttributes;
+	size_t maxSize;
+	unsigned char reserved[56];
+} CUmemPoolProps;
+
+typedef struct {
+	CUmemPoolProps poolProps;
+	const CUmemAccessDesc *accessDescs;
+	size_t accessDescCount, bytesize;
+	CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef struct {
+	int type, reserved0[3];
+	union {
+		CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+		struct {
+			CUdeviceptr dptr;
+		} free;
+		long long reserved1[29];
+	};
+	long long reserved2;
+} CUgraphNodeParams;
+#define SL_GRAPH_NODE_ALLOC 10
+#define SL_GRAPH_NODE_FREE  11
+
+typedef struct {
+	cuuint64_t flags;
+	CUstream hUploadStream;
+	CUgraphNode hErrNode_out;
+	int result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct {
+	unsigned int numDevices;
+	size_t size;
+	unsigned long long handleTypes, flags;
+} CUmulticastObjectProp;
+
+typedef struct {
+	int type;
+	union {
+		int fd;
+		struct {
+			void *handle;
+			const void *name;
+		} win32;
+	} handle;
+	unsigned long long size;
+	unsigned int flags, reserved[16];
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+
+typedef struct {
+	unsigned long long offset, size;
+	unsigned int flags, reserved[16];
+} CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+
+typedef struct {
+	unsigned long long offset;
+	CUDA_ARRAY3D_DESCRIPTOR arrayDesc;
+	unsigned int numLevels, reserved[16];
+} CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
+
+/* --- CUDA runtime --------------------------------------------------------------------------------------- */
+
+NUMBER(cudaError_t)
+HANDLE(cudaArray_t)
+HANDLE(cudaDevResourceDesc_t)
+HANDLE(cudaEvent_t)
+HANDLE(cudaExecutionContext_t)
+HANDLE(cudaExternalMemory_t)
+HANDLE(cudaGraph_t)
+HANDLE(cudaGraphExec_t)
+HANDLE(cudaGraphNode_t)
+HANDLE(cudaGraphicsResource_t)
+HANDLE(cudaLibrary_t)
+HANDLE(cudaMemPool_t)
+HANDLE(cudaMipmappedArray_t)
+HANDLE(cudaStream_t)
+
+NUMBERED(cudaDriverEntryPointQueryResult)
+NUMBERED(cudaJitOption)
+NUMBERED(cudaLibraryOption)
+NUMBERED(cudaLimit)
+NUMBERED(cudaMemAllocationHandleType)
+NUMBERED(cudaMemAllocationType)
+NUMBERED(cudaMemPoolAttr)
+
+OPAQUE(cudaGraphEdgeData)
+OPAQUE(cudaIpcEventHandle_t)
+struct cudaKernelNodeParams;
+struct cudaMemAccessDesc;
+struct cudaMemPoolPtrExportData;
+
+typedef struct {
+	char reserved[64];
+} cudaIpcMemHandle_t; /* passed by value */
+
+struct cudaMemLocation {
+	int type, id;
+};
+
+struct cudaExtent {
+	size_t width, height, depth;
+};
+
+struct cudaPitchedPtr {
+	void *ptr;
+	size_t pitch, xsize, ysize;
+};
+
+struct cudaChannelFormatDesc {
+	int x, y, z, w, f;
+};
+
+struct cudaMemPoolProps {
+	int allocType, handleTypes;
+	struct cudaMemLocation location;
+	void *win32SecurityAttributes;
+	size_t maxSize;
+	unsigned char reserved[56];
+};
+
+struct cudaMemAllocNodeParams {
+	struct cudaMemPoolProps poolProps;
+	const struct cudaMemAccessDesc *accessDescs;
+	size_t accessDescCount, bytesize;
+	void *dptr;
+};
+
+struct cudaGraphNodeParams {
+	int type, reserved0[3];
+	union {
+		struct cudaMemAllocNodeParams alloc;
+		struct {
+			void *dptr;
+		} free;
+		long long reserved1[29];
+	};
+	long long reserved2;
+};
+
+typedef struct {
+	unsigned long long flags;
+	cudaStream_t uploadStream;
+	cudaGraphNode_t errNode_out;
+	int result_out;
+} cudaGraphInstantiateParams;
+
+struct cudaExternalMemoryHandleDesc {
+	int type;
+	union {
+		int fd;
+		struct {
+			void *handle;
+			const void *name;
+		} win32;
+	} handle;
+	unsigned long long size;
+	unsigned int flags;
+};
+
+struct cudaExternalMemoryBufferDesc {
+	unsigned long long offset, size;
+	unsigned int flags;
+};
+
+struct cudaExternalMemoryMipmappedArrayDesc {
+	unsigned long long offset;
+	struct cudaChannelFormatDesc formatDesc;
+	struct cudaExtent extent;
+	unsigned int flags, numLevels;
+};
+
+struct cudaDeviceProp {
+	char name[256];
+	unsigned char before[32]; /* uuid, luid, node mask */
+	size_t totalGlobalMem;	  /* and much more, which differs by version */
+};
+
+#undef HANDLE
+#undef OPAQUE
+#undef NUMBER
+#undef NUMBERED
+#endif
