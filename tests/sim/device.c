@@ -38,6 +38,7 @@ struct shared {
 };
 
 static struct shared *shared;
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static struct slot *mine;
 static uint64_t small_bytes[SIM_MAX_DEVICES]; /* of allocations below one granule, which share granules */
 static char dir[2048];
@@ -160,9 +161,9 @@ static bool open_shared(void)
 		map = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED)
 		return false;
-	shared = map;
-	if (!shared->ready)
-		initialize(shared);
+	if (!((struct shared *)map)->ready)
+		initialize(map);
+	__atomic_store_n(&shared, map, __ATOMIC_RELEASE);
 	if (fd >= 0)
 		close(fd);
 	return true;
@@ -171,9 +172,12 @@ static bool open_shared(void)
 static bool attach(void)
 {
 	sim_process_check();
-	if (!shared && !open_shared())
-		return false;
-	return true;
+	if (__atomic_load_n(&shared, __ATOMIC_ACQUIRE))
+		return true;
+	pthread_mutex_lock(&opening);
+	bool open = shared || open_shared();
+	pthread_mutex_unlock(&opening);
+	return open;
 }
 
 static bool take_slot(void)
@@ -207,6 +211,7 @@ static bool take_slot(void)
 void sim_device_forget(void)
 {
 	mine = NULL;
+	memset(&opening, 0, sizeof opening);
 	memset(small_bytes, 0, sizeof small_bytes);
 }
 

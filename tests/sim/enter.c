@@ -4,14 +4,20 @@
 
 int sim_enter(struct sim_call *call)
 {
+	int error = SIM_OK;
 	sim_call_open(call);
 	sim_lock();
-	if (call->result)
-		return call->result;
 	if (call->needs < 2 && !sim_process.initialized)
-		return call->result = SIM_NOT_INITIALIZED;
-	if (call->needs < 1)
-		call->result = sim_ctx_check_current(&call->ctx);
+		error = SIM_NOT_INITIALIZED;
+	else if (call->needs < 1)
+		error = sim_ctx_check_current(&call->ctx);
+	/* A call that fails was for the current device, unless it names its own; virtual and graph memory do. */
+	bool here = call->kind != SIM_KIND_NONE && call->kind != SIM_KIND_VMM && call->kind != SIM_KIND_GRAPH &&
+		    call->kind < SIM_KIND_HOST_PINNED;
+	if (!error && here && call->ctx && call->api->verb == SIM_ALLOC)
+		call->device = call->ctx->device;
+	if (!call->result) /* an injected error comes first */
+		call->result = error;
 	return call->result;
 }
 

@@ -238,7 +238,7 @@ int cuGraphAddEmptyNode(void **out, void *handle, void *const *dependencies, siz
 int cuGraphAddMemAllocNode(void **out, void *graph, void *const *dependencies, size_t count, struct mem_alloc_params *p)
 {
 	SIM_BEGIN(cuGraphAddMemAllocNode, ALLOC, .kind = SIM_KIND_GRAPH, .out = {SIM_OUT(out)}, .bytes = p ? p->bytes : 0,
-		  .other = (uintptr_t)graph, .needs = 1);
+		  .device = p ? p->location_id : -1, .other = (uintptr_t)graph, .needs = 1);
 	if (!out || !p || p->location_type != 1)
 		SIM_RETURN(SIM_INVALID_VALUE);
 	SIM_RETURN(add_alloc(&call, graph_of(graph), p->location_id, p->bytes, &p->address, out));
@@ -271,7 +271,8 @@ static int add_any(struct sim_call *call, void **out, void *handle, struct node_
 	{                                                                                                        \
 		static struct sim_api apis[2] = {{.name = #fn, .verb = SIM_OTHER}, {.name = #fn, .verb = SIM_ALLOC}}; \
 		bool alloc = p && p->type == NODE_MEM_ALLOC;                                                     \
-		struct sim_call call = {.api = &apis[alloc], .kind = SIM_KIND_GRAPH, .device = -1, .needs = 1,   \
+		struct sim_call call = {.api = &apis[alloc], .kind = SIM_KIND_GRAPH, .needs = 1,                 \
+					.device = alloc ? p->alloc.location_id : -1, .bytes = alloc ? p->alloc.bytes : 0, \
 					.out = {SIM_OUT(out)}};                                                  \
 		if (sim_enter(&call))                                                                            \
 			SIM_RETURN(call.result);                                                                 \

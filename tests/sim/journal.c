@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum { RECORD_CALL_ENTERED = 1, RECORD_CALL_RETURNED = 2, RECORD_EFFECT = 3 };
-enum { NAME_MAX_BYTES = 64, NAMES = 1000, HEADER_BYTES = 1 << 16, CHUNK_RECORDS = 1 << 14, CHUNKS = 1 << 14 };
+enum { NAME_MAX_BYTES = 64, NAMES = 1000, HEADER_BYTES = 1 << 16, CHUNK_RECORDS = 1 << 13, CHUNKS = 1 << 15 };
 
 struct sim_record {
 	uint32_t state, thread;

@@ -143,7 +143,8 @@ class Process:
                 above = by_number.get(above.parent)
             below_hip = c.outer and c.outer.api.startswith('hip') and c.api.startswith('cu')  # the simulator's own affair
             c.application = c.level != EMBEDDED and not below_hip and (not above or above.level == EMBEDDED)
-        self._inside = {c.outer.number: c.device for c in self.calls if c.outer and c.device is not None}
+        # The driver's allocation inside a runtime's call knows kind and device best.
+        self._inside = {c.outer.number: c for c in self.calls if c.outer and c.verb == ALLOC}
         for e in self.effects:
             call = by_number.get(e.parent)
             if call:
@@ -182,14 +183,14 @@ class Process:
             api = self.apis.setdefault(plain(c.api), Api())
             api.calls += 1
             api.failures += c.result != 0
-            if c.verb == ALLOC and c.result != 0:
-                self.memory.setdefault((c.kind, self._device_of(c)), Row()).failed_allocations += 1
+            inner = self._inside.get(c.number)
+            if c.result != 0 and (c.verb == ALLOC or inner):
+                self.memory.setdefault(self._row_of(inner or c), Row()).failed_allocations += 1
 
-    def _device_of(self, call):
-        """The device a failed call was for: a driver call inside it knows best; None without a context."""
-        if call.kind in ('host_pinned', 'host_registered'):
-            return None
-        return self._inside.get(call.number, call.device)
+    @staticmethod
+    def _row_of(call):
+        """Kind and device a failed call was for; no device without a context."""
+        return call.kind, None if call.kind in ('host_pinned', 'host_registered') else call.device
 
     @property
     def in_flight(self):

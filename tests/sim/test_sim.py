@@ -235,6 +235,56 @@ class Journal(Machine):
         self.assertEqual([f for f in os.listdir(self.folder.name) if f.startswith('journal')], [])
 
 
+class Kinds(Machine):
+    """The programs in tests/apps check what they see; here is what the referee wrote down about them."""
+
+    def row(self, process, kind, device=0):
+        r = process.memory[(kind, device)]
+        return r.allocations, r.frees, r.implicit_frees, r.failed_allocations, r.live_bytes
+
+    def test_physical_memory_ends_with_its_last_reference_or_mapping(self):
+        process = self.app('vmm')[0]
+        self.assertEqual(self.row(process, 'vmm'), (4, 3, 0, 1, 16 * MB))
+        self.assertEqual(self.row(process, 'imported'), (1, 1, 0, 0, 0))
+        self.assertEqual(self.row(process, 'vmm', None), (1, 1, 0, 0, 0))
+        last = [next(c.api for c in process.calls if c.number == e.parent) for e in process.effects if e.what == 'free']
+        self.assertEqual(last, ['cuMemUnmap', 'cuMemRelease', 'cuMemRelease', 'cuMemRelease', 'cuMemRelease'])
+
+    def test_graph_memory_ends_in_the_graph_by_hand_or_with_it(self):
+        self.assertEqual(self.row(self.app('graphs')[0], 'graph'), (3, 1, 2, 0, 0))
+
+    def test_captured_allocations_are_nodes(self):
+        process = self.app('capture')[0]
+        self.assertEqual(self.row(process, 'graph'), (1, 0, 0, 0, 2 * MB))
+        self.assertEqual(self.row(process, 'pool'), (1, 1, 0, 0, 0))
+
+    def test_views_and_sparse_arrays_are_no_memory(self):
+        self.assertEqual(self.row(self.app('arrays')[0], 'array'), (3, 2, 0, 0, MB))
+
+    def test_an_ipc_block_is_one_import_however_often_it_is_opened(self):
+        parent, child = sorted(self.app('ipc'), key=lambda p: ('device', 0) in p.memory and -p.memory[('device', 0)].peak_bytes)
+        self.assertEqual(self.row(child, 'imported'), (1, 1, 0, 0, 0))
+        self.assertEqual(child.apis['cudaIpcOpenMemHandle'].calls, 2)
+        self.assertEqual(self.row(parent, 'imported'), (0, 0, 0, 1, 0))
+
+    def test_a_reset_takes_everything_of_the_device(self):
+        process = self.app('reset')[0]
+        self.assertEqual(self.row(process, 'device'), (12, 2, 9, 0, 5 * MB))
+        for kind, device in ('host_pinned', None), ('managed', 0), ('pool', 0):
+            self.assertEqual(self.row(process, kind, device), (1, 0, 1, 0, 0))
+
+    def test_out_of_memory_is_counted_once_per_call(self):
+        row = self.app('oom', 'retry')[0].memory[('device', 0)]
+        self.assertEqual((row.failed_allocations, row.live_blocks), (2, 0))
+
+    def test_every_ending_leaves_the_same_truth(self):
+        for how, code in (('exit', 3), ('_exit', 4), ('quick_exit', 5), ('abort', -signal.SIGABRT), ('kill', -signal.SIGKILL)):
+            with self.subTest(how=how):
+                process = self.app('ending', how, code=code)[-1]
+                self.assertEqual(self.row(process, 'device'), (3, 1, 0, 0, 5 * MB))
+        self.assertEqual(self.row(self.app('ending', 'dtor')[-1], 'device'), (3, 2, 0, 0, 2 * MB))
+
+
 class Faults(Machine):
     def test_the_nth_call_fails_with_the_code_asked_for(self):
         out = self.python('''

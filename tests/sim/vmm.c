@@ -114,7 +114,8 @@ int cuMemGetAllocationGranularity(size_t *out, const struct allocation_prop *pro
 
 int cuMemCreate(uint64_t *out, size_t bytes, const struct allocation_prop *prop, unsigned long long flags)
 {
-	SIM_BEGIN(cuMemCreate, ALLOC, .kind = SIM_KIND_VMM, .out = {SIM_OUT(out)}, .bytes = bytes, .needs = 1);
+	SIM_BEGIN(cuMemCreate, ALLOC, .kind = SIM_KIND_VMM, .out = {SIM_OUT(out)}, .bytes = bytes, .needs = 1,
+		  .device = prop && prop->location.type == 1 ? prop->location.id : -1);
 	if (!out || !prop || !bytes || bytes % sim_config.granularity || flags || prop->location.type < 1 ||
 	    prop->location.type > 4)
 		SIM_RETURN(SIM_INVALID_VALUE);
