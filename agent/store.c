@@ -6,47 +6,19 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include <zstd.h>
 
 #include "agent/agent.h"
 #include "agent/define.h"
 #include "agent/file.h"
+#include "agent/remote.h"
 #include "agent/text.h"
 #include "common/base.h"
 #include "common/block.h"
 
 #define LEVEL	  1
 #define NAMES_MAX 10000
-#define NODE_LOCAL "/dev/shm"
-
-/* File systems whose pages may be out of reach, or hang, when the node dies: magic numbers of statfs(2) and
-   the kernel's linux/magic.h. */
-static bool is_remote(const char *directory)
-{
-	static const uint32_t remote[] = {
-		0x6969,	    /* NFS */
-		0xFF534D42, /* CIFS */
-		0xFE534D42, /* SMB2 */
-		0x65735546, /* FUSE */
-		0x0BD00BD0, /* Lustre */
-		0x47504653, /* GPFS */
-		0x00C36400, /* Ceph */
-		0x01021997, /* 9p */
-		0x5346414F, /* AFS */
-		0x19830326, /* BeeGFS */
-		0xAAD7AAEA, /* PanFS */
-	};
-	struct statfs fs;
-
-	if (statfs(directory, &fs))
-		return false;
-	for (unsigned i = 0; i < SL_COUNT(remote); i++)
-		if ((uint32_t)fs.f_type == remote[i])
-			return true;
-	return false;
-}
 
 /* "rank-00003-41237-2" and a suffix; -2 and on where the name is taken. */
 static void add_name(struct sl_text *text, const struct sl_process *process, unsigned attempt, const char *suffix)
@@ -83,7 +55,7 @@ static void name_files(struct sl_store *store, const struct sl_process *process,
 	sl_text_add(&trace, process->directory);
 	sl_text_add(&trace, "/");
 	add_name(&trace, process, attempt, SL_TRACE_SUFFIX);
-	sl_text_add(&ring, elsewhere ? NODE_LOCAL : process->directory);
+	sl_text_add(&ring, elsewhere ? SL_REMOTE_RING : process->directory);
 	sl_text_add(&ring, "/");
 	if (elsewhere)
 		add_run(&ring, process);
@@ -135,7 +107,7 @@ static bool make_compressor(struct sl_store *store)
 
 int sl_store_claim(struct sl_store *store, const struct sl_process *process, int *ring_fd)
 {
-	bool elsewhere = is_remote(process->directory) && !access(NODE_LOCAL, W_OK);
+	bool elsewhere = sl_remote_folder(process->directory) && !access(SL_REMOTE_RING, W_OK);
 	int err = EEXIST;
 
 	if (!make_compressor(store))

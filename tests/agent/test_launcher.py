@@ -222,6 +222,27 @@ class Launcher(unittest.TestCase):
         os.chmod(other, 0o755)
         self.assertNotIn('set-user-id', self.launch(other).stderr)
 
+    def test_check_says_what_stands_against_recording_and_records_nothing(self):
+        done = self.launch('--check', '--', 'sh', '-c', 'echo ran')
+        self.assertEqual((done.returncode, done.stdout), (0, ''))
+        for word in (self.library, 'sh', self.folder + '/traces', 'ring', 'NVML'):
+            self.assertIn(word, done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, 'traces')))
+        done = self.launch('--check', 'no-such-command-here')
+        self.assertEqual(done.returncode, 125)
+        self.assertIn('no-such-command-here: not found', done.stderr)
+        os.unlink(self.library)
+        self.assertEqual(self.launch('--check').returncode, 125)
+
+    def test_check_survives_a_library_that_crashes_when_loaded(self):
+        with open(os.path.join(self.folder, 'c.c'), 'w') as source:
+            source.write('#include <stdlib.h>\n__attribute__((constructor)) static void boom(void) { abort(); }\n')
+        library = os.path.join(self.folder, 'libcuda.so.1')
+        subprocess.run(['cc', '-shared', '-fPIC', '-o', library, source.name], check=True)
+        done = self.launch('--check', LD_LIBRARY_PATH=self.folder)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, 'CUDA driver .*signal 6')
+
     def test_a_library_that_is_missing_is_our_failure(self):
         os.unlink(self.library)
         done = self.launch('true')
