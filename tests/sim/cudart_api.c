@@ -436,3 +436,18 @@ void __cudaRegisterFatBinaryEnd(void **handle)
 void __cudaUnregisterFatBinary(void **handle)
 {
 }
+
+/* Registration says nothing about memory, and no kernel runs. */
+#define REGISTRATION(fn)   \
+	int fn(void)       \
+	{                  \
+		return 0;  \
+	}
+REGISTRATION(__cudaRegisterFunction)
+REGISTRATION(__cudaRegisterVar)
+REGISTRATION(__cudaRegisterManagedVar)
+REGISTRATION(__cudaRegisterHostVar)
+REGISTRATION(__cudaRegisterUnifiedTable)
+REGISTRATION(__cudaInitModule)
+REGISTRATION(__cudaPushCallConfiguration)
+REGISTRATION(__cudaPopCallConfiguration)

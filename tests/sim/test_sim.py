@@ -250,6 +250,12 @@ class Kinds(Machine):
         last = [next(c.api for c in process.calls if c.number == e.parent) for e in process.effects if e.what == 'free']
         self.assertEqual(last, ['cuMemUnmap', 'cuMemRelease', 'cuMemRelease', 'cuMemRelease', 'cuMemRelease'])
 
+    def test_what_is_imported_is_never_new_memory(self):
+        process = self.app('imports')[0]
+        self.assertEqual(self.row(process, 'imported'), (3, 3, 0, 1, 0))  # one was asked for before it was mapped
+        self.assertEqual(self.row(process, 'vmm'), (2, 2, 0, 0, 0))
+        self.assertEqual(self.row(process, 'pool'), (1, 1, 0, 0, 0))
+
     def test_graph_memory_ends_in_the_graph_by_hand_or_with_it(self):
         self.assertEqual(self.row(self.app('graphs')[0], 'graph'), (3, 1, 2, 0, 0))
 
@@ -355,6 +361,23 @@ class LookUp(Machine):
                 print(s.value)
         ''')
         self.assertEqual(out, ['2', '1'])
+
+    def test_the_runtime_hands_out_driver_entry_points(self):
+        out = self.python('''
+            cuda = lib('libcuda.so.1')
+            p, s = ctypes.c_void_p(), ctypes.c_int()
+            def of(name): return ctypes.cast(getattr(cuda, name), ctypes.c_void_p).value
+            for name in 'libcudart.so.12', 'libcudart.so.13':
+                rt = lib(name)
+                print(rt.cudaGetDriverEntryPoint(b'cuMemCreate', ctypes.byref(p), ctypes.c_uint64(0), ctypes.byref(s)),
+                      p.value == of('cuMemCreate'))
+                print(rt.cudaGetDriverEntryPointByVersion(b'cuMemAllocAsync', ctypes.byref(p), 12000, ctypes.c_uint64(2),
+                      ctypes.byref(s)), p.value == of('cuMemAllocAsync_ptsz'))
+            print(lib('libcudart.so.11.0').cudaGetDriverEntryPoint(b'cuMemAlloc', ctypes.byref(p), ctypes.c_uint64(0)),
+                  p.value == of('cuMemAlloc_v2'))
+            print(hasattr(lib('libcudart.so.11.0'), 'cudaGetDriverEntryPointByVersion'))
+        ''')
+        self.assertEqual(out, ['0', 'True'] * 5 + ['False'])
 
     def test_an_old_driver_refuses_a_young_runtime(self):
         out = self.python("print(malloc(lib('libcudart.so.13'), MB)[0], malloc(lib('libcudart.so.12'), MB)[0])",
