@@ -67,6 +67,11 @@ void *sl_pages(size_t bytes)
 	return pages == MAP_FAILED ? NULL : pages;
 }
 
+EXPORT void probe_start_alone(unsigned mode, unsigned depth)
+{
+	sl_stacks_start(mode, depth);
+}
+
 EXPORT void probe_start(unsigned mode, unsigned depth)
 {
 	sl_stacks_start(mode, depth);

@@ -285,7 +285,7 @@ def test_callbacks_from_c_are_right():
     free.probe_call(wrapped, 4)
 
 
-def churn(rounds, errors):
+def churn(rounds):
     """Fresh functions whose code objects die at once, so that their addresses are used again."""
     for n in range(rounds):
         space = {"free": free, "sys": sys, "note": note}
@@ -294,7 +294,7 @@ def churn(rounds, errors):
 
 
 def test_code_objects_that_use_an_address_again_never_get_an_old_id():
-    churn(3000, None)
+    churn(3000)
     count = judge()
     assert count == 3000
 
@@ -310,7 +310,7 @@ def test_churn_in_one_thread_leaves_steady_stacks_of_another_right():
 
     thread = threading.Thread(target=steady)
     thread.start()
-    churn(1000, None)
+    churn(1000)
     stop.set()
     thread.join()
 
@@ -463,6 +463,11 @@ def leave_now():
     raise Leave
 
 
+def churn_in_thread():
+    churn(200)
+    free.probe_thread_end()
+
+
 def soak(seconds):
     """Fresh functions in 8 threads: ids stay right and memory flat."""
 
@@ -471,15 +476,17 @@ def soak(seconds):
             return int(f.read().split()[1]) * 4096
 
     end = time.time() + seconds
-    total = 0
+    total = first = 0
     while time.time() < end:
-        threads = [threading.Thread(target=churn, args=(200, None)) for _ in range(8)]
+        threads = [threading.Thread(target=churn_in_thread) for _ in range(8)]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
         total += judge()
-        print("%d stacks right, %.1f MiB" % (total, resident() / 2**20), flush=True)
+        first = first or resident()
+    print("%d stacks right, %.1f MiB, then %.1f MiB" % (total, first / 2**20, resident() / 2**20))
+    return resident() > first + 2**23
 
 
 def unsupported():
@@ -494,8 +501,7 @@ def main():
     if not (3, 9) <= sys.version_info < (3, 16):
         return unsupported()
     if len(sys.argv) > 2:
-        soak(float(sys.argv[2]))
-        return 0
+        return soak(float(sys.argv[2]))
     failed = total = 0
     for name, test in list(globals().items()):
         if not name.startswith("test_"):
