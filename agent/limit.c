@@ -14,6 +14,7 @@
 #include "agent/define.h"
 #include "agent/hooks.h"
 #include "agent/procfile.h"
+#include "agent/vendor.h"
 #include "common/base.h"
 
 #define DEVICES 64
@@ -34,6 +35,7 @@ bool sl_limit_active;
 static uint64_t limit_bytes;
 static struct block *blocks;
 static _Atomic uint64_t live[DEVICES], overhead[DEVICES];
+static _Atomic uint32_t learned[DEVICES];
 static _Atomic uint32_t overflowed;
 
 static uint64_t inject_at; /* 0: off */
@@ -64,6 +66,7 @@ void sl_limit_start(const struct sl_options *options)
 	for (unsigned i = 0; i < DEVICES; i++) {
 		atomic_store(&live[i], 0);
 		atomic_store(&overhead[i], 0);
+		atomic_store(&learned[i], 0);
 	}
 	read_injection(options->inject_oom);
 	if (options->inject_oom && !inject_at)
@@ -181,6 +184,38 @@ static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
 	return false;
 }
 
+/* The calling thread's; -1: it has none. */
+static int current_device(enum sl_vendor *vendor)
+{
+	uint64_t context;
+	int device;
+
+	for (*vendor = 0; *vendor < SL_VENDOR_COUNT; (*vendor)++) {
+		sl_vendor_current(*vendor, &device, &context);
+		if (device >= 0)
+			return device;
+	}
+	return -1;
+}
+
+/*
+ * What the context takes is known to NVML alone, which the writer thread asks; until then it is what is gone from the
+ * device beside our blocks.  Other processes are in that too, so it counts for at most 1 GiB.
+ */
+static void learn(int device)
+{
+	uint64_t free_bytes, total_bytes, blocks_bytes, gone;
+	enum sl_vendor vendor;
+
+	if (device < 0 || device >= DEVICES || atomic_load_explicit(&learned[device], memory_order_relaxed) ||
+		current_device(&vendor) != device || !sl_vendor_memory(vendor, &free_bytes, &total_bytes) ||
+		atomic_exchange(&learned[device], 1))
+		return;
+	blocks_bytes = sl_limit_live(device);
+	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
+	atomic_store(&overhead[device], gone < 1ull << 30 ? gone : 1ull << 30);
+}
+
 void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes)
 {
 	uint64_t key = key_of(kind, address);
@@ -190,6 +225,7 @@ void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_
 	remove_key(key); /* handed out again: its free was not seen */
 	if (!insert(key, (uint32_t)device, bytes) && !atomic_exchange(&overflowed, 1))
 		sl_note("more live blocks than STORMLOG_LIMIT can count: some are outside the limit");
+	learn(device);
 }
 
 void sl_limit_freed(enum sl_kind kind, uint64_t address)
@@ -209,14 +245,19 @@ void sl_limit_context_gone(int device)
 			remove_block(&blocks[i], key);
 	}
 	atomic_store_explicit(&overhead[device], 0, memory_order_relaxed);
+	atomic_store_explicit(&learned[device], 0, memory_order_relaxed);
 }
 
 void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
+	enum sl_vendor vendor;
 	uint64_t taken, left;
 
 	if (!limit_bytes)
 		return;
+	if (device < 0)
+		device = current_device(&vendor);
+	learn(device);
 	taken = device >= 0 && device < DEVICES ? used(device) : 0;
 	left = taken < limit_bytes ? limit_bytes - taken : 0;
 	if (free_bytes && *free_bytes > left)
@@ -232,6 +273,8 @@ uint64_t sl_limit_live(int device)
 
 void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
 {
-	if (limit_bytes && device >= 0 && device < DEVICES && process_bytes > live_bytes)
-		atomic_store_explicit(&overhead[device], process_bytes - live_bytes, memory_order_relaxed);
+	if (!limit_bytes || device < 0 || device >= DEVICES || process_bytes <= live_bytes)
+		return;
+	atomic_store_explicit(&learned[device], 1, memory_order_relaxed);
+	atomic_store_explicit(&overhead[device], process_bytes - live_bytes, memory_order_relaxed);
 }

@@ -33,7 +33,8 @@ void sl_limit_context_gone(int device);
 
 /*
  * What the program asks about memory, after the real call succeeded: clamp to the limit, consistently for
- * cuMemGetInfo, cuDeviceTotalMem, device properties and NVML.  Pointers may be NULL.
+ * cuMemGetInfo, cuDeviceTotalMem, device properties and NVML.  Pointers may be NULL; device -1 is
+ * the calling thread's.  Clamping what is clamped changes nothing.
  */
 void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes);
 

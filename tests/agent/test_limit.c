@@ -7,6 +7,7 @@
 #include "agent/define.h"
 #include "agent/hooks.h"
 #include "agent/limit.h"
+#include "agent/vendor.h"
 
 const struct sl_hook sl_hooks[] = {{""}, {"cudaMalloc"}, {"cuMemAlloc_v2"}, {"cudaMallocAsync_ptsz"}, {"cudaMallocHost"}};
 const unsigned sl_hook_count = 5;
@@ -25,11 +26,28 @@ void *sl_pages(size_t bytes)
 
 #define MIB (1ull << 20)
 
+/* A device of 1000 MiB, of which a context takes `context_bytes`. */
+static uint64_t context_bytes;
+static int current = -1;
+
+void sl_vendor_current(enum sl_vendor vendor, int *ordinal, uint64_t *context)
+{
+	*ordinal = vendor == SL_VENDOR_CUDA ? current : -1;
+}
+
+bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	*total_bytes = 1000 * MIB;
+	*free_bytes = *total_bytes - context_bytes - sl_limit_live(current);
+	return true;
+}
+
 static void start(uint64_t limit, const char *inject)
 {
 	struct sl_options options = {.limit = limit, .inject_oom = inject};
 
 	notes = 0;
+	current = -1;
 	sl_limit_start(&options);
 }
 
@@ -125,6 +143,26 @@ static void what_the_program_asks_agrees_with_what_it_gets(void **state)
 	sl_limit_clamp(0, NULL, NULL);
 }
 
+static void the_cost_of_the_context_counts_from_the_first_allocation_on(void **state)
+{
+	uint64_t free_bytes = 900 * MIB;
+
+	start(100 * MIB, NULL);
+	current = 1;
+	context_bytes = 30 * MIB;
+	sl_limit_allocated(1, SL_KIND_device, 0x1000, 10 * MIB);
+	assert_true(sl_limit_refuses(1, SL_KIND_device, 60 * MIB + 1));
+	assert_false(sl_limit_refuses(1, SL_KIND_device, 60 * MIB));
+	sl_limit_clamp(-1, &free_bytes, NULL); /* the thread's device */
+	assert_int_equal(free_bytes, 60 * MIB);
+	sl_limit_overhead(1, 35 * MIB, 10 * MIB); /* NVML knows better */
+	sl_limit_clamp(-1, &free_bytes, NULL);
+	assert_int_equal(free_bytes, 60 * MIB);
+	free_bytes = 900 * MIB;
+	sl_limit_clamp(-1, &free_bytes, NULL);
+	assert_int_equal(free_bytes, 65 * MIB);
+}
+
 static void a_context_takes_its_blocks_and_its_cost_with_it(void **state)
 {
 	start(100 * MIB, NULL);
@@ -185,6 +223,7 @@ int main(void)
 		cmocka_unit_test(live_bytes_of_each_device_are_limited_apart),
 		cmocka_unit_test(an_address_seen_again_replaces_the_block_whose_free_was_missed),
 		cmocka_unit_test(what_the_program_asks_agrees_with_what_it_gets),
+		cmocka_unit_test(the_cost_of_the_context_counts_from_the_first_allocation_on),
 		cmocka_unit_test(a_context_takes_its_blocks_and_its_cost_with_it),
 		cmocka_unit_test(a_full_table_is_noted_once_and_never_fails_a_call),
 		cmocka_unit_test(threads_leave_no_byte_behind),
