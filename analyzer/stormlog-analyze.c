@@ -5,7 +5,8 @@
 #include "commands.h"
 
 /* In the order of --help. */
-static const struct sl_command *const commands[] = {&sl_command_report, &sl_command_convert, &sl_command_validate};
+static const struct sl_command *const commands[] = {
+	&sl_command_report, &sl_command_convert, &sl_command_validate, &sl_command_merge};
 
 static void help(FILE *out)
 {

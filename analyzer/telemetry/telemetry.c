@@ -242,8 +242,10 @@ static void join_ranks(struct sl_telemetry *t, const struct sl_session *group, s
 		completed = completed && one->status == SL_SESSION_COMPLETED;
 		summary.host = strcmp(summary.host, one->host) == 0 ? summary.host : "multiple";
 		summary.pid = summary.pid == one->pid ? summary.pid : -1;
+		summary.job_id = same_text(summary.job_id, one->job_id) ? summary.job_id : NULL;
 		summary.rank = one->rank < summary.rank ? one->rank : summary.rank;
 		summary.local_rank = one->local_rank < summary.local_rank ? one->local_rank : summary.local_rank;
+		summary.world_size = one->world_size > summary.world_size ? one->world_size : summary.world_size;
 		summary.started_at_ns = one->started_at_ns < summary.started_at_ns ? one->started_at_ns : summary.started_at_ns;
 		if (one->has_end && (!summary.has_end || one->ended_at_ns > summary.ended_at_ns)) {
 			summary.has_end = true;
@@ -265,11 +267,16 @@ static void join_ranks(struct sl_telemetry *t, const struct sl_session *group, s
 	*add_merged(t, &summary, joined.kind) = joined;
 }
 
-static bool are_distinct_ranks(const struct sl_session *group, size_t count)
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct sl_session *)a)->summary.session_id, ((const struct sl_session *)b)->summary.session_id);
+}
+
+static bool have_distinct_ranks(const struct sl_session *group, size_t count)
 {
 	struct sl_map ranks = {0};
 	char rank[24];
-	bool distinct = count >= 2 && (int64_t)count <= group->summary.world_size;
+	bool distinct = true;
 
 	for (size_t i = 0; i < count && distinct; i++) {
 		snprintf(rank, sizeof(rank), "%lld", (long long)group[i].summary.rank);
@@ -307,7 +314,8 @@ static size_t join_jobs(struct sl_telemetry *t)
 	for (size_t begin = 0, end; begin < count; begin = end) {
 		for (end = begin + 1; end < count && same_job(&ranks[begin], &ranks[end]);)
 			end++;
-		if (are_distinct_ranks(&ranks[begin], end - begin))
+		if (end - begin >= 2 && (int64_t)(end - begin) <= ranks[begin].summary.world_size &&
+			have_distinct_ranks(&ranks[begin], end - begin))
 			join_ranks(t, &ranks[begin], end - begin);
 	}
 	sl_map_free(&sessions_of_source);
@@ -354,6 +362,26 @@ bool sl_telemetry_finish(struct sl_telemetry *t, const char *session_id)
 		qsort(t->sessions, t->session_count, sizeof(*t->sessions), by_preference);
 	t->selected = session_id ? find(t, session_id) : choose(t, joined > 0);
 	return t->selected || !session_id;
+}
+
+const struct sl_session *sl_telemetry_merge_ranks(struct sl_telemetry *t, char *reason, size_t size)
+{
+	struct sl_session *ranks = sl_arena_alloc(&t->arena, (t->session_count + 1) * sizeof(*ranks));
+	size_t count = 0, place;
+
+	for (size_t i = 0; i < t->session_count; i++) {
+		if (strcmp(t->sessions[i].summary.source, joined_source) == 0)
+			return &t->sessions[i];
+		if (t->sessions[i].count)
+			ranks[count++] = t->sessions[i];
+	}
+	snprintf(reason, size, count < 2 ? "there are no two sessions with events" : "two of the sessions have one rank");
+	if (count < 2 || !have_distinct_ranks(ranks, count))
+		return NULL;
+	qsort(ranks, count, sizeof(*ranks), by_id);
+	place = t->session_count;
+	join_ranks(t, ranks, count);
+	return &t->sessions[place];
 }
 
 void sl_telemetry_free(struct sl_telemetry *t)

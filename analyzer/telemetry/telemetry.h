@@ -69,6 +69,12 @@ void sl_telemetry_add_session(struct sl_telemetry *t, const struct sl_session *s
 /* Merge, order, choose. Once, after all additions. session_id: choose this one, or NULL. False: it is not there. */
 bool sl_telemetry_finish(struct sl_telemetry *t, const char *session_id);
 
+/*
+ * The session of all ranks: the one of the job where there is one, else made of all sessions that have events, if
+ * their ranks differ. After sl_telemetry_finish. NULL: not possible, and why.
+ */
+const struct sl_session *sl_telemetry_merge_ranks(struct sl_telemetry *t, char *reason, size_t size);
+
 void sl_telemetry_free(struct sl_telemetry *t);
 
 /* --- for the parts of the room --------------------------------------------------------------------------- */
