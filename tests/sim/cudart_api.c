@@ -219,6 +219,10 @@ RT(cudaSetDevice, OTHER, (int at), sim_rt_set_device(at, SIM_CUDART_MAJOR >= 12)
 RT(cudaGetDevice, QUIET, (int *at), (*at = sim_rt_device(), 0), NO_CONTEXT, OUT1(at))
 RT(cudaGetDeviceCount, QUIET, (int *count), d->cuDeviceGetCount(count), NO_CONTEXT, OUT1(count))
 RT(cudaDeviceReset, OTHER, (void), sim_rt_reset(), NO_CONTEXT)
+#if SIM_CUDART_MAJOR < 13 /* their names before CUDA 4, gone in 13 */
+RT(cudaThreadExit, OTHER, (void), sim_rt_reset(), NO_CONTEXT)
+RT(cudaThreadSynchronize, QUIET, (void), d->cuCtxSynchronize(), KIND(NONE))
+#endif
 RT(cudaDeviceSynchronize, QUIET, (void), d->cuCtxSynchronize(), KIND(NONE))
 RT(cudaDeviceSetLimit, OTHER, (int limit, size_t value), d->cuCtxSetLimit(limit, value), SIZE(value))
 RT(cudaDeviceGetLimit, QUIET, (size_t * value, int limit), d->cuCtxGetLimit(value, limit), OUT1(value))
@@ -344,12 +348,38 @@ RT(cudaMemAdvise, QUIET, (const void *p, size_t n, int advice, int at), 0, KIND(
 RT_STREAM(cudaMemPrefetchAsync, QUIET, (const void *p, size_t n, int at, void *stream), 0, KIND(NONE))
 RT_STREAM(cudaStreamAttachMemAsync, QUIET, (void *stream, void *p, size_t n, unsigned flags), 0, KIND(NONE))
 
+#if SIM_CUDART_MAJOR < 13
+RT(cudaMemAdvise_v2, QUIET, (const void *p, size_t n, int advice, int type, int at), 0, KIND(NONE))
+RT_STREAM(cudaMemPrefetchAsync_v2, QUIET, (const void *p, size_t n, uint64_t at, unsigned flags, void *stream), 0,
+	  KIND(NONE))
+#endif
+RT_COPY(cudaMemcpy2D,
+	(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int direction), 0)
+RT_STREAM(cudaMemcpy2DAsync, QUIET,
+	  (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int direction,
+	   void *stream),
+	  0, KIND(NONE))
+RT(cudaMemcpyPeer, QUIET, (void *to, int there, const void *from, int here, size_t n), d->cuMemcpy(to, from, n), KIND(NONE))
+RT(cudaMemcpyPeerAsync, QUIET, (void *to, int there, const void *from, int here, size_t n, void *stream),
+   d->cuMemcpyAsync(to, from, n, stream), KIND(NONE))
+RT_STREAM(cudaStreamGetFlags, QUIET, (void *stream, unsigned *flags), d->cuStreamGetFlags(stream, flags), OUT1(flags))
+RT_STREAM(cudaStreamGetPriority, QUIET, (void *stream, int *priority), d->cuStreamGetPriority(stream, priority),
+	  OUT1(priority))
+#if SIM_CUDART_MAJOR >= 12
+RT_STREAM(cudaStreamGetId, QUIET, (void *stream, unsigned long long *id), d->cuStreamGetId(stream, id), OUT1(id))
+RT_STREAM(cudaStreamGetDevice, QUIET, (void *stream, int *at), d->cuStreamGetDevice(stream, at), OUT1(at))
+#endif
+RT(cudaSetDeviceFlags, QUIET, (unsigned flags), 0, NO_CONTEXT)
+RT(cudaFuncSetAttribute, QUIET, (const void *f, int which, int value), 0, KIND(NONE))
+RT(cudaFuncSetCacheConfig, QUIET, (const void *f, int config), 0, KIND(NONE))
+
 struct dim3 {
 	unsigned x, y, z;
 };
 RT_STREAM(cudaLaunchKernel, QUIET,
 	  (const void *f, struct dim3 grid, struct dim3 block, void **args, size_t shared, void *stream), 0, KIND(NONE))
-RT_STREAM(cudaLaunchHostFunc, QUIET, (void *stream, void (*f)(void *), void *data), (f(data), 0), KIND(NONE))
+RT_STREAM(cudaLaunchHostFunc, QUIET, (void *stream, void (*f)(void *), void *data), d->cuLaunchHostFunc(stream, f, data),
+	  KIND(NONE))
 
 #if SIM_CUDART_MAJOR >= 12
 RT(cudaLibraryLoadData, OTHER,

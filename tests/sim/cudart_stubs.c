@@ -7,3 +7,6 @@
 		return 801;                      \
 	}
 #include "runtime_names.def"
+#if SIM_CUDART_MAJOR < 13
+#include "runtime_old.def"
+#endif

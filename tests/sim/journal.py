@@ -87,7 +87,7 @@ class Api:
 
 def family(name):
     """A call nested in another merges into it only where both are of one family (report.json's rule)."""
-    if re.match(r'cuInit|cuDevicePrimaryCtx|cuCtx(Create|Destroy|Attach|Detach)|cuGreenCtx|cu(da)?(Device(Reset|SetLimit)|'
+    if re.match(r'cuInit|cuDevicePrimaryCtx|cuCtx(Create|Destroy|Attach|Detach)|cuGreenCtx|cu(da)?(ThreadExit|Device(Reset|SetLimit)|'
                 r'SetDevice|InitDevice|CtxSetLimit)|hip(Init|SetDevice|DeviceReset)', name):
         return 'context'
     return 'module' if re.match(r'cu(da)?(Module|Library|Kernel|Launch)', name) else 'memory'
