@@ -1,0 +1,157 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""End to end: for each way a program reaches the GPU, report.json equals the simulator's journal."""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+from e2e import APPS, Recording, differences, recorded_names
+
+
+def app(name):
+    return os.path.join(APPS, name)
+
+
+class Journal(unittest.TestCase):
+    maxDiff = None
+
+    def assert_equal_to_journal(self, run, processes=1, threads=1, **expected):
+        report = run.report()
+        truth = run.truth()
+        self.assertEqual(len(report["processes"]), processes, [p["command"] for p in report["processes"]])
+        self.assertEqual(len(truth), processes)
+        recorded = recorded_names(run.traces)
+        left = list(report["processes"])
+        for real in truth:
+            mine = next((p for p in left if p["pid"] == real.pid), None)
+            self.assertIsNotNone(mine, "process %d is not in the report" % real.pid)
+            left.remove(mine)
+            self.assertEqual(differences(mine, real, threads, recorded), [], mine["command"])
+            self.assertEqual(mine["lost_events"], 0)
+            self.assertFalse(mine["damaged"])
+            for name, value in expected.items():
+                self.assertEqual(mine[name], value, name)
+        return report
+
+    def check(self, *argv, threads=1, processes=1, status="completed", **environment):
+        with Recording(*argv, **environment) as run:
+            return self.assert_equal_to_journal(run, processes, threads, status=status)
+
+    def test_shared_runtimes(self):
+        for version in ("11", "12", "13"):
+            with self.subTest(version):
+                self.check(app("runtime" + version), 3)
+
+    def test_static_runtime(self):
+        report = self.check(app("runtime_static"), 3)
+        self.assertIn("cuMemAlloc", [row["api"] for row in report["processes"][0]["apis"]])
+
+    def test_plugins_with_runtimes_of_their_own(self):
+        self.check(app("plugin_host"), app("plugin.so"), app("plugin11.so"), app("plugin13.so"))
+
+    def test_direct_driver_calls(self):
+        self.check(app("driver"))
+
+    def test_calls_found_by_dlopen_and_dlsym(self):
+        self.check(app("lookup"))
+
+    def test_python_ctypes(self):
+        self.check("python3", os.path.join(e2e.HERE, "..", "apps", "ctypes_alloc.py"))
+
+    def test_eight_threads_that_free_each_others_blocks(self):
+        self.check(app("threads"), threads=8)
+
+    def test_hip(self):
+        for version in ("5", "6", "7"):
+            with self.subTest(version):
+                self.check(app("hip" + version))
+
+    def test_fork_and_exec(self):
+        with Recording(app("fork_exec")) as run:
+            self.assert_equal_to_journal(run, processes=len(run.truth()))
+            self.assertGreater(len(run.truth()), 1)
+
+    def test_two_devices(self):
+        self.check(app("two_devices"))
+
+    def test_out_of_memory(self):
+        for mode in ("", "retry"):
+            with self.subTest(mode):
+                with Recording(app("oom"), *([mode] if mode else []), code=None) as run:
+                    report = self.assert_equal_to_journal(run)
+                    self.assertTrue(report["ooms"])
+                    self.assertEqual(report["ooms"][0]["scope"], "vram")
+                    self.assertIs(report["ooms"][0]["recovered"], True if mode else report["ooms"][0]["recovered"])
+                    self.assertIsNotNone(report["ooms"][0]["device_free_bytes"])
+
+    def test_device_reset(self):
+        self.check(app("reset"))
+
+    def test_virtual_memory(self):
+        self.check(app("vmm"))
+
+    def test_pools(self):
+        self.check(app("pools"))
+
+    def test_graphs(self):
+        self.check(app("graphs"))
+
+    def test_stream_capture(self):
+        self.check(app("capture"))
+
+    def test_arrays(self):
+        self.check(app("arrays"))
+
+    def test_ipc_between_two_processes(self):
+        with Recording(app("ipc")) as run:
+            self.assert_equal_to_journal(run, processes=len(run.truth()))
+
+    def test_every_way_to_end(self):
+        for how, code, status in (("exit", 0, "completed"), ("_exit", 0, "completed"), ("quick_exit", 0, "completed"),
+                                  ("return", 0, "completed"), ("abort", -signal.SIGABRT, "interrupted"),
+                                  ("segv", -signal.SIGSEGV, "interrupted"), ("kill", -signal.SIGKILL, "interrupted")):
+            with self.subTest(how):
+                with Recording(app("ending"), how, code=None) as run:
+                    if run.done.returncode == 2:
+                        self.fail("the program knows no such end")
+                    self.assert_equal_to_journal(run, status=status)
+
+    def test_kills_at_random_moments(self):
+        """Every event whose call returned before the kill is in the report, once; the calls in flight are named."""
+        for _ in range(int(os.environ.get("STORMLOG_KILLS", "50"))):
+            threads = random.choice((1, 2, 8))
+            with Recording("timeout", "-s", "KILL", "%.3f" % random.uniform(0.02, 0.25), app("kill_me"), threads,
+                           code=None) as run:
+                truth = run.truth()
+                if not truth or not run.files():
+                    continue
+                report = run.report()
+                real, (mine,) = truth[0], report["processes"]
+                self.assertEqual(mine["status"], "interrupted")
+                self.assertEqual(mine["lost_events"], 0)
+                self.assert_killed_equal(mine, real)
+
+    def assert_killed_equal(self, mine, real):
+        """What had returned to the program must be there.  A call whose driver call the journal saw return may have
+        been killed on its way up: the report names it as in flight, the journal counts it."""
+        slack = len(mine["in_flight"])
+        apis = {row["api"]: row["calls"] for row in mine["apis"]}
+        for name in ("cudaMalloc", "cudaFree"):
+            counted = real.apis[name].calls if name in real.apis else 0
+            self.assertLessEqual(apis.get(name, 0), counted + slack, name)
+            self.assertGreaterEqual(apis.get(name, 0) + slack, counted, name)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
