@@ -2,7 +2,10 @@
 #include "agent/hook_fields.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
+#include "agent/hook_table.h"
+#include "agent/limit.h"
 #include "agent/record.h"
 #include "agent/resolve.h"
 
@@ -117,6 +120,13 @@ uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t w
 	return sl_fields_array3d(&array, levels) / 4 * bits / 8;
 }
 
+uint64_t sl_fields_hip_channels(const struct hipChannelFormatDesc *format, size_t width, size_t height, size_t depth,
+	unsigned flags, unsigned levels)
+{
+	/* The same structure under HIP's name. */
+	return sl_fields_channels((const void *)format, width, height, depth, flags, levels);
+}
+
 /* --- contexts and versions ------------------------------------------------------------------------------ */
 
 unsigned sl_fields_primary_gone(void *real, const char *state, int device)
@@ -147,6 +157,66 @@ int sl_fields_runtime_version(void *real)
 		return 0;
 	atomic_store_explicit(&last, (uint64_t)(uintptr_t)real << 16 | (uint64_t)(version / 10), memory_order_relaxed);
 	return version;
+}
+
+enum sl_kind sl_fields_hsa_kind(void *real, hsa_amd_memory_pool_t pool)
+{
+	int (*get_info)(hsa_amd_memory_pool_t, int, void *) = sl_resolve_beside(real, "hsa_amd_memory_pool_get_info");
+	int location = -1;
+
+	if (!get_info || get_info(pool, SL_HSA_POOL_INFO_LOCATION, &location))
+		return SL_KIND_unknown;
+	return location == 1 ? SL_KIND_device : SL_KIND_host_pinned;
+}
+
+/* --- NVML under --limit --------------------------------------------------------------------------------- */
+
+static unsigned hex_digit(char c)
+{
+	return c >= 'a' ? (unsigned)(c - 'a' + 10) : (unsigned)(c - '0');
+}
+
+/* "GPU-8f9b1c2d-...": the 16 bytes as text. */
+static bool same_uuid(const char *text, const unsigned char *bytes)
+{
+	for (unsigned i = 0; i < 16; i++) {
+		while (*text == '-')
+			text++;
+		if (!text[0] || !text[1] || hex_digit(text[0]) * 16 + hex_digit(text[1]) != bytes[i])
+			return false;
+		text += 2;
+	}
+	return true;
+}
+
+/* NVML counts all devices, CUDA those that are visible, in an order of its own: they are the same by uuid. */
+static int ordinal_of(void *real, nvmlDevice_t device)
+{
+	int (*get_text)(nvmlDevice_t, char *, unsigned) = sl_resolve_beside(real, "nvmlDeviceGetUUID");
+	int (*get_count)(int *) = sl_resolve_in("libcuda.so", "cuDeviceGetCount");
+	int (*get_uuid)(unsigned char *, int) = sl_resolve_in("libcuda.so", "cuDeviceGetUuid");
+	unsigned char bytes[16];
+	char text[96] = "";
+	int count = 0;
+
+	if (!get_text || !get_count || !get_uuid || get_text(device, text, sizeof(text)) || get_count(&count))
+		return -1;
+	for (int i = 0; i < count; i++)
+		if (!get_uuid(bytes, i) && !strncmp(text, "GPU-", 4) && same_uuid(text + 4, bytes))
+			return i;
+	return -1;
+}
+
+void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_bytes, unsigned long long *free_bytes,
+	unsigned long long *used_bytes)
+{
+	unsigned long long total_before = total_bytes ? *total_bytes : 0;
+
+	if (!total_bytes || !free_bytes || !used_bytes || !sl_hook_limited())
+		return;
+	sl_limit_clamp(ordinal_of(real, device), (uint64_t *)free_bytes, (uint64_t *)total_bytes);
+	if (*total_bytes != total_before)
+		*used_bytes = *total_bytes - *free_bytes;
 }
 
 void sl_fields_by_version(const char *base, void **found, int version, uint64_t flags, enum sl_family family)

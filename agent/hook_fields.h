@@ -51,6 +51,11 @@ uint64_t sl_fields_array3d_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *array);
 uint64_t sl_fields_array3d(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels);
 uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t width, size_t height, size_t depth,
 	unsigned flags, unsigned levels);
+uint64_t sl_fields_hip_channels(const struct hipChannelFormatDesc *format, size_t width, size_t height, size_t depth,
+	unsigned flags, unsigned levels);
+
+/* Where a pool of HSA lies, by hsa_amd_memory_pool_get_info beside `real`: device, host_pinned or unknown. */
+enum sl_kind sl_fields_hsa_kind(void *real, hsa_amd_memory_pool_t pool);
 
 /*
  * After a release of a primary context: 1 when it was the last, by the function `state` beside `real`
@@ -63,5 +68,9 @@ int sl_fields_runtime_version(void *real);
 
 /* After a successful look-up by base name and version: hand out the wrapper of what was found. */
 void sl_fields_by_version(const char *base, void **found, int version, uint64_t flags, enum sl_family family);
+
+/* After NVML's answer: clamped to --limit, as used = total - free. */
+void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_bytes, unsigned long long *free_bytes,
+	unsigned long long *used_bytes);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/device.h"
 #include "agent/hooks.h"
 #include "agent/limit.h"
 #include "agent/preload.h"
@@ -268,4 +269,13 @@ bool sl_hook_limited(void)
 	if (getenv("STORMLOG_LIMIT"))
 		sl_preload_running();
 	return sl_limit_active;
+}
+
+void sl_hook_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes)
+{
+	uint64_t context;
+
+	if (device < 0)
+		sl_device_current(family, &device, &context);
+	sl_limit_clamp(device, free_bytes, total_bytes);
 }

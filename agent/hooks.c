@@ -7,11 +7,10 @@
  */
 #include "agent/hooks.h"
 
-#include <stdatomic.h>
+#include <limits.h>
 
 #include "agent/hook_fields.h"
 #include "agent/hook_table.h"
-#include "agent/limit.h"
 #include "agent/preload.h"
 #include "agent/record.h"
 #include "agent/vendor_abi.h"
@@ -123,7 +122,7 @@ enum {
 			return (ret)OF_FAMILY(ABSENT_);                                            \
 		result = real args;                                                                \
 		if (!result && sl_hook_limited())                                                  \
-			sl_limit_clamp(device, (uint64_t *)(free_bytes), (uint64_t *)(total_bytes)); \
+			sl_hook_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes);     \
 		return result;                                                                     \
 	}                                                                                          \
 	ENTRIES(ret, name, proto, args)

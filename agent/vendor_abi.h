@@ -296,6 +296,173 @@ struct cudaDeviceProp {
 	size_t totalGlobalMem;	  /* and much more, which differs by version */
 };
 
+/* --- HIP ------------------------------------------------------------------------------------------------ */
+
+NUMBER(hipError_t)
+NUMBER(hipDevice_t)
+typedef void *hipDeviceptr_t;
+HANDLE(hipArray_t)
+HANDLE(hipCtx_t)
+HANDLE(hipEvent_t)
+HANDLE(hipExternalMemory_t)
+HANDLE(hipGraph_t)
+HANDLE(hipGraphExec_t)
+HANDLE(hipGraphNode_t)
+HANDLE(hipGraphicsResource_t)
+HANDLE(hipMemGenericAllocationHandle_t)
+HANDLE(hipMemPool_t)
+HANDLE(hipMipmappedArray_t)
+HANDLE(hipModule_t)
+HANDLE(hipStream_t)
+HANDLE(hipTextureObject_t)
+
+NUMBER(hipDriverEntryPointQueryResult)
+NUMBER(hipDriverProcAddressQueryResult)
+NUMBER(hipJitOption)
+NUMBER(hipMemAllocationHandleType)
+NUMBER(hipMemPoolAttr)
+NUMBERED(hipLimit_t)
+
+OPAQUE(hipArrayMapInfo)
+OPAQUE(hipMemAccessDesc)
+OPAQUE(hipMemPoolPtrExportData)
+OPAQUE(hipResourceDesc)
+OPAQUE(hipTextureDesc)
+struct hipResourceViewDesc;
+typedef CUDA_ARRAY_DESCRIPTOR HIP_ARRAY_DESCRIPTOR;
+typedef CUDA_ARRAY3D_DESCRIPTOR HIP_ARRAY3D_DESCRIPTOR;
+
+typedef struct {
+	char reserved[64];
+} hipIpcMemHandle_t; /* passed by value */
+
+typedef struct hipExtent {
+	size_t width, height, depth;
+} hipExtent;
+
+typedef struct {
+	void *ptr;
+	size_t pitch, xsize, ysize;
+} hipPitchedPtr;
+
+typedef struct hipChannelFormatDesc {
+	int x, y, z, w, f;
+} hipChannelFormatDesc;
+
+typedef struct {
+	int type, id;
+} hipMemLocation;
+
+typedef struct {
+	int allocType, handleTypes;
+	hipMemLocation location;
+	void *win32SecurityAttributes;
+	size_t maxSize;
+	unsigned char reserved[56];
+} hipMemPoolProps;
+
+typedef struct {
+	int type, requestedHandleType;
+	hipMemLocation location;
+	void *win32HandleMetaData;
+	unsigned char allocFlags[8];
+} hipMemAllocationProp;
+
+typedef struct {
+	hipMemPoolProps poolProps;
+	const hipMemAccessDesc *accessDescs;
+	size_t accessDescCount, bytesize;
+	void *dptr;
+} hipMemAllocNodeParams;
+
+typedef struct {
+	int type, reserved0[3];
+	union {
+		hipMemAllocNodeParams alloc;
+		struct {
+			void *dptr;
+		} free;
+		long long reserved1[29];
+	};
+	long long reserved2;
+} hipGraphNodeParams;
+
+typedef struct {
+	hipGraphNode_t errNode_out;
+	unsigned long long flags;
+	int result_out;
+	hipStream_t uploadStream;
+} hipGraphInstantiateParams;
+
+typedef struct {
+	int type;
+	union {
+		int fd;
+		struct {
+			void *handle;
+			const void *name;
+		} win32;
+	} handle;
+	unsigned long long size;
+	unsigned int flags;
+} hipExternalMemoryHandleDesc;
+
+typedef struct {
+	unsigned long long offset, size;
+	unsigned int flags;
+} hipExternalMemoryBufferDesc;
+
+typedef struct {
+	unsigned long long offset;
+	hipChannelFormatDesc formatDesc;
+	hipExtent extent;
+	unsigned int flags, numLevels;
+} hipExternalMemoryMipmappedArrayDesc;
+
+/* Properties of a device: HIP 6 put a uuid, luid and node mask before the size; the older layout keeps its name. */
+typedef struct {
+	char name[256];
+	size_t totalGlobalMem;
+} hipDeviceProp_tR0000;
+
+typedef struct {
+	char name[256];
+	unsigned char before[32];
+	size_t totalGlobalMem;
+} hipDeviceProp_tR0600;
+
+/* --- HSA ------------------------------------------------------------------------------------------------ */
+
+NUMBER(hsa_status_t)
+typedef struct {
+	uint64_t handle;
+} hsa_amd_memory_pool_t, hsa_region_t, hsa_agent_t, hsa_amd_vmem_alloc_handle_t; /* passed by value */
+OPAQUE(hsa_amd_ipc_memory_t)
+#define SL_HSA_POOL_INFO_LOCATION 17 /* 0 on the host, 1 on a GPU; ROCm 5.3 and later */
+
+/* --- NCCL and RCCL -------------------------------------------------------------------------------------- */
+
+NUMBER(ncclResult_t)
+HANDLE(ncclComm_t)
+OPAQUE(ncclConfig_t)
+typedef struct {
+	char internal[128];
+} ncclUniqueId; /* passed by value */
+
+/* --- NVML ----------------------------------------------------------------------------------------------- */
+
+NUMBER(nvmlReturn_t)
+HANDLE(nvmlDevice_t)
+
+typedef struct {
+	unsigned long long total, free, used;
+} nvmlMemory_t;
+
+typedef struct {
+	unsigned int version;
+	unsigned long long total, reserved, free, used;
+} nvmlMemory_v2_t;
+
 #undef HANDLE
 #undef OPAQUE
 #undef NUMBER
