@@ -99,7 +99,7 @@ static void *work(void *data)
 	while ((i = atomic_fetch_add(&job->next, 1)) < job->report->process_count) {
 		struct sl_process *process = &job->report->processes[i];
 
-		process->trace = sl_trace_open(&job->report->folder.images[job->images[i]], &job->damage[i]);
+		process->trace = sl_trace_open(&job->report->images.images[job->images[i]], &job->damage[i]);
 		if (process->trace)
 			replay(job, process);
 	}
@@ -180,8 +180,8 @@ static bool choose_run(struct sl_report *report, const char *id)
 {
 	if (!id || !strcmp(id, "all"))
 		return true;
-	for (report->run = 0; report->run < report->folder.run_count; report->run++)
-		if (!strcmp(report->folder.runs[report->run].id, id))
+	for (report->run = 0; report->run < report->images.run_count; report->run++)
+		if (!strcmp(report->images.runs[report->run].id, id))
 			return true;
 	report->run = 0;
 	return false;
@@ -189,13 +189,13 @@ static bool choose_run(struct sl_report *report, const char *id)
 
 bool sl_drive_is_native(char *const *paths, unsigned count)
 {
-	struct sl_folder folder = {0};
+	struct sl_images folder = {0};
 	bool found;
 
 	for (unsigned i = 0; i < count; i++)
-		sl_folder_add(&folder, paths[i]);
+		sl_images_add(&folder, paths[i]);
 	found = folder.image_count > 0;
-	sl_folder_free(&folder);
+	sl_images_free(&folder);
 	return found;
 }
 
@@ -207,23 +207,23 @@ enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsi
 
 	*report = (struct sl_report){.path = paths[0]};
 	for (unsigned i = 0; i < count; i++)
-		if (!sl_folder_add(&report->folder, paths[i])) {
+		if (!sl_images_add(&report->images, paths[i])) {
 			report->path = paths[i];
 			return SL_DRIVE_NO_PATH;
 		}
-	sl_folder_group(&report->folder);
+	sl_images_group(&report->images);
 	if (!choose_run(report, options->run))
 		return SL_DRIVE_NO_RUN;
-	job.images = calloc(report->folder.image_count + 1, sizeof(*job.images));
-	job.damage = calloc(report->folder.image_count + 1, sizeof(*job.damage));
-	report->processes = calloc(report->folder.image_count + 1, sizeof(*report->processes));
+	job.images = calloc(report->images.image_count + 1, sizeof(*job.images));
+	job.damage = calloc(report->images.image_count + 1, sizeof(*job.damage));
+	report->processes = calloc(report->images.image_count + 1, sizeof(*report->processes));
 	if (!job.images || !job.damage || !report->processes)
 		abort();
-	for (unsigned i = 0; i < report->folder.image_count; i++) {
-		const struct sl_run *run = &report->folder.runs[report->folder.run_of[i]];
+	for (unsigned i = 0; i < report->images.image_count; i++) {
+		const struct sl_run *run = &report->images.runs[report->images.run_of[i]];
 
 		/* what has no header belongs to no run: its damage is said with the one that is shown */
-		if (all || report->folder.run_of[i] == report->run || !run->id[0])
+		if (all || report->images.run_of[i] == report->run || !run->id[0])
 			job.images[report->process_count++] = i;
 	}
 	work_over_threads(&job);
@@ -265,5 +265,5 @@ void sl_report_free(struct sl_report *report)
 	free(report->warnings.item);
 	free(report->devices);
 	free(report->processes);
-	sl_folder_free(&report->folder);
+	sl_images_free(&report->images);
 }

@@ -10,7 +10,7 @@
 #include "analyzer/model/model.h"
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/symbols.h"
-#include "analyzer/trace/folder.h"
+#include "analyzer/trace/images.h"
 
 struct sl_leak {
 	uint32_t python, native;
@@ -52,7 +52,7 @@ struct sl_shared_device {
 
 struct sl_report {
 	const char *path; /* what the user named first */
-	struct sl_folder folder;
+	struct sl_images images;
 	unsigned run; /* index into folder.runs; of several, the first */
 	struct sl_process *processes;
 	unsigned process_count;

@@ -76,7 +76,7 @@ static int print_summary(struct sl_report *report, const struct options *options
 	char folder[PATH_MAX], why[PATH_MAX + 128];
 
 	place(folder, sizeof(folder), options, path);
-	if (sl_folder_write(report, folder, why, sizeof(why)))
+	if (sl_outputs_write(report, folder, why, sizeof(why)))
 		style.saved = folder;
 	else
 		fprintf(stderr, "stormlog-analyze: %s; the analysis is not saved (-o DIR names another place)\n", why);
@@ -98,13 +98,13 @@ int sl_native_open(struct sl_report *report, char **paths, unsigned count, const
 		return SL_EXIT_USAGE;
 	case SL_DRIVE_NO_RUN:
 		fprintf(stderr, "stormlog-analyze: %s has no run %s; it has:\n", report->path, options->run);
-		for (unsigned i = 0; i < report->folder.run_count; i++)
-			fprintf(stderr, "  %s\n", report->folder.runs[i].id);
+		for (unsigned i = 0; i < report->images.run_count; i++)
+			fprintf(stderr, "  %s\n", report->images.runs[i].id);
 		return SL_EXIT_USAGE;
 	default:
 		for (size_t i = 0; i < report->warnings.count; i++)
 			fprintf(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
-		if (!report->folder.image_count)
+		if (!report->images.image_count)
 			fprintf(stderr, "stormlog-analyze: %s is not a trace, a telemetry file or a bundle\n", report->path);
 		return SL_EXIT_UNREADABLE;
 	}

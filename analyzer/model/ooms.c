@@ -182,7 +182,8 @@ void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device)
 	for (size_t i = model->ooms.count; i--;) {
 		struct sl_oom *oom = &model->ooms.item[i];
 
-		if (oom->thread != thread || oom->scope != SL_SCOPE_VRAM || oom->time_ns <= state->last_block_ns)
+		if (oom->thread != thread || oom->scope != SL_SCOPE_VRAM || oom->time_ns <= state->last_block_ns ||
+		    oom->recovered == 1)
 			continue;
 		if (oom->device >= 0 && device >= 0 && oom->device != device)
 			continue;

@@ -40,6 +40,6 @@ bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *o
  * Write all of sl_outputs into `folder`, which is replaced as a whole: a reader sees the old one or the new one.
  * On failure the old one stays and `why` tells; false.
  */
-bool sl_folder_write(struct sl_report *report, const char *folder, char *why, size_t size);
+bool sl_outputs_write(struct sl_report *report, const char *folder, char *why, size_t size);
 
 #endif

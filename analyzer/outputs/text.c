@@ -539,10 +539,10 @@ static void put_warnings(struct page *page)
 		fprintf(page->out, "note: %s\n", report->warnings.item[i]);
 	if (report->warnings.count > 8)
 		fprintf(page->out, "note: %zu more in report.json\n", report->warnings.count - 8);
-	for (unsigned i = 0; i < report->folder.run_count; i++)
-		if (i != report->run && report->folder.runs[i].id[0])
-			fprintf(page->out, "other run here: --run %s  (%u process%s)\n", report->folder.runs[i].id,
-				report->folder.runs[i].images, report->folder.runs[i].images == 1 ? "" : "es");
+	for (unsigned i = 0; i < report->images.run_count; i++)
+		if (i != report->run && report->images.runs[i].id[0])
+			fprintf(page->out, "other run here: --run %s  (%u process%s)\n", report->images.runs[i].id,
+				report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
 }
 
 static void put_end(struct page *page)

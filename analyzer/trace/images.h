@@ -3,8 +3,8 @@
  * Which process images lie in the paths a user named: files of one image are brought together, images are
  * grouped by run.  Folders are searched four levels deep; `analysis` is never read.
  */
-#ifndef ANALYZER_TRACE_FOLDER_H
-#define ANALYZER_TRACE_FOLDER_H
+#ifndef ANALYZER_TRACE_IMAGES_H
+#define ANALYZER_TRACE_IMAGES_H
 
 #include "analyzer/trace/trace.h"
 
@@ -14,7 +14,7 @@ struct sl_run {
 	unsigned images;
 };
 
-struct sl_folder {
+struct sl_images {
 	struct sl_image *images; /* by name */
 	unsigned *run_of;	 /* index into runs, per image */
 	unsigned image_count;
@@ -23,13 +23,13 @@ struct sl_folder {
 };
 
 /* Adds what lies at path; false when it does not exist (errno).  A path with no trace adds nothing. */
-bool sl_folder_add(struct sl_folder *folder, const char *path);
+bool sl_images_add(struct sl_images *folder, const char *path);
 
 /* After the last add: reads the headers and fills runs. */
-void sl_folder_group(struct sl_folder *folder);
-void sl_folder_free(struct sl_folder *folder);
+void sl_images_group(struct sl_images *folder);
+void sl_images_free(struct sl_images *folder);
 
 /* True when the name is one of a trace file or a ring. */
-bool sl_folder_is_trace(const char *name);
+bool sl_images_is_trace(const char *name);
 
 #endif

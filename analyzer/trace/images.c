@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/trace/folder.h"
+#include "analyzer/trace/images.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@ static bool ends_with(const char *text, const char *tail)
 	return size > end && !strcmp(text + size - end, tail);
 }
 
-bool sl_folder_is_trace(const char *name)
+bool sl_images_is_trace(const char *name)
 {
 	return ends_with(name, SL_TRACE_SUFFIX) || ends_with(name, SL_RING_SUFFIX);
 }
@@ -40,7 +40,7 @@ static char *stem_of(const char *path, unsigned *segment)
 	return stem;
 }
 
-static struct sl_image *image_of(struct sl_folder *folder, const char *stem)
+static struct sl_image *image_of(struct sl_images *folder, const char *stem)
 {
 	struct sl_image *image;
 	char *name;
@@ -84,7 +84,7 @@ static void add_file(struct sl_image *image, const char *path)
 	image->file_count++;
 }
 
-static void add_path(struct sl_folder *folder, const char *path)
+static void add_path(struct sl_images *folder, const char *path)
 {
 	unsigned segment;
 	char *stem = stem_of(path, &segment);
@@ -97,7 +97,7 @@ static void add_path(struct sl_folder *folder, const char *path)
 		image->ring = strdup(path);
 }
 
-static void add_folder(struct sl_folder *folder, const char *path, unsigned depth)
+static void add_folder(struct sl_images *folder, const char *path, unsigned depth)
 {
 	struct dirent *entry;
 	DIR *dir = opendir(path);
@@ -113,7 +113,7 @@ static void add_folder(struct sl_folder *folder, const char *path, unsigned dept
 		if (!stat(inside, &st)) {
 			if (S_ISDIR(st.st_mode) && depth)
 				add_folder(folder, inside, depth - 1);
-			else if (S_ISREG(st.st_mode) && sl_folder_is_trace(entry->d_name))
+			else if (S_ISREG(st.st_mode) && sl_images_is_trace(entry->d_name))
 				add_path(folder, inside);
 		}
 		free(inside);
@@ -122,7 +122,7 @@ static void add_folder(struct sl_folder *folder, const char *path, unsigned dept
 		closedir(dir);
 }
 
-bool sl_folder_add(struct sl_folder *folder, const char *path)
+bool sl_images_add(struct sl_images *folder, const char *path)
 {
 	struct stat st;
 	unsigned segment;
@@ -134,7 +134,7 @@ bool sl_folder_add(struct sl_folder *folder, const char *path)
 		add_folder(folder, path, DEPTH_MAX);
 		return true;
 	}
-	if (!sl_folder_is_trace(path))
+	if (!sl_images_is_trace(path))
 		return true;
 	add_path(folder, path);
 	/* A file named alone brings its ring, a ring its file. */
@@ -155,7 +155,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct sl_image *)a)->name, ((const struct sl_image *)b)->name);
 }
 
-static unsigned run_of(struct sl_folder *folder, const char *id, uint64_t started_ns)
+static unsigned run_of(struct sl_images *folder, const char *id, uint64_t started_ns)
 {
 	unsigned i = 0;
 
@@ -174,7 +174,7 @@ static unsigned run_of(struct sl_folder *folder, const char *id, uint64_t starte
 }
 
 /* Newest first; run_of follows. */
-static void sort_runs(struct sl_folder *folder)
+static void sort_runs(struct sl_images *folder)
 {
 	for (unsigned i = 1; i < folder->run_count; i++)
 		for (unsigned j = i; j && folder->runs[j].started_ns > folder->runs[j - 1].started_ns; j--) {
@@ -189,7 +189,7 @@ static void sort_runs(struct sl_folder *folder)
 		}
 }
 
-void sl_folder_group(struct sl_folder *folder)
+void sl_images_group(struct sl_images *folder)
 {
 	qsort(folder->images, folder->image_count, sizeof(*folder->images), by_name);
 	folder->run_of = calloc(folder->image_count + 1, sizeof(*folder->run_of));
@@ -203,7 +203,7 @@ void sl_folder_group(struct sl_folder *folder)
 	sort_runs(folder);
 }
 
-void sl_folder_free(struct sl_folder *folder)
+void sl_images_free(struct sl_images *folder)
 {
 	for (unsigned i = 0; i < folder->image_count; i++) {
 		struct sl_image *image = &folder->images[i];
@@ -219,5 +219,5 @@ void sl_folder_free(struct sl_folder *folder)
 	free(folder->images);
 	free(folder->run_of);
 	free(folder->runs);
-	*folder = (struct sl_folder){0};
+	*folder = (struct sl_images){0};
 }

@@ -82,7 +82,7 @@ static bool exchange(const char *made, const char *folder)
 	return true;
 }
 
-bool sl_folder_write(struct sl_report *report, const char *folder, char *why, size_t size)
+bool sl_outputs_write(struct sl_report *report, const char *folder, char *why, size_t size)
 {
 	char made[PATH_MAX + 8], clean[PATH_MAX];
 	size_t length = strlen(folder);

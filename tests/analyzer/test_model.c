@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+/* What each verb means, by the numbers it leaves behind. */
+#include "replay.h"
+
+#define MIB (1ull << 20)
+
+static void a_freed_address_used_again_is_two_allocations(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	for (int i = 0; i < 10; i++) {
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = MIB * (i + 1));
+		synth_call(r.synth, 1, "cudaFree", .address = 0x1000);
+	}
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_device, 0, 10, 10, 0, 0);
+	assert_int_equal(replay_row(&r, SL_KIND_device, 0)->peak_bytes, 10 * MIB);
+	assert_int_equal(replay_row(&r, SL_KIND_device, 0)->allocated_bytes, 55 * MIB);
+	assert_int_equal(r.model->unknown_frees, 0);
+	replay_free(&r);
+}
+
+static void a_free_of_what_is_not_live_counts_as_unknown_and_free_null_as_nothing(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x1000);
+	synth_call(r.synth, 1, "cudaFree", .address = 0);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0, .bytes = 0);
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->unknown_frees, 1);
+	assert_false(replay_row(&r, SL_KIND_device, 0)->used);
+	assert_int_equal(r.model->apis[synth_api("cudaFree")].calls, 2);
+	assert_int_equal(r.model->apis[synth_api("cudaMalloc")].calls, 1);
+	replay_free(&r);
+}
+
+static void a_failed_allocation_counts_as_failed_and_a_failed_free_frees_nothing(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = MIB);
+	synth_call(r.synth, 1, "cudaMalloc", .bytes = 8 * MIB, .result = 2);
+	synth_call(r.synth, 1, "cudaMalloc", .bytes = 9 * MIB, .result = 100);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x1000, .result = 700);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_device, 0, 1, 0, 0, MIB);
+	assert_int_equal(replay_row(&r, SL_KIND_device, 0)->failed_allocations, 2);
+	assert_int_equal(r.model->ooms.count, 1);
+	assert_int_equal(r.model->ooms.item[0].requested_bytes, 8 * MIB);
+	assert_int_equal(r.model->ooms.item[0].live_bytes, MIB);
+	assert_int_equal(r.model->ooms.item[0].recovered, -1);
+	replay_free(&r);
+}
+
+static void the_same_number_as_handle_pointer_and_array_is_three_blocks(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 1);
+	synth_call(r.synth, 1, "cuMemCreate", .address = 0x1000, .bytes = 2);
+	synth_call(r.synth, 1, "cudaMallocArray", .address = 0x1000, .bytes = 4);
+	synth_call(r.synth, 1, "cudaHostRegister", .address = 0x1000, .bytes = 8, .device = -1);
+	synth_call(r.synth, 1, "cudaFreeArray", .address = 0x1000);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_device, 0, 1, 0, 0, 1);
+	expect_row(&r, SL_KIND_vmm, 0, 1, 0, 0, 2);
+	expect_row(&r, SL_KIND_array, 0, 1, 1, 0, 0);
+	expect_row(&r, SL_KIND_host_registered, -1, 1, 0, 0, 8);
+	replay_free(&r);
+}
+
+/* Physical memory ends with its last release and last unmap, in whatever order they come. */
+static void vmm_memory_lives_until_last_release_and_last_unmap(void **state)
+{
+	static const char *const orders[] = {"RU", "UR", "tRUR", "tRRU", "tURR", "mRUV", "mUVR", "mURV", "mtURRV"};
+
+	for (size_t i = 0; i < SL_COUNT(orders); i++) {
+		struct replay r;
+		size_t length = strlen(orders[i]);
+
+		replay_begin(&r);
+		synth_call(r.synth, 1, "cuMemCreate", .address = 7, .bytes = 2 * MIB);
+		synth_call(r.synth, 1, "cuMemMap", .address = 0x100000, .bytes = 2 * MIB, .object = 7);
+		for (size_t k = 0; k < length; k++) {
+			if (orders[i][k] == 'R')
+				synth_call(r.synth, 1, "cuMemRelease", .address = 7);
+			else if (orders[i][k] == 'U')
+				synth_call(r.synth, 1, "cuMemUnmap", .address = 0x100000, .bytes = 2 * MIB);
+			else if (orders[i][k] == 'V')
+				synth_call(r.synth, 1, "cuMemUnmap", .address = 0x900000, .bytes = 2 * MIB);
+			else if (orders[i][k] == 't')
+				synth_call(r.synth, 1, "cuMemRetainAllocationHandle", .address = 7);
+			else
+				synth_call(r.synth, 1, "cuMemMap", .address = 0x900000, .bytes = 2 * MIB, .object = 7);
+			if (k + 2 == length) { /* one step before the end it must still be there */
+				synth_call(r.synth, 1, "cudaMalloc", .address = 0x5000, .bytes = MIB);
+				synth_call(r.synth, 1, "cudaFree", .address = 0x5000);
+			}
+		}
+		replay_end(&r, SYNTH_COMPLETED);
+		expect_row(&r, SL_KIND_vmm, 0, 1, 1, 0, 0);
+		assert_int_equal(r.model->devices[1]->known_peak, 3 * MIB);
+		assert_int_equal(r.model->unknown_frees, 0);
+		replay_free(&r);
+	}
+}
+
+static void a_handle_number_given_again_while_its_old_memory_is_mapped_is_another_block(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cuMemCreate", .address = 7, .bytes = 2 * MIB);
+	synth_call(r.synth, 1, "cuMemMap", .address = 0x100000, .bytes = 2 * MIB, .object = 7);
+	synth_call(r.synth, 1, "cuMemRelease", .address = 7);
+	synth_call(r.synth, 1, "cuMemCreate", .address = 7, .bytes = 4 * MIB);
+	synth_call(r.synth, 1, "cuMemRelease", .address = 7);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_vmm, 0, 2, 1, 0, 2 * MIB);
+	replay_free(&r);
+}
+
+static void one_unmap_ends_all_mappings_in_its_range(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	for (uint64_t i = 0; i < 8; i++) {
+		synth_call(r.synth, 1, "cuMemCreate", .address = 10 + i, .bytes = MIB);
+		synth_call(r.synth, 1, "cuMemMap", .address = 0x100000 * (i + 1), .bytes = MIB, .object = 10 + i);
+		synth_call(r.synth, 1, "cuMemRelease", .address = 10 + i);
+	}
+	synth_call(r.synth, 1, "cuMemUnmap", .address = 0x100000, .bytes = 6 * MIB);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_vmm, 0, 8, 6, 0, 2 * MIB);
+	replay_free(&r);
+}
+
+static void a_context_takes_what_was_made_in_it_and_nothing_else(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cuMemAlloc_v2", .address = 0x1000, .bytes = 1, .context = 0xc1);
+	synth_call(r.synth, 1, "cuMemAlloc_v2", .address = 0x2000, .bytes = 2, .context = 0xc2);
+	synth_call(r.synth, 1, "cudaMallocArray", .address = 0x3000, .bytes = 4, .context = 0xc1);
+	synth_call(r.synth, 1, "cudaMallocHost", .address = 0x4000, .bytes = 8, .device = -1, .context = 0xc1);
+	synth_call(r.synth, 1, "cuMemCreate", .address = 0x5000, .bytes = 16, .context = 0xc1);
+	synth_call(r.synth, 1, "cuCtxDestroy_v2", .context = 0xc1);
+	synth_call(r.synth, 1, "cuMemFree_v2", .address = 0x1000, .result = 709);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_device, 0, 2, 0, 1, 2);
+	expect_row(&r, SL_KIND_array, 0, 1, 0, 1, 0);
+	expect_row(&r, SL_KIND_host_pinned, -1, 1, 0, 1, 0);
+	expect_row(&r, SL_KIND_vmm, 0, 1, 0, 0, 16);
+	replay_free(&r);
+}
+
+static void only_the_last_release_of_a_primary_context_ends_it(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cuDevicePrimaryCtxRetain", .context = 0xc1);
+	synth_call(r.synth, 1, "cuMemAlloc_v2", .address = 0x1000, .bytes = 1, .context = 0xc1);
+	synth_call(r.synth, 1, "cuDevicePrimaryCtxRelease_v2", .context = 0xc1);
+	synth_call(r.synth, 1, "cuMemAlloc_v2", .address = 0x2000, .bytes = 2, .context = 0xc1);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_device, 0, 2, 0, 0, 3);
+	replay_free(&r);
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cuDevicePrimaryCtxRetain", .context = 0xc1);
+	synth_call(r.synth, 1, "cuMemAlloc_v2", .address = 0x1000, .bytes = 1, .context = 0xc1);
+	synth_call(r.synth, 1, "cuDevicePrimaryCtxRelease_v2", .extra = 1);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_device, 0, 1, 0, 1, 0);
+	replay_free(&r);
+}
+
+static void a_device_reset_takes_its_own_device_only(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 1, .device = 0);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x2000, .bytes = 2, .device = 1);
+	synth_call(r.synth, 1, "cudaDeviceReset", .device = 0);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_device, 0, 1, 0, 1, 0);
+	expect_row(&r, SL_KIND_device, 1, 1, 0, 0, 2);
+	replay_free(&r);
+}
+
+static void at_equal_stamps_a_free_comes_before_an_allocation_of_another_thread(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 2, "cudaMalloc", .address = 0x1000, .bytes = MIB, .time_ns = SYNTH_START_NS + 100);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = MIB, .time_ns = SYNTH_START_NS + 500);
+	synth_call(r.synth, 2, "cudaFree", .address = 0x1000, .time_ns = SYNTH_START_NS + 500);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_device, 0, 2, 1, 0, MIB);
+	assert_int_equal(replay_row(&r, SL_KIND_device, 0)->peak_bytes, MIB);
+	replay_free(&r);
+}
+
+/* The outer call comes first in the ring and takes effect last. */
+static void a_call_inside_another_takes_effect_before_it(void **state)
+{
+	struct replay r;
+	uint64_t t = SYNTH_START_NS + 1000;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 1, .time_ns = t + 1000, .duration_ns = 1000);
+	synth_call(r.synth, 1, "cuDevicePrimaryCtxRetain", .context = 0xc1, .time_ns = t + 500, .duration_ns = 100);
+	synth_call(r.synth, 2, "cudaMalloc", .address = 0x2000, .bytes = 2, .time_ns = t + 700);
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(replay_row(&r, SL_KIND_device, 0)->peak_at_ns, t + 1000);
+	assert_int_equal(r.model->first_ns, t + 500);
+	replay_free(&r);
+}
+
+static void ipc_memory_opened_twice_is_one_block_closed_by_the_second_close(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaIpcOpenMemHandle", .address = 0x1000, .bytes = MIB);
+	synth_call(r.synth, 1, "cudaIpcOpenMemHandle", .address = 0x1000, .bytes = MIB);
+	synth_call(r.synth, 1, "cudaIpcCloseMemHandle", .address = 0x1000);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_imported, 0, 1, 0, 0, MIB);
+	assert_int_equal(r.model->devices[1] ? r.model->devices[1]->known : 0, 0);
+	replay_free(&r);
+}
+
+static void graph_memory_goes_with_graph_and_executables_or_a_launched_free_node(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cuGraphAddMemAllocNode", .address = 0x1000, .bytes = 1, .object = 9);
+	synth_call(r.synth, 1, "cuGraphAddMemAllocNode", .address = 0x2000, .bytes = 2, .object = 9);
+	synth_call(r.synth, 1, "cuGraphAddMemFreeNode", .address = 0x1000, .object = 9);
+	synth_call(r.synth, 1, "cuGraphInstantiate_v2", .address = 0xe, .object = 9);
+	synth_call(r.synth, 1, "cuGraphDestroy", .address = 9);
+	synth_call(r.synth, 1, "cuGraphLaunch", .address = 0xe);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_graph, 0, 2, 0, 1, 2);
+	replay_free(&r);
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cuGraphAddMemAllocNode", .address = 0x1000, .bytes = 1, .object = 9);
+	synth_call(r.synth, 1, "cuGraphInstantiate_v2", .address = 0xe, .object = 9);
+	synth_call(r.synth, 1, "cuGraphDestroy", .address = 9);
+	synth_call(r.synth, 1, "cuGraphExecDestroy", .address = 0xe);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_graph, 0, 1, 0, 1, 0);
+	replay_free(&r);
+}
+
+static void reserved_bytes_fall_when_the_driver_gets_a_segment_back(void **state)
+{
+	struct replay r;
+	const struct sl_torch *torch;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x900000, .bytes = 3 * MIB); /* not PyTorch's */
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x10000000, .bytes = 20 * MIB);
+	synth_call(r.synth, 1, "block_alloc", .address = 0x10000000, .bytes = MIB, .extra = MIB, .extra2 = 20 * MIB);
+	synth_call(r.synth, 1, "block_alloc", .address = 0x10200000, .bytes = MIB, .extra = 2 * MIB, .extra2 = 20 * MIB);
+	synth_call(r.synth, 1, "block_free", .address = 0x10000000, .bytes = MIB, .extra = MIB, .extra2 = 20 * MIB);
+	synth_call(r.synth, 1, "block_free", .address = 0x10200000, .bytes = MIB, .extra = 0, .extra2 = 20 * MIB);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x10000000);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x900000);
+	replay_end(&r, SYNTH_COMPLETED);
+	torch = &r.model->devices[1]->torch;
+	assert_int_equal(torch->events, 4);
+	assert_int_equal(torch->reserved_bytes, 0);
+	assert_int_equal(torch->peak_reserved_bytes, 20 * MIB);
+	assert_int_equal(torch->peak_allocated_bytes, 2 * MIB);
+	assert_int_equal(torch->live_blocks, 0);
+	expect_row(&r, SL_KIND_device, 0, 2, 2, 0, 0);
+	replay_free(&r);
+}
+
+static void a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .bytes = 8 * MIB, .result = 2);
+	synth_call(r.synth, 2, "cudaMalloc", .address = 0x2000, .bytes = 8 * MIB);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x2000);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x2000, .bytes = 8 * MIB);
+	synth_call(r.synth, 1, "cudaMalloc", .bytes = 9 * MIB, .result = 2);
+	synth_call(r.synth, 1, "cudaMalloc", .bytes = 9 * MIB, .result = 2);
+	synth_call(r.synth, 1, "block_oom", .bytes = 9 * MIB, .extra = 0, .extra2 = 0);
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->ooms.count, 3);
+	assert_int_equal(r.model->ooms.item[0].recovered, 1);
+	assert_int_equal(r.model->ooms.item[1].recovered, 0);
+	assert_int_equal(r.model->ooms.item[2].recovered, 0);
+	assert_int_equal(r.model->ooms.item[1].group, r.model->ooms.item[2].group);
+	assert_int_equal(r.model->devices[1]->torch.ooms, 1);
+	replay_free(&r);
+}
+
+static void what_a_site_held_at_the_peak_is_exact(void **state)
+{
+	struct replay r;
+	uint64_t at_peak = 0;
+
+	replay_begin(&r);
+	unsigned label = synth_text(r.synth, "a"), other = synth_text(r.synth, "b");
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 5 * MIB, .label = label);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x2000, .bytes = 7 * MIB, .label = other); /* 12: the peak */
+	synth_call(r.synth, 1, "cudaFree", .address = 0x1000);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x3000, .bytes = 4 * MIB, .label = label);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x2000);
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->devices[1]->known_peak, 12 * MIB);
+	for (size_t i = 0; i < r.model->sites.count; i++) {
+		const struct sl_site *site = &r.model->sites.item[i];
+
+		assert_int_equal(sl_model_site_at_peak(r.model, site), site->label == label ? 5 * MIB : 7 * MIB);
+		at_peak += sl_model_site_at_peak(r.model, site);
+	}
+	assert_int_equal(at_peak, 12 * MIB);
+	replay_free(&r);
+}
+
+static void a_range_knows_memory_before_after_and_peak_inside(void **state)
+{
+	const struct sl_label *label;
+	struct replay r;
+
+	replay_begin(&r);
+	unsigned text = synth_text(r.synth, "step_#");
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = MIB);
+	for (uint64_t i = 0; i < 10; i++) {
+		synth_call(r.synth, 1, "range_push", .label = text, .extra = i);
+		synth_call(r.synth, 2, "cudaMalloc", .address = 0x2000, .bytes = 8 * MIB);
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x10000 + i, .bytes = MIB);
+		synth_call(r.synth, 2, "cudaFree", .address = 0x2000);
+		synth_call(r.synth, 1, "range_pop");
+	}
+	synth_call(r.synth, 1, "range_pop"); /* one too many */
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->labels.count, 1);
+	label = &r.model->labels.item[0];
+	assert_int_equal(label->entries, 10);
+	assert_int_equal(label->before_bytes, MIB);
+	assert_int_equal(label->after_bytes, 11 * MIB);
+	assert_int_equal(label->peak_bytes, 19 * MIB);
+	assert_int_equal(label->blocks_created, 20);
+	assert_int_equal(label->blocks_freed, 10);
+	assert_int_equal(label->freed_bytes, 80 * MIB);
+	replay_free(&r);
+}
+
+static void a_timeline_keeps_every_extreme_however_long_the_run(void **state)
+{
+	const struct sl_line *line;
+	struct replay r;
+	uint64_t max = 0;
+
+	replay_begin(&r);
+	for (uint64_t i = 0; i < 20000; i++) {
+		uint64_t t = SYNTH_START_NS + (i + 1) * 1000000;
+
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = i == 777 ? 5 * MIB : MIB, .time_ns = t);
+		synth_call(r.synth, 1, "cudaFree", .address = 0x1000, .time_ns = t + 1000);
+	}
+	replay_end(&r, SYNTH_COMPLETED);
+	line = sl_timeline_find(&r.model->timeline, SL_LINE_KNOWN, 0, 0);
+	assert_non_null(line);
+	assert_in_range(line->bin, SL_TIMELINE_BINS / 2 - 1, SL_TIMELINE_BINS - 1);
+	for (uint32_t i = line->first; i <= line->bin; i++) {
+		assert_int_equal(line->bins[i].min, 0);
+		if (line->bins[i].max > max) {
+			max = line->bins[i].max;
+			assert_true(max == MIB || line->bins[i].max_ns == SYNTH_START_NS + 778 * 1000000ull);
+		}
+	}
+	assert_int_equal(max, 5 * MIB);
+	replay_free(&r);
+}
+
+/* The table against a plain array, over many adds and removes. */
+static void a_table_holds_exactly_what_was_put_in_and_not_taken_out(void **state)
+{
+	static uint8_t truth[4096];
+	struct sl_table table = {0};
+	uint64_t random = 88172645463325252ull, count = 0;
+
+	for (unsigned i = 0; i < 200000; i++) {
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		unsigned at = random % SL_COUNT(truth);
+		uint64_t address = 0x7f0000000000ull + at * 512ull;
+		struct sl_live *live = sl_table_find(&table, address);
+
+		assert_int_equal(live != NULL, truth[at]);
+		if (live)
+			sl_table_remove(&table, live);
+		else
+			sl_table_add(&table, address);
+		count += truth[at] ? -1 : 1;
+		truth[at] = !truth[at];
+		assert_int_equal(table.count, count);
+	}
+	sl_table_free(&table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_freed_address_used_again_is_two_allocations),
+		cmocka_unit_test(a_free_of_what_is_not_live_counts_as_unknown_and_free_null_as_nothing),
+		cmocka_unit_test(a_failed_allocation_counts_as_failed_and_a_failed_free_frees_nothing),
+		cmocka_unit_test(the_same_number_as_handle_pointer_and_array_is_three_blocks),
+		cmocka_unit_test(vmm_memory_lives_until_last_release_and_last_unmap),
+		cmocka_unit_test(a_handle_number_given_again_while_its_old_memory_is_mapped_is_another_block),
+		cmocka_unit_test(one_unmap_ends_all_mappings_in_its_range),
+		cmocka_unit_test(a_context_takes_what_was_made_in_it_and_nothing_else),
+		cmocka_unit_test(only_the_last_release_of_a_primary_context_ends_it),
+		cmocka_unit_test(a_device_reset_takes_its_own_device_only),
+		cmocka_unit_test(at_equal_stamps_a_free_comes_before_an_allocation_of_another_thread),
+		cmocka_unit_test(a_call_inside_another_takes_effect_before_it),
+		cmocka_unit_test(ipc_memory_opened_twice_is_one_block_closed_by_the_second_close),
+		cmocka_unit_test(graph_memory_goes_with_graph_and_executables_or_a_launched_free_node),
+		cmocka_unit_test(reserved_bytes_fall_when_the_driver_gets_a_segment_back),
+		cmocka_unit_test(a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not),
+		cmocka_unit_test(what_a_site_held_at_the_peak_is_exact),
+		cmocka_unit_test(a_range_knows_memory_before_after_and_peak_inside),
+		cmocka_unit_test(a_timeline_keeps_every_extreme_however_long_the_run),
+		cmocka_unit_test(a_table_holds_exactly_what_was_put_in_and_not_taken_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

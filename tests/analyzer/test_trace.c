@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* What a reader makes of whole, unfinished and damaged traces. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "replay.h"
+#include "common/tracefile.h"
+
+#define MIB (1ull << 20)
+
+/* Two threads, blocks of a few events, all kinds of frames. */
+static void fill(struct sl_synth *s, unsigned events)
+{
+	synth_block_events(s, 5);
+	for (unsigned i = 0; i < events; i++) {
+		if (i == 3)
+			synth_note(s, "a note in between");
+		synth_call(s, 1 + i % 2, "cudaMalloc", .address = 0x1000 * (i + 1), .bytes = MIB);
+	}
+}
+
+static void a_finished_trace_gives_every_event_and_no_damage(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	fill(r.synth, 101);
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->events, 101);
+	assert_int_equal(r.trace->status, SL_STATUS_COMPLETED);
+	assert_false(r.trace->damage.damaged);
+	assert_int_equal(r.trace->damage.count, 0);
+	assert_int_equal(r.trace->defs.notes.count, 1);
+	replay_free(&r);
+}
+
+static void a_killed_process_loses_nothing_and_its_call_in_flight_is_named(void **state)
+{
+	for (unsigned events = 1; events < 24; events++) {
+		struct replay r;
+
+		replay_begin(&r);
+		fill(r.synth, events);
+		synth_in_flight(r.synth, 1, "cudaMalloc", (struct sl_event){.bytes = 8 * MIB});
+		synth_call(r.synth, 1, "cuDevicePrimaryCtxRetain", .context = 0xc1); /* made inside it */
+		replay_end(&r, SYNTH_KILLED);
+		assert_int_equal(r.model->events, events + 1);
+		assert_int_equal(replay_row(&r, SL_KIND_device, 0)->allocations, events);
+		assert_int_equal(r.trace->status, SL_STATUS_INTERRUPTED);
+		assert_false(r.trace->damage.damaged);
+		assert_int_equal(r.model->in_flight.count, 1);
+		assert_int_equal(r.model->in_flight.item[0].bytes, 8 * MIB);
+		assert_int_equal(r.trace->defs.notes.count, events > 3);
+		replay_free(&r);
+	}
+}
+
+static void frees_after_the_footer_are_in_the_ring_and_counted_once(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = MIB);
+	synth_flush(r.synth);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x1000, .flags = SL_FLAG_late);
+	replay_end(&r, SYNTH_LATE);
+	assert_int_equal(r.trace->status, SL_STATUS_COMPLETED);
+	expect_row(&r, SL_KIND_device, 0, 1, 1, 0, 0);
+	replay_free(&r);
+}
+
+static void without_footer_and_ring_the_status_is_unknown(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	fill(r.synth, 20);
+	replay_end(&r, SYNTH_NO_RING);
+	assert_int_equal(r.trace->status, SL_STATUS_UNKNOWN);
+	replay_free(&r);
+}
+
+static void a_ring_alone_is_a_trace(void **state)
+{
+	struct replay r;
+	char path[256];
+
+	replay_begin(&r);
+	synth_note(r.synth, "from the ring");
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = MIB);
+	snprintf(path, sizeof(path), "%s", synth_path(r.synth));
+	synth_close(r.synth, SYNTH_KILLED);
+	assert_int_equal(unlink(path), 0);
+	replay_open(&r);
+	assert_int_equal(r.model->events, 1);
+	assert_int_equal(r.trace->status, SL_STATUS_INTERRUPTED);
+	assert_int_equal(r.trace->defs.notes.count, 1);
+	replay_free(&r);
+}
+
+static void a_ring_whose_lock_is_held_belongs_to_a_living_process(void **state)
+{
+	struct replay r;
+	char path[256];
+	int fds[2], fd;
+	char byte;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = MIB);
+	snprintf(path, sizeof(path), "%s/rank-00000-4242.ring", r.folder);
+	synth_close(r.synth, SYNTH_KILLED);
+	assert_int_equal(pipe(fds), 0);
+	pid_t child = fork();
+	if (!child) { /* locks are per process: another one must hold it */
+		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+		fd = open(path, O_RDWR);
+		(void)!write(fds[1], fcntl(fd, F_SETLK, &lock) ? "n" : "y", 1);
+		pause();
+	}
+	assert_int_equal(read(fds[0], &byte, 1), 1);
+	assert_int_equal(byte, 'y');
+	replay_open(&r);
+	assert_int_equal(r.trace->status, SL_STATUS_RUNNING);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	replay_free(&r);
+}
+
+static uint8_t *slurp(const char *path, size_t *size)
+{
+	FILE *file = fopen(path, "r");
+	uint8_t *bytes = malloc(1 << 20);
+
+	assert_non_null(file);
+	*size = fread(bytes, 1, 1 << 20, file);
+	fclose(file);
+	return bytes;
+}
+
+static void spill(const char *path, const uint8_t *bytes, size_t size)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	fclose(file);
+}
+
+/* Events that can be read; the trace may be refused as a whole, then -1. */
+static long count_events(const char *folder, bool *damaged)
+{
+	struct sl_damage damage = {0};
+	struct sl_images images = {0};
+	const struct sl_item *item;
+	struct sl_trace *trace;
+	struct sl_order *order;
+	long events = 0;
+
+	sl_images_add(&images, folder);
+	sl_images_group(&images);
+	trace = sl_trace_open(&images.images[0], &damage);
+	if (!trace) {
+		*damaged = damage.damaged;
+		sl_damage_free(&damage);
+		sl_images_free(&images);
+		return -1;
+	}
+	order = sl_order_new(trace);
+	while ((item = sl_order_next(order)))
+		events += item->kind == SL_ITEM_EVENT;
+	sl_order_free(order);
+	*damaged = trace->damage.damaged || trace->status != SL_STATUS_COMPLETED;
+	sl_trace_close(trace);
+	sl_images_free(&images);
+	return events;
+}
+
+static void a_trace_cut_at_any_byte_gives_all_events_of_its_whole_frames(void **state)
+{
+	struct replay r;
+	char path[256];
+	uint8_t *bytes;
+	size_t size;
+	long before = -1;
+	bool damaged;
+
+	replay_begin(&r);
+	fill(r.synth, 40);
+	snprintf(path, sizeof(path), "%s", synth_path(r.synth));
+	synth_close(r.synth, SYNTH_COMPLETED);
+	bytes = slurp(path, &size);
+	for (size_t cut = 0; cut < size; cut++) {
+		long events;
+
+		spill(path, bytes, cut);
+		events = count_events(r.folder, &damaged);
+		assert_true(events >= before);
+		assert_true(damaged);
+		before = events;
+	}
+	assert_int_equal(before, 40);
+	free(bytes);
+	replay_free(&r);
+}
+
+static void a_trace_with_any_bit_flipped_loses_one_frame_at_most(void **state)
+{
+	struct replay r;
+	char path[256];
+	uint8_t *bytes;
+	size_t size, header;
+	bool damaged;
+
+	replay_begin(&r);
+	fill(r.synth, 15);
+	snprintf(path, sizeof(path), "%s", synth_path(r.synth));
+	synth_close(r.synth, SYNTH_COMPLETED);
+	bytes = slurp(path, &size);
+	header = 64 + sl_load_le(bytes + offsetof(struct sl_frame_index, compressed), 4);
+	for (size_t bit = 0; bit < size * 8; bit += bit < header * 8 ? 17 : 1) {
+		long events;
+
+		bytes[bit / 8] ^= 1u << bit % 8;
+		spill(path, bytes, size);
+		events = count_events(r.folder, &damaged);
+		bytes[bit / 8] ^= 1u << bit % 8;
+		if (bit / 8 >= header)
+			assert_in_range(events, 10, 15);
+		else
+			assert_true(events == 15 || (events == -1 && damaged));
+		assert_true(damaged || events == 15);
+	}
+	free(bytes);
+	replay_free(&r);
+}
+
+static void a_ring_with_any_byte_changed_opens(void **state)
+{
+	struct replay r;
+	char path[256];
+	int fd;
+
+	replay_begin(&r);
+	fill(r.synth, 12);
+	snprintf(path, sizeof(path), "%s/rank-00000-4242.ring", r.folder);
+	synth_close(r.synth, SYNTH_KILLED);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	/* the head, the segments' table, the first slots and definitions */
+	static const struct {
+		off_t begin, end;
+	} parts[] = {{0, 1600}, {SL_RINGFILE_HEAD, SL_RINGFILE_HEAD + 512},
+		     {SL_RINGFILE_HEAD + 2 * (off_t)SL_SEGMENT_BYTES, SL_RINGFILE_HEAD + 2 * (off_t)SL_SEGMENT_BYTES + 64}};
+	for (size_t p = 0; p < SL_COUNT(parts); p++)
+		for (off_t at = parts[p].begin; at < parts[p].end; at += 3) {
+			uint8_t byte = 0, other;
+			bool damaged;
+
+			if (pread(fd, &byte, 1, at) != 1)
+				break;
+			other = byte ^ 0xff;
+			assert_int_equal(pwrite(fd, &other, 1, at), 1);
+			assert_in_range(count_events(r.folder, &damaged), 8, 14);
+			assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		}
+	close(fd);
+	replay_free(&r);
+}
+
+static void images_are_grouped_by_run_and_the_newest_comes_first(void **state)
+{
+	struct sl_images folder = {0};
+	struct replay r;
+
+	replay_begin(&r);
+	synth_close(r.synth, SYNTH_COMPLETED);
+	synth_close(synth_new_run(r.folder, 1, 4243, "synth-run", NULL), SYNTH_COMPLETED);
+	synth_close(synth_new_run(r.folder, 0, 99, "other", NULL), SYNTH_KILLED);
+	assert_true(sl_images_add(&folder, r.folder));
+	sl_images_group(&folder);
+	assert_int_equal(folder.image_count, 3);
+	assert_int_equal(folder.run_count, 2);
+	assert_int_equal(folder.runs[0].images + folder.runs[1].images, 3);
+	assert_false(sl_images_add(&folder, "/nowhere/at/all"));
+	sl_images_free(&folder);
+	replay_free(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_finished_trace_gives_every_event_and_no_damage),
+		cmocka_unit_test(a_killed_process_loses_nothing_and_its_call_in_flight_is_named),
+		cmocka_unit_test(frees_after_the_footer_are_in_the_ring_and_counted_once),
+		cmocka_unit_test(without_footer_and_ring_the_status_is_unknown),
+		cmocka_unit_test(a_ring_alone_is_a_trace),
+		cmocka_unit_test(a_ring_whose_lock_is_held_belongs_to_a_living_process),
+		cmocka_unit_test(a_trace_cut_at_any_byte_gives_all_events_of_its_whole_frames),
+		cmocka_unit_test(a_trace_with_any_bit_flipped_loses_one_frame_at_most),
+		cmocka_unit_test(a_ring_with_any_byte_changed_opens),
+		cmocka_unit_test(images_are_grouped_by_run_and_the_newest_comes_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
