@@ -165,6 +165,16 @@ int sl_device_of_pointer(enum sl_family family, uint64_t address)
 	return sl_vendor_device_of(sl_vendor_of(family), address);
 }
 
+uint64_t sl_device_size_of(enum sl_family family, uint64_t address)
+{
+	return sl_vendor_size_of(sl_vendor_of(family), address);
+}
+
+bool sl_device_capturing(enum sl_family family, uint64_t stream)
+{
+	return sl_vendor_capturing(sl_vendor_of(family), stream);
+}
+
 uint64_t sl_device_free_bytes(enum sl_family family)
 {
 	uint64_t free_bytes, total_bytes;

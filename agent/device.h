@@ -36,6 +36,12 @@ void sl_device_current(enum sl_family family, int *device, uint64_t *context);
 /* Device that owns this address (stream-ordered, managed): cuPointerGetAttribute; -1 unknown. */
 int sl_device_of_pointer(enum sl_family family, uint64_t address);
 
+/* Size of the block that begins at this address (imported memory comes without one); 0 unknown. */
+uint64_t sl_device_size_of(enum sl_family family, uint64_t address);
+
+/* The stream is being captured: what is allocated or freed on it are nodes of a graph. */
+bool sl_device_capturing(enum sl_family family, uint64_t stream);
+
 /* Free bytes of the current device, for the calls that create contexts and modules; 0: not safe to ask now. */
 uint64_t sl_device_free_bytes(enum sl_family family);
 

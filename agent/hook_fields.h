@@ -19,9 +19,10 @@
 /* Rows of `height` lines: as long as the call made them, or at least `width` where it failed. */
 #define PITCHED(pitch, width, height) ((uint64_t)(done && (pitch) ? *(pitch) : (width)) * (height))
 
-/* A memory location: the device's ordinal plus one, 0 where it is none. */
-#define DEVICE_OF(where) ((where).type == SL_LOCATION_DEVICE ? (where).id + 1 : 0)
-#define ON_HOST(where)	 ((where).type > SL_LOCATION_DEVICE)
+/* A memory location: the device's ordinal plus one; on the host: no device at all. */
+#define DEVICE_OF(where)                                                         \
+	((where).type == SL_LOCATION_DEVICE  ? (where).id + 1                    \
+		: (where).type > SL_LOCATION_DEVICE ? SL_NO_DEVICE : 0)
 
 /* Attributes below the release threshold are int, from there on 64 bits. */
 #define POOL_VALUE(attribute, value) \

@@ -154,7 +154,7 @@ static void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const
 	if (frame->refuse || hook->verb != SL_VERB_ALLOC || hook->family == SL_FAMILY_cuda_runtime)
 		return;
 	device = in->device_plus_one - 1;
-	if (device < 0)
+	if (!in->device_plus_one)
 		sl_device_current(hook->family, &device, &context);
 	frame->refuse = sl_limit_refuses(device, in->kind, in->size);
 }
@@ -213,7 +213,7 @@ void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, co
 
 	uint64_t *w = frame->slot->words;
 
-	w[0] = head_word(frame->api, 0, in->kind, flags, in->device_plus_one - 1);
+	w[0] = head_word(frame->api, 0, in->kind, flags, in->device_plus_one > 0 ? in->device_plus_one - 1 : -1);
 	w[1] = frame->begin_ns;
 	w[2] = 0;
 	w[3] = in->addr;
@@ -231,80 +231,120 @@ void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, co
 	publish(frame->slot, frame->seq, SL_SLOT_IN_FLIGHT, true);
 }
 
-/* Where the memory is: asked of the driver after the call, never before the application has a context. */
-static void place(const struct sl_hook *hook, const struct sl_fields *out, enum sl_kind kind, bool ok, int *device,
-	uint64_t *context)
-{
-	*device = out->device_plus_one - 1;
-	*context = out->context;
-	if (!traits[hook->verb].place || sl_event_kinds[kind].on_host || hook->family == SL_FAMILY_hsa)
-		return;
-	if (*device < 0 && ok && kind == SL_KIND_pool)
-		*device = sl_device_of_pointer(hook->family, out->addr);
-	if (*device < 0 || !*context) {
-		int current = -1;
-		uint64_t current_context = 0;
+/* What an event says beside the row's fields. */
+struct facts {
+	enum sl_kind kind;
+	unsigned flags;
+	int device; /* -1 unknown */
+	uint64_t context, bytes;
+};
 
+/* Device and context: of the row, of the driver call inside, else asked of the driver after the call. */
+static void place(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok,
+	struct facts *facts)
+{
+	bool on_host = sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY, ask;
+	int current = -1;
+	uint64_t current_context = 0;
+
+	facts->device = (out->device_plus_one ? out->device_plus_one : frame->below_device_plus_one) - 1;
+	facts->context = out->context ? out->context : frame->below_context;
+	if (facts->device < 0 && ok && hook->verb == SL_VERB_ALLOC && out->kind == SL_KIND_pool)
+		facts->device = sl_device_of_pointer(hook->family, out->addr);
+	on_host = on_host || facts->device == SL_NO_DEVICE - 1;
+	ask = traits[hook->verb].place && hook->family != SL_FAMILY_hsa && (facts->device < 0 || !facts->context);
+	if (ask)
 		sl_device_current(hook->family, &current, &current_context);
-		if (*device < 0)
-			*device = current;
-		if (!*context && *device == current)
-			*context = current_context;
+	if (facts->device < 0)
+		facts->device = current;
+	if (!facts->context && facts->device == current)
+		facts->context = current_context;
+	if (on_host)
+		facts->device = -1;
+	if (facts->device >= 0 && ok && traits[hook->verb].place)
+		sl_device_used(facts->device, hook->family);
+}
+
+static void find_out(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok,
+	struct facts *facts)
+{
+	bool memory = hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE;
+
+	*facts = (struct facts){.kind = out->kind, .flags = out->flags, .bytes = out->size};
+	place(frame, hook, out, ok, facts);
+	if (frame->outer)
+		facts->flags |= SL_FLAG_nested;
+	if (!ok || !memory)
+		return;
+	if (out->kind == SL_KIND_imported && hook->verb == SL_VERB_ALLOC && !out->size)
+		facts->bytes = sl_device_size_of(hook->family, out->addr);
+	if (out->stream && sl_device_capturing(hook->family, out->stream)) {
+		facts->flags |= SL_FLAG_captured;
+		if (out->kind == SL_KIND_pool)
+			facts->kind = SL_KIND_graph;
 	}
-	if (*device >= 0 && ok)
-		sl_device_used(*device, hook->family);
 }
 
 static void limit_result(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
 {
-	int device = -1;
-	uint64_t context;
+	struct facts facts;
 
 	/* The driver's level alone, so that nothing counts twice. */
 	if (!ok || hook->family == SL_FAMILY_cuda_runtime || (frame->owner && hook->family != SL_FAMILY_cuda_driver))
 		return;
 	if (hook->verb == SL_VERB_ALLOC) {
-		place(hook, out, out->kind, ok, &device, &context);
-		sl_limit_allocated(device, out->kind, out->addr, out->size);
+		place(frame, hook, out, ok, &facts);
+		sl_limit_allocated(facts.device, out->kind, out->addr, out->size);
 	} else if (hook->verb == SL_VERB_DEVICE_RESET) {
-		place(hook, out, SL_KIND_device, ok, &device, &context);
-		sl_limit_context_gone(device);
+		place(frame, hook, out, ok, &facts);
+		sl_limit_context_gone(facts.device);
 	}
 }
 
 static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64_t result, bool ok,
 	const struct sl_fields *out)
 {
-	uint64_t end_ns = sl_agent_now(), context;
-	enum sl_kind kind = out->kind;
-	int device;
+	uint64_t end_ns = sl_agent_now();
 	bool oom = !ok && (out->oom || (result && result == sl_event_families[hook->family].oom));
-	unsigned flags = out->flags | (frame->outer ? SL_FLAG_nested : 0);
 	uint64_t *w = frame->slot->words, *w2 = frame->second->words;
+	struct facts facts;
 
-	place(hook, out, kind, ok, &device, &context);
+	find_out(frame, hook, out, ok, &facts);
 	if (!frame->native && !frame->python && (!ok || (hook->verb == SL_VERB_FREE && sl_agent->options.free_stacks))) {
 		struct sl_stack_ids stacks = sl_stacks_capture(sl_agent->options.stacks);
 
 		w[5] = stacks.python | (uint64_t)stacks.native << 32;
 	}
 	if (atomic_load_explicit(&sl_agent->phase, memory_order_relaxed) == SL_PHASE_LATE)
-		flags |= SL_FLAG_late;
+		facts.flags |= SL_FLAG_late;
 	if (!ok && (frame->refuse || frame->inject || frame->refused_below))
-		flags |= SL_FLAG_injected;
-	w[0] = head_word((unsigned)(hook - sl_hooks), frame->driver_api, kind, flags, device);
+		facts.flags |= SL_FLAG_injected;
+	w[0] = head_word((unsigned)(hook - sl_hooks), frame->driver_api, facts.kind, facts.flags, facts.device);
 	w[2] = end_ns - frame->begin_ns;
 	w[3] = out->addr;
-	w[4] = out->size;
+	w[4] = facts.bytes;
 	w[6] = (uint32_t)result | (w[6] & ~(uint64_t)UINT32_MAX);
 	w2[0] = out->stream;
-	w2[1] = context;
+	w2[1] = facts.context;
 	w2[2] = out->object;
 	w2[3] = out->extra;
 	w2[4] = out->extra2;
 	if (SL_UNLIKELY(oom))
-		sl_device_oom(sl_thread.ring->thread, frame->seq, device, hook->family, kind, end_ns);
+		sl_device_oom(sl_thread.ring->thread, frame->seq, facts.device, hook->family, facts.kind, end_ns);
 	publish(frame->slot, frame->seq, SL_SLOT_DONE, true);
+}
+
+/* A driver call inside a runtime call knows what the runtime's prototype does not say. */
+static void tell_owner(struct sl_frame *owner, const struct sl_frame *frame, const struct sl_fields *out)
+{
+	if (frame->refuse)
+		owner->refused_below = true;
+	if (frame->class != owner->class)
+		return;
+	if (out->device_plus_one)
+		owner->below_device_plus_one = out->device_plus_one;
+	if (out->context)
+		owner->below_context = out->context;
 }
 
 void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *out)
@@ -320,8 +360,8 @@ void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const stru
 	frame->check = 0;
 	if (SL_UNLIKELY(sl_limit_active))
 		limit_result(frame, hook, out, ok);
-	if (frame->owner && frame->refuse)
-		frame->owner->refused_below = true;
+	if (frame->owner)
+		tell_owner(frame->owner, frame, out);
 	/* A child forked inside the call has another recording, or none. */
 	if (frame->slot && thread->generation == atomic_load_explicit(&sl_agent->generation, memory_order_relaxed)) {
 		close_slot(frame, hook, result, ok, out);

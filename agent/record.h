@@ -22,12 +22,14 @@
 
 #include "common/event.h"
 
+#define SL_NO_DEVICE (-1)
+
 /* What a row says of its call: inputs before it, outputs too after success.  Zero: unknown. */
 struct sl_fields {
 	uint64_t addr, size, stream, context, object, extra, extra2;
 	enum sl_kind kind;
 	unsigned flags;
-	int device_plus_one; /* 0: ask the driver, where the verb needs a device */
+	int device_plus_one; /* 0: ask the driver, where the verb needs a device; SL_NO_DEVICE: it is on the host */
 	unsigned api;	     /* another row of the same function, chosen by its arguments; 0: the wrapper's own */
 	int oom;	     /* 1: result means out of memory although it is not the family's code */
 };
@@ -42,6 +44,8 @@ struct sl_frame {
 	uint64_t seq, begin_ns;
 	uint16_t api, driver_api;
 	uint8_t class;
+	int below_device_plus_one; /* what the driver call inside said of the same thing */
+	uint64_t below_context;
 	bool pushed;
 	bool inject;	    /* the application's call is to fail */
 	bool refuse;	    /* this call is not made, its result is out of memory */

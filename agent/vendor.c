@@ -18,6 +18,8 @@
 	ROW(cuDeviceTotalMem_v2, (size_t *bytes, int device))                                                    \
 	ROW(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total))                                                \
 	ROW(cuPointerGetAttribute, (void *value, int attribute, uint64_t address))                               \
+	ROW(cuMemGetAddressRange_v2, (uint64_t *base, size_t *bytes, uint64_t address))                          \
+	ROW(cuStreamIsCapturing, (void *stream, int *status))                                                    \
 	ROW(cuThreadExchangeStreamCaptureMode, (int *mode))
 
 #define HIP_FUNCTIONS(ROW)                                                                                       \
@@ -30,6 +32,8 @@
 	ROW(hipDeviceTotalMem, (size_t *bytes, int device))                                                      \
 	ROW(hipMemGetInfo, (size_t *free_bytes, size_t *total))                                                  \
 	ROW(hipPointerGetAttribute, (void *value, int attribute, uint64_t address))                              \
+	ROW(hipMemGetAddressRange, (uint64_t *base, size_t *bytes, uint64_t address))                            \
+	ROW(hipStreamIsCapturing, (void *stream, int *status))                                                   \
 	ROW(hipThreadExchangeStreamCaptureMode, (int *mode))
 
 /* Found at the first use: the library is loaded then, or the family would not have been called. */
@@ -102,6 +106,29 @@ int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address)
 						hip_is_quiet() && OK(hipPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address);
 
 	return known ? ordinal : -1;
+}
+
+uint64_t sl_vendor_size_of(enum sl_vendor vendor, uint64_t address)
+{
+	uint64_t base = 0;
+	size_t bytes = 0;
+	bool known = vendor == SL_VENDOR_CUDA ? OK(cuMemGetAddressRange_v2, &base, &bytes, address) :
+						hip_is_quiet() && OK(hipMemGetAddressRange, &base, &bytes, address);
+
+	return known && base == address ? bytes : 0;
+}
+
+bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream)
+{
+	enum { LEGACY = 1, ACTIVE = 1 }; /* CU_STREAM_LEGACY; CU_STREAM_CAPTURE_STATUS_ACTIVE */
+	int status = 0;
+
+	/* The legacy stream cannot be captured, and asking about it while another one is gives an error. */
+	if (stream <= LEGACY)
+		return false;
+	if (vendor == SL_VENDOR_CUDA)
+		return OK(cuStreamIsCapturing, (void *)(uintptr_t)stream, &status) && status == ACTIVE;
+	return hip_is_quiet() && OK(hipStreamIsCapturing, (void *)(uintptr_t)stream, &status) && status == ACTIVE;
 }
 
 bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)

@@ -78,3 +78,13 @@ int sl_device_of_pointer(enum sl_family family, uint64_t address)
 {
 	return 0;
 }
+
+uint64_t sl_device_size_of(enum sl_family family, uint64_t address)
+{
+	return 0;
+}
+
+bool sl_device_capturing(enum sl_family family, uint64_t stream)
+{
+	return false;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ending exit|return|_exit|quick_exit|abort|kill|dtor: one block freed, two live, then the end that was asked for. */
+/* ending exit|return|_exit|quick_exit|abort|segv|kill|dtor: one block freed, two live, then the end that was asked for. */
 #include "gpu.h"
 
 #include <signal.h>
@@ -29,6 +29,8 @@ int main(int argc, char **argv)
 		quick_exit(5);
 	if (!strcmp(how, "abort"))
 		abort();
+	if (!strcmp(how, "segv"))
+		raise(SIGSEGV);
 	if (!strcmp(how, "kill"))
 		raise(SIGKILL);
 	if (!strcmp(how, "dtor"))

@@ -16,7 +16,7 @@ try:
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
-from e2e import APPS, Recording, differences, recorded_names
+from e2e import APPS, Recording, differences, rows_of
 
 
 def app(name):
@@ -31,13 +31,13 @@ class Journal(unittest.TestCase):
         truth = run.truth()
         self.assertEqual(len(report["processes"]), processes, [p["command"] for p in report["processes"]])
         self.assertEqual(len(truth), processes)
-        recorded = recorded_names(run.traces)
-        left = list(report["processes"])
+        rows = rows_of(run.traces)
+        left = sorted(report["processes"], key=lambda p: (len(p["trace"]), p["trace"]))  # an image that exec made has "-2" in its name
         for real in truth:
             mine = next((p for p in left if p["pid"] == real.pid), None)
             self.assertIsNotNone(mine, "process %d is not in the report" % real.pid)
             left.remove(mine)
-            self.assertEqual(differences(mine, real, threads, recorded), [], mine["command"])
+            self.assertEqual(differences(mine, real, rows, threads), [], mine["command"])
             self.assertEqual(mine["lost_events"], 0)
             self.assertFalse(mine["damaged"])
             for name, value in expected.items():
@@ -92,7 +92,7 @@ class Journal(unittest.TestCase):
                     report = self.assert_equal_to_journal(run)
                     self.assertTrue(report["ooms"])
                     self.assertEqual(report["ooms"][0]["scope"], "vram")
-                    self.assertIs(report["ooms"][0]["recovered"], True if mode else report["ooms"][0]["recovered"])
+                    self.assertEqual([oom["recovered"] for oom in report["ooms"]].count(True), 1 if mode else 0)
                     self.assertIsNotNone(report["ooms"][0]["device_free_bytes"])
 
     def test_device_reset(self):
@@ -131,8 +131,7 @@ class Journal(unittest.TestCase):
         """Every event whose call returned before the kill is in the report, once; the calls in flight are named."""
         for _ in range(int(os.environ.get("STORMLOG_KILLS", "50"))):
             threads = random.choice((1, 2, 8))
-            with Recording("timeout", "-s", "KILL", "%.3f" % random.uniform(0.02, 0.25), app("kill_me"), threads,
-                           code=None) as run:
+            with Recording(app("kill_me"), threads, kill_after=random.uniform(0.02, 0.25), code=-signal.SIGKILL) as run:
                 truth = run.truth()
                 if not truth or not run.files():
                     continue
