@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "stats.h"
+
 struct sl_derived_event sl_derived_of_event(const struct sl_v3_event *event)
 {
 	static const char *const words[] = {"fallback", "degraded", "unavailable", "partial", "legacy.unknown"};
@@ -12,10 +14,10 @@ struct sl_derived_event sl_derived_of_event(const struct sl_v3_event *event)
 		d.allocator_gap_bytes = event->reserved_bytes - event->allocated_bytes;
 	d.has_utilization = event->total_bytes > 0;
 	if (d.has_utilization)
-		d.utilization = (double)event->allocated_bytes / (double)event->total_bytes;
+		d.utilization = sl_stats_ratio(event->allocated_bytes, event->total_bytes);
 	d.has_fragmentation = event->reserved_bytes != 0;
 	if (d.has_fragmentation)
-		d.fragmentation = (double)d.allocator_gap_bytes / (double)event->reserved_bytes;
+		d.fragmentation = sl_stats_ratio(d.allocator_gap_bytes, event->reserved_bytes);
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		d.degraded_collector = d.degraded_collector || strcasestr(event->collector, words[i]);
 	return d;

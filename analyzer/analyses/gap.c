@@ -41,7 +41,7 @@ static bool collect(const struct sl_series *series, double least_ratio, struct s
 		u->events[u->count] = event;
 		u->gaps[u->count] = (double)sl_event_hidden_gap(event);
 		u->times_ns[u->count] = (double)event->timestamp_ns - (double)u->events[0]->timestamp_ns;
-		double ratio = fabs(u->gaps[u->count] / (double)event->total_bytes);
+		double ratio = fabs(sl_stats_ratio(sl_event_hidden_gap(event), event->total_bytes));
 
 		largest = ratio > largest ? ratio : largest;
 		u->count++;
@@ -132,7 +132,7 @@ static void find_fragmentation(const struct usable *u, double threshold, struct 
 
 		if (event->reserved_bytes == 0)
 			continue;
-		double ratio = (double)(unused > 0 ? unused : 0) / (double)event->reserved_bytes;
+		double ratio = sl_stats_ratio(unused > 0 ? unused : 0, event->reserved_bytes);
 
 		sum += ratio;
 		samples++;

@@ -20,6 +20,11 @@ double sl_stats_round_numpy(double x, int digits)
 	return nearbyint(x * scale) / scale;
 }
 
+double sl_stats_ratio(int64_t a, int64_t b)
+{
+	return (double)((long double)a / (long double)b);
+}
+
 double sl_stats_mean(const double *values, size_t count)
 {
 	double sum = 0;

@@ -5,12 +5,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* round(x, digits) of Python: the nearest decimal, correctly rounded. */
 double sl_stats_round(double x, int digits);
 
 /* numpy's round of a scalar: scaled, to the nearest even, scaled back. Differs from the other on ties. */
 double sl_stats_round_numpy(double x, int digits);
+
+/* a / b of integers as Python divides them: the nearest double, beyond 2^53 too. b is not 0. */
+double sl_stats_ratio(int64_t a, int64_t b);
 
 double sl_stats_mean(const double *values, size_t count);
 

@@ -2,11 +2,14 @@
 /* stormlog-analyze validate: say what in telemetry files is not as it should be, write nothing. */
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../commands.h"
 #include "record.h"
-#include "source.h"
+#include "sink.h"
+#include "telemetry.h"
 
 struct validation {
 	struct sl_record_rules rules;
@@ -38,10 +41,44 @@ static void check_record(void *context, const struct sl_value *raw, uint32_t lin
 	sl_arena_reset(&v->arena);
 }
 
+/* A sink, a bundle or a folder of such: loading names what is wrong with each part, records included. */
+static void check_folder(struct validation *v, const char *path)
+{
+	struct sl_telemetry *t = sl_telemetry_new();
+
+	if (sl_telemetry_add_path(t, path, true) == 0 && t->problem_count == 0)
+		report(v, SL_SOURCE_FILE, path, 0, "nothing here is telemetry");
+	for (size_t i = 0; i < t->problem_count; i++)
+		report(v, t->problems[i].loss, t->problems[i].file, t->problems[i].line, t->problems[i].reason);
+	sl_telemetry_free(t);
+	static const char *const words[] = {[SL_ROLLUPS_STALE] = "rollups do not belong to the manifest",
+		[SL_ROLLUPS_BROKEN] = "not a rollup file"};
+	enum sl_rollups_state state = sl_sink_rollups_state(path);
+
+	if (state == SL_ROLLUPS_STALE || state == SL_ROLLUPS_BROKEN)
+		report(v, SL_SOURCE_FILE, sl_arena_printf(&v->arena, "%s/rollups.json", path), 0, words[state]);
+	sl_arena_reset(&v->arena);
+}
+
+static void check_path(struct validation *v, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	struct sl_source_reader reader = {check_record, report, NULL, v};
+	struct stat status;
+
+	v->file = path;
+	if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+		check_folder(v, path);
+	else if (strcmp(name, "manifest.json") == 0)
+		check_folder(v, slash ? sl_arena_strndup(&v->arena, path, (size_t)(slash - path)) : ".");
+	else
+		sl_source_read(path, &reader);
+}
+
 static const char usage[] =
 	"usage: stormlog-analyze validate [--strict] PATH...\n"
 	"\n"
-	"Check telemetry files, one line for each thing that is wrong.\n"
+	"Check telemetry files, sinks and bundles, one line for each thing that is wrong.\n"
 	"\n"
 	"  --strict  records of the oldest formats, which have no schema_version, are wrong too\n";
 
@@ -65,14 +102,11 @@ static int run(int argc, char **argv)
 		return SL_EXIT_USAGE;
 	}
 	for (; optind < argc; optind++) {
-		struct sl_source_reader reader = {check_record, report, NULL, &v};
-
-		v.file = argv[optind];
-		if (access(v.file, F_OK) != 0) {
-			fprintf(stderr, "stormlog-analyze: no such file: %s\n", v.file);
+		if (access(argv[optind], F_OK) != 0) {
+			fprintf(stderr, "stormlog-analyze: no such file: %s\n", argv[optind]);
 			return SL_EXIT_USAGE;
 		}
-		sl_source_read(v.file, &reader);
+		check_path(&v, argv[optind]);
 	}
 	sl_arena_free(&v.arena);
 	return v.valid ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;

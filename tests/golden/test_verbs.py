@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""validate names what is wrong in sinks and bundles; merge gives upstream a session of all ranks."""
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from golden import GOLDEN, lines, run
+
+ANALYZE = sys.argv.pop(1)
+
+
+class Verbs(unittest.TestCase):
+    def problems(self, path):
+        done = run(ANALYZE, "validate", path)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.returncode, 3 if done.stderr else 0)
+        return [line.removeprefix(str(path) + "/") for line in done.stderr.splitlines()]
+
+    def test_intact_sinks_and_bundles_are_valid(self):
+        for name in ("sinks/completed", "sinks/no_manifest", "sinks/running_crash", "sinks/two_sessions"):
+            self.assertEqual(self.problems(GOLDEN / name), [], name)
+        for bundle in [*(GOLDEN / "oom").iterdir(), *(GOLDEN / "diagnose").iterdir()]:
+            self.assertEqual(self.problems(bundle), [], bundle.name)
+
+    def test_a_torn_tail_and_a_corrupt_middle_are_named_with_their_lines(self):
+        self.assertEqual(self.problems(GOLDEN / "sinks/torn_tail"), ["segment-000001.jsonl:42: unfinished last line"])
+        self.assertRegex(self.problems(GOLDEN / "sinks/corrupt_middle")[0], r"^segment-000001\.jsonl:6: ")
+
+    def test_rollups_are_stale_exactly_where_upstream_finds_them_so(self):
+        for file in sorted((GOLDEN / "sinks").glob("*.expected.json")):
+            want = json.loads(file.read_text())
+            sink = file.parent / want["fixture"]
+            if (sink / "rollups.json").exists():
+                stale = any(p.startswith("rollups.json") for p in self.problems(sink))
+                self.assertEqual(stale, not want["rollups_fresh"], want["fixture"])
+
+    def test_a_path_that_does_not_exist_is_a_usage_error(self):
+        for verb in (["validate"], ["convert"], ["report", "--json"], ["merge", "-o", "x"]):
+            self.assertEqual(run(ANALYZE, *verb, "/no/such/path").returncode, 2, verb)
+
+    def test_merge_puts_all_ranks_into_one_session_once(self):
+        rows = lines(GOLDEN / "cases/coll_nccl_sync.jsonl")
+        with tempfile.TemporaryDirectory() as name:
+            for rank in {r["rank"] for r in rows}:
+                one = [dict(r, session_id=f"s-{rank}") for r in rows if r["rank"] == rank]
+                (Path(name) / f"rank{rank}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in one))
+            out = Path(name) / "merged"
+            done = run(ANALYZE, "merge", name, "-o", out)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            merged = [row for file in sorted(out.glob("segment-*.jsonl")) for row in lines(file)]
+            self.assertEqual(len({r["session_id"] for r in merged}), 1)
+            key = lambda r: (r["timestamp_ns"], r["rank"], json.dumps(r, sort_keys=True))  # noqa: E731
+            plain = [dict(r, session_id="") for r in rows]
+            self.assertEqual(sorted((dict(r, session_id="") for r in merged), key=key), sorted(plain, key=key))
+            self.assertEqual(self.problems(out), [])
+            self.assertEqual(run(ANALYZE, "merge", name, "-o", out).returncode, 3, "it was overwritten")
+
+    def test_two_sessions_of_one_rank_cannot_be_merged(self):
+        with tempfile.TemporaryDirectory() as name:
+            done = run(ANALYZE, "merge", GOLDEN / "sinks/two_sessions", "-o", Path(name) / "x")
+            self.assertEqual(done.returncode, 3)
+            self.assertIn("one rank", done.stderr)
+            self.assertFalse((Path(name) / "x").exists())
+
+    def test_csv_reads_as_the_same_events_as_json_lines(self):
+        rows = lines(GOLDEN / "cases/rank2_with_nonsample.jsonl")
+        with tempfile.TemporaryDirectory() as name:
+            file = Path(name) / "events.csv"
+            quote = lambda v: "" if v is None else '"' + (json.dumps(v) if isinstance(v, dict) else str(v)).replace('"', '""') + '"'  # noqa: E731
+            file.write_text(",".join(rows[0]) + "\r\n" + "".join(",".join(quote(r[k]) for k in rows[0]) + "\r\n" for r in rows))
+            done = run(ANALYZE, "convert", file)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual([json.loads(line) for line in done.stdout.splitlines()], rows)
+
+    @unittest.skipIf(b"__asan_init" in Path(ANALYZE).read_bytes(), "sanitizers cost more than the two seconds")
+    def test_100_000_samples_take_two_seconds_at_most(self):
+        row = lines(GOLDEN / "cases/spike_critical.jsonl")[0]
+        with tempfile.TemporaryDirectory() as name:
+            file = Path(name) / "many.jsonl"
+            with file.open("w") as out:
+                for i in range(100_000):
+                    gap = (i % 97 == 0) * (9 << 30) + i * 1000
+                    out.write(json.dumps(dict(row, event_type="sample", timestamp_ns=row["timestamp_ns"] + i * 10**8, rank=i % 8, local_rank=i % 8,
+                                              world_size=8, device_used_bytes=row["allocator_reserved_bytes"] + gap)) + "\n")
+            done = run("/usr/bin/env", "bash", "-c", 'TIMEFORMAT=%U; time "$0" report --json "$1" >/dev/null', ANALYZE, file)
+            self.assertEqual(done.returncode, 0)
+            self.assertLess(float(done.stderr.strip().splitlines()[-1]), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
