@@ -142,21 +142,37 @@ unsigned sl_fields_primary_gone(void *real, const char *state, int device)
 	return !active;
 }
 
-int sl_fields_runtime_version(void *real)
+/* One word kept: the last function asked for (47 bits) and its version in units of `unit`, below 2^16. */
+static int version_beside(void *real, const char *function, int unit, _Atomic uint64_t *last)
 {
-	/* One word: the last function asked for (47 bits) and its version / 10, which is below 2^16. */
-	static _Atomic uint64_t last;
-	uint64_t word = atomic_load_explicit(&last, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(last, memory_order_relaxed);
 	int (*get_version)(int *);
 	int version = 0;
 
 	if (word >> 16 == (uintptr_t)real)
-		return (int)(word & 0xffff) * 10;
-	get_version = sl_resolve_beside(real, "cudaRuntimeGetVersion");
+		return (int)(word & 0xffff) * unit;
+	get_version = sl_resolve_beside(real, function);
 	if (!get_version || get_version(&version))
 		return 0;
-	atomic_store_explicit(&last, (uint64_t)(uintptr_t)real << 16 | (uint64_t)(version / 10), memory_order_relaxed);
-	return version;
+	atomic_store_explicit(last, (uint64_t)(uintptr_t)real << 16 | (uint64_t)(version / unit), memory_order_relaxed);
+	return version / unit * unit;
+}
+
+int sl_fields_runtime_version(void *real)
+{
+	static _Atomic uint64_t last;
+
+	return version_beside(real, "cudaRuntimeGetVersion", 10, &last);
+}
+
+int sl_fields_hip_device(void *real, const hipMemAllocationProp *prop)
+{
+	static _Atomic uint64_t last;
+	const int major = 10000000;
+
+	if (!prop || version_beside(real, "hipRuntimeGetVersion", major, &last) < 6 * major)
+		return 0;
+	return DEVICE_OF(prop->location);
 }
 
 enum sl_kind sl_fields_hsa_kind(void *real, hsa_amd_memory_pool_t pool)

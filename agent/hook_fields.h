@@ -67,6 +67,11 @@ unsigned sl_fields_primary_gone(void *real, const char *state, int device);
 /* Version of the runtime that contains `real`, as cudaRuntimeGetVersion says: 12040; 0 unknown. */
 int sl_fields_runtime_version(void *real);
 
+/*
+ * Device plus one that hipMemCreate is asked for; 0 unknown: HIP 5 orders the members of its properties otherwise.
+ */
+int sl_fields_hip_device(void *real, const hipMemAllocationProp *prop);
+
 /* After a successful look-up by base name and version: hand out the wrapper of what was found. */
 void sl_fields_by_version(const char *base, void **found, int version, uint64_t flags, enum sl_family family);
 
