@@ -170,9 +170,9 @@ uint64_t sl_device_size_of(enum sl_family family, uint64_t address)
 	return sl_vendor_size_of(sl_vendor_of(family), address);
 }
 
-bool sl_device_capturing(enum sl_family family, uint64_t stream)
+bool sl_device_capturing(enum sl_family family, uint64_t stream, uint64_t *graph)
 {
-	return sl_vendor_capturing(sl_vendor_of(family), stream);
+	return sl_vendor_capturing(sl_vendor_of(family), stream, graph);
 }
 
 uint64_t sl_device_free_bytes(enum sl_family family)

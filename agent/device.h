@@ -39,8 +39,8 @@ int sl_device_of_pointer(enum sl_family family, uint64_t address);
 /* Size of the block that begins at this address (imported memory comes without one); 0 unknown. */
 uint64_t sl_device_size_of(enum sl_family family, uint64_t address);
 
-/* The stream is being captured: what is allocated or freed on it are nodes of a graph. */
-bool sl_device_capturing(enum sl_family family, uint64_t stream);
+/* The stream is being captured: what is allocated or freed on it are nodes of *graph (0 unknown). */
+bool sl_device_capturing(enum sl_family family, uint64_t stream, uint64_t *graph);
 
 /* Free bytes of the current device, for the calls that create contexts and modules; 0: not safe to ask now. */
 uint64_t sl_device_free_bytes(enum sl_family family);

@@ -236,7 +236,7 @@ struct facts {
 	enum sl_kind kind;
 	unsigned flags;
 	int device; /* -1 unknown */
-	uint64_t context, bytes;
+	uint64_t context, bytes, object;
 };
 
 /* Device and context: of the row, of the driver call inside, else asked of the driver after the call. */
@@ -269,8 +269,9 @@ static void find_out(const struct sl_frame *frame, const struct sl_hook *hook, c
 	struct facts *facts)
 {
 	bool memory = hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE;
+	uint64_t graph;
 
-	*facts = (struct facts){.kind = out->kind, .flags = out->flags, .bytes = out->size};
+	*facts = (struct facts){.kind = out->kind, .flags = out->flags, .bytes = out->size, .object = out->object};
 	place(frame, hook, out, ok, facts);
 	if (frame->outer)
 		facts->flags |= SL_FLAG_nested;
@@ -278,8 +279,9 @@ static void find_out(const struct sl_frame *frame, const struct sl_hook *hook, c
 		return;
 	if (out->kind == SL_KIND_imported && hook->verb == SL_VERB_ALLOC && !out->size)
 		facts->bytes = sl_device_size_of(hook->family, out->addr);
-	if (out->stream && sl_device_capturing(hook->family, out->stream)) {
+	if (out->stream && sl_device_capturing(hook->family, out->stream, &graph)) {
 		facts->flags |= SL_FLAG_captured;
+		facts->object = graph;
 		if (out->kind == SL_KIND_pool)
 			facts->kind = SL_KIND_graph;
 	}
@@ -326,7 +328,7 @@ static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64
 	w[6] = (uint32_t)result | (w[6] & ~(uint64_t)UINT32_MAX);
 	w2[0] = out->stream;
 	w2[1] = facts.context;
-	w2[2] = out->object;
+	w2[2] = facts.object;
 	w2[3] = out->extra;
 	w2[4] = out->extra2;
 	if (SL_UNLIKELY(oom))

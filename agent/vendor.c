@@ -20,6 +20,7 @@
 	ROW(cuPointerGetAttribute, (void *value, int attribute, uint64_t address))                               \
 	ROW(cuMemGetAddressRange_v2, (uint64_t *base, size_t *bytes, uint64_t address))                          \
 	ROW(cuStreamIsCapturing, (void *stream, int *status))                                                    \
+	ROW(cuStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n)) \
 	ROW(cuThreadExchangeStreamCaptureMode, (int *mode))
 
 #define HIP_FUNCTIONS(ROW)                                                                                       \
@@ -34,6 +35,7 @@
 	ROW(hipPointerGetAttribute, (void *value, int attribute, uint64_t address))                              \
 	ROW(hipMemGetAddressRange, (uint64_t *base, size_t *bytes, uint64_t address))                            \
 	ROW(hipStreamIsCapturing, (void *stream, int *status))                                                   \
+	ROW(hipStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n)) \
 	ROW(hipThreadExchangeStreamCaptureMode, (int *mode))
 
 /* Found at the first use: the library is loaded then, or the family would not have been called. */
@@ -118,17 +120,29 @@ uint64_t sl_vendor_size_of(enum sl_vendor vendor, uint64_t address)
 	return known && base == address ? bytes : 0;
 }
 
-bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream)
+bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream, uint64_t *graph)
 {
 	enum { LEGACY = 1, ACTIVE = 1 }; /* CU_STREAM_LEGACY; CU_STREAM_CAPTURE_STATUS_ACTIVE */
+	void *handle = (void *)(uintptr_t)stream, *captured = NULL;
 	int status = 0;
 
+	*graph = 0;
 	/* The legacy stream cannot be captured, and asking about it while another one is gives an error. */
 	if (stream <= LEGACY)
 		return false;
-	if (vendor == SL_VENDOR_CUDA)
-		return OK(cuStreamIsCapturing, (void *)(uintptr_t)stream, &status) && status == ACTIVE;
-	return hip_is_quiet() && OK(hipStreamIsCapturing, (void *)(uintptr_t)stream, &status) && status == ACTIVE;
+	if (vendor == SL_VENDOR_CUDA) {
+		if (!OK(cuStreamIsCapturing, handle, &status) || status != ACTIVE)
+			return false;
+		if (!OK(cuStreamGetCaptureInfo_v2, handle, &status, NULL, &captured, NULL, NULL))
+			captured = NULL;
+	} else {
+		if (!hip_is_quiet() || !OK(hipStreamIsCapturing, handle, &status) || status != ACTIVE)
+			return false;
+		if (!OK(hipStreamGetCaptureInfo_v2, handle, &status, NULL, &captured, NULL, NULL))
+			captured = NULL;
+	}
+	*graph = (uintptr_t)captured;
+	return true;
 }
 
 bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)

@@ -153,14 +153,16 @@ void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 	struct exec *exec;
 
 	if (event->result) {
-		if (item->hook->verb == SL_VERB_GRAPH_ALLOC)
+		if (item->hook->verb == SL_VERB_GRAPH_ALLOC || item->hook->verb == SL_VERB_ALLOC)
 			sl_model_row(model, SL_KIND_graph, event->device)->failed_allocations++;
 		return;
 	}
 	switch (item->hook->verb) {
+	case SL_VERB_ALLOC: /* captured, as FREE below */
 	case SL_VERB_GRAPH_ALLOC:
 		add_node(model, item);
 		break;
+	case SL_VERB_FREE:
 	case SL_VERB_GRAPH_FREE:
 		graph = graph_of(model->graphs, event->object);
 		graph->frees.item = sl_arena_grow(graph->frees.item, &graph->frees.capacity, graph->frees.count,

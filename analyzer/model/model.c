@@ -328,7 +328,10 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	switch (hook->verb) {
 	case SL_VERB_ALLOC:
 	case SL_VERB_FREE:
-		sl_blocks_apply(model, item);
+		if (item->event->flags & SL_FLAG_captured)
+			sl_graphs_apply(model, item);
+		else
+			sl_blocks_apply(model, item);
 		break;
 	case SL_VERB_MAP:
 	case SL_VERB_UNMAP:

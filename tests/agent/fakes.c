@@ -84,7 +84,7 @@ uint64_t sl_device_size_of(enum sl_family family, uint64_t address)
 	return 0;
 }
 
-bool sl_device_capturing(enum sl_family family, uint64_t stream)
+bool sl_device_capturing(enum sl_family family, uint64_t stream, uint64_t *graph)
 {
 	return false;
 }

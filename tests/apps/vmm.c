@@ -47,6 +47,8 @@ int main(void)
 	OK(cuMemCreate(&handle, n, &prop, 0));
 	OK(cuMemExportToShareableHandle(&fd, handle, 1, 0));
 	OK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, 1));
+	OK(cuMemMap(va, n, 0, again, 0)); /* only a mapping says how large an import is */
+	OK(cuMemUnmap(va, n));
 	CHECK(free_now() == start - n);
 	OK(cuMemRelease(again));
 	OK(cuMemRelease(handle));
