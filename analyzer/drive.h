@@ -60,6 +60,7 @@ struct sl_report {
 	unsigned device_count;
 	SL_VECTOR(char *) warnings; /* damage and what was not understood; lines for people */
 	unsigned damage_lines;	    /* of which the first so many are about damage */
+	uint64_t html_max_bytes;    /* of report.html; 0: 8 MiB */
 };
 
 struct sl_drive_options {

@@ -3,6 +3,6 @@
 
 #include "analyzer/outputs/output.h"
 
-extern const struct sl_output sl_output_json, sl_output_markdown;
+extern const struct sl_output sl_output_json, sl_output_html, sl_output_markdown;
 
-const struct sl_output *const sl_outputs[] = {&sl_output_json, &sl_output_markdown, NULL};
+const struct sl_output *const sl_outputs[] = {&sl_output_json, &sl_output_html, &sl_output_markdown, NULL};

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers as people read them.  Unknown (null, undefined, NaN) is a dash, never 0. */
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+export const UNKNOWN = "–";
+
+export function known(value) {
+	return value !== null && value !== undefined && !Number.isNaN(value);
+}
+
+export function bytes(value, digits) {
+	if (!known(value))
+		return UNKNOWN;
+	let n = Math.abs(value), unit = 0;
+	while (n >= 1024 && unit < UNITS.length - 1) {
+		n /= 1024;
+		unit++;
+	}
+	const places = digits ?? (unit === 0 ? 0 : n < 10 ? 2 : n < 100 ? 1 : 0);
+	return `${value < 0 ? "-" : ""}${n.toFixed(places)} ${UNITS[unit]}`;
+}
+
+/* On an axis: whole numbers without decimals. */
+export function bytesShort(value) {
+	return bytes(value).replace(/\.0+(?= )/, "").replace(/(\.\d*[1-9])0+(?= )/, "$1");
+}
+
+export function count(value) {
+	return known(value) ? Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f") : UNKNOWN;
+}
+
+export function percent(part, whole) {
+	if (!known(part) || !whole)
+		return UNKNOWN;
+	const p = (part / whole) * 100;
+	return `${p < 10 ? p.toFixed(1) : p.toFixed(0)} %`;
+}
+
+/* A span of nanoseconds. */
+export function duration(ns) {
+	if (!known(ns))
+		return UNKNOWN;
+	const s = ns / 1e9;
+	if (Math.abs(s) < 1e-6)
+		return `${ns.toFixed(0)} ns`;
+	if (Math.abs(s) < 1e-3)
+		return `${(s * 1e6).toPrecision(3)} µs`;
+	if (Math.abs(s) < 1)
+		return `${(s * 1e3).toPrecision(3)} ms`;
+	if (Math.abs(s) < 60)
+		return `${s < 10 ? s.toFixed(2) : s.toFixed(1)} s`;
+	const whole = Math.round(s), h = Math.floor(whole / 3600), m = Math.floor((whole % 3600) / 60);
+	return h ? `${h} h ${String(m).padStart(2, "0")} min` : `${m} min ${String(whole % 60).padStart(2, "0")} s`;
+}
+
+/* An instant, `step_ns` apart from its neighbours on an axis: as many digits as tell them apart. */
+export function instant(ns, step_ns) {
+	const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10((step_ns || 1e9) / 1e9))));
+	const s = ns / 1e9;
+	if (s < 60 && ns >= 0)
+		return `${s.toFixed(digits)} s`;
+	const sign = s < 0 ? "-" : "", a = Math.abs(s), h = Math.floor(a / 3600), m = Math.floor((a % 3600) / 60);
+	const rest = (a % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
+	return h ? `${sign}${h}:${String(m).padStart(2, "0")}:${rest}` : `${sign}${m}:${rest}`;
+}
+
+/* Wall clock (UTC) of t0 + ns, both exact; t0 a BigInt of Unix nanoseconds. */
+export function clock(t0, ns, step_ns) {
+	const unix = t0 + BigInt(Math.round(ns));
+	const ms = Number(unix / 1000000n), rest = unix % 1000000000n;
+	const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10((step_ns || 1e9) / 1e9))));
+	const date = new Date(ms).toISOString();
+	const fraction = digits ? "." + String(rest).padStart(9, "0").slice(0, digits) : "";
+	return date.slice(11, 19) + fraction;
+}
+
+export function date(t0) {
+	return new Date(Number(t0 / 1000000n)).toISOString().slice(0, 19).replace("T", " ") + " UTC";
+}
+
+/* Text of a trace, made visible: control characters and marks that reorder text become their code points. */
+export function visible(text, max = 300) {
+	let out = String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+		(c) => `<${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`);
+	if (out.length > max)
+		out = out.slice(0, max - 1) + "…";
+	return out;
+}
+
+export function basename(path) {
+	return path.slice(path.lastIndexOf("/") + 1);
+}

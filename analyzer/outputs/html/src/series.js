@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* Which lines make a picture: by kind, library, PyTorch, label or rank, of all ranks or one, all devices or one. */
+import {Pyramid, difference, emptyBins, makeGrid, onGrid, stackUp, sum} from "./bins.js";
+
+/* Kinds that are memory of the device and add up to the "known" line. */
+const KNOWN_KINDS = ["device", "pool", "vmm", "array", "graph"];
+const MAX_LAYERS = 8;
+
+export const GROUPS = [
+	["kind", "Kind"], ["library", "Library"], ["pytorch", "PyTorch"], ["label", "Label"], ["rank", "Rank"], ["host", "Host memory"],
+];
+
+export class Series {
+	constructor(page) {
+		this.page = page;
+		this.lines = page.lines.map((line) => ({...line, pyramid: new Pyramid(line)}));
+	}
+
+	pick(scope, what) {
+		return this.lines.filter((line) => line.what === what &&
+			(scope.process === null || line.process === scope.process) &&
+			(scope.device === null || line.device === scope.device));
+	}
+
+	groups(scope) {
+		const has = (what) => this.pick(scope, what).length > 0;
+		const ranks = new Set(this.pick({process: null, device: null}, "known").map((l) => l.process)).size > 1;
+		return GROUPS.filter(([key]) => ({kind: has("kind"), library: has("library"), pytorch: has("allocated"),
+			label: has("label"), rank: ranks, host: has("rss") || has("cgroup")})[key]);
+	}
+
+	/* [{name, lines, minus}] largest first, at most MAX_LAYERS, the rest as one */
+	layersOf(scope, by) {
+		const pick = (what) => this.pick(scope, what);
+		let layers = [];
+		if (by === "pytorch") {
+			return [{name: "tensors", lines: pick("allocated")},
+				{name: "kept by PyTorch, unused", lines: pick("reserved"), minus: pick("allocated")},
+				{name: "outside PyTorch", lines: pick("known"), minus: pick("reserved")}];
+		}
+		if (by === "host")
+			return [...new Set(pick("kind").filter((l) => l.name.startsWith("host_")).map((l) => l.name))]
+				.map((name) => ({name, lines: pick("kind").filter((l) => l.name === name)}));
+		const byName = new Map(), what = by === "rank" ? "known" : by;
+		for (const line of by === "rank" ? this.pick({...scope, process: null}, what) : pick(what)) {
+			if (by === "kind" && !KNOWN_KINDS.includes(line.name))
+				continue;
+			const name = by === "rank" ? this.rankName(line.process) : line.name;
+			if (!byName.has(name))
+				byName.set(name, {name, lines: [], size: 0});
+			const layer = byName.get(name);
+			layer.lines.push(line);
+			layer.size += line.peak;
+		}
+		layers = [...byName.values()].sort((a, b) => b.size - a.size);
+		if (by === "label" && layers.length)
+			layers.push({name: "outside labels", lines: pick("known"), minus: pick("label"), size: 0});
+		if (layers.length > MAX_LAYERS) {
+			const rest = layers.slice(MAX_LAYERS - 1);
+			layers = layers.slice(0, MAX_LAYERS - 1);
+			layers.push({name: `${rest.length} others`, lines: rest.flatMap((l) => l.lines), other: true,
+				minus: rest.flatMap((l) => l.minus || [])});
+		}
+		return layers;
+	}
+
+	rankName(process) {
+		const p = this.page.processes[process];
+		return p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`;
+	}
+
+	span() {
+		return [0, Math.max(1, this.page.duration_ns)];
+	}
+
+	/* Everything to draw between two instants, in at most `most` columns. */
+	picture(scope, by, mode, from, to, most) {
+		const wide = by === "rank" ? {...scope, process: null} : scope;
+		const layers = this.layersOf(scope, by);
+		const totals = by === "host" ? layers.flatMap((l) => l.lines) : this.pick(wide, "known");
+		const overlay = by === "host" ? [...this.pick(scope, "rss"), ...this.pick(scope, "cgroup")] : this.usedLines(wide);
+		const all = [...totals, ...overlay];
+		const finest = all.reduce((best, line) => (!best || line.width < best.width ? line : best), null);
+		const grid = makeGrid(finest ? finest.start : 0, finest ? finest.width : Math.max(1, (to - from) / most), from, to, most);
+		const add = (lines) => (lines.length ? sum(lines.map((line) => onGrid(line.pyramid, grid)), grid.n) : emptyBins(grid.n));
+		const bins = layers.map((layer) =>
+			layer.minus && layer.minus.length ? difference(add(layer.lines), add(layer.minus)) : add(layer.lines));
+		const total = add(totals);
+		return {grid, layers, bins, total, tops: stackUp(bins, total, mode === "max" ? "max" : "mean"),
+			used: overlay.length ? add(overlay) : null, usedName: by === "host" ? "process memory (RSS)" : "device-wide use",
+			several: totals.length > 1, totalLines: totals};
+	}
+
+	/* Several processes sample one device: it counts once. */
+	usedLines(scope) {
+		const seen = new Set();
+		return this.pick(scope, "used").filter((line) => {
+			const key = line.shared ?? `${line.process}/${line.device}`;
+			return !seen.has(key) && seen.add(key);
+		});
+	}
+}

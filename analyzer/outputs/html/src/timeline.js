@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* The time line: areas from bins, device-wide use over them, marks; zoom, hover, pick a moment. */
+import uPlot from "uplot";
+import {peaksIn} from "./bins.js";
+import {h, replace} from "./dom.js";
+import {bytes, bytesShort, clock, duration, instant, percent, visible} from "./format.js";
+import {mostFrequent} from "./stacks.js";
+
+const POWERS = Array.from({length: 50}, (_, i) => 2 ** i);
+const HEIGHT = 320;
+
+function hatch(colour) {
+	const tile = document.createElement("canvas"), c = tile.getContext("2d");
+	tile.width = tile.height = 8;
+	c.strokeStyle = colour;
+	c.lineWidth = 1.4;
+	c.beginPath();
+	for (const k of [-8, 0, 8]) {
+		c.moveTo(k, 8);
+		c.lineTo(k + 8, 0);
+	}
+	c.stroke();
+	return c.createPattern(tile, "repeat");
+}
+
+export class Timeline {
+	constructor({page, series, stacks, state, palette, scope, onPick}) {
+		Object.assign(this, {page, series, stacks, state, palette, scope, onPick});
+		this.zooms = [];
+		this.cursor = null;
+		this.chart = h("div", {class: "chart", tabindex: "0", role: "application", "aria-label":
+			"Time line. Arrow keys move, plus and minus zoom, Enter shows the stacks there, Escape zooms out."});
+		this.legend = h("ul", {class: "legend"});
+		this.inspector = h("div", {class: "inspector", "aria-live": "polite"});
+		this.node = h("div", {class: "timeline"}, h("div", {class: "timeline-main"}, this.chart, this.legend), this.inspector);
+		this.chart.addEventListener("keydown", (event) => this.key(event));
+		this.chart.addEventListener("dblclick", () => this.back());
+		new ResizeObserver(() => {
+			if (this.plot && Math.abs(this.chart.clientWidth - this.plot.width) > 1)
+				this.draw();
+		}).observe(this.chart);
+	}
+
+	view() {
+		const [a, b] = this.series.span(), from = this.state.number("from") ?? a, to = this.state.number("to") ?? b;
+		return to > from ? [from, to] : [a, b];
+	}
+
+	/* A line for each top, largest first so that the next covers it; x has one more point, the end of the last bin. */
+	draw() {
+		const width = Math.max(240, this.chart.clientWidth || 800), [from, to] = this.view(), mode = this.state.get("mode");
+		const by = this.groups().some(([key]) => key === this.state.get("by")) ? this.state.get("by") : this.groups()[0]?.[0] ?? "kind";
+		const picture = this.series.picture(this.scope(), by, mode, from, to, Math.floor((width - 80) / 1.5));
+		this.picture = picture;
+		const {grid, tops, total, used} = picture, n = grid.n;
+		const xs = Float64Array.from({length: n + 1}, (_, i) => grid.start + i * grid.width);
+		const column = (values, ok) => {
+			const out = new Array(n + 1);
+			for (let i = 0; i < n; i++)
+				out[i] = ok && !ok[i] ? null : values[i];
+			out[n] = out[n - 1];
+			return out;
+		};
+		const p = this.palette(), step = uPlot.paths.stepped({align: 1}), quiet = {points: {show: false}, paths: step};
+		const data = [xs], lines = [{}], bands = [];
+		if (used) {
+			data.push(column(used.max, used.known));
+			lines.push({...quiet, stroke: p.used, width: 1.5, fill: hatch(p.hidden)});
+		}
+		if (mode === "both") {
+			data.push(column(total.max, total.known));
+			lines.push({...quiet, stroke: p.peak, width: 1, fill: p.paper, dash: []});
+			data.push(column(total.max, total.known));
+			lines.push({...quiet, stroke: p.peak, width: 1, fill: p.peak + "40"});
+		}
+		for (let k = tops.length - 1; k >= 0; k--) {
+			data.push(column(tops[k], total.known));
+			lines.push({...quiet, stroke: p.paper, width: 0.6, fill: this.colour(k)});
+		}
+		if (mode === "both") {
+			data.push(column(total.min, total.known));
+			lines.push({...quiet, stroke: p.ink, width: 0.8, dash: [2, 3]});
+		}
+		data.push(column(mode === "mean" ? total.mean : total.max, total.known));
+		lines.push({...quiet, stroke: p.peak, width: 1.2});
+		this.plot?.destroy();
+		this.plot = new uPlot({
+			width, height: HEIGHT, legend: {show: false}, pxAlign: 0, padding: [12, 8, 0, 0],
+			scales: {x: {time: false, range: () => [from, to]}, y: {range: (u, lo, hi) => [0, (hi || 1) * 1.06]}},
+			cursor: {drag: {x: true, y: false, setScale: false}, points: {show: false}, y: false},
+			series: lines, bands,
+			axes: [{stroke: p.soft, grid: {stroke: p.grid, width: 1}, ticks: {stroke: p.grid}, space: 90,
+				incrs: POWERS.flatMap(() => []).concat(timeSteps()), values: (u, ticks, _, __, incr) => this.ticks(ticks, incr),
+				splits: this.state.get("axis") === "step" && this.steps() ? () => this.stepSplits(from, to, width) : undefined},
+			{stroke: p.soft, grid: {stroke: p.grid, width: 1}, ticks: {stroke: p.grid}, size: 72, incrs: POWERS,
+				values: (u, ticks) => ticks.map(bytesShort)}],
+			hooks: {
+				draw: [(u) => this.drawMarks(u)],
+				setCursor: [(u) => this.hover(u)],
+				setSelect: [(u) => this.select(u)],
+			},
+		}, data, this.chart);
+		this.plot.over.addEventListener("click", (event) => this.click(event));
+		this.drawLegend(mode);
+		if (this.cursor === null)
+			this.inspect(null);
+	}
+
+	groups() {
+		return this.series.groups(this.scope());
+	}
+
+	colour(k) {
+		const p = this.palette();
+		return this.picture.layers[k].other ? p.other : p.layers[k % p.layers.length];
+	}
+
+	drawLegend(mode) {
+		const {layers, used, usedName} = this.picture, q = this.state.get("q").toLowerCase();
+		const swatch = (style) => h("span", {class: "swatch", style});
+		replace(this.legend,
+			layers.map((layer, k) => h("li", {class: q && layer.name.toLowerCase().includes(q) ? "hit" : null},
+				swatch({background: this.colour(k)}), visible(layer.name, 60))).reverse(),
+			mode === "both" && h("li", {}, swatch({background: this.palette().peak + "55"}), "peaks inside a bin"),
+			used && h("li", {}, h("span", {class: "swatch hatched"}), `${usedName}${this.state.get("by") === "host" ? "" : "; the hatched band is hidden memory"}`));
+	}
+
+	/* ---- axis */
+
+	ticks(ticks, incr) {
+		const axis = this.state.get("axis");
+		if (axis === "step" && this.steps())
+			return ticks.map((t) => String(this.stepAt(t) ?? ""));
+		return ticks.map((t) => (axis === "clock" ? clock(this.page.t0, t, incr) : instant(t, incr)));
+	}
+
+	/* The steps of the rank in view, or of the first that has some. */
+	steps() {
+		const {process} = this.scope();
+		return this.page.steps.find((s) => s.at.length && (process === null || s.process === process)) || null;
+	}
+
+	stepAt(t) {
+		const steps = this.steps();
+		let low = 0, high = steps ? steps.at.length : 0;
+		while (low < high) {
+			const mid = (low + high) >> 1;
+			if (steps.at[mid] <= t + 1)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		return low ? steps.number[low - 1] : null;
+	}
+
+	stepSplits(from, to, width) {
+		const at = Array.from(this.steps().at).filter((t) => t >= from && t <= to);
+		const every = Math.max(1, Math.ceil(at.length / Math.max(2, width / 70)));
+		return at.filter((_, i) => i % every === 0);
+	}
+
+	say(t) {
+		const axis = this.state.get("axis"), step = this.stepAt(t), width = this.picture ? this.picture.grid.width : 1e9;
+		const text = axis === "clock" ? clock(this.page.t0, t, width) : instant(t, width);
+		return step === null ? text : `${text}, step ${step}`;
+	}
+
+	/* ---- marks */
+
+	marks() {
+		const {process, device} = this.scope();
+		return this.page.marks.filter((m) => (process === null || m.process === process) &&
+			(device === null || m.device === null || m.device === device));
+	}
+
+	drawMarks(u) {
+		const c = u.ctx, p = this.palette(), {left, top, width, height} = u.bbox, r = devicePixelRatio;
+		const x = (t) => u.valToPos(t, "x", true);
+		c.save();
+		c.beginPath();
+		c.rect(left - 8 * r, 0, width + 16 * r, top + height + 1);
+		c.clip();
+		const steps = this.steps();
+		if (steps) {
+			c.fillStyle = p.soft;
+			let last = -Infinity;
+			for (const t of steps.at) {
+				const at = x(t);
+				if (at - last >= 3 * r && at >= left && at <= left + width) {
+					c.fillRect(at, top + height - 5 * r, r, 5 * r);
+					last = at;
+				}
+			}
+		}
+		for (const mark of this.marks()) {
+			const at = x(mark.at);
+			if (at < left - 1 || at > left + width + 1)
+				continue;
+			const oom = mark.kind === "oom", size = 5 * r;
+			c.strokeStyle = c.fillStyle = oom ? p.oom : p.soft;
+			c.lineWidth = oom ? 1.5 * r : r;
+			c.setLineDash(oom ? [] : [2 * r, 3 * r]);
+			c.beginPath();
+			c.moveTo(at, top);
+			c.lineTo(at, top + height);
+			c.stroke();
+			c.setLineDash([]);
+			c.beginPath();
+			if (oom) {
+				c.moveTo(at - size, top - size * 1.6);
+				c.lineTo(at + size, top - size * 1.6);
+				c.lineTo(at, top);
+			} else {
+				c.arc(at, top - size * 0.7, size * 0.6, 0, 7);
+			}
+			c.fill();
+		}
+		const picked = this.state.number("at");
+		if (picked !== null) {
+			c.strokeStyle = p.hit;
+			c.lineWidth = 2 * r;
+			c.beginPath();
+			c.moveTo(x(picked), top);
+			c.lineTo(x(picked), top + height);
+			c.stroke();
+		}
+		this.drawHits(c, u, p, r);
+		c.restore();
+	}
+
+	/* Search: bins whose peak was made by a matching stack get a tick at the top. */
+	drawHits(c, u, p, r) {
+		const hit = this.stacks.matching(this.state.get("q"));
+		this.hitBins = 0;
+		if (!hit)
+			return;
+		const {grid, totalLines} = this.picture;
+		c.fillStyle = p.hit;
+		for (const line of totalLines) {
+			const level = line.pyramid.level(grid.width);
+			for (let i = 0; i < level.stack.length; i++) {
+				const left = u.valToPos(level.start + i * level.width, "x", true);
+				const right = u.valToPos(level.start + (i + 1) * level.width, "x", true);
+				if (hit[level.stack[i]] && right > u.bbox.left && left < u.bbox.left + u.bbox.width) {
+					c.fillRect(left, u.bbox.top, Math.max(2 * r, right - left), 5 * r);
+					this.hitBins++;
+				}
+			}
+		}
+	}
+
+	/* ---- hover */
+
+	hover(u) {
+		const {left} = u.cursor;
+		if (left === undefined || left < 0)
+			return;
+		this.point(Math.floor((u.posToVal(left, "x") - this.picture.grid.start) / this.picture.grid.width));
+	}
+
+	point(cell) {
+		const {grid} = this.picture;
+		this.cursor = Math.max(0, Math.min(grid.n - 1, cell));
+		this.inspect(this.cursor);
+	}
+
+	/* What a cell of the picture says: also what tests read. */
+	facts(cell) {
+		const {grid, layers, bins, total, used, totalLines} = this.picture;
+		const from = grid.start + cell * grid.width, to = from + grid.width;
+		const peaks = totalLines.map((line) => peaksIn(line.pyramid, from, to));
+		const stacks = peaks.flatMap((p) => p.stacks), highest = peaks.reduce((a, b) => (b.max > (a?.max ?? -1) ? b : a), null);
+		return {from, to, total: {min: total.min[cell], mean: total.mean[cell], max: total.max[cell]},
+			used: used && used.known[cell] ? used.max[cell] : null,
+			layers: layers.map((layer, k) => ({k, name: layer.name, mean: bins[k].mean[cell], max: bins[k].max[cell]})),
+			stacks, common: this.stacks.common(stacks), frequent: mostFrequent(stacks), peak: highest};
+	}
+
+	inspect(cell) {
+		if (cell === null || !this.picture) {
+			replace(this.inspector, h("p", {class: "soft"}, "Point at the time line to see what is live and who asked for it. ",
+				"Drag to zoom, double-click to go back, click for the stacks at that moment."));
+			return;
+		}
+		const f = this.facts(cell), rows = f.layers.filter((l) => l.max > 0).sort((a, b) => b.max - a.max).slice(0, 8);
+		const value = (mean, max) => (this.state.get("mode") === "mean" ? bytes(mean) : bytes(max));
+		const frames = (path, most) => h("ol", {class: "frames"}, path.length > most && h("li", {class: "soft"}, `${path.length - most} frames around them`),
+			path.slice(-most).map((frame) => h("li", {class: this.stacks.isPython(frame) ? "py" : "nat"}, this.stacks.name(frame))));
+		const frequent = f.frequent.node ? this.stacks.path(f.frequent.node) : [];
+		const rest = frequent.slice(Math.min(f.common.length, frequent.length));
+		replace(this.inspector,
+			h("p", {class: "when"}, this.say(f.from), h("span", {class: "soft"}, ` + ${duration(f.to - f.from)}`)),
+			h("p", {class: "big"}, bytes(f.total.max), h("span", {class: "soft"}, ` at most · mean ${bytes(f.total.mean)} · least ${bytes(f.total.min)}`)),
+			f.used !== null && h("p", {class: "soft"}, `${this.picture.usedName} ${bytes(f.used)}`,
+				this.state.get("by") === "host" || f.used < f.total.min ? null : `, hidden ${bytes(Math.max(0, f.used - f.total.max))}`),
+			h("table", {class: "mini"}, h("tbody", {}, rows.map((l) => h("tr", {},
+				h("td", {}, h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)),
+				h("td", {class: "num"}, value(l.mean, l.max)))))),
+			f.common.length ? [h("h4", {}, f.stacks.length > 1 ? "Common to the peaks here" : "Made the peak here"), frames(f.common, 8)] :
+				h("p", {class: "soft"}, f.stacks.length ? "The peaks here have no frame in common." : "No stack: nothing was asked for in this bin."),
+			rest.length > 0 && f.frequent.share < 1 && [h("h4", {}, `Most frequent below, ${percent(f.frequent.share, 1)} of ${f.stacks.length} peaks`), frames(rest, 8)]);
+	}
+
+	/* ---- zoom */
+
+	select(u) {
+		const {left, width} = u.select;
+		if (width < 4)
+			return;
+		this.justDragged = true;
+		this.zoom(u.posToVal(left, "x"), u.posToVal(left + width, "x"));
+	}
+
+	zoom(from, to) {
+		const [a, b] = this.series.span(), least = 64;
+		from = Math.max(a, Math.min(from, b - least));
+		to = Math.min(b, Math.max(to, from + least));
+		this.zooms.push(this.view());
+		this.cursor = null;
+		this.state.set(from <= a && to >= b ? {from: "", to: ""} : {from: Math.floor(from), to: Math.ceil(to)});
+	}
+
+	back() {
+		const [a, b] = this.series.span(), last = this.zooms.pop() || [a, b];
+		this.cursor = null;
+		this.state.set(last[0] <= a && last[1] >= b ? {from: "", to: ""} : {from: last[0], to: last[1]});
+	}
+
+	click(event) {
+		if (this.justDragged) {
+			this.justDragged = false;
+			return;
+		}
+		const box = this.plot.over.getBoundingClientRect();
+		this.onPick(this.plot.posToVal(event.clientX - box.left, "x"));
+	}
+
+	key(event) {
+		const {grid} = this.picture, [from, to] = this.view(), middle = this.cursor === null ? (from + to) / 2 :
+			grid.start + (this.cursor + 0.5) * grid.width;
+		const move = (d) => {
+			const first = Math.max(0, Math.floor((from - grid.start) / grid.width));
+			this.point((this.cursor ?? first) + d);
+			this.plot.setCursor({left: this.plot.valToPos(grid.start + (this.cursor + 0.5) * grid.width, "x"), top: 10}, false);
+		};
+		const half = (to - from) / 4;
+		const keys = {
+			ArrowRight: () => move(event.shiftKey ? 10 : 1), ArrowLeft: () => move(event.shiftKey ? -10 : -1),
+			"+": () => this.zoom(middle - half, middle + half), "=": () => this.zoom(middle - half, middle + half),
+			"-": () => this.zoom(middle - half * 4, middle + half * 4), Home: () => this.zoom(...this.series.span()),
+			Escape: () => this.back(), Enter: () => this.onPick(middle),
+		};
+		if (keys[event.key]) {
+			event.preventDefault();
+			keys[event.key]();
+		}
+	}
+}
+
+/* Steps of an axis of time, in ns: 1, 2, 5 x 10^k below a second, then what clocks have. */
+function timeSteps() {
+	const out = [];
+	for (let e = 0; e < 9; e++)
+		out.push(10 ** e, 2 * 10 ** e, 5 * 10 ** e);
+	for (const s of [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800])
+		out.push(s * 1e9);
+	return out;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What is looked at, as the URL's fragment: a view is shared by sending the file and the address. */
+
+export const DEFAULTS = {by: "kind", mode: "both", axis: "since", rank: "", device: "", from: "", to: "", at: "",
+	flame: "moment", form: "icicle", value: "bytes", inverted: "", q: "", order: "outliers", map: "0", theme: ""};
+
+export function parse(fragment) {
+	const state = {...DEFAULTS};
+	for (const [key, value] of new URLSearchParams(fragment.replace(/^#/, "")))
+		if (Object.hasOwn(DEFAULTS, key))
+			state[key] = value;
+	return state;
+}
+
+export function format(state) {
+	const params = new URLSearchParams();
+	for (const key of Object.keys(DEFAULTS))
+		if (state[key] !== undefined && String(state[key]) !== DEFAULTS[key])
+			params.set(key, state[key]);
+	const text = params.toString();
+	return text ? "#" + text : "";
+}
+
+/* The state of the page: views subscribe, and are told which keys changed. */
+export class State {
+	constructor(fragment, write) {
+		this.value = parse(fragment);
+		this.write = write;
+		this.views = [];
+	}
+
+	get(key) {
+		return this.value[key];
+	}
+
+	number(key) {
+		return this.value[key] === "" || Number.isNaN(Number(this.value[key])) ? null : Number(this.value[key]);
+	}
+
+	on(keys, view) {
+		this.views.push({keys, view});
+	}
+
+	set(patch) {
+		const changed = Object.keys(patch).filter((key) => String(this.value[key]) !== String(patch[key]));
+		if (!changed.length)
+			return;
+		for (const key of changed)
+			this.value[key] = String(patch[key]);
+		this.write(format(this.value));
+		for (const {keys, view} of this.views)
+			if (keys.some((key) => changed.includes(key)))
+				view(changed);
+	}
+
+	reset(fragment) {
+		this.set(parse(fragment));
+	}
+}

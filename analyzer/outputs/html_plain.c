@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report.html of a build without node: the numbers as tables, and the pictures beside it.  Nothing from a trace is
+ * written but through put_text.
+ */
+#include "analyzer/outputs/format.h"
+#include "analyzer/outputs/output.h"
+
+static void put_text(FILE *out, const char *text)
+{
+	for (; text && *text; text++)
+		switch (*text) {
+		case '<':
+			fputs("&lt;", out);
+			break;
+		case '>':
+			fputs("&gt;", out);
+			break;
+		case '&':
+			fputs("&amp;", out);
+			break;
+		case '"':
+			fputs("&quot;", out);
+			break;
+		default:
+			if ((unsigned char)*text >= 0x20 && *text != 0x7f)
+				fputc(*text, out);
+		}
+}
+
+static void put_size(FILE *out, uint64_t bytes)
+{
+	char text[SL_FORMAT_BYTES];
+
+	fprintf(out, "<td>%s</td>", bytes == SL_UNKNOWN ? "unknown" : sl_format_size(text, bytes));
+}
+
+static void put_devices(const struct sl_report *report, FILE *out)
+{
+	fputs("<h2>Devices</h2><table><tr><th>Host<th>Device<th>Peak<th>Total<th>Device-wide<th>Hidden</tr>\n", out);
+	for (unsigned i = 0; i < report->device_count; i++) {
+		const struct sl_shared_device *device = &report->devices[i];
+
+		fputs("<tr><td>", out);
+		put_text(out, device->host);
+		fprintf(out, "</td><td>%d</td>", device->device);
+		put_size(out, device->known_peak_bytes);
+		put_size(out, device->total_bytes);
+		put_size(out, device->used_peak_bytes);
+		put_size(out, device->hidden_peak_bytes);
+		fputs("</tr>\n", out);
+	}
+	fputs("</table>\n", out);
+}
+
+static void put_processes(const struct sl_report *report, FILE *out)
+{
+	fputs("<h2>Memory</h2><table><tr><th>Process<th>Ended<th>Kind<th>Device<th>Peak<th>At the end<th>Failed</tr>\n", out);
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
+			for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+				const struct sl_process *p = &report->processes[i];
+				const struct sl_row *row = &p->model->rows[kind][d];
+
+				if (!row->used || kind == SL_KIND_block)
+					continue;
+				fputs("<tr><td>", out);
+				put_text(out, sl_stacks_basename(p->trace->name));
+				fprintf(out, "</td><td>%s</td><td>%s</td><td>", sl_status_name(p->trace->status),
+					sl_event_kinds[kind].name);
+				if (d)
+					fprintf(out, "%u", d - 1);
+				fputs("</td>", out);
+				put_size(out, row->peak_bytes);
+				put_size(out, row->live_bytes);
+				fprintf(out, "<td>%llu</td></tr>\n", (unsigned long long)row->failed_allocations);
+			}
+	fputs("</table>\n", out);
+}
+
+static void put_leaks(struct sl_report *report, FILE *out)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	char line[512];
+
+	fputs("<h2>Leaks</h2><table><tr><th>Bytes<th>Blocks<th>Verdict<th>Where</tr>\n", out);
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].leaks.count && k < 100; k++) {
+			const struct sl_leak *leak = &report->processes[i].leaks.item[k];
+			unsigned count = sl_process_stack(&report->processes[i], frames, leak->python, leak->native, leak->caller);
+			const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+
+			fputs("<tr>", out);
+			put_size(out, leak->bytes);
+			fprintf(out, "<td>%llu</td><td>%s</td><td>", (unsigned long long)leak->blocks, leak->verdict);
+			line[0] = 0;
+			if (frame)
+				sl_stacks_describe(line, sizeof(line), frame);
+			put_text(out, line);
+			fputs("</td></tr>\n", out);
+		}
+	fputs("</table>\n", out);
+}
+
+static bool write_html(struct sl_report *report, FILE *out)
+{
+	fputs("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"
+	      "<title>stormlog</title><style>body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:1rem auto;padding:0 1rem}"
+	      "table{border-collapse:collapse}th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid #ccc}"
+	      "img{max-width:100%}</style><h1>stormlog</h1><p>", out);
+	put_text(out, report->path);
+	fputs("</p><p>This build has no interactive page: node and npm were missing. summary.md and report.json have the rest.</p>"
+	      "<p><img src=\"timeline.png\" alt=\"\"><img src=\"ranks.png\" alt=\"\"></p>\n", out);
+	put_devices(report, out);
+	put_processes(report, out);
+	put_leaks(report, out);
+	for (size_t i = 0; i < report->warnings.count; i++) {
+		fputs(i ? "<br>" : "<h2>What is missing</h2><p>", out);
+		put_text(out, report->warnings.item[i]);
+	}
+	return fputs("</html>\n", out) >= 0;
+}
+
+const struct sl_output sl_output_html = {.name = "report.html", .file = write_html};

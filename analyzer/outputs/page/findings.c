@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Out-of-memory errors, leaks and findings, as the cards show them. */
+#include "analyzer/outputs/page/page.h"
+
+static void put_owners(struct sl_page *page, unsigned process, const struct sl_oom *oom)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+
+	sl_page_key(page, "owners");
+	sl_pack_array(&page->pack, oom->owner_count);
+	for (unsigned i = 0; i < oom->owner_count; i++) {
+		const struct sl_site *site = &model->sites.item[oom->owners[i].site];
+
+		sl_pack_map(&page->pack, 4);
+		sl_page_put_text(page, "name", sl_model_library(model, site));
+		sl_page_put_known(page, "bytes", oom->owners[i].bytes);
+		sl_page_put_known(page, "blocks", oom->owners[i].blocks);
+		sl_page_key(page, "stack");
+		sl_pack_uint(&page->pack, sl_page_site(page, process, oom->owners[i].site));
+	}
+}
+
+static void put_oom(struct sl_page *page, unsigned process, const struct sl_oom *oom)
+{
+	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
+	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
+
+	sl_pack_map(&page->pack, 13);
+	sl_page_key(page, "process");
+	sl_pack_uint(&page->pack, process);
+	sl_page_put_device(page, "device", oom->device);
+	sl_page_put_time(page, "at", process, oom->time_ns);
+	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
+	sl_page_put_text(page, "scope", scopes[oom->scope]);
+	sl_page_put_known(page, "requested", oom->requested_bytes);
+	sl_page_put_known(page, "live", oom->live_bytes);
+	sl_page_put_known(page, "free", oom->free_bytes);
+	sl_page_put_known(page, "total", oom->total_bytes);
+	sl_page_key(page, "recovered");
+	if (oom->recovered < 0)
+		sl_pack_nil(&page->pack);
+	else
+		sl_pack_bool(&page->pack, oom->recovered);
+	sl_page_key(page, "injected");
+	sl_pack_bool(&page->pack, oom->injected);
+	sl_page_key(page, "stack");
+	sl_pack_uint(&page->pack, sl_page_stack(page, process, oom->python, oom->native, oom->caller));
+	put_owners(page, process, oom);
+}
+
+static void put_leak(struct sl_page *page, unsigned process, const struct sl_leak *leak)
+{
+	sl_pack_map(&page->pack, 14);
+	sl_page_key(page, "process");
+	sl_pack_uint(&page->pack, process);
+	sl_page_put_device(page, "device", leak->device);
+	sl_page_put_text(page, "kind", sl_event_kinds[leak->kind].name);
+	sl_page_put_known(page, "bytes", leak->bytes);
+	sl_page_put_known(page, "blocks", leak->blocks);
+	sl_page_put_text(page, "verdict", leak->verdict);
+	sl_page_put_text(page, "severity", leak->severity);
+	sl_page_key(page, "growth");
+	leak->growing ? sl_pack_double(&page->pack, leak->bytes_per_second) : sl_pack_nil(&page->pack);
+	sl_page_key(page, "confidence");
+	leak->growing ? sl_pack_double(&page->pack, leak->r_squared) : sl_pack_nil(&page->pack);
+	sl_page_put_time(page, "first", process, leak->first_ns);
+	sl_page_put_time(page, "last", process, leak->last_ns);
+	sl_page_put_text(page, "suggestion", leak->suggestion);
+	sl_page_put_text(page, "library", leak->library);
+	sl_page_key(page, "stack");
+	sl_pack_uint(&page->pack, sl_page_stack(page, process, leak->python, leak->native, leak->caller));
+}
+
+/* Evenly from all processes: each gives its first ones until the budget is spent. */
+static size_t share_of(const struct sl_page *page, size_t count)
+{
+	size_t each = page->report->process_count ? page->budget.cards / page->report->process_count : 0;
+
+	each = each ? each : 1;
+	return count < each ? count : each;
+}
+
+void sl_page_findings(struct sl_page *page)
+{
+	const struct sl_report *report = page->report;
+	size_t ooms = 0, leaks = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		ooms += share_of(page, report->processes[i].model->ooms.count);
+		leaks += share_of(page, report->processes[i].leaks.count);
+	}
+	sl_page_key(page, "ooms");
+	sl_pack_array(&page->pack, (uint32_t)ooms);
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < share_of(page, report->processes[i].model->ooms.count); k++)
+			put_oom(page, i, &report->processes[i].model->ooms.item[k]);
+	sl_page_key(page, "leaks");
+	sl_pack_array(&page->pack, (uint32_t)leaks);
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < share_of(page, report->processes[i].leaks.count); k++)
+			put_leak(page, i, &report->processes[i].leaks.item[k]);
+	sl_page_key(page, "findings");
+	sl_pack_array(&page->pack, 0);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines over time at the page's resolution, and the heat map of ranks. */
+#include <stdlib.h>
+
+#include "analyzer/devices.h"
+#include "analyzer/outputs/page/page.h"
+
+struct columns {
+	uint32_t n;
+	uint64_t first_ns; /* start of the first bin */
+	unsigned shift;
+	uint32_t offset; /* number of the first bin on the process's own grid */
+	double *min, *max;
+	float *mean;
+	uint32_t *stack;
+	uint8_t *at; /* where in its bin the maximum is, 0..255 */
+};
+
+static void room(struct columns *c, size_t n)
+{
+	c->min = calloc(n + 1, sizeof(*c->min));
+	c->max = calloc(n + 1, sizeof(*c->max));
+	c->mean = calloc(n + 1, sizeof(*c->mean));
+	c->stack = calloc(n + 1, sizeof(*c->stack));
+	c->at = calloc(n + 1, sizeof(*c->at));
+	if (!c->min || !c->max || !c->mean || !c->stack || !c->at)
+		abort();
+}
+
+static void free_columns(struct columns *c)
+{
+	free(c->min);
+	free(c->max);
+	free(c->mean);
+	free(c->stack);
+	free(c->at);
+}
+
+/* 1 << fold bins of the line become one.  A mean is over the time that the bin's line has lived. */
+static struct columns reduce(struct sl_page *page, unsigned process, const struct sl_timeline *timeline,
+			     const struct sl_line *line, unsigned fold)
+{
+	uint32_t begin = line->first >> fold, end = line->bin >> fold;
+	struct columns c = {.n = end - begin + 1, .shift = timeline->shift + fold, .offset = begin};
+
+	c.first_ns = timeline->begin_ns + ((uint64_t)begin << c.shift);
+	room(&c, c.n);
+	for (uint32_t i = 0; i < c.n; i++) {
+		uint32_t from = (begin + i) << fold, to = (begin + i + 1) << fold, peak;
+		uint64_t start = timeline->begin_ns + ((uint64_t)(begin + i) << c.shift), stop = start + (1ull << c.shift);
+		double area = 0;
+
+		from = from < line->first ? line->first : from;
+		to = to > line->bin + 1 ? line->bin + 1 : to;
+		peak = from;
+		c.min[i] = (double)line->bins[from].min;
+		for (uint32_t b = from; b < to; b++) {
+			if (line->bins[b].max > line->bins[peak].max)
+				peak = b;
+			if ((double)line->bins[b].min < c.min[i])
+				c.min[i] = (double)line->bins[b].min;
+			area += line->bins[b].area;
+		}
+		stop = stop > line->last_ns ? line->last_ns : stop;
+		c.max[i] = (double)line->bins[peak].max;
+		c.mean[i] = (float)(stop > start ? area / (double)(stop - start) : c.max[i]);
+		c.mean[i] = (double)c.mean[i] > c.max[i] ? (float)c.max[i] : c.mean[i];
+		c.stack[i] = sl_page_site(page, process, line->bins[peak].max_site);
+		c.at[i] = (uint8_t)(line->bins[peak].max_ns > start ? (line->bins[peak].max_ns - start) * 255 >> c.shift : 0);
+	}
+	return c;
+}
+
+static const char *name_of(const struct sl_process *process, const struct sl_line *line)
+{
+	switch (line->what) {
+	case SL_LINE_KIND:
+		return sl_event_kinds[line->index].name;
+	case SL_LINE_LIBRARY:
+		return process->model->libraries.item[line->index];
+	default:
+		return "";
+	}
+}
+
+/* Number of the device that several processes sample, so that it is drawn once. */
+static int shared_device(const struct sl_page *page, unsigned process, const struct sl_line *line)
+{
+	for (unsigned i = 0; line->what == SL_LINE_USED && i < page->report->device_count; i++) {
+		const struct sl_shared_device *device = &page->report->devices[i];
+		const struct sl_device_state *state = sl_devices_state(page->report, device, process);
+
+		if (state && state->device == line->device)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void put_line(struct sl_page *page, unsigned process, const struct sl_line *line, unsigned fold)
+{
+	static const char *const whats[] = {"kind", "known", "library", "allocated", "reserved", "used", "rss", "cgroup"};
+	const struct sl_process *p = &page->report->processes[process];
+	struct columns c = reduce(page, process, &p->model->timeline, line, fold);
+	double peak = 0;
+
+	for (uint32_t i = 0; i < c.n; i++)
+		peak = c.max[i] > peak ? c.max[i] : peak;
+	sl_pack_map(&page->pack, 14);
+	sl_page_key(page, "process");
+	sl_pack_uint(&page->pack, process);
+	sl_page_put_text(page, "what", whats[line->what]);
+	sl_page_put_device(page, "device", line->device);
+	sl_page_put_device(page, "shared", shared_device(page, process, line));
+	sl_page_put_text(page, "name", name_of(p, line));
+	sl_page_key(page, "peak");
+	sl_pack_double(&page->pack, peak);
+	sl_page_key(page, "start");
+	/* before t0 where the first bin begins before the first process */
+	sl_pack_double(&page->pack, (double)(int64_t)(sl_process_unix(p, c.first_ns) - page->t0_unix_ns));
+	sl_page_key(page, "width");
+	sl_pack_double(&page->pack, (double)(1ull << c.shift));
+	sl_page_key(page, "offset");
+	sl_pack_uint(&page->pack, c.offset);
+	sl_page_key(page, "min");
+	sl_pack_column(&page->pack, SL_PACK_F64, c.min, c.n);
+	sl_page_key(page, "max");
+	sl_pack_column(&page->pack, SL_PACK_F64, c.max, c.n);
+	sl_page_key(page, "mean");
+	sl_pack_column(&page->pack, SL_PACK_F32, c.mean, c.n);
+	sl_page_key(page, "stack");
+	sl_pack_column(&page->pack, SL_PACK_U32, c.stack, c.n);
+	sl_page_key(page, "at");
+	sl_pack_column(&page->pack, SL_PACK_U8, c.at, c.n);
+	free_columns(&c);
+}
+
+static bool is_drawn(const struct sl_line *line, bool detailed)
+{
+	return line->begun && (detailed || line->what == SL_LINE_KNOWN) &&
+	       !(line->what == SL_LINE_KIND && line->index == SL_KIND_block);
+}
+
+void sl_page_lines(struct sl_page *page)
+{
+	uint32_t count = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		if (pass) {
+			sl_page_key(page, "lines");
+			sl_pack_array(&page->pack, count);
+		}
+		for (unsigned k = 0; k < page->report->process_count; k++) {
+			const struct sl_timeline *timeline = &page->report->processes[page->order[k]].model->timeline;
+			unsigned fold = 0;
+
+			while ((unsigned)SL_TIMELINE_BINS >> fold > page->budget.bins)
+				fold++;
+			for (unsigned i = 0; i < timeline->line_count; i++) {
+				if (!is_drawn(timeline->lines[i], k < page->budget.detailed))
+					continue;
+				if (pass)
+					put_line(page, page->order[k], timeline->lines[i], fold);
+				else
+					count++;
+			}
+		}
+	}
+}
+
+/* ---- heat map */
+
+/* Maximum of a process's known memory in each column, devices added up. */
+static void heat_row(const struct sl_page *page, unsigned process, double *row, unsigned columns, double width)
+{
+	const struct sl_process *p = &page->report->processes[process];
+	const struct sl_timeline *timeline = &p->model->timeline;
+	double *one = calloc(columns, sizeof(*one));
+
+	if (!one)
+		abort();
+	for (unsigned i = 0; i < timeline->line_count; i++) {
+		const struct sl_line *line = timeline->lines[i];
+
+		if (line->what != SL_LINE_KNOWN || !line->begun)
+			continue;
+		for (unsigned c = 0; c < columns; c++)
+			one[c] = 0;
+		for (uint32_t b = line->first; b <= line->bin; b++) {
+			uint64_t start = timeline->begin_ns + ((uint64_t)b << timeline->shift);
+			unsigned from = (unsigned)(sl_page_time(page, process, start) / width);
+			unsigned to = (unsigned)(sl_page_time(page, process, start + (1ull << timeline->shift) - 1) / width);
+
+			for (unsigned c = from; c <= to && c < columns; c++)
+				if ((double)line->bins[b].max > one[c])
+					one[c] = (double)line->bins[b].max;
+		}
+		for (unsigned c = 0; c < columns; c++)
+			row[c] += one[c];
+	}
+	free(one);
+}
+
+void sl_page_heat(struct sl_page *page)
+{
+	unsigned rows = page->report->process_count, columns = page->budget.heat;
+	double width = (double)(page->t1_unix_ns - page->t0_unix_ns) / columns, scale = 1;
+	double *values = calloc((size_t)rows * columns + 1, sizeof(*values));
+	uint8_t *cells = calloc((size_t)rows * columns + 1, 1);
+	uint32_t *row = calloc(rows + 1, sizeof(*row));
+
+	if (!values || !cells || !row)
+		abort();
+	width = width > 1 ? width : 1;
+	for (unsigned i = 0; i < rows; i++) {
+		row[i] = i;
+		heat_row(page, i, values + (size_t)i * columns, columns, width);
+	}
+	for (size_t i = 0; i < (size_t)rows * columns; i++)
+		scale = values[i] > scale ? values[i] : scale;
+	for (size_t i = 0; i < (size_t)rows * columns; i++)
+		cells[i] = (uint8_t)(values[i] / scale * 255 + 0.999);
+	sl_page_key(page, "heat");
+	sl_pack_map(&page->pack, 6);
+	sl_page_key(page, "row");
+	sl_pack_column(&page->pack, SL_PACK_U32, row, rows);
+	sl_page_key(page, "start");
+	sl_pack_double(&page->pack, 0);
+	sl_page_key(page, "width");
+	sl_pack_double(&page->pack, width);
+	sl_page_key(page, "bins");
+	sl_pack_uint(&page->pack, columns);
+	sl_page_key(page, "scale");
+	sl_pack_double(&page->pack, scale);
+	sl_page_key(page, "values");
+	sl_pack_column(&page->pack, SL_PACK_U8, cells, (size_t)rows * columns);
+	free(values);
+	free(cells);
+	free(row);
+}

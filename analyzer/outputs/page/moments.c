@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* Who held memory at some moments: the peak of each device, the end, errors, leaks, and all there ever was. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/outputs/page/page.h"
+
+struct sample {
+	uint32_t node;
+	double bytes, blocks;
+};
+
+struct samples {
+	SL_VECTOR(struct sample) s;
+};
+
+static void add(struct samples *samples, uint32_t node, double bytes, double blocks)
+{
+	samples->s.item = sl_arena_grow(samples->s.item, &samples->s.capacity, samples->s.count, sizeof(*samples->s.item));
+	samples->s.item[samples->s.count++] = (struct sample){node, bytes, blocks};
+}
+
+static int by_node(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : by_node(a, b);
+}
+
+/* One sample per stack, largest first, and what is beyond the budget as one. */
+static void settle(struct sl_page *page, struct samples *samples)
+{
+	size_t kept = 0, count = samples->s.count;
+	struct sample *s = samples->s.item, rest = {0};
+	char text[64];
+
+	if (!count)
+		return;
+	qsort(s, count, sizeof(*s), by_node);
+	for (size_t i = 1; i < count; i++)
+		if (s[i].node == s[kept].node) {
+			s[kept].bytes += s[i].bytes;
+			s[kept].blocks += s[i].blocks;
+		} else {
+			s[++kept] = s[i];
+		}
+	samples->s.count = ++kept;
+	qsort(s, kept, sizeof(*s), by_bytes);
+	if (kept <= page->budget.samples)
+		return;
+	for (size_t i = page->budget.samples; i < kept; i++) {
+		rest.bytes += s[i].bytes;
+		rest.blocks += s[i].blocks;
+	}
+	snprintf(text, sizeof(text), "%zu smaller places", kept - page->budget.samples);
+	samples->s.count = page->budget.samples;
+	add(samples, sl_page_note(page, text), rest.bytes, rest.blocks);
+}
+
+static void put_moment(struct sl_page *page, unsigned process, int device, const char *kind, uint64_t at_ns,
+		       struct samples *samples)
+{
+	size_t n;
+	uint32_t *stack;
+	double *bytes, *blocks;
+
+	settle(page, samples);
+	n = samples->s.count;
+	stack = calloc(n + 1, sizeof(*stack));
+	bytes = calloc(n + 1, sizeof(*bytes));
+	blocks = calloc(n + 1, sizeof(*blocks));
+	if (!stack || !bytes || !blocks)
+		abort();
+	for (size_t i = 0; i < n; i++) {
+		stack[i] = samples->s.item[i].node;
+		bytes[i] = samples->s.item[i].bytes;
+		blocks[i] = samples->s.item[i].blocks;
+	}
+	sl_pack_map(&page->pack, 7);
+	sl_page_key(page, "process");
+	sl_pack_uint(&page->pack, process);
+	sl_page_put_device(page, "device", device);
+	sl_page_put_text(page, "kind", kind);
+	sl_page_put_time(page, "at", process, at_ns);
+	sl_page_key(page, "stack");
+	sl_pack_column(&page->pack, SL_PACK_U32, stack, n);
+	sl_page_key(page, "bytes");
+	sl_pack_column(&page->pack, SL_PACK_F64, bytes, n);
+	sl_page_key(page, "blocks");
+	sl_pack_column(&page->pack, SL_PACK_F64, blocks, n);
+	free(stack);
+	free(bytes);
+	free(blocks);
+	free(samples->s.item);
+	*samples = (struct samples){0};
+}
+
+enum value { AT_PEAK, AT_END, EVER };
+
+static void of_device(struct sl_page *page, unsigned process, int device, enum value value, struct samples *samples)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+
+	for (uint32_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		bool saved = value == AT_PEAK && model->devices[device + 1] && site->epoch == model->devices[device + 1]->epoch;
+		uint64_t bytes = value == AT_PEAK ? sl_model_site_at_peak(model, site) :
+				 value == AT_END  ? site->live_bytes :
+						    site->total_bytes;
+		uint64_t blocks = value == EVER ? site->total_blocks : saved ? site->at_peak_blocks : site->live_blocks;
+
+		if (bytes && site->device == device && sl_model_is_known(site->kind))
+			add(samples, sl_page_site(page, process, i), (double)bytes, (double)blocks);
+	}
+}
+
+static uint32_t device_moments(struct sl_page *page, unsigned process, bool count_only)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	struct samples samples = {0};
+	uint32_t count = 0;
+
+	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *device = model->devices[d];
+
+		if (!device || !device->known_peak)
+			continue;
+		count += 3;
+		if (count_only)
+			continue;
+		of_device(page, process, device->device, AT_PEAK, &samples);
+		put_moment(page, process, device->device, "peak", device->known_peak_ns, &samples);
+		of_device(page, process, device->device, AT_END, &samples);
+		put_moment(page, process, device->device, "end", model->now_ns, &samples);
+		of_device(page, process, device->device, EVER, &samples);
+		put_moment(page, process, device->device, "churn", 0, &samples);
+	}
+	return count;
+}
+
+static uint32_t other_moments(struct sl_page *page, unsigned process, bool count_only)
+{
+	const struct sl_process *p = &page->report->processes[process];
+	const struct sl_oom *oom = p->model->ooms.count ? &p->model->ooms.item[0] : NULL;
+	struct samples samples = {0};
+	uint32_t count = 0;
+
+	if (p->leaks.count) {
+		count++;
+		for (size_t i = 0; i < p->leaks.count && !count_only; i++) {
+			const struct sl_leak *leak = &p->leaks.item[i];
+
+			add(&samples, sl_page_stack(page, process, leak->python, leak->native, leak->caller),
+			    (double)leak->bytes, (double)leak->blocks);
+		}
+		if (!count_only)
+			put_moment(page, process, -1, "leaks", 0, &samples);
+	}
+	if (oom && oom->owner_count) {
+		count++;
+		for (unsigned i = 0; i < oom->owner_count && !count_only; i++)
+			if (p->model->sites.item[oom->owners[i].site].kind != SL_KIND_block)
+				add(&samples, sl_page_site(page, process, oom->owners[i].site), (double)oom->owners[i].bytes,
+				    (double)oom->owners[i].blocks);
+		if (!count_only)
+			put_moment(page, process, oom->device, "oom", oom->time_ns, &samples);
+	}
+	return count;
+}
+
+void sl_page_moments(struct sl_page *page)
+{
+	unsigned detailed = page->budget.detailed < page->report->process_count ? page->budget.detailed :
+										  page->report->process_count;
+	uint32_t count = 0;
+
+	for (unsigned k = 0; k < detailed; k++)
+		count += device_moments(page, page->order[k], true) + other_moments(page, page->order[k], true);
+	sl_page_key(page, "moments");
+	sl_pack_array(&page->pack, count);
+	for (unsigned k = 0; k < detailed; k++) {
+		device_moments(page, page->order[k], false);
+		other_moments(page, page->order[k], false);
+	}
+}
+
+void sl_page_marks(struct sl_page *page)
+{
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < page->report->process_count; i++)
+		count += (uint32_t)page->report->processes[i].model->ooms.count;
+	sl_page_key(page, "marks");
+	sl_pack_array(&page->pack, count);
+	for (unsigned i = 0; i < page->report->process_count; i++) {
+		const struct sl_model *model = page->report->processes[i].model;
+
+		for (size_t k = 0; k < model->ooms.count; k++) {
+			sl_pack_map(&page->pack, 5);
+			sl_page_key(page, "process");
+			sl_pack_uint(&page->pack, i);
+			sl_page_put_device(page, "device", model->ooms.item[k].device);
+			sl_page_put_time(page, "at", i, model->ooms.item[k].time_ns);
+			sl_page_put_text(page, "kind", "oom");
+			sl_page_put_text(page, "text", "out of memory");
+		}
+	}
+	sl_page_key(page, "steps");
+	sl_pack_array(&page->pack, 0);
+}
+
+void sl_page_segments(struct sl_page *page)
+{
+	sl_page_key(page, "segments");
+	sl_pack_array(&page->pack, 0);
+}

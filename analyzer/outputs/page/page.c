@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/outputs/page/page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/outputs/format.h"
+
+/* ---- tables */
+
+#define PUSH(vector, value) \
+	do { \
+		(vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)); \
+		(vector).item[(vector).count++] = (value); \
+	} while (0)
+
+uint32_t sl_page_string(struct sl_page *page, const char *text)
+{
+	uintptr_t *at;
+
+	if (!text || !*text)
+		return 0;
+	at = sl_map_at(&page->strings, text);
+	if (!*at) {
+		*at = page->texts.count;
+		PUSH(page->texts, sl_map_intern(&page->strings, text));
+	}
+	return (uint32_t)*at;
+}
+
+static uint32_t frame_id(struct sl_page *page, const struct sl_stack_frame *frame)
+{
+	struct sl_page_frame key = {
+		.function = sl_page_string(page, frame->function),
+		.file = sl_page_string(page, frame->file),
+		.module = sl_page_string(page, frame->module),
+		.line = frame->line,
+		.python = frame->python,
+	};
+	char text[64], unnamed[32];
+	uintptr_t *at;
+
+	if (!key.function && !frame->python) { /* without symbols the place in the module tells frames apart */
+		snprintf(unnamed, sizeof(unnamed), "+0x%llx", (unsigned long long)frame->offset);
+		key.function = sl_page_string(page, unnamed);
+	}
+	snprintf(text, sizeof(text), "%x %x %x %x %x", key.function, key.file, key.module, key.line, key.python);
+	at = sl_map_at(&page->frame_ids, text);
+	if (!*at) {
+		PUSH(page->frames, key);
+		*at = page->frames.count;
+	}
+	return (uint32_t)*at - 1;
+}
+
+static uint32_t child(struct sl_page *page, uint32_t parent, uint32_t frame)
+{
+	uint64_t key = (uint64_t)parent << 32 | frame;
+	uint32_t node = sl_idmap_get(&page->node_ids, key, 0);
+
+	if (node)
+		return node;
+	node = (uint32_t)page->node_parent.count;
+	PUSH(page->node_parent, parent);
+	PUSH(page->node_frame, frame);
+	sl_idmap_set(&page->node_ids, key, node);
+	return node;
+}
+
+uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	uint64_t key = (uint64_t)python << 32 | native;
+	uint32_t node;
+	unsigned count;
+
+	node = key ? sl_idmap_get(&page->stack_nodes[process], key, UINT32_MAX) : UINT32_MAX;
+	if (node != UINT32_MAX)
+		return node;
+	count = sl_process_stack(&page->report->processes[process], frames, python, native, caller);
+	node = 0;
+	while (count--)
+		node = child(page, node, frame_id(page, &frames[count]));
+	if (key)
+		sl_idmap_set(&page->stack_nodes[process], key, node);
+	return node;
+}
+
+uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t index)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	const struct sl_site *site;
+	uint32_t *node;
+
+	if (index >= model->sites.count)
+		return 0;
+	site = &model->sites.item[index];
+	node = &page->site_nodes[process][index];
+	if (!*node)
+		*node = 1 + sl_page_stack(page, process, site->python, site->native, site->caller);
+	return *node - 1;
+}
+
+uint32_t sl_page_note(struct sl_page *page, const char *text)
+{
+	struct sl_stack_frame frame = {.function = text};
+
+	return child(page, 0, frame_id(page, &frame));
+}
+
+/* ---- values */
+
+double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns)
+{
+	uint64_t unix_ns = sl_process_unix(&page->report->processes[process], ns);
+
+	return unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0;
+}
+
+void sl_page_key(struct sl_page *page, const char *key)
+{
+	sl_pack_string(&page->pack, key);
+}
+
+void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns)
+{
+	sl_page_key(page, key);
+	if (ns && ns != SL_UNKNOWN)
+		sl_pack_double(&page->pack, sl_page_time(page, process, ns));
+	else
+		sl_pack_nil(&page->pack);
+}
+
+void sl_page_put_device(struct sl_page *page, const char *key, int device)
+{
+	sl_page_key(page, key);
+	if (device < 0)
+		sl_pack_nil(&page->pack);
+	else
+		sl_pack_int(&page->pack, device);
+}
+
+void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value)
+{
+	sl_page_key(page, key);
+	sl_pack_known(&page->pack, value);
+}
+
+void sl_page_put_text(struct sl_page *page, const char *key, const char *text)
+{
+	sl_page_key(page, key);
+	sl_pack_string(&page->pack, text);
+}
+
+/* ---- the whole */
+
+static void find_span(struct sl_page *page)
+{
+	page->t0_unix_ns = UINT64_MAX;
+	for (unsigned i = 0; i < page->report->process_count; i++) {
+		const struct sl_process *p = &page->report->processes[i];
+		uint64_t begin = p->model->timeline.begin_ns ? sl_process_unix(p, p->model->timeline.begin_ns) : UINT64_MAX;
+		uint64_t end = sl_process_unix(p, p->model->now_ns);
+
+		begin = p->started_unix_ns && p->started_unix_ns < begin ? p->started_unix_ns : begin;
+		end = p->ended_unix_ns > end ? p->ended_unix_ns : end;
+		page->t0_unix_ns = begin < page->t0_unix_ns ? begin : page->t0_unix_ns;
+		page->t1_unix_ns = end > page->t1_unix_ns ? end : page->t1_unix_ns;
+	}
+	if (page->t0_unix_ns > page->t1_unix_ns)
+		page->t0_unix_ns = page->t1_unix_ns;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int by_oddness(const void *a, const void *b, void *oddness)
+{
+	unsigned i = *(const unsigned *)a, k = *(const unsigned *)b;
+	const uint64_t *odd = oddness;
+
+	return odd[i] != odd[k] ? (odd[i] < odd[k] ? 1 : -1) : (i > k) - (i < k);
+}
+
+/* Which processes keep their detail: out of memory first, then killed, then by distance from the median peak. */
+static void order_processes(struct sl_page *page)
+{
+	unsigned count = page->report->process_count;
+	uint64_t *peaks = calloc(count + 1, sizeof(*peaks)), *odd = calloc(count + 1, sizeof(*odd)), median;
+
+	page->order = calloc(count + 1, sizeof(*page->order));
+	if (!peaks || !odd || !page->order)
+		abort();
+	for (unsigned i = 0; i < count; i++)
+		peaks[i] = sl_page_peak(&page->report->processes[i], NULL);
+	qsort(peaks, count, sizeof(*peaks), by_value);
+	median = peaks[count / 2];
+	for (unsigned i = 0; i < count; i++) {
+		const struct sl_process *p = &page->report->processes[i];
+		uint64_t peak = sl_page_peak(p, NULL);
+
+		page->order[i] = i;
+		odd[i] = (peak > median ? peak - median : median - peak) >> 8;
+		odd[i] |= p->model->ooms.count ? 1ull << 63 : p->trace->status == SL_STATUS_INTERRUPTED ? 1ull << 62 : 0;
+	}
+	qsort_r(page->order, count, sizeof(*page->order), by_oddness, odd);
+	free(peaks);
+	free(odd);
+}
+
+static void put_title(struct sl_page *page)
+{
+	const struct sl_header *first = page->report->process_count ? &page->report->processes[0].trace->header : NULL;
+	char title[512] = "", number[32];
+	size_t at = 0;
+
+	for (unsigned i = 0; first && i < first->argc && at < sizeof(title) - 1; i++)
+		at += (size_t)snprintf(title + at, sizeof(title) - at, "%s%s", i ? " " : "", first->argv[i]);
+	sl_page_put_text(page, "title", *title ? title : page->report->path);
+	sl_page_put_text(page, "run", first ? first->run_id : NULL);
+	sl_page_put_text(page, "tag", first ? first->tag : NULL);
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)page->t0_unix_ns);
+	sl_page_put_text(page, "t0_unix_ns", number);
+	sl_page_key(page, "duration_ns");
+	sl_pack_double(&page->pack, (double)(page->t1_unix_ns - page->t0_unix_ns));
+}
+
+static void put_tables(struct sl_page *page)
+{
+	size_t count = page->frames.count;
+	uint32_t *column = calloc(count + 1, sizeof(*column));
+	uint8_t *python = calloc(count + 1, 1);
+
+	if (!column || !python)
+		abort();
+	sl_page_key(page, "strings");
+	sl_pack_array(&page->pack, (uint32_t)page->texts.count);
+	for (size_t i = 0; i < page->texts.count; i++)
+		sl_pack_string(&page->pack, page->texts.item[i]);
+	sl_page_key(page, "frames");
+	sl_pack_map(&page->pack, 5);
+#define COLUMN(name) \
+	for (size_t i = 0; i < count; i++) \
+		column[i] = page->frames.item[i].name; \
+	sl_page_key(page, #name); \
+	sl_pack_column(&page->pack, SL_PACK_U32, column, count)
+	COLUMN(function);
+	COLUMN(file);
+	COLUMN(module);
+	COLUMN(line);
+	for (size_t i = 0; i < count; i++)
+		python[i] = page->frames.item[i].python;
+	sl_page_key(page, "python");
+	sl_pack_column(&page->pack, SL_PACK_U8, python, count);
+	sl_page_key(page, "nodes");
+	sl_pack_map(&page->pack, 2);
+	sl_page_key(page, "parent");
+	sl_pack_column(&page->pack, SL_PACK_U32, page->node_parent.item, page->node_parent.count);
+	sl_page_key(page, "frame");
+	sl_pack_column(&page->pack, SL_PACK_U32, page->node_frame.item, page->node_frame.count);
+	free(column);
+	free(python);
+}
+
+static void put_warnings(struct sl_page *page)
+{
+	sl_page_key(page, "warnings");
+	sl_pack_array(&page->pack, (uint32_t)page->report->warnings.count);
+	for (size_t i = 0; i < page->report->warnings.count; i++)
+		sl_pack_string(&page->pack, page->report->warnings.item[i]);
+}
+
+/* What was given up to stay below the size, in words. */
+static void put_given_up(struct sl_page *page)
+{
+	const struct sl_page_budget *b = &page->budget;
+	unsigned count = page->report->process_count;
+	char lines[3][256];
+	uint32_t said = 0;
+
+	if (b->bins < SL_TIMELINE_BINS)
+		snprintf(lines[said++], sizeof(lines[0]),
+			 "To keep this page small every line has %u bins instead of %u (each still knows its least and most).",
+			 b->bins, SL_TIMELINE_BINS);
+	if (b->detailed < count)
+		snprintf(lines[said++], sizeof(lines[0]),
+			 "To keep this page small %u of %u processes, those unlike the others, have their lines by kind and "
+			 "library and their stacks; the others have their total.", b->detailed, count);
+	if (said)
+		snprintf(lines[said++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; report.json has every number.");
+	sl_page_key(page, "given_up");
+	sl_pack_array(&page->pack, said);
+	for (uint32_t i = 0; i < said; i++)
+		sl_pack_string(&page->pack, lines[i]);
+}
+
+#define KEYS 28
+
+void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget)
+{
+	unsigned count = report->process_count;
+
+	*page = (struct sl_page){.report = report, .budget = *budget};
+	page->site_nodes = calloc(count + 1, sizeof(*page->site_nodes));
+	page->stack_nodes = calloc(count + 1, sizeof(*page->stack_nodes));
+	if (!page->site_nodes || !page->stack_nodes)
+		abort();
+	for (unsigned i = 0; i < count; i++) {
+		page->site_nodes[i] = calloc(report->processes[i].model->sites.count + 1, sizeof(uint32_t));
+		if (!page->site_nodes[i])
+			abort();
+	}
+	PUSH(page->texts, "");
+	PUSH(page->node_parent, 0);
+	PUSH(page->node_frame, 0);
+	find_span(page);
+	order_processes(page);
+	sl_pack_map(&page->pack, KEYS);
+	sl_page_put_text(page, "schema", "stormlog.page");
+	sl_page_key(page, "version");
+	sl_pack_int(&page->pack, 1);
+	sl_page_put_text(page, "generator", SL_VERSION);
+	put_title(page); /* title run tag t0_unix_ns duration_ns */
+	sl_page_processes(page);
+	sl_page_tables(page);
+	sl_page_lines(page);
+	sl_page_heat(page);
+	sl_page_moments(page);
+	sl_page_marks(page);
+	sl_page_segments(page);
+	sl_page_findings(page);
+	put_warnings(page);
+	put_given_up(page);
+	put_tables(page); /* strings frames nodes */
+}
+
+void sl_page_free(struct sl_page *page)
+{
+	for (unsigned i = 0; i < page->report->process_count; i++) {
+		free(page->site_nodes[i]);
+		sl_idmap_free(&page->stack_nodes[i]);
+	}
+	free(page->site_nodes);
+	free(page->stack_nodes);
+	free(page->order);
+	free(page->texts.item);
+	free(page->frames.item);
+	free(page->node_parent.item);
+	free(page->node_frame.item);
+	sl_map_free(&page->strings);
+	sl_map_free(&page->frame_ids);
+	sl_idmap_free(&page->node_ids);
+	sl_pack_free(&page->pack);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes, devices, and the plain tables. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/outputs/page/page.h"
+
+uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when)
+{
+	uint64_t peak = 0;
+
+	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *device = process->model->devices[d];
+
+		if (device && device->known_peak > peak) {
+			peak = device->known_peak;
+			if (when)
+				*when = device->known_peak_ns;
+		}
+	}
+	return peak;
+}
+
+uint64_t sl_page_end(const struct sl_process *process)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++)
+		if (process->model->devices[d])
+			bytes += process->model->devices[d]->known;
+	return bytes;
+}
+
+static uint64_t hidden_of(const struct sl_process *process)
+{
+	uint64_t hidden = SL_UNKNOWN;
+
+	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *device = process->model->devices[d];
+
+		if (device && device->hidden_peak_bytes != SL_UNKNOWN && (hidden == SL_UNKNOWN || device->hidden_peak_bytes > hidden))
+			hidden = device->hidden_peak_bytes;
+	}
+	return hidden;
+}
+
+static uint64_t leaks_of(const struct sl_process *process)
+{
+	uint64_t bytes = 0;
+
+	if (process->trace->status != SL_STATUS_COMPLETED)
+		return SL_UNKNOWN;
+	for (size_t i = 0; i < process->leaks.count; i++)
+		if (!strcmp(process->leaks.item[i].verdict, "live_at_exit") || !strcmp(process->leaks.item[i].verdict, "growing"))
+			bytes += process->leaks.item[i].bytes;
+	return bytes;
+}
+
+static void put_command(struct sl_page *page, const struct sl_header *header)
+{
+	char text[1024] = "";
+	size_t at = 0;
+
+	for (unsigned i = 0; i < header->argc && at < sizeof(text) - 1; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? " " : "", header->argv[i]);
+	sl_page_put_text(page, "command", text);
+}
+
+static void put_process(struct sl_page *page, unsigned index)
+{
+	const struct sl_process *p = &page->report->processes[index];
+	const struct sl_header *header = &p->trace->header;
+	uint64_t when = 0, peak = sl_page_peak(p, &when);
+
+	sl_pack_map(&page->pack, 17);
+	sl_page_key(page, "rank");
+	if (header->rank < 0)
+		sl_pack_nil(&page->pack);
+	else
+		sl_pack_int(&page->pack, header->rank);
+	sl_page_put_text(page, "host", header->host ? header->host : "");
+	sl_page_key(page, "pid");
+	sl_pack_int(&page->pack, header->pid);
+	put_command(page, header);
+	sl_page_put_text(page, "session", p->session_id);
+	sl_page_put_text(page, "trace", sl_stacks_basename(p->trace->name));
+	sl_page_put_text(page, "status", sl_status_name(p->trace->status));
+	sl_page_put_known(page, "events", p->model->events);
+	sl_page_put_known(page, "lost_events", p->trace->gap_events + p->trace->damage.lost_events);
+	sl_page_put_known(page, "peak", peak);
+	sl_page_put_time(page, "peak_at", index, peak ? when : 0);
+	sl_page_put_known(page, "end", sl_page_end(p));
+	sl_page_put_known(page, "hidden", hidden_of(p));
+	sl_page_put_known(page, "leaks", leaks_of(p));
+	sl_page_put_known(page, "ooms", p->model->ooms_total);
+	sl_page_put_time(page, "from", index, p->model->first_ns);
+	sl_page_put_time(page, "to", index, p->model->now_ns);
+}
+
+void sl_page_processes(struct sl_page *page)
+{
+	const struct sl_report *report = page->report;
+
+	sl_page_key(page, "processes");
+	sl_pack_array(&page->pack, report->process_count);
+	for (unsigned i = 0; i < report->process_count; i++)
+		put_process(page, i);
+	sl_page_key(page, "devices");
+	sl_pack_array(&page->pack, report->device_count);
+	for (unsigned i = 0; i < report->device_count; i++) {
+		const struct sl_shared_device *device = &report->devices[i];
+
+		sl_pack_map(&page->pack, 8);
+		sl_page_put_text(page, "host", device->host ? device->host : "");
+		sl_page_put_device(page, "device", device->device);
+		sl_page_put_text(page, "name", device->name);
+		sl_page_put_known(page, "total", device->total_bytes);
+		sl_page_put_known(page, "used_peak", device->used_peak_bytes);
+		sl_page_put_known(page, "known_peak", device->known_peak_bytes);
+		sl_page_put_known(page, "hidden_peak", device->hidden_peak_bytes);
+		sl_page_put_text(page, "source", device->source);
+	}
+}
+
+/* Rows are written after being counted: `put` false only counts. */
+static uint32_t memory_rows(struct sl_page *page, unsigned process, bool put)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	uint32_t count = 0;
+
+	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
+		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+			const struct sl_row *row = &model->rows[kind][d];
+
+			if (!row->used || kind == SL_KIND_block)
+				continue;
+			count++;
+			if (!put)
+				continue;
+			sl_pack_map(&page->pack, 10);
+			sl_page_key(page, "process");
+			sl_pack_uint(&page->pack, process);
+			sl_page_put_text(page, "kind", sl_event_kinds[kind].name);
+			sl_page_put_device(page, "device", (int)d - 1);
+			sl_page_put_known(page, "peak", row->peak_bytes);
+			sl_page_put_known(page, "live", row->live_bytes);
+			sl_page_put_known(page, "blocks", row->live_blocks);
+			sl_page_put_known(page, "allocations", row->allocations);
+			sl_page_put_known(page, "frees", row->frees + row->implicit_frees);
+			sl_page_put_known(page, "failed", row->failed_allocations);
+			sl_page_put_known(page, "allocated", row->allocated_bytes);
+		}
+	return count;
+}
+
+static uint32_t library_rows(struct sl_page *page, unsigned process, bool put)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < model->holders.count; i++) {
+		const struct sl_holder *holder = &model->holders.item[i];
+
+		if (!holder->peak_bytes)
+			continue;
+		count++;
+		if (!put)
+			continue;
+		sl_pack_map(&page->pack, 5);
+		sl_page_key(page, "process");
+		sl_pack_uint(&page->pack, process);
+		sl_page_put_text(page, "library", model->libraries.item[holder->library]);
+		sl_page_put_device(page, "device", holder->device);
+		sl_page_put_known(page, "peak", holder->peak_bytes);
+		sl_page_put_known(page, "live", holder->live_bytes);
+	}
+	return count;
+}
+
+static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
+{
+	const struct sl_process *p = &page->report->processes[process];
+
+	for (size_t i = 0; i < p->growth.count && put; i++) {
+		const struct sl_growth *growth = &p->growth.item[i];
+		const struct sl_label *label = &p->model->labels.item[growth->label];
+		const char *text = sl_defs_text(p->model->defs, label->text);
+
+		sl_pack_map(&page->pack, 10);
+		sl_page_key(page, "process");
+		sl_pack_uint(&page->pack, process);
+		sl_page_put_text(page, "label", text ? text : "");
+		sl_page_put_known(page, "entries", label->entries);
+		sl_page_put_known(page, "duration", label->duration_ns);
+		sl_page_put_known(page, "peak", label->peak_bytes);
+		sl_page_put_time(page, "first", process, label->first_ns);
+		sl_page_put_time(page, "last", process, label->last_ns);
+		sl_page_key(page, "slope");
+		growth->verdict ? sl_pack_double(&page->pack, growth->slope) : sl_pack_nil(&page->pack);
+		sl_page_key(page, "r_squared");
+		growth->verdict ? sl_pack_double(&page->pack, growth->r_squared) : sl_pack_nil(&page->pack);
+		sl_page_put_text(page, "verdict", growth->verdict);
+	}
+	return (uint32_t)p->growth.count;
+}
+
+static uint32_t api_rows(struct sl_page *page, unsigned process, bool put)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < model->header->hook_count; i++) {
+		const struct sl_api_stats *api = &model->apis[i + 1];
+
+		if (!model->header->hooks[i].is_call || !api->calls)
+			continue;
+		count++;
+		if (!put)
+			continue;
+		sl_pack_map(&page->pack, 6);
+		sl_page_key(page, "process");
+		sl_pack_uint(&page->pack, process);
+		sl_page_put_text(page, "api", model->header->hooks[i].name);
+		sl_page_put_known(page, "calls", api->calls);
+		sl_page_put_known(page, "failures", api->failures);
+		sl_page_put_known(page, "bytes", api->bytes);
+		sl_page_put_known(page, "time", api->time_ns);
+	}
+	return count;
+}
+
+void sl_page_tables(struct sl_page *page)
+{
+	static const struct {
+		const char *name;
+		uint32_t (*rows)(struct sl_page *page, unsigned process, bool put);
+	} tables[] = {{"memory", memory_rows}, {"libraries", library_rows}, {"labels", label_rows}, {"apis", api_rows}};
+	unsigned detailed = page->budget.detailed < page->report->process_count ? page->budget.detailed :
+										  page->report->process_count;
+
+	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+		uint32_t count = 0;
+
+		for (unsigned k = 0; k < detailed; k++)
+			count += tables[t].rows(page, page->order[k], false);
+		sl_page_key(page, tables[t].name);
+		sl_pack_array(&page->pack, count);
+		for (unsigned k = 0; k < detailed; k++)
+			tables[t].rows(page, page->order[k], true);
+	}
+}
