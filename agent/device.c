@@ -289,15 +289,16 @@ static void publish_nvml(int ordinal, uint64_t now_ns, const struct sl_nvml_samp
 	map_end(&map);
 }
 
-static void sample_nvml(struct device *device, int ordinal, uint64_t now_ns)
+static void sample_nvml(struct device *device, int ordinal)
 {
 	static bool said;
 	struct sl_nvml_sample sample;
-	uint64_t live = sl_limit_live(ordinal);
+	uint64_t live = sl_limit_live(ordinal), before_ns = sl_agent_now();
 
 	if (!sl_nvml_sample(device->nvml, &sample))
 		return;
-	publish_nvml(ordinal, now_ns, &sample);
+	/* Held against the blocks of that instant: NVML takes milliseconds. */
+	publish_nvml(ordinal, before_ns + (sl_agent_now() - before_ns) / 2, &sample);
 	if (!said)
 		publish_capability("device_processes", sample.own_bytes	     ? "nvml" :
 						       sample.has_processes ? "nvml does not list this process" :
@@ -308,7 +309,7 @@ static void sample_nvml(struct device *device, int ordinal, uint64_t now_ns)
 		sl_limit_overhead(ordinal, sample.own_bytes, live);
 }
 
-static void sample_device(struct device *device, int ordinal, enum sl_vendor vendor, uint64_t now_ns)
+static void sample_device(struct device *device, int ordinal, enum sl_vendor vendor)
 {
 	uint64_t used, total;
 
@@ -316,11 +317,11 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 		decide(device, vendor);
 	switch (device->source) {
 	case SOURCE_NVML:
-		sample_nvml(device, ordinal, now_ns);
+		sample_nvml(device, ordinal);
 		break;
 	case SOURCE_AMDGPU:
 		if (sl_amdgpu_memory(device->is.pci, &used, &total))
-			publish_sample(ordinal, "amdgpu", now_ns, total - used, total);
+			publish_sample(ordinal, "amdgpu", sl_agent_now(), total - used, total);
 		break;
 	default:
 		atomic_store(&device->due, 1);
@@ -349,7 +350,7 @@ void sl_device_sample(const struct sl_options *options, uint64_t now_ns)
 	for (enum sl_vendor vendor = 0; vendor < SL_VENDOR_COUNT; vendor++)
 		for (int ordinal = 0; ordinal < DEVICES; ordinal++)
 			if (atomic_load_explicit(&devices[vendor][ordinal].state, memory_order_acquire) == USED)
-				sample_device(&devices[vendor][ordinal], ordinal, vendor, now_ns);
+				sample_device(&devices[vendor][ordinal], ordinal, vendor);
 	sample_host(now_ns);
 }
 

@@ -14,12 +14,15 @@
 
 /*
  * Calling thread, right after a successful real call that may have been the device's first: remembers that
- * device `ordinal` of this family is in use (cheap when it is known; queries of name, uuid, pci and total go to
- * the writer thread through saved pointers that need no context, or NVML).
+ * device `ordinal` of this family is in use (cheap when it is known; at the first time it is described by calls that need
+ * no context).  Where there is no NVML it also takes the samples that are due, by the real cuMemGetInfo.
  */
 void sl_device_used(int ordinal, enum sl_family family);
 
-/* Writer thread, every device_interval ms: one sample of each device in use, of the process and its cgroup. */
+/*
+ * Writer thread, every device_interval ms: one sample of the process and its cgroup, stamped now_ns, and one of each device
+ * in use, stamped when it was asked.
+ */
 void sl_device_sample(const struct sl_options *options, uint64_t now_ns);
 
 /*

@@ -383,7 +383,7 @@ static void nvml_gives_the_device_and_this_process(void **state)
 	assert_text(1, "value", "nvml");
 	assert_text(2, "def", "sample");
 	assert_text(2, "source", "nvml");
-	assert_number(2, "ns", 10);
+	assert_number(2, "ns", 77);
 	assert_number(2, "device", 0);
 	assert_number(2, "used_bytes", 600);
 	assert_number(2, "process_bytes", 4096);
