@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze dump PATH: every event as one JSON line, in time order over all processes of the run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/commands/native.h"
+#include "analyzer/json.h"
+
+static const char usage[] = "usage: stormlog-analyze dump [--run ID|all] PATH...\n";
+
+struct source {
+	struct sl_trace *trace;
+	struct sl_order *order;
+	const struct sl_item *item; /* the head; events only */
+	uint64_t unix_ns;
+};
+
+/* The next event; samples are not calls. */
+static void step(struct source *source)
+{
+	do
+		source->item = sl_order_next(source->order);
+	while (source->item && source->item->kind != SL_ITEM_EVENT);
+	if (source->item)
+		source->unix_ns = sl_header_unix(&source->trace->header, source->item->event->time_ns);
+}
+
+static void put_nonzero(struct sl_json *j, const char *key, uint64_t value)
+{
+	if (value)
+		sl_json_uint(j, key, value);
+	else
+		sl_json_null(j, key);
+}
+
+static void put(struct sl_json *j, const struct source *source)
+{
+	const struct sl_event *event = source->item->event;
+	const struct sl_hook *hook = source->item->hook;
+	const struct sl_header *header = &source->trace->header;
+	const struct sl_thread *thread = sl_defs_thread(&source->trace->defs, source->item->thread);
+	bool in_flight = event->flags & SL_FLAG_in_flight, before = hook && sl_event_verbs[hook->verb].stamped_before;
+	uint64_t begin = before || in_flight ? source->unix_ns : source->unix_ns - event->duration_ns;
+
+	sl_json_object(j, NULL);
+	sl_json_uint(j, "t0_ns", begin);
+	if (in_flight)
+		sl_json_null(j, "t1_ns");
+	else
+		sl_json_uint(j, "t1_ns", begin + event->duration_ns);
+	sl_json_known(j, "rank", header->rank);
+	sl_json_int(j, "pid", header->pid);
+	sl_json_int(j, "thread", thread && thread->tid ? thread->tid : (int64_t)source->item->thread);
+	sl_json_string(j, "api", hook ? hook->name : NULL);
+	sl_json_string(j, "verb", hook ? sl_event_verbs[hook->verb].name : NULL);
+	sl_json_string(j, "kind", event->kind && event->kind < SL_KIND_COUNT ? sl_event_kinds[event->kind].name : NULL);
+	put_nonzero(j, "address", event->address);
+	put_nonzero(j, "bytes", event->bytes);
+	sl_json_known(j, "device", event->device);
+	put_nonzero(j, "stream", event->stream);
+	if (in_flight)
+		sl_json_null(j, "result");
+	else
+		sl_json_int(j, "result", event->result);
+	if (event->python || event->native) {
+		struct sl_stack_frame frames[SL_STACK_MAX];
+		unsigned count = sl_stacks_resolve(frames, &source->trace->defs, NULL, (uint32_t)event->python,
+						   (uint32_t)event->native, event->caller);
+		char text[512];
+
+		sl_json_array(j, "stack");
+		for (unsigned i = 0; i < count; i++) {
+			sl_stacks_describe(text, sizeof(text), &frames[i]);
+			sl_json_string(j, NULL, text);
+		}
+		sl_json_end(j);
+	} else {
+		sl_json_null(j, "stack");
+	}
+	sl_json_string(j, "label", event->label ? sl_defs_text(&source->trace->defs, event->label) : NULL);
+	sl_json_end(j);
+	sl_json_newline(j);
+}
+
+/* Few processes and many events: the earliest head by looking at all of them. */
+static struct source *earliest(struct source *sources, unsigned count)
+{
+	struct source *first = NULL;
+
+	for (unsigned i = 0; i < count; i++)
+		if (sources[i].item && (!first || sources[i].unix_ns < first->unix_ns))
+			first = &sources[i];
+	return first;
+}
+
+static unsigned open_sources(struct source *sources, const struct sl_images *images, const char *run)
+{
+	bool all = run && !strcmp(run, "all");
+	unsigned count = 0, chosen = 0;
+
+	for (unsigned i = 0; run && !all && i < images->run_count; i++)
+		if (!strcmp(images->runs[i].id, run))
+			chosen = i;
+	for (unsigned i = 0; i < images->image_count; i++) {
+		struct sl_damage damage = {0};
+
+		if (!all && images->run_of[i] != chosen)
+			continue;
+		sources[count].trace = sl_trace_open(&images->images[i], &damage);
+		for (unsigned k = 0; k < damage.lines; k++)
+			fprintf(stderr, "stormlog-analyze: %s\n", damage.line[k]);
+		sl_damage_free(&damage);
+		if (!sources[count].trace)
+			continue;
+		sources[count].order = sl_order_new(sources[count].trace);
+		step(&sources[count++]);
+	}
+	return count;
+}
+
+static bool dump(const struct sl_images *images, const char *run)
+{
+	struct source *sources = calloc(images->image_count + 1, sizeof(*sources)), *next;
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
+	unsigned count;
+
+	if (!sources)
+		abort();
+	count = open_sources(sources, images, run);
+	while ((next = earliest(sources, count))) {
+		put(j, next);
+		step(next);
+	}
+	sl_json_close(j);
+	for (unsigned i = 0; i < count; i++) {
+		for (unsigned k = 0; k < sources[i].trace->damage.lines; k++)
+			fprintf(stderr, "stormlog-analyze: %s\n", sources[i].trace->damage.line[k]);
+		sl_order_free(sources[i].order);
+		sl_trace_close(sources[i].trace);
+	}
+	free(sources);
+	return count > 0;
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_images images = {0};
+	const char *value, *chosen = NULL;
+	unsigned paths = 0;
+	bool fine;
+
+	for (int i = 1; i < argc; i++) {
+		if (argv[i][0] != '-') {
+			paths++;
+			if (!sl_images_add(&images, argv[i])) {
+				perror(argv[i]);
+				sl_images_free(&images);
+				return SL_EXIT_USAGE;
+			}
+		} else if ((value = sl_native_argument(argc, argv, &i, "--run", 0))) {
+			chosen = value;
+		} else {
+			bool help = !strcmp(argv[i], "--help");
+
+			fputs(usage, help ? stdout : stderr);
+			sl_images_free(&images);
+			return help ? SL_EXIT_FINE : SL_EXIT_USAGE;
+		}
+	}
+	if (!paths) {
+		fputs(usage, stderr);
+		return SL_EXIT_USAGE;
+	}
+	sl_images_group(&images);
+	fine = images.image_count && dump(&images, chosen);
+	if (!images.image_count)
+		fputs("stormlog-analyze: no trace here\n", stderr);
+	sl_images_free(&images);
+	return fine ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+}
+
+const struct sl_command sl_command_dump = {"dump", "every event as a line of JSON, in time order", run};

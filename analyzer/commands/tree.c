@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze tree|table|flame PATH: who held the memory at an instant. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/commands/native.h"
+#include "analyzer/outputs/format.h"
+#include "analyzer/outputs/owners.h"
+
+static const char usage[] =
+	"usage: stormlog-analyze tree|table|flame [options] PATH...\n"
+	"\n"
+	"  --at peak|end|oom|TIME   the device's peak (default), the end, the first out-of-memory error nobody got over,\n"
+	"                           or a time: seconds since the start (12.5), or Unix nanoseconds\n"
+	"  --by library|stack|label|thread\n"
+	"  --rank N                 one rank only (default: all together)\n"
+	"  --run ID|all\n"
+	"  --depth N, --min SIZE    of tree: levels, smallest share (default: 1/200 of the total)\n";
+
+enum at { AT_PEAK, AT_END, AT_OOM, AT_TIME };
+enum by { BY_LIBRARY, BY_STACK, BY_LABEL, BY_THREAD };
+
+struct options {
+	struct sl_drive_options drive;
+	enum at at;
+	enum by by;
+	double seconds;
+	long rank;
+	unsigned depth, count;
+	char **paths;
+};
+
+/* The names from the root to a site. */
+static unsigned path_of(struct sl_process *process, const struct sl_site *site, enum by by, char names[][300], unsigned max)
+{
+	struct sl_stack_frame stack[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, stack, site->python, site->native, site->caller), used = 0;
+	const struct sl_thread *thread = sl_defs_thread(process->model->defs, site->thread);
+	const char *label = site->label ? sl_defs_text(process->model->defs, site->label) : NULL;
+
+	if (by == BY_LIBRARY)
+		snprintf(names[used++], 300, "%s", sl_model_library(process->model, site));
+	else if (by == BY_LABEL)
+		snprintf(names[used++], 300, "%s", label ? label : "no label");
+	else if (by == BY_THREAD)
+		snprintf(names[used++], 300, "pid %lld thread %lld", (long long)process->trace->header.pid,
+			 thread ? (long long)thread->tid : (long long)site->thread);
+	for (unsigned i = count; i-- && used + 1 < max;)
+		sl_stacks_describe(names[used++], 300, &stack[i]);
+	if (!count)
+		snprintf(names[used++], 300, "%s", sl_model_library(process->model, site));
+	return used;
+}
+
+/* Segments of PyTorch are shown by the blocks in them; what is left of them is kept unused. */
+static bool shown(const struct sl_process *process, const struct sl_site *site)
+{
+	const struct sl_device_state *device = process->model->devices[site->device + 1];
+
+	if (site->kind == SL_KIND_block)
+		return true;
+	if (device && device->torch.used && strstr(sl_model_library(process->model, site), "c10_"))
+		return false;
+	return sl_model_is_known(site->kind);
+}
+
+static void add_cached(struct sl_owners *owners, const struct sl_torch *torch)
+{
+	const char *const name = "kept by PyTorch, unused";
+
+	if (torch->used && torch->reserved_bytes > torch->allocated_bytes)
+		sl_owners_add(owners, &name, 1, torch->reserved_bytes - torch->allocated_bytes, 0);
+}
+
+static void collect(struct sl_process *process, const struct options *options, struct sl_owners *owners)
+{
+	char names[66][300];
+	const char *list[66];
+
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+		uint64_t bytes = options->at == AT_PEAK ? sl_model_site_at_peak(process->model, site) : site->live_bytes;
+		unsigned count;
+
+		if (!bytes || !shown(process, site))
+			continue;
+		count = path_of(process, site, options->by, names, 66);
+		for (unsigned k = 0; k < count; k++)
+			list[k] = names[k];
+		sl_owners_add(owners, list, count, bytes, site->live_blocks);
+	}
+	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++)
+		if (process->model->devices[d])
+			add_cached(owners, options->at == AT_PEAK ? &process->model->devices[d]->torch_at_peak :
+								    &process->model->devices[d]->torch);
+}
+
+static void clean(const char *text, bool flame)
+{
+	for (; *text; text++)
+		putchar((unsigned char)*text < 0x20 || *text == 0x7f || (flame && *text == ';') ? '?' : *text);
+}
+
+static void put_tree(const struct sl_owners *owners, uint32_t at, unsigned level, const struct options *options)
+{
+	const struct sl_share *share = &owners->share.item[at];
+	char size[SL_FORMAT_BYTES];
+
+	if (level) {
+		printf("%10s %5.1f%%  %*s", sl_format_size(size, share->bytes),
+		       100.0 * (double)share->bytes / (double)owners->share.item[0].bytes, (int)(level - 1) * 2, "");
+		clean(share->name, false);
+		putchar('\n');
+	}
+	for (uint32_t child = share->child; child && level < options->depth; child = owners->share.item[child].sibling)
+		if (owners->share.item[child].bytes * 200 >= owners->share.item[0].bytes)
+			put_tree(owners, child, level + 1, options);
+}
+
+static void put_table(const struct sl_owners *owners)
+{
+	char size[SL_FORMAT_BYTES];
+
+	for (uint32_t at = owners->share.item[0].child; at; at = owners->share.item[at].sibling) {
+		printf("%10s %5.1f%%  ", sl_format_size(size, owners->share.item[at].bytes),
+		       100.0 * (double)owners->share.item[at].bytes / (double)owners->share.item[0].bytes);
+		clean(owners->share.item[at].name, false);
+		putchar('\n');
+	}
+}
+
+/* Collapsed stacks: root;...;leaf bytes */
+static void put_flame(const struct sl_owners *owners, uint32_t at, const char *const *names, unsigned depth)
+{
+	const struct sl_share *share = &owners->share.item[at];
+	const char *path[68];
+	uint64_t own = share->bytes;
+
+	memcpy(path, names, depth * sizeof(*path));
+	if (at)
+		path[depth++] = share->name;
+	for (uint32_t child = share->child; child; child = owners->share.item[child].sibling) {
+		own -= owners->share.item[child].bytes;
+		if (depth < SL_COUNT(path) - 1)
+			put_flame(owners, child, path, depth);
+	}
+	if (!own || !depth)
+		return;
+	for (unsigned i = 0; i < depth; i++) {
+		if (i)
+			putchar(';');
+		clean(path[i], true);
+	}
+	printf(" %llu\n", (unsigned long long)own);
+}
+
+static const struct sl_oom *first_oom(const struct sl_report *report, const struct sl_process **process)
+{
+	const struct sl_oom *first = NULL;
+
+	for (int cured = 0; cured < 2 && !first; cured++)
+		for (unsigned i = 0; i < report->process_count; i++)
+			for (size_t k = 0; k < report->processes[i].model->ooms.count; k++) {
+				const struct sl_oom *oom = &report->processes[i].model->ooms.item[k];
+
+				if ((oom->recovered == 1) != cured)
+					continue;
+				if (first && sl_process_unix(*process, first->time_ns) <=
+						     sl_process_unix(&report->processes[i], oom->time_ns))
+					continue;
+				first = oom;
+				*process = &report->processes[i];
+			}
+	return first;
+}
+
+/* The Unix time to replay to; 0: the whole trace.  False: there is no such instant. */
+static bool instant(const struct sl_report *report, const struct options *options, uint64_t *until)
+{
+	const struct sl_process *process = NULL;
+	const struct sl_oom *oom;
+	uint64_t started = UINT64_MAX;
+
+	*until = 0;
+	if (options->at == AT_TIME) {
+		for (unsigned i = 0; i < report->process_count; i++)
+			if (report->processes[i].started_unix_ns < started)
+				started = report->processes[i].started_unix_ns;
+		*until = options->seconds >= 1e15 ? (uint64_t)options->seconds : started + (uint64_t)(options->seconds * 1e9);
+	} else if (options->at == AT_OOM) {
+		oom = first_oom(report, &process);
+		if (!oom) {
+			fputs("stormlog-analyze: no call ran out of memory; --at peak shows the most that was held\n", stderr);
+			return false;
+		}
+		*until = sl_process_unix(process, oom->time_ns);
+	}
+	return true;
+}
+
+static void print(struct sl_report *report, const struct options *options, const char *verb)
+{
+	struct sl_owners owners;
+	char size[SL_FORMAT_BYTES];
+
+	sl_owners_init(&owners);
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (options->rank < 0 || report->processes[i].trace->header.rank == options->rank)
+			collect(&report->processes[i], options, &owners);
+	sl_owners_sort(&owners);
+	if (!owners.share.item[0].bytes) {
+		fputs("nothing was held then\n", stderr);
+	} else if (!strcmp(verb, "flame")) {
+		put_flame(&owners, 0, NULL, 0);
+	} else {
+		printf("%10s\n", sl_format_size(size, owners.share.item[0].bytes));
+		if (!strcmp(verb, "tree"))
+			put_tree(&owners, 0, 0, options);
+		else
+			put_table(&owners);
+	}
+	sl_owners_free(&owners);
+}
+
+static bool parse_at(struct options *options, const char *text)
+{
+	char *end;
+
+	if (!strcmp(text, "peak"))
+		options->at = AT_PEAK;
+	else if (!strcmp(text, "end"))
+		options->at = AT_END;
+	else if (!strcmp(text, "oom"))
+		options->at = AT_OOM;
+	else {
+		options->at = AT_TIME;
+		options->seconds = strtod(text, &end);
+		return isdigit((unsigned char)text[0]) && (!*end || !strcmp(end, "s"));
+	}
+	return true;
+}
+
+static bool parse_by(struct options *options, const char *text)
+{
+	static const char *const names[] = {"library", "stack", "label", "thread"};
+
+	for (unsigned i = 0; i < SL_COUNT(names); i++)
+		if (!strcmp(text, names[i])) {
+			options->by = i;
+			return true;
+		}
+	return false;
+}
+
+static bool parse(int argc, char **argv, struct options *options)
+{
+	const char *value;
+
+	for (int i = 1; i < argc; i++) {
+		if (argv[i][0] != '-')
+			options->paths[options->count++] = argv[i];
+		else if ((value = sl_native_argument(argc, argv, &i, "--at", 0))) {
+			if (!parse_at(options, value))
+				return false;
+		} else if ((value = sl_native_argument(argc, argv, &i, "--by", 0))) {
+			if (!parse_by(options, value))
+				return false;
+		} else if ((value = sl_native_argument(argc, argv, &i, "--rank", 0)))
+			options->rank = atol(value);
+		else if ((value = sl_native_argument(argc, argv, &i, "--run", 0)))
+			options->drive.run = value;
+		else if ((value = sl_native_argument(argc, argv, &i, "--depth", 0)))
+			options->depth = (unsigned)atoi(value);
+		else
+			return false;
+	}
+	return options->count > 0;
+}
+
+static int run(int argc, char **argv)
+{
+	struct options options = {.rank = -1, .depth = 40, .paths = calloc((size_t)argc + 1, sizeof(char *))};
+	struct sl_report report;
+	uint64_t until;
+	int status;
+
+	if (!options.paths)
+		abort();
+	if (!parse(argc, argv, &options)) {
+		bool help = argc > 1 && !strcmp(argv[1], "--help");
+
+		fputs(usage, help ? stdout : stderr);
+		free(options.paths);
+		return help ? SL_EXIT_FINE : SL_EXIT_USAGE;
+	}
+	status = sl_native_open(&report, options.paths, options.count, &options.drive);
+	if (status == SL_EXIT_FINE && !instant(&report, &options, &until))
+		status = SL_EXIT_USAGE;
+	if (status == SL_EXIT_FINE && until) { /* replay again, up to there */
+		sl_report_free(&report);
+		options.drive.until_unix_ns = until;
+		status = sl_native_open(&report, options.paths, options.count, &options.drive);
+	}
+	if (status == SL_EXIT_FINE)
+		print(&report, &options, argv[0]);
+	sl_report_free(&report);
+	free(options.paths);
+	return status;
+}
+
+const struct sl_command sl_command_tree = {"tree", "who held the memory at an instant, as a tree", run};
+const struct sl_command sl_command_table = {"table", "the same, one line each", run};
+const struct sl_command sl_command_flame = {"flame", "the same, as collapsed stacks", run};
