@@ -32,13 +32,16 @@ static void end_block(struct sl_model *model, struct sl_table *table, struct sl_
 static void alloc(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	unsigned kind = event->kind;
+	/* a handle is a handle wherever its memory lies: host memory of cuMemCreate has no device */
+	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : event->kind;
 	struct sl_table *table;
 	struct sl_live *live;
 	uint32_t site;
 
 	if (kind == SL_KIND_none || kind == SL_KIND_unknown || kind == SL_KIND_block)
 		return;
+	if (kind == SL_KIND_pool && event->flags & SL_FLAG_captured)
+		kind = SL_KIND_graph; /* became an allocation node */
 	if (event->result) {
 		sl_model_row(model, kind, event->device)->failed_allocations++;
 		return;
@@ -63,6 +66,8 @@ static void alloc(struct sl_model *model, const struct sl_item *item)
 	live->bytes = event->bytes;
 	live->time_ns = model->now_ns;
 	live->owner = kind == SL_KIND_graph ? event->object : event->context;
+	if (!live->owner) /* pinned memory belongs to the context the thread is in */
+		live->owner = sl_model_thread(model, item->thread)->context;
 	live->site = site;
 	live->thread = item->thread;
 	live->refs = 1;
@@ -98,8 +103,12 @@ static void release(struct sl_model *model, const struct sl_item *item)
 
 	if (event->result || !event->address || event->kind == SL_KIND_none || event->kind == SL_KIND_block)
 		return;
-	if (event->kind == SL_KIND_vmm && sl_vmm_release(model, event))
+	if ((event->kind == SL_KIND_vmm || item->hook->kind == SL_KIND_vmm) && sl_vmm_release(model, event))
 		return;
+	if (event->flags & SL_FLAG_captured) { /* became a free node of the graph that is being captured */
+		sl_graphs_free_node(model, event->object, event->address);
+		return;
+	}
 	live = find(model, event->kind, event->address, &table);
 	if (!live)
 		model->unknown_frees++;

@@ -146,6 +146,15 @@ static void add_node(struct sl_model *model, const struct sl_item *item)
 	sl_model_begin_block(model, site, event->bytes);
 }
 
+void sl_graphs_free_node(struct sl_model *model, uint64_t handle, uint64_t address)
+{
+	struct graph *graph = graph_of(model->graphs, handle);
+
+	graph->frees.item = sl_arena_grow(graph->frees.item, &graph->frees.capacity, graph->frees.count,
+					  sizeof(*graph->frees.item));
+	graph->frees.item[graph->frees.count++] = address;
+}
+
 void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -164,10 +173,7 @@ void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 		break;
 	case SL_VERB_FREE:
 	case SL_VERB_GRAPH_FREE:
-		graph = graph_of(model->graphs, event->object);
-		graph->frees.item = sl_arena_grow(graph->frees.item, &graph->frees.capacity, graph->frees.count,
-						  sizeof(*graph->frees.item));
-		graph->frees.item[graph->frees.count++] = event->address;
+		sl_graphs_free_node(model, event->object, event->address);
 		break;
 	case SL_VERB_GRAPH_INSTANTIATE:
 		instantiate(model->graphs, event);

@@ -108,6 +108,7 @@ struct sl_thread_state *sl_model_thread(struct sl_model *model, uint32_t thread)
 		model->threads.item[thread] = calloc(1, sizeof(struct sl_thread_state));
 		if (!model->threads.item[thread])
 			abort();
+		model->threads.item[thread]->device = -1;
 	}
 	return model->threads.item[thread];
 }
@@ -316,6 +317,12 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	struct sl_api_stats *api = &model->apis[item->event->api];
 	bool failed = item->event->result != 0;
 
+	if (item->event->context && item->event->device >= 0) {
+		struct sl_thread_state *thread = sl_model_thread(model, item->thread);
+
+		thread->context = item->event->context;
+		thread->device = item->event->device;
+	}
 	if (hook->is_call) {
 		api->calls++;
 		api->time_ns += item->event->duration_ns;

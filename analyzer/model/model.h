@@ -225,6 +225,7 @@ struct sl_physical {
 const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count); /* site SL_NO_SITE: ended */
 
 void sl_graphs_apply(struct sl_model *model, const struct sl_item *item);
+void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t address);
 struct sl_graphs *sl_graphs_new(void);
 void sl_graphs_free(struct sl_graphs *graphs);
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
@@ -255,6 +256,8 @@ struct sl_thread_state {
 	unsigned fresh_count;
 	unsigned pending; /* out-of-memory errors whose outcome is open */
 	uint64_t last_block_ns;
+	uint64_t context; /* that the thread was last seen in; 0: never */
+	int64_t device;
 };
 
 #endif

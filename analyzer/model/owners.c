@@ -57,7 +57,10 @@ static uint64_t cost(const struct sl_event *event)
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	struct sl_device_state *device = sl_model_device(model, event->device);
+	const struct sl_thread_state *thread = sl_model_thread(model, item->thread);
+	/* cudaDeviceReset names no device: it is the thread's current one */
+	int64_t ordinal = event->device >= 0 ? event->device : thread->device;
+	struct sl_device_state *device = sl_model_device(model, ordinal);
 
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:
@@ -72,16 +75,16 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 		device->module_bytes += cost(event);
 		break;
 	case SL_VERB_CONTEXT_DESTROY:
-		drop_all(model, event->context, -1);
+		drop_all(model, event->context ? event->context : thread->context, -1);
 		break;
 	case SL_VERB_PRIMARY_RELEASE:
 		if (event->extra != 1)
 			break;
-		drop_all(model, event->context ? event->context : device->primary, (int)event->device);
+		drop_all(model, event->context ? event->context : device->primary, (int)ordinal);
 		device->context_bytes = device->module_bytes = 0;
 		break;
 	case SL_VERB_DEVICE_RESET:
-		drop_all(model, event->context ? event->context : device->primary, (int)event->device);
+		drop_all(model, event->context ? event->context : device->primary, (int)ordinal);
 		device->context_bytes = device->module_bytes = 0;
 		break;
 	default:

@@ -63,7 +63,7 @@ static uint32_t cell_number(const msgpack_object *table, uint32_t row, uint32_t 
 /* cuMemAlloc_v2, cuMemAllocAsync_ptsz -> the name programmers write. */
 static const char *plain_name(struct sl_header *header, const char *name)
 {
-	static const char *const suffixes[] = {"_ptsz", "_ptds", "_spt", "_v2", "_v3", "_v4"};
+	static const char *const suffixes[] = {"_ptsz", "_ptds", "_v2", "_v3", "_v4"};
 	size_t size = strlen(name);
 
 	for (bool cut = true; cut;) {
@@ -97,7 +97,6 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 
 		hook->name = copy(header, cell(hooks, i, 0));
 		hook->name = hook->name ? hook->name : "?";
-		hook->plain = plain_name(header, hook->name);
 		hook->verb = KNOWN(verbs, cell_number(hooks, i, 1), sl_event_verbs, SL_VERB_COUNT);
 		if (hook->verb == SL_VERB_COUNT) {
 			hook->verb = SL_VERB_CALL;
@@ -105,6 +104,8 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 		}
 		hook->kind = kind < 256 ? header->kinds[kind] : SL_KIND_unknown;
 		hook->family = KNOWN(families, family, sl_event_families, SL_FAMILY_COUNT);
+		/* a runtime's _ptsz is the name the application was compiled to use; the driver's is an ABI's affair */
+		hook->plain = hook->family == SL_FAMILY_cuda_driver ? plain_name(header, hook->name) : hook->name;
 		hook->family_name = copy(header, cell(families, family, 0));
 		if (cell(families, family, 1) && sl_object_number(cell(families, family, 1), &oom))
 			hook->oom = (int64_t)oom;

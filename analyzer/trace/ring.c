@@ -24,11 +24,11 @@ static bool read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 	return done == bytes;
 }
 
-/* Start time of a process in clock ticks after boot; 0: it does not exist. */
+/* Start time of a process in clock ticks after boot; 0: it does not exist, or waits for its parent's glance only. */
 static uint64_t start_of(uint64_t pid)
 {
 	unsigned long long start = 0;
-	char path[64], line[1024], *at;
+	char path[64], line[1024], *at, state = 'Z';
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
@@ -37,8 +37,8 @@ static uint64_t start_of(uint64_t pid)
 		return 0;
 	/* The name, field 2, may hold anything; the last parenthesis ends it. */
 	if (fgets(line, sizeof(line), file) && (at = strrchr(line, ')')))
-		if (sscanf(at + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-			   &start) != 1)
+		if (sscanf(at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+			   &state, &start) != 2 || state == 'Z' || state == 'X')
 			start = 0;
 	fclose(file);
 	return start;
