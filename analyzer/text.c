@@ -134,6 +134,13 @@ bool sl_text_matches(const char *text, const char *word)
 	return (size_t)(end - begin) == strlen(word) && strncasecmp(begin, word, strlen(word)) == 0;
 }
 
+void sl_text_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+}
+
 void sl_text_format_bytes(double bytes, char *out)
 {
 	static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};

@@ -32,6 +32,9 @@ char *sl_text_lower(struct sl_arena *arena, const char *text);
 /* text.strip().lower() == word, word in lower case ASCII. */
 bool sl_text_matches(const char *text, const char *word);
 
+/* Text from a file on its way to a terminal: control characters become '?', in place. */
+void sl_text_printable(char *text);
+
 /* A size in words for people: 0 B, 1023.00 B, 1.50 KB, ... PB. out holds at least 32 bytes. */
 void sl_text_format_bytes(double bytes, char *out);
 

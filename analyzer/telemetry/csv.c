@@ -135,6 +135,7 @@ static void give_row(const char *const *names, size_t names_count, struct row *r
 			char reason[160];
 
 			snprintf(reason, sizeof(reason), "%.60s: not a number: %.60s", names[i], text);
+			sl_text_printable(reason);
 			reader->problem(reader->context, SL_SOURCE_RECORD, path, line, reason);
 			return;
 		}

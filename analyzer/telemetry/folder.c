@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -86,21 +86,19 @@ bool sl_folder_json_close(struct sl_folder *folder, struct sl_json *j, FILE *fil
 	return sl_folder_close(folder, file, name);
 }
 
-void sl_folder_remove(const char *path)
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
-	DIR *dir = opendir(path);
-
-	for (struct dirent *entry; dir && (entry = readdir(dir));)
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
+	(void)status, (void)type, (void)walk;
+	return remove(path);
 }
 
-bool sl_folder_end(struct sl_folder *folder)
+void sl_folder_remove(const char *path)
 {
-	if (!folder->error && rename(folder->temporary, folder->place) != 0)
-		note(folder, folder->place);
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool finish(struct sl_folder *folder)
+{
 	if (folder->error)
 		sl_folder_remove(folder->temporary);
 	int error = folder->error;
@@ -108,4 +106,25 @@ bool sl_folder_end(struct sl_folder *folder)
 	sl_arena_free(&folder->arena);
 	errno = error;
 	return error == 0;
+}
+
+bool sl_folder_end(struct sl_folder *folder)
+{
+	if (!folder->error && rename(folder->temporary, folder->place) != 0)
+		note(folder, folder->place);
+	return finish(folder);
+}
+
+bool sl_folder_end_replacing(struct sl_folder *folder)
+{
+	if (!folder->error && rename(folder->temporary, folder->place) != 0) {
+		bool ours = (errno == EEXIST || errno == ENOTEMPTY) &&
+			    access(sl_arena_printf(&folder->arena, "%s/report.json", folder->place), F_OK) == 0;
+
+		if (ours && renameat2(AT_FDCWD, folder->temporary, AT_FDCWD, folder->place, RENAME_EXCHANGE) == 0)
+			sl_folder_remove(folder->temporary); /* now the old one */
+		else
+			note(folder, folder->place);
+	}
+	return finish(folder);
 }

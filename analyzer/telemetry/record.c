@@ -63,6 +63,7 @@ static bool __attribute__((format(printf, 2, 3))) fail(struct sl_record_error *e
 	va_start(args, format);
 	vsnprintf(error->reason, sizeof(error->reason), format, args);
 	va_end(args);
+	sl_text_printable(error->reason);
 	return false;
 }
 

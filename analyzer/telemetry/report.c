@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze report --json over Stormlog's own files. */
+/* stormlog-analyze report over Stormlog's own files. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../commands.h"
 #include "emit.h"
+#include "folder.h"
+#include "summary.h"
 
 static const char usage[] =
-	"usage: stormlog-analyze report --json [options] PATH...\n"
+	"usage: stormlog-analyze report [options] PATH...\n"
 	"\n"
-	"Read telemetry and print report.json to stdout.\n"
+	"Read Stormlog's own telemetry, print a summary and write report.json.\n"
 	"\n"
+	"  --json                print report.json to stdout and write nothing\n"
+	"  -o, --output DIR      the folder to write, replaced as a whole (PATH/analysis where PATH is a folder)\n"
 	"  --session-id ID       the session of the top-level findings\n"
 	"  --gap-ratio R         gaps below this share of the device are not looked at (0.05)\n"
 	"  --gap-zscore Z        how far out a transient spike is (2.0)\n"
@@ -22,7 +29,7 @@ static const char usage[] =
 
 struct settings {
 	struct sl_emit_options emit;
-	const char *session_id, *states_file;
+	const char *session_id, *states_file, *output;
 	bool json;
 };
 
@@ -40,12 +47,12 @@ static int parse(int argc, char **argv, struct settings *s)
 	static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"session-id", required_argument, NULL, 's'},
 		{"gap-ratio", required_argument, NULL, 'r'}, {"gap-zscore", required_argument, NULL, 'z'},
 		{"gap-r2", required_argument, NULL, 'd'}, {"gap-fragmentation", required_argument, NULL, 'f'},
-		{"issue-states", required_argument, NULL, 'i'}, {"help", no_argument, NULL, 'h'}, {0}};
+		{"issue-states", required_argument, NULL, 'i'}, {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
 	struct sl_gap_thresholds *t = &s->emit.thresholds;
 	bool ok = true;
 
 	optind = 0;
-	for (int o; ok && (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+	for (int o; ok && (o = getopt_long(argc, argv, "o:h", options, NULL)) != -1;) {
 		switch (o) {
 		case 'j':
 			s->json = true;
@@ -68,6 +75,9 @@ static int parse(int argc, char **argv, struct settings *s)
 		case 'i':
 			s->states_file = optarg;
 			break;
+		case 'o':
+			s->output = optarg;
+			break;
 		case 'h':
 			fputs(usage, stdout);
 			return SL_EXIT_FINE;
@@ -75,9 +85,9 @@ static int parse(int argc, char **argv, struct settings *s)
 			ok = false;
 		}
 	}
-	if (ok && s->json && optind < argc)
+	if (ok && (optind + 1 == argc || (optind < argc && (s->json || s->output))))
 		return -1;
-	fputs(usage, stderr);
+	fputs(ok && optind < argc ? "stormlog-analyze: several paths need -o DIR\n" : usage, stderr);
 	return SL_EXIT_USAGE;
 }
 
@@ -86,13 +96,30 @@ static void put_warning(void *context, const char *text)
 	sl_json_string(context, NULL, text);
 }
 
-static int print(const struct sl_telemetry *t, const struct sl_emit_options *options)
+static void write_run(struct sl_json *j, const struct sl_telemetry *t)
 {
-	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+	const struct sl_session_summary *s = t->selected ? &t->selected->summary : NULL;
 
+	sl_json_object(j, "run");
+	sl_json_string(j, "id", s ? s->session_id : NULL);
+	sl_json_string(j, "job_id", s ? s->job_id : NULL);
+	sl_json_known(j, "world_size", s ? s->world_size : SL_EVENT_UNKNOWN);
+	sl_json_null(j, "tag");
+	sl_json_object(j, "metadata");
+	sl_json_end(j);
+	sl_json_known(j, "started_at_ns", s ? s->started_at_ns : SL_EVENT_UNKNOWN);
+	sl_json_known(j, "ended_at_ns", s && s->has_end ? s->ended_at_ns : SL_EVENT_UNKNOWN);
+	sl_json_array(j, "devices");
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static void write_report(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
+{
 	sl_json_object(j, NULL);
 	sl_json_string(j, "schema", "stormlog.report");
 	sl_json_int(j, "schema_version", 1);
+	write_run(j, t);
 	sl_json_array(j, "processes");
 	sl_json_end(j);
 	sl_json_array(j, "ooms");
@@ -107,11 +134,44 @@ static int print(const struct sl_telemetry *t, const struct sl_emit_options *opt
 	sl_json_end(j);
 	sl_telemetry_emit(j, t, options);
 	sl_json_end(j);
+}
+
+static int print_json(const struct sl_telemetry *t, const struct sl_emit_options *options)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+
+	write_report(j, t, options);
 	sl_json_newline(j);
 	if (sl_json_close(j))
 		return SL_EXIT_FINE;
 	perror("stormlog-analyze: writing the report");
 	return SL_EXIT_UNREADABLE;
+}
+
+/* What cannot be written does not change the exit status: the summary was printed. */
+static int print_summary(const struct sl_telemetry *t, const struct settings *s, const char *path)
+{
+	struct sl_arena arena = {0};
+	struct sl_folder folder;
+	struct stat status;
+	const char *output = s->output;
+	FILE *file;
+
+	sl_telemetry_summary(stdout, t, &s->emit);
+	if (!output && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+		output = sl_arena_printf(&arena, "%s/analysis", path);
+	if (output && sl_folder_begin(&folder, output)) {
+		struct sl_json *j = sl_folder_json(&folder, "report.json", &file);
+
+		write_report(j, t, &s->emit);
+		sl_folder_json_close(&folder, j, file, "report.json");
+	}
+	if (output && sl_folder_end_replacing(&folder))
+		printf("\nreport: %s/report.json\n", output);
+	else if (output)
+		fprintf(stderr, "stormlog-analyze: %s: %s\n", output, strerror(errno));
+	sl_arena_free(&arena);
+	return SL_EXIT_FINE;
 }
 
 static int read_states(struct sl_arena *arena, struct settings *s)
@@ -159,7 +219,7 @@ static int run(int argc, char **argv)
 		status = SL_EXIT_UNREADABLE;
 	}
 	if (!status)
-		status = print(t, &s.emit);
+		status = s.json ? print_json(t, &s.emit) : print_summary(t, &s, argv[optind]);
 	sl_telemetry_free(t);
 	sl_arena_free(&arena);
 	return status;

@@ -24,7 +24,7 @@ CHOSEN = [
     b'{"timestamp": 1, "memory_mb": 1e308}', b'{"timestamp": 9e9, "memory_mb": -5}', b'{"timestamp": 1, "world_size": 99999999999, "rank": 7}',
     b'{"timestamp": 1, "world_size": 2147483647, "rank": 2147483646}', b'{"timestamp": 9223372036.85, "device_used_bytes": 9223372036854775807}',
     b'{"timestamp": 1, "metadata": {"phase_scope": 3}, "event_type": "phase_enter"}', b'a,b\n"unclosed\n', b"timestamp,pid\n1e999,x\n2\n,,,,\n",
-    b'{"schema_version": 3}', b'{"bundle_name": 1, "reason": [], "backend": {}, "event_count": "x"}',
+    b'{"schema_version": 3}', b'{"schema_version": 3, "a\\nb\\u001b[2J": 1}', b'{"timestamp": 1, "session_id": "\\u001b[2J\\nx"}', b'{"bundle_name": 1, "reason": [], "backend": {}, "event_count": "x"}',
     b'{"segments": [{"filename": "../../../etc/passwd"}, {"filename": ""}, 3], "sessions": [1, {}, {"session_id": "s", "source": "x", "host": "h",'
     b' "status": "running", "started_at_ns": 1e300}]}',
     b'{"format": "stormlog.append_only_telemetry_sink", "sessions": [{"session_id": "s", "source": "x", "host": "h", "status": "completed",'
@@ -71,6 +71,8 @@ def check(analyze, path):
                 return f"{verb}: {wrong[0]!r}"
             if bool(text) != (done.returncode == 3):
                 return f"{verb}: status {done.returncode} with {text[:200]!r}"
+        if path.is_file() and b"\x1b" in subprocess.run([analyze, str(path)], capture_output=True, timeout=60).stdout:
+            return "the summary lets an escape character through"
         for line in done.stdout.splitlines() if verb[0] == "convert" else [done.stdout] if done.stdout else []:
             try:
                 json.loads(line, parse_constant=lambda c: 1 / 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """validate names what is wrong in sinks and bundles; merge gives upstream a session of all ranks."""
 import json
+import shutil
 import sys
 import tempfile
 import unittest
@@ -63,6 +64,26 @@ class Verbs(unittest.TestCase):
             self.assertEqual(done.returncode, 3)
             self.assertIn("one rank", done.stderr)
             self.assertFalse((Path(name) / "x").exists())
+
+    def test_the_summary_is_printed_and_the_report_replaced(self):
+        with tempfile.TemporaryDirectory() as name:
+            sink = Path(name) / "sink"
+            shutil.copytree(GOLDEN / "sinks/corrupt_middle", sink)
+            for _ in range(2):  # the second time over the first
+                done = run(ANALYZE, sink)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn("sid-bad", done.stdout)
+                self.assertIn("segment-000001.jsonl:6: ", done.stdout)
+            report = json.loads((sink / "analysis/report.json").read_text())
+            self.assertEqual(report["telemetry"]["default_session_id"], "sid-bad")
+            self.assertEqual(sorted(p.name for p in sink.glob("*analysis*")), ["analysis"])
+            blocked = Path(name) / "mine"
+            blocked.mkdir()
+            (blocked / "keep").write_text("x")
+            done = run(ANALYZE, sink, "-o", blocked)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(str(blocked), done.stderr)
+            self.assertEqual([p.name for p in blocked.iterdir()], ["keep"])
 
     def test_csv_reads_as_the_same_events_as_json_lines(self):
         rows = lines(GOLDEN / "cases/rank2_with_nonsample.jsonl")
