@@ -235,8 +235,30 @@ void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_b
 		*used_bytes = *total_bytes - *free_bytes;
 }
 
+/*
+ * A driver knows no version above its own, whatever the request says: cuMulticastBindMem asked at 13010 of a driver
+ * 13.0 is the form of 12010.
+ */
+static int known_version(void *found, int version)
+{
+	static atomic_int driver;
+	int known = atomic_load_explicit(&driver, memory_order_relaxed);
+	int (*get_version)(int *);
+
+	if (!known) {
+		get_version = sl_resolve_beside(found, "cuDriverGetVersion");
+		if (!get_version || get_version(&known))
+			return version;
+		atomic_store_explicit(&driver, known, memory_order_relaxed);
+	}
+	return version < known ? version : known;
+}
+
 void sl_fields_by_version(const char *base, void **found, int version, uint64_t flags, enum sl_family family)
 {
-	if (base && found && *found)
-		*found = sl_hooks_wrap_version(base, version, flags, family, *found);
+	if (!base || !found || !*found || sl_hooks_is_wrapper(*found))
+		return;
+	if (family == SL_FAMILY_cuda_driver)
+		version = known_version(*found, version);
+	*found = sl_hooks_wrap_version(base, version, flags, family, *found);
 }

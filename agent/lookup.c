@@ -2,8 +2,11 @@
 #include "agent/lookup.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "agent/hooks.h"
 #include "agent/resolve.h"
@@ -33,12 +36,8 @@ static void *default_lookup(const struct request *request, const struct sl_place
 
 	if (!found)
 		found = real_lookup(RTLD_NEXT, request);
-	if (!found && local_too && !place->program && place->map) {
+	if (!found && local_too && !place->program && place->map)
 		found = sl_resolve_in_group(request->name, request->version, request->caller);
-		/* Last, so that the error it leaves behind names the caller's object, as it would without us. */
-		if (!found)
-			found = real_lookup(place->map, request);
-	}
 	return found;
 }
 
@@ -49,6 +48,21 @@ static void *default_lookup(const struct request *request, const struct sl_place
 static bool next_exists(const struct request *request, const struct sl_place *place)
 {
 	return sl_resolve_before_us(request->name, place->map) || real_lookup(RTLD_NEXT, request);
+}
+
+/*
+ * There is nothing.  The error that the real function left behind names us as the one who asked: dlerror says
+ * who did.
+ */
+static __thread const char *asker;
+
+static struct sl_lookup absent(const struct sl_place *place, void *handle, const struct request *request)
+{
+	bool special = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
+
+	asker = special && place->map && !place->program ? place->map->l_name : program_invocation_name;
+	real_lookup(RTLD_NEXT, request);
+	return (struct sl_lookup){NULL, NULL};
 }
 
 static bool may_be_ours(const char *name)
@@ -71,15 +85,56 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 	if (place.driver)
 		return go_on;
 	if (handle == RTLD_NEXT)
-		return !place.before_us || next_exists(&request, &place) ? go_on : (struct sl_lookup){NULL, NULL};
+		return !place.before_us || next_exists(&request, &place) ? go_on : absent(&place, handle, &request);
 	if (handle == RTLD_DEFAULT) {
 		found = default_lookup(&request, &place, true);
 	} else {
 		found = real_lookup(handle, &request);
+		if (!found)
+			return go_on;
 		if (sl_hooks_is_wrapper(found))
 			found = default_lookup(&request, &place, false);
 	}
-	return (struct sl_lookup){sl_hooks_wrap(name, found), NULL};
+	return found ? (struct sl_lookup){sl_hooks_wrap(name, found), NULL} : absent(&place, handle, &request);
+}
+
+#define LONG_TEXTS 8
+#define LONG_BYTES 1024
+
+/* "OUR PATH: undefined symbol: NAME" with the name of who asked; in place where it fits, as nearly always. */
+static char *renamed(char *text, const char *own, const char *who)
+{
+	static char long_texts[LONG_TEXTS][LONG_BYTES];
+	static atomic_uint turn;
+	size_t own_length = strlen(own), length = strlen(who), rest = strlen(text + own_length) + 1;
+
+	if (length > own_length) {
+		char *room = long_texts[atomic_fetch_add(&turn, 1) % LONG_TEXTS];
+
+		if (length + rest > LONG_BYTES)
+			return text;
+		memcpy(room + length, text + own_length, rest);
+		text = room;
+	} else {
+		memmove(text + length, text + own_length, rest);
+	}
+	memcpy(text, who, length);
+	return text;
+}
+
+__attribute__((visibility("default"))) char *dlerror(void)
+{
+	static char *(*real)(void);
+	const char *own = sl_resolve_own_name(), *who = asker;
+	char *text;
+
+	if (!real)
+		real = (char *(*)(void))sl_resolve_next("dlerror");
+	text = real ? real() : NULL;
+	asker = NULL;
+	if (!text || !who || !own || strncmp(text, own, strlen(own)) || strncmp(text + strlen(own), ": undefined symbol: ", 20))
+		return text;
+	return renamed(text, own, who);
 }
 
 /*

@@ -411,6 +411,13 @@ static struct link_map *own_map(void)
 	return map;
 }
 
+const char *sl_resolve_own_name(void)
+{
+	const struct link_map *own = own_map();
+
+	return own ? own->l_name : NULL;
+}
+
 static void *find_between(const char *text, const struct link_map *map, const struct link_map *end)
 {
 	struct sl_elf_name name = sl_elf_name(text, NULL);

@@ -35,9 +35,12 @@ void *sl_resolve_next(const char *name);
 void *sl_resolve_dlsym(void);
 void *sl_resolve_dlvsym(void);
 
+/* Our own path, as the loader's messages name it; NULL unknown. */
+const char *sl_resolve_own_name(void);
+
 /* The object around an address. */
 struct sl_place {
-	struct link_map *map; /* a handle for dlsym; NULL: in no object */
+	struct link_map *map; /* NULL: in no object.  No handle: only what dlopen returned is one */
 	bool program, driver; /* the main program; libcuda.so */
 	bool before_us;	      /* comes before us in link order: the program, earlier preloads */
 };
