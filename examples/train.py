@@ -11,52 +11,53 @@ import time
 
 MIB = 1 << 20
 LAYERS = 24
+LIBRARIES = os.environ.get("EXAMPLES", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../build/examples"))
+
+framework = ctypes.CDLL(os.path.join(LIBRARIES, "libtensor.so"))
+cache = ctypes.CDLL(os.path.join(LIBRARIES, "libcache.so"))
 
 
-def load_cuda():
-    for name in ("libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so"):
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            pass
-    print("no libcudart.so: set LD_LIBRARY_PATH to where it is", file=sys.stderr)
-    sys.exit(77)
-
-
-cuda = load_cuda()
-cuda.cudaGetErrorString.restype = ctypes.c_char_p
-cache = ctypes.CDLL(os.environ.get("EXAMPLE_CACHE", "libcache.so"))
-
-
-class Tensor:
+class Tensor(ctypes.c_void_p):
     """Device memory that goes when Python forgets it."""
 
-    def __init__(self, size):
-        self.address = ctypes.c_void_p()
-        code = cuda.cudaMalloc(ctypes.byref(self.address), ctypes.c_size_t(size))
-        if code:
-            self.address = None
-            raise MemoryError(f"{cuda.cudaGetErrorString(code).decode()}: tried to allocate {size / MIB:.0f} MiB")
-
     def __del__(self):
-        if self.address:
-            cuda.cudaFree(self.address)
+        if self:
+            framework.tensor_free(self)
+
+
+def check(result, function, arguments):
+    if not result:
+        reason = framework.tensor_error().decode()
+        raise MemoryError(f"{reason}: tried to allocate {arguments[0].value / MIB:.0f} MiB")
+    return result
+
+
+framework.tensor_error.restype = ctypes.c_char_p
+tensor = framework.tensor_new
+tensor.restype, tensor.errcheck = Tensor, check
+
+
+def mib(count):
+    return ctypes.c_size_t(count * MIB)
 
 
 class Layer:
     def __init__(self):
-        self.weight = Tensor(32 * MIB)
-        self.gradient = None
-        self.saved = None
+        self.weight = tensor(mib(32))
+        self.gradient = self.scores = self.hidden = None
 
     def attention(self, length):
-        scores = Tensor(length * 8 * MIB)  # gone when the layer is done
-        self.saved = Tensor(length * 12 * MIB)  # kept for the backward pass
-        return scores
+        queries = tensor(mib(8 * length))  # gone when attention is done
+        self.scores = tensor(mib(8 * length))  # kept for the backward pass
+        return queries
+
+    def mlp(self, length):
+        self.hidden = tensor(mib(4 * length))
 
     def backward(self):
-        self.gradient = self.gradient or Tensor(32 * MIB)
-        self.saved = None
+        if self.gradient is None:
+            self.gradient = tensor(mib(32))
+        self.scores = self.hidden = None
 
 
 class Optimizer:
@@ -65,15 +66,16 @@ class Optimizer:
 
     def optimizer_step(self, model):
         if self.moments is None:
-            self.moments = [(Tensor(32 * MIB), Tensor(32 * MIB)) for _ in model]
-        scratch = Tensor(64 * MIB)
-        del scratch
+            self.moments = [(tensor(mib(32)), tensor(mib(32))) for _ in model]
+        update = tensor(mib(64))
+        del update
 
 
 def forward(model, length):
     for layer in model:
         layer.attention(length)
-    return Tensor(4 * MIB)
+        layer.mlp(length)
+    return tensor(mib(4))
 
 
 def backward(model):
