@@ -21,7 +21,7 @@ int sl_file_move_high(int fd)
 {
 	/* RLIMIT_NOFILE may be as low as 256; try downwards. */
 	for (int low = 1000; low >= 60; low = low * 2 / 3) {
-		int high = fcntl(fd, F_DUPFD_CLOEXEC, low);
+		int high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, low); /* fcntl64 is new in glibc 2.28 */
 
 		if (high >= 0) {
 			close(fd);
@@ -53,7 +53,7 @@ void sl_file_lock(int fd)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-	fcntl(fd, F_SETLK, &lock);
+	syscall(SYS_fcntl, fd, F_SETLK, &lock);
 }
 
 int sl_file_write(int fd, const struct iovec *parts, int count, uint64_t at)
