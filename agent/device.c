@@ -111,11 +111,13 @@ static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
 	map_end(&map);
 }
 
-static void publish_sample(int ordinal, const char *source, uint64_t ns, uint64_t free_bytes, uint64_t total_bytes)
+/* The figure is of some instant between begin_ns and now: what came and went meanwhile is not hidden memory. */
+static void publish_sample(int ordinal, const char *source, uint64_t begin_ns, uint64_t free_bytes, uint64_t total_bytes)
 {
 	struct map map;
 
-	map_begin(&map, "sample", ns);
+	map_begin(&map, "sample", sl_agent_now());
+	map_number(&map, "begin_ns", begin_ns);
 	map_number(&map, "device", (uint64_t)ordinal);
 	map_number(&map, "free_bytes", free_bytes);
 	map_number(&map, "total_bytes", total_bytes);
@@ -126,12 +128,12 @@ static void publish_sample(int ordinal, const char *source, uint64_t ns, uint64_
 
 static void sample_here(int ordinal, enum sl_vendor vendor)
 {
-	uint64_t free_bytes, total_bytes, context;
+	uint64_t free_bytes, total_bytes, context, begin_ns = sl_agent_now();
 	int current;
 
 	sl_vendor_current(vendor, &current, &context);
 	if (current == ordinal && sl_vendor_memory(vendor, &free_bytes, &total_bytes))
-		publish_sample(ordinal, vendor == SL_VENDOR_HIP ? "hipMemGetInfo" : "cuMemGetInfo", sl_agent_now(), free_bytes,
+		publish_sample(ordinal, vendor == SL_VENDOR_HIP ? "hipMemGetInfo" : "cuMemGetInfo", begin_ns, free_bytes,
 			total_bytes);
 }
 
@@ -264,11 +266,12 @@ static void decide(struct device *device, enum sl_vendor vendor)
 	}
 }
 
-static void publish_nvml(int ordinal, uint64_t now_ns, const struct sl_nvml_sample *sample)
+static void publish_nvml(int ordinal, uint64_t begin_ns, const struct sl_nvml_sample *sample)
 {
 	struct map map;
 
-	map_begin(&map, "sample", now_ns);
+	map_begin(&map, "sample", sl_agent_now());
+	map_number(&map, "begin_ns", begin_ns);
 	map_number(&map, "device", (uint64_t)ordinal);
 	map_number(&map, "free_bytes", sample->free_bytes);
 	map_number(&map, "total_bytes", sample->total_bytes);
@@ -293,12 +296,11 @@ static void sample_nvml(struct device *device, int ordinal)
 {
 	static bool said;
 	struct sl_nvml_sample sample;
-	uint64_t live = sl_limit_live(ordinal), before_ns = sl_agent_now();
+	uint64_t live = sl_limit_live(ordinal), begin_ns = sl_agent_now();
 
 	if (!sl_nvml_sample(device->nvml, &sample))
 		return;
-	/* Held against the blocks of that instant: NVML takes milliseconds. */
-	publish_nvml(ordinal, before_ns + (sl_agent_now() - before_ns) / 2, &sample);
+	publish_nvml(ordinal, begin_ns, &sample);
 	if (!said)
 		publish_capability("device_processes", sample.own_bytes	     ? "nvml" :
 						       sample.has_processes ? "nvml does not list this process" :
@@ -311,7 +313,7 @@ static void sample_nvml(struct device *device, int ordinal)
 
 static void sample_device(struct device *device, int ordinal, enum sl_vendor vendor)
 {
-	uint64_t used, total;
+	uint64_t used, total, begin_ns = sl_agent_now();
 
 	if (device->source == SOURCE_UNDECIDED)
 		decide(device, vendor);
@@ -321,7 +323,7 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 		break;
 	case SOURCE_AMDGPU:
 		if (sl_amdgpu_memory(device->is.pci, &used, &total))
-			publish_sample(ordinal, "amdgpu", sl_agent_now(), total - used, total);
+			publish_sample(ordinal, "amdgpu", begin_ns, total - used, total);
 		break;
 	default:
 		atomic_store(&device->due, 1);

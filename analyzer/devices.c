@@ -68,55 +68,69 @@ static void add_process(struct sl_report *report, unsigned process, const struct
 		device->used_peak_bytes = state->used_peak_bytes;
 }
 
-/* What all processes of the device but `except` held at a Unix time. */
-static double held_by_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned except,
-			     uint64_t unix_ns)
+/* The most that all processes of the device but `except` held between two Unix times. */
+static uint64_t held_by_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned except,
+			       uint64_t begin_ns, uint64_t end_ns)
 {
-	double bytes = 0;
+	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < device->process_count; i++) {
 		const struct sl_process *p = &report->processes[device->processes[i]];
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 		const struct sl_header *header = &p->trace->header;
 
-		if (device->processes[i] == except || !state || unix_ns > p->ended_unix_ns)
+		if (device->processes[i] == except || !state || begin_ns > p->ended_unix_ns)
 			continue; /* what a process held goes with it */
-		bytes += sl_timeline_at(&p->model->timeline, state->line,
-					unix_ns - header->started_ns + header->monotonic_ns);
+		bytes += sl_timeline_max(&p->model->timeline, state->line,
+					 begin_ns - header->started_ns + header->monotonic_ns,
+					 end_ns - header->started_ns + header->monotonic_ns);
 	}
 	return bytes;
 }
 
+static void measure_known(const struct sl_report *report, struct sl_shared_device *device, unsigned process)
+{
+	const struct sl_process *p = &report->processes[process];
+	const struct sl_line *known = sl_devices_state(report, device, process)->line;
+
+	for (uint32_t b = known && known->begun ? known->first : 1; known && known->begun && b <= known->bin; b++) {
+		uint64_t at = sl_process_unix(p, known->bins[b].max_ns);
+		uint64_t sum = known->bins[b].max + held_by_others(report, device, process, at, at);
+
+		if (sum > device->known_peak_bytes)
+			device->known_peak_bytes = sum;
+	}
+}
+
+/* Of other processes the most they held about then counts, so that what came and went is never called hidden. */
+static void measure_hidden(const struct sl_report *report, struct sl_shared_device *device, unsigned process)
+{
+	const struct sl_process *p = &report->processes[process];
+	const struct sl_line *hidden = sl_devices_state(report, device, process)->hidden_line;
+	uint64_t around = 1ull << p->model->timeline.shift;
+
+	for (uint32_t b = hidden && hidden->begun ? hidden->first : 1; hidden && hidden->begun && b <= hidden->bin; b++) {
+		uint64_t at = sl_process_unix(p, hidden->bins[b].max_ns), bytes;
+		uint64_t others = held_by_others(report, device, process, at - around, at + around);
+
+		bytes = hidden->bins[b].max > others ? hidden->bins[b].max - others : 0;
+		if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes)
+			device->hidden_peak_bytes = bytes;
+	}
+}
+
 static void measure(const struct sl_report *report, struct sl_shared_device *device)
 {
+	const struct sl_device_state *state = sl_devices_state(report, device, device->processes[0]);
+
+	if (device->process_count == 1) {
+		device->known_peak_bytes = state->known_peak;
+		device->hidden_peak_bytes = state->hidden_peak_bytes;
+		return;
+	}
 	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_process *p = &report->processes[device->processes[i]];
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-		bool alone = device->process_count == 1;
-		const struct sl_line *known = state->line, *used = state->used_line;
-
-		if (alone) {
-			device->known_peak_bytes = state->known_peak;
-			device->hidden_peak_bytes = state->hidden_peak_bytes;
-			return;
-		}
-		for (uint32_t b = known && known->begun ? known->first : 1; known && known->begun && b <= known->bin; b++) {
-			double sum = (double)known->bins[b].max +
-				     held_by_others(report, device, device->processes[i],
-						    sl_process_unix(p, known->bins[b].max_ns));
-
-			if (sum > (double)device->known_peak_bytes)
-				device->known_peak_bytes = (uint64_t)sum;
-		}
-		for (uint32_t b = used && used->begun ? used->first : 1; used && used->begun && b <= used->bin; b++) {
-			uint64_t at = used->bins[b].max_ns;
-			double hidden = (double)used->bins[b].max - sl_timeline_at(&p->model->timeline, known, at) -
-					held_by_others(report, device, device->processes[i], sl_process_unix(p, at));
-			uint64_t bytes = hidden > 0 ? (uint64_t)hidden : 0;
-
-			if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes)
-				device->hidden_peak_bytes = bytes;
-		}
+		measure_known(report, device, device->processes[i]);
+		measure_hidden(report, device, device->processes[i]);
 	}
 }
 

@@ -78,7 +78,7 @@ struct sl_device_state *sl_model_device(struct sl_model *model, int64_t device)
 	state->device = (int)slot - 1;
 	state->used_peak_bytes = state->used_last_bytes = SL_UNKNOWN;
 	state->hidden_peak_bytes = state->hidden_last_bytes = SL_UNKNOWN;
-	state->total_bytes = SL_UNKNOWN;
+	state->total_bytes = state->sampled.known = SL_UNKNOWN;
 	model->devices[slot] = state;
 	return state;
 }
@@ -234,7 +234,10 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	uint64_t now = model->now_ns;
 
 	device->used = true;
+	sl_samples_change(model, device, bytes);
 	device->known += (uint64_t)bytes;
+	device->recent[device->changes % SL_RECENT].end_ns = model->call_end_ns;
+	device->recent[device->changes++ % SL_RECENT].known = device->known;
 	if (SL_UNLIKELY(!device->line))
 		device->line = sl_timeline_add(&model->timeline, SL_LINE_KNOWN, device->device, 0);
 	sl_timeline_set(&model->timeline, device->line, now, device->known, index);
@@ -316,7 +319,10 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	const struct sl_hook *hook = item->hook;
 	struct sl_api_stats *api = &model->apis[item->event->api];
 	bool failed = item->event->result != 0;
+	uint64_t time_ns = item->event->time_ns, duration_ns = item->event->duration_ns;
 
+	model->call_begin_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns : time_ns - duration_ns;
+	model->call_end_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns + duration_ns : time_ns;
 	if (item->event->context && item->event->device >= 0) {
 		struct sl_thread_state *thread = sl_model_thread(model, item->thread);
 
@@ -420,6 +426,9 @@ void sl_model_apply(struct sl_model *model, const struct sl_item *item)
 
 void sl_model_end(struct sl_model *model)
 {
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
+		if (model->devices[i])
+			sl_samples_settle(model, model->devices[i]);
 	sl_labels_end(model);
 	sl_timeline_end(&model->timeline, model->now_ns);
 }

@@ -54,6 +54,8 @@ struct sl_torch {
 	struct sl_line *allocated, *reserved;
 };
 
+#define SL_RECENT 256
+
 struct sl_device_state {
 	int device;
 	bool used; /* had an event or a sample */
@@ -69,7 +71,16 @@ struct sl_device_state {
 	uint64_t hidden_peak_bytes, hidden_last_bytes; /* sample minus what this process held; SL_UNKNOWN: none */
 	uint64_t hidden_peak_ns;
 	char source[32];
-	struct sl_line *used_line;
+	struct sl_line *used_line, *hidden_line;
+	/* known after its last changes and the end of the call that made each; ring of SL_RECENT, `changes` made */
+	struct {
+		uint64_t end_ns, known;
+	} recent[SL_RECENT];
+	uint64_t changes;
+	/* the last sample, until no call can follow that had begun before it; known SL_UNKNOWN: none waits */
+	struct {
+		uint64_t time_ns, used, known;
+	} sampled;
 };
 
 enum sl_scope { SL_SCOPE_VRAM, SL_SCOPE_HOST, SL_SCOPE_ADDRESS_SPACE, SL_SCOPE_CONTEXT, SL_SCOPE_CODE };
@@ -133,6 +144,7 @@ struct sl_model {
 	const struct sl_header *header;
 	const struct sl_defs *defs;
 	uint64_t events, unknown_frees, unknown_hooks;
+	uint64_t call_begin_ns, call_end_ns; /* of the event being applied */
 	uint64_t first_ns, now_ns; /* of the replay; now_ns does not go back even where a trace is damaged */
 
 	struct sl_row rows[SL_KIND_COUNT][SL_DEVICES_MAX + 1]; /* [device + 1] */
@@ -232,6 +244,9 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
 void sl_labels_end(struct sl_model *model);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
+/* Known memory of the device is about to change by `bytes`, in the call being applied. */
+void sl_samples_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes);
+void sl_samples_settle(struct sl_model *model, struct sl_device_state *device);
 void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device);

@@ -33,6 +33,53 @@ static void host(struct sl_model *model, const struct sl_sample *sample)
 	}
 }
 
+/* The most that was held from begin_ns on; SL_UNKNOWN: more changes since than are remembered. */
+static uint64_t most_known_since(const struct sl_device_state *device, uint64_t begin_ns)
+{
+	uint64_t most = 0;
+
+	for (uint64_t back = 1; back <= device->changes; back++) {
+		if (back > SL_RECENT)
+			return SL_UNKNOWN;
+		if (device->recent[(device->changes - back) % SL_RECENT].known > most)
+			most = device->recent[(device->changes - back) % SL_RECENT].known;
+		/* this change was over when the sample began: what was before it does not count */
+		if (device->recent[(device->changes - back) % SL_RECENT].end_ns < begin_ns)
+			break;
+	}
+	return most;
+}
+
+/* The waiting sample less the most that was held while it was taken. */
+void sl_samples_settle(struct sl_model *model, struct sl_device_state *device)
+{
+	uint64_t bytes, used = device->sampled.used, known = device->sampled.known;
+
+	if (known == SL_UNKNOWN)
+		return;
+	device->sampled.known = SL_UNKNOWN;
+	bytes = used > known ? used - known : 0;
+	device->hidden_last_bytes = bytes;
+	if (!device->hidden_line)
+		device->hidden_line = sl_timeline_add(&model->timeline, SL_LINE_HIDDEN, device->device, 0);
+	sl_timeline_set(&model->timeline, device->hidden_line, model->now_ns, bytes, SL_NO_SITE);
+	if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
+		device->hidden_peak_bytes = bytes;
+		device->hidden_peak_ns = device->sampled.time_ns;
+	}
+}
+
+/* The driver may have had this allocation before the sample although its call returned after it. */
+void sl_samples_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes)
+{
+	if (device->sampled.known == SL_UNKNOWN)
+		return;
+	if (model->call_begin_ns > device->sampled.time_ns)
+		sl_samples_settle(model, device);
+	else if (bytes > 0)
+		device->sampled.known += (uint64_t)bytes;
+}
+
 static void device(struct sl_model *model, const struct sl_sample *sample)
 {
 	struct sl_device_state *device = sl_model_device(model, sample->device);
@@ -52,12 +99,10 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	if (!device->used_line)
 		device->used_line = sl_timeline_add(&model->timeline, SL_LINE_USED, device->device, 0);
 	sl_timeline_set(&model->timeline, device->used_line, model->now_ns, sample->used_bytes, SL_NO_SITE);
-	/* A sample taken while a call was running may lie below what the calls add up to. */
-	device->hidden_last_bytes = sample->used_bytes > device->known ? sample->used_bytes - device->known : 0;
-	if (device->hidden_peak_bytes == SL_UNKNOWN || device->hidden_last_bytes > device->hidden_peak_bytes) {
-		device->hidden_peak_bytes = device->hidden_last_bytes;
-		device->hidden_peak_ns = model->now_ns;
-	}
+	sl_samples_settle(model, device);
+	device->sampled.time_ns = sample->time_ns;
+	device->sampled.used = sample->used_bytes;
+	device->sampled.known = most_known_since(device, sample->begin_ns);
 }
 
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample)

@@ -131,6 +131,23 @@ double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *
 	return bin->area / (double)(1ull << timeline->shift);
 }
 
+uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns,
+			 uint64_t end_ns)
+{
+	uint64_t max = 0, from, to;
+
+	if (!line || !line->begun || end_ns < timeline->begin_ns)
+		return 0;
+	from = begin_ns > timeline->begin_ns ? (begin_ns - timeline->begin_ns) >> timeline->shift : 0;
+	to = (end_ns - timeline->begin_ns) >> timeline->shift;
+	if (from > line->bin)
+		return line->value;
+	for (uint64_t at = from > line->first ? from : line->first; at <= to && at <= line->bin; at++)
+		if (line->bins[at].max > max)
+			max = line->bins[at].max;
+	return max;
+}
+
 void sl_timeline_free(struct sl_timeline *timeline)
 {
 	for (unsigned i = 0; i < timeline->line_count; i++) {

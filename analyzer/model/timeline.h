@@ -31,6 +31,7 @@ enum sl_line_what {
 	SL_LINE_ALLOCATED, /* PyTorch */
 	SL_LINE_RESERVED,
 	SL_LINE_USED, /* the device, by samples */
+	SL_LINE_HIDDEN, /* the same less the most that this process held while the sample was taken */
 	SL_LINE_RSS,
 	SL_LINE_CGROUP,
 };
@@ -87,6 +88,10 @@ void sl_timeline_end(struct sl_timeline *timeline, uint64_t time_ns);
 
 /* The mean of the bin around time_ns: exact where the line is steady there. */
 double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t time_ns);
+
+/* The most in the bins that [begin_ns, end_ns] touches. */
+uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns,
+			 uint64_t end_ns);
 
 void sl_timeline_free(struct sl_timeline *timeline);
 

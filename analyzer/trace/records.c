@@ -24,6 +24,7 @@ static void read_sample(struct sl_sample *sample, const msgpack_object *map)
 {
 	*sample = (struct sl_sample){
 		.time_ns = sl_object_u64(map, "ns", 0),
+		.begin_ns = sl_object_u64(map, "begin_ns", sl_object_u64(map, "ns", 0)),
 		.device = sl_object_i64(map, "device", -1),
 		.free_bytes = sl_object_u64(map, "free_bytes", SL_UNKNOWN),
 		.total_bytes = sl_object_u64(map, "total_bytes", SL_UNKNOWN),

@@ -54,7 +54,7 @@ bool sl_trace_peek(const struct sl_image *image, struct sl_header *header);
 
 /* A sample of a device, or of the process where device is -1.  Bytes are SL_UNKNOWN where not known. */
 struct sl_sample {
-	uint64_t time_ns;
+	uint64_t time_ns, begin_ns; /* the figures are of an instant between begin_ns and time_ns */
 	int64_t device;
 	uint64_t free_bytes, total_bytes, used_bytes, process_bytes;
 	uint64_t rss_bytes, vm_bytes, cgroup_bytes, cgroup_limit_bytes, cgroup_peak_bytes, oom_kills;
