@@ -115,14 +115,10 @@ def expected_apis(truth, rows):
             continue
         if above and rows[call.api] in ("call", rows[above.api]):
             continue
-        counts = wanted.setdefault(plain(call.api), [0, 0])
+        counts = wanted.setdefault(journal.plain(call.api), [0, 0])
         counts[0] += 1
         counts[1] += call.result != 0
     return wanted
-
-
-def plain(name):
-    return re.sub(r"_pt[sd][sz]$", "", journal.plain(name))
 
 
 def differences(process, truth, rows, threads=1):
@@ -146,7 +142,7 @@ def differences(process, truth, rows, threads=1):
             wrong.append("%s %s: peak above the journal's" % key)
     wanted = expected_apis(truth, rows)
     apis = {row["api"]: [row["calls"], row["failures"]] for row in process["apis"]}
-    journalled = {plain(call.api) for call in truth.calls}  # the simulator's stubs write nothing
+    journalled = {journal.plain(call.api) for call in truth.calls}  # the simulator's stubs write nothing
     for name in sorted(set(wanted) | (set(apis) & journalled)):
         if apis.get(name) != wanted.get(name):
             wrong.append("%s: calls, failures are %s, were %s" % (name, apis.get(name), wanted.get(name)))
