@@ -68,7 +68,24 @@ static void add_point(struct sl_label *label, uint64_t bytes)
 	label->syy += y * y;
 }
 
-static void end(struct sl_model *model, struct sl_thread_state *state, size_t at)
+/* Every so many-th outermost range; when the list is full every second of them goes. */
+static void keep_phase(struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
+{
+	if (!model->phase_stride)
+		model->phase_stride = 1;
+	if (model->phases_seen++ % model->phase_stride)
+		return;
+	if (model->phase_count == SL_PHASES_MAX) {
+		for (unsigned i = 0; i < SL_PHASES_MAX / 2; i++)
+			model->phases[i] = model->phases[i * 2];
+		model->phase_count /= 2;
+		model->phase_stride *= 2;
+	}
+	model->phases[model->phase_count++] =
+		(struct sl_phase){range->label, thread, range->step, range->begin_ns, model->now_ns};
+}
+
+static void end(struct sl_model *model, struct sl_thread_state *state, size_t at, uint32_t thread)
 {
 	struct sl_open_range range;
 	struct sl_label *label;
@@ -93,6 +110,8 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	label->freed_bytes += model->gone_bytes - (same ? range.gone_bytes : 0);
 	label->blocks_freed += model->gone_blocks - (same ? range.gone_blocks : 0);
 	add_point(label, label->after_bytes);
+	if (!at)
+		keep_phase(model, &range, thread);
 	for (size_t i = at + 1; i < state->ranges.count; i++)
 		state->ranges.item[i - 1] = state->ranges.item[i];
 	state->ranges.count--;
@@ -110,7 +129,7 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_RANGE_POP: /* one too many is the program's, and harmless */
 		state = sl_model_thread(model, item->thread);
 		if (state->ranges.count)
-			end(model, state, state->ranges.count - 1);
+			end(model, state, state->ranges.count - 1, item->thread);
 		break;
 	case SL_VERB_RANGE_START: /* its label's index is not told: extra is the range's id */
 		begin(model, sl_model_thread(model, 0), event, event->extra);
@@ -119,7 +138,7 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 		state = sl_model_thread(model, 0);
 		for (size_t i = state->ranges.count; i--;)
 			if (state->ranges.item[i].id == event->extra) {
-				end(model, state, i);
+				end(model, state, i, 0);
 				break;
 			}
 	}

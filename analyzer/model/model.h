@@ -125,6 +125,13 @@ struct sl_label {
 	double sx, sy, sxx, sxy, syy;
 };
 
+/* One outermost range, for pictures and phase events: at most SL_PHASES_MAX are kept, every phase_stride-th. */
+#define SL_PHASES_MAX 128
+struct sl_phase {
+	uint32_t label, thread; /* index into labels; thread of the trace, 0: of the process */
+	uint64_t step, begin_ns, end_ns;
+};
+
 struct sl_in_flight {
 	uint16_t api;
 	uint32_t thread;
@@ -163,6 +170,9 @@ struct sl_model {
 
 	SL_VECTOR(struct sl_label) labels;
 	struct sl_idmap label_ids;
+	struct sl_phase phases[SL_PHASES_MAX];
+	unsigned phase_count;
+	uint64_t phase_stride, phases_seen;
 	SL_VECTOR(struct sl_oom) ooms;
 	uint64_t ooms_total;
 	SL_VECTOR(struct sl_in_flight) in_flight;

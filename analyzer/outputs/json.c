@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "analyzer/outputs/output.h"
+#include "analyzer/sessions.h"
+#include "analyzer/telemetry/emit.h"
 
 static void put_known(struct sl_json *j, const char *key, uint64_t value)
 {
@@ -378,7 +380,7 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 	sl_json_end(j);
 }
 
-static void put_findings(struct sl_json *j, struct sl_report *report)
+static void put_findings(struct sl_json *j, struct sl_report *report, const struct sl_telemetry *telemetry)
 {
 	sl_json_array(j, "ooms");
 	for (unsigned i = 0; i < report->process_count; i++)
@@ -390,18 +392,29 @@ static void put_findings(struct sl_json *j, struct sl_report *report)
 		for (size_t k = 0; k < report->processes[i].leaks.count; k++)
 			put_leak(j, &report->processes[i], &report->processes[i].leaks.item[k]);
 	sl_json_end(j);
-	sl_json_array(j, "gap_findings");
-	sl_json_end(j);
-	sl_json_array(j, "collective_attribution");
-	sl_json_end(j);
-	sl_json_null(j, "cross_rank");
+	sl_telemetry_emit_selected(j, telemetry, NULL);
 	sl_json_array(j, "findings");
 	sl_json_end(j);
+}
+
+/* The samples of the processes as sessions; the events become the telemetry's. */
+static struct sl_telemetry *telemetry_of(const struct sl_report *report, struct sl_arena *arena)
+{
+	struct sl_telemetry *telemetry = sl_telemetry_new();
+	struct sl_session *sessions = sl_sessions_all(report, arena, SL_SESSION_SAMPLES - 400);
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		sl_telemetry_add_session(telemetry, &sessions[i]);
+	free(sessions);
+	sl_telemetry_finish(telemetry, NULL);
+	return telemetry;
 }
 
 bool sl_json_report(struct sl_report *report, FILE *out)
 {
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
+	struct sl_arena arena = {0};
+	struct sl_telemetry *telemetry = telemetry_of(report, &arena);
 
 	sl_json_object(j, NULL);
 	sl_json_string(j, "schema", "stormlog.report");
@@ -411,13 +424,16 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 	for (unsigned i = 0; i < report->process_count; i++)
 		put_process(j, &report->processes[i]);
 	sl_json_end(j);
-	put_findings(j, report);
+	put_findings(j, report, telemetry);
 	sl_json_array(j, "warnings");
 	for (size_t i = 0; i < report->warnings.count; i++)
 		sl_json_string(j, NULL, report->warnings.item[i]);
 	sl_json_end(j);
+	sl_telemetry_emit(j, telemetry, NULL);
 	sl_json_end(j);
 	sl_json_newline(j);
+	sl_telemetry_free(telemetry);
+	sl_arena_free(&arena);
 	return sl_json_close(j);
 }
 

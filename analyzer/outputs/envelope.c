@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog_run.json: the run with its sessions and what lies beside it, for upstream's `stormlog query runs`. */
+#include <limits.h>
+#include <string.h>
+
+#include "analyzer/outputs/output.h"
+#include "analyzer/sessions.h"
+#include "analyzer/telemetry/run_envelope.h"
+
+static void add(struct sl_run_attachment *list, size_t *count, const char *title, const char *kind, const char *path,
+		const char *session)
+{
+	list[(*count)++] = (struct sl_run_attachment){title, kind, path, session, SL_EVENT_UNKNOWN, SL_EVENT_UNKNOWN};
+}
+
+static bool write_envelope(struct sl_report *report, FILE *out)
+{
+	struct sl_arena arena = {0};
+	struct sl_session *sessions = sl_sessions_all(report, &arena, 1);
+	const struct sl_session_summary **summaries = calloc(report->process_count + 1, sizeof(*summaries));
+	struct sl_run_attachment *attachments = calloc(report->process_count + 2, sizeof(*attachments));
+	const struct sl_header *first = &report->processes[0].trace->header;
+	struct sl_run_envelope run = {.run_id = first->run_id && *first->run_id ? first->run_id : "run", .title = first->tag,
+				      .job_id = first->job_id && *first->job_id ? first->job_id : NULL,
+				      .started_at_ns = INT64_MAX, .ended_at_ns = 0, .created_at_ns = SL_EVENT_UNKNOWN};
+	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
+
+	if (!summaries || !attachments)
+		abort();
+	add(attachments, &run.attachment_count, "Report", "report", "report.json", NULL);
+	add(attachments, &run.attachment_count, "Summary", "report", "summary.md", NULL);
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const char *name = sl_stacks_basename(report->processes[i].trace->name);
+
+		summaries[i] = &sessions[i].summary;
+		run.started_at_ns = summaries[i]->started_at_ns < run.started_at_ns ? summaries[i]->started_at_ns : run.started_at_ns;
+		run.ended_at_ns = summaries[i]->ended_at_ns > run.ended_at_ns ? summaries[i]->ended_at_ns : run.ended_at_ns;
+		add(attachments, &run.attachment_count, "Telemetry", "telemetry_sink",
+		    sl_arena_printf(&arena, "telemetry/%.*s", (int)strcspn(name, "."), name), summaries[i]->session_id);
+	}
+	run.tags = &first->tag;
+	run.tag_count = first->tag && *first->tag;
+	run.sessions = summaries;
+	run.session_count = report->process_count;
+	run.attachments = attachments;
+	sl_run_envelope_write(j, &run);
+	sl_json_newline(j);
+	for (unsigned i = 0; i < report->process_count; i++)
+		free(sessions[i].events);
+	free(sessions);
+	free(summaries);
+	free(attachments);
+	sl_arena_free(&arena);
+	return sl_json_close(j);
+}
+
+const struct sl_output sl_output_envelope = {.name = "stormlog_run.json", .file = write_envelope};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* oom/oom_dump_...: a bundle for each out-of-memory error: what led up to it, and who held the device then. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analyzer/outputs/output.h"
+#include "analyzer/outputs/owners.h"
+#include "analyzer/sessions.h"
+#include "analyzer/telemetry/bundle_write.h"
+
+#define EVENTS_BEFORE 200
+
+struct writer {
+	struct sl_process *process;
+	const struct sl_oom *oom;
+};
+
+static void put_known(struct sl_json *j, const char *key, uint64_t value)
+{
+	if (value == SL_UNKNOWN)
+		sl_json_null(j, key);
+	else
+		sl_json_uint(j, key, value);
+}
+
+static void put_custom(struct sl_json *j, void *context)
+{
+	const struct writer *w = context;
+	const struct sl_hook *hook = sl_header_hook(w->process->model->header, w->oom->api);
+
+	sl_json_string(j, "api", hook ? hook->plain : NULL);
+	sl_json_int(j, "code", w->oom->code);
+	sl_json_uint(j, "requested_bytes", w->oom->requested_bytes);
+	sl_json_uint(j, "live_bytes", w->oom->live_bytes);
+	put_known(j, "device_free_bytes", w->oom->free_bytes);
+	put_known(j, "device_total_bytes", w->oom->total_bytes);
+	put_known(j, "vm_bytes", w->oom->context.time_ns ? w->oom->context.vm_bytes : SL_UNKNOWN);
+	put_known(j, "vm_limit_bytes", w->oom->context.time_ns ? w->oom->context.vm_limit_bytes : SL_UNKNOWN);
+	put_known(j, "rss_bytes", w->oom->context.time_ns ? w->oom->context.rss_bytes : SL_UNKNOWN);
+	sl_json_bool(j, "injected", w->oom->injected);
+}
+
+static void put_environment(struct sl_json *j, void *context)
+{
+	const struct writer *w = context;
+	const struct sl_header *header = w->process->model->header;
+
+	sl_json_object(j, "variables");
+	for (unsigned i = 0; i < header->environment_count; i++)
+		sl_json_string(j, header->environment[i].name, header->environment[i].value);
+	sl_json_end(j);
+	sl_json_string(j, "exe", header->exe);
+}
+
+/* Live blocks by the place that made them, largest first. */
+static void put_owners(struct sl_json *j, void *context)
+{
+	const struct writer *w = context;
+
+	sl_json_array(j, NULL);
+	for (unsigned i = 0; i < w->oom->owner_count; i++) {
+		const struct sl_site *site = &w->process->model->sites.item[w->oom->owners[i].site];
+		char where[512];
+
+		sl_owners_line(w->process, site->python, site->native, site->caller, 8, where, sizeof(where));
+		sl_json_object(j, NULL);
+		sl_json_string(j, "kind", sl_event_kinds[site->kind].name);
+		sl_json_string(j, "library", sl_model_library(w->process->model, site));
+		sl_json_uint(j, "bytes", w->oom->owners[i].bytes);
+		sl_json_uint(j, "blocks", w->oom->owners[i].blocks);
+		sl_json_string(j, "where", where);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, const struct sl_session *session,
+			 const char *folder, struct sl_arena *arena)
+{
+	struct writer writer = {process, oom};
+	const struct sl_bundle_file owners = {"live_blocks.json", put_owners, &writer};
+	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns);
+	size_t end = 0, begin;
+	const char *name;
+
+	while (end < session->count && session->events[end].timestamp_ns <= when)
+		end++;
+	begin = end > EVENTS_BEFORE ? end - EVENTS_BEFORE : 0;
+	const struct sl_bundle bundle = {
+		.created_at_ns = when,
+		.pid = process->trace->header.pid,
+		.backend = hook && (hook->family == SL_FAMILY_hip || hook->family == SL_FAMILY_hsa) ? "rocm" : "cuda",
+		.reason = "message_pattern:out of memory",
+		.exception_message = sl_arena_printf(arena, "%s returned %lld: out of memory", hook ? hook->plain : "a call",
+						     (long long)oom->code),
+		.session = &session->summary,
+		.events = session->events + begin,
+		.event_count = end - begin,
+		.custom = put_custom,
+		.environment = put_environment,
+		.writer_context = &writer,
+		.files = &owners,
+		.file_count = 1,
+	};
+	return sl_bundle_write(arena, folder, &bundle, &name);
+}
+
+static bool write_all(struct sl_report *report, const char *path)
+{
+	struct sl_arena arena = {0};
+	bool fine = true, made = false;
+
+	for (unsigned i = 0; i < report->process_count && fine; i++) {
+		struct sl_process *process = &report->processes[i];
+		struct sl_session session = {0};
+		unsigned count = 0;
+
+		for (size_t k = 0; k < process->model->ooms.count && fine && count < SL_BUNDLES_MAX; k++) {
+			const struct sl_oom *oom = &process->model->ooms.item[k];
+
+			if (oom->group != k)
+				continue;
+			if (!made)
+				fine = made = !mkdir(path, 0777) || errno == EEXIST;
+			if (!count++)
+				sl_sessions_make(process, &arena, SL_SESSION_SAMPLES - 400, &session);
+			fine = fine && write_bundle(process, oom, &session, path, &arena);
+		}
+		free(session.events);
+	}
+	sl_arena_free(&arena);
+	return fine;
+}
+
+const struct sl_output sl_output_oom = {.name = "oom", .folder = write_all};

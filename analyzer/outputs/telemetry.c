@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* telemetry/NAME/: a sink of TelemetryEventV3 per process, which Python Stormlog opens as its own. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analyzer/outputs/output.h"
+#include "analyzer/sessions.h"
+#include "analyzer/telemetry/sink.h"
+
+static bool write_sinks(struct sl_report *report, const char *path)
+{
+	struct sl_arena arena = {0};
+	bool fine = !mkdir(path, 0777) || errno == EEXIST;
+
+	for (unsigned i = 0; i < report->process_count && fine; i++) {
+		const char *name = sl_stacks_basename(report->processes[i].trace->name);
+		struct sl_session session;
+		const struct sl_session *one = &session;
+		char folder[PATH_MAX];
+
+		snprintf(folder, sizeof(folder), "%s/%.*s", path, (int)strcspn(name, "."), name);
+		sl_sessions_make(&report->processes[i], &arena, SL_SESSION_SAMPLES - 400, &session);
+		fine = sl_sink_write(folder, &one, 1, NULL);
+		free(session.events);
+	}
+	sl_arena_free(&arena);
+	return fine;
+}
+
+const struct sl_output sl_output_telemetry = {.name = "telemetry", .folder = write_sinks};

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/sessions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/outputs/output.h"
+
+#define COLLECTOR_CUDA "stormlog.cuda_preload"
+#define COLLECTOR_ROCM "stormlog.rocm_preload"
+#define OOMS_MAX       64
+
+struct maker {
+	const struct sl_process *process;
+	struct sl_arena *arena;
+	struct sl_session *session;
+	const struct sl_value *plain; /* metadata of an event that has none of its own */
+	const char *backend;
+	int64_t last_allocated;
+};
+
+static bool is_rocm(const struct sl_model *model)
+{
+	for (unsigned i = 0; i < model->header->hook_count; i++)
+		if (model->apis[i + 1].calls)
+			return model->header->hooks[i].family == SL_FAMILY_hip ||
+			       model->header->hooks[i].family == SL_FAMILY_hsa;
+	return false;
+}
+
+static struct sl_value *new_metadata(struct maker *m, uint32_t room, const struct sl_device_state *device)
+{
+	struct sl_value *metadata = sl_value_object(m->arena, room + 3);
+
+	sl_value_set(metadata, "backend", sl_value_of_text(m->backend));
+	sl_value_set(metadata, "sampling_source",
+		     sl_value_of_text(device && device->used_line && device->source[0] ? device->source : "preload"));
+	if (!device || !device->used_line)
+		sl_value_set(metadata, "device_used_source", sl_value_of_text("process allocations: no device figure"));
+	return metadata;
+}
+
+static int64_t at(const struct sl_model *model, const struct sl_line *line, uint64_t ns)
+{
+	return line ? (int64_t)sl_timeline_at(&model->timeline, line, ns) : 0;
+}
+
+static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state *device, uint64_t ns, const char *type)
+{
+	const struct sl_model *model = m->process->model;
+	const struct sl_header *header = model->header;
+	struct sl_v3_event event = {
+		.timestamp_ns = (int64_t)sl_process_unix(m->process, ns),
+		.active_bytes = SL_EVENT_UNKNOWN,
+		.inactive_bytes = SL_EVENT_UNKNOWN,
+		.free_bytes = SL_EVENT_UNKNOWN,
+		.total_bytes = SL_EVENT_UNKNOWN,
+		.device_id = device ? device->device : -1,
+		.pid = header->pid,
+		.rank = header->rank < 0 ? 0 : (int32_t)header->rank,
+		.local_rank = header->rank < 0 || header->local_rank < 0 ? 0 : (int32_t)header->local_rank,
+		.world_size = header->rank < 0 || header->world_size < 1 ? 1 : (int32_t)header->world_size,
+		.session_id = m->process->session_id,
+		.event_type = type,
+		.collector = !strcmp(m->backend, "rocm") ? COLLECTOR_ROCM : COLLECTOR_CUDA,
+		.host = header->host && *header->host ? header->host : "unknown",
+		.job_id = header->job_id && *header->job_id ? header->job_id : NULL,
+		.metadata = m->plain,
+	};
+
+	if (event.world_size == 1)
+		event.rank = event.local_rank = 0;
+	if (!device)
+		return event;
+	event.reserved_bytes = at(model, device->line, ns);
+	event.allocated_bytes = event.reserved_bytes;
+	if (device->torch.used) {
+		int64_t cached = at(model, device->torch.reserved, ns) - at(model, device->torch.allocated, ns);
+
+		event.allocated_bytes = cached > 0 && cached < event.allocated_bytes ? event.allocated_bytes - cached :
+										      event.allocated_bytes;
+	}
+	event.used_bytes = event.reserved_bytes;
+	if (device->used_line && device->used_line->begun) {
+		event.used_bytes = at(model, device->used_line, ns);
+		if (device->total_bytes != SL_UNKNOWN && event.used_bytes <= (int64_t)device->total_bytes) {
+			event.total_bytes = (int64_t)device->total_bytes;
+			event.free_bytes = event.total_bytes - event.used_bytes;
+		}
+	}
+	return event;
+}
+
+static void add(struct maker *m, struct sl_v3_event event)
+{
+	event.change_bytes = event.allocated_bytes - m->last_allocated;
+	m->last_allocated = event.allocated_bytes;
+	sl_session_add_event(m->session, &event);
+}
+
+/* One sample a group of bins: at the maximum of what the process held in it, else where the device's was. */
+static void add_samples(struct maker *m, const struct sl_device_state *device, unsigned samples)
+{
+	const struct sl_line *line = device->line && device->line->begun ? device->line : device->used_line;
+	uint32_t step;
+
+	if (!line || !line->begun || !samples)
+		return;
+	step = (line->bin - line->first + samples) / samples;
+	for (uint32_t b = line->first; b <= line->bin; b += step) {
+		const struct sl_bin *best = &line->bins[b];
+		struct sl_v3_event event;
+
+		for (uint32_t k = b + 1; k < b + step && k <= line->bin; k++)
+			if (line->bins[k].max > best->max)
+				best = &line->bins[k];
+		event = event_at(m, device, best->max_ns, "sample");
+		if (line == device->line) {
+			int64_t more = (int64_t)best->max - event.reserved_bytes; /* exact at the extreme */
+
+			event.reserved_bytes += more;
+			event.allocated_bytes += more;
+			if (!device->used_line)
+				event.used_bytes = event.reserved_bytes;
+		}
+		event.interval_ms = (int64_t)(((uint64_t)step << m->process->model->timeline.shift) / 1000000);
+		event.metadata = new_metadata(m, 0, device);
+		add(m, event);
+	}
+}
+
+static void add_peak(struct maker *m, const struct sl_device_state *device)
+{
+	struct sl_v3_event event;
+
+	if (!device->known_peak)
+		return;
+	event = event_at(m, device, device->known_peak_ns, "peak");
+	event.allocated_bytes += (int64_t)device->known_peak - event.reserved_bytes;
+	event.reserved_bytes = (int64_t)device->known_peak;
+	if (!device->used_line)
+		event.used_bytes = event.reserved_bytes;
+	event.context = "Peak of this process";
+	event.metadata = new_metadata(m, 0, device);
+	add(m, event);
+}
+
+static void add_ooms(struct maker *m)
+{
+	const struct sl_model *model = m->process->model;
+	char bundle[512];
+
+	for (size_t i = 0; i < model->ooms.count && i < OOMS_MAX; i++) {
+		const struct sl_oom *oom = &model->ooms.item[i];
+		const struct sl_hook *hook = sl_header_hook(model->header, oom->api);
+		const struct sl_device_state *device = oom->device >= 0 ? model->devices[oom->device + 1] : NULL;
+		struct sl_v3_event event;
+		struct sl_value *metadata = new_metadata(m, 5, device);
+
+		if (oom->group != i)
+			continue;
+		event = event_at(m, device, oom->time_ns, "error");
+		sl_value_set(metadata, "oom_reason", sl_value_of_text("message_pattern:out of memory"));
+		if (sl_oom_bundle_path(m->process, oom, bundle, sizeof(bundle)))
+			sl_value_set(metadata, "oom_dump_path", sl_value_of_text(sl_arena_strdup(m->arena, bundle)));
+		sl_value_set(metadata, "api", sl_value_of_text(hook ? hook->plain : NULL));
+		sl_value_set(metadata, "requested_bytes", sl_value_of_int((int64_t)oom->requested_bytes));
+		sl_value_set(metadata, "severity", sl_value_of_text(oom->recovered == 1 ? "warning" : "critical"));
+		event.context = sl_arena_printf(m->arena, "%s: out of memory", hook ? hook->plain : "allocation");
+		event.metadata = metadata;
+		add(m, event);
+	}
+}
+
+/* "step_#" with index 12 -> "step_12" */
+static const char *phase_name(struct maker *m, const struct sl_phase *phase)
+{
+	const char *text = sl_defs_text(m->process->model->defs, m->process->model->labels.item[phase->label].text);
+	const char *mark = text ? strchr(text, '#') : NULL;
+
+	if (!text || !*text)
+		return "range";
+	if (!mark || phase->step == SL_UNKNOWN)
+		return text;
+	return sl_arena_printf(m->arena, "%.*s%llu%s", (int)(mark - text), text, (unsigned long long)phase->step, mark + 1);
+}
+
+static void add_phase(struct maker *m, const struct sl_phase *phase, unsigned number, const struct sl_device_state *device)
+{
+	const struct sl_thread *thread = sl_defs_thread(m->process->model->defs, phase->thread);
+	const char *name = phase_name(m, phase), *id = sl_arena_printf(m->arena, "range-%u", number);
+
+	for (int exit = 0; exit < 2; exit++) {
+		struct sl_v3_event event = event_at(m, device, exit ? phase->end_ns : phase->begin_ns,
+						    exit ? "phase_exit" : "phase_enter");
+		struct sl_value *metadata = new_metadata(m, 1, device), *scope = sl_value_object(m->arena, 9);
+		struct sl_value *path = sl_arena_alloc(m->arena, sizeof(*path));
+
+		*path = sl_value_of_text(name);
+		sl_value_set(scope, "action", sl_value_of_text(exit ? "exit" : "enter"));
+		sl_value_set(scope, "name", sl_value_of_text(name));
+		sl_value_set(scope, "path", (struct sl_value){.kind = SL_VALUE_ARRAY, .count = 1, .items = path});
+		sl_value_set(scope, "depth", sl_value_of_int(1));
+		sl_value_set(scope, "scope_id", sl_value_of_text(id));
+		sl_value_set(scope, "parent_scope_id", sl_value_of_text(NULL));
+		sl_value_set(scope, "thread_id", sl_value_of_int(thread && thread->tid ? thread->tid : phase->thread));
+		sl_value_set(scope, "thread_name", sl_value_of_text(thread && thread->name ? thread->name : "thread"));
+		sl_value_set(scope, "sequence", sl_value_of_int(2 * number + (unsigned)exit));
+		sl_value_set(metadata, "phase_scope", *scope);
+		event.context = name;
+		event.metadata = metadata;
+		add(m, event);
+	}
+}
+
+static void add_lifecycle(struct maker *m, const struct sl_device_state *device, bool start)
+{
+	const struct sl_trace *trace = m->process->trace;
+	struct sl_v3_event event;
+
+	if (!start && trace->status != SL_STATUS_COMPLETED)
+		return;
+	event = event_at(m, device, start ? trace->header.monotonic_ns : m->process->model->now_ns, start ? "start" : "stop");
+	event.timestamp_ns = (int64_t)(start ? m->process->started_unix_ns : m->process->ended_unix_ns);
+	event.metadata = new_metadata(m, 0, device);
+	event.context = start ? "Recording started" : "Process ended";
+	add(m, event);
+}
+
+static void summarize(const struct sl_process *process, struct sl_arena *arena, struct sl_session *session)
+{
+	static const enum sl_session_status statuses[] = {SL_SESSION_COMPLETED, SL_SESSION_INTERRUPTED, SL_SESSION_RUNNING,
+							  SL_SESSION_INCOMPLETE};
+	const struct sl_header *header = &process->trace->header;
+	const char **source = sl_arena_alloc(arena, sizeof(*source));
+	bool alone = header->rank < 0 || header->world_size <= 1;
+
+	*source = sl_arena_strdup(arena, sl_stacks_basename(process->trace->name));
+	session->kind = SL_SESSION_NATIVE;
+	session->sources = source;
+	session->source_count = 1;
+	session->summary = (struct sl_session_summary){
+		.session_id = process->session_id,
+		.host = header->host && *header->host ? header->host : "unknown",
+		.source = *source,
+		.job_id = header->job_id && *header->job_id ? header->job_id : NULL,
+		.status = process->trace->damage.damaged ? SL_SESSION_INCOMPLETE : statuses[process->trace->status],
+		.started_at_ns = (int64_t)process->started_unix_ns,
+		.ended_at_ns = (int64_t)process->ended_unix_ns,
+		.has_end = process->trace->status != SL_STATUS_RUNNING,
+		.pid = header->pid,
+		.rank = alone ? 0 : header->rank,
+		.local_rank = alone || header->local_rank < 0 ? 0 : header->local_rank,
+		.world_size = alone ? 1 : header->world_size,
+	};
+}
+
+void sl_sessions_make(const struct sl_process *process, struct sl_arena *arena, unsigned samples, struct sl_session *session)
+{
+	const struct sl_model *model = process->model;
+	struct maker m = {.process = process, .arena = arena, .session = session, .backend = is_rocm(model) ? "rocm" : "cuda"};
+	const struct sl_device_state *first = NULL;
+	unsigned devices = 0;
+
+	*session = (struct sl_session){0};
+	summarize(process, arena, session);
+	m.plain = new_metadata(&m, 0, NULL);
+	for (size_t d = 1; d < SL_COUNT(model->devices); d++)
+		if (model->devices[d] && model->devices[d]->used) {
+			first = first ? first : model->devices[d];
+			devices++;
+		}
+	add_lifecycle(&m, first, true);
+	for (size_t d = 1; d < SL_COUNT(model->devices) && devices; d++)
+		if (model->devices[d] && model->devices[d]->used) {
+			m.last_allocated = 0;
+			add_samples(&m, model->devices[d], samples / devices);
+			add_peak(&m, model->devices[d]);
+		}
+	add_ooms(&m);
+	for (unsigned i = 0; i < model->phase_count; i++)
+		add_phase(&m, &model->phases[i], i, first);
+	add_lifecycle(&m, first, false);
+	sl_event_sort(session->events, session->count);
+	/* changes are by the order of time, and each device has its own line */
+	for (size_t d = 0; d < SL_COUNT(model->devices); d++) {
+		int64_t last = 0;
+
+		for (size_t i = 0; model->devices[d] && i < session->count; i++)
+			if (session->events[i].device_id == (int64_t)d - 1) {
+				session->events[i].change_bytes = session->events[i].allocated_bytes - last;
+				last = session->events[i].allocated_bytes;
+			}
+	}
+}
+
+struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena, unsigned samples)
+{
+	struct sl_session *sessions = calloc(report->process_count + 1, sizeof(*sessions));
+
+	if (!sessions)
+		abort();
+	for (unsigned i = 0; i < report->process_count; i++)
+		sl_sessions_make(&report->processes[i], arena, samples, &sessions[i]);
+	return sessions;
+}
