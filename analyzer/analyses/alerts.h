@@ -6,7 +6,7 @@
 #ifndef SL_ANALYSES_ALERTS_H
 #define SL_ANALYSES_ALERTS_H
 
-#include "series.h"
+#include "../series/series.h"
 
 struct sl_alert_thresholds {
 	double warning_percent, critical_percent; /* of the device, allocated; 80, 95 */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stats.h"
+#include "../stats.h"
 
 #define MIB 1048576.0
 #define MS  INT64_C(1000000)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stats.h"
+#include "../stats.h"
 
 /* The samples of one rank that count, by time, pid and host. */
 struct participant {

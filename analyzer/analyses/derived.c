@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "stats.h"
+#include "../stats.h"
 
 struct sl_derived_event sl_derived_of_event(const struct sl_v3_event *event)
 {

@@ -3,7 +3,7 @@
 #ifndef SL_ANALYSES_DERIVED_H
 #define SL_ANALYSES_DERIVED_H
 
-#include "series.h"
+#include "../series/series.h"
 
 struct sl_derived_event {
 	int64_t allocator_gap_bytes; /* reserved but not allocated, never below 0 */

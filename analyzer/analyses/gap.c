@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stats.h"
+#include "../stats.h"
 
 const struct sl_gap_thresholds sl_gap_defaults = {
 	.gap_ratio = 0.05, .spike_zscore = 2.0, .drift_r2 = 0.6, .fragmentation = 0.3};

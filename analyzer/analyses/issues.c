@@ -8,7 +8,7 @@
 
 #include "../telemetry/hash.h"
 #include "gap.h"
-#include "stats.h"
+#include "../stats.h"
 
 #define UNKNOWN_TIME INT64_MIN
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stats.h"
+#include "../stats.h"
 
 static void find_monotonic(const double *mb, size_t count, struct sl_leak_series *r)
 {

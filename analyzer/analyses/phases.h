@@ -6,7 +6,7 @@
 #ifndef SL_ANALYSES_PHASES_H
 #define SL_ANALYSES_PHASES_H
 
-#include "series.h"
+#include "../series/series.h"
 
 struct sl_phase_span {
 	const char *session_id;

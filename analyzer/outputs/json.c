@@ -7,7 +7,7 @@
 
 #include "analyzer/outputs/output.h"
 #include "analyzer/sessions.h"
-#include "analyzer/telemetry/emit.h"
+#include "analyzer/outputs/telemetry_emit.h"
 
 static void put_known(struct sl_json *j, const char *key, uint64_t value)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../analyses/stats.h"
+#include "../stats.h"
 
 /* The highest of each counter, and the event that had it first. */
 struct peaks {

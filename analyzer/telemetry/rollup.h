@@ -6,7 +6,7 @@
 #ifndef SL_TELEMETRY_ROLLUP_H
 #define SL_TELEMETRY_ROLLUP_H
 
-#include "../analyses/series.h"
+#include "../series/series.h"
 
 #define SL_ROLLUP_WINDOW_NS INT64_C(60000000000)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "summary.h"
+#include "telemetry_summary.h"
 
 #include <stdio.h>
 #include <stdlib.h>

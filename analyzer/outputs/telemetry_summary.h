@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Telemetry in a screenful: the sessions, what was found in the selected one, the issues, what could not be read. */
-#ifndef SL_TELEMETRY_SUMMARY_H
-#define SL_TELEMETRY_SUMMARY_H
+#ifndef SL_OUTPUTS_TELEMETRY_SUMMARY_H
+#define SL_OUTPUTS_TELEMETRY_SUMMARY_H
 
-#include "emit.h"
+#include "telemetry_emit.h"
 
 void sl_telemetry_summary(FILE *out, const struct sl_telemetry *t, const struct sl_emit_options *options);
 

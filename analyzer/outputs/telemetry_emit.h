@@ -2,11 +2,11 @@
 /*
  * Telemetry into report.json: the object "telemetry", and the three top-level findings of the selected session.
  */
-#ifndef SL_TELEMETRY_EMIT_H
-#define SL_TELEMETRY_EMIT_H
+#ifndef SL_OUTPUTS_TELEMETRY_EMIT_H
+#define SL_OUTPUTS_TELEMETRY_EMIT_H
 
 #include "../analyses/gap.h"
-#include "telemetry.h"
+#include "../telemetry/telemetry.h"
 
 struct sl_emit_options {
 	struct sl_gap_thresholds thresholds;

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "../commands.h"
-#include "emit.h"
-#include "folder.h"
-#include "summary.h"
+#include "../outputs/telemetry_emit.h"
+#include "../telemetry/folder.h"
+#include "../outputs/telemetry_summary.h"
 
 static const char usage[] =
 	"usage: stormlog-analyze report [options] PATH...\n"

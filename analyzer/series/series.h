@@ -3,8 +3,8 @@
  * What the analyses work on: the events of one session in time order, whole or one rank's, as pointers into the
  * session. Made once per session, so that nothing goes through all events once per rank.
  */
-#ifndef SL_ANALYSES_SERIES_H
-#define SL_ANALYSES_SERIES_H
+#ifndef SL_SERIES_SERIES_H
+#define SL_SERIES_SERIES_H
 
 #include "../telemetry/session.h"
 

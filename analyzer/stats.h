@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The few statistics that upstream's analyses use, in upstream's order of operations. */
-#ifndef SL_ANALYSES_STATS_H
-#define SL_ANALYSES_STATS_H
+#ifndef SL_ANALYZER_STATS_H
+#define SL_ANALYZER_STATS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "emit.h"
+#include "telemetry_emit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "../analyses/derived.h"
 #include "../analyses/issues.h"
 #include "../analyses/markers.h"
-#include "rollup.h"
+#include "../telemetry/rollup.h"
 
 const struct sl_emit_options sl_emit_defaults = {
 	.thresholds = {.gap_ratio = 0.05, .spike_zscore = 2.0, .drift_r2 = 0.6, .fragmentation = 0.3}};
