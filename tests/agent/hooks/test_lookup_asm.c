@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The assembly of dlsym and dlvsym by itself, on this machine and, cross-built, under qemu: arguments and caller reach
+ * the filter; an answer is returned; a jump leaves arguments, return address and stack as they came.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/lookup.h"
+
+void *dlsym(void *handle, const char *name);
+void *dlvsym(void *handle, const char *name, const char *version);
+
+static struct {
+	void *handle;
+	const char *name, *version;
+	const void *caller;
+} asked, jumped;
+static struct sl_lookup reply;
+
+struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *version, const void *caller)
+{
+	/* What a compiler keeps on an aligned stack: crashes where the stack is not. */
+	volatile __attribute__((aligned(16))) char room[64];
+
+	memset((char *)room, (int)(uintptr_t)handle, sizeof(room));
+	asked.handle = handle;
+	asked.name = name;
+	asked.version = version;
+	asked.caller = caller;
+	return reply;
+}
+
+static void *real(void *handle, const char *name, const char *version)
+{
+	jumped.handle = handle;
+	jumped.name = name;
+	jumped.version = version;
+	jumped.caller = __builtin_return_address(0);
+	return (void *)0x1234;
+}
+
+static int failures;
+
+static void expect(int ok, const char *what)
+{
+	if (!ok)
+		failures++, printf("not so: %s\n", what);
+}
+
+/* Whether a return address lies in this function: near enough behind its start. */
+static __attribute__((noinline)) void ask(int with_version)
+{
+	void *got = with_version ? dlvsym((void *)7, "name", "VERSION") : dlsym((void *)7, "name");
+	uintptr_t from = (uintptr_t)asked.caller - (uintptr_t)ask;
+
+	expect(asked.handle == (void *)7 && !strcmp(asked.name, "name"), "the filter sees handle and name");
+	expect(with_version ? asked.version && !strcmp(asked.version, "VERSION") : !asked.version, "the filter sees the version");
+	expect(from < 4096, "the filter sees the caller");
+	if (reply.jump) {
+		expect(got == (void *)0x1234, "the real function's answer is returned");
+		expect(jumped.handle == (void *)7 && !strcmp(jumped.name, "name"), "the real function sees handle and name");
+		expect(!with_version || !strcmp(jumped.version, "VERSION"), "the real function sees the version");
+		expect(jumped.caller == asked.caller, "the real function sees the true caller");
+	} else {
+		expect(got == reply.answer, "the filter's answer is returned");
+	}
+}
+
+int main(void)
+{
+	for (int with_version = 0; with_version < 2; with_version++) {
+		reply = (struct sl_lookup){(void *)0x99, NULL};
+		ask(with_version);
+		reply = (struct sl_lookup){NULL, NULL};
+		ask(with_version);
+		reply = (struct sl_lookup){NULL, (void *)real};
+		ask(with_version);
+	}
+	return failures != 0;
+}
