@@ -176,7 +176,10 @@ class Launcher(unittest.TestCase):
     def test_the_terminals_keys_reach_the_command_once_and_a_stop_stops_both(self):
         script = 'n=0; trap "n=\\$((n+1))" INT; echo ready; while [ $n -lt 1 ]; do sleep 0.05; done; ' \
                  'sleep 0.3; echo total $n; kill -STOP $$; echo awake; exit 4'
-        pid, terminal = pty.fork()
+        try:
+            pid, terminal = pty.fork()
+        except OSError as error:
+            self.skipTest(str(error))  # a chroot without /dev/pts
         if not pid:
             os.chdir(self.folder)
             self.shell('bash', '-c', script)
