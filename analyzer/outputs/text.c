@@ -21,6 +21,7 @@ struct page {
 	FILE *out;
 	const struct sl_text_style *style;
 	bool said; /* something to report */
+	unsigned indent; /* columns the heading of this line took */
 };
 
 /* ---- laying out */
@@ -55,8 +56,9 @@ static void put(struct page *page, const char *text, unsigned columns)
 /* A line with a part on the right, which starts at column `at` or after the left part. */
 static void line(struct page *page, unsigned at, const char *left, const char *right)
 {
-	unsigned used = width(left), columns = page->style->columns;
+	unsigned used = width(left), columns = page->style->columns - page->indent;
 
+	page->indent = 0;
 	put(page, left, columns);
 	if (right && *right && used + 2 < columns) {
 		do
@@ -71,10 +73,18 @@ static void line(struct page *page, unsigned at, const char *left, const char *r
 
 static void head(struct page *page, const char *title, bool bad)
 {
+	page->indent = width(title);
 	if (page->style->colour)
 		fprintf(page->out, "\033[1%sm%s\033[0m", bad ? ";31" : "", title);
 	else
 		fputs(title, page->out);
+}
+
+/* A line that was printed piece by piece ends. */
+static void end_line(struct page *page)
+{
+	page->indent = 0;
+	fputc('\n', page->out);
 }
 
 static const char *rank_name(char *out, const struct sl_process *process)
@@ -163,8 +173,7 @@ static void put_title(struct page *page)
 		snprintf(text, sizeof(text), "  %s on %u hosts  %s  %s", who, hosts,
 			 sl_format_duration(span, ended > started ? ended - started : 0), status);
 	head(page, program_of(&first->trace->header), false);
-	put(page, text, page->style->columns);
-	fputc('\n', page->out);
+	line(page, 0, text, "");
 }
 
 /* ---- out of memory */
@@ -251,8 +260,7 @@ static void put_oom(struct page *page, struct sl_process *process, const struct 
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "  (injected)");
 	if (attempts > 1)
 		snprintf(text + at, sizeof(text) - at, "  %u attempts", attempts);
-	put(page, text, page->style->columns);
-	fputc('\n', page->out);
+	line(page, 0, text, "");
 	at = (size_t)snprintf(text, sizeof(text), "  %s asked %s", hook ? hook->plain : "?", size_word(a, oom->requested_bytes));
 	if (oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN)
 		snprintf(text + at, sizeof(text) - at, " with %s free of %s", size_word(b, oom->free_bytes),
@@ -296,7 +304,8 @@ static void put_ooms(struct page *page)
 		fputc('\n', page->out);
 	if (cured) {
 		head(page, "RETRIED", false);
-		fprintf(page->out, "  %u failed allocation%s, got over by trying again\n", cured, cured == 1 ? "" : "s");
+		fprintf(page->out, "  %u failed allocation%s, got over by trying again", cured, cured == 1 ? "" : "s");
+		end_line(page);
 	}
 	page->said |= shown || cured;
 }
@@ -414,7 +423,7 @@ static void put_peak(struct page *page)
 	put_spark(page, process, device->line);
 	if (page->report->process_count > 1)
 		put_others(page, process);
-	fputc('\n', page->out);
+	end_line(page);
 	put_peak_owners(page, process, device);
 }
 
@@ -446,8 +455,7 @@ static void put_growth(struct page *page)
 		 sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
 		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->entries,
 		 page->report->process_count > 1 ? rank_name(who, process) : "");
-	put(page, text, page->style->columns - 6);
-	fputc('\n', page->out);
+	line(page, 0, text, "");
 	page->said = true;
 }
 
@@ -503,11 +511,12 @@ static void put_hidden(struct page *page)
 		return;
 	head(page, "HIDDEN", false);
 	if (count == 1 || least == most)
-		fprintf(page->out, "   %s%s at most, outside recorded allocations\n", size_word(a, most),
+		fprintf(page->out, "   %s%s at most, outside recorded allocations", size_word(a, most),
 			count > 1 ? " per device" : "");
 	else
-		fprintf(page->out, "   %s .. %s per device at most, outside recorded allocations\n", size_word(a, least),
+		fprintf(page->out, "   %s .. %s per device at most, outside recorded allocations", size_word(a, least),
 			size_word(b, most));
+	end_line(page);
 }
 
 static void put_in_flight(struct page *page)
@@ -525,7 +534,8 @@ static void put_in_flight(struct page *page)
 			fprintf(page->out, "  %s", hook ? hook->plain : "?");
 			if (call->bytes)
 				fprintf(page->out, " of %s", size_word(size, call->bytes));
-			fprintf(page->out, " had not returned\n");
+			fprintf(page->out, " had not returned");
+			end_line(page);
 			page->said = true;
 		}
 	}

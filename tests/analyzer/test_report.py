@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""report.json and what lies beside it, of a made-up run whose numbers are known."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import jsonschema
+except ImportError as error:
+    print("skipped: python3-jsonschema is needed:", error)
+    sys.exit(77)
+
+MAKE, ANALYZE, SCHEMA = sys.argv[1:4]
+MIB = 1 << 20
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([ANALYZE, *arguments], capture_output=True, timeout=120)
+    if done.returncode != code:
+        raise AssertionError("exit %d, not %d\n%s" % (done.returncode, code, done.stderr.decode()))
+    return done.stdout.decode()
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-report-")
+        subprocess.run([MAKE, self.folder], check=True)
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def test_report_json_obeys_its_schema(self):
+        with open(SCHEMA) as file:
+            schema = json.load(file)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.Draft202012Validator(schema).validate(json.loads(run("--json", self.folder)))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "analysis")), "--json writes nothing")
+
+    def test_the_numbers_are_those_of_the_program(self):
+        report = json.loads(run("--json", self.folder))
+        finished, killed = report["processes"]
+        self.assertEqual((finished["status"], killed["status"]), ("completed", "interrupted"))
+        (row,) = finished["memory"]
+        self.assertEqual((row["allocations"], row["frees"], row["live_blocks"]), (201, 100, 101))
+        self.assertEqual(row["live_bytes"], 400 * MIB)
+        self.assertEqual(row["peak_bytes"], 464 * MIB)
+        self.assertEqual(killed["in_flight"][0]["bytes"], 1 << 30)
+        self.assertEqual(killed["memory"][0]["failed_allocations"], 1)
+        (oom,) = report["ooms"]
+        self.assertEqual((oom["requested_bytes"], oom["live_bytes"]), (20 << 30, 400 * MIB))
+        self.assertEqual(oom["stack"][0]["function"], "forward")
+        (label,) = finished["labels"]
+        self.assertEqual((label["entries"], label["verdict"]), (100, "growing"))
+        self.assertAlmostEqual(label["growth_bytes_per_entry"], 2 * MIB, delta=1)
+
+    def test_leaks_are_of_finished_processes_and_add_up_to_live_bytes(self):
+        report = json.loads(run("--json", self.folder))
+        self.assertEqual({leak["session_id"] for leak in report["leaks"]}, {report["processes"][0]["session_id"]})
+        self.assertEqual(sum(leak["bytes"] for leak in report["leaks"]), 400 * MIB)
+        verdicts = {leak["library"]: leak["verdict"] for leak in report["leaks"]}
+        self.assertEqual(verdicts, {"python3.11": "growing", "libcublas.so.13": "workspace"})
+
+    def test_the_analysis_is_whole_and_bundles_are_where_the_report_says(self):
+        run(self.folder)
+        analysis = os.path.join(self.folder, "analysis")
+        self.assertEqual(sorted(os.listdir(analysis))[:2], ["oom", "report.json"])
+        with open(os.path.join(analysis, "report.json")) as file:
+            report = json.load(file)
+        self.assertTrue(os.path.isfile(os.path.join(analysis, report["ooms"][0]["bundle"], "manifest.json")))
+        for process in report["processes"]:
+            sink = os.path.join(analysis, "telemetry", process["trace"].split(".")[0])
+            self.assertTrue(os.path.isfile(os.path.join(sink, "manifest.json")))
+        run("validate", analysis)
+        run(self.folder)  # again, over itself
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("analysis")], ["analysis"])
+
+    def test_where_nothing_can_be_written_the_summary_is_printed_all_the_same(self):
+        text = run("-o", "/proc/nowhere/analysis", self.folder)
+        self.assertIn("OUT OF MEMORY", text)
+
+    def test_what_the_terminal_shows_names_the_line_and_fits_80_columns(self):
+        text = run(self.folder)
+        self.assertIn("train.py:97 remember", text)
+        self.assertNotIn("\033", text)
+        for line in text.splitlines():
+            if not line.startswith(("complete", "next", "note")):
+                self.assertLessEqual(len(line), 80, line)
+
+    def test_exit_codes(self):
+        run("/nowhere/at/all", code=2)
+        run("--run", "no such run", self.folder, code=2)
+        os.mkdir(os.path.join(self.folder, "broken"))
+        path = os.path.join(self.folder, "broken", "rank-00000-1.msgpack.zst")
+        with open(path, "wb") as file:
+            file.write(b"not a trace" * 100)
+        run(path, code=3)
+
+    def test_dump_is_one_json_line_an_event_in_time_order(self):
+        lines = [json.loads(line) for line in run("dump", self.folder).splitlines()]
+        self.assertEqual(len(lines), 1003 + 1)
+        times = [line["t0_ns"] if line["verb"] == "FREE" or line["t1_ns"] is None else line["t1_ns"] for line in lines]
+        self.assertEqual(times, sorted(times))
+
+    def test_tree_at_the_peak_adds_up(self):
+        flame = run("flame", "--at", "peak", "--rank", "0", self.folder)
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in flame.splitlines()), 464 * MIB)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
