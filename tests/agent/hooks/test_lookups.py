@@ -143,6 +143,32 @@ class LookUps(unittest.TestCase):
         self.assertEqual(plain, run([program], preload=[interposer], agent=True))
         self.assertEqual(plain, run([program], preload=[interposer], agent="first"))
 
+    def test_plugins_with_different_runtimes_reach_their_own_after_any_opening_and_closing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def build(name, source, *flags):
+                path = os.path.join(folder, name)
+                subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", path, *flags], input=source, text=True, check=True)
+                return path
+
+            plugins = []
+            for number, soname in enumerate(("libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"), 101):
+                with open(os.path.join(folder, "map"), "w") as script:
+                    script.write(f"{soname} {{ global: cudaMalloc; local: *; }};")
+                # Each has the function elsewhere, so that one mapped where another was is not right by chance.
+                build(soname, f'__asm__(".text; .skip {number % 10 * 256}");'
+                      f"int cudaMalloc(void **p, unsigned long n) {{ return {number}; }}",
+                      f"-Wl,-soname,{soname}", f"-Wl,--version-script,{folder}/map")
+                plugins.append(build(
+                    f"plugin{number}.so",
+                    "#define _GNU_SOURCE\n#include <dlfcn.h>\nint cudaMalloc(void **, unsigned long);\n"
+                    "int plugin_ask(void) { void *p; return cudaMalloc(&p, 1); }\n"
+                    "int plugin_look_up(void) { int (*f)(void **, unsigned long) = dlsym(RTLD_DEFAULT, \"cudaMalloc\");"
+                    " void *p; return f ? f(&p, 1) : -1; }",
+                    "-L" + folder, "-l:" + soname, "-Wl,--disable-new-dtags,-rpath," + folder, "-Wl,-z,now" if number % 2 else "-Wl,-z,lazy"))
+            program = os.path.join(HERE, "churn")
+            self.assertEqual(run([program, *plugins]), (0, "wrong: 0\n", ""))
+            self.assertEqual(run([program, *plugins], agent=True), (0, "wrong: 0\n", ""))
+
 
 if __name__ == "__main__":
     unittest.main()
