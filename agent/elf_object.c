@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/elf_object.h"
+#include "agent/plain.h"
 
 #include <string.h>
 
@@ -76,7 +77,7 @@ static bool version_fits(const struct sl_elf_object *object, uint32_t symbol, co
 	if (!wanted)
 		return !hidden;
 	version = defined_version(object, object->versions[symbol] & VERSION_INDEX);
-	return version ? !strcmp(version, wanted) : !hidden;
+	return version ? sl_plain_same(version, wanted) : !hidden;
 }
 
 static void *address_of(const struct sl_elf_object *object, uint32_t index, const struct sl_elf_name *name)
@@ -87,7 +88,7 @@ static void *address_of(const struct sl_elf_object *object, uint32_t index, cons
 	/* Not STT_GNU_IFUNC: to know its address its resolver would have to run. */
 	if (symbol->st_shndx == SHN_UNDEF || !symbol->st_value || type > STT_FUNC)
 		return NULL;
-	if (strcmp(object->strings + symbol->st_name, name->text) || !version_fits(object, index, name->version))
+	if (!sl_plain_same(object->strings + symbol->st_name, name->text) || !version_fits(object, index, name->version))
 		return NULL;
 	return (void *)(object->base + symbol->st_value);
 }
@@ -172,7 +173,7 @@ const char *sl_elf_wanted_version(const struct sl_elf_object *object, const char
 		const ElfW(Sym) *symbol = &object->symbols[i];
 
 		if (symbol->st_shndx == SHN_UNDEF && symbol->st_name < object->strings_size &&
-			!strcmp(object->strings + symbol->st_name, name))
+			sl_plain_same(object->strings + symbol->st_name, name))
 			return needed_version(object, object->versions[i] & VERSION_INDEX);
 	}
 	return NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/hook_table.h"
+#include "agent/plain.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ unsigned sl_hooks_find(const char *name)
 	if (SL_UNLIKELY(!atomic_load_explicit(&name_index_ready, memory_order_acquire)))
 		make_name_index();
 	while ((id = atomic_load_explicit(&name_index[at % INDEX_SIZE], memory_order_relaxed)) &&
-		strcmp(sl_hooks[id].name, name))
+		!sl_plain_same(sl_hooks[id].name, name))
 		at++;
 	return id;
 }
@@ -104,7 +105,7 @@ unsigned sl_hooks_find_version(const char *base, int version, uint64_t flags, en
 	unsigned best = SL_API_none;
 
 	for (size_t i = 0; i < SL_COUNT(variants); i++) {
-		if (strcmp(variants[i].base, base))
+		if (!sl_plain_same(variants[i].base, base))
 			continue;
 		listed = true;
 		if (variants[i].version > version || (variants[i].per_thread && !per_thread))

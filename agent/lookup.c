@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/lookup.h"
+#include "agent/plain.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -106,7 +107,7 @@ static char *renamed(char *text, const char *own, const char *who)
 {
 	static char long_texts[LONG_TEXTS][LONG_BYTES];
 	static atomic_uint turn;
-	size_t own_length = strlen(own), length = strlen(who), rest = strlen(text + own_length) + 1;
+	size_t own_length = sl_plain_length(own), length = sl_plain_length(who), rest = sl_plain_length(text + own_length) + 1;
 
 	if (length > own_length) {
 		char *room = long_texts[atomic_fetch_add(&turn, 1) % LONG_TEXTS];
@@ -132,7 +133,8 @@ __attribute__((visibility("default"))) char *dlerror(void)
 		real = (char *(*)(void))sl_resolve_next("dlerror");
 	text = real ? real() : NULL;
 	asker = NULL;
-	if (!text || !who || !own || strncmp(text, own, strlen(own)) || strncmp(text + strlen(own), ": undefined symbol: ", 20))
+	if (!text || !who || !own || !sl_plain_begins(text, own) ||
+		!sl_plain_begins(text + sl_plain_length(own), ": undefined symbol: "))
 		return text;
 	return renamed(text, own, who);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/resolve.h"
+#include "agent/plain.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -37,9 +38,7 @@ static bool read_object(struct sl_elf_object *object, const struct dl_phdr_info 
 
 static const char *base_name(const char *path)
 {
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return slash ? slash + 1 : path;
+	return path ? sl_plain_name(path) : NULL;
 }
 
 /*
@@ -142,9 +141,9 @@ static const size_t graph_bytes = MAX_OBJECTS * (sizeof(struct node) + sizeof(ui
 
 static bool graph_open(struct graph *graph)
 {
-	void *pages = mmap(NULL, graph_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *pages = sl_plain_map(graph_bytes);
 
-	if (pages == MAP_FAILED)
+	if (!pages)
 		return false;
 	*graph = (struct graph){.nodes = pages, .queue = (void *)((struct node *)pages + MAX_OBJECTS)};
 	dl_iterate_phdr(add_node, graph);
@@ -153,7 +152,7 @@ static bool graph_open(struct graph *graph)
 
 static void graph_close(struct graph *graph)
 {
-	munmap(graph->nodes, graph_bytes);
+	sl_plain_unmap(graph->nodes, graph_bytes);
 }
 
 static void reach(struct graph *graph, unsigned index)
@@ -307,7 +306,7 @@ static int search_in(struct dl_phdr_info *info, size_t size, void *data)
 	if (search->prefix) {
 		const char *soname = object.soname ? object.soname : base_name(info->dlpi_name);
 
-		if (!soname || strncmp(soname, search->prefix, strlen(search->prefix)))
+		if (!soname || !sl_plain_begins(soname, search->prefix))
 			return 0;
 	}
 	search->answer = sl_elf_find(&object, &search->name);
@@ -476,7 +475,7 @@ static int read_place(struct dl_phdr_info *info, size_t size, void *data)
 	if (!contains(info, job->caller))
 		return 0;
 	soname = read_object(&object, info) && object.soname ? object.soname : base_name(info->dlpi_name);
-	job->place.driver = soname && !strncmp(soname, "libcuda.so", strlen("libcuda.so"));
+	job->place.driver = soname && sl_plain_begins(soname, "libcuda.so");
 	/* The list is stable: dl_iterate_phdr's lock is held. */
 	for (struct link_map *map = first_map(); map && !job->place.map; map = map->l_next)
 		if (map->l_ld == object.dynamic)
