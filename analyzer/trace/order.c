@@ -36,6 +36,10 @@ struct stream {
 	bool exhausted;
 	struct sl_event slot_event;
 
+	/* the head where nothing waits and nothing can come before it: not copied */
+	const struct sl_event *direct;
+	const struct sl_hook *direct_hook;
+
 	/* records */
 	size_t map_at;
 	struct sl_item record;
@@ -164,6 +168,13 @@ static bool fill(struct sl_order *order, struct stream *s)
 			break;
 		}
 		begin = begin_of(event, hook);
+		if (s->begin == s->end && event->time_ns <= begin) {
+			s->direct = event;
+			s->direct_hook = hook;
+			s->time_ns = event->time_ns;
+			s->after = !stamped_before(hook);
+			return true;
+		}
 		push(s, event, hook);
 		if (s->waiting[s->begin].event.time_ns <= begin)
 			break;
@@ -371,19 +382,16 @@ static void retire(struct stream *s)
 
 static const struct sl_item *give(struct sl_order *order, struct stream *s)
 {
-	const struct waiting *head;
-
 	order->given = s;
 	if (!s->thread)
 		return &s->record;
-	head = &s->waiting[s->begin];
 	order->item.kind = SL_ITEM_EVENT;
 	order->item.thread = s->thread;
-	order->item.hook = head->hook;
-	order->item.event = &head->event;
+	order->item.hook = s->direct ? s->direct_hook : s->waiting[s->begin].hook;
+	order->item.event = s->direct ? s->direct : &s->waiting[s->begin].event;
 	if (SL_UNLIKELY(!order->trace->header.same_kinds)) {
-		order->translated = head->event;
-		order->translated.kind = order->trace->header.kinds[head->event.kind & 255];
+		order->translated = *order->item.event;
+		order->translated.kind = order->trace->header.kinds[order->translated.kind & 255];
 		order->item.event = &order->translated;
 	}
 	return &order->item;
@@ -397,7 +405,9 @@ const struct sl_item *sl_order_next(struct sl_order *order)
 		if (!s)
 			return NULL;
 		if (order->given == s || !s->opened) {
-			if (order->given == s && s->thread)
+			if (order->given == s && s->direct)
+				s->direct = NULL;
+			else if (order->given == s && s->thread)
 				s->begin++;
 			order->given = NULL;
 			if (!advance(order, s)) {
