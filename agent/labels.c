@@ -1,16 +1,486 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/labels.h"
 
-uint32_t sl_labels_current(void)
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "agent/agent.h"
+#include "agent/define.h"
+#include "agent/record.h"
+#include "agent/stacks/stacks.h"
+
+/* --- texts ----------------------------------------------------------------------------------------------
+ *
+ * Kept by us, since a label may be open before there is a trace to define it in, and a forked child defines
+ * it again in its own.
+ */
+
+#define TEXTS	    4096u /* slots, at most 3/4 used */
+#define ARENA_BYTES (512u << 10)
+
+struct text {
+	uint64_t hash;
+	_Atomic uint64_t
+		id; /* in the trace of the recording whose tag is in the upper half; 0: not defined yet */
+	uint32_t bytes;
+	char text[];
+};
+
+static _Atomic(struct text *) texts[TEXTS];
+static _Atomic uint32_t text_count, arena_used;
+static _Alignas(8) char arena[ARENA_BYTES];
+
+/* The collapsed text in place; its length; the last number as index. */
+struct collapsed {
+	char text[SL_LABELS_TEXT_MAX];
+	uint32_t bytes;
+	uint64_t index;
+};
+
+static bool is_digit(char c)
 {
+	return (unsigned char)(c - '0') < 10;
+}
+
+static const char *skip_number(const char *text, uint64_t *number)
+{
+	uint64_t value = 0;
+
+	for (; is_digit(*text); text++)
+		if (value < UINT64_MAX / 10 - 1)
+			value = value * 10 + (uint64_t)(*text - '0');
+	*number = value;
+	return text;
+}
+
+static void collapse(struct collapsed *to, const char *text)
+{
+	while (*text && to->bytes < sizeof(to->text)) {
+		if (is_digit(*text)) {
+			text = skip_number(text, &to->index);
+			to->text[to->bytes++] = '#';
+		} else {
+			to->text[to->bytes++] = *text++;
+		}
+	}
+}
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	unsigned __int128 wide = (unsigned __int128)a * b;
+
+	return (uint64_t)wide ^ (uint64_t)(wide >> 64);
+}
+
+static uint64_t hash_of(const char *text, uint32_t bytes)
+{
+	uint64_t hash = 0x9e3779b97f4a7c15u ^ bytes;
+
+	for (; bytes >= 8; bytes -= 8, text += 8)
+		hash = mix(hash ^ sl_load_le((const uint8_t *)text, 8), 0xa0761d6478bd642fu);
+	return bytes ? mix(hash ^ sl_load_le((const uint8_t *)text, bytes), 0xe7037ed1a0b428dbu) : hash;
+}
+
+/* NULL: no room.  What is taken is never given back, so that no other thread can be given it too. */
+static struct text *new_text(uint64_t hash, const struct collapsed *from)
+{
+	uint32_t size = (uint32_t)(sizeof(struct text) + from->bytes + 7) & ~7u, at;
+	struct text *text;
+
+	if (atomic_load(&text_count) >= TEXTS / 4 * 3 || atomic_load(&arena_used) > ARENA_BYTES - size)
+		return NULL;
+	at = atomic_fetch_add(&arena_used, size);
+	if (at > ARENA_BYTES - size)
+		return NULL;
+	text = (struct text *)(arena + at);
+	text->hash = hash;
+	text->bytes = from->bytes;
+	memcpy(text->text, from->text, from->bytes);
+	return text;
+}
+
+static bool same_text(const struct text *text, uint64_t hash, const struct collapsed *what)
+{
+	return text->hash == hash && text->bytes == what->bytes &&
+	       !memcmp(text->text, what->text, what->bytes);
+}
+
+static void note_full(void)
+{
+	static atomic_flag said;
+
+	if (atomic_load(&sl_agent->generation) && !atomic_flag_test_and_set(&said))
+		sl_note("too many different labels: ranges with new ones are not recorded; numbers at the "
+			"end of a "
+			"label are no new label, other unique names are");
+}
+
+/* Slots are filled once, with a text that is complete, and never emptied: readers need no lock. */
+static uint16_t find_text(const struct collapsed *what)
+{
+	uint64_t hash = hash_of(what->text, what->bytes);
+	struct text *mine = NULL;
+
+	for (uint32_t i = 0; i < TEXTS; i++) {
+		uint32_t at = (uint32_t)(hash + i) & (TEXTS - 1);
+		struct text *there = atomic_load_explicit(&texts[at], memory_order_acquire);
+
+		if (!at)
+			continue; /* 0 is no label */
+		if (!there) {
+			if (!mine && !(mine = new_text(hash, what)))
+				break;
+			if (atomic_compare_exchange_strong(&texts[at], &there, mine)) {
+				atomic_fetch_add(&text_count, 1);
+				return (uint16_t)at;
+			}
+		}
+		if (same_text(there, hash, what))
+			return (uint16_t)at;
+	}
+	note_full();
 	return 0;
+}
+
+struct sl_label sl_labels_intern(const char *domain, const char *text)
+{
+	struct collapsed what;
+	struct sl_label label = {0};
+
+	what.bytes = 0;
+	what.index = 0;
+	if (domain && *domain) {
+		collapse(&what, domain);
+		collapse(&what, ":");
+	}
+	collapse(&what, text ? text : "");
+	label.label = find_text(&what);
+	label.index = what.index;
+	return label;
+}
+
+static uint32_t tag_of(uint64_t generation)
+{
+	return (uint32_t)(generation ^ generation >> 32) | 1;
+}
+
+/* The label's id in the trace now being written. */
+static uint32_t id_of(uint16_t label)
+{
+	struct text *text = atomic_load_explicit(&texts[label], memory_order_acquire);
+	uint32_t tag = tag_of(atomic_load_explicit(&sl_agent->generation, memory_order_relaxed));
+	uint64_t known;
+	uint32_t id;
+	int saved = errno;
+
+	if (!text)
+		return 0;
+	known = atomic_load_explicit(&text->id, memory_order_relaxed);
+	if (SL_LIKELY(known >> 32 == tag))
+		return (uint32_t)known;
+	sl_record_enter();
+	id = sl_stacks_text(text->text, text->bytes);
+	sl_record_leave();
+	if (id)
+		atomic_store_explicit(&text->id, (uint64_t)tag << 32 | id, memory_order_relaxed);
+	errno = saved;
+	return id;
+}
+
+/* --- what is open on a thread ----------------------------------------------------------------------------
+ */
+
+struct open_range {
+	uint64_t index;
+	uint16_t label, api, domain,
+		api_pop; /* api_pop not 0: a backward pass, which only its own end closes */
+};
+
+static __thread struct {
+	struct open_range ranges[SL_LABELS_DEPTH];
+	uint32_t depth, deeper, passes; /* passes: backward passes, one inside the other */
+	uint8_t autograd;		/* 0 not asked, 1 no, 2 this is one of autograd's threads */
+} open_here __attribute__((tls_model("initial-exec")));
+
+/* Ranges of the process that are open: kept for the start of a recording. */
+#define STARTED 64
+static struct started {
+	_Atomic uint64_t id;
+	uint16_t label, api;
+} started[STARTED];
+static _Atomic uint64_t started_for; /* recording that has been told of them */
+
+bool sl_labels_wanted(void)
+{
+	return !atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) ||
+	       sl_agent->options.labels != SL_LABELS_OFF;
+}
+
+static bool recording(void)
+{
+	return atomic_load_explicit(&sl_agent->generation, memory_order_acquire) &&
+	       sl_agent->options.labels != SL_LABELS_OFF;
+}
+
+/* The thread's open ranges precede the event, in slot order too. */
+static void event(unsigned api, uint16_t label, uint64_t extra)
+{
+	if (label && recording() && !sl_record_inside() && sl_agent_attached())
+		sl_record_range(api, id_of(label), extra);
+}
+
+static int depth_of(unsigned domain)
+{
+	int depth = (int)open_here.deeper;
+
+	for (uint32_t i = 0; i < open_here.depth; i++)
+		depth += open_here.ranges[i].domain == domain;
+	return depth;
+}
+
+int sl_labels_push(unsigned api, unsigned domain, struct sl_label what)
+{
+	int depth = depth_of(domain);
+
+	if (SL_UNLIKELY(open_here.depth == SL_LABELS_DEPTH)) {
+		open_here.deeper++;
+		return depth;
+	}
+	event(api, what.label, what.index);
+	open_here.ranges[open_here.depth++] = (struct open_range){
+		.index = what.index, .label = what.label, .api = (uint16_t)api, .domain = (uint16_t)domain};
+	return depth;
+}
+
+static void close_at(uint32_t at, unsigned api)
+{
+	struct open_range range = open_here.ranges[at];
+
+	memmove(&open_here.ranges[at], &open_here.ranges[at + 1],
+		(open_here.depth - at - 1) * sizeof(open_here.ranges[0]));
+	open_here.depth--;
+	event(api, range.label, range.index);
+}
+
+int sl_labels_pop(unsigned api, unsigned domain)
+{
+	int depth = depth_of(domain) - 1;
+
+	if (open_here.deeper) {
+		open_here.deeper--;
+		return depth;
+	}
+	for (uint32_t at = open_here.depth; at-- > 0;)
+		if (open_here.ranges[at].domain == domain && !open_here.ranges[at].api_pop) {
+			close_at(at, api);
+			return depth;
+		}
+	return -1;
+}
+
+/* --- ranges of the process, marks ------------------------------------------------------------------------
+ */
+
+uint64_t sl_labels_start(unsigned api, struct sl_label what, uint64_t id)
+{
+	static _Atomic uint64_t last;
+
+	if (!id)
+		id = atomic_fetch_add(&last, 1) + 1;
+	event(api, what.label, id);
+	for (unsigned i = 0; i < STARTED; i++) {
+		uint64_t none = 0;
+
+		if (atomic_compare_exchange_strong(&started[i].id, &none, UINT64_MAX)) {
+			started[i].label = what.label;
+			started[i].api = (uint16_t)api;
+			atomic_store(&started[i].id, id);
+			break;
+		}
+	}
+	return id;
+}
+
+void sl_labels_end(unsigned api, uint64_t id)
+{
+	uint16_t label = 0;
+
+	for (unsigned i = 0; i < STARTED; i++) {
+		uint64_t mine = id;
+
+		if (atomic_load_explicit(&started[i].id, memory_order_acquire) != id)
+			continue;
+		label = started[i].label;
+		if (atomic_compare_exchange_strong(&started[i].id, &mine, 0))
+			break;
+	}
+	if (recording() && !sl_record_inside() && sl_agent_attached())
+		sl_record_range(api, label ? id_of(label) : 0, id);
+}
+
+void sl_labels_mark(unsigned api, struct sl_label what)
+{
+	event(api, what.label, what.index);
+}
+
+/* --- backward passes -------------------------------------------------------------------------------------
+ */
+
+/* What the pass that runs lends to autograd's threads; of another recording than `generation` it is void. */
+static struct {
+	_Atomic uint64_t generation;
+	_Atomic uint64_t running_stack; /* passes running << 32 | Python stack, 0 where several run */
+	_Atomic uint16_t label;
+} lent;
+
+static bool is_autograd(void)
+{
+	if (SL_UNLIKELY(!open_here.autograd)) {
+		char name[16] = "";
+
+		prctl(PR_GET_NAME, name);
+		open_here.autograd = strncmp(name, "pt_autograd", strlen("pt_autograd")) ? 1 : 2;
+	}
+	return open_here.autograd == 2;
+}
+
+static bool lending(void)
+{
+	uint64_t generation = atomic_load_explicit(&lent.generation, memory_order_acquire);
+
+	return generation && generation == atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
+}
+
+static void lend(uint16_t label)
+{
+	uint64_t generation = atomic_load(&sl_agent->generation), now, next;
+	uint32_t stack;
+
+	if (!recording() || sl_record_inside() || !sl_agent_attached())
+		return;
+	sl_record_enter();
+	stack = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;
+	sl_record_leave();
+	if (atomic_load(&lent.generation) != generation) {
+		atomic_store(&lent.running_stack, 0);
+		atomic_store(&lent.label, label);
+		atomic_store(&lent.generation, generation);
+	}
+	atomic_store_explicit(&lent.label, label, memory_order_relaxed);
+	now = atomic_load(&lent.running_stack);
+	do
+		next = now >> 32 ? ((now >> 32) + 1) << 32 : (uint64_t)1 << 32 | stack;
+	while (!atomic_compare_exchange_weak(&lent.running_stack, &now, next));
+}
+
+static void take_back(void)
+{
+	uint64_t now = atomic_load(&lent.running_stack), next;
+
+	if (!lending())
+		return;
+	do {
+		if (!(now >> 32))
+			return;
+		/* Of two passes nobody knows which one's stack is left. */
+		next = now >> 32 == 1 ? 0 : ((now >> 32) - 1) << 32;
+	} while (!atomic_compare_exchange_weak(&lent.running_stack, &now, next));
+}
+
+/* The outermost pass is over: its range closes; those that were pushed inside and never popped stay open. */
+static void backward_over(void)
+{
+	for (uint32_t at = open_here.depth; at-- > 0;)
+		if (open_here.ranges[at].api_pop) {
+			close_at(at, open_here.ranges[at].api_pop);
+			take_back();
+			break;
+		}
+}
+
+static void begin_step(unsigned api, unsigned api_pop)
+{
+	static _Atomic uint64_t steps;
+	struct sl_label label;
+
+	/* A pass that autograd's own thread makes is part of another (checkpointing), and no step. */
+	if (is_autograd() || open_here.depth == SL_LABELS_DEPTH)
+		return;
+	label = sl_labels_intern(NULL, "backward_#");
+	label.index = atomic_fetch_add(&steps, 1);
+	sl_labels_push(api, 0, label);
+	open_here.ranges[open_here.depth - 1].api_pop = (uint16_t)api_pop;
+	lend(label.label);
+}
+
+void sl_labels_backward_begin(unsigned api, unsigned api_pop)
+{
+	int saved = errno;
+
+	if (!open_here.passes++ && sl_labels_wanted())
+		begin_step(api, api_pop);
+	errno = saved;
+}
+
+void sl_labels_backward_end(void)
+{
+	int saved = errno;
+
+	if (open_here.passes && !--open_here.passes)
+		backward_over();
+	errno = saved;
+}
+
+/* --- what events carry ------------------------------------------------------------------------------------
+ */
+
+static uint64_t lent_to_this_thread(void)
+{
+	uint64_t now = atomic_load_explicit(&lent.running_stack, memory_order_relaxed);
+
+	return now >> 32 == 1 && is_autograd() && lending() ? now : 0;
 }
 
 uint32_t sl_labels_borrowed_stack(void)
 {
-	return 0;
+	return (uint32_t)lent_to_this_thread();
 }
 
-void sl_labels_construct(void)
+uint32_t sl_labels_current(void)
 {
+	if (sl_agent->options.labels == SL_LABELS_OFF)
+		return 0;
+	for (uint32_t at = open_here.depth; at-- > 0;)
+		if (SL_LIKELY(open_here.ranges[at].label))
+			return id_of(open_here.ranges[at].label);
+	return lent_to_this_thread() ? id_of(atomic_load_explicit(&lent.label, memory_order_relaxed)) : 0;
+}
+
+static void tell_started(void)
+{
+	uint64_t generation = atomic_load(&sl_agent->generation), told = atomic_load(&started_for);
+
+	if (told == generation || !atomic_compare_exchange_strong(&started_for, &told, generation))
+		return;
+	for (unsigned i = 0; i < STARTED; i++) {
+		uint64_t id = atomic_load_explicit(&started[i].id, memory_order_acquire);
+
+		if (id && id != UINT64_MAX && started[i].label)
+			sl_record_range(started[i].api, id_of(started[i].label), id);
+	}
+}
+
+void sl_labels_attached(void)
+{
+	if (sl_agent->options.labels == SL_LABELS_OFF)
+		return;
+	tell_started();
+	for (uint32_t i = 0; i < open_here.depth; i++) {
+		const struct open_range *range = &open_here.ranges[i];
+
+		if (range->label)
+			sl_record_range(range->api, id_of(range->label), range->index);
+	}
 }

@@ -1,18 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranges by NVTX 2 and 3, roctx, and backward passes: the innermost open label of each thread. */
+/*
+ * Ranges by NVTX 2 and 3, roctx, and backward passes: which are open on each thread, and as events.
+ *
+ * A label's numbers collapse: "step_12" is the label "step_#" with index 12; of several numbers the last is
+ * the index. Before the recording runs ranges start nothing and are only remembered; a thread that attaches
+ * to the recording pushes, as events, what it has open.  So an event's label is right from the first one, and
+ * a range opened before the first GPU call begins with it.
+ *
+ * A thread keeps SL_LABELS_DEPTH open ranges; deeper ones are counted, and are no events.  A pop without a
+ * push is nothing.  A process keeps some thousand labels; past that, ranges with a new label have none, and a
+ * note says so.
+ *
+ * Everything here is for the calling thread, allocates nothing, takes no lock, keeps errno.
+ */
 #ifndef AGENT_LABELS_H
 #define AGENT_LABELS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* Text id of the innermost range open on the calling thread, 0 none.  One thread-local load. */
+#define SL_LABELS_DEPTH	   32u
+#define SL_LABELS_TEXT_MAX 256u /* longer labels are cut */
+
+/* A label and its index; label 0 is none. */
+struct sl_label {
+	uint64_t index;
+	uint16_t label;
+};
+
+/* domain: put before the text with a colon, unless NULL or empty. */
+struct sl_label sl_labels_intern(const char *domain, const char *text);
+
+/*
+ * api: row of the hook table, for the event.  domain: ranges of one domain close in order, those of others
+ * stay open. Both return the depth of the range within its domain, 0 the outermost; pop -1 if none was open.
+ */
+int sl_labels_push(unsigned api, unsigned domain, struct sl_label what);
+int sl_labels_pop(unsigned api, unsigned domain);
+
+/* Ranges of the process, closed by id on any thread.  id 0: one of ours is made.  Returns the id. */
+uint64_t sl_labels_start(unsigned api, struct sl_label what, uint64_t id);
+void sl_labels_end(unsigned api, uint64_t id);
+
+void sl_labels_mark(unsigned api, struct sl_label what);
+
+/* False: --labels off.  True also as long as nothing records. */
+bool sl_labels_wanted(void);
+
+/*
+ * Text id of the innermost range open on the calling thread, 0 none; on a thread of autograd without ranges
+ * the backward pass's.  The thread must be attached.
+ */
 uint32_t sl_labels_current(void);
 
 /*
- * Python stack of the thread that started the backward pass now running, for threads without frames of their
- * own; 0: none runs, or several do.
+ * Around a backward pass.  The outermost on a thread is the range "backward_#", which only its end closes.
+ * While it is the only one in the process its label and its thread's Python stack are lent to autograd's
+ * threads, which have no frames.
  */
+void sl_labels_backward_begin(unsigned api, unsigned api_pop);
+void sl_labels_backward_end(void);
+
+/* Python stack lent to the calling thread; 0: none. */
 uint32_t sl_labels_borrowed_stack(void);
+
+/* The thread has attached to the recording: its open ranges become events. */
+void sl_labels_attached(void);
 
 /* Before the first GPU call, from the constructor: NVTX_INJECTION64_PATH where it is unset (house.md). */
 void sl_labels_construct(void);

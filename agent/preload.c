@@ -265,6 +265,8 @@ bool sl_preload_attach(void)
 	thread->inside++;
 	attached = attach(thread);
 	thread->inside--;
+	if (attached)
+		sl_labels_attached();
 	errno = saved;
 	return attached;
 }

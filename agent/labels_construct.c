@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * NVTX 3 is a header: a program has no symbol to interpose.  At its first range it opens the library that
+ * NVTX_INJECTION64_PATH names, so that is set to our own path, which dlopen finds loaded already.  The
+ * launcher does the same; this is for a bare LD_PRELOAD.
+ *
+ * No setenv: it allocates, and the program's allocator may not be ready.  The environment gets a new vector,
+ * which the C library copies when it is changed next.
+ */
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/define.h"
+#include "agent/labels.h"
+#include "agent/text.h"
+
+#define VARIABLE "NVTX_INJECTION64_PATH"
+
+extern char **environ;
+
+static int find_own_path(struct dl_phdr_info *info, size_t size, void *path)
+{
+	ElfW(Addr) offset = (ElfW(Addr)) & find_own_path - info->dlpi_addr;
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+			offset - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
+			*(const char **)path = info->dlpi_name;
+	return *(const char **)path != NULL;
+}
+
+static bool is_set(const char *variable, const char *value)
+{
+	const char *now = getenv(variable);
+
+	return now && !strcmp(now, value);
+}
+
+void sl_labels_construct(void)
+{
+	static char entry[4096];
+	struct sl_text text = sl_text_begin(entry, sizeof(entry));
+	const char *path = NULL;
+	size_t count = 0;
+	char **vector;
+
+	if (getenv(VARIABLE) || is_set("STORMLOG_LABELS", "off") || is_set("STORMLOG_DISABLE", "1"))
+		return;
+	dl_iterate_phdr(find_own_path, &path);
+	while (environ && environ[count])
+		count++;
+	/* No path: this is a program, not the library. */
+	if (!path || !*path || strlen(path) > sizeof(entry) - sizeof(VARIABLE) - 1 ||
+		!(vector = sl_pages((count + 2) * sizeof(*vector))))
+		return;
+	sl_text_add(&text, VARIABLE "=");
+	sl_text_add(&text, path);
+	if (count)
+		memcpy(vector, environ, count * sizeof(*vector));
+	vector[count] = entry;
+	environ = vector;
+}
