@@ -11,6 +11,8 @@
 
 #include "agent/hook_fields.h"
 #include "agent/hook_table.h"
+#include "agent/hooks/prototype.h"
+#include "agent/nvtx.h"
 #include "agent/preload.h"
 #include "agent/record.h"
 #include "agent/vendor_abi.h"
@@ -32,12 +34,8 @@ enum {
 #undef FAMILY
 };
 
-/* A list with a comma behind, or nothing; an empty prototype is (void). */
+/* A list with a comma behind, or nothing. */
 #define LIST(...)	   __VA_ARGS__ __VA_OPT__(, )
-#define PROTOTYPE(...)	   (CHOOSE(__VA_OPT__(AS_IS, ) VOID, )(__VA_ARGS__))
-#define CHOOSE(first, ...) PROTOTYPE_##first
-#define PROTOTYPE_AS_IS(...) __VA_ARGS__
-#define PROTOTYPE_VOID(...) void
 
 #define JOIN_(a, b)   a##b
 #define JOIN(a, b)    JOIN_(a, b)
@@ -127,6 +125,36 @@ enum {
 	}                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
+/* Delivered here unless the real function has called back into nvtx.c. */
+#define RANGE(verb, ret, name, proto, args, deliver)                                               \
+	BODY(ret, name, proto)                                                                     \
+	{                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);        \
+		const uint32_t delivered = sl_nvtx_delivered;                                      \
+		ret result = real ? real args : (ret)0;                                            \
+		const unsigned api = SL_API_##name;                                                \
+		ret mine;                                                                          \
+                                                                                                   \
+		(void)api;                                                                         \
+		if (sl_nvtx_delivered != delivered)                                                \
+			return result;                                                             \
+		mine = deliver;                                                                    \
+		return real ? result : mine;                                                       \
+	}                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
+/* Instance 0 is our own, without a tool. */
+#define INJECTED(ret, name, proto, args, initialize)                                               \
+	BODY(ret, name, proto)                                                                     \
+	{                                                                                          \
+		ret(*real) PROTOTYPE proto = instance ? sl_hook_real(SL_API_##name, instance, caller) : NULL; \
+                                                                                                   \
+		return initialize;                                                                 \
+	}                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
+#define HAND(verb, kind, id, name)
+
 #include "agent/hooks/verbs.h"
 #include "agent/hooks/all.def"
 #include "agent/hooks/verbs.h"
@@ -146,6 +174,9 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 #define ALSO(verb, kind, ret, name, tag) ".long 0\n.long 0\n.long 0\n"
 #define LOOKUP(ret, name, ...)		 ENTRY_DISTANCES(name)
 #define QUERY(ret, name, ...)		 ENTRY_DISTANCES(name)
+#define RANGE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
+#define INJECTED(ret, name, ...)	 ENTRY_DISTANCES(name)
+#define HAND(verb, kind, id, name)	 ".long 0\n.long 0\n.long 0\n"
 #include "agent/hooks/all.def"
 #include "agent/hooks/verbs.h"
 	".popsection\n");

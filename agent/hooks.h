@@ -20,6 +20,9 @@ enum sl_api {
 #define ALSO(verb, kind, ret, name, tag)  SL_API_##name##_##tag,
 #define LOOKUP(ret, name, ...)		  SL_API_##name,
 #define QUERY(ret, name, ...)		  SL_API_##name,
+#define RANGE(verb, ret, name, ...)	  SL_API_##name,
+#define INJECTED(ret, name, ...)	  SL_API_##name,
+#define HAND(verb, kind, id, name)	  SL_API_##id,
 #include "agent/hooks/all.def"
 #include "agent/hooks/verbs.h"
 	SL_API_COUNT

@@ -68,6 +68,8 @@ static struct sl_lookup absent(const struct sl_place *place, void *handle, const
 
 static bool may_be_ours(const char *name)
 {
+	if (name && (!strncmp(name, "roctx", 5) || !strncmp(name, "InitializeInjectionNvtx", 23)))
+		return true;
 	return name && (name[0] == 'c' || name[0] == 'h' || name[0] == 'n') &&
 	       (name[1] == 'u' || name[1] == 'i' || name[1] == 's' || name[1] == 'c' || name[1] == 'v');
 }
@@ -93,7 +95,8 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 		found = real_lookup(handle, &request);
 		if (!found)
 			return go_on;
-		if (sl_hooks_is_wrapper(found))
+		/* Our own function for NVTX is meant for whoever finds it in us. */
+		if (sl_hooks_is_wrapper(found) && name[0] != 'I')
 			found = default_lookup(&request, &place, false);
 	}
 	return found ? (struct sl_lookup){sl_hooks_wrap(name, found), NULL} : absent(&place, handle, &request);

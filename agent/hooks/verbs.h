@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How the rows of hooks/ are written.  Included before an expansion it defines the verbs in terms of ROW, ALSO,
- * LOOKUP and QUERY, which the includer defines; included a second time it takes everything away again.
+ * LOOKUP, QUERY and the rest, which the includer defines; included a second time it takes everything away again.
  *
  *	VERB(ret, name, (prototype), (arguments), .field = ..., ...)
  *	VERB(kind, ret, name, ...)		where the verb concerns memory: kind from common/events.def
  *	ALSO(verb, kind, ret, name, tag)	a second meaning of the row above, chosen by its .api
  *	LOOKUP(ret, name, (prototype), (arguments), statement after success)
+ *	RANGE(verb, ret, name, (prototype), (arguments), what it means)		nvtx.def
+ *	INJECTED(ret, name, (prototype), (arguments), call)			injection.def
+ *	HAND(verb, kind, id, "name")	a wrapper written by hand, as torch.c's: SL_API_<id>
  *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
  */
 #ifndef SL_HOOKS_VERBS
@@ -79,4 +82,7 @@
 #undef ALSO
 #undef LOOKUP
 #undef QUERY
+#undef RANGE
+#undef INJECTED
+#undef HAND
 #endif
