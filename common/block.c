@@ -47,6 +47,17 @@ static inline uint64_t value_at(const struct sl_event *events, unsigned i, unsig
 	return ((const uint64_t *)&events[i])[field];
 }
 
+/* A column lies where the one before it ends, so its values are not aligned. */
+struct narrow16 {
+	uint16_t x;
+} __attribute__((packed, may_alias));
+struct narrow32 {
+	uint32_t x;
+} __attribute__((packed, may_alias));
+struct narrow64 {
+	uint64_t x;
+} __attribute__((packed, may_alias));
+
 static void store_narrow(uint8_t *at, unsigned width, unsigned count, const uint64_t *x, unsigned shift)
 {
 	switch (width) {
@@ -56,15 +67,15 @@ static void store_narrow(uint8_t *at, unsigned width, unsigned count, const uint
 		break;
 	case 2:
 		for (unsigned i = 0; i < count; i++)
-			((uint16_t *)at)[i] = x[i] >> shift;
+			((struct narrow16 *)at)[i].x = x[i] >> shift;
 		break;
 	case 4:
 		for (unsigned i = 0; i < count; i++)
-			((uint32_t *)at)[i] = x[i] >> shift;
+			((struct narrow32 *)at)[i].x = x[i] >> shift;
 		break;
 	case 8:
 		for (unsigned i = 0; i < count; i++)
-			((uint64_t *)at)[i] = x[i] >> shift;
+			((struct narrow64 *)at)[i].x = x[i] >> shift;
 		break;
 	}
 }
