@@ -2,6 +2,7 @@
 #include "agent/hook_table.h"
 #include "agent/plain.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,10 +227,12 @@ static uint64_t kept_word(const void *caller, uint64_t unload)
 static void *find_real(unsigned api, const void *caller, uint64_t unload)
 {
 	_Atomic uint64_t *kept = callers[api];
+	int saved = errno;
 	void *real = sl_resolve_for(sl_hooks[api].name, caller);
 	unsigned instance = real ? instance_of(api, real) : 0;
 	unsigned at = (uintptr_t)caller >> 12 & (CALLERS - 1);
 
+	errno = saved;
 	if (!instance || unload % UNLOAD_STEP || atomic_load(&unloads) != unload)
 		return real;
 	for (unsigned i = 0; i < CALLERS; i++)

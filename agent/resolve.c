@@ -5,14 +5,13 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 
+#include "agent/closure.h"
 #include "agent/define.h"
 #include "agent/elf_object.h"
 #include "common/base.h"
 
 #define MAX_PROVIDERS 8
-#define MAX_OBJECTS   4096
 
 static const char own_object[] = "an address of ours";
 
@@ -24,21 +23,6 @@ static bool contains(const struct dl_phdr_info *info, const void *address)
 		if (info->dlpi_phdr[i].p_type == PT_LOAD && offset - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
 			return true;
 	return false;
-}
-
-static bool read_object(struct sl_elf_object *object, const struct dl_phdr_info *info)
-{
-	const ElfW(Dyn) *dynamic = NULL;
-
-	for (unsigned i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	return sl_elf_read(object, info->dlpi_addr, dynamic);
-}
-
-static const char *base_name(const char *path)
-{
-	return path ? sl_plain_name(path) : NULL;
 }
 
 /*
@@ -90,7 +74,7 @@ static int add_provider(struct dl_phdr_info *info, size_t size, void *data)
 	}
 	if (all->caller && contains(info, all->caller))
 		all->caller_order = order;
-	address = read_object(&object, info) ? sl_elf_find(&object, &all->name) : NULL;
+	address = sl_closure_read(&object, info) ? sl_elf_find(&object, &all->name) : NULL;
 	if (!address)
 		return 0;
 	all->found[all->count].address = address;
@@ -106,140 +90,39 @@ static struct providers providers_of(const char *name, const char *version, cons
 	return all;
 }
 
-/* --- closures of DT_NEEDED, only where several objects provide the name --------------------------------- */
+/* --- which of several ------------------------------------------------------------------------------------ */
 
-struct node {
-	struct sl_elf_object object;
-	uint32_t soname, file; /* hashes of the names it may be needed by */
-	bool reached;
-};
-
-struct graph {
-	struct node *nodes;
-	unsigned count;
-	uint32_t *queue; /* indexes of nodes, in the order in which they were reached */
-	unsigned queued;
-};
-
-static uint32_t hash_of(const char *text)
-{
-	return text && *text ? sl_elf_name(text, NULL).gnu : 0;
-}
-
-static int add_node(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct graph *graph = data;
-	struct node *node = &graph->nodes[graph->count++];
-
-	read_object(&node->object, info);
-	node->soname = hash_of(node->object.soname);
-	node->file = hash_of(base_name(info->dlpi_name));
-	return graph->count == MAX_OBJECTS;
-}
-
-static const size_t graph_bytes = MAX_OBJECTS * (sizeof(struct node) + sizeof(uint32_t));
-
-static bool graph_open(struct graph *graph)
-{
-	void *pages = sl_plain_map(graph_bytes);
-
-	if (!pages)
-		return false;
-	*graph = (struct graph){.nodes = pages, .queue = (void *)((struct node *)pages + MAX_OBJECTS)};
-	dl_iterate_phdr(add_node, graph);
-	return true;
-}
-
-static void graph_close(struct graph *graph)
-{
-	sl_plain_unmap(graph->nodes, graph_bytes);
-}
-
-static void reach(struct graph *graph, unsigned index)
-{
-	if (graph->nodes[index].reached)
-		return;
-	graph->nodes[index].reached = true;
-	graph->queue[graph->queued++] = index;
-}
-
-static void reach_needed(struct graph *graph, unsigned index)
-{
-	const struct sl_elf_object *object = &graph->nodes[index].object;
-
-	for (const ElfW(Dyn) *d = object->dynamic; d && object->strings && d->d_tag != DT_NULL; d++) {
-		uint32_t hash = d->d_tag == DT_NEEDED ? hash_of(base_name(object->strings + d->d_un.d_val)) : 0;
-
-		for (unsigned i = 0; hash && i < graph->count; i++)
-			if (graph->nodes[i].soname == hash || graph->nodes[i].file == hash) {
-				reach(graph, i);
-				break;
-			}
-	}
-}
-
-/* Breadth first from the nodes queued already: the loader's own order. */
-static void close_over(struct graph *graph, unsigned from)
-{
-	for (unsigned i = from; i < graph->queued; i++)
-		reach_needed(graph, graph->queue[i]);
-}
-
-static void forget(struct graph *graph)
-{
-	for (unsigned i = 0; i < graph->queued; i++)
-		graph->nodes[graph->queue[i]].reached = false;
-	graph->queued = 0;
-}
-
-/* What was loaded when the program started: the closure of the program and of the preloaded libraries. */
-static void reach_startup(struct graph *graph, unsigned own_order)
-{
-	for (unsigned i = 0; i <= own_order && i < graph->count; i++)
-		reach(graph, i);
-	close_over(graph, 0);
-	/* Preloaded behind us: they lie before the first object that the program needs. */
-	for (unsigned i = own_order + 1; i < graph->count && !graph->nodes[i].reached; i++) {
-		unsigned from = graph->queued;
-
-		reach(graph, i);
-		close_over(graph, from);
-	}
-}
-
-static void *first_reached(const struct graph *graph, const struct providers *all, unsigned behind)
+static void *first_reached(const struct sl_closure *closure, const struct providers *all, unsigned behind)
 {
 	for (unsigned i = 0; i < all->count; i++)
-		if (all->found[i].order > behind && graph->nodes[all->found[i].order].reached)
+		if (all->found[i].order > behind && sl_closure_has(closure, all->found[i].order))
 			return all->found[i].address;
 	return NULL;
 }
 
-static void *first_queued(const struct graph *graph, const struct providers *all)
+static void *first_queued(const struct sl_closure *closure, const struct providers *all)
 {
-	for (unsigned q = 0; q < graph->queued; q++)
+	for (unsigned q = 0; q < closure->queued; q++)
 		for (unsigned i = 0; i < all->count; i++)
-			if (all->found[i].order == graph->queue[q])
+			if (all->found[i].order == closure->queue[q])
 				return all->found[i].address;
 	return NULL;
 }
 
 static void *choose(const struct providers *all)
 {
-	struct graph graph;
+	struct sl_closure closure;
 	void *answer = NULL;
 
-	if (!graph_open(&graph))
+	if (!sl_closure_open(&closure))
 		return all->found[0].address;
-	reach_startup(&graph, all->own_order);
-	answer = first_reached(&graph, all, all->own_order);
-	if (!answer && all->caller_order < graph.count) {
-		forget(&graph);
-		reach(&graph, all->caller_order);
-		close_over(&graph, 0);
-		answer = first_queued(&graph, all);
+	sl_closure_startup(&closure, all->own_order);
+	answer = first_reached(&closure, all, all->own_order);
+	if (!answer && all->caller_order < closure.count) {
+		sl_closure_of(&closure, all->caller_order);
+		answer = first_queued(&closure, all);
 	}
-	graph_close(&graph);
+	sl_closure_close(&closure);
 	for (unsigned i = 0; i < all->count && !answer; i++)
 		if (all->found[i].order > all->own_order)
 			answer = all->found[i].address;
@@ -260,7 +143,7 @@ static int read_wanted(struct dl_phdr_info *info, size_t size, void *data)
 
 	if (!contains(info, wanted->caller))
 		return 0;
-	if (read_object(&object, info))
+	if (sl_closure_read(&object, info))
 		wanted->version = sl_elf_wanted_version(&object, wanted->name);
 	return 1;
 }
@@ -301,10 +184,10 @@ static int search_in(struct dl_phdr_info *info, size_t size, void *data)
 
 	if (contains(info, own_object) || (search->beside && !contains(info, search->beside)))
 		return 0;
-	if (!read_object(&object, info))
+	if (!sl_closure_read(&object, info))
 		return 0;
 	if (search->prefix) {
-		const char *soname = object.soname ? object.soname : base_name(info->dlpi_name);
+		const char *soname = object.soname ? object.soname : sl_closure_base_name(info->dlpi_name);
 
 		if (!soname || !sl_plain_begins(soname, search->prefix))
 			return 0;
@@ -341,20 +224,18 @@ void *sl_resolve_beside(const void *address, const char *name)
 static void run_in_group(struct job *job)
 {
 	struct providers all = providers_of(job->name, job->version, job->caller);
-	struct graph graph;
+	struct sl_closure closure;
 
-	if (!all.count || all.caller_order == UINT32_MAX || !graph_open(&graph))
+	if (!all.count || all.caller_order == UINT32_MAX || !sl_closure_open(&closure))
 		return;
-	for (unsigned root = 0; root < graph.count && !job->answer; root++) {
+	for (unsigned root = 0; root < closure.count && !job->answer; root++) {
 		if (root == all.own_order || root == 0)
 			continue;
-		forget(&graph);
-		reach(&graph, root);
-		close_over(&graph, 0);
-		if (graph.nodes[all.caller_order].reached)
-			job->answer = first_queued(&graph, &all);
+		sl_closure_of(&closure, root);
+		if (sl_closure_has(&closure, all.caller_order))
+			job->answer = first_queued(&closure, &all);
 	}
-	graph_close(&graph);
+	sl_closure_close(&closure);
 }
 
 void *sl_resolve_in_group(const char *name, const char *version, const void *caller)
@@ -474,7 +355,7 @@ static int read_place(struct dl_phdr_info *info, size_t size, void *data)
 
 	if (!contains(info, job->caller))
 		return 0;
-	soname = read_object(&object, info) && object.soname ? object.soname : base_name(info->dlpi_name);
+	soname = sl_closure_read(&object, info) && object.soname ? object.soname : sl_closure_base_name(info->dlpi_name);
 	job->place.driver = soname && sl_plain_begins(soname, "libcuda.so");
 	/* The list is stable: dl_iterate_phdr's lock is held. */
 	for (struct link_map *map = first_map(); map && !job->place.map; map = map->l_next)
