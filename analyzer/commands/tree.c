@@ -54,18 +54,6 @@ static unsigned path_of(struct sl_process *process, const struct sl_site *site, 
 	return used;
 }
 
-/* Segments of PyTorch are shown by the blocks in them; what is left of them is kept unused. */
-static bool shown(const struct sl_process *process, const struct sl_site *site)
-{
-	const struct sl_device_state *device = process->model->devices[site->device + 1];
-
-	if (site->kind == SL_KIND_block)
-		return true;
-	if (device && device->torch.used && strstr(sl_model_library(process->model, site), "c10_"))
-		return false;
-	return sl_model_is_known(site->kind);
-}
-
 static void add_cached(struct sl_owners *owners, const struct sl_torch *torch)
 {
 	const char *const name = "kept by PyTorch, unused";
@@ -84,7 +72,7 @@ static void collect(struct sl_process *process, const struct options *options, s
 		uint64_t bytes = options->at == AT_PEAK ? sl_model_site_at_peak(process->model, site) : site->live_bytes;
 		unsigned count;
 
-		if (!bytes || !shown(process, site))
+		if (!bytes || !sl_owners_shows(process, site))
 			continue;
 		count = path_of(process, site, options->by, names, 66);
 		for (unsigned k = 0; k < count; k++)

@@ -151,10 +151,15 @@ static bool is_library_line(const char *file)
 	       file[0] == '<';
 }
 
+bool sl_stacks_is_own(const struct sl_stack_frame *frame)
+{
+	return frame->python && !is_library_line(frame->file);
+}
+
 const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *frames, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (frames[i].python && !is_library_line(frames[i].file))
+		if (sl_stacks_is_own(&frames[i]))
 			return &frames[i];
 	for (unsigned i = 0; i < count; i++)
 		if (frames[i].python)

@@ -31,6 +31,9 @@ struct sl_symbols;
 unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols,
 			   uint32_t python, uint32_t native, uint64_t caller);
 
+/* A line of Python that is the user's: not of the standard library, not of an installed package. */
+bool sl_stacks_is_own(const struct sl_stack_frame *frame);
+
 /* The frame a person looks for first: innermost Python line of the user's own, else the innermost native one
  * outside the libraries that only pass the request on.  NULL: the stack is empty. */
 const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *frames, unsigned count);

@@ -97,3 +97,14 @@ void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native
 		done++;
 	}
 }
+
+bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site)
+{
+	const struct sl_device_state *device = process->model->devices[site->device + 1];
+
+	if (site->kind == SL_KIND_block)
+		return true;
+	if (device && device->torch.used && strstr(sl_model_library(process->model, site), "c10_"))
+		return false;
+	return sl_model_is_known(site->kind);
+}

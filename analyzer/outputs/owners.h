@@ -29,4 +29,8 @@ void sl_owners_sort(struct sl_owners *owners);
 void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames,
 		    char *out, size_t size);
 
+/* Whether a site stands for memory of a device: segments of PyTorch are shown by the blocks in them; what is left
+ * of them is kept unused. */
+bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site);
+
 #endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze check PATH: limits and a baseline held against a run; exit 1 when one is exceeded (doc/ci.md). */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/commands/native.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/gate/baseline.h"
+#include "analyzer/gate/forms.h"
+
+static const struct sl_option table[] = {
+	{"--max-peak", 0, "SIZE", "most that may be held on one device at once"},
+	{"--max-leak", 0, "SIZE", "most that one process may still hold when it ends"},
+	{"--max-growth", 0, "SIZE[/LABEL]", "most that an entry of the label (of any) may add; may be repeated"},
+	{"--max-hidden", 0, "SIZE", "most that may be used on a device beyond what was recorded"},
+	{"--no-oom", 0, NULL, "no call may run out of memory for good"},
+	{"--baseline", 0, "FILE", "hold the run against these numbers"},
+	{"--tolerance", 0, "SHARE", "how far above the baseline is fine (default: 5%)"},
+	{"--fail-on", 0, "warning|critical", "fail on leaks, growth and errors that the report finds, from this level on"},
+	{"--update-baseline", 0, NULL, "write this run's numbers to the baseline; nothing is checked"},
+	{"--config", 0, "FILE", "limits from a file (default: .stormlog.ini here or above, up to the repository)"},
+	{"--repository", 0, "DIR", "files in it may be pointed at (default: the one around this directory)"},
+	{"--json", 0, NULL, "print the outcomes as JSON"},
+	{"--junit", 0, "FILE", "JUnit XML: Jenkins, GitLab, Azure"},
+	{"--sarif", 0, "FILE", "SARIF 2.1.0: GitHub code scanning"},
+	{"--metrics", 0, "FILE", "OpenMetrics: GitLab's metrics report"},
+	{"--summary", 0, "FILE", "append Markdown (default: $GITHUB_STEP_SUMMARY, where set)"},
+	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{"--quiet", 'q', NULL, "print nothing where all is fine"},
+	{0},
+};
+enum { UPDATE = 8, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
+enum { LIMITS = UPDATE }; /* options before it are limits by name */
+
+static const char about[] =
+	"Exit status 0: all is fine; 1: a limit is exceeded; 2: usage; 3: nothing readable.  Names without dashes are keys\n"
+	"of [check] in .stormlog.ini; options win.  What a run cannot tell is said and does not fail.";
+
+struct options {
+	struct sl_drive_options drive;
+	struct sl_limits limits;
+	const char *values[SL_COUNT(table)]; /* as given, NULL: not */
+	char repository[PATH_MAX];
+	char **paths;
+	unsigned count;
+};
+
+static int wrong(const char *name, const char *value, const char *why)
+{
+	fprintf(stderr, "stormlog-analyze: %s: \"%s\" %s\n", name, value, why);
+	return SL_EXIT_USAGE;
+}
+
+/* Options are applied after the file, and growth of the file goes where growth is given here. */
+static int apply_options(struct options *o, int argc, char **argv, const struct sl_options *parsed)
+{
+	struct sl_options again = {.usage = parsed->usage, .table = parsed->table, .argc = argc, .argv = argv};
+	bool growth = false;
+	const char *why;
+
+	for (int i; (i = sl_options_next(&again)) != SL_OPTION_END;) {
+		if (i < 0 || i >= LIMITS)
+			continue;
+		if (!strcmp(table[i].name, "--max-growth") && !growth) {
+			growth = true;
+			o->limits.growth_count = 0;
+		}
+		why = sl_limits_set(&o->limits, table[i].name + 2, table[i].value ? again.value : "yes");
+		if (why)
+			return wrong(table[i].name, again.value, why);
+	}
+	return SL_EXIT_FINE;
+}
+
+/* An exit status, or -1 to go on. */
+static int parse(struct options *o, int argc, char **argv)
+{
+	struct sl_options parsed = {
+		.usage = "check [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	char found[PATH_MAX], why[PATH_MAX + 300];
+	const char *config;
+	int status;
+
+	for (int i; (i = sl_options_next(&parsed)) != SL_OPTION_END;) {
+		if (i == SL_OPTION_PATH)
+			o->paths[o->count++] = argv[parsed.at];
+		else if (i == SL_OPTION_HELP)
+			return SL_EXIT_FINE;
+		else if (i == SL_OPTION_WRONG)
+			return SL_EXIT_USAGE;
+		else if (i >= 0)
+			o->values[i] = parsed.value;
+	}
+	if (!o->count) {
+		sl_options_usage(&parsed, true);
+		return SL_EXIT_USAGE;
+	}
+	sl_limits_init(&o->limits);
+	config = o->values[CONFIG] ? o->values[CONFIG] : sl_limits_find(found, sizeof(found)) ? found : NULL;
+	if (config && !sl_limits_read(&o->limits, config, why, sizeof(why))) {
+		fprintf(stderr, "stormlog-analyze: %s\n", why);
+		return SL_EXIT_USAGE;
+	}
+	status = apply_options(o, argc, argv, &parsed);
+	if (status)
+		return status;
+	if (!sl_limits_any(&o->limits)) {
+		fputs("stormlog-analyze: nothing to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini\n", stderr);
+		return SL_EXIT_USAGE;
+	}
+	if (o->values[UPDATE] && !o->limits.baseline[0]) {
+		fputs("stormlog-analyze: --update-baseline needs --baseline FILE\n", stderr);
+		return SL_EXIT_USAGE;
+	}
+	if (o->values[REPOSITORY] ? !realpath(o->values[REPOSITORY], o->repository) :
+				    !sl_limits_repository(".", o->repository, sizeof(o->repository)))
+		o->repository[0] = 0;
+	o->drive.run = o->values[RUN];
+	return -1;
+}
+
+/* Whole or not at all; "-" is stdout. */
+static bool write_form(const struct sl_forms *forms, const char *path, bool (*form)(const struct sl_forms *, FILE *),
+		       const char *mode)
+{
+	FILE *out = !path ? NULL : strcmp(path, "-") ? fopen(path, mode) : stdout;
+	bool fine;
+
+	if (!path)
+		return true;
+	fine = out && form(forms, out);
+	if (out && out != stdout)
+		fine = !fclose(out) && fine;
+	if (!fine)
+		fprintf(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	return fine;
+}
+
+static bool write_forms(const struct sl_forms *forms, const struct options *o)
+{
+	const char *summary = o->values[SUMMARY] ? o->values[SUMMARY] : getenv("GITHUB_STEP_SUMMARY");
+	const char *actions = getenv("GITHUB_ACTIONS");
+	bool fine = write_form(forms, o->values[JUNIT], sl_form_junit, "we");
+
+	fine &= write_form(forms, o->values[SARIF], sl_form_sarif, "we");
+	fine &= write_form(forms, o->values[METRICS], sl_form_metrics, "we");
+	fine &= write_form(forms, summary && *summary ? summary : NULL, sl_form_summary, "ae");
+	if (o->values[JSON])
+		fine &= sl_form_json(forms, stdout);
+	else if (!o->values[QUIET] || forms->outcomes->failures)
+		fine &= sl_form_text(forms, stdout);
+	if (actions && !strcmp(actions, "true") && !o->values[JSON])
+		sl_form_annotations(forms, stdout);
+	return !fflush(stdout) && fine;
+}
+
+static int check(struct sl_report *report, const struct options *o)
+{
+	struct sl_measures measures, baseline = {0};
+	struct sl_outcomes outcomes = {0};
+	bool held = o->limits.baseline[0];
+	char why[PATH_MAX + 300];
+	int status = SL_EXIT_FINE;
+
+	sl_measures_take(&measures, report);
+	if (o->values[UPDATE]) {
+		if (!sl_baseline_write(&measures, o->limits.baseline)) {
+			fprintf(stderr, "stormlog-analyze: %s: %s\n", o->limits.baseline, strerror(errno));
+			status = SL_EXIT_USAGE;
+		}
+	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
+		fprintf(stderr, "stormlog-analyze: %s\n", why);
+		status = SL_EXIT_USAGE;
+	} else {
+		struct sl_forms forms = {.outcomes = &outcomes, .measures = &measures, .path = o->paths[0],
+					 .repository = o->repository[0] ? o->repository : NULL,
+					 .cwd = report->processes[0].trace->header.cwd};
+
+		sl_check(&outcomes, report, &measures, &o->limits, held ? &baseline : NULL);
+		if (!write_forms(&forms, o))
+			status = SL_EXIT_USAGE;
+		if (outcomes.failures)
+			status = SL_EXIT_LIMIT;
+		sl_outcomes_free(&outcomes);
+	}
+	sl_measures_free(&baseline);
+	sl_measures_free(&measures);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	struct options *o = calloc(1, sizeof(*o));
+	struct sl_report report = {0};
+	int status;
+
+	if (!o || !(o->paths = calloc((size_t)argc + 1, sizeof(*o->paths))))
+		abort();
+	status = parse(o, argc, argv);
+	if (status < 0) {
+		status = sl_native_open(&report, o->paths, o->count, &o->drive);
+		if (status == SL_EXIT_FINE)
+			status = check(&report, o);
+		sl_report_free(&report);
+	}
+	free(o->paths);
+	free(o);
+	return status;
+}
+
+const struct sl_command sl_command_check = {"check", "hold a run against limits and a baseline; for CI", run};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/gate/baseline.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/json.h"
+
+#define BASELINE_MAX_BYTES (64 << 20)
+
+static void put(struct sl_json *j, const struct sl_measure *m)
+{
+	sl_json_object(j, m->key);
+	if (m->of == SL_MEASURE_STACK || m->of == SL_MEASURE_LEAK)
+		sl_json_string(j, "what", m->what);
+	if (m->bytes == SL_UNKNOWN)
+		sl_json_null(j, "bytes");
+	else
+		sl_json_uint(j, "bytes", m->bytes);
+	sl_json_end(j);
+}
+
+/* By name, so that the file changes only where numbers do. */
+static int by_key(const void *a, const void *b)
+{
+	const struct sl_measure *x = *(const struct sl_measure *const *)a, *y = *(const struct sl_measure *const *)b;
+
+	return x->of != y->of ? (x->of < y->of ? -1 : 1) : strcmp(x->key, y->key);
+}
+
+bool sl_baseline_write(const struct sl_measures *measures, const char *path)
+{
+	const struct sl_measure **sorted = calloc(measures->list.count + 1, sizeof(*sorted));
+	char made[PATH_MAX + 16];
+	FILE *out;
+	struct sl_json *j;
+	size_t at = 0;
+	bool fine;
+
+	if (!sorted)
+		abort();
+	for (size_t i = 0; i < measures->list.count; i++)
+		sorted[i] = &measures->list.item[i];
+	qsort(sorted, measures->list.count, sizeof(*sorted), by_key);
+	snprintf(made, sizeof(made), "%s.%ld", path, (long)getpid());
+	out = fopen(made, "we");
+	if (!out) {
+		free(sorted);
+		return false;
+	}
+	j = sl_json_new(out, SL_JSON_INDENT);
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.baseline");
+	sl_json_int(j, "schema_version", 1);
+	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++) {
+		sl_json_object(j, sl_measure_names[of]);
+		for (; at < measures->list.count && sorted[at]->of == of; at++)
+			put(j, sorted[at]);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_newline(j);
+	free(sorted);
+	fine = sl_json_close(j);
+	fine = !fclose(out) && fine && !rename(made, path);
+	if (!fine) {
+		int before = errno;
+
+		unlink(made);
+		errno = before;
+	}
+	return fine;
+}
+
+static char *read_all(const char *path, size_t *size)
+{
+	FILE *in = fopen(path, "re");
+	char *text = NULL;
+	size_t capacity = 0, got;
+
+	*size = 0;
+	if (!in)
+		return NULL;
+	do {
+		capacity += 1 << 16;
+		text = realloc(text, capacity + 1);
+		if (!text)
+			abort();
+		got = fread(text + *size, 1, capacity - *size, in);
+		*size += got;
+	} while (got && *size < BASELINE_MAX_BYTES);
+	text[*size] = 0;
+	fclose(in);
+	return text;
+}
+
+static void take(struct sl_measures *measures, enum sl_measure_of of, const struct sl_value *object)
+{
+	for (uint32_t i = 0; object && object->kind == SL_VALUE_OBJECT && i < object->count; i++) {
+		const struct sl_member *member = &object->members[i];
+		const char *what = sl_value_get_text(&member->value, "what");
+		struct sl_measure *m = sl_measures_add(measures, of, member->key, what ? what : member->key);
+		int64_t bytes;
+
+		m->bytes = sl_value_get_int64(&member->value, "bytes", &bytes) && bytes >= 0 ? (uint64_t)bytes : SL_UNKNOWN;
+	}
+}
+
+bool sl_baseline_read(struct sl_measures *measures, const char *path, char *why, size_t size)
+{
+	struct sl_value_error error = {0};
+	struct sl_arena arena = {0};
+	const struct sl_value *root;
+	const char *schema;
+	size_t length;
+	char *text = read_all(path, &length);
+	bool fine = false;
+
+	*measures = (struct sl_measures){0};
+	if (!text) {
+		snprintf(why, size, "%s: %s; --update-baseline makes it", path, strerror(errno));
+		return false;
+	}
+	root = sl_value_parse(&arena, text, length, 1, &error);
+	schema = root ? sl_value_get_text(root, "schema") : NULL;
+	if (!root)
+		snprintf(why, size, "%s:%u: %s", path, error.line, error.reason);
+	else if (!schema || strcmp(schema, "stormlog.baseline"))
+		snprintf(why, size, "%s is not a baseline", path);
+	else
+		fine = true;
+	for (unsigned of = 0; fine && of < SL_MEASURE_OF_COUNT; of++)
+		take(measures, (enum sl_measure_of)of, sl_value_get(root, sl_measure_names[of]));
+	if (fine)
+		sl_measures_sort(measures);
+	sl_arena_free(&arena);
+	free(text);
+	return fine;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/gate/check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/outputs/format.h"
+#include "analyzer/outputs/owners.h"
+
+/* Smaller changes of one stack are rounding: the granularity of the driver is 2 MiB at most. */
+#define STACK_SLACK_BYTES (2ull << 20)
+
+const char *const sl_level_names[] = {"pass", "unknown", "warning", "critical"};
+
+const struct sl_rule sl_rules[] = {
+	{"max-peak", "The most memory held on one device is above the limit"},
+	{"max-leak", "Memory still held when a process ended is above the limit"},
+	{"max-growth", "Memory grows with every entry of a label by more than the limit"},
+	{"max-hidden", "Memory used on a device beyond what was recorded is above the limit"},
+	{"no-oom", "A call ran out of memory and nobody got over it"},
+	{"baseline-total", "A total is above the baseline by more than the tolerance"},
+	{"baseline-stack", "A place holds more at the peak than in the baseline"},
+	{"baseline-leak", "A place leaks more than in the baseline, or is new"},
+	{"baseline-growth", "A label grows by more than in the baseline"},
+	{"leak", "A place still held memory when its process ended"},
+	{"growth", "Memory grows with every entry of a label"},
+	{"incomplete", "Parts of the trace are missing"},
+	{0},
+};
+
+static char *text_of(const char *format, va_list args)
+{
+	char *text;
+
+	if (vasprintf(&text, format, args) < 0)
+		abort();
+	return text;
+}
+
+static char *copy(const char *text)
+{
+	char *made = text ? strdup(text) : NULL;
+
+	if (text && !made)
+		abort();
+	return made;
+}
+
+static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails,
+			      const char *subject, const char *format, ...) SL_PRINTF(6, 7);
+static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails,
+			      const char *subject, const char *format, ...)
+{
+	struct sl_outcome *outcome;
+	va_list args;
+
+	outcomes->list.item =
+		sl_arena_grow(outcomes->list.item, &outcomes->list.capacity, outcomes->list.count, sizeof(*outcomes->list.item));
+	outcome = &outcomes->list.item[outcomes->list.count++];
+	*outcome = (struct sl_outcome){.rule = rule, .subject = copy(subject), .level = level, .fails = fails};
+	va_start(args, format);
+	outcome->message = text_of(format, args);
+	va_end(args);
+	outcomes->failures += fails;
+	return outcome;
+}
+
+static void point(struct sl_outcome *outcome, const struct sl_measure *measure)
+{
+	outcome->file = copy(measure->file);
+	outcome->line = measure->line;
+	if (measure->of == SL_MEASURE_STACK || measure->of == SL_MEASURE_LEAK)
+		outcome->fingerprint = copy(measure->key);
+}
+
+/* The largest place of a sort, to point at; NULL: none. */
+static const struct sl_measure *largest(const struct sl_measures *measures, enum sl_measure_of of)
+{
+	for (size_t i = 0; i < measures->list.count; i++)
+		if (measures->list.item[i].of == of)
+			return &measures->list.item[i];
+	return NULL;
+}
+
+static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *measures, const char *rule, const char *key,
+			uint64_t limit, enum sl_measure_of culprits)
+{
+	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key);
+	const struct sl_measure *first = culprits == SL_MEASURE_TOTAL ? NULL : largest(measures, culprits);
+	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES], one[SL_FORMAT_BYTES];
+	struct sl_outcome *outcome;
+
+	if (limit == SL_NO_LIMIT)
+		return;
+	sl_format_size(may, limit);
+	if (total->bytes == SL_UNKNOWN)
+		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run", key);
+	else if (total->bytes <= limit)
+		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", key, sl_format_size(is, total->bytes), may);
+	else if (!first)
+		add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s", key, sl_format_size(is, total->bytes), may);
+	else {
+		outcome = add(outcomes, rule, SL_LEVEL_CRITICAL, true, key, "%s %s, limit %s; most of it %s at %s", key,
+			      sl_format_size(is, total->bytes), may, sl_format_size(one, first->bytes), first->what);
+		point(outcome, first);
+	}
+}
+
+/* "step" is the label "step_#" too. */
+static bool is_label(const char *label, const char *asked)
+{
+	size_t size = strlen(asked);
+
+	return !size || !strcmp(label, asked) || (!strncmp(label, asked, size) && !strcmp(label + size, "_#")) ||
+	       (!strncmp(label, asked, size) && !strcmp(label + size, " #"));
+}
+
+static void check_growth(struct sl_outcomes *outcomes, const struct sl_measures *measures, const struct sl_growth_limit *limit)
+{
+	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES];
+	bool seen = false;
+
+	sl_format_size(may, limit->bytes);
+	for (size_t i = 0; i < measures->list.count; i++) {
+		const struct sl_measure *growth = &measures->list.item[i];
+
+		if (growth->of != SL_MEASURE_GROWTH || !is_label(growth->key, limit->label))
+			continue;
+		seen = true;
+		if (growth->bytes <= limit->bytes)
+			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s grows by %s an entry, limit %s",
+			    growth->key, sl_format_size(is, growth->bytes), may);
+		else
+			add(outcomes, "max-growth", SL_LEVEL_CRITICAL, true, growth->key, "%s grows by %s an entry, limit %s",
+			    growth->key, sl_format_size(is, growth->bytes), may);
+	}
+	if (!seen)
+		add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, limit->label[0] ? limit->label : "labels",
+		    "no label%s%s was entered often enough to tell", limit->label[0] ? " " : "", limit->label);
+}
+
+static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_limits *limits)
+{
+	bool fails = limits->no_oom || limits->fail_on, any = false;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		for (size_t k = 0; k < process->model->ooms.count; k++) {
+			const struct sl_oom *oom = &process->model->ooms.item[k];
+			const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+			struct sl_stack_frame frames[SL_STACK_MAX];
+			char line[400], size[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES];
+			const struct sl_stack_frame *frame;
+			struct sl_outcome *outcome;
+
+			if (oom->recovered == 1 || oom->in_retry || oom->injected)
+				continue;
+			sl_owners_line(process, oom->python, oom->native, oom->caller, 2, line, sizeof(line));
+			outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, hook ? hook->plain : "out of memory",
+				      "%s of %s failed with %s held, at %s", hook ? hook->plain : "a call",
+				      sl_format_size(size, oom->requested_bytes), sl_format_size(live, oom->live_bytes),
+				      line[0] ? line : "an unknown place");
+			frame = sl_stacks_interesting(frames,
+						      sl_process_stack(process, frames, oom->python, oom->native, oom->caller));
+			if (frame && sl_stacks_is_own(frame)) {
+				outcome->file = copy(frame->file);
+				outcome->line = frame->line;
+			}
+			any = true;
+		}
+	}
+	if (!any && fails)
+		add(outcomes, "no-oom", SL_LEVEL_PASS, false, "out of memory", "no call ran out of memory for good");
+}
+
+/* ---- what the report finds by itself, with --fail-on */
+
+static void check_found(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
+{
+	char size[SL_FORMAT_BYTES];
+
+	for (size_t i = 0; i < measures->list.count; i++) {
+		const struct sl_measure *m = &measures->list.item[i];
+		bool fails = fail_on == SL_FAIL_ON_WARNING || (fail_on == SL_FAIL_ON_CRITICAL && m->critical);
+
+		if (m->of == SL_MEASURE_LEAK)
+			point(add(outcomes, "leak", m->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, fails, m->what,
+				  "%s %s at %s", sl_format_size(size, m->bytes),
+				  m->critical ? "left behind, and growing," : "still held at the end,", m->what),
+			      m);
+		else if (m->of == SL_MEASURE_GROWTH && m->bytes)
+			add(outcomes, "growth", SL_LEVEL_WARNING, fails, m->key, "%s grows by %s an entry", m->key,
+			    sl_format_size(size, m->bytes));
+	}
+}
+
+static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *report, enum sl_fail_on fail_on)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_trace *trace = report->processes[i].trace;
+
+		if (trace->damage.damaged || trace->gap_events || trace->damage.lost_events)
+			add(outcomes, "incomplete", SL_LEVEL_WARNING, fail_on == SL_FAIL_ON_WARNING, sl_stacks_basename(trace->name),
+			    "%s: parts of the trace are missing, so less is known than happened", sl_stacks_basename(trace->name));
+	}
+}
+
+/* ---- the baseline */
+
+static uint64_t allowed(uint64_t before, const struct sl_limits *limits, enum sl_measure_of of)
+{
+	double more = (double)before * limits->tolerance;
+
+	if (of == SL_MEASURE_STACK && more < (double)STACK_SLACK_BYTES)
+		more = (double)STACK_SLACK_BYTES;
+	return before + (uint64_t)more;
+}
+
+static void check_against(struct sl_outcomes *outcomes, const struct sl_measure *now, const struct sl_measures *baseline,
+			  const struct sl_limits *limits)
+{
+	static const char *const rules[SL_MEASURE_OF_COUNT] = {"baseline-total", NULL, "baseline-stack", "baseline-leak",
+							       NULL, "baseline-growth"};
+	const struct sl_measure *before = sl_measures_find(baseline, now->of, now->key);
+	const char *subject = now->of == SL_MEASURE_TOTAL ? now->key : now->what;
+	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];
+	bool total = now->of == SL_MEASURE_TOTAL, absent = !before || before->bytes == SL_UNKNOWN;
+
+	if (!rules[now->of])
+		return;
+	if (total && (now->bytes == SL_UNKNOWN || absent)) {
+		add(outcomes, rules[now->of], SL_LEVEL_UNKNOWN, false, subject, "%s is not known in %s", subject,
+		    now->bytes == SL_UNKNOWN ? "this run" : "the baseline");
+		return;
+	}
+	/* a place that is not in the baseline held nothing then */
+	sl_format_size(is, now->bytes);
+	sl_format_size(was, absent ? 0 : before->bytes);
+	if (now->bytes <= allowed(absent ? 0 : before->bytes, limits, now->of)) {
+		if (total)
+			add(outcomes, rules[now->of], SL_LEVEL_PASS, false, subject, "%s %s, baseline %s", subject, is, was);
+		return;
+	}
+	if (absent)
+		point(add(outcomes, rules[now->of], SL_LEVEL_WARNING, true, subject, "%s: %s, new", subject, is), now);
+	else
+		point(add(outcomes, rules[now->of], total || now->critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, true, subject,
+			  "%s: %s, baseline %s (%+.1f%%)", subject, is, was,
+			  before->bytes ? 100.0 * ((double)now->bytes / (double)before->bytes - 1) : 100.0),
+		      now);
+}
+
+void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_measures *measures,
+	      const struct sl_limits *limits, const struct sl_measures *baseline)
+{
+	*outcomes = (struct sl_outcomes){0};
+	check_total(outcomes, measures, "max-peak", "peak", limits->peak, SL_MEASURE_STACK);
+	check_total(outcomes, measures, "max-leak", "leak", limits->leak, SL_MEASURE_LEAK);
+	check_total(outcomes, measures, "max-hidden", "hidden", limits->hidden, SL_MEASURE_TOTAL);
+	for (unsigned i = 0; i < limits->growth_count; i++)
+		check_growth(outcomes, measures, &limits->growth[i]);
+	check_ooms(outcomes, report, limits);
+	for (size_t i = 0; baseline && i < measures->list.count; i++)
+		check_against(outcomes, &measures->list.item[i], baseline, limits);
+	check_found(outcomes, measures, limits->fail_on);
+	check_whole(outcomes, report, limits->fail_on);
+}
+
+void sl_outcomes_free(struct sl_outcomes *outcomes)
+{
+	for (size_t i = 0; i < outcomes->list.count; i++) {
+		free(outcomes->list.item[i].subject);
+		free(outcomes->list.item[i].message);
+		free(outcomes->list.item[i].file);
+		free(outcomes->list.item[i].fingerprint);
+	}
+	free(outcomes->list.item);
+}

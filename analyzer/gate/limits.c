@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/gate/limits.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/size.h"
+
+void sl_limits_init(struct sl_limits *limits)
+{
+	*limits = (struct sl_limits){.peak = SL_NO_LIMIT, .leak = SL_NO_LIMIT, .hidden = SL_NO_LIMIT, .tolerance = 0.05};
+}
+
+bool sl_limits_any(const struct sl_limits *limits)
+{
+	return limits->peak != SL_NO_LIMIT || limits->leak != SL_NO_LIMIT || limits->hidden != SL_NO_LIMIT ||
+	       limits->growth_count || limits->no_oom || limits->baseline[0] || limits->fail_on;
+}
+
+/* SIZE, SIZE/LABEL */
+static const char *set_growth(struct sl_limits *limits, const char *value)
+{
+	struct sl_growth_limit *limit = &limits->growth[limits->growth_count];
+	const char *slash = strchr(value, '/');
+	char size[64];
+
+	if (limits->growth_count == SL_GROWTH_LIMITS_MAX)
+		return "too many limits of growth";
+	snprintf(size, sizeof(size), "%.*s", (int)(slash ? slash - value : (long)strlen(value)), value);
+	if (!sl_size_parse(size, &limit->bytes))
+		return "is not SIZE or SIZE/LABEL, as 2MiB/step";
+	snprintf(limit->label, sizeof(limit->label), "%s", slash ? slash + 1 : "");
+	limits->growth_count++;
+	return NULL;
+}
+
+static const char *set_tolerance(struct sl_limits *limits, const char *value)
+{
+	char *end;
+	double number = strtod(value, &end);
+
+	while (*end == ' ')
+		end++;
+	if (end == value || !(number >= 0) || number > 1e6 || (strcmp(end, "%") && *end))
+		return "is not a share, as 5% or 0.05";
+	limits->tolerance = *end == '%' ? number / 100 : number;
+	return NULL;
+}
+
+static const char *set_truth(bool *truth, const char *value)
+{
+	static const char *const yes[] = {"1", "yes", "on", "true"}, *const no[] = {"0", "no", "off", "false"};
+
+	for (unsigned i = 0; i < 4; i++)
+		if (!strcasecmp(value, yes[i]) || !strcasecmp(value, no[i])) {
+			*truth = !strcasecmp(value, yes[i]);
+			return NULL;
+		}
+	return "is not yes or no";
+}
+
+const char *sl_limits_set(struct sl_limits *limits, const char *name, const char *value)
+{
+	static const char no_size[] = "is not a size, as 20GiB";
+
+	if (!strcmp(name, "max-peak"))
+		return sl_size_parse(value, &limits->peak) ? NULL : no_size;
+	if (!strcmp(name, "max-leak"))
+		return sl_size_parse(value, &limits->leak) ? NULL : no_size;
+	if (!strcmp(name, "max-hidden"))
+		return sl_size_parse(value, &limits->hidden) ? NULL : no_size;
+	if (!strcmp(name, "max-growth"))
+		return set_growth(limits, value);
+	if (!strcmp(name, "no-oom"))
+		return set_truth(&limits->no_oom, value);
+	if (!strcmp(name, "tolerance"))
+		return set_tolerance(limits, value);
+	if (!strcmp(name, "baseline")) {
+		snprintf(limits->baseline, sizeof(limits->baseline), "%s", value);
+		return *value ? NULL : "is not a path";
+	}
+	if (!strcmp(name, "fail-on")) {
+		if (strcmp(value, "warning") && strcmp(value, "critical"))
+			return "is not warning or critical";
+		limits->fail_on = value[0] == 'w' ? SL_FAIL_ON_WARNING : SL_FAIL_ON_CRITICAL;
+		return NULL;
+	}
+	return "is not a limit that check knows";
+}
+
+static char *trim(char *text)
+{
+	char *end = text + strlen(text);
+
+	while (isspace((unsigned char)*text))
+		text++;
+	while (end > text && isspace((unsigned char)end[-1]))
+		*--end = 0;
+	return text;
+}
+
+static const char *read_line(struct sl_limits *limits, char *line, bool *ours)
+{
+	char *name = trim(line), *equals = strchr(name, '=');
+
+	if (!*name || *name == '#' || *name == ';')
+		return NULL;
+	if (*name == '[') {
+		*ours = !strcmp(name, "[check]");
+		return NULL;
+	}
+	if (!*ours)
+		return NULL; /* a section of another tool */
+	if (!equals)
+		return "is not NAME = VALUE";
+	*equals = 0;
+	return sl_limits_set(limits, trim(name), trim(equals + 1));
+}
+
+bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_t size)
+{
+	FILE *in = fopen(path, "re");
+	char line[8192], kept[200], folder[PATH_MAX];
+	const char *slash = strrchr(path, '/'), *wrong = NULL;
+	unsigned number = 0;
+	bool ours = true;
+
+	if (!in) {
+		snprintf(why, size, "%s: %s", path, strerror(errno));
+		return false;
+	}
+	while (!wrong && fgets(line, sizeof(line), in)) {
+		snprintf(kept, sizeof(kept), "%.180s", trim(line));
+		number++;
+		wrong = read_line(limits, line, &ours);
+	}
+	fclose(in);
+	if (wrong) {
+		snprintf(why, size, "%s:%u: \"%s\" %s", path, number, kept, wrong);
+		return false;
+	}
+	if (limits->baseline[0] && limits->baseline[0] != '/' && slash) {
+		char name[sizeof(limits->baseline)];
+
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+		snprintf(name, sizeof(name), "%s", limits->baseline);
+		if ((size_t)snprintf(limits->baseline, sizeof(limits->baseline), "%s/%s", folder, name) >=
+		    sizeof(limits->baseline)) {
+			snprintf(why, size, "%s: the baseline's path is too long", path);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool exists(const char *folder, const char *name, char *path, size_t size)
+{
+	return (size_t)snprintf(path, size, "%s/%s", folder, name) < size && !access(path, F_OK);
+}
+
+bool sl_limits_repository(const char *from, char *path, size_t size)
+{
+	char folder[PATH_MAX], git[PATH_MAX + 8];
+
+	if (!realpath(from, folder))
+		return false;
+	for (;;) {
+		char *slash;
+
+		if (exists(folder, ".git", git, sizeof(git))) {
+			snprintf(path, size, "%s", folder);
+			return true;
+		}
+		slash = strrchr(folder, '/');
+		if (!slash || slash == folder)
+			return false;
+		*slash = 0;
+	}
+}
+
+bool sl_limits_find(char *path, size_t size)
+{
+	char folder[PATH_MAX], git[PATH_MAX + 8];
+
+	if (!getcwd(folder, sizeof(folder)))
+		return false;
+	for (;;) {
+		char *slash;
+
+		if (exists(folder, ".stormlog.ini", path, size))
+			return true;
+		slash = strrchr(folder, '/');
+		if (exists(folder, ".git", git, sizeof(git)) || !slash || slash == folder)
+			return false;
+		*slash = 0;
+	}
+}

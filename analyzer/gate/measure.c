@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/gate/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/gate/fingerprint.h"
+#include "analyzer/map.h"
+#include "analyzer/outputs/owners.h"
+
+const char *const sl_measure_names[SL_MEASURE_OF_COUNT] = {"total", "library", "stack", "leak", "label", "growth"};
+
+static char *copy(const char *text)
+{
+	char *made = text ? strdup(text) : NULL;
+
+	if (text && !made)
+		abort();
+	return made;
+}
+
+struct sl_measure *sl_measures_find(const struct sl_measures *measures, enum sl_measure_of of, const char *key)
+{
+	for (size_t i = 0; i < measures->list.count; i++)
+		if (measures->list.item[i].of == of && !strcmp(measures->list.item[i].key, key))
+			return &measures->list.item[i];
+	return NULL;
+}
+
+struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what)
+{
+	struct sl_measure *measure;
+
+	measures->list.item = sl_arena_grow(measures->list.item, &measures->list.capacity, measures->list.count,
+					    sizeof(*measures->list.item));
+	measure = &measures->list.item[measures->list.count++];
+	*measure = (struct sl_measure){.of = of, .key = copy(key), .what = copy(what)};
+	return measure;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct sl_measure *x = a, *y = b;
+
+	if (x->of != y->of)
+		return x->of < y->of ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return strcmp(x->key, y->key);
+}
+
+void sl_measures_sort(struct sl_measures *measures)
+{
+	if (measures->list.count)
+		qsort(measures->list.item, measures->list.count, sizeof(*measures->list.item), by_bytes);
+}
+
+/* ---- sums of one process, kept where the run's are smaller */
+
+struct taking {
+	struct sl_measures *measures;
+	struct sl_map index;	/* "of key" -> position + 1 */
+	struct sl_measures one; /* of the process at hand */
+	struct sl_map one_index;
+};
+
+static struct sl_measure *place(struct sl_measures *measures, struct sl_map *index, enum sl_measure_of of, const char *key,
+				const char *what)
+{
+	char name[512];
+	uintptr_t *at;
+
+	snprintf(name, sizeof(name), "%d %s", (int)of, key);
+	at = sl_map_at(index, name);
+	if (*at)
+		return &measures->list.item[*at - 1];
+	*at = measures->list.count + 1;
+	return sl_measures_add(measures, of, key, what);
+}
+
+static struct sl_measure *add(struct taking *taking, enum sl_measure_of of, const char *key, const char *what, uint64_t bytes)
+{
+	struct sl_measure *measure = place(&taking->one, &taking->one_index, of, key, what);
+
+	measure->bytes += bytes;
+	return measure;
+}
+
+static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_process *process, const struct sl_site *site,
+		      const char *library, uint64_t bytes, bool critical)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, site->python, site->native, site->caller);
+	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+	char key[SL_FINGERPRINT_BYTES], what[400];
+	struct sl_measure *measure;
+
+	sl_fingerprint(key, site->kind, library, frames, count);
+	sl_owners_line(process, site->python, site->native, site->caller, 2, what, sizeof(what));
+	measure = add(taking, of, key, what[0] ? what : library, bytes);
+	measure->critical |= critical;
+	if (!measure->file && frame && sl_stacks_is_own(frame) && frame->file && frame->line) {
+		measure->file = copy(frame->file);
+		measure->line = frame->line;
+	}
+}
+
+static void take_sites(struct taking *taking, struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		uint64_t bytes = sl_model_site_at_peak(model, site);
+
+		if (bytes && sl_owners_shows(process, site))
+			add_place(taking, SL_MEASURE_STACK, process, site, sl_model_library(model, site), bytes, false);
+	}
+}
+
+static void take_leaks(struct taking *taking, struct sl_process *process)
+{
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		const struct sl_leak *leak = &process->leaks.item[i];
+		struct sl_site site = {.python = leak->python, .native = leak->native, .caller = leak->caller,
+				       .kind = (uint8_t)leak->kind, .device = (int16_t)leak->device};
+
+		if (strcmp(leak->verdict, "live_at_exit") && strcmp(leak->verdict, "growing"))
+			continue;
+		add_place(taking, SL_MEASURE_LEAK, process, &site, leak->library, leak->bytes, leak->growing);
+		add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or growing", leak->bytes);
+	}
+}
+
+static void take_names(struct taking *taking, const struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+	char library[256];
+
+	for (size_t i = 0; i < model->holders.count; i++) {
+		sl_fingerprint_library(library, sizeof(library), model->libraries.item[model->holders.item[i].library]);
+		add(taking, SL_MEASURE_LIBRARY, library, library, model->holders.item[i].peak_bytes);
+	}
+	for (size_t i = 0; i < process->growth.count; i++) {
+		const struct sl_growth *growth = &process->growth.item[i];
+		const struct sl_label *label = &model->labels.item[growth->label];
+		const char *name = sl_defs_text(model->defs, label->text);
+		bool growing = growth->verdict && !strcmp(growth->verdict, "growing");
+
+		if (!name)
+			continue;
+		add(taking, SL_MEASURE_LABEL, name, name, label->peak_bytes);
+		if (growth->verdict)
+			add(taking, SL_MEASURE_GROWTH, name, name, growing ? (uint64_t)growth->slope : 0);
+	}
+}
+
+/* The run keeps the worst process of each. */
+static void keep_worst(struct taking *taking)
+{
+	for (size_t i = 0; i < taking->one.list.count; i++) {
+		struct sl_measure *one = &taking->one.list.item[i];
+		struct sl_measure *all = place(taking->measures, &taking->index, one->of, one->key, one->what);
+
+		if (one->bytes > all->bytes)
+			all->bytes = one->bytes;
+		all->critical |= one->critical;
+		if (!all->file) {
+			all->file = one->file;
+			all->line = one->line;
+			one->file = NULL;
+		}
+	}
+	sl_measures_free(&taking->one);
+	sl_map_free(&taking->one_index);
+	taking->one_index = (struct sl_map){0};
+}
+
+static void take_totals(struct taking *taking, const struct sl_report *report)
+{
+	uint64_t peak = 0, hidden = SL_UNKNOWN;
+
+	for (unsigned i = 0; i < report->device_count; i++) {
+		const struct sl_shared_device *device = &report->devices[i];
+
+		if (device->known_peak_bytes > peak)
+			peak = device->known_peak_bytes;
+		if (device->hidden_peak_bytes != SL_UNKNOWN && (hidden == SL_UNKNOWN || device->hidden_peak_bytes > hidden))
+			hidden = device->hidden_peak_bytes;
+	}
+	place(taking->measures, &taking->index, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = peak;
+	place(taking->measures, &taking->index, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded")->bytes =
+		hidden;
+	place(taking->measures, &taking->index, SL_MEASURE_TOTAL, "leak", "live at exit, or growing");
+}
+
+void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
+{
+	struct taking taking = {.measures = measures};
+	bool ended = false;
+
+	*measures = (struct sl_measures){0};
+	take_totals(&taking, report);
+	for (unsigned i = 0; i < report->process_count; i++) {
+		take_sites(&taking, &report->processes[i]);
+		take_leaks(&taking, &report->processes[i]);
+		take_names(&taking, &report->processes[i]);
+		keep_worst(&taking);
+		ended |= report->processes[i].trace->status == SL_STATUS_COMPLETED;
+	}
+	if (!ended) /* what a killed process would have freed nobody knows */
+		sl_measures_find(measures, SL_MEASURE_TOTAL, "leak")->bytes = SL_UNKNOWN;
+	sl_map_free(&taking.index);
+	sl_measures_sort(measures);
+}
+
+void sl_measures_free(struct sl_measures *measures)
+{
+	for (size_t i = 0; i < measures->list.count; i++) {
+		free(measures->list.item[i].key);
+		free(measures->list.item[i].what);
+		free(measures->list.item[i].file);
+	}
+	free(measures->list.item);
+	*measures = (struct sl_measures){0};
+}

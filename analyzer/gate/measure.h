@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run as a flat list of numbers with names that mean the same in another run: what limits, baselines and
+ * comparisons are made of.  Every number is of the worst process (or device), so that runs of different world
+ * sizes can be compared.
+ */
+#ifndef ANALYZER_GATE_MEASURE_H
+#define ANALYZER_GATE_MEASURE_H
+
+#include "analyzer/drive.h"
+
+enum sl_measure_of {
+	SL_MEASURE_TOTAL,   /* key: "peak", "hidden", "leak": bytes */
+	SL_MEASURE_LIBRARY, /* key: library without version; its own peak */
+	SL_MEASURE_STACK,   /* key: fingerprint; bytes held at the peak of the device */
+	SL_MEASURE_LEAK,    /* key: fingerprint; bytes of leaks that are live_at_exit or growing */
+	SL_MEASURE_LABEL,   /* key: label; peak inside it */
+	SL_MEASURE_GROWTH,  /* key: label; bytes an entry, 0 where it is steady or noisy */
+	SL_MEASURE_OF_COUNT,
+};
+
+struct sl_measure {
+	enum sl_measure_of of;
+	char *key, *what; /* what: for people */
+	char *file;	  /* line of code to point at, NULL: none */
+	uint32_t line;
+	bool critical; /* of leaks: it grows */
+	uint64_t bytes; /* SL_UNKNOWN: not known in this run */
+};
+
+struct sl_measures {
+	SL_VECTOR(struct sl_measure) list; /* by `of`, then largest first */
+};
+
+extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */
+
+void sl_measures_take(struct sl_measures *measures, struct sl_report *report);
+void sl_measures_free(struct sl_measures *measures);
+
+/* NULL: there is none. */
+struct sl_measure *sl_measures_find(const struct sl_measures *measures, enum sl_measure_of of, const char *key);
+/* Room for one more; texts are copied. */
+struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what);
+void sl_measures_sort(struct sl_measures *measures);
+
+#endif

@@ -1,0 +1,244 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog-analyze check: each limit can fail and can pass, baselines survive what they should, and CI's forms are valid."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ET
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+try:
+    from e2e import ANALYZE, BUILD, Recording
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+import outside
+
+DEMO = os.path.join(BUILD, "tests", "analyzer", "make_demo_trace")
+
+# Holds 10 MiB and drops it, leaks 4 MiB; SHIFT is lines and functions that move it.
+PROGRAM = '''{shift}
+import ctypes
+cudart = ctypes.CDLL("libcudart.so.13")
+def take(mib):
+    p = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)) == 0
+    return p
+def work():
+    p = take({work})
+    cudart.cudaFree(p)
+def remember():
+    take({leak})
+work()
+{more}
+remember()
+'''
+
+
+def check(*arguments, code=0, cwd=None, **environment):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
+    clean.update(environment)
+    done = subprocess.run([ANALYZE, "check", *map(str, arguments)], capture_output=True, text=True, cwd=cwd or "/", env=clean)
+    if done.returncode != code:
+        raise AssertionError("check %s: exit %d, not %d\n%s%s" % (arguments, done.returncode, code, done.stdout, done.stderr))
+    return done
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-gate-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name, text=None):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if text is not None:
+            with open(path, "w") as out:
+                out.write(text)
+        return path
+
+    def read(self, name):
+        with open(self.path(name)) as file:
+            return file.read()
+
+    def demo(self):
+        os.makedirs(self.path("demo"), exist_ok=True)
+        if not os.listdir(self.path("demo")):
+            subprocess.run([DEMO, self.path("demo")], check=True)
+        return self.path("demo")
+
+
+class Limits(Folder):
+    def test_each_limit_passes_above_and_fails_below_what_was_used(self):
+        for option, fine, low, rule in (("--max-peak", "464MiB", "463MiB", "max-peak"), ("--max-leak", "200M", "199M", "max-leak"),
+                                        ("--max-growth", "2MiB/step", "1.9MiB/step", "max-growth"),
+                                        ("--max-hidden", "600MiB", "599MiB", "max-hidden")):
+            with self.subTest(option):
+                check(option, fine, self.demo())
+                self.assertRegex(check(option, low, self.demo(), code=1).stdout, r"(?m)^FAIL +%s " % rule)
+
+    def test_out_of_memory_fails_where_it_must_not_happen(self):
+        check("--max-peak", "1T", self.demo())
+        self.assertIn("FAIL     no-oom", check("--no-oom", self.demo(), code=1).stdout)
+
+    def test_fail_on_takes_what_the_report_found(self):
+        self.assertIn("2 of 3 failed", check("--fail-on", "critical", self.demo(), code=1).stdout)
+        self.assertIn("3 of 3 failed", check("--fail-on=warning", self.demo(), code=1).stdout)
+
+    def test_what_a_run_cannot_tell_is_said_and_does_not_fail(self):
+        out = check("--max-growth", "1/epoch", self.demo()).stdout
+        self.assertRegex(out, r"(?m)^unknown +max-growth +no label epoch")
+
+    def test_usage_is_2_and_unreadable_is_3(self):
+        check(code=2)
+        check(self.demo(), code=2)
+        check("--max-peak", "lots", self.demo(), code=2)
+        check("--max-growth", "2M/step", "--tolerance", "-1", self.demo(), code=2)
+        check("--fail-on", "doom", self.demo(), code=2)
+        check("--max-peek", "1G", self.demo(), code=2)
+        check("--max-peak", "1G", self.path("nowhere"), code=2)
+        self.path("empty/notes.txt", "hello")
+        check("--max-peak", "1G", self.path("empty"), code=3)
+        self.path("broken/rank-00000-1.msgpack.zst", "not a trace")
+        check("--max-peak", "1G", self.path("broken"), code=3)
+
+    def test_a_file_in_the_repository_holds_the_limits_and_options_win(self):
+        self.path("repo/.git/HEAD", "")
+        self.path("repo/.stormlog.ini", "# limits\n[other]\nnonsense\n[check]\nmax-peak = 1MiB\nno-oom = no\n")
+        os.makedirs(self.path("repo/deep/er"))
+        where = self.path("repo/deep/er")
+        check(self.demo(), cwd=where, code=1)
+        check("--max-peak", "1G", self.demo(), cwd=where)
+        check(self.demo(), cwd=self.folder, code=2)  # above the repository there is no file
+        bad = self.path("bad.ini", "[check]\nmax-peak = 1M\nmax-peek = 2M\n")
+        self.assertIn("bad.ini:3: ", check("--config", bad, self.demo(), code=2).stderr)
+
+
+class Baselines(Folder):
+    def record(self, folder, **changes):
+        program = dict(shift="", work=10, leak=4, more="")
+        program.update(changes)
+        script = self.path(folder + "/job.py", PROGRAM.format(**program))
+        run = Recording(sys.executable, script, SIM_VRAM="8G")
+        self.addCleanup(shutil.rmtree, run.folder, True)
+        return run.traces
+
+    def test_the_same_program_is_the_same_after_moves_and_elsewhere(self):
+        base = self.path("base.json")
+        check("--baseline", base, "--update-baseline", self.record("a"))
+        with open(base) as file:
+            first = json.load(file)
+        self.assertEqual(first["total"]["leak"]["bytes"], 4 << 20)
+        moved = self.record("another/place", shift="import os\n\n\ndef unrelated():\n    pass\n\n")
+        check("--baseline", base, moved)
+        again = self.path("again.json")
+        check("--baseline", again, "--update-baseline", moved)
+        with open(again) as file:
+            second = json.load(file)
+        self.assertEqual(set(first["stack"]), set(second["stack"]))
+        self.assertEqual(set(first["leak"]), set(second["leak"]))
+        self.assertNotIn(self.folder, json.dumps(first))
+
+    def test_more_of_a_place_and_new_places_fail(self):
+        base = self.path("base.json")
+        check("--baseline", base, "--update-baseline", self.record("a"))
+        out = check("--baseline", base, self.record("b", leak=8), code=1).stdout
+        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ take < job.py:\d+ remember: 8.00 MiB, baseline 4.00 MiB \(\+100.0%\)")
+        check("--baseline", base, "--tolerance", "100%", self.record("b", leak=8))
+        out = check("--baseline", base, self.record("c", more="def fresh():\n    take(3)\nfresh()"), code=1).stdout
+        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ take < job.py:\d+ fresh: 3.00 MiB, new")
+        check("--baseline", base, self.record("d", work=9))  # less is fine
+
+    def test_a_file_that_is_no_baseline_is_usage(self):
+        check("--baseline", self.path("none.json"), self.demo(), code=2)
+        check("--baseline", self.path("torn.json", '{"schema": "stormlog.base'), self.demo(), code=2)
+        check("--baseline", self.path("other.json", '{"schema": "other"}'), self.demo(), code=2)
+        check("--update-baseline", "--max-peak", "1G", self.demo(), code=2)
+
+
+class Forms(Folder):
+    def forms(self):
+        """A run whose program lies in a repository, with every form written."""
+        self.path("repo/.git/HEAD", "")
+        script = self.path("repo/src dir/job.py", PROGRAM.format(shift="", work=10, leak=4, more=""))
+        run = Recording(sys.executable, script, SIM_VRAM="8G")
+        self.addCleanup(shutil.rmtree, run.folder, True)
+        check("--max-leak", "1M", "--max-peak", "1G", "--max-growth", "1M", "--fail-on", "warning", "--junit", self.path("j.xml"),
+              "--sarif", self.path("s.sarif"), "--metrics", self.path("m.txt"), run.traces, code=1, cwd=self.path("repo"))
+        return run
+
+    def test_junit_has_a_case_for_each_thing_looked_at(self):
+        self.forms()
+        root = ET.parse(self.path("j.xml")).getroot()
+        cases = {case.get("classname"): case for case in root.iter("testcase")}
+        self.assertIsNotNone(cases["stormlog.max-leak"].find("failure"))
+        self.assertIsNone(cases["stormlog.max-peak"].find("failure"))
+        self.assertIsNotNone(cases["stormlog.max-growth"].find("skipped"))
+        self.assertEqual(int(root.get("failures")), sum(case.find("failure") is not None for case in root.iter("testcase")))
+
+    def test_junit_fits_the_schema_of_jenkins(self):
+        self.forms()
+        schema = outside.junit_schema(self)
+        done = subprocess.run(["xmllint", "--noout", "--schema", schema, self.path("j.xml")], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_sarif_points_into_the_repository_alone(self):
+        self.forms()
+        run = json.loads(self.read("s.sarif"))["runs"][0]
+        places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+        self.assertTrue(places)
+        for place in places:
+            self.assertEqual(place["artifactLocation"]["uri"], "src%20dir/job.py")
+            self.assertGreater(place["region"]["startLine"], 0)
+        for result in run["results"]:
+            self.assertEqual(run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"], result["ruleId"])
+        self.assertTrue(any("partialFingerprints" in result for result in run["results"]))
+
+    def test_sarif_is_valid(self):
+        self.forms()
+        jsonschema, schema = outside.sarif_schema(self)
+        jsonschema.validate(json.loads(self.read("s.sarif")), schema)
+
+    def test_metrics_are_openmetrics(self):
+        self.forms()
+        text = self.read("m.txt")
+        self.assertTrue(text.endswith("\n# EOF\n"))
+        for line in text.splitlines()[:-1]:
+            self.assertRegex(line, r'^(# (TYPE|UNIT|HELP) \w+ .+|\w+\{\w+="([^"\\]|\\.)*"\} \d+)$')
+        self.assertIn('stormlog_memory_bytes{what="leak"} %d\n' % (4 << 20), text)
+
+    def test_on_github_the_summary_is_appended_and_lines_are_annotated(self):
+        run = self.forms()
+        summary = self.path("summary.md", "before\n")
+        out = check("--max-leak", "1M", run.traces, code=1, cwd=self.path("repo"), GITHUB_STEP_SUMMARY=summary,
+                    GITHUB_ACTIONS="true").stdout
+        self.assertTrue(self.read("summary.md").startswith("before\n### GPU memory: failed\n"))
+        self.assertRegex(out, r"(?m)^::error file=src dir/job.py,line=\d+,title=max-leak::leak 4.00 MiB, limit 1.00 MiB")
+        self.assertNotIn("::error", check("--max-leak", "1M", run.traces, code=1, cwd=self.path("repo")).stdout)
+
+    def test_the_summary_stays_below_what_github_takes(self):
+        many = self.path("many")
+        os.makedirs(many)
+        outside.many_leaks(self, many, 6000)
+        check("--fail-on", "warning", "--summary", self.path("s.md"), "--sarif", self.path("s.sarif"), many, code=1)
+        size = os.path.getsize(self.path("s.md"))
+        self.assertGreater(size, 200 << 10)
+        self.assertLess(size, 1024 << 10)
+
+    def test_json_says_the_same(self):
+        run = self.forms()
+        out = json.loads(check("--max-leak", "1M", "--json", run.traces, code=1).stdout)
+        self.assertEqual(out["schema"], "stormlog.check")
+        self.assertEqual(out["failures"], 1)
+        self.assertEqual([o["level"] for o in out["outcomes"] if o["fails"]], ["critical"])
+
+
+if __name__ == "__main__":
+    unittest.main()
