@@ -2,6 +2,8 @@
 /* Ranges: what memory did between their begin and their end, bounded per label (digits collapsed by the agent). */
 #include "analyzer/model/model.h"
 
+#include <string.h>
+
 static uint32_t label_of(struct sl_model *model, uint64_t text)
 {
 	uint32_t index = sl_idmap_get(&model->label_ids, text, UINT32_MAX);
@@ -31,6 +33,15 @@ static void fold_peak(struct sl_model *model)
 static uint64_t not_negative(int64_t value)
 {
 	return value < 0 ? 0 : (uint64_t)value;
+}
+
+/* Labels whose digits the agent collapsed to '#' are numbered. */
+static void note_step(struct sl_model *model, const struct sl_event *event)
+{
+	const char *text = sl_defs_text(model->defs, event->label);
+
+	if (text && strchr(text, '#'))
+		sl_moments_step(&model->labels.item[label_of(model, event->label)].steps, model->now_ns, event->extra);
 }
 
 static void begin(struct sl_model *model, struct sl_thread_state *state, const struct sl_event *event, uint64_t id)
@@ -125,6 +136,7 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 	switch (item->hook->verb) {
 	case SL_VERB_RANGE_PUSH:
 		begin(model, sl_model_thread(model, item->thread), event, 0);
+		note_step(model, event);
 		break;
 	case SL_VERB_RANGE_POP: /* one too many is the program's, and harmless */
 		state = sl_model_thread(model, item->thread);

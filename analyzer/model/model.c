@@ -50,11 +50,15 @@ void sl_model_free(struct sl_model *model)
 	free(model->holders.item);
 	free(model->libraries.item);
 	free(model->apis);
+	for (size_t i = 0; i < model->labels.count; i++)
+		free(model->labels.item[i].steps.item);
 	free(model->labels.item);
+	free(model->labelled.item);
 	sl_idmap_free(&model->label_ids);
 	free(model->ooms.item);
 	free(model->in_flight.item);
 	sl_timeline_free(&model->timeline);
+	sl_moments_free(&model->moments);
 	sl_arena_free(&model->arena);
 	free(model);
 }
@@ -169,6 +173,24 @@ static uint32_t holder_of(struct sl_model *model, const char *library, int devic
 	return h;
 }
 
+static uint32_t labelled_of(struct sl_model *model, uint32_t text, int device)
+{
+	size_t i = 0;
+
+	if (!text)
+		return SL_NO_SITE;
+	while (i < model->labelled.count && (model->labelled.item[i].text != text || model->labelled.item[i].device != device))
+		i++;
+	if (i == SL_LABELLED_MAX)
+		return SL_NO_SITE;
+	if (i == model->labelled.count) {
+		model->labelled.item = sl_arena_grow(model->labelled.item, &model->labelled.capacity, model->labelled.count,
+						     sizeof(*model->labelled.item));
+		model->labelled.item[model->labelled.count++] = (struct sl_labelled){.text = text, .device = device};
+	}
+	return (uint32_t)i;
+}
+
 static uint32_t new_site(struct sl_model *model, const struct sl_site *key)
 {
 	struct sl_site *site;
@@ -180,6 +202,7 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key)
 	site = &model->sites.item[model->sites.count];
 	*site = *key;
 	site->holder = holder_of(model, library, key->device);
+	site->labelled = sl_model_is_known(key->kind) ? labelled_of(model, key->label, key->device) : SL_NO_SITE;
 	return (uint32_t)model->sites.count++;
 }
 
@@ -227,6 +250,14 @@ static inline void save_at_peak(struct sl_site *site, const struct sl_device_sta
 	}
 }
 
+static void change_labelled(struct sl_model *model, struct sl_labelled *labelled, uint32_t which, uint32_t site, int64_t bytes)
+{
+	labelled->live_bytes += (uint64_t)bytes;
+	if (SL_UNLIKELY(!labelled->line))
+		labelled->line = sl_timeline_add(&model->timeline, SL_LINE_LABEL, labelled->device, (int)which);
+	sl_timeline_set(&model->timeline, labelled->line, model->now_ns, labelled->live_bytes, site);
+}
+
 static void change_known(struct sl_model *model, struct sl_site *site, struct sl_device_state *device, uint32_t index,
 			 int64_t bytes)
 {
@@ -253,6 +284,8 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	sl_timeline_set(&model->timeline, holder->line, now, holder->live_bytes, index);
 	if (holder->live_bytes > holder->peak_bytes)
 		holder->peak_bytes = holder->live_bytes;
+	if (site->labelled != SL_NO_SITE)
+		change_labelled(model, &model->labelled.item[site->labelled], site->labelled, index, bytes);
 	model->in_use += bytes;
 	if (!model->torch_seen && model->in_use > model->in_use_max)
 		model->in_use_max = model->in_use;
@@ -402,6 +435,7 @@ void sl_model_apply(struct sl_model *model, const struct sl_item *item)
 
 	if (!model->first_ns)
 		model->first_ns = time_ns;
+	sl_moments_advance(model, &model->moments, time_ns);
 	if (time_ns > model->now_ns)
 		model->now_ns = time_ns;
 	if (item->kind == SL_ITEM_SAMPLE) {

@@ -10,6 +10,7 @@
 #ifndef ANALYZER_MODEL_MODEL_H
 #define ANALYZER_MODEL_MODEL_H
 
+#include "analyzer/model/moments.h"
 #include "analyzer/model/table.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/trace.h"
@@ -26,6 +27,7 @@ struct sl_site {
 	int16_t device; /* -1: none or unknown */
 	uint8_t kind;
 	uint32_t holder; /* library and device */
+	uint32_t labelled; /* label and device; SL_NO_SITE: none, or one label too many */
 	uint64_t live_bytes, live_blocks;
 	uint64_t total_bytes, total_blocks;
 	uint64_t at_peak_bytes, at_peak_blocks; /* use sl_model_site_at_peak */
@@ -45,6 +47,15 @@ struct sl_holder {
 	uint32_t library; /* index into libraries */
 	int device;
 	uint64_t live_bytes, peak_bytes;
+	struct sl_line *line;
+};
+
+/* What was asked for under one label on one device; for the first SL_LABELLED_MAX of them. */
+#define SL_LABELLED_MAX 64
+struct sl_labelled {
+	uint32_t text; /* id of the definitions */
+	int device;
+	uint64_t live_bytes;
 	struct sl_line *line;
 };
 
@@ -121,6 +132,7 @@ struct sl_label {
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
 	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
 	uint64_t first_ns, last_ns;
+	struct sl_steps steps; /* of labels with a number */
 	uint64_t points; /* of the regression of bytes in use at the end of an entry over its number */
 	double sx, sy, sxx, sxy, syy;
 };
@@ -166,6 +178,7 @@ struct sl_model {
 	uint32_t site_mask;
 	SL_VECTOR(struct sl_holder) holders;
 	SL_VECTOR(const char *) libraries; /* in the arena */
+	SL_VECTOR(struct sl_labelled) labelled;
 	struct sl_api_stats *apis; /* [header->hook_count + 1] */
 
 	SL_VECTOR(struct sl_label) labels;
@@ -179,6 +192,7 @@ struct sl_model {
 	SL_VECTOR(struct sl_thread_state *) threads; /* by thread id of the trace */
 
 	struct sl_timeline timeline;
+	struct sl_moments moments;
 	struct sl_host host;
 	struct sl_arena arena;
 

@@ -54,6 +54,33 @@ static uint64_t cost(const struct sl_event *event)
 	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
 }
 
+/* Modules are many and small: one is marked when it was seen to cost something. */
+static void mark(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct sl_mark mark = {.time_ns = model->now_ns, .bytes = cost(event), .device = (int)event->device, .api = (uint16_t)event->api};
+
+	switch (item->hook->verb) {
+	case SL_VERB_PRIMARY_RETAIN:
+		if (!mark.bytes)
+			return; /* one more reference */
+		break;
+	case SL_VERB_CONTEXT_CREATE:
+		break;
+	case SL_VERB_MODULE_LOAD:
+		if (mark.bytes < 16u << 20)
+			return;
+		mark.kind = SL_MARK_MODULE;
+		break;
+	case SL_VERB_DEVICE_RESET:
+		mark.kind = SL_MARK_RESET;
+		break;
+	default:
+		return;
+	}
+	sl_moments_mark(&model->moments, mark);
+}
+
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -62,6 +89,7 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	int64_t ordinal = event->device >= 0 ? event->device : thread->device;
 	struct sl_device_state *device = sl_model_device(model, ordinal);
 
+	mark(model, item);
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:
 		if (event->context)

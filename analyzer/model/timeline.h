@@ -34,12 +34,13 @@ enum sl_line_what {
 	SL_LINE_HIDDEN, /* the same less the most that this process held while the sample was taken */
 	SL_LINE_RSS,
 	SL_LINE_CGROUP,
+	SL_LINE_LABEL, /* like SL_LINE_LIBRARY, of what was asked for under one label */
 };
 
 struct sl_line {
 	enum sl_line_what what;
 	int device;	/* -1: none */
-	int index;	/* kind, or library */
+	int index;	/* kind, library, or index into labelled */
 	bool begun;
 	uint32_t first, bin; /* bins [first, bin] are valid; `bin` is open */
 	uint64_t value, last_ns;
