@@ -4,6 +4,7 @@
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -12,6 +13,7 @@
 
 #include "analyzer/commands/native.h"
 #include "analyzer/outputs/output.h"
+#include "common/size.h"
 
 static const char usage[] =
 	"usage: stormlog-analyze [report] [options] PATH...\n"
@@ -20,14 +22,17 @@ static const char usage[] =
 	"      --json         print report.json and write nothing\n"
 	"      --run ID|all   of a folder with several runs (default: the newest)\n"
 	"  -j, --threads N    processes replayed at once (default: one per core)\n"
-	"  -q, --quiet        write the analysis, print nothing\n";
+	"  -q, --quiet        write the analysis, print nothing\n"
+	"      --open         open report.html in a browser\n"
+	"      --html-max-bytes SIZE  at most so large (default: 8M)\n";
 
 struct options {
 	struct sl_drive_options drive;
 	const char *output;
 	char **paths;
 	unsigned count;
-	bool json, quiet;
+	uint64_t html_max_bytes;
+	bool json, quiet, open;
 };
 
 static struct sl_text_style style_of_terminal(void)
@@ -70,6 +75,19 @@ static int print_json(struct sl_report *report)
 	return fflush(stdout) || !fine ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
 }
 
+/* In the reader's browser; where there is none the path is said. */
+static void open_page(const char *folder)
+{
+	char path[PATH_MAX + 16], real[PATH_MAX];
+	const char *browser = getenv("BROWSER");
+	char *const argv[] = {(char *)(browser && *browser ? browser : "xdg-open"), real, NULL};
+	pid_t child;
+
+	snprintf(path, sizeof(path), "%s/report.html", folder);
+	if (!realpath(path, real) || posix_spawnp(&child, argv[0], NULL, NULL, argv, environ))
+		fprintf(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);
+}
+
 static int print_summary(struct sl_report *report, const struct options *options, const char *path)
 {
 	struct sl_text_style style = style_of_terminal();
@@ -83,6 +101,8 @@ static int print_summary(struct sl_report *report, const struct options *options
 	if (!options->quiet)
 		sl_text_report(report, stdout, &style);
 	fflush(stdout);
+	if (options->open && style.saved)
+		open_page(folder);
 	return SL_EXIT_FINE;
 }
 
@@ -143,7 +163,14 @@ static int parse(int argc, char **argv, struct options *options)
 			options->paths[options->count++] = argv[i];
 		else if (!strcmp(argv[i], "--json"))
 			options->json = true;
-		else if (!strcmp(argv[i], "-q") || !strcmp(argv[i], "--quiet"))
+		else if (!strcmp(argv[i], "--open"))
+			options->open = true;
+		else if ((value = sl_native_argument(argc, argv, &i, "--html-max-bytes", 0))) {
+			if (!sl_size_parse(value, &options->html_max_bytes)) {
+				fprintf(stderr, "stormlog-analyze: --html-max-bytes %s is not a size; 8M is one\n", value);
+				return SL_EXIT_USAGE;
+			}
+		} else if (!strcmp(argv[i], "-q") || !strcmp(argv[i], "--quiet"))
 			options->quiet = true;
 		else if ((value = sl_native_argument(argc, argv, &i, "--output", 'o')))
 			options->output = value;
@@ -180,6 +207,7 @@ static int run(int argc, char **argv)
 	status = parse(argc, argv, &options);
 	if (status < 0) {
 		status = sl_native_open(&report, options.paths, options.count, &options.drive);
+		report.html_max_bytes = options.html_max_bytes;
 		if (status == SL_EXIT_FINE)
 			status = options.json ? print_json(&report) : print_summary(&report, &options, options.paths[0]);
 		sl_report_free(&report);

@@ -2,15 +2,33 @@
 /* Out-of-memory errors, leaks and findings, as the cards show them. */
 #include "analyzer/outputs/page/page.h"
 
+static bool is_owner(const struct sl_model *model, const struct sl_oom *oom, const struct sl_owner *owner)
+{
+	return oom->device < 0 || sl_page_is_shown(model, &model->sites.item[owner->site], oom->device);
+}
+
 static void put_owners(struct sl_page *page, unsigned process, const struct sl_oom *oom)
 {
 	const struct sl_model *model = page->report->processes[process].model;
+	bool unused = oom->torch.used && oom->torch.reserved_bytes > oom->torch.allocated_bytes;
+	uint32_t count = unused;
 
+	for (unsigned i = 0; i < oom->owner_count; i++)
+		count += is_owner(model, oom, &oom->owners[i]);
 	sl_page_key(page, "owners");
-	sl_pack_array(&page->pack, oom->owner_count);
+	sl_pack_array(&page->pack, count);
+	if (unused) {
+		sl_pack_map(&page->pack, 4);
+		sl_page_put_text(page, "name", "kept by PyTorch, unused");
+		sl_page_put_known(page, "bytes", oom->torch.reserved_bytes - oom->torch.allocated_bytes);
+		sl_page_put_known(page, "blocks", 0);
+		sl_page_put_known(page, "stack", 0);
+	}
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = &model->sites.item[oom->owners[i].site];
 
+		if (!is_owner(model, oom, &oom->owners[i]))
+			continue;
 		sl_pack_map(&page->pack, 4);
 		sl_page_put_text(page, "name", sl_model_library(model, site));
 		sl_page_put_known(page, "bytes", oom->owners[i].bytes);

@@ -78,6 +78,8 @@ static const char *name_of(const struct sl_process *process, const struct sl_lin
 		return sl_event_kinds[line->index].name;
 	case SL_LINE_LIBRARY:
 		return process->model->libraries.item[line->index];
+	case SL_LINE_LABEL:
+		return sl_defs_text(process->model->defs, process->model->labelled.item[line->index].text);
 	default:
 		return "";
 	}
@@ -98,7 +100,7 @@ static int shared_device(const struct sl_page *page, unsigned process, const str
 
 static void put_line(struct sl_page *page, unsigned process, const struct sl_line *line, unsigned fold)
 {
-	static const char *const whats[] = {"kind", "known", "library", "allocated", "reserved", "used", "rss", "cgroup"};
+	static const char *const whats[] = {"kind", "known", "library", "allocated", "reserved", "used", "rss", "cgroup", "label"};
 	const struct sl_process *p = &page->report->processes[process];
 	struct columns c = reduce(page, process, &p->model->timeline, line, fold);
 	double peak = 0;

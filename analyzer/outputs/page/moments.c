@@ -102,26 +102,52 @@ static void put_moment(struct sl_page *page, unsigned process, int device, const
 	*samples = (struct samples){0};
 }
 
+bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device)
+{
+	bool torch = model->devices[device + 1] && model->devices[device + 1]->torch.used;
+
+	if (site->device != device)
+		return false;
+	if (site->kind == SL_KIND_block)
+		return torch;
+	return sl_model_is_known(site->kind) && !(torch && strstr(sl_model_library(model, site), "c10_"));
+}
+
+static void add_unused(struct sl_page *page, struct samples *samples, uint64_t bytes)
+{
+	if (bytes)
+		add(samples, sl_page_note(page, "kept by PyTorch, unused"), (double)bytes, 0);
+}
+
+static uint64_t unused(const struct sl_torch *torch)
+{
+	return torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
+}
+
 enum value { AT_PEAK, AT_END, EVER };
 
 static void of_device(struct sl_page *page, unsigned process, int device, enum value value, struct samples *samples)
 {
 	const struct sl_model *model = page->report->processes[process].model;
+	const struct sl_device_state *state = model->devices[device + 1];
 
 	for (uint32_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
-		bool saved = value == AT_PEAK && model->devices[device + 1] && site->epoch == model->devices[device + 1]->epoch;
+		bool saved = value == AT_PEAK && site->epoch == state->epoch;
 		uint64_t bytes = value == AT_PEAK ? sl_model_site_at_peak(model, site) :
 				 value == AT_END  ? site->live_bytes :
 						    site->total_bytes;
 		uint64_t blocks = value == EVER ? site->total_blocks : saved ? site->at_peak_blocks : site->live_blocks;
 
-		if (bytes && site->device == device && sl_model_is_known(site->kind))
+		if (bytes && sl_page_is_shown(model, site, device))
 			add(samples, sl_page_site(page, process, i), (double)bytes, (double)blocks);
 	}
+	if (value != EVER)
+		add_unused(page, samples, unused(value == AT_PEAK ? &state->torch_at_peak : &state->torch));
 }
 
-static uint32_t device_moments(struct sl_page *page, unsigned process, bool count_only)
+/* Moments are written after being counted: `put` false only counts. */
+static uint32_t device_moments(struct sl_page *page, unsigned process, bool put)
 {
 	const struct sl_model *model = page->report->processes[process].model;
 	struct samples samples = {0};
@@ -133,7 +159,7 @@ static uint32_t device_moments(struct sl_page *page, unsigned process, bool coun
 		if (!device || !device->known_peak)
 			continue;
 		count += 3;
-		if (count_only)
+		if (!put)
 			continue;
 		of_device(page, process, device->device, AT_PEAK, &samples);
 		put_moment(page, process, device->device, "peak", device->known_peak_ns, &samples);
@@ -145,7 +171,35 @@ static uint32_t device_moments(struct sl_page *page, unsigned process, bool coun
 	return count;
 }
 
-static uint32_t other_moments(struct sl_page *page, unsigned process, bool count_only)
+/* The even ones of the replay, of each device. */
+static uint32_t timed_moments(struct sl_page *page, unsigned process, bool put)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	unsigned every = (model->moments.count + page->budget.moments - 1) / page->budget.moments;
+	struct samples samples = {0};
+	uint32_t count = 0;
+
+	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+		if (!model->devices[d] || !model->devices[d]->known_peak)
+			continue;
+		for (unsigned m = 0; m < model->moments.count; m += every ? every : 1) {
+			const struct sl_moment *moment = &model->moments.moment[m];
+
+			count++;
+			for (uint32_t i = 0; i < moment->count && put; i++)
+				if (sl_page_is_shown(model, &model->sites.item[moment->held[i].site], (int)d - 1))
+					add(&samples, sl_page_site(page, process, moment->held[i].site),
+					    (double)moment->held[i].bytes, (double)moment->held[i].blocks);
+			if (put && d && d <= SL_MOMENT_DEVICES_MAX)
+				add_unused(page, &samples, moment->unused_bytes[d - 1]);
+			if (put)
+				put_moment(page, process, (int)d - 1, "time", moment->time_ns, &samples);
+		}
+	}
+	return count;
+}
+
+static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
 {
 	const struct sl_process *p = &page->report->processes[process];
 	const struct sl_oom *oom = p->model->ooms.count ? &p->model->ooms.item[0] : NULL;
@@ -154,23 +208,25 @@ static uint32_t other_moments(struct sl_page *page, unsigned process, bool count
 
 	if (p->leaks.count) {
 		count++;
-		for (size_t i = 0; i < p->leaks.count && !count_only; i++) {
+		for (size_t i = 0; i < p->leaks.count && put; i++) {
 			const struct sl_leak *leak = &p->leaks.item[i];
 
 			add(&samples, sl_page_stack(page, process, leak->python, leak->native, leak->caller),
 			    (double)leak->bytes, (double)leak->blocks);
 		}
-		if (!count_only)
+		if (put)
 			put_moment(page, process, -1, "leaks", 0, &samples);
 	}
 	if (oom && oom->owner_count) {
 		count++;
-		for (unsigned i = 0; i < oom->owner_count && !count_only; i++)
-			if (p->model->sites.item[oom->owners[i].site].kind != SL_KIND_block)
+		for (unsigned i = 0; i < oom->owner_count && put; i++)
+			if (oom->device < 0 || sl_page_is_shown(p->model, &p->model->sites.item[oom->owners[i].site], oom->device))
 				add(&samples, sl_page_site(page, process, oom->owners[i].site), (double)oom->owners[i].bytes,
 				    (double)oom->owners[i].blocks);
-		if (!count_only)
+		if (put) {
+			add_unused(page, &samples, unused(&oom->torch));
 			put_moment(page, process, oom->device, "oom", oom->time_ns, &samples);
+		}
 	}
 	return count;
 }
@@ -181,43 +237,13 @@ void sl_page_moments(struct sl_page *page)
 										  page->report->process_count;
 	uint32_t count = 0;
 
-	for (unsigned k = 0; k < detailed; k++)
-		count += device_moments(page, page->order[k], true) + other_moments(page, page->order[k], true);
-	sl_page_key(page, "moments");
-	sl_pack_array(&page->pack, count);
-	for (unsigned k = 0; k < detailed; k++) {
-		device_moments(page, page->order[k], false);
-		other_moments(page, page->order[k], false);
-	}
-}
-
-void sl_page_marks(struct sl_page *page)
-{
-	uint32_t count = 0;
-
-	for (unsigned i = 0; i < page->report->process_count; i++)
-		count += (uint32_t)page->report->processes[i].model->ooms.count;
-	sl_page_key(page, "marks");
-	sl_pack_array(&page->pack, count);
-	for (unsigned i = 0; i < page->report->process_count; i++) {
-		const struct sl_model *model = page->report->processes[i].model;
-
-		for (size_t k = 0; k < model->ooms.count; k++) {
-			sl_pack_map(&page->pack, 5);
-			sl_page_key(page, "process");
-			sl_pack_uint(&page->pack, i);
-			sl_page_put_device(page, "device", model->ooms.item[k].device);
-			sl_page_put_time(page, "at", i, model->ooms.item[k].time_ns);
-			sl_page_put_text(page, "kind", "oom");
-			sl_page_put_text(page, "text", "out of memory");
+	for (int put = 0; put < 2; put++) {
+		if (put) {
+			sl_page_key(page, "moments");
+			sl_pack_array(&page->pack, count);
 		}
+		for (unsigned k = 0; k < detailed; k++)
+			count += device_moments(page, page->order[k], put) + timed_moments(page, page->order[k], put) +
+				 other_moments(page, page->order[k], put);
 	}
-	sl_page_key(page, "steps");
-	sl_pack_array(&page->pack, 0);
-}
-
-void sl_page_segments(struct sl_page *page)
-{
-	sl_page_key(page, "segments");
-	sl_pack_array(&page->pack, 0);
 }

@@ -66,6 +66,12 @@ void sl_page_put_device(struct sl_page *page, const char *key, int device);		   
 void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
 void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
 
+/*
+ * What is shown of a device: where PyTorch's allocator reports, its tensors and what it keeps unused stand for the
+ * segments that it got from the driver.
+ */
+bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device);
+
 /* Known memory of a process at its largest, over all its devices the fullest one, and when; live at the end. */
 uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when);
 uint64_t sl_page_end(const struct sl_process *process);

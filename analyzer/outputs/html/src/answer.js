@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The top of the page: the answer in three lines, then what each device and the trace say. */
 import {h, replace} from "./dom.js";
-import {bytes, count, date, duration, instant, percent, visible} from "./format.js";
+import {bytes, count, date, duration, fine, instant, percent, visible} from "./format.js";
 
 function plural(n, one, many) {
 	return `${count(n)} ${n === 1 ? one : many || one + "s"}`;
@@ -12,6 +12,15 @@ export function rankName(page, process) {
 	return page.processes.length === 1 && p.rank === null ? "the process" : p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`;
 }
 
+/* Who held most, places of one library added up. */
+function largestOwner(oom) {
+	const byName = new Map();
+	for (const o of oom.owners)
+		byName.set(o.name, (byName.get(o.name) || 0) + o.bytes);
+	const [name, bytes] = [...byName].reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0]);
+	return name ? {name, bytes} : null;
+}
+
 /* The three lines, as text. */
 export function answer(page) {
 	const {processes, ooms, leaks} = page, lines = [];
@@ -19,15 +28,15 @@ export function answer(page) {
 	const top = processes.reduce((best, p) => (best === null || p.peak > best.peak ? p : best), null);
 	const killed = processes.filter((p) => p.status === "interrupted").length;
 	if (failed.length) {
-		const o = failed[0], owner = o.owners[0];
-		lines.push(`Out of memory on ${rankName(page, o.process)} at ${instant(o.at, 1e8)}: asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}.`);
+		const o = failed[0], owner = largestOwner(o);
+		lines.push(`Out of memory on ${rankName(page, o.process)} at ${instant(o.at, fine(page.duration_ns))}: asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}.`);
 	} else {
 		lines.push(killed ? `No out-of-memory error; ${plural(killed, "process", "processes")} of ${processes.length} did not end by themselves.` :
 			ooms.length ? `${plural(ooms.length, "out-of-memory error")}, all recovered.` : "No out-of-memory error.");
 	}
 	if (top) {
 		const others = processes.filter((p) => p !== top).map((p) => p.peak);
-		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}, the others ${bytes(Math.min(...others))} to ${bytes(Math.max(...others))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, 1e8)}`}.`);
+		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}, the others ${bytes(Math.min(...others))} to ${bytes(Math.max(...others))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, fine(page.duration_ns))}`}.`);
 	}
 	const real = leaks.filter((l) => l.verdict === "live_at_exit" || l.verdict === "growing"), growing = page.labels.filter((l) => l.verdict === "growing");
 	const grow = growing.sort((a, b) => b.slope - a.slope)[0];
@@ -44,8 +53,8 @@ function tile(label, value, detail, tone, extra) {
 }
 
 export function drawAnswer(node, page) {
-	const {processes, devices} = page, many = devices.length > 8;
-	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 4) : sorted;
+	const {processes, devices} = page, many = devices.length > 4;
+	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 3) : sorted;
 	const hidden = devices.map((d) => d.hidden_peak).filter((v) => v !== null);
 	const real = page.leaks.filter((l) => l.verdict === "live_at_exit" || l.verdict === "growing");
 	const events = processes.reduce((a, p) => a + p.events, 0), lost = processes.reduce((a, p) => a + p.lost_events, 0);
@@ -59,7 +68,7 @@ export function drawAnswer(node, page) {
 			shown.map((d) => tile(`Peak, ${visible(d.host, 30)} device ${d.device}`, bytes(d.known_peak),
 				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)}`].filter(Boolean).join(", "),
 				"", meter(d.known_peak, d.total))),
-			many && tile("Other devices", count(devices.length - 4), `peaks ${bytes(sorted[sorted.length - 1].known_peak)} to ${bytes(sorted[4].known_peak)}`),
+			many && tile("Other devices", count(devices.length - 3), `peaks ${bytes(sorted[sorted.length - 1].known_peak)} to ${bytes(sorted[3].known_peak)}`),
 			tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, asked for by nobody recorded" : "no device-wide samples in the trace"),
 			tile("Leaks", real.length ? bytes(real.reduce((a, l) => a + l.bytes, 0)) : processes.every((p) => p.leaks === null) ? "unknown" : "none",
 				real.length ? plural(real.length, "place") : processes.every((p) => p.leaks === null) ? "no process ended by itself" : "", real.length ? "warn" : ""),

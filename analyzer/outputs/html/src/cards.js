@@ -1,12 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /* Findings, leaks and out-of-memory errors as cards: what, evidence, where, what to do. */
 import {h, replace} from "./dom.js";
-import {UNKNOWN, bytes, count, duration, instant, visible} from "./format.js";
+import {UNKNOWN, bytes, count, duration, fine, instant, visible} from "./format.js";
 
 const VERDICTS = {
 	live_at_exit: "still live when the process ended", growing: "grows", cache: "kept by an allocator to hand out again",
 	workspace: "a workspace its library keeps",
 };
+
+/* Ranks that say the same thing are one card: [{first, ranks, bytes, blocks}], by `key`. */
+export function together(items, key) {
+	const groups = new Map();
+	for (const item of items) {
+		const group = groups.get(key(item));
+		if (!group) {
+			groups.set(key(item), {first: item, ranks: [item.process], bytes: item.bytes || 0, blocks: item.blocks || 0});
+			continue;
+		}
+		if (!group.ranks.includes(item.process))
+			group.ranks.push(item.process);
+		group.bytes += item.bytes || 0;
+		group.blocks += item.blocks || 0;
+	}
+	return [...groups.values()];
+}
+
+const ORDER = {growing: 0, live_at_exit: 1, workspace: 2, cache: 3};
 
 export class Cards {
 	constructor({page, stacks, state, onShow}) {
@@ -21,11 +40,16 @@ export class Cards {
 		return p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`;
 	}
 
+	ranks(list) {
+		const names = list.slice(0, 6).map((p) => this.rank(p));
+		return names.join(", ") + (list.length > names.length ? ` and ${count(list.length - names.length)} more` : "");
+	}
+
 	stack(node) {
 		const path = this.stacks.path(node);
 		if (!path.length)
 			return h("p", {class: "soft"}, "No stack recorded.");
-		const item = (f) => h("li", {class: this.stacks.isPython(f) ? "py" : "nat", title: this.stacks.place(f)}, this.stacks.name(f));
+		const item = (f) => h("li", {class: this.stacks.isPython(f) ? "py" : "nat", title: this.stacks.place(f)}, visible(this.stacks.name(f), 160));
 		const inner = path.slice(-5).reverse(), rest = path.slice(0, -5).reverse();
 		return [h("ol", {class: "frames inner"}, inner.map(item)),
 			rest.length ? h("details", {}, h("summary", {}, `${rest.length} more frames`), h("ol", {class: "frames inner"}, rest.map(item))) : null];
@@ -40,18 +64,18 @@ export class Cards {
 		const scope = {vram: "device memory", host: "host memory", address_space: "address space", context: "a context", code: "memory for code"}[o.scope] || o.scope;
 		return {kind: "Out of memory", tone: o.recovered === true ? "warn" : "bad", process: o.process, device: o.device, from: o.at, to: o.at, stack: o.stack,
 			title: `${visible(o.api || "A call", 60)} asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free of ${bytes(o.total)}`}`,
-			where: `${where} at ${instant(o.at, 1e7)}${o.injected ? ", injected for a test" : ""}`,
+			where: `${where} at ${instant(o.at, fine(this.page.duration_ns))}${o.injected ? ", injected for a test" : ""}`,
 			facts: [["ran out", scope], ["held by this process", bytes(o.live)], ["recovered", o.recovered === null ? null : o.recovered ? "yes, a later try succeeded" : "no"]],
 			owners: o.owners,
 			todo: o.recovered === true ? "PyTorch freed its cache and went on; each such round costs time." :
 				"The largest owners above are where to save. `stormlog-analyze tree --at oom` shows all of them."};
 	}
 
-	leak(l) {
+	leak({first: l, ranks, bytes: all, blocks}) {
 		return {kind: "Leak", tone: l.severity === "info" ? "note" : "warn", process: l.process, device: l.device, from: l.first, to: l.last, stack: l.stack,
-			title: `${bytes(l.bytes)} in ${count(l.blocks)} block${l.blocks === 1 ? "" : "s"} ${VERDICTS[l.verdict] || l.verdict}`,
-			where: `${this.rank(l.process)}${l.device === null ? "" : `, device ${l.device}`}, ${visible(l.library || l.kind, 60)}, ${l.kind}`,
-			facts: [["allocated", l.first === l.last ? `at ${instant(l.first, 1e7)}` : `from ${instant(l.first, 1e7)} to ${instant(l.last, 1e7)}`],
+			title: `${bytes(all)} in ${count(blocks)} block${blocks === 1 ? "" : "s"}, ${VERDICTS[l.verdict] || l.verdict}`,
+			where: `${this.ranks(ranks)}${l.device === null ? "" : `, device ${l.device}`}, ${visible(l.library || l.kind, 60)}, ${l.kind}`,
+			facts: [["allocated", l.first === l.last ? `at ${instant(l.first, fine(this.page.duration_ns))}` : `from ${instant(l.first, fine(this.page.duration_ns))} to ${instant(l.last, fine(this.page.duration_ns))}`],
 				["grows", l.growth === null ? null : `${bytes(l.growth)} per second${l.confidence === null ? "" : `, r² ${l.confidence.toFixed(2)}`}`]],
 			todo: l.suggestion};
 	}
@@ -62,18 +86,20 @@ export class Cards {
 			where: f.process === null ? null : this.rank(f.process), facts: (f.evidence || []).map(([k, v]) => [visible(k, 60), visible(v, 400)]), todo: f.todo};
 	}
 
-	growth(g) {
+	growth({first: g, ranks}) {
 		return {kind: "Growth", tone: "warn", process: g.process, device: null, from: g.first, to: g.last, stack: 0,
-			title: `${g.slope < 0 ? "" : "+"}${bytes(g.slope)} per ${visible(g.label, 60)}`, where: this.rank(g.process),
+			title: `${g.slope < 0 ? "" : "+"}${bytes(g.slope)} per ${visible(g.label, 60)}`, where: this.ranks(ranks),
 			facts: [["over", `${count(g.entries)} entries, r² ${g.r_squared.toFixed(2)}`], ["each lasts", duration(g.duration / Math.max(1, g.entries))]],
 			todo: "Compare the stacks at two moments far apart: what is larger in the later one is what grows."};
 	}
 
 	draw() {
 		const {page} = this, q = this.state.get("q").trim().toLowerCase(), hit = this.stacks.matching(q);
-		const growing = page.labels.filter((l) => l.verdict === "growing");
+		const growing = together(page.labels.filter((l) => l.verdict === "growing").sort((a, b) => b.slope - a.slope), (l) => l.label);
+		const leaks = together(page.leaks, (l) => `${l.verdict} ${l.stack} ${l.kind} ${l.library}`)
+			.sort((a, b) => (ORDER[a.first.verdict] ?? 1) - (ORDER[b.first.verdict] ?? 1) || b.bytes - a.bytes);
 		const cards = [...page.ooms.map((o) => this.oom(o)), ...page.findings.map((f) => this.finding(f)), ...growing.map((g) => this.growth(g)),
-			...page.leaks.map((l) => this.leak(l))];
+			...leaks.map((l) => this.leak(l))];
 		const shown = q ? cards.filter((c) => (c.stack && hit[c.stack]) || `${c.kind} ${c.title} ${c.where} ${c.todo || ""}`.toLowerCase().includes(q)) : cards;
 		const some = this.all || q ? shown.slice(0, 400) : shown.slice(0, 12);
 		if (!cards.length) {
@@ -89,7 +115,7 @@ export class Cards {
 
 	card(c) {
 		const owners = c.owners && c.owners.length ? h("table", {class: "mini"}, h("tbody", {}, c.owners.slice(0, 6).map((o) =>
-			h("tr", {}, h("td", {class: "num"}, bytes(o.bytes)), h("td", {}, visible(o.name, 60)), h("td", {class: "soft"}, o.stack ? this.place(o.stack) : ""))))) : null;
+			h("tr", {}, h("td", {class: "num"}, bytes(o.bytes)), h("td", {}, visible(o.name, 40)), h("td", {class: "soft"}, o.stack ? visible(this.place(o.stack), 80) : ""))))) : null;
 		return h("article", {class: `card ${c.tone}`},
 			h("header", {}, h("span", {class: "tag"}, visible(c.kind, 40)), h("h3", {}, c.title)),
 			c.where && h("p", {class: "soft"}, c.where), this.facts(c.facts), owners, c.stack ? this.stack(c.stack) : null,

@@ -3,7 +3,7 @@
 import flamegraph from "d3-flame-graph";
 import {select} from "d3-selection";
 import {h, replace} from "./dom.js";
-import {bytes, count, instant, percent} from "./format.js";
+import {bytes, count, fine, instant, percent} from "./format.js";
 import {buildTree} from "./stacks.js";
 
 const ROW = 20;
@@ -55,7 +55,7 @@ export class Flame {
 			moments = [...near.values()];
 			const time = moments.length ? moments[0].at : null;
 			title = time === null ? "No stacks were kept for this rank" :
-				`Live at ${instant(time, 1e6)}${Math.abs(time - at) > 1e6 ? `, the kept moment nearest to ${instant(at, 1e6)} (exact: stormlog-analyze tree --at)` : ""}`;
+				`Live at ${instant(time, fine(this.page.duration_ns))}${Math.abs(time - at) > 1e6 ? `, the kept moment nearest to ${instant(at, fine(this.page.duration_ns))} (exact: stormlog-analyze tree --at)` : ""}`;
 			return {title, samples: samplesOf(moments, counts), moments};
 		}
 		return this.chooseKind(moments, what, counts, {peak: "Live at the peak", end: "Live at the end", leaks: "Leaks",
@@ -64,7 +64,7 @@ export class Flame {
 
 	chooseKind(moments, kind, counts, title) {
 		const of = moments.filter((m) => m.kind === kind);
-		const at = of.length === 1 && of[0].at !== null && (kind === "peak" || kind === "oom") ? ` at ${instant(of[0].at, 1e6)}` : "";
+		const at = of.length === 1 && of[0].at !== null && (kind === "peak" || kind === "oom") ? ` at ${instant(of[0].at, fine(this.page.duration_ns))}` : "";
 		return {title: title + at, samples: samplesOf(of, counts), moments: of};
 	}
 
@@ -93,9 +93,24 @@ export class Flame {
 			.setColorMapper((node) => this.fill(node.data, node.highlight)).tooltip(details((node) => this.show(node)))
 			.setSearchMatch((node, q) => this.matches(node.data.frame, q)).setSearchHandler((hits, sum, all) => {
 				this.found.textContent = this.state.get("q") ? `${percent(sum, all)} matches` : "";
-			}).setLabelHandler((node) => node.data.name).onClick((node) => this.show(node));
+			}).setLabelHandler((node) => node.data.name).onClick((node) => {
+				this.show(node);
+				this.trim();
+			});
 		select(this.chart).datum(this.toData(this.tree)).call(this.graph);
 		this.search();
+		this.trim();
+	}
+
+	/* The graph leaves room for a title above its frames; there is none. */
+	trim() {
+		const frames = [...this.chart.querySelectorAll("g.frame")], svg = this.chart.querySelector("svg");
+		const ys = frames.map((g) => Number((/,\s*([\d.]+)/.exec(g.getAttribute("transform")) || [0, 0])[1]));
+		if (ys.length) {
+			const top = Math.min(...ys), bottom = Math.max(...ys) + ROW;
+			svg.setAttribute("viewBox", `0 ${top} ${this.width} ${bottom - top}`);
+			svg.setAttribute("height", bottom - top);
+		}
 	}
 
 	fill(data, hit) {
@@ -145,9 +160,11 @@ export class Flame {
 				this.focus(to);
 		} else if (event.key === "Enter" && at) {
 			this.graph.zoomTo(at);
+			this.trim();
 			this.focus(at);
 		} else if (event.key === "Escape") {
 			this.graph.resetZoom();
+			this.trim();
 			this.focus(root);
 		}
 	}

@@ -64,6 +64,11 @@ export function instant(ns, step_ns) {
 	return h ? `${sign}${h}:${String(m).padStart(2, "0")}:${rest}` : `${sign}${m}:${rest}`;
 }
 
+/* How finely to tell instants of a run: a thousandth of it, at most 100 ms. */
+export function fine(duration_ns) {
+	return Math.min(1e8, Math.max(1, duration_ns / 1000));
+}
+
 /* Wall clock (UTC) of t0 + ns, both exact; t0 a BigInt of Unix nanoseconds. */
 export function clock(t0, ns, step_ns) {
 	const unix = t0 + BigInt(Math.round(ns));

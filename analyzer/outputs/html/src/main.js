@@ -15,10 +15,10 @@ import {colours, isDark} from "./theme.js";
 import {Timeline} from "./timeline.js";
 import {State} from "./url.js";
 
-function choices(state, key, list, label) {
+function choices(state, key, list, label, now = () => state.get(key)) {
 	const group = h("div", {class: "choices", role: "group", "aria-label": label});
 	const draw = () => replace(group, list().map(([value, name]) =>
-		h("button", {"aria-pressed": state.get(key) === value ? "true" : "false", onclick: () => state.set({[key]: value})}, name)));
+		h("button", {"aria-pressed": now() === value ? "true" : "false", onclick: () => state.set({[key]: value})}, name)));
 	state.on([key, "rank", "device"], draw);
 	draw();
 	return group;
@@ -62,7 +62,7 @@ function build(page) {
 	const timeline = new Timeline({...common, onPick: (t) => state.set({at: Math.round(t), flame: "moment"})});
 	const flame = new Flame(common);
 	const ranks = new Ranks({...common, onOpen: (i) => {
-		state.set({rank: String(i), device: "", by: "kind"});
+		state.set({rank: String(i), device: ""});
 		goto("time");
 	}});
 	const cards = new Cards({...common, onShow: (c) => {
@@ -79,7 +79,7 @@ function build(page) {
 	const scopeControls = [page.processes.length > 1 && selector(state, "rank", rankList, "Show"), devices().length > 2 && selector(state, "device", devices, "on")];
 
 	section("time", "Memory over time", h("div", {class: "controls"}, scopeControls,
-		choices(state, "by", () => series.groups(scope()), "Stacked by"),
+		choices(state, "by", () => series.groups(scope()), "Stacked by", () => series.choose(scope(), state.get("by"))),
 		choices(state, "mode", () => [["mean", "Mean"], ["max", "Max"], ["both", "Both"]], "Of each bin"),
 		choices(state, "axis", () => [["since", "Since start"], ["clock", "Clock (UTC)"], ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"),
 		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run")), timeline.node);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks x time as a heat map, one row a rank, outliers first; and the table of ranks. */
 import {h, replace} from "./dom.js";
-import {bytes, count, instant, visible} from "./format.js";
+import {bytes, count, fine, instant, visible} from "./format.js";
 import {heatScale} from "./theme.js";
 
 const LABEL = 76;
@@ -174,7 +174,7 @@ export class Ranks {
 				const p = this.page.processes[i];
 				return h("tr", {class: p.ooms ? "bad" : null},
 					h("td", {}, h("button", {class: "link", onclick: () => this.onOpen(i)}, this.name(i))), h("td", {}, visible(p.host, 40)), h("td", {}, String(p.pid)),
-					h("td", {}, p.status), h("td", {class: "num"}, bytes(p.peak)), h("td", {class: "num"}, p.peak_at === null ? "–" : instant(p.peak_at, 1e8)),
+					h("td", {}, p.status), h("td", {class: "num"}, bytes(p.peak)), h("td", {class: "num"}, p.peak_at === null ? "–" : instant(p.peak_at, fine(this.page.duration_ns))),
 					h("td", {class: "num"}, bytes(p.hidden)), h("td", {class: "num"}, bytes(p.end)), h("td", {class: "num"}, p.leaks === null ? "–" : bytes(p.leaks)),
 					h("td", {class: "num"}, p.ooms ? h("strong", {class: "oom"}, String(p.ooms)) : "0"), h("td", {class: "num"}, count(p.events)), h("td", {class: "num"}, count(p.lost_events)));
 			}))),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* PyTorch's segments and the blocks in them at a moment: what is used, what is kept, and in how many pieces. */
 import {h, replace} from "./dom.js";
-import {bytes, count, instant, percent} from "./format.js";
+import {bytes, count, fine, instant, percent} from "./format.js";
 
 const ROW = 18;
 const GAP = 4;
@@ -52,7 +52,7 @@ export class Segments {
 			return;
 		const at = Math.min(maps.length - 1, this.state.number("map") || 0);
 		replace(this.choice, maps.map((m, i) => h("option", {value: String(i), selected: i === at},
-			`${names[m.kind] || m.kind}, ${instant(m.at, 1e7)}, ${this.who(m)}`)));
+			`${names[m.kind] || m.kind}, ${instant(m.at, fine(this.page.duration_ns))}, ${this.who(m)}`)));
 		this.map = maps[at];
 		this.free = freePieces(this.map);
 		const used = this.map.block_bytes.reduce((a, b) => a + b, 0), f = fragmentation(this.free);

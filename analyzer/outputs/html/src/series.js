@@ -29,6 +29,16 @@ export class Series {
 			label: has("label"), rank: ranks, host: has("rss") || has("cgroup")})[key]);
 	}
 
+	/* The way to stack that was chosen, or the one that says most where none was. */
+	choose(scope, by) {
+		const groups = this.groups(scope).map(([key]) => key);
+		if (groups.includes(by))
+			return by;
+		if (groups.includes("pytorch"))
+			return "pytorch";
+		return groups.includes("library") && new Set(this.pick(scope, "library").map((l) => l.name)).size > 1 ? "library" : groups[0] ?? "kind";
+	}
+
 	/* [{name, lines, minus}] largest first, at most MAX_LAYERS, the rest as one */
 	layersOf(scope, by) {
 		const pick = (what) => this.pick(scope, what);
@@ -86,9 +96,10 @@ export class Series {
 		const bins = layers.map((layer) =>
 			layer.minus && layer.minus.length ? difference(add(layer.lines), add(layer.minus)) : add(layer.lines));
 		const total = add(totals);
-		return {grid, layers, bins, total, tops: stackUp(bins, total, mode === "max" ? "max" : "mean"),
+		return {grid, layers, bins, total, overlaid: by === "host" ? "host" : "device", tops: stackUp(bins, total, mode === "max" ? "max" : "mean"),
 			used: overlay.length ? add(overlay) : null, usedName: by === "host" ? "process memory (RSS)" : "device-wide use",
-			several: totals.length > 1, totalLines: totals};
+			several: totals.length > 1, totalLines: totals,
+			stackLines: by === "pytorch" ? [...layers[0].lines, ...totals] : totals};
 	}
 
 	/* Several processes sample one device: it counts once. */

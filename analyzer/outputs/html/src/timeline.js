@@ -49,7 +49,7 @@ export class Timeline {
 	/* A line for each top, largest first so that the next covers it; x has one more point, the end of the last bin. */
 	draw() {
 		const width = Math.max(240, this.chart.clientWidth || 800), [from, to] = this.view(), mode = this.state.get("mode");
-		const by = this.groups().some(([key]) => key === this.state.get("by")) ? this.state.get("by") : this.groups()[0]?.[0] ?? "kind";
+		const by = this.series.choose(this.scope(), this.state.get("by"));
 		const picture = this.series.picture(this.scope(), by, mode, from, to, Math.floor((width - 80) / 1.5));
 		this.picture = picture;
 		const {grid, tops, total, used} = picture, n = grid.n;
@@ -90,7 +90,7 @@ export class Timeline {
 			cursor: {drag: {x: true, y: false, setScale: false}, points: {show: false}, y: false},
 			series: lines, bands,
 			axes: [{stroke: p.soft, grid: {stroke: p.grid, width: 1}, ticks: {stroke: p.grid}, space: 90,
-				incrs: POWERS.flatMap(() => []).concat(timeSteps()), values: (u, ticks, _, __, incr) => this.ticks(ticks, incr),
+				incrs: timeSteps(), values: (u, ticks, _, __, incr) => this.ticks(ticks, incr),
 				splits: this.state.get("axis") === "step" && this.steps() ? () => this.stepSplits(from, to, width) : undefined},
 			{stroke: p.soft, grid: {stroke: p.grid, width: 1}, ticks: {stroke: p.grid}, size: 72, incrs: POWERS,
 				values: (u, ticks) => ticks.map(bytesShort)}],
@@ -106,10 +106,6 @@ export class Timeline {
 			this.inspect(null);
 	}
 
-	groups() {
-		return this.series.groups(this.scope());
-	}
-
 	colour(k) {
 		const p = this.palette();
 		return this.picture.layers[k].other ? p.other : p.layers[k % p.layers.length];
@@ -122,7 +118,7 @@ export class Timeline {
 			layers.map((layer, k) => h("li", {class: q && layer.name.toLowerCase().includes(q) ? "hit" : null},
 				swatch({background: this.colour(k)}), visible(layer.name, 60))).reverse(),
 			mode === "both" && h("li", {}, swatch({background: this.palette().peak + "55"}), "peaks inside a bin"),
-			used && h("li", {}, h("span", {class: "swatch hatched"}), `${usedName}${this.state.get("by") === "host" ? "" : "; the hatched band is hidden memory"}`));
+			used && h("li", {}, h("span", {class: "swatch hatched"}), `${usedName}${this.picture.overlaid === "host" ? "" : "; the hatched band is hidden memory"}`));
 	}
 
 	/* ---- axis */
@@ -224,8 +220,28 @@ export class Timeline {
 			c.lineTo(x(picked), top + height);
 			c.stroke();
 		}
+		this.drawInstants(c, u, p, r);
 		this.drawHits(c, u, p, r);
 		c.restore();
+	}
+
+	/* Where a bin is wide, its peak is a line at its own time. */
+	drawInstants(c, u, p, r) {
+		const {grid, totalLines} = this.picture;
+		if (this.state.get("mode") === "mean" || totalLines.length !== 1 || (u.valToPos(grid.start + grid.width, "x", true) - u.valToPos(grid.start, "x", true)) < 8 * r)
+			return;
+		const line = totalLines[0].pyramid.levels[0];
+		c.strokeStyle = p.peak;
+		c.lineWidth = 1.5 * r;
+		c.beginPath();
+		for (let i = 0; i < line.max.length; i++) {
+			const at = u.valToPos(line.start + (i + line.at[i] / 256) * line.width, "x", true);
+			if (at < u.bbox.left || at > u.bbox.left + u.bbox.width || line.max[i] - line.mean[i] < line.max[i] * 0.01)
+				continue;
+			c.moveTo(at, u.valToPos(line.mean[i], "y", true));
+			c.lineTo(at, u.valToPos(line.max[i], "y", true));
+		}
+		c.stroke();
 	}
 
 	/* Search: bins whose peak was made by a matching stack get a tick at the top. */
@@ -234,9 +250,9 @@ export class Timeline {
 		this.hitBins = 0;
 		if (!hit)
 			return;
-		const {grid, totalLines} = this.picture;
+		const {grid, stackLines} = this.picture;
 		c.fillStyle = p.hit;
-		for (const line of totalLines) {
+		for (const line of stackLines) {
 			const level = line.pyramid.level(grid.width);
 			for (let i = 0; i < level.stack.length; i++) {
 				const left = u.valToPos(level.start + i * level.width, "x", true);
@@ -266,10 +282,10 @@ export class Timeline {
 
 	/* What a cell of the picture says: also what tests read. */
 	facts(cell) {
-		const {grid, layers, bins, total, used, totalLines} = this.picture;
+		const {grid, layers, bins, total, used, totalLines, stackLines} = this.picture;
 		const from = grid.start + cell * grid.width, to = from + grid.width;
-		const peaks = totalLines.map((line) => peaksIn(line.pyramid, from, to));
-		const stacks = peaks.flatMap((p) => p.stacks), highest = peaks.reduce((a, b) => (b.max > (a?.max ?? -1) ? b : a), null);
+		const stacks = stackLines.flatMap((line) => peaksIn(line.pyramid, from, to).stacks);
+		const highest = totalLines.map((line) => peaksIn(line.pyramid, from, to)).reduce((a, b) => (b.max > (a?.max ?? -1) ? b : a), null);
 		return {from, to, total: {min: total.min[cell], mean: total.mean[cell], max: total.max[cell]},
 			used: used && used.known[cell] ? used.max[cell] : null,
 			layers: layers.map((layer, k) => ({k, name: layer.name, mean: bins[k].mean[cell], max: bins[k].max[cell]})),
@@ -283,6 +299,7 @@ export class Timeline {
 			return;
 		}
 		const f = this.facts(cell), rows = f.layers.filter((l) => l.max > 0).sort((a, b) => b.max - a.max).slice(0, 8);
+		const marks = this.marks().filter((m) => m.at >= f.from - 2 * slack(f) && m.at < f.to + 2 * slack(f)).slice(0, 4);
 		const value = (mean, max) => (this.state.get("mode") === "mean" ? bytes(mean) : bytes(max));
 		const frames = (path, most) => h("ol", {class: "frames"}, path.length > most && h("li", {class: "soft"}, `${path.length - most} frames around them`),
 			path.slice(-most).map((frame) => h("li", {class: this.stacks.isPython(frame) ? "py" : "nat"}, this.stacks.name(frame))));
@@ -290,9 +307,10 @@ export class Timeline {
 		const rest = frequent.slice(Math.min(f.common.length, frequent.length));
 		replace(this.inspector,
 			h("p", {class: "when"}, this.say(f.from), h("span", {class: "soft"}, ` + ${duration(f.to - f.from)}`)),
+			marks.map((m) => h("p", {class: m.kind === "oom" ? "oom" : "soft"}, `${instant(m.at, f.to - f.from)}: ${visible(m.text, 120)}`)),
 			h("p", {class: "big"}, bytes(f.total.max), h("span", {class: "soft"}, ` at most · mean ${bytes(f.total.mean)} · least ${bytes(f.total.min)}`)),
 			f.used !== null && h("p", {class: "soft"}, `${this.picture.usedName} ${bytes(f.used)}`,
-				this.state.get("by") === "host" || f.used < f.total.min ? null : `, hidden ${bytes(Math.max(0, f.used - f.total.max))}`),
+				this.picture.overlaid === "host" || f.used < f.total.min ? null : `, hidden ${bytes(Math.max(0, f.used - f.total.max))}`),
 			h("table", {class: "mini"}, h("tbody", {}, rows.map((l) => h("tr", {},
 				h("td", {}, h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)),
 				h("td", {class: "num"}, value(l.mean, l.max)))))),
@@ -355,6 +373,11 @@ export class Timeline {
 			keys[event.key]();
 		}
 	}
+}
+
+/* A mark is pointed at from a few pixels beside it. */
+function slack(f) {
+	return f.to - f.from;
 }
 
 /* Steps of an axis of time, in ns: 1, 2, 5 x 10^k below a second, then what clocks have. */

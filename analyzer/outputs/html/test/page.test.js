@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+import assert from "node:assert/strict";
+import {readFileSync, readdirSync} from "node:fs";
+import {test} from "node:test";
+import {together} from "../src/cards.js";
+import {bytes, clock, duration, instant, visible} from "../src/format.js";
+import {orderOf, scores} from "../src/ranks.js";
+import {fragmentation, freePieces} from "../src/segments.js";
+import {State, format, parse} from "../src/url.js";
+
+test("unknown is a dash and never 0", () => {
+	for (const unknown of [null, undefined, NaN])
+		assert.deepEqual([bytes(unknown), duration(unknown)], ["–", "–"]);
+	assert.equal(bytes(0), "0 B");
+});
+
+test("bytes and times read as people say them", () => {
+	assert.equal(bytes(62.4 * 2 ** 30), "62.4 GiB");
+	assert.equal(bytes(1023), "1023 B");
+	assert.equal(duration(2458e9), "40 min 58 s");
+	assert.equal(duration(850e6), "850 ms");
+	assert.equal(instant(3723.5e9, 1e8), "1:02:03.5");
+	assert.equal(clock(1800000000000000000n, 1500000000, 1e6), "08:00:01.500");
+});
+
+test("no control character and no mark that reorders text reaches the page unseen", () => {
+	assert.equal(visible("a\u0007b\u202ec\u001b"), "a<0007>b<202E>c<001B>");
+	assert.equal(visible("n".repeat(10000)).length, 300);
+});
+
+test("a view goes through the address and back", () => {
+	const state = {...parse(""), rank: "3", q: "a&b=#</script>", from: "12", theme: "dark"};
+	assert.deepEqual(parse(format(state)), state);
+	assert.equal(format(parse("")), "");
+	assert.equal(Object.hasOwn(parse("#__proto__=1&constructor=2"), "__proto__"), false);
+});
+
+test("a view is told of its own keys only, and only when they change", () => {
+	const told = [], state = new State("", () => {});
+	state.on(["q"], (keys) => told.push(keys));
+	state.set({rank: 1});
+	state.set({q: "x"});
+	state.set({q: "x"});
+	assert.deepEqual(told, [["q"]]);
+});
+
+test("ranks unlike the others come first, a failed one before all", () => {
+	const p = (rank, peak, ooms) => ({rank, peak, end: 1, ooms, status: "completed"});
+	const page = {processes: [p(0, 100), p(1, 101), p(2, 400), p(3, 100, 1), p(4, 99)]};
+	assert.deepEqual(orderOf(page, "outliers").slice(0, 2), [3, 2]);
+	assert.deepEqual(orderOf(page, "rank"), [0, 1, 2, 3, 4]);
+	assert.equal(orderOf(page, "peak")[0], 2);
+	assert.deepEqual(scores([]), []);
+});
+
+test("free pieces and blocks fill their segments", () => {
+	const map = {segment_bytes: [100, 50], block_segment: [0, 0, 1], block_offset: [10, 60, 0], block_bytes: [20, 40, 50]};
+	const free = freePieces(map);
+	assert.deepEqual(free, [{segment: 0, offset: 0, bytes: 10}, {segment: 0, offset: 30, bytes: 30}]);
+	assert.deepEqual(fragmentation(free), {total: 40, largest: 30, part: 0.25});
+	assert.equal(fragmentation([]).part, 0);
+});
+
+test("ranks with the same leak share a card", () => {
+	const groups = together([{process: 0, bytes: 1, blocks: 1, k: "a"}, {process: 1, bytes: 2, blocks: 1, k: "a"}, {process: 1, bytes: 4, blocks: 1, k: "b"}], (l) => l.k);
+	assert.deepEqual(groups.map((g) => [g.ranks, g.bytes]), [[[0, 1], 3], [[1], 4]]);
+});
+
+test("no module makes elements from markup", () => {
+	const folder = new URL("../src/", import.meta.url);
+	for (const name of readdirSync(folder))
+		assert.doesNotMatch(readFileSync(new URL(name, folder), "utf8"), /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\.html\(|DOMParser|eval\(|new Function/, name);
+});

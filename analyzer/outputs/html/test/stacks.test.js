@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+import assert from "node:assert/strict";
+import {test} from "node:test";
+import {Stacks, buildTree, mostFrequent} from "../src/stacks.js";
+import {tally} from "../src/search.js";
+
+/* main > step > forward | main > step > backward (native) | main > save */
+export const page = {
+	strings: ["", "main", "step", "forward", "backward", "save", "/x/train.py", "libext.so"],
+	frames: {function: [1, 2, 3, 4, 5], file: [6, 6, 6, 0, 6], module: [0, 0, 0, 7, 0], line: [1, 20, 30, 0, 40], python: [1, 1, 1, 0, 1]},
+	nodes: {parent: [0, 0, 1, 2, 2, 1], frame: [0, 0, 1, 2, 3, 4]},
+	libraries: [{library: "libnccl.so.2"}],
+};
+const stacks = new Stacks(page);
+
+test("a stack is its path from the root, outermost first", () => {
+	assert.deepEqual(stacks.path(3), [0, 1, 2]);
+	assert.deepEqual(stacks.path(0), []);
+});
+
+test("frames say where they are, Python by file and native by module", () => {
+	assert.equal(stacks.name(2), "forward  train.py:30");
+	assert.equal(stacks.name(3), "backward  libext.so");
+});
+
+test("the common part of stacks is their longest common beginning", () => {
+	assert.deepEqual(stacks.common([3, 4]), [0, 1]);
+	assert.deepEqual(stacks.common([3, 4, 5]), [0]);
+	assert.deepEqual(stacks.common([3]), [0, 1, 2]);
+	assert.deepEqual(stacks.common([3, 0]), []);
+	assert.deepEqual(stacks.common([]), []);
+});
+
+test("the most frequent stack has its share of all, unknown ones included", () => {
+	assert.deepEqual(mostFrequent([3, 3, 4, 0]), {node: 3, share: 0.5, different: 3});
+	assert.equal(mostFrequent([]).node, 0);
+});
+
+test("a tree adds up: children to their parents, all to the root", () => {
+	const tree = buildTree(stacks, [[3, 10], [4, 5], [5, 1], [3, 2]]);
+	assert.equal(tree.value, 18);
+	const check = (n) => {
+		assert.equal(n.value, n.self + n.children.reduce((a, c) => a + c.value, 0));
+		n.children.forEach(check);
+	};
+	check(tree);
+	assert.deepEqual(tree.children[0].children.map((c) => c.value), [17, 1]);
+});
+
+test("inverted, the innermost frames are at the root and the total stays", () => {
+	const tree = buildTree(stacks, [[3, 10], [4, 5]], true);
+	assert.equal(tree.value, 15);
+	assert.deepEqual(tree.children.map((c) => c.frame), [2, 3]);
+});
+
+test("memory without a stack stays in the tree", () => {
+	assert.equal(buildTree(stacks, [[0, 7]]).children[0].value, 7);
+});
+
+test("search finds functions, files and libraries, and stacks around them", () => {
+	assert.deepEqual([...stacks.matching("STEP")], [0, 0, 1, 1, 1, 0]);
+	assert.deepEqual([...stacks.matching("libext")], [0, 0, 0, 0, 1, 0]);
+	assert.equal(stacks.matching("  "), null);
+	assert.deepEqual(tally(page, "lib"), {functions: 0, files: 0, libraries: 2});
+});

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* Marks over the time line, and the steps of its third axis. */
+#include <stdlib.h>
+
+#include "analyzer/outputs/format.h"
+#include "analyzer/outputs/page/page.h"
+
+static void put_mark(struct sl_page *page, unsigned process, int device, uint64_t ns, const char *kind, const char *text)
+{
+	sl_pack_map(&page->pack, 5);
+	sl_page_key(page, "process");
+	sl_pack_uint(&page->pack, process);
+	sl_page_put_device(page, "device", device);
+	sl_page_put_time(page, "at", process, ns);
+	sl_page_put_text(page, "kind", kind);
+	sl_page_put_text(page, "text", text);
+}
+
+static void put_marks(struct sl_page *page, unsigned process)
+{
+	static const char *const kinds[] = {"context", "module", "reset"};
+	const struct sl_model *model = page->report->processes[process].model;
+	char text[256], size[SL_FORMAT_BYTES];
+
+	for (size_t k = 0; k < model->ooms.count; k++) {
+		snprintf(text, sizeof(text), "out of memory: asked for %s", sl_format_size(size, model->ooms.item[k].requested_bytes));
+		put_mark(page, process, model->ooms.item[k].device, model->ooms.item[k].time_ns, "oom", text);
+	}
+	for (unsigned k = 0; k < model->moments.mark_count; k++) {
+		const struct sl_mark *mark = &model->moments.marks[k];
+		const struct sl_hook *hook = sl_header_hook(model->header, mark->api);
+
+		snprintf(text, sizeof(text), "%s%s%s%s", hook ? hook->plain : kinds[mark->kind], mark->bytes ? ", cost " : "",
+			 mark->bytes ? sl_format_size(size, mark->bytes) : "", mark->bytes ? " of device memory" : "");
+		put_mark(page, process, mark->device, mark->time_ns, kinds[mark->kind], text);
+	}
+}
+
+/* Of the numbered labels the one whose entries last longest together: a program's own step, most often. */
+static const struct sl_label *step_label(const struct sl_model *model)
+{
+	const struct sl_label *best = NULL;
+
+	for (size_t i = 0; i < model->labels.count; i++) {
+		const struct sl_label *label = &model->labels.item[i];
+
+		if (label->steps.count > 1 && (!best || label->duration_ns > best->duration_ns))
+			best = label;
+	}
+	return best;
+}
+
+static void put_steps(struct sl_page *page, unsigned process, const struct sl_label *label)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	const struct sl_steps *steps = &label->steps;
+	double *column = calloc(steps->count, sizeof(*column));
+
+	if (!column)
+		abort();
+	sl_pack_map(&page->pack, 4);
+	sl_page_key(page, "process");
+	sl_pack_uint(&page->pack, process);
+	sl_page_put_text(page, "label", sl_defs_text(model->defs, label->text));
+	for (uint32_t i = 0; i < steps->count; i++)
+		column[i] = sl_page_time(page, process, steps->item[i].time_ns);
+	sl_page_key(page, "at");
+	sl_pack_column(&page->pack, SL_PACK_F64, column, steps->count);
+	for (uint32_t i = 0; i < steps->count; i++)
+		column[i] = (double)steps->item[i].number;
+	sl_page_key(page, "number");
+	sl_pack_column(&page->pack, SL_PACK_F64, column, steps->count);
+	free(column);
+}
+
+void sl_page_marks(struct sl_page *page)
+{
+	unsigned detailed = page->budget.detailed < page->report->process_count ? page->budget.detailed :
+										  page->report->process_count;
+	uint32_t count = 0, steps = 0;
+
+	for (unsigned k = 0; k < detailed; k++) {
+		const struct sl_model *model = page->report->processes[page->order[k]].model;
+
+		count += (uint32_t)model->ooms.count + model->moments.mark_count;
+		steps += step_label(model) != NULL;
+	}
+	sl_page_key(page, "marks");
+	sl_pack_array(&page->pack, count);
+	for (unsigned k = 0; k < detailed; k++)
+		put_marks(page, page->order[k]);
+	sl_page_key(page, "steps");
+	sl_pack_array(&page->pack, steps);
+	for (unsigned k = 0; k < detailed; k++) {
+		const struct sl_label *label = step_label(page->report->processes[page->order[k]].model);
+
+		if (label)
+			put_steps(page, page->order[k], label);
+	}
+}

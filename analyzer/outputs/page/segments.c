@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* PyTorch's segments and their blocks at the first error, the largest moment and the end. */
+#include <stdlib.h>
+
+#include "analyzer/outputs/page/page.h"
+
+struct columns {
+	double *segment_bytes, *block_offset, *block_bytes;
+	uint32_t *block_segment, *block_stack;
+	size_t segments, blocks;
+};
+
+static void *column(size_t count, size_t width)
+{
+	void *values = calloc(count + 1, width);
+
+	if (!values)
+		abort();
+	return values;
+}
+
+/* Both lists are by address: one walk finds the segment of each block.  Blocks of unknown segments are left out. */
+static struct columns match(struct sl_page *page, unsigned process, const struct sl_segments *map)
+{
+	struct columns c = {.segments = map->segment_count};
+	uint32_t s = 0;
+
+	c.segment_bytes = column(map->segment_count, sizeof(double));
+	c.block_offset = column(map->block_count, sizeof(double));
+	c.block_bytes = column(map->block_count, sizeof(double));
+	c.block_segment = column(map->block_count, sizeof(uint32_t));
+	c.block_stack = column(map->block_count, sizeof(uint32_t));
+	for (uint32_t i = 0; i < map->segment_count; i++)
+		c.segment_bytes[i] = (double)map->segment[i].bytes;
+	for (uint32_t i = 0; i < map->block_count && c.blocks < page->budget.blocks; i++) {
+		const struct sl_piece *block = &map->block[i];
+
+		while (s < map->segment_count && map->segment[s].address + map->segment[s].bytes <= block->address)
+			s++;
+		if (s == map->segment_count)
+			break;
+		if (block->address < map->segment[s].address)
+			continue;
+		c.block_segment[c.blocks] = s;
+		c.block_offset[c.blocks] = (double)(block->address - map->segment[s].address);
+		c.block_bytes[c.blocks] = (double)block->bytes;
+		c.block_stack[c.blocks++] = sl_page_site(page, process, block->site);
+	}
+	return c;
+}
+
+static void put_map(struct sl_page *page, unsigned process, const struct sl_segments *map, const char *kind)
+{
+	struct columns c = match(page, process, map);
+	char text[96];
+
+	sl_pack_map(&page->pack, 10);
+	sl_page_key(page, "process");
+	sl_pack_uint(&page->pack, process);
+	sl_page_put_device(page, "device", map->device);
+	sl_page_put_text(page, "kind", kind);
+	sl_page_put_time(page, "at", process, map->time_ns);
+	snprintf(text, sizeof(text), "%zu blocks are left out to keep this page small", map->block_count + map->left_out - c.blocks);
+	sl_page_put_text(page, "left_out", c.blocks == page->budget.blocks || map->left_out ? text : NULL);
+	sl_page_key(page, "segment_bytes");
+	sl_pack_column(&page->pack, SL_PACK_F64, c.segment_bytes, c.segments);
+	sl_page_key(page, "block_segment");
+	sl_pack_column(&page->pack, SL_PACK_U32, c.block_segment, c.blocks);
+	sl_page_key(page, "block_offset");
+	sl_pack_column(&page->pack, SL_PACK_F64, c.block_offset, c.blocks);
+	sl_page_key(page, "block_bytes");
+	sl_pack_column(&page->pack, SL_PACK_F64, c.block_bytes, c.blocks);
+	sl_page_key(page, "block_stack");
+	sl_pack_column(&page->pack, SL_PACK_U32, c.block_stack, c.blocks);
+	free(c.segment_bytes);
+	free(c.block_offset);
+	free(c.block_bytes);
+	free(c.block_segment);
+	free(c.block_stack);
+}
+
+static uint32_t maps_of(struct sl_page *page, unsigned process, bool put)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	uint32_t count = 0;
+
+	if (model->moments.at_oom.segment_count && ++count && put)
+		put_map(page, process, &model->moments.at_oom, "oom");
+	if (model->moments.largest.segment_count && ++count && put)
+		put_map(page, process, &model->moments.largest, "peak");
+	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+		struct sl_segments end;
+
+		if (!model->devices[d] || !model->devices[d]->torch.used)
+			continue;
+		sl_segments_take(model, (int)d - 1, &end);
+		if (end.segment_count && ++count && put)
+			put_map(page, process, &end, "end");
+		sl_segments_free(&end);
+	}
+	return count;
+}
+
+void sl_page_segments(struct sl_page *page)
+{
+	unsigned most = page->report->process_count < 16 ? page->report->process_count : 16;
+	uint32_t count = 0;
+
+	for (unsigned k = 0; k < most; k++)
+		count += maps_of(page, page->order[k], false);
+	sl_page_key(page, "segments");
+	sl_pack_array(&page->pack, count);
+	for (unsigned k = 0; k < most; k++)
+		maps_of(page, page->order[k], true);
+}
