@@ -369,6 +369,15 @@ unsigned synth_text(struct sl_synth *s, const char *value)
 
 unsigned synth_python(struct sl_synth *s, unsigned depth, const char *const *functions, const char *file, unsigned line)
 {
+	struct synth_frame frames[64];
+
+	for (unsigned i = 0; i < depth && i < 64; i++)
+		frames[i] = (struct synth_frame){functions[i], file, line + i};
+	return synth_python_frames(s, depth < 64 ? depth : 64, frames);
+}
+
+unsigned synth_python_frames(struct sl_synth *s, unsigned depth, const struct synth_frame *frames)
+{
 	unsigned first = s->ids + 1;
 	msgpack_packer pk;
 
@@ -377,9 +386,9 @@ unsigned synth_python(struct sl_synth *s, unsigned depth, const char *const *fun
 		msgpack_pack_map(&pk, 5);
 		pair_text(&pk, "def", "frame");
 		pair_u64(&pk, "id", ++s->ids);
-		pair_text(&pk, "function", functions[i]);
-		pair_text(&pk, "file", file);
-		pair_u64(&pk, "line", line + i);
+		pair_text(&pk, "function", frames[i].function);
+		pair_text(&pk, "file", frames[i].file);
+		pair_u64(&pk, "line", frames[i].line);
 	}
 	pk = begin_def(s);
 	msgpack_pack_map(&pk, 3);

@@ -42,6 +42,11 @@ void synth_in_flight(struct sl_synth *synth, unsigned thread, const char *name, 
 
 unsigned synth_text(struct sl_synth *synth, const char *text);
 unsigned synth_python(struct sl_synth *synth, unsigned depth, const char *const *functions, const char *file, unsigned line);
+struct synth_frame {
+	const char *function, *file;
+	unsigned line;
+};
+unsigned synth_python_frames(struct sl_synth *synth, unsigned depth, const struct synth_frame *frames); /* innermost first */
 void synth_module(struct sl_synth *synth, uint64_t base, uint64_t end, const char *path);
 void synth_sample(struct sl_synth *synth, uint64_t ns, int device, uint64_t used, uint64_t total);
 void synth_note(struct sl_synth *synth, const char *text);

@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""node_test.py SOURCE WORK: node's runner over the modules' tests, where npm put their packages."""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+source, work = map(pathlib.Path, sys.argv[1:])
+for name in ("src", "test"):
+    shutil.copytree(source / name, work / "tested" / name, dirs_exist_ok=True)
+tests = sorted(map(str, (work / "tested/test").glob("*.test.js")))
+sys.exit(subprocess.run([shutil.which("node"), "--test", *tests], cwd=work / "tested").returncode)

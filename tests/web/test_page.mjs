@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_page.mjs MAKE_TRACE STORMLOG_ANALYZE [EVENTS [PICTURES]]: report.html in a real browser, from file:// with
+ * the network cut.  Skips (77) without a browser.  PICTURES is a folder for screenshots of every view.
+ */
+import assert from "node:assert/strict";
+import {execFileSync} from "node:child_process";
+import {mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from "node:fs";
+import {tmpdir} from "node:os";
+import {join} from "node:path";
+import {setTimeout as sleep} from "node:timers/promises";
+import {Browser, findBrowser} from "./browser.mjs";
+
+const [, , makeTrace, analyze, eventsText, pictures] = process.argv;
+const EVENTS = Number(eventsText || 2000000), RANKS = 4096, GIB = 2 ** 30, MIB = 2 ** 20;
+const work = mkdtempSync(join(tmpdir(), "stormlog-page-"));
+const tests = [];
+const test = (name, run) => tests.push([name, run]);
+let browser;
+
+function report(kind, ...more) {
+	const folder = join(work, kind);
+	try {
+		statSync(folder);
+	} catch {
+		mkdirSync(folder);
+		execFileSync(makeTrace, [kind, folder, ...more.map(String)]);
+		execFileSync(analyze, ["-q", folder]);
+	}
+	return {url: `file://${folder}/analysis/report.html`, json: JSON.parse(readFileSync(join(folder, "analysis/report.json"), "utf8")),
+		size: statSync(join(folder, "analysis/report.html")).size};
+}
+
+async function open(url, options) {
+	browser.console.length = browser.requests.length = 0;
+	const ms = await browser.open(url, options);
+	assert.ok(ms, `${url} is drawn: ${browser.console.join("; ")}`);
+	return ms;
+}
+
+function clean() {
+	assert.deepEqual(browser.console, []);
+	for (const url of browser.requests)
+		assert.match(url, /^(file|data|about):/);
+}
+
+const plot = () => browser.eval(`(() => { const b = document.querySelector(".u-over").getBoundingClientRect();
+	return {x: b.left, y: b.top, width: b.width, height: b.height}; })()`);
+const xOf = async (t) => (await plot()).x + await browser.eval(`stormlog.timeline.plot.valToPos(${t}, "x")`);
+const names = (frames) => frames.map((f) => f.function).reverse();
+
+async function picture(name, clip) {
+	const png = await browser.screenshot(clip);
+	if (pictures)
+		writeFileSync(join(pictures, `${name}.png`), png);
+	return png;
+}
+
+test("a page opens from file:// with the network cut, without an error or a request", async () => {
+	await open(report("training", 4, 60).url);
+	await sleep(200);
+	clean();
+	for (const title of ["Memory over time", "Who asked for it", "Ranks", "Findings", "PyTorch's segments", "Numbers"])
+		assert.ok((await browser.eval(`document.querySelector("main").innerText`)).includes(title), title);
+	await picture("training-light");
+});
+
+test(`a spike of one event in ${EVENTS} is drawn at every zoom, in data and in pixels`, async () => {
+	const {url, json} = report("spike", EVENTS);
+	await open(url);
+	const peak = json.processes[0].memory[0].peak_bytes, at = json.processes[0].memory[0].peak_at_ns - json.run.started_at_ns;
+	assert.ok(peak > 2 * GIB);
+	const span = await browser.eval("stormlog.series.span()[1]");
+	for (const mode of ["both", "max"])
+		for (let width = span; width > 1e6; width /= 7) {
+			const from = Math.max(0, at - width * 0.4), to = from + width;
+			await browser.eval(`stormlog.state.set({mode: "${mode}", from: ${Math.floor(from)}, to: ${Math.ceil(to)}})`);
+			const drawn = await browser.eval(`Math.max(...stormlog.timeline.plot.data.flatMap((d, i) => i ? Array.from(d) : []).filter((v) => v !== null))`);
+			assert.ok(Math.abs(drawn - peak) < 1, `drawn ${drawn}, is ${peak}, window ${width}`);
+			/* pixels: in the upper half only the spike is drawn, over the grid's thin lines */
+			const columns = await browser.eval(`(() => { const u = stormlog.timeline.plot, {left, width} = u.bbox;
+				const y = Math.round(u.valToPos(${peak} * 0.8, "y", true)), d = u.ctx.getImageData(left, y, width, 1).data, out = [];
+				for (let i = 0; i < width; i++) if (d[i * 4 + 3] > 100 && d[i * 4] + d[i * 4 + 1] + d[i * 4 + 2] < 630) out.push(i + left);
+				return {out, x: u.valToPos(${at}, "x", true), pixel: ${width} / width}; })()`);
+			assert.ok(columns.out.length > 0, `no pixel of the spike, window ${width}`);
+			const cell = await browser.eval("stormlog.timeline.picture.grid.width");
+			for (const x of columns.out)
+				assert.ok(Math.abs(x - columns.x) <= cell / columns.pixel + 3, `a spike at ${x}, should be near ${columns.x}`);
+		}
+	clean();
+	await browser.eval(`stormlog.state.set({from: "", to: "", mode: "both"})`);
+	await picture("spike");
+});
+
+test("hover names the stack that made the spike, as report.json has it", async () => {
+	const {url, json} = report("spike", EVENTS);
+	await open(url);
+	const at = json.processes[0].memory[0].peak_at_ns - json.run.started_at_ns, box = await plot();
+	await browser.mouse("mouseMoved", await xOf(at), box.y + 40);
+	await sleep(150);
+	assert.ok((await browser.eval(`document.querySelector(".inspector").innerText`)).includes("2.25 GiB"));
+	const facts = await browser.eval(`(() => { const t = stormlog.timeline, f = t.facts(t.cursor); return f.peak.peakStack && t.stacks.path(f.peak.peakStack).map((x) => t.stacks.frame(x).function); })()`);
+	assert.deepEqual(facts, ["<module>", "main", "train_step", "loop", "work", "huge_once"]);
+});
+
+test("a click shows who held memory then; leaks are the stacks of report.json", async () => {
+	const {url, json} = report("training", 4, 60);
+	await open(url);
+	const box = await plot();
+	await browser.click(box.x + box.width * 0.5, box.y + 60);
+	assert.match(await browser.eval("location.hash"), /at=\d+/);
+	assert.match(await browser.eval(`document.querySelector("#stacks h3").textContent`), /^Live at /);
+	assert.ok(await browser.eval("stormlog.flame.tree.value") > 20 * GIB);
+	const leak = json.leaks.filter((l) => l.rank === 0)[0];
+	const found = await browser.eval(`stormlog.page.leaks.filter((l) => l.process === 0).map((l) => [l.bytes, stormlog.stacks.path(l.stack).map((f) => stormlog.stacks.frame(f).function)])`);
+	assert.deepEqual(found[0], [leak.bytes, names(leak.stack)]);
+	const oom = json.ooms[0], shown = await browser.eval(`stormlog.stacks.path(stormlog.page.ooms[0].stack).map((f) => stormlog.stacks.frame(f).function)`);
+	assert.deepEqual(shown, names(oom.stack));
+	await picture("picked");
+});
+
+test("the peak's stacks add up to the peak of report.json", async () => {
+	const {url, json} = report("training", 4, 60);
+	await open(url + "#rank=0&flame=peak");
+	const peak = json.processes[0].memory.filter((m) => ["device", "pool", "vmm", "array", "graph"].includes(m.kind));
+	const known = json.run.devices.find((d) => d.processes.includes(json.processes[0].pid)).known_peak_bytes;
+	assert.ok(peak.length);
+	assert.ok(Math.abs(await browser.eval("stormlog.flame.tree.value") - known) < known * 0.01);
+});
+
+test("drag zooms, double click and Escape go back, the address follows", async () => {
+	await open(report("training", 4, 60).url);
+	const box = await plot();
+	await browser.mouse("mouseMoved", box.x + 100, box.y + 60);
+	await browser.mouse("mousePressed", box.x + 100, box.y + 60);
+	await browser.mouse("mouseMoved", box.x + 300, box.y + 60, {buttons: 1, button: "left"});
+	await browser.mouse("mouseReleased", box.x + 300, box.y + 60);
+	await sleep(200);
+	const zoomed = await browser.eval("stormlog.timeline.picture.grid.width");
+	assert.match(await browser.eval("location.hash"), /from=\d+&to=\d+/);
+	await browser.eval(`document.querySelector(".chart").dispatchEvent(new MouseEvent("dblclick", {bubbles: true}))`);
+	assert.doesNotMatch(await browser.eval("location.hash"), /from=/);
+	assert.ok(await browser.eval("stormlog.timeline.picture.grid.width") >= zoomed);
+	await browser.eval(`document.querySelector(".chart").focus()`);
+	await browser.key("+");
+	assert.match(await browser.eval("location.hash"), /from=\d+&to=\d+/);
+	await browser.key("ArrowRight");
+	await browser.key("Enter");
+	assert.match(await browser.eval("location.hash"), /at=\d+/);
+	await browser.key("Escape");
+	assert.doesNotMatch(await browser.eval("location.hash"), /from=/);
+	clean();
+});
+
+test("a shared address opens the same view", async () => {
+	const {url} = report("training", 4, 60);
+	await open(`${url}#by=library&rank=1&from=5000000000&to=20000000000&flame=churn&q=attention&theme=dark`);
+	assert.equal(await browser.eval("document.documentElement.dataset.theme"), "dark");
+	assert.deepEqual(await browser.eval("stormlog.timeline.view()"), [5e9, 20e9]);
+	assert.equal(await browser.eval(`document.querySelector("input[type=search]").value`), "attention");
+	assert.equal(await browser.eval("stormlog.timeline.scope().process"), 1);
+});
+
+test("search finds in every view", async () => {
+	await open(report("training", 4, 60).url + "#rank=3&flame=oom");
+	const cards = await browser.eval(`document.querySelectorAll(".card").length`);
+	await browser.eval(`stormlog.state.set({q: "attention"})`);
+	await sleep(200);
+	assert.match(await browser.eval(`document.querySelector(".search").innerText`), /[1-9]\d* function/);
+	assert.ok(await browser.eval(`[...document.querySelectorAll(".flame rect")].filter((r) => r.getAttribute("fill") === stormlog.timeline.palette().hit).length`) > 0);
+	assert.ok(await browser.eval(`document.querySelectorAll(".card").length`) < cards);
+	assert.ok(await browser.eval("stormlog.timeline.hitBins") > 0);
+	await picture("search");
+	await browser.eval(`stormlog.state.set({q: "no such name anywhere"})`);
+	await sleep(100);
+	assert.match(await browser.eval(`document.querySelector("#findings").innerText`), /No card matches/);
+	clean();
+});
+
+test("a page of a few bytes of markup in names shows them as text and runs none of it", async () => {
+	await open(report("hostile").url);
+	await sleep(200);
+	clean();
+	assert.equal(await browser.eval("typeof globalThis.hacked"), "undefined");
+	assert.equal(await browser.eval(`document.querySelectorAll("main img, main script").length`), 0);
+	const text = await browser.eval(`document.body.textContent`);
+	for (const part of ["</script><script>globalThis.hacked=1</script>", "<img src=x onerror=globalThis.hacked=1>", "@DATA@ @SCRIPT@ $& $1", "bell<0007>", "right<202E>to"])
+		assert.ok(text.includes(part), part);
+	assert.equal(await browser.eval(`/[\\u0007\\u001b\\u202e]/.test(document.body.textContent)`), false);
+	assert.ok(await browser.eval("document.documentElement.scrollWidth <= innerWidth"));
+	await browser.eval(`stormlog.state.set({q: "</script>"})`);
+	await browser.eval(`stormlog.state.set({q: "__proto__", inverted: "1", flame: "churn"})`);
+	clean();
+	await picture("hostile");
+});
+
+test(`${RANKS} ranks draw, those unlike the others first, and a click opens one`, async () => {
+	const {url, size} = report("ranks", RANKS);
+	const ms = await open(url);
+	assert.ok(size <= 8 * MIB, `${size} bytes`);
+	assert.ok(ms < 8000, `drawn after ${ms} ms`);
+	assert.equal(await browser.eval("stormlog.ranks.rows.length"), RANKS);
+	assert.deepEqual((await browser.eval("stormlog.ranks.rows.slice(0, 2).map((i) => stormlog.page.processes[i].rank)")), [1234, RANKS / 2]);
+	await browser.eval(`document.getElementById("ranks").scrollIntoView()`);
+	const box = await browser.eval(`(() => { const b = document.querySelector(".heat").getBoundingClientRect(); return {x: b.left, y: b.top}; })()`);
+	await browser.click(box.x + 200, box.y + 3);
+	assert.equal(await browser.eval("stormlog.page.processes[stormlog.timeline.scope().process].rank"), 2048);
+	const before = await browser.eval(`document.querySelector(".heat canvas").toDataURL()`);
+	await browser.eval(`document.querySelector(".heat").scrollTop = 1e6`);
+	await sleep(100);
+	assert.notEqual(await browser.eval(`document.querySelector(".heat canvas").toDataURL()`), before);
+	clean();
+	await picture("ranks");
+});
+
+const CONTRAST = `(() => {
+	const lum = ([r, g, b]) => { const f = (c) => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+	const rgba = (s) => (s.match(/[\\d.]+/g) || []).map(Number);
+	const back = (e) => { for (; e; e = e.parentElement) { const c = rgba(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
+	const bad = [];
+	for (const e of document.querySelectorAll("body *")) {
+		if (e.closest("svg") || ![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || !e.getClientRects().length) continue;
+		const style = getComputedStyle(e), a = lum(rgba(style.color)), b = lum(back(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+		if (ratio < 4.5) bad.push(e.tagName + "." + e.className + " " + ratio.toFixed(2) + " " + e.textContent.slice(0, 30));
+	}
+	return bad;
+})()`;
+
+for (const dark of [false, true])
+	for (const width of [1280, 390])
+		test(`${dark ? "dark" : "light"} at ${width} px: nothing sticks out, all text has AA contrast`, async () => {
+			await open(report("training", 4, 60).url, {dark, width, height: 844});
+			assert.equal(await browser.eval("document.documentElement.scrollWidth"), width);
+			assert.deepEqual(await browser.eval(CONTRAST), []);
+			clean();
+			await picture(`${dark ? "dark" : "light"}-${width}`);
+		});
+
+test("prints: controls are gone, the views are there", async () => {
+	await open(report("training", 4, 60).url, {media: "print"});
+	assert.equal(await browser.eval(`getComputedStyle(document.querySelector("nav")).display`), "none");
+	const {data} = await browser.send("Page.printToPDF", {printBackground: true});
+	const pdf = Buffer.from(data, "base64");
+	assert.ok(pdf.length > 20000);
+	if (pictures)
+		writeFileSync(join(pictures, "print.pdf"), pdf);
+	await picture("print");
+});
+
+test("a smaller limit gives a smaller page that says what it gave up", async () => {
+	const {json} = report("training", 4, 60), folder = join(work, "training"), out = join(work, "small");
+	execFileSync(analyze, ["-q", "--html-max-bytes", "230K", "-o", out, folder]);
+	assert.ok(statSync(join(out, "report.html")).size <= 230 * 1024);
+	await open(`file://${out}/report.html`);
+	assert.match(await browser.eval("document.body.textContent"), /To keep this page small every line has \d+ bins/);
+	const peak = Math.max(...json.processes.map((p) => Math.max(...p.memory.map((m) => m.peak_bytes))));
+	assert.ok(await browser.eval("Math.max(...stormlog.page.lines.filter((l) => l.what === 'known').map((l) => l.peak))") >= peak);
+	clean();
+});
+
+async function main() {
+	const path = findBrowser();
+	if (!path || process.env.STORMLOG_NO_BROWSER) {
+		console.log("no chromium: skipped");
+		process.exit(77);
+	}
+	if (pictures)
+		mkdirSync(pictures, {recursive: true});
+	browser = await new Browser(path).start();
+	let failed = 0;
+	console.log(`1..${tests.length}`);
+	for (const [i, [name, run]] of tests.entries()) {
+		const began = performance.now();
+		try {
+			await run();
+			console.log(`ok ${i + 1} - ${name} # ${(performance.now() - began).toFixed(0)} ms`);
+		} catch (error) {
+			failed++;
+			console.log(`not ok ${i + 1} - ${name}`);
+			console.log(String(error.stack || error).replace(/^/gm, "# ").slice(0, 1500));
+		}
+	}
+	await browser.stop();
+	rmSync(work, {recursive: true, force: true});
+	process.exit(failed ? 1 : 0);
+}
+
+main();
