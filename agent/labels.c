@@ -201,7 +201,8 @@ struct open_range {
 static __thread struct {
 	struct open_range ranges[SL_LABELS_DEPTH];
 	uint32_t depth, deeper, passes; /* passes: backward passes, one inside the other */
-	uint8_t autograd;		/* 0 not asked, 1 no, 2 this is one of autograd's threads */
+	bool lends;			/* the backward pass here is counted in `lent` */
+	uint8_t autograd;		/* 0 not known, 1 no, 2 this is one of autograd's threads */
 } open_here __attribute__((tls_model("initial-exec")));
 
 /* Ranges of the process that are open: kept for the start of a recording. */
@@ -333,16 +334,35 @@ static struct {
 	_Atomic uint64_t generation;
 	_Atomic uint64_t running_stack; /* passes running << 32 | Python stack, 0 where several run */
 	_Atomic uint16_t label;
+	char name[16]; /* of the thread that lends: the same in all passes, but for a race of equals */
 } lent;
 
-static bool is_autograd(void)
+static bool has_frames(void)
 {
-	if (SL_UNLIKELY(!open_here.autograd)) {
-		char name[16] = "";
+	bool frames;
 
-		prctl(PR_GET_NAME, name);
-		open_here.autograd = strncmp(name, "pt_autograd", strlen("pt_autograd")) ? 1 : 2;
-	}
+	sl_record_enter();
+	frames = sl_stacks_capture(SL_STACKS_PYTHON).python != 0;
+	sl_record_leave();
+	return frames;
+}
+
+/*
+ * Recent versions name autograd's threads.  Before, they have the name of the thread that made them, as all
+ * that nobody names: of those, one without Python frames when it first asks, which is during a pass, is
+ * believed to be autograd's.
+ */
+static bool is_autograd(bool during_pass)
+{
+	char name[sizeof(lent.name)] = "";
+
+	if (SL_LIKELY(open_here.autograd))
+		return open_here.autograd == 2;
+	prctl(PR_GET_NAME, name);
+	if (!strncmp(name, "pt_autograd", strlen("pt_autograd")))
+		open_here.autograd = 2;
+	else if (during_pass)
+		open_here.autograd = strcmp(name, lent.name) || has_frames() ? 1 : 2;
 	return open_here.autograd == 2;
 }
 
@@ -353,13 +373,15 @@ static bool lending(void)
 	return generation && generation == atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
 }
 
-static void lend(uint16_t label)
+static bool lend(uint16_t label)
 {
 	uint64_t generation = atomic_load(&sl_agent->generation), now, next;
 	uint32_t stack;
 
 	if (!recording() || sl_record_inside() || !sl_agent_attached())
-		return;
+		return false;
+	prctl(PR_GET_NAME, lent.name);
+	open_here.autograd = 1;
 	sl_record_enter();
 	stack = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;
 	sl_record_leave();
@@ -373,6 +395,7 @@ static void lend(uint16_t label)
 	do
 		next = now >> 32 ? ((now >> 32) + 1) << 32 : (uint64_t)1 << 32 | stack;
 	while (!atomic_compare_exchange_weak(&lent.running_stack, &now, next));
+	return true;
 }
 
 static void take_back(void)
@@ -395,7 +418,9 @@ static void backward_over(void)
 	for (uint32_t at = open_here.depth; at-- > 0;)
 		if (open_here.ranges[at].api_pop) {
 			close_at(at, open_here.ranges[at].api_pop);
-			take_back();
+			if (open_here.lends)
+				take_back();
+			open_here.lends = false;
 			break;
 		}
 }
@@ -406,13 +431,13 @@ static void begin_step(unsigned api, unsigned api_pop)
 	struct sl_label label;
 
 	/* A pass that autograd's own thread makes is part of another (checkpointing), and no step. */
-	if (is_autograd() || open_here.depth == SL_LABELS_DEPTH)
+	if (is_autograd(false) || open_here.depth == SL_LABELS_DEPTH)
 		return;
 	label = sl_labels_intern(NULL, "backward_#");
 	label.index = atomic_fetch_add(&steps, 1);
 	sl_labels_push(api, 0, label);
 	open_here.ranges[open_here.depth - 1].api_pop = (uint16_t)api_pop;
-	lend(label.label);
+	open_here.lends = lend(label.label);
 }
 
 void sl_labels_backward_begin(unsigned api, unsigned api_pop)
@@ -440,7 +465,7 @@ static uint64_t lent_to_this_thread(void)
 {
 	uint64_t now = atomic_load_explicit(&lent.running_stack, memory_order_relaxed);
 
-	return now >> 32 == 1 && is_autograd() && lending() ? now : 0;
+	return now >> 32 == 1 && lending() && is_autograd(true) ? now : 0;
 }
 
 uint32_t sl_labels_borrowed_stack(void)

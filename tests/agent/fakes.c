@@ -16,6 +16,8 @@ const struct sl_hook sl_hooks[] = {
 	{"cuMemAlloc_v2", SL_VERB_ALLOC, SL_KIND_device, SL_FAMILY_cuda_driver, true},
 	{"cuDevicePrimaryCtxRetain", SL_VERB_PRIMARY_RETAIN, SL_KIND_none, SL_FAMILY_cuda_driver, true},
 	{"c10::reportMemoryUsageToProfiler", SL_VERB_BLOCK_ALLOC, SL_KIND_block, SL_FAMILY_torch, true},
+	{"nvtxRangePushA", SL_VERB_RANGE_PUSH, SL_KIND_none, SL_FAMILY_label, true},
+	{"nvtxRangePop", SL_VERB_RANGE_POP, SL_KIND_none, SL_FAMILY_label, true},
 };
 const unsigned sl_hook_count = sizeof(sl_hooks) / sizeof(sl_hooks[0]);
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "agent/agent.h"
+#include "agent/labels.h"
 #include "agent/record.h"
 #include "tests/agent/fakes.h"
 
@@ -17,7 +18,11 @@ static unsigned long events;
 static __attribute__((noinline)) void call(uint64_t i)
 {
 	struct sl_frame frame;
-	const struct sl_fields fields = {.addr = i << 8, .size = 512 * (i & 15), .kind = SL_KIND_device, .device_plus_one = 1, .context = 0xc0};
+	const struct sl_fields fields = {.addr = i << 8,
+		.size = 512 * (i & 15),
+		.kind = SL_KIND_device,
+		.device_plus_one = 1,
+		.context = 0xc0};
 
 	sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields);
 	sl_record_close(&frame, 0, true, &fields);
@@ -33,6 +38,19 @@ static void blocks(void)
 {
 	for (unsigned long i = 0; i < events; i++)
 		sl_record_block(FAKE_block, i << 9, 512, 0, i, i);
+}
+
+/* Two events a round: a label of a step that is new every time, as programs write it. */
+static void labels(void)
+{
+	char name[] = "step_1000000";
+
+	for (unsigned long i = 0; i < events; i++) {
+		for (size_t at = sizeof(name) - 1; at-- > sizeof("step_1") - 1 && name[at]++ == '9';)
+			name[at] = '0';
+		sl_labels_push(FAKE_push, 0, sl_labels_intern(NULL, name));
+		sl_labels_pop(FAKE_pop, 0);
+	}
 }
 
 static void clocks(void)
@@ -84,13 +102,17 @@ static double measure(unsigned threads, void (*work)(void))
 int main(int argc, char **argv)
 {
 	unsigned threads = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
-	double clock, call_ns, block_ns;
+	double clock, call_ns, block_ns, label_ns;
 
 	events = argc > 2 ? strtoul(argv[2], NULL, 0) : 1000000;
 	clock = measure(threads, clocks);
 	call_ns = measure(threads, calls);
 	block_ns = measure(threads, blocks);
-	printf("%u threads: clock %.1f ns; two-stamp event %.1f ns (%.2f of two clocks); one-stamp event %.1f ns (%.2f of one)\n",
-		threads, clock, call_ns, call_ns / (2 * clock), block_ns, block_ns / clock);
+	label_ns = measure(threads, labels);
+	printf("%u threads: clock %.1f ns; two-stamp event %.1f ns (%.2f of two clocks); one-stamp event "
+	       "%.1f ns (%.2f of one); "
+	       "label push and pop %.1f ns (%.2f of two clocks)\n",
+		threads, clock, call_ns, call_ns / (2 * clock), block_ns, block_ns / clock, label_ns,
+		label_ns / (2 * clock));
 	return 0;
 }
