@@ -4,6 +4,7 @@
 #include <msgpack.h>
 
 #include "common/base.h"
+#include "common/unpack.h"
 
 struct out {
 	uint8_t *at;
@@ -157,39 +158,36 @@ size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t ne
 	return out.at - (uint8_t *)bytes;
 }
 
-static bool text_is(const msgpack_object *object, const char *text)
+/* The next value, which must be a number. */
+static bool number(struct sl_unpack *at, uint64_t *number)
 {
-	return object->type == MSGPACK_OBJECT_STR && object->via.str.size == strlen(text) &&
-	       !memcmp(object->via.str.ptr, text, object->via.str.size);
-}
+	struct sl_value value;
 
-static bool number(const msgpack_object *object, uint64_t *value)
-{
-	if (object->type == MSGPACK_OBJECT_POSITIVE_INTEGER)
-		*value = object->via.u64;
-	else if (object->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
-		*value = (uint64_t)object->via.i64;
-	else
+	if (!sl_unpack_next(at, &value) || value.type != SL_VALUE_NUMBER)
 		return false;
+	*number = value.number;
 	return true;
 }
 
-static const char *decode_column(struct sl_column *column, const msgpack_object *object, unsigned count)
+static const char *decode_column(struct sl_column *column, struct sl_unpack *at, unsigned count)
 {
-	const msgpack_object *item = object->via.array.ptr;
 	uint64_t encoding, width, shift, base;
+	struct sl_value array, data;
 
-	if (object->type != MSGPACK_OBJECT_ARRAY || object->via.array.size < 5 || !number(&item[0], &encoding) ||
-	    !number(&item[1], &width) || !number(&item[2], &shift) || !number(&item[3], &base) ||
-	    item[4].type != MSGPACK_OBJECT_BIN)
+	if (!sl_unpack_next(at, &array) || array.type != SL_VALUE_ARRAY || array.number < 5 || !number(at, &encoding) ||
+	    !number(at, &width) || !number(at, &shift) || !number(at, &base) || !sl_unpack_next(at, &data) ||
+	    data.type != SL_VALUE_BIN)
 		return "column is not [encoding, width, shift, base, bytes]";
+	for (; array.number > 5; array.number--)
+		if (!sl_unpack_skip(at))
+			return "column ends too early";
 	if (encoding > SL_ENCODING_DELTA || shift > 63 ||
 	    !(width == 0 || width == 1 || width == 2 || width == 4 || width == 8))
 		return "column has an unknown encoding, width or shift";
-	if (item[4].via.bin.size != width * count)
+	if (data.size != width * count)
 		return "column has not as many bytes as its block has events";
 	*column = (struct sl_column){
-		.data = width ? (const uint8_t *)item[4].via.bin.ptr : NULL,
+		.data = width ? data.bytes : NULL,
 		.base = base,
 		.encoding = encoding,
 		.width = width,
@@ -198,22 +196,27 @@ static const char *decode_column(struct sl_column *column, const msgpack_object 
 	return NULL;
 }
 
-static const char *decode_columns(struct sl_block *block, const msgpack_object *map)
+static const char *decode_columns(struct sl_block *block, struct sl_unpack at)
 {
-	if (map->type != MSGPACK_OBJECT_MAP)
+	struct sl_value map, name;
+
+	if (!sl_unpack_next(&at, &map) || map.type != SL_VALUE_MAP)
 		return "columns is not a map";
-	for (uint32_t i = 0; i < map->via.map.size; i++) {
-		const msgpack_object_kv *kv = &map->via.map.ptr[i];
+	for (; map.number; map.number--) {
 		unsigned field = 0;
 		const char *wrong;
 
-		while (field < SL_FIELD_COUNT && !text_is(&kv->key, sl_event_fields[field].name))
+		if (!sl_unpack_next(&at, &name) || name.type != SL_VALUE_TEXT)
+			return "columns has a key that is no text";
+		while (field < SL_FIELD_COUNT && !sl_value_is(&name, sl_event_fields[field].name))
 			field++;
 		if (field == SL_FIELD_COUNT) {
 			block->unknown_columns++;
+			if (!sl_unpack_skip(&at))
+				return "columns ends too early";
 			continue;
 		}
-		wrong = decode_column(&block->columns[field], &kv->val, block->count);
+		wrong = decode_column(&block->columns[field], &at, block->count);
 		if (wrong)
 			return wrong;
 	}
@@ -230,32 +233,24 @@ static void prepare(struct sl_block *block)
 	}
 }
 
-const char *sl_block_decode(struct sl_block *block, const struct msgpack_object *map)
+const char *sl_block_decode(struct sl_block *block, const void *bytes, size_t size)
 {
-	const msgpack_object *columns = NULL;
+	struct sl_unpack map = {bytes, (const uint8_t *)bytes + size}, columns;
 	uint64_t thread = 0, count = 0;
+	const char *wrong;
 
 	memset(block, 0, sizeof(*block));
 	block->columns[SL_FIELD_device].base = (uint64_t)-1;
-	for (uint32_t i = 0; i < map->via.map.size; i++) {
-		const msgpack_object_kv *kv = &map->via.map.ptr[i];
-
-		if (text_is(&kv->key, "thread") && !number(&kv->val, &thread))
-			return "thread is not a number";
-		else if (text_is(&kv->key, "first") && !number(&kv->val, &block->first))
-			return "first is not a number";
-		else if (text_is(&kv->key, "next") && !number(&kv->val, &block->next))
-			return "next is not a number";
-		else if (text_is(&kv->key, "count") && !number(&kv->val, &count))
-			return "count is not a number";
-		else if (text_is(&kv->key, "columns"))
-			columns = &kv->val;
-	}
-	if (!columns || !count || count > SL_BLOCK_EVENTS || thread > UINT32_MAX)
+	if (!sl_unpack_text_is(map, "def", "block"))
+		return "is no block";
+	sl_unpack_number(map, "first", &block->first);
+	sl_unpack_number(map, "next", &block->next);
+	if (!sl_unpack_number(map, "count", &count) || !sl_unpack_number(map, "thread", &thread) ||
+	    !sl_unpack_get(map, "columns", &columns) || !count || count > SL_BLOCK_EVENTS || thread > UINT32_MAX)
 		return "block lacks columns, or its count or thread is out of range";
 	block->thread = thread;
 	block->count = count;
-	const char *wrong = decode_columns(block, columns);
+	wrong = decode_columns(block, columns);
 	if (!wrong)
 		prepare(block);
 	return wrong;

@@ -32,7 +32,7 @@ size_t sl_block_encode(void *out, uint32_t thread, uint64_t first, uint64_t next
 		       unsigned count);
 
 struct sl_column {
-	const uint8_t *data; /* borrowed from the decoded map; NULL when width is 0 */
+	const uint8_t *data; /* borrowed from the decoded bytes; NULL when width is 0 */
 	uint64_t base;
 	uint8_t encoding, width, shift;
 };
@@ -50,13 +50,11 @@ struct sl_block {
 	struct sl_event event;
 };
 
-struct msgpack_object;
-
 /*
  * Decode a map whose "def" is "block".  Columns with unknown names are skipped and counted; absent ones read
  * as 0 (device as -1).  NULL, or a static text that says what is wrong with it.
  */
-const char *sl_block_decode(struct sl_block *block, const struct msgpack_object *map);
+const char *sl_block_decode(struct sl_block *block, const void *bytes, size_t size);
 
 /* The next event, valid until the call after; NULL at the end. */
 const struct sl_event *sl_block_next(struct sl_block *block);

@@ -77,18 +77,13 @@ static bool next_frame(struct sl_order *order, struct stream *s)
 	while (s->frame_at < s->frame_count) {
 		const struct sl_frame *frame = s->frames[s->frame_at++];
 		const struct sl_frames *file = &order->trace->files[frame->file];
-		const char *wrong = "is no map";
-		msgpack_object object;
-		size_t at = 0;
+		const char *wrong;
 
 		if (!sl_frame_read(&s->inflate, file, frame, &order->trace->damage)) {
 			order->trace->damage.lost_events += frame->count;
 			continue;
 		}
-		msgpack_zone_clear(&s->zone);
-		if (sl_object_parse(&object, &s->zone, s->inflate.out, s->inflate.bytes, &at) &&
-		    object.type == MSGPACK_OBJECT_MAP)
-			wrong = sl_block_decode(&s->block, &object);
+		wrong = sl_block_decode(&s->block, s->inflate.out, s->inflate.bytes);
 		if (!wrong) {
 			order->trace->unknown_columns += s->block.unknown_columns;
 			s->in_block = true;

@@ -66,17 +66,11 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, cons
 /* Its index was damaged: learn from the contents what the frame is. */
 static void classify(struct sl_trace *trace, struct sl_frame *frame)
 {
-	const msgpack_object *def;
 	const struct sl_event *event;
 	struct sl_block block;
-	msgpack_object object;
-	size_t at = 0;
 
 	frame->kind = SL_FRAME_DEFS;
-	if (!sl_object_parse(&object, &trace->zone, trace->inflate.out, trace->inflate.bytes, &at))
-		return;
-	def = sl_object_get(&object, "def");
-	if (def && sl_object_is_text(def, "block") && !sl_block_decode(&block, &object)) {
+	if (!sl_block_decode(&block, trace->inflate.out, trace->inflate.bytes)) {
 		frame->kind = SL_FRAME_BLOCK;
 		frame->thread = block.thread;
 		frame->first = block.first;
@@ -87,7 +81,6 @@ static void classify(struct sl_trace *trace, struct sl_frame *frame)
 			if (event->time_ns < frame->begin_ns)
 				frame->begin_ns = event->time_ns;
 	}
-	msgpack_zone_clear(&trace->zone);
 }
 
 static void read_definitions(struct sl_trace *trace)
