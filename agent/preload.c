@@ -107,9 +107,9 @@ static int write_header(struct sl_agent *agent)
 {
 	struct sl_ringfile *file = agent->ring.file;
 	uint8_t *map = (uint8_t *)file + SL_RINGFILE_HEADER_AT;
-	const char *name = strrchr(agent->store.ring, '/') + 1;
+	const char *name;
 	size_t bytes = sl_process_header(map, SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT, &agent->process,
-		&agent->options, agent->store.ring_elsewhere ? agent->store.ring : name, 1);
+		&agent->options, sl_store_ring_name(&agent->store), 1);
 	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
 
 	if (!bytes)

@@ -15,6 +15,7 @@
 #define RING_BYTES (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
 #define WAIT_MAX_NS 10000000ull
 #define WAIT_STEP_NS 50000ull
+#define STARVED_MAX_NS 1000000000ull
 
 /* Outside the wiped pages: a child unmaps what it inherited. */
 static void *mapping;
@@ -178,30 +179,38 @@ static struct sl_producer *take_producer(struct sl_ring *ring)
 }
 
 /*
- * Wait for the writer in small steps for as long as it writes; -1: it wrote nothing within WAIT_MAX_NS.  From
- * then on nobody waits until it writes again.
+ * Nothing can be hoped for: the disk refuses, or holds the writer in a write.  A writer that is not in one waits for a
+ * processor, as we do, and is given longer.  From then on nobody waits until it writes again.
  */
+static bool stalled(uint64_t waiting_since_ns)
+{
+	uint64_t now_ns = sl_agent_now(), writing_since_ns = atomic_load(&sl_agent->writing_since_ns);
+
+	if (writing_since_ns ? now_ns - writing_since_ns > WAIT_MAX_NS && now_ns - waiting_since_ns > WAIT_MAX_NS :
+			       now_ns - waiting_since_ns > STARVED_MAX_NS)
+		atomic_store(&sl_agent->stalled, 1);
+	return atomic_load(&sl_agent->stalled);
+}
+
+/* Wait for the writer in small steps for as long as it writes; -1: it does not. */
 static int claim_patiently(struct sl_ring *ring, uint32_t thread, int tid, uint64_t first)
 {
 	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
-	uint64_t frames = atomic_load(&sl_agent->frames), waited = 0;
+	uint64_t frames = atomic_load(&sl_agent->frames), since_ns = 0;
 	int index;
 
 	while ((index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0) {
 		if (grow(ring, atomic_load(&ring->file->segments) + 1))
 			continue;
-		if (frames != atomic_load(&sl_agent->frames)) {
+		if (!since_ns || frames != atomic_load(&sl_agent->frames)) {
 			frames = atomic_load(&sl_agent->frames);
-			waited = 0;
+			since_ns = sl_agent_now();
 		}
-		if (waited >= WAIT_MAX_NS)
-			atomic_store(&sl_agent->stalled, 1);
-		if (atomic_load(&sl_agent->stalled))
+		if (stalled(since_ns))
 			return -1;
 		atomic_fetch_add(&sl_agent->wake, 1);
 		sl_agent_wake(&sl_agent->wake);
 		syscall(SYS_nanosleep, &step, NULL);
-		waited += WAIT_STEP_NS;
 	}
 	return index;
 }

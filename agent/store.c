@@ -62,7 +62,27 @@ static void name_files(struct sl_store *store, const struct sl_process *process,
 	add_name(&ring, process, attempt, SL_RING_SUFFIX);
 }
 
-static int create(const char *path)
+void sl_store_path(const struct sl_store *store, unsigned number, char path[SL_STORE_PATH])
+{
+	struct sl_text text = sl_text_begin(path, SL_STORE_PATH);
+
+	sl_text_add(&text, store->trace);
+	if (number == 1)
+		return;
+	text.used -= strlen(SL_TRACE_SUFFIX);
+	sl_text_add(&text, number ? "." : ".fold");
+	if (number) {
+		sl_text_add_padded(&text, number, 6);
+		sl_text_add(&text, SL_TRACE_SUFFIX);
+	}
+}
+
+const char *sl_store_ring_name(const struct sl_store *store)
+{
+	return store->ring_elsewhere ? store->ring : strrchr(store->ring, '/') + 1;
+}
+
+int sl_store_create(const char *path)
 {
 	int fd;
 
@@ -76,10 +96,10 @@ static int claim_pair(struct sl_store *store, int *ring_fd)
 {
 	int err;
 
-	store->fd = create(store->trace);
+	store->fd = sl_store_create(store->trace);
 	if (store->fd < 0)
 		return errno;
-	*ring_fd = create(store->ring);
+	*ring_fd = sl_store_create(store->ring);
 	if (*ring_fd >= 0)
 		return 0;
 	err = errno;
@@ -117,6 +137,7 @@ int sl_store_claim(struct sl_store *store, const struct sl_process *process, int
 		err = claim_pair(store, ring_fd);
 	}
 	store->ring_elsewhere = elsewhere;
+	store->number = 1;
 	if (!err)
 		sl_file_identity(store->fd, &store->device, &store->inode);
 	return err;
@@ -125,8 +146,11 @@ int sl_store_claim(struct sl_store *store, const struct sl_process *process, int
 /* The program closed our descriptor: the file itself is still there, under its name. */
 static int reopen(struct sl_store *store)
 {
-	int fd = open(store->trace, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	char path[SL_STORE_PATH];
+	int fd;
 
+	sl_store_path(store, store->number, path);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return errno;
 	if (!sl_file_is(fd, store->device, store->inode)) {
@@ -137,32 +161,70 @@ static int reopen(struct sl_store *store)
 	return 0;
 }
 
-int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
+int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size)
 {
 	size_t compressed = ZSTD_compress2(store->compressor, store->frame, store->frame_bytes, bytes, size);
-	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, compressed}};
 
 	if (ZSTD_isError(compressed))
-		return store->err = EOVERFLOW;
-	index.magic = SL_FRAME_MAGIC;
-	index.size = sizeof(index) - 8;
-	index.compressed = (uint32_t)compressed;
-	index.check = sl_frame_check(&index);
-	store->err = sl_file_is(store->fd, store->device, store->inode) ? 0 : reopen(store);
-	if (!store->err && store->torn && ftruncate(store->fd, (off_t)store->end))
-		store->err = errno;
-	if (store->err)
-		return store->err;
+		return EOVERFLOW;
+	index->magic = SL_FRAME_MAGIC;
+	index->size = sizeof(*index) - 8;
+	index->compressed = (uint32_t)compressed;
+	index->check = sl_frame_check(index);
+	return 0;
+}
+
+static int append(struct sl_store *store, struct iovec parts[2])
+{
+	int err = sl_file_is(store->fd, store->device, store->inode) ? 0 : reopen(store);
+
+	if (!err && store->torn && ftruncate(store->fd, (off_t)store->end))
+		err = errno;
+	if (err)
+		return err;
 	store->torn = true;
 	atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
-	store->err = sl_file_write(store->fd, parts, 2, store->end);
+	err = sl_file_write(store->fd, parts, 2, store->end);
 	atomic_store(&sl_agent->writing_since_ns, 0);
+	if (!err)
+		store->torn = false;
+	return err;
+}
+
+int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
+{
+	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, 0}};
+
+	store->err = sl_store_compress(store, &index, bytes, size);
+	parts[1].iov_len = index.compressed;
+	if (!store->err)
+		store->err = append(store, parts);
+	atomic_store(&sl_agent->stalled, store->err != 0);
 	if (store->err)
 		return store->err;
-	store->torn = false;
 	atomic_fetch_add(&sl_agent->frames, 1);
-	atomic_store(&sl_agent->stalled, 0);
-	store->end += sizeof(index) + compressed;
+	store->end += sizeof(index) + index.compressed;
+	return 0;
+}
+
+int sl_store_continue(struct sl_store *store)
+{
+	char path[SL_STORE_PATH];
+	int fd;
+
+	sl_store_path(store, store->number + 1, path);
+	fd = sl_store_create(path);
+	if (fd < 0)
+		return errno;
+	close(store->fd);
+	store->fd = fd;
+	sl_file_identity(fd, &store->device, &store->inode);
+	store->closed_bytes += store->end;
+	if (store->number == 1)
+		store->base_bytes = store->end;
+	store->number++;
+	store->end = 0;
+	store->torn = false;
 	return 0;
 }
 

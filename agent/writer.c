@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "agent/define.h"
 #include "agent/device.h"
+#include "agent/fold.h"
 #include "agent/hooks.h"
 #include "agent/pack.h"
 #include "agent/record.h"
@@ -21,6 +22,8 @@
 #define IDLE_NS	      100000000ull /* longest sleep: rings are looked at this often */
 #define BUSY_NS	      1000000ull   /* after a pass that found much */
 #define REMOTE_NS     1000000000ull
+#define FOLD_MIN_NS   2000000ull /* work at a fold between two passes */
+#define FOLD_MAX_NS   50000000ull
 #define SPARE	      2 /* free segments kept ahead of need */
 #define DEFS_WAIT_MAX 1000
 
@@ -28,10 +31,13 @@
 static struct sl_event *events; /* SL_BLOCK_EVENTS */
 static uint8_t *map_bytes;	/* a block, or joined definitions */
 static uint64_t written_events, written_at_ns, gaps_said;
+static uint64_t cutoff_ns; /* a pass takes what began before it: so it ends, however fast the program is */
 
 bool sl_writer_prepare(void)
 {
 	written_events = written_at_ns = gaps_said = 0;
+	cutoff_ns = UINT64_MAX;
+	sl_fold_prepare();
 	if (!events)
 		events = sl_pages(SL_BLOCK_EVENTS * sizeof(*events));
 	if (!map_bytes)
@@ -138,6 +144,8 @@ static bool next_event(const struct sl_segment *segment, const struct sl_slot *s
 	unsigned state = word & 3;
 
 	if (word >> SL_SLOT_SHIFT != *seq || (state != SL_SLOT_DONE && !(take_open && state == SL_SLOT_IN_FLIGHT)))
+		return false;
+	if (first->words[1] > cutoff_ns)
 		return false;
 	sl_slot_decode(event, first, second, sl_hooks[first->words[0] & 0xffff].verb);
 	*seq += word & SL_SLOT_WIDE ? 2 : 1;
@@ -319,17 +327,46 @@ static void write_footer(const char *how)
 			map, pack.used);
 }
 
+/*
+ * The file is large enough: go on in the next.  It is cut at an instant, over all threads, so that no free lies in an
+ * older file than its allocation: a fold would not find the block (fold.c).
+ */
+static void continue_file(void)
+{
+	struct sl_agent *agent = sl_agent;
+	bool wrote = false;
+	size_t bytes;
+
+	cutoff_ns = sl_agent_now();
+	if (!drain(true, false, &wrote) || sl_store_continue(&agent->store))
+		return;
+	bytes = sl_process_header(map_bytes, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &agent->process, &agent->options,
+		sl_store_ring_name(&agent->store), agent->store.number);
+	sl_store_append(&agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
+}
+
 /* One pass; returns how long to sleep. */
 static uint64_t pass(uint64_t now_ns)
 {
 	bool remote_due = sl_agent->store.ring_elsewhere && now_ns - written_at_ns >= REMOTE_NS, wrote = false;
-	bool good = drain(remote_due, false, &wrote);
+	bool good;
+	uint64_t keep = sl_agent->options.keep, fold_ns;
+
+	cutoff_ns = now_ns;
+	good = drain(remote_due, false, &wrote);
 
 	if (wrote || remote_due)
 		written_at_ns = now_ns;
 	if (good && wrote)
 		write_gap(sl_agent->ring.file);
+	if (good && sl_agent->store.end > sl_fold_file_bytes(keep))
+		continue_file();
 	sl_ring_provide(&sl_agent->ring, SPARE);
+	/* To fold an event costs about what it costs to write it: half of the thread's time keeps up. */
+	fold_ns = 3 * (sl_agent_now() - now_ns) / 2;
+	fold_ns = fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns > FOLD_MAX_NS ? FOLD_MAX_NS : fold_ns;
+	if (good && sl_fold_work(&sl_agent->store, keep, fold_ns))
+		return 0;
 	return good && wrote ? BUSY_NS : IDLE_NS;
 }
 
@@ -359,9 +396,11 @@ static void *run(void *unused)
 		sleep_ns = pass(now_ns);
 		if (interval_ns && sleep_ns > interval_ns)
 			sleep_ns = interval_ns;
-		if (!atomic_load(&sl_agent->finish))
+		if (sleep_ns && !atomic_load(&sl_agent->finish))
 			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
 	}
+	sl_fold_stop(&sl_agent->store);
+	cutoff_ns = UINT64_MAX;
 	write_gap(sl_agent->ring.file);
 	if (sl_writer_drain(true))
 		write_footer(sl_agent->how);

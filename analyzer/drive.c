@@ -74,6 +74,7 @@ static void replay(struct job *job, struct sl_process *process)
 	if (until)
 		until = until - trace->header.started_ns + trace->header.monotonic_ns;
 	process->model = sl_model_new(&trace->header, &trace->defs);
+	sl_model_folded(process->model, &trace->folded);
 	while ((item = sl_order_next(order))) {
 		if (until && item->kind == SL_ITEM_EVENT && item->event->time_ns > until)
 			break;

@@ -11,6 +11,7 @@
 Written from doc/trace-format.md alone, so that it tests that page.  It holds a trace in memory; use
 stormlog-analyze for big ones.
 """
+import glob
 import mmap
 import os
 import struct
@@ -70,7 +71,11 @@ class Trace:
         self.blocks = []
         self._next = {}
         self._log = 0
+        self.folded_through = 0
         self._read_file(path)
+        for later in sorted(glob.glob(glob.escape(path[: -len(".msgpack.zst")]) + ".??????.msgpack.zst")):
+            if int(later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]) > self.folded_through:
+                self._read_file(later)
         ring = path[: -len(".msgpack.zst")] + ".ring"
         if self.header and os.sep in str(self.header.get("ring") or ""):
             ring = self.header["ring"]
@@ -122,6 +127,12 @@ class Trace:
             self.header = self.header or item
         elif what == "block":
             self.blocks.append(decode_block(item))
+        elif what == "checkpoint":
+            self.folded_through = item["through"]
+            self._log = max(self._log, item["log_next"])
+            for thread, after in item["threads"]:
+                self._next[thread] = max(after, self._next.get(thread, 0))
+            self.defs.setdefault(what, []).append(item)
         else:
             self.defs.setdefault(what, []).append(item)
 
@@ -230,4 +241,5 @@ class Trace:
 
 def open_folder(folder):
     """Every trace of a folder, by name."""
-    return [Trace(os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name.endswith(".msgpack.zst")]
+    return [Trace(os.path.join(folder, name)) for name in sorted(os.listdir(folder))
+            if name.endswith(".msgpack.zst") and name.count(".") == 2]

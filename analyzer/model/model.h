@@ -206,6 +206,9 @@ struct sl_model {
 struct sl_model *sl_model_new(const struct sl_header *header, const struct sl_defs *defs);
 void sl_model_free(struct sl_model *model);
 
+/* Before the first item: the totals of what was folded. */
+void sl_model_folded(struct sl_model *model, const struct sl_folded *folded);
+
 void sl_model_apply(struct sl_model *model, const struct sl_item *item);
 
 /* After the last item: closes lines and ranges. */

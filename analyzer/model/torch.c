@@ -35,6 +35,20 @@ static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes)
 	}
 }
 
+void sl_model_folded(struct sl_model *model, const struct sl_folded *folded)
+{
+	for (size_t i = 0; i < folded->blocks.count; i++) {
+		const struct sl_folded_blocks *blocks = &folded->blocks.item[i];
+		struct sl_torch *torch = &sl_model_device(model, blocks->device)->torch;
+
+		torch->used = true;
+		torch->events += blocks->allocations + blocks->frees;
+		torch->peak_allocated_bytes = blocks->peak_allocated;
+		torch->peak_reserved_bytes = blocks->peak_reserved;
+		model->events += blocks->allocations + blocks->frees;
+	}
+}
+
 static void draw(struct sl_model *model, struct sl_device_state *device, uint32_t site)
 {
 	struct sl_torch *torch = &device->torch;

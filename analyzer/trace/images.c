@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,14 @@ static char *stem_of(const char *path, unsigned *segment)
 	return stem;
 }
 
+unsigned sl_images_segment(const char *path)
+{
+	unsigned segment;
+
+	free(stem_of(path, &segment));
+	return segment;
+}
+
 static struct sl_image *image_of(struct sl_images *folder, const char *stem)
 {
 	struct sl_image *image;
@@ -72,11 +81,7 @@ static void add_file(struct sl_image *image, const char *path)
 	if (!image->files)
 		abort();
 	for (; at; at--) {
-		unsigned segment, before;
-
-		free(stem_of(path, &segment));
-		free(stem_of(image->files[at - 1], &before));
-		if (before <= segment)
+		if (sl_images_segment(image->files[at - 1]) <= sl_images_segment(path))
 			break;
 		image->files[at] = image->files[at - 1];
 	}
@@ -124,6 +129,7 @@ static void add_folder(struct sl_images *folder, const char *path, unsigned dept
 
 bool sl_images_add(struct sl_images *folder, const char *path)
 {
+	static const char *const others[] = {SL_TRACE_SUFFIX, ".[0-9][0-9][0-9][0-9][0-9][0-9]" SL_TRACE_SUFFIX, SL_RING_SUFFIX};
 	struct stat st;
 	unsigned segment;
 	char *stem, *beside;
@@ -137,13 +143,18 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 	if (!sl_images_is_trace(path))
 		return true;
 	add_path(folder, path);
-	/* A file named alone brings its ring, a ring its file. */
+	/* A file named alone brings the others of its process. */
 	stem = stem_of(path, &segment);
-	for (int ring = 0; ring < 2; ring++) {
-		if (asprintf(&beside, "%s%s", stem, ring ? SL_RING_SUFFIX : SL_TRACE_SUFFIX) < 0)
+	for (size_t i = 0; i < SL_COUNT(others); i++) {
+		glob_t found;
+
+		if (asprintf(&beside, "%s%s", stem, others[i]) < 0)
 			abort();
-		if (!stat(beside, &st) && S_ISREG(st.st_mode))
-			add_path(folder, beside);
+		if (!glob(beside, 0, NULL, &found)) {
+			for (size_t f = 0; f < found.gl_pathc; f++)
+				add_path(folder, found.gl_pathv[f]);
+			globfree(&found);
+		}
 		free(beside);
 	}
 	free(stem);

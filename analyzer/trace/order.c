@@ -336,6 +336,12 @@ static void collect(struct sl_order *order)
 			if (sl_ring_segments(&trace->ring, thread, index))
 				stream_of(order, &ids, thread);
 		}
+	for (size_t i = 0; i < trace->folded.threads.count; i++) {
+		uint32_t at = sl_idmap_get(&ids, trace->folded.threads.item[i].thread, UINT32_MAX);
+
+		if (at != UINT32_MAX && order->streams[at].file_next < trace->folded.threads.item[i].next)
+			order->streams[at].file_next = trace->folded.threads.item[i].next;
+	}
 	sl_idmap_free(&ids);
 }
 

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "analyzer/trace/images.h"
 #include "common/block.h"
 #include "common/tracefile.h"
 
@@ -25,6 +27,43 @@ static void take_gap(struct sl_trace *trace, const msgpack_object *map)
 		      (unsigned long long)count, why.text ? ": " : "", (int)why.size, why.text ? why.text : "");
 }
 
+static uint64_t cell(const msgpack_object *row, uint32_t column)
+{
+	uint64_t value = 0;
+
+	if (row->type == MSGPACK_OBJECT_ARRAY && column < row->via.array.size)
+		sl_object_number(&row->via.array.ptr[column], &value);
+	return value;
+}
+
+static void take_checkpoint(struct sl_trace *trace, const msgpack_object *map)
+{
+	struct sl_folded *folded = &trace->folded;
+	const msgpack_object *blocks = sl_object_get(map, "blocks"), *threads = sl_object_get(map, "threads");
+	uint64_t log_next = sl_object_u64(map, "log_next", 0);
+
+	folded->through = (unsigned)sl_object_u64(map, "through", 0);
+	folded->until_ns = sl_object_u64(map, "until_ns", 0);
+	if (log_next > trace->log_next)
+		trace->log_next = log_next;
+	for (uint32_t i = 0; blocks && blocks->type == MSGPACK_OBJECT_ARRAY && i < blocks->via.array.size; i++) {
+		const msgpack_object *row = &blocks->via.array.ptr[i];
+
+		folded->blocks.item = sl_arena_grow(folded->blocks.item, &folded->blocks.capacity, folded->blocks.count,
+						    sizeof(*folded->blocks.item));
+		folded->blocks.item[folded->blocks.count++] = (struct sl_folded_blocks){
+			(int64_t)cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3), cell(row, 4), cell(row, 5), cell(row, 6)};
+	}
+	for (uint32_t i = 0; threads && threads->type == MSGPACK_OBJECT_ARRAY && i < threads->via.array.size; i++) {
+		const msgpack_object *row = &threads->via.array.ptr[i];
+
+		folded->threads.item = sl_arena_grow(folded->threads.item, &folded->threads.capacity,
+						     folded->threads.count, sizeof(*folded->threads.item));
+		folded->threads.item[folded->threads.count].thread = cell(row, 0);
+		folded->threads.item[folded->threads.count++].next = cell(row, 1);
+	}
+}
+
 /* Everything that is not an event or a record of a moment. */
 static void take_map(struct sl_trace *trace, const msgpack_object *map)
 {
@@ -35,13 +74,15 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 		trace->unknown_maps++;
 	} else if (sl_object_is_text(def, "gap")) {
 		take_gap(trace, map);
+	} else if (sl_object_is_text(def, "checkpoint")) {
+		take_checkpoint(trace, map);
 	} else if (sl_object_is_text(def, "footer")) {
 		how = sl_object_text(map, "how");
 		trace->how = sl_arena_strndup(&trace->defs.arena, how.text ? how.text : "exit", how.text ? how.size : 4);
 		trace->footer_ns = sl_object_u64(map, "ns", 0);
 	} else if (!sl_defs_add(&trace->defs, map) && !sl_object_is_text(def, "sample") &&
 		   !sl_object_is_text(def, "oom") && !sl_object_is_text(def, "header") &&
-		   !sl_object_is_text(def, "checkpoint") && !sl_object_is_text(def, "block")) {
+		   !sl_object_is_text(def, "block")) {
 		trace->unknown_maps++;
 	}
 }
@@ -86,8 +127,11 @@ static void classify(struct sl_trace *trace, struct sl_frame *frame)
 static void read_definitions(struct sl_trace *trace)
 {
 	for (unsigned f = 0; f < trace->file_count; f++) {
-		const struct sl_frames *file = &trace->files[f];
+		struct sl_frames *file = &trace->files[f];
 
+		/* It is in the first file already; the process was killed before it could remove it. */
+		if (f && sl_images_segment(file->path) <= trace->folded.through)
+			file->count = 0;
 		for (size_t i = 0; i < file->count; i++) {
 			struct sl_frame *frame = &file->frame[i];
 
@@ -165,6 +209,51 @@ static void open_far_ring(struct sl_trace *trace)
 			       "its ring %s is out of reach: the last events may be missing", trace->header.ring);
 }
 
+/* False: a file vanished since the folder was read, because the process folded it into the first meanwhile. */
+static bool open_files(struct sl_trace *trace, const struct sl_image *image)
+{
+	for (unsigned i = 0; i < image->file_count; i++) {
+		struct sl_frames *file = &trace->files[trace->file_count];
+
+		if (sl_frames_open(file, image->files[i], (uint16_t)trace->file_count, &trace->damage))
+			trace->file_count++;
+		else if (errno == ENOENT && trace->file_count)
+			return false;
+		else
+			sl_damage_add(&trace->damage, image->files[i], -1, "%s", strerror(errno));
+	}
+	return true;
+}
+
+static void close_files(struct sl_trace *trace)
+{
+	for (unsigned i = 0; i < trace->file_count; i++)
+		sl_frames_close(&trace->files[i]);
+	trace->file_count = 0;
+}
+
+/* The process may fold one file after the other while we look; the ones that are gone are in the first. */
+static void open_settled(struct sl_trace *trace, const struct sl_image *image)
+{
+	struct sl_image left = *image;
+
+	left.files = malloc((image->file_count + 1) * sizeof(*left.files));
+	if (!left.files)
+		abort();
+	memcpy(left.files, image->files, image->file_count * sizeof(*left.files));
+	while (!open_files(trace, &left)) {
+		unsigned kept = 1;
+
+		close_files(trace);
+		sl_damage_free(&trace->damage);
+		for (unsigned i = 1; i < left.file_count; i++)
+			if (!access(left.files[i], F_OK))
+				left.files[kept++] = left.files[i];
+		left.file_count = kept;
+	}
+	free(left.files);
+}
+
 struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage)
 {
 	struct sl_trace *trace = calloc(1, sizeof(*trace));
@@ -176,20 +265,17 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	trace->files = calloc(image->file_count + 1, sizeof(*trace->files));
 	if (image->ring)
 		sl_ring_open(&trace->ring, image->ring, &trace->damage);
-	for (unsigned i = 0; i < image->file_count; i++) {
-		struct sl_frames *file = &trace->files[trace->file_count];
-
-		if (sl_frames_open(file, image->files[i], (uint16_t)trace->file_count, &trace->damage))
-			trace->file_count++;
-		else
-			sl_damage_add(&trace->damage, image->files[i], -1, "%s", strerror(errno));
-	}
+	open_settled(trace, image);
 	read_definitions(trace);
 	open_far_ring(trace);
 	read_ring(trace);
 	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)
 		trace->damage.lost_events += trace->files[f].torn_events;
 	trace->status = status_of(trace);
+	if (trace->folded.through)
+		sl_damage_note(&trace->damage, trace->name,
+			       "block events of its first %llu s are folded (--keep): what lives on and totals are exact",
+			       (unsigned long long)((trace->folded.until_ns - trace->header.monotonic_ns) / SL_NS_PER_S));
 	if (trace->header.known)
 		return trace;
 	sl_damage_add(&trace->damage, image->name, -1, "no header can be read, so nothing else can");
@@ -203,9 +289,10 @@ void sl_trace_close(struct sl_trace *trace)
 {
 	if (!trace)
 		return;
-	for (unsigned i = 0; i < trace->file_count; i++)
-		sl_frames_close(&trace->files[i]);
+	close_files(trace);
 	free(trace->files);
+	free(trace->folded.blocks.item);
+	free(trace->folded.threads.item);
 	sl_ring_free(&trace->ring);
 	sl_defs_free(&trace->defs);
 	sl_header_free(&trace->header);

@@ -27,6 +27,23 @@ struct sl_image {
 enum sl_status { SL_STATUS_COMPLETED, SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN };
 const char *sl_status_name(enum sl_status status);
 
+/* What STORMLOG_KEEP left out of the first file: totals of the block events that are not there. */
+struct sl_folded_blocks {
+	int64_t device;
+	uint64_t allocations, allocated_bytes, frees, freed_bytes, peak_allocated, peak_reserved;
+};
+
+struct sl_folded_thread {
+	uint64_t thread, next; /* the files had its slots below next */
+};
+
+struct sl_folded {
+	unsigned through;  /* files up to this one are in the first; 0: nothing was folded */
+	uint64_t until_ns; /* block and range events before it are incomplete, but for the blocks that live on */
+	SL_VECTOR(struct sl_folded_blocks) blocks;
+	SL_VECTOR(struct sl_folded_thread) threads;
+};
+
 struct sl_trace {
 	char *name;
 	struct sl_header header;
@@ -39,6 +56,7 @@ struct sl_trace {
 	const char *how;	/* of the footer: exit, _exit, ...; NULL: no footer */
 	uint64_t footer_ns;	/* 0: no footer */
 	uint64_t log_next;	/* definition log: position up to which the file has it */
+	struct sl_folded folded;
 	uint64_t gap_events;	/* said by the process itself to be lost */
 	unsigned unknown_maps, unknown_columns;
 	struct sl_inflate inflate;

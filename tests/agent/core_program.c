@@ -2,7 +2,7 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, exec.
+ * Modes: train, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, exec.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -42,7 +42,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void run_threads(unsigned count)
+static void run_threads(unsigned count, void *(*work)(void *))
 {
 	pthread_t threads[64];
 
@@ -72,6 +72,49 @@ static void driver_calls(void)
 static void nest(void)
 {
 	call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, driver_calls);
+}
+
+/*
+ * A training job's blocks: each thread holds WEIGHTS for ever, one in each 1024 of them is given up and made again in a
+ * step; of ACTIVATIONS those that one thread makes the next one frees.  Thread t's weights are at t << 40 | i << 9,
+ * its activations at t << 40 | 1 << 39 | slot << 9 with 512 slots in turns; bytes are the number of the step.  Step 5
+ * has the peak.
+ */
+#define WEIGHTS	    2048
+#define ACTIVATIONS 100
+
+static pthread_barrier_t steps;
+static useconds_t pause_us; /* in a step */
+static unsigned thread_count;
+
+static uint64_t activation(uint64_t thread, uint64_t step, unsigned i)
+{
+	return thread << 40 | 1ull << 39 | (step * ACTIVATIONS + i) % 512 << 9;
+}
+
+static void *train(void *arg)
+{
+	uint64_t t = (uintptr_t)arg, giver = t % thread_count + 1;
+
+	for (unsigned i = 0; i < WEIGHTS; i++)
+		sl_record_block(FAKE_block, t << 40 | (i + 1) << 9, 7, 0, 1000, 2000);
+	for (uint64_t step = 1; step <= calls; step++) {
+		uint64_t allocated = step == 5 ? 1ull << 40 : 1000, weight = t << 40 | (step % WEIGHTS + 1) << 9;
+
+		for (unsigned i = 0; i < ACTIVATIONS; i++)
+			sl_record_block(FAKE_block, activation(t, step, i), step, 0, allocated, 2 * allocated);
+		sl_record_block(FAKE_block_free, weight, 7, 0, 1000, 2000);
+		sl_record_block(FAKE_block, weight, 7, 0, 1000, 2000);
+		usleep(pause_us);
+		pthread_barrier_wait(&steps);
+		for (unsigned i = 0; i < ACTIVATIONS; i++)
+			sl_record_block(FAKE_block_free, activation(giver, step, i), step, 0, 1000, 2000);
+		if (step % 1000 == 0)
+			allocate(0, step, 2);
+		pthread_barrier_wait(&steps);
+	}
+	sl_record_block(FAKE_block_oom, 0, 1 << 30, 0, 1000, 2000);
+	return NULL;
 }
 
 static jmp_buf back;
@@ -109,7 +152,14 @@ int main(int argc, char **argv)
 		usleep((useconds_t)(argc > 4 ? atoi(argv[4]) : 1000));
 		raise(SIGKILL);
 	}
-	run_threads(threads);
+	thread_count = threads;
+	if (!strcmp(mode, "train")) {
+		pthread_barrier_init(&steps, NULL, threads);
+		pause_us = (useconds_t)(argc > 4 ? atoi(argv[4]) : 0);
+		run_threads(threads, train);
+		return 0;
+	}
+	run_threads(threads, work);
 	if (!strcmp(mode, "nest"))
 		nest();
 	if (!strcmp(mode, "longjmp")) {

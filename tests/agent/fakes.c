@@ -18,6 +18,8 @@ const struct sl_hook sl_hooks[] = {
 	{"c10::reportMemoryUsageToProfiler", SL_VERB_BLOCK_ALLOC, SL_KIND_block, SL_FAMILY_torch, true},
 	{"nvtxRangePushA", SL_VERB_RANGE_PUSH, SL_KIND_none, SL_FAMILY_label, true},
 	{"nvtxRangePop", SL_VERB_RANGE_POP, SL_KIND_none, SL_FAMILY_label, true},
+	{"c10::reportMemoryUsageToProfiler", SL_VERB_BLOCK_FREE, SL_KIND_block, SL_FAMILY_torch, true},
+	{"c10::reportOutOfMemoryToProfiler", SL_VERB_BLOCK_OOM, SL_KIND_block, SL_FAMILY_torch, true},
 };
 const unsigned sl_hook_count = sizeof(sl_hooks) / sizeof(sl_hooks[0]);
 

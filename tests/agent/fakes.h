@@ -3,6 +3,9 @@
 #define TESTS_AGENT_FAKES_H
 
 /* Rows of the fake hook table. */
-enum { FAKE_cudaMalloc = 1, FAKE_cudaFree, FAKE_cuMemAlloc_v2, FAKE_cuDevicePrimaryCtxRetain, FAKE_block, FAKE_push, FAKE_pop };
+enum {
+	FAKE_cudaMalloc = 1, FAKE_cudaFree, FAKE_cuMemAlloc_v2, FAKE_cuDevicePrimaryCtxRetain, FAKE_block, FAKE_push, FAKE_pop,
+	FAKE_block_free, FAKE_block_oom,
+};
 
 #endif

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
@@ -20,14 +21,33 @@ PROGRAM = sys.argv.pop(1)
 IN_FLIGHT, ABANDONED, NESTED, LATE = 1, 2, 64, 128
 
 
-def run(*args, code=0, **environment):
+def size_of(folder):
+    total = 0
+    for name in os.listdir(folder):
+        try:
+            total += 0 if name.endswith(".ring") else os.stat(os.path.join(folder, name)).st_size
+        except FileNotFoundError:
+            pass
+    return total
+
+
+def run(*args, code=0, most=None, kill_after=None, **environment):
+    """most: bytes that the trace files may have at any moment."""
     folder = tempfile.mkdtemp(prefix="stormlog-core-")
     environment = dict(os.environ, STORMLOG_DIR=folder, **{"STORMLOG_STACKS": "none", **environment})
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
         environment.pop(name, None)
-    done = subprocess.run([PROGRAM, *map(str, args)], env=environment, capture_output=True, timeout=120)
-    assert done.returncode == code, (args, done)
-    assert done.stdout == done.stderr == b"", done
+    process = subprocess.Popen([PROGRAM, *map(str, args)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    begin, greatest = time.monotonic(), 0
+    while (most or kill_after) and process.poll() is None:
+        greatest = max(greatest, size_of(folder))
+        if kill_after and time.monotonic() - begin > kill_after:
+            process.kill()
+        time.sleep(0.005)
+    said = process.communicate(timeout=120)[0]
+    assert process.returncode == code, (args, process.returncode, said)
+    assert said == b"", said
+    assert not most or max(greatest, size_of(folder)) <= most, (greatest, size_of(folder))
     traces = stormlog_trace.open_folder(folder)
     names = sorted(os.listdir(folder))
     subprocess.run(["rm", "-rf", folder])
@@ -103,6 +123,59 @@ class Core(unittest.TestCase):
         (trace,), names = run("_exit", 1, 5)
         self.assertEqual(len(names), 1)
         self.assertEqual(trace.defs["footer"][0]["how"], "_exit")
+
+    # --keep
+
+    def live_blocks(self, trace):
+        events, live = trace.events(), {}
+        verbs = [trace.header["verbs"][trace.hooks[api - 1][1]][0] for api in range(1, len(trace.hooks) + 1)]
+        for api, address, size in zip(events["api"].tolist(), events["address"].tolist(), events["bytes"].tolist()):
+            if verbs[api - 1] == "BLOCK_ALLOC":
+                live[address] = size
+            elif verbs[api - 1] == "BLOCK_FREE":
+                live.pop(address, None)
+        return live
+
+    def assert_folded(self, trace, threads, steps=None):
+        """What --keep leaves: the weights, the last steps whole, every call; totals that miss nothing.  steps None: killed."""
+        weights = {t << 40 | i << 9 for t in range(1, threads + 1) for i in range(1, 2049)}
+        live, events = self.live_blocks(trace), trace.events()
+        activations = events["address"] >> 39 & 1 == 1
+        failed = events["bytes"][events["result"] == 2].tolist()
+        last = int(events["bytes"][activations].max())
+        (checkpoint,) = trace.defs["checkpoint"]
+        ((device, allocations, _, frees, _, peak, reserved),) = checkpoint["blocks"]
+        total = allocations + frees + int((activations | (events["bytes"] == 7)).sum())
+        self.assertEqual((device, peak, reserved), (0, 1 << 40, 2 << 40))
+        self.assertEqual({step: failed.count(step) for step in range(1000, last, 1000)},
+                         {step: threads for step in range(1000, last, 1000)})
+        for step in range(last - 20, last - 1):
+            self.assertEqual(int((activations & (events["bytes"] == step)).sum()), 2 * 100 * threads)
+        if steps:
+            self.assertEqual((last, set(live), trace.damage), (steps, weights, []))
+            self.assertEqual(total, threads * (2048 + steps * 202))
+        else:
+            self.assertLessEqual(len(weights - set(live)), threads)
+            self.assertTrue(all(live[address] >= last - 1 for address in set(live) - weights))
+            self.assertLessEqual(threads * (2048 + (last - 2) * 202), total)
+            self.assertLessEqual(total, threads * (2048 + (last + 1) * 202))
+
+    def test_keep_leaves_the_newest_and_what_lives(self):
+        for threads, steps in ((1, 5000), (3, 2000)):
+            (trace,), names = run("train", threads, steps, 1000, STORMLOG_KEEP="512K", most=640 << 10)
+            self.assertGreater(len(names), 2)
+            self.assertFalse([name for name in names if name.endswith(".fold")])
+            self.assert_folded(trace, threads, steps)
+
+    def test_a_kill_in_the_middle_of_a_fold_loses_and_doubles_nothing(self):
+        folded = 0
+        for _ in range(6):
+            threads = random.choice((1, 3))
+            (trace,), names = run("train", threads, 1 << 40, 500, code=-9, kill_after=random.uniform(0.5, 1.5), STORMLOG_KEEP="256K")
+            if trace.folded_through:
+                self.assert_folded(trace, threads)
+                folded += any(name.endswith(".fold") for name in names)
+        print("%d of 6 were killed in a fold" % folded)
 
     def test_a_disabled_process_leaves_nothing(self):
         traces, names = run("exit", 1, 5, STORMLOG_DISABLE="1")

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two passes over file 1 and the oldest file after it.  The first finds for each address of a block the last event
+ * that names it, by time: frames of several threads lie in any order.  The second copies what stays.
+ */
+#define ZSTD_STATIC_LINKING_ONLY
+#include "agent/fold.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "agent/agent.h"
+#include "agent/define.h"
+#include "agent/file.h"
+#include "agent/fold_last.h"
+#include "agent/hooks.h"
+#include "agent/pack.h"
+#include "common/block.h"
+#include "common/unpack.h"
+
+#define FILES		8	    /* that STORMLOG_KEEP is divided into */
+#define FILE_BYTES_MIN	(64u << 10)
+#define DEVICES_MAX	64	    /* with block events; further ones share the last row */
+#define CONTENT_BYTES	SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
+#define SAMPLE_EVERY_NS (60 * SL_NS_PER_S)
+
+/* What was left out, of one device. */
+struct totals {
+	int64_t device;
+	uint64_t allocations, allocated_bytes, frees, freed_bytes, peak_allocated, peak_reserved;
+};
+
+static struct fold {
+	bool active;
+	unsigned tried; /* with this file as the newest: not again until there is another */
+	unsigned through;
+	unsigned pass, source, sources; /* source 0 is file 1, 1 the file `through` */
+	int in, out;
+	uint64_t at, size; /* of `in` */
+	uint64_t out_at, out_device, out_inode;
+
+	struct sl_last_table table;
+	struct totals totals[DEVICES_MAX];
+	unsigned devices;
+	uint64_t until_ns; /* time of the last event that was left out */
+	uint64_t log_next;
+	uint64_t *thread_next; /* by thread */
+	uint32_t threads;
+
+	/* a block of the new file 1, filled from one or more blocks of a thread; room for two */
+	struct sl_event *pending;
+	unsigned pending_count;
+	struct sl_frame_index pending_index;
+
+	struct thinned {
+		int64_t device;
+		uint64_t ns, peak; /* of the last sample that was kept; 0: none was */
+	} thinned[DEVICES_MAX];
+
+	void *decompressor;
+	uint8_t *frame, *content, *made; /* as read, decompressed, to be written */
+} fold;
+
+void sl_fold_prepare(void)
+{
+	fold.active = false;
+	fold.tried = 0;
+}
+
+uint64_t sl_fold_file_bytes(uint64_t keep)
+{
+	if (!keep)
+		return UINT64_MAX;
+	return keep / FILES < FILE_BYTES_MIN ? FILE_BYTES_MIN : keep / FILES;
+}
+
+/* No event that is still to be read in the first pass over this file is older. */
+static uint64_t oldest_to_come(void)
+{
+	struct sl_frame_index index;
+	uint64_t oldest = UINT64_MAX;
+
+	for (uint64_t at = fold.at; at + sizeof(index) <= fold.size; at += sizeof(index) + index.compressed) {
+		if (pread(fold.in, &index, sizeof(index), (off_t)at) != sizeof(index) || index.magic != SL_FRAME_MAGIC)
+			return 0;
+		if (index.kind == SL_FRAME_BLOCK && index.begin_ns < oldest)
+			oldest = index.begin_ns;
+	}
+	return oldest;
+}
+
+/* --- which events stay ------------------------------------------------------------------------------- */
+
+static unsigned verb_of(const struct sl_event *event)
+{
+	return event->api < sl_hook_count ? sl_hooks[event->api].verb : SL_VERB_CALL;
+}
+
+static bool may_go(unsigned verb)
+{
+	return verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE ||
+	       (verb >= SL_VERB_RANGE_PUSH && verb <= SL_VERB_MARK);
+}
+
+static bool stays(const struct sl_event *event)
+{
+	unsigned verb = verb_of(event);
+
+	if (!may_go(verb))
+		return true;
+	return verb == SL_VERB_BLOCK_ALLOC && event->address &&
+	       sl_last_is(&fold.table, event->address, event->time_ns);
+}
+
+static struct totals *totals_of(int64_t device)
+{
+	unsigned i = 0;
+
+	while (i < fold.devices && fold.totals[i].device != device)
+		i++;
+	if (i == DEVICES_MAX)
+		return &fold.totals[DEVICES_MAX - 1];
+	if (i == fold.devices)
+		fold.totals[fold.devices++] = (struct totals){.device = device};
+	return &fold.totals[i];
+}
+
+static void raise_to(uint64_t *peak, uint64_t value)
+{
+	*peak = value > *peak ? value : *peak;
+}
+
+static void count_out(const struct sl_event *event)
+{
+	unsigned verb = verb_of(event);
+	struct totals *totals;
+
+	raise_to(&fold.until_ns, event->time_ns);
+	if (verb != SL_VERB_BLOCK_ALLOC && verb != SL_VERB_BLOCK_FREE)
+		return;
+	totals = totals_of(event->device);
+	if (verb == SL_VERB_BLOCK_ALLOC) {
+		totals->allocations++;
+		totals->allocated_bytes += event->bytes;
+	} else {
+		totals->frees++;
+		totals->freed_bytes += event->bytes;
+	}
+	raise_to(&totals->peak_allocated, event->extra);
+	raise_to(&totals->peak_reserved, event->extra2);
+}
+
+/* --- the new file 1 ---------------------------------------------------------------------------------- */
+
+static bool put(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
+{
+	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, 0}};
+
+	if (sl_store_compress(store, &index, bytes, size) || !sl_file_is(fold.out, fold.out_device, fold.out_inode))
+		return false;
+	parts[1].iov_len = index.compressed;
+	if (sl_file_write(fold.out, parts, 2, fold.out_at))
+		return false;
+	fold.out_at += sizeof(index) + index.compressed;
+	return true;
+}
+
+/* Write the first `count` pending events as one block; those after them stay pending. */
+static bool flush_pending(struct sl_store *store, unsigned count)
+{
+	struct sl_frame_index *index = &fold.pending_index;
+	size_t size;
+
+	if (!count)
+		return true;
+	index->count = count;
+	index->begin_ns = UINT64_MAX;
+	index->end_ns = 0;
+	for (unsigned i = 0; i < count; i++) {
+		index->begin_ns = fold.pending[i].time_ns < index->begin_ns ? fold.pending[i].time_ns : index->begin_ns;
+		raise_to(&index->end_ns, fold.pending[i].time_ns);
+	}
+	size = sl_block_encode(fold.made, index->thread, index->first, index->next, fold.pending, count);
+	fold.pending_count -= count;
+	memmove(fold.pending, fold.pending + count, fold.pending_count * sizeof(*fold.pending));
+	return put(store, *index, fold.made, size);
+}
+
+/* What stays of one block goes into one block, so that blocks of a thread never overlap. */
+static bool copy_block(struct sl_store *store, const struct sl_frame_index *from, struct sl_block *block)
+{
+	struct sl_frame_index *index = &fold.pending_index;
+	const struct sl_event *event;
+	unsigned before;
+
+	if (index->thread != from->thread && !flush_pending(store, fold.pending_count))
+		return false;
+	before = fold.pending_count;
+	while ((event = sl_block_next(block)))
+		if (stays(event))
+			fold.pending[fold.pending_count++] = *event;
+		else
+			count_out(event);
+	if (fold.pending_count > SL_BLOCK_EVENTS) {
+		if (!flush_pending(store, before))
+			return false;
+		before = 0;
+	}
+	if (!before)
+		*index = (struct sl_frame_index){.kind = SL_FRAME_BLOCK, .thread = from->thread, .first = from->first};
+	index->next = from->next;
+	if (from->thread < fold.threads)
+		raise_to(&fold.thread_next[from->thread], from->next);
+	return true;
+}
+
+static bool note_block(const struct sl_event *event, bool allocates)
+{
+	if (!event->address)
+		return true;
+	if (sl_last_full(&fold.table) && !sl_last_grow(&fold.table, oldest_to_come()))
+		return false;
+	sl_last_note(&fold.table, event->address, event->time_ns, allocates);
+	return true;
+}
+
+static bool fold_block(struct sl_store *store, const struct sl_frame_index *index, size_t size)
+{
+	const struct sl_event *event;
+	struct sl_block block;
+
+	if (sl_block_decode(&block, fold.content, size))
+		return false;
+	if (fold.pass == 2)
+		return copy_block(store, index, &block);
+	while ((event = sl_block_next(&block))) {
+		unsigned verb = verb_of(event);
+
+		if ((verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE) &&
+			!note_block(event, verb == SL_VERB_BLOCK_ALLOC))
+			return false;
+	}
+	return true;
+}
+
+/* One sample a minute and device, and each that is a new high. */
+static bool sample_stays(struct sl_unpack map)
+{
+	uint64_t ns = 0, bytes = 0, total, free_bytes, device = UINT64_MAX;
+	struct thinned *thinned = fold.thinned;
+
+	sl_unpack_number(map, "ns", &ns);
+	sl_unpack_number(map, "device", &device);
+	if (sl_unpack_number(map, "total_bytes", &total) && sl_unpack_number(map, "free_bytes", &free_bytes))
+		bytes = total - free_bytes;
+	else if (!sl_unpack_number(map, "used_bytes", &bytes))
+		sl_unpack_number(map, "rss_bytes", &bytes);
+	while (thinned < fold.thinned + DEVICES_MAX - 1 && thinned->ns && thinned->device != (int64_t)device)
+		thinned++;
+	if (thinned->ns && bytes <= thinned->peak && ns - thinned->ns < SAMPLE_EVERY_NS)
+		return false;
+	*thinned = (struct thinned){(int64_t)device, ns, bytes > thinned->peak ? bytes : thinned->peak};
+	return true;
+}
+
+/* The items of an array of rows, one row at a time. */
+static uint64_t row_number(struct sl_unpack *at)
+{
+	struct sl_value value;
+
+	return sl_unpack_next(at, &value) ? value.number : 0;
+}
+
+/* What earlier folds left out counts on. */
+static void take_checkpoint(struct sl_unpack map)
+{
+	struct sl_value rows, row;
+	struct sl_unpack at;
+	uint64_t number;
+
+	if (sl_unpack_number(map, "until_ns", &number))
+		raise_to(&fold.until_ns, number);
+	if (sl_unpack_number(map, "log_next", &number))
+		raise_to(&fold.log_next, number);
+	if (sl_unpack_get(map, "blocks", &at) && sl_unpack_next(&at, &rows))
+		for (; rows.number && sl_unpack_next(&at, &row) && row.number == 7; rows.number--) {
+			struct totals *totals = totals_of((int64_t)row_number(&at));
+
+			totals->allocations += row_number(&at);
+			totals->allocated_bytes += row_number(&at);
+			totals->frees += row_number(&at);
+			totals->freed_bytes += row_number(&at);
+			raise_to(&totals->peak_allocated, row_number(&at));
+			raise_to(&totals->peak_reserved, row_number(&at));
+		}
+	if (sl_unpack_get(map, "threads", &at) && sl_unpack_next(&at, &rows))
+		for (; rows.number && sl_unpack_next(&at, &row) && row.number == 2; rows.number--) {
+			uint64_t thread = row_number(&at), next = row_number(&at);
+
+			if (thread < fold.threads)
+				raise_to(&fold.thread_next[thread], next);
+		}
+}
+
+static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_t size)
+{
+	struct sl_unpack at = {fold.content, fold.content + size}, map;
+	size_t used = 0;
+
+	if (fold.pass == 1)
+		return true;
+	raise_to(&fold.log_next, index.next);
+	for (index.count = 0; at.at < at.end;) {
+		map = at;
+		if (!sl_unpack_skip(&at))
+			return false;
+		if (sl_unpack_text_is(map, "def", "checkpoint"))
+			take_checkpoint(map);
+		else if (!sl_unpack_text_is(map, "def", "sample") || sample_stays(map)) {
+			memcpy(fold.made + used, map.at, (size_t)(at.at - map.at));
+			used += (size_t)(at.at - map.at);
+			index.count++;
+		}
+	}
+	/* Events may name what was defined here: never behind them. */
+	return !used || (flush_pending(store, fold.pending_count) && put(store, index, fold.made, used));
+}
+
+static bool write_checkpoint(struct sl_store *store)
+{
+	struct sl_pack pack = sl_pack_begin(fold.made, CONTENT_BYTES);
+	uint32_t threads = 0;
+
+	for (uint32_t t = 0; t < fold.threads; t++)
+		threads += fold.thread_next[t] != 0;
+	sl_pack_map(&pack, 6);
+	sl_pack_pair_text(&pack, "def", "checkpoint");
+	sl_pack_pair_uint(&pack, "through", fold.through);
+	sl_pack_pair_uint(&pack, "until_ns", fold.until_ns);
+	sl_pack_pair_uint(&pack, "log_next", fold.log_next);
+	sl_pack_text(&pack, "blocks");
+	sl_pack_array(&pack, fold.devices);
+	for (unsigned i = 0; i < fold.devices; i++) {
+		const struct totals *totals = &fold.totals[i];
+
+		sl_pack_array(&pack, 7);
+		sl_pack_int(&pack, totals->device);
+		sl_pack_uint(&pack, totals->allocations);
+		sl_pack_uint(&pack, totals->allocated_bytes);
+		sl_pack_uint(&pack, totals->frees);
+		sl_pack_uint(&pack, totals->freed_bytes);
+		sl_pack_uint(&pack, totals->peak_allocated);
+		sl_pack_uint(&pack, totals->peak_reserved);
+	}
+	sl_pack_text(&pack, "threads");
+	sl_pack_array(&pack, threads);
+	for (uint32_t t = 0; t < fold.threads; t++)
+		if (fold.thread_next[t]) {
+			sl_pack_array(&pack, 2);
+			sl_pack_uint(&pack, t);
+			sl_pack_uint(&pack, fold.thread_next[t]);
+		}
+	return !pack.failed && put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.log_next},
+				       fold.made, pack.used);
+}
+
+/* --- from frame to frame ----------------------------------------------------------------------------- */
+
+static void close_files(void)
+{
+	if (fold.in >= 0)
+		close(fold.in);
+	if (fold.out >= 0)
+		close(fold.out);
+	fold.in = fold.out = -1;
+	sl_last_free(&fold.table);
+	if (fold.thread_next)
+		munmap(fold.thread_next, (fold.threads + 1) * sizeof(*fold.thread_next));
+	fold.thread_next = NULL;
+	fold.active = false;
+}
+
+void sl_fold_stop(struct sl_store *store)
+{
+	char path[SL_STORE_PATH];
+
+	if (!fold.active)
+		return;
+	close_files();
+	sl_store_path(store, 0, path);
+	unlink(path);
+}
+
+static bool open_source(struct sl_store *store, unsigned source)
+{
+	char path[SL_STORE_PATH];
+	off_t size;
+
+	if (fold.in >= 0)
+		close(fold.in);
+	sl_store_path(store, source ? fold.through : 1, path);
+	fold.in = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fold.in < 0)
+		return false;
+	fold.in = sl_file_move_high(fold.in);
+	size = lseek(fold.in, 0, SEEK_END);
+	fold.source = source;
+	fold.at = 0;
+	fold.size = size < 0 ? 0 : (uint64_t)size;
+	return size >= 0;
+}
+
+static bool have_buffers(void)
+{
+	size_t workspace = ZSTD_estimateDCtxSize();
+	void *pages;
+
+	if (fold.decompressor)
+		return true;
+	pages = sl_pages(workspace);
+	fold.frame = sl_pages(ZSTD_compressBound(CONTENT_BYTES));
+	fold.content = sl_pages(CONTENT_BYTES);
+	fold.made = sl_pages(CONTENT_BYTES);
+	fold.pending = sl_pages(2 * SL_BLOCK_EVENTS * sizeof(*fold.pending));
+	if (pages && fold.frame && fold.content && fold.made && fold.pending)
+		fold.decompressor = ZSTD_initStaticDCtx(pages, workspace);
+	return fold.decompressor;
+}
+
+static bool begin(struct sl_store *store)
+{
+	char path[SL_STORE_PATH];
+
+	fold.tried = store->number;
+	fold.through = store->folded + 1;
+	fold.sources = store->folded ? 2 : 1; /* file 1 alone is folded first */
+	fold.pass = 1;
+	fold.in = fold.out = -1;
+	fold.out_at = fold.until_ns = fold.log_next = 0;
+	fold.devices = fold.pending_count = 0;
+	memset(fold.thinned, 0, sizeof(fold.thinned));
+	fold.threads = atomic_load(&sl_agent->ring.file->threads) + 1;
+	fold.thread_next = sl_pages((fold.threads + 1) * sizeof(*fold.thread_next));
+	fold.active = true;
+	sl_store_path(store, 0, path);
+	unlink(path);
+	fold.out = sl_store_create(path);
+	if (!fold.thread_next || !have_buffers() || !sl_file_identity(fold.out, &fold.out_device, &fold.out_inode) ||
+		!open_source(store, 0)) {
+		sl_fold_stop(store);
+		return false;
+	}
+	return true;
+}
+
+/* One frame of the source.  False: it is not as we wrote it, or the disk refuses. */
+static bool step(struct sl_store *store)
+{
+	struct sl_frame_index index;
+	size_t size;
+
+	if (pread(fold.in, &index, sizeof(index), (off_t)fold.at) != sizeof(index) ||
+		!sl_frame_valid(&index, sizeof(index)) || index.compressed > ZSTD_compressBound(CONTENT_BYTES) ||
+		pread(fold.in, fold.frame, index.compressed, (off_t)(fold.at + sizeof(index))) != (ssize_t)index.compressed)
+		return false;
+	fold.at += sizeof(index) + index.compressed;
+	if (fold.pass == 1 && index.kind != SL_FRAME_BLOCK)
+		return true;
+	size = ZSTD_decompressDCtx(fold.decompressor, fold.content, CONTENT_BYTES, fold.frame, index.compressed);
+	if (ZSTD_isError(size))
+		return false;
+	switch (index.kind) {
+	case SL_FRAME_BLOCK:
+		return fold_block(store, &index, size);
+	case SL_FRAME_DEFS:
+		return fold_maps(store, index, size);
+	case SL_FRAME_HEADER:
+		return fold.source || put(store, index, fold.content, size);
+	default:
+		return put(store, index, fold.content, size);
+	}
+}
+
+/* The new file 1 is whole: from the rename on a reader takes it and passes over the folded file. */
+static bool finish(struct sl_store *store)
+{
+	char made[SL_STORE_PATH], path[SL_STORE_PATH];
+	uint64_t folded_bytes = fold.sources == 2 ? fold.size : 0;
+
+	if (!flush_pending(store, fold.pending_count) || !write_checkpoint(store))
+		return false;
+	if (sl_agent->options.fsync && fdatasync(fold.out))
+		return false;
+	sl_store_path(store, 0, made);
+	sl_store_path(store, 1, path);
+	if (rename(made, path))
+		return false;
+	if (fold.sources == 2) {
+		sl_store_path(store, fold.through, path);
+		unlink(path);
+	}
+	store->closed_bytes += fold.out_at - store->base_bytes - folded_bytes;
+	store->base_bytes = fold.out_at;
+	store->folded = fold.through;
+	fold.tried = 0; /* there may be more to fold */
+	close_files();
+	return true;
+}
+
+/* On to the next file, or pass, or the end. */
+static bool turn(struct sl_store *store)
+{
+	if (fold.source + 1 < fold.sources)
+		return open_source(store, fold.source + 1);
+	if (fold.pass++ == 1)
+		return open_source(store, 0);
+	return finish(store);
+}
+
+/*
+ * A fold needs room for a second file 1.  Where that is most of the limit already, because calls are never folded,
+ * it waits until the rest is as large, so that its work stays in proportion.
+ */
+static bool due(const struct sl_store *store, uint64_t keep)
+{
+	uint64_t all = store->closed_bytes + store->end, twice = 2 * store->base_bytes;
+
+	return keep && store->folded + 1 < store->number && fold.tried != store->number && all > twice &&
+	       all + store->base_bytes + sl_fold_file_bytes(keep) / 2 > keep;
+}
+
+bool sl_fold_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns)
+{
+	uint64_t begin_ns;
+
+	if (!fold.active && (!due(store, keep) || !begin(store)))
+		return false;
+	begin_ns = sl_agent_now();
+	while (fold.active && sl_agent_now() - begin_ns < budget_ns)
+		if (!(fold.at < fold.size ? step(store) : turn(store)))
+			sl_fold_stop(store);
+	return fold.active;
+}
