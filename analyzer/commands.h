@@ -18,6 +18,6 @@ struct sl_command {
 int sl_telemetry_report(int argc, char **argv);
 
 extern const struct sl_command sl_command_check, sl_command_convert, sl_command_dump, sl_command_flame, sl_command_merge, sl_command_report,
-	sl_command_table, sl_command_tree, sl_command_validate;
+	sl_command_table, sl_command_timeline, sl_command_tree, sl_command_validate;
 
 #endif

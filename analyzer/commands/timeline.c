@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze timeline PATH: memory over time drawn large in the terminal, one picture a process. */
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "analyzer/commands/native.h"
+#include "analyzer/outputs/format.h"
+
+static const char usage[] = "usage: stormlog-analyze timeline [options] PATH...\n"
+			    "\n"
+			    "  --rank N        one rank only (default: all, those with the highest peak first, at most 4)\n"
+			    "  --height LINES  of one picture (default: 16)\n"
+			    "  --run ID|all\n";
+
+#define LABEL	    10
+#define COLUMNS_MAX 400
+#define PICTURES    4
+
+struct options {
+	struct sl_drive_options drive;
+	long rank;
+	unsigned height, count, columns;
+	char **paths;
+	bool ascii, colour;
+};
+
+/* Bins of all known lines of a process on columns: what it held at most, and on average. */
+static double fill(const struct sl_process *process, double *most, double *mean, unsigned columns)
+{
+	const struct sl_timeline *timeline = &process->model->timeline;
+	uint64_t span = timeline->end_ns > timeline->begin_ns ? timeline->end_ns - timeline->begin_ns : 1;
+	double top = 0;
+
+	for (unsigned i = 0; i < timeline->line_count; i++) {
+		const struct sl_line *line = timeline->lines[i];
+		double max[COLUMNS_MAX] = {0}, area[COLUMNS_MAX] = {0}, bins[COLUMNS_MAX] = {0};
+
+		if (line->what != SL_LINE_KNOWN || !line->begun)
+			continue;
+		for (uint32_t b = line->first; b <= line->bin; b++) {
+			double width = (double)(1ull << timeline->shift);
+			unsigned from = (unsigned)((double)((uint64_t)b << timeline->shift) / (double)span * columns);
+			unsigned to = (unsigned)(((double)((uint64_t)(b + 1) << timeline->shift) - 1) / (double)span * columns);
+
+			for (unsigned c = from; c <= to && c < columns; c++) {
+				max[c] = (double)line->bins[b].max > max[c] ? (double)line->bins[b].max : max[c];
+				area[c] += line->bins[b].area / width;
+				bins[c]++;
+			}
+		}
+		for (unsigned c = 0; c < columns; c++) {
+			most[c] += max[c];
+			mean[c] += bins[c] > 0 ? area[c] / bins[c] : 0;
+		}
+	}
+	for (unsigned c = 0; c < columns; c++)
+		top = most[c] > top ? most[c] : top;
+	return top;
+}
+
+/* Full up to the mean, lighter up to the most: no peak is lost. */
+static const char *cell(double most, double mean, double low, double high, bool ascii)
+{
+	static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇"};
+	double step = high - low;
+
+	if (mean >= high)
+		return ascii ? "#" : "█";
+	if (most >= high || (most > low && most - mean > step))
+		return ascii ? ":" : "░";
+	if (most <= low)
+		return " ";
+	return ascii ? (most > low + step / 2 ? "#" : ".") : eighths[(unsigned)((most - low) / step * 7.99)];
+}
+
+static void draw(const struct sl_process *process, const struct options *o)
+{
+	const struct sl_timeline *timeline = &process->model->timeline;
+	const struct sl_header *header = &process->trace->header;
+	unsigned columns = o->columns - LABEL - 1;
+	double most[COLUMNS_MAX] = {0}, mean[COLUMNS_MAX] = {0}, top = fill(process, most, mean, columns);
+	char size[SL_FORMAT_BYTES], who[64];
+
+	snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld", (long long)(header->rank < 0 ? header->pid : header->rank));
+	printf("%s%s%s  peak %s", o->colour ? "\033[1m" : "", who, o->colour ? "\033[0m" : "", sl_format_size(size, (uint64_t)top));
+	printf("  %s\n", sl_status_name(process->trace->status));
+	for (unsigned line = o->height; line--;) {
+		double low = top * line / o->height, high = top * (line + 1) / o->height;
+
+		printf("%*s ", LABEL, line % 4 == 3 || line == o->height - 1 ? sl_format_size(size, (uint64_t)high) : "");
+		for (unsigned c = 0; c < columns; c++)
+			fputs(top > 0 ? cell(most[c], mean[c], low, high, o->ascii) : " ", stdout);
+		putchar('\n');
+	}
+	printf("%*s 0%*s\n", LABEL, "", (int)columns - 1,
+	       sl_format_duration(size, timeline->end_ns > timeline->begin_ns ? timeline->end_ns - timeline->begin_ns : 0));
+	for (size_t i = 0; i < process->model->ooms.count && i < 3; i++)
+		printf("%*s out of memory at %s\n", LABEL, "",
+		       sl_format_duration(size, process->model->ooms.item[i].time_ns - timeline->begin_ns));
+}
+
+static uint64_t peak_of(const struct sl_process *process)
+{
+	uint64_t peak = 0;
+
+	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++)
+		if (process->model->devices[d] && process->model->devices[d]->known_peak > peak)
+			peak = process->model->devices[d]->known_peak;
+	return peak;
+}
+
+static int by_peak(const void *a, const void *b)
+{
+	uint64_t x = peak_of(*(struct sl_process *const *)a), y = peak_of(*(struct sl_process *const *)b);
+
+	return x < y ? 1 : -(x > y);
+}
+
+static int draw_all(const struct sl_report *report, const struct options *o)
+{
+	struct sl_process **order = calloc(report->process_count + 1, sizeof(*order));
+	unsigned count = 0, shown;
+
+	if (!order)
+		abort();
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (o->rank < 0 || report->processes[i].trace->header.rank == o->rank)
+			order[count++] = &report->processes[i];
+	qsort(order, count, sizeof(*order), by_peak);
+	shown = count < PICTURES ? count : PICTURES;
+	for (unsigned i = 0; i < shown; i++)
+		draw(order[i], o);
+	if (shown < count)
+		printf("%u more: --rank N draws one\n", count - shown);
+	free(order);
+	if (!count)
+		fprintf(stderr, "stormlog-analyze: there is no rank %ld in %s\n", o->rank, report->path);
+	return count ? SL_EXIT_FINE : SL_EXIT_USAGE;
+}
+
+static void look_at_terminal(struct options *o)
+{
+	const char *columns = getenv("COLUMNS"), *no_colour = getenv("NO_COLOR");
+	struct winsize size;
+
+	setlocale(LC_CTYPE, "");
+	o->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+	o->colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
+	o->columns = 80;
+	if (columns && atoi(columns) >= 40)
+		o->columns = (unsigned)atoi(columns);
+	else if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
+		o->columns = size.ws_col;
+	if (o->columns > COLUMNS_MAX)
+		o->columns = COLUMNS_MAX;
+}
+
+/* The exit status, or -1: go on. */
+static int parse(int argc, char **argv, struct options *o)
+{
+	const char *value;
+
+	for (int i = 1; i < argc; i++) {
+		if (argv[i][0] != '-' || !argv[i][1])
+			o->paths[o->count++] = argv[i];
+		else if ((value = sl_native_argument(argc, argv, &i, "--rank", 0)))
+			o->rank = atol(value);
+		else if ((value = sl_native_argument(argc, argv, &i, "--run", 0)))
+			o->drive.run = value;
+		else if ((value = sl_native_argument(argc, argv, &i, "--height", 0)))
+			o->height = atoi(value) >= 4 && atoi(value) <= 200 ? (unsigned)atoi(value) : 16;
+		else {
+			bool help = !strcmp(argv[i], "--help");
+
+			if (!help)
+				fprintf(stderr, "stormlog-analyze: unknown option %s\n", argv[i]);
+			fputs(usage, help ? stdout : stderr);
+			return help ? SL_EXIT_FINE : SL_EXIT_USAGE;
+		}
+	}
+	if (o->count)
+		return -1;
+	fputs(usage, stderr);
+	return SL_EXIT_USAGE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct options o = {.rank = -1, .height = 16};
+	struct sl_report report = {0};
+	int status;
+
+	o.paths = calloc((size_t)argc + 1, sizeof(*o.paths));
+	if (!o.paths)
+		abort();
+	look_at_terminal(&o);
+	status = parse(argc, argv, &o);
+	if (status < 0) {
+		status = sl_native_open(&report, o.paths, o.count, &o.drive);
+		if (status == SL_EXIT_FINE)
+			status = draw_all(&report, &o);
+		sl_report_free(&report);
+	}
+	free(o.paths);
+	return status;
+}
+
+const struct sl_command sl_command_timeline = {"timeline", "memory over time, drawn in the terminal", run};
