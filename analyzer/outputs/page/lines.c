@@ -100,7 +100,11 @@ static int shared_device(const struct sl_page *page, unsigned process, const str
 
 static void put_line(struct sl_page *page, unsigned process, const struct sl_line *line, unsigned fold)
 {
-	static const char *const whats[] = {"kind", "known", "library", "allocated", "reserved", "used", "rss", "cgroup", "label"};
+	static const char *const whats[] = {
+		[SL_LINE_KIND] = "kind", [SL_LINE_KNOWN] = "known", [SL_LINE_LIBRARY] = "library",
+		[SL_LINE_ALLOCATED] = "allocated", [SL_LINE_RESERVED] = "reserved", [SL_LINE_USED] = "used",
+		[SL_LINE_HIDDEN] = "hidden", [SL_LINE_RSS] = "rss", [SL_LINE_CGROUP] = "cgroup", [SL_LINE_LABEL] = "label",
+	};
 	const struct sl_process *p = &page->report->processes[process];
 	struct columns c = reduce(page, process, &p->model->timeline, line, fold);
 	double peak = 0;

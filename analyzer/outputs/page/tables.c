@@ -110,7 +110,11 @@ void sl_page_processes(struct sl_page *page)
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 
-		sl_pack_map(&page->pack, 8);
+		sl_pack_map(&page->pack, 9);
+		sl_page_key(page, "processes");
+		sl_pack_array(&page->pack, device->process_count);
+		for (unsigned k = 0; k < device->process_count; k++)
+			sl_pack_uint(&page->pack, device->processes[k]);
 		sl_page_put_text(page, "host", device->host ? device->host : "");
 		sl_page_put_device(page, "device", device->device);
 		sl_page_put_text(page, "name", device->name);

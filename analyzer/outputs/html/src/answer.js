@@ -36,7 +36,8 @@ export function answer(page) {
 	}
 	if (top) {
 		const others = processes.filter((p) => p !== top).map((p) => p.peak);
-		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}, the others ${bytes(Math.min(...others))} to ${bytes(Math.max(...others))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, fine(page.duration_ns))}`}.`);
+		const [low, high] = others.length ? [bytes(Math.min(...others)), bytes(Math.max(...others))] : ["", ""];
+		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, fine(page.duration_ns))}`}${others.length ? `; the others ${low === high ? low : `${low} to ${high}`}` : ""}.`);
 	}
 	const real = leaks.filter((l) => l.verdict === "live_at_exit" || l.verdict === "growing"), growing = page.labels.filter((l) => l.verdict === "growing");
 	const grow = growing.sort((a, b) => b.slope - a.slope)[0];
@@ -65,10 +66,10 @@ export function drawAnswer(node, page) {
 		h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")} on ${plural(new Set(processes.map((p) => p.host)).size, "host")}, ${duration(page.duration_ns)}, ${status}. Started ${date(page.t0)}.`),
 		h("ol", {class: "answer"}, answer(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
-			shown.map((d) => tile(`Peak, ${visible(d.host, 30)} device ${d.device}`, bytes(d.known_peak),
+			shown.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(d.known_peak),
 				[d.total === null ? null : `${percent(d.known_peak, d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40), d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)}`].filter(Boolean).join(", "),
 				"", meter(d.known_peak, d.total))),
-			many && tile("Other devices", count(devices.length - 3), `peaks ${bytes(sorted[sorted.length - 1].known_peak)} to ${bytes(sorted[3].known_peak)}`),
+			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
 			tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, asked for by nobody recorded" : "no device-wide samples in the trace"),
 			tile("Leaks", real.length ? bytes(real.reduce((a, l) => a + l.bytes, 0)) : processes.every((p) => p.leaks === null) ? "unknown" : "none",
 				real.length ? plural(real.length, "place") : processes.every((p) => p.leaks === null) ? "no process ended by itself" : "", real.length ? "warn" : ""),

@@ -72,7 +72,7 @@ export class Cards {
 	}
 
 	leak({first: l, ranks, bytes: all, blocks}) {
-		return {kind: "Leak", tone: l.severity === "info" ? "note" : "warn", process: l.process, device: l.device, from: l.first, to: l.last, stack: l.stack,
+		return {kind: l.verdict === "cache" || l.verdict === "workspace" ? "Kept" : "Leak", tone: l.severity === "info" ? "note" : "warn", process: l.process, device: l.device, from: l.first, to: l.last, stack: l.stack,
 			title: `${bytes(all)} in ${count(blocks)} block${blocks === 1 ? "" : "s"}, ${VERDICTS[l.verdict] || l.verdict}`,
 			where: `${this.ranks(ranks)}${l.device === null ? "" : `, device ${l.device}`}, ${visible(l.library || l.kind, 60)}, ${l.kind}`,
 			facts: [["allocated", l.first === l.last ? `at ${instant(l.first, fine(this.page.duration_ns))}` : `from ${instant(l.first, fine(this.page.duration_ns))} to ${instant(l.last, fine(this.page.duration_ns))}`],
@@ -101,16 +101,16 @@ export class Cards {
 		const cards = [...page.ooms.map((o) => this.oom(o)), ...page.findings.map((f) => this.finding(f)), ...growing.map((g) => this.growth(g)),
 			...leaks.map((l) => this.leak(l))];
 		const shown = q ? cards.filter((c) => (c.stack && hit[c.stack]) || `${c.kind} ${c.title} ${c.where} ${c.todo || ""}`.toLowerCase().includes(q)) : cards;
-		const some = this.all || q ? shown.slice(0, 400) : shown.slice(0, 12);
+		const first = shown.filter((c) => c.kind !== "Kept"), some = this.all || q ? shown.slice(0, 400) : first.slice(0, 12);
 		if (!cards.length) {
 			replace(this.list, h("p", {class: "empty"}, "Nothing to report: no out-of-memory error, no leak, no growth."));
 			return;
 		}
-		replace(this.list, some.map((c) => this.card(c)), !shown.length && h("p", {class: "empty"}, "No card matches the search."),
+		replace(this.list, !first.length && !q && h("p", {class: "empty"}, "Nothing to report: no out-of-memory error, no leak, no growth."), some.map((c) => this.card(c)), !shown.length && h("p", {class: "empty"}, "No card matches the search."),
 			shown.length > some.length && h("button", {onclick: () => {
 				this.all = true;
 				this.draw();
-			}}, `Show all ${count(shown.length)}`));
+			}}, `Show all ${count(shown.length)}, of which ${count(shown.length - first.length)} are kept on purpose by libraries and allocators`));
 	}
 
 	card(c) {

@@ -115,7 +115,7 @@ export class Flame {
 
 	fill(data, hit) {
 		const p = this.palette();
-		return hit ? p.hit : data.frame < 0 ? p.unknown : this.stacks.isPython(data.frame) ? p.python : p.native;
+		return hit ? p.hit : data.frame < 0 || this.stacks.isNote(data.frame) ? p.unknown : this.stacks.isPython(data.frame) ? p.python : p.native;
 	}
 
 	matches(frame, q) {

@@ -111,7 +111,7 @@ export class Ranks {
 				c.fillStyle = p.oom;
 				c.fillRect(LABEL - 6, y, 4, Math.max(2, height - 1));
 			}
-			if (y - labelled >= 14 || (height >= 14)) {
+			if (y > -2 && (y - labelled >= 14 || height >= 14)) {
 				c.fillStyle = this.hits.has(i) ? p.hit : p.ink;
 				c.fillText(this.name(i), 4, Math.max(7, y + height / 2), LABEL - 12);
 				labelled = y;

@@ -54,6 +54,11 @@ export class Stacks {
 		return this.frames.python[f] === 1;
 	}
 
+	/* Not code but words about memory: it has no place. */
+	isNote(f) {
+		return !this.isPython(f) && !this.frames.module[f] && !this.frames.file[f];
+	}
+
 	/* Longest common beginning of several stacks, outermost first. */
 	common(nodes) {
 		let path = null;
