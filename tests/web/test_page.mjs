@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_page.mjs MAKE_TRACE STORMLOG_ANALYZE [EVENTS [PICTURES]]: report.html in a real browser, from file:// with
- * the network cut.  Skips (77) without a browser.  PICTURES is a folder for screenshots of every view.
+ * the network cut.  STORMLOG_TEST_RANKS is how many ranks the largest one has.  Skips (77) without a browser.  PICTURES is a folder for screenshots of every view.
  */
 import assert from "node:assert/strict";
 import {execFileSync} from "node:child_process";
@@ -12,7 +12,7 @@ import {setTimeout as sleep} from "node:timers/promises";
 import {Browser, findBrowser} from "./browser.mjs";
 
 const [, , makeTrace, analyze, eventsText, pictures] = process.argv;
-const EVENTS = Number(eventsText || 2000000), RANKS = 4096, GIB = 2 ** 30, MIB = 2 ** 20;
+const EVENTS = Number(eventsText || 2000000), RANKS = Number(process.env.STORMLOG_TEST_RANKS || 4096), GIB = 2 ** 30, MIB = 2 ** 20;
 const work = mkdtempSync(join(tmpdir(), "stormlog-page-"));
 const tests = [];
 const test = (name, run) => tests.push([name, run]);
@@ -62,6 +62,7 @@ test("a page opens from file:// with the network cut, without an error or a requ
 	clean();
 	for (const title of ["Memory over time", "Who asked for it", "Ranks", "Findings", "PyTorch's segments", "Numbers"])
 		assert.ok((await browser.eval(`document.querySelector("main").innerText`)).includes(title), title);
+	assert.deepEqual(await browser.eval("stormlog.series.groups(stormlog.timeline.scope()).map(([key]) => key)"), ["kind", "library", "pytorch", "label", "rank"]);
 	await picture("training-light");
 });
 
@@ -163,12 +164,12 @@ test("a shared address opens the same view", async () => {
 
 test("search finds in every view", async () => {
 	await open(report("training", 4, 60).url + "#rank=3&flame=oom");
-	const cards = await browser.eval(`document.querySelectorAll(".card").length`);
 	await browser.eval(`stormlog.state.set({q: "attention"})`);
 	await sleep(200);
 	assert.match(await browser.eval(`document.querySelector(".search").innerText`), /[1-9]\d* function/);
 	assert.ok(await browser.eval(`[...document.querySelectorAll(".flame rect")].filter((r) => r.getAttribute("fill") === stormlog.timeline.palette().hit).length`) > 0);
-	assert.ok(await browser.eval(`document.querySelectorAll(".card").length`) < cards);
+	assert.ok(await browser.eval(`document.querySelectorAll(".card").length`) > 0);
+	assert.ok(await browser.eval(`[...document.querySelectorAll(".card")].every((card) => card.textContent.includes("attention"))`));
 	assert.ok(await browser.eval("stormlog.timeline.hitBins") > 0);
 	await picture("search");
 	await browser.eval(`stormlog.state.set({q: "no such name anywhere"})`);
@@ -200,15 +201,16 @@ test(`${RANKS} ranks draw, those unlike the others first, and a click opens one`
 	assert.ok(size <= 8 * MIB, `${size} bytes`);
 	assert.ok(ms < 8000, `drawn after ${ms} ms`);
 	assert.equal(await browser.eval("stormlog.ranks.rows.length"), RANKS);
-	assert.deepEqual((await browser.eval("stormlog.ranks.rows.slice(0, 2).map((i) => stormlog.page.processes[i].rank)")), [1234, RANKS / 2]);
+	assert.deepEqual((await browser.eval("stormlog.ranks.rows.slice(0, 2).map((i) => stormlog.page.processes[i].rank)")), [1234 % RANKS, RANKS / 2]);
 	await browser.eval(`document.getElementById("ranks").scrollIntoView()`);
 	const box = await browser.eval(`(() => { const b = document.querySelector(".heat").getBoundingClientRect(); return {x: b.left, y: b.top}; })()`);
 	await browser.click(box.x + 200, box.y + 3);
-	assert.equal(await browser.eval("stormlog.page.processes[stormlog.timeline.scope().process].rank"), 2048);
+	assert.equal(await browser.eval("stormlog.page.processes[stormlog.timeline.scope().process].rank"), RANKS > 200 ? RANKS / 2 : 1234 % RANKS);
 	const before = await browser.eval(`document.querySelector(".heat canvas").toDataURL()`);
 	await browser.eval(`document.querySelector(".heat").scrollTop = 1e6`);
 	await sleep(100);
-	assert.notEqual(await browser.eval(`document.querySelector(".heat canvas").toDataURL()`), before);
+	if (RANKS > 500)
+		assert.notEqual(await browser.eval(`document.querySelector(".heat canvas").toDataURL()`), before);
 	clean();
 	await picture("ranks");
 });
