@@ -241,6 +241,7 @@ for (const dark of [false, true])
 test("prints: controls are gone, the views are there", async () => {
 	await open(report("training", 4, 60).url, {media: "print"});
 	assert.equal(await browser.eval(`getComputedStyle(document.querySelector("nav")).display`), "none");
+	assert.match(await browser.eval(`document.querySelector("#ranks").innerText`), /rank 3/);
 	const {data} = await browser.send("Page.printToPDF", {printBackground: true});
 	const pdf = Buffer.from(data, "base64");
 	assert.ok(pdf.length > 20000);
