@@ -22,6 +22,7 @@ struct sl_agent {
 	_Atomic uint64_t generation;
 	_Atomic uint32_t phase;
 	_Atomic uint32_t wake;	   /* futex of the writer: it has something to do at once */
+	_Atomic uint32_t urgent;   /* a call failed and the ring may be lost with the node */
 	_Atomic uint32_t finish;   /* the writer is to write what waits and the footer, then end */
 	_Atomic uint32_t finished; /* futex: it has */
 	_Atomic uint32_t libraries; /* the writer has opened libunwind and its kin, or given up */

@@ -85,6 +85,20 @@ bool sl_define(const void *map, size_t bytes)
 	return done;
 }
 
+bool sl_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why)
+{
+	uint8_t map[256];
+	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+
+	sl_pack_map(&pack, 5);
+	sl_pack_pair_text(&pack, "def", "gap");
+	sl_pack_pair_uint(&pack, "count", count);
+	sl_pack_pair_uint(&pack, "begin_ns", begin_ns);
+	sl_pack_pair_uint(&pack, "end_ns", end_ns);
+	sl_pack_pair_text(&pack, "why", why);
+	return !pack.failed && sl_define(map, pack.used);
+}
+
 void sl_note(const char *text)
 {
 	uint8_t map[1024];

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Publish one definition (one msgpack map, complete) in the crash-safe log, before any event that names it.
@@ -20,6 +21,9 @@ void *sl_resolve_symbol(const char *name);
 
 /* Zeroed pages that live as long as the process, from mmap; NULL if refused. */
 void *sl_pages(size_t bytes);
+
+/* Events that could not be kept, between two instants. */
+bool sl_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why);
 
 /* One line about the recording itself, into the trace: what is not recorded and why. */
 void sl_note(const char *text);

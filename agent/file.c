@@ -44,9 +44,9 @@ bool sl_file_identity(int fd, uint64_t *device, uint64_t *inode)
 
 bool sl_file_is(int fd, uint64_t device, uint64_t inode)
 {
-	uint64_t d, i;
+	struct stat st;
 
-	return fd >= 0 && sl_file_identity(fd, &d, &i) && d == device && i == inode;
+	return fd >= 0 && status(fd, &st) && st.st_dev == device && st.st_ino == inode && st.st_nlink;
 }
 
 void sl_file_lock(int fd)

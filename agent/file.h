@@ -15,7 +15,7 @@
 /* A copy of fd high up, where programs that close or dup2 low descriptors do not look; fd itself is closed. */
 int sl_file_move_high(int fd);
 
-/* False: fd is not open. */
+/* False: fd is not open; or is another file, or one that was removed. */
 bool sl_file_identity(int fd, uint64_t *device, uint64_t *inode);
 bool sl_file_is(int fd, uint64_t device, uint64_t inode);
 

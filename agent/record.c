@@ -334,6 +334,11 @@ static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64
 	if (SL_UNLIKELY(oom))
 		sl_device_oom(sl_thread.ring->thread, frame->seq, facts.device, hook->family, facts.kind, end_ns);
 	publish(frame->slot, frame->seq, SL_SLOT_DONE, true);
+	if (SL_UNLIKELY(!ok && sl_agent->store.ring_elsewhere)) {
+		atomic_store(&sl_agent->urgent, 1);
+		atomic_fetch_add(&sl_agent->wake, 1);
+		sl_agent_wake(&sl_agent->wake);
+	}
 }
 
 /* A driver call inside a runtime call knows what the runtime's prototype does not say. */

@@ -5,8 +5,7 @@
 
 #include <stdbool.h>
 
-/* Where the ring of a trace on such a file system lies. */
-#define SL_REMOTE_RING "/dev/shm"
+#include "common/ringfile.h" /* SL_REMOTE_RING: where the ring of a trace on such a file system lies */
 
 /* The folder's file system is one of those; unknown is no. */
 bool sl_remote_folder(const char *folder);

@@ -95,11 +95,14 @@ bool sl_ring_drop_inherited(void)
 	return true;
 }
 
-/* One thread at a time, and never when a write to this disk has hung for a while: then what is there must do. */
+/*
+ * One thread at a time, and never when a write to the ring's own disk has hung for a while: then what is there must
+ * do.  A ring that lies elsewhere, in memory, grows to its cap meanwhile.
+ */
 static bool grow(struct sl_ring *ring, unsigned segments)
 {
 	unsigned have = atomic_load(&ring->file->segments), expected = 0;
-	uint64_t since = atomic_load(&sl_agent->writing_since_ns);
+	uint64_t since = sl_agent->store.ring_elsewhere ? 0 : atomic_load(&sl_agent->writing_since_ns);
 	bool grown = false;
 
 	if (segments > SL_SEGMENT_MAX)

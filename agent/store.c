@@ -39,7 +39,7 @@ static void add_run(struct sl_text *text, const struct sl_process *process)
 {
 	size_t begin = text->used;
 
-	sl_text_add(text, "stormlog-");
+	sl_text_add(text, SL_REMOTE_RING_PREFIX);
 	sl_text_add(text, process->run_id);
 	sl_text_add(text, "-");
 	for (char *at = text->text + begin; *at; at++)
@@ -143,24 +143,6 @@ int sl_store_claim(struct sl_store *store, const struct sl_process *process, int
 	return err;
 }
 
-/* The program closed our descriptor: the file itself is still there, under its name. */
-static int reopen(struct sl_store *store)
-{
-	char path[SL_STORE_PATH];
-	int fd;
-
-	sl_store_path(store, store->number, path);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return errno;
-	if (!sl_file_is(fd, store->device, store->inode)) {
-		close(fd);
-		return ESTALE;
-	}
-	store->fd = sl_file_move_high(fd);
-	return 0;
-}
-
 int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size)
 {
 	size_t compressed = ZSTD_compress2(store->compressor, store->frame, store->frame_bytes, bytes, size);
@@ -174,14 +156,55 @@ int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, cons
 	return 0;
 }
 
-static int append(struct sl_store *store, struct iovec parts[2])
+/* Someone removed the file: the recording goes on in a new one, which says so. */
+static int begin_anew(struct sl_store *store, const char *path)
+{
+	const struct sl_ringfile *ring = sl_agent->ring.file;
+	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
+
+	store->fd = sl_store_create(path);
+	if (store->fd < 0)
+		return errno;
+	sl_file_identity(store->fd, &store->device, &store->inode);
+	store->end = 0;
+	store->torn = false;
+	sl_gap(store->events, sl_agent->process.monotonic_ns, sl_agent_now(), "the trace file was removed, and the stacks it defined with it");
+	store->events = 0;
+	return sl_store_append(store, index, (const uint8_t *)ring + SL_RINGFILE_HEADER_AT, ring->header_bytes);
+}
+
+/* The program closed our descriptor, and the file is there still under its name; or it is not. */
+static int reopen(struct sl_store *store)
+{
+	char path[SL_STORE_PATH];
+	int fd;
+
+	sl_store_path(store, store->number, path);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return errno == ENOENT ? begin_anew(store, path) : errno;
+	if (!sl_file_is(fd, store->device, store->inode)) {
+		close(fd);
+		return ESTALE;
+	}
+	store->fd = sl_file_move_high(fd);
+	return 0;
+}
+
+/* There is a file, and nothing behind its last whole frame. */
+static int make_ready(struct sl_store *store)
 {
 	int err = sl_file_is(store->fd, store->device, store->inode) ? 0 : reopen(store);
 
 	if (!err && store->torn && ftruncate(store->fd, (off_t)store->end))
 		err = errno;
-	if (err)
-		return err;
+	return err;
+}
+
+static int write_parts(struct sl_store *store, struct iovec parts[2])
+{
+	int err;
+
 	store->torn = true;
 	atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
 	err = sl_file_write(store->fd, parts, 2, store->end);
@@ -194,17 +217,30 @@ static int append(struct sl_store *store, struct iovec parts[2])
 int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
 {
 	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, 0}};
+	int err = make_ready(store);
 
-	store->err = sl_store_compress(store, &index, bytes, size);
+	if (!err)
+		err = sl_store_compress(store, &index, bytes, size);
 	parts[1].iov_len = index.compressed;
-	if (!store->err)
-		store->err = append(store, parts);
-	atomic_store(&sl_agent->stalled, store->err != 0);
-	if (store->err)
-		return store->err;
+	if (!err)
+		err = write_parts(store, parts);
+	store->err = err;
+	atomic_store(&sl_agent->stalled, err != 0);
+	if (err)
+		return err;
 	atomic_fetch_add(&sl_agent->frames, 1);
 	store->end += sizeof(index) + index.compressed;
+	store->events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
 	return 0;
+}
+
+void sl_store_sync(struct sl_store *store)
+{
+	if (!sl_file_is(store->fd, store->device, store->inode))
+		return;
+	atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
+	fdatasync(store->fd);
+	atomic_store(&sl_agent->writing_since_ns, 0);
 }
 
 int sl_store_continue(struct sl_store *store)

@@ -19,6 +19,7 @@ struct sl_store {
 	uint64_t end;		/* of the last whole frame */
 	unsigned number;	/* of the file that is written to; 1 and then .000002 ... */
 	unsigned folded;	/* files up to this one are folded into file 1; 0: none is (fold.h) */
+	uint64_t events;	/* in files that are there, as far as we know */
 	uint64_t closed_bytes;	/* of all files before this one */
 	uint64_t base_bytes;	/* of file 1, where it is closed */
 	bool torn;		/* bytes may follow `end` */
@@ -52,6 +53,9 @@ int sl_store_create(const char *path);
 
 /* Compress `bytes` into store->frame and complete the index.  0 or errno. */
 int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size);
+
+/* What is written is to outlive the machine. */
+void sl_store_sync(struct sl_store *store);
 
 /* Go on in the next file, which is empty; the header is to be appended first.  0, or errno and nothing has changed. */
 int sl_store_continue(struct sl_store *store);

@@ -30,12 +30,12 @@
 /* One writer, so one set; emptied pages are not needed, a child makes its own. */
 static struct sl_event *events; /* SL_BLOCK_EVENTS */
 static uint8_t *map_bytes;	/* a block, or joined definitions */
-static uint64_t written_events, written_at_ns, gaps_said;
+static uint64_t written_events, written_at_ns, synced_at_ns, gaps_said;
 static uint64_t cutoff_ns; /* a pass takes what began before it: so it ends, however fast the program is */
 
 bool sl_writer_prepare(void)
 {
-	written_events = written_at_ns = gaps_said = 0;
+	written_events = written_at_ns = synced_at_ns = gaps_said = 0;
 	cutoff_ns = UINT64_MAX;
 	sl_fold_prepare();
 	if (!events)
@@ -295,19 +295,12 @@ bool sl_writer_drain(bool final)
 static void write_gap(struct sl_ringfile *file)
 {
 	uint64_t count = atomic_load(&file->gap_events);
-	uint8_t map[256];
-	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
 
-	if (count == gaps_said)
+	if (count == gaps_said || !sl_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns),
+					  "the disk made no progress while the ring was full"))
 		return;
-	sl_pack_map(&pack, 5);
-	sl_pack_pair_text(&pack, "def", "gap");
-	sl_pack_pair_uint(&pack, "count", count - gaps_said);
-	sl_pack_pair_uint(&pack, "begin_ns", atomic_load(&file->gap_begin_ns));
-	sl_pack_pair_uint(&pack, "end_ns", atomic_load(&file->gap_end_ns));
-	sl_pack_pair_text(&pack, "why", "the disk made no progress while the ring was full");
-	if (!pack.failed && sl_define(map, pack.used))
-		gaps_said = count;
+	gaps_said = count;
+	atomic_store(&file->gap_begin_ns, 0); /* the next gap is another one */
 }
 
 static void write_footer(const char *how)
@@ -348,15 +341,20 @@ static void continue_file(void)
 /* One pass; returns how long to sleep. */
 static uint64_t pass(uint64_t now_ns)
 {
-	bool remote_due = sl_agent->store.ring_elsewhere && now_ns - written_at_ns >= REMOTE_NS, wrote = false;
-	bool good;
-	uint64_t keep = sl_agent->options.keep, fold_ns;
+	uint64_t keep = sl_agent->options.keep, sync_ns = sl_agent->options.fsync * SL_NS_PER_S, fold_ns;
+	bool sync = sync_ns && now_ns - synced_at_ns >= sync_ns, wrote = false, everything, good;
 
+	/* A ring that lies elsewhere may be out of reach after the node is gone. */
+	everything = sync || (sl_agent->store.ring_elsewhere &&
+				     (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
 	cutoff_ns = now_ns;
-	good = drain(remote_due, false, &wrote);
-
-	if (wrote || remote_due)
+	good = drain(everything, false, &wrote);
+	if (wrote || everything)
 		written_at_ns = now_ns;
+	if (sync && good) {
+		sl_store_sync(&sl_agent->store);
+		synced_at_ns = now_ns;
+	}
 	if (good && wrote)
 		write_gap(sl_agent->ring.file);
 	if (good && sl_agent->store.end > sl_fold_file_bytes(keep))

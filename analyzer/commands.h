@@ -17,7 +17,7 @@ struct sl_command {
 /* `report` over Stormlog's own files, where no path holds a native trace. */
 int sl_telemetry_report(int argc, char **argv);
 
-extern const struct sl_command sl_command_check, sl_command_convert, sl_command_dump, sl_command_flame, sl_command_merge, sl_command_report,
+extern const struct sl_command sl_command_check, sl_command_collect, sl_command_convert, sl_command_dump, sl_command_flame, sl_command_merge, sl_command_report,
 	sl_command_table, sl_command_timeline, sl_command_tree, sl_command_validate;
 
 #endif

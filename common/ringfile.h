@@ -26,6 +26,10 @@
 #define SL_RINGFILE_MAGIC   "stormlog.ring\n\1" /* 15 bytes and the terminator */
 #define SL_RINGFILE_VERSION 1
 
+/* Where rings lie whose trace lies on a network file system; each name begins so. */
+#define SL_REMOTE_RING	      "/dev/shm"
+#define SL_REMOTE_RING_PREFIX "stormlog-"
+
 #define SL_SEGMENT_BYTES (1u << 20)
 #define SL_SEGMENT_SLOTS (SL_SEGMENT_BYTES / 64)
 #define SL_SEGMENT_MAX	 64 /* 64 MiB a process */

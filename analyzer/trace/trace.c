@@ -17,14 +17,22 @@ const char *sl_status_name(enum sl_status status)
 	return names[status];
 }
 
-static void take_gap(struct sl_trace *trace, const msgpack_object *map)
+/* Where the process itself says that events are missing, and when. */
+static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
+		    struct sl_span why)
 {
-	struct sl_span why = sl_object_text(map, "why");
-	uint64_t count = sl_object_u64(map, "count", 0);
+	uint64_t start_ns = trace->header.monotonic_ns;
 
 	trace->gap_events += count;
-	sl_damage_add(&trace->damage, trace->name, -1, "%llu events could not be kept%s%.*s",
-		      (unsigned long long)count, why.text ? ": " : "", (int)why.size, why.text ? why.text : "");
+	sl_damage_add(&trace->damage, place, -1, "%llu events could not be kept between %.3f s and %.3f s%s%.*s",
+		      (unsigned long long)count, (double)(begin_ns - start_ns) / 1e9, (double)(end_ns - start_ns) / 1e9,
+		      why.text ? ": " : "", (int)why.size, why.text ? why.text : "");
+}
+
+static void take_gap(struct sl_trace *trace, const msgpack_object *map)
+{
+	add_gap(trace, trace->name, sl_object_u64(map, "count", 0), sl_object_u64(map, "begin_ns", 0),
+		sl_object_u64(map, "end_ns", 0), sl_object_text(map, "why"));
 }
 
 static uint64_t cell(const msgpack_object *row, uint32_t column)
@@ -178,11 +186,9 @@ static void read_ring(struct sl_trace *trace)
 	}
 	sl_ring_defs(&trace->ring, trace->log_next, take_ring_map, trace);
 	lost = atomic_load(&trace->ring.head->gap_events);
-	if (lost > trace->gap_events) {
-		sl_damage_add(&trace->damage, trace->ring.path, -1, "%llu events could not be kept",
-			      (unsigned long long)(lost - trace->gap_events));
-		trace->gap_events = lost;
-	}
+	if (lost > trace->gap_events)
+		add_gap(trace, trace->ring.path, lost - trace->gap_events, atomic_load(&trace->ring.head->gap_begin_ns),
+			atomic_load(&trace->ring.head->gap_end_ns), (struct sl_span){NULL, 0});
 	if (atomic_load(&trace->ring.head->stopped))
 		sl_damage_add(&trace->damage, trace->ring.path, -1, "the recording stopped early: %s",
 			      strerror((int)atomic_load(&trace->ring.head->stopped)));

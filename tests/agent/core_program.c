@@ -2,7 +2,7 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, exec.
+ * Modes: train, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, exec.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,12 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "agent/preload.h"
 #include "agent/record.h"
 #include "tests/agent/fakes.h"
 
 static const char *mode;
 static unsigned long calls;
+static useconds_t pause_us; /* after a call, or in a step */
 
 static void allocate(uint64_t address, uint64_t bytes, int result)
 {
@@ -40,6 +42,27 @@ static void *work(void *arg)
 	for (unsigned long i = 1; i <= calls; i++)
 		allocate(base | i << 8, i, 0);
 	return NULL;
+}
+
+/* The longest call in microseconds, with a pause after each; then one that fails, and in mode stay the end never comes. */
+static void pace(void)
+{
+	uint64_t longest = 0;
+
+	for (unsigned long i = 1; i <= calls; i++) {
+		uint64_t begin = sl_agent_now();
+
+		allocate(1ull << 40 | i << 8, i, 0);
+		begin = sl_agent_now() - begin;
+		longest = begin > longest ? begin : longest;
+		if (pause_us)
+			usleep(pause_us);
+	}
+	allocate(0, 1, 2);
+	printf("%lu\n", (unsigned long)(longest / 1000));
+	fflush(stdout);
+	while (!strcmp(mode, "stay"))
+		pause();
 }
 
 static void run_threads(unsigned count, void *(*work)(void *))
@@ -84,7 +107,6 @@ static void nest(void)
 #define ACTIVATIONS 100
 
 static pthread_barrier_t steps;
-static useconds_t pause_us; /* in a step */
 static unsigned thread_count;
 
 static uint64_t activation(uint64_t thread, uint64_t step, unsigned i)
@@ -153,9 +175,13 @@ int main(int argc, char **argv)
 		raise(SIGKILL);
 	}
 	thread_count = threads;
+	pause_us = (useconds_t)(argc > 4 ? atoi(argv[4]) : 0);
+	if (!strcmp(mode, "pace") || !strcmp(mode, "stay")) {
+		pace();
+		return 0;
+	}
 	if (!strcmp(mode, "train")) {
 		pthread_barrier_init(&steps, NULL, threads);
-		pause_us = (useconds_t)(argc > 4 ? atoi(argv[4]) : 0);
 		run_threads(threads, train);
 		return 0;
 	}

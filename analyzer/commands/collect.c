@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stormlog-analyze collect DIR: on the node where the job ran.  Where DIR lies on a network file system the rings of
+ * its traces lie in this node's memory (SL_REMOTE_RING); those of dead processes are brought home, next to their
+ * traces, and those whose trace is gone are cleared.  A living process is never touched.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/commands.h"
+#include "analyzer/trace/images.h"
+#include "common/tracefile.h"
+
+static const char usage[] =
+	"usage: stormlog-analyze collect DIR\n"
+	"\n"
+	"Run on the node after the job: brings what killed processes left in its memory to their traces in DIR.\n";
+
+struct collection {
+	char home[PATH_MAX]; /* DIR, real */
+	unsigned brought, cleared, running, failed;
+};
+
+static bool copy(const char *from, const char *to)
+{
+	static char bytes[1 << 20];
+	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	bool good = in >= 0 && out >= 0;
+	ssize_t n = 0;
+
+	while (good && (n = read(in, bytes, sizeof(bytes))) > 0)
+		for (ssize_t done = 0, put; good && done < n; done += put) {
+			put = write(out, bytes + done, (size_t)(n - done));
+			good = put > 0;
+		}
+	good = good && !n && !fsync(out);
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		close(out);
+	return good;
+}
+
+/* The whole ring is beside the trace before the one in memory goes. */
+static void bring(struct collection *collection, const char *ring, const char *trace)
+{
+	char home[PATH_MAX], made[PATH_MAX + 8];
+
+	snprintf(home, sizeof(home), "%.*s%s", (int)(strlen(trace) - strlen(SL_TRACE_SUFFIX)), trace, SL_RING_SUFFIX);
+	snprintf(made, sizeof(made), "%s.new", home);
+	if (!copy(ring, made) || rename(made, home)) {
+		fprintf(stderr, "stormlog-analyze: %s could not be brought to %s: %s\n", ring, home, strerror(errno));
+		unlink(made);
+		collection->failed++;
+		return;
+	}
+	unlink(ring);
+	collection->brought++;
+}
+
+/* The trace's folder, real, is DIR or in it. */
+static bool is_in(const struct collection *collection, const char *trace)
+{
+	char folder[PATH_MAX], real[PATH_MAX];
+	size_t size = strlen(collection->home);
+
+	snprintf(folder, sizeof(folder), "%s", trace);
+	return realpath(dirname(folder), real) && !strncmp(real, collection->home, size) &&
+	       (!real[size] || real[size] == '/');
+}
+
+static void look_at(struct collection *collection, const char *path)
+{
+	struct sl_damage damage = {0};
+	char trace[sizeof(((struct sl_ringfile *)0)->trace) + 1] = "";
+	struct sl_ring ring;
+	size_t size;
+
+	if (!sl_ring_open(&ring, path, &damage)) {
+		sl_damage_free(&damage);
+		return;
+	}
+	memcpy(trace, ring.head->trace, sizeof(trace) - 1);
+	size = strlen(trace);
+	/* A name that fills its room may be cut off. */
+	if (size > strlen(SL_TRACE_SUFFIX) && size < sizeof(trace) - 2 && is_in(collection, trace)) {
+		if (ring.alive)
+			collection->running++;
+		else if (!access(trace, F_OK))
+			bring(collection, path, trace);
+		else if (errno == ENOENT && !unlink(path))
+			collection->cleared++;
+	}
+	sl_ring_free(&ring);
+	sl_damage_free(&damage);
+}
+
+static int run(int argc, char **argv)
+{
+	struct collection collection = {0};
+	glob_t found;
+
+	if (argc != 2 || argv[1][0] == '-') {
+		bool help = argc == 2 && !strcmp(argv[1], "--help");
+
+		fputs(usage, help ? stdout : stderr);
+		return help ? SL_EXIT_FINE : SL_EXIT_USAGE;
+	}
+	if (!realpath(argv[1], collection.home)) {
+		fprintf(stderr, "stormlog-analyze: %s: %s\n", argv[1], strerror(errno));
+		return SL_EXIT_USAGE;
+	}
+	if (!glob(SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX, 0, NULL, &found)) {
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			look_at(&collection, found.gl_pathv[i]);
+		globfree(&found);
+	}
+	printf("%u brought home, %u without a trace cleared, %u still running\n", collection.brought, collection.cleared,
+	       collection.running);
+	return collection.failed ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
+}
+
+const struct sl_command sl_command_collect = {"collect", "bring home what killed processes left on this node", run};
