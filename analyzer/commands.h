@@ -17,7 +17,17 @@ struct sl_command {
 /* `report` over Stormlog's own files, where no path holds a native trace. */
 int sl_telemetry_report(int argc, char **argv);
 
-extern const struct sl_command sl_command_check, sl_command_collect, sl_command_convert, sl_command_dump, sl_command_flame, sl_command_merge, sl_command_report,
-	sl_command_table, sl_command_timeline, sl_command_tree, sl_command_validate;
+extern const struct sl_command sl_command_check;
+extern const struct sl_command sl_command_collect;
+extern const struct sl_command sl_command_convert;
+extern const struct sl_command sl_command_dump;
+extern const struct sl_command sl_command_export;
+extern const struct sl_command sl_command_flame;
+extern const struct sl_command sl_command_merge;
+extern const struct sl_command sl_command_report;
+extern const struct sl_command sl_command_table;
+extern const struct sl_command sl_command_timeline;
+extern const struct sl_command sl_command_tree;
+extern const struct sl_command sl_command_validate;
 
 #endif

@@ -58,3 +58,46 @@ def sarif_schema(test):
 
 def many_leaks(test, folder, count):
     subprocess.run([os.path.join(BUILD, "tests", "gate", "make_many_leaks"), folder, str(count)], check=True)
+
+
+def speedscope_schema(test):
+    """file-format-schema.json of the npm package."""
+    npm = tool(test, "npm", "npm")
+    folder = os.path.join(KEPT, "speedscope")
+    if not glob.glob(folder + "/package"):
+        os.makedirs(folder, exist_ok=True)
+        try:
+            subprocess.run([npm, "pack", "--silent", "speedscope@1.22.2"], cwd=folder, capture_output=True, timeout=60, check=True)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            test.skipTest("speedscope cannot be fetched from npm: %s" % error)
+        with tarfile.open(glob.glob(folder + "/*.tgz")[0]) as archive:
+            archive.extractall(folder)
+    with open(glob.glob(folder + "/package/**/file-format-schema.json", recursive=True)[0]) as file:
+        return json.load(file)
+
+
+def perfetto_messages(test):
+    """The class of perfetto.protos.Trace, from the descriptor in PyPI's package by whatever protobuf is installed."""
+    try:
+        from google.protobuf import descriptor_pool, message_factory
+    except ImportError:
+        test.skipTest("no protobuf for Python: apt install python3-protobuf")
+    import ast
+    folder = from_pypi(test, "perfetto==0.59.1")
+    with open(folder + "/perfetto/protos/perfetto/trace/perfetto_trace_pb2.py") as file:
+        text = file.read()
+    literal = text[text.index("AddSerializedFile(") + len("AddSerializedFile("):]
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(ast.literal_eval(literal[: literal.index("\n")].rstrip()[:-1]))
+    found = pool.FindMessageTypeByName("perfetto.protos.Trace")
+    if hasattr(message_factory, "GetMessageClass"):
+        return message_factory.GetMessageClass(found)
+    return message_factory.MessageFactory(pool).GetPrototype(found)
+
+
+def memory_viz(test):
+    """torch/cuda/_memory_viz.py, which runs alone."""
+    for path in [os.environ.get("STORMLOG_MEMORY_VIZ", "")] + glob.glob("/usr/lib/python3/dist-packages/torch/cuda/_memory_viz.py"):
+        if path and os.path.exists(path):
+            return path
+    test.skipTest("no _memory_viz.py: apt install python3-torch, or set STORMLOG_MEMORY_VIZ")

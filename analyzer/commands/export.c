@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze export FORMAT PATH...: the events of a run in the files of other tools (doc/exports.md). */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/commands.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/exports/export.h"
+
+static const struct sl_option table[] = {
+	{"--output", 'o', "FILE", "where it goes (default: standard output); replaced as a whole"},
+	{"--from", 0, "TIME", "leave out what came before: seconds since the run began, or Unix nanoseconds"},
+	{"--to", 0, "TIME", "leave out what came later"},
+	{"--rank", 0, "N", "one rank only"},
+	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{"--weigh", 0, "peak|live|total", "of collapsed and speedscope: held at the device's peak (default), at --to or the end, allocated in all"},
+	{"--max-events", 0, "N", "of pytorch-snapshot: the newest N (default: 100000)"},
+	{"--quiet", 'q', NULL, "no progress on the terminal"},
+	{0},
+};
+enum { OUTPUT, FROM, TO, RANK, RUN, WEIGH, MAX_EVENTS, QUIET };
+
+struct options {
+	struct sl_stream_options stream;
+	struct sl_export_job job;
+	const struct sl_export *format;
+	const char *output;
+	char **paths;
+	unsigned count;
+	bool quiet;
+};
+
+static const struct sl_export *find(const char *name)
+{
+	for (const struct sl_export *const *e = sl_exports; *e; e++)
+		if (!strcmp((*e)->name, name))
+			return *e;
+	fprintf(stderr, "stormlog-analyze: no format %s; there are:\n", name);
+	for (const struct sl_export *const *e = sl_exports; *e; e++)
+		fprintf(stderr, "  %-18s %s\n", (*e)->name, (*e)->summary);
+	return NULL;
+}
+
+static bool number(const char *text, long least, long *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtol(text, &end, 10);
+	return *text && !*end && !errno && *value >= least;
+}
+
+static bool take(struct options *o, int option, const char *value)
+{
+	long count;
+
+	switch (option) {
+	case OUTPUT:
+		o->output = value;
+		return *value != 0;
+	case FROM:
+		o->stream.from = value;
+		return true;
+	case TO:
+		o->stream.to = value;
+		return true;
+	case RANK:
+		return number(value, 0, &o->stream.rank);
+	case RUN:
+		o->stream.run = value;
+		return true;
+	case WEIGH:
+		o->job.weigh = !strcmp(value, "live") ? SL_WEIGH_LIVE : !strcmp(value, "total") ? SL_WEIGH_TOTAL : SL_WEIGH_PEAK;
+		return o->job.weigh || !strcmp(value, "peak");
+	case MAX_EVENTS:
+		if (!number(value, 1, &count))
+			return false;
+		o->job.max_events = (uint64_t)count;
+		return true;
+	default:
+		o->quiet = true;
+		return true;
+	}
+}
+
+/* An exit status, or -1 to go on. */
+static int parse(struct options *o, int argc, char **argv)
+{
+	static char about[1200];
+	struct sl_options parsed = {
+		.usage = "export FORMAT [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+
+	about[0] = 0;
+	for (const struct sl_export *const *e = sl_exports; *e; e++)
+		snprintf(about + strlen(about), sizeof(about) - strlen(about), "  %-18s %s%s", (*e)->name, (*e)->summary,
+			 e[1] ? "\n" : "");
+	for (int i; (i = sl_options_next(&parsed)) != SL_OPTION_END;) {
+		if (i == SL_OPTION_HELP)
+			return SL_EXIT_FINE;
+		if (i == SL_OPTION_WRONG)
+			return SL_EXIT_USAGE;
+		if (i == SL_OPTION_PATH && !o->format) {
+			o->format = find(parsed.value);
+			if (!o->format)
+				return SL_EXIT_USAGE;
+		} else if (i == SL_OPTION_PATH) {
+			o->paths[o->count++] = argv[parsed.at];
+		} else if (i >= 0 && !take(o, i, parsed.value)) {
+			fprintf(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", table[i].name, parsed.value, table[i].value);
+			return SL_EXIT_USAGE;
+		}
+	}
+	if (!o->count) {
+		sl_options_usage(&parsed, true);
+		return SL_EXIT_USAGE;
+	}
+	if (o->format->wants_path && (!o->output || !strcmp(o->output, "-"))) {
+		fprintf(stderr, "stormlog-analyze: %s needs -o FILE\n", o->format->name);
+		return SL_EXIT_USAGE;
+	}
+	return -1;
+}
+
+/* A name beside the output that takes its place at the end; devices and pipes are written as they are. */
+static bool open_output(struct options *o, char *made, size_t size)
+{
+	struct stat st;
+
+	made[0] = 0;
+	if (!o->output || !strcmp(o->output, "-")) {
+		o->job.out = stdout;
+		return true;
+	}
+	if (stat(o->output, &st) || S_ISREG(st.st_mode))
+		snprintf(made, size, "%s.%ld.part", o->output, (long)getpid());
+	o->job.path = made[0] ? made : o->output;
+	o->job.out = o->format->wants_path ? NULL : fopen(o->job.path, "we");
+	return o->job.out || o->format->wants_path;
+}
+
+static bool finish(struct options *o, const char *made, bool fine)
+{
+	if (o->job.out == stdout)
+		fine = !fflush(stdout) && fine;
+	else if (o->job.out)
+		fine = !fclose(o->job.out) && fine;
+	if (made[0] && fine)
+		fine = !rename(made, o->output);
+	if (made[0] && !fine) {
+		int before = errno;
+
+		unlink(made);
+		errno = before;
+	}
+	return fine;
+}
+
+static int export_run(struct options *o)
+{
+	struct sl_stream stream;
+	char made[PATH_MAX + 32];
+	enum sl_stream_result opened;
+	bool fine;
+
+	o->stream.models = o->format->models;
+	o->stream.progress = !o->quiet && isatty(STDERR_FILENO) && (o->output || !isatty(STDOUT_FILENO));
+	opened = sl_stream_open(&stream, o->paths, o->count, &o->stream);
+	if (opened == SL_STREAM_FINE) {
+		o->job.stream = &stream;
+		errno = 0;
+		fine = open_output(o, made, sizeof(made));
+		fine = finish(o, made, fine && o->format->run(&o->job));
+		if (!fine && errno && errno != EPIPE)
+			fprintf(stderr, "stormlog-analyze: %s: %s\n", o->output ? o->output : "standard output", strerror(errno));
+		if (!fine)
+			opened = SL_STREAM_USAGE;
+	}
+	sl_stream_close(&stream);
+	return opened == SL_STREAM_FINE ? SL_EXIT_FINE : opened == SL_STREAM_USAGE ? SL_EXIT_USAGE : SL_EXIT_UNREADABLE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct options o = {.stream.rank = -1};
+	int status;
+
+	o.paths = calloc((size_t)argc + 1, sizeof(*o.paths));
+	if (!o.paths)
+		abort();
+	status = parse(&o, argc, argv);
+	if (status < 0)
+		status = export_run(&o);
+	free(o.paths);
+	return status;
+}
+
+const struct sl_command sl_command_export = {"export", "for other tools: perfetto, pprof, memory_viz, sqlite, csv, ...", run};

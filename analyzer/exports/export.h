@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An export turns the events of a run into the file of another tool.  To add one: a file here with a const
+ * descriptor, a line in list.c (doc/add-an-output.md), a test that opens it with that tool.
+ */
+#ifndef ANALYZER_EXPORTS_EXPORT_H
+#define ANALYZER_EXPORTS_EXPORT_H
+
+#include <stdio.h>
+
+#include "analyzer/exports/stream.h"
+
+enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL };
+
+struct sl_export_job {
+	struct sl_stream *stream;
+	FILE *out;	  /* NULL for those that want a path */
+	const char *path; /* of the file to write; NULL: stdout */
+	uint64_t max_events; /* 0: the format's own cap, or none */
+	enum sl_weigh weigh;
+};
+
+struct sl_export {
+	const char *name, *summary;
+	bool models;	/* wants models kept up to date */
+	bool wants_path; /* cannot go to stdout */
+	/* false: a write failed, in errno; or said already, with errno 0 */
+	bool (*run)(struct sl_export_job *job);
+};
+
+extern const struct sl_export *const sl_exports[]; /* NULL ends it */
+
+/* ---- what several of them use */
+
+/* Run the stream to its end. */
+void sl_export_replay(struct sl_stream *stream);
+
+/* Bytes of a site by the job's weight, 0 where it is not to be shown. */
+uint64_t sl_export_weight(const struct sl_stream_process *process, const struct sl_site *site, enum sl_weigh weigh);
+
+/* "rank 3", or "pid 4242" where there is none. */
+void sl_export_name(char *out, size_t size, const struct sl_stream_process *process);
+
+#endif

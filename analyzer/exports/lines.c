@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* csv and ndjson: one line an event, the same columns; unknown is empty or null. */
+#include "analyzer/exports/export.h"
+#include "analyzer/json.h"
+
+static void put_text(FILE *out, const char *text)
+{
+	bool quote = text && strpbrk(text, ",\"\r\n");
+
+	if (quote)
+		fputc('"', out);
+	for (; text && *text; text++) {
+		if (*text == '"')
+			fputc('"', out);
+		fputc(*text ? *text : ' ', out);
+	}
+	if (quote)
+		fputc('"', out);
+}
+
+static void put_number(FILE *out, bool known, uint64_t value)
+{
+	fputc(',', out);
+	if (known)
+		fprintf(out, "%llu", (unsigned long long)value);
+}
+
+static void put_signed(FILE *out, bool known, int64_t value)
+{
+	fputc(',', out);
+	if (known)
+		fprintf(out, "%lld", (long long)value);
+}
+
+static bool run_csv(struct sl_export_job *job)
+{
+	FILE *out = job->out;
+	struct sl_stream_process *p;
+	struct sl_event_view view;
+
+	fputs("t0_ns,t1_ns,rank,pid,thread,api,verb,kind,address,bytes,device,stream,result,label,library,where\r\n", out);
+	while ((p = sl_stream_next(job->stream)) && !ferror(out)) {
+		if (p->item->kind != SL_ITEM_EVENT)
+			continue;
+		sl_stream_view(&view, job->stream, p);
+		fprintf(out, "%llu", (unsigned long long)view.begin_ns);
+		put_number(out, view.end_ns, view.end_ns);
+		put_signed(out, view.rank >= 0, view.rank);
+		put_signed(out, true, view.pid);
+		put_signed(out, true, view.tid);
+		for (unsigned i = 0; i < 3; i++) {
+			fputc(',', out);
+			put_text(out, i == 0 ? view.api : i == 1 ? view.verb : view.kind);
+		}
+		put_number(out, view.event->address, view.event->address);
+		put_number(out, view.event->bytes, view.event->bytes);
+		put_signed(out, view.event->device >= 0, view.event->device);
+		put_number(out, view.event->stream, view.event->stream);
+		put_signed(out, view.end_ns, view.event->result);
+		for (unsigned i = 0; i < 3; i++) {
+			fputc(',', out);
+			put_text(out, i == 0 ? view.label : i == 1 ? view.where->library : view.where->line);
+		}
+		fputs("\r\n", out);
+	}
+	return !ferror(out);
+}
+
+static void put_known(struct sl_json *j, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		sl_json_uint(j, key, value);
+	else
+		sl_json_null(j, key);
+}
+
+static void put_sample(struct sl_json *j, const struct sl_stream_process *p)
+{
+	const struct sl_sample *s = &p->item->sample;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "type", "sample");
+	sl_json_uint(j, "t0_ns", p->unix_ns);
+	sl_json_known(j, "rank", p->process.trace->header.rank);
+	sl_json_int(j, "pid", p->process.trace->header.pid);
+	sl_json_known(j, "device", s->device);
+	put_known(j, "used_bytes", s->used_bytes != SL_UNKNOWN, s->used_bytes);
+	put_known(j, "free_bytes", s->free_bytes != SL_UNKNOWN, s->free_bytes);
+	put_known(j, "total_bytes", s->total_bytes != SL_UNKNOWN, s->total_bytes);
+	put_known(j, "rss_bytes", s->rss_bytes != SL_UNKNOWN, s->rss_bytes);
+	sl_json_end(j);
+	sl_json_newline(j);
+}
+
+static void put_event(struct sl_json *j, const struct sl_event_view *view)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "type", "event");
+	sl_json_uint(j, "t0_ns", view->begin_ns);
+	put_known(j, "t1_ns", view->end_ns, view->end_ns);
+	sl_json_known(j, "rank", view->rank);
+	sl_json_int(j, "pid", view->pid);
+	sl_json_int(j, "thread", view->tid);
+	sl_json_string(j, "api", view->api);
+	sl_json_string(j, "verb", view->verb);
+	sl_json_string(j, "kind", view->kind);
+	put_known(j, "address", view->event->address, view->event->address);
+	put_known(j, "bytes", view->event->bytes, view->event->bytes);
+	sl_json_known(j, "device", view->event->device);
+	put_known(j, "stream", view->event->stream, view->event->stream);
+	if (view->end_ns)
+		sl_json_int(j, "result", view->event->result);
+	else
+		sl_json_null(j, "result");
+	sl_json_string(j, "label", view->label);
+	sl_json_string(j, "library", view->where->library);
+	sl_json_string(j, "where", view->where->line[0] ? view->where->line : NULL);
+	sl_json_end(j);
+	sl_json_newline(j);
+}
+
+static bool run_ndjson(struct sl_export_job *job)
+{
+	struct sl_json *j = sl_json_new(job->out, SL_JSON_COMPACT);
+	struct sl_stream_process *p;
+	struct sl_event_view view;
+
+	while ((p = sl_stream_next(job->stream)) && !ferror(job->out)) {
+		if (p->item->kind == SL_ITEM_EVENT) {
+			sl_stream_view(&view, job->stream, p);
+			put_event(j, &view);
+		} else if (p->item->kind == SL_ITEM_SAMPLE) {
+			put_sample(j, p);
+		}
+	}
+	return sl_json_close(j);
+}
+
+const struct sl_export sl_export_csv = {.name = "csv", .summary = "a line an event, for spreadsheets", .run = run_csv};
+const struct sl_export sl_export_ndjson = {
+	.name = "ndjson", .summary = "a line of JSON an event or sample, for DuckDB, pandas, jq", .run = run_ndjson};

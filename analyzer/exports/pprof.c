@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* pprof: profile.proto, gzipped, for `go tool pprof`.  Field numbers: proto/profile.proto of google/pprof. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "analyzer/exports/export.h"
+#include "analyzer/exports/proto.h"
+#include "analyzer/outputs/owners.h"
+
+enum { SAMPLE_TYPE = 1, SAMPLE = 2, MAPPING = 3, LOCATION = 4, FUNCTION = 5, STRING_TABLE = 6, TIME = 9, DURATION = 10,
+       DEFAULT_TYPE = 14 };
+
+/* One of each text; a function and a location are made of texts and numbered alike. */
+struct profile {
+	struct sl_proto proto;
+	struct sl_map strings;		/* text -> number + 1 */
+	struct sl_map locations;	/* "function\nfile\nline" -> id */
+	SL_VECTOR(const char *) texts; /* of the map, by number */
+};
+
+static uint64_t text_id(struct profile *profile, const char *text)
+{
+	uintptr_t *at = sl_map_at(&profile->strings, text);
+	uint64_t id = *at;
+
+	if (id)
+		return id - 1;
+	id = *at = profile->texts.count + 1;
+	profile->texts.item = sl_arena_grow(profile->texts.item, &profile->texts.capacity, profile->texts.count,
+					    sizeof(*profile->texts.item));
+	profile->texts.item[profile->texts.count++] = sl_map_intern(&profile->strings, text);
+	return id - 1;
+}
+
+static uint64_t location_id(struct profile *profile, const char *function, const char *file, uint32_t line)
+{
+	char key[1400];
+	uintptr_t *at;
+	size_t message, inner;
+	uint64_t id, name, path;
+
+	snprintf(key, sizeof(key), "%.500s\n%.800s\n%u", function, file ? file : "", line);
+	at = sl_map_at(&profile->locations, key);
+	if (*at)
+		return *at;
+	id = *at = profile->locations.count;
+	name = text_id(profile, function);
+	path = text_id(profile, file ? file : "");
+	message = sl_proto_begin(&profile->proto, FUNCTION);
+	sl_proto_uint(&profile->proto, 1, id);
+	sl_proto_uint(&profile->proto, 2, name);
+	sl_proto_uint(&profile->proto, 3, name);
+	sl_proto_uint(&profile->proto, 4, path);
+	sl_proto_end(&profile->proto, message);
+	message = sl_proto_begin(&profile->proto, LOCATION);
+	sl_proto_uint(&profile->proto, 1, id);
+	inner = sl_proto_begin(&profile->proto, 4);
+	sl_proto_uint(&profile->proto, 1, id);
+	if (line)
+		sl_proto_uint(&profile->proto, 2, line);
+	sl_proto_end(&profile->proto, inner);
+	sl_proto_end(&profile->proto, message);
+	return id;
+}
+
+static void put_type(struct profile *profile, const char *type, const char *unit)
+{
+	uint64_t name = text_id(profile, type), of = text_id(profile, unit);
+	size_t message = sl_proto_begin(&profile->proto, SAMPLE_TYPE);
+
+	sl_proto_uint(&profile->proto, 1, name);
+	sl_proto_uint(&profile->proto, 2, of);
+	sl_proto_end(&profile->proto, message);
+}
+
+static void put_label(struct profile *profile, const char *key, const char *text, int64_t number)
+{
+	uint64_t name = text_id(profile, key), value = text ? text_id(profile, text) : 0;
+	size_t message = sl_proto_begin(&profile->proto, 3);
+
+	sl_proto_uint(&profile->proto, 1, name);
+	if (text)
+		sl_proto_uint(&profile->proto, 2, value);
+	else
+		sl_proto_uint(&profile->proto, 3, (uint64_t)number);
+	sl_proto_end(&profile->proto, message);
+}
+
+static void put_site(struct profile *profile, struct sl_stream_process *p, const struct sl_site *site)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
+	const char *library = sl_model_library(p->process.model, site);
+	uint64_t ids[SL_STACK_MAX + 1];
+	char name[600];
+	size_t message;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct sl_stack_frame *frame = &frames[i];
+
+		if (frame->function)
+			snprintf(name, sizeof(name), "%s", frame->function);
+		else
+			sl_stacks_describe(name, sizeof(name), frame);
+		ids[i] = location_id(profile, name, frame->file ? frame->file : frame->module, frame->line);
+	}
+	if (!count)
+		ids[count++] = location_id(profile, library, NULL, 0);
+	message = sl_proto_begin(&profile->proto, SAMPLE);
+	for (unsigned i = 0; i < count; i++)
+		sl_proto_uint(&profile->proto, 1, ids[i]);
+	sl_proto_uint(&profile->proto, 2, site->total_blocks);
+	sl_proto_uint(&profile->proto, 2, site->total_bytes);
+	sl_proto_uint(&profile->proto, 2, site->live_blocks);
+	sl_proto_uint(&profile->proto, 2, site->live_bytes);
+	sl_proto_uint(&profile->proto, 2, sl_model_site_at_peak(p->process.model, site));
+	put_label(profile, "library", library, 0);
+	put_label(profile, "kind", sl_event_kinds[site->kind].name, 0);
+	if (site->device >= 0)
+		put_label(profile, "device", NULL, site->device);
+	if (p->process.trace->header.rank >= 0)
+		put_label(profile, "rank", NULL, p->process.trace->header.rank);
+	put_label(profile, "pid", NULL, p->process.trace->header.pid);
+	if (site->label && sl_defs_text(&p->process.trace->defs, site->label))
+		put_label(profile, "label", sl_defs_text(&p->process.trace->defs, site->label), 0);
+	sl_proto_end(&profile->proto, message);
+}
+
+static bool write_gzip(const struct sl_proto *proto, FILE *out)
+{
+	z_stream z = {.next_in = proto->bytes, .avail_in = (uInt)proto->size};
+	uint8_t chunk[1 << 16];
+	int state;
+
+	if (proto->size > UINT32_MAX || deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY)) {
+		errno = EFBIG;
+		return false;
+	}
+	do {
+		z.next_out = chunk;
+		z.avail_out = sizeof(chunk);
+		state = deflate(&z, Z_FINISH);
+		fwrite(chunk, 1, sizeof(chunk) - z.avail_out, out);
+	} while (state == Z_OK);
+	deflateEnd(&z);
+	return state == Z_STREAM_END && !ferror(out);
+}
+
+static bool run(struct sl_export_job *job)
+{
+	struct profile profile = {0};
+	uint64_t ended = job->stream->begin_ns;
+	bool fine;
+
+	sl_export_replay(job->stream);
+	text_id(&profile, "");
+	put_type(&profile, "alloc_objects", "count");
+	put_type(&profile, "alloc_space", "bytes");
+	put_type(&profile, "inuse_objects", "count");
+	put_type(&profile, "inuse_space", "bytes");
+	put_type(&profile, "peak_space", "bytes");
+	for (unsigned i = 0; i < job->stream->count; i++) {
+		struct sl_stream_process *p = &job->stream->processes[i];
+		uint64_t end = sl_process_unix(&p->process, p->process.model->now_ns);
+
+		ended = end > ended ? end : ended;
+		for (size_t k = 0; k < p->process.model->sites.count; k++)
+			if (sl_owners_shows(&p->process, &p->process.model->sites.item[k]))
+				put_site(&profile, p, &p->process.model->sites.item[k]);
+	}
+	sl_proto_uint(&profile.proto, TIME, job->stream->begin_ns);
+	sl_proto_uint(&profile.proto, DURATION, ended - job->stream->begin_ns);
+	sl_proto_uint(&profile.proto, DEFAULT_TYPE, text_id(&profile, "peak_space"));
+	for (size_t i = 0; i < profile.texts.count; i++)
+		sl_proto_text(&profile.proto, STRING_TABLE, profile.texts.item[i]);
+	fine = write_gzip(&profile.proto, job->out);
+	sl_proto_free(&profile.proto);
+	sl_map_free(&profile.strings);
+	sl_map_free(&profile.locations);
+	free(profile.texts.item);
+	return fine;
+}
+
+const struct sl_export sl_export_pprof = {.name = "pprof", .summary = "for go tool pprof", .models = true, .run = run};

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pytorch-snapshot: the pickle that pytorch.org/memory_viz and torch.cuda._memory_viz read, of any program.  What the
+ * driver was asked for are segments; PyTorch's blocks lie in its segments, everybody else's segments are one block.
+ * The library that asked is the category.  The newest events are kept, up to a cap, as PyTorch's own recorder does.
+ *
+ * With one process a device of the snapshot is its device; with several they are numbered through, process by process.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/exports/export.h"
+#include "analyzer/exports/pickle.h"
+
+#define EVENTS_MAX 100000
+
+enum action { SEGMENT_ALLOC, SEGMENT_FREE, SEGMENT_MAP, SEGMENT_UNMAP, ALLOC, FREE, OOM };
+static const char *const actions[] = {"segment_alloc", "segment_free", "segment_map", "segment_unmap",
+				      "alloc",	       "free_completed", "oom"};
+
+struct entry {
+	uint64_t unix_ns, address, bytes, stream;
+	uint32_t process, where;
+	int16_t device;
+	uint8_t action;
+};
+
+struct snapshot {
+	struct sl_export_job *job;
+	struct sl_pickle pickle;
+	struct entry *entries; /* a ring of the newest */
+	uint64_t count, cap;
+	struct sl_idmap memos;	 /* process and where -> memo of its frames */
+	unsigned *first_device; /* per process: number of its device 0 in the snapshot */
+	unsigned devices;
+};
+
+static void note(struct snapshot *s, const struct sl_stream_process *p, enum action action, int64_t device, uint64_t address,
+		 uint64_t bytes, uint64_t stream, uint32_t where)
+{
+	if (device < 0 || device >= SL_DEVICES_MAX)
+		return;
+	s->entries[s->count++ % s->cap] = (struct entry){
+		.unix_ns = p->unix_ns, .address = address, .bytes = bytes, .stream = stream, .process = p->index,
+		.where = where, .device = (int16_t)device, .action = (uint8_t)action};
+}
+
+static uint32_t where_of_site(struct snapshot *s, struct sl_stream_process *p, uint32_t site)
+{
+	const struct sl_site *at = &p->process.model->sites.item[site];
+
+	return sl_stream_where(s->job->stream, p, at->python, at->native, at->caller);
+}
+
+static bool is_segment_kind(unsigned kind)
+{
+	return kind == SL_KIND_device || kind == SL_KIND_pool || kind == SL_KIND_managed || kind == SL_KIND_graph;
+}
+
+/* A live block that is about to end. */
+static void note_end(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *live, uint32_t where)
+{
+	const struct sl_site *site = &p->process.model->sites.item[live->site];
+
+	if (!is_segment_kind(site->kind))
+		return;
+	if (!(live->flags & SL_LIVE_TORCH))
+		note(s, p, FREE, site->device, live->address, live->bytes, 0, where);
+	note(s, p, SEGMENT_FREE, site->device, live->address, live->bytes, 0, where);
+}
+
+/* Everything that went with its context: live before the item and not after it. */
+static void apply_with_owners(struct snapshot *s, struct sl_stream_process *p)
+{
+	struct sl_model *model = p->process.model;
+	struct sl_live *was = malloc((model->pointers.count + 1) * sizeof(*was));
+	size_t count = 0;
+
+	if (!was)
+		abort();
+	SL_TABLE_EACH(&model->pointers, live)
+		was[count++] = *live;
+	sl_stream_apply(p);
+	for (size_t i = 0; i < count; i++)
+		if (!sl_table_find(&model->pointers, was[i].address))
+			note_end(s, p, &was[i], where_of_site(s, p, was[i].site));
+	free(was);
+}
+
+static void take_event(struct snapshot *s, struct sl_stream_process *p)
+{
+	const struct sl_event *event = p->item->event;
+	const struct sl_hook *hook = p->item->hook;
+	struct sl_model *model = p->process.model;
+	enum sl_verb verb = hook ? hook->verb : SL_VERB_CALL;
+	uint32_t where = sl_stream_where(s->job->stream, p, (uint32_t)event->python, (uint32_t)event->native, event->caller);
+	const struct sl_live *live = event->address ? sl_table_find(&model->pointers, event->address) : NULL;
+	const struct sl_live *block = event->address ? sl_table_find(&model->blocks, event->address) : NULL;
+	bool fine = event->result == 0 && !(event->flags & SL_FLAG_in_flight);
+
+	if (hook && hook->oom && event->result == hook->oom)
+		note(s, p, OOM, event->device, 0, event->bytes, event->stream, where);
+	else if (verb == SL_VERB_BLOCK_OOM)
+		note(s, p, OOM, event->device, 0, event->bytes, 0, where);
+	else if (verb == SL_VERB_BLOCK_ALLOC)
+		note(s, p, ALLOC, event->device, event->address, event->bytes, event->stream, where);
+	else if (verb == SL_VERB_BLOCK_FREE && block)
+		note(s, p, FREE, event->device, event->address, block->bytes, event->stream, where);
+	else if (verb == SL_VERB_FREE && fine && live)
+		note_end(s, p, live, where);
+	else if (verb == SL_VERB_MAP && fine)
+		note(s, p, SEGMENT_MAP, event->device, event->address, event->bytes, 0, where);
+	else if (verb == SL_VERB_UNMAP && fine)
+		note(s, p, SEGMENT_UNMAP, event->device, event->address, event->bytes, 0, where);
+	else if (verb == SL_VERB_CONTEXT_DESTROY || verb == SL_VERB_PRIMARY_RELEASE || verb == SL_VERB_DEVICE_RESET ||
+		 verb == SL_VERB_POOL_DESTROY || verb == SL_VERB_GRAPH_DESTROY || verb == SL_VERB_EXEC_DESTROY)
+		apply_with_owners(s, p);
+	sl_stream_apply(p);
+	live = event->address && verb == SL_VERB_ALLOC && fine ? sl_table_find(&model->pointers, event->address) : NULL;
+	if (!live || !is_segment_kind(model->sites.item[live->site].kind))
+		return;
+	note(s, p, SEGMENT_ALLOC, model->sites.item[live->site].device, event->address, live->bytes, event->stream, where);
+	note(s, p, ALLOC, model->sites.item[live->site].device, event->address, live->bytes, event->stream, where);
+}
+
+/* ---- writing */
+
+static void put_frame(struct sl_pickle *pickle, const struct sl_stack_frame *frame)
+{
+	char name[600];
+
+	if (frame->function)
+		snprintf(name, sizeof(name), "%s", frame->function);
+	else
+		sl_stacks_describe(name, sizeof(name), frame);
+	sl_pickle_dict(pickle);
+	sl_pickle_put_text(pickle, "name", name);
+	sl_pickle_put_text(pickle, "filename", frame->file ? frame->file : frame->module ? frame->module : "??");
+	sl_pickle_put_int(pickle, "line", frame->line);
+	sl_pickle_close(pickle);
+}
+
+/* The frames of a place, written once and recalled afterwards. */
+static void put_frames(struct snapshot *s, struct sl_stream_process *p, uint32_t index)
+{
+	uint64_t key = (uint64_t)p->index << 32 | index;
+	uint32_t memo = sl_idmap_get(&s->memos, key, UINT32_MAX);
+	const struct sl_where *where = &p->wheres.item[index];
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count;
+
+	sl_pickle_text(&s->pickle, "frames");
+	if (memo != UINT32_MAX) {
+		sl_pickle_recall(&s->pickle, memo);
+	} else {
+		count = sl_process_stack(&p->process, frames, where->python, where->native, where->caller);
+		sl_pickle_list(&s->pickle);
+		for (unsigned i = 0; i < count; i++) {
+			put_frame(&s->pickle, &frames[i]);
+			sl_pickle_next(&s->pickle);
+		}
+		sl_pickle_close(&s->pickle);
+		sl_idmap_set(&s->memos, key, sl_pickle_remember(&s->pickle));
+	}
+	sl_pickle_next(&s->pickle);
+}
+
+static void put_block(struct snapshot *s, struct sl_stream_process *p, uint64_t address, uint64_t bytes, bool active, uint32_t where)
+{
+	sl_pickle_dict(&s->pickle);
+	sl_pickle_put_int(&s->pickle, "address", (int64_t)address);
+	sl_pickle_put_int(&s->pickle, "size", (int64_t)bytes);
+	sl_pickle_put_int(&s->pickle, "requested_size", active ? (int64_t)bytes : 0);
+	sl_pickle_put_text(&s->pickle, "state", active ? "active_allocated" : "inactive");
+	put_frames(s, p, where);
+	sl_pickle_close(&s->pickle);
+	sl_pickle_next(&s->pickle);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct sl_live *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+struct lives {
+	SL_VECTOR(struct sl_live) list;
+};
+
+static void collect(struct lives *lives, const struct sl_table *table)
+{
+	SL_TABLE_EACH(table, live)
+	{
+		lives->list.item = sl_arena_grow(lives->list.item, &lives->list.capacity, lives->list.count, sizeof(*live));
+		lives->list.item[lives->list.count++] = *live;
+	}
+	if (lives->list.count)
+		qsort(lives->list.item, lives->list.count, sizeof(*lives->list.item), by_address);
+}
+
+/* Blocks tile the segment: what PyTorch handed out, and the gaps between.  Returns the bytes handed out. */
+static uint64_t put_tiles(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *segment,
+			  const struct lives *blocks, size_t *at, bool write)
+{
+	uint64_t end = segment->address + segment->bytes, next = segment->address, used = 0;
+	uint32_t where = where_of_site(s, p, segment->site);
+	size_t i = *at;
+
+	while (i < blocks->list.count && blocks->list.item[i].address < segment->address)
+		i++;
+	for (; i < blocks->list.count && blocks->list.item[i].address < end; i++) {
+		const struct sl_live *block = &blocks->list.item[i];
+		uint64_t bytes = block->bytes < end - block->address ? block->bytes : end - block->address;
+
+		if (block->address < next)
+			continue; /* damaged: it lies over the one before */
+		if (write && block->address > next)
+			put_block(s, p, next, block->address - next, false, where);
+		if (write)
+			put_block(s, p, block->address, bytes, true, where_of_site(s, p, block->site));
+		used += bytes;
+		next = block->address + bytes;
+	}
+	if (write && next < end)
+		put_block(s, p, next, end - next, false, where);
+	if (write)
+		*at = i;
+	return used;
+}
+
+static void put_segment(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *segment,
+			const struct lives *blocks, size_t *at, bool mapped)
+{
+	const struct sl_site *site = &p->process.model->sites.item[segment->site];
+	bool torch = segment->flags & SL_LIVE_TORCH;
+	uint64_t used = torch ? put_tiles(s, p, segment, blocks, at, false) : segment->bytes;
+	struct sl_pickle *pickle = &s->pickle;
+
+	sl_pickle_dict(pickle);
+	sl_pickle_put_int(pickle, "device", (int64_t)s->first_device[p->index] + site->device);
+	sl_pickle_put_int(pickle, "address", (int64_t)segment->address);
+	sl_pickle_put_int(pickle, "total_size", (int64_t)segment->bytes);
+	sl_pickle_put_int(pickle, "stream", 0);
+	sl_pickle_put_text(pickle, "segment_type", segment->bytes <= 2u << 20 ? "small" : "large");
+	sl_pickle_text(pickle, "segment_pool_id");
+	sl_pickle_list(pickle);
+	sl_pickle_int(pickle, 0);
+	sl_pickle_next(pickle);
+	sl_pickle_int(pickle, 0);
+	sl_pickle_next(pickle);
+	sl_pickle_close(pickle);
+	sl_pickle_next(pickle);
+	sl_pickle_put_int(pickle, "allocated_size", (int64_t)used);
+	sl_pickle_put_int(pickle, "active_size", (int64_t)used);
+	sl_pickle_put_int(pickle, "requested_size", (int64_t)used);
+	sl_pickle_text(pickle, "is_expandable");
+	sl_pickle_bool(pickle, mapped);
+	sl_pickle_next(pickle);
+	put_frames(s, p, where_of_site(s, p, segment->site));
+	sl_pickle_text(pickle, "blocks");
+	sl_pickle_list(pickle);
+	if (torch)
+		put_tiles(s, p, segment, blocks, at, true);
+	else
+		put_block(s, p, segment->address, segment->bytes, true, where_of_site(s, p, segment->site));
+	sl_pickle_close(pickle);
+	sl_pickle_next(pickle);
+	sl_pickle_close(pickle);
+	sl_pickle_next(pickle);
+}
+
+/* Physical memory has no address; where it is mapped it has, and its site is that of the memory. */
+static void collect_mappings(struct lives *segments, const struct sl_model *model)
+{
+	size_t count;
+	const struct sl_physical *physical = sl_vmm_physical(model->vmm, &count);
+	size_t kept = 0;
+
+	collect(segments, sl_vmm_mappings(model->vmm));
+	for (size_t i = 0; i < segments->list.count; i++) {
+		struct sl_live live = segments->list.item[i];
+
+		if (live.owner >= count || physical[live.owner].site == SL_NO_SITE)
+			continue;
+		live.site = physical[live.owner].site;
+		segments->list.item[kept++] = live;
+	}
+	segments->list.count = kept;
+}
+
+static void put_segments(struct snapshot *s, struct sl_stream_process *p)
+{
+	struct lives segments = {0}, blocks = {0}, mappings = {0};
+	size_t at = 0, mapped_at = 0;
+
+	collect(&segments, &p->process.model->pointers);
+	collect(&blocks, &p->process.model->blocks);
+	collect_mappings(&mappings, p->process.model);
+	for (size_t i = 0; i < segments.list.count; i++) {
+		const struct sl_site *site = &p->process.model->sites.item[segments.list.item[i].site];
+
+		if (site->device >= 0 && is_segment_kind(site->kind))
+			put_segment(s, p, &segments.list.item[i], &blocks, &at, false);
+	}
+	for (size_t i = 0; i < mappings.list.count; i++)
+		if (p->process.model->sites.item[mappings.list.item[i].site].device >= 0)
+			put_segment(s, p, &mappings.list.item[i], &blocks, &mapped_at, true);
+	free(segments.list.item);
+	free(blocks.list.item);
+	free(mappings.list.item);
+}
+
+/* A block of a segment that turned out to be PyTorch's is not one of the program's own. */
+static bool is_torch_segment(const struct sl_stream_process *p, const struct entry *entry)
+{
+	const struct sl_device_state *device = p->process.model->devices[entry->device + 1];
+
+	return entry->action <= ALLOC && device && device->torch.used && strstr(p->wheres.item[entry->where].library, "c10_");
+}
+
+static void put_entry(struct snapshot *s, const struct entry *entry, bool follows_segment)
+{
+	struct sl_stream_process *p = &s->job->stream->processes[entry->process];
+	struct sl_pickle *pickle = &s->pickle;
+
+	if (follows_segment && is_torch_segment(p, entry))
+		return;
+	sl_pickle_dict(pickle);
+	sl_pickle_put_text(pickle, "action", actions[entry->action]);
+	sl_pickle_put_int(pickle, entry->action == OOM ? "device_free" : "addr", (int64_t)entry->address);
+	sl_pickle_put_int(pickle, "size", (int64_t)entry->bytes);
+	sl_pickle_put_int(pickle, "stream", (int64_t)entry->stream);
+	sl_pickle_put_int(pickle, "time_us", (int64_t)(entry->unix_ns / 1000));
+	sl_pickle_put_text(pickle, "category", p->wheres.item[entry->where].library);
+	put_frames(s, p, entry->where);
+	sl_pickle_close(pickle);
+	sl_pickle_next(pickle);
+}
+
+/* The viewer wants one event of category "unknown" (a slip of its own), and a snapshot at the end. */
+static void put_last(struct snapshot *s, uint64_t unix_ns)
+{
+	sl_pickle_dict(&s->pickle);
+	sl_pickle_put_text(&s->pickle, "action", "snapshot");
+	sl_pickle_put_int(&s->pickle, "addr", 0);
+	sl_pickle_put_int(&s->pickle, "size", 0);
+	sl_pickle_put_int(&s->pickle, "stream", 0);
+	sl_pickle_put_int(&s->pickle, "time_us", (int64_t)(unix_ns / 1000));
+	sl_pickle_put_text(&s->pickle, "category", "unknown");
+	sl_pickle_text(&s->pickle, "frames");
+	sl_pickle_list(&s->pickle);
+	sl_pickle_close(&s->pickle);
+	sl_pickle_next(&s->pickle);
+	sl_pickle_close(&s->pickle);
+	sl_pickle_next(&s->pickle);
+}
+
+static void put_traces(struct snapshot *s)
+{
+	uint64_t first = s->count > s->cap ? s->count - s->cap : 0, last_ns = 0;
+
+	for (unsigned d = 0; d < s->devices; d++) {
+		const struct entry *before = NULL;
+
+		sl_pickle_list(&s->pickle);
+		for (uint64_t i = first; i < s->count; i++) {
+			const struct entry *entry = &s->entries[i % s->cap];
+
+			if (s->first_device[entry->process] + (unsigned)entry->device != d)
+				continue;
+			put_entry(s, entry, entry->action == ALLOC && before && before->action == SEGMENT_ALLOC &&
+						    before->address == entry->address && before->unix_ns == entry->unix_ns);
+			before = entry;
+			last_ns = entry->unix_ns;
+		}
+		put_last(s, last_ns);
+		sl_pickle_close(&s->pickle);
+		sl_pickle_next(&s->pickle);
+	}
+}
+
+static void number_devices(struct snapshot *s)
+{
+	const struct sl_stream *stream = s->job->stream;
+
+	s->first_device = calloc(stream->count + 1, sizeof(*s->first_device));
+	if (!s->first_device)
+		abort();
+	for (unsigned i = 0; i < stream->count; i++) {
+		unsigned used = 0;
+
+		for (unsigned d = 1; d <= SL_DEVICES_MAX; d++)
+			if (stream->processes[i].process.model->devices[d])
+				used = d;
+		s->first_device[i] = s->devices;
+		s->devices += used;
+		if (stream->count > 1 && used)
+			fprintf(stderr, "stormlog-analyze: devices %u to %u of the snapshot are devices 0 to %u of pid %lld\n",
+				s->first_device[i], s->devices - 1, used - 1,
+				(long long)stream->processes[i].process.trace->header.pid);
+	}
+}
+
+static void write_snapshot(struct snapshot *s)
+{
+	const struct sl_stream *stream = s->job->stream;
+
+	sl_pickle_begin(&s->pickle, s->job->out);
+	sl_pickle_dict(&s->pickle);
+	sl_pickle_text(&s->pickle, "segments");
+	sl_pickle_list(&s->pickle);
+	for (unsigned i = 0; i < stream->count; i++)
+		put_segments(s, &stream->processes[i]);
+	sl_pickle_close(&s->pickle);
+	sl_pickle_next(&s->pickle);
+	sl_pickle_text(&s->pickle, "device_traces");
+	sl_pickle_list(&s->pickle);
+	put_traces(s);
+	sl_pickle_close(&s->pickle);
+	sl_pickle_next(&s->pickle);
+	sl_pickle_close(&s->pickle);
+	sl_pickle_end(&s->pickle);
+}
+
+static bool run(struct sl_export_job *job)
+{
+	struct snapshot s = {.job = job, .cap = job->max_events ? job->max_events : EVENTS_MAX};
+	struct sl_stream_process *p;
+
+	s.entries = calloc(s.cap, sizeof(*s.entries));
+	if (!s.entries) {
+		fprintf(stderr, "stormlog-analyze: --max-events %llu is more than fits into memory\n", (unsigned long long)s.cap);
+		return false;
+	}
+	while ((p = sl_stream_next(job->stream)))
+		if (p->item->kind == SL_ITEM_EVENT)
+			take_event(&s, p);
+	if (s.count > s.cap)
+		fprintf(stderr, "stormlog-analyze: the newest %llu of %llu events; --max-events N or --from, --to take others\n",
+			(unsigned long long)s.cap, (unsigned long long)s.count);
+	number_devices(&s);
+	write_snapshot(&s);
+	free(s.entries);
+	free(s.first_device);
+	sl_idmap_free(&s.memos);
+	return !ferror(job->out);
+}
+
+const struct sl_export sl_export_snapshot = {
+	.name = "pytorch-snapshot", .summary = "for pytorch.org/memory_viz, of any program", .models = true, .run = run};

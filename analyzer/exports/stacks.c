@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* collapsed and speedscope: who held the memory, as flame graphs. */
+#include <stdlib.h>
+
+#include "analyzer/exports/export.h"
+#include "analyzer/json.h"
+
+static void put_frame(FILE *out, const char *text)
+{
+	for (; *text; text++)
+		fputc(*text == ';' || (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
+}
+
+static bool run_collapsed(struct sl_export_job *job)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	char name[600];
+
+	sl_export_replay(job->stream);
+	for (unsigned i = 0; i < job->stream->count; i++) {
+		struct sl_stream_process *p = &job->stream->processes[i];
+
+		for (size_t k = 0; k < p->process.model->sites.count; k++) {
+			const struct sl_site *site = &p->process.model->sites.item[k];
+			uint64_t bytes = sl_export_weight(p, site, job->weigh);
+			unsigned count;
+
+			if (!bytes)
+				continue;
+			count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
+			sl_export_name(name, sizeof(name), p);
+			put_frame(job->out, name);
+			for (unsigned f = count; f--;) {
+				sl_stacks_describe(name, sizeof(name), &frames[f]);
+				fputc(';', job->out);
+				put_frame(job->out, name);
+			}
+			fputc(';', job->out);
+			put_frame(job->out, sl_model_library(p->process.model, site));
+			fprintf(job->out, " %llu\n", (unsigned long long)bytes);
+		}
+	}
+	return !ferror(job->out);
+}
+
+/* ---- speedscope: frames by number, shared by all profiles; so each site's numbers are kept, never its events */
+
+struct sample {
+	uint64_t bytes;
+	unsigned process, first, count; /* into numbers */
+};
+
+struct scope {
+	struct sl_map frames; /* text -> number + 1 */
+	SL_VECTOR(uint32_t) numbers;
+	SL_VECTOR(struct sample) samples;
+};
+
+static uint32_t number_of(struct scope *scope, struct sl_json *j, const struct sl_stack_frame *frame, const char *name)
+{
+	uintptr_t *at = sl_map_at(&scope->frames, name);
+
+	if (*at)
+		return (uint32_t)*at - 1;
+	*at = scope->frames.count;
+	sl_json_object(j, NULL);
+	sl_json_string(j, "name", name);
+	if (frame && frame->file)
+		sl_json_string(j, "file", frame->file);
+	if (frame && frame->line)
+		sl_json_uint(j, "line", frame->line);
+	sl_json_end(j);
+	return (uint32_t)*at - 1;
+}
+
+static void push(struct scope *scope, uint32_t number)
+{
+	scope->numbers.item = sl_arena_grow(scope->numbers.item, &scope->numbers.capacity, scope->numbers.count,
+					    sizeof(*scope->numbers.item));
+	scope->numbers.item[scope->numbers.count++] = number;
+	scope->samples.item[scope->samples.count - 1].count++;
+}
+
+static void add_site(struct scope *scope, struct sl_json *j, struct sl_stream_process *p, const struct sl_site *site,
+		     uint64_t bytes)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
+	char name[600];
+
+	scope->samples.item = sl_arena_grow(scope->samples.item, &scope->samples.capacity, scope->samples.count,
+					    sizeof(*scope->samples.item));
+	scope->samples.item[scope->samples.count++] =
+		(struct sample){.bytes = bytes, .process = p->index, .first = (unsigned)scope->numbers.count};
+	for (unsigned f = count; f--;) {
+		sl_stacks_describe(name, sizeof(name), &frames[f]);
+		push(scope, number_of(scope, j, &frames[f], name));
+	}
+	push(scope, number_of(scope, j, NULL, sl_model_library(p->process.model, site)));
+}
+
+static void put_profile(struct sl_json *j, const struct scope *scope, const struct sl_stream_process *p)
+{
+	char name[64];
+	uint64_t total = 0;
+
+	sl_export_name(name, sizeof(name), p);
+	sl_json_object(j, NULL);
+	sl_json_string(j, "type", "sampled");
+	sl_json_string(j, "name", name);
+	sl_json_string(j, "unit", "bytes");
+	sl_json_uint(j, "startValue", 0);
+	for (size_t i = 0; i < scope->samples.count; i++)
+		total += scope->samples.item[i].process == p->index ? scope->samples.item[i].bytes : 0;
+	sl_json_uint(j, "endValue", total);
+	sl_json_array(j, "samples");
+	for (size_t i = 0; i < scope->samples.count; i++) {
+		const struct sample *s = &scope->samples.item[i];
+
+		if (s->process != p->index)
+			continue;
+		sl_json_array(j, NULL);
+		for (unsigned k = 0; k < s->count; k++)
+			sl_json_uint(j, NULL, scope->numbers.item[s->first + k]);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_array(j, "weights");
+	for (size_t i = 0; i < scope->samples.count; i++)
+		if (scope->samples.item[i].process == p->index)
+			sl_json_uint(j, NULL, scope->samples.item[i].bytes);
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static bool run_speedscope(struct sl_export_job *job)
+{
+	struct sl_json *j = sl_json_new(job->out, SL_JSON_COMPACT);
+	struct scope scope = {0};
+
+	sl_export_replay(job->stream);
+	sl_json_object(j, NULL);
+	sl_json_string(j, "$schema", "https://www.speedscope.app/file-format-schema.json");
+	sl_json_string(j, "exporter", "stormlog " SL_VERSION);
+	sl_json_string(j, "name", "GPU memory");
+	sl_json_object(j, "shared");
+	sl_json_array(j, "frames");
+	for (unsigned i = 0; i < job->stream->count; i++) {
+		struct sl_stream_process *p = &job->stream->processes[i];
+
+		for (size_t k = 0; k < p->process.model->sites.count; k++) {
+			const struct sl_site *site = &p->process.model->sites.item[k];
+			uint64_t bytes = sl_export_weight(p, site, job->weigh);
+
+			if (bytes)
+				add_site(&scope, j, p, site, bytes);
+		}
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_array(j, "profiles");
+	for (unsigned i = 0; i < job->stream->count; i++)
+		put_profile(j, &scope, &job->stream->processes[i]);
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_newline(j);
+	sl_map_free(&scope.frames);
+	free(scope.numbers.item);
+	free(scope.samples.item);
+	return sl_json_close(j);
+}
+
+const struct sl_export sl_export_collapsed = {.name = "collapsed", .summary = "collapsed stacks, for flame graph tools",
+					      .models = true, .run = run_collapsed};
+const struct sl_export sl_export_speedscope = {.name = "speedscope", .summary = "https://www.speedscope.app", .models = true,
+					       .run = run_speedscope};

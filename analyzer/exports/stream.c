@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/exports/stream.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/outputs/owners.h"
+
+static uint64_t time_of(const struct sl_item *item)
+{
+	return item->kind == SL_ITEM_EVENT ? item->event->time_ns :
+	       item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns : item->oom.time_ns;
+}
+
+static void read_item(struct sl_stream_process *p)
+{
+	p->item = sl_order_next(p->order);
+	p->pending = p->item != NULL;
+	if (p->item)
+		p->unix_ns = sl_process_unix(&p->process, time_of(p->item));
+}
+
+static bool before(const struct sl_stream_process *a, const struct sl_stream_process *b)
+{
+	return a->unix_ns != b->unix_ns ? a->unix_ns < b->unix_ns : a->index < b->index;
+}
+
+static void sift_down(struct sl_stream *stream, unsigned at)
+{
+	for (;;) {
+		unsigned least = at;
+		struct sl_stream_process *kept;
+
+		for (unsigned child = 2 * at + 1; child <= 2 * at + 2 && child < stream->heap_count; child++)
+			if (before(stream->heap[child], stream->heap[least]))
+				least = child;
+		if (least == at)
+			return;
+		kept = stream->heap[at];
+		stream->heap[at] = stream->heap[least];
+		stream->heap[least] = kept;
+		at = least;
+	}
+}
+
+void sl_stream_apply(struct sl_stream_process *p)
+{
+	if (p->pending && p->process.model)
+		sl_model_apply(p->process.model, p->item);
+	p->pending = false;
+}
+
+static void say(struct sl_stream *stream, uint64_t now_ns)
+{
+	if (!stream->progress || (stream->events & 0xfffff) || stream->events == stream->last_said)
+		return;
+	stream->last_said = stream->events;
+	fprintf(stderr, "\r%llu M events, %.1f s into the run ", (unsigned long long)(stream->events >> 20),
+		now_ns > stream->begin_ns ? (double)(now_ns - stream->begin_ns) / 1e9 : 0.0);
+	fflush(stderr);
+}
+
+struct sl_stream_process *sl_stream_next(struct sl_stream *stream)
+{
+	struct sl_stream_process *first = stream->heap_count ? stream->heap[0] : NULL;
+
+	if (first && stream->events) { /* the one handed out last */
+		sl_stream_apply(first);
+		read_item(first);
+	}
+	for (;; read_item(first)) {
+		if (first && !first->item)
+			stream->heap[0] = stream->heap[--stream->heap_count];
+		if (!stream->heap_count)
+			return NULL;
+		sift_down(stream, 0);
+		first = stream->heap[0];
+		if (stream->to_ns && first->unix_ns >= stream->to_ns)
+			return NULL;
+		if (first->unix_ns >= stream->from_ns)
+			break;
+		sl_stream_apply(first);
+	}
+	stream->events++;
+	say(stream, first->unix_ns);
+	return first;
+}
+
+/* ---- opening */
+
+static bool parse_time(const char *text, uint64_t begin_ns, uint64_t *unix_ns)
+{
+	char *end;
+	double seconds = text ? strtod(text, &end) : 0;
+
+	if (!text)
+		return true;
+	if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || (*end && strcmp(end, "s"))) {
+		fprintf(stderr, "stormlog-analyze: %s is no time: seconds since the run began (12.5), or Unix nanoseconds\n", text);
+		return false;
+	}
+	*unix_ns = seconds >= 1e15 ? strtoull(text, NULL, 10) : begin_ns + (uint64_t)(seconds * 1e9);
+	return true;
+}
+
+static bool choose(const struct sl_images *images, const char *run, unsigned *chosen)
+{
+	for (*chosen = 0; run && strcmp(run, "all") && *chosen < images->run_count; ++*chosen)
+		if (!strcmp(images->runs[*chosen].id, run))
+			return true;
+	if (*chosen < images->run_count || !run)
+		return true;
+	fprintf(stderr, "stormlog-analyze: no run %s; there are:\n", run);
+	for (unsigned i = 0; i < images->run_count; i++)
+		fprintf(stderr, "  %s\n", images->runs[i].id);
+	return false;
+}
+
+static void open_image(struct sl_stream *stream, const struct sl_image *image, const struct sl_stream_options *options)
+{
+	struct sl_stream_process *p = &stream->processes[stream->count];
+	struct sl_damage damage = {0};
+	struct sl_trace *trace = sl_trace_open(image, &damage);
+
+	for (unsigned i = 0; i < damage.lines; i++)
+		fprintf(stderr, "stormlog-analyze: %s\n", damage.line[i]);
+	sl_damage_free(&damage);
+	if (!trace)
+		return;
+	if (options->rank >= 0 && trace->header.rank != options->rank) {
+		sl_trace_close(trace);
+		return;
+	}
+	*p = (struct sl_stream_process){.process.trace = trace, .index = stream->count};
+	if (options->models)
+		p->process.model = sl_model_new(&trace->header, &trace->defs);
+	p->order = sl_order_new(trace);
+	if (!stream->count || trace->header.started_ns < stream->begin_ns)
+		stream->begin_ns = trace->header.started_ns;
+	stream->count++;
+}
+
+static void fill_heap(struct sl_stream *stream)
+{
+	for (unsigned i = 0; i < stream->count; i++) {
+		read_item(&stream->processes[i]);
+		if (stream->processes[i].item)
+			stream->heap[stream->heap_count++] = &stream->processes[i];
+	}
+	for (unsigned i = stream->heap_count / 2 + 1; i--;)
+		if (i < stream->heap_count)
+			sift_down(stream, i);
+}
+
+enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *paths, unsigned count,
+				     const struct sl_stream_options *options)
+{
+	bool all = options->run && !strcmp(options->run, "all");
+	unsigned chosen;
+
+	*stream = (struct sl_stream){.progress = options->progress};
+	for (unsigned i = 0; i < count; i++)
+		if (!sl_images_add(&stream->images, paths[i])) {
+			fprintf(stderr, "stormlog-analyze: %s: %s\n", paths[i], strerror(errno));
+			return SL_STREAM_USAGE;
+		}
+	if (!stream->images.image_count) {
+		fprintf(stderr, "stormlog-analyze: %s holds no trace\n", paths[0]);
+		return SL_STREAM_UNREADABLE;
+	}
+	sl_images_group(&stream->images);
+	if (!choose(&stream->images, options->run, &chosen))
+		return SL_STREAM_USAGE;
+	stream->processes = calloc(stream->images.image_count, sizeof(*stream->processes));
+	stream->heap = calloc(stream->images.image_count, sizeof(struct sl_stream_process *));
+	if (!stream->processes || !stream->heap)
+		abort();
+	for (unsigned i = 0; i < stream->images.image_count; i++)
+		if (all || stream->images.run_of[i] == chosen)
+			open_image(stream, &stream->images.images[i], options);
+	if (!stream->count) {
+		if (options->rank >= 0)
+			fprintf(stderr, "stormlog-analyze: %s has no rank %ld\n", paths[0], options->rank);
+		return options->rank >= 0 ? SL_STREAM_USAGE : SL_STREAM_UNREADABLE;
+	}
+	if (!parse_time(options->from, stream->begin_ns, &stream->from_ns) ||
+	    !parse_time(options->to, stream->begin_ns, &stream->to_ns))
+		return SL_STREAM_USAGE;
+	fill_heap(stream);
+	return SL_STREAM_FINE;
+}
+
+void sl_stream_close(struct sl_stream *stream)
+{
+	if (stream->progress && stream->last_said)
+		fputs("\r\033[K", stderr);
+	for (unsigned i = 0; i < stream->count; i++) {
+		struct sl_stream_process *p = &stream->processes[i];
+
+		for (unsigned k = 0; k < p->process.trace->damage.lines; k++)
+			fprintf(stderr, "stormlog-analyze: %s\n", p->process.trace->damage.line[k]);
+		sl_order_free(p->order);
+		if (p->process.model)
+			sl_model_free(p->process.model);
+		if (p->process.symbols)
+			sl_symbols_free(p->process.symbols);
+		sl_trace_close(p->process.trace);
+		free(p->wheres.item);
+		sl_idmap_free(&p->where_ids);
+	}
+	free(stream->processes);
+	free(stream->heap);
+	sl_arena_free(&stream->arena);
+	sl_images_free(&stream->images);
+}
+
+/* ---- places and events */
+
+uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, uint32_t python, uint32_t native,
+			 uint64_t caller)
+{
+	uint64_t key = sl_hash64(sl_hash64((uint64_t)python << 32 | native) + caller);
+	uint32_t at = sl_idmap_get(&p->where_ids, key, UINT32_MAX);
+	const struct sl_trace *trace = p->process.trace;
+	struct sl_where *where;
+	char line[400];
+
+	if (at != UINT32_MAX)
+		return at;
+	at = (uint32_t)p->wheres.count;
+	sl_idmap_set(&p->where_ids, key, at);
+	p->wheres.item = sl_arena_grow(p->wheres.item, &p->wheres.capacity, p->wheres.count, sizeof(*p->wheres.item));
+	where = &p->wheres.item[p->wheres.count++];
+	sl_owners_line(&p->process, python, native, caller, 1, line, sizeof(line));
+	*where = (struct sl_where){.python = python, .native = native, .caller = caller,
+				   .library = sl_arena_strdup(&stream->arena, sl_stacks_library(&trace->defs, &trace->header, python,
+												native, caller)),
+				   .line = sl_arena_strdup(&stream->arena, line)};
+	return at;
+}
+
+void sl_stream_view(struct sl_event_view *view, struct sl_stream *stream, struct sl_stream_process *p)
+{
+	const struct sl_event *event = p->item->event;
+	const struct sl_hook *hook = p->item->hook;
+	const struct sl_trace *trace = p->process.trace;
+	const struct sl_thread *thread = sl_defs_thread(&trace->defs, p->item->thread);
+	bool in_flight = event->flags & SL_FLAG_in_flight, at_begin = hook && sl_event_verbs[hook->verb].stamped_before;
+
+	*view = (struct sl_event_view){
+		.rank = trace->header.rank,
+		.pid = trace->header.pid,
+		.tid = thread && thread->tid ? thread->tid : (int64_t)p->item->thread,
+		.api = hook ? hook->name : NULL,
+		.verb = hook ? sl_event_verbs[hook->verb].name : NULL,
+		.kind = event->kind && event->kind < SL_KIND_COUNT ? sl_event_kinds[event->kind].name : NULL,
+		.label = event->label ? sl_defs_text(&trace->defs, event->label) : NULL,
+		.event = event,
+	};
+	view->begin_ns = at_begin || in_flight ? p->unix_ns : p->unix_ns - event->duration_ns;
+	view->end_ns = in_flight ? 0 : view->begin_ns + event->duration_ns;
+	view->where_index = sl_stream_where(stream, p, (uint32_t)event->python, (uint32_t)event->native, event->caller);
+	view->where = &p->wheres.item[view->where_index];
+}

@@ -1,0 +1,358 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog-analyze export: each format read back by its own tool or schema, and its numbers equal to the report's."""
+import csv
+import io
+import json
+import os
+import pickle
+import pickletools
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "gate"), os.path.join(HERE, "..", "e2e")]
+try:
+    from e2e import ANALYZE, APPS, BUILD, Recording
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+import outside
+
+FORMATS = ("pytorch-snapshot", "perfetto", "pprof", "collapsed", "speedscope", "prometheus", "sqlite", "csv", "ndjson")
+DEMO = os.path.join(BUILD, "tests", "analyzer", "make_demo_trace")
+
+# What unpickle() of torch/utils/viz/MemoryViz.js knows.
+VIEWER = {"PROTO", "MARK", "STOP", "BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE", "SHORT_BINUNICODE", "BINFLOAT", "NONE",
+          "NEWTRUE", "NEWFALSE", "EMPTY_LIST", "EMPTY_DICT", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "APPEND",
+          "APPENDS", "SETITEM", "SETITEMS", "MEMOIZE", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET", "FRAME"}
+
+
+class Exports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="stormlog-exports-")
+        cls.demo = os.path.join(cls.folder, "demo")
+        os.mkdir(cls.demo)
+        subprocess.run([DEMO, cls.demo], check=True)
+        cls.app = Recording(os.path.join(APPS, "runtime13"))
+        cls.traces = {"demo": cls.demo, "app": cls.app.traces}
+        cls.reports = {name: json.loads(subprocess.run([ANALYZE, "--json", path], capture_output=True, check=True).stdout)
+                       for name, path in cls.traces.items()}
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+        shutil.rmtree(cls.app.folder)
+
+    def export(self, form, *arguments, code=0, of="demo", binary=True):
+        path = os.path.join(self.folder, "out." + form)
+        done = subprocess.run([ANALYZE, "export", form, "-o", path, *map(str, arguments),
+                               self.traces.get(of, of)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.stderr = done.stderr
+        if code:
+            return None
+        with open(path, "rb") as file:
+            data = file.read()
+        return data if binary else data.decode()
+
+    def known(self, process, what="peak_bytes"):
+        return sum(row[what] for row in process["memory"]
+                   if row["kind"] in ("device", "pool", "vmm", "array", "graph"))
+
+    # every format
+
+    def test_what_goes_to_stdout_is_what_goes_to_a_file(self):
+        for form in FORMATS:
+            data = self.export(form)
+            self.assertTrue(data, form)
+            if form != "sqlite":
+                out = subprocess.run([ANALYZE, "export", form, self.demo], capture_output=True, check=True).stdout
+                self.assertEqual(out, data, form)
+        self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".part")], [])
+
+    def test_bad_names_and_values_are_usage(self):
+        self.export("excel", code=2)
+        self.assertIn("pytorch-snapshot", self.stderr)
+        self.export("csv", "--from", "yesterday", code=2)
+        self.export("csv", "--rank", "first", code=2)
+        self.export("csv", "--rank", "7", code=2)
+        self.export("csv", "--run", "nobody", code=2)
+        self.export("csv", "--weigh", "heavy", code=2)
+        self.export("csv", "--max-events", "0", code=2)
+        self.export("csv", "--colour", code=2)
+        self.export("csv", of=os.path.join(self.folder, "nowhere"), code=2)
+        for arguments in (["export"], ["export", "csv"], ["export", "sqlite", self.demo], ["export", "sqlite", "-o", "-", self.demo]):
+            self.assertEqual(subprocess.run([ANALYZE, *arguments], capture_output=True).returncode, 2, arguments)
+
+    def test_nothing_readable_is_3_and_leaves_no_file(self):
+        empty = os.path.join(self.folder, "empty")
+        broken = os.path.join(self.folder, "broken")
+        for folder in (empty, broken):
+            os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(broken, "rank-00000-1.msgpack.zst"), "wb") as file:
+            file.write(b"\x00" * 100)
+        for form in FORMATS:
+            target = os.path.join(self.folder, "out." + form)
+            if os.path.exists(target):
+                os.unlink(target)
+            self.export(form, of=empty, code=3)
+            self.export(form, of=broken, code=3)
+            self.assertFalse(os.path.exists(target))
+
+    def test_a_trace_without_an_allocation_exports(self):
+        with Recording(os.path.join(APPS, "ending"), "return", code=None) as run:
+            for form in FORMATS:
+                self.export(form, of=run.traces)
+
+    def test_a_killed_process_exports(self):
+        self.assertEqual(self.reports["demo"]["processes"][1]["status"], "interrupted")
+        for form in FORMATS:
+            self.export(form, "--rank", 1)
+
+    # lines
+
+    def rows(self, *arguments, of="demo"):
+        return list(csv.DictReader(io.StringIO(self.export("csv", *arguments, of=of, binary=False), newline="")))
+
+    def test_csv_and_ndjson_have_every_event_of_dump(self):
+        for name, path in self.traces.items():
+            dump = [json.loads(line) for line in subprocess.run([ANALYZE, "dump", path], capture_output=True).stdout.splitlines()]
+            events = [line for line in map(json.loads, self.export("ndjson", of=name).splitlines()) if line["type"] == "event"]
+            rows = self.rows(of=name)
+            self.assertEqual((len(events), len(rows)), (len(dump), len(dump)))
+            for row, event, true in zip(rows, events, dump):
+                for column in ("t0_ns", "t1_ns", "rank", "pid", "thread", "api", "verb", "kind", "address", "bytes", "device",
+                               "stream", "result", "label"):
+                    self.assertEqual(event[column], true[column], column)
+                    self.assertEqual(row[column], "" if true[column] is None else str(true[column]), column)
+
+    def test_a_part_of_the_time_is_a_part_of_the_events(self):
+        rows = self.rows("--rank", 0)
+        middle = rows[len(rows) // 2]["t0_ns"]
+        early, late = self.rows("--rank", 0, "--to", middle), self.rows("--rank", 0, "--from", middle)
+        self.assertTrue(early and late)
+        self.assertEqual(early + late, rows)
+        self.assertEqual({row["rank"] for row in rows}, {"0"})
+        self.assertEqual(self.rows("--from", "1000000"), [])
+
+    # stacks
+
+    def test_collapsed_adds_up_to_the_peaks(self):
+        text = self.export("collapsed", binary=False)
+        for process in self.reports["demo"]["processes"]:
+            lines = [line for line in text.splitlines() if line.startswith("rank %d;" % process["rank"])]
+            self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in lines), self.known(process))
+        self.assertIn("rank 0;train.py:89 <module>;train.py:98 train_step;train.py:97 remember;python3.11 ",
+                      re.sub(r"train.py:\d+ <module>", "train.py:89 <module>", text))
+
+    def test_collapsed_weighs_what_is_live_too(self):
+        text = self.export("collapsed", "--weigh", "live", binary=False)
+        total = sum(self.known(process, "live_bytes") for process in self.reports["demo"]["processes"])
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines()), total)
+
+    def test_speedscope_fits_its_schema(self):
+        file = json.loads(self.export("speedscope"))
+        self.assertEqual([sum(profile["weights"]) for profile in file["profiles"]],
+                         [self.known(process) for process in self.reports["demo"]["processes"]])
+        for profile in file["profiles"]:
+            self.assertEqual(profile["endValue"], sum(profile["weights"]))
+            self.assertLess(max(max(sample) for sample in profile["samples"]), len(file["shared"]["frames"]))
+        import jsonschema
+        jsonschema.validate(file, outside.speedscope_schema(self))
+
+    def test_pprof_opens_in_go_tool_pprof(self):
+        self.export("pprof")
+        tool = outside.tool(self, "go", "golang-go")
+        top = subprocess.run([tool, "tool", "pprof", "-top", "-unit=B", os.path.join(self.folder, "out.pprof")], capture_output=True,
+                             text=True, env=dict(os.environ, HOME=self.folder))
+        self.assertEqual(top.returncode, 0, top.stderr)
+        self.assertIn("Type: peak_space", top.stdout)
+        total = sum(self.known(process) for process in self.reports["demo"]["processes"])
+        self.assertEqual(int(re.search(r"of (\d+)B total", top.stdout)[1]), total)
+        self.assertRegex(top.stdout, r"(?m) remember$")
+
+    # perfetto
+
+    def packets(self, *arguments):
+        trace_pb2 = outside.perfetto_messages(self)
+        trace = trace_pb2()
+        trace.ParseFromString(self.export("perfetto", *arguments))
+        return trace.packet
+
+    def test_perfetto_is_a_message_without_unknown_bytes(self):
+        data = self.export("perfetto")
+        protoc = outside.tool(self, "protoc", "protobuf-compiler")
+        raw = subprocess.run([protoc, "--decode_raw"], input=data, capture_output=True)
+        self.assertEqual(raw.returncode, 0, raw.stderr)
+        self.assertEqual(raw.stdout.count(b"\n1 {") + 1, len(re.findall(rb"(?m)^1 \{", raw.stdout)))
+
+    def test_perfetto_counts_up_to_the_peak_and_closes_what_it_opens(self):
+        packets = self.packets("--rank", 0)
+        tracks = {p.track_descriptor.uuid: p.track_descriptor for p in packets if p.HasField("track_descriptor")}
+        held = next(uuid for uuid, track in tracks.items() if track.name == "device 0 held")
+        values = [p.track_event.counter_value for p in packets if p.track_event.track_uuid == held]
+        self.assertEqual(max(values), self.known(self.reports["demo"]["processes"][0]))
+        self.assertEqual(tracks[held].counter.unit, 3)
+        types = [p.track_event.type for p in packets if p.HasField("track_event")]
+        self.assertEqual(types.count(1), 100)  # a slice for each step
+        self.assertEqual(types.count(2), 100)
+        names = {p.track_event.name for p in packets if p.track_event.type == 1}
+        self.assertIn("step_42", names)
+        for p in packets:
+            if p.HasField("track_event"):
+                self.assertIn(p.track_event.track_uuid, tracks)
+        self.assertEqual(packets[0].sequence_flags, 1)
+
+    def test_perfetto_marks_what_ran_out_of_memory(self):
+        found = [p.track_event for p in self.packets("--rank", 1) if p.track_event.type == 3]
+        self.assertEqual([event.name for event in found], ["out of memory: cudaMalloc"])
+        notes = {note.name: note for note in found[0].debug_annotations}
+        self.assertEqual(notes["requested_bytes"].uint_value, 20 << 30)
+        self.assertIn("forward", notes["where"].string_value)
+
+    # pytorch-snapshot
+
+    def snapshot(self, *arguments, of="demo"):
+        return pickle.loads(self.export("pytorch-snapshot", *arguments, of=of))
+
+    def test_the_snapshot_has_opcodes_of_the_viewer_alone(self):
+        for name in self.traces:
+            found = {op.name for op, _, _ in pickletools.genops(self.export("pytorch-snapshot", of=name))}
+            self.assertEqual(found - VIEWER, set())
+
+    def test_the_snapshots_lists_are_spread_in_small_batches(self):
+        depth, worst, items = [], 0, 0
+        for op, _, _ in pickletools.genops(self.export("pytorch-snapshot", "--rank", 0)):
+            if op.name == "MARK":
+                depth.append(0)
+            elif op.name in ("APPENDS", "SETITEMS"):
+                worst = max(worst, depth.pop())
+            elif depth and op.name in ("EMPTY_LIST", "EMPTY_DICT", "BINUNICODE", "BININT", "BININT1", "LONG1", "NEWTRUE", "NEWFALSE",
+                                       "LONG_BINGET"):
+                depth[-1] += 1
+        self.assertLessEqual(worst, 2000)  # keys and values of 1000
+
+    def test_blocks_tile_their_segments(self):
+        for snapshot in (self.snapshot(), self.snapshot(of="app"), self.snapshot(of=self.blocks())):
+            for segment in snapshot["segments"]:
+                at = segment["address"]
+                for block in segment["blocks"]:
+                    self.assertEqual(block["address"], at)
+                    at += block["size"]
+                self.assertEqual(at, segment["address"] + segment["total_size"])
+                self.assertLess(segment["device"], len(snapshot["device_traces"]))
+                for frame in segment["frames"]:
+                    self.assertIsInstance(frame["name"], str)
+                    self.assertIsInstance(frame["filename"], str)
+
+    def blocks(self):
+        folder = os.path.join(self.folder, "blocks")
+        if not os.path.isdir(folder):
+            os.mkdir(folder)
+            subprocess.run([os.path.join(BUILD, "tests", "exports", "make_blocks"), folder, "3000"], check=True)
+        return folder
+
+    def test_segments_of_pytorch_hold_its_blocks(self):
+        segments = self.snapshot(of=self.blocks())["segments"]
+        self.assertEqual([segment["total_size"] for segment in segments], [20 << 20])
+        states = [(block["state"], block["size"]) for block in segments[0]["blocks"]]
+        self.assertEqual(states, [("active_allocated", 1 << 20), ("inactive", 1 << 20), ("active_allocated", 2 << 20),
+                                  ("inactive", 16 << 20)])
+
+    def test_the_segments_are_what_is_live(self):
+        for name in self.traces:
+            segments = self.snapshot(of=name)["segments"]
+            live = sum(row["live_bytes"] for process in self.reports[name]["processes"] for row in process["memory"]
+                       if row["kind"] in ("device", "pool", "managed", "graph"))
+            self.assertEqual(sum(segment["total_size"] for segment in segments if not segment["is_expandable"]), live)
+
+    def test_the_events_replay_to_the_segments(self):
+        snapshot = self.snapshot("--rank", 0)
+        live = {}
+        for event in snapshot["device_traces"][0]:
+            if event["action"] == "alloc":
+                self.assertNotIn(event["addr"], live)
+                live[event["addr"]] = event["size"]
+            elif event["action"] == "free_completed":
+                self.assertEqual(live.pop(event["addr"]), event["size"])
+        self.assertEqual(live, {block["address"]: block["size"] for segment in snapshot["segments"] for block in segment["blocks"]})
+        self.assertEqual({event["category"] for event in snapshot["device_traces"][0]},
+                         {"libcublas.so.13", "python3.11", "unknown"})
+
+    def test_the_cap_keeps_the_newest_and_is_said(self):
+        whole = self.snapshot(of=self.blocks())["device_traces"][0]
+        few = self.snapshot("--max-events", 50, of=self.blocks())["device_traces"][0]
+        self.assertIn("the newest 50 of ", self.stderr)
+        self.assertEqual(few[-20:], whole[-20:])
+        self.assertLessEqual(len(few), 51)
+
+    def test_pytorchs_own_reader_takes_it(self):
+        snapshot = self.snapshot()
+        viz = outside.memory_viz(self)
+        path = os.path.join(self.folder, "out.pytorch-snapshot")
+        verbs = ("segsum", "trace")
+        if "segsum" not in subprocess.run([sys.executable, viz, "--help"], capture_output=True, text=True).stdout:
+            verbs = ("stats",)  # torch 1.13 reads the list of segments alone
+            with open(path, "wb") as file:
+                pickle.dump(snapshot["segments"], file)
+        for verb in verbs:
+            done = subprocess.run([sys.executable, viz, verb, path], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("active_allocated" if verb == "stats" else "seg", done.stdout)
+
+    # the others
+
+    def test_prometheus_passes_promtool(self):
+        data = self.export("prometheus")
+        self.assertTrue(data.endswith(b"\n"))
+        self.assertIn(b'pid="4242",rank="0",device="0",kind="device"} %d\n' % self.known(self.reports["demo"]["processes"][0]), data)
+        done = subprocess.run([outside.tool(self, "promtool", "prometheus"), "check", "metrics"], input=data, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_sqlite_answers_as_the_report_does(self):
+        self.export("sqlite")
+        base = sqlite3.connect(os.path.join(self.folder, "out.sqlite"))
+        self.addCleanup(base.close)
+        self.assertEqual(base.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+        for process in self.reports["demo"]["processes"]:
+            self.assertEqual(base.execute("SELECT count(*) FROM events JOIN processes USING(process) WHERE pid = ? AND t1_ns NOT NULL",
+                                          (process["pid"],)).fetchone(), (process["events"],))
+            self.assertEqual(base.execute("SELECT sum(bytes) FROM held_at_peak WHERE pid = ?", (process["pid"],)).fetchone(),
+                             (self.known(process),))
+        self.assertEqual(base.execute("SELECT api, bytes FROM failures").fetchall(), [("cudaMalloc", 20 << 30)])
+
+    def test_the_documented_queries_run(self):
+        self.export("sqlite")
+        base = sqlite3.connect(os.path.join(self.folder, "out.sqlite"))
+        self.addCleanup(base.close)
+        with open(os.path.join(HERE, "..", "..", "doc", "sqlite.md")) as page:
+            queries = re.findall(r"```sql\n(.*?)```", page.read(), re.S)
+        self.assertGreaterEqual(len(queries), 5)
+        for query in queries:
+            with self.subTest(query):
+                self.assertTrue(base.execute(query).fetchall())
+
+    def test_memory_does_not_grow_with_the_trace(self):
+        big = os.path.join(self.folder, "big")
+        os.mkdir(big)
+        subprocess.run([os.path.join(BUILD, "tests", "exports", "make_blocks"), big, "200000"], check=True)
+        for form in ("csv", "ndjson", "perfetto", "pytorch-snapshot", "sqlite", "pprof"):
+            peaks = []
+            for path in (self.blocks(), big):
+                target = os.path.join(self.folder, "size.sqlite") if form == "sqlite" else "/dev/null"
+                child = subprocess.Popen([ANALYZE, "export", form, "--max-events", "1000", "-o", target, path],
+                                         stderr=subprocess.DEVNULL)
+                peaks.append(os.wait4(child.pid, 0)[2].ru_maxrss)
+                child.returncode = 0
+            self.assertLess(peaks[1], peaks[0] + 24 * 1024, "%s: KiB of a small and of a big trace: %s" % (form, peaks))
+
+
+if __name__ == "__main__":
+    unittest.main()
