@@ -238,13 +238,14 @@ static void keep_ring_record(void *data, const uint8_t *bytes, size_t size)
 
 /* ---- the heap */
 
+/* Records (thread 0) come behind events of the same time: an out-of-memory error before what was found out about it. */
 static bool earlier(const struct stream *a, const struct stream *b)
 {
 	if (a->time_ns != b->time_ns)
 		return a->time_ns < b->time_ns;
 	if (a->after != b->after)
 		return !a->after;
-	return a->thread < b->thread;
+	return a->thread - 1 < b->thread - 1;
 }
 
 static void sift_down(struct sl_order *order, size_t at)
