@@ -169,6 +169,23 @@ static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
 	return class == CLASS_CALL || class == outer->class ? owner : NULL;
 }
 
+/*
+ * Code and contexts take memory that no allocation names: free memory before and after such a call tells how much.  Only
+ * where the thread has a context on that device already; these calls are rare.  0: not known.
+ */
+static uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
+{
+	uint64_t context = 0;
+	int current = -1;
+
+	if (hook->verb != SL_VERB_MODULE_LOAD && hook->verb != SL_VERB_CONTEXT_CREATE)
+		return 0;
+	sl_device_current(hook->family, &current, &context);
+	if (current < 0 || !context || (device_plus_one > 0 && device_plus_one - 1 != current))
+		return 0;
+	return sl_device_free_bytes(hook->family);
+}
+
 void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *in)
 {
 	const struct sl_hook *hook = &sl_hooks[in->api ? in->api : api];
@@ -209,6 +226,7 @@ void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, co
 	}
 	frame->python = stacks.python;
 	frame->native = stacks.native;
+	frame->free_bytes = free_around(hook, in->device_plus_one);
 	frame->begin_ns = sl_agent_now();
 
 	uint64_t *w = frame->slot->words;
@@ -331,6 +349,10 @@ static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64
 	w2[2] = facts.object;
 	w2[3] = out->extra;
 	w2[4] = out->extra2;
+	if (SL_UNLIKELY(frame->free_bytes != 0)) {
+		w2[3] = frame->free_bytes;
+		w2[4] = ok ? free_around(hook, facts.device + 1) : 0;
+	}
 	if (SL_UNLIKELY(oom))
 		sl_device_oom(sl_thread.ring->thread, frame->seq, facts.device, hook->family, facts.kind, end_ns);
 	publish(frame->slot, frame->seq, SL_SLOT_DONE, true);

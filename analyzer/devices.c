@@ -114,8 +114,10 @@ static void measure_hidden(const struct sl_report *report, struct sl_shared_devi
 		uint64_t others = held_by_others(report, device, process, at - around, at + around);
 
 		bytes = hidden->bins[b].max > others ? hidden->bins[b].max - others : 0;
-		if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes)
+		if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
 			device->hidden_peak_bytes = bytes;
+			device->hidden_peak_unix_ns = at;
+		}
 	}
 }
 
@@ -126,6 +128,7 @@ static void measure(const struct sl_report *report, struct sl_shared_device *dev
 	if (device->process_count == 1) {
 		device->known_peak_bytes = state->known_peak;
 		device->hidden_peak_bytes = state->hidden_peak_bytes;
+		device->hidden_peak_unix_ns = sl_process_unix(&report->processes[device->processes[0]], state->hidden_peak_ns);
 		return;
 	}
 	for (unsigned i = 0; i < device->process_count; i++) {

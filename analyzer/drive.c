@@ -27,6 +27,25 @@ void sl_report_warn(struct sl_report *report, const char *format, ...)
 	report->warnings.item[report->warnings.count++] = line;
 }
 
+char *sl_report_text(const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		abort();
+	va_end(args);
+	return text;
+}
+
+void sl_report_find(struct sl_report *report, const struct sl_finding *finding)
+{
+	report->findings.item = sl_arena_grow(report->findings.item, &report->findings.capacity, report->findings.count,
+					      sizeof(*report->findings.item));
+	report->findings.item[report->findings.count++] = *finding;
+}
+
 struct job {
 	struct sl_report *report;
 	const struct sl_drive_options *options;
@@ -153,6 +172,24 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 			       (unsigned long long)process->model->ooms_total, process->model->ooms.count);
 }
 
+static int weight(const char *severity)
+{
+	return !strcmp(severity, "critical") ? 2 : !strcmp(severity, "warning") ? 1 : 0;
+}
+
+/* Most severe first, else as they were found. */
+static void sort_findings(struct sl_report *report)
+{
+	for (size_t i = 1; i < report->findings.count; i++) {
+		struct sl_finding one = report->findings.item[i];
+		size_t at = i;
+
+		for (; at && weight(report->findings.item[at - 1].severity) < weight(one.severity); at--)
+			report->findings.item[at] = report->findings.item[at - 1];
+		report->findings.item[at] = one;
+	}
+}
+
 /* In the order of the images, so that a report does not depend on the threads. */
 static void reduce(struct job *job)
 {
@@ -175,6 +212,7 @@ static void reduce(struct job *job)
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
 		if ((*a)->run)
 			(*a)->run(report);
+	sort_findings(report);
 }
 
 static bool choose_run(struct sl_report *report, const char *id)
@@ -206,7 +244,7 @@ enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsi
 	struct job job = {.report = report, .options = options};
 	bool all = options->run && !strcmp(options->run, "all");
 
-	*report = (struct sl_report){.path = paths[0]};
+	*report = (struct sl_report){.path = paths[0], .options = *options};
 	for (unsigned i = 0; i < count; i++)
 		if (!sl_images_add(&report->images, paths[i])) {
 			report->path = paths[i];
@@ -252,18 +290,28 @@ void sl_report_free(struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 
-		sl_model_free(process->model);
 		sl_trace_close(process->trace);
 		sl_symbols_free(process->symbols);
 		free(process->session_id);
 		free(process->leaks.item);
 		free(process->growth.item);
+		for (size_t k = 0; process->accounts && k < process->model->ooms.count; k++) {
+			free(process->accounts[k].cause_text);
+			free(process->accounts[k].advice);
+		}
+		free(process->accounts);
+		sl_model_free(process->model);
 	}
 	for (unsigned i = 0; i < report->device_count; i++)
 		free(report->devices[i].processes);
 	for (size_t i = 0; i < report->warnings.count; i++)
 		free(report->warnings.item[i]);
 	free(report->warnings.item);
+	for (size_t i = 0; i < report->findings.count; i++) {
+		free(report->findings.item[i].text);
+		free(report->findings.item[i].advice);
+	}
+	free(report->findings.item);
 	free(report->devices);
 	free(report->processes);
 	sl_images_free(&report->images);

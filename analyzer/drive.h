@@ -30,6 +30,39 @@ struct sl_growth {
 	const char *verdict; /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
 };
 
+/* Who had the device when an out-of-memory error came; bytes, SL_UNKNOWN where the trace does not tell. */
+enum sl_cause {
+	SL_CAUSE_UNKNOWN,
+	SL_CAUSE_INJECTED,
+	SL_CAUSE_HOST,
+	SL_CAUSE_ADDRESS_SPACE,
+	SL_CAUSE_FRAGMENTED, /* the allocator kept enough, in pieces too small */
+	SL_CAUSE_DRIVER,     /* the device had room */
+	SL_CAUSE_NEIGHBOUR,  /* without other processes it had fitted */
+	SL_CAUSE_TOO_LARGE,  /* more than the device has */
+	SL_CAUSE_FULL,	     /* the process itself held it */
+};
+struct sl_account {
+	uint64_t cached, largest_cached; /* of PyTorch, unused */
+	uint64_t hidden, context, modules, unexplained; /* of this process: what no call named */
+	struct {
+		int64_t pid, rank; /* rank -1: none or not recorded */
+		uint64_t bytes;
+		bool recorded, stray; /* stray: of this run, on a device that is not its own */
+	} others[SL_NEIGHBOURS_MAX];
+	unsigned other_count;
+	enum sl_cause cause;
+	char *cause_text, *advice; /* a sentence each; advice may be NULL */
+};
+
+/* What is to be said of a run, with the numbers that prove it. */
+struct sl_finding {
+	const char *id, *severity; /* static: "oom.fragmented"; info, warning, critical */
+	int process, device;	   /* -1: of the run, of no device */
+	uint64_t unix_ns, bytes;   /* 0, SL_UNKNOWN: none */
+	char *text, *advice;	   /* a sentence each; advice may be NULL */
+};
+
 /* One process, replayed. */
 struct sl_process {
 	struct sl_trace *trace;
@@ -39,6 +72,7 @@ struct sl_process {
 	uint64_t started_unix_ns, ended_unix_ns;
 	SL_VECTOR(struct sl_leak) leaks;    /* largest first; analyses/leaks.c */
 	SL_VECTOR(struct sl_growth) growth; /* one per label; analyses/growth.c */
+	struct sl_account *accounts;	    /* one per error of model->ooms; analyses/accounts.c */
 };
 
 /* A device over all processes, joined on host and uuid; without a uuid it belongs to one process. */
@@ -46,8 +80,28 @@ struct sl_shared_device {
 	const char *host, *uuid, *name, *source; /* NULL: unknown */
 	int device;				 /* ordinal in the first of its processes */
 	uint64_t total_bytes, used_peak_bytes, known_peak_bytes, hidden_peak_bytes; /* SL_UNKNOWN */
+	uint64_t hidden_peak_unix_ns;
 	unsigned *processes; /* indexes */
 	unsigned process_count;
+};
+
+struct sl_alert_thresholds;
+struct sl_suppressions;
+
+#define SL_OOM_DUMPS  64
+#define SL_OOM_EVENTS 200
+#define SL_SKEW_NS    1000000000ull /* what hosts that follow a time server stay within */
+struct sl_drive_options {
+	const char *run;  /* id, "all", or NULL: the newest */
+	unsigned threads; /* 0: as many as there are cores */
+	uint64_t until_unix_ns; /* replay stops here; 0: at the end */
+	bool quiet;		/* no progress on the terminal */
+	unsigned samples;	/* of a telemetry session; 0: SL_SESSION_SAMPLES */
+	unsigned oom_max_dumps, oom_events; /* bundles kept, events in each; 0: SL_OOM_DUMPS, SL_OOM_EVENTS */
+	uint64_t oom_max_bytes;		    /* of all bundles together; 0: no limit */
+	uint64_t skew_ns;		    /* clocks of hosts differ by at most so much; 0: SL_SKEW_NS */
+	const struct sl_alert_thresholds *alerts;   /* NULL: the defaults */
+	const struct sl_suppressions *suppressions; /* NULL: the built-in ones alone */
 };
 
 struct sl_report {
@@ -60,14 +114,9 @@ struct sl_report {
 	unsigned device_count;
 	SL_VECTOR(char *) warnings; /* damage and what was not understood; lines for people */
 	unsigned damage_lines;	    /* of which the first so many are about damage */
+	SL_VECTOR(struct sl_finding) findings; /* most severe first */
+	struct sl_drive_options options;
 	uint64_t html_max_bytes;    /* of report.html; 0: 8 MiB */
-};
-
-struct sl_drive_options {
-	const char *run;  /* id, "all", or NULL: the newest */
-	unsigned threads; /* 0: as many as there are cores */
-	uint64_t until_unix_ns; /* replay stops here; 0: at the end */
-	bool quiet;		/* no progress on the terminal */
 };
 
 enum sl_drive_result { SL_DRIVE_FINE, SL_DRIVE_NO_PATH, SL_DRIVE_NO_RUN, SL_DRIVE_UNREADABLE };
@@ -79,6 +128,10 @@ enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsi
 void sl_report_free(struct sl_report *report);
 
 void sl_report_warn(struct sl_report *report, const char *format, ...) SL_PRINTF(2, 3);
+
+/* Adds a copy; text and advice are malloc'ed by the caller and become the report's. */
+void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
+char *sl_report_text(const char *format, ...) SL_PRINTF(1, 2);
 
 /* The symbols of a process; main thread only. */
 struct sl_symbols *sl_process_symbols(struct sl_process *process);

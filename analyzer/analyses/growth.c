@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Growth per entry of a label: a straight line through the bytes in use at the end of each entry. */
 #include <math.h>
+#include <string.h>
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/drive.h"
+#include "analyzer/format.h"
 
 #define POINTS_MIN	4	    /* fewer say nothing */
 #define R_SQUARED_MIN	0.8	    /* below it is no line */
@@ -40,4 +42,26 @@ static void process(struct sl_process *process)
 	}
 }
 
-const struct sl_analysis sl_analysis_growth = {.name = "growth", .process = process};
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].growth.count; k++) {
+			const struct sl_growth *growth = &report->processes[i].growth.item[k];
+			const struct sl_model *model = report->processes[i].model;
+			const struct sl_label *label = &model->labels.item[growth->label];
+			const char *text = sl_defs_text(model->defs, label->text);
+			char size[SL_FORMAT_BYTES];
+
+			if (!growth->verdict || strcmp(growth->verdict, "growing") || growth->slope <= 0)
+				continue;
+			sl_report_find(report, &(struct sl_finding){
+				.id = "label.growing", .severity = "warning", .process = (int)i, .device = -1,
+				.bytes = (uint64_t)growth->slope,
+				.text = sl_report_text("memory in use grew by %s with each %s, r2 %.2f over %llu of them",
+						       sl_format_size(size, (uint64_t)growth->slope), text ? text : "range",
+						       growth->r_squared, (unsigned long long)label->entries),
+				.advice = strdup("look for what each one keeps: a list of losses, a cache without a bound")});
+		}
+}
+
+const struct sl_analysis sl_analysis_growth = {.name = "growth", .process = process, .run = run};

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/suppress.h"
 #include "analyzer/drive.h"
+#include "analyzer/format.h"
 
 #define GROWING_BLOCKS_MIN 5
 #define GROWING_SPAN_MIN   0.25 /* of the process's life: births further apart than a set-up phase */
@@ -94,20 +96,6 @@ static int by_group_and_time(const void *a, const void *b, void *model)
 	return order ? order : x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-static bool named(const char *library, const char *const *names)
-{
-	for (; *names; names++)
-		if (strstr(library, *names))
-			return true;
-	return false;
-}
-
-static const char *const caches[] = {"libc10_cuda", "libc10_hip", "libtorch_cuda", "libtorch_hip", "libtensorflow",
-				     "_pywrap_tensorflow", "xla_cuda", "xla_extension", "jaxlib", "pjrt", "cupy", NULL};
-static const char *const workspaces[] = {"libcublas", "libcudnn", "libnccl", "librccl", "libcufft", "libcusolver",
-					 "libcusparse", "libcurand", "librocblas", "libhipblas", "libMIOpen", "librocfft",
-					 "libnvinfer", "libcutensor", NULL};
-
 /* Births of one leak, oldest first. */
 static void fit(struct sl_leak *leak, const struct birth *births, size_t count, uint64_t life_ns)
 {
@@ -137,14 +125,14 @@ static void fit(struct sl_leak *leak, const struct birth *births, size_t count, 
 
 static void judge(struct sl_leak *leak, bool torch)
 {
-	if (torch || named(leak->library, caches)) {
-		leak->verdict = "cache";
+	const char *known = torch ? "cache" : sl_suppressions_builtin(leak->library);
+
+	if (known) {
+		leak->verdict = known;
 		leak->severity = "info";
-		leak->suggestion = "held by an allocator that hands it out again; empty its cache to give it back";
-	} else if (named(leak->library, workspaces)) {
-		leak->verdict = "workspace";
-		leak->severity = "info";
-		leak->suggestion = "kept by the library; destroy its handle to give it back";
+		leak->suggestion = !strcmp(known, "cache") ?
+					   "held by an allocator that hands it out again; empty its cache to give it back" :
+					   "kept by the library; destroy its handle to give it back";
 	} else if (leak->growing) {
 		leak->verdict = "growing";
 		leak->severity = "critical";
@@ -209,4 +197,103 @@ static void process(struct sl_process *process)
 		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
 }
 
-const struct sl_analysis sl_analysis_leaks = {.name = "leaks", .process = process};
+/* Of the library, or of any frame. */
+static const char *suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const struct sl_leak *leak)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const char *found = sl_suppressions_match(list, leak->library);
+	unsigned count = found ? 0 : sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
+
+	for (unsigned i = 0; i < count && !found; i++) {
+		found = sl_suppressions_match(list, frames[i].function);
+		found = found ? found : sl_suppressions_match(list, frames[i].file);
+		found = found ? found : sl_suppressions_match(list, frames[i].module);
+	}
+	return found;
+}
+
+static void find_growing(struct sl_report *report, unsigned index, const struct sl_leak *leak)
+{
+	struct sl_process *process = &report->processes[index];
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
+	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+	char where[256], size[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES];
+
+	if (frame)
+		sl_stacks_describe(where, sizeof(where), frame);
+	else
+		snprintf(where, sizeof(where), "%s", leak->library);
+	sl_report_find(report, &(struct sl_finding){
+		.id = "leak.growing", .severity = "critical", .process = (int)index, .device = leak->device, .bytes = leak->bytes,
+		.text = sl_report_text("%s added %s in %llu blocks and freed none of them, %s a second", where,
+				       sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
+				       sl_format_size(rate, (uint64_t)leak->bytes_per_second)),
+		.advice = strdup(leak->suggestion)});
+}
+
+/* One block that is most of the device is an allocator's arena: what is inside is its own business. */
+static void find_arena(struct sl_report *report, unsigned index, const struct sl_row *row, int device)
+{
+	static const struct {
+		const char *library, *name, *advice;
+	} arenas[] = {
+		{"xla_cuda", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
+		{"xla_extension", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
+		{"pjrt", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
+		{"jaxlib", "JAX", "set XLA_PYTHON_CLIENT_PREALLOCATE=false to see single arrays"},
+		{"tensorflow", "TensorFlow", "set TF_FORCE_GPU_ALLOW_GROWTH=true to see what it needs"},
+	};
+	struct sl_process *process = &report->processes[index];
+	const struct sl_model *model = process->model;
+	const struct sl_device_state *state = model->devices[device + 1];
+	const struct sl_device *def = sl_defs_device(model->defs, device);
+	uint64_t total = state && state->total_bytes != SL_UNKNOWN ? state->total_bytes : def ? def->total_bytes : 0;
+
+	for (size_t s = 0; total && row->peak_bytes >= total / 2 && s < model->sites.count; s++) {
+		const struct sl_site *site = &model->sites.item[s];
+		const char *library = sl_model_library(model, site);
+		char size[SL_FORMAT_BYTES];
+
+		if (site->device != device || !site->total_blocks || site->total_bytes / site->total_blocks < total / 2)
+			continue;
+		for (size_t i = 0; i < SL_COUNT(arenas); i++) {
+			if (!strstr(library, arenas[i].library))
+				continue;
+			sl_report_find(report, &(struct sl_finding){
+				.id = "allocator.arena", .severity = "info", .process = (int)index, .device = device,
+				.bytes = site->total_bytes / site->total_blocks,
+				.text = sl_report_text("%s took %s in one block: what is inside cannot be seen", arenas[i].name,
+						       sl_format_size(size, site->total_bytes / site->total_blocks)),
+				.advice = strdup(arenas[i].advice)});
+			return;
+		}
+	}
+}
+
+static void run(struct sl_report *report)
+{
+	const struct sl_suppressions *list = report->options.suppressions;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		for (size_t k = 0; k < process->leaks.count; k++) {
+			struct sl_leak *leak = &process->leaks.item[k];
+			const char *pattern = list && list->count ? suppressed_by(list, process, leak) : NULL;
+
+			if (pattern) {
+				leak->verdict = "workspace";
+				leak->severity = "info";
+				leak->suggestion = "named in the suppressions file";
+			}
+			if (!strcmp(leak->verdict, "growing"))
+				find_growing(report, i, leak);
+		}
+		for (int d = 0; d < SL_DEVICES_MAX; d++)
+			if (process->model->rows[SL_KIND_device][d + 1].used)
+				find_arena(report, i, &process->model->rows[SL_KIND_device][d + 1], d);
+	}
+}
+
+const struct sl_analysis sl_analysis_leaks = {.name = "leaks", .process = process, .run = run};

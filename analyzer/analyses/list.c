@@ -3,6 +3,9 @@
 
 #include "analyzer/analyses/analysis.h"
 
-extern const struct sl_analysis sl_analysis_leaks, sl_analysis_growth;
+extern const struct sl_analysis sl_analysis_leaks, sl_analysis_growth, sl_analysis_accounts, sl_analysis_hidden,
+	sl_analysis_ranks;
 
-const struct sl_analysis *const sl_analyses[] = {&sl_analysis_leaks, &sl_analysis_growth, NULL};
+const struct sl_analysis *const sl_analyses[] = {
+	&sl_analysis_leaks, &sl_analysis_growth, &sl_analysis_accounts, &sl_analysis_hidden, &sl_analysis_ranks, NULL,
+};

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "analyzer/commands/native.h"
-#include "analyzer/outputs/format.h"
+#include "analyzer/format.h"
 #include "analyzer/outputs/owners.h"
 
 static const char usage[] =

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/outputs/format.h"
+#include "analyzer/format.h"
 #include "analyzer/outputs/owners.h"
 
 /* Smaller changes of one stack are rounding: the granularity of the driver is 2 MiB at most. */

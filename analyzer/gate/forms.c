@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "analyzer/json.h"
-#include "analyzer/outputs/format.h"
+#include "analyzer/format.h"
 
 #define SUMMARY_MAX_BYTES (1000 << 10)
 #define SARIF_MAX_RESULTS 5000

@@ -156,6 +156,21 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 	}
 }
 
+struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread)
+{
+	struct sl_instant moment = {.time_ns = model->now_ns, .step = SL_UNKNOWN};
+
+	for (size_t t = 0; t < model->threads.count && !moment.label; t++) {
+		const struct sl_thread_state *state = model->threads.item[t];
+
+		if (!state || !state->ranges.count || (thread && t != thread))
+			continue;
+		moment.label = model->labels.item[state->ranges.item[0].label].text;
+		moment.step = state->ranges.item[0].step;
+	}
+	return moment;
+}
+
 void sl_labels_end(struct sl_model *model)
 {
 	fold_peak(model); /* ranges still open are no entries: they have no end */

@@ -38,7 +38,11 @@ void sl_model_free(struct sl_model *model)
 	sl_vmm_free(model->vmm);
 	sl_graphs_free(model->graphs);
 	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
-		free(model->devices[i]);
+		if (model->devices[i]) {
+			free(model->devices[i]->parts.item);
+			free(model->devices[i]->neighbours.item);
+			free(model->devices[i]);
+		}
 	for (size_t i = 0; i < model->threads.count; i++)
 		if (model->threads.item[i]) {
 			free(model->threads.item[i]->ranges.item);
@@ -363,6 +367,7 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 		thread->device = item->event->device;
 	}
 	if (hook->is_call) {
+		model->last_call_ns = model->now_ns;
 		api->calls++;
 		api->time_ns += item->event->duration_ns;
 		if (failed)

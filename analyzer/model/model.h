@@ -18,6 +18,7 @@
 #define SL_DEVICES_MAX 256 /* ordinals above are counted as unknown */
 #define SL_OOMS_MAX    1024
 #define SL_OWNERS_MAX  32
+#define SL_NEIGHBOURS_MAX 8
 
 /* A place that allocates: everything that tells its blocks from others'.  Blocks name it by index. */
 struct sl_site {
@@ -65,6 +66,26 @@ struct sl_torch {
 	struct sl_line *allocated, *reserved;
 };
 
+/* A place in the program's course: the outermost range that was open. */
+struct sl_instant {
+	uint64_t time_ns, step; /* step: index in the label, SL_UNKNOWN */
+	uint32_t label;		/* text id; 0: outside all ranges */
+};
+
+enum sl_hidden_what { SL_HIDDEN_CONTEXT, SL_HIDDEN_CODE };
+struct sl_hidden_part {
+	enum sl_hidden_what what;
+	const char *library; /* whose code, in the arena; NULL: the context's own */
+	uint64_t bytes, count;
+	struct sl_instant first;
+};
+
+struct sl_neighbour {
+	int64_t pid;
+	uint64_t bytes, peak_bytes; /* 0: gone */
+	struct sl_instant first;
+};
+
 #define SL_RECENT 256
 
 struct sl_device_state {
@@ -76,7 +97,9 @@ struct sl_device_state {
 	struct sl_torch torch;
 	struct sl_torch torch_at_peak;
 	uint64_t primary; /* context handle, 0 unknown */
-	uint64_t context_bytes, module_bytes; /* by free memory before and after those calls */
+	uint64_t context_bytes, module_bytes; /* what this process's contexts and code take; 0: not known */
+	SL_VECTOR(struct sl_hidden_part) parts; /* the same by name, in the order of appearance */
+	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, by its samples */
 	/* samples */
 	uint64_t total_bytes, used_peak_bytes, used_last_bytes; /* SL_UNKNOWN: none */
 	uint64_t hidden_peak_bytes, hidden_last_bytes; /* sample minus what this process held; SL_UNKNOWN: none */
@@ -119,6 +142,13 @@ struct sl_oom {
 	struct sl_owner owners[SL_OWNERS_MAX];
 	unsigned owner_count;
 	struct sl_torch torch;
+	/* other processes on the device by the last sample before; largest first */
+	struct {
+		int64_t pid;
+		uint64_t bytes;
+	} neighbours[SL_NEIGHBOURS_MAX];
+	unsigned neighbour_count;
+	uint64_t context_bytes, module_bytes; /* then; 0: not known */
 	uint64_t largest_cached; /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
 	uint64_t step; /* index of the innermost label, SL_UNKNOWN */
 };
@@ -164,6 +194,7 @@ struct sl_model {
 	const struct sl_defs *defs;
 	uint64_t events, unknown_frees, unknown_hooks;
 	uint64_t call_begin_ns, call_end_ns; /* of the event being applied */
+	uint64_t last_call_ns;
 	uint64_t first_ns, now_ns; /* of the replay; now_ns does not go back even where a trace is damaged */
 
 	struct sl_row rows[SL_KIND_COUNT][SL_DEVICES_MAX + 1]; /* [device + 1] */
@@ -269,6 +300,8 @@ struct sl_graphs *sl_graphs_new(void);
 void sl_graphs_free(struct sl_graphs *graphs);
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
+/* Where `thread` is (0: any thread that is in a range). */
+struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
 void sl_labels_end(struct sl_model *model);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 /* Known memory of the device is about to change by `bytes`, in the call being applied. */

@@ -93,11 +93,25 @@ static uint64_t live_bytes(const struct sl_model *model, const struct sl_oom *oo
 	return bytes;
 }
 
-static uint64_t step_of(const struct sl_model *model, uint32_t thread)
+static void take_hidden(struct sl_oom *oom, const struct sl_device_state *device)
 {
-	const struct sl_thread_state *state = thread < model->threads.count ? model->threads.item[thread] : NULL;
+	oom->context_bytes = device->context_bytes;
+	oom->module_bytes = device->module_bytes;
+	for (size_t i = 0; i < device->neighbours.count; i++) {
+		const struct sl_neighbour *one = &device->neighbours.item[i];
+		unsigned at = oom->neighbour_count;
 
-	return state && state->ranges.count ? state->ranges.item[0].step : SL_UNKNOWN;
+		if (!one->bytes || (at == SL_NEIGHBOURS_MAX && oom->neighbours[at - 1].bytes >= one->bytes))
+			continue;
+		if (at == SL_NEIGHBOURS_MAX)
+			at--;
+		else
+			oom->neighbour_count++;
+		for (; at && oom->neighbours[at - 1].bytes < one->bytes; at--)
+			oom->neighbours[at] = oom->neighbours[at - 1];
+		oom->neighbours[at].pid = one->pid;
+		oom->neighbours[at].bytes = one->bytes;
+	}
 }
 
 static void add(struct sl_model *model, const struct sl_item *item)
@@ -127,8 +141,8 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		.injected = event->flags & SL_FLAG_injected,
 		.group = (uint32_t)model->ooms.count,
 		.largest_cached = SL_UNKNOWN,
-		.step = step_of(model, item->thread),
 	};
+	oom->step = sl_labels_instant(model, item->thread).step;
 	oom->device = oom->scope == SL_SCOPE_HOST ? -1 : (int)event->device;
 	oom->live_bytes = live_bytes(model, oom);
 	if (model->ooms.count && model->ooms.item[model->ooms.count - 1].in_retry &&
@@ -141,6 +155,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 			sl_segments_take(model, oom->device, &model->moments.at_oom);
 		if (oom->torch.used)
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
+		take_hidden(oom, sl_model_device(model, oom->device));
 	}
 	model->ooms.count++;
 	sl_model_thread(model, item->thread)->pending++;

@@ -2,6 +2,10 @@
 /* Contexts and devices, and what goes with them: the implicit frees. */
 #include "analyzer/model/model.h"
 
+#include <string.h>
+
+#include "analyzer/model/stacks.h"
+
 /* The context goes: `device` is the one whose primary context it is, else -1. */
 static bool goes(const struct sl_model *model, const struct sl_live *live, uint64_t context, int device)
 {
@@ -81,6 +85,41 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 	sl_moments_mark(&model->moments, mark);
 }
 
+static void add_part(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item,
+		     enum sl_hidden_what what)
+{
+	const struct sl_event *event = item->event;
+	const char *library = what == SL_HIDDEN_CONTEXT ? NULL :
+			      sl_stacks_library(model->defs, model->header, (uint32_t)event->python,
+						(uint32_t)event->native, event->caller);
+	uint64_t bytes = cost(event);
+	size_t at = 0;
+
+	if (!bytes)
+		return;
+	*(what == SL_HIDDEN_CONTEXT ? &device->context_bytes : &device->module_bytes) += bytes;
+	while (at < device->parts.count && (device->parts.item[at].what != what ||
+					    (library && strcmp(device->parts.item[at].library, library))))
+		at++;
+	if (at == device->parts.count) {
+		device->parts.item = sl_arena_grow(device->parts.item, &device->parts.capacity, at,
+						   sizeof(*device->parts.item));
+		device->parts.item[device->parts.count++] = (struct sl_hidden_part){
+			.what = what,
+			.library = library ? sl_arena_strdup(&model->arena, library) : NULL,
+			.first = sl_labels_instant(model, item->thread),
+		};
+	}
+	device->parts.item[at].bytes += bytes;
+	device->parts.item[at].count++;
+}
+
+static void drop_parts(struct sl_device_state *device)
+{
+	device->context_bytes = device->module_bytes = 0;
+	device->parts.count = 0;
+}
+
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -94,13 +133,12 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_PRIMARY_RETAIN:
 		if (event->context)
 			device->primary = event->context;
-		device->context_bytes += cost(event);
 		break;
 	case SL_VERB_CONTEXT_CREATE:
-		device->context_bytes += cost(event);
+		add_part(model, device, item, SL_HIDDEN_CONTEXT);
 		break;
 	case SL_VERB_MODULE_LOAD:
-		device->module_bytes += cost(event);
+		add_part(model, device, item, SL_HIDDEN_CODE);
 		break;
 	case SL_VERB_CONTEXT_DESTROY:
 		drop_all(model, event->context ? event->context : thread->context, -1);
@@ -109,11 +147,11 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 		if (event->extra != 1)
 			break;
 		drop_all(model, event->context ? event->context : device->primary, (int)ordinal);
-		device->context_bytes = device->module_bytes = 0;
+		drop_parts(device);
 		break;
 	case SL_VERB_DEVICE_RESET:
 		drop_all(model, event->context ? event->context : device->primary, (int)ordinal);
-		device->context_bytes = device->module_bytes = 0;
+		drop_parts(device);
 		break;
 	default:
 		break;

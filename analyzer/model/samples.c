@@ -80,6 +80,49 @@ void sl_samples_change(struct sl_model *model, struct sl_device_state *device, i
 		device->sampled.known += (uint64_t)bytes;
 }
 
+/* The first sample that tells what this process has on the device: beyond its calls and its code it is the context. */
+static void own(struct sl_model *model, struct sl_device_state *device, uint64_t process_bytes, uint64_t known)
+{
+	uint64_t hidden = process_bytes > known ? process_bytes - known : 0;
+
+	if (device->context_bytes || known == SL_UNKNOWN || hidden <= device->module_bytes)
+		return;
+	device->context_bytes = hidden - device->module_bytes;
+	device->parts.item = sl_arena_grow(device->parts.item, &device->parts.capacity, device->parts.count,
+					   sizeof(*device->parts.item));
+	device->parts.item[device->parts.count++] =
+		(struct sl_hidden_part){.what = SL_HIDDEN_CONTEXT, .bytes = device->context_bytes, .count = 1,
+					.first = sl_labels_instant(model, 0)};
+}
+
+static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_state *device, int64_t pid)
+{
+	for (size_t i = 0; i < device->neighbours.count; i++)
+		if (device->neighbours.item[i].pid == pid)
+			return &device->neighbours.item[i];
+	device->neighbours.item = sl_arena_grow(device->neighbours.item, &device->neighbours.capacity,
+						device->neighbours.count, sizeof(*device->neighbours.item));
+	device->neighbours.item[device->neighbours.count] =
+		(struct sl_neighbour){.pid = pid, .first = sl_labels_instant(model, 0)};
+	return &device->neighbours.item[device->neighbours.count++];
+}
+
+static void neighbours(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample)
+{
+	for (size_t i = 0; i < device->neighbours.count; i++)
+		device->neighbours.item[i].bytes = 0;
+	for (unsigned i = 0; i < sample->process_count; i++) {
+		struct sl_neighbour *one;
+
+		if (sample->processes[i].pid == model->header->pid)
+			continue;
+		one = neighbour(model, device, sample->processes[i].pid);
+		one->bytes = sample->processes[i].bytes;
+		if (one->bytes > one->peak_bytes)
+			one->peak_bytes = one->bytes;
+	}
+}
+
 static void device(struct sl_model *model, const struct sl_sample *sample)
 {
 	struct sl_device_state *device = sl_model_device(model, sample->device);
@@ -103,6 +146,9 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	device->sampled.time_ns = sample->time_ns;
 	device->sampled.used = sample->used_bytes;
 	device->sampled.known = most_known_since(device, sample->begin_ns);
+	if (sample->process_bytes != SL_UNKNOWN)
+		own(model, device, sample->process_bytes, device->sampled.known);
+	neighbours(model, device, sample);
 }
 
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample)

@@ -36,21 +36,55 @@ static const struct sl_module *module_at(const struct sl_defs *defs, uint64_t ad
 	return at < 0 ? NULL : &defs->modules.item[at];
 }
 
+/* The interpreter itself: what a script asks for through ctypes is the script's. */
+static bool is_interpreter(const char *path)
+{
+	const char *name = sl_stacks_basename(path);
+
+	if (!name)
+		return false;
+	if (!strncmp(name, "libpython", 9) || !strncmp(name, "libpypy", 7))
+		return true;
+	return !strncmp(name, "python", 6) && strspn(name + 6, "0123456789.") == strlen(name + 6);
+}
+
+bool sl_stacks_passes_on(const char *module)
+{
+	return is_bridge(module) || is_interpreter(module);
+}
+
+const char *sl_stacks_program(const struct sl_header *header)
+{
+	for (unsigned i = 0; i < header->argc; i++) {
+		const char *base = sl_stacks_basename(header->argv[i]);
+		size_t size = strlen(base);
+
+		if (size > 3 && !strcmp(base + size - 3, ".py"))
+			return base;
+		if (!strcmp(header->argv[i], "-m") && i + 1 < header->argc)
+			return header->argv[i + 1];
+	}
+	if (header->exe)
+		return sl_stacks_basename(header->exe);
+	return header->argc ? sl_stacks_basename(header->argv[0]) : "the program";
+}
+
 const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, uint32_t python, uint32_t native,
 			      uint64_t caller)
 {
 	const struct sl_native_stack *stack = sl_defs_native(defs, native);
 	const struct sl_module *module = module_at(defs, caller);
-	const char *program = sl_stacks_basename(header->exe);
 
-	if (module && module->path && !is_bridge(module->path))
+	if (module && module->path && !sl_stacks_passes_on(module->path))
 		return sl_stacks_basename(module->path);
 	for (uint32_t i = 0; stack && i < stack->count; i++) {
 		module = module_at(defs, stack->pcs[i] - 1);
-		if (module && module->path && !is_bridge(module->path))
-			return sl_stacks_basename(module->path);
+		if (!module || !module->path || is_bridge(module->path))
+			continue;
+		/* beyond the interpreter is whoever runs the script */
+		return is_interpreter(module->path) ? sl_stacks_program(header) : sl_stacks_basename(module->path);
 	}
-	return program ? program : "the program";
+	return sl_stacks_program(header);
 }
 
 /* ---- mixed stacks */
@@ -145,7 +179,8 @@ unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *
 	return out.count;
 }
 
-static bool is_library_line(const char *file)
+/* Python's own and what was installed, not written here. */
+bool sl_stacks_is_installed(const char *file)
 {
 	return !file || strstr(file, "site-packages/") || strstr(file, "dist-packages/") || strstr(file, "/lib/python") ||
 	       file[0] == '<';
@@ -153,7 +188,7 @@ static bool is_library_line(const char *file)
 
 bool sl_stacks_is_own(const struct sl_stack_frame *frame)
 {
-	return frame->python && !is_library_line(frame->file);
+	return frame->python && !sl_stacks_is_installed(frame->file);
 }
 
 const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *frames, unsigned count)
@@ -165,7 +200,7 @@ const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *
 		if (frames[i].python)
 			return &frames[i];
 	for (unsigned i = 0; i < count; i++)
-		if (!frames[i].python && frames[i].module && !is_bridge(frames[i].module))
+		if (!frames[i].python && frames[i].module && !sl_stacks_passes_on(frames[i].module))
 			return &frames[i];
 	return count ? &frames[0] : NULL;
 }

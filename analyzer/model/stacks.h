@@ -21,9 +21,18 @@ struct sl_stack_frame {
 
 #define SL_STACK_MAX 256
 
-/* "libcublas.so.13"; the program's own name where no caller is known. */
+/* "libcublas.so.13"; the program's own name where no caller is known or where it is a script. */
 const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, uint32_t python, uint32_t native,
 			      uint64_t caller);
+
+/* "train.py", "-m torch.distributed.run" as its module, else the file name of the program. */
+const char *sl_stacks_program(const struct sl_header *header);
+
+/* Objects that pass a request on and never are the one that asked: CUDA, HIP, libc, bridges, the interpreter. */
+bool sl_stacks_passes_on(const char *module);
+
+/* A Python file of the standard library or an installed package; true for NULL. */
+bool sl_stacks_is_installed(const char *file);
 
 struct sl_symbols;
 

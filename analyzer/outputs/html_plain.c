@@ -3,7 +3,7 @@
  * report.html of a build without node: the numbers as tables, and the pictures beside it.  Nothing from a trace is
  * written but through put_text.
  */
-#include "analyzer/outputs/format.h"
+#include "analyzer/format.h"
 #include "analyzer/outputs/output.h"
 
 static void put_text(FILE *out, const char *text)

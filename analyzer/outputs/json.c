@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/analyses/hidden.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/sessions.h"
 #include "analyzer/outputs/telemetry_emit.h"
@@ -51,6 +52,30 @@ static void put_stack(struct sl_json *j, const char *key, struct sl_process *pro
 	put_frames(j, key, frames, sl_process_stack(process, frames, python, native, caller));
 }
 
+/* The hidden peak by name. */
+static void put_hidden(struct sl_json *j, const struct sl_report *report, const struct sl_shared_device *device)
+{
+	struct sl_hidden hidden;
+
+	sl_hidden_split(report, device, &hidden);
+	sl_json_array(j, "hidden");
+	for (size_t i = 0; i < hidden.count; i++) {
+		const struct sl_hidden_name *name = &hidden.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "what", name->what);
+		sl_json_string(j, "library", name->library);
+		sl_json_known(j, "pid", name->pid ? name->pid : -1);
+		sl_json_uint(j, "bytes", name->bytes);
+		put_known(j, "first_ns", name->first_unix_ns ? name->first_unix_ns : SL_UNKNOWN);
+		sl_json_string(j, "label", name->label);
+		put_known(j, "step", name->step);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_hidden_free(&hidden);
+}
+
 static void put_run(struct sl_json *j, const struct sl_report *report)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
@@ -89,6 +114,7 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 		put_known(j, "known_peak_bytes", device->known_peak_bytes);
 		put_known(j, "hidden_peak_bytes", device->hidden_peak_bytes);
 		sl_json_string(j, "source", device->source);
+		put_hidden(j, report, device);
 		sl_json_array(j, "processes");
 		for (unsigned p = 0; p < device->process_count; p++)
 			sl_json_int(j, NULL, report->processes[device->processes[p]].trace->header.pid);
@@ -324,6 +350,26 @@ static void put_process(struct sl_json *j, const struct sl_process *process)
 	sl_json_end(j);
 }
 
+/* Who had the device then, beside this process's own calls. */
+static void put_account(struct sl_json *j, const struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];
+
+	sl_json_string(j, "cause", account->cause_text);
+	put_known(j, "cached_bytes", account->cached);
+	put_known(j, "largest_cached_bytes", account->largest_cached);
+	put_known(j, "hidden_bytes", account->hidden);
+	sl_json_array(j, "others");
+	for (unsigned i = 0; i < account->other_count; i++) {
+		sl_json_object(j, NULL);
+		sl_json_int(j, "pid", account->others[i].pid);
+		sl_json_known(j, "rank", account->others[i].rank);
+		sl_json_uint(j, "bytes", account->others[i].bytes);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
 static void put_oom(struct sl_json *j, struct sl_process *process, const struct sl_oom *oom)
 {
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
@@ -347,6 +393,7 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 	else
 		sl_json_bool(j, "recovered", oom->recovered);
 	sl_json_bool(j, "injected", oom->injected);
+	put_account(j, process, oom);
 	put_stack(j, "stack", process, oom->python, oom->native, oom->caller);
 	sl_json_string(j, "bundle", sl_oom_bundle_path(process, oom, bundle, sizeof(bundle)) ? bundle : NULL);
 	sl_json_end(j);
@@ -380,6 +427,23 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 	sl_json_end(j);
 }
 
+static void put_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding)
+{
+	const struct sl_process *process = finding->process < 0 ? NULL : &report->processes[finding->process];
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "id", finding->id);
+	sl_json_string(j, "severity", finding->severity);
+	sl_json_string(j, "session_id", process ? process->session_id : NULL);
+	sl_json_known(j, "rank", process ? process->trace->header.rank : -1);
+	put_device(j, "device", finding->device);
+	put_known(j, "timestamp_ns", finding->unix_ns ? finding->unix_ns : SL_UNKNOWN);
+	put_known(j, "bytes", finding->bytes);
+	sl_json_string(j, "description", finding->text);
+	sl_json_string(j, "recommendation", finding->advice);
+	sl_json_end(j);
+}
+
 static void put_findings(struct sl_json *j, struct sl_report *report, const struct sl_telemetry *telemetry)
 {
 	sl_json_array(j, "ooms");
@@ -394,6 +458,8 @@ static void put_findings(struct sl_json *j, struct sl_report *report, const stru
 	sl_json_end(j);
 	sl_telemetry_emit_selected(j, telemetry, NULL);
 	sl_json_array(j, "findings");
+	for (size_t i = 0; i < report->findings.count; i++)
+		put_finding(j, report, &report->findings.item[i]);
 	sl_json_end(j);
 }
 

@@ -2,7 +2,7 @@
 /* summary.md: the summary of the terminal, and the tables behind it, for an issue or a chat. */
 #include <string.h>
 
-#include "analyzer/outputs/format.h"
+#include "analyzer/format.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/owners.h"
 

@@ -77,23 +77,33 @@ void sl_owners_sort(struct sl_owners *owners)
 	free(order);
 }
 
+/* Callers worth a word beside the frame that was chosen: of its own language, not what only passes calls on. */
+static bool tells_more(const struct sl_stack_frame *frame, const struct sl_stack_frame *chosen)
+{
+	if (frame->python != chosen->python)
+		return false;
+	if (frame->python)
+		return !sl_stacks_is_installed(frame->file) || sl_stacks_is_installed(chosen->file);
+	return frame->function && frame->module && !sl_stacks_passes_on(frame->module) && strcmp(frame->function, "_start");
+}
+
 void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames,
 		    char *out, size_t size)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, stack, python, native, caller);
-	const struct sl_stack_frame *frame = sl_stacks_interesting(stack, count);
+	const struct sl_stack_frame *chosen = sl_stacks_interesting(stack, count), *frame = chosen;
 	char one[256];
 	size_t at = 0;
 
 	out[0] = 0;
 	for (unsigned done = 0; frame && frame < stack + count && done < frames; frame++) {
-		if (done && frame->python != stack[0].python && !frame->python)
+		if (frame != chosen && !tells_more(frame, chosen))
 			continue;
 		sl_stacks_describe(one, sizeof(one), frame);
-		at += (size_t)snprintf(out + at, size - at, "%s%s", done ? " < " : "", one);
-		if (at >= size)
+		if (at + strlen(one) + 4 > size)
 			return;
+		at += (size_t)snprintf(out + at, size - at, "%s%s", done ? " < " : "", one);
 		done++;
 	}
 }

@@ -92,3 +92,8 @@ bool sl_device_capturing(enum sl_family family, uint64_t stream, uint64_t *graph
 {
 	return false;
 }
+
+uint64_t sl_device_free_bytes(enum sl_family family)
+{
+	return 0;
+}

@@ -63,7 +63,7 @@ class Report(unittest.TestCase):
         self.assertEqual({leak["session_id"] for leak in report["leaks"]}, {report["processes"][0]["session_id"]})
         self.assertEqual(sum(leak["bytes"] for leak in report["leaks"]), 400 * MIB)
         verdicts = {leak["library"]: leak["verdict"] for leak in report["leaks"]}
-        self.assertEqual(verdicts, {"python3.11": "growing", "libcublas.so.13": "workspace"})
+        self.assertEqual(verdicts, {"train.py": "growing", "libcublas.so.13": "workspace"})
 
     def test_the_analysis_is_whole_and_bundles_are_where_the_report_says(self):
         run(self.folder)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/outputs/format.h"
+#include "analyzer/format.h"
 
 /* ---- tables */
 

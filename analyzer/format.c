@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/outputs/format.h"
+#include "analyzer/format.h"
 
 #include <stdio.h>
 #include <string.h>

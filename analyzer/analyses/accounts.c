@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Out of memory: who had the device at that moment, and why the request did not fit, in plain words.  The causes are
+ * asked in an order: what explains the refusal by itself comes before what only made it likelier.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/devices.h"
+#include "analyzer/drive.h"
+#include "analyzer/format.h"
+
+struct names {
+	char text[6][SL_FORMAT_BYTES];
+	unsigned next;
+};
+
+static const char *size(struct names *names, uint64_t bytes)
+{
+	return sl_format_size(names->text[names->next++ % SL_COUNT(names->text)], bytes);
+}
+
+static const struct sl_shared_device *device_of(const struct sl_report *report, unsigned process, int ordinal)
+{
+	for (unsigned i = 0; i < report->device_count; i++)
+		for (unsigned p = 0; p < report->devices[i].process_count; p++) {
+			const struct sl_device_state *state;
+
+			if (report->devices[i].processes[p] != process)
+				continue;
+			state = sl_devices_state(report, &report->devices[i], process);
+			if (state && state->device == ordinal)
+				return &report->devices[i];
+		}
+	return NULL;
+}
+
+/* The device where the process held most. */
+static int main_device(const struct sl_process *process)
+{
+	const struct sl_device_state *most = NULL;
+
+	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
+		const struct sl_device_state *state = process->model->devices[d];
+
+		if (state && state->used && (!most || state->known_peak > most->known_peak))
+			most = state;
+	}
+	return most ? most->device : -1;
+}
+
+static void add_other(struct sl_account *account, int64_t pid, const struct sl_process *recorded, bool stray, uint64_t bytes)
+{
+	unsigned at;
+
+	for (at = 0; at < account->other_count && account->others[at].pid != pid; at++)
+		;
+	if (at == SL_NEIGHBOURS_MAX)
+		return;
+	if (at == account->other_count) {
+		account->other_count++;
+		account->others[at].pid = pid;
+		account->others[at].bytes = bytes;
+		account->others[at].rank = -1;
+	}
+	if (!recorded)
+		return;
+	account->others[at].recorded = true;
+	account->others[at].rank = recorded->trace->header.rank;
+	account->others[at].stray = stray;
+}
+
+static void take_others(const struct sl_report *report, unsigned process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_shared_device *device = device_of(report, process, oom->device);
+	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns);
+
+	for (unsigned i = 0; i < oom->neighbour_count; i++)
+		add_other(account, oom->neighbours[i].pid, NULL, false, oom->neighbours[i].bytes);
+	for (unsigned i = 0; device && i < device->process_count; i++) {
+		const struct sl_process *other = &report->processes[device->processes[i]];
+		const struct sl_header *header = &other->trace->header;
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+		uint64_t bytes = 0;
+
+		if (device->processes[i] == process || !state || unix_ns < other->started_unix_ns || unix_ns > other->ended_unix_ns)
+			continue;
+		if (state->line)
+			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line,
+							 unix_ns - header->started_ns + header->monotonic_ns);
+		if (bytes || state->context_bytes)
+			add_other(account, header->pid, other, header->rank >= 0 && main_device(other) != state->device,
+				  bytes + state->context_bytes);
+	}
+}
+
+static void take_hidden(const struct sl_oom *oom, struct sl_account *account)
+{
+	uint64_t used, hidden;
+
+	if (oom->scope == SL_SCOPE_HOST || oom->total_bytes == SL_UNKNOWN || oom->free_bytes > oom->total_bytes)
+		return;
+	used = oom->total_bytes - oom->free_bytes;
+	hidden = used > oom->live_bytes ? used - oom->live_bytes : 0;
+	for (unsigned i = 0; i < account->other_count; i++)
+		hidden -= account->others[i].bytes < hidden ? account->others[i].bytes : hidden;
+	account->hidden = hidden;
+	if (oom->context_bytes)
+		account->context = oom->context_bytes < hidden ? oom->context_bytes : hidden;
+	if (oom->module_bytes)
+		account->modules = oom->module_bytes < hidden ? oom->module_bytes : hidden;
+	if (account->context != SL_UNKNOWN)
+		hidden -= account->context;
+	if (account->modules != SL_UNKNOWN)
+		hidden -= account->modules < hidden ? account->modules : hidden;
+	account->unexplained = hidden;
+}
+
+static uint64_t others_of(const struct sl_account *account)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < account->other_count; i++)
+		bytes += account->others[i].bytes;
+	return bytes;
+}
+
+static enum sl_cause cause_of(const struct sl_oom *oom, const struct sl_account *account)
+{
+	if (oom->injected)
+		return SL_CAUSE_INJECTED;
+	if (oom->scope == SL_SCOPE_HOST)
+		return SL_CAUSE_HOST;
+	if (oom->scope == SL_SCOPE_ADDRESS_SPACE)
+		return SL_CAUSE_ADDRESS_SPACE;
+	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN)
+		return SL_CAUSE_UNKNOWN;
+	if (oom->requested_bytes > oom->total_bytes)
+		return SL_CAUSE_TOO_LARGE;
+	if (account->cached != SL_UNKNOWN && account->cached >= oom->requested_bytes && account->largest_cached != SL_UNKNOWN &&
+	    account->largest_cached < oom->requested_bytes)
+		return SL_CAUSE_FRAGMENTED;
+	if (oom->requested_bytes && oom->free_bytes >= oom->requested_bytes)
+		return SL_CAUSE_DRIVER;
+	if (oom->requested_bytes && oom->free_bytes + others_of(account) >= oom->requested_bytes)
+		return SL_CAUSE_NEIGHBOUR;
+	return SL_CAUSE_FULL;
+}
+
+static void say_host(const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_oom_context *at = &oom->context;
+	struct names n = {0};
+
+	if (at->time_ns && at->cgroup_limit_bytes != SL_UNKNOWN && at->cgroup_bytes != SL_UNKNOWN)
+		account->cause_text = sl_report_text("the host, not the device: its control group used %s of %s",
+						     size(&n, at->cgroup_bytes), size(&n, at->cgroup_limit_bytes));
+	else
+		account->cause_text = sl_report_text("the host, not the device: %s of pinned memory were live",
+						     size(&n, oom->live_bytes));
+	account->advice = sl_report_text("pin less at once, or raise the limit of locked memory or of the control group");
+}
+
+static void say_address_space(const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_oom_context *at = &oom->context;
+	struct names n = {0};
+
+	if (at->time_ns && at->vm_limit_bytes != SL_UNKNOWN && at->vm_bytes != SL_UNKNOWN) {
+		account->cause_text = sl_report_text("address space, not memory: %s mapped of %s allowed",
+						     size(&n, at->vm_bytes), size(&n, at->vm_limit_bytes));
+		account->advice = sl_report_text("raise the limit: ulimit -v");
+	} else {
+		account->cause_text = sl_report_text("address space, not memory");
+	}
+}
+
+static void say(const struct sl_oom *oom, struct sl_account *account)
+{
+	const char *who = account->other_count == 1 ? "another process" : "other processes";
+	struct names n = {0};
+
+	switch (account->cause) {
+	case SL_CAUSE_INJECTED:
+		account->cause_text = sl_report_text("made to fail by --inject-oom or --limit");
+		break;
+	case SL_CAUSE_HOST:
+		say_host(oom, account);
+		break;
+	case SL_CAUSE_ADDRESS_SPACE:
+		say_address_space(oom, account);
+		break;
+	case SL_CAUSE_TOO_LARGE:
+		account->cause_text = sl_report_text("%s is more than the device has", size(&n, oom->requested_bytes));
+		break;
+	case SL_CAUSE_FRAGMENTED:
+		account->cause_text = sl_report_text("fragmentation: PyTorch kept %s unused, the largest piece %s",
+						     size(&n, account->cached), size(&n, account->largest_cached));
+		account->advice = sl_report_text("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+		break;
+	case SL_CAUSE_DRIVER:
+		account->cause_text = sl_report_text("%s were free: the driver found no room for one piece of %s",
+						     size(&n, oom->free_bytes), size(&n, oom->requested_bytes));
+		break;
+	case SL_CAUSE_NEIGHBOUR:
+		account->cause_text = sl_report_text("without %s, which held %s, it had fitted", who, size(&n, others_of(account)));
+		account->advice = sl_report_text("give each process a device of its own: CUDA_VISIBLE_DEVICES");
+		break;
+	case SL_CAUSE_FULL:
+		account->cause_text = sl_report_text("the device was full: %s held by this process, %s missing", size(&n, oom->live_bytes),
+						     size(&n, oom->requested_bytes > oom->free_bytes ?
+								      oom->requested_bytes - oom->free_bytes : 0));
+		break;
+	case SL_CAUSE_UNKNOWN:
+		break;
+	}
+}
+
+static const char *const ids[] = {"oom.unknown", "oom.injected", "oom.host", "oom.address_space", "oom.fragmented",
+				  "oom.driver", "oom.neighbour", "oom.too_large", "oom.full"};
+
+static void account(struct sl_report *report, unsigned process, size_t index)
+{
+	struct sl_process *p = &report->processes[process];
+	const struct sl_oom *oom = &p->model->ooms.item[index];
+	struct sl_account *account = &p->accounts[index];
+
+	*account = (struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
+	if (oom->torch.used && oom->torch.reserved_bytes >= oom->torch.allocated_bytes) {
+		account->cached = oom->torch.reserved_bytes - oom->torch.allocated_bytes;
+		account->largest_cached = oom->largest_cached;
+	}
+	if (oom->device >= 0)
+		take_others(report, process, oom, account);
+	take_hidden(oom, account);
+	account->cause = cause_of(oom, account);
+	say(oom, account);
+	if (oom->recovered == 1 || oom->group != index || !account->cause_text)
+		return;
+	sl_report_find(report, &(struct sl_finding){
+		.id = ids[account->cause], .severity = oom->injected ? "info" : "critical", .process = (int)process,
+		.device = oom->device, .unix_ns = sl_process_unix(p, oom->time_ns), .bytes = oom->requested_bytes,
+		.text = sl_report_text("out of memory: %s", account->cause_text),
+		.advice = account->advice ? strdup(account->advice) : NULL});
+}
+
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		process->accounts = calloc(process->model->ooms.count + 1, sizeof(*process->accounts));
+		if (!process->accounts)
+			abort();
+		for (size_t k = 0; k < process->model->ooms.count; k++)
+			account(report, i, k);
+	}
+}
+
+const struct sl_analysis sl_analysis_accounts = {.name = "accounts", .run = run};

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of a device that no recorded call asked for, by name: see sl_hidden_split. */
+#include "analyzer/analyses/hidden.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/devices.h"
+#include "analyzer/format.h"
+
+#define WORTH_SAYING 0.05 /* of the device */
+
+static bool is_recorded(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid)
+{
+	for (unsigned i = 0; i < device->process_count; i++)
+		if (report->processes[device->processes[i]].trace->header.pid == pid)
+			return true;
+	return false;
+}
+
+static struct sl_hidden_name *find(struct sl_hidden *hidden, const struct sl_hidden_name *like)
+{
+	for (size_t i = 0; i < hidden->count; i++) {
+		const struct sl_hidden_name *name = &hidden->item[i];
+
+		if (!strcmp(name->what, like->what) && name->pid == like->pid &&
+		    (name->library == like->library || (name->library && like->library && !strcmp(name->library, like->library))))
+			return &hidden->item[i];
+	}
+	hidden->item = sl_arena_grow(hidden->item, &hidden->capacity, hidden->count, sizeof(*hidden->item));
+	hidden->item[hidden->count] = *like;
+	hidden->item[hidden->count].bytes = 0;
+	return &hidden->item[hidden->count++];
+}
+
+static void set_first(struct sl_hidden_name *name, const struct sl_process *process, const struct sl_instant *first)
+{
+	name->first_unix_ns = sl_process_unix(process, first->time_ns);
+	name->label = sl_defs_text(process->model->defs, first->label);
+	name->step = first->step;
+}
+
+/* Contexts and code of processes that ended before the peak were not in it. */
+static void add_parts(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)
+{
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_process *p = &report->processes[device->processes[i]];
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		for (size_t k = 0; state && k < state->parts.count; k++) {
+			const struct sl_hidden_part *part = &state->parts.item[k];
+			bool code = part->what == SL_HIDDEN_CODE;
+			struct sl_hidden_name like = {.what = code ? "code" : "context", .pid = p->trace->header.pid,
+						      .library = part->library}, *name;
+
+			if (sl_process_unix(p, part->first.time_ns) > device->hidden_peak_unix_ns ||
+			    p->ended_unix_ns < device->hidden_peak_unix_ns)
+				continue;
+			name = find(hidden, &like);
+			if (!name->bytes)
+				set_first(name, p, &part->first);
+			name->bytes += part->bytes;
+		}
+	}
+}
+
+/* Two ranks that see the same stranger: it counts once. */
+static void add_strangers(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)
+{
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_process *p = &report->processes[device->processes[i]];
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		for (size_t k = 0; state && k < state->neighbours.count; k++) {
+			const struct sl_neighbour *one = &state->neighbours.item[k];
+			struct sl_hidden_name like = {.what = "process", .pid = one->pid}, *name;
+
+			if (!one->peak_bytes || is_recorded(report, device, one->pid))
+				continue;
+			name = find(hidden, &like);
+			if (!name->bytes || sl_process_unix(p, one->first.time_ns) < name->first_unix_ns)
+				set_first(name, p, &one->first);
+			if (one->peak_bytes > name->bytes)
+				name->bytes = one->peak_bytes;
+		}
+	}
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct sl_hidden_name *x = a, *y = b;
+
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->what, y->what);
+}
+
+void sl_hidden_split(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)
+{
+	uint64_t named = 0;
+
+	*hidden = (struct sl_hidden){0};
+	if (device->hidden_peak_bytes == SL_UNKNOWN)
+		return;
+	add_parts(report, device, hidden);
+	add_strangers(report, device, hidden);
+	for (size_t i = 0; i < hidden->count; i++)
+		named += hidden->item[i].bytes;
+	if (hidden->count)
+		qsort(hidden->item, hidden->count, sizeof(*hidden->item), by_bytes);
+	if (named < device->hidden_peak_bytes) {
+		const struct sl_hidden_name rest = {.what = "unexplained", .step = SL_UNKNOWN};
+
+		find(hidden, &rest)->bytes = device->hidden_peak_bytes - named;
+	}
+}
+
+void sl_hidden_free(struct sl_hidden *hidden)
+{
+	free(hidden->item);
+}
+
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->device_count; i++) {
+		const struct sl_shared_device *device = &report->devices[i];
+		struct sl_hidden hidden;
+
+		sl_hidden_split(report, device, &hidden);
+		for (size_t k = 0; k < hidden.count; k++) {
+			const struct sl_hidden_name *name = &hidden.item[k];
+			char size[SL_FORMAT_BYTES];
+
+			if (strcmp(name->what, "process") || device->total_bytes == SL_UNKNOWN ||
+			    (double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
+				continue;
+			sl_report_find(report, &(struct sl_finding){
+				.id = "device.neighbour", .severity = "warning", .process = -1, .device = device->device,
+				.unix_ns = name->first_unix_ns, .bytes = name->bytes,
+				.text = sl_report_text("process %lld, which is not of this run, held %s of device %d",
+						       (long long)name->pid, sl_format_size(size, name->bytes), device->device)});
+		}
+		sl_hidden_free(&hidden);
+	}
+}
+
+const struct sl_analysis sl_analysis_hidden = {.name = "hidden", .run = run};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hidden peak of a device by name, over all processes that were recorded on it: contexts, code by the library that
+ * loaded it, processes that were not recorded, and the unexplained rest.  Contexts and code are measured by free memory
+ * before and after the calls that made them, or a context by the first sample that tells this process's bytes.
+ */
+#ifndef ANALYZER_ANALYSES_HIDDEN_H
+#define ANALYZER_ANALYSES_HIDDEN_H
+
+#include "analyzer/drive.h"
+
+struct sl_hidden_name {
+	const char *what;    /* context, code, process, unexplained */
+	const char *library; /* of code; NULL */
+	int64_t pid;	     /* whose; 0: unexplained */
+	uint64_t bytes;
+	uint64_t first_unix_ns;	  /* when it appeared; 0: unknown */
+	const char *label;	  /* in this range; NULL */
+	uint64_t step;		  /* with this index; SL_UNKNOWN */
+};
+
+struct sl_hidden {
+	struct sl_hidden_name *item; /* largest first, the unexplained rest last */
+	size_t count, capacity;
+};
+
+/* Empty where the device has no figure of its own.  Texts belong to the report. */
+void sl_hidden_split(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden);
+void sl_hidden_free(struct sl_hidden *hidden);
+
+#endif

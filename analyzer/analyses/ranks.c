@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranks beside each other: who ran out of memory first by the clock, who holds more or less than the ranks that do the
+ * same, where two of them first did something different, and who has a context on a device of another.
+ *
+ * Ranks do the same when most places that allocate are the same: pipeline stages differ by design.  Two hosts' clocks
+ * differ: their events are never ordered closer than options.skew_ns.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/devices.h"
+#include "analyzer/drive.h"
+#include "analyzer/format.h"
+
+#define ALIKE	      0.5 /* of the places of both */
+#define PLACES_MAX    64
+#define GROUP_MIN     4
+#define DEVIATIONS    3.5
+#define LEAST_PART    0.02 /* of the median: less is no outlier however steady the others are */
+#define DIVERGENCES   3
+
+static bool same_host(const struct sl_process *a, const struct sl_process *b)
+{
+	const char *x = a->trace->header.host, *y = b->trace->header.host;
+
+	return x && y && !strcmp(x, y);
+}
+
+static bool is_rank(const struct sl_process *process)
+{
+	return process->trace->header.rank >= 0;
+}
+
+static const struct sl_device_state *home_of(const struct sl_process *process)
+{
+	const struct sl_device_state *most = NULL;
+
+	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
+		const struct sl_device_state *state = process->model->devices[d];
+
+		if (state && state->used && (!most || state->known_peak > most->known_peak))
+			most = state;
+	}
+	return most;
+}
+
+/* ---- who was first */
+
+/* The first error that was not got over; 0: none. */
+static uint64_t out_at(const struct sl_process *process, const struct sl_oom **oom)
+{
+	for (size_t i = 0; i < process->model->ooms.count; i++)
+		if (process->model->ooms.item[i].recovered != 1) {
+			*oom = &process->model->ooms.item[i];
+			return sl_process_unix(process, (*oom)->time_ns);
+		}
+	return 0;
+}
+
+static void say_first(struct sl_report *report, unsigned first, uint64_t at, uint64_t skew)
+{
+	const struct sl_process *p = &report->processes[first];
+	unsigned followed = 0, close = 0, silent = 0, others = 0;
+	uint64_t next = UINT64_MAX, last_end = 0;
+	char text[256], span[SL_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *other = &report->processes[i];
+		const struct sl_oom *oom;
+		uint64_t then = out_at(other, &oom);
+
+		if (i == first || !is_rank(other))
+			continue;
+		others++;
+		if (then && !same_host(p, other) && then - at < skew)
+			close++;
+		else if (then && then < next)
+			next = then, followed++;
+		else if (then)
+			followed++;
+		silent += sl_process_unix(other, other->model->last_call_ns) <= at;
+		last_end = other->ended_unix_ns > last_end ? other->ended_unix_ns : last_end;
+	}
+	if (!others)
+		return;
+	if (close)
+		snprintf(text, sizeof(text), "rank %lld ran out of memory among the first: %u on other hosts did so within the %s that clocks may differ",
+			 (long long)p->trace->header.rank, close, sl_format_duration(span, skew));
+	else if (followed)
+		snprintf(text, sizeof(text), "rank %lld was first; %u other%s ran out too, %s later", (long long)p->trace->header.rank,
+			 followed, followed == 1 ? "" : "s", sl_format_duration(span, next - at));
+	else if (silent == others && last_end > at)
+		snprintf(text, sizeof(text), "rank %lld was first; the others made no call after it and ended %s later",
+			 (long long)p->trace->header.rank, sl_format_duration(span, last_end - at));
+	else
+		snprintf(text, sizeof(text), "rank %lld was the only one of %u to run out of memory", (long long)p->trace->header.rank,
+			 others + 1);
+	sl_report_find(report, &(struct sl_finding){.id = "ranks.first", .severity = "critical", .process = (int)first, .device = -1,
+						    .unix_ns = at, .bytes = SL_UNKNOWN, .text = strdup(text)});
+}
+
+static void find_first(struct sl_report *report)
+{
+	uint64_t at = UINT64_MAX, skew = report->options.skew_ns ? report->options.skew_ns : SL_SKEW_NS;
+	unsigned first = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_oom *oom;
+		uint64_t then = out_at(&report->processes[i], &oom);
+
+		if (then && is_rank(&report->processes[i]) && then < at) {
+			at = then;
+			first = i;
+		}
+	}
+	if (at != UINT64_MAX)
+		say_first(report, first, at, skew);
+}
+
+/* ---- contexts on devices of others */
+
+static void find_stray(struct sl_report *report, const struct sl_shared_device *device)
+{
+	const struct sl_process *owner = NULL;
+
+	for (unsigned i = 0; i < device->process_count && !owner; i++) {
+		const struct sl_process *p = &report->processes[device->processes[i]];
+
+		if (is_rank(p) && home_of(p) == sl_devices_state(report, device, device->processes[i]))
+			owner = p;
+	}
+	for (unsigned i = 0; i < device->process_count && owner; i++) {
+		const struct sl_process *p = &report->processes[device->processes[i]];
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+		char size[SL_FORMAT_BYTES];
+
+		if (!is_rank(p) || p == owner || home_of(p) == state)
+			continue;
+		sl_report_find(report, &(struct sl_finding){
+			.id = "ranks.stray_context", .severity = "warning", .process = (int)device->processes[i], .device = state->device,
+			.bytes = state->known_peak + state->context_bytes,
+			.text = sl_report_text("rank %lld uses device %d, which is rank %lld's: %s there and a context",
+					       (long long)p->trace->header.rank, device->device, (long long)owner->trace->header.rank,
+					       sl_format_size(size, state->known_peak)),
+			.advice = strdup("call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES")});
+	}
+}
+
+/* ---- groups of ranks that do the same */
+
+struct places {
+	char *name[PLACES_MAX]; /* sorted, once each */
+	unsigned count;
+};
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void describe_site(struct sl_process *process, const struct sl_site *site, char *out, size_t size)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, site->python, site->native, site->caller);
+	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+
+	if (frame)
+		sl_stacks_describe(out, size, frame);
+	else
+		snprintf(out, size, "%s", sl_model_library(process->model, site));
+}
+
+static void take_places(struct sl_process *process, struct places *places)
+{
+	char name[256];
+
+	for (size_t i = 0; i < process->model->sites.count && places->count < PLACES_MAX; i++) {
+		bool known = false;
+
+		describe_site(process, &process->model->sites.item[i], name, sizeof(name));
+		for (unsigned k = 0; k < places->count && !known; k++)
+			known = !strcmp(places->name[k], name);
+		if (!known)
+			places->name[places->count++] = strdup(name);
+	}
+	qsort(places->name, places->count, sizeof(*places->name), by_text);
+}
+
+static double alike(const struct places *a, const struct places *b)
+{
+	unsigned i = 0, k = 0, both = 0;
+
+	while (i < a->count && k < b->count) {
+		int order = strcmp(a->name[i], b->name[k]);
+
+		both += !order;
+		i += order <= 0;
+		k += order >= 0;
+	}
+	return a->count + b->count > both ? (double)both / (double)(a->count + b->count - both) : 1;
+}
+
+/* group[i]: index of the first rank that does the same; no rank: UINT_MAX. */
+static void cluster(struct sl_report *report, unsigned *group)
+{
+	struct places *places = calloc(report->process_count, sizeof(*places));
+
+	if (!places)
+		abort();
+	for (unsigned i = 0; i < report->process_count; i++) {
+		group[i] = UINT32_MAX;
+		if (!is_rank(&report->processes[i]) || !home_of(&report->processes[i]))
+			continue;
+		take_places(&report->processes[i], &places[i]);
+		group[i] = i;
+		for (unsigned k = 0; k < i && group[i] == i; k++)
+			if (group[k] == k && alike(&places[i], &places[k]) >= ALIKE)
+				group[i] = k;
+	}
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (unsigned k = 0; k < places[i].count; k++)
+			free(places[i].name[k]);
+	free(places);
+}
+
+/* ---- outliers, and where they first differ */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median_of(double *values, unsigned count)
+{
+	qsort(values, count, sizeof(*values), by_value);
+	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* The thread that made most blocks. */
+static uint32_t busiest(const struct sl_model *model)
+{
+	uint64_t most = 0, *blocks;
+	uint32_t thread = 0, threads = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++)
+		threads = model->sites.item[i].thread + 1 > threads ? model->sites.item[i].thread + 1 : threads;
+	blocks = calloc(threads + 1, sizeof(*blocks));
+	if (!blocks)
+		abort();
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		blocks[site->thread] += site->total_blocks;
+		if (blocks[site->thread] > most) {
+			most = blocks[site->thread];
+			thread = site->thread;
+		}
+	}
+	free(blocks);
+	return thread;
+}
+
+static const struct sl_item *next_allocation(struct sl_order *order, uint32_t thread)
+{
+	const struct sl_item *item;
+
+	while ((item = sl_order_next(order)))
+		if (item->kind == SL_ITEM_EVENT && item->thread == thread && item->hook && !item->event->result &&
+		    !(item->event->flags & (SL_FLAG_in_flight | SL_FLAG_abandoned)) &&
+		    (item->hook->verb == SL_VERB_ALLOC || item->hook->verb == SL_VERB_BLOCK_ALLOC))
+			return item;
+	return NULL;
+}
+
+static void describe_item(struct sl_process *process, const struct sl_item *item, char *out, size_t size)
+{
+	struct sl_site site = {.python = (uint32_t)item->event->python, .native = (uint32_t)item->event->native,
+			       .caller = item->event->caller};
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, site.python, site.native, site.caller);
+	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+
+	out[0] = 0;
+	if (frame)
+		sl_stacks_describe(out, size, frame);
+}
+
+/* Both made their allocations one by one in the same order until here; NULL: they never differed. */
+static char *divergence(struct sl_process *a, struct sl_process *b)
+{
+	struct sl_order *x = sl_order_new(a->trace), *y = sl_order_new(b->trace);
+	uint32_t thread_a = busiest(a->model), thread_b = busiest(b->model);
+	const struct sl_item *one, *two;
+	char *text = NULL, here[2][200], size[2][SL_FORMAT_BYTES], count[SL_FORMAT_BYTES];
+
+	for (uint64_t n = 1; !text; n++) {
+		one = next_allocation(x, thread_a);
+		two = next_allocation(y, thread_b);
+		if (!one || !two)
+			break;
+		if (one->event->bytes == two->event->bytes && !strcmp(one->hook->plain, two->hook->plain))
+			continue;
+		describe_item(a, one, here[0], sizeof(here[0]));
+		describe_item(b, two, here[1], sizeof(here[1]));
+		text = sl_report_text("first differ at allocation %s: rank %lld asked %s at %s, rank %lld %s at %s", sl_format_count(count, n),
+				      (long long)a->trace->header.rank, sl_format_size(size[0], one->event->bytes), here[0],
+				      (long long)b->trace->header.rank, sl_format_size(size[1], two->event->bytes), here[1]);
+	}
+	sl_order_free(x);
+	sl_order_free(y);
+	return text;
+}
+
+static void find_outliers(struct sl_report *report, const unsigned *group, unsigned lead, unsigned *divergences)
+{
+	double *peaks = calloc(report->process_count, sizeof(*peaks)), median, mad, least;
+	unsigned count = 0, typical = lead;
+
+	if (!peaks)
+		abort();
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (group[i] == lead)
+			peaks[count++] = (double)home_of(&report->processes[i])->known_peak;
+	if (count < GROUP_MIN) {
+		free(peaks);
+		return;
+	}
+	median = median_of(peaks, count);
+	for (unsigned i = 0; i < count; i++)
+		peaks[i] = fabs(peaks[i] - median);
+	mad = median_of(peaks, count) * 1.4826; /* of a normal distribution it is the deviation */
+	least = fmax(DEVIATIONS * mad, LEAST_PART * median);
+	for (unsigned i = 0, best = 0; i < report->process_count; i++)
+		if (group[i] == lead && (!best || fabs((double)home_of(&report->processes[i])->known_peak - median) <
+						  fabs((double)home_of(&report->processes[typical])->known_peak - median))) {
+			typical = i;
+			best = 1;
+		}
+	for (unsigned i = 0; i < report->process_count; i++) {
+		double peak = group[i] == lead ? (double)home_of(&report->processes[i])->known_peak : median;
+		char size[3][SL_FORMAT_BYTES], *first = NULL;
+
+		if (fabs(peak - median) <= least)
+			continue;
+		if ((*divergences)++ < DIVERGENCES)
+			first = divergence(&report->processes[i], &report->processes[typical]);
+		sl_report_find(report, &(struct sl_finding){
+			.id = "ranks.outlier", .severity = "warning", .process = (int)i, .device = home_of(&report->processes[i])->device,
+			.bytes = (uint64_t)peak,
+			.text = sl_report_text("rank %lld peaked at %s, %s %s than the median of %u ranks that do the same%s%s",
+					       (long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
+					       sl_format_size(size[1], (uint64_t)fabs(peak - median)), peak > median ? "more" : "less",
+					       count, first ? "; they " : "", first ? first : "")});
+		free(first);
+	}
+	free(peaks);
+}
+
+static void run(struct sl_report *report)
+{
+	unsigned *group, divergences = 0;
+
+	find_first(report);
+	for (unsigned i = 0; i < report->device_count; i++)
+		if (report->devices[i].uuid)
+			find_stray(report, &report->devices[i]);
+	if (report->process_count < GROUP_MIN)
+		return;
+	group = calloc(report->process_count, sizeof(*group));
+	if (!group)
+		abort();
+	cluster(report, group);
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (group[i] == i)
+			find_outliers(report, group, i, &divergences);
+	free(group);
+}
+
+const struct sl_analysis sl_analysis_ranks = {.name = "ranks", .run = run};

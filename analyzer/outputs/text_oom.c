@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* Out of memory: what was asked, who held the device then, why it did not fit, who was first. */
+#include <string.h>
+
+#include "analyzer/format.h"
+#include "analyzer/outputs/owners.h"
+#include "analyzer/outputs/text_page.h"
+
+#define OOMS_SHOWN   3
+#define OWNERS_SHOWN 5
+#define RIGHT	     40
+
+struct owner_sum {
+	const char *name;
+	uint64_t bytes, top_bytes;
+	const struct sl_site *top;
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct owner_sum *x = a, *y = b;
+
+	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
+}
+
+/* The largest sites by library. */
+static unsigned sum_owners(const struct sl_process *process, const struct sl_oom *oom, struct owner_sum *sums)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < oom->owner_count; i++) {
+		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
+		const char *name = sl_model_library(process->model, site);
+		unsigned at = 0;
+
+		if (oom->scope != SL_SCOPE_HOST && !sl_owners_shows(process, site))
+			continue;
+		while (at < count && strcmp(sums[at].name, name))
+			at++;
+		if (at == count)
+			sums[count++] = (struct owner_sum){.name = name};
+		sums[at].bytes += oom->owners[i].bytes;
+		if (oom->owners[i].bytes > sums[at].top_bytes) {
+			sums[at].top_bytes = oom->owners[i].bytes;
+			sums[at].top = site;
+		}
+	}
+	qsort(sums, count, sizeof(*sums), by_bytes);
+	return count;
+}
+
+static void put_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_oom *oom)
+{
+	struct owner_sum sums[SL_OWNERS_MAX];
+	unsigned count = sum_owners(process, oom, sums);
+	char where[512];
+
+	for (unsigned i = 0; i < count && i < OWNERS_SHOWN; i++) {
+		sl_owners_line(process, sums[i].top->python, sums[i].top->native, sums[i].top->caller, 3, where, sizeof(where));
+		sl_text_owner(page, sums[i].bytes, strcmp(sums[i].name, "PyTorch tensors") ? sums[i].name : "tensors", where);
+	}
+}
+
+static size_t add_part(char *out, size_t size, size_t at, const char *name, uint64_t bytes)
+{
+	char text[SL_FORMAT_BYTES];
+
+	if (bytes == SL_UNKNOWN || !bytes || at >= size)
+		return at;
+	return at + (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, sl_format_size(text, bytes));
+}
+
+/* What is not of the program's own calls. */
+static void put_rest(struct sl_text_page *page, const struct sl_account *account)
+{
+	char right[256] = "", size[SL_FORMAT_BYTES], name[64];
+	size_t at = 0;
+
+	if (account->cached != SL_UNKNOWN && account->cached) {
+		bool cut = account->cause == SL_CAUSE_FRAGMENTED;
+
+		if (account->largest_cached != SL_UNKNOWN)
+			snprintf(right, sizeof(right), "%slargest piece %s", cut ? "fragmented: " : "",
+				 sl_format_size(size, account->largest_cached));
+		sl_text_owner(page, account->cached, "kept by PyTorch, unused", right);
+	}
+	if (account->hidden != SL_UNKNOWN && account->hidden) {
+		right[0] = 0;
+		at = add_part(right, sizeof(right), at, "context", account->context);
+		at = add_part(right, sizeof(right), at, "code", account->modules);
+		if (at)
+			add_part(right, sizeof(right), at, "unexplained", account->unexplained);
+		sl_text_owner(page, account->hidden, "hidden", at ? right : "contexts, code, other processes");
+	}
+	for (unsigned i = 0; i < account->other_count; i++) {
+		snprintf(name, sizeof(name), "process %lld", (long long)account->others[i].pid);
+		right[0] = 0;
+		if (account->others[i].recorded && account->others[i].rank >= 0)
+			snprintf(right, sizeof(right), "rank %lld of this run%s", (long long)account->others[i].rank,
+				 account->others[i].stray ? ": stray context" : "");
+		else
+			snprintf(right, sizeof(right), "%s", account->others[i].recorded ? "of this run" : "not of this run");
+		sl_text_owner(page, account->others[i].bytes, name, right);
+	}
+}
+
+/* "step_#" and 412 are "step 412"; other labels as they are. */
+static size_t add_label(char *out, size_t size, const struct sl_process *process, const struct sl_oom *oom)
+{
+	const char *label = oom->label ? sl_defs_text(process->model->defs, oom->label) : NULL;
+	char step[32] = "";
+
+	if (oom->step != SL_UNKNOWN)
+		snprintf(step, sizeof(step), ", step %llu", (unsigned long long)oom->step);
+	if (!label || !strncmp(label, "step", 4))
+		return (size_t)snprintf(out, size, "%s", step);
+	return (size_t)snprintf(out, size, "%s, in %s", step, label);
+}
+
+static void put_title(struct sl_text_page *page, const struct sl_process *process, const struct sl_oom *oom, unsigned attempts)
+{
+	uint64_t start = process->model->header->monotonic_ns;
+	char who[SL_FORMAT_BYTES], span[SL_FORMAT_BYTES], text[512];
+	size_t at;
+
+	sl_text_head(page, "OUT OF MEMORY", true);
+	at = (size_t)snprintf(text, sizeof(text), "   %s", sl_text_rank(who, process));
+	if (oom->device >= 0)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "  device %d", oom->device);
+	at += (size_t)snprintf(text + at, sizeof(text) - at, "  at %s",
+			       sl_format_duration(span, oom->time_ns > start ? oom->time_ns - start : 0));
+	at += add_label(text + at, sizeof(text) - at, process, oom);
+	if (at < sizeof(text) && attempts > 1)
+		snprintf(text + at, sizeof(text) - at, "  %u attempts", attempts);
+	sl_text_line(page, 0, text, "");
+}
+
+static void put_oom(struct sl_text_page *page, struct sl_process *process, size_t index, unsigned attempts)
+{
+	const struct sl_oom *oom = &process->model->ooms.item[index];
+	const struct sl_account *account = &process->accounts[index];
+	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+	char text[256], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], where[512];
+	size_t at;
+
+	put_title(page, process, oom, attempts);
+	at = (size_t)snprintf(text, sizeof(text), "  asked %s", sl_format_size(a, oom->requested_bytes));
+	if (!oom->requested_bytes)
+		at = (size_t)snprintf(text, sizeof(text), "  %s", hook ? hook->plain : "a call");
+	if (oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN)
+		snprintf(text + at, sizeof(text) - at, " with %s free of %s", sl_format_size(b, oom->free_bytes),
+			 sl_format_size(c, oom->total_bytes));
+	else
+		snprintf(text + at, sizeof(text) - at, " while it held %s", sl_format_size(b, oom->live_bytes));
+	sl_owners_line(process, oom->python, oom->native, oom->caller, 3, where, sizeof(where));
+	sl_text_line(page, RIGHT, text, where);
+	put_owners(page, process, oom);
+	put_rest(page, account);
+	if (account->cause_text) {
+		snprintf(text, sizeof(text), "  %s", account->cause_text);
+		sl_text_line(page, 0, text, "");
+	}
+	if (account->advice) {
+		snprintf(text, sizeof(text), "  %s", account->advice);
+		sl_text_line(page, 0, text, "");
+	}
+}
+
+/* The sentence of analyses/ranks.c about this process. */
+static void put_first(struct sl_text_page *page)
+{
+	for (size_t i = 0; i < page->report->findings.count; i++)
+		if (!strcmp(page->report->findings.item[i].id, "ranks.first")) {
+			char text[512];
+
+			snprintf(text, sizeof(text), "  %s", page->report->findings.item[i].text);
+			sl_text_line(page, 0, text, "");
+		}
+}
+
+/* Indexes of errors to show, those of all processes by the clock. */
+struct shown {
+	struct sl_process *process;
+	size_t index;
+	unsigned attempts;
+	uint64_t unix_ns;
+};
+
+static unsigned choose(const struct sl_report *report, struct shown *shown, unsigned *more, unsigned *cured)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+		const struct sl_model *model = process->model;
+
+		for (size_t k = 0; k < model->ooms.count; k++) {
+			struct shown one = {process, k, 0, sl_process_unix(process, model->ooms.item[k].time_ns)};
+			unsigned at;
+
+			*cured += model->ooms.item[k].recovered == 1;
+			if (model->ooms.item[k].recovered == 1 || model->ooms.item[k].group != k)
+				continue;
+			for (size_t m = k; m < model->ooms.count; m++)
+				one.attempts += model->ooms.item[m].group == k;
+			*more += count == OOMS_SHOWN;
+			if (count == OOMS_SHOWN && shown[count - 1].unix_ns <= one.unix_ns)
+				continue;
+			at = count < OOMS_SHOWN ? count++ : count - 1;
+			for (; at && shown[at - 1].unix_ns > one.unix_ns; at--)
+				shown[at] = shown[at - 1];
+			shown[at] = one;
+		}
+	}
+	return count;
+}
+
+void sl_text_ooms(struct sl_text_page *page)
+{
+	struct shown shown[OOMS_SHOWN];
+	unsigned more = 0, cured = 0, count = choose(page->report, shown, &more, &cured);
+
+	for (unsigned i = 0; i < count; i++)
+		put_oom(page, shown[i].process, shown[i].index, shown[i].attempts);
+	if (more)
+		fprintf(page->out, "  and %u more, in report.json\n", more);
+	if (count) {
+		put_first(page);
+		fputc('\n', page->out);
+	}
+	if (cured) {
+		char text[80];
+
+		sl_text_head(page, "RETRIED", false);
+		snprintf(text, sizeof(text), "  %u failed allocation%s, got over by trying again", cured, cured == 1 ? "" : "s");
+		sl_text_line(page, 0, text, "");
+	}
+	page->said |= count || cured;
+}

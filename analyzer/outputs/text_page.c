@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/outputs/text_page.h"
+
+#include <string.h>
+
+#include "analyzer/format.h"
+
+#define HANG	    6  /* columns by which a line goes on further in */
+#define OWNER_RIGHT 40 /* where what is beside an owner begins */
+
+static bool begins(unsigned char c)
+{
+	return (c & 0xc0) != 0x80;
+}
+
+/* Columns that `bytes` of a text take: its code points. */
+static unsigned columns_of(const char *text, size_t bytes)
+{
+	unsigned columns = 0;
+
+	for (size_t i = 0; i < bytes && text[i]; i++)
+		columns += begins((unsigned char)text[i]);
+	return columns;
+}
+
+static void put(struct sl_text_page *page, const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes && text[i]; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c < 0x20 || c == 0x7f)
+			fputc('?', page->out); /* names in a trace do not steer the terminal */
+		else if (page->style->ascii && c >= 0x80)
+			fputs((c & 0xc0) == 0xc0 ? "?" : "", page->out);
+		else
+			fputc(c, page->out);
+	}
+}
+
+static void spaces(struct sl_text_page *page, unsigned count)
+{
+	while (count--)
+		fputc(' ', page->out);
+}
+
+/* Bytes of the text that fit into `room` columns, ending before a space; of a word longer than that, all it can. */
+static size_t fitting(const char *text, unsigned room)
+{
+	size_t at = 0, space = 0;
+	unsigned columns = 0;
+
+	for (; text[at]; at++) {
+		if (begins((unsigned char)text[at]) && ++columns > room)
+			return space ? space : at;
+		if (text[at] == ' ' && at)
+			space = at;
+	}
+	return at;
+}
+
+/* From column `column` on; what does not fit goes on in lines of its own. */
+static void wrap(struct sl_text_page *page, const char *text, unsigned column, unsigned hang)
+{
+	unsigned columns = page->style->columns;
+
+	for (;;) {
+		size_t size = fitting(text, column < columns ? columns - column : 1);
+
+		put(page, text, size);
+		text += size;
+		text += strspn(text, " ");
+		if (!*text)
+			return;
+		fputc('\n', page->out);
+		spaces(page, hang);
+		column = hang;
+	}
+}
+
+/* Bytes of "inner < outer" with as many frames as fit, at least the innermost. */
+static size_t frames_fitting(const char *text, unsigned room)
+{
+	size_t size = strlen(text);
+
+	while (columns_of(text, size) > room) {
+		size_t at = size;
+
+		while (at > 3 && strncmp(text + at - 3, " < ", 3))
+			at--;
+		if (at <= 3)
+			break;
+		size = at - 3;
+	}
+	return size;
+}
+
+void sl_text_line(struct sl_text_page *page, unsigned at, const char *left, const char *right)
+{
+	unsigned columns = page->style->columns, used = page->indent + columns_of(left, strlen(left)), column;
+	size_t size = right ? frames_fitting(right, columns - HANG) : 0;
+
+	wrap(page, left, page->indent, HANG);
+	page->indent = 0;
+	if (size) {
+		size_t here;
+
+		column = used + 2 > at ? used + 2 : at;
+		here = column < columns ? frames_fitting(right, columns - column) : size;
+		if (column + columns_of(right, here) > columns && used + 2 + columns_of(right, here) <= columns)
+			column = columns - columns_of(right, here);
+		if (column < columns && column + columns_of(right, here) <= columns) {
+			spaces(page, column - used);
+			put(page, right, here);
+		} else {
+			fputc('\n', page->out);
+			spaces(page, HANG + 8);
+			here = frames_fitting(right, columns - HANG - 8);
+			if (columns_of(right, here) <= columns - HANG - 8)
+				put(page, right, here);
+			else
+				wrap(page, right, HANG + 8, HANG + 8);
+		}
+	}
+	fputc('\n', page->out);
+}
+
+void sl_text_head(struct sl_text_page *page, const char *title, bool bad)
+{
+	page->indent = columns_of(title, strlen(title));
+	if (page->style->colour)
+		fprintf(page->out, "\033[1%sm%s\033[0m", bad ? ";31" : "", title);
+	else
+		fputs(title, page->out);
+}
+
+void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, const char *right)
+{
+	char size[SL_FORMAT_BYTES], left[256];
+
+	snprintf(left, sizeof(left), "%12s  %s", sl_format_size(size, bytes), name);
+	sl_text_line(page, OWNER_RIGHT, left, right);
+}
+
+const char *sl_text_rank(char *out, const struct sl_process *process)
+{
+	const struct sl_header *header = &process->trace->header;
+
+	if (header->rank >= 0)
+		snprintf(out, SL_FORMAT_BYTES, "rank %lld", (long long)header->rank);
+	else
+		snprintf(out, SL_FORMAT_BYTES, "pid %lld", (long long)header->pid);
+	return out;
+}

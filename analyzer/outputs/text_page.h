@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The page of the terminal's summary: lines that fit, between text.c and text_oom.c. */
+#ifndef ANALYZER_OUTPUTS_TEXT_PAGE_H
+#define ANALYZER_OUTPUTS_TEXT_PAGE_H
+
+#include "analyzer/outputs/output.h"
+
+struct sl_text_page {
+	struct sl_report *report;
+	FILE *out;
+	const struct sl_text_style *style;
+	bool said;	 /* something to report */
+	unsigned indent; /* columns the heading of this line took */
+};
+
+/* A heading, which begins a line; sl_text_line goes on with it. */
+void sl_text_head(struct sl_text_page *page, const char *title, bool bad);
+
+/*
+ * The rest of a line: `left`, and `right` from column `at` on or behind `left`.  What does not fit goes on in lines of
+ * its own, cut between words; of a stack in `right` ("inner < outer") the outer frames are left out first.
+ */
+void sl_text_line(struct sl_text_page *page, unsigned at, const char *left, const char *right);
+
+/* One holder of memory: size, name, and what is known beside it. */
+void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, const char *right);
+
+/* "rank 3", "pid 41237"; a buffer of SL_FORMAT_BYTES. */
+const char *sl_text_rank(char *out, const struct sl_process *process);
+
+/* text_oom.c: the out-of-memory errors. */
+void sl_text_ooms(struct sl_text_page *page);
+
+#endif
