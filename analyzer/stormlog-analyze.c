@@ -17,6 +17,7 @@ static const struct sl_command *const commands[] = {
 	&sl_command_merge,
 	&sl_command_check,
 	&sl_command_collect,
+	&sl_command_diff,
 	&sl_command_export,
 };
 

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze diff A B: what changed from one run, or several, to others. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/commands/native.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/gate/diff.h"
+#include "analyzer/json.h"
+#include "analyzer/map.h"
+#include "analyzer/outputs/format.h"
+#include "analyzer/outputs/owners.h"
+
+static const struct sl_option table[] = {
+	{"--json", 0, NULL, "print the differences as JSON"},
+	{"--collapsed", 0, "FILE", "differential stacks at the peak, for difffolded and flame graph tools: stack, before, after"},
+	{"--all", 0, NULL, "print what did not change too"},
+	{0},
+};
+enum { JSON, COLLAPSED, ALL };
+
+static const char about[] = "Of several runs a side, name them with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
+			    "Places are told apart as in check's baseline; each number is of the worst process or device.";
+
+/* Stacks of both sides, by their frames without lines. */
+struct stack {
+	const char *text;
+	double bytes[2];
+};
+
+struct comparison {
+	struct sl_side sides[2];
+	struct sl_map index;
+	SL_VECTOR(struct stack) stacks;
+	const char *collapsed;
+	bool json, all;
+};
+
+static void put_frame(char **to, const char *end, const struct sl_stack_frame *frame)
+{
+	const char *place = frame->python ? sl_stacks_basename(frame->file) : frame->module;
+	char text[400], *at = text;
+
+	snprintf(text, sizeof(text), "%s%s%s", place ? place : "", place && frame->function ? " " : "",
+		 frame->function ? frame->function : place ? "" : "?");
+	for (; *at && *to + 1 < end; at++)
+		*(*to)++ = *at == ';' || (unsigned char)*at < 0x20 ? '?' : *at;
+}
+
+static void add_stacks(struct comparison *c, struct sl_process *process, unsigned side, double share)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	char text[16384];
+
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+		uint64_t bytes = sl_model_site_at_peak(process->model, site);
+		unsigned count;
+		char *to = text;
+		uintptr_t *at;
+
+		if (!bytes || !sl_owners_shows(process, site))
+			continue;
+		count = sl_process_stack(process, frames, site->python, site->native, site->caller);
+		to += snprintf(text, 300, "%.280s", sl_model_library(process->model, site));
+		for (unsigned f = count; f--;) {
+			if (to + 2 < text + sizeof(text))
+				*to++ = ';';
+			put_frame(&to, text + sizeof(text), &frames[f]);
+		}
+		*to = 0;
+		at = sl_map_at(&c->index, text);
+		if (!*at) {
+			c->stacks.item = sl_arena_grow(c->stacks.item, &c->stacks.capacity, c->stacks.count, sizeof(*c->stacks.item));
+			*at = ++c->stacks.count;
+			c->stacks.item[*at - 1] = (struct stack){.text = strdup(text)};
+		}
+		c->stacks.item[*at - 1].bytes[side] += (double)bytes * share;
+	}
+}
+
+/* One path is one run. */
+static int take_run(struct comparison *c, char *path, unsigned side, unsigned runs)
+{
+	struct sl_drive_options options = {0};
+	struct sl_report report = {0};
+	int status = sl_native_open(&report, &path, 1, &options);
+
+	if (status == SL_EXIT_FINE) {
+		struct sl_side *to = &c->sides[side];
+
+		to->runs.item = sl_arena_grow(to->runs.item, &to->runs.capacity, to->runs.count, sizeof(*to->runs.item));
+		sl_measures_take(&to->runs.item[to->runs.count++], &report);
+		for (unsigned i = 0; c->collapsed && i < report.process_count; i++)
+			add_stacks(c, &report.processes[i], side, 1.0 / runs);
+	}
+	sl_report_free(&report);
+	return status;
+}
+
+static const char *spread(char *out, size_t size, const struct sl_spread *s)
+{
+	char low[SL_FORMAT_BYTES], high[SL_FORMAT_BYTES];
+
+	if (!s->count)
+		snprintf(out, size, "unknown");
+	else if (s->min == s->max)
+		snprintf(out, size, "%s", sl_format_size(low, s->max));
+	else
+		snprintf(out, size, "%s .. %s", sl_format_size(low, s->min), sl_format_size(high, s->max));
+	return out;
+}
+
+static void put_text(const struct comparison *c, const struct sl_differences *differences)
+{
+	static const char *const titles[] = {"TOTALS", "LIBRARIES, at their peak", "PLACES, at the peak", "LEAKS", "LABELS, at their peak",
+					     "GROWTH an entry"};
+	char before[120], after[120], size[SL_FORMAT_BYTES], sum[SL_FORMAT_BYTES + 2];
+	int title = -1;
+	unsigned shown = 0;
+
+	for (size_t i = 0; i < differences->list.count; i++) {
+		const struct sl_difference *d = &differences->list.item[i];
+		bool real = d->change > SL_CHANGE_UNKNOWN;
+
+		if (!real && !c->all && d->of != SL_MEASURE_TOTAL)
+			continue;
+		if ((int)d->of != title)
+			printf("%s%s\n", title < 0 ? "" : "\n", titles[d->of]);
+		title = (int)d->of;
+		snprintf(sum, sizeof(sum), "%c%s", d->bytes < 0 ? '-' : '+',
+			 sl_format_size(size, (uint64_t)(d->bytes < 0 ? -d->bytes : d->bytes)));
+		printf("  %-7s %11s  ", sl_change_names[d->change], real || d->change == SL_CHANGE_NOISE ? sum : "");
+		for (const char *at = d->of == SL_MEASURE_TOTAL ? d->key : d->what; *at; at++)
+			putchar((unsigned char)*at < 0x20 || *at == 0x7f ? '?' : *at);
+		printf("   %s -> %s\n", spread(before, sizeof(before), &d->before), spread(after, sizeof(after), &d->after));
+		shown += real;
+	}
+	if (!shown)
+		puts("nothing changed");
+}
+
+static void put_spread(struct sl_json *j, const char *key, const struct sl_spread *s)
+{
+	if (!s->count) {
+		sl_json_null(j, key);
+		return;
+	}
+	sl_json_object(j, key);
+	sl_json_uint(j, "min_bytes", s->min);
+	sl_json_uint(j, "max_bytes", s->max);
+	sl_json_double(j, "mean_bytes", s->mean);
+	sl_json_uint(j, "runs", s->count);
+	sl_json_end(j);
+}
+
+static bool put_json(const struct comparison *c, const struct sl_differences *differences)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.diff");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_uint(j, "runs_before", c->sides[0].runs.count);
+	sl_json_uint(j, "runs_after", c->sides[1].runs.count);
+	sl_json_array(j, "differences");
+	for (size_t i = 0; i < differences->list.count; i++) {
+		const struct sl_difference *d = &differences->list.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "of", sl_measure_names[d->of]);
+		sl_json_string(j, "key", d->key);
+		sl_json_string(j, "what", d->what);
+		sl_json_string(j, "change", sl_change_names[d->change]);
+		sl_json_double(j, "change_bytes", d->bytes);
+		put_spread(j, "before", &d->before);
+		put_spread(j, "after", &d->after);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_newline(j);
+	return sl_json_close(j);
+}
+
+static bool put_collapsed(const struct comparison *c)
+{
+	FILE *out = c->collapsed && strcmp(c->collapsed, "-") ? fopen(c->collapsed, "we") : stdout;
+	bool fine = out != NULL;
+
+	for (size_t i = 0; fine && i < c->stacks.count; i++)
+		fprintf(out, "%s %.0f %.0f\n", c->stacks.item[i].text, c->stacks.item[i].bytes[0], c->stacks.item[i].bytes[1]);
+	if (out && out != stdout)
+		fine = !fclose(out);
+	if (!fine)
+		fprintf(stderr, "stormlog-analyze: %s: %s\n", c->collapsed, strerror(errno));
+	return fine;
+}
+
+static int compare(struct comparison *c, char **paths, const unsigned *counts)
+{
+	struct sl_differences differences;
+	int status = SL_EXIT_FINE;
+
+	for (unsigned i = 0; i < counts[0] + counts[1] && status == SL_EXIT_FINE; i++)
+		status = take_run(c, paths[i], i >= counts[0], counts[i >= counts[0]]);
+	if (status)
+		return status;
+	sl_diff(&differences, &c->sides[0], &c->sides[1]);
+	if (c->collapsed && !put_collapsed(c))
+		status = SL_EXIT_USAGE;
+	if (c->json)
+		status = put_json(c, &differences) ? status : SL_EXIT_USAGE;
+	else if (!c->collapsed || strcmp(c->collapsed, "-"))
+		put_text(c, &differences);
+	free(differences.list.item);
+	return fflush(stdout) ? SL_EXIT_USAGE : status;
+}
+
+static void comparison_free(struct comparison *c)
+{
+	for (unsigned side = 0; side < 2; side++) {
+		for (size_t i = 0; i < c->sides[side].runs.count; i++)
+			sl_measures_free(&c->sides[side].runs.item[i]);
+		free(c->sides[side].runs.item);
+	}
+	for (size_t i = 0; i < c->stacks.count; i++)
+		free((char *)c->stacks.item[i].text);
+	free(c->stacks.item);
+	sl_map_free(&c->index);
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_options parsed = {.usage = "diff [options] BEFORE AFTER", .about = about, .table = table, .argc = argc, .argv = argv};
+	char **paths = calloc((size_t)argc + 1, sizeof(*paths));
+	struct comparison c = {0};
+	unsigned counts[2] = {0, 0};
+	int status = -1;
+	bool split = false;
+
+	if (!paths)
+		abort();
+	for (int i; status < 0 && (i = sl_options_next(&parsed)) != SL_OPTION_END;) {
+		if (i == SL_OPTION_HELP || i == SL_OPTION_WRONG)
+			status = i == SL_OPTION_HELP ? SL_EXIT_FINE : SL_EXIT_USAGE;
+		else if (i == SL_OPTION_SEPARATOR)
+			split = true;
+		else if (i == SL_OPTION_PATH)
+			paths[counts[0] + counts[1]] = argv[parsed.at], counts[split]++;
+		else if (i == COLLAPSED)
+			c.collapsed = parsed.value;
+		else
+			*(i == JSON ? &c.json : &c.all) = true;
+	}
+	if (status < 0 && !split && counts[0] == 2)
+		counts[0] = counts[1] = 1;
+	if (status < 0 && (!counts[0] || !counts[1])) {
+		sl_options_usage(&parsed, true);
+		status = SL_EXIT_USAGE;
+	}
+	if (status < 0)
+		status = compare(&c, paths, counts);
+	comparison_free(&c);
+	free(paths);
+	return status;
+}
+
+const struct sl_command sl_command_diff = {"diff", "what changed from one run, or several, to others", run};

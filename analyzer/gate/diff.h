@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two sides held against each other, each of one run or several.  With several runs a number has a spread; a change
+ * inside it is noise: the ranges of the two sides touch.
+ */
+#ifndef ANALYZER_GATE_DIFF_H
+#define ANALYZER_GATE_DIFF_H
+
+#include "analyzer/gate/measure.h"
+
+struct sl_side {
+	SL_VECTOR(struct sl_measures) runs;
+};
+
+enum sl_change { SL_CHANGE_SAME, SL_CHANGE_NOISE, SL_CHANGE_UNKNOWN, SL_CHANGE_LESS, SL_CHANGE_MORE, SL_CHANGE_GONE, SL_CHANGE_NEW };
+extern const char *const sl_change_names[]; /* same, noise, unknown, less, more, gone, new */
+
+struct sl_spread {
+	uint64_t min, max;
+	double mean;
+	unsigned count; /* of runs where it is known */
+};
+
+struct sl_difference {
+	enum sl_measure_of of;
+	const char *key, *what; /* of the measures */
+	struct sl_spread before, after;
+	enum sl_change change;
+	double bytes; /* mean after less mean before */
+};
+
+struct sl_differences {
+	SL_VECTOR(struct sl_difference) list; /* by `of`, then by how much changed, most first */
+};
+
+void sl_diff(struct sl_differences *differences, const struct sl_side *before, const struct sl_side *after);
+
+#endif

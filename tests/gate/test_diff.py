@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog-analyze diff: what changed is said, what did not is not, and noise is no change."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import test_check
+from test_check import ANALYZE, Folder
+
+
+class Diff(Folder):
+    record = test_check.Baselines.record
+
+    def diff(self, *arguments, code=0):
+        done = subprocess.run([ANALYZE, "diff", *arguments], capture_output=True, text=True)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout
+
+    def changes(self, *arguments):
+        found = json.loads(self.diff("--json", *arguments))
+        return {(d["of"], d["what"].split(":")[0] + d["what"][-9:] if d["of"] in ("stack", "leak") else d["key"]): d
+                for d in found["differences"]}
+
+    def test_the_same_run_did_not_change(self):
+        path = self.demo()
+        self.assertIn("nothing changed", self.diff(path, path))
+        self.assertEqual({d["change"] for d in self.changes(path, path).values()}, {"same"})
+
+    def test_more_less_new_and_gone(self):
+        a, b = self.record("a", work=10, leak=4), self.record("b", work=7, leak=6, more="def fresh():\n    take(1)\nfresh()")
+        changes = self.changes(a, b)
+        leak = changes[("total", "leak")]
+        self.assertEqual((leak["change"], leak["change_bytes"]), ("more", 3 << 20))
+        self.assertEqual(changes[("total", "peak")]["change"], "less")
+        of_leaks = sorted(d["change"] for d in changes.values() if d["of"] == "leak")
+        self.assertEqual(of_leaks, ["more", "new"])
+        back = sorted(d["change"] for d in self.changes(b, a).values() if d["of"] == "leak")
+        self.assertEqual(back, ["gone", "less"])
+        text = self.diff(a, b)
+        self.assertRegex(text, r"(?m)^  more +\+3.00 MiB  leak   4.00 MiB -> 7.00 MiB$")
+
+    def test_what_lies_inside_the_spread_is_noise(self):
+        a = [self.record("a%d" % i, leak=leak) for i, leak in enumerate((4, 6))]
+        b = [self.record("b%d" % i, leak=leak) for i, leak in enumerate((5, 7))]
+        far = [self.record("c%d" % i, leak=leak) for i, leak in enumerate((8, 9))]
+        self.assertEqual(self.changes(*a, "--", *b)[("total", "leak")]["change"], "noise")
+        self.assertEqual(self.changes(*a, "--", *far)[("total", "leak")]["change"], "more")
+
+    def test_differential_stacks_name_no_lines(self):
+        a, b = self.record("a"), self.record("b", shift="\n\n\n", leak=6, work=3)
+        out = self.path("d.txt")
+        self.diff("--collapsed", out, a, b)
+        rows = [line.rsplit(" ", 2) for line in self.read("d.txt").splitlines()]
+        remember = [row for row in rows if "job.py remember;job.py take" in row[0]]
+        self.assertEqual([(int(row[1]), int(row[2])) for row in remember], [(0, 6 << 20)])
+        work = [row for row in rows if "job.py work;job.py take" in row[0]]
+        self.assertEqual([(int(row[1]), int(row[2])) for row in work], [(10 << 20, 0)])
+
+    def test_usage(self):
+        self.diff(code=2)
+        self.diff(self.demo(), code=2)
+        self.diff(self.demo(), self.demo(), self.demo(), code=2)
+        self.diff(self.demo(), self.path("nowhere"), code=2)
+        self.diff(self.demo(), "--", code=2)
+
+
+if __name__ == "__main__":
+    unittest.main()
