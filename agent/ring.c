@@ -95,6 +95,16 @@ bool sl_ring_drop_inherited(void)
 	return true;
 }
 
+/* One for every thread at work, and the backlog of all. */
+static unsigned most_segments(const struct sl_ring *ring)
+{
+	unsigned most = SL_BACKLOG_MAX;
+
+	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++)
+		most += atomic_load_explicit(&ring->producers[i].taken, memory_order_relaxed);
+	return most < SL_SEGMENT_MAX ? most : SL_SEGMENT_MAX;
+}
+
 /*
  * One thread at a time, and never when a write to the ring's own disk has hung for a while: then what is there must
  * do.  A ring that lies elsewhere, in memory, grows to its cap meanwhile.
@@ -105,8 +115,8 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 	uint64_t since = sl_agent->store.ring_elsewhere ? 0 : atomic_load(&sl_agent->writing_since_ns);
 	bool grown = false;
 
-	if (segments > SL_SEGMENT_MAX)
-		segments = SL_SEGMENT_MAX;
+	if (segments > most_segments(ring))
+		segments = most_segments(ring);
 	if (segments <= have || (since && sl_agent_now() - since > WAIT_MAX_NS) ||
 		!atomic_compare_exchange_strong(&ring->growing, &expected, 1))
 		return false;

@@ -24,7 +24,7 @@
 #include "common/event.h"
 
 #define SL_RINGFILE_MAGIC   "stormlog.ring\n\1" /* 15 bytes and the terminator */
-#define SL_RINGFILE_VERSION 1
+#define SL_RINGFILE_VERSION 2
 
 /* Where rings lie whose trace lies on a network file system; each name begins so. */
 #define SL_REMOTE_RING	      "/dev/shm"
@@ -32,9 +32,10 @@
 
 #define SL_SEGMENT_BYTES (1u << 20)
 #define SL_SEGMENT_SLOTS (SL_SEGMENT_BYTES / 64)
-#define SL_SEGMENT_MAX	 64 /* 64 MiB a process */
+#define SL_SEGMENT_MAX	 256 /* threads that call the GPU, and their backlog */
+#define SL_BACKLOG_MAX	 64  /* segments, 64 MiB, beyond the one that every thread has */
 
-#define SL_RINGFILE_HEADER_AT (32u << 10)
+#define SL_RINGFILE_HEADER_AT (64u << 10)
 #define SL_RINGFILE_HEAD      (256u << 10)
 
 enum sl_slot_state {
