@@ -2,6 +2,7 @@
 /* The runtime's functions: each says what it is for and which driver call does it. */
 #include "cudart.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #ifdef SIM_STATIC
@@ -252,12 +253,31 @@ struct properties {
 	size_t total, shared_per_block;
 	int registers, warp;
 	size_t pitch;
-	int threads_per_block, thread_dim[3], grid[3];
+	int threads_per_block, thread_dim[3], grid[3], clock;
+	size_t constant;
+	int major, minor;
+#if SIM_CUDART_MAJOR >= 13
+	size_t texture_alignment[2];
+	int processors, others[54], threads_per_processor, more[100];
+#endif
 };
+#if SIM_CUDART_MAJOR >= 13
+_Static_assert(sizeof(struct properties) == 1008 && offsetof(struct properties, threads_per_processor) == 604, "CUDA 13");
+#endif
 
 static int properties(const struct driver *d, struct properties *out, int at)
 {
 	memset(out, 0, sizeof *out);
+	d->cuDeviceGetAttribute(&out->major, 75, at);
+	d->cuDeviceGetAttribute(&out->minor, 76, at);
+	out->threads_per_block = out->thread_dim[0] = out->thread_dim[1] = 1024;
+	out->thread_dim[2] = 64;
+	out->grid[0] = 0x7fffffff;
+	out->grid[1] = out->grid[2] = 65535;
+#if SIM_CUDART_MAJOR >= 13
+	d->cuDeviceGetAttribute(&out->processors, 16, at);
+	out->threads_per_processor = 2048;
+#endif
 	d->cuDeviceGetName(out->name, sizeof out->name, at);
 	d->cuDeviceGetUuid(out->uuid, at);
 	out->warp = 32;
@@ -481,3 +501,7 @@ REGISTRATION(__cudaRegisterUnifiedTable)
 REGISTRATION(__cudaInitModule)
 REGISTRATION(__cudaPushCallConfiguration)
 REGISTRATION(__cudaPopCallConfiguration)
+#if SIM_CUDART_MAJOR >= 13
+REGISTRATION(__cudaGetKernel)
+REGISTRATION(__cudaLaunchKernel)
+#endif

@@ -267,3 +267,19 @@ int nvmlDeviceIsMigDeviceHandle(void *handle, unsigned *is)
 	*is = 0;
 	return index_of(handle) < 0 ? NVML_INVALID_ARGUMENT : 0;
 }
+
+int nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+	*version = sim_config.driver_version;
+	return 0;
+}
+
+/* Programs that look all of these up before they use any. */
+#define UNSUPPORTED(fn)                            \
+	int fn(void)                               \
+	{                                          \
+		return NVML_NOT_SUPPORTED;         \
+	}
+UNSUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType)
+UNSUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
+UNSUPPORTED(nvmlDeviceGetGpuFabricInfoV)

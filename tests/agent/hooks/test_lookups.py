@@ -30,7 +30,7 @@ def run(command, preload=(), stdin=None, agent=False, log=None):
         if files:
             env["LD_PRELOAD"] = ":".join(files)
         if log:
-            command = ["sh", "-c", 'exec 9>"$0"; exec "$@"', log, "env", f"LD_PRELOAD={env.pop('LD_PRELOAD')}", *command]
+            env["WATCH_LOG"] = log
         done = subprocess.run(command, env=env, input=stdin, capture_output=True, text=True, timeout=120)
         return done.returncode, done.stdout, done.stderr
 
@@ -110,11 +110,10 @@ class LookUps(unittest.TestCase):
         watch, probe = os.path.join(HERE, "libwatch.so"), os.path.join(HERE, "runtime_probe")
         for runtime in runtimes:
             with self.subTest(runtime=runtime), tempfile.TemporaryDirectory() as folder:
-                log = os.path.join(folder, "log")
-                plain = run([probe, runtime], preload=[watch], log=log)
-                before = read(log).splitlines()
-                with_us = run([probe, runtime], preload=[watch], log=log, agent=True)
-                after = read(log).splitlines()
+                logs = [os.path.join(folder, name) for name in ("before", "after")]
+                plain = run([probe, runtime], preload=[watch], log=logs[0])
+                with_us = run([probe, runtime], preload=[watch], log=logs[1], agent=True)
+                before, after = (read(log).splitlines() for log in logs)
                 self.assertEqual(plain, with_us)
                 self.assertEqual(len(before), len(after))
                 self.assertGreater(len(before), 250)

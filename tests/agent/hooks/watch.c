@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded before the agent: stands between a real CUDA runtime and the agent's look-ups and writes down each answer
- * of cuGetProcAddress_v2, to descriptor 9: name, version, flags, result, status, object and offset of the pointer.
+ * Preloaded before the agent: stands between a real CUDA runtime and the agent's look-ups and appends each answer of
+ * cuGetProcAddress to the file WATCH_LOG: name, version, flags, result, status, object, offset and name of the pointer.
+ * WATCH_DLSYM=1: those of dlsym for a library's handle too, with "dlsym" for the version.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int get_proc(const char *name, void **found, int version, uint64_t flags, int *status);
 typedef int get_proc_v1(const char *name, void **found, int version, uint64_t flags);
@@ -16,17 +20,31 @@ static get_proc_v1 *next_get_proc_v1;
 
 static void *seen_through(const char *name, int version, void *found);
 
+/* Appended and closed at once: programs close descriptors they do not know. */
+static void answered(const char *name, const char *how, int flags, int result, int status, void *found)
+{
+	const char *path = getenv("WATCH_LOG"), *object = "-";
+	int log = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+	Dl_info info = {0};
+
+	if (log < 0)
+		return;
+	if (found && dladdr(found, &info) && info.dli_fname)
+		object = strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1 : info.dli_fname;
+	dprintf(log, "%s %s %d %d %d %s %#lx %s\n", *name ? name : "-", how, flags, result, status, object,
+		found ? (long)((char *)found - (char *)info.dli_fbase) : 0, info.dli_sname ? info.dli_sname : "-");
+	close(log);
+}
+
 static void note(const char *name, void **found, int version, uint64_t flags, int result, int status)
 {
-	Dl_info info = {0};
-	const char *object = "-";
+	char how[16];
 
-	if (found && *found && dladdr(*found, &info) && info.dli_fname)
-		object = strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1 : info.dli_fname;
-	dprintf(9, "%s %d %d %d %d %s %#lx %s\n", name && *name ? name : "-", version, (int)flags, result, status, object,
-		found && *found ? (long)((char *)*found - (char *)info.dli_fbase) : 0,
-		info.dli_sname ? info.dli_sname : "-");
-	if (found && *found && name)
+	if (!name)
+		return;
+	snprintf(how, sizeof how, "%d", version);
+	answered(name, how, (int)flags, result, status, found ? *found : NULL);
+	if (found && *found)
 		*found = seen_through(name, version, *found);
 }
 
@@ -60,19 +78,43 @@ static void *seen_through(const char *name, int version, void *found)
 	return found;
 }
 
-__attribute__((visibility("default"))) void *dlsym(void *handle, const char *symbol)
+typedef void *look_up(void *, const char *);
+
+static look_up *next_look_up(void)
 {
-	static void *(*next)(void *, const char *);
-	const char *volatile name = symbol; /* the header swears that it is not NULL */
-	void *found;
+	static look_up *next;
 
 	if (!next) {
-		void *(*real)(void *, const char *) = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+		look_up *real = (look_up *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
 		void *agent = getenv("WATCHED") ? dlopen(getenv("WATCHED"), RTLD_NOW | RTLD_NOLOAD) : NULL;
 
 		/* A versioned look-up does not see the agent's, which has none. */
-		next = agent ? real(agent, "dlsym") : (void *)real;
+		next = agent ? (look_up *)real(agent, "dlsym") : real;
 	}
+	return next;
+}
+
+static bool of_interest(void *handle, const char *name)
+{
+	static const char *const beginnings[] = {"cu", "hip", "hsa_", "nccl", "nvml"};
+
+	for (size_t i = 0; name && i < sizeof beginnings / sizeof *beginnings; i++)
+		if (!strncmp(name, beginnings[i], strlen(beginnings[i])))
+			return handle != RTLD_NEXT && handle != RTLD_DEFAULT;
+	return false;
+}
+
+/* Who asks matters to glibc, so what is of no interest is a jump (-O2 makes it one). */
+__attribute__((visibility("default"), optimize("O2"))) void *dlsym(void *handle, const char *symbol)
+{
+	const char *volatile name = symbol; /* the header swears that it is not NULL */
+	look_up *next = next_look_up();
+	void *found;
+
+	if (!of_interest(handle, name))
+		return next(handle, symbol);
 	found = next(handle, symbol);
-	return found && name ? seen_through(name, 0, found) : found;
+	if (found && getenv("WATCH_DLSYM"))
+		answered(name, "dlsym", 0, 0, 0, found);
+	return found ? seen_through(name, 0, found) : found;
 }

@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Real programs without a GPU: packages from PyPI are the same with the agent, and what they reach for is wrapped.
+
+Over no driver, over the simulated driver with the packages' own runtimes (NVIDIA's refuses it after its look-ups, and
+that answer must come through), and as far as they go on it: then report.json is held against the simulator's journal.
+The small set is fetched always, all of it (about 3 GB) where STORMLOG_REAL=1.
+"""
+import json
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import real
+    from e2e import differences, rows_of
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+ALL = os.environ.get("STORMLOG_REAL") == "1"
+NOT_HAD = []  # environments that could not be had
+
+
+class Programs(unittest.TestCase):
+    maxDiff = 4000
+
+    def python(self, name):
+        if name in NOT_HAD or not real.python_of(name):
+            NOT_HAD.append(name)
+            self.skipTest("PyPI does not give the packages of the set " + name)
+        return real.python_of(name)
+
+    def same(self, python, program, *arguments, machine="none", **environment):
+        """Runs it with and without the agent; returns the report and the journal of the run with it."""
+        with real.recording(python, program, *arguments, machine=machine, agent=False, **environment) as plain, \
+                real.recording(python, program, *arguments, machine=machine, **environment) as with_us:
+            self.assertEqual(real.said(plain), real.said(with_us))
+            self.assertIn(" -> ", plain.done.stdout.decode())
+            report = with_us.report() if with_us.files() else None
+            truth = with_us.truth()
+            if not report:  # cuInit and questions leave no trace
+                self.assertFalse([effect for process in truth for effect in process.effects])
+            elif truth:
+                self.assertEqual([p["pid"] for p in report["processes"]], [p.pid for p in truth])
+                for mine, theirs in zip(report["processes"], truth):
+                    self.assertEqual(differences(mine, theirs, rows_of(with_us.traces), threads=2), [])
+                    self.assertEqual((mine["lost_events"], mine["damaged"], mine["status"]), (0, False, "completed"))
+            return report, plain.done.stdout.decode()
+
+    def look_ups(self, python, program, *arguments, machine="driver", at_least=(), **environment):
+        """Every memory function it looks up is handed out wrapped, in the variant that it would have got."""
+        with tempfile.TemporaryDirectory() as folder:
+            logs = [os.path.join(folder, name) for name in ("before", "after")]
+            with real.recording(python, program, *arguments, machine=machine, agent=False, watch=logs[0], **environment) as plain, \
+                    real.recording(python, program, *arguments, machine=machine, watch=logs[1], **environment) as with_us:
+                self.assertEqual(real.said(plain), real.said(with_us))
+            wrong, wrapped = real.wrong_answers(*map(real.answers, logs))
+            self.assertEqual(wrong, [])
+            self.assertLessEqual(set(at_least), wrapped)
+            print("%s, %s: %d functions handed out wrapped" % (program, machine, len(wrapped)), file=sys.stderr)
+
+    def test_cuda_python(self):
+        python = self.python("cuda13" if ALL else "small")
+        self.same(python, "use_cuda_python.py")
+        report, text = self.same(python, "use_cuda_python.py", machine="driver")
+        self.assertIn("device memory -> (1024, 2)", text)
+        kinds = {row["kind"] for row in report["processes"][0]["memory"]}
+        self.assertLessEqual({"device", "managed", "host_pinned", "pool", "vmm", "array"}, kinds)
+        self.look_ups(python, "use_cuda_python.py", at_least={"cuMemAlloc_v2", "cuMemCreate", "cuMemAllocAsync"})
+
+    def test_numba(self):
+        python = self.python("cuda13" if ALL else "small")
+        self.same(python, "use_numba.py")
+        report, text = self.same(python, "use_numba.py", machine="driver")
+        self.assertIn("arrays -> [1048576", text)
+        self.assertTrue(report["processes"][0]["memory"])
+        self.look_ups(python, "use_numba.py", at_least={"cuMemAlloc_v2", "cuMemFree_v2"})
+
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches CuPy")
+    def test_cupy(self):
+        python = self.python("cuda13")
+        for machine in ("none", "driver"):
+            self.same(python, "use_cupy.py", machine=machine)
+        self.look_ups(python, "use_cupy.py", at_least={"cuMemAlloc_v2", "cuMemAllocAsync"})
+
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches PyTorch")
+    def test_torch_for_cuda(self):
+        python = self.python("cuda13")
+        for machine in ("none", "driver"):
+            self.same(python, "use_torch.py", machine=machine)
+        self.look_ups(python, "use_torch.py", at_least={"cuMemAlloc_v2"})
+
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches PyTorch")
+    def test_torchs_own_allocator_over_the_simulated_runtime(self):
+        python = self.python("cuda13")
+        runtime = [os.path.join(real.e2e.SIM, "libcudart.so.13")]  # PyTorch's libraries name theirs by path, a preload comes first
+        for settings in ("", "expandable_segments:True", "backend:cudaMallocAsync"):
+            with self.subTest(settings):
+                report, text = self.same(python, "use_torch_allocator.py", machine="all", preload=runtime,
+                                         PYTORCH_CUDA_ALLOC_CONF=settings)
+                self.assertIn("train -> 'trained'", text)
+                statistics = json.loads(re.search("^statistics (.*)", text, re.M).group(1))
+                kind = {"": "device", "expandable_segments:True": "vmm"}.get(settings)
+                if kind:  # what PyTorch says it reserved is what the driver gave
+                    (row,) = [row for row in report["processes"][0]["memory"] if row["kind"] == kind]
+                    self.assertEqual(row["peak_bytes"], statistics["reserved_bytes.all.peak"])
+                    self.assertEqual(row["live_bytes"], 0)
+                self.assertTrue([oom for oom in report["ooms"] if not oom["recovered"]])
+
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches PyTorch")
+    def test_torch_for_cpus(self):
+        for machine in ("none", "driver"):
+            self.assertIsNone(self.same(self.python("cpu"), "use_torch.py", machine=machine)[0])
+
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches Triton")
+    def test_triton(self):
+        python = self.python("cuda13")
+        for machine in ("none", "driver"):
+            self.same(python, "use_triton.py", machine=machine)
+        self.look_ups(python, "use_triton.py")
+
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches JAX")
+    def test_jax(self):
+        python = self.python("cuda13")
+        for machine in ("none", "driver"):
+            self.same(python, "use_jax.py", machine=machine)
+        self.look_ups(python, "use_jax.py")
+
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches NCCL and cuBLAS")
+    def test_nccl_and_cublas_by_ctypes(self):
+        python = self.python("cuda13")
+        for machine in ("none", "driver"):
+            self.same(python, "use_ctypes.py", machine=machine)
+        self.look_ups(python, "use_ctypes.py", at_least={"cuMemAlloc_v2", "ncclMemAlloc"})
+
+    @unittest.skipUnless(real.find_hip(), "no libamdhip64.so.5 here")
+    def test_hip_without_a_device_says_so_and_each_failure_is_recorded(self):
+        report, text = self.same("/usr/bin/python3", "use_hip.py")
+        self.assertIn("hipGetDeviceCount -> (100", text)
+        apis = {row["api"]: (row["calls"], row["failures"]) for row in report["processes"][0]["apis"]}
+        for name in ("hipMalloc", "hipHostMalloc", "hipMallocManaged"):
+            self.assertEqual(apis.get(name), (1, 1), name)
+
+
+if __name__ == "__main__":
+    result = unittest.main(verbosity=2, exit=False).result
+    if NOT_HAD and len(result.skipped) == result.testsRun:
+        print("skipped: no packages: PyPI cannot be reached")
+        sys.exit(77)
+    sys.exit(not result.wasSuccessful())
