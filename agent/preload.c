@@ -300,20 +300,32 @@ void sl_preload_finish(const char *how)
 	deadline = sl_agent_now() + FINISH_NS;
 	while (!atomic_load(&agent->finished) && sl_agent_now() < deadline)
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
-	if (atomic_load(&agent->finished) == 1)
+	/* Other threads may be at work to the last moment: then the ring stays and has what they still do. */
+	if (atomic_load(&agent->finished) == 1 && sl_ring_quiet(&agent->ring))
 		sl_store_remove_ring(&agent->store);
 	errno = saved;
 }
 
+/* Several threads at once: the one that writes takes the others' events too. */
 void sl_preload_late(void)
 {
-	static _Atomic uint32_t busy;
-	uint32_t expected = 0;
+	static _Atomic uint32_t busy, wanted;
+	const struct sl_producer *ring = sl_thread.ring;
+	uint32_t seen, expected;
 
-	if (atomic_load(&sl_agent->finished) != 1 || !atomic_compare_exchange_strong(&busy, &expected, 1))
+	if (atomic_load(&sl_agent->finished) != 1)
 		return;
-	sl_writer_drain(false);
-	atomic_store(&busy, 0);
+	if (!sl_agent->store.ring_removed && ring->next - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
+		return; /* it is safe where it is */
+	atomic_fetch_add(&wanted, 1);
+	do {
+		expected = 0;
+		if (!atomic_compare_exchange_strong(&busy, &expected, 1))
+			return;
+		seen = atomic_load(&wanted);
+		sl_writer_drain();
+		atomic_store(&busy, 0);
+	} while (atomic_load(&wanted) != seen);
 }
 
 void sl_preload_resume(void)
@@ -323,7 +335,9 @@ void sl_preload_resume(void)
 
 	if (!is_ours(agent) || atomic_load(&agent->phase) != SL_PHASE_LATE || atomic_load(&agent->finished) != 1)
 		return;
+	sl_store_remove_ring(&agent->store);
 	if (!sl_ring_rebuild(&agent->ring, agent->store.ring)) {
+		agent->store.ring_removed = false;
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);
 		atomic_store(&agent->ring.file->state, SL_PROCESS_RUNNING);

@@ -258,6 +258,18 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 	return producer;
 }
 
+bool sl_ring_quiet(const struct sl_ring *ring)
+{
+	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++) {
+		const struct sl_producer *producer = &ring->producers[i];
+
+		if (atomic_load(&producer->taken) && producer->segment &&
+			atomic_load(&producer->segment->tail) != *(volatile const uint64_t *)&producer->next)
+			return false;
+	}
+	return true;
+}
+
 void sl_ring_detach(struct sl_producer *producer)
 {
 	atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);

@@ -267,6 +267,7 @@ int sl_store_continue(struct sl_store *store)
 void sl_store_remove_ring(struct sl_store *store)
 {
 	unlink(store->ring);
+	store->ring_removed = true;
 }
 
 void sl_store_abandon(struct sl_store *store)

@@ -24,6 +24,7 @@ struct sl_store {
 	uint64_t base_bytes;	/* of file 1, where it is closed */
 	bool torn;		/* bytes may follow `end` */
 	int err;		/* errno of the last write, 0: it worked */
+	bool ring_removed;	/* at the end: nothing was in it */
 	bool ring_elsewhere;	/* not in the trace's folder, which may outlive the node */
 	char trace[3400], ring[3400]; /* absolute paths; trace: of file 1 */
 	void *compressor;	/* ZSTD_CCtx in pages of ours: zstd must not call the program's malloc */

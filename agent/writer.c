@@ -133,7 +133,7 @@ static void drain_defs(void)
 
 /*
  * The event at slot number *seq, which is moved past it.  False: not finished.  `take_open`: calls that have
- * not returned count as well, because their thread has ended or the process is ending.
+ * not returned count as well, because their thread has ended.
  */
 static bool next_event(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool take_open,
 	struct sl_event *event)
@@ -204,7 +204,7 @@ static bool left(const struct sl_segment *segment)
 }
 
 /* Returns false when the file could not be written; *wrote says whether events were. */
-static bool drain_segment(unsigned index, bool everything, bool final, bool *wrote)
+static bool drain_segment(unsigned index, bool everything, bool *wrote)
 {
 	struct sl_ring *ring = &sl_agent->ring;
 	struct sl_segment *segment = &ring->file->segment[index];
@@ -212,7 +212,7 @@ static bool drain_segment(unsigned index, bool everything, bool final, bool *wro
 
 	for (;;) {
 		uint64_t first = atomic_load(&segment->tail), next = first;
-		unsigned count = collect(segment, slots, &next, final || left(segment));
+		unsigned count = collect(segment, slots, &next, left(segment));
 
 		if (!count || (!everything && !left(segment) && count < SL_BLOCK_EVENTS &&
 				      next - first < SL_SEGMENT_SLOTS / 4))
@@ -247,7 +247,7 @@ static int next_by_order(const struct sl_ring *ring, uint32_t after)
  * A thread that moved on while we looked at its old segment left events there that go first: a reader takes the
  * greatest slot number in the file for all that came before it.  False: the old segment is not empty yet.
  */
-static bool drain_older(struct sl_ring *ring, unsigned index, bool final, bool *good, bool *wrote)
+static bool drain_older(struct sl_ring *ring, unsigned index, bool *good, bool *wrote)
 {
 	const struct sl_segment *segment = &ring->file->segment[index];
 
@@ -257,16 +257,16 @@ static bool drain_older(struct sl_ring *ring, unsigned index, bool final, bool *
 		if (atomic_load(&older->use) != SL_SEGMENT_EVENTS || older->thread != segment->thread ||
 			older->order >= segment->order)
 			continue;
-		if (!drain_older(ring, i, final, good, wrote))
+		if (!drain_older(ring, i, good, wrote))
 			return false;
-		*good = *good && drain_segment(i, true, final, wrote);
+		*good = *good && drain_segment(i, true, wrote);
 		if (atomic_load(&older->use) == SL_SEGMENT_EVENTS)
 			return false;
 	}
 	return true;
 }
 
-static bool drain(bool everything, bool final, bool *wrote)
+static bool drain(bool everything, bool *wrote)
 {
 	struct sl_ring *ring = &sl_agent->ring;
 	uint32_t order = 0;
@@ -275,19 +275,19 @@ static bool drain(bool everything, bool final, bool *wrote)
 
 	while (good && (index = next_by_order(ring, order)) >= 0) {
 		order = ring->file->segment[index].order;
-		if (drain_older(ring, (unsigned)index, final, &good, wrote) && good)
-			good = drain_segment((unsigned)index, everything, final, wrote);
+		if (drain_older(ring, (unsigned)index, &good, wrote) && good)
+			good = drain_segment((unsigned)index, everything, wrote);
 	}
-	if (good && (everything || final))
+	if (good && everything)
 		drain_defs();
 	return good && !sl_agent->store.err;
 }
 
-bool sl_writer_drain(bool final)
+bool sl_writer_drain(void)
 {
 	bool wrote = false;
 
-	return drain(true, final, &wrote);
+	return drain(true, &wrote);
 }
 
 /* --- the thread ------------------------------------------------------------------------------------- */
@@ -331,7 +331,7 @@ static void continue_file(void)
 	size_t bytes;
 
 	cutoff_ns = sl_agent_now();
-	if (!drain(true, false, &wrote) || sl_store_continue(&agent->store))
+	if (!drain(true, &wrote) || sl_store_continue(&agent->store))
 		return;
 	bytes = sl_process_header(map_bytes, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &agent->process, &agent->options,
 		sl_store_ring_name(&agent->store), agent->store.number);
@@ -348,7 +348,7 @@ static uint64_t pass(uint64_t now_ns)
 	everything = sync || (sl_agent->store.ring_elsewhere &&
 				     (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
 	cutoff_ns = now_ns;
-	good = drain(everything, false, &wrote);
+	good = drain(everything, &wrote);
 	if (wrote || everything)
 		written_at_ns = now_ns;
 	if (sync && good) {
@@ -400,7 +400,7 @@ static void *run(void *unused)
 	sl_fold_stop(&sl_agent->store);
 	cutoff_ns = UINT64_MAX;
 	write_gap(sl_agent->ring.file);
-	if (sl_writer_drain(true))
+	if (sl_writer_drain())
 		write_footer(sl_agent->how);
 	atomic_store(&sl_agent->finished, sl_agent->store.err ? 2 : 1);
 	sl_agent_wake(&sl_agent->finished);

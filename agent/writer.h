@@ -12,10 +12,10 @@
 int sl_writer_start(void);
 
 /*
- * One pass over the ring by the calling thread, everything included (`final`: calls in flight too).  The writer's own,
- * and sl_preload_late's once the writer has ended.  False: something could not be written.
+ * One pass over the ring by the calling thread, everything that has finished.  The writer's own, and sl_preload_late's
+ * once the writer has ended.  False: something could not be written.
  */
-bool sl_writer_drain(bool final);
+bool sl_writer_drain(void);
 
 /* Make the writer's buffers, before anything drains.  False: no memory. */
 bool sl_writer_prepare(void);
