@@ -19,6 +19,7 @@ static const struct sl_command *const commands[] = {
 	&sl_command_collect,
 	&sl_command_diff,
 	&sl_command_export,
+	&sl_command_pack,
 };
 
 static void help(FILE *out)

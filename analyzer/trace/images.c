@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/trace/pack.h"
 #include "common/tracefile.h"
 
 #define DEPTH_MAX 4
@@ -140,8 +141,13 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 		add_folder(folder, path, DEPTH_MAX);
 		return true;
 	}
-	if (!sl_images_is_trace(path))
+	if (!sl_images_is_trace(path)) {
+		const char *unpacked = sl_pack_open(path);
+
+		if (unpacked)
+			add_folder(folder, unpacked, DEPTH_MAX);
 		return true;
+	}
 	add_path(folder, path);
 	/* A file named alone brings the others of its process. */
 	stem = stem_of(path, &segment);

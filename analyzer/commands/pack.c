@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze pack PATH...: a run as one file, to attach to a report of a bug. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "analyzer/commands/native.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/exports/pack.h"
+
+static const struct sl_option table[] = {
+	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output"},
+	{"--redact", 0, NULL, "mask paths, functions, labels, arguments, hosts"},
+	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{0},
+};
+enum { OUTPUT, REDACT, RUN };
+
+static const char about[] = "One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
+			    "names of vendors' libraries, sizes, addresses and times stay.";
+
+static int choose(const struct sl_images *images, const char *run)
+{
+	if (run && !strcmp(run, "all"))
+		return -1;
+	for (unsigned i = 0; run && i < images->run_count; i++)
+		if (!strcmp(images->runs[i].id, run))
+			return (int)i;
+	return run ? -2 : 0;
+}
+
+static int write_pack(const struct sl_images *images, int run, const char *path, uint64_t salt)
+{
+	bool to_stdout = !strcmp(path, "-");
+	char made[PATH_MAX + 32];
+	FILE *out = stdout;
+	bool fine;
+
+	snprintf(made, sizeof(made), "%s.%ld.part", path, (long)getpid());
+	if (!to_stdout)
+		out = fopen(made, "wxe");
+	fine = out && sl_pack_write(out, images, run, salt);
+	if (out)
+		fine = !(to_stdout ? fflush(out) : fclose(out)) && fine;
+	if (!to_stdout)
+		fine = fine && !rename(made, path);
+	if (fine)
+		return SL_EXIT_FINE;
+	fprintf(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	if (!to_stdout)
+		unlink(made);
+	return SL_EXIT_USAGE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_options parsed = {.usage = "pack [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct sl_images images = {0};
+	const char *path = "traces.stormlog", *wanted = NULL;
+	uint64_t salt = 0;
+	unsigned paths = 0;
+	int status = -1, chosen;
+
+	for (int i; status < 0 && (i = sl_options_next(&parsed)) != SL_OPTION_END;) {
+		if (i == SL_OPTION_HELP || i == SL_OPTION_WRONG) {
+			status = i == SL_OPTION_HELP ? SL_EXIT_FINE : SL_EXIT_USAGE;
+		} else if (i == SL_OPTION_PATH) {
+			paths++;
+			if (!sl_images_add(&images, parsed.value)) {
+				fprintf(stderr, "stormlog-analyze: %s: %s\n", parsed.value, strerror(errno));
+				status = SL_EXIT_USAGE;
+			}
+		} else if (i == OUTPUT) {
+			path = parsed.value;
+		} else if (i == RUN) {
+			wanted = parsed.value;
+		} else if (i == REDACT && (getrandom(&salt, sizeof(salt), 0) != sizeof(salt) || !salt)) {
+			salt = 1;
+		}
+	}
+	if (status < 0 && !paths) {
+		sl_options_usage(&parsed, true);
+		status = SL_EXIT_USAGE;
+	}
+	if (status < 0 && !images.image_count) {
+		fputs("stormlog-analyze: no trace here\n", stderr);
+		status = SL_EXIT_UNREADABLE;
+	}
+	if (status < 0) {
+		sl_images_group(&images);
+		chosen = choose(&images, wanted);
+		if (chosen < -1)
+			fprintf(stderr, "stormlog-analyze: no run %s\n", wanted);
+		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, path, salt);
+	}
+	sl_images_free(&images);
+	return status;
+}
+
+const struct sl_command sl_command_pack = {"pack", "a run as one file, for a bug report; names masked on request", run};

@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog-analyze pack: the pack says what the folder says, masked it says it without names, and torn it says so."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "e2e")]
+try:
+    from e2e import ANALYZE, APPS, BUILD, Recording
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+NUMBERS = ("allocations", "frees", "failed_allocations", "allocated_bytes", "live_bytes", "peak_bytes")
+
+
+class Pack(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-pack-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.demo = os.path.join(self.folder, "secretproject")
+        os.mkdir(self.demo)
+        subprocess.run([os.path.join(BUILD, "tests", "analyzer", "make_demo_trace"), self.demo], check=True)
+        self.file = os.path.join(self.folder, "x.stormlog")
+        os.mkdir(os.path.join(self.folder, "tmp"))
+
+    def analyze(self, *arguments, code=0):
+        done = subprocess.run([ANALYZE, *arguments], capture_output=True, text=True,
+                              env=dict(os.environ, TMPDIR=os.path.join(self.folder, "tmp")))
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(os.listdir(os.path.join(self.folder, "tmp")), [], "what was unpacked is removed")
+        return done
+
+    def report(self, path):
+        text = self.analyze("--json", path).stdout
+        return json.loads(re.sub(r"/[^\s\"]*/(rank-)", r"\1", text))  # warnings name files
+
+    def test_a_pack_is_the_folder(self):
+        self.analyze("pack", "-o", self.file, self.demo)
+        self.assertEqual(self.report(self.file), self.report(self.demo))
+        for verb in (["dump"], ["tree"], ["export", "csv"], ["check", "--max-peak", "1T"]):
+            self.assertEqual(self.analyze(*verb, self.file).stdout, self.analyze(*verb, self.demo).stdout, verb)
+
+    def test_the_analysis_of_a_pack_lies_beside_it(self):
+        self.analyze("pack", "-o", self.file, self.demo)
+        self.analyze(self.file)
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "analysis", "report.json")))
+
+    def test_redacted_numbers_stay_and_names_go(self):
+        self.analyze("pack", "--redact", "-o", self.file, self.demo)
+        ours, true = self.report(self.file), self.report(self.demo)
+        for mine, real in zip(ours["processes"], true["processes"]):
+            self.assertEqual([[row[name] for name in NUMBERS] for row in mine["memory"]],
+                             [[row[name] for name in NUMBERS] for row in real["memory"]])
+            self.assertEqual(mine["status"], real["status"])
+            self.assertFalse(mine["damaged"])
+        text = json.dumps(ours)
+        for name in ("train.py", "remember", "train_step", "/home/me"):
+            self.assertIn(name, json.dumps(true))
+            self.assertNotIn(name, text)
+        self.assertIn("libcublas.so.13", text)
+        self.assertRegex(self.file_of(ours), r"^/[a-z]{4}/[a-z]{2}/[a-z]{5}\.py$")
+
+    def file_of(self, report):
+        return next(frame["file"] for leak in report["leaks"] for frame in leak["stack"] if frame["file"])
+
+    def test_nothing_of_a_real_run_remains_in_the_bytes(self):
+        import zstandard
+        with Recording(os.path.join(APPS, "runtime13"), "--token=hushhush", STORMLOG_TAG="codename", STORMLOG_META="who=alice",
+                       code=None) as run:
+            self.analyze("pack", "--redact", "-o", self.file, run.traces)
+            with open(self.file, "rb") as file:
+                data = zstandard.ZstdDecompressor().stream_reader(file.read()[16:]).read()
+            plain = data + b"".join(self.frames(data))
+            for name in (b"codename", b"alice", APPS.encode()):
+                self.assertNotIn(name, plain)
+            self.assertIn(b"cudaMalloc", plain)
+            self.assertEqual(self.report(self.file)["processes"][0]["events"], run.report()["processes"][0]["events"])
+
+    def frames(self, data):
+        import zstandard
+        for at in (match.start() for match in re.finditer(re.escape(b"\x28\xb5\x2f\xfd"), data)):
+            try:
+                yield zstandard.ZstdDecompressor().decompressobj().decompress(data[at:])
+            except zstandard.ZstdError:
+                pass
+
+    def test_two_packs_mask_differently(self):
+        self.analyze("pack", "--redact", "-o", self.file, self.demo)
+        first = self.file_of(self.report(self.file))
+        self.analyze("pack", "--redact", "-o", self.file, self.demo)
+        self.assertNotEqual(self.file_of(self.report(self.file)), first)
+
+    def test_a_torn_pack_says_so_and_gives_what_it_has(self):
+        self.analyze("pack", "-o", self.file, self.demo)
+        with open(self.file, "rb") as file:
+            data = file.read()
+        for size in (16, 20, len(data) // 2, len(data) - 30):
+            with open(self.file, "wb") as file:
+                file.write(data[:size])
+            done = subprocess.run([ANALYZE, "--json", self.file], capture_output=True, text=True)
+            self.assertIn(done.returncode, (0, 3))
+            self.assertIn("torn", done.stderr)
+
+    def test_a_pack_cannot_write_outside_its_folder(self):
+        import struct
+        import zstandard
+        for name in (b"../evil.ring", b"/tmp/evil.ring", b".ring", b"notes.txt", b"a\x00.ring"):
+            body = struct.pack("<I", len(name)) + name + struct.pack("<Q", 4) + b"evil" + struct.pack("<I", 0)
+            with open(self.file, "wb") as file:
+                file.write(b"stormlog.pack\n\x01\x00" + zstandard.ZstdCompressor().compress(body))
+            done = subprocess.run([ANALYZE, "--json", self.file], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 3)
+            self.assertEqual([n for n in os.listdir(self.folder) if "evil" in n], [])
+
+    def test_usage(self):
+        self.analyze("pack", code=2)
+        self.analyze("pack", os.path.join(self.folder, "nowhere"), code=2)
+        self.analyze("pack", "--run", "nobody", self.demo, code=2)
+        os.mkdir(os.path.join(self.folder, "empty"))
+        self.analyze("pack", "-o", self.file, os.path.join(self.folder, "empty"), code=3)
+        self.assertFalse(os.path.exists(self.file))
+
+
+if __name__ == "__main__":
+    unittest.main()
