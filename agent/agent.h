@@ -29,7 +29,9 @@ struct sl_agent {
 	_Atomic uint64_t writing_since_ns; /* the writer is in a system call on the file since then; 0: it is not */
 	_Atomic uint64_t frames;   /* written so far: the writer's progress */
 	_Atomic uint32_t stalled;  /* the disk refuses or hangs: do not wait for it */
+	_Atomic uint32_t late;	   /* a thread writes what came after the footer */
 	const char *how;	   /* why finish was asked */
+	bool no_writer;		   /* no thread could be made: the end of the process writes */
 	struct sl_options options;
 	struct sl_process process;
 	struct sl_ring ring;
@@ -44,10 +46,31 @@ struct sl_thread {
 	struct sl_frame *top; /* innermost open call */
 	uint64_t open_seq;    /* slot number of the last outermost call */
 	uint32_t inside;      /* > 0: the agent's own work, nothing is recorded */
+	uintptr_t inside_at;  /* the stack frame in which that began, and the return address there: a signal handler */
+	uintptr_t inside_check; /* may leave it by longjmp */
 };
 
 /* initial-exec: one load relative to the thread pointer, and no call that may allocate. */
 extern __thread struct sl_thread sl_thread __attribute__((tls_model("initial-exec")));
+
+/* The agent's own work begins and ends in the calling function. */
+#define sl_agent_begin(thread) sl_agent_begin_at(thread, (uintptr_t)__builtin_frame_address(0))
+
+static inline void sl_agent_begin_at(struct sl_thread *thread, uintptr_t frame)
+{
+	if (!thread->inside) {
+		thread->inside_at = frame;
+		thread->inside_check = ((const uintptr_t *)frame)[1];
+	}
+	thread->inside++;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void sl_agent_end(struct sl_thread *thread)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	thread->inside--;
+}
 
 /* Attach the calling thread to the recording, starting that if it has not begun.  False: not recording. */
 bool sl_preload_attach(void);

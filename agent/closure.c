@@ -2,6 +2,7 @@
 #include "agent/closure.h"
 
 #include "agent/elf_object.h"
+#include "agent/objects.h"
 #include "agent/plain.h"
 
 #define MAX_OBJECTS 4096
@@ -52,7 +53,7 @@ bool sl_closure_open(struct sl_closure *closure)
 	if (!pages)
 		return false;
 	*closure = (struct sl_closure){.nodes = pages, .queue = (void *)((struct sl_closure_node *)pages + MAX_OBJECTS)};
-	dl_iterate_phdr(add_node, closure);
+	sl_objects_walk(add_node, closure);
 	return true;
 }
 

@@ -5,6 +5,7 @@
  * and cuMemGetInfo is then legal.  The writer thread has none, and to borrow one (cuCtxPushCurrent of the application's,
  * or a retained primary context) races with its destruction, so it does not.
  */
+#include "agent/objects.h"
 #include "agent/device.h"
 
 #include <errno.h>
@@ -244,6 +245,8 @@ static void decide(struct device *device, enum sl_vendor vendor)
 			device->source = SOURCE_AMDGPU;
 	} else if (atomic_load(&is_child)) {
 		why = "NVML was opened before fork and cannot be used in the child";
+	} else if (!sl_objects_trusted()) {
+		why = "the process was forked while another thread held the loader's lock";
 	} else {
 		nvml_opened = true;
 		why = sl_nvml_open();

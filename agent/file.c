@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,28 @@ static bool status(int fd, struct stat *st)
 #endif
 }
 
+int sl_file_open(const char *path, int flags)
+{
+	long fd;
+
+	do
+		fd = syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+	while (fd < 0 && errno == EINTR);
+	return (int)fd;
+}
+
+void sl_file_close(int fd)
+{
+	syscall(SYS_close, fd);
+}
+
+bool sl_file_fits(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+}
+
 int sl_file_move_high(int fd)
 {
 	/* RLIMIT_NOFILE may be as low as 256; try downwards. */
@@ -24,7 +47,7 @@ int sl_file_move_high(int fd)
 		int high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, low); /* fcntl64 is new in glibc 2.28 */
 
 		if (high >= 0) {
-			close(fd);
+			sl_file_close(fd);
 			return high;
 		}
 	}
@@ -58,12 +81,18 @@ void sl_file_lock(int fd)
 
 int sl_file_write(int fd, const struct iovec *parts, int count, uint64_t at)
 {
+	uint64_t end = at;
+
+	for (int p = 0; p < count; p++)
+		end += parts[p].iov_len;
+	if (!sl_file_fits(end))
+		return EFBIG;
 	for (int p = 0; p < count; p++) {
 		const char *bytes = parts[p].iov_base;
 		size_t left = parts[p].iov_len;
 
 		while (left) {
-			ssize_t n = pwrite(fd, bytes, left, (off_t)at);
+			long n = syscall(SYS_pwrite64, fd, bytes, left, (off_t)at);
 
 			if (n < 0 && errno == EINTR)
 				continue;
@@ -79,21 +108,21 @@ int sl_file_write(int fd, const struct iovec *parts, int count, uint64_t at)
 
 ssize_t sl_file_read(const char *path, char *text, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = sl_file_open(path, O_RDONLY);
 	size_t have = 0;
 	ssize_t n = 0;
 
 	if (fd < 0)
 		return -1;
 	while (have < size - 1) {
-		n = read(fd, text + have, size - 1 - have);
+		n = syscall(SYS_read, fd, text + have, size - 1 - have);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			break;
 		have += (size_t)n;
 	}
-	close(fd);
+	sl_file_close(fd);
 	text[have] = 0;
 	return n < 0 ? -1 : (ssize_t)have;
 }

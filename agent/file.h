@@ -12,6 +12,16 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+/*
+ * open, close, pwrite as system calls: the C library's are cancellation points, and where the program cancels a thread is
+ * its own business.  fd, or -1 and errno; restarts on EINTR.
+ */
+int sl_file_open(const char *path, int flags);
+void sl_file_close(int fd);
+
+/* May a file grow to `bytes`?  Beyond RLIMIT_FSIZE an attempt would be a SIGXFSZ in the program. */
+bool sl_file_fits(uint64_t bytes);
+
 /* A copy of fd high up, where programs that close or dup2 low descriptors do not look; fd itself is closed. */
 int sl_file_move_high(int fd);
 

@@ -17,6 +17,8 @@
 #include "agent/labels.h"
 #include "agent/file.h"
 #include "agent/limit.h"
+#include "agent/mute.h"
+#include "agent/objects.h"
 #include "agent/pack.h"
 #include "agent/record.h"
 #include "agent/resolve.h"
@@ -185,11 +187,17 @@ static void start(struct sl_agent *agent)
 		sl_stacks_child();
 		sl_device_child();
 	}
+	sl_objects_try();
+	if (!sl_objects_trusted()) {
+		sl_native_disable("forked while another thread held the loader's lock");
+		sl_note("forked while another thread held the loader's lock: no native stacks, no NVML");
+	}
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
-	if (sl_writer_start())
+	if (sl_writer_start()) {
+		agent->no_writer = true;
 		sl_note("no background thread could be started: this trace ends when the ring is full");
-	else if (options->stacks & SL_STACKS_NATIVE)
+	} else if (options->stacks & SL_STACKS_NATIVE)
 		sl_agent_sleep(&agent->libraries, 0, LIBRARIES_NS);
 	atomic_store(&agent->phase, SL_PHASE_RUNNING);
 	/* Never 0, never the parent's: a forked child's threads must not take their old ring for theirs. */
@@ -254,26 +262,36 @@ static bool attach(struct sl_thread *thread)
 	return true;
 }
 
+/*
+ * Other threads wait for the one that starts the recording, so that must come back: no handler of the program runs
+ * meanwhile, which may leave by longjmp, and no cancellation is acted upon, for which the C library has points in much
+ * that it does.
+ */
 bool sl_preload_attach(void)
 {
 	struct sl_thread *thread = &sl_thread;
-	int saved = errno;
+	int saved = errno, cancel;
+	struct sl_mute mute;
 	bool attached;
 
 	if (thread->inside || atomic_load(&sl_agent->phase) == SL_PHASE_OFF)
 		return false;
-	thread->inside++;
+	mute = sl_mute_begin();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	sl_agent_begin(thread);
 	attached = attach(thread);
-	thread->inside--;
+	sl_agent_end(thread);
 	if (attached)
 		sl_labels_attached();
+	pthread_setcancelstate(cancel, NULL);
+	sl_mute_end(&mute);
 	errno = saved;
 	return attached;
 }
 
 bool sl_preload_running(void)
 {
-	return !sl_thread.inside && sl_agent_attached();
+	return !sl_record_inside() && sl_agent_attached();
 }
 
 /* --- end -------------------------------------------------------------------------------------------- */
@@ -295,6 +313,8 @@ void sl_preload_finish(const char *how)
 	atomic_store(&agent->ring.file->state, SL_PROCESS_COMPLETED);
 	agent->how = how;
 	atomic_store(&agent->finish, 1);
+	if (agent->no_writer)
+		sl_writer_finish();
 	atomic_fetch_add(&agent->wake, 1);
 	sl_agent_wake(&agent->wake);
 	deadline = sl_agent_now() + FINISH_NS;
@@ -309,7 +329,7 @@ void sl_preload_finish(const char *how)
 /* Several threads at once: the one that writes takes the others' events too. */
 void sl_preload_late(void)
 {
-	static _Atomic uint32_t busy, wanted;
+	static _Atomic uint32_t wanted;
 	const struct sl_producer *ring = sl_thread.ring;
 	uint32_t seen, expected;
 
@@ -320,11 +340,11 @@ void sl_preload_late(void)
 	atomic_fetch_add(&wanted, 1);
 	do {
 		expected = 0;
-		if (!atomic_compare_exchange_strong(&busy, &expected, 1))
+		if (!atomic_compare_exchange_strong(&sl_agent->late, &expected, 1))
 			return;
 		seen = atomic_load(&wanted);
 		sl_writer_drain();
-		atomic_store(&busy, 0);
+		atomic_store(&sl_agent->late, 0);
 	} while (atomic_load(&wanted) != seen);
 }
 
@@ -341,16 +361,16 @@ void sl_preload_resume(void)
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);
 		atomic_store(&agent->ring.file->state, SL_PROCESS_RUNNING);
-		if (!sl_writer_start()) {
-			sl_note("exec failed: the process went on");
-			atomic_store(&agent->phase, SL_PHASE_RUNNING);
-		}
+		agent->no_writer = sl_writer_start() != 0;
+		sl_note("exec failed: the process went on");
+		atomic_store(&agent->phase, SL_PHASE_RUNNING);
 	}
 	errno = saved;
 }
 
 __attribute__((constructor)) static void construct(void)
 {
+	sl_objects_construct();
 	sl_labels_construct();
 }
 

@@ -82,7 +82,7 @@ void sl_process_identify(struct sl_process *process, const struct sl_options *op
 	process->local_rank = rank.local_rank;
 	process->world_size = rank.world_size;
 	process->pid = (uint64_t)syscall(SYS_getpid);
-	process->process_start = sl_procfile_start(process->pid);
+	process->process_start = sl_procfile_start(0);
 	sl_procfile_read("/proc/sys/kernel/random/boot_id", process->boot_id, sizeof(process->boot_id));
 	process->boot_id[strcspn(process->boot_id, "\n")] = 0;
 	process->monotonic_ns = now_ns(CLOCK_MONOTONIC);

@@ -76,7 +76,10 @@ static uint64_t stat_field(uint64_t pid, int wanted)
 	uint64_t number = 0;
 
 	sl_text_add(&text, "/proc/");
-	sl_text_add_number(&text, pid);
+	if (pid)
+		sl_text_add_number(&text, pid);
+	else
+		sl_text_add(&text, "self");
 	sl_text_add(&text, "/stat");
 	if (sl_procfile_read(path, content, sizeof(content)) <= 0)
 		return 0;

@@ -25,7 +25,10 @@ bool sl_procfile_digits(const char *text, uint64_t *number);
 /* Parent of process `pid`; 0: there is none, or no such process. */
 uint64_t sl_procfile_parent(uint64_t pid);
 
-/* Start of process `pid` in clock ticks after boot (/proc/PID/stat, field 22); 0: there is no such process. */
+/*
+ * Start of process `pid` in clock ticks after boot (/proc/PID/stat, field 22); 0: there is no such process.  pid 0: of this
+ * process, whatever it is called where /proc was mounted (a pid namespace without a /proc of its own).
+ */
 uint64_t sl_procfile_start(uint64_t pid);
 
 #endif

@@ -56,19 +56,35 @@ static const struct {
 	[SL_VERB_GRAPH_TRIM] = {CLASS_GRAPH, false, true},
 };
 
-void sl_record_enter(void)
+static bool on_alternate_stack(void)
 {
-	sl_thread.inside++;
+	stack_t stack;
+
+	return !syscall(SYS_sigaltstack, NULL, &stack) && (stack.ss_flags & SS_ONSTACK);
+}
+
+void sl_record_enter_at(uintptr_t frame)
+{
+	sl_agent_begin_at(&sl_thread, frame);
 }
 
 void sl_record_leave(void)
 {
-	sl_thread.inside--;
+	sl_agent_end(&sl_thread);
 }
 
-bool sl_record_inside(void)
+bool sl_record_inside_at(uintptr_t frame)
 {
-	return sl_thread.inside != 0;
+	struct sl_thread *thread = &sl_thread;
+
+	if (SL_LIKELY(!thread->inside))
+		return false;
+	if (((const uintptr_t *)thread->inside_at)[1] == thread->inside_check &&
+		(frame < thread->inside_at || on_alternate_stack()))
+		return true;
+	thread->inside = 0;
+	sl_stacks_left();
+	return false;
 }
 
 static uintptr_t check_of(const struct sl_frame *frame)
@@ -85,13 +101,6 @@ static uint64_t head_word(unsigned api, unsigned driver_api, unsigned kind, unsi
 static void publish(struct sl_slot *slot, uint64_t seq, enum sl_slot_state state, bool wide)
 {
 	atomic_store_explicit(&slot->state, SL_SLOT_WORD(seq, state, wide), memory_order_release);
-}
-
-static bool on_alternate_stack(void)
-{
-	stack_t stack;
-
-	return !syscall(SYS_sigaltstack, NULL, &stack) && (stack.ss_flags & SS_ONSTACK);
 }
 
 /* Every call that is open from slot number `seq` on was left: the ring must not wait for it. */
@@ -194,7 +203,7 @@ void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, co
 	unsigned flags = in->flags;
 
 	*frame = (struct sl_frame){.caller = caller, .api = (uint16_t)(hook - sl_hooks), .class = traits[hook->verb].class};
-	if (thread->inside || !sl_agent_attached())
+	if (sl_record_inside() || !sl_agent_attached())
 		return;
 	drop_left_calls(thread, frame);
 	frame->outer = thread->top;
@@ -219,9 +228,9 @@ void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, co
 	if (traits[hook->verb].stack) {
 		int saved = errno;
 
-		thread->inside++;
+		sl_agent_begin(thread);
 		stacks = sl_stacks_capture(sl_agent->options.stacks);
-		thread->inside--;
+		sl_agent_end(thread);
 		errno = saved;
 	}
 	frame->python = stacks.python;
@@ -384,7 +393,7 @@ void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const stru
 
 	if (!frame->pushed)
 		return;
-	thread->inside++;
+	sl_agent_begin(thread);
 	thread->top = frame->outer;
 	frame->check = 0;
 	if (SL_UNLIKELY(sl_limit_active))
@@ -397,7 +406,7 @@ void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const stru
 		if (SL_UNLIKELY(atomic_load_explicit(&sl_agent->phase, memory_order_relaxed) == SL_PHASE_LATE))
 			sl_preload_late();
 	}
-	thread->inside--;
+	sl_agent_end(thread);
 	errno = saved;
 }
 
@@ -410,21 +419,24 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 	unsigned flags = 0;
 	int saved = errno;
 
-	if (thread->inside || !sl_agent_attached() || !(slot = sl_ring_reserve(thread->ring, 1, &seq)))
+	if (sl_record_inside() || !sl_agent_attached())
 		return;
-	thread->inside++;
+	sl_agent_begin(thread);
 	python = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;
 	if (!python && (python = sl_labels_borrowed_stack()))
 		flags |= SL_FLAG_borrowed;
-	slot->words[0] = head_word(api, 0, SL_KIND_block, flags, device);
-	slot->words[1] = sl_agent_now();
-	slot->words[2] = allocated;
-	slot->words[3] = addr;
-	slot->words[4] = size;
-	slot->words[5] = reserved;
-	slot->words[6] = sl_labels_current() | (uint64_t)python << 32;
-	publish(slot, seq, SL_SLOT_DONE, false);
-	thread->inside--;
+	slot = sl_ring_reserve(thread->ring, 1, &seq);
+	if (SL_LIKELY(slot)) {
+		slot->words[0] = head_word(api, 0, SL_KIND_block, flags, device);
+		slot->words[1] = sl_agent_now();
+		slot->words[2] = allocated;
+		slot->words[3] = addr;
+		slot->words[4] = size;
+		slot->words[5] = reserved;
+		slot->words[6] = sl_labels_current() | (uint64_t)python << 32;
+		publish(slot, seq, SL_SLOT_DONE, false);
+	}
+	sl_agent_end(thread);
 	errno = saved;
 }
 
@@ -434,7 +446,7 @@ void sl_record_range(unsigned api, uint32_t label, uint64_t extra)
 	struct sl_slot *slot;
 	uint64_t seq;
 
-	if (thread->inside || !sl_agent_attached() || !(slot = sl_ring_reserve(thread->ring, 1, &seq)))
+	if (sl_record_inside() || !sl_agent_attached() || !(slot = sl_ring_reserve(thread->ring, 1, &seq)))
 		return;
 	slot->words[0] = head_word(api, 0, SL_KIND_none, 0, -1);
 	slot->words[1] = sl_agent_now();

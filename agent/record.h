@@ -70,8 +70,12 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 void sl_record_range(unsigned api, uint32_t label, uint64_t extra);
 
 /* This thread is inside the agent: hooked calls are forwarded and not recorded until the matching leave. */
-void sl_record_enter(void);
+#define sl_record_enter() sl_record_enter_at((uintptr_t)__builtin_frame_address(0))
+void sl_record_enter_at(uintptr_t frame);
 void sl_record_leave(void);
-bool sl_record_inside(void);
+
+/* Not true of work that a signal handler left by longjmp: that is forgotten here. */
+#define sl_record_inside() sl_record_inside_at((uintptr_t)__builtin_frame_address(0))
+bool sl_record_inside_at(uintptr_t frame);
 
 #endif

@@ -4,11 +4,11 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include "agent/closure.h"
 #include "agent/define.h"
 #include "agent/elf_object.h"
+#include "agent/objects.h"
 #include "common/base.h"
 
 #define MAX_PROVIDERS 8
@@ -26,7 +26,7 @@ static bool contains(const struct dl_phdr_info *info, const void *address)
 }
 
 /*
- * Everything below runs inside one dl_iterate_phdr, whose lock is recursive and held for the whole of the job:
+ * Everything below runs inside one walk over the loaded objects, whose lock is recursive and held for the whole of the job:
  * no object comes or goes meanwhile, and inner walks see the same list.
  */
 struct job {
@@ -45,7 +45,7 @@ static int run_locked(struct dl_phdr_info *info, size_t size, void *job)
 
 static void *run(struct job job)
 {
-	dl_iterate_phdr(run_locked, &job);
+	sl_objects_walk(run_locked, &job);
 	return job.answer;
 }
 
@@ -86,7 +86,7 @@ static struct providers providers_of(const char *name, const char *version, cons
 {
 	struct providers all = {.name = sl_elf_name(name, version), .caller = caller, .caller_order = UINT32_MAX};
 
-	dl_iterate_phdr(add_provider, &all);
+	sl_objects_walk(add_provider, &all);
 	return all;
 }
 
@@ -154,7 +154,7 @@ static void run_for(struct job *job)
 	struct providers all;
 	unsigned behind = 0;
 
-	dl_iterate_phdr(read_wanted, &wanted);
+	sl_objects_walk(read_wanted, &wanted);
 	all = providers_of(job->name, wanted.version, job->caller);
 	/* An object before us that defines the name got the call first and passes it on. */
 	for (unsigned i = 0; i < all.count; i++)
@@ -200,10 +200,10 @@ void *sl_resolve_in(const char *soname_prefix, const char *name)
 {
 	struct in_search search = {.name = sl_elf_name(name, NULL), .prefix = soname_prefix};
 
-	dl_iterate_phdr(search_in, &search);
+	sl_objects_walk(search_in, &search);
 	if (!search.answer && soname_prefix) {
 		search.prefix = NULL;
-		dl_iterate_phdr(search_in, &search);
+		sl_objects_walk(search_in, &search);
 	}
 	return search.answer;
 }
@@ -217,7 +217,7 @@ void *sl_resolve_beside(const void *address, const char *name)
 {
 	struct in_search search = {.name = sl_elf_name(name, NULL), .beside = address};
 
-	dl_iterate_phdr(search_in, &search);
+	sl_objects_walk(search_in, &search);
 	return search.answer;
 }
 
@@ -250,33 +250,10 @@ static int is_around(struct dl_phdr_info *info, size_t size, void *address)
 
 bool sl_resolve_loaded(const void *address)
 {
-	return dl_iterate_phdr(is_around, &address);
+	return sl_objects_walk(is_around, &address);
 }
 
 /* --- the loader's list of objects ------------------------------------------------------------------------ */
-
-/*
- * Through DT_DEBUG of the program, as debuggers find it.  Reading it without a lock is safe as far as the objects
- * that were loaded at start, which never go and come first.
- */
-static struct link_map *first_map(void)
-{
-	const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
-	unsigned long count = getauxval(AT_PHNUM);
-	const ElfW(Dyn) *dynamic = NULL;
-	ElfW(Addr) base = 0;
-
-	for (unsigned long i = 0; headers && i < count; i++)
-		if (headers[i].p_type == PT_PHDR)
-			base = (ElfW(Addr))headers - headers[i].p_vaddr;
-	for (unsigned long i = 0; headers && i < count; i++)
-		if (headers[i].p_type == PT_DYNAMIC)
-			dynamic = (const void *)(base + headers[i].p_vaddr);
-	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
-		if (dynamic->d_tag == DT_DEBUG && dynamic->d_un.d_ptr)
-			return ((struct r_debug *)dynamic->d_un.d_ptr)->r_map;
-	return NULL;
-}
 
 static struct link_map *own_map(void)
 {
@@ -285,7 +262,7 @@ static struct link_map *own_map(void)
 
 	if (map)
 		return map;
-	for (map = first_map(); map && map->l_ld != _DYNAMIC;)
+	for (map = sl_objects_first(); map && map->l_ld != _DYNAMIC;)
 		map = map->l_next;
 	atomic_store_explicit(&found, map, memory_order_relaxed);
 	return map;
@@ -319,7 +296,7 @@ void *sl_resolve_next(const char *name)
 
 void *sl_resolve_before_us(const char *name, const struct link_map *after)
 {
-	return find_between(name, after ? after->l_next : first_map(), own_map());
+	return find_between(name, after ? after->l_next : sl_objects_first(), own_map());
 }
 
 static void *cached_next(_Atomic(void *) *cache, const char *name)
@@ -357,8 +334,8 @@ static int read_place(struct dl_phdr_info *info, size_t size, void *data)
 		return 0;
 	soname = sl_closure_read(&object, info) && object.soname ? object.soname : sl_closure_base_name(info->dlpi_name);
 	job->place.driver = soname && sl_plain_begins(soname, "libcuda.so");
-	/* The list is stable: dl_iterate_phdr's lock is held. */
-	for (struct link_map *map = first_map(); map && !job->place.map; map = map->l_next)
+	/* The list is stable: this is inside a walk. */
+	for (struct link_map *map = sl_objects_first(); map && !job->place.map; map = map->l_next)
 		if (map->l_ld == object.dynamic)
 			job->place.map = map;
 	return 1;
@@ -369,9 +346,9 @@ struct sl_place sl_resolve_place(const void *address)
 	struct job job = {.caller = address};
 	struct link_map *own = own_map();
 
-	dl_iterate_phdr(read_place, &job);
-	job.place.program = job.place.map && job.place.map == first_map();
-	for (struct link_map *map = first_map(); map && map != own; map = map->l_next)
+	sl_objects_walk(read_place, &job);
+	job.place.program = job.place.map && job.place.map == sl_objects_first();
+	for (struct link_map *map = sl_objects_first(); map && map != own; map = map->l_next)
 		job.place.before_us |= map == job.place.map;
 	return job.place;
 }

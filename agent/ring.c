@@ -24,15 +24,19 @@ static void *mapping;
 static int extend(int fd, size_t from, size_t to)
 {
 	static const char zeros[4096];
+	int err = 0;
 
-	if (!syscall(SYS_fallocate, fd, 0, (off_t)from, (off_t)(to - from)))
-		return 0;
-	if (errno != EOPNOTSUPP && errno != ENOSYS)
-		return errno;
-	for (size_t at = from; at < to; at += sizeof(zeros))
-		if (pwrite(fd, zeros, sizeof(zeros), (off_t)at) != (ssize_t)sizeof(zeros))
-			return errno ? errno : ENOSPC;
-	return 0;
+	if (!sl_file_fits(to))
+		return EFBIG;
+	do
+		err = syscall(SYS_fallocate, fd, 0, (off_t)from, (off_t)(to - from)) ? errno : 0;
+	while (err == EINTR);
+	if (err != EOPNOTSUPP && err != ENOSYS)
+		return err;
+	err = 0;
+	for (size_t at = from; at < to && !err; at += sizeof(zeros))
+		err = sl_file_write(fd, &(struct iovec){(void *)zeros, sizeof(zeros)}, 1, at);
+	return err;
 }
 
 int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments)
@@ -64,7 +68,7 @@ int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments)
 int sl_ring_rebuild(struct sl_ring *ring, const char *path)
 {
 	size_t bytes = SL_RINGFILE_HEAD + (size_t)atomic_load(&ring->file->segments) * SL_SEGMENT_BYTES;
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), err;
+	int fd = sl_file_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW), err;
 
 	if (fd < 0)
 		return errno;
@@ -76,10 +80,10 @@ int sl_ring_rebuild(struct sl_ring *ring, const char *path)
 		err = errno;
 	if (err) {
 		unlink(path);
-		close(fd);
+		sl_file_close(fd);
 		return err;
 	}
-	close(ring->fd);
+	sl_file_close(ring->fd);
 	ring->fd = fd;
 	sl_file_identity(fd, &ring->device, &ring->inode);
 	sl_file_lock(fd);
@@ -105,6 +109,24 @@ static unsigned most_segments(const struct sl_ring *ring)
 	return most < SL_SEGMENT_MAX ? most : SL_SEGMENT_MAX;
 }
 
+/* The program closed our descriptor, and with it our lock: the file itself is still there, under its name. */
+static bool have_file(struct sl_ring *ring)
+{
+	int fd;
+
+	if (sl_file_is(ring->fd, ring->device, ring->inode))
+		return true;
+	fd = sl_file_open(sl_agent->store.ring, O_RDWR | O_NOFOLLOW);
+	if (fd >= 0 && sl_file_is(fd, ring->device, ring->inode)) {
+		ring->fd = sl_file_move_high(fd);
+		sl_file_lock(ring->fd);
+		return true;
+	}
+	if (fd >= 0)
+		sl_file_close(fd);
+	return false;
+}
+
 /*
  * One thread at a time, and never when a write to the ring's own disk has hung for a while: then what is there must
  * do.  A ring that lies elsewhere, in memory, grows to its cap meanwhile.
@@ -121,7 +143,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 		!atomic_compare_exchange_strong(&ring->growing, &expected, 1))
 		return false;
 	have = atomic_load(&ring->file->segments);
-	if (segments > have && sl_file_is(ring->fd, ring->device, ring->inode) &&
+	if (segments > have && have_file(ring) &&
 		!extend(ring->fd, SL_RINGFILE_HEAD + (size_t)have * SL_SEGMENT_BYTES,
 			SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES)) {
 		atomic_store(&ring->file->segments, segments);
@@ -168,9 +190,13 @@ int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread
 
 void sl_ring_release(struct sl_ring *ring, unsigned index)
 {
-	/* Old state words must not look like the next owner's. */
-	memset(sl_ring_segment_bytes(ring, index), 0, SL_SEGMENT_BYTES);
-	atomic_store_explicit(&ring->file->segment[index].use, SL_SEGMENT_FREE, memory_order_release);
+	struct sl_segment *segment = &ring->file->segment[index];
+	uint64_t slots = atomic_load(&segment->end) - segment->first;
+	bool short_lived = atomic_load(&segment->use) == SL_SEGMENT_EVENTS && slots < SL_SEGMENT_SLOTS;
+
+	/* Old state words must not look like the next owner's.  Most threads that come and go touch little. */
+	memset(sl_ring_segment_bytes(ring, index), 0, short_lived ? slots * sizeof(struct sl_slot) : SL_SEGMENT_BYTES);
+	atomic_store_explicit(&segment->use, SL_SEGMENT_FREE, memory_order_release);
 }
 
 static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, unsigned index)

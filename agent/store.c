@@ -84,11 +84,8 @@ const char *sl_store_ring_name(const struct sl_store *store)
 
 int sl_store_create(const char *path)
 {
-	int fd;
+	int fd = sl_file_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
 
-	do
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	while (fd < 0 && errno == EINTR);
 	return fd < 0 ? -1 : sl_file_move_high(fd);
 }
 
@@ -103,7 +100,7 @@ static int claim_pair(struct sl_store *store, int *ring_fd)
 	if (*ring_fd >= 0)
 		return 0;
 	err = errno;
-	close(store->fd);
+	sl_file_close(store->fd);
 	unlink(store->trace);
 	store->fd = -1;
 	return err;
@@ -180,11 +177,11 @@ static int reopen(struct sl_store *store)
 	int fd;
 
 	sl_store_path(store, store->number, path);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	fd = sl_file_open(path, O_RDWR | O_NOFOLLOW);
 	if (fd < 0)
 		return errno == ENOENT ? begin_anew(store, path) : errno;
 	if (!sl_file_is(fd, store->device, store->inode)) {
-		close(fd);
+		sl_file_close(fd);
 		return ESTALE;
 	}
 	store->fd = sl_file_move_high(fd);
@@ -252,7 +249,7 @@ int sl_store_continue(struct sl_store *store)
 	fd = sl_store_create(path);
 	if (fd < 0)
 		return errno;
-	close(store->fd);
+	sl_file_close(store->fd);
 	store->fd = fd;
 	sl_file_identity(fd, &store->device, &store->inode);
 	store->closed_bytes += store->end;
@@ -274,6 +271,6 @@ void sl_store_abandon(struct sl_store *store)
 {
 	unlink(store->ring);
 	unlink(store->trace);
-	close(store->fd);
+	sl_file_close(store->fd);
 	store->fd = -1;
 }

@@ -16,6 +16,7 @@
 #include "agent/file.h"
 #include "agent/hooks.h"
 #include "agent/labels.h"
+#include "agent/objects.h"
 #include "agent/pack.h"
 #include "agent/preload.h"
 #include "agent/record.h"
@@ -108,7 +109,7 @@ static void tell_version(const void *function, const char *versions)
 	if (SL_LIKELY(told == generation) || !generation ||
 		!atomic_compare_exchange_strong(&told_for, &told, generation))
 		return;
-	dl_iterate_phdr(find_path, &place);
+	sl_objects_walk(find_path, &place);
 	sl_text_add(&text, "c10 ");
 	if (!add_version_of(&text, place.path)) {
 		text = sl_text_begin(value, sizeof(value));

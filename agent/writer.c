@@ -14,6 +14,7 @@
 #include "agent/device.h"
 #include "agent/fold.h"
 #include "agent/hooks.h"
+#include "agent/objects.h"
 #include "agent/pack.h"
 #include "agent/record.h"
 #include "agent/stacks/stacks.h"
@@ -368,9 +369,20 @@ static uint64_t pass(uint64_t now_ns)
 	return good && wrote ? BUSY_NS : IDLE_NS;
 }
 
+void sl_writer_finish(void)
+{
+	sl_fold_stop(&sl_agent->store);
+	cutoff_ns = UINT64_MAX;
+	write_gap(sl_agent->ring.file);
+	if (sl_writer_drain())
+		write_footer(sl_agent->how);
+	atomic_store(&sl_agent->finished, sl_agent->store.err ? 2 : 1);
+	sl_agent_wake(&sl_agent->finished);
+}
+
 static void open_libraries(void)
 {
-	if (sl_agent->options.stacks & SL_STACKS_NATIVE)
+	if (sl_objects_trusted() && sl_agent->options.stacks & SL_STACKS_NATIVE)
 		sl_stacks_open_libraries();
 	atomic_store(&sl_agent->libraries, 1);
 	sl_agent_wake(&sl_agent->libraries);
@@ -397,13 +409,7 @@ static void *run(void *unused)
 		if (sleep_ns && !atomic_load(&sl_agent->finish))
 			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
 	}
-	sl_fold_stop(&sl_agent->store);
-	cutoff_ns = UINT64_MAX;
-	write_gap(sl_agent->ring.file);
-	if (sl_writer_drain())
-		write_footer(sl_agent->how);
-	atomic_store(&sl_agent->finished, sl_agent->store.err ? 2 : 1);
-	sl_agent_wake(&sl_agent->finished);
+	sl_writer_finish();
 	return NULL;
 }
 

@@ -11,6 +11,9 @@
 /* Start it.  0 or errno. */
 int sl_writer_start(void);
 
+/* What it does last: write what waits and the footer, and say that it is done.  By another thread where there is none. */
+void sl_writer_finish(void);
+
 /*
  * One pass over the ring by the calling thread, everything that has finished.  The writer's own, and sl_preload_late's
  * once the writer has ended.  False: something could not be written.

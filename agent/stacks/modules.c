@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/define.h"
+#include "agent/objects.h"
 #include "agent/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
@@ -159,7 +160,7 @@ void sl_modules_define(struct sl_stacks_thread *thread)
 {
 	struct visit visit = {.thread = thread};
 
-	dl_iterate_phdr(visit_module, &visit);
+	sl_objects_walk(visit_module, &visit);
 	if (visit.time_ns && !visit.failed) {
 		atomic_store(&seen_adds, visit.adds);
 		atomic_store(&seen_subs, visit.subs);

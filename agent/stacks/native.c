@@ -6,6 +6,7 @@
  */
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include <unwind.h>
 
 #include "agent/define.h"
+#include "agent/objects.h"
 #include "agent/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
@@ -71,9 +73,11 @@ static int find_us(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
+#define SETTLED 16 /* captures in a row that were known */
+
 void sl_native_start(void)
 {
-	dl_iterate_phdr(find_us, NULL);
+	sl_objects_walk(find_us, NULL);
 	gcc_get_ip = (_Unwind_Ptr(*)(struct _Unwind_Context *))sl_resolve_symbol("_Unwind_GetIP");
 	gcc_backtrace =
 		(_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))sl_resolve_symbol("_Unwind_Backtrace");
@@ -162,6 +166,20 @@ static int unwind(void **pcs, int max)
 		return 0;
 	gcc_backtrace(gcc_frame, &walk);
 	return walk.count;
+}
+
+/*
+ * Where libunwind knows no way on from an address it asks the kernel whether memory is mapped, with read(), a cancellation
+ * point.  A thread that has seen its stacks does not come there, and is spared the tens of ns that this takes.
+ */
+static int unwind_uncancelled(void **pcs, int max)
+{
+	int state, got;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	got = unwind(pcs, max);
+	pthread_setcancelstate(state, NULL);
+	return got;
 }
 
 static bool publish_range(uint32_t id, const void *what)
@@ -329,7 +347,8 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (SL_UNLIKELY(atomic_load_explicit(&disabled, memory_order_relaxed) != NULL))
 		return 0;
 	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed);
-	got = unwind(thread->pcs, (int)depth + OURS_MAX);
+	got = thread->settled < SETTLED ? unwind_uncancelled(thread->pcs, (int)depth + OURS_MAX) :
+					  unwind(thread->pcs, (int)depth + OURS_MAX);
 	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
 	for (; got > 0 && (uintptr_t)*stack.pcs - our_begin < our_end - our_begin; got--)
 		stack.pcs++;
@@ -339,8 +358,11 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	stack.truncated = (unsigned)got > depth;
 	hash = hash_pcs(stack.pcs, stack.count);
 	entry = sl_cache_find(&thread->native, hash, (uint64_t *)stack.pcs, stack.count, stack.truncated);
-	if (SL_LIKELY(entry && entry->id))
+	if (SL_LIKELY(entry && entry->id)) {
+		thread->settled += thread->settled < SETTLED;
 		return entry->id;
+	}
+	thread->settled = 0;
 	if (!entry)
 		entry = sl_cache_add(
 			&thread->native, hash, (uint64_t *)stack.pcs, stack.count, stack.truncated, 0);

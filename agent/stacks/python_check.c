@@ -2,6 +2,7 @@
 /* Do the tables fit this interpreter?  Nothing here believes a pointer. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -19,10 +20,10 @@ bool sl_python_read_carefully(void *out, uintptr_t address, size_t bytes)
 		return true;
 	if (errno == EFAULT || pipe2(ends, O_CLOEXEC))
 		return false;
-	good = write(ends[1], (const void *)address, bytes) == (ssize_t)bytes &&
-	       read(ends[0], out, bytes) == (ssize_t)bytes;
-	close(ends[0]);
-	close(ends[1]);
+	good = syscall(SYS_write, ends[1], (const void *)address, bytes) == (ssize_t)bytes &&
+	       syscall(SYS_read, ends[0], out, bytes) == (ssize_t)bytes;
+	syscall(SYS_close, ends[0]);
+	syscall(SYS_close, ends[1]);
 	return good;
 }
 
@@ -99,9 +100,9 @@ bool sl_python_writable(uintptr_t address)
 		return true;
 	if (errno == EFAULT || pipe2(ends, O_CLOEXEC))
 		return false;
-	good = write(ends[1], &value, sizeof(value)) == (ssize_t)sizeof(value) &&
-	       read(ends[0], (void *)address, sizeof(value)) == (ssize_t)sizeof(value);
-	close(ends[0]);
-	close(ends[1]);
+	good = syscall(SYS_write, ends[1], &value, sizeof(value)) == (ssize_t)sizeof(value) &&
+	       syscall(SYS_read, ends[0], (void *)address, sizeof(value)) == (ssize_t)sizeof(value);
+	syscall(SYS_close, ends[0]);
+	syscall(SYS_close, ends[1]);
 	return good;
 }

@@ -52,6 +52,7 @@ static struct sl_stacks_thread *attach(void)
 	struct sl_stacks_thread *thread = pop_unused();
 
 	if (thread) {
+		thread->settled = 0;
 		if (thread->python.used)
 			forget_python(thread);
 	} else {
@@ -204,6 +205,14 @@ void sl_stacks_child(void)
 	sl_python_child();
 	sl_native_child();
 	sl_modules_child();
+}
+
+void sl_stacks_left(void)
+{
+	if (!self)
+		return;
+	atomic_store(&self->unwinding, false);
+	self->busy = false;
 }
 
 int sl_stacks_describe(char *text, size_t bytes)

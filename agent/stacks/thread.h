@@ -18,6 +18,7 @@ struct sl_stacks_thread {
 	_Atomic bool unwinding;		      /* read by a forked child */
 	bool busy;			      /* a capture or text is under way: a signal handler's gives 0 */
 	int error;			      /* errno of the program meanwhile */
+	uint8_t settled;		      /* native captures in a row whose stack was known */
 	uint8_t idle;			      /* captures without Python since it was last looked for */
 	uint32_t epoch;			      /* whose ids the caches hold; sl_stacks_child makes another */
 	uint32_t boundaries; /* runs of Python frames in the last capture; 0: unknown or none */

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "agent/define.h"
+#include "agent/objects.h"
 #include "agent/stacks/stacks.h"
 
 /* The newest glibc of the tests builds it, the oldest runs it. */
@@ -52,6 +53,11 @@ bool sl_define(const void *map, size_t bytes)
 	memcpy(log + at + 4, map, bytes);
 	memcpy(log + at, &length, 4);
 	return true;
+}
+
+int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+	return dl_iterate_phdr(visit, data);
 }
 
 void *sl_resolve_symbol(const char *name)

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/objects.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/define.h"
+#include "agent/mute.h"
+
+#define TRY_NS 20000000ull
+
+static _Atomic long trusted; /* pid of the process whose locks are known to be free; 0: no constructor has run yet */
+static _Atomic uint32_t tried;
+
+static long own_pid(void)
+{
+	return syscall(SYS_getpid);
+}
+
+bool sl_objects_trusted(void)
+{
+	long pid = atomic_load_explicit(&trusted, memory_order_relaxed);
+
+	return !pid || pid == own_pid();
+}
+
+void sl_objects_construct(void)
+{
+	atomic_store(&trusted, own_pid());
+}
+
+struct link_map *sl_objects_first(void)
+{
+	/* Through DT_DEBUG of the program, as debuggers find it. */
+	const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
+	unsigned long count = getauxval(AT_PHNUM);
+	const ElfW(Dyn) *dynamic = NULL;
+	ElfW(Addr) base = 0;
+
+	for (unsigned long i = 0; headers && i < count; i++)
+		if (headers[i].p_type == PT_PHDR)
+			base = (ElfW(Addr))headers - headers[i].p_vaddr;
+	for (unsigned long i = 0; headers && i < count; i++)
+		if (headers[i].p_type == PT_DYNAMIC)
+			dynamic = (const void *)(base + headers[i].p_vaddr);
+	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
+		if (dynamic->d_tag == DT_DEBUG && dynamic->d_un.d_ptr)
+			return ((struct r_debug *)dynamic->d_un.d_ptr)->r_map;
+	return NULL;
+}
+
+/* What dl_iterate_phdr would say of an object.  False: where its headers are is not known. */
+static bool describe(struct dl_phdr_info *info, const struct link_map *map, bool program)
+{
+	const ElfW(Ehdr) *header = (const void *)map->l_addr;
+
+	info->dlpi_addr = map->l_addr;
+	info->dlpi_name = map->l_name;
+	if (program) {
+		info->dlpi_phdr = (const void *)getauxval(AT_PHDR);
+		info->dlpi_phnum = (ElfW(Half))getauxval(AT_PHNUM);
+		return info->dlpi_phdr != NULL;
+	}
+	if (!header || map->l_addr & 4095 || header->e_ident[EI_MAG0] != ELFMAG0 || header->e_ident[EI_MAG1] != ELFMAG1 ||
+		header->e_ident[EI_MAG2] != ELFMAG2 || header->e_ident[EI_MAG3] != ELFMAG3)
+		return false;
+	info->dlpi_phdr = (const void *)(map->l_addr + header->e_phoff);
+	info->dlpi_phnum = header->e_phnum;
+	return true;
+}
+
+static int walk_list(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+	const struct link_map *first = sl_objects_first();
+	struct dl_phdr_info info = {0};
+	int result = 0;
+
+	for (const struct link_map *map = first; map; map = map->l_next)
+		info.dlpi_adds++;
+	for (const struct link_map *map = first; map && !result; map = map->l_next)
+		if (describe(&info, map, map == first))
+			result = visit(&info, sizeof(info), data);
+	return result;
+}
+
+int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+	struct sl_mute mute = sl_mute_begin();
+	int result = sl_objects_trusted() ? dl_iterate_phdr(visit, data) : walk_list(visit, data);
+
+	sl_mute_end(&mute);
+	return result;
+}
+
+static int stop(struct dl_phdr_info *info, size_t size, void *data)
+{
+	return 1;
+}
+
+/* If it waits for ever nobody minds: it holds nothing. */
+static void *try_locks(void *open_self)
+{
+	void *(*open)(const char *, int) = open_self;
+
+	if (open)
+		open(NULL, 1 /* RTLD_LAZY */);
+	dl_iterate_phdr(stop, NULL);
+	sl_objects_construct();
+	atomic_store(&tried, 1);
+	sl_agent_wake(&tried);
+	return NULL;
+}
+
+void sl_objects_try(void)
+{
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	int (*detach)(pthread_t);
+	pthread_t thread;
+
+	if (sl_objects_trusted())
+		return;
+	create = sl_resolve_symbol("pthread_create");
+	detach = sl_resolve_symbol("pthread_detach");
+	atomic_store(&tried, 0);
+	if (!create || create(&thread, NULL, try_locks, sl_resolve_symbol("dlopen")))
+		return;
+	if (detach)
+		detach(thread);
+	sl_agent_sleep(&tried, 0, TRY_NS);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The objects loaded in this process, never waiting for a lock that nobody will release.
+ *
+ * The lock of dl_iterate_phdr is not the loader's and no foreign code runs under it, but fork does not reset it: a
+ * child forked while another thread held it has it for ever.  So in a forked child the loader's list is read
+ * without it until a thread of its own has shown that it, and the loader's, are free.
+ */
+#ifndef AGENT_OBJECTS_H
+#define AGENT_OBJECTS_H
+
+#include <link.h>
+#include <stdbool.h>
+
+/*
+ * As dl_iterate_phdr.  Any thread, any time; the program's signal handlers wait meanwhile, since one that left by
+ * longjmp would keep the lock.
+ */
+int sl_objects_walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+
+/*
+ * The loader's own list, the program first.  Without a lock that is safe as far as the objects that were loaded at
+ * start, which never go and come first; further inside sl_objects_walk.
+ */
+struct link_map *sl_objects_first(void);
+
+/* True where the loader's locks can be taken: not a forked child, or one that has tried. */
+bool sl_objects_trusted(void);
+
+/* In a forked child: find out, waiting 20 ms at most.  Needs a thread for a moment. */
+void sl_objects_try(void);
+
+/* In the library's constructor: this process image was not forked. */
+void sl_objects_construct(void);
+
+#endif

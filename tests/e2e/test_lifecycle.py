@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Threads and processes that come and go: no hang, the same end as without us, and what they did is in the report."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+from e2e import APPS, Recording, differences, rows_of
+
+LIFE = os.path.join(APPS, "life")
+PLUGIN = os.path.join(APPS, "ctor_plugin.so")
+WORKERS = """
+import ctypes, multiprocessing, os, sys
+def allocate(mib):
+    cudart, p = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
+    result = cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20))
+    return result or cudart.cudaFree(p)
+if __name__ == "__main__":
+    method, first = sys.argv[1:]
+    print(allocate(1) if first == "after" else 0)
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        print(set(pool.map(allocate, [2, 3, 4, 5], chunksize=1)))
+"""
+THROW = """
+#include <cstdio>
+extern "C" int cudaMalloc(void **, unsigned long);
+int main() {
+    void *p;
+    int caught = 0;
+    for (int i = 0; i < 100; i++)
+        try { cudaMalloc(&p, 1 << 20); } catch (int) { caught++; }
+    return printf("caught %d\\n", caught) < 0;
+}
+"""
+# The vendor's library of a bad day: one call in two leaves by an exception, through the frames of whoever is in between.
+THROWER = "extern \"C\" int cudaMalloc(void **, unsigned long) { static int n; if (++n % 2) throw 1; return 0; }\n"
+
+
+class Life(unittest.TestCase):
+    maxDiff = None
+
+    def same_end(self, *argv, code=0, **environment):
+        """Run without us and with us; the second Recording, to be used and removed by the caller."""
+        with Recording(*argv, preload=False, code=code, **environment) as plain:
+            ours = Recording(*argv, code=code, **environment)
+            self.addCleanup(shutil.rmtree, ours.folder, True)
+            self.assertEqual([ours.done.stdout, ours.done.stderr], [plain.done.stdout, plain.done.stderr])
+        return ours
+
+    def assert_journal(self, run, threads=1):
+        report, rows = run.report(), rows_of(run.traces)
+        for real in run.truth():
+            mine = [process for process in report["processes"] if process["pid"] == real.pid]
+            if not mine:
+                self.assertEqual([call.api for call in real.calls if call.api in rows], [])
+                continue
+            self.assertEqual(differences(mine[0], real, rows, threads), [])
+            self.assertEqual(mine[0]["lost_events"], 0)
+        return report
+
+    def test_a_thousand_threads_come_and_go_and_memory_stays_flat(self):
+        self.assert_journal(self.same_end(LIFE, "churn", 1000), threads=8)
+
+    def test_calls_in_destructors_of_threads(self):
+        """As often as the C library runs them, and more threads than there are places."""
+        self.assert_journal(self.same_end(LIFE, "thread_ends", 100), threads=2)
+
+    def test_a_cancellation_that_is_due_is_not_acted_upon_inside_a_call(self):
+        self.assert_journal(self.same_end(LIFE, "cancel", 100), threads=2)
+
+    def test_the_first_call_in_a_signal_handler_on_an_alternate_stack(self):
+        self.assert_journal(self.same_end(LIFE, "alternate"))
+
+    def test_a_stack_of_ten_thousand_frames(self):
+        report = self.assert_journal(self.same_end(LIFE, "deep", 10000))
+        self.assertEqual(report["processes"][0]["status"], "completed")
+
+    def test_calls_in_atexit_handlers(self):
+        self.assert_journal(self.same_end(LIFE, "atexit"))
+
+    def test_a_constructor_that_waits_for_a_thread_inside_an_allocation(self):
+        for mode in ("locked", "first"):
+            with self.subTest(mode):
+                self.assert_journal(self.same_end(os.path.join(APPS, "ctor_host"), PLUGIN, mode), threads=2)
+
+    def test_children_of_every_kind_made_in_the_middle_of_calls(self):
+        self.assert_journal(self.same_end(LIFE, "fork_busy", 25), threads=4)
+
+    def test_children_forked_while_another_thread_holds_the_lock_of_the_loaders_list(self):
+        run = self.same_end(LIFE, "fork_walking", 40)
+        self.assertEqual(len(run.report()["processes"]), 40)
+        self.assert_journal(run)
+
+    def test_a_daemon(self):
+        report = self.assert_journal(self.same_end(LIFE, "daemonize"), threads=8)
+        self.assertEqual([process["status"] for process in report["processes"]], ["completed"])
+
+    def test_a_program_that_closes_every_descriptor_is_recorded_to_the_end(self):
+        process, = self.same_end(LIFE, "close_under").report()["processes"]  # the journal's file was closed as well
+        self.assertEqual((process["status"], process["lost_events"], process["damaged"]), ("completed", 0, False))
+        row, = [row for row in process["memory"] if row["kind"] == "device"]
+        self.assertEqual((row["live_blocks"], row["live_bytes"], row["allocations"]), (0, 0, row["frees"]))
+        self.assertGreater(row["allocations"], 500)
+
+    def test_workers_of_multiprocessing(self):
+        for method in ("fork", "spawn"):
+            for first in ("before", "after"):
+                with self.subTest(method=method, first=first):
+                    with tempfile.TemporaryDirectory() as folder:
+                        script = os.path.join(folder, "workers.py")
+                        with open(script, "w") as file:
+                            file.write(WORKERS)
+                        run = self.same_end("/usr/bin/python3", script, method, first)
+                        # A worker may end by the pool's SIGTERM; what it did is there.
+                        self.assert_journal(run)
+
+    def test_an_exception_through_our_frames(self):
+        if not shutil.which("g++"):
+            self.skipTest("no C++ compiler")
+        with tempfile.TemporaryDirectory() as folder:
+            def build(name, text, *flags):
+                path = os.path.join(folder, name)
+                subprocess.run(["g++", "-x", "c++", "-", "-o", path, *flags], input=text.encode(), check=True)
+                return path
+            build("libcudart.so.13", THROWER, "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13")
+            program = build("throw", THROW, "-L" + folder, "-l:libcudart.so.13", "-Wl,-rpath," + folder)
+            run = self.same_end(program, LD_LIBRARY_PATH=folder)
+            self.assertEqual(run.done.stdout, b"caught 50\n")
+            trace, = stormlog_trace.open_folder(run.traces)
+            flags = trace.events()["flags"].tolist()
+            self.assertEqual([flag & 2 for flag in flags], [2, 0] * 50, "a call left by an exception is abandoned, others not")
+
+    def test_a_pid_used_again_has_a_trace_of_its_own(self):
+        if subprocess.run(["unshare", "-fp", "true"], capture_output=True).returncode:
+            self.skipTest("no pid namespaces here")
+        app = os.path.join(APPS, "ending")
+        command = "".join("unshare -fp sh -c '%s %s; true'\n" % (app, how) for how in ("kill", "return", "kill"))
+        with Recording("sh", "-c", command, code=None) as run:
+            processes = run.report()["processes"]
+            self.assertEqual(sorted(process["status"] for process in processes), ["completed", "interrupted", "interrupted"])
+            self.assertEqual({process["pid"] for process in processes}, {2})
+            self.assertEqual([[row["live_bytes"] for row in process["memory"] if row["kind"] == "device"] for process in processes],
+                             [[5 << 20]] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
