@@ -245,7 +245,7 @@ RT(cudaDeviceGetStreamPriorityRange, QUIET, (int *least, int *greatest),
 RT(cudaProfilerStart, QUIET, (void), 0, NOTHING)
 RT(cudaProfilerStop, QUIET, (void), 0, NOTHING)
 
-/* The head of cudaDeviceProp, the same since CUDA 10: what memory tools read. */
+/* The head of cudaDeviceProp: what memory tools and PyTorch read. CUDA 13 dropped members. */
 struct properties {
 	char name[256];
 	char uuid[16], luid[8];
@@ -259,10 +259,15 @@ struct properties {
 #if SIM_CUDART_MAJOR >= 13
 	size_t texture_alignment[2];
 	int processors, others[54], threads_per_processor, more[100];
+#else
+	size_t texture_alignment[2];
+	int overlap, processors, others[48], pci_bus, pci_device, pci_domain, more[7], threads_per_processor;
 #endif
 };
 #if SIM_CUDART_MAJOR >= 13
 _Static_assert(sizeof(struct properties) == 1008 && offsetof(struct properties, threads_per_processor) == 604, "CUDA 13");
+#else
+_Static_assert(offsetof(struct properties, pci_bus) == 584 && offsetof(struct properties, threads_per_processor) == 624, "CUDA 12");
 #endif
 
 static int properties(const struct driver *d, struct properties *out, int at)
@@ -274,9 +279,12 @@ static int properties(const struct driver *d, struct properties *out, int at)
 	out->thread_dim[2] = 64;
 	out->grid[0] = 0x7fffffff;
 	out->grid[1] = out->grid[2] = 65535;
-#if SIM_CUDART_MAJOR >= 13
 	d->cuDeviceGetAttribute(&out->processors, 16, at);
 	out->threads_per_processor = 2048;
+#if SIM_CUDART_MAJOR < 13
+	d->cuDeviceGetAttribute(&out->pci_bus, 33, at);
+	d->cuDeviceGetAttribute(&out->pci_device, 34, at);
+	d->cuDeviceGetAttribute(&out->pci_domain, 50, at);
 #endif
 	d->cuDeviceGetName(out->name, sizeof out->name, at);
 	d->cuDeviceGetUuid(out->uuid, at);
