@@ -128,10 +128,26 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	state->ranges.count--;
 }
 
+/*
+ * Which range a pop closes: the innermost with its label and index, since ranges of several domains and backward
+ * passes need not be nested.  Without a label the innermost; none where it was never seen to open.
+ */
+static size_t closed_by(struct sl_model *model, const struct sl_thread_state *state, const struct sl_event *event)
+{
+	uint32_t label = sl_idmap_get(&model->label_ids, event->label, UINT32_MAX);
+
+	for (size_t i = state->ranges.count; i--;)
+		if (!event->label ||
+		    (state->ranges.item[i].label == label && state->ranges.item[i].step == event->extra))
+			return i;
+	return SIZE_MAX;
+}
+
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
 	struct sl_thread_state *state;
+	size_t at;
 
 	switch (item->hook->verb) {
 	case SL_VERB_RANGE_PUSH:
@@ -140,8 +156,9 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 		break;
 	case SL_VERB_RANGE_POP: /* one too many is the program's, and harmless */
 		state = sl_model_thread(model, item->thread);
-		if (state->ranges.count)
-			end(model, state, state->ranges.count - 1, item->thread);
+		at = closed_by(model, state, event);
+		if (at != SIZE_MAX)
+			end(model, state, at, item->thread);
 		break;
 	case SL_VERB_RANGE_START: /* its label's index is not told: extra is the range's id */
 		begin(model, sl_model_thread(model, 0), event, event->extra);

@@ -190,6 +190,14 @@ void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *contex
 	}
 }
 
+/* One of many that make up a segment: its retry may do for this page and fail for a later one. */
+static bool is_page(const struct sl_model *model, const struct sl_oom *oom)
+{
+	const struct sl_hook *hook = sl_header_hook(model->header, oom->api);
+
+	return hook && hook->kind == SL_KIND_vmm;
+}
+
 /* PyTorch gives up: the failed attempts since its last success on this thread are one error, not got over. */
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device)
 {
@@ -200,7 +208,7 @@ void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device)
 		struct sl_oom *oom = &model->ooms.item[i];
 
 		if (oom->thread != thread || oom->scope != SL_SCOPE_VRAM || oom->time_ns <= state->last_block_ns ||
-		    oom->recovered == 1)
+		    (oom->recovered == 1 && !is_page(model, oom)))
 			continue;
 		if (oom->device >= 0 && device >= 0 && oom->device != device)
 			continue;

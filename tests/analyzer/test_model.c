@@ -311,6 +311,26 @@ static void a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not(void 
 	replay_free(&r);
 }
 
+/* Expandable segments ask page by page: the retry got its first page, and failed at the second. */
+static void a_page_got_in_a_retry_that_failed_later_is_no_recovery(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "block_alloc", .address = 0x1000, .bytes = MIB, .extra = MIB, .extra2 = 2 * MIB);
+	synth_call(r.synth, 1, "cuMemCreate", .bytes = 20 * MIB, .result = 2);
+	synth_call(r.synth, 1, "cuMemCreate", .address = 7, .bytes = 20 * MIB);
+	synth_call(r.synth, 1, "cuMemCreate", .bytes = 20 * MIB, .result = 2);
+	synth_call(r.synth, 1, "cuMemRelease", .address = 7);
+	synth_call(r.synth, 1, "block_oom", .bytes = 40 * MIB, .extra = MIB, .extra2 = 2 * MIB);
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->ooms.count, 2);
+	assert_int_equal(r.model->ooms.item[0].recovered, 0);
+	assert_int_equal(r.model->ooms.item[1].recovered, 0);
+	assert_int_equal(r.model->ooms.item[0].group, r.model->ooms.item[1].group);
+	replay_free(&r);
+}
+
 static void what_a_site_held_at_the_peak_is_exact(void **state)
 {
 	struct replay r;
@@ -361,6 +381,27 @@ static void a_range_knows_memory_before_after_and_peak_inside(void **state)
 	assert_int_equal(label->blocks_created, 20);
 	assert_int_equal(label->blocks_freed, 10);
 	assert_int_equal(label->freed_bytes, 80 * MIB);
+	replay_free(&r);
+}
+
+static void a_pop_closes_the_range_it_names_and_not_the_innermost(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	unsigned outer = synth_text(r.synth, "step_#"), inner = synth_text(r.synth, "NCCL:ncclAllReduce");
+	synth_call(r.synth, 1, "range_push", .label = outer, .extra = 1);
+	synth_call(r.synth, 1, "range_push", .label = inner);
+	synth_call(r.synth, 1, "range_pop", .label = outer, .extra = 1);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = MIB);
+	synth_call(r.synth, 1, "range_pop", .label = outer, .extra = 1); /* one too many */
+	synth_call(r.synth, 1, "range_pop", .label = inner);
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->labels.count, 2);
+	assert_int_equal(r.model->labels.item[0].entries, 1);
+	assert_int_equal(r.model->labels.item[0].blocks_created, 0);
+	assert_int_equal(r.model->labels.item[1].entries, 1);
+	assert_int_equal(r.model->labels.item[1].blocks_created, 1);
 	replay_free(&r);
 }
 
@@ -438,8 +479,10 @@ int main(void)
 		cmocka_unit_test(graph_memory_goes_with_graph_and_executables_or_a_launched_free_node),
 		cmocka_unit_test(reserved_bytes_fall_when_the_driver_gets_a_segment_back),
 		cmocka_unit_test(a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not),
+		cmocka_unit_test(a_page_got_in_a_retry_that_failed_later_is_no_recovery),
 		cmocka_unit_test(what_a_site_held_at_the_peak_is_exact),
 		cmocka_unit_test(a_range_knows_memory_before_after_and_peak_inside),
+		cmocka_unit_test(a_pop_closes_the_range_it_names_and_not_the_innermost),
 		cmocka_unit_test(a_timeline_keeps_every_extreme_however_long_the_run),
 		cmocka_unit_test(a_table_holds_exactly_what_was_put_in_and_not_taken_out),
 	};
