@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What is installed works from where it lies, and completion offers what there is."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("STORMLOG_BUILD", os.path.join(HERE, "..", "..", "build"))
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.mkdtemp(prefix="stormlog-install-")
+        subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", cls.root], check=True,
+                       capture_output=True)
+        cls.files = {name: os.path.join(folder, name) for folder, _, names in os.walk(cls.root) for name in names}
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.root)
+
+    def test_everything_is_there(self):
+        for name in ("stormlog-run", "stormlog-analyze", "libstormlog_preload.so", "stormlog.pc", "stormlog-run.1", "stormlog-analyze.1",
+                     "libstormlog_preload.7", "_stormlog", "stormlog.fish", "stormlog_trace.py"):
+            self.assertIn(name, self.files)
+
+    def test_the_installed_launcher_records_and_the_analyzer_reads(self):
+        traces = os.path.join(self.root, "traces")
+        env = {name: value for name, value in os.environ.items() if not name.startswith("STORMLOG_")}
+        env.update(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "sim"), SIM_DIR=os.path.join(self.root, "sim"))
+        subprocess.run([self.files["stormlog-run"], "-q", "-o", traces, "--", os.path.join(BUILD, "tests", "apps", "oom")], env=env,
+                       capture_output=True)
+        done = subprocess.run([self.files["stormlog-analyze"], "--json", traces], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_pkg_config_names_the_library(self):
+        if not shutil.which("pkg-config"):
+            self.skipTest("no pkg-config")
+        done = subprocess.run(["pkg-config", "--variable=preload", "stormlog"], capture_output=True, text=True, check=True,
+                              env=dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(self.files["stormlog.pc"])))
+        self.assertTrue(os.path.exists(self.root + done.stdout.strip()), done.stdout)
+
+    def complete(self, command, *words):
+        script = next(
+            os.path.join(folder, "stormlog-run") for folder, _, names in os.walk(self.root)
+            if folder.endswith("bash-completion/completions"))
+        function = "_" + command.replace("-", "_")
+        return subprocess.run(["bash", "-c", 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); %s; echo "${COMPREPLY[@]}"' % function,
+                               script, command, *words], capture_output=True, text=True, check=True, cwd="/").stdout.split()
+
+    def test_bash_completes_flags_values_verbs_and_formats(self):
+        self.assertEqual(self.complete("stormlog-run", "--st"), ["--stacks", "--stack-depth"])
+        self.assertEqual(self.complete("stormlog-run", "--stacks", "n"), ["none", "native"])
+        self.assertIn("check", self.complete("stormlog-analyze", "c"))
+        self.assertEqual(self.complete("stormlog-analyze", "check", "--max-p"), ["--max-peak"])
+        self.assertEqual(self.complete("stormlog-analyze", "export", "s"), ["speedscope", "sqlite"])
+        self.assertEqual(self.complete("stormlog-analyze", "tree", "--mi"), ["--min"])
+
+    def test_the_other_shells_take_their_files(self):
+        tried = 0
+        for shell, name in (("zsh", "_stormlog"), ("fish", "stormlog.fish")):
+            if shutil.which(shell):
+                done = subprocess.run([shell, "-n", self.files[name]], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
+                tried += 1
+        if not tried:
+            self.skipTest("neither zsh nor fish")
+
+
+if __name__ == "__main__":
+    unittest.main()
