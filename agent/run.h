@@ -74,4 +74,10 @@ unsigned sl_run_recorded(const struct sl_run *run, char ***paths);
 /* Says on stderr what would work; 0, or 125 when nothing could be recorded. */
 int sl_run_check(struct sl_run *run);
 
+/*
+ * Nothing was recorded: try what the agent does first in the run's folder, and leave nothing behind.  0, or the errno that
+ * it met; `folder` is what that is about.
+ */
+int sl_run_trial(const struct sl_run *run, char *folder, size_t size);
+
 #endif

@@ -133,6 +133,19 @@ static void report(const struct sl_run *run, char **folders)
 	}
 }
 
+static void say_why_nothing(const struct sl_run *run)
+{
+	char folder[sizeof(run->directory)];
+	int err = sl_run_trial(run, folder, sizeof(folder));
+
+	if (err == EFBIG)
+		fprintf(stderr, "stormlog: nothing recorded: the limit on file sizes (ulimit -f) is below the 4 MiB of a trace's first files\n");
+	else if (err)
+		fprintf(stderr, "stormlog: nothing recorded: %s: %s\n", folder, strerror(err));
+	else
+		fprintf(stderr, "stormlog: nothing recorded: no process made a GPU call that the agent could see\n");
+}
+
 static void say_recorded(struct sl_run *run)
 {
 	char **folders;
@@ -141,7 +154,7 @@ static void say_recorded(struct sl_run *run)
 	learn_run(run);
 	count = sl_run_recorded(run, &folders);
 	if (!run->options.quiet && !count)
-		fprintf(stderr, "stormlog: nothing recorded: no process made a GPU call that the agent could see\n");
+		say_why_nothing(run);
 	else if (!run->options.quiet && run->report)
 		fprintf(stderr, "stormlog: %u process%s recorded.\n", count, count == 1 ? "" : "es");
 	else if (!run->options.quiet)

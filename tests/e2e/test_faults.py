@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The system refuses the agent: the job's result is unchanged, and one line of stormlog-run or stormlog-analyze says what
+became of the trace."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import e2e
+
+APP = [os.path.join(e2e.APPS, "threads"), "4", "3000"]
+ALONE = [os.path.join(e2e.APPS, "oom"), "retry"]  # makes no thread
+
+
+def inject(*faults):
+    """strace that makes system calls fail, in every thread; the agent's and the simulator's are told apart by their names."""
+    calls = ",".join(fault.split(":")[0] for fault in faults)
+    return ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + calls, *[word for fault in faults for word in ("-e", "inject=" + fault)]]
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-faults-")
+        self.traces = os.path.join(self.folder, "traces")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+
+    def run_with(self, before=(), shell="exec \"$@\"", app=APP):
+        """(launcher's last line, analyzer's output) of a run whose result must be that of the program alone."""
+        environment = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
+        environment.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=os.path.join(self.folder, "sim"), SIM_DEVICES="2")
+        done = [subprocess.run(["sh", "-c", shell, "sh", *before, *launcher, *app], env=environment, capture_output=True,
+                               timeout=100) for launcher in ((), (e2e.RUN, "-o", self.traces, "--"))]
+        self.assertEqual([done[1].returncode, done[1].stdout], [done[0].returncode, done[0].stdout], done[1].stderr)
+        self.assertEqual(done[0].returncode, 0, done[0].stderr)
+        said = [line for line in done[1].stderr.decode().splitlines() if line.startswith("stormlog: ") and "ecorded" in line]
+        self.assertEqual(len(said), 1, done[1].stderr)
+        report = subprocess.run([e2e.ANALYZE, self.traces], capture_output=True, timeout=60)
+        return said[0], (report.stdout + report.stderr).decode()
+
+    def strace(self, *faults, **how):
+        if subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode:
+            self.skipTest("strace cannot trace here")
+        return self.run_with(inject(*faults), **how)
+
+    def mounted(self, options):
+        if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode:
+            self.skipTest("nothing can be mounted here")
+        os.mkdir(self.traces)
+        shell = "[ -d %s/.m ] || { mount -t tmpfs -o %s none %s; }; exec \"$@\"" % (self.traces, options, self.traces)
+        return self.run_with(["unshare", "-m", "sh", "-c", shell, "sh"])
+
+    def test_a_disk_without_room(self):
+        said, _ = self.mounted("size=1m")
+        self.assertRegex(said, "nothing recorded: .*No space left on device")
+
+    def test_a_disk_that_becomes_full(self):
+        said, _ = self.mounted("size=5m")
+        self.assertIn("1 process recorded", said)
+
+    def test_a_read_only_file_system(self):
+        said, _ = self.mounted("ro")
+        self.assertRegex(said, "nothing recorded: .*Read-only file system")
+
+    def test_a_folder_that_may_not_be_written(self):
+        if os.getuid() or not shutil.which("setpriv"):
+            self.skipTest("needs root and setpriv, to become somebody else")
+        os.mkdir(self.traces)
+        os.chmod(self.folder, 0o777)
+        os.chmod(self.traces, 0o755)
+        said, _ = self.run_with(["setpriv", "--reuid", "65534", "--clear-groups"], shell="umask 0; exec \"$@\"")
+        self.assertRegex(said, "nothing recorded: .*Permission denied")
+
+    def test_writes_that_fail_after_a_while(self):
+        """The ring has what the file could not take."""
+        said, report = self.strace("pwrite64:error=ENOSPC:when=4+")
+        self.assertIn("1 process recorded", said)
+        self.assertIn("threads", report)
+
+    def test_writes_that_are_interrupted(self):
+        said, report = self.strace("pwrite64:error=EINTR:when=1+2", "fallocate:error=EINTR:when=1+2")
+        self.assertIn("1 process recorded", said)
+        self.assertIn("completed", report)
+
+    def test_a_ring_that_cannot_be_made(self):
+        said, _ = self.strace("fallocate:error=ENOSPC")
+        self.assertIn("nothing recorded", said)
+
+    def test_no_more_threads(self):
+        """The end of the process writes what the writer would have."""
+        # Nothing but threads is made by clone3: the launcher's own fork is a clone.
+        said, report = self.strace("clone3:error=EAGAIN", app=ALONE)
+        self.assertIn("1 process recorded", said)
+        self.assertIn("completed", report)
+
+    def test_a_writer_that_never_runs(self):
+        """clone3 says that there is a thread, and there is none: the ring alone has the events."""
+        said, report = self.strace("clone3:retval=999999", app=ALONE)
+        self.assertIn("1 process recorded", said)
+        self.assertIn("oom", report)
+
+    def test_limits(self):
+        for limit, why in (("-f 512", "the limit on file sizes"), ("-n 6", ""), ("-v 200000", "")):
+            with self.subTest(limit):
+                shutil.rmtree(self.traces, True)
+                said, _ = self.run_with(shell="ulimit %s; exec \"$@\"" % limit, app=ALONE)
+                self.assertIn(why, said)
+
+    def test_a_kernel_that_refuses_to_look_into_processes(self):
+        said, report = self.strace("process_vm_readv:error=EPERM", "process_vm_writev:error=EPERM", "madvise:error=EINVAL")
+        self.assertIn("1 process recorded", said)
+        self.assertIn("completed", report)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
