@@ -8,6 +8,13 @@
         calls = events["api"]               # ids; trace.hooks[id - 1] is its row
         stack = trace.stack(events["python"][0])
 
+With pandas, what each label allocated, and who allocated the most:
+
+    table = trace.frame()
+    made = table[(table.verb == "ALLOC") & (table.result == 0)]
+    print(made.groupby("label", dropna=False).bytes.sum())
+    print(made.groupby(made.python.map(lambda i: (trace.stack(i) or [None])[0])).bytes.sum().nlargest(10))
+
 Written from doc/trace-format.md alone, so that it tests that page.  It holds a trace in memory; use
 stormlog-analyze for big ones.
 """
@@ -32,6 +39,9 @@ HEAD = 256 << 10
 SLOTS = SEGMENT_BYTES // 64
 FLAG_IN_FLIGHT = 1
 SIGNED = {"device": np.int64, "result": np.int64}
+# What an event has where the header does not say it.
+FIELDS = ("time_ns duration_ns api driver_api kind flags device result address bytes stream context object extra extra2 caller"
+          " python native label").split()
 
 
 def frame_check(index):
@@ -72,6 +82,7 @@ class Trace:
         self._next = {}
         self._log = 0
         self.folded_through = 0
+        self._stacks = None
         self._read_file(path)
         for later in sorted(glob.glob(glob.escape(path[: -len(".msgpack.zst")]) + ".??????.msgpack.zst")):
             if int(later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]) > self.folded_through:
@@ -190,7 +201,7 @@ class Trace:
 
     def _slot(self, w, second, in_flight):
         signed = lambda value, bits: value - (1 << bits) if value >> (bits - 1) else value
-        row = {field[0]: 0 for field in self.header["fields"]}
+        row = dict.fromkeys(self.fields, 0)
         api = w[0] & 0xFFFF
         row.update(api=api, driver_api=w[0] >> 16 & 0xFFFF, kind=w[0] >> 32 & 0xFF,
                    flags=w[0] >> 40 & 0xFF | (FLAG_IN_FLIGHT if in_flight else 0),
@@ -222,7 +233,7 @@ class Trace:
         """All events in time order, as a dict of numpy columns."""
         if not self.blocks:
             return {}
-        names = [field[0] for field in self.header["fields"]] + ["thread"]
+        names = self.fields + ["thread"]
         columns = {name: np.concatenate([block[name] for block in self.blocks if name in block]) for name in names
                    if any(name in block for block in self.blocks)}
         verbs = np.array([-1] + [hook[1] for hook in self.hooks])[columns["api"].astype(np.int64)]
@@ -230,13 +241,74 @@ class Trace:
         order = np.lexsort((free_first, columns["time_ns"]))
         return {name: column[order] for name, column in columns.items()}
 
+    @property
+    def fields(self):
+        """The names of an event's columns."""
+        return [field[0] for field in self.header.get("fields", [])] or list(FIELDS)
+
+    def names(self):
+        """{api id: exported name}, for events()["api"]; 0 is None."""
+        return {0: None, **{i + 1: hook[0] for i, hook in enumerate(self.hooks)}}
+
+    def verbs(self):
+        """{api id: verb}: what a call means to memory, as "ALLOC" or "FREE"."""
+        return {0: None, **{i + 1: self.header["verbs"][hook[1]][0] for i, hook in enumerate(self.hooks)}}
+
+    def texts(self):
+        """{id: text}, for events()["label"]; 0 is None."""
+        return {0: None, **{item["id"]: item["text"] for item in self.defs.get("text", [])}}
+
+    def unix_ns(self, monotonic_ns):
+        """Times of the trace (a number or a column) as Unix nanoseconds."""
+        offset = self.header["started_ns"] - self.header["monotonic_ns"]
+        if isinstance(monotonic_ns, np.ndarray):
+            return monotonic_ns.astype(np.int64) + offset
+        return monotonic_ns + offset
+
+    @property
+    def gaps(self):
+        """[(count, begin_ns, end_ns), ...]: events that could not be kept."""
+        return [(gap.get("count"), gap.get("begin_ns"), gap.get("end_ns")) for gap in self.defs.get("gap", [])]
+
+    def samples(self):
+        """Samples of devices and of the process as a dict of float64 columns, in time order; what is unknown is NaN."""
+        rows = sorted(self.defs.get("sample", []), key=lambda row: row["ns"])
+        names = sorted({name for row in rows for name, value in row.items() if isinstance(value, int)})
+        return {name: np.array([row.get(name, np.nan) for row in rows], np.float64) for name in names}
+
     def stack(self, python_id):
         """[(function, file, line), ...] of a Python stack, innermost first."""
-        frames = {frame["id"]: frame for frame in self.defs.get("frame", [])}
-        for stack in self.defs.get("python_stack", []):
-            if stack["id"] == python_id:
-                return [(frames[i]["function"], frames[i]["file"], frames[i]["line"]) for i in stack["frames"]]
+        if self._stacks is None:
+            frames = {frame["id"]: (frame["function"], frame["file"], frame["line"]) for frame in self.defs.get("frame", [])}
+            self._stacks = {stack["id"]: [frames[i] for i in stack["frames"] if i in frames]
+                            for stack in self.defs.get("python_stack", [])}
+        return self._stacks.get(int(python_id), [])
+
+    def native_stack(self, native_id):
+        """[(file name of the module or None, offset in it), ...] of a native stack, innermost first."""
+        for stack in self.defs.get("native_stack", []):
+            if stack["id"] == native_id:
+                return [self.place(pc) for (pc,) in struct.iter_unpack("<Q", stack["pcs"])]
         return []
+
+    def place(self, address):
+        """(path of the module or None, offset in it) of an address."""
+        for module in reversed(self.defs.get("module", [])):
+            if module["base"] <= address < module["end"]:
+                return module.get("path"), int(address) - module["base"]
+        return None, int(address)
+
+    def frame(self):
+        """The events as a pandas.DataFrame with names in place of ids."""
+        import pandas
+        table = pandas.DataFrame(self.events())
+        if len(table):
+            table["verb"] = table["api"].map(self.verbs())
+            table["api"] = table["api"].map(self.names())
+            table["label"] = table["label"].map(self.texts())
+            table["kind"] = table["kind"].map(dict(enumerate(kind[0] for kind in self.header["kinds"])))
+            table["time"] = pandas.to_datetime(self.unix_ns(self.events()["time_ns"]), utc=True)
+        return table
 
 
 def open_folder(folder):

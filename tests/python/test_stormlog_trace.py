@@ -1,0 +1,77 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""python/stormlog_trace.py, written from the format's page, and stormlog-analyze dump say the same of real traces."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "..", "python")]
+try:
+    import stormlog_trace
+    from e2e import ANALYZE, APPS, BUILD, Recording
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+
+class Reader(unittest.TestCase):
+    def dump(self, path):
+        return [json.loads(line) for line in subprocess.run([ANALYZE, "dump", path], capture_output=True).stdout.splitlines()]
+
+    def assert_same(self, folder):
+        """Every event of the dump, with every field that both know."""
+        mine = []
+        for trace in stormlog_trace.open_folder(folder):
+            events, names, texts = trace.events(), trace.names(), trace.texts()
+            if not events:
+                continue
+            stamps = trace.unix_ns(events["time_ns"])
+            before = {0: False, **{i + 1: trace.header["verbs"][hook[1]][1] == "before" for i, hook in enumerate(trace.hooks)}}
+            for i in range(len(stamps)):
+                api, flying = int(events["api"][i]), int(events["flags"][i]) & stormlog_trace.FLAG_IN_FLIGHT
+                begin = int(stamps[i]) - (0 if before[api] or flying else int(events["duration_ns"][i]))
+                mine.append((begin, trace.header["pid"], names[api], int(events["address"][i]) or None, int(events["bytes"][i]) or None,
+                             None if events["device"][i] < 0 else int(events["device"][i]), None if flying else int(events["result"][i]),
+                             texts[int(events["label"][i])]))
+        theirs = [(e["t0_ns"], e["pid"], e["api"], e["address"], e["bytes"], e["device"], e["result"], e["label"])
+                  for e in self.dump(folder)]
+        key = lambda row: tuple(str(field) for field in row)
+        self.assertTrue(theirs)
+        self.assertEqual(sorted(mine, key=key), sorted(theirs, key=key))
+
+    def test_recorded_programs(self):
+        for name in ("runtime13", "vmm", "pools", "graphs", "threads", "fork_exec"):
+            with self.subTest(name), Recording(os.path.join(APPS, name), code=None) as run:
+                self.assert_same(run.traces)
+
+    def test_a_killed_process(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([os.path.join(BUILD, "tests", "analyzer", "make_demo_trace"), folder], check=True)
+            self.assert_same(folder)
+            self.assertEqual([trace.complete for trace in stormlog_trace.open_folder(folder)], [True, False])
+            first = stormlog_trace.open_folder(folder)[0]
+            samples = first.samples()
+            self.assertEqual(len(samples["ns"]), 100)
+            self.assertEqual(samples["used_bytes"][1] - samples["used_bytes"][0], 2 << 20)
+            self.assertEqual(first.gaps, [])
+            stack = first.stack(next(i for i in first.events()["python"] if i))
+            self.assertEqual([frame[0] for frame in stack], ["forward", "train_step", "<module>"])
+
+    def test_the_pandas_example(self):
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            self.skipTest("no pandas")
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([os.path.join(BUILD, "tests", "analyzer", "make_demo_trace"), folder], check=True)
+            table = stormlog_trace.open_folder(folder)[0].frame()
+            made = table[(table.verb == "ALLOC") & (table.result == 0)]
+            self.assertEqual(made.groupby("label", dropna=False).bytes.sum().to_dict()["step_#"], 6600 << 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
