@@ -108,7 +108,9 @@ class Programs(unittest.TestCase):
                 kind = {"": "device", "expandable_segments:True": "vmm"}.get(settings)
                 if kind:  # what PyTorch says it reserved is what the driver gave
                     (row,) = [row for row in report["processes"][0]["memory"] if row["kind"] == kind]
-                    self.assertEqual(row["peak_bytes"], statistics["reserved_bytes.all.peak"])
+                    # An expandable segment gives back what it had mapped when its next page fails: never in PyTorch's books.
+                    less = self.assertEqual if kind == "device" else self.assertLessEqual
+                    less(statistics["reserved_bytes.all.peak"], row["peak_bytes"])
                     self.assertEqual(row["live_bytes"], 0)
                 self.assertTrue([oom for oom in report["ooms"] if not oom["recovered"]])
 

@@ -258,7 +258,7 @@ struct properties {
 	int major, minor;
 #if SIM_CUDART_MAJOR >= 13
 	size_t texture_alignment[2];
-	int processors, others[54], threads_per_processor, more[100];
+	int processors, others[45], pci_bus, pci_device, pci_domain, flags[6], threads_per_processor, more[100];
 #else
 	size_t texture_alignment[2];
 	int overlap, processors, others[48], pci_bus, pci_device, pci_domain, more[7], threads_per_processor;
@@ -280,12 +280,10 @@ static int properties(const struct driver *d, struct properties *out, int at)
 	out->grid[0] = 0x7fffffff;
 	out->grid[1] = out->grid[2] = 65535;
 	d->cuDeviceGetAttribute(&out->processors, 16, at);
-	out->threads_per_processor = 2048;
-#if SIM_CUDART_MAJOR < 13
 	d->cuDeviceGetAttribute(&out->pci_bus, 33, at);
 	d->cuDeviceGetAttribute(&out->pci_device, 34, at);
 	d->cuDeviceGetAttribute(&out->pci_domain, 50, at);
-#endif
+	out->threads_per_processor = 2048;
 	d->cuDeviceGetName(out->name, sizeof out->name, at);
 	d->cuDeviceGetUuid(out->uuid, at);
 	out->warp = 32;
