@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/devices.h"
+#include "analyzer/format.h"
 
 void sl_report_warn(struct sl_report *report, const char *format, ...)
 {
@@ -52,8 +54,30 @@ struct job {
 	unsigned *images; /* of the chosen run */
 	struct sl_damage *damage; /* per image, of those that did not open */
 	_Atomic unsigned next;
-	_Atomic uint64_t events;
+	_Atomic uint64_t events, due_ns;
+	bool on_terminal;
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A line on the terminal when it takes more than a second; any thread, one at a time. */
+static void progress(struct job *job, uint64_t events)
+{
+	uint64_t all = atomic_fetch_add(&job->events, events) + events, now, due = atomic_load(&job->due_ns);
+	unsigned begun = atomic_load(&job->next), count = job->report->process_count;
+	char number[SL_FORMAT_BYTES];
+
+	if (!job->on_terminal || (now = now_ns()) < due || !atomic_compare_exchange_strong(&job->due_ns, &due, now + 200000000))
+		return;
+	fprintf(stderr, "\r\033[K%s events, %u of %u processes", sl_format_count(number, all), begun < count ? begun : count, count);
+	fflush(stderr);
+}
 
 static uint64_t end_of(const struct sl_process *process)
 {
@@ -98,8 +122,8 @@ static void replay(struct job *job, struct sl_process *process)
 		if (until && item->kind == SL_ITEM_EVENT && item->event->time_ns > until)
 			break;
 		sl_model_apply(process->model, item);
-		if (!(++done & 0xfffff))
-			atomic_fetch_add(&job->events, 0x100000);
+		if (!(++done & 0xffff))
+			progress(job, 0x10000);
 	}
 	sl_order_free(order);
 	sl_model_end(process->model);
@@ -265,7 +289,11 @@ enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsi
 		if (all || report->images.run_of[i] == report->run || !run->id[0])
 			job.images[report->process_count++] = i;
 	}
+	job.on_terminal = !options->quiet && isatty(STDERR_FILENO);
+	job.due_ns = now_ns() + 1000000000;
 	work_over_threads(&job);
+	if (job.on_terminal)
+		fputs("\r\033[K", stderr);
 	reduce(&job);
 	free(job.images);
 	free(job.damage);

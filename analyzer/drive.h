@@ -72,6 +72,7 @@ struct sl_process {
 	uint64_t started_unix_ns, ended_unix_ns;
 	SL_VECTOR(struct sl_leak) leaks;    /* largest first; analyses/leaks.c */
 	SL_VECTOR(struct sl_growth) growth; /* one per label; analyses/growth.c */
+	uint64_t bundles_from_ns;	    /* errors before it (Unix) have no bundle: retention */
 	struct sl_account *accounts;	    /* one per error of model->ooms; analyses/accounts.c */
 };
 

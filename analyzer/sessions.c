@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/analyses/alerts.h"
 #include "analyzer/outputs/output.h"
 
 #define COLLECTOR_CUDA "stormlog.cuda_preload"
 #define COLLECTOR_ROCM "stormlog.rocm_preload"
 #define OOMS_MAX       64
+#define ALERTS_MAX     64
 
 struct maker {
 	const struct sl_process *process;
@@ -17,6 +19,7 @@ struct maker {
 	const struct sl_value *plain; /* metadata of an event that has none of its own */
 	const char *backend;
 	int64_t last_allocated;
+	unsigned alerts;
 };
 
 static bool is_rocm(const struct sl_model *model)
@@ -43,6 +46,27 @@ static struct sl_value *new_metadata(struct maker *m, uint32_t room, const struc
 static int64_t at(const struct sl_model *model, const struct sl_line *line, uint64_t ns)
 {
 	return line ? (int64_t)sl_timeline_at(&model->timeline, line, ns) : 0;
+}
+
+/* The whole device by its samples.  One from before a call may say less than the process holds since: what was hidden
+ * then is added to that. */
+static void set_used(struct maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event)
+{
+	const struct sl_model *model = m->process->model;
+
+	event->used_bytes = event->reserved_bytes;
+	if (!device->used_line || !device->used_line->begun)
+		return;
+	event->used_bytes = at(model, device->used_line, ns);
+	if (event->used_bytes < event->reserved_bytes)
+		event->used_bytes = event->reserved_bytes + at(model, device->hidden_line, ns);
+	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
+	if (device->total_bytes == SL_UNKNOWN)
+		return;
+	event->total_bytes = (int64_t)device->total_bytes;
+	if (event->used_bytes > event->total_bytes)
+		event->used_bytes = event->total_bytes;
+	event->free_bytes = event->total_bytes - event->used_bytes;
 }
 
 static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state *device, uint64_t ns, const char *type)
@@ -79,15 +103,10 @@ static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state
 
 		event.allocated_bytes = cached > 0 && cached < event.allocated_bytes ? event.allocated_bytes - cached :
 										      event.allocated_bytes;
+		event.active_bytes = event.allocated_bytes;
+		event.inactive_bytes = event.reserved_bytes - event.allocated_bytes;
 	}
-	event.used_bytes = event.reserved_bytes;
-	if (device->used_line && device->used_line->begun) {
-		event.used_bytes = at(model, device->used_line, ns);
-		if (device->total_bytes != SL_UNKNOWN && event.used_bytes <= (int64_t)device->total_bytes) {
-			event.total_bytes = (int64_t)device->total_bytes;
-			event.free_bytes = event.total_bytes - event.used_bytes;
-		}
-	}
+	set_used(m, device, ns, &event);
 	return event;
 }
 
@@ -120,8 +139,9 @@ static void add_samples(struct maker *m, const struct sl_device_state *device, u
 
 			event.reserved_bytes += more;
 			event.allocated_bytes += more;
-			if (!device->used_line)
-				event.used_bytes = event.reserved_bytes;
+			if (event.active_bytes != SL_EVENT_UNKNOWN)
+				event.active_bytes += more;
+			set_used(m, device, best->max_ns, &event);
 		}
 		event.interval_ms = (int64_t)(((uint64_t)step << m->process->model->timeline.shift) / 1000000);
 		event.metadata = new_metadata(m, 0, device);
@@ -137,9 +157,10 @@ static void add_peak(struct maker *m, const struct sl_device_state *device)
 		return;
 	event = event_at(m, device, device->known_peak_ns, "peak");
 	event.allocated_bytes += (int64_t)device->known_peak - event.reserved_bytes;
+	if (event.active_bytes != SL_EVENT_UNKNOWN)
+		event.active_bytes = event.allocated_bytes;
 	event.reserved_bytes = (int64_t)device->known_peak;
-	if (!device->used_line)
-		event.used_bytes = event.reserved_bytes;
+	set_used(m, device, device->known_peak_ns, &event);
 	event.context = "Peak of this process";
 	event.metadata = new_metadata(m, 0, device);
 	add(m, event);
@@ -255,12 +276,56 @@ static void summarize(const struct sl_process *process, struct sl_arena *arena, 
 	};
 }
 
-void sl_sessions_make(const struct sl_process *process, struct sl_arena *arena, unsigned samples, struct sl_session *session)
+static void add_alert(void *context, const struct sl_v3_event *event)
 {
+	struct maker *m = context;
+
+	if (m->alerts++ < ALERTS_MAX)
+		sl_session_add_event(m->session, event);
+}
+
+/* Of the samples of one device, which are the events from `from` on. */
+static void add_alerts(struct maker *m, size_t from, const struct sl_alert_thresholds *thresholds)
+{
+	size_t count = m->session->count - from;
+	struct sl_v3_event *samples = sl_arena_alloc(m->arena, (count + 1) * sizeof(*samples));
+	struct sl_series series = {.events = sl_arena_alloc(m->arena, (count + 1) * sizeof(*series.events))};
+
+	for (size_t i = 0; i < count; i++) {
+		samples[i] = m->session->events[from + i];
+		series.events[series.count++] = &samples[i];
+	}
+	sl_alerts_derive(&series, thresholds ? thresholds : &sl_alert_defaults, m->arena, add_alert, m);
+}
+
+/* Calls of NCCL: where ranks meet. */
+static void add_marks(struct maker *m, const struct sl_device_state *device)
+{
+	const struct sl_model *model = m->process->model;
+
+	for (size_t i = 0; i < model->nccl_calls.count; i++) {
+		const struct sl_nccl_call *mark = &model->nccl_calls.item[i];
+		const struct sl_hook *hook = sl_header_hook(model->header, mark->api);
+		struct sl_v3_event event = event_at(m, device, mark->begin_ns, "collective");
+		struct sl_value *metadata = new_metadata(m, 2, device);
+
+		sl_value_set(metadata, "api", sl_value_of_text(hook ? hook->plain : NULL));
+		sl_value_set(metadata, "duration_ns", sl_value_of_int((int64_t)(mark->end_ns - mark->begin_ns)));
+		event.context = hook ? hook->plain : "nccl";
+		event.metadata = metadata;
+		add(m, event);
+	}
+}
+
+void sl_sessions_make(const struct sl_process *process, struct sl_arena *arena, const struct sl_drive_options *options,
+		      struct sl_session *session)
+{
+	unsigned samples = options->samples ? options->samples : SL_SESSION_SAMPLES;
 	const struct sl_model *model = process->model;
 	struct maker m = {.process = process, .arena = arena, .session = session, .backend = is_rocm(model) ? "rocm" : "cuda"};
 	const struct sl_device_state *first = NULL;
 	unsigned devices = 0;
+	size_t from;
 
 	*session = (struct sl_session){0};
 	summarize(process, arena, session);
@@ -274,12 +339,15 @@ void sl_sessions_make(const struct sl_process *process, struct sl_arena *arena, 
 	for (size_t d = 1; d < SL_COUNT(model->devices) && devices; d++)
 		if (model->devices[d] && model->devices[d]->used) {
 			m.last_allocated = 0;
+			from = session->count;
 			add_samples(&m, model->devices[d], samples / devices);
+			add_alerts(&m, from, options->alerts);
 			add_peak(&m, model->devices[d]);
 		}
 	add_ooms(&m);
 	for (unsigned i = 0; i < model->phase_count; i++)
 		add_phase(&m, &model->phases[i], i, first);
+	add_marks(&m, first);
 	add_lifecycle(&m, first, false);
 	sl_event_sort(session->events, session->count);
 	/* changes are by the order of time, and each device has its own line */
@@ -294,13 +362,13 @@ void sl_sessions_make(const struct sl_process *process, struct sl_arena *arena, 
 	}
 }
 
-struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena, unsigned samples)
+struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena)
 {
 	struct sl_session *sessions = calloc(report->process_count + 1, sizeof(*sessions));
 
 	if (!sessions)
 		abort();
 	for (unsigned i = 0; i < report->process_count; i++)
-		sl_sessions_make(&report->processes[i], arena, samples, &sessions[i]);
+		sl_sessions_make(&report->processes[i], arena, &report->options, &sessions[i]);
 	return sessions;
 }

@@ -15,11 +15,11 @@
 
 #define SL_SESSION_SAMPLES 2000
 
-/* Fills the session; texts and metadata live in `arena`, which must outlive it; events are malloc'ed. */
-void sl_sessions_make(const struct sl_process *process, struct sl_arena *arena, unsigned samples,
+/* options: how many samples, thresholds of alerts.  Fills the session; texts and metadata live in `arena`, which must outlive it; events are malloc'ed. */
+void sl_sessions_make(const struct sl_process *process, struct sl_arena *arena, const struct sl_drive_options *options,
 		      struct sl_session *session);
 
 /* The session of each process; the array and the events are the caller's (free each .events). */
-struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena, unsigned samples);
+struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena);
 
 #endif

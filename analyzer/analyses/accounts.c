@@ -245,8 +245,37 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 		.advice = account->advice ? strdup(account->advice) : NULL});
 }
 
+static int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The newest errors of the run keep their bundles. */
+static void retain(struct sl_report *report)
+{
+	unsigned most = report->options.oom_max_dumps ? report->options.oom_max_dumps : SL_OOM_DUMPS;
+	SL_VECTOR(uint64_t) times = {0};
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++) {
+			if (report->processes[i].model->ooms.item[k].group != k)
+				continue;
+			times.item = sl_arena_grow(times.item, &times.capacity, times.count, sizeof(*times.item));
+			times.item[times.count++] = sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
+		}
+	if (times.count > most) {
+		qsort(times.item, times.count, sizeof(*times.item), by_time);
+		for (unsigned i = 0; i < report->process_count; i++)
+			report->processes[i].bundles_from_ns = times.item[times.count - most];
+	}
+	free(times.item);
+}
+
 static void run(struct sl_report *report)
 {
+	retain(report);
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/analyses/alerts.h"
+#include "analyzer/analyses/suppress.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/outputs/output.h"
 #include "common/size.h"
@@ -24,7 +26,16 @@ static const char usage[] =
 	"  -j, --threads N    processes replayed at once (default: one per core)\n"
 	"  -q, --quiet        write the analysis, print nothing\n"
 	"      --open         open report.html in a browser\n"
-	"      --html-max-bytes SIZE  at most so large (default: 8M)\n";
+	"      --html-max-bytes SIZE  at most so large (default: 8M)\n"
+	"      --telemetry-samples N  in each telemetry sink (default: 2000)\n"
+	"      --oom-max-dumps N      newest bundles that are kept (default: 64)\n"
+	"      --oom-max-total-mb N   and at most so large together\n"
+	"      --oom-buffer-size N    events before an error in its bundle (default: 200)\n"
+	"      --suppressions FILE    leaks that are meant, in the syntax of LeakSanitizer (leak:PATTERN)\n"
+	"      --clock-skew MS        by how much clocks of hosts may differ (default: 1000)\n"
+	"      --alert-warning PERCENT, --alert-critical PERCENT  of the device in use (80, 95)\n"
+	"      --alert-jump SIZE      between two samples (100M)\n"
+	"      --alert-fragmentation RATIO  of reserved memory, unused (0.3)\n";
 
 struct options {
 	struct sl_drive_options drive;
@@ -32,6 +43,8 @@ struct options {
 	char **paths;
 	unsigned count;
 	uint64_t html_max_bytes;
+	struct sl_alert_thresholds alerts;
+	struct sl_suppressions suppressions;
 	bool json, quiet, open;
 };
 
@@ -145,6 +158,83 @@ const char *sl_native_argument(int argc, char **argv, int *at, const char *name,
 	return NULL;
 }
 
+static bool wrong(const char *name, const char *value, const char *like)
+{
+	fprintf(stderr, "stormlog-analyze: %s %s is not understood; %s is\n", name, value, like);
+	return false;
+}
+
+static bool read_count(const char *name, const char *value, uint64_t most, uint64_t *count)
+{
+	char *end;
+
+	errno = 0;
+	*count = strtoull(value, &end, 10);
+	return (*value >= '0' && *value <= '9' && !*end && !errno && *count && *count <= most) || wrong(name, value, "a number from 1 on");
+}
+
+static bool read_number(const char *name, const char *value, double most, double *number)
+{
+	char *end;
+
+	*number = strtod(value, &end);
+	return (*value && !*end && *number >= 0 && *number <= most) || wrong(name, value, most > 1 ? "80" : "0.3");
+}
+
+static bool read_suppressions(struct options *options, const char *path)
+{
+	unsigned line = 0;
+
+	if (sl_suppressions_read(&options->suppressions, path, &line))
+		return true;
+	if (errno)
+		fprintf(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	else
+		fprintf(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);
+	return false;
+}
+
+/* Options with a value beyond those of the first screen: 1 taken, 0 another one, -1 wrong. */
+static int parse_setting(int argc, char **argv, int *at, struct options *options)
+{
+	struct sl_drive_options *drive = &options->drive;
+	struct sl_alert_thresholds *alerts = &options->alerts;
+	const char *value;
+	uint64_t count = 0;
+	bool fine;
+
+	if ((value = sl_native_argument(argc, argv, at, "--telemetry-samples", 0))) {
+		fine = read_count("--telemetry-samples", value, 1000000, &count);
+		drive->samples = (unsigned)count;
+	} else if ((value = sl_native_argument(argc, argv, at, "--oom-max-dumps", 0))) {
+		fine = read_count("--oom-max-dumps", value, 1000000, &count);
+		drive->oom_max_dumps = (unsigned)count;
+	} else if ((value = sl_native_argument(argc, argv, at, "--oom-max-total-mb", 0))) {
+		fine = read_count("--oom-max-total-mb", value, 1 << 30, &count);
+		drive->oom_max_bytes = count << 20;
+	} else if ((value = sl_native_argument(argc, argv, at, "--oom-buffer-size", 0))) {
+		fine = read_count("--oom-buffer-size", value, 1000000, &count);
+		drive->oom_events = (unsigned)count;
+	} else if ((value = sl_native_argument(argc, argv, at, "--clock-skew", 0))) {
+		fine = read_count("--clock-skew", value, 1000000000, &count);
+		drive->skew_ns = count * 1000000;
+	} else if ((value = sl_native_argument(argc, argv, at, "--suppressions", 0))) {
+		fine = read_suppressions(options, value);
+	} else if ((value = sl_native_argument(argc, argv, at, "--alert-warning", 0))) {
+		fine = read_number("--alert-warning", value, 100, &alerts->warning_percent);
+	} else if ((value = sl_native_argument(argc, argv, at, "--alert-critical", 0))) {
+		fine = read_number("--alert-critical", value, 100, &alerts->critical_percent);
+	} else if ((value = sl_native_argument(argc, argv, at, "--alert-fragmentation", 0))) {
+		fine = read_number("--alert-fragmentation", value, 1, &alerts->fragmentation);
+	} else if ((value = sl_native_argument(argc, argv, at, "--alert-jump", 0))) {
+		fine = sl_size_parse(value, &count) || wrong("--alert-jump", value, "100M");
+		alerts->jump_bytes = (int64_t)count;
+	} else {
+		return 0;
+	}
+	return fine ? 1 : -1;
+}
+
 static bool any_native(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
@@ -157,8 +247,14 @@ static bool any_native(int argc, char **argv)
 static int parse(int argc, char **argv, struct options *options)
 {
 	const char *value;
+	int taken;
 
 	for (int i = 1; i < argc; i++) {
+		taken = argv[i][0] == '-' ? parse_setting(argc, argv, &i, options) : 0;
+		if (taken < 0)
+			return SL_EXIT_USAGE;
+		if (taken)
+			continue;
 		if (argv[i][0] != '-' || !argv[i][1])
 			options->paths[options->count++] = argv[i];
 		else if (!strcmp(argv[i], "--json"))
@@ -195,7 +291,7 @@ static int parse(int argc, char **argv, struct options *options)
 
 static int run(int argc, char **argv)
 {
-	struct options options = {0};
+	struct options options = {.alerts = sl_alert_defaults};
 	struct sl_report report = {0};
 	int status;
 
@@ -204,6 +300,8 @@ static int run(int argc, char **argv)
 	options.paths = calloc((size_t)argc + 1, sizeof(*options.paths));
 	if (!options.paths)
 		abort();
+	options.drive.alerts = &options.alerts;
+	options.drive.suppressions = &options.suppressions;
 	status = parse(argc, argv, &options);
 	if (status < 0) {
 		status = sl_native_open(&report, options.paths, options.count, &options.drive);
@@ -212,6 +310,7 @@ static int run(int argc, char **argv)
 			status = options.json ? print_json(&report) : print_summary(&report, &options, options.paths[0]);
 		sl_report_free(&report);
 	}
+	sl_suppressions_free(&options.suppressions);
 	free(options.paths);
 	return status;
 }

@@ -60,6 +60,7 @@ void sl_model_free(struct sl_model *model)
 	free(model->labelled.item);
 	sl_idmap_free(&model->label_ids);
 	free(model->ooms.item);
+	free(model->nccl_calls.item);
 	free(model->in_flight.item);
 	sl_timeline_free(&model->timeline);
 	sl_moments_free(&model->moments);
@@ -351,6 +352,23 @@ void sl_model_end_block(struct sl_model *model, uint32_t index, uint64_t bytes, 
 
 /* ---- one item */
 
+/* Calls that make or end a communicator are few; they say when ranks meet. */
+static void mark(struct sl_model *model, const struct sl_item *item)
+{
+	const char *name = item->hook->plain;
+
+	if (strstr(name, "CommInit") || strstr(name, "CommSplit"))
+		model->communicators++;
+	else if (strstr(name, "CommDestroy") || strstr(name, "CommAbort"))
+		model->communicators--;
+	if (model->nccl_calls.count == SL_NCCL_CALLS_MAX)
+		return;
+	model->nccl_calls.item = sl_arena_grow(model->nccl_calls.item, &model->nccl_calls.capacity, model->nccl_calls.count,
+					  sizeof(*model->nccl_calls.item));
+	model->nccl_calls.item[model->nccl_calls.count++] =
+		(struct sl_nccl_call){(uint16_t)item->event->api, item->thread, model->call_begin_ns, model->call_end_ns};
+}
+
 static void apply_event(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_hook *hook = item->hook;
@@ -375,6 +393,8 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 		else
 			api->bytes += item->event->bytes;
 		sl_ooms_check(model, item, failed);
+		if (hook->verb == SL_VERB_CALL && !failed && !strncmp(hook->plain, "nccl", 4))
+			mark(model, item);
 	}
 	switch (hook->verb) {
 	case SL_VERB_ALLOC:

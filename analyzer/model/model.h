@@ -174,6 +174,14 @@ struct sl_phase {
 	uint64_t step, begin_ns, end_ns;
 };
 
+/* A call of NCCL or RCCL; the first SL_NCCL_CALLS_MAX are kept. */
+#define SL_NCCL_CALLS_MAX 256
+struct sl_nccl_call {
+	uint16_t api;
+	uint32_t thread;
+	uint64_t begin_ns, end_ns;
+};
+
 struct sl_in_flight {
 	uint16_t api;
 	uint32_t thread;
@@ -217,6 +225,8 @@ struct sl_model {
 	struct sl_phase phases[SL_PHASES_MAX];
 	unsigned phase_count;
 	uint64_t phase_stride, phases_seen;
+	SL_VECTOR(struct sl_nccl_call) nccl_calls;
+	int64_t communicators; /* made and not destroyed */
 	SL_VECTOR(struct sl_oom) ooms;
 	uint64_t ooms_total;
 	SL_VECTOR(struct sl_in_flight) in_flight;

@@ -19,20 +19,19 @@ bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *o
 {
 	const struct sl_oom *all = process->model->ooms.item, *first = &all[oom->group];
 	uint64_t second = sl_process_unix(process, first->time_ns) / SL_NS_PER_S;
-	unsigned bundles = 0, number = 1;
+	unsigned number = 1;
 	time_t s = (time_t)second;
 	char utc[32];
 	struct tm tm;
 
+	if (sl_process_unix(process, first->time_ns) < process->bundles_from_ns)
+		return false;
 	for (uint32_t i = 0; i < oom->group; i++) {
-		if (all[i].group != i)
+		if (all[i].group != i || sl_process_unix(process, all[i].time_ns) < process->bundles_from_ns)
 			continue;
-		bundles++;
 		number += sl_process_unix(process, all[i].time_ns) / SL_NS_PER_S == second &&
 			  !strcmp(backend_of(process, &all[i]), backend_of(process, first));
 	}
-	if (bundles >= SL_BUNDLES_MAX)
-		return false;
 	gmtime_r(&s, &tm);
 	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", &tm);
 	snprintf(path, size, "oom/oom_dump_%s_%lld_%s_%u", utc, (long long)process->trace->header.pid,

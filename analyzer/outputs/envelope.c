@@ -16,7 +16,7 @@ static void add(struct sl_run_attachment *list, size_t *count, const char *title
 static bool write_envelope(struct sl_report *report, FILE *out)
 {
 	struct sl_arena arena = {0};
-	struct sl_session *sessions = sl_sessions_all(report, &arena, 1);
+	struct sl_session *sessions = sl_sessions_all(report, &arena);
 	const struct sl_session_summary **summaries = calloc(report->process_count + 1, sizeof(*summaries));
 	struct sl_run_attachment *attachments = calloc(report->process_count + 2, sizeof(*attachments));
 	const struct sl_header *first = &report->processes[0].trace->header;

@@ -463,16 +463,31 @@ static void put_findings(struct sl_json *j, struct sl_report *report, const stru
 	sl_json_end(j);
 }
 
+static unsigned ranks_of(const struct sl_report *report)
+{
+	unsigned ranks = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		ranks += report->processes[i].trace->header.rank >= 0;
+	return ranks;
+}
+
 /* The samples of the processes as sessions; the events become the telemetry's. */
 static struct sl_telemetry *telemetry_of(const struct sl_report *report, struct sl_arena *arena)
 {
 	struct sl_telemetry *telemetry = sl_telemetry_new();
-	struct sl_session *sessions = sl_sessions_all(report, arena, SL_SESSION_SAMPLES - 400);
+	struct sl_session *sessions = sl_sessions_all(report, arena);
+	const struct sl_session *merged;
+	char reason[160];
 
 	for (unsigned i = 0; i < report->process_count; i++)
 		sl_telemetry_add_session(telemetry, &sessions[i]);
 	free(sessions);
 	sl_telemetry_finish(telemetry, NULL);
+	/* ranks of one run share a session, whatever their launcher said of a job */
+	if (report->process_count > 1 && ranks_of(report) == report->process_count &&
+	    (merged = sl_telemetry_merge_ranks(telemetry, reason, sizeof(reason))))
+		telemetry->selected = merged;
 	return telemetry;
 }
 

@@ -10,11 +10,10 @@
 #include "analyzer/sessions.h"
 #include "analyzer/telemetry/bundle_write.h"
 
-#define EVENTS_BEFORE 200
-
 struct writer {
 	struct sl_process *process;
 	const struct sl_oom *oom;
+	const struct sl_account *account;
 };
 
 static void put_known(struct sl_json *j, const char *key, uint64_t value)
@@ -40,6 +39,11 @@ static void put_custom(struct sl_json *j, void *context)
 	put_known(j, "vm_limit_bytes", w->oom->context.time_ns ? w->oom->context.vm_limit_bytes : SL_UNKNOWN);
 	put_known(j, "rss_bytes", w->oom->context.time_ns ? w->oom->context.rss_bytes : SL_UNKNOWN);
 	sl_json_bool(j, "injected", w->oom->injected);
+	sl_json_string(j, "cause", w->account->cause_text);
+	sl_json_string(j, "recommendation", w->account->advice);
+	sl_json_string(j, "tag", w->process->model->header->tag);
+	for (unsigned i = 0; i < w->process->model->header->metadata_count; i++)
+		sl_json_string(j, w->process->model->header->metadata[i].name, w->process->model->header->metadata[i].value);
 }
 
 static void put_environment(struct sl_json *j, void *context)
@@ -77,9 +81,9 @@ static void put_owners(struct sl_json *j, void *context)
 }
 
 static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, const struct sl_session *session,
-			 const char *folder, struct sl_arena *arena)
+			 const char *folder, size_t before, struct sl_arena *arena)
 {
-	struct writer writer = {process, oom};
+	struct writer writer = {process, oom, &process->accounts[oom - process->model->ooms.item]};
 	const struct sl_bundle_file owners = {"live_blocks.json", put_owners, &writer};
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns);
@@ -88,7 +92,7 @@ static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, c
 
 	while (end < session->count && session->events[end].timestamp_ns <= when)
 		end++;
-	begin = end > EVENTS_BEFORE ? end - EVENTS_BEFORE : 0;
+	begin = end > before ? end - before : 0;
 	const struct sl_bundle bundle = {
 		.created_at_ns = when,
 		.pid = process->trace->header.pid,
@@ -108,8 +112,30 @@ static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, c
 	return sl_bundle_write(arena, folder, &bundle, &name);
 }
 
+/* As many of the oldest bundles as were removed are no longer named. */
+static void forget(struct sl_report *report, size_t removed)
+{
+	for (; removed; removed--) {
+		uint64_t oldest = UINT64_MAX;
+
+		for (unsigned i = 0; i < report->process_count; i++) {
+			const struct sl_process *process = &report->processes[i];
+
+			for (size_t k = 0; k < process->model->ooms.count; k++) {
+				uint64_t at = sl_process_unix(process, process->model->ooms.item[k].time_ns);
+
+				if (process->model->ooms.item[k].group == k && at >= process->bundles_from_ns && at < oldest)
+					oldest = at;
+			}
+		}
+		for (unsigned i = 0; i < report->process_count && oldest != UINT64_MAX; i++)
+			report->processes[i].bundles_from_ns = oldest + 1;
+	}
+}
+
 static bool write_all(struct sl_report *report, const char *path)
 {
+	size_t before = report->options.oom_events ? report->options.oom_events : SL_OOM_EVENTS;
 	struct sl_arena arena = {0};
 	bool fine = true, made = false;
 
@@ -118,21 +144,24 @@ static bool write_all(struct sl_report *report, const char *path)
 		struct sl_session session = {0};
 		unsigned count = 0;
 
-		for (size_t k = 0; k < process->model->ooms.count && fine && count < SL_BUNDLES_MAX; k++) {
+		for (size_t k = 0; k < process->model->ooms.count && fine; k++) {
 			const struct sl_oom *oom = &process->model->ooms.item[k];
 
-			if (oom->group != k)
+			if (oom->group != k || sl_process_unix(process, oom->time_ns) < process->bundles_from_ns)
 				continue;
 			if (!made)
 				fine = made = !mkdir(path, 0777) || errno == EEXIST;
 			if (!count++)
-				sl_sessions_make(process, &arena, SL_SESSION_SAMPLES - 400, &session);
-			fine = fine && write_bundle(process, oom, &session, path, &arena);
+				sl_sessions_make(process, &arena, &report->options, &session);
+			fine = fine && write_bundle(process, oom, &session, path, before, &arena);
 		}
 		free(session.events);
 	}
+	if (made && report->options.oom_max_bytes)
+		forget(report, sl_bundle_prune(path, 0, (int64_t)report->options.oom_max_bytes));
 	sl_arena_free(&arena);
 	return fine;
 }
 
+/* First of the outputs: what it leaves out the others do not name. */
 const struct sl_output sl_output_oom = {.name = "oom", .folder = write_all};

@@ -33,8 +33,6 @@ struct sl_text_style {
 };
 void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style);
 
-#define SL_BUNDLES_MAX 64 /* a process: later errors are in report.json alone */
-
 /* Path of the bundle of an out-of-memory error inside analysis/, in a buffer of PATH_MAX; false: it has none. */
 bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size);
 

@@ -53,10 +53,15 @@ static void put_owners(struct sl_text_page *page, struct sl_process *process, co
 {
 	struct owner_sum sums[SL_OWNERS_MAX];
 	unsigned count = sum_owners(process, oom, sums);
-	char where[512];
+	char where[512], text[600];
 
 	for (unsigned i = 0; i < count && i < OWNERS_SHOWN; i++) {
 		sl_owners_line(process, sums[i].top->python, sums[i].top->native, sums[i].top->caller, 3, where, sizeof(where));
+		if (strstr(sums[i].name, "nccl") && process->model->communicators > 1) {
+			snprintf(text, sizeof(text), "%lld communicators  %s", (long long)process->model->communicators, where);
+			memcpy(where, text, sizeof(where) - 1);
+			where[sizeof(where) - 1] = 0;
+		}
 		sl_text_owner(page, sums[i].bytes, strcmp(sums[i].name, "PyTorch tensors") ? sums[i].name : "tensors", where);
 	}
 }

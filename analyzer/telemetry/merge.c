@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../commands.h"
+#include "../drive.h"
+#include "../sessions.h"
 #include "sink.h"
 #include "telemetry.h"
 
@@ -33,6 +36,25 @@ static int write_merged(struct sl_telemetry *t, const char *folder)
 	return SL_EXIT_UNREADABLE;
 }
 
+/* Traces of a run: a session for each process. */
+static int add_native(struct sl_telemetry *t, struct sl_report *report, char **paths, unsigned count)
+{
+	const struct sl_drive_options options = {0};
+	struct sl_session *sessions;
+
+	if (sl_drive(report, paths, count, &options) != SL_DRIVE_FINE) {
+		for (size_t i = 0; i < report->warnings.count; i++)
+			fprintf(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+		fprintf(stderr, "stormlog-analyze: nothing of %s can be read\n", report->path);
+		return SL_EXIT_UNREADABLE;
+	}
+	sessions = sl_sessions_all(report, &t->arena);
+	for (unsigned i = 0; i < report->process_count; i++)
+		sl_telemetry_add_session(t, &sessions[i]);
+	free(sessions);
+	return SL_EXIT_FINE;
+}
+
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {{"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
@@ -52,9 +74,13 @@ static int run(int argc, char **argv)
 		return SL_EXIT_USAGE;
 	}
 	struct sl_telemetry *t = sl_telemetry_new();
+	struct sl_report report = {0};
 	int status = SL_EXIT_FINE;
+	bool native = sl_drive_is_native(&argv[optind], (unsigned)(argc - optind));
 
-	for (int i = optind; i < argc && !status; i++) {
+	if (native)
+		status = add_native(t, &report, &argv[optind], (unsigned)(argc - optind));
+	for (int i = optind; i < argc && !status && !native; i++) {
 		if (access(argv[i], F_OK) == 0) {
 			sl_telemetry_add_path(t, argv[i], argc - optind > 1);
 			continue;
@@ -67,6 +93,7 @@ static int run(int argc, char **argv)
 		status = write_merged(t, folder);
 	}
 	sl_telemetry_free(t);
+	sl_report_free(&report);
 	return status;
 }
 

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), module, sleep=SECONDS."""
+import ctypes
+import sys
+import time
+
+cudart = ctypes.CDLL('libcudart.so.13')
+cuda = ctypes.CDLL('libcuda.so.1')
+held = []
+
+
+def allocate(mib, must):
+    p = ctypes.c_void_p()
+    error = cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20))
+    if error and must:
+        sys.exit('cudaMalloc: %d' % error)
+    if not error:
+        held.append(p)
+
+
+def grow(blocks):
+    for _ in range(blocks):
+        allocate(1, True)
+        time.sleep(0.005)
+
+
+def load_module():
+    module = ctypes.c_void_p()
+    cudart.cudaFree(None)
+    error = cuda.cuModuleLoadData(ctypes.byref(module), b'code of no GPU' + bytes(64))
+    if error:
+        sys.exit('cuModuleLoadData: %d' % error)
+
+
+def free_all():
+    while held:
+        cudart.cudaFree(held.pop())
+
+
+for step in sys.argv[1:]:
+    name, _, value = step.partition('=')
+    if name == 'device':
+        cudart.cudaSetDevice(int(value))
+    elif name == 'alloc':
+        allocate(int(value), True)
+    elif name == 'try':
+        allocate(int(value), False)
+    elif name == 'grow':
+        grow(int(value))
+    elif name == 'module':
+        load_module()
+    elif name == 'free':
+        free_all()
+    else:
+        time.sleep(float(value))
