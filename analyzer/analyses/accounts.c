@@ -21,6 +21,19 @@ static const char *size(struct names *names, uint64_t bytes)
 	return sl_format_size(names->text[names->next++ % SL_COUNT(names->text)], bytes);
 }
 
+/* A device on which the process got nothing is joined by its name alone. */
+static const struct sl_shared_device *by_uuid(const struct sl_report *report, const struct sl_process *process, int ordinal)
+{
+	const struct sl_device *def = sl_defs_device(&process->trace->defs, ordinal);
+	const char *host = process->trace->header.host;
+
+	for (unsigned i = 0; def && def->uuid && host && i < report->device_count; i++)
+		if (report->devices[i].uuid && !strcmp(report->devices[i].uuid, def->uuid) && report->devices[i].host &&
+		    !strcmp(report->devices[i].host, host))
+			return &report->devices[i];
+	return NULL;
+}
+
 static const struct sl_shared_device *device_of(const struct sl_report *report, unsigned process, int ordinal)
 {
 	for (unsigned i = 0; i < report->device_count; i++)
@@ -33,7 +46,7 @@ static const struct sl_shared_device *device_of(const struct sl_report *report, 
 			if (state && state->device == ordinal)
 				return &report->devices[i];
 		}
-	return NULL;
+	return by_uuid(report, &report->processes[process], ordinal);
 }
 
 /* The device where the process held most. */

@@ -119,6 +119,18 @@ void sl_hidden_free(struct sl_hidden *hidden)
 	free(hidden->item);
 }
 
+/* Recorded, although it got nothing of this device by its calls. */
+static bool is_of_run(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_header *header = &report->processes[i].trace->header;
+
+		if (header->pid == pid && header->host && device->host && !strcmp(header->host, device->host))
+			return true;
+	}
+	return false;
+}
+
 static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->device_count; i++) {
@@ -130,7 +142,7 @@ static void run(struct sl_report *report)
 			const struct sl_hidden_name *name = &hidden.item[k];
 			char size[SL_FORMAT_BYTES];
 
-			if (strcmp(name->what, "process") || device->total_bytes == SL_UNKNOWN ||
+			if (strcmp(name->what, "process") || is_of_run(report, device, name->pid) || device->total_bytes == SL_UNKNOWN ||
 			    (double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
 				continue;
 			sl_report_find(report, &(struct sl_finding){

@@ -317,6 +317,8 @@ static void put_hidden(struct sl_text_page *page)
 	for (size_t i = 0; i < hidden.count && i < NAMES_SHOWN && at < sizeof(right); i++) {
 		const struct sl_hidden_name *name = &hidden.item[i];
 
+		if (name->bytes < most->hidden_peak_bytes / 100)
+			continue;
 		at += (size_t)snprintf(right + at, sizeof(right) - at, "%s%s", at ? ", " : "", name->what);
 		if (name->library && at < sizeof(right))
 			at += (size_t)snprintf(right + at, sizeof(right) - at, " of %s", name->library);
@@ -324,6 +326,8 @@ static void put_hidden(struct sl_text_page *page)
 			at += (size_t)snprintf(right + at, sizeof(right) - at, " %lld", (long long)name->pid);
 		if (at < sizeof(right))
 			at += (size_t)snprintf(right + at, sizeof(right) - at, " %s", sl_format_size(a, name->bytes));
+		if (name->step != SL_UNKNOWN && at < sizeof(right))
+			at += (size_t)snprintf(right + at, sizeof(right) - at, " (step %llu)", (unsigned long long)name->step);
 	}
 	sl_text_line(page, RIGHT, text, hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right :
 				      "outside recorded allocations");
@@ -377,11 +381,13 @@ static void put_warnings(struct sl_text_page *page)
 {
 	const struct sl_report *report = page->report;
 
+	bool all = report->options.run && !strcmp(report->options.run, "all");
+
 	for (size_t i = 0; i < report->warnings.count && i < 8; i++)
 		say(page, "note: %s", report->warnings.item[i]);
 	if (report->warnings.count > 8)
 		say(page, "note: %zu more in report.json", report->warnings.count - 8);
-	for (unsigned i = 0; i < report->images.run_count; i++)
+	for (unsigned i = 0; i < report->images.run_count && !all; i++)
 		if (i != report->run && report->images.runs[i].id[0])
 			say(page, "other run here: --run %s  (%u process%s)", report->images.runs[i].id, report->images.runs[i].images,
 			    report->images.runs[i].images == 1 ? "" : "es");

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), module, sleep=SECONDS."""
+"""script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), module, sleep=SECONDS,
+library=PATH, arena=MIB (by that library)."""
 import ctypes
 import sys
 import time
 
-cudart = ctypes.CDLL('libcudart.so.13')
+cudart = ctypes.CDLL('libcudart.so.13', mode=ctypes.RTLD_GLOBAL)
 cuda = ctypes.CDLL('libcuda.so.1')
 held = []
 
@@ -50,6 +51,10 @@ for step in sys.argv[1:]:
         grow(int(value))
     elif name == 'module':
         load_module()
+    elif name == 'library':
+        library = ctypes.CDLL(value)
+    elif name == 'arena':
+        library.arena(ctypes.c_ulong(int(value)))
     elif name == 'free':
         free_all()
     else:

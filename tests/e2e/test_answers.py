@@ -131,7 +131,28 @@ class Leaks(unittest.TestCase):
             self.assertEqual({leak["verdict"] for leak in run.report("--suppressions", file.name)["leaks"]}, {"workspace"})
             file.write("memory:x\n")
             file.flush()
-            run.report("--suppressions", file.name, code=2)
+            summary(run, "--suppressions", file.name, code=2)
+
+
+class Arenas(unittest.TestCase):
+    """An allocator that takes most of the device in one block hides what is inside."""
+
+    def findings(self, library, mib):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, library)
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", path, "-x", "c", "-"], check=True, input=b"""
+                int cudaMalloc(void **p, unsigned long size);
+                int arena(unsigned long mib) { void *p; return cudaMalloc(&p, mib << 20); }""")
+            with script("library=" + path, "arena=%d" % mib, SIM_VRAM="8G") as run:
+                return [finding for finding in run.report()["findings"] if finding["id"] == "allocator.arena"]
+
+    def test_jax_and_tensorflow_are_said_with_the_setting_that_opens_them(self):
+        self.assertIn("XLA_PYTHON_CLIENT_PREALLOCATE", self.findings("xla_cuda_plugin.so", 6000)[0]["recommendation"])
+        self.assertIn("TF_FORCE_GPU_ALLOW_GROWTH", self.findings("libtensorflow_cc.so.2", 6000)[0]["recommendation"])
+
+    def test_small_blocks_and_other_libraries_are_not(self):
+        self.assertEqual(self.findings("xla_cuda_plugin.so", 60), [])
+        self.assertEqual(self.findings("libmine.so", 6000), [])
 
 
 class RankComparison(unittest.TestCase):
@@ -173,7 +194,7 @@ class RankComparison(unittest.TestCase):
 
 class Hidden(unittest.TestCase):
     def test_contexts_and_code_by_name(self):
-        with script("module", "module", "alloc=10", "sleep=0.4", SIM_MODULE_BYTES="64M") as run:
+        with script("module", "module", "alloc=10", "sleep=0.4", SIM_MODULE_BYTES="64M", CUDA_MODULE_LOADING="EAGER") as run:
             hidden = run.report()["run"]["devices"][0]["hidden"]
         by = {(name["what"]): name for name in hidden}
         self.assertEqual(by["code"]["bytes"], 128 * MIB)
