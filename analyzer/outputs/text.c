@@ -380,7 +380,6 @@ static void put_findings(struct sl_text_page *page)
 static void put_warnings(struct sl_text_page *page)
 {
 	const struct sl_report *report = page->report;
-
 	bool all = report->options.run && !strcmp(report->options.run, "all");
 
 	for (size_t i = 0; i < report->warnings.count && i < 8; i++)

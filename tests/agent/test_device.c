@@ -334,20 +334,22 @@ static void a_device_is_described_once_by_name_uuid_and_total(void **state)
 static void an_oom_says_what_was_free_and_what_the_process_may_use(void **state)
 {
 	sl_device_oom(3, 9, 0, SL_FAMILY_cuda_driver, SL_KIND_device, 55);
-	assert_text(0, "def", "oom");
-	assert_number(0, "thread", 3);
-	assert_number(0, "seq", 9);
-	assert_number(0, "device", 0);
-	assert_number(0, "free_bytes", 400);
-	assert_number(0, "total_bytes", 1000);
-	assert_true(find(0, "rss_bytes")->via.u64 > 100000);
-	assert_null(find(0, "vm_limit_bytes"));
+	assert_text(0, "def", "device"); /* which one it is says who else is there */
+	assert_text(1, "def", "oom");
+	assert_number(1, "thread", 3);
+	assert_number(1, "seq", 9);
+	assert_number(1, "device", 0);
+	assert_number(1, "free_bytes", 400);
+	assert_number(1, "total_bytes", 1000);
+	assert_true(find(1, "rss_bytes")->via.u64 > 100000);
+	assert_null(find(1, "vm_limit_bytes"));
 	/* Of another device than the thread's nothing is known; host memory has none. */
 	sl_device_oom(3, 9, 1, SL_FAMILY_cuda_driver, SL_KIND_device, 55);
-	assert_null(find(1, "free_bytes"));
+	assert_text(3, "def", "oom");
+	assert_null(find(3, "free_bytes"));
 	sl_device_oom(3, 9, 0, SL_FAMILY_cuda_driver, SL_KIND_host_pinned, 55);
-	assert_null(find(2, "free_bytes"));
-	assert_null(find(2, "device"));
+	assert_null(find(4, "free_bytes"));
+	assert_null(find(4, "device"));
 }
 
 static void hip_with_a_pending_error_is_not_asked(void **state)

@@ -230,9 +230,9 @@ class Telemetry(unittest.TestCase):
             self.assertGreaterEqual(event["device_used_bytes"], event["allocator_reserved_bytes"])
 
     def test_an_alert_where_the_device_was_nearly_full_and_none_elsewhere(self):
-        with script("alloc=7000", SIM_VRAM="8G") as run:
+        with script("alloc=7000", "sleep=0.4", SIM_VRAM="8G") as run:
             self.assertIn("warning", {event["event_type"] for event in self.samples(run)})
-        with script("alloc=50", SIM_VRAM="8G") as run:
+        with script("alloc=50", "sleep=0.4", SIM_VRAM="8G") as run:
             self.assertFalse({"warning", "critical"} & {event["event_type"] for event in self.samples(run)})
 
 
