@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "agent/file.h"
+#include "agent/text.h"
 
 #define RING_BYTES (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
 #define WAIT_MAX_NS 10000000ull
@@ -127,19 +128,42 @@ static bool have_file(struct sl_ring *ring)
 	return false;
 }
 
+/* The writer could go on if it had a processor. */
+static bool writer_runnable(void)
+{
+	char path[64], line[256];
+	struct sl_text text = sl_text_begin(path, sizeof(path));
+	const char *state;
+
+	sl_text_add(&text, "/proc/self/task/");
+	sl_text_add_number(&text, atomic_load(&sl_agent->writer));
+	sl_text_add(&text, "/stat");
+	if (sl_file_read(path, line, sizeof(line)) < 0)
+		return false;
+	state = strrchr(line, ')'); /* "TID (NAME) R ..." */
+	return state && state[1] == ' ' && state[2] == 'R';
+}
+
+/* The disk holds the writer in a system call.  On a busy machine such a call may also wait for a processor. */
+static bool disk_hangs(uint64_t now_ns)
+{
+	uint64_t since_ns = atomic_load(&sl_agent->writing_since_ns);
+
+	return since_ns && now_ns - since_ns > WAIT_MAX_NS && !writer_runnable();
+}
+
 /*
- * One thread at a time, and never when a write to the ring's own disk has hung for a while: then what is there must
- * do.  A ring that lies elsewhere, in memory, grows to its cap meanwhile.
+ * One thread at a time, and never when the ring's own disk hangs: then what is there must do.  A ring that lies
+ * elsewhere, in memory, grows to its cap meanwhile.
  */
 static bool grow(struct sl_ring *ring, unsigned segments)
 {
 	unsigned have = atomic_load(&ring->file->segments), expected = 0;
-	uint64_t since = sl_agent->store.ring_elsewhere ? 0 : atomic_load(&sl_agent->writing_since_ns);
 	bool grown = false;
 
 	if (segments > most_segments(ring))
 		segments = most_segments(ring);
-	if (segments <= have || (since && sl_agent_now() - since > WAIT_MAX_NS) ||
+	if (segments <= have || (!sl_agent->store.ring_elsewhere && disk_hangs(sl_agent_now())) ||
 		!atomic_compare_exchange_strong(&ring->growing, &expected, 1))
 		return false;
 	have = atomic_load(&ring->file->segments);
@@ -218,15 +242,14 @@ static struct sl_producer *take_producer(struct sl_ring *ring)
 }
 
 /*
- * Nothing can be hoped for: the disk refuses, or holds the writer in a write.  A writer that is not in one waits for a
+ * Nothing can be hoped for: the disk refuses, or holds the writer in a write.  A writer that is not waits for a
  * processor, as we do, and is given longer.  From then on nobody waits until it writes again.
  */
 static bool stalled(uint64_t waiting_since_ns)
 {
-	uint64_t now_ns = sl_agent_now(), writing_since_ns = atomic_load(&sl_agent->writing_since_ns);
+	uint64_t now_ns = sl_agent_now(), waited_ns = now_ns - waiting_since_ns;
 
-	if (writing_since_ns ? now_ns - writing_since_ns > WAIT_MAX_NS && now_ns - waiting_since_ns > WAIT_MAX_NS :
-			       now_ns - waiting_since_ns > STARVED_MAX_NS)
+	if (waited_ns > STARVED_MAX_NS || (waited_ns > WAIT_MAX_NS && disk_hangs(now_ns)))
 		atomic_store(&sl_agent->stalled, 1);
 	return atomic_load(&sl_agent->stalled);
 }

@@ -394,6 +394,7 @@ static void *run(void *unused)
 
 	(void)unused;
 	sl_record_enter();
+	atomic_store(&sl_agent->writer, (uint32_t)syscall(SYS_gettid));
 	open_libraries();
 	while (!atomic_load(&sl_agent->finish)) {
 		uint32_t wake = atomic_load(&sl_agent->wake);
