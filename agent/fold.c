@@ -373,9 +373,9 @@ static bool write_checkpoint(struct sl_store *store)
 static void close_files(void)
 {
 	if (fold.in >= 0)
-		close(fold.in);
+		sl_file_close(fold.in);
 	if (fold.out >= 0)
-		close(fold.out);
+		sl_file_close(fold.out);
 	fold.in = fold.out = -1;
 	sl_last_free(&fold.table);
 	if (fold.thread_next)
@@ -401,9 +401,9 @@ static bool open_source(struct sl_store *store, unsigned source)
 	off_t size;
 
 	if (fold.in >= 0)
-		close(fold.in);
+		sl_file_close(fold.in);
 	sl_store_path(store, source ? fold.through : 1, path);
-	fold.in = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	fold.in = sl_file_open(path, O_RDONLY | O_NOFOLLOW);
 	if (fold.in < 0)
 		return false;
 	fold.in = sl_file_move_high(fold.in);
