@@ -195,11 +195,23 @@ static uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
 	return sl_device_free_bytes(hook->family);
 }
 
+/* The stack of this call; autograd's threads borrow the Python part. */
+static void take_stack(struct sl_frame *frame)
+{
+	struct sl_stack_ids stacks = sl_stacks_capture(sl_agent->options.stacks);
+
+	frame->native = stacks.native;
+	frame->python = stacks.python;
+	if (!frame->python) {
+		frame->python = sl_labels_borrowed_stack();
+		frame->borrowed = frame->python != 0;
+	}
+}
+
 void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *in)
 {
 	const struct sl_hook *hook = &sl_hooks[in->api ? in->api : api];
 	struct sl_thread *thread = &sl_thread;
-	struct sl_stack_ids stacks = {0};
 	unsigned flags = in->flags;
 
 	*frame = (struct sl_frame){.caller = caller, .api = (uint16_t)(hook - sl_hooks), .class = traits[hook->verb].class};
@@ -229,12 +241,12 @@ void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, co
 		int saved = errno;
 
 		sl_agent_begin(thread);
-		stacks = sl_stacks_capture(sl_agent->options.stacks);
+		take_stack(frame);
 		sl_agent_end(thread);
 		errno = saved;
 	}
-	frame->python = stacks.python;
-	frame->native = stacks.native;
+	if (frame->borrowed)
+		flags |= SL_FLAG_borrowed;
 	frame->free_bytes = free_around(hook, in->device_plus_one);
 	frame->begin_ns = sl_agent_now();
 
@@ -340,10 +352,11 @@ static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64
 
 	find_out(frame, hook, out, ok, &facts);
 	if (!frame->native && !frame->python && (!ok || (hook->verb == SL_VERB_FREE && sl_agent->options.free_stacks))) {
-		struct sl_stack_ids stacks = sl_stacks_capture(sl_agent->options.stacks);
-
-		w[5] = stacks.python | (uint64_t)stacks.native << 32;
+		take_stack(frame);
+		w[5] = frame->python | (uint64_t)frame->native << 32;
 	}
+	if (frame->borrowed)
+		facts.flags |= SL_FLAG_borrowed;
 	if (atomic_load_explicit(&sl_agent->phase, memory_order_relaxed) == SL_PHASE_LATE)
 		facts.flags |= SL_FLAG_late;
 	if (!ok && (frame->refuse || frame->inject || frame->refused_below))

@@ -51,6 +51,7 @@ struct sl_frame {
 	bool refuse;	    /* this call is not made, its result is out of memory */
 	bool refused_below; /* a call inside this one was refused */
 	uint32_t python, native;
+	bool borrowed; /* python is the stack of the thread that runs the backward pass */
 	uint64_t free_bytes; /* of the device before code was loaded or a context made; 0: not asked */
 };
 

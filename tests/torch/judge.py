@@ -143,6 +143,9 @@ class Case:
         self.differ("recovered", [oom["recovered"] for oom in ooms].count(True), cured)
         self.differ("not recovered", len({oom["bundle"] for oom in ooms if oom["recovered"] is False}), given_up)
         self.differ("unknown outcome", [oom["recovered"] for oom in ooms].count(None), 0)
+        for oom in ooms:  # the backward pass' too, which fails on a thread that has no Python
+            lines = [frame["function"] for frame in oom["stack"] if (frame["file"] or "").endswith("/cases.py")]
+            self.differ("line of the out-of-memory", self.name in lines or "oom" in lines, True)
         self.counts["ooms"] = len(ooms)
 
     def compare_labels(self):

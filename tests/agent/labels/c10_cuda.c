@@ -6,6 +6,9 @@
 
 #include "tests/agent/labels/c10.h"
 
+int cudaMalloc(void **pointer, size_t bytes);
+int cudaFree(void *pointer);
+
 struct vector {
 	void *begin, *end, *limit;
 };
@@ -43,9 +46,13 @@ void exercise(void)
 
 static void *device_thread(void *name)
 {
+	void *segment;
+
 	if (name)
 		prctl(PR_SET_NAME, name);
+	cudaMalloc(&segment, 0x7000);
 	allocate(0x7000, 256);
+	cudaFree(segment);
 	return NULL;
 }
 

@@ -222,10 +222,11 @@ class Blocks(unittest.TestCase):
                    "print(train(library))\n")
         said, (trace,) = run("/usr/bin/python3", "-c", program, self.library(3), PYTHONUNBUFFERED="1")
         self.assertEqual(said[-1], "0")
-        rows = [row for row in events(trace) if row.address == 0x7000]
         borrowed = 1 << [flag for flag in trace.header["flags"]].index("borrowed")
-        self.assertEqual([bool(row.flags & borrowed) for row in rows], [True, False, True] * 3)
-        self.assertEqual([[name for name, _, _ in row.stack] for row in rows], [["train", "<module>"], [], ["train", "<module>"]] * 3)
+        for rows in ([row for row in events(trace) if row.address == 0x7000],
+                     [row for row in events(trace) if (row.verb, row.bytes) == ("ALLOC", 0x7000)]):
+            self.assertEqual([bool(row.flags & borrowed) for row in rows], [True, False, True] * 3)
+            self.assertEqual([[name for name, _, _ in row.stack] for row in rows], [["train", "<module>"], [], ["train", "<module>"]] * 3)
 
 
 class Environment(unittest.TestCase):
