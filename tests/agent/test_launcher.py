@@ -34,8 +34,9 @@ class Launcher(unittest.TestCase):
     def start(self, *words, **options):
         # A shell that started us in the background had SIGINT and SIGQUIT ignored, and what is ignored stays so.
         usual = lambda: [signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGQUIT)]
+        options.setdefault('preexec_fn', usual)
         return subprocess.Popen([self.run_path, *words], env=self.environment, cwd=self.folder, text=True,
-                                preexec_fn=usual, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
     def test_the_commands_exit_status_is_ours(self):
         for status in (0, 1, 3, 124, 255):
