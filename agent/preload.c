@@ -321,7 +321,7 @@ void sl_preload_finish(const char *how)
 	while (!atomic_load(&agent->finished) && sl_agent_now() < deadline)
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
 	/* Other threads may be at work to the last moment: then the ring stays and has what they still do. */
-	if (atomic_load(&agent->finished) == 1 && sl_ring_quiet(&agent->ring))
+	if (atomic_load(&agent->finished) == 1 && sl_ring_quiet(&agent->ring, sl_thread.ring))
 		sl_store_remove_ring(&agent->store);
 	errno = saved;
 }

@@ -16,6 +16,7 @@
 #define RING_BYTES (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
 #define WAIT_MAX_NS 10000000ull
 #define WAIT_STEP_NS 50000ull
+#define MOMENT_NS 20000000ull
 #define STARVED_MAX_NS 1000000000ull
 
 /* Outside the wiped pages: a child unmaps what it inherited. */
@@ -307,13 +308,31 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 	return producer;
 }
 
-bool sl_ring_quiet(const struct sl_ring *ring)
+/* When the last event of the thread began; 0: it has none in this segment. */
+static uint64_t last_event_ns(const struct sl_producer *producer, uint64_t next)
 {
+	for (uint64_t seq = next - 1; seq + 2 >= next && seq >= producer->segment->first; seq--) {
+		const struct sl_slot *slot = sl_ring_slot(producer, seq);
+		uint64_t word = atomic_load(&slot->state);
+
+		if (word >> SL_SLOT_SHIFT == seq && (word & 3) != SL_SLOT_EMPTY)
+			return slot->words[1];
+	}
+	return 0;
+}
+
+bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
+{
+	uint64_t now_ns = sl_agent_now();
+
 	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++) {
 		const struct sl_producer *producer = &ring->producers[i];
+		uint64_t next = *(volatile const uint64_t *)&producer->next;
 
-		if (atomic_load(&producer->taken) && producer->segment &&
-			atomic_load(&producer->segment->tail) != *(volatile const uint64_t *)&producer->next)
+		if (!atomic_load(&producer->taken) || !producer->segment)
+			continue;
+		if (atomic_load(&producer->segment->tail) != next ||
+			(producer != mine && now_ns - last_event_ns(producer, next) < MOMENT_NS))
 			return false;
 	}
 	return true;

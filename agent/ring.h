@@ -54,8 +54,8 @@ void sl_ring_provide(struct sl_ring *ring, unsigned spare);
 /* A producer for the calling thread; NULL when there is none left. */
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid);
 
-/* Nothing waits, no call is in flight: no thread is at work. */
-bool sl_ring_quiet(const struct sl_ring *ring);
+/* Nothing waits, no call is in flight, and no thread but `mine` (NULL: none) made one a moment ago: nobody is at work. */
+bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
 
 /* The thread ends: what it wrote will be drained and its segment freed. */
 void sl_ring_detach(struct sl_producer *producer);
