@@ -112,6 +112,10 @@ class Programs(unittest.TestCase):
                     less = self.assertEqual if kind == "device" else self.assertLessEqual
                     less(statistics["reserved_bytes.all.peak"], row["peak_bytes"])
                     self.assertEqual(row["live_bytes"], 0)
+                    (books,) = report["processes"][0]["pytorch"]
+                    for ours, theirs in (("peak_allocated_bytes", "allocated_bytes.all.peak"), ("ooms", "num_ooms"),
+                                         ("peak_reserved_bytes", "reserved_bytes.all.peak")):
+                        self.assertEqual(books[ours], statistics[theirs], ours)
                 self.assertTrue([oom for oom in report["ooms"] if not oom["recovered"]])
 
     @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches PyTorch")
