@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/hooks.h"
+#include "agent/objects.h"
 #include "agent/resolve.h"
 #include "common/base.h"
 
@@ -100,6 +101,30 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 			found = default_lookup(&request, &place, false);
 	}
 	return found ? (struct sl_lookup){sl_hooks_wrap(name, found), NULL} : absent(&place, handle, &request);
+}
+
+void *sl_lookup_opening(int flags)
+{
+	static _Atomic(void *) real;
+	void *found = atomic_load_explicit(&real, memory_order_relaxed);
+
+	if (!found)
+		atomic_store_explicit(&real, found = sl_resolve_next("dlopen"), memory_order_relaxed);
+	if (flags & RTLD_DEEPBIND)
+		sl_objects_hole(SL_HOLE_DEEPBIND);
+	return found;
+}
+
+void *sl_lookup_opening_in(long name_space)
+{
+	static _Atomic(void *) real;
+	void *found = atomic_load_explicit(&real, memory_order_relaxed);
+
+	if (!found)
+		atomic_store_explicit(&real, found = sl_resolve_next("dlmopen"), memory_order_relaxed);
+	if (name_space != LM_ID_BASE)
+		sl_objects_hole(SL_HOLE_NAMESPACE);
+	return found;
 }
 
 #define LONG_TEXTS 8

@@ -14,4 +14,11 @@ struct sl_lookup {
 /* version NULL: dlsym. */
 struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *version, const void *caller);
 
+/*
+ * A library is about to be opened where our wrappers are not found before the real functions: RTLD_DEEPBIND, a namespace of
+ * its own.  That is kept for the trace to say; the real dlopen, dlmopen to jump to.
+ */
+void *sl_lookup_opening(int flags);
+void *sl_lookup_opening_in(long name_space);
+
 #endif

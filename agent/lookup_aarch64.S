@@ -38,7 +38,40 @@
 	.size	\name, . - \name
 	.endm
 
+/* dlopen(path, flags) and dlmopen(namespace, path, flags): looked at, and passed on. */
+	.macro open_with name, ask
+	.globl	\name
+	.type	\name, %function
+	.p2align 4
+\name:
+	.cfi_startproc
+	hint	#34			/* bti c */
+	stp	x29, x30, [sp, #-48]!
+	.cfi_def_cfa_offset 48
+	.cfi_offset 29, -48
+	.cfi_offset 30, -40
+	mov	x29, sp
+	stp	x0, x1, [sp, #16]
+	str	x2, [sp, #32]
+	.ifc \name, dlopen
+	mov	w0, w1
+	.endif
+	bl	\ask
+	mov	x16, x0
+	ldp	x0, x1, [sp, #16]
+	ldr	x2, [sp, #32]
+	ldp	x29, x30, [sp], #48
+	.cfi_restore 29
+	.cfi_restore 30
+	.cfi_def_cfa_offset 0
+	br	x16
+	.cfi_endproc
+	.size	\name, . - \name
+	.endm
+
 	.text
+	open_with dlopen, sl_lookup_opening
+	open_with dlmopen, sl_lookup_opening_in
 	look_up dlsym
 	look_up dlvsym
 

@@ -61,4 +61,52 @@ dlvsym:
 	.cfi_endproc
 	.size	dlvsym, . - dlvsym
 
+/* dlopen(path, flags) and dlmopen(namespace, path, flags): looked at, and passed on. */
+	.globl	dlopen
+	.type	dlopen, @function
+	.p2align 4
+dlopen:
+	.cfi_startproc
+	endbr64
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
+	pushq	%rsi
+	.cfi_adjust_cfa_offset 8
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	movl	%esi, %edi
+	call	sl_lookup_opening
+	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	popq	%rsi
+	.cfi_adjust_cfa_offset -8
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
+	jmp	*%rax
+	.cfi_endproc
+	.size	dlopen, . - dlopen
+
+	.globl	dlmopen
+	.type	dlmopen, @function
+	.p2align 4
+dlmopen:
+	.cfi_startproc
+	endbr64
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
+	pushq	%rsi
+	.cfi_adjust_cfa_offset 8
+	pushq	%rdx
+	.cfi_adjust_cfa_offset 8
+	call	sl_lookup_opening_in
+	popq	%rdx
+	.cfi_adjust_cfa_offset -8
+	popq	%rsi
+	.cfi_adjust_cfa_offset -8
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
+	jmp	*%rax
+	.cfi_endproc
+	.size	dlmopen, . - dlmopen
+
 	.section .note.GNU-stack, "", @progbits

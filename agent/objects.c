@@ -96,6 +96,29 @@ int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
 	return result;
 }
 
+static _Atomic unsigned holes, said;
+static _Atomic uint64_t said_in; /* generation of the recording */
+
+void sl_objects_hole(enum sl_hole hole)
+{
+	if (!(atomic_load_explicit(&holes, memory_order_relaxed) & hole))
+		atomic_fetch_or(&holes, hole);
+}
+
+void sl_objects_say_holes(void)
+{
+	unsigned fresh;
+
+	if (atomic_exchange(&said_in, atomic_load(&sl_agent->generation)) != atomic_load(&sl_agent->generation))
+		atomic_store(&said, 0);
+	fresh = atomic_load(&holes) & ~atomic_load(&said);
+	if (fresh & SL_HOLE_DEEPBIND)
+		sl_note("a library was opened with RTLD_DEEPBIND: GPU calls it makes itself may be missing");
+	if (fresh & SL_HOLE_NAMESPACE)
+		sl_note("a library was opened in a namespace of its own (dlmopen): GPU calls made there are missing");
+	atomic_fetch_or(&said, fresh);
+}
+
 static int stop(struct dl_phdr_info *info, size_t size, void *data)
 {
 	return 1;

@@ -30,6 +30,11 @@ bool sl_objects_trusted(void);
 /* In a forked child: find out, waiting 20 ms at most.  Needs a thread for a moment. */
 void sl_objects_try(void);
 
+/* A library was opened whose GPU calls we may not see.  Said once in the trace, each. */
+enum sl_hole { SL_HOLE_DEEPBIND = 1, SL_HOLE_NAMESPACE = 2 };
+void sl_objects_hole(enum sl_hole hole);
+void sl_objects_say_holes(void); /* writer */
+
 /* In the library's constructor: this process image was not forked. */
 void sl_objects_construct(void);
 

@@ -373,6 +373,7 @@ void sl_writer_finish(void)
 {
 	sl_fold_stop(&sl_agent->store);
 	cutoff_ns = UINT64_MAX;
+	sl_objects_say_holes();
 	write_gap(sl_agent->ring.file);
 	if (sl_writer_drain())
 		write_footer(sl_agent->how);

@@ -11,6 +11,8 @@
 
 void *dlsym(void *handle, const char *name);
 void *dlvsym(void *handle, const char *name, const char *version);
+void *dlopen(const char *path, int flags);
+void *dlmopen(long name_space, const char *path, int flags);
 
 static struct {
 	void *handle;
@@ -30,6 +32,31 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 	asked.version = version;
 	asked.caller = caller;
 	return reply;
+}
+
+static struct {
+	const void *first, *second;
+	long third, asked;
+} opened;
+
+static void *real_open(const void *first, const void *second, long third)
+{
+	opened.first = first;
+	opened.second = second;
+	opened.third = third;
+	return (void *)0x5678;
+}
+
+void *sl_lookup_opening(int flags)
+{
+	opened.asked = flags;
+	return real_open;
+}
+
+void *sl_lookup_opening_in(long name_space)
+{
+	opened.asked = name_space;
+	return real_open;
 }
 
 static void *real(void *handle, const char *name, const char *version)
@@ -78,5 +105,10 @@ int main(void)
 		reply = (struct sl_lookup){NULL, (void *)real};
 		ask(with_version);
 	}
+	expect(dlopen("path", 8) == (void *)0x5678 && opened.asked == 8, "dlopen's flags are seen, its answer returned");
+	expect(!strcmp(opened.first, "path") && (uintptr_t)opened.second == 8, "the real dlopen sees its arguments");
+	expect(dlmopen(-1, "path", 2) == (void *)0x5678 && opened.asked == -1, "dlmopen's namespace is seen, its answer returned");
+	expect((intptr_t)opened.first == -1 && !strcmp(opened.second, "path") && (int)opened.third == 2,
+		"the real dlmopen sees its arguments");
 	return failures != 0;
 }

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Ten hard cases for an interposer.  Where another test has a case whole, it is named here and only what it lacks is run.
+
+ 1 three kinds of runtime in one process     test_journal: plugins; callers below
+ 2 cuGetProcAddress, every name and version  tests/agent/hooks/test_lookups.py
+ 3 dlsym fidelity                            tests/agent/hooks/test_lookups.py, test_invisible
+ 4 plugins of their own scope                test_lookups: plugins; holes in what we see below
+ 5 addresses given again at once             below
+ 6 virtual memory by its references          test_journal: virtual memory, tests/apps/vmm.c; the moment below
+ 7 stream-ordered and graph memory           test_journal: pools, graphs, capture
+ 8 out of memory everywhere                  below
+ 9 mass destruction and the ends             test_journal: reset, every way to end; test_lifecycle
+10 invisible elsewhere                       test_invisible, tests/real
+"""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+from e2e import APPS, Recording
+
+HOST = os.path.join(APPS, "plugin_host")
+PLUGINS = [os.path.join(APPS, name) for name in ("plugin.so", "plugin11.so", "plugin13.so")]
+
+
+def only(run):
+    trace, = stormlog_trace.open_folder(run.traces)
+    return trace
+
+
+def notes(run):
+    return [note["text"] for note in only(run).defs.get("note", [])]
+
+
+class HardCases(unittest.TestCase):
+    def test_1_each_runtime_in_a_process_is_one_event_a_call_with_its_caller(self):
+        with Recording(HOST, *PLUGINS, STORMLOG_STACKS="none") as run:
+            trace = only(run)
+            events, modules = trace.events(), trace.defs["module"]
+            callers = set()
+            for caller, bytes_ in zip(events["caller"].tolist(), events["bytes"].tolist()):
+                if bytes_ >= 1 << 20:
+                    callers |= {os.path.basename(m["path"]) for m in modules if m["base"] <= caller < m["end"]}
+            self.assertEqual(callers, {"plugin_host", "plugin.so", "plugin11.so", "plugin13.so"})
+            row, = [row for row in run.report()["processes"][0]["memory"] if row["kind"] == "device"]
+            self.assertEqual(row["allocations"], 7)
+
+    def test_4_a_hole_in_what_we_see_is_said_in_the_trace(self):
+        for mode, why in (("--deepbind", "RTLD_DEEPBIND"), ("--dlmopen", "namespace")):
+            with self.subTest(mode), Recording(HOST, mode, *PLUGINS) as run:
+                self.assertEqual(len([note for note in notes(run) if why in note]), 1, notes(run))
+        with Recording(HOST, *PLUGINS) as run:
+            self.assertEqual([note for note in notes(run) if "opened" in note], [])
+
+    def test_5_replayed_in_order_no_two_live_blocks_overlap(self):
+        """Sixteen threads over a driver that gives a freed address at once to whoever asks next."""
+        with Recording(os.path.join(APPS, "threads"), 16, 800, STORMLOG_STACKS="none") as run:
+            trace = only(run)
+            events = trace.events()
+            names = [hook[0] for hook in trace.hooks]
+            order = sorted(range(len(events["api"])), key=lambda i: (int(events["time_ns"][i])))
+            live, wrong = {}, 0
+            for i in order:
+                name, address = names[int(events["api"][i]) - 1], int(events["address"][i])
+                if name == "cudaMalloc":
+                    wrong += address in live
+                    live[address] = True
+                elif name == "cudaFree":
+                    wrong += live.pop(address, None) is None
+            self.assertEqual(wrong, 0)
+            real, = run.truth()
+            self.assertEqual(len(live), sum(row.live_blocks for row in real.memory.values()))
+
+    def test_8_every_way_to_fail_leaves_result_and_outputs_as_they_are(self):
+        """One call fails at the driver or at the runtime; the program prints what it got, poison included."""
+        failures = ("cuMemAlloc_v2:1", "cudaMalloc:2", "cuMemAllocPitch_v2:1", "cuMemAllocManaged:1", "cuMemHostAlloc:1",
+                    "cuMemHostRegister_v2:1", "cuArrayCreate_v2:1", "cuMemAllocAsync:1", "cuDevicePrimaryCtxRetain:1",
+                    "cuMemCreate:1", "cuMemAddressReserve:1", "cuMemMap:1", "cuMemPoolCreate:1", "cuStreamCreate:1")
+        seen = 0
+        for failure in failures:
+            for app in ("runtime13", "driver", "vmm", "pools"):
+                runs = []
+                for preload in (False, True):
+                    with Recording(os.path.join(APPS, app), preload=preload, code=None, SIM_FAIL=failure) as run:
+                        runs.append((run.done.returncode, run.done.stdout, run.done.stderr))
+                        if preload and run.done.returncode:
+                            apis = run.report()["processes"][0]["apis"]
+                            seen += any(row["failures"] for row in apis)
+                self.assertEqual(runs[0], runs[1], (failure, app))
+        self.assertGreater(seen, 8, "the failures are in the reports")
+
+    def test_questions_of_ours_that_the_driver_refuses_change_nothing(self):
+        """HAMi-core #187, #188, #306: cuCtxGetDevice fails, or the call after the real one does: nothing is lost or leaked."""
+        for failure in ("cuCtxGetDevice:0:201", "cuMemGetInfo_v2:0", "cuCtxGetCurrent:0:201", "cuPointerGetAttribute:0:1"):
+            runs = []
+            for preload in (False, True):
+                with Recording(os.path.join(APPS, "driver"), preload=preload, code=None, SIM_FAIL=failure) as run:
+                    runs.append((run.done.returncode, run.done.stdout, run.done.stderr))
+            self.assertEqual(runs[0], runs[1], failure)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
