@@ -126,7 +126,8 @@ static void put_flame(const struct sl_owners *owners, uint32_t at, const char *c
 	const char *path[68];
 	uint64_t own = share->bytes;
 
-	memcpy(path, names, depth * sizeof(*path));
+	for (unsigned i = 0; i < depth; i++)
+		path[i] = names[i];
 	if (at)
 		path[depth++] = share->name;
 	for (uint32_t child = share->child; child; child = owners->share.item[child].sibling) {

@@ -157,18 +157,36 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 	}
 }
 
+/*
+ * Each native frame of the evaluation loop executes one run of Python frames.  Where their numbers differ and no truncation
+ * tells why, the loop ran from code that was not known yet: then the two stacks stand apart.
+ */
+static bool fit_together(const struct sl_defs *defs, const struct sl_python_stack *lines, const struct sl_native_stack *stack)
+{
+	uint32_t loops = 0, runs = lines->boundary_count;
+	bool ends = !lines->count;
+
+	for (uint32_t i = 0; i < stack->count; i++)
+		loops += is_eval(defs, stack->pcs[i] - 1);
+	for (uint32_t i = 0; i < lines->boundary_count; i++)
+		ends |= lines->boundaries[i] == lines->count - 1;
+	runs += !ends;
+	return loops == runs || (loops < runs ? stack->truncated : lines->truncated);
+}
+
 unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols,
 			   uint32_t python, uint32_t native, uint64_t caller)
 {
 	const struct sl_python_stack *lines = sl_defs_python(defs, python);
 	const struct sl_native_stack *stack = sl_defs_native(defs, native);
+	bool merge = lines && stack && fit_together(defs, lines, stack);
 	struct out out = {frames, 0};
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; stack && i < stack->count; i++) {
 		uint64_t pc = stack->pcs[i] - 1; /* inside the call, not behind it */
 
-		if (lines && is_eval(defs, pc))
+		if (merge && is_eval(defs, pc))
 			add_python(&out, defs, lines, &at, false);
 		else
 			add_native(&out, defs, symbols, pc);

@@ -48,12 +48,18 @@ static void add_frame(struct sl_defs *defs, const msgpack_object *map, uint64_t 
 	};
 }
 
+static bool is_true(const msgpack_object *value)
+{
+	return value && value->type == MSGPACK_OBJECT_BOOLEAN && value->via.boolean;
+}
+
 static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	struct sl_python_stack stack;
 
 	stack.frames = ids_of(defs, map, "frames", &stack.count);
 	stack.boundaries = ids_of(defs, map, "c_boundaries", &stack.boundary_count);
+	stack.truncated = is_true(sl_object_get(map, "truncated"));
 	sl_idmap_set(&defs->python_ids, id, (uint32_t)defs->pythons.count);
 	*PUSH(defs->pythons) = stack;
 }
@@ -66,7 +72,8 @@ static void add_native(struct sl_defs *defs, const msgpack_object *map, uint64_t
 	if (pcs.size)
 		memcpy(copy, pcs.text, pcs.size & ~(size_t)7);
 	sl_idmap_set(&defs->native_ids, id, (uint32_t)defs->natives.count);
-	*PUSH(defs->natives) = (struct sl_native_stack){(uint32_t)(pcs.size / 8), copy};
+	*PUSH(defs->natives) = (struct sl_native_stack){(uint32_t)(pcs.size / 8), copy,
+							    is_true(sl_object_get(map, "truncated"))};
 }
 
 static void add_thread(struct sl_defs *defs, const msgpack_object *map, uint64_t id)

@@ -22,11 +22,13 @@ struct sl_python_stack {
 	uint32_t count, boundary_count;
 	const uint32_t *frames;	    /* ids, innermost first */
 	const uint32_t *boundaries; /* indexes of frames below which C was entered */
+	bool truncated;		    /* the outermost are missing */
 };
 
 struct sl_native_stack {
 	uint32_t count;
 	const uint64_t *pcs; /* return addresses, innermost first */
+	bool truncated;
 };
 
 struct sl_module {

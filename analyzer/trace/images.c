@@ -208,7 +208,8 @@ static void sort_runs(struct sl_images *folder)
 
 void sl_images_group(struct sl_images *folder)
 {
-	qsort(folder->images, folder->image_count, sizeof(*folder->images), by_name);
+	if (folder->image_count)
+		qsort(folder->images, folder->image_count, sizeof(*folder->images), by_name);
 	folder->run_of = calloc(folder->image_count + 1, sizeof(*folder->run_of));
 	for (unsigned i = 0; i < folder->image_count; i++) {
 		struct sl_header header;

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of frames: inlined calls of this very program, and Python's frames in their place among native ones. */
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "analyzer/model/stacks.h"
+#include "analyzer/model/symbols.h"
+
+/* ---- inlines */
+
+static inline __attribute__((always_inline)) uint64_t innermost(void)
+{
+	uint64_t pc;
+
+#if defined(__x86_64__)
+	__asm__ volatile("leaq 0(%%rip), %0" : "=r"(pc));
+#else
+	__asm__ volatile("adr %0, ." : "=r"(pc));
+#endif
+	return pc;
+}
+
+static inline __attribute__((always_inline)) uint64_t between(void)
+{
+	return innermost();
+}
+
+static __attribute__((noinline)) uint64_t outermost(void)
+{
+	return between();
+}
+
+static int this_program(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct sl_module *module = data;
+
+	module->base = info->dlpi_addr;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+		    info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz > module->end)
+			module->end = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+	return 1; /* the first is the program */
+}
+
+static void a_call_that_was_inlined_is_a_frame_of_its_own(void **state)
+{
+	static char path[4096];
+	struct sl_module module = {.path = path};
+	struct sl_symbols *symbols = sl_symbols_new();
+	struct sl_symbol found[8];
+	unsigned count;
+
+	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
+	dl_iterate_phdr(this_program, &module);
+	count = sl_symbols_find(symbols, &module, outermost() - 1, found, 8);
+	assert_int_equal(count, 3);
+	assert_string_equal(found[0].function, "innermost");
+	assert_string_equal(found[1].function, "between");
+	assert_string_equal(found[2].function, "outermost");
+	for (unsigned i = 0; i < 3; i++) {
+		assert_non_null(strstr(found[i].file, "test_stacks.c"));
+		assert_true(found[i].line > 20 && found[i].line < 60);
+	}
+	assert_true(found[0].line < found[1].line && found[1].line < found[2].line);
+	sl_symbols_free(symbols);
+}
+
+static void code_of_another_build_has_no_names(void **state)
+{
+	static char path[4096];
+	struct sl_module module = {.path = path, .build_id = "00000000000000000000000000000000deadbeef"};
+	struct sl_symbols *symbols = sl_symbols_new();
+	struct sl_symbol found[8];
+	const char *const *mismatches;
+
+	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
+	dl_iterate_phdr(this_program, &module);
+	assert_int_equal(sl_symbols_find(symbols, &module, outermost() - 1, found, 8), 0);
+	assert_int_equal(sl_symbols_mismatches(symbols, &mismatches), 1);
+	assert_string_equal(mismatches[0], path);
+	sl_symbols_free(symbols);
+}
+
+/* ---- Python among native frames */
+
+#define LOOP   0x500000ull /* the evaluation loop */
+#define LIB(n) (0x700000ull + 0x100 * (n))
+
+static struct sl_python_frame names[] = {{"inner", "a.py", 1}, {"helper", "a.py", 2}, {"outer", "b.py", 3}, {"main", "b.py", 4}};
+
+struct world {
+	struct sl_defs defs;
+	struct sl_python_stack python;
+	struct sl_native_stack native;
+};
+
+static const uint32_t frame_ids[] = {1, 2, 3, 4};
+static struct sl_eval_range loop = {LOOP, LOOP + 0x1000};
+
+static void begin(struct world *w, const uint64_t *pcs, uint32_t pc_count, const uint32_t *boundaries, uint32_t boundary_count)
+{
+	*w = (struct world){0};
+	w->python = (struct sl_python_stack){4, boundary_count, frame_ids, boundaries, false};
+	w->native = (struct sl_native_stack){pc_count, pcs, false};
+	w->defs.frames.item = names;
+	w->defs.frames.count = 4;
+	w->defs.pythons.item = &w->python;
+	w->defs.pythons.count = 1;
+	w->defs.natives.item = &w->native;
+	w->defs.natives.count = 1;
+	w->defs.evals.item = &loop;
+	w->defs.evals.count = 1;
+	for (uint32_t i = 0; i < 4; i++)
+		sl_idmap_set(&w->defs.frame_ids, i + 1, i);
+	sl_idmap_set(&w->defs.python_ids, 1, 0);
+	sl_idmap_set(&w->defs.native_ids, 1, 0);
+}
+
+static void expect(struct world *w, const char *wanted)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_stacks_resolve(frames, &w->defs, NULL, 1, 1, 0);
+	char text[512] = "";
+	size_t at = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		at += (size_t)(frames[i].python ?
+				       snprintf(text + at, sizeof(text) - at, "%s ", frames[i].function) :
+				       snprintf(text + at, sizeof(text) - at, "%llx ", (unsigned long long)frames[i].offset + 1));
+	assert_string_equal(text, wanted);
+	sl_idmap_free(&w->defs.frame_ids);
+	sl_idmap_free(&w->defs.python_ids);
+	sl_idmap_free(&w->defs.native_ids);
+}
+
+static const uint64_t two_loops[] = {LIB(1), LOOP + 8, LIB(2), LOOP + 8, LIB(3)};
+
+static void each_frame_of_the_loop_is_replaced_by_its_run(void **state)
+{
+	static const uint32_t boundaries[] = {1, 3};
+	struct world w;
+
+	begin(&w, two_loops, 5, boundaries, 2);
+	expect(&w, "700100 inner helper 700200 outer main 700300 ");
+}
+
+static void a_run_of_each_frame_where_every_frame_is_a_boundary(void **state)
+{
+	static const uint64_t pcs[] = {LIB(1), LOOP + 8, LOOP + 8, LIB(2), LOOP + 8, LOOP + 8, LIB(3)};
+	static const uint32_t boundaries[] = {0, 1, 2, 3};
+	struct world w;
+
+	begin(&w, pcs, 7, boundaries, 4);
+	expect(&w, "700100 inner helper 700200 outer main 700300 ");
+}
+
+static void stacks_that_do_not_fit_stand_apart(void **state)
+{
+	static const uint64_t pcs[] = {LIB(1), LOOP + 8, LIB(2), LIB(9), LIB(3)}; /* LIB(9) was a loop not yet known */
+	static const uint32_t boundaries[] = {1, 3};
+	struct world w;
+
+	begin(&w, pcs, 5, boundaries, 2);
+	expect(&w, "700100 500008 700200 700900 700300 inner helper outer main ");
+}
+
+static void a_truncated_native_stack_merges_as_far_as_it_goes(void **state)
+{
+	static const uint32_t boundaries[] = {1, 3};
+	struct world w;
+
+	begin(&w, two_loops, 3, boundaries, 2);
+	w.native.truncated = true;
+	expect(&w, "700100 inner helper 700200 outer main ");
+}
+
+static void a_truncated_python_stack_merges_as_far_as_it_goes(void **state)
+{
+	static const uint32_t boundaries[] = {1};
+	struct world w;
+
+	begin(&w, two_loops, 5, boundaries, 1);
+	w.python.truncated = true;
+	expect(&w, "700100 inner helper 700200 outer main 700300 ");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call_that_was_inlined_is_a_frame_of_its_own),
+		cmocka_unit_test(code_of_another_build_has_no_names),
+		cmocka_unit_test(each_frame_of_the_loop_is_replaced_by_its_run),
+		cmocka_unit_test(a_run_of_each_frame_where_every_frame_is_a_boundary),
+		cmocka_unit_test(stacks_that_do_not_fit_stand_apart),
+		cmocka_unit_test(a_truncated_native_stack_merges_as_far_as_it_goes),
+		cmocka_unit_test(a_truncated_python_stack_merges_as_far_as_it_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
