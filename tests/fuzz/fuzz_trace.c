@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whatever the bytes of a trace file and a ring, the reader and the model come to an end.  An input is the length of the
+ * trace (4 bytes), the trace, and the beginning of the ring.  With -fsanitize=fuzzer this is a libFuzzer target
+ * (scripts/fuzz-trace); else fuzz_trace ROUNDS SEED... changes each seed ROUNDS times.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "analyzer/model/model.h"
+#include "common/base.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static int file_of(const void *bytes, size_t size, char path[32])
+{
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
+		abort();
+	snprintf(path, 32, "/proc/self/fd/%d", fd);
+	return fd;
+}
+
+static void replay(const char *trace_path, const char *ring_path)
+{
+	char *files[] = {(char *)trace_path};
+	struct sl_image image = {.name = "fuzz", .files = files, .file_count = 1, .ring = (char *)ring_path};
+	struct sl_damage damage = {0};
+	struct sl_trace *trace = sl_trace_open(&image, &damage);
+	const struct sl_item *item;
+
+	if (trace) {
+		struct sl_order *order = sl_order_new(trace);
+		struct sl_model *model = sl_model_new(&trace->header, &trace->defs);
+
+		sl_model_folded(model, &trace->folded);
+		while ((item = sl_order_next(order)))
+			sl_model_apply(model, item);
+		sl_model_end(model);
+		sl_model_free(model);
+		sl_order_free(order);
+	}
+	sl_trace_close(trace);
+	sl_damage_free(&damage);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	size_t split = size < 4 ? 0 : sl_load_le(bytes, 4) % (size - 3), rest = size < 4 ? 0 : size - 4 - split;
+	char trace_path[32], ring_path[32];
+	int trace, ring;
+
+	if (size < 4)
+		return 0;
+	trace = file_of(bytes + 4, split, trace_path);
+	ring = file_of(bytes + 4 + split, rest, ring_path);
+	replay(trace_path, rest ? ring_path : NULL);
+	close(trace);
+	close(ring);
+	return 0;
+}
+
+#ifndef LIBFUZZER
+static uint64_t random_number(void)
+{
+	static uint64_t state = 88172645463325252ull;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	return state ^= state << 17;
+}
+
+static void fuzz(const char *path, unsigned rounds)
+{
+	static uint8_t seed[4 << 20], bytes[sizeof(seed)];
+	FILE *file = fopen(path, "re");
+	size_t size = file ? fread(seed, 1, sizeof(seed), file) : 0;
+
+	if (!size) {
+		fprintf(stderr, "fuzz_trace: %s is empty or missing\n", path);
+		exit(1);
+	}
+	fclose(file);
+	for (unsigned i = 0; i <= rounds; i++) {
+		size_t cut = i % 4 == 3 ? random_number() % size : size;
+
+		memcpy(bytes, seed, size);
+		for (unsigned n = i ? 1 + random_number() % 8 : 0; n; n--)
+			bytes[random_number() % size] = random_number() % 3 ? random_number() : 0xff * (random_number() & 1);
+		LLVMFuzzerTestOneInput(bytes, cut);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	for (int i = 2; i < argc; i++)
+		fuzz(argv[i], (unsigned)atoi(argv[1]));
+	return argc < 3;
+}
+#endif
