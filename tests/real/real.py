@@ -33,8 +33,9 @@ def python_of(name):
     try:
         # The python3 of the PATH: a user's, with wheels on PyPI; ours may be an interpreter too old or too new for them.
         subprocess.run(["python3", "-m", "venv", "--clear", folder], check=True, capture_output=True, timeout=120)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--no-compile", "--only-binary", ":all:", *SETS[name]], check=True,
-                       capture_output=True, timeout=1500)
+        # Where there is no network it is to be known soon.
+        subprocess.run([python, "-m", "pip", "install", "-q", "--no-compile", "--only-binary", ":all:", "--retries", "1", "--timeout", "30",
+                        *SETS[name]], check=True, capture_output=True, timeout=300 if name == "small" else 3000)
     except (OSError, subprocess.SubprocessError) as error:
         print("no environment %s: %s" % (name, getattr(error, "stderr", None) or error), file=sys.stderr)
         return None
