@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), module, sleep=SECONDS,
+"""script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), module, sleep=SECONDS,
 library=PATH, arena=MIB (by that library)."""
 import ctypes
 import sys
@@ -51,6 +51,8 @@ for step in sys.argv[1:]:
         grow(int(value))
     elif name == 'module':
         load_module()
+    elif name == 'pin':
+        cudart.cudaMallocHost(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(int(value) << 20))
     elif name == 'library':
         library = ctypes.CDLL(value)
     elif name == 'arena':

@@ -45,7 +45,7 @@ def summary(run, *options, columns=80, code=0):
 class Ranks:
     """Several ranks of one run at once: steps(rank) are their arguments."""
 
-    def __init__(self, count, steps, devices=None, **environment):
+    def __init__(self, count, steps, devices=None, recorded=None, **environment):
         self.run = Recording("true", preload=False)
         self.traces = self.run.traces
         children = []
@@ -55,6 +55,8 @@ class Ranks:
                        STORMLOG_DIR=self.traces, STORMLOG_RUN_ID="ranks", LD_PRELOAD=e2e.PRELOAD, RANK=str(rank),
                        LOCAL_RANK=str(rank), WORLD_SIZE=str(count), **environment)
             env.pop("STORMLOG_BUILD", None)
+            if recorded is not None and rank not in recorded:
+                env.pop("LD_PRELOAD")
             children.append(subprocess.Popen(["python3", SCRIPT, *steps(rank)], env=env, stdout=subprocess.DEVNULL))
         for child in children:
             child.wait(120)
@@ -92,6 +94,22 @@ class OutOfMemory(unittest.TestCase):
         self.assertIn("oom.neighbour", ids(report))
         self.assertNotIn("oom.full", ids(report))
         self.assertEqual([other["rank"] for other in report["ooms"][0]["others"]], [0])
+
+    def test_more_than_there_is_and_the_host_are_causes_of_their_own(self):
+        with script("alloc=1", "try=900000", "free") as run:
+            self.assertEqual({i for i in ids(run.report()) if i.startswith("oom.")}, {"oom.too_large"})
+        with script("alloc=1", "pin=512", "free", SIM_PINNED="64M") as run:
+            report = run.report()
+        self.assertEqual({i for i in ids(report) if i.startswith("oom.")}, {"oom.host"})
+        self.assertIsNone(report["ooms"][0]["device"])
+
+    def test_a_stranger_on_the_device_is_named_and_alone_there_is_none(self):
+        def steps(rank):
+            return ["device=0", "alloc=3000", "sleep=2"] if rank else ["sleep=0.4", "device=0", "alloc=10", "sleep=0.5", "free"]
+        with Ranks(2, steps, devices=1, recorded=(0,), SIM_VRAM="8G") as ranks:
+            self.assertIn("device.neighbour", ids(ranks.report()))
+        with script("alloc=10", "sleep=0.5", "free", SIM_VRAM="8G") as run:
+            self.assertNotIn("device.neighbour", ids(run.report()))
 
     def test_an_injected_error_is_called_that_and_blames_nobody(self):
         with Recording(app("oom"), launcher=("--inject-oom", "1"), code=None) as run:
