@@ -149,14 +149,14 @@ static enum sl_cause cause_of(const struct sl_oom *oom, const struct sl_account 
 		return SL_CAUSE_ADDRESS_SPACE;
 	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN)
 		return SL_CAUSE_UNKNOWN;
-	if (oom->requested_bytes > oom->total_bytes)
+	if (oom->asked_bytes > oom->total_bytes)
 		return SL_CAUSE_TOO_LARGE;
-	if (account->cached != SL_UNKNOWN && account->cached >= oom->requested_bytes && account->largest_cached != SL_UNKNOWN &&
-	    account->largest_cached < oom->requested_bytes)
+	if (account->cached != SL_UNKNOWN && account->cached >= oom->asked_bytes && account->largest_cached != SL_UNKNOWN &&
+	    account->largest_cached < oom->asked_bytes)
 		return SL_CAUSE_FRAGMENTED;
-	if (oom->requested_bytes && oom->free_bytes >= oom->requested_bytes)
+	if (oom->asked_bytes && oom->free_bytes >= oom->asked_bytes)
 		return SL_CAUSE_DRIVER;
-	if (oom->requested_bytes && oom->free_bytes + others_of(account) >= oom->requested_bytes)
+	if (oom->asked_bytes && oom->free_bytes + others_of(account) >= oom->asked_bytes)
 		return SL_CAUSE_NEIGHBOUR;
 	return SL_CAUSE_FULL;
 }
@@ -205,7 +205,7 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		say_address_space(oom, account);
 		break;
 	case SL_CAUSE_TOO_LARGE:
-		account->cause_text = sl_report_text("%s is more than the device has", size(&n, oom->requested_bytes));
+		account->cause_text = sl_report_text("%s is more than the device has", size(&n, oom->asked_bytes));
 		break;
 	case SL_CAUSE_FRAGMENTED:
 		account->cause_text = sl_report_text("fragmentation: PyTorch kept %s unused, the largest piece %s",
@@ -214,7 +214,7 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		break;
 	case SL_CAUSE_DRIVER:
 		account->cause_text = sl_report_text("%s were free: the driver found no room for one piece of %s",
-						     size(&n, oom->free_bytes), size(&n, oom->requested_bytes));
+						     size(&n, oom->free_bytes), size(&n, oom->asked_bytes));
 		break;
 	case SL_CAUSE_NEIGHBOUR:
 		account->cause_text = sl_report_text("without %s, which held %s, it had fitted", who, size(&n, others_of(account)));
@@ -222,8 +222,8 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		break;
 	case SL_CAUSE_FULL:
 		account->cause_text = sl_report_text("the device was full: %s held by this process, %s missing", size(&n, oom->live_bytes),
-						     size(&n, oom->requested_bytes > oom->free_bytes ?
-								      oom->requested_bytes - oom->free_bytes : 0));
+						     size(&n, oom->asked_bytes > oom->free_bytes ?
+								      oom->asked_bytes - oom->free_bytes : 0));
 		break;
 	case SL_CAUSE_UNKNOWN:
 		break;
@@ -253,7 +253,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 		return;
 	sl_report_find(report, &(struct sl_finding){
 		.id = ids[account->cause], .severity = oom->injected ? "info" : "critical", .process = (int)process,
-		.device = oom->device, .unix_ns = sl_process_unix(p, oom->time_ns), .bytes = oom->requested_bytes,
+		.device = oom->device, .unix_ns = sl_process_unix(p, oom->time_ns), .bytes = oom->asked_bytes,
 		.text = sl_report_text("out of memory: %s", account->cause_text),
 		.advice = account->advice ? strdup(account->advice) : NULL});
 }

@@ -126,6 +126,7 @@ struct sl_owner {
 
 struct sl_oom {
 	uint64_t time_ns, requested_bytes, live_bytes;
+	uint64_t asked_bytes; /* requested, or what PyTorch wanted it for where that is more (pages of a segment) */
 	uint64_t free_bytes, total_bytes; /* SL_UNKNOWN */
 	struct sl_oom_context context;	  /* time_ns 0: none */
 	int64_t code;
@@ -319,7 +320,7 @@ void sl_samples_change(struct sl_model *model, struct sl_device_state *device, i
 void sl_samples_settle(struct sl_model *model, struct sl_device_state *device);
 void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
-void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device);
+void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);
 
 struct sl_open_range {
 	uint32_t label; /* index into labels */

@@ -126,6 +126,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 	*oom = (struct sl_oom){
 		.time_ns = event->time_ns,
 		.requested_bytes = event->bytes,
+		.asked_bytes = event->bytes,
 		.free_bytes = SL_UNKNOWN,
 		.total_bytes = SL_UNKNOWN,
 		.code = event->result,
@@ -199,7 +200,7 @@ static bool is_page(const struct sl_model *model, const struct sl_oom *oom)
 }
 
 /* PyTorch gives up: the failed attempts since its last success on this thread are one error, not got over. */
-void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device)
+void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes)
 {
 	struct sl_thread_state *state = sl_model_thread(model, thread);
 	uint32_t group = UINT32_MAX;
@@ -216,6 +217,8 @@ void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device)
 			state->pending--;
 		oom->recovered = 0;
 		oom->reported_by_torch = true;
+		if (bytes > oom->asked_bytes)
+			oom->asked_bytes = bytes;
 		group = oom->group < group ? oom->group : group;
 	}
 	for (size_t i = model->ooms.count; group != UINT32_MAX && i--;)

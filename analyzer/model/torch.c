@@ -150,6 +150,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	const struct sl_event *event = item->event;
 	struct sl_device_state *device = sl_model_device(model, event->device);
 	uint32_t site = SL_NO_SITE;
+	bool grown;
 
 	device->torch.used = true;
 	device->torch.events++;
@@ -157,7 +158,8 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		model->torch_seen = true; /* from here on labels count blocks, not segments */
 		model->made_bytes = model->made_blocks = model->gone_bytes = model->gone_blocks = 0;
 	}
-	if (event->extra2 > device->torch.reserved_bytes)
+	grown = event->extra2 > device->torch.reserved_bytes;
+	if (grown)
 		adopt(model, item->thread, event->extra2 - device->torch.reserved_bytes);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
 		add_block(model, item, device, &site);
@@ -166,9 +168,13 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		remove_block(model, event, device, &site);
 	} else if (item->hook->verb == SL_VERB_BLOCK_OOM) {
 		device->torch.ooms++;
-		sl_ooms_torch(model, item->thread, (int)event->device);
+		sl_ooms_torch(model, item->thread, (int)event->device, event->bytes);
 	}
 	set_totals(model, device, event->extra, event->extra2, site);
+	if (grown && device->known == device->known_peak) { /* the peak is with the block its segment was made for */
+		device->torch_at_peak = device->torch;
+		device->epoch++;
+	}
 }
 
 struct extent {

@@ -291,8 +291,12 @@ static void put_capabilities(struct sl_json *j, const struct sl_defs *defs)
 	static const char *const always[] = {"python_stacks", "native_stacks", "pytorch", "device_source"};
 
 	sl_json_object(j, "capabilities");
-	for (size_t i = 0; i < SL_COUNT(always); i++)
-		put_truth(j, always[i], sl_defs_capability(defs, always[i]));
+	for (size_t i = 0; i < SL_COUNT(always); i++) {
+		const char *value = sl_defs_capability(defs, always[i]);
+		bool seen = i == 0 ? defs->pythons.count != 0 : i == 1 && defs->natives.count != 0;
+
+		put_truth(j, always[i], !value && seen ? "true" : value);
+	}
 	for (size_t i = 0; i < defs->capabilities.count; i++) {
 		const char *name = defs->capabilities.item[i].name;
 		bool said = !name || !strcmp(name, "notes");

@@ -168,6 +168,8 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 
 static void put_peak_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
+	const struct sl_torch *torch = &device->torch_at_peak;
+	const char *unused = "kept by PyTorch, unused";
 	struct sl_owners owners;
 	unsigned libraries = 0;
 
@@ -178,13 +180,15 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 		const char *names[2];
 		char where[256];
 
-		if (!bytes || site->device != device->device || !sl_model_is_known(site->kind))
+		if (!bytes || site->device != device->device || !sl_owners_shows(process, site))
 			continue;
 		sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
-		names[0] = sl_model_library(process->model, site);
+		names[0] = site->kind == SL_KIND_block ? "tensors" : sl_model_library(process->model, site);
 		names[1] = where[0] ? where : "no stack";
 		sl_owners_add(&owners, names, 2, bytes, 0);
 	}
+	if (torch->used && torch->reserved_bytes > torch->allocated_bytes)
+		sl_owners_add(&owners, &unused, 1, torch->reserved_bytes - torch->allocated_bytes, 0);
 	sl_owners_sort(&owners);
 	for (uint32_t l = owners.share.item[0].child; l && libraries < OWNERS_SHOWN; l = owners.share.item[l].sibling, libraries++) {
 		unsigned lines = 0;

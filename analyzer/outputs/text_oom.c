@@ -149,8 +149,8 @@ static void put_oom(struct sl_text_page *page, struct sl_process *process, size_
 	size_t at;
 
 	put_title(page, process, oom, attempts);
-	at = (size_t)snprintf(text, sizeof(text), "  asked %s", sl_format_size(a, oom->requested_bytes));
-	if (!oom->requested_bytes)
+	at = (size_t)snprintf(text, sizeof(text), "  asked %s", sl_format_size(a, oom->asked_bytes));
+	if (!oom->asked_bytes)
 		at = (size_t)snprintf(text, sizeof(text), "  %s", hook ? hook->plain : "a call");
 	if (oom->free_bytes != SL_UNKNOWN && oom->total_bytes != SL_UNKNOWN)
 		snprintf(text + at, sizeof(text) - at, " with %s free of %s", sl_format_size(b, oom->free_bytes),

@@ -328,6 +328,8 @@ static void a_page_got_in_a_retry_that_failed_later_is_no_recovery(void **state)
 	assert_int_equal(r.model->ooms.item[0].recovered, 0);
 	assert_int_equal(r.model->ooms.item[1].recovered, 0);
 	assert_int_equal(r.model->ooms.item[0].group, r.model->ooms.item[1].group);
+	assert_int_equal(r.model->ooms.item[0].requested_bytes, 20 * MIB);
+	assert_int_equal(r.model->ooms.item[0].asked_bytes, 40 * MIB);
 	replay_free(&r);
 }
 
@@ -352,6 +354,28 @@ static void what_a_site_held_at_the_peak_is_exact(void **state)
 		at_peak += sl_model_site_at_peak(r.model, site);
 	}
 	assert_int_equal(at_peak, 12 * MIB);
+	replay_free(&r);
+}
+
+static void what_pytorch_held_at_the_peak_has_the_block_that_made_it(void **state)
+{
+	struct replay r;
+	uint64_t at_peak = 0;
+
+	replay_begin(&r);
+	for (uint64_t i = 1; i <= 2; i++) {
+		synth_call(r.synth, 1, "cudaMalloc", .address = i << 32, .bytes = 20 * MIB);
+		synth_call(r.synth, 1, "block_alloc", .address = i << 32, .bytes = 8 * i * MIB, .extra = (i == 1 ? 8 : 24) * MIB,
+			   .extra2 = 20 * i * MIB);
+	}
+	synth_call(r.synth, 1, "block_free", .address = 1ull << 32, .bytes = 8 * MIB, .extra = 16 * MIB, .extra2 = 40 * MIB);
+	replay_end(&r, SYNTH_COMPLETED);
+	for (uint32_t i = 0; i < r.model->sites.count; i++)
+		if (r.model->sites.item[i].kind == SL_KIND_block)
+			at_peak += sl_model_site_at_peak(r.model, &r.model->sites.item[i]);
+	assert_int_equal(at_peak, 24 * MIB);
+	assert_int_equal(r.model->devices[1]->torch_at_peak.allocated_bytes, 24 * MIB);
+	assert_int_equal(r.model->devices[1]->torch_at_peak.reserved_bytes, 40 * MIB);
 	replay_free(&r);
 }
 
@@ -481,6 +505,7 @@ int main(void)
 		cmocka_unit_test(a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not),
 		cmocka_unit_test(a_page_got_in_a_retry_that_failed_later_is_no_recovery),
 		cmocka_unit_test(what_a_site_held_at_the_peak_is_exact),
+		cmocka_unit_test(what_pytorch_held_at_the_peak_has_the_block_that_made_it),
 		cmocka_unit_test(a_range_knows_memory_before_after_and_peak_inside),
 		cmocka_unit_test(a_pop_closes_the_range_it_names_and_not_the_innermost),
 		cmocka_unit_test(a_timeline_keeps_every_extreme_however_long_the_run),
