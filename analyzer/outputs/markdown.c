@@ -62,6 +62,21 @@ static void put_leaks(FILE *out, struct sl_report *report)
 		}
 }
 
+static void put_findings(FILE *out, const struct sl_report *report)
+{
+	if (report->findings.count)
+		fputs("\n## Findings\n\n| severity | finding | what | what to do |\n|---|---|---|---|\n", out);
+	for (size_t i = 0; i < report->findings.count; i++) {
+		const struct sl_finding *finding = &report->findings.item[i];
+
+		fprintf(out, "| %s | %s | ", finding->severity, finding->id);
+		put_cell(out, finding->text);
+		fputs(" | ", out);
+		put_cell(out, finding->advice ? finding->advice : "");
+		fputs(" |\n", out);
+	}
+}
+
 static bool write_markdown(struct sl_report *report, FILE *out)
 {
 	const struct sl_text_style style = {.columns = 120};
@@ -69,6 +84,7 @@ static bool write_markdown(struct sl_report *report, FILE *out)
 	fputs("# GPU memory\n\n```\n", out);
 	sl_text_report(report, out, &style);
 	fputs("```\n", out);
+	put_findings(out, report);
 	put_memory(out, report);
 	put_leaks(out, report);
 	return !ferror(out);
