@@ -25,6 +25,9 @@ void *sl_pages(size_t bytes);
 /* Events that could not be kept, between two instants. */
 bool sl_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why);
 
+/* What this recording can and cannot: a `capability` map; the last one of a name holds. */
+void sl_capability(const char *name, const char *value);
+
 /* One line about the recording itself, into the trace: what is not recorded and why. */
 void sl_note(const char *text);
 

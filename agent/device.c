@@ -82,19 +82,6 @@ static void map_end(struct map *map)
 	sl_define(map->bytes, map->pack.used);
 }
 
-static void publish_capability(const char *name, const char *value)
-{
-	uint8_t bytes[256];
-	struct sl_pack pack = sl_pack_begin(bytes, sizeof(bytes));
-
-	sl_pack_map(&pack, 3);
-	sl_pack_pair_text(&pack, "def", "capability");
-	sl_pack_pair_text(&pack, "name", name);
-	sl_pack_pair_text(&pack, "value", value);
-	if (!pack.failed)
-		sl_define(bytes, pack.used);
-}
-
 /* --- in the calling thread -------------------------------------------------------------------------- */
 
 static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
@@ -258,7 +245,7 @@ static void decide(struct device *device, enum sl_vendor vendor)
 		else if (!why)
 			why = "NVML does not know the device";
 	}
-	publish_capability("device_source", device->source == SOURCE_NVML	? "nvml" :
+	sl_capability("device_source", device->source == SOURCE_NVML	? "nvml" :
 					    device->source == SOURCE_AMDGPU	? "amdgpu" :
 					    vendor == SL_VENDOR_HIP		? "hipMemGetInfo" :
 										  "cuMemGetInfo");
@@ -308,7 +295,7 @@ static void sample_nvml(struct device *device, int ordinal)
 		return;
 	publish_nvml(ordinal, begin_ns, &sample);
 	if (!said)
-		publish_capability("device_processes", sample.own_bytes	     ? "nvml" :
+		sl_capability("device_processes", sample.own_bytes	     ? "nvml" :
 						       sample.has_processes ? "nvml does not list this process" :
 									      "nvml's pids are of another namespace");
 	said = true;

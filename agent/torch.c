@@ -103,8 +103,6 @@ static void tell_version(const void *function, const char *versions)
 	struct place place = {.address = (uintptr_t)function};
 	char value[64];
 	struct sl_text text = sl_text_begin(value, sizeof(value));
-	uint8_t map[128];
-	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
 
 	if (SL_LIKELY(told == generation) || !generation ||
 		!atomic_compare_exchange_strong(&told_for, &told, generation))
@@ -115,11 +113,7 @@ static void tell_version(const void *function, const char *versions)
 		text = sl_text_begin(value, sizeof(value));
 		sl_text_add(&text, versions);
 	}
-	sl_pack_map(&pack, 3);
-	sl_pack_pair_text(&pack, "def", "capability");
-	sl_pack_pair_text(&pack, "name", "pytorch");
-	sl_pack_pair_text(&pack, "value", value);
-	sl_define(map, pack.used);
+	sl_capability("pytorch", value);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------------------

@@ -32,12 +32,14 @@
 static struct sl_event *events; /* SL_BLOCK_EVENTS */
 static uint8_t *map_bytes;	/* a block, or joined definitions */
 static uint64_t written_events, written_at_ns, synced_at_ns, gaps_said;
+static char stacks_said[224];
 static uint64_t cutoff_ns; /* a pass takes what began before it: so it ends, however fast the program is */
 
 bool sl_writer_prepare(void)
 {
 	written_events = written_at_ns = synced_at_ns = gaps_said = 0;
 	cutoff_ns = UINT64_MAX;
+	stacks_said[0] = 0;
 	sl_fold_prepare();
 	if (!events)
 		events = sl_pages(SL_BLOCK_EVENTS * sizeof(*events));
@@ -339,6 +341,18 @@ static void continue_file(void)
 	sl_store_append(&agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
 }
 
+/* Which stacks this recording has, and of an interpreter that is not known why not: said when it changes. */
+static void say_stacks(void)
+{
+	char text[sizeof(stacks_said)];
+
+	sl_stacks_describe(text, sizeof(text));
+	if (!strcmp(text, stacks_said))
+		return;
+	memcpy(stacks_said, text, sizeof(text));
+	sl_capability("stacks", text);
+}
+
 /* One pass; returns how long to sleep. */
 static uint64_t pass(uint64_t now_ns)
 {
@@ -356,8 +370,10 @@ static uint64_t pass(uint64_t now_ns)
 		sl_store_sync(&sl_agent->store);
 		synced_at_ns = now_ns;
 	}
-	if (good && wrote)
+	if (good && wrote) {
 		write_gap(sl_agent->ring.file);
+		say_stacks();
+	}
 	if (good && sl_agent->store.end > sl_fold_file_bytes(keep))
 		continue_file();
 	sl_ring_provide(&sl_agent->ring, SPARE);
@@ -375,6 +391,7 @@ void sl_writer_finish(void)
 	cutoff_ns = UINT64_MAX;
 	sl_objects_say_holes();
 	write_gap(sl_agent->ring.file);
+	say_stacks();
 	if (sl_writer_drain())
 		write_footer(sl_agent->how);
 	atomic_store(&sl_agent->finished, sl_agent->store.err ? 2 : 1);
