@@ -5,10 +5,13 @@
  * publishes its pointers.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
@@ -114,6 +117,64 @@ static void *open_libunwind(open_library *open)
 	return library ? library : open(name, RTLD_NOW | RTLD_LOCAL);
 }
 
+/*
+ * libunwind keeps a pipe of its own to try addresses on, made at its first unwinding.  A program that closes all
+ * descriptors and opens files in their place would have those read from and written to.  So the pipe is made here with
+ * numbers that programs seldom get to, and the writer looks whether it is still there.
+ */
+#define LOW_DESCRIPTORS 128
+#define PIPE_ENDS	2
+
+static struct pipe_end {
+	int fd;
+	char is[32]; /* "pipe:[123]", as the link in /proc says */
+} pipe_ends[PIPE_ENDS];
+static unsigned pipe_count;
+
+static bool read_end(struct pipe_end *end, int fd)
+{
+	char path[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, end->is, sizeof(end->is) - 1);
+	end->fd = fd;
+	end->is[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
+static void make_pipe(void)
+{
+	bool taken[2 * LOW_DESCRIPTORS];
+	int fillers[LOW_DESCRIPTORS], count = 0, fd;
+	void *pcs[4];
+
+	while (count < LOW_DESCRIPTORS && (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
+		fillers[count++] = fd;
+		if (fd >= LOW_DESCRIPTORS)
+			break;
+	}
+	for (fd = 0; fd < 2 * LOW_DESCRIPTORS; fd++)
+		taken[fd] = syscall(SYS_fcntl, fd, F_GETFD) >= 0;
+	opened.backtrace(pcs, SL_COUNT(pcs));
+	for (fd = 0; fd < 2 * LOW_DESCRIPTORS && pipe_count < PIPE_ENDS; fd++)
+		if (!taken[fd] && read_end(&pipe_ends[pipe_count], fd) && !strncmp(pipe_ends[pipe_count].is, "pipe:", 5))
+			pipe_count++;
+	while (count)
+		close(fillers[--count]);
+}
+
+void sl_native_watch(void)
+{
+	struct pipe_end now;
+
+	for (unsigned i = 0; i < pipe_count; i++)
+		if (!read_end(&now, pipe_ends[i].fd) || strcmp(now.is, pipe_ends[i].is)) {
+			sl_native_disable("the program closed libunwind's descriptors");
+			pipe_count = 0;
+		}
+}
+
 /* dlopen and dlsym are looked up, not imported: before glibc 2.34 they would bring libdl along. */
 void sl_native_open(void)
 {
@@ -136,8 +197,10 @@ void sl_native_open(void)
 		.getcontext = (int (*)(unw_context_t *))find(library, "_Ux86_64_getcontext"),
 #endif
 	};
-	if (opened.backtrace)
-		atomic_store_explicit(&libunwind, &opened, memory_order_release);
+	if (!opened.backtrace)
+		return;
+	make_pipe();
+	atomic_store_explicit(&libunwind, &opened, memory_order_release);
 }
 
 struct gcc_walk {

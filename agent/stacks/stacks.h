@@ -53,6 +53,9 @@ void sl_stacks_child(void);
  * events that carry an address (the caller) without a native stack. */
 void sl_stacks_modules(void);
 
+/* Writer thread, now and then: no native stacks from when the program has closed libunwind's own descriptors. */
+void sl_native_watch(void);
+
 /* No native stacks from now on; said in sl_stacks_describe. */
 void sl_native_disable(const char *why);
 

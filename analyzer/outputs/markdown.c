@@ -20,7 +20,8 @@ static void put_memory(FILE *out, const struct sl_report *report)
 					continue;
 				fprintf(out, "| %lld | %s | ", (long long)report->processes[i].trace->header.pid,
 					sl_event_kinds[kind].name);
-				fprintf(out, d ? "%u" : "", d - 1);
+				if (d)
+					fprintf(out, "%u", d - 1);
 				fprintf(out, " | %llu | %llu | %llu | %llu | %s | %s |\n", (unsigned long long)row->allocations,
 					(unsigned long long)row->frees, (unsigned long long)row->implicit_frees,
 					(unsigned long long)row->failed_allocations, sl_format_size(live, row->live_bytes),

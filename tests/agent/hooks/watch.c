@@ -104,8 +104,13 @@ static bool of_interest(void *handle, const char *name)
 	return false;
 }
 
-/* Who asks matters to glibc, so what is of no interest is a jump (-O2 makes it one). */
-__attribute__((visibility("default"), optimize("O2"))) void *dlsym(void *handle, const char *symbol)
+/* Who asks matters to glibc, so what is of no interest is a jump (-O2 makes it one; clang is told by meson). */
+#ifdef __clang__
+#define OPTIMIZED
+#else
+#define OPTIMIZED , optimize("O2")
+#endif
+__attribute__((visibility("default") OPTIMIZED)) void *dlsym(void *handle, const char *symbol)
 {
 	const char *volatile name = symbol; /* the header swears that it is not NULL */
 	look_up *next = next_look_up();
