@@ -48,9 +48,6 @@ struct sl_thread {
 	uint64_t open_seq;    /* slot number of the last outermost call */
 	uint32_t inside;      /* > 0: the agent's own work, nothing is recorded */
 	uintptr_t inside_at;  /* the stack frame in which that began, and the return address there: a signal handler */
-	bool left;	      /* such work was left: a slot may wait for ever */
-	uint32_t refused;     /* calls not recorded for that reason since the thread recorded one */
-	uint64_t refused_since; /* its next slot number then */
 	uintptr_t inside_check; /* may leave it by longjmp */
 };
 

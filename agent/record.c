@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include "agent/preload.h"
 #include "agent/stacks/stacks.h"
 
-#define REFUSED_MAX 64
 #define FRAME_CHECK 0x5354524d4c4f4721ull
 
 __thread struct sl_thread sl_thread;
@@ -75,17 +73,6 @@ void sl_record_leave(void)
 	sl_agent_end(&sl_thread);
 }
 
-/* A handler makes a few calls and goes.  Where many come and this thread records nothing, the frame only looks alive. */
-static bool is_plausible(struct sl_thread *thread)
-{
-	uint64_t next = thread->ring ? thread->ring->next : 0;
-
-	if (thread->refused_since != next)
-		thread->refused = 0;
-	thread->refused_since = next;
-	return !thread->ring || ++thread->refused < REFUSED_MAX;
-}
-
 bool sl_record_inside_at(uintptr_t frame)
 {
 	struct sl_thread *thread = &sl_thread;
@@ -93,11 +80,9 @@ bool sl_record_inside_at(uintptr_t frame)
 	if (SL_LIKELY(!thread->inside))
 		return false;
 	if (((const uintptr_t *)thread->inside_at)[1] == thread->inside_check &&
-		(frame < thread->inside_at || on_alternate_stack()) && is_plausible(thread))
+		(frame < thread->inside_at || on_alternate_stack()))
 		return true;
 	thread->inside = 0;
-	thread->refused = 0;
-	thread->left = true;
 	sl_stacks_left();
 	return false;
 }
@@ -118,44 +103,18 @@ static void publish(struct sl_slot *slot, uint64_t seq, enum sl_slot_state state
 	atomic_store_explicit(&slot->state, SL_SLOT_WORD(seq, state, wide), memory_order_release);
 }
 
-/* A slot that was taken and never filled: an abandoned call of nobody knows what. */
-static bool never_filled(struct sl_thread *thread, uint64_t seq)
+/* Every call that is open from slot number `seq` on was left: the ring must not wait for it. */
+static void abandon(struct sl_thread *thread, uint64_t seq)
 {
-	struct sl_slot *slot = sl_ring_slot(thread->ring, seq);
-	bool wide = seq + 1 < thread->ring->next &&
-		    atomic_load_explicit(&sl_ring_slot(thread->ring, seq + 1)->state, memory_order_relaxed) >> SL_SLOT_SHIFT != seq + 1;
-
-	memset(slot->words, 0, sizeof(slot->words));
-	if (wide)
-		memset(slot[1].words, 0, sizeof(slot[1].words));
-	slot->words[0] = head_word(0, 0, SL_KIND_none, SL_FLAG_abandoned, -1);
-	slot->words[1] = sl_agent_now();
-	publish(slot, seq, SL_SLOT_DONE, wide);
-	return wide;
-}
-
-/* Every call inside the innermost one that still is open was left: the ring must not wait for it. */
-static void abandon(struct sl_thread *thread)
-{
-	uint64_t seq = thread->top && thread->top->slot ? thread->top->seq + 2 : thread->open_seq, tail;
-
-	tail = atomic_load(&thread->ring->segment->tail);
-	if (seq < tail)
-		seq = tail;
-	while (seq < thread->ring->next) {
+	for (; seq < thread->ring->next; seq++) {
 		struct sl_slot *slot = sl_ring_slot(thread->ring, seq);
 		uint64_t word = atomic_load_explicit(&slot->state, memory_order_relaxed);
-		bool wide = word & SL_SLOT_WIDE;
 
-		if (word == SL_SLOT_WORD(seq, SL_SLOT_IN_FLIGHT, true)) {
-			slot->words[0] |= (uint64_t)SL_FLAG_abandoned << 40;
-			publish(slot, seq, SL_SLOT_DONE, true);
-		} else if (word >> SL_SLOT_SHIFT != seq || (word & 3) != SL_SLOT_DONE) {
-			wide = never_filled(thread, seq);
-		}
-		seq += wide ? 2 : 1;
+		if (word != SL_SLOT_WORD(seq, SL_SLOT_IN_FLIGHT, true))
+			continue;
+		slot->words[0] |= (uint64_t)SL_FLAG_abandoned << 40;
+		publish(slot, seq, SL_SLOT_DONE, true);
 	}
-	thread->left = false;
 }
 
 /*
@@ -169,15 +128,16 @@ static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now
 	while (top && top->check == check_of(top)) {
 		if ((uintptr_t)top > (uintptr_t)now || on_alternate_stack())
 			break;
+		if (top->slot)
+			abandon(thread, top->seq);
 		top = top->outer;
 	}
-	/* What a frame that was written over says of outer calls cannot be trusted either. */
-	if (top && top->check != check_of(top))
+	if (top && top->check != check_of(top)) {
+		/* What it says of outer calls cannot be trusted either. */
+		abandon(thread, thread->open_seq);
 		top = NULL;
-	if (SL_LIKELY(top == thread->top && !thread->left))
-		return;
+	}
 	thread->top = top;
-	abandon(thread);
 }
 
 static bool wants_refusal(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner)

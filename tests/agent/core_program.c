@@ -2,7 +2,7 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, jumps, exec.
+ * Modes: train, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, exec.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -150,37 +149,6 @@ static __attribute__((noinline)) void leave(void)
 	longjmp(back, 1);
 }
 
-static sigjmp_buf out;
-
-static void jump(int number)
-{
-	siglongjmp(out, 1);
-}
-
-/* A handler that leaves whatever it interrupts, again and again; then `calls` calls that nobody interrupts. */
-static void jumps(void)
-{
-	struct itimerval often = {{0, 97}, {0, 97}}, never = {{0, 0}, {0, 0}};
-	volatile int left = 0;
-
-	signal(SIGALRM, jump);
-	while (left < 1000) {
-		if (!sigsetjmp(out, 1)) {
-			setitimer(ITIMER_REAL, &often, NULL);
-			for (;;) {
-				struct sl_frame frame;
-
-				sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.size = 1, .kind = SL_KIND_device});
-				sl_record_close(&frame, 0, true, &(struct sl_fields){.addr = 16, .size = 1, .kind = SL_KIND_device});
-			}
-		}
-		left++;
-	}
-	setitimer(ITIMER_REAL, &never, NULL);
-	signal(SIGALRM, SIG_IGN);
-	work((void *)1);
-}
-
 static void in_child(void)
 {
 	pid_t pid = fork();
@@ -218,8 +186,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	run_threads(threads, work);
-	if (!strcmp(mode, "jumps"))
-		jumps();
 	if (!strcmp(mode, "nest"))
 		nest();
 	if (!strcmp(mode, "longjmp")) {
