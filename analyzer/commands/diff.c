@@ -9,7 +9,7 @@
 #include "analyzer/gate/diff.h"
 #include "analyzer/json.h"
 #include "analyzer/map.h"
-#include "analyzer/outputs/format.h"
+#include "analyzer/format.h"
 #include "analyzer/outputs/owners.h"
 
 static const struct sl_option table[] = {

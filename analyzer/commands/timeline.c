@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/commands/native.h"
-#include "analyzer/outputs/format.h"
+#include "analyzer/format.h"
 
 static const char usage[] = "usage: stormlog-analyze timeline [options] PATH...\n"
 			    "\n"
