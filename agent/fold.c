@@ -313,6 +313,9 @@ static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_
 
 	if (fold.pass == 1)
 		return true;
+	/* Events may name what is defined here: never behind them.  First, since both are made in the same buffer. */
+	if (!flush_pending(store, fold.pending_count))
+		return false;
 	raise_to(&fold.log_next, index.next);
 	for (index.count = 0; at.at < at.end;) {
 		map = at;
@@ -326,8 +329,7 @@ static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_
 			index.count++;
 		}
 	}
-	/* Events may name what was defined here: never behind them. */
-	return !used || (flush_pending(store, fold.pending_count) && put(store, index, fold.made, used));
+	return !used || put(store, index, fold.made, used);
 }
 
 static bool write_checkpoint(struct sl_store *store)

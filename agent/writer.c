@@ -341,7 +341,7 @@ static void continue_file(void)
 	sl_store_append(&agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
 }
 
-/* Which stacks this recording has, and of an interpreter that is not known why not: said at the end. */
+/* Which stacks this recording has, and of an interpreter that is not known why not: said when it changes. */
 static void say_stacks(void)
 {
 	char text[sizeof(stacks_said)];
@@ -370,8 +370,10 @@ static uint64_t pass(uint64_t now_ns)
 		sl_store_sync(&sl_agent->store);
 		synced_at_ns = now_ns;
 	}
-	if (good && wrote)
+	if (good && wrote) {
 		write_gap(sl_agent->ring.file);
+		say_stacks();
+	}
 	if (good && sl_agent->store.end > sl_fold_file_bytes(keep))
 		continue_file();
 	sl_ring_provide(&sl_agent->ring, SPARE);
