@@ -104,6 +104,21 @@ static uint64_t delta_values(uint64_t *x, const struct sl_event *events, unsigne
 	return value_at(events, 0, field);
 }
 
+static void pack_head(msgpack_packer *pk, unsigned field, enum sl_encoding encoding, unsigned width, unsigned shift, uint64_t base,
+		      unsigned count)
+{
+	pack_text(pk, sl_event_fields[field].name);
+	msgpack_pack_array(pk, 5);
+	msgpack_pack_uint8(pk, encoding);
+	msgpack_pack_uint8(pk, width);
+	msgpack_pack_uint8(pk, shift);
+	if (sl_event_fields[field].is_signed)
+		msgpack_pack_int64(pk, (int64_t)base);
+	else
+		msgpack_pack_uint64(pk, base);
+	msgpack_pack_bin(pk, (size_t)width * count);
+}
+
 static void pack_column(msgpack_packer *pk, struct out *out, const struct sl_event *events, unsigned count,
 			unsigned field)
 {
@@ -118,25 +133,29 @@ static void pack_column(msgpack_packer *pk, struct out *out, const struct sl_eve
 	if (bits && encoding == SL_ENCODING_PLAIN)
 		shift = __builtin_ctzll(bits);
 	width = width_of(bits >> shift);
-
-	pack_text(pk, sl_event_fields[field].name);
-	msgpack_pack_array(pk, 5);
-	msgpack_pack_uint8(pk, encoding);
-	msgpack_pack_uint8(pk, width);
-	msgpack_pack_uint8(pk, shift);
-	if (sl_event_fields[field].is_signed)
-		msgpack_pack_int64(pk, (int64_t)base);
-	else
-		msgpack_pack_uint64(pk, base);
-	msgpack_pack_bin(pk, (size_t)width * count);
+	pack_head(pk, field, encoding, width, shift, base, count);
 	store_narrow(out->at, width, count, x, shift);
 	out->at += (size_t)width * count;
+}
+
+/* Not 0: the events differ in this field.  In most fields they do not, and one pass over the events finds all those. */
+static void find_varying(uint64_t *varies, const struct sl_event *events, unsigned count)
+{
+	uint64_t seen[SL_FIELD_COUNT] = {0}, first[SL_FIELD_COUNT];
+
+	memcpy(first, &events[0], sizeof(first));
+	for (unsigned i = 1; i < count; i++)
+#pragma GCC unroll 32
+		for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
+			seen[field] |= value_at(events, i, field) ^ first[field];
+	memcpy(varies, seen, sizeof(seen));
 }
 
 size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events,
 		       unsigned count)
 {
 	struct out out = {bytes};
+	uint64_t varies[SL_FIELD_COUNT];
 	msgpack_packer pk;
 
 	msgpack_packer_init(&pk, &out, append);
@@ -153,8 +172,12 @@ size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t ne
 	msgpack_pack_uint32(&pk, count);
 	pack_text(&pk, "columns");
 	msgpack_pack_map(&pk, SL_FIELD_COUNT);
+	find_varying(varies, events, count);
 	for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
-		pack_column(&pk, &out, events, count, field);
+		if (varies[field] || field == SL_FIELD_time_ns)
+			pack_column(&pk, &out, events, count, field);
+		else
+			pack_head(&pk, field, SL_ENCODING_PLAIN, 0, 0, value_at(events, 0, field), count);
 	return out.at - (uint8_t *)bytes;
 }
 
@@ -223,11 +246,12 @@ static const char *decode_columns(struct sl_block *block, struct sl_unpack at)
 	return NULL;
 }
 
-/* Constant columns are written into the event once; only the others are read again for each. */
+/* Constant columns are written into the batch once; only the others are read for each. */
 static void prepare(struct sl_block *block)
 {
 	for (unsigned field = 0; field < SL_FIELD_COUNT; field++) {
-		((uint64_t *)&block->event)[field] = block->columns[field].base;
+		for (unsigned i = 0; i < SL_BLOCK_BATCH; i++)
+			((uint64_t *)&block->batch[i])[field] = block->columns[field].base;
 		if (block->columns[field].width)
 			block->varying[block->varying_count++] = field;
 	}
@@ -256,38 +280,55 @@ const char *sl_block_decode(struct sl_block *block, const void *bytes, size_t si
 	return wrong;
 }
 
-static inline uint64_t load_narrow(const struct sl_column *column, unsigned i)
+/* The values of one column from the i-th on, widened. */
+static void load_narrow(uint64_t *x, const struct sl_column *column, unsigned i, unsigned count)
 {
 	const uint8_t *at = column->data + (size_t)i * column->width;
 
 	switch (column->width) {
 	case 1:
-		return *at;
+		for (unsigned k = 0; k < count; k++)
+			x[k] = at[k];
+		break;
 	case 2:
-		return sl_load_le(at, 2);
+		for (unsigned k = 0; k < count; k++)
+			x[k] = ((const struct narrow16 *)at)[k].x;
+		break;
 	case 4:
-		return sl_load_le(at, 4);
+		for (unsigned k = 0; k < count; k++)
+			x[k] = ((const struct narrow32 *)at)[k].x;
+		break;
 	default:
-		return sl_load_le(at, 8);
+		for (unsigned k = 0; k < count; k++)
+			x[k] = ((const struct narrow64 *)at)[k].x;
+	}
+}
+
+/* A difference is from the event before, which is the last of the batch before. */
+static void fill_batch(struct sl_block *block)
+{
+	unsigned left = block->count - block->at, count = left < SL_BLOCK_BATCH ? left : SL_BLOCK_BATCH;
+
+	for (unsigned v = 0; v < block->varying_count; v++) {
+		const struct sl_column *column = &block->columns[block->varying[v]];
+		uint64_t x[SL_BLOCK_BATCH], *value = (uint64_t *)block->batch + block->varying[v];
+		uint64_t before = value[(SL_BLOCK_BATCH - 1) * SL_FIELD_COUNT];
+
+		load_narrow(x, column, block->at, count);
+		if (column->encoding == SL_ENCODING_PLAIN)
+			for (unsigned k = 0; k < count; k++)
+				value[k * SL_FIELD_COUNT] = column->base + (x[k] << column->shift);
+		else
+			for (unsigned k = 0; k < count; k++)
+				value[k * SL_FIELD_COUNT] = before += unzigzag(x[k]);
 	}
 }
 
 const struct sl_event *sl_block_next(struct sl_block *block)
 {
-	uint64_t *values = (uint64_t *)&block->event;
-	unsigned i = block->at;
-
-	if (i == block->count)
+	if (block->at == block->count)
 		return NULL;
-	for (unsigned v = 0; v < block->varying_count; v++) {
-		const struct sl_column *column = &block->columns[block->varying[v]];
-		uint64_t x = load_narrow(column, i);
-
-		if (column->encoding == SL_ENCODING_PLAIN)
-			values[block->varying[v]] = column->base + (x << column->shift);
-		else
-			values[block->varying[v]] += unzigzag(x);
-	}
-	block->at++;
-	return &block->event;
+	if (block->at % SL_BLOCK_BATCH == 0)
+		fill_batch(block);
+	return &block->batch[block->at++ % SL_BLOCK_BATCH];
 }

@@ -21,6 +21,7 @@
 #include "common/event.h"
 
 #define SL_BLOCK_EVENTS 4096
+#define SL_BLOCK_BATCH	16
 
 enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA };
 
@@ -44,10 +45,10 @@ struct sl_block {
 	unsigned count, unknown_columns;
 	struct sl_column columns[SL_FIELD_COUNT];
 
-	/* position of sl_block_next */
+	/* position of sl_block_next, and the events around it: columns are read some values at a time */
 	unsigned at, varying_count;
 	uint8_t varying[SL_FIELD_COUNT];
-	struct sl_event event;
+	struct sl_event batch[SL_BLOCK_BATCH];
 };
 
 /*

@@ -40,7 +40,7 @@
 
 enum sl_slot_state {
 	SL_SLOT_EMPTY,	    /* never used, or the second slot of a call */
-	SL_SLOT_FILLING,    /* its words are not yet valid */
+	SL_SLOT_FILLING,    /* given up before its words were valid: passed over */
 	SL_SLOT_IN_FLIGHT,  /* the real call is running: words of the first slot are valid but for time and result */
 	SL_SLOT_DONE,
 };
