@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "agent/clock.h"
 #include "agent/options.h"
 #include "agent/process.h"
 #include "agent/ring.h"
@@ -21,7 +22,10 @@ struct sl_agent {
 	   copy is the same is attached to this recording: the one comparison on the path of a call. */
 	_Atomic uint64_t generation;
 	_Atomic uint32_t phase;
-	_Atomic uint32_t wake;	   /* futex of the writer: it has something to do at once */
+	struct sl_clock clock;
+
+	/* Written now and then; every call reads what is above. */
+	_Alignas(64) _Atomic uint32_t wake; /* futex of the writer: it has something to do at once */
 	_Atomic uint32_t urgent;   /* a call failed and the ring may be lost with the node */
 	_Atomic uint32_t finish;   /* the writer is to write what waits and the footer, then end */
 	_Atomic uint32_t finished; /* futex: it has */
@@ -39,7 +43,7 @@ struct sl_agent {
 	struct sl_store store;
 };
 
-extern struct sl_agent *sl_agent; /* never NULL */
+extern struct sl_agent *_Atomic sl_agent; /* never NULL */
 
 struct sl_thread {
 	uint64_t generation; /* of the recording that `ring` belongs to */
@@ -47,6 +51,8 @@ struct sl_thread {
 	struct sl_frame *top; /* innermost open call */
 	uint64_t open_seq;    /* slot number of the last outermost call */
 	uint32_t inside;      /* > 0: the agent's own work, nothing is recorded */
+	uint32_t refused;     /* calls not recorded for that, one after the other */
+	uint64_t refused_at;  /* the thread's next slot number meanwhile */
 	uintptr_t inside_at;  /* the stack frame in which that began, and the return address there: a signal handler */
 	uintptr_t inside_check; /* may leave it by longjmp */
 };
@@ -70,7 +76,8 @@ static inline void sl_agent_begin_at(struct sl_thread *thread, uintptr_t frame)
 static inline void sl_agent_end(struct sl_thread *thread)
 {
 	atomic_signal_fence(memory_order_seq_cst);
-	thread->inside--;
+	if (SL_LIKELY(thread->inside)) /* it was taken for left (sl_record_inside) */
+		thread->inside--;
 }
 
 /* Attach the calling thread to the recording, starting that if it has not begun.  False: not recording. */
@@ -83,7 +90,7 @@ static inline bool sl_agent_attached(void)
 	return SL_LIKELY(generation && sl_thread.generation == generation) || sl_preload_attach();
 }
 
-/* CLOCK_MONOTONIC in nanoseconds. */
+/* CLOCK_MONOTONIC in nanoseconds (clock.h), of what has been done so far. */
 uint64_t sl_agent_now(void);
 
 /* futex: sleep while *word is `value`, at most timeout_ns; wake all sleepers. */

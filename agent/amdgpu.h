@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Device memory of all processes together as AMD's kernel driver tells it in sysfs: no library, any thread. */
+/*
+ * Memory of an AMD device as the kernel tells it in sysfs: amdgpu's mem_info_vram_* of the PCI device, and what each
+ * process holds of it in KFD's folders (Linux 5.9).  No library, no context.
+ */
 #ifndef AGENT_AMDGPU_H
 #define AGENT_AMDGPU_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* pci: "0000:03:00.0", either case.  False: there is no such device, or another driver's. */
+#include "agent/sample.h"
+
+/* The device with that PCI id; false: not told. */
 bool sl_amdgpu_memory(const char *pci, uint64_t *used_bytes, uint64_t *total_bytes);
+
+/* KFD's number of the device with that PCI id; 0: it has none. */
+uint64_t sl_amdgpu_kfd(const char *pci);
+
+/* kfd 0: without processes.  Writer thread. */
+bool sl_amdgpu_sample(const char *pci, uint64_t kfd, struct sl_sample *sample);
 
 #endif

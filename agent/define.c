@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "agent/agent.h"
+#include "agent/mute.h"
 #include "agent/pack.h"
 
 #define MAP_MAX	  (64u << 10)
@@ -75,13 +76,17 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 bool sl_define(const void *map, size_t bytes)
 {
 	struct sl_ring *ring = &sl_agent->ring;
+	struct sl_mute mute;
 	bool done;
 
 	if (!ring->file || bytes > MAP_MAX)
 		return false;
+	/* A record that is begun and left would end the log for everybody. */
+	mute = sl_mute_begin();
 	atomic_fetch_add(&ring->defs_users, 1);
 	done = append(ring, map, bytes);
 	atomic_fetch_sub(&ring->defs_users, 1);
+	sl_mute_end(&mute);
 	return done;
 }
 

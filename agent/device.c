@@ -16,6 +16,7 @@
 #include "agent/define.h"
 #include "agent/hostmem.h"
 #include "agent/limit.h"
+#include "agent/mute.h"
 #include "agent/nvml.h"
 #include "agent/pack.h"
 #include "agent/text.h"
@@ -34,9 +35,11 @@ struct device {
 	struct sl_vendor_device is;
 	enum source source; /* writer thread only, as the rest */
 	struct sl_nvml_device *nvml;
+	uint64_t kfd; /* KFD's number of the device; 0: it has none */
 };
 
 static struct device devices[SL_VENDOR_COUNT][DEVICES];
+static _Atomic unsigned news;	 /* a device came into use */
 static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
 static bool nvml_opened;
 
@@ -130,6 +133,7 @@ void sl_device_used(int ordinal, enum sl_family family)
 	enum sl_vendor vendor = sl_vendor_of(family);
 	struct device *device;
 	unsigned unused = UNUSED;
+	struct sl_mute mute;
 
 	if (ordinal < 0 || ordinal >= DEVICES)
 		return;
@@ -139,10 +143,15 @@ void sl_device_used(int ordinal, enum sl_family family)
 			sample_here(ordinal, vendor);
 		return;
 	}
-	if (!atomic_compare_exchange_strong(&device->state, &unused, DESCRIBING))
-		return;
-	describe(device, ordinal, vendor);
-	atomic_store_explicit(&device->state, USED, memory_order_release);
+	mute = sl_mute_begin();
+	if (atomic_compare_exchange_strong(&device->state, &unused, DESCRIBING)) {
+		describe(device, ordinal, vendor);
+		atomic_store_explicit(&device->state, USED, memory_order_release);
+		atomic_store(&news, 1);
+		atomic_fetch_add(&sl_agent->wake, 1);
+		sl_agent_wake(&sl_agent->wake);
+	}
+	sl_mute_end(&mute);
 }
 
 void sl_device_current(enum sl_family family, int *device, uint64_t *context)
@@ -233,6 +242,8 @@ static void decide(struct device *device, enum sl_vendor vendor)
 	if (vendor == SL_VENDOR_HIP) {
 		if (sl_amdgpu_memory(device->is.pci, &used, &total))
 			device->source = SOURCE_AMDGPU;
+		if (device->source == SOURCE_AMDGPU)
+			device->kfd = sl_amdgpu_kfd(device->is.pci);
 	} else if (atomic_load(&is_child)) {
 		why = "NVML was opened before fork and cannot be used in the child";
 	} else if (!sl_objects_trusted()) {
@@ -259,7 +270,7 @@ static void decide(struct device *device, enum sl_vendor vendor)
 	}
 }
 
-static void publish_nvml(int ordinal, uint64_t begin_ns, const struct sl_nvml_sample *sample)
+static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, const struct sl_sample *sample)
 {
 	struct map map;
 
@@ -269,7 +280,7 @@ static void publish_nvml(int ordinal, uint64_t begin_ns, const struct sl_nvml_sa
 	map_number(&map, "free_bytes", sample->free_bytes);
 	map_number(&map, "total_bytes", sample->total_bytes);
 	map_number(&map, "used_bytes", sample->used_bytes);
-	map_text(&map, "source", "nvml");
+	map_text(&map, "source", source);
 	if (sample->own_bytes)
 		map_number(&map, "process_bytes", sample->own_bytes);
 	if (sample->has_processes) {
@@ -285,38 +296,51 @@ static void publish_nvml(int ordinal, uint64_t begin_ns, const struct sl_nvml_sa
 	map_end(&map);
 }
 
-static void sample_nvml(struct device *device, int ordinal)
+/* source: as samples say it; processes: who told of them. */
+static void take_shared(int ordinal, const char *source, const char *processes, uint64_t live, uint64_t begin_ns,
+	const struct sl_sample *sample)
 {
 	static bool said;
-	struct sl_nvml_sample sample;
-	uint64_t live = sl_limit_live(ordinal), begin_ns = sl_agent_now();
+	uint64_t after;
+	char text[64];
+	struct sl_text value = sl_text_begin(text, sizeof(text));
 
-	if (!sl_nvml_sample(device->nvml, &sample))
-		return;
-	publish_nvml(ordinal, begin_ns, &sample);
+	publish_shared(ordinal, source, begin_ns, sample);
+	sl_text_add(&value, processes);
+	if (!sample->own_bytes)
+		sl_text_add(&value, sample->has_processes ? " does not list this process" : "'s pids are of another namespace");
 	if (!said)
-		sl_capability("device_processes", sample.own_bytes	     ? "nvml" :
-						       sample.has_processes ? "nvml does not list this process" :
-									      "nvml's pids are of another namespace");
+		sl_capability("device_processes", text);
 	said = true;
-	/* Only where no block came or went while NVML was asked. */
-	if (sl_limit_active && sample.own_bytes && live == sl_limit_live(ordinal))
-		sl_limit_overhead(ordinal, sample.own_bytes, live);
+	/* Only where no block came or went while it was asked. */
+	if (sl_limit_active && sample->own_bytes && sl_limit_live(ordinal, &after) && live == after)
+		sl_limit_overhead(ordinal, sample->own_bytes, live);
 }
 
-static void sample_device(struct device *device, int ordinal, enum sl_vendor vendor)
+static void sample_device(struct device *device, int ordinal, enum sl_vendor vendor, bool last)
 {
-	uint64_t used, total, begin_ns = sl_agent_now();
+	uint64_t live, begin_ns;
+	struct sl_sample sample;
 
+	if (device->source == SOURCE_UNDECIDED && last)
+		return;
 	if (device->source == SOURCE_UNDECIDED)
 		decide(device, vendor);
+	if (!sl_limit_live(ordinal, &live))
+		live = UINT64_MAX; /* one comes or goes: equal to nothing */
+	begin_ns = sl_agent_now();
 	switch (device->source) {
 	case SOURCE_NVML:
-		sample_nvml(device, ordinal);
+		if (sl_nvml_sample(device->nvml, &sample))
+			take_shared(ordinal, "nvml", "nvml", live, begin_ns, &sample);
 		break;
 	case SOURCE_AMDGPU:
-		if (sl_amdgpu_memory(device->is.pci, &used, &total))
-			publish_sample(ordinal, "amdgpu", begin_ns, total - used, total);
+		if (!sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
+			break;
+		if (device->kfd)
+			take_shared(ordinal, "amdgpu", "kfd", live, begin_ns, &sample);
+		else
+			publish_shared(ordinal, "amdgpu", begin_ns, &sample);
 		break;
 	default:
 		atomic_store(&device->due, 1);
@@ -339,14 +363,28 @@ static void sample_host(uint64_t now_ns)
 	map_end(&map);
 }
 
-void sl_device_sample(const struct sl_options *options, uint64_t now_ns)
+static void sample_all(uint64_t now_ns, bool last)
 {
-	(void)options;
 	for (enum sl_vendor vendor = 0; vendor < SL_VENDOR_COUNT; vendor++)
 		for (int ordinal = 0; ordinal < DEVICES; ordinal++)
 			if (atomic_load_explicit(&devices[vendor][ordinal].state, memory_order_acquire) == USED)
-				sample_device(&devices[vendor][ordinal], ordinal, vendor);
+				sample_device(&devices[vendor][ordinal], ordinal, vendor, last);
 	sample_host(now_ns);
+}
+
+void sl_device_sample(uint64_t now_ns)
+{
+	sample_all(now_ns, false);
+}
+
+void sl_device_sample_last(uint64_t now_ns)
+{
+	sample_all(now_ns, true);
+}
+
+bool sl_device_news(void)
+{
+	return atomic_load_explicit(&news, memory_order_relaxed) && atomic_exchange(&news, 0);
 }
 
 void sl_device_child(void)

@@ -23,7 +23,16 @@ void sl_device_used(int ordinal, enum sl_family family);
  * Writer thread, every device_interval ms: one sample of the process and its cgroup, stamped now_ns, and one of each device
  * in use, stamped when it was asked.
  */
-void sl_device_sample(const struct sl_options *options, uint64_t now_ns);
+void sl_device_sample(uint64_t now_ns);
+
+/* Writer thread: a device has come into use since it was asked last; its first sample need not wait. */
+bool sl_device_news(void);
+
+/*
+ * Writer thread, before the footer: one more sample, so that a short run too has a figure of its end.  The process is on its
+ * way out: nothing is opened any more, a source that no sample has decided on is left alone.
+ */
+void sl_device_sample_last(uint64_t now_ns);
 
 /*
  * Calling thread, after the real call returned out of memory; the thread owns a context.  Publishes the `oom`

@@ -72,6 +72,14 @@ bool sl_file_is(int fd, uint64_t device, uint64_t inode)
 	return fd >= 0 && status(fd, &st) && st.st_dev == device && st.st_ino == inode && st.st_nlink;
 }
 
+void sl_file_close_own(int fd, uint64_t device, uint64_t inode)
+{
+	uint64_t its_device, its_inode;
+
+	if (fd >= 0 && sl_file_identity(fd, &its_device, &its_inode) && its_device == device && its_inode == inode)
+		sl_file_close(fd);
+}
+
 void sl_file_lock(int fd)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

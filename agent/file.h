@@ -29,6 +29,9 @@ int sl_file_move_high(int fd);
 bool sl_file_identity(int fd, uint64_t *device, uint64_t *inode);
 bool sl_file_is(int fd, uint64_t device, uint64_t inode);
 
+/* Close fd if it is still that file, removed or not: the program may have closed it, and opened another there. */
+void sl_file_close_own(int fd, uint64_t device, uint64_t inode);
+
 /*
  * A write lock on the whole file: of this process alone, not of a forked child, and gone with the process.  Closing any
  * descriptor of the file would drop it.

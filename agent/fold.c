@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two passes over file 1 and the oldest file after it.  The first finds for each address of a block the last event
- * that names it, by time: frames of several threads lie in any order.  The second copies what stays.
+ * Two passes over file 1 and the oldest files after it: one, or as many as the limit is behind, so that file 1 is read and
+ * written once for all of them.  The first finds for each address of a block the last event
+ * that names it, by time: frames of several threads lie in any order.  It counts all events that may go, and notes which
+ * frames have one that may not.  The second copies what stays, and reads of the frames that have nothing the index alone.
  */
 #define ZSTD_STATIC_LINKING_ONLY
 #include "agent/fold.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +26,7 @@
 #include "common/unpack.h"
 
 #define FILES		8	    /* that STORMLOG_KEEP is divided into */
+#define SOURCES_MAX	64	    /* of one fold */
 #define FILE_BYTES_MIN	(64u << 10)
 #define DEVICES_MAX	64	    /* with block events; further ones share the last row */
 #define CONTENT_BYTES	SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
@@ -38,15 +42,18 @@ static struct fold {
 	bool active;
 	unsigned tried; /* with this file as the newest: not again until there is another */
 	unsigned through;
-	unsigned pass, source, sources; /* source 0 is file 1, 1 the file `through` */
-	int in, out;
+	unsigned pass, source, sources; /* source 0 is file 1, the last the file `through` */
+	int in, out;	   /* in -1: somebody removed that file */
 	uint64_t at, size; /* of `in` */
-	uint64_t out_at, out_device, out_inode;
+	uint64_t in_device, in_inode, out_at, out_device, out_inode;
+	uint32_t frame;	   /* number of the frame at `at` */
+	uint8_t *needed[SOURCES_MAX]; /* by source and frame: it has what stays; of its pages few are touched */
+	size_t needed_bytes[SOURCES_MAX];
 
 	struct sl_last_table table;
 	struct totals totals[DEVICES_MAX];
 	unsigned devices;
-	uint64_t until_ns; /* time of the last event that was left out */
+	uint64_t until_ns; /* time of the last event that may have been left out */
 	uint64_t log_next;
 	uint64_t *thread_next; /* by thread */
 	uint32_t threads;
@@ -62,11 +69,15 @@ static struct fold {
 	} thinned[DEVICES_MAX];
 
 	void *decompressor;
-	uint8_t *frame, *content, *made; /* as read, decompressed, to be written */
+	uint8_t *packed, *content, *made; /* as read, decompressed, to be written */
 } fold;
 
 void sl_fold_prepare(void)
 {
+	if (fold.active) {
+		sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
+		sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
+	}
 	fold.active = false;
 	fold.tried = 0;
 }
@@ -100,10 +111,14 @@ static unsigned verb_of(const struct sl_event *event)
 	return event->api < sl_hook_count ? sl_hooks[event->api].verb : SL_VERB_CALL;
 }
 
+static bool is_block(unsigned verb)
+{
+	return verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE;
+}
+
 static bool may_go(unsigned verb)
 {
-	return verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE ||
-	       (verb >= SL_VERB_RANGE_PUSH && verb <= SL_VERB_MARK);
+	return is_block(verb) || (verb >= SL_VERB_RANGE_PUSH && verb <= SL_VERB_MARK);
 }
 
 static bool stays(const struct sl_event *event)
@@ -112,8 +127,8 @@ static bool stays(const struct sl_event *event)
 
 	if (!may_go(verb))
 		return true;
-	return verb == SL_VERB_BLOCK_ALLOC && event->address &&
-	       sl_last_is(&fold.table, event->address, event->time_ns);
+	return is_block(verb) && event->address &&
+	       sl_last_is(&fold.table, event->address, event->time_ns, verb == SL_VERB_BLOCK_ALLOC);
 }
 
 static struct totals *totals_of(int64_t device)
@@ -134,21 +149,22 @@ static void raise_to(uint64_t *peak, uint64_t value)
 	*peak = value > *peak ? value : *peak;
 }
 
-static void count_out(const struct sl_event *event)
+/* The event is left out (sign 1); it is not, after all (-1). */
+static void count_out(const struct sl_event *event, int sign)
 {
 	unsigned verb = verb_of(event);
 	struct totals *totals;
 
 	raise_to(&fold.until_ns, event->time_ns);
-	if (verb != SL_VERB_BLOCK_ALLOC && verb != SL_VERB_BLOCK_FREE)
+	if (!is_block(verb))
 		return;
 	totals = totals_of(event->device);
 	if (verb == SL_VERB_BLOCK_ALLOC) {
-		totals->allocations++;
-		totals->allocated_bytes += event->bytes;
+		totals->allocations += (uint64_t)sign;
+		totals->allocated_bytes += (uint64_t)sign * event->bytes;
 	} else {
-		totals->frees++;
-		totals->freed_bytes += event->bytes;
+		totals->frees += (uint64_t)sign;
+		totals->freed_bytes += (uint64_t)sign * event->bytes;
 	}
 	raise_to(&totals->peak_allocated, event->extra);
 	raise_to(&totals->peak_reserved, event->extra2);
@@ -200,11 +216,13 @@ static bool copy_block(struct sl_store *store, const struct sl_frame_index *from
 	if (index->thread != from->thread && !flush_pending(store, fold.pending_count))
 		return false;
 	before = fold.pending_count;
-	while ((event = sl_block_next(block)))
-		if (stays(event))
-			fold.pending[fold.pending_count++] = *event;
-		else
-			count_out(event);
+	while ((event = sl_block_next(block))) {
+		if (!stays(event))
+			continue;
+		fold.pending[fold.pending_count++] = *event;
+		if (may_go(verb_of(event)))
+			count_out(event, -1);
+	}
 	if (fold.pending_count > SL_BLOCK_EVENTS) {
 		if (!flush_pending(store, before))
 			return false;
@@ -213,8 +231,6 @@ static bool copy_block(struct sl_store *store, const struct sl_frame_index *from
 	if (!before)
 		*index = (struct sl_frame_index){.kind = SL_FRAME_BLOCK, .thread = from->thread, .first = from->first};
 	index->next = from->next;
-	if (from->thread < fold.threads)
-		raise_to(&fold.thread_next[from->thread], from->next);
 	return true;
 }
 
@@ -224,7 +240,7 @@ static bool note_block(const struct sl_event *event, bool allocates)
 		return true;
 	if (sl_last_full(&fold.table) && !sl_last_grow(&fold.table, oldest_to_come()))
 		return false;
-	sl_last_note(&fold.table, event->address, event->time_ns, allocates);
+	sl_last_note(&fold.table, event->address, event->time_ns, allocates, fold.frame * SOURCES_MAX + fold.source);
 	return true;
 }
 
@@ -237,14 +253,31 @@ static bool fold_block(struct sl_store *store, const struct sl_frame_index *inde
 		return false;
 	if (fold.pass == 2)
 		return copy_block(store, index, &block);
+	if (index->thread < fold.threads)
+		raise_to(&fold.thread_next[index->thread], index->next);
 	while ((event = sl_block_next(&block))) {
 		unsigned verb = verb_of(event);
 
-		if ((verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE) &&
-			!note_block(event, verb == SL_VERB_BLOCK_ALLOC))
+		if (!may_go(verb)) {
+			fold.needed[fold.source][fold.frame] = 1;
+			continue;
+		}
+		count_out(event, 1);
+		if (is_block(verb) && !note_block(event, verb == SL_VERB_BLOCK_ALLOC))
 			return false;
 	}
 	return true;
+}
+
+/* After the first pass: the frames of the events that count. */
+static void note_needed(void)
+{
+	for (uint64_t i = 0; fold.table.slot && i <= fold.table.mask; i++) {
+		const struct sl_last *last = &fold.table.slot[i];
+
+		if (last->address && sl_last_counts(last))
+			fold.needed[last->frame % SOURCES_MAX][last->frame / SOURCES_MAX] = 1;
+	}
 }
 
 /* One sample a minute and device, and each that is a new high. */
@@ -374,12 +407,15 @@ static bool write_checkpoint(struct sl_store *store)
 
 static void close_files(void)
 {
-	if (fold.in >= 0)
-		sl_file_close(fold.in);
-	if (fold.out >= 0)
-		sl_file_close(fold.out);
+	sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
+	sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
 	fold.in = fold.out = -1;
 	sl_last_free(&fold.table);
+	for (unsigned source = 0; source < SOURCES_MAX; source++) {
+		if (fold.needed[source])
+			munmap(fold.needed[source], fold.needed_bytes[source]);
+		fold.needed[source] = NULL;
+	}
 	if (fold.thread_next)
 		munmap(fold.thread_next, (fold.threads + 1) * sizeof(*fold.thread_next));
 	fold.thread_next = NULL;
@@ -397,23 +433,45 @@ void sl_fold_stop(struct sl_store *store)
 	unlink(path);
 }
 
-static bool open_source(struct sl_store *store, unsigned source)
+/* Its descriptor, high up; -1 and size 0: it is not there. */
+static int open_file(const struct sl_store *store, unsigned number, uint64_t *size)
 {
 	char path[SL_STORE_PATH];
-	off_t size;
+	off_t end;
+	int fd;
 
-	if (fold.in >= 0)
-		sl_file_close(fold.in);
-	sl_store_path(store, source ? fold.through : 1, path);
-	fold.in = sl_file_open(path, O_RDONLY | O_NOFOLLOW);
-	if (fold.in < 0)
+	*size = 0;
+	sl_store_path(store, number, path);
+	fd = sl_file_open(path, O_RDONLY | O_NOFOLLOW);
+	if (fd < 0)
+		return -1;
+	fd = sl_file_move_high(fd);
+	end = lseek(fd, 0, SEEK_END);
+	*size = end < 0 ? 0 : (uint64_t)end;
+	return fd;
+}
+
+static unsigned file_of(unsigned source)
+{
+	return source ? fold.through - (fold.sources - 1 - source) : 1;
+}
+
+/* A file that somebody removed has nothing to fold: the limit holds for the others. */
+static bool open_source(struct sl_store *store, unsigned source)
+{
+	sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
+	fold.in = open_file(store, file_of(source), &fold.size);
+	if (fold.in < 0 ? errno != ENOENT : !sl_file_identity(fold.in, &fold.in_device, &fold.in_inode))
 		return false;
-	fold.in = sl_file_move_high(fold.in);
-	size = lseek(fold.in, 0, SEEK_END);
+	if (fold.in < 0 && fold.pass == 1)
+		sl_gap(0, source ? fold.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(), "a file of the trace was removed");
 	fold.source = source;
-	fold.at = 0;
-	fold.size = size < 0 ? 0 : (uint64_t)size;
-	return size >= 0;
+	fold.at = fold.frame = 0;
+	if (fold.needed[source])
+		return true;
+	fold.needed_bytes[source] = fold.size / sizeof(struct sl_frame_index) + 1;
+	fold.needed[source] = sl_pages(fold.needed_bytes[source]);
+	return fold.needed[source];
 }
 
 static bool have_buffers(void)
@@ -424,22 +482,36 @@ static bool have_buffers(void)
 	if (fold.decompressor)
 		return true;
 	pages = sl_pages(workspace);
-	fold.frame = sl_pages(ZSTD_compressBound(CONTENT_BYTES));
+	fold.packed = sl_pages(ZSTD_compressBound(CONTENT_BYTES));
 	fold.content = sl_pages(CONTENT_BYTES);
 	fold.made = sl_pages(CONTENT_BYTES);
 	fold.pending = sl_pages(2 * SL_BLOCK_EVENTS * sizeof(*fold.pending));
-	if (pages && fold.frame && fold.content && fold.made && fold.pending)
+	if (pages && fold.packed && fold.content && fold.made && fold.pending)
 		fold.decompressor = ZSTD_initStaticDCtx(pages, workspace);
 	return fold.decompressor;
 }
 
-static bool begin(struct sl_store *store)
+/*
+ * A fold needs room for a second file 1.  Where that is most of the limit already, because calls are never folded,
+ * it waits until the rest is as large, so that its work stays in proportion.  How many files it then takes.
+ */
+static unsigned due(const struct sl_store *store, uint64_t keep)
+{
+	uint64_t file = sl_fold_file_bytes(keep), all = store->closed_bytes + store->end, need = all + store->base_bytes + file / 2;
+	uint64_t closed = store->number - 1 - store->folded, most = closed < SOURCES_MAX - 1 ? closed : SOURCES_MAX - 1;
+
+	if (!keep || !closed || fold.tried == store->number || all <= 2 * store->base_bytes || need <= keep)
+		return 0;
+	return (unsigned)((need - keep) / file < most ? (need - keep) / file + 1 : most);
+}
+
+static bool begin(struct sl_store *store, unsigned files)
 {
 	char path[SL_STORE_PATH];
 
 	fold.tried = store->number;
-	fold.through = store->folded + 1;
-	fold.sources = store->folded ? 2 : 1; /* file 1 alone is folded first */
+	fold.through = store->folded + files;
+	fold.sources = store->folded ? 1 + files : files; /* file 1 is the first to be folded */
 	fold.pass = 1;
 	fold.in = fold.out = -1;
 	fold.out_at = fold.until_ns = fold.log_next = 0;
@@ -459,39 +531,64 @@ static bool begin(struct sl_store *store)
 	return true;
 }
 
+static bool fold_frame(struct sl_store *store, const struct sl_frame_index *index)
+{
+	size_t size;
+
+	if (index->compressed > ZSTD_compressBound(CONTENT_BYTES) ||
+		pread(fold.in, fold.packed, index->compressed, (off_t)(fold.at + sizeof(*index))) != (ssize_t)index->compressed)
+		return false;
+	size = ZSTD_decompressDCtx(fold.decompressor, fold.content, CONTENT_BYTES, fold.packed, index->compressed);
+	if (ZSTD_isError(size))
+		return false;
+	switch (index->kind) {
+	case SL_FRAME_BLOCK:
+		return fold_block(store, index, size);
+	case SL_FRAME_DEFS:
+		return fold_maps(store, *index, size);
+	case SL_FRAME_HEADER: /* one, that of file 1 where it is there */
+		return fold.out_at || put(store, *index, fold.content, size);
+	default:
+		return put(store, *index, fold.content, size);
+	}
+}
+
 /* One frame of the source.  False: it is not as we wrote it, or the disk refuses. */
 static bool step(struct sl_store *store)
 {
 	struct sl_frame_index index;
-	size_t size;
+	bool passed_over;
 
-	if (pread(fold.in, &index, sizeof(index), (off_t)fold.at) != sizeof(index) ||
-		!sl_frame_valid(&index, sizeof(index)) || index.compressed > ZSTD_compressBound(CONTENT_BYTES) ||
-		pread(fold.in, fold.frame, index.compressed, (off_t)(fold.at + sizeof(index))) != (ssize_t)index.compressed)
+	if (pread(fold.in, &index, sizeof(index), (off_t)fold.at) != sizeof(index) || !sl_frame_valid(&index, sizeof(index)))
+		return false;
+	passed_over = fold.pass == 1 ? index.kind != SL_FRAME_BLOCK :
+				       index.kind == SL_FRAME_BLOCK && !fold.needed[fold.source][fold.frame];
+	if (!passed_over && !fold_frame(store, &index))
 		return false;
 	fold.at += sizeof(index) + index.compressed;
-	if (fold.pass == 1 && index.kind != SL_FRAME_BLOCK)
-		return true;
-	size = ZSTD_decompressDCtx(fold.decompressor, fold.content, CONTENT_BYTES, fold.frame, index.compressed);
-	if (ZSTD_isError(size))
-		return false;
-	switch (index.kind) {
-	case SL_FRAME_BLOCK:
-		return fold_block(store, &index, size);
-	case SL_FRAME_DEFS:
-		return fold_maps(store, index, size);
-	case SL_FRAME_HEADER:
-		return fold.source || put(store, index, fold.content, size);
-	default:
-		return put(store, index, fold.content, size);
+	fold.frame++;
+	return true;
+}
+
+/* Of the files from the fold's on; they may have been removed. */
+static uint64_t bytes_behind(const struct sl_store *store)
+{
+	uint64_t all = 0, size;
+
+	for (unsigned number = fold.through + 1; number < store->number; number++) {
+		int fd = open_file(store, number, &size);
+
+		if (fd >= 0)
+			sl_file_close(fd);
+		all += size;
 	}
+	return all;
 }
 
 /* The new file 1 is whole: from the rename on a reader takes it and passes over the folded file. */
 static bool finish(struct sl_store *store)
 {
 	char made[SL_STORE_PATH], path[SL_STORE_PATH];
-	uint64_t folded_bytes = fold.sources == 2 ? fold.size : 0;
 
 	if (!flush_pending(store, fold.pending_count) || !write_checkpoint(store))
 		return false;
@@ -501,11 +598,11 @@ static bool finish(struct sl_store *store)
 	sl_store_path(store, 1, path);
 	if (rename(made, path))
 		return false;
-	if (fold.sources == 2) {
-		sl_store_path(store, fold.through, path);
+	for (unsigned source = 1; source < fold.sources; source++) {
+		sl_store_path(store, file_of(source), path);
 		unlink(path);
 	}
-	store->closed_bytes += fold.out_at - store->base_bytes - folded_bytes;
+	store->closed_bytes = fold.out_at + bytes_behind(store);
 	store->base_bytes = fold.out_at;
 	store->folded = fold.through;
 	fold.tried = 0; /* there may be more to fold */
@@ -518,32 +615,27 @@ static bool turn(struct sl_store *store)
 {
 	if (fold.source + 1 < fold.sources)
 		return open_source(store, fold.source + 1);
-	if (fold.pass++ == 1)
-		return open_source(store, 0);
-	return finish(store);
-}
-
-/*
- * A fold needs room for a second file 1.  Where that is most of the limit already, because calls are never folded,
- * it waits until the rest is as large, so that its work stays in proportion.
- */
-static bool due(const struct sl_store *store, uint64_t keep)
-{
-	uint64_t all = store->closed_bytes + store->end, twice = 2 * store->base_bytes;
-
-	return keep && store->folded + 1 < store->number && fold.tried != store->number && all > twice &&
-	       all + store->base_bytes + sl_fold_file_bytes(keep) / 2 > keep;
+	if (fold.pass++ == 2)
+		return finish(store);
+	note_needed();
+	return open_source(store, 0);
 }
 
 bool sl_fold_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns)
 {
 	uint64_t begin_ns;
 
-	if (!fold.active && (!due(store, keep) || !begin(store)))
+	unsigned files = fold.active ? 0 : due(store, keep);
+
+	if (!fold.active && (!files || !begin(store, files)))
 		return false;
 	begin_ns = sl_agent_now();
-	while (fold.active && sl_agent_now() - begin_ns < budget_ns)
+	while (fold.active && sl_agent_now() - begin_ns < budget_ns && !atomic_load(&sl_agent->finish) &&
+		!atomic_load(&sl_agent->urgent)) {
+		atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
 		if (!(fold.at < fold.size ? step(store) : turn(store)))
 			sl_fold_stop(store);
+		atomic_store(&sl_agent->writing_since_ns, 0);
+	}
 	return fold.active;
 }

@@ -26,7 +26,7 @@ static bool copy(struct sl_last_table *into, const struct sl_last_table *table, 
 	for (uint64_t i = 0; table->slot && i <= table->mask; i++) {
 		const struct sl_last *last = &table->slot[i];
 
-		if (!last->address || (!(last->when & 1) && last->when >> 1 < oldest_ns))
+		if (!last->address || (!sl_last_counts(last) && last->when >> 1 < oldest_ns))
 			continue;
 		*find(into, last->address) = *last;
 		into->count++;
@@ -52,19 +52,24 @@ bool sl_last_grow(struct sl_last_table *table, uint64_t oldest_ns)
 	return true;
 }
 
-void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates)
+void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame)
 {
 	struct sl_last *last = find(table, address);
 
 	table->count += !last->address;
 	last->address = address;
-	if (time_ns >= last->when >> 1)
+	last->balance += allocates ? 1 : -1;
+	if (time_ns >= last->when >> 1) {
 		last->when = time_ns << 1 | allocates;
+		last->frame = frame;
+	}
 }
 
-bool sl_last_is(const struct sl_last_table *table, uint64_t address, uint64_t time_ns)
+bool sl_last_is(const struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates)
 {
-	return table->slot && find(table, address)->when == (time_ns << 1 | 1);
+	const struct sl_last *last = table->slot ? find(table, address) : NULL;
+
+	return last && last->when == (time_ns << 1 | allocates) && sl_last_counts(last);
 }
 
 void sl_last_free(struct sl_last_table *table)

@@ -8,6 +8,7 @@
 #include "agent/limit.h"
 #include "agent/record.h"
 #include "agent/resolve.h"
+#include "agent/vendor.h"
 
 /* --- arrays --------------------------------------------------------------------------------------------- */
 
@@ -233,6 +234,89 @@ void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_b
 	sl_limit_clamp(ordinal_of(real, device), (uint64_t *)free_bytes, (uint64_t *)total_bytes);
 	if (*total_bytes != total_before)
 		*used_bytes = *total_bytes - *free_bytes;
+}
+
+/* --- ROCm SMI and AMD SMI under --limit ------------------------------------------------------------------- */
+
+/* "0000:c1:00.0" as both libraries number it: the domain from bit 32 on, bus, device and function from 8, 3 and 0. */
+static bool is_pci(const char *text, uint64_t id)
+{
+	uint64_t part[3] = {0, 0, 0}; /* domain, bus, device */
+
+	for (unsigned at = 0; at < 3 && *text && *text != '.'; text++)
+		if (*text == ':')
+			at++;
+		else
+			part[at] = part[at] << 4 | hex_digit((char)(*text | 0x20));
+	return part[0] == id >> 32 && part[1] == (id >> 8 & 0xff) && part[2] == (id >> 3 & 0x1f);
+}
+
+/* These count all devices, HIP those that are visible. */
+static int hip_ordinal_of(uint64_t id)
+{
+	struct sl_vendor_device device;
+
+	for (int i = 0; i < 64; i++) {
+		sl_vendor_describe(SL_VENDOR_HIP, i, &device);
+		if (!*device.pci)
+			break;
+		if (is_pci(device.pci, id))
+			return i;
+	}
+	return -1;
+}
+
+static void clamp_vram(uint64_t id, uint64_t real_total, uint64_t *total_bytes, uint64_t *used_bytes)
+{
+	uint64_t total = total_bytes ? *total_bytes : real_total, free_bytes;
+
+	if (used_bytes && total <= *used_bytes)
+		return;
+	free_bytes = used_bytes ? total - *used_bytes : total;
+	sl_limit_clamp(hip_ordinal_of(id), &free_bytes, &total);
+	if (used_bytes && total != real_total)
+		*used_bytes = total - free_bytes;
+	if (total_bytes)
+		*total_bytes = total;
+}
+
+void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes)
+{
+	int (*get_id)(uint32_t, uint64_t *) = sl_resolve_beside(real, "rsmi_dev_pci_id_get");
+	int (*get_total)(uint32_t, unsigned, uint64_t *) = sl_resolve_beside(real, "rsmi_dev_memory_total_get");
+	uint64_t id, total;
+
+	if (type || (!total_bytes && !used_bytes) || !sl_hook_limited() || !get_id || !get_total || get_id(device, &id) ||
+		get_total(device, type, &total))
+		return;
+	clamp_vram(id, total, total_bytes, used_bytes);
+}
+
+void sl_fields_amd_smi(
+	void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes)
+{
+	int (*get_id)(void *, uint64_t *) = sl_resolve_beside(real, "amdsmi_get_gpu_bdf_id");
+	int (*get_total)(void *, unsigned, uint64_t *) = sl_resolve_beside(real, "amdsmi_get_gpu_memory_total");
+	uint64_t id, total;
+
+	if (type || (!total_bytes && !used_bytes) || !sl_hook_limited() || !get_id || !get_total || get_id(device, &id) ||
+		get_total(device, type, &total))
+		return;
+	clamp_vram(id, total, total_bytes, used_bytes);
+}
+
+void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_vram_usage_t *usage)
+{
+	uint64_t total, used;
+
+	if (!usage)
+		return;
+	total = (uint64_t)usage->vram_total << 20;
+	used = (uint64_t)usage->vram_used << 20;
+	sl_fields_amd_smi(real, device, 0, NULL, &used);
+	sl_fields_amd_smi(real, device, 0, &total, NULL);
+	usage->vram_total = (uint32_t)(total >> 20);
+	usage->vram_used = (uint32_t)(used >> 20);
 }
 
 /*

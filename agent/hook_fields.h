@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/communicators.h"
 #include "agent/hooks.h"
 #include "agent/vendor_abi.h"
 
@@ -78,5 +79,14 @@ void sl_fields_by_version(const char *base, void **found, int version, uint64_t 
 /* After NVML's answer: clamped to --limit, as used = total - free. */
 void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_bytes, unsigned long long *free_bytes,
 	unsigned long long *used_bytes);
+
+/*
+ * After ROCm SMI's or AMD SMI's answer, of which one pointer is NULL: clamped to --limit, as used = total - free.  Of
+ * VRAM alone.
+ */
+void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
+void sl_fields_amd_smi(
+	void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
+void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_vram_usage_t *usage);
 
 #endif

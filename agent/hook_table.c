@@ -12,6 +12,7 @@
 #include "agent/limit.h"
 #include "agent/preload.h"
 #include "agent/resolve.h"
+#include "agent/stacks/stacks.h"
 #include "common/base.h"
 
 /* --- names ---------------------------------------------------------------------------------------------- */
@@ -211,10 +212,12 @@ static _Atomic uint64_t unloads;
 void sl_hooks_unload_begin(void)
 {
 	atomic_fetch_add(&unloads, 1);
+	sl_stacks_unloaded();
 }
 
 void sl_hooks_unload_end(void)
 {
+	sl_stacks_unloaded();
 	atomic_fetch_add(&unloads, UNLOAD_STEP - 1);
 }
 

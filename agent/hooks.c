@@ -80,7 +80,7 @@ enum {
                                                                                                    \
 		if (SL_UNLIKELY(!real))                                                            \
 			return (ret)OF_FAMILY(ABSENT_);                                            \
-		if (!sl_preload_running() || sl_record_inside())                                   \
+		if (!sl_preload_running())                                                         \
 			return real args;                                                          \
 		(void)done;                                                                        \
 		FILL(kind_, __VA_ARGS__);                                                          \

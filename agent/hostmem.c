@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/mute.h"
 #include "agent/procfile.h"
 #include "agent/text.h"
 
@@ -118,8 +119,13 @@ static void read_cgroup(struct sl_hostmem *memory)
 	const char *kills;
 	unsigned none = 0;
 
-	if (atomic_compare_exchange_strong(&state, &none, 1))
-		atomic_store(&state, find() ? 2 : 3);
+	if (!atomic_load(&state)) {
+		struct sl_mute mute = sl_mute_begin();
+
+		if (atomic_compare_exchange_strong(&state, &none, 1))
+			atomic_store(&state, find() ? 2 : 3);
+		sl_mute_end(&mute);
+	}
 	if (atomic_load(&state) != 2)
 		return;
 	read_number(folder, layout->usage, &memory->cgroup_bytes);

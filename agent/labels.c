@@ -226,11 +226,13 @@ static bool recording(void)
 }
 
 /* The thread's open ranges precede the event, in slot order too. */
-static void event(unsigned api, uint16_t label, uint64_t extra)
+static void event(unsigned api, uint16_t label, uint64_t extra, struct sl_collective collective)
 {
 	if (label && recording() && !sl_record_inside() && sl_agent_attached())
-		sl_record_range(api, id_of(label), extra);
+		sl_record_range(api, id_of(label), extra, collective);
 }
+
+static const struct sl_collective no_collective;
 
 static int depth_of(unsigned domain)
 {
@@ -249,7 +251,7 @@ int sl_labels_push(unsigned api, unsigned domain, struct sl_label what)
 		open_here.deeper++;
 		return depth;
 	}
-	event(api, what.label, what.index);
+	event(api, what.label, what.index, what.collective);
 	open_here.ranges[open_here.depth++] = (struct open_range){
 		.index = what.index, .label = what.label, .api = (uint16_t)api, .domain = (uint16_t)domain};
 	return depth;
@@ -262,7 +264,7 @@ static void close_at(uint32_t at, unsigned api)
 	memmove(&open_here.ranges[at], &open_here.ranges[at + 1],
 		(open_here.depth - at - 1) * sizeof(open_here.ranges[0]));
 	open_here.depth--;
-	event(api, range.label, range.index);
+	event(api, range.label, range.index, no_collective);
 }
 
 int sl_labels_pop(unsigned api, unsigned domain)
@@ -290,7 +292,7 @@ uint64_t sl_labels_start(unsigned api, struct sl_label what, uint64_t id)
 
 	if (!id)
 		id = atomic_fetch_add(&last, 1) + 1;
-	event(api, what.label, id);
+	event(api, what.label, id, what.collective);
 	for (unsigned i = 0; i < STARTED; i++) {
 		uint64_t none = 0;
 
@@ -318,12 +320,12 @@ void sl_labels_end(unsigned api, uint64_t id)
 			break;
 	}
 	if (recording() && !sl_record_inside() && sl_agent_attached())
-		sl_record_range(api, label ? id_of(label) : 0, id);
+		sl_record_range(api, label ? id_of(label) : 0, id, no_collective);
 }
 
 void sl_labels_mark(unsigned api, struct sl_label what)
 {
-	event(api, what.label, what.index);
+	event(api, what.label, what.index, what.collective);
 }
 
 /* --- backward passes -------------------------------------------------------------------------------------
@@ -493,7 +495,7 @@ static void tell_started(void)
 		uint64_t id = atomic_load_explicit(&started[i].id, memory_order_acquire);
 
 		if (id && id != UINT64_MAX && started[i].label)
-			sl_record_range(started[i].api, id_of(started[i].label), id);
+			sl_record_range(started[i].api, id_of(started[i].label), id, no_collective);
 	}
 }
 
@@ -506,6 +508,6 @@ void sl_labels_attached(void)
 		const struct open_range *range = &open_here.ranges[i];
 
 		if (range->label)
-			sl_record_range(range->api, id_of(range->label), range->index);
+			sl_record_range(range->api, id_of(range->label), range->index, no_collective);
 	}
 }

@@ -20,13 +20,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/communicators.h"
+
 #define SL_LABELS_DEPTH	   32u
 #define SL_LABELS_TEXT_MAX 256u /* longer labels are cut */
 
-/* A label and its index; label 0 is none. */
+/* A label and its index; label 0 is none.  collective: what the range is one of. */
 struct sl_label {
 	uint64_t index;
 	uint16_t label;
+	struct sl_collective collective;
 };
 
 /* domain: put before the text with a colon, unless NULL or empty. */

@@ -39,25 +39,29 @@ static bool is_set(const char *variable, const char *value)
 
 void sl_labels_construct(void)
 {
-	static char entry[4096];
-	struct sl_text text = sl_text_begin(entry, sizeof(entry));
+	/* Together and aligned: every process of a job pays for each page that is touched here. */
+	static _Alignas(512) char usual[4096];
 	const char *path = NULL;
-	size_t count = 0;
+	size_t count = 0, bytes;
+	struct sl_text entry;
 	char **vector;
 
 	if (getenv(VARIABLE) || is_set("STORMLOG_LABELS", "off") || is_set("STORMLOG_DISABLE", "1"))
 		return;
 	dl_iterate_phdr(find_own_path, &path);
+	if (!path || !*path) /* this is a program, not the library */
+		return;
 	while (environ && environ[count])
 		count++;
-	/* No path: this is a program, not the library. */
-	if (!path || !*path || strlen(path) > sizeof(entry) - sizeof(VARIABLE) - 1 ||
-		!(vector = sl_pages((count + 2) * sizeof(*vector))))
+	bytes = strlen(VARIABLE "=") + strlen(path) + 1;
+	vector = (char **)(bytes + (count + 2) * sizeof(*vector) <= sizeof(usual) ? usual : sl_pages(bytes + (count + 2) * sizeof(*vector)));
+	if (!vector)
 		return;
-	sl_text_add(&text, VARIABLE "=");
-	sl_text_add(&text, path);
+	entry = sl_text_begin((char *)&vector[count + 2], bytes);
+	sl_text_add(&entry, VARIABLE "=");
+	sl_text_add(&entry, path);
 	if (count)
 		memcpy(vector, environ, count * sizeof(*vector));
-	vector[count] = entry;
+	vector[count] = entry.text;
 	environ = vector;
 }

@@ -3,8 +3,8 @@
  * Blocks are kept in a table of open addressing that threads change by compare and exchange: no lock is held
  * across a driver call or anywhere else.  A full table stops counting and says so; nothing then fails by us.
  *
- * Known limits: two threads that ask at the same instant can pass together; the release of a VMM handle counts as
- * its free although a mapping may keep the memory.
+ * Known limits: the release of a VMM handle counts as its free although a mapping may keep the memory; a call that is left
+ * by longjmp keeps what it claimed.
  */
 #include "agent/limit.h"
 
@@ -34,7 +34,8 @@ bool sl_limit_active;
 
 static uint64_t limit_bytes;
 static struct block *blocks;
-static _Atomic uint64_t live[DEVICES], overhead[DEVICES];
+static _Atomic uint64_t live[DEVICES], overhead[DEVICES]; /* live: claims are in it */
+static _Atomic uint32_t claims[DEVICES];
 static _Atomic uint32_t learned[DEVICES];
 static _Atomic uint32_t overflowed;
 
@@ -66,6 +67,7 @@ void sl_limit_start(const struct sl_options *options)
 	for (unsigned i = 0; i < DEVICES; i++) {
 		atomic_store(&live[i], 0);
 		atomic_store(&overhead[i], 0);
+		atomic_store(&claims[i], 0);
 		atomic_store(&learned[i], 0);
 	}
 	read_injection(options->inject_oom);
@@ -121,14 +123,39 @@ static uint64_t used(int device)
 	       atomic_load_explicit(&overhead[device], memory_order_relaxed);
 }
 
-bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes)
+bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim)
 {
-	uint64_t now;
+	uint64_t before, most;
 
-	if (!limit_bytes || !counts(device, kind))
+	if (!limit_bytes || !counts(device, kind) || !bytes)
 		return false;
-	now = used(device);
-	return now >= limit_bytes ? bytes > 0 : bytes > limit_bytes - now;
+	atomic_fetch_add(&claims[device], 1);
+	before = atomic_load(&live[device]);
+	do {
+		most = atomic_load_explicit(&overhead[device], memory_order_relaxed);
+		most = most < limit_bytes ? limit_bytes - most : 0;
+		if (before >= most || bytes > most - before) {
+			atomic_fetch_sub(&claims[device], 1);
+			return true;
+		}
+	} while (!atomic_compare_exchange_weak(&live[device], &before, before + bytes));
+	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
+	return false;
+}
+
+/* What was claimed is a block, or no longer taken; it need not be counted as under way any more. */
+static void drop_claim(struct sl_limit_claim *claim)
+{
+	claim->bytes = 0;
+	atomic_fetch_sub(&claims[claim->device], 1);
+}
+
+void sl_limit_release(struct sl_limit_claim *claim)
+{
+	if (!claim->bytes)
+		return;
+	atomic_fetch_sub(&live[claim->device], claim->bytes);
+	drop_claim(claim);
 }
 
 /* Handles of VMM are no addresses and could equal one. */
@@ -142,29 +169,33 @@ static struct block *slot_of(uint64_t key, unsigned probe)
 	return &blocks[((unsigned)((key * 0x9e3779b97f4a7c15ull) >> 40) + probe) & (BLOCKS - 1)];
 }
 
-static void remove_block(struct block *block, uint64_t key)
+/* Who takes the key takes the bytes. */
+static void remove_block(struct block *block, uint64_t key, struct sl_limit_claim *claim)
 {
 	uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
 	uint32_t device = atomic_load_explicit(&block->device, memory_order_relaxed);
 
-	/* Who takes the key takes the bytes. */
-	if (atomic_compare_exchange_strong(&block->key, &key, KEY_GONE))
-		atomic_fetch_sub_explicit(&live[device], bytes, memory_order_relaxed);
+	atomic_fetch_add(&claims[device], 1);
+	if (atomic_compare_exchange_strong(&block->key, &key, KEY_GONE) && bytes)
+		*claim = (struct sl_limit_claim){.device = (int)device, .bytes = bytes};
+	else
+		atomic_fetch_sub(&claims[device], 1);
 }
 
-static void remove_key(uint64_t key)
+static void remove_key(uint64_t key, struct sl_limit_claim *claim)
 {
 	for (unsigned probe = 0; probe < PROBES; probe++) {
 		struct block *block = slot_of(key, probe);
 		uint64_t found = atomic_load_explicit(&block->key, memory_order_acquire);
 
 		if (found == key)
-			remove_block(block, key);
-		else if (found == KEY_NONE)
+			remove_block(block, key, claim);
+		if (found == KEY_NONE || claim->bytes)
 			return;
 	}
 }
 
+/* Its bytes count already. */
 static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
 {
 	for (unsigned probe = 0; probe < PROBES; probe++) {
@@ -177,7 +208,6 @@ static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
 			continue;
 		atomic_store_explicit(&block->device, device, memory_order_relaxed);
 		atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
-		atomic_fetch_add_explicit(&live[device], bytes, memory_order_relaxed);
 		atomic_store_explicit(&block->key, key, memory_order_release);
 		return true;
 	}
@@ -204,34 +234,49 @@ static int current_device(enum sl_vendor *vendor)
  */
 static void learn(int device)
 {
-	uint64_t free_bytes, total_bytes, blocks_bytes, gone;
+	uint64_t free_bytes, total_bytes, blocks_bytes, after, gone;
 	enum sl_vendor vendor;
 
 	if (device < 0 || device >= DEVICES || atomic_load_explicit(&learned[device], memory_order_relaxed) ||
-		current_device(&vendor) != device || !sl_vendor_memory(vendor, &free_bytes, &total_bytes) ||
-		atomic_exchange(&learned[device], 1))
+		current_device(&vendor) != device || !sl_limit_live(device, &blocks_bytes) ||
+		!sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) ||
+		blocks_bytes != after || atomic_exchange(&learned[device], 1))
 		return;
-	blocks_bytes = sl_limit_live(device);
 	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
 	atomic_store(&overhead[device], gone < 1ull << 30 ? gone : 1ull << 30);
 }
 
-void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes)
+void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim)
 {
+	struct sl_limit_claim missed = {0};
 	uint64_t key = key_of(kind, address);
 
-	if (!limit_bytes || !counts(device, kind) || !address)
+	if (!limit_bytes || !counts(device, kind) || !address || !bytes) {
+		sl_limit_release(claim);
 		return;
-	remove_key(key); /* handed out again: its free was not seen */
-	if (!insert(key, (uint32_t)device, bytes) && !atomic_exchange(&overflowed, 1))
-		sl_note("more live blocks than STORMLOG_LIMIT can count: some are outside the limit");
+	}
+	if (claim->bytes && claim->device != device)
+		sl_limit_release(claim);
+	if (!claim->bytes)
+		atomic_fetch_add(&claims[device], 1);
+	atomic_fetch_add(&live[device], bytes - claim->bytes); /* what it was told before was a guess, or nothing */
+	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
+	remove_key(key, &missed); /* handed out again: its free was not seen */
+	sl_limit_release(&missed);
+	if (insert(key, (uint32_t)device, bytes)) {
+		drop_claim(claim);
+	} else {
+		sl_limit_release(claim);
+		if (!atomic_exchange(&overflowed, 1))
+			sl_note("more live blocks than STORMLOG_LIMIT can count: some are outside the limit");
+	}
 	learn(device);
 }
 
-void sl_limit_freed(enum sl_kind kind, uint64_t address)
+void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *claim)
 {
 	if (limit_bytes && address)
-		remove_key(key_of(kind, address));
+		remove_key(key_of(kind, address), claim);
 }
 
 void sl_limit_context_gone(int device)
@@ -240,9 +285,12 @@ void sl_limit_context_gone(int device)
 		return;
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		uint64_t key = atomic_load_explicit(&blocks[i].key, memory_order_acquire);
+		struct sl_limit_claim gone = {0};
 
-		if (key > KEY_BUSY && atomic_load(&blocks[i].device) == (uint32_t)device)
-			remove_block(&blocks[i], key);
+		if (key <= KEY_BUSY || atomic_load(&blocks[i].device) != (uint32_t)device)
+			continue;
+		remove_block(&blocks[i], key, &gone);
+		sl_limit_release(&gone);
 	}
 	atomic_store_explicit(&overhead[device], 0, memory_order_relaxed);
 	atomic_store_explicit(&learned[device], 0, memory_order_relaxed);
@@ -266,9 +314,13 @@ void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes)
 		*total_bytes = limit_bytes;
 }
 
-uint64_t sl_limit_live(int device)
+bool sl_limit_live(int device, uint64_t *bytes)
 {
-	return device >= 0 && device < DEVICES ? atomic_load_explicit(&live[device], memory_order_relaxed) : 0;
+	*bytes = 0;
+	if (device < 0 || device >= DEVICES)
+		return true;
+	*bytes = atomic_load(&live[device]);
+	return !atomic_load(&claims[device]);
 }
 
 void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)

@@ -99,7 +99,7 @@ struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci)
 	return NULL;
 }
 
-static bool read_memory(struct sl_nvml_device *device, struct sl_nvml_sample *sample)
+static bool read_memory(struct sl_nvml_device *device, struct sl_sample *sample)
 {
 	struct memory_v2 v2 = {.version = MEMORY_V2};
 	struct memory_v1 v1;
@@ -118,77 +118,30 @@ static bool read_memory(struct sl_nvml_device *device, struct sl_nvml_sample *sa
 	return true;
 }
 
-/* pids of this process in every namespace that /proc shows, outermost first. */
-static unsigned own_pids(uint64_t pids[8])
-{
-	char status[8192];
-	const char *at = NULL;
-	unsigned count = 0;
-
-	if (sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0)
-		at = sl_procfile_line(status, "NSpid:");
-	while (at && count < 8 && sl_procfile_digits(at, &pids[count])) {
-		count++;
-		at += strspn(at, "0123456789");
-		at += strspn(at, " \t");
-	}
-	if (!count)
-		pids[count++] = (uint64_t)syscall(SYS_getpid);
-	return count;
-}
-
-/*
- * NVML counts in the host's pid namespace.  In another one its numbers are not ours, unless every one of them names a
- * process here: then the driver has translated them.
- */
-static bool pids_are_ours(const struct sl_nvml_sample *sample)
-{
-	static const char host[] = "pid:[4026531836]"; /* PROC_PID_INIT_INO: fixed since Linux 3.8 */
-	char link[64];
-	long size = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/pid", link, sizeof(link));
-
-	if (size == sizeof(host) - 1 && !memcmp(link, host, sizeof(host) - 1))
-		return true;
-	for (unsigned i = 0; i < sample->count; i++)
-		if (!sl_procfile_start(sample->processes[i].pid))
-			return false;
-	return true;
-}
-
-static void take(struct sl_nvml_sample *sample, const void *list, unsigned count)
+static void take(struct sl_sample *sample, const void *list, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		const struct process_v1 *v1 = &((const struct process_v1 *)list)[i];
 		const struct process_v2 *v2 = &((const struct process_v2 *)list)[i];
 		uint64_t pid = running_is_v1 ? v1->pid : v2->pid, bytes = running_is_v1 ? v1->bytes : v2->bytes;
 
-		if (bytes == NOT_AVAILABLE || sample->count == SL_NVML_PROCESSES)
-			continue;
-		sample->processes[sample->count].pid = pid;
-		sample->processes[sample->count++].bytes = bytes;
+		if (bytes != NOT_AVAILABLE)
+			sl_sample_add(sample, pid, bytes);
 	}
 }
 
-static void read_processes(struct sl_nvml_device *device, struct sl_nvml_sample *sample)
+static void read_processes(struct sl_nvml_device *device, struct sl_sample *sample)
 {
 	static struct process_v2 list[512];
-	unsigned count = SL_COUNT(list), pids;
-	uint64_t own[8];
+	unsigned count = SL_COUNT(list);
 
 	if (!running || running(device, &count, list) || count > SL_COUNT(list))
 		return;
 	take(sample, list, count);
-	sample->has_processes = pids_are_ours(sample);
-	if (!sample->has_processes)
-		return;
-	pids = own_pids(own);
-	for (unsigned i = 0; i < sample->count; i++)
-		for (unsigned j = 0; j < pids; j++)
-			if (sample->processes[i].pid == own[j])
-				sample->own_bytes = sample->processes[i].bytes;
+	sl_sample_listed(sample);
 }
 
-bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_nvml_sample *sample)
+bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_sample *sample)
 {
 	memset(sample, 0, sizeof(*sample));
 	if (!read_memory(device, sample))

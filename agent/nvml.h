@@ -9,19 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SL_NVML_PROCESSES 64
+#include "agent/sample.h"
 
 struct sl_nvml_device;
-
-struct sl_nvml_sample {
-	uint64_t total_bytes, free_bytes, used_bytes; /* used: by all processes and, where NVML tells it apart, not what is reserved */
-	bool has_processes;			      /* the list below is whole and its pids mean something */
-	unsigned count;
-	struct {
-		uint64_t pid, bytes;
-	} processes[SL_NVML_PROCESSES]; /* those whose bytes are known */
-	uint64_t own_bytes;		/* of this process; 0: unknown */
-};
 
 /* NULL: NVML works here; else why it does not, in a few words.  Tried once. */
 const char *sl_nvml_open(void);
@@ -29,6 +19,6 @@ const char *sl_nvml_open(void);
 /* The device of that uuid ("GPU-...", "MIG-...") or PCI id; NULL: NVML does not know it. */
 struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci);
 
-bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_nvml_sample *sample);
+bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_sample *sample);
 
 #endif

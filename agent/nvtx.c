@@ -119,8 +119,8 @@ static struct sl_label registered(const void *handle)
 
 	if ((uintptr_t)handle - (uintptr_t)strings >= sizeof(strings))
 		string = find_string((uintptr_t)handle, false);
-	return (struct sl_label){atomic_load_explicit(&string->index, memory_order_relaxed),
-		atomic_load_explicit(&string->label, memory_order_relaxed)};
+	return (struct sl_label){.index = atomic_load_explicit(&string->index, memory_order_relaxed),
+		.label = atomic_load_explicit(&string->label, memory_order_relaxed)};
 }
 
 /* --- messages ---------------------------------------------------------------------------------------------
@@ -167,10 +167,8 @@ void *sl_nvtx_created_wide(void *handle, const wchar_t *name)
 	return sl_nvtx_created(handle, to_utf8(utf8, sizeof(utf8), name));
 }
 
-struct sl_label sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attributes *attributes)
+static struct sl_label message_of(const void *domain, const struct sl_nvtx_attributes *attributes)
 {
-	if (!attributes || attributes->size < sizeof(*attributes))
-		return sl_nvtx_ascii(domain, "");
 	switch (attributes->message_type) {
 	case SL_NVTX_MESSAGE_ASCII:
 		return sl_nvtx_ascii(domain, attributes->message);
@@ -181,6 +179,29 @@ struct sl_label sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attr
 	default:
 		return sl_nvtx_ascii(domain, "");
 	}
+}
+
+struct sl_label sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attributes *attributes)
+{
+	struct sl_label label;
+
+	if (!attributes || attributes->size < sizeof(*attributes))
+		return sl_nvtx_ascii(domain, "");
+	label = message_of(domain, attributes);
+	if (attributes->payload_type == SL_NVTX_PAYLOAD_EXTENDED && attributes->payload_count > 0)
+		label.collective = sl_communicators_payload(
+			sl_nvtx_domain(domain), attributes->payload, (size_t)attributes->payload_count);
+	return label;
+}
+
+uint64_t sl_nvtx_schema(const void *domain, const struct sl_payload_schema *schema, uint64_t known)
+{
+	return sl_communicators_schema(sl_nvtx_domain(domain), schema, known);
+}
+
+void sl_nvtx_payload(const void *domain, const struct sl_payload *payloads, size_t count)
+{
+	sl_communicators_payload(sl_nvtx_domain(domain), payloads, count);
 }
 
 /* --- callbacks, from the rows of NVTX's functions ----------------------------------------------------------
@@ -246,6 +267,7 @@ static const struct slot core2[SLOTS] = {
 
 /* NVTX's payload extension. */
 static const struct slot payload[SLOTS] = {
+	[0] = SLOT(nvtxPayloadSchemaRegister),
 	[3] = SLOT(nvtxRangePushPayload),
 	[4] = SLOT(nvtxRangePopPayload),
 	[5] = SLOT(nvtxRangeStartPayload),

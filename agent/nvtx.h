@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/communicators.h"
 #include "agent/labels.h"
 
 /* nvtxEventAttributes_t of every version: a program may pass more. */
@@ -19,19 +20,22 @@ struct sl_nvtx_attributes {
 	uint32_t category;
 	int32_t color_type;
 	uint32_t color;
-	int32_t payload_type, payload_count;
-	uint64_t payload;
+	int32_t payload_type, payload_count; /* SL_NVTX_PAYLOAD_EXTENDED: that many */
+	const struct sl_payload *payload;
 	int32_t message_type; /* SL_NVTX_MESSAGE_* */
 	int32_t unused;
 	const void *message;
 };
 
+enum { SL_NVTX_PAYLOAD_EXTENDED = (int32_t)0xdfbd0009 };
 enum { SL_NVTX_MESSAGE_ASCII = 1, SL_NVTX_MESSAGE_WIDE = 2, SL_NVTX_MESSAGE_REGISTERED = 3 };
 
 /* domain: the handle that NVTX's caller holds, NULL the default one. */
 struct sl_label sl_nvtx_ascii(const void *domain, const char *text);
 struct sl_label sl_nvtx_wide(const void *domain, const wchar_t *text);
 struct sl_label sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attributes *attributes);
+uint64_t sl_nvtx_schema(const void *domain, const struct sl_payload_schema *schema, uint64_t known);
+void sl_nvtx_payload(const void *domain, const struct sl_payload *payloads, size_t count);
 
 /* Small number of a domain, for the stack of open ranges; 0 the default one. */
 unsigned sl_nvtx_domain(const void *domain);

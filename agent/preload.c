@@ -34,18 +34,17 @@
 #define FINISH_NS    2000000000ull /* the end of the process waits this long for the disk */
 #define SEGMENTS     3		   /* of a fresh ring: the log, a thread, a spare */
 
+#define KEY_WANTED   31		   /* glibc keeps the values of 32 keys inside the thread's descriptor */
+
 static struct sl_agent idle; /* until the first GPU call */
-struct sl_agent *sl_agent = &idle;
+struct sl_agent *_Atomic sl_agent = &idle;
 
 static pthread_key_t key; /* of the process image: tells the end of threads */
 static bool have_key;
 
 uint64_t sl_agent_now(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+	return sl_clock_after(&sl_agent->clock);
 }
 
 void sl_agent_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
@@ -79,7 +78,7 @@ static struct sl_agent *make_pages(void)
 	if (madvise(pages, (sizeof(*pages) + 4095) & ~(size_t)4095, MADV_WIPEONFORK) &&
 		(atfork = sl_resolve_symbol("__register_atfork")))
 		atfork(NULL, NULL, forget_in_child, NULL);
-	if (!__atomic_compare_exchange_n(&sl_agent, &expected, pages, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (!atomic_compare_exchange_strong(&sl_agent, &expected, pages)) {
 		munmap(pages, sizeof(*pages));
 		return expected;
 	}
@@ -161,11 +160,24 @@ static void thread_ended(void *producer)
 	thread->top = NULL;
 }
 
+/*
+ * The C library of another namespace (dlmopen) counts its keys from 0 too, in the same table of the thread: with a low
+ * number our value would be taken for one of theirs, by dlerror of glibc before 2.34 for one.  So ours is the last for
+ * which a thread needs no more memory.
+ */
 static void make_key(void)
 {
 	int (*create)(pthread_key_t *, void (*)(void *)) = sl_resolve_symbol("pthread_key_create");
+	int (*delete)(pthread_key_t) = sl_resolve_symbol("pthread_key_delete");
+	pthread_key_t low[KEY_WANTED];
+	unsigned count = 0;
 
-	have_key = create && !create(&key, thread_ended);
+	if (!create || !delete)
+		return;
+	while ((have_key = !create(&key, thread_ended)) && key < KEY_WANTED && count < KEY_WANTED)
+		low[count++] = key;
+	while (count)
+		delete(low[--count]);
 }
 
 static void start(struct sl_agent *agent)
@@ -289,11 +301,6 @@ bool sl_preload_attach(void)
 	return attached;
 }
 
-bool sl_preload_running(void)
-{
-	return !sl_record_inside() && sl_agent_attached();
-}
-
 /* --- end -------------------------------------------------------------------------------------------- */
 
 static bool is_ours(struct sl_agent *agent)
@@ -306,10 +313,16 @@ void sl_preload_finish(const char *how)
 	struct sl_agent *agent = sl_agent;
 	uint32_t expected = SL_PHASE_RUNNING;
 	int saved = errno;
+	struct sl_mute mute;
 	uint64_t deadline;
 
-	if (!is_ours(agent) || !atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_LATE))
+	if (!is_ours(agent))
 		return;
+	mute = sl_mute_begin();
+	if (!atomic_compare_exchange_strong(&agent->phase, &expected, SL_PHASE_LATE)) {
+		sl_mute_end(&mute);
+		return;
+	}
 	atomic_store(&agent->ring.file->state, SL_PROCESS_COMPLETED);
 	agent->how = how;
 	atomic_store(&agent->finish, 1);
@@ -317,6 +330,7 @@ void sl_preload_finish(const char *how)
 		sl_writer_finish();
 	atomic_fetch_add(&agent->wake, 1);
 	sl_agent_wake(&agent->wake);
+	sl_mute_end(&mute);
 	deadline = sl_agent_now() + FINISH_NS;
 	while (!atomic_load(&agent->finished) && sl_agent_now() < deadline)
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
@@ -332,29 +346,34 @@ void sl_preload_late(void)
 	static _Atomic uint32_t wanted;
 	const struct sl_producer *ring = sl_thread.ring;
 	uint32_t seen, expected;
+	struct sl_mute mute;
 
 	if (atomic_load(&sl_agent->finished) != 1)
 		return;
 	if (!sl_agent->store.ring_removed && ring->next - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
 		return; /* it is safe where it is */
 	atomic_fetch_add(&wanted, 1);
+	mute = sl_mute_begin();
 	do {
 		expected = 0;
 		if (!atomic_compare_exchange_strong(&sl_agent->late, &expected, 1))
-			return;
+			break;
 		seen = atomic_load(&wanted);
 		sl_writer_drain();
 		atomic_store(&sl_agent->late, 0);
 	} while (atomic_load(&wanted) != seen);
+	sl_mute_end(&mute);
 }
 
 void sl_preload_resume(void)
 {
 	struct sl_agent *agent = sl_agent;
 	int saved = errno;
+	struct sl_mute mute;
 
 	if (!is_ours(agent) || atomic_load(&agent->phase) != SL_PHASE_LATE || atomic_load(&agent->finished) != 1)
 		return;
+	mute = sl_mute_begin();
 	sl_store_remove_ring(&agent->store);
 	if (!sl_ring_rebuild(&agent->ring, agent->store.ring)) {
 		agent->store.ring_removed = false;
@@ -365,13 +384,27 @@ void sl_preload_resume(void)
 		sl_note("exec failed: the process went on");
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
 	}
+	sl_mute_end(&mute);
 	errno = saved;
+}
+
+/* A program that never touches a GPU begins its recording itself, where that is wanted. */
+static void start_host(void)
+{
+	struct sl_options options;
+
+	if (!getenv("STORMLOG_HOST"))
+		return;
+	sl_options_read(&options, ignore_option);
+	if (options.host)
+		sl_preload_running();
 }
 
 __attribute__((constructor)) static void construct(void)
 {
 	sl_objects_construct();
 	sl_labels_construct();
+	start_host();
 }
 
 __attribute__((destructor)) static void destruct(void)

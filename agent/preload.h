@@ -5,11 +5,17 @@
 
 #include <stdbool.h>
 
+#include "agent/agent.h"
+#include "agent/record.h"
+
 /*
  * True when this process records: starts the recording if this is its first GPU call.  One load and one
  * comparison when it runs already.  False: disabled, stopped, or the caller is inside the start itself.
  */
-bool sl_preload_running(void);
+static inline bool sl_preload_running(void)
+{
+	return !sl_record_inside() && sl_agent_attached();
+}
 
 /*
  * The process is about to end or to become another image (`how`: "exit", "_exit", "quick_exit", "exec"): what

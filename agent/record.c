@@ -15,6 +15,7 @@
 #include "agent/stacks/stacks.h"
 
 #define FRAME_CHECK 0x5354524d4c4f4721ull
+#define REFUSED_MAX 16
 
 __thread struct sl_thread sl_thread;
 
@@ -73,6 +74,21 @@ void sl_record_leave(void)
 	sl_agent_end(&sl_thread);
 }
 
+/*
+ * A frame that was left can look alive: what the program has on the stack in its place may have a hole there.  Our own
+ * calls, and a signal handler's that interrupted us, are a few; where many come one after the other, nobody is inside.
+ */
+static bool too_many_refused(struct sl_thread *thread)
+{
+	uint64_t next = thread->ring ? thread->ring->next : 0;
+
+	if (!thread->ring) /* the writer */
+		return false;
+	thread->refused = thread->refused_at == next ? thread->refused + 1 : 1;
+	thread->refused_at = next;
+	return thread->refused > REFUSED_MAX;
+}
+
 bool sl_record_inside_at(uintptr_t frame)
 {
 	struct sl_thread *thread = &sl_thread;
@@ -80,61 +96,87 @@ bool sl_record_inside_at(uintptr_t frame)
 	if (SL_LIKELY(!thread->inside))
 		return false;
 	if (((const uintptr_t *)thread->inside_at)[1] == thread->inside_check &&
-		(frame < thread->inside_at || on_alternate_stack()))
+		(frame < thread->inside_at || on_alternate_stack()) && !too_many_refused(thread))
 		return true;
 	thread->inside = 0;
+	thread->refused = 0;
 	sl_stacks_left();
 	return false;
 }
 
 static uintptr_t check_of(const struct sl_frame *frame)
 {
-	return (uintptr_t)frame ^ (uintptr_t)FRAME_CHECK;
+	return (uintptr_t)frame ^ (uintptr_t)frame->outer >> 1 ^ (uintptr_t)frame->owner << 1 ^ (uintptr_t)FRAME_CHECK;
+}
+
+static uintptr_t slot_check_of(const struct sl_frame *frame)
+{
+	return (uintptr_t)frame->slot ^ frame->seq << 1 ^ (uintptr_t)FRAME_CHECK;
+}
+
+/* It is a recorded call that is under way. */
+static bool is_recorded(const struct sl_frame *frame)
+{
+	return frame && frame->check == check_of(frame) && frame->slot && frame->slot_check == slot_check_of(frame);
+}
+
+/* What a call inside said is kept in the slot of the call it is part of. */
+#define HEAD_API_SHIFT	  16
+#define HEAD_FLAGS_SHIFT  40
+#define HEAD_DEVICE_SHIFT 48
+
+static uint64_t with_driver_api(uint64_t head, unsigned api)
+{
+	return (head & ~(uint64_t)0xffff0000) | (uint64_t)api << HEAD_API_SHIFT;
+}
+
+static uint64_t with_device(uint64_t head, int device)
+{
+	return (head & ~((uint64_t)0xffff << HEAD_DEVICE_SHIFT)) | (uint64_t)(uint16_t)device << HEAD_DEVICE_SHIFT;
 }
 
 static uint64_t head_word(unsigned api, unsigned driver_api, unsigned kind, unsigned flags, int device)
 {
-	return (uint64_t)(api & 0xffff) | (uint64_t)(driver_api & 0xffff) << 16 | (uint64_t)(kind & 0xff) << 32 |
-	       (uint64_t)(flags & 0xff) << 40 | (uint64_t)(uint16_t)device << 48;
+	return (uint64_t)(api & 0xffff) | (uint64_t)(driver_api & 0xffff) << HEAD_API_SHIFT | (uint64_t)(kind & 0xff) << 32 |
+	       (uint64_t)(flags & 0xff) << HEAD_FLAGS_SHIFT | (uint64_t)(uint16_t)device << HEAD_DEVICE_SHIFT;
 }
 
-static void publish(struct sl_slot *slot, uint64_t seq, enum sl_slot_state state, bool wide)
+static void finish_slot(struct sl_slot *slot, uint64_t seq)
 {
-	atomic_store_explicit(&slot->state, SL_SLOT_WORD(seq, state, wide), memory_order_release);
+	atomic_store_explicit(&slot->state, SL_SLOT_WORD(seq, SL_SLOT_DONE, true), memory_order_release);
 }
 
-/* Every call that is open from slot number `seq` on was left: the ring must not wait for it. */
-static void abandon(struct sl_thread *thread, uint64_t seq)
+/* Every call that is open from slot number `seq` to `end` was left: the ring must not wait for it. */
+static void abandon(struct sl_thread *thread, uint64_t seq, uint64_t end)
 {
-	for (; seq < thread->ring->next; seq++) {
-		struct sl_slot *slot = sl_ring_slot(thread->ring, seq);
-		uint64_t word = atomic_load_explicit(&slot->state, memory_order_relaxed);
+	for (; seq < end; seq++) {
+		struct sl_slot *slot = sl_ring_find(&sl_agent->ring, thread->ring, seq);
 
-		if (word != SL_SLOT_WORD(seq, SL_SLOT_IN_FLIGHT, true))
+		if (!slot || atomic_load_explicit(&slot->state, memory_order_relaxed) != SL_SLOT_WORD(seq, SL_SLOT_IN_FLIGHT, true))
 			continue;
-		slot->words[0] |= (uint64_t)SL_FLAG_abandoned << 40;
-		publish(slot, seq, SL_SLOT_DONE, true);
+		slot->words[0] |= (uint64_t)SL_FLAG_abandoned << HEAD_FLAGS_SHIFT;
+		finish_slot(slot, seq);
 	}
 }
 
 /*
- * Calls that were left without returning (longjmp, exception, cancellation) lie below the stack pointer, or their
- * frame has been written over.  A handler on an alternate stack is above or below by chance, and truly inside.
+ * Calls that were left without returning (longjmp, exception, cancellation) lie below the stack pointer or where this one
+ * lies, or their frame has been written over.  A handler on an alternate stack is above or below by chance, and truly inside.
  */
 static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now)
 {
 	struct sl_frame *top = thread->top;
 
 	while (top && top->check == check_of(top)) {
-		if ((uintptr_t)top > (uintptr_t)now || on_alternate_stack())
+		if ((uintptr_t)top >= (uintptr_t)(now + 1) || ((uintptr_t)(top + 1) <= (uintptr_t)now && on_alternate_stack()))
 			break;
 		if (top->slot)
-			abandon(thread, top->seq);
+			abandon(thread, top->seq, top->seq + 1);
 		top = top->outer;
 	}
 	if (top && top->check != check_of(top)) {
 		/* What it says of outer calls cannot be trusted either. */
-		abandon(thread, thread->open_seq);
+		abandon(thread, thread->open_seq, thread->ring->next);
 		top = NULL;
 	}
 	thread->top = top;
@@ -149,6 +191,12 @@ static bool wants_refusal(struct sl_frame *frame, const struct sl_hook *hook, co
 	return owner ? owner->inject : frame->inject;
 }
 
+/* The driver's level alone, and of calls one inside the other the outer, so that nothing counts twice. */
+static bool is_counted(const struct sl_hook *hook, const struct sl_frame *owner)
+{
+	return hook->family != SL_FAMILY_cuda_runtime && (!owner || (hook->family == SL_FAMILY_cuda_driver && !owner->claim.bytes));
+}
+
 static void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner,
 	const struct sl_fields *in)
 {
@@ -157,15 +205,17 @@ static void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const
 
 	if (!owner)
 		frame->inject = hook->verb == SL_VERB_ALLOC && sl_limit_injects(frame->api, in->kind, in->size);
-	if (hook->verb == SL_VERB_FREE && hook->family != SL_FAMILY_cuda_runtime)
-		sl_limit_freed(in->kind, in->addr);
 	frame->refuse = wants_refusal(frame, hook, owner);
-	if (frame->refuse || hook->verb != SL_VERB_ALLOC || hook->family == SL_FAMILY_cuda_runtime)
+	if (frame->refuse || !is_counted(hook, owner))
+		return;
+	if (hook->verb == SL_VERB_FREE)
+		sl_limit_freed(in->kind, in->addr, &frame->claim);
+	if (hook->verb != SL_VERB_ALLOC)
 		return;
 	device = in->device_plus_one - 1;
 	if (!in->device_plus_one)
 		sl_device_current(hook->family, &device, &context);
-	frame->refuse = sl_limit_refuses(device, in->kind, in->size);
+	frame->refuse = sl_limit_refuses(device, in->kind, in->size, &frame->claim);
 }
 
 /* The recorded call that this one is part of; NULL: it is an event of its own. */
@@ -173,7 +223,7 @@ static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
 {
 	struct sl_frame *owner = outer && !outer->slot ? outer->owner : outer;
 
-	if (!owner || !owner->slot)
+	if (!is_recorded(owner))
 		return NULL;
 	return class == CLASS_CALL || class == outer->class ? owner : NULL;
 }
@@ -187,8 +237,6 @@ static uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
 	uint64_t context = 0;
 	int current = -1;
 
-	if (hook->verb != SL_VERB_MODULE_LOAD && hook->verb != SL_VERB_CONTEXT_CREATE)
-		return 0;
 	sl_device_current(hook->family, &current, &context);
 	if (current < 0 || !context || (device_plus_one > 0 && device_plus_one - 1 != current))
 		return 0;
@@ -208,66 +256,89 @@ static void take_stack(struct sl_frame *frame)
 	}
 }
 
+/* Field by field: to clear all of it the compiler takes an instruction that costs a quarter of the rest. */
+static void begin_frame(struct sl_frame *frame, const struct sl_hook *hook)
+{
+	frame->owner = NULL;
+	frame->slot = NULL;
+	frame->slot_check = 0;
+	frame->api = (uint16_t)(hook - sl_hooks);
+	frame->class = traits[hook->verb].class;
+	frame->pushed = frame->inject = frame->refuse = frame->borrowed = false;
+	frame->claim = (struct sl_limit_claim){0};
+	frame->python = frame->native = 0;
+	frame->free_bytes = 0;
+}
+
 void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *in)
 {
 	const struct sl_hook *hook = &sl_hooks[in->api ? in->api : api];
 	struct sl_thread *thread = &sl_thread;
+	uint32_t label;
+	bool record = !sl_record_inside() && sl_agent_attached();
 	unsigned flags = in->flags;
 
-	*frame = (struct sl_frame){.caller = caller, .api = (uint16_t)(hook - sl_hooks), .class = traits[hook->verb].class};
-	if (sl_record_inside() || !sl_agent_attached())
+	/* A call that was left may have had its frame at the same place. */
+	if (record)
+		drop_left_calls(thread, frame);
+	begin_frame(frame, hook);
+	if (!record)
 		return;
-	drop_left_calls(thread, frame);
 	frame->outer = thread->top;
+	frame->owner = owner_of(frame->outer, frame->class);
 	frame->check = check_of(frame);
 	frame->pushed = true;
 	thread->top = frame;
-	frame->owner = owner_of(frame->outer, frame->class);
 	if (SL_UNLIKELY(sl_limit_active))
 		open_limit(frame, hook, frame->owner, in);
 	if (frame->owner) {
-		frame->owner->driver_api = frame->api;
+		frame->owner->slot->words[0] = with_driver_api(frame->owner->slot->words[0], frame->api);
 		return;
 	}
 	if (frame->outer)
 		flags |= SL_FLAG_nested;
-	frame->slot = sl_ring_reserve(thread->ring, 2, &frame->seq);
-	if (SL_UNLIKELY(!frame->slot))
-		return;
-	frame->second = sl_ring_slot(thread->ring, frame->seq + 1);
-	if (!frame->outer)
-		thread->open_seq = frame->seq;
 	if (traits[hook->verb].stack) {
 		int saved = errno;
 
 		sl_agent_begin(thread);
 		take_stack(frame);
+		if (SL_UNLIKELY(hook->verb == SL_VERB_MODULE_LOAD || hook->verb == SL_VERB_CONTEXT_CREATE))
+			frame->free_bytes = free_around(hook, in->device_plus_one);
 		sl_agent_end(thread);
 		errno = saved;
 	}
 	if (frame->borrowed)
 		flags |= SL_FLAG_borrowed;
-	frame->free_bytes = free_around(hook, in->device_plus_one);
-	frame->begin_ns = sl_agent_now();
+	label = sl_labels_current();
+	do {
+		struct sl_slot *slot = sl_ring_reserve(thread->ring, 2, &frame->seq);
 
-	uint64_t *w = frame->slot->words;
+		frame->slot = slot;
+		if (SL_UNLIKELY(!slot))
+			return;
+		frame->second = sl_ring_slot(thread->ring, frame->seq + 1);
+		if (!frame->outer)
+			thread->open_seq = frame->seq;
+		frame->begin_ns = sl_clock_before(&sl_agent->clock);
 
-	w[0] = head_word(frame->api, 0, in->kind, flags, in->device_plus_one > 0 ? in->device_plus_one - 1 : -1);
-	w[1] = frame->begin_ns;
-	w[2] = 0;
-	w[3] = in->addr;
-	w[4] = in->size;
-	w[5] = frame->python | (uint64_t)frame->native << 32;
-	w[6] = (uint64_t)sl_labels_current() << 32;
-	w = frame->second->words;
-	w[0] = in->stream;
-	w[1] = in->context;
-	w[2] = in->object;
-	w[3] = in->extra;
-	w[4] = in->extra2;
-	w[5] = (uintptr_t)caller;
-	publish(frame->second, frame->seq + 1, SL_SLOT_EMPTY, false);
-	publish(frame->slot, frame->seq, SL_SLOT_IN_FLIGHT, true);
+		uint64_t *w = slot->words;
+
+		w[0] = head_word(frame->api, 0, in->kind, flags, in->device_plus_one > 0 ? in->device_plus_one - 1 : -1);
+		w[1] = frame->begin_ns;
+		w[2] = 0;
+		w[3] = in->addr;
+		w[4] = in->size;
+		w[5] = frame->python | (uint64_t)frame->native << 32;
+		w[6] = (uint64_t)label << 32;
+		w = frame->second->words;
+		w[0] = in->stream;
+		w[1] = in->context;
+		w[2] = in->object;
+		w[3] = in->extra;
+		w[4] = in->extra2;
+		w[5] = (uintptr_t)caller;
+	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, frame->slot, frame->seq, SL_SLOT_IN_FLIGHT, true)));
+	frame->slot_check = slot_check_of(frame);
 }
 
 /* What an event says beside the row's fields. */
@@ -286,8 +357,9 @@ static void place(const struct sl_frame *frame, const struct sl_hook *hook, cons
 	int current = -1;
 	uint64_t current_context = 0;
 
-	facts->device = (out->device_plus_one ? out->device_plus_one : frame->below_device_plus_one) - 1;
-	facts->context = out->context ? out->context : frame->below_context;
+	facts->device = out->device_plus_one || !frame->slot ? out->device_plus_one - 1
+							     : (int16_t)(frame->slot->words[0] >> HEAD_DEVICE_SHIFT);
+	facts->context = out->context || !frame->slot ? out->context : frame->second->words[1];
 	if (facts->device < 0 && ok && hook->verb == SL_VERB_ALLOC && out->kind == SL_KIND_pool)
 		facts->device = sl_device_of_pointer(hook->family, out->addr);
 	on_host = on_host || facts->device == SL_NO_DEVICE - 1;
@@ -326,17 +398,23 @@ static void find_out(const struct sl_frame *frame, const struct sl_hook *hook, c
 	}
 }
 
-static void limit_result(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
+static void limit_result(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
 {
 	struct facts facts;
 
-	/* The driver's level alone, so that nothing counts twice. */
-	if (!ok || hook->family == SL_FAMILY_cuda_runtime || (frame->owner && hook->family != SL_FAMILY_cuda_driver))
+	if (!is_counted(hook, frame->owner))
 		return;
-	if (hook->verb == SL_VERB_ALLOC) {
+	if (ok && hook->verb == SL_VERB_ALLOC) {
 		place(frame, hook, out, ok, &facts);
-		sl_limit_allocated(facts.device, out->kind, out->addr, out->size);
-	} else if (hook->verb == SL_VERB_DEVICE_RESET) {
+		sl_limit_allocated(facts.device, out->kind, out->addr, out->size, &frame->claim);
+	} else if (!ok && hook->verb == SL_VERB_FREE && frame->claim.bytes) {
+		sl_limit_allocated(frame->claim.device, out->kind, out->addr, frame->claim.bytes, &frame->claim);
+	} else {
+		sl_limit_release(&frame->claim);
+	}
+	if (!ok)
+		return;
+	if (hook->verb == SL_VERB_DEVICE_RESET) {
 		place(frame, hook, out, ok, &facts);
 		sl_limit_context_gone(facts.device);
 	}
@@ -345,7 +423,7 @@ static void limit_result(const struct sl_frame *frame, const struct sl_hook *hoo
 static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64_t result, bool ok,
 	const struct sl_fields *out)
 {
-	uint64_t end_ns = sl_agent_now();
+	uint64_t end_ns = sl_clock_after(&sl_agent->clock);
 	bool oom = !ok && (out->oom || (result && result == sl_event_families[hook->family].oom));
 	uint64_t *w = frame->slot->words, *w2 = frame->second->words;
 	struct facts facts;
@@ -359,9 +437,9 @@ static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64
 		facts.flags |= SL_FLAG_borrowed;
 	if (atomic_load_explicit(&sl_agent->phase, memory_order_relaxed) == SL_PHASE_LATE)
 		facts.flags |= SL_FLAG_late;
-	if (!ok && (frame->refuse || frame->inject || frame->refused_below))
+	if (!ok && (frame->refuse || frame->inject || w[0] >> HEAD_FLAGS_SHIFT & SL_FLAG_injected))
 		facts.flags |= SL_FLAG_injected;
-	w[0] = head_word((unsigned)(hook - sl_hooks), frame->driver_api, facts.kind, facts.flags, facts.device);
+	w[0] = head_word((unsigned)(hook - sl_hooks), (w[0] >> HEAD_API_SHIFT) & 0xffff, facts.kind, facts.flags, facts.device);
 	w[2] = end_ns - frame->begin_ns;
 	w[3] = out->addr;
 	w[4] = facts.bytes;
@@ -377,7 +455,7 @@ static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64
 	}
 	if (SL_UNLIKELY(oom))
 		sl_device_oom(sl_thread.ring->thread, frame->seq, facts.device, hook->family, facts.kind, end_ns);
-	publish(frame->slot, frame->seq, SL_SLOT_DONE, true);
+	finish_slot(frame->slot, frame->seq);
 	if (SL_UNLIKELY(!ok && sl_agent->store.ring_elsewhere)) {
 		atomic_store(&sl_agent->urgent, 1);
 		atomic_fetch_add(&sl_agent->wake, 1);
@@ -386,16 +464,18 @@ static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64
 }
 
 /* A driver call inside a runtime call knows what the runtime's prototype does not say. */
-static void tell_owner(struct sl_frame *owner, const struct sl_frame *frame, const struct sl_fields *out)
+static void tell_owner(const struct sl_frame *owner, const struct sl_frame *frame, const struct sl_fields *out)
 {
+	uint64_t *head = &owner->slot->words[0];
+
 	if (frame->refuse)
-		owner->refused_below = true;
+		*head |= (uint64_t)SL_FLAG_injected << HEAD_FLAGS_SHIFT;
 	if (frame->class != owner->class)
 		return;
 	if (out->device_plus_one)
-		owner->below_device_plus_one = out->device_plus_one;
+		*head = with_device(*head, out->device_plus_one - 1);
 	if (out->context)
-		owner->below_context = out->context;
+		owner->second->words[1] = out->context;
 }
 
 void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *out)
@@ -403,22 +483,25 @@ void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const stru
 	const struct sl_hook *hook = &sl_hooks[out->api ? out->api : frame->api];
 	struct sl_thread *thread = &sl_thread;
 	int saved = errno;
+	bool ours;
 
 	if (!frame->pushed)
 		return;
-	sl_agent_begin(thread);
-	thread->top = frame->outer;
-	frame->check = 0;
-	if (SL_UNLIKELY(sl_limit_active))
-		limit_result(frame, hook, out, ok);
-	if (frame->owner)
-		tell_owner(frame->owner, frame, out);
 	/* A child forked inside the call has another recording, or none. */
-	if (frame->slot && thread->generation == atomic_load_explicit(&sl_agent->generation, memory_order_relaxed)) {
+	ours = thread->generation == atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
+	sl_agent_begin(thread);
+	if (SL_UNLIKELY(sl_limit_active) && ours)
+		limit_result(frame, hook, out, ok);
+	if (ours && is_recorded(frame->owner))
+		tell_owner(frame->owner, frame, out);
+	if (ours && frame->slot) {
 		close_slot(frame, hook, result, ok, out);
 		if (SL_UNLIKELY(atomic_load_explicit(&sl_agent->phase, memory_order_relaxed) == SL_PHASE_LATE))
 			sl_preload_late();
 	}
+	/* Last, so that a call whose closing is left by a signal handler is found among the open ones. */
+	thread->top = frame->outer;
+	frame->check = 0;
 	sl_agent_end(thread);
 	errno = saved;
 }
@@ -428,7 +511,7 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 	struct sl_thread *thread = &sl_thread;
 	struct sl_slot *slot;
 	uint64_t seq;
-	uint32_t python;
+	uint32_t python, label;
 	unsigned flags = 0;
 	int saved = errno;
 
@@ -438,33 +521,41 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 	python = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;
 	if (!python && (python = sl_labels_borrowed_stack()))
 		flags |= SL_FLAG_borrowed;
-	slot = sl_ring_reserve(thread->ring, 1, &seq);
-	if (SL_LIKELY(slot)) {
+	label = sl_labels_current();
+	do {
+		slot = sl_ring_reserve(thread->ring, 1, &seq);
+		if (SL_UNLIKELY(!slot))
+			break;
 		slot->words[0] = head_word(api, 0, SL_KIND_block, flags, device);
-		slot->words[1] = sl_agent_now();
+		slot->words[1] = sl_clock_after(&sl_agent->clock);
 		slot->words[2] = allocated;
 		slot->words[3] = addr;
 		slot->words[4] = size;
 		slot->words[5] = reserved;
-		slot->words[6] = sl_labels_current() | (uint64_t)python << 32;
-		publish(slot, seq, SL_SLOT_DONE, false);
-	}
+		slot->words[6] = label | (uint64_t)python << 32;
+	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, slot, seq, SL_SLOT_DONE, false)));
 	sl_agent_end(thread);
 	errno = saved;
 }
 
-void sl_record_range(unsigned api, uint32_t label, uint64_t extra)
+void sl_record_range(unsigned api, uint32_t label, uint64_t extra, struct sl_collective collective)
 {
 	struct sl_thread *thread = &sl_thread;
 	struct sl_slot *slot;
 	uint64_t seq;
 
-	if (sl_record_inside() || !sl_agent_attached() || !(slot = sl_ring_reserve(thread->ring, 1, &seq)))
+	if (sl_record_inside() || !sl_agent_attached())
 		return;
-	slot->words[0] = head_word(api, 0, SL_KIND_none, 0, -1);
-	slot->words[1] = sl_agent_now();
-	slot->words[2] = extra;
-	slot->words[3] = slot->words[4] = slot->words[5] = 0;
-	slot->words[6] = label;
-	publish(slot, seq, SL_SLOT_DONE, false);
+	do {
+		slot = sl_ring_reserve(thread->ring, 1, &seq);
+		if (SL_UNLIKELY(!slot))
+			return;
+		slot->words[0] = head_word(api, 0, SL_KIND_none, 0, -1);
+		slot->words[1] = sl_clock_after(&sl_agent->clock);
+		slot->words[2] = extra;
+		slot->words[3] = collective.communicator;
+		slot->words[4] = collective.bytes;
+		slot->words[5] = 0;
+		slot->words[6] = label;
+	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, slot, seq, SL_SLOT_DONE, false)));
 }

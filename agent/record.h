@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/agent.h"
+#include "agent/limit.h"
 #include "common/event.h"
 
 #define SL_NO_DEVICE (-1)
@@ -34,22 +36,22 @@ struct sl_fields {
 	int oom;	     /* 1: result means out of memory although it is not the family's code */
 };
 
-/* On the wrapper's stack; its address tells calls that were left by longjmp. */
+/*
+ * On the wrapper's stack; its address tells calls that were left by longjmp.  It may be the program's memory again by the
+ * time it is looked at: what is read of it is checked, and nobody but its own call writes to it.
+ */
 struct sl_frame {
 	struct sl_frame *outer;
 	struct sl_frame *owner; /* the recorded call this one is part of; NULL: it is an event of its own */
-	uintptr_t check;
+	uintptr_t check, slot_check;
 	struct sl_slot *slot, *second; /* NULL: not recorded, forward only */
-	const void *caller;
 	uint64_t seq, begin_ns;
-	uint16_t api, driver_api;
+	uint16_t api;
 	uint8_t class;
-	int below_device_plus_one; /* what the driver call inside said of the same thing */
-	uint64_t below_context;
 	bool pushed;
 	bool inject;	    /* the application's call is to fail */
 	bool refuse;	    /* this call is not made, its result is out of memory */
-	bool refused_below; /* a call inside this one was refused */
+	struct sl_limit_claim claim;
 	uint32_t python, native;
 	bool borrowed; /* python is the stack of the thread that runs the backward pass */
 	uint64_t free_bytes; /* of the device before code was loaded or a context made; 0: not asked */
@@ -68,7 +70,11 @@ void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const stru
 
 /* One-stamp events.  Block: a framework's allocator; stack and label are taken here. */
 void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved);
-void sl_record_range(unsigned api, uint32_t label, uint64_t extra);
+/* What NCCL says of a range of its own; 0: nothing. */
+struct sl_collective {
+	uint64_t communicator, bytes;
+};
+void sl_record_range(unsigned api, uint32_t label, uint64_t extra, struct sl_collective collective);
 
 /* This thread is inside the agent: hooked calls are forwarded and not recorded until the matching leave. */
 #define sl_record_enter() sl_record_enter_at((uintptr_t)__builtin_frame_address(0))
@@ -76,7 +82,7 @@ void sl_record_enter_at(uintptr_t frame);
 void sl_record_leave(void);
 
 /* Not true of work that a signal handler left by longjmp: that is forgotten here. */
-#define sl_record_inside() sl_record_inside_at((uintptr_t)__builtin_frame_address(0))
+#define sl_record_inside() (SL_UNLIKELY(sl_thread.inside) && sl_record_inside_at((uintptr_t)__builtin_frame_address(0)))
 bool sl_record_inside_at(uintptr_t frame);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "agent/file.h"
+#include "agent/mute.h"
 #include "agent/text.h"
 
 #define RING_BYTES (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
@@ -231,6 +232,37 @@ static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, un
 	producer->limit = producer->next + SL_SEGMENT_SLOTS;
 }
 
+void sl_ring_settle(struct sl_producer *producer)
+{
+	struct sl_mute mute = sl_mute_begin();
+	uint64_t seq = producer->settled > producer->segment->first ? producer->settled : producer->segment->first;
+
+	while (seq < producer->next) {
+		struct sl_slot *slot = sl_ring_slot(producer, seq);
+		uint64_t word = atomic_load_explicit(&slot->state, memory_order_relaxed);
+		bool valid = word >> SL_SLOT_SHIFT == seq && (word & 3) != SL_SLOT_EMPTY;
+
+		if (!valid)
+			atomic_store_explicit(&slot->state, SL_SLOT_WORD(seq, SL_SLOT_FILLING, false), memory_order_release);
+		seq += valid && word & SL_SLOT_WIDE ? 2 : 1;
+	}
+	producer->settled = producer->next;
+	sl_mute_end(&mute);
+}
+
+struct sl_slot *sl_ring_find(struct sl_ring *ring, const struct sl_producer *producer, uint64_t seq)
+{
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		const struct sl_segment *segment = &ring->file->segment[i];
+		uint64_t end = atomic_load(&segment->end);
+
+		if (atomic_load(&segment->use) == SL_SEGMENT_EVENTS && segment->thread == producer->thread &&
+			seq >= atomic_load(&segment->tail) && (!end || seq < end))
+			return (struct sl_slot *)sl_ring_segment_bytes(ring, i) + (seq - segment->first) % SL_SEGMENT_SLOTS;
+	}
+	return NULL;
+}
+
 static struct sl_producer *take_producer(struct sl_ring *ring)
 {
 	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++) {
@@ -255,27 +287,36 @@ static bool stalled(uint64_t waiting_since_ns)
 	return atomic_load(&sl_agent->stalled);
 }
 
-/* Wait for the writer in small steps for as long as it writes; -1: it does not. */
-static int claim_patiently(struct sl_ring *ring, uint32_t thread, int tid, uint64_t first)
+/* A free segment, if need be a new one; -1: none. */
+static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_t first)
 {
-	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
-	uint64_t frames = atomic_load(&sl_agent->frames), since_ns = 0;
 	int index;
 
-	while ((index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0) {
-		if (grow(ring, atomic_load(&ring->file->segments) + 1))
-			continue;
-		if (!since_ns || frames != atomic_load(&sl_agent->frames)) {
-			frames = atomic_load(&sl_agent->frames);
-			since_ns = sl_agent_now();
-		}
-		if (stalled(since_ns))
-			return -1;
-		atomic_fetch_add(&sl_agent->wake, 1);
-		sl_agent_wake(&sl_agent->wake);
-		syscall(SYS_nanosleep, &step, NULL);
-	}
+	while ((index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0 &&
+		grow(ring, atomic_load(&ring->file->segments) + 1))
+		;
 	return index;
+}
+
+struct patience {
+	uint64_t frames, since_ns; /* what the writer had written when we began to wait for it to write */
+};
+
+/* One small step, for as long as the writer writes.  False: it does not. */
+static bool wait_for_writer(struct patience *patience)
+{
+	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+
+	if (!patience->since_ns || patience->frames != atomic_load(&sl_agent->frames)) {
+		patience->frames = atomic_load(&sl_agent->frames);
+		patience->since_ns = sl_agent_now();
+	}
+	if (stalled(patience->since_ns))
+		return false;
+	atomic_fetch_add(&sl_agent->wake, 1);
+	sl_agent_wake(&sl_agent->wake);
+	syscall(SYS_nanosleep, &step, NULL);
+	return true;
 }
 
 static void count_gap(struct sl_ringfile *file)
@@ -290,6 +331,7 @@ static void count_gap(struct sl_ringfile *file)
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 {
 	struct sl_producer *producer = take_producer(ring);
+	struct patience patience = {0};
 	int index;
 
 	if (!producer) {
@@ -297,8 +339,9 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 		return NULL;
 	}
 	producer->thread = atomic_fetch_add(&ring->file->threads, 1) + 1;
-	producer->next = 1;
-	index = claim_patiently(ring, producer->thread, tid, 1);
+	producer->next = producer->settled = 1;
+	while ((index = claim_or_grow(ring, producer->thread, tid, 1)) < 0 && wait_for_writer(&patience))
+		;
 	if (index < 0) {
 		count_gap(ring->file);
 		atomic_store(&producer->taken, 0);
@@ -315,7 +358,7 @@ static uint64_t last_event_ns(const struct sl_producer *producer, uint64_t next)
 		const struct sl_slot *slot = sl_ring_slot(producer, seq);
 		uint64_t word = atomic_load(&slot->state);
 
-		if (word >> SL_SLOT_SHIFT == seq && (word & 3) != SL_SLOT_EMPTY)
+		if (word >> SL_SLOT_SHIFT == seq && (word & 3) >= SL_SLOT_IN_FLIGHT)
 			return slot->words[1];
 	}
 	return 0;
@@ -344,31 +387,45 @@ void sl_ring_detach(struct sl_producer *producer)
 	atomic_store_explicit(&producer->taken, 0, memory_order_release);
 }
 
-struct sl_slot *sl_ring_reserve_slow(struct sl_producer *producer, unsigned slots, uint64_t *seq)
+static bool has_room(struct sl_producer *producer, unsigned slots)
+{
+	producer->limit = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+	return producer->next + slots <= producer->limit;
+}
+
+/* On to another segment, with the program's signals blocked: one that is half taken would hold up the thread's events. */
+static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
+{
+	struct sl_segment *full = producer->segment;
+	int index;
+
+	if (producer->next != producer->settled)
+		sl_ring_settle(producer);
+	index = claim_or_grow(ring, full->thread, full->tid, producer->next);
+	if (index < 0)
+		return false;
+	begin_segment(ring, producer, (unsigned)index);
+	atomic_store_explicit(&full->end, producer->next, memory_order_release);
+	atomic_fetch_add(&sl_agent->wake, 1);
+	sl_agent_wake(&sl_agent->wake);
+	return true;
+}
+
+bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 {
 	struct sl_ring *ring = &sl_agent->ring;
-	int saved = errno, index;
+	struct patience patience = {0};
+	int saved = errno;
+	bool room;
 
-	producer->limit = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
-	if (producer->next + slots > producer->limit) {
-		struct sl_segment *full = producer->segment;
+	do {
+		struct sl_mute mute = sl_mute_begin();
 
-		index = claim_patiently(ring, full->thread, full->tid, producer->next);
-		producer->limit = atomic_load(&full->tail) + SL_SEGMENT_SLOTS;
-		if (index < 0 && producer->next + slots > producer->limit) {
-			count_gap(ring->file);
-			errno = saved;
-			return NULL;
-		}
-		if (index >= 0) {
-			begin_segment(ring, producer, (unsigned)index);
-			atomic_store_explicit(&full->end, producer->next, memory_order_release);
-			atomic_fetch_add(&sl_agent->wake, 1);
-			sl_agent_wake(&sl_agent->wake);
-		}
-	}
+		room = has_room(producer, slots) || move_on(ring, producer);
+		sl_mute_end(&mute);
+	} while (!room && wait_for_writer(&patience));
+	if (!room)
+		count_gap(ring->file);
 	errno = saved;
-	*seq = producer->next;
-	producer->next += slots;
-	return sl_ring_slot(producer, *seq);
+	return room;
 }

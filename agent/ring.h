@@ -17,6 +17,7 @@ struct sl_producer {
 	struct sl_slot *slots;	    /* of its segment */
 	struct sl_segment *segment;
 	uint64_t next;		    /* slot number it writes next */
+	uint64_t settled;	    /* every slot before this one has a valid state word; unless one is being filled, next */
 	uint64_t limit;		    /* first slot number that does not fit, as far as it knows */
 	uint32_t thread;	    /* id in the trace */
 	_Atomic uint32_t taken;
@@ -60,24 +61,72 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
 /* The thread ends: what it wrote will be drained and its segment freed. */
 void sl_ring_detach(struct sl_producer *producer);
 
-/*
- * `slots` (1 or 2) free slots, their number in *seq.  NULL: the ring is at its cap and the writer makes no
- * progress; the event is counted as a gap.
- */
-struct sl_slot *sl_ring_reserve_slow(struct sl_producer *producer, unsigned slots, uint64_t *seq);
+/* Slots that were taken and not published are given up: whoever took them is interrupted, and tries again, or was left. */
+void sl_ring_settle(struct sl_producer *producer);
+
+/* Room for `slots` more.  False: the ring is at its cap and the writer makes no progress; the event is counted as a gap. */
+bool sl_ring_make_room(struct sl_producer *producer, unsigned slots);
+
+/* The slot of that number in any segment of the thread; NULL: it is in the file. */
+struct sl_slot *sl_ring_find(struct sl_ring *ring, const struct sl_producer *producer, uint64_t seq);
 
 static inline struct sl_slot *sl_ring_slot(const struct sl_producer *producer, uint64_t seq)
 {
 	return &producer->slots[(seq - producer->segment->first) % SL_SEGMENT_SLOTS];
 }
 
+/*
+ * In one instruction where there is one: atomic towards signal handlers of this thread, which is all that a producer needs,
+ * and a fourth of the price of being so towards other threads.
+ */
+static inline bool sl_ring_exchange(uint64_t *word, uint64_t expected, uint64_t desired)
+{
+#ifdef __x86_64__
+	bool same;
+
+	__asm__ volatile("cmpxchgq %3, %1" : "=@cce"(same), "+m"(*word), "+a"(expected) : "r"(desired) : "memory");
+	return same;
+#else
+	return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+#endif
+}
+
+/*
+ * `slots` (1 or 2) slots to fill at once and publish, their number in *seq.  NULL: there is no room (sl_ring_make_room).
+ *
+ * A signal handler may come between this and sl_ring_publish, and may never return (longjmp).  The next call on the
+ * thread does not ask which: it gives the slots up, and they are passed over.  Who comes back sees it and reserves again.
+ */
 static inline struct sl_slot *sl_ring_reserve(struct sl_producer *producer, unsigned slots, uint64_t *seq)
 {
-	if (SL_UNLIKELY(producer->next + slots > producer->limit))
-		return sl_ring_reserve_slow(producer, slots, seq);
-	*seq = producer->next;
-	producer->next += slots;
-	return sl_ring_slot(producer, *seq);
+	for (;;) {
+		struct sl_slot *slot;
+
+		if (SL_UNLIKELY(producer->next != producer->settled))
+			sl_ring_settle(producer);
+		*seq = producer->next;
+		if (SL_UNLIKELY(*seq + slots > producer->limit)) {
+			if (!sl_ring_make_room(producer, slots))
+				return NULL;
+			continue;
+		}
+		slot = sl_ring_slot(producer, *seq);
+		if (SL_LIKELY(sl_ring_exchange(&producer->next, *seq, *seq + slots)))
+			return slot;
+	}
+}
+
+/* The words are valid.  False: the slots have been given up meanwhile, reserve others. */
+static inline bool sl_ring_publish(struct sl_producer *producer, struct sl_slot *slot, uint64_t seq, enum sl_slot_state state,
+	bool wide)
+{
+	uint64_t before = atomic_load_explicit(&slot->state, memory_order_relaxed);
+
+	if (SL_UNLIKELY(before >> SL_SLOT_SHIFT == seq ||
+			!sl_ring_exchange((uint64_t *)&slot->state, before, SL_SLOT_WORD(seq, state, wide))))
+		return false;
+	producer->settled = seq + 1 + wide;
+	return true;
 }
 
 static inline uint8_t *sl_ring_segment_bytes(const struct sl_ring *ring, unsigned index)

@@ -124,7 +124,7 @@ static bool check_command(const struct sl_run *run)
 		line("command", "%s, a script for %s", path, interpreter);
 	else
 		line("command", "%s", path);
-	check_python(interpreter);
+	check_python(strncmp(base_name(path), "python", 6) ? interpreter : path); /* pyenv's are scripts */
 	return true;
 }
 
@@ -140,7 +140,8 @@ static void check_library(enum sl_run_library library, const struct sl_run_calls
 			char count[64] = "";
 
 			if (probe.calls)
-				snprintf(count, sizeof(count), ", %u of its functions are wrapped", probe.calls);
+				snprintf(count, sizeof(count), "%s%u of its functions are wrapped", *probe.answer ? ", " : "",
+					probe.calls);
 			line(name, "%s  %s%s", probe.path, probe.answer, count);
 			found = true;
 		} else if (*probe.answer) {
@@ -218,6 +219,10 @@ int sl_run_check(struct sl_run *run)
 		check_library(library, &calls, absent, sizeof(absent));
 	if (*absent)
 		line("not here", "%s (a program may bring its own)", absent);
+	if (strstr(absent, sl_run_probe_name(SL_RUN_LIBUNWIND)))
+		line("", "no native stacks without libunwind.so.8: install libunwind8 or libunwind");
+	if (!access("/sys/class/kfd/kfd/proc", R_OK))
+		line("amdgpu", "device memory, and each process's, from the kernel");
 	folder = check_folder(run);
 	check_limits(run);
 	free(calls.names);

@@ -139,6 +139,9 @@ static void answer_of(enum sl_run_library which, void *library, char *answer, si
 		if (!ask(library, "hipRuntimeGetVersion", &version))
 			snprintf(answer, size, "%d.%d", version / 10000000, version / 100000 % 100);
 		break;
+	case SL_RUN_LIBUNWIND:
+		snprintf(answer, size, "native stacks are recorded");
+		break;
 	case SL_RUN_NCCL:
 		if (!ask(library, "ncclGetVersion", &version))
 			snprintf(answer, size, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);

@@ -438,13 +438,22 @@ typedef struct {
 	uint64_t handle;
 } hsa_amd_memory_pool_t, hsa_region_t, hsa_agent_t, hsa_amd_vmem_alloc_handle_t; /* passed by value */
 OPAQUE(hsa_amd_ipc_memory_t)
+typedef unsigned hsa_amd_memory_type_t; /* an enum */
 #define SL_HSA_POOL_INFO_LOCATION 17 /* 0 on the host, 1 on a GPU; ROCm 5.3 and later */
 
 /* --- NCCL and RCCL -------------------------------------------------------------------------------------- */
 
 NUMBER(ncclResult_t)
 HANDLE(ncclComm_t)
-OPAQUE(ncclConfig_t)
+HANDLE(ncclWindow_t)
+typedef struct {
+	size_t size;
+	unsigned int magic, version;
+	int blocking, cgaClusterSize, minCTAs, maxCTAs;
+	const char *netName;
+	int splitShare, trafficClass;
+	const char *commName; /* since 2.27 */
+} ncclConfig_t;
 typedef struct {
 	char internal[128];
 } ncclUniqueId; /* passed by value */
@@ -462,6 +471,16 @@ typedef struct {
 	unsigned int version;
 	unsigned long long total, reserved, free, used;
 } nvmlMemory_v2_t;
+
+/* --- ROCm SMI and AMD SMI --------------------------------------------------------------------------------- */
+
+NUMBER(rsmi_status_t)
+NUMBER(amdsmi_status_t)
+typedef unsigned rsmi_memory_type_t, amdsmi_memory_type_t; /* enums; 0: VRAM */
+typedef void *amdsmi_processor_handle;
+typedef struct {
+	uint32_t vram_total, vram_used, reserved[2]; /* MiB */
+} amdsmi_vram_usage_t;
 
 #undef HANDLE
 #undef OPAQUE

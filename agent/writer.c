@@ -24,7 +24,7 @@
 #define BUSY_NS	      1000000ull   /* after a pass that found much */
 #define REMOTE_NS     1000000000ull
 #define FOLD_MIN_NS   2000000ull /* work at a fold between two passes */
-#define FOLD_MAX_NS   50000000ull
+#define FOLD_MAX_NS   200000000ull /* of the ring's cap at 2 million events a second */
 #define SPARE	      2 /* free segments kept ahead of need */
 #define DEFS_WAIT_MAX 1000
 
@@ -135,17 +135,24 @@ static void drain_defs(void)
 /* --- events ----------------------------------------------------------------------------------------- */
 
 /*
- * The event at slot number *seq, which is moved past it.  False: not finished.  `take_open`: calls that have
- * not returned count as well, because their thread has ended.
+ * The event at slot number *seq or after slots that were given up there; *seq is moved past it.  False: not finished.
+ * `take_open`: calls that have not returned count as well, because their thread has ended.
  */
 static bool next_event(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool take_open,
 	struct sl_event *event)
 {
-	const struct sl_slot *first = &slots[(*seq - segment->first) % SL_SEGMENT_SLOTS];
-	const struct sl_slot *second = &slots[(*seq + 1 - segment->first) % SL_SEGMENT_SLOTS];
-	uint64_t word = atomic_load_explicit(&first->state, memory_order_acquire);
-	unsigned state = word & 3;
+	const struct sl_slot *first, *second;
+	uint64_t word;
+	unsigned state;
 
+	for (;; ++*seq) {
+		first = &slots[(*seq - segment->first) % SL_SEGMENT_SLOTS];
+		second = &slots[(*seq + 1 - segment->first) % SL_SEGMENT_SLOTS];
+		word = atomic_load_explicit(&first->state, memory_order_acquire);
+		if (word != SL_SLOT_WORD(*seq, SL_SLOT_FILLING, false))
+			break;
+	}
+	state = word & 3;
 	if (word >> SL_SLOT_SHIFT != *seq || (state != SL_SLOT_DONE && !(take_open && state == SL_SLOT_IN_FLIGHT)))
 		return false;
 	if (first->words[1] > cutoff_ns)
@@ -217,6 +224,8 @@ static bool drain_segment(unsigned index, bool everything, bool *wrote)
 		uint64_t first = atomic_load(&segment->tail), next = first;
 		unsigned count = collect(segment, slots, &next, left(segment));
 
+		if (!count && next != first) /* what was given up is in no file */
+			atomic_store_explicit(&segment->tail, next, memory_order_release);
 		if (!count || (!everything && !left(segment) && count < SL_BLOCK_EVENTS &&
 				      next - first < SL_SEGMENT_SLOTS / 4))
 			break;
@@ -419,16 +428,19 @@ static void *run(void *unused)
 		uint32_t wake = atomic_load(&sl_agent->wake);
 		uint64_t now_ns = sl_agent_now(), sleep_ns;
 
-		if (interval_ns && now_ns - sampled_ns >= interval_ns) {
-			sl_device_sample(&sl_agent->options, now_ns);
+		if (interval_ns && (now_ns - sampled_ns >= interval_ns || sl_device_news())) {
+			sl_device_sample(now_ns);
 			sampled_ns = now_ns;
 		}
+		sl_clock_follow(&sl_agent->clock);
 		sleep_ns = pass(now_ns);
 		if (interval_ns && sleep_ns > interval_ns)
 			sleep_ns = interval_ns;
 		if (sleep_ns && !atomic_load(&sl_agent->finish))
 			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
 	}
+	if (interval_ns)
+		sl_device_sample_last(sl_agent_now());
 	sl_writer_finish();
 	return NULL;
 }

@@ -10,15 +10,23 @@
 
 HIDDEN uint64_t ZSTD_trace_compress_begin(const void *context);
 HIDDEN void ZSTD_trace_compress_end(uint64_t context, const void *trace);
+HIDDEN uint64_t ZSTD_trace_decompress_begin(const void *context);
+HIDDEN void ZSTD_trace_decompress_end(uint64_t context, const void *trace);
 
 uint64_t ZSTD_trace_compress_begin(const void *context)
 {
-	(void)context;
 	return 0;
 }
 
 void ZSTD_trace_compress_end(uint64_t context, const void *trace)
 {
-	(void)context;
-	(void)trace;
+}
+
+uint64_t ZSTD_trace_decompress_begin(const void *context)
+{
+	return 0;
+}
+
+void ZSTD_trace_decompress_end(uint64_t context, const void *trace)
+{
 }

@@ -18,6 +18,7 @@
 #include <unwind.h>
 
 #include "agent/define.h"
+#include "agent/mute.h"
 #include "agent/objects.h"
 #include "agent/pack.h"
 #include "agent/stacks/intern.h"
@@ -46,6 +47,7 @@ static _Unwind_Ptr (*gcc_get_ip)(struct _Unwind_Context *);
 
 static uintptr_t our_begin, our_end;
 static const char *_Atomic disabled;
+static _Atomic bool walk_differs;
 static struct sl_intern stacks, ranges;
 
 struct range {
@@ -233,16 +235,24 @@ static int unwind(void **pcs, int max)
 
 /*
  * Where libunwind knows no way on from an address it asks the kernel whether memory is mapped, with read(), a cancellation
- * point.  A thread that has seen its stacks does not come there, and is spared the tens of ns that this takes.
+ * point, and it fills its tables, which no signal handler may leave half done; libgcc holds the loader's lock.  A thread
+ * that has seen its stacks with libunwind comes to none of that, and is spared the cost.
  */
-static int unwind_uncancelled(void **pcs, int max)
+static int unwind_undisturbed(void **pcs, int max)
 {
+	struct sl_mute mute = sl_mute_begin();
 	int state, got;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	got = unwind(pcs, max);
 	pthread_setcancelstate(state, NULL);
+	sl_mute_end(&mute);
 	return got;
+}
+
+static bool is_settled(const struct sl_stacks_thread *thread)
+{
+	return thread->settled >= SETTLED && atomic_load_explicit(&libunwind, memory_order_relaxed);
 }
 
 static bool publish_range(uint32_t id, const void *what)
@@ -400,39 +410,89 @@ static uint64_t hash_pcs(void **pcs, uint32_t count)
 	return lane[0];
 }
 
-uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
+/* The program's part of `got` addresses. */
+static bool trim(struct stack *stack, int got, unsigned depth)
 {
-	struct stack stack = {.thread = thread, .pcs = thread->pcs};
+	for (; got > 0 && (uintptr_t)*stack->pcs - our_begin < our_end - our_begin; got--)
+		stack->pcs++;
+	stack->count = got <= 0 ? 0 : (unsigned)got < depth ? (uint32_t)got : depth;
+	stack->truncated = got > (int)depth;
+	return got > 0;
+}
+
+static struct sl_cache_entry *find(const struct stack *stack, uint64_t *hash)
+{
+	*hash = hash_pcs(stack->pcs, stack->count);
+	return sl_cache_find(&stack->thread->native, *hash, (uint64_t *)stack->pcs, stack->count, stack->truncated);
+}
+
+static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settled)
+{
+	struct sl_stacks_thread *thread = stack->thread;
 	struct sl_cache_entry *entry;
+	struct sl_mute mute;
 	uint64_t hash;
 	int got;
 
-	if (SL_UNLIKELY(atomic_load_explicit(&disabled, memory_order_relaxed) != NULL))
-		return 0;
+	stack->pcs = thread->pcs;
 	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed);
-	got = thread->settled < SETTLED ? unwind_uncancelled(thread->pcs, (int)depth + OURS_MAX) :
-					  unwind(thread->pcs, (int)depth + OURS_MAX);
+	got = settled ? unwind(thread->pcs, (int)depth + OURS_MAX) : unwind_undisturbed(thread->pcs, (int)depth + OURS_MAX);
 	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
-	for (; got > 0 && (uintptr_t)*stack.pcs - our_begin < our_end - our_begin; got--)
-		stack.pcs++;
-	if (got <= 0)
+	if (!trim(stack, got, depth))
 		return 0;
-	stack.count = (unsigned)got < depth ? (uint32_t)got : depth;
-	stack.truncated = (unsigned)got > depth;
-	hash = hash_pcs(stack.pcs, stack.count);
-	entry = sl_cache_find(&thread->native, hash, (uint64_t *)stack.pcs, stack.count, stack.truncated);
+	entry = find(stack, &hash);
 	if (SL_LIKELY(entry && entry->id)) {
 		thread->settled += thread->settled < SETTLED;
 		return entry->id;
 	}
 	thread->settled = 0;
+	mute = sl_mute_begin();
 	if (!entry)
-		entry = sl_cache_add(
-			&thread->native, hash, (uint64_t *)stack.pcs, stack.count, stack.truncated, 0);
+		entry = sl_cache_add(&thread->native, hash, (uint64_t *)stack->pcs, stack->count, stack->truncated, 0);
 	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed); /* learning unwinds, too */
-	entry->id = capture_new(&stack);
+	entry->id = capture_new(stack);
 	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
+	sl_mute_end(&mute);
 	return entry->id;
+}
+
+static bool same_pcs(const struct stack *a, const struct stack *b)
+{
+	return a->count == b->count && a->truncated == b->truncated && !memcmp(a->pcs, b->pcs, a->count * sizeof(*a->pcs));
+}
+
+/*
+ * A walk is many times faster than libunwind, but only stacks that libunwind has seen too are believed: a new one is
+ * unwound by both, and where they differ nothing is walked any more.
+ */
+uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
+{
+	struct stack stack = {.thread = thread}, unwound = {.thread = thread};
+	struct sl_walked walked = {0};
+	struct sl_cache_entry *entry;
+	enum sl_walk_end end = SL_WALK_UNKNOWN;
+	uint64_t hash;
+	uint32_t id;
+
+	if (SL_UNLIKELY(atomic_load_explicit(&disabled, memory_order_relaxed) != NULL))
+		return 0;
+	if (SL_LIKELY(!atomic_load_explicit(&walk_differs, memory_order_relaxed)))
+		end = sl_walk(&thread->walk, depth + OURS_MAX, &walked);
+	if (end == SL_WALK_SAME && SL_LIKELY((id = sl_walk_name_of(&thread->walk, &walked))))
+		return id;
+	stack.pcs = (void **)walked.pcs;
+	if (end != SL_WALK_UNKNOWN && trim(&stack, (int)walked.count, depth) && (entry = find(&stack, &hash)) && entry->id) {
+		sl_walk_name(&thread->walk, &walked, entry->id);
+		return entry->id;
+	}
+	id = capture_unwound(&unwound, depth, end == SL_WALK_UNKNOWN && is_settled(thread));
+	if (end == SL_WALK_UNKNOWN || !atomic_load_explicit(&libunwind, memory_order_relaxed))
+		return id;
+	if (!same_pcs(&stack, &unwound))
+		atomic_store(&walk_differs, true);
+	else
+		sl_walk_name(&thread->walk, &walked, id);
+	return id;
 }
 
 void sl_native_child(void)
@@ -451,7 +511,7 @@ int sl_native_describe(char *text, size_t bytes)
 	if (why)
 		return snprintf(text, bytes, "no native stacks: %s", why);
 	if (atomic_load(&libunwind))
-		return snprintf(text, bytes, "native libunwind.so.8");
+		return snprintf(text, bytes, "native libunwind.so.8%s", atomic_load(&walk_differs) ? " alone, slow: our own walk differs" : "");
 	if (gcc_backtrace && gcc_get_ip)
 		return snprintf(text, bytes, "native libgcc_s, slow: libunwind.so.8 not found");
 	return snprintf(text, bytes, "no native stacks: libunwind.so.8 not found");

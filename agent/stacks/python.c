@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "agent/define.h"
+#include "agent/mute.h"
 #include "agent/stacks/codes.h"
 #include "common/base.h"
 
@@ -91,10 +92,12 @@ static int find(void)
 
 void sl_python_find(void)
 {
+	struct sl_mute mute = sl_mute_begin();
 	int expected = ABSENT;
 
 	if (atomic_compare_exchange_strong(&state, &expected, FINDING))
 		atomic_store_explicit(&state, find(), memory_order_release);
+	sl_mute_end(&mute);
 }
 
 /* Once: the first stack that has frames decides. */
@@ -103,14 +106,17 @@ static bool pass_check(uintptr_t thread)
 	int expected = UNCHECKED;
 	unsigned frames;
 	const char *why = sl_python_check(thread, &frames);
+	struct sl_mute mute;
 
 	if (!why && !frames)
 		return false; /* nothing seen, nothing said */
+	mute = sl_mute_begin();
 	if (why)
 		atomic_store(&refusal, why);
 	else if (sl_python_writable(sl_python.code_type + where->dealloc))
 		sl_codes_watch((_Atomic uintptr_t *)(sl_python.code_type + where->dealloc));
 	atomic_compare_exchange_strong(&state, &expected, why ? REFUSED : CHECKED);
+	sl_mute_end(&mute);
 	return atomic_load(&state) == CHECKED;
 }
 
@@ -135,7 +141,8 @@ static uint64_t sum_of(const uint64_t *codes, uint32_t count)
 	return sum;
 }
 
-static uint32_t capture_new(struct sl_stacks_thread *thread, uintptr_t first,
+/* With the program's signals blocked: the cache may not be left half written. */
+static uint32_t define_new(struct sl_stacks_thread *thread, uintptr_t first,
 	const struct sl_python_walk *walk, struct sl_cache_entry *entry)
 {
 	bool lasting = true;
@@ -157,6 +164,16 @@ static uint32_t capture_new(struct sl_stacks_thread *thread, uintptr_t first,
 		entry->stamp = entry->sum = UINT64_MAX; /* never valid: the next capture defines it again */
 	}
 	return entry->id;
+}
+
+static uint32_t capture_new(struct sl_stacks_thread *thread, uintptr_t first,
+	const struct sl_python_walk *walk, struct sl_cache_entry *entry)
+{
+	struct sl_mute mute = sl_mute_begin();
+	uint32_t id = define_new(thread, first, walk, entry);
+
+	sl_mute_end(&mute);
+	return id;
 }
 
 uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)

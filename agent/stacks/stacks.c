@@ -89,6 +89,7 @@ static inline struct sl_stacks_thread *enter(void)
 		forget_python(thread);
 		memset(thread->native.entry, 0, sizeof(thread->native.entry));
 		thread->native.used = 0;
+		thread->walk.named = 0;
 	}
 	return thread;
 }
@@ -177,6 +178,11 @@ void sl_stacks_modules(void)
 		return;
 	sl_modules_define(thread);
 	leave(thread);
+}
+
+void sl_stacks_unloaded(void)
+{
+	sl_walk_unloaded();
 }
 
 void sl_stacks_thread_end(void)

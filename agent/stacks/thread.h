@@ -9,6 +9,7 @@
 
 #include "agent/stacks/cache.h"
 #include "agent/stacks/stacks.h"
+#include "agent/stacks/walk.h"
 
 #define SL_STACKS_TEXT_MAX 4096u
 
@@ -31,6 +32,7 @@ struct sl_stacks_thread {
 	uint8_t map[8192];			       /* the definition being packed */
 
 	struct sl_cache python, native;
+	struct sl_walk walk;
 };
 
 /* Python stack of the calling thread, `depth` innermost frames; 0: none. */

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/clock.h"
+
+#include <time.h>
+
+#include "agent/procfile.h"
+
+uint64_t sl_clock_system(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+#ifdef __x86_64__
+
+#include <cpuid.h>
+
+#define STEP_NS	     100000000ull /* between two looks at the system's clock */
+#define HORIZON_NS   1000000000ll /* what the line lacks is made up for in this time */
+#define APART_NS     1000000ll	  /* further than any clock is slewed in a step: the counter was changed */
+#define LOOKS	     8
+#define LOOK_TICKS   1000	/* a look that took longer was interrupted */
+#define BACK	     (1u << 20) /* the base lies so far in the past that no thread is before it */
+#define INVARIANT    (1u << 8)	/* CPUID 80000007, edx */
+
+/* The kernel watches the counter and ceases to use it where it is not to be trusted. */
+static bool counter_keeps_time(void)
+{
+	unsigned eax, ebx, ecx, edx;
+	char source[16];
+
+	return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && edx & INVARIANT &&
+	       sl_procfile_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof(source)) > 0 &&
+	       source[0] == 't' && source[1] == 's' && source[2] == 'c';
+}
+
+/* One instant by both; the line begins ahead of the clock rather than behind, so that no time comes twice. */
+static bool look(uint64_t *ticks, uint64_t *ns)
+{
+	uint64_t best = LOOK_TICKS;
+
+	for (unsigned i = 0; i < LOOKS; i++) {
+		uint64_t begin = sl_clock_ticks_after(), now_ns = sl_clock_system(), took = sl_clock_ticks_after() - begin;
+
+		if (took < best) {
+			best = took;
+			*ticks = begin;
+			*ns = now_ns;
+		}
+	}
+	return best < LOOK_TICKS;
+}
+
+static void write_line(struct sl_clock *clock, uint64_t ticks, uint64_t ns, uint64_t rate)
+{
+	uint64_t turn = atomic_load(&clock->turn) + 1;
+	struct sl_clock_line *line = &clock->line[turn % 2];
+
+	atomic_thread_fence(memory_order_release); /* who reads this line's last use sees that the turn has passed */
+	atomic_store_explicit(&line->base_ticks, ticks - BACK, memory_order_relaxed);
+	atomic_store_explicit(&line->base_ns, ns - (uint64_t)((unsigned __int128)BACK * rate >> 32), memory_order_relaxed);
+	atomic_store_explicit(&line->rate, rate, memory_order_relaxed);
+	atomic_store_explicit(&clock->turn, turn, memory_order_release);
+}
+
+void sl_clock_follow(struct sl_clock *clock)
+{
+	const struct sl_clock_line *line = &clock->line[atomic_load(&clock->turn) % 2];
+	uint64_t ticks, ns, line_ns, rate, last_ticks = clock->seen_ticks, last_ns = clock->seen_ns;
+	int64_t lacks_ns;
+
+	if (clock->refused || sl_clock_system() - last_ns < STEP_NS || !look(&ticks, &ns))
+		return;
+	clock->seen_ticks = ticks;
+	clock->seen_ns = ns;
+	if (!last_ns) {
+		clock->refused = !counter_keeps_time();
+		return;
+	}
+	rate = (uint64_t)(((unsigned __int128)(ns - last_ns) << 32) / (ticks - last_ticks));
+	line_ns = atomic_load(&line->rate) ? sl_clock_at(line, ticks) : ns;
+	lacks_ns = (int64_t)(ns - line_ns);
+	clock->refused = lacks_ns > APART_NS || lacks_ns < -APART_NS;
+	rate += (uint64_t)((int64_t)(rate >> 16) * lacks_ns / (HORIZON_NS >> 16));
+	write_line(clock, ticks, line_ns, clock->refused ? 0 : rate);
+}
+
+#else
+
+void sl_clock_follow(struct sl_clock *clock)
+{
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CLOCK_MONOTONIC in nanoseconds, for less than the system's own: stamps are half of what an event costs.
+ *
+ * Where the kernel itself keeps time by the processor's counter (it has found that to be invariant and the same on all
+ * processors) the time is a line over that counter, the same line for all threads, so that they are ordered by it as
+ * exactly as by the counter.  The writer bends the line ten times a second to follow the system's clock, from which it
+ * differs by tens of nanoseconds; it never jumps.  Elsewhere, before the first line, and for good where counter and
+ * clock go apart, it is clock_gettime.
+ */
+#ifndef AGENT_CLOCK_H
+#define AGENT_CLOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base.h"
+
+struct sl_clock_line {
+	_Atomic uint64_t rate; /* nanoseconds a tick, times 2^32; 0: there is no line */
+	_Atomic uint64_t base_ticks, base_ns;
+};
+
+/* Part of the pages that a forked child finds empty. */
+struct sl_clock {
+	_Atomic uint64_t turn; /* the line in use is line[turn % 2]; the other one is written meanwhile: nobody waits */
+	struct sl_clock_line line[2];
+
+	/* The writer's alone. */
+	uint64_t seen_ticks, seen_ns;
+	bool refused;
+};
+
+/* Writer, now and then: follow the system's clock. */
+void sl_clock_follow(struct sl_clock *clock);
+
+uint64_t sl_clock_system(void);
+
+#ifdef __x86_64__
+
+static inline uint64_t sl_clock_ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+/* Not before what precedes it in the program is done: the counter is else read ahead of that. */
+static inline uint64_t sl_clock_ticks_after(void)
+{
+	__asm__ volatile("lfence" : : : "memory");
+	return sl_clock_ticks();
+}
+
+static inline uint64_t sl_clock_at(const struct sl_clock_line *line, uint64_t ticks)
+{
+	uint64_t past = ticks - atomic_load_explicit(&line->base_ticks, memory_order_relaxed);
+
+	return atomic_load_explicit(&line->base_ns, memory_order_relaxed) +
+	       (uint64_t)((unsigned __int128)past * atomic_load_explicit(&line->rate, memory_order_relaxed) >> 32);
+}
+
+static inline __attribute__((always_inline)) uint64_t sl_clock_read(const struct sl_clock *clock, uint64_t (*ticks)(void))
+{
+	for (;;) {
+		uint64_t turn = atomic_load_explicit(&clock->turn, memory_order_acquire), now_ns;
+		const struct sl_clock_line *line = &clock->line[turn % 2];
+
+		if (SL_UNLIKELY(!atomic_load_explicit(&line->rate, memory_order_relaxed)))
+			return sl_clock_system();
+		now_ns = sl_clock_at(line, ticks());
+		atomic_thread_fence(memory_order_acquire);
+		if (SL_LIKELY(atomic_load_explicit(&clock->turn, memory_order_relaxed) == turn))
+			return now_ns;
+	}
+}
+
+/* The beginning of what follows: not after it. */
+static inline uint64_t sl_clock_before(const struct sl_clock *clock)
+{
+	return sl_clock_read(clock, sl_clock_ticks);
+}
+
+/* The end of what precedes: not before it. */
+static inline uint64_t sl_clock_after(const struct sl_clock *clock)
+{
+	return sl_clock_read(clock, sl_clock_ticks_after);
+}
+
+#else
+
+static inline uint64_t sl_clock_before(const struct sl_clock *clock)
+{
+	return sl_clock_system();
+}
+
+static inline uint64_t sl_clock_after(const struct sl_clock *clock)
+{
+	return sl_clock_system();
+}
+
+#endif
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How to get from a return address to the frame outside it, where that is simple: from .eh_frame, through the search
+ * table that PT_GNU_EH_FRAME points to.  Simple is what compilers write for nearly every function; of all else (signal
+ * frames, expressions, other registers) no rule is given, and libunwind is asked.  x86-64 only.
+ */
+#ifndef AGENT_STACKS_CFI_H
+#define AGENT_STACKS_CFI_H
+
+#include <stdint.h>
+
+enum sl_cfi_kind {
+	SL_CFI_NONE,  /* not simple, or not known */
+	SL_CFI_BY_SP, /* the canonical frame address (CFA) is rsp + cfa; the return address lies below it */
+	SL_CFI_BY_BP, /* it is rbp + cfa */
+	SL_CFI_END,   /* the outermost frame: its return address is undefined */
+};
+
+#define SL_CFI_BP_KEPT INT16_MIN
+
+struct sl_cfi_rule {
+	int32_t cfa;
+	int16_t bp; /* the caller's rbp lies at CFA + bp; SL_CFI_BP_KEPT: it is rbp still */
+	uint8_t kind;
+};
+
+/* The rule at the call that returns to `pc`.  Takes dl_iterate_phdr's lock; reads nothing that is not mapped. */
+struct sl_cfi_rule sl_cfi_find(uintptr_t pc);
+
+#endif

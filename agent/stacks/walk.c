@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/stacks/walk.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent/mute.h"
+#include "common/base.h"
+
+#define FRAME_MAX 65536 /* a larger frame is seldom one: libunwind looks closer */
+
+static _Atomic uint64_t unloads = 1;
+
+void sl_walk_unloaded(void)
+{
+	atomic_fetch_add(&unloads, 1);
+}
+
+#ifdef __x86_64__
+
+/* Where a walk is. */
+struct at {
+	uintptr_t pc, sp, bp;
+	const volatile uintptr_t *bp_slot;
+};
+
+/* No signal handler comes, or leaves by longjmp, while an address is beside another's rule. */
+static __attribute__((noinline)) struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uintptr_t pc)
+{
+	struct sl_mute mute = sl_mute_begin();
+	struct sl_cfi_rule rule = sl_cfi_find(pc);
+
+	entry[1] = entry[0];
+	entry[0] = (struct sl_walk_rule){pc, rule};
+	sl_mute_end(&mute);
+	return rule;
+}
+
+/* The newer of two first. */
+static struct sl_cfi_rule rule_at(struct sl_walk *walk, uintptr_t pc)
+{
+	struct sl_walk_rule *entry = &walk->rule[pc * 0x9e3779b97f4a7c15u >> 51 & (SL_WALK_RULES - 2)];
+
+	if (SL_LIKELY(entry[0].pc == pc))
+		return entry[0].rule;
+	if (SL_LIKELY(entry[1].pc == pc))
+		return entry[1].rule;
+	return learn_rule(entry, pc);
+}
+
+static bool step(struct at *at, struct sl_cfi_rule rule)
+{
+	uintptr_t cfa = (rule.kind == SL_CFI_BY_SP ? at->sp : at->bp) + (uintptr_t)rule.cfa;
+
+	if (SL_UNLIKELY(rule.kind == SL_CFI_NONE || cfa - at->sp - 8 > FRAME_MAX || cfa & 7))
+		return false;
+	at->pc = ((const volatile uintptr_t *)cfa)[-1];
+	at->sp = cfa;
+	at->bp_slot = NULL;
+	if (rule.bp != SL_CFI_BP_KEPT) {
+		at->bp_slot = (const volatile uintptr_t *)(cfa + (uintptr_t)rule.bp);
+		at->bp = *at->bp_slot;
+	}
+	return true;
+}
+
+/* The outermost frame, from `from` on, that is as it was if `from` is. */
+static uint32_t still_there(const struct sl_walk *walk, uint32_t from)
+{
+	uint32_t next = from + 1;
+
+	/* One after the other: where a frame ends is known only if all inside it are the same. */
+	while (next < SL_WALK_FRAMES && ((const volatile uintptr_t *)walk->frame[next].sp)[-1] == walk->pc[next] &&
+		*walk->frame[next].check == walk->frame[next].bp)
+		next++;
+	return next - 1;
+}
+
+static void keep(struct sl_walk *walk, uint32_t n, const struct at *at, struct sl_cfi_rule rule)
+{
+	walk->fresh.pc[n] = at->pc;
+	walk->fresh.frame[n] = (struct sl_walk_frame){.sp = at->sp, .bp = at->bp, .bp_slot = at->bp_slot, .rule = rule};
+}
+
+/* From frame `from` of the last walk, where this one is too, to frame `to`: unchanged as far as anything depends on it. */
+static void keep_old(struct sl_walk *walk, uint32_t *n, uint32_t from, uint32_t to, struct at *at)
+{
+	for (uint32_t old = from; old < to; old++) {
+		keep(walk, (*n)++, at, walk->frame[old].rule);
+		at->pc = walk->pc[old + 1];
+		at->sp = walk->frame[old + 1].sp;
+		at->bp_slot = walk->frame[old + 1].bp_slot;
+		if (at->bp_slot)
+			at->bp = *at->bp_slot;
+	}
+}
+
+static void set_check(struct sl_walk_frame *frame)
+{
+	frame->check = frame->bp_slot && frame->bp_matters ? frame->bp_slot : &frame->bp;
+}
+
+/* n fresh frames, and outside them those of the last walk from `common` on. */
+static void join(struct sl_walk *walk, uint32_t n, uint32_t common, const struct at *at)
+{
+	bool matters = false;
+
+	if (common < SL_WALK_FRAMES) {
+		walk->frame[common].bp = at->bp;
+		walk->frame[common].bp_slot = at->bp_slot;
+		set_check(&walk->frame[common]);
+		matters = walk->frame[common].bp_matters;
+	}
+	memcpy(&walk->pc[common - n], walk->fresh.pc, n * sizeof(walk->pc[0]));
+	memcpy(&walk->frame[common - n], walk->fresh.frame, n * sizeof(walk->frame[0]));
+	for (uint32_t i = common; i-- > common - n;) {
+		struct sl_walk_frame *frame = &walk->frame[i];
+
+		matters = frame->rule.kind == SL_CFI_BY_BP || (frame->rule.bp == SL_CFI_BP_KEPT && matters);
+		frame->bp_matters = matters;
+		set_check(frame);
+	}
+}
+
+/* A signal handler has walked since: what is fresh, or half joined, is no stack. */
+static bool was_entered(const struct sl_walk *walk, uint32_t turn)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	return *(const volatile uint32_t *)&walk->turn != turn;
+}
+
+static __attribute__((noinline)) enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max, struct at at)
+{
+	uint32_t first = walk->first ? walk->first : SL_WALK_FRAMES, old = first, n = 0, common = SL_WALK_FRAMES;
+	uint32_t turn = ++walk->turn;
+	bool cut = true;
+
+	while (n < max) {
+		struct sl_cfi_rule rule;
+
+		while (old < SL_WALK_FRAMES && walk->frame[old].sp < at.sp)
+			old++;
+		if (old < SL_WALK_FRAMES && walk->frame[old].sp == at.sp && walk->pc[old] == at.pc &&
+			(walk->frame[old].bp == at.bp || !walk->frame[old].bp_matters)) {
+			uint32_t last = still_there(walk, old);
+
+			if (last == SL_WALK_FRAMES - 1 && (!walk->cut || (!n && old == first))) {
+				common = old;
+				cut = walk->cut;
+				break;
+			}
+			if (last - old > max - n)
+				last = old + (max - n);
+			keep_old(walk, &n, old, last, &at);
+			old = last + 1;
+			if (n == max)
+				break;
+		}
+		rule = rule_at(walk, at.pc);
+		keep(walk, n++, &at, rule);
+		if (rule.kind == SL_CFI_END) {
+			cut = false;
+			break;
+		}
+		if (!step(&at, rule))
+			return SL_WALK_UNKNOWN;
+	}
+	if (!n)
+		return was_entered(walk, turn) ? SL_WALK_UNKNOWN : SL_WALK_SAME;
+	if (n > common || was_entered(walk, turn))
+		return SL_WALK_UNKNOWN; /* or deeper than there is room */
+	walk->first = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	join(walk, n, common, &at);
+	walk->cut = cut;
+	if (was_entered(walk, turn)) {
+		walk->first = 0;
+		return SL_WALK_UNKNOWN;
+	}
+	walk->built = turn;
+	walk->first = common - n;
+	return SL_WALK_DONE;
+}
+
+enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked)
+{
+	uint64_t now = atomic_load_explicit(&unloads, memory_order_acquire);
+	enum sl_walk_end end;
+	struct at at = {0};
+
+	if (SL_UNLIKELY(walk->unloads != now)) {
+		memset(walk->rule, 0, sizeof(walk->rule));
+		walk->unloads = now;
+		walk->max = 0;
+	}
+	if (SL_UNLIKELY(walk->max != max)) {
+		walk->first = 0;
+		walk->max = max;
+	}
+	__asm__ volatile("lea 1f(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2\n1:" : "=&r"(at.pc), "=&r"(at.sp), "=&r"(at.bp));
+	end = walk_from(walk, max < SL_WALK_FRAMES - 1 ? max : SL_WALK_FRAMES - 1, at);
+	if (end != SL_WALK_UNKNOWN) {
+		walked->pcs = &walk->pc[walk->first];
+		walked->count = SL_WALK_FRAMES - walk->first < max ? SL_WALK_FRAMES - walk->first : max;
+		walked->built = walk->built;
+	}
+	return end;
+}
+
+#else
+
+enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked)
+{
+	return SL_WALK_UNKNOWN;
+}
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Return addresses of the calling thread's stack, without libunwind where every frame has a simple rule (cfi.h).
+ *
+ * A frame is known by its return address, its stack pointer and, where a rule outside it needs it, its rbp; what lies outside
+ * it follows from these and from the words that hold the next return addresses and the saved rbp.  So of the stack that was
+ * walked last the outer frames still are what they were if one frame is the same and all those words have not changed: they are
+ * compared instead of walked, and a stack that has not changed at all costs two loads a frame.
+ *
+ * One thread's; zero is empty.  A walk that is left by longjmp leaves nothing that is wrong, nor does one that a signal handler's
+ * comes into: that one's stands.
+ */
+#ifndef AGENT_STACKS_WALK_H
+#define AGENT_STACKS_WALK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/stacks/cfi.h"
+
+#define SL_WALK_FRAMES 288u
+#define SL_WALK_RULES  8192u
+
+struct sl_walk_frame {
+	uintptr_t sp, bp;
+	const volatile uintptr_t *bp_slot; /* where the frame inside has saved bp; NULL: it has not */
+	const volatile uintptr_t *check;   /* bp_slot where bp matters, else the frame's own bp */
+	bool bp_matters;		   /* to a frame from here outward */
+	struct sl_cfi_rule rule;
+};
+
+struct sl_walk_rule {
+	uintptr_t pc;
+	struct sl_cfi_rule rule;
+};
+
+struct sl_walk {
+	uint64_t unloads; /* that the rules are younger than */
+	unsigned max;	  /* of the last walk */
+	uint32_t first;	  /* of the last walk's frames; they end at SL_WALK_FRAMES. 0: there was none */
+	bool cut;	  /* there are more frames outside */
+	uint32_t turn;	  /* walks begun */
+	uint32_t built;	  /* turn that these frames are of */
+	uint64_t named;	  /* the owner's number of a stack, above it the turn that built it */
+	uintptr_t pc[SL_WALK_FRAMES];
+	struct sl_walk_frame frame[SL_WALK_FRAMES];
+	struct {
+		uintptr_t pc[SL_WALK_FRAMES];
+		struct sl_walk_frame frame[SL_WALK_FRAMES];
+	} fresh; /* frames of the walk that is under way */
+	struct sl_walk_rule rule[SL_WALK_RULES];
+};
+
+enum sl_walk_end {
+	SL_WALK_UNKNOWN, /* a frame without a simple rule: ask libunwind */
+	SL_WALK_SAME,	 /* every frame is as it was at the last walk */
+	SL_WALK_DONE,
+};
+
+struct sl_walked {
+	uintptr_t *pcs; /* innermost first, the caller's own among them; valid until the next walk */
+	uint32_t count; /* at most `max` */
+	uint32_t built;
+};
+
+enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked);
+
+/* A number of the owner's for the stack that was walked: kept until another one is. */
+static inline uint32_t sl_walk_name_of(const struct sl_walk *walk, const struct sl_walked *walked)
+{
+	return walk->named >> 32 == walked->built ? (uint32_t)walk->named : 0;
+}
+
+static inline void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name)
+{
+	*(volatile uint64_t *)&walk->named = (uint64_t)walked->built << 32 | name;
+}
+
+/* An object is being unloaded, or has been: another one's code may come to its addresses.  Any thread. */
+void sl_walk_unloaded(void);
+
+#endif
