@@ -252,7 +252,7 @@ struct resource {
 	struct sim_object object;
 	uint64_t bytes;
 	bool mapped;
-	struct sim_block *block;
+	uint64_t at; /* 0: nobody has asked for its address since it was mapped */
 };
 
 int cuGraphicsGLRegisterBuffer(void **out, unsigned buffer, unsigned flags)
@@ -285,10 +285,9 @@ static int set_mapped(struct sim_call *call, unsigned count, void **handles, boo
 		if (r->mapped == mapped)
 			return mapped ? 208 : 211; /* already, not mapped */
 		r->mapped = mapped;
-		if (r->block && !mapped) {
-			sim_va_give(r->block->device, r->block->object.key, r->bytes);
-			sim_block_drop(r->block, call, SIM_EFFECT_FREE);
-			r->block = NULL;
+		if (r->at && !mapped) {
+			sim_va_give(call->ctx->device, r->at, r->bytes);
+			r->at = 0;
 		}
 	}
 	return SIM_OK;
@@ -307,18 +306,18 @@ MAPPING(cuGraphicsUnmapResources_ptsz, false)
 
 int cuGraphicsResourceGetMappedPointer_v2(uint64_t *out, size_t *bytes, void *handle)
 {
-	SIM_BEGIN(cuGraphicsResourceGetMappedPointer_v2, ALLOC, .kind = SIM_KIND_IMPORTED, .out = {SIM_OUT(out), SIM_OUT(bytes)});
+	SIM_BEGIN(cuGraphicsResourceGetMappedPointer_v2, OTHER, .out = {SIM_OUT(out), SIM_OUT(bytes)});
 	struct resource *r = sim_object_get((uintptr_t)handle, SIM_T_RESOURCE);
 	if (!r || !r->mapped)
 		SIM_RETURN(r ? 211 : SIM_INVALID_HANDLE);
 	call.device = call.ctx->device;
-	if (!r->block)
-		r->block = sim_block_add(&call, SIM_KIND_IMPORTED, call.device, sim_va_take(call.device, r->bytes), r->bytes);
+	if (!r->at)
+		r->at = sim_va_take(call.device, r->bytes);
 	if (out)
-		*out = r->block->object.key;
+		*out = r->at;
 	if (bytes)
 		*bytes = r->bytes;
-	call.address = r->block->object.key;
+	call.address = r->at;
 	call.bytes = r->bytes;
 	SIM_RETURN(SIM_OK);
 }

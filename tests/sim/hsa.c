@@ -59,6 +59,15 @@ int hsa_amd_memory_pool_free(void *p)
 	SIM_RETURN(error ? HSA_INVALID_ALLOCATION : 0);
 }
 
+/* HSA_AMD_MEMORY_POOL_INFO_LOCATION: 0 on the host, 1 on a GPU. */
+int hsa_amd_memory_pool_get_info(uint64_t pool, int attribute, void *value)
+{
+	if (attribute != 17 || !value)
+		return HSA_INVALID_ARGUMENT;
+	*(int *)value = (pool & POOL_MASK) == POOL_DEVICE;
+	return 0;
+}
+
 int hsa_init(void)
 {
 	sim_process_check();

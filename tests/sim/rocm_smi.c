@@ -96,3 +96,36 @@ int rsmi_compute_process_info_by_pid_get(uint32_t pid, struct process_info *out)
 	}
 	return found ? 0 : RSMI_NOT_FOUND;
 }
+
+/* AMD SMI asks by handle; a handle here is the number from 1. */
+int amdsmi_init(uint64_t flags)
+{
+	return rsmi_init(flags);
+}
+
+int amdsmi_get_gpu_bdf_id(void *handle, uint64_t *out)
+{
+	return rsmi_dev_pci_id_get((uint32_t)(uintptr_t)handle - 1, out);
+}
+
+int amdsmi_get_gpu_memory_total(void *handle, int type, uint64_t *out)
+{
+	return memory((uint32_t)(uintptr_t)handle - 1, type, out, false);
+}
+
+int amdsmi_get_gpu_memory_usage(void *handle, int type, uint64_t *out)
+{
+	return memory((uint32_t)(uintptr_t)handle - 1, type, out, true);
+}
+
+int amdsmi_get_gpu_vram_usage(void *handle, uint32_t *out)
+{
+	uint64_t total, used;
+	int code = amdsmi_get_gpu_memory_total(handle, VRAM, &total);
+
+	if (!code && !(code = amdsmi_get_gpu_memory_usage(handle, VRAM, &used))) {
+		out[0] = (uint32_t)(total >> 20);
+		out[1] = (uint32_t)(used >> 20);
+	}
+	return code;
+}
