@@ -2,15 +2,18 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, exec.
+ * Modes: train, inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, exec,
+ * jumps (THREADS: 0 flat, 1 deep).
  */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,6 +142,41 @@ static void *train(void *arg)
 	return NULL;
 }
 
+/*
+ * A thread makes blocks at 1 << 50 inside a call that takes long, so that the ring holds them back; another frees them, and
+ * makes and frees others at 1 << 51 while files come and go.
+ */
+static void churn(void)
+{
+	for (unsigned long i = 1; i <= calls; i++) {
+		sl_record_block(FAKE_block, 1ull << 51 | i % 1000 << 9, i, 0, 1000, 2000);
+		sl_record_block(FAKE_block_free, 1ull << 51 | i % 1000 << 9, i, 0, 1000, 2000);
+		if (i % 100 == 0)
+			usleep(pause_us);
+	}
+}
+
+static void *free_theirs(void *unused)
+{
+	for (uint64_t i = 1; i <= 100; i++)
+		sl_record_block(FAKE_block_free, 1ull << 50 | i << 9, i, 0, 1000, 2000);
+	churn();
+	return NULL;
+}
+
+static void inside(void)
+{
+	const struct sl_fields fields = {.addr = 0x1000, .size = 64, .kind = SL_KIND_device};
+	struct sl_frame frame;
+
+	sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields);
+	for (uint64_t i = 1; i <= 100; i++)
+		sl_record_block(FAKE_block, 1ull << 50 | i << 9, i, 0, 1000, 2000);
+	run_threads(1, free_theirs);
+	sl_record_close(&frame, 0, true, &fields);
+	churn();
+}
+
 static jmp_buf back;
 
 static __attribute__((noinline)) void leave(void)
@@ -147,6 +185,59 @@ static __attribute__((noinline)) void leave(void)
 
 	sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.size = 77, .kind = SL_KIND_device});
 	longjmp(back, 1);
+}
+
+/*
+ * A handler that leaves whatever it interrupts, often, half of the times after a call of its own; then 1000 calls that nobody
+ * interrupts, and one that fails with the number of calls that were left as its bytes.  The n-th call has n bytes,
+ * the handler's more than 1 << 40.
+ */
+static sigjmp_buf out;
+static volatile uint64_t begun, returned, left, handled;
+
+static void jump(int number)
+{
+	if (++handled & 1)
+		allocate(0x100, 1ull << 40 | handled, 0);
+	siglongjmp(out, 1);
+}
+
+/* Frames with room that nobody writes to: what was left there stays as it was. */
+static __attribute__((noinline)) void counted(unsigned deeper)
+{
+	char hole[600];
+
+	__asm__ volatile("" : : "r"(hole) : "memory");
+	if (deeper) {
+		counted(deeper - 1);
+	} else {
+		begun++;
+		allocate(begun << 8, begun, 0);
+		returned = begun;
+	}
+	__asm__ volatile("" : : "r"(hole) : "memory");
+}
+
+static void jumps(bool deep)
+{
+	struct itimerval often = {{0, 97}, {0, 97}}, never = {{0, 0}, {0, 0}};
+	volatile uint64_t jumps = 0;
+
+	signal(SIGALRM, jump);
+	while (jumps < calls) {
+		if (!sigsetjmp(out, 1)) {
+			setitimer(ITIMER_REAL, &often, NULL);
+			for (;;)
+				counted(deep ? (begun * 7 + jumps) % 13 : 0);
+		}
+		left += begun != returned;
+		jumps++;
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	signal(SIGALRM, SIG_IGN);
+	for (unsigned i = 0; i < 1000; i++)
+		counted(deep ? i % 13 : 0);
+	allocate(0, left, 2);
 }
 
 static void in_child(void)
@@ -180,9 +271,17 @@ int main(int argc, char **argv)
 		pace();
 		return 0;
 	}
+	if (!strcmp(mode, "inside")) {
+		inside();
+		return 0;
+	}
 	if (!strcmp(mode, "train")) {
 		pthread_barrier_init(&steps, NULL, threads);
 		run_threads(threads, train);
+		return 0;
+	}
+	if (!strcmp(mode, "jumps")) {
+		jumps(threads);
 		return 0;
 	}
 	run_threads(threads, work);

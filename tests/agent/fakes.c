@@ -39,16 +39,20 @@ bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes)
 	return false;
 }
 
-bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes)
+bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim)
 {
 	return false;
 }
 
-void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes)
+void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim)
 {
 }
 
-void sl_limit_freed(enum sl_kind kind, uint64_t address)
+void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *claim)
+{
+}
+
+void sl_limit_release(struct sl_limit_claim *claim)
 {
 }
 
@@ -64,8 +68,17 @@ void sl_device_child(void)
 {
 }
 
-void sl_device_sample(const struct sl_options *options, uint64_t now_ns)
+void sl_device_sample(uint64_t now_ns)
 {
+}
+
+void sl_device_sample_last(uint64_t now_ns)
+{
+}
+
+bool sl_device_news(void)
+{
+	return false;
 }
 
 void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind, uint64_t now_ns)

@@ -53,14 +53,22 @@ void sl_note(const char *text)
 	note_count++;
 }
 
+static struct sl_agent agent;
+struct sl_agent *_Atomic sl_agent = &agent;
+
+void sl_agent_wake(_Atomic uint32_t *word)
+{
+}
+
 uint64_t sl_agent_now(void)
 {
 	return 77;
 }
 
-uint64_t sl_limit_live(int device)
+bool sl_limit_live(int device, uint64_t *bytes)
 {
-	return 0;
+	*bytes = 0;
+	return true;
 }
 
 void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
@@ -275,7 +283,6 @@ static void assert_number(unsigned index, const char *name, uint64_t value)
 	assert_int_equal(find(index, name)->via.u64, value);
 }
 
-static const struct sl_options options;
 
 static int fresh(void **state)
 {
@@ -373,7 +380,7 @@ static void hip_with_a_pending_error_is_not_asked(void **state)
 static void nothing_is_sampled_of_a_device_before_it_is_used(void **state)
 {
 	fake.has_nvml = true;
-	sl_device_sample(&options, 10);
+	sl_device_sample(10);
 	assert_int_equal(map_count, 1);
 	assert_text(0, "def", "sample");
 	assert_null(find(0, "device"));
@@ -386,7 +393,7 @@ static void nvml_gives_the_device_and_this_process(void **state)
 	fake.nvml_processes = 2;
 	fake.nvml_pid = (uint64_t)getpid();
 	sl_device_used(0, SL_FAMILY_cuda_driver);
-	sl_device_sample(&options, 10);
+	sl_device_sample(10);
 	assert_text(1, "def", "capability");
 	assert_text(1, "value", "nvml");
 	assert_text(2, "def", "sample");
@@ -399,11 +406,23 @@ static void nvml_gives_the_device_and_this_process(void **state)
 	assert_int_equal(fake.memory_asked, 0);
 }
 
+static void the_last_sample_opens_nothing(void **state)
+{
+	fake.has_nvml = fake.nvml_knows = true;
+	sl_device_used(0, SL_FAMILY_cuda_driver);
+	assert_true(sl_device_news());
+	assert_false(sl_device_news());
+	map_count = 0;
+	sl_device_sample_last(10);
+	assert_int_equal(map_count, 1);
+	assert_null(find(0, "device"));
+}
+
 static void a_device_nvml_does_not_know_is_sampled_by_the_programs_next_call(void **state)
 {
 	fake.has_nvml = true;
 	sl_device_used(0, SL_FAMILY_cuda_driver);
-	sl_device_sample(&options, 10);
+	sl_device_sample(10);
 	assert_int_equal(note_count, 1);
 	assert_int_equal(fake.memory_asked, 0);
 	map_count = 0;
@@ -425,6 +444,7 @@ int main(void)
 		cmocka_unit_test_setup(hip_with_a_pending_error_is_not_asked, fresh),
 		cmocka_unit_test_setup(nothing_is_sampled_of_a_device_before_it_is_used, fresh),
 		cmocka_unit_test_setup(nvml_gives_the_device_and_this_process, fresh),
+		cmocka_unit_test_setup(the_last_sample_opens_nothing, fresh),
 		cmocka_unit_test_setup(a_device_nvml_does_not_know_is_sampled_by_the_programs_next_call, fresh),
 	};
 

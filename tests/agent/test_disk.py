@@ -88,7 +88,9 @@ class Disk(unittest.TestCase):
         os.unlink(self.path("hang"))
         longest = int(process.communicate(timeout=120)[0])
         mine, said = report(far)
-        self.assertLess(longest, max(alone, 1000) + 20000)
+        # A call that waits for the disk waits to the end of the hang; the figure itself is doc/performance.md's.
+        print("longest call %d us, %d us where nothing hangs" % (longest, alone))
+        self.assertLess(longest, seconds * 1e6 / 2)
         self.assertEqual((mine["status"], mine["lost_events"], calls(mine)), ("completed", 0, int(3000 + 800 * seconds) + 1))
 
     def test_beyond_the_rings_cap_a_gap_is_counted_with_its_time(self):
@@ -169,6 +171,31 @@ class Disk(unittest.TestCase):
         self.assertEqual(mine["status"], "completed")
         self.assertIn("the trace file was removed", said)
         self.assertEqual(calls(mine) + mine["lost_events"], 200001)
+
+    def test_a_file_of_a_long_run_that_was_removed_is_missed_and_the_limit_holds(self):
+        for which in (1, 2):
+            with self.subTest(which):
+                folder = self.path("traces%d" % which)
+                process = start(folder, "train", 1, 6000, 500, STORMLOG_KEEP="512K")
+                trace = lambda: sorted(name for name in os.listdir(folder) if name.endswith(".zst")) if os.path.isdir(folder) else []
+                while len(trace()) < 6:
+                    time.sleep(0.01)
+                os.unlink(os.path.join(folder, next(name for name in trace() if name.count(".") == 1 + which)))
+                process.communicate(timeout=120)
+                self.assertEqual(process.returncode, 0)
+                self.assertLess(sum(os.path.getsize(os.path.join(folder, name)) for name in trace()), 1 << 20)
+                mine, said = report(folder)
+                self.assertEqual((mine["status"], mine["damaged"]), ("completed", True))
+                self.assertIn("a file of the trace was removed", said)
+
+    def test_a_file_that_is_missing_is_said(self):
+        folder = self.path("traces")
+        start(folder, "train", 1, 6000, 500, STORMLOG_KEEP="2M").communicate(timeout=120)
+        names = sorted(name for name in os.listdir(folder) if name.count(".") == 3)
+        os.unlink(os.path.join(folder, names[0]))
+        mine, said = report(folder)
+        self.assertTrue(mine["damaged"])
+        self.assertIn("file 2 of its process is missing", said)
 
 
 if __name__ == "__main__":

@@ -240,6 +240,15 @@ class Launcher(unittest.TestCase):
         os.unlink(self.library)
         self.assertEqual(self.launch('--check').returncode, 125)
 
+    def test_check_knows_a_python_behind_a_script_of_its_name(self):
+        shim = os.path.join(self.folder, 'python3')
+        with open(shim, 'w') as script:
+            script.write('#!/bin/sh\nexec %s "$@"\n' % sys.executable)
+        os.chmod(shim, 0o755)
+        done = self.launch('--check', '--', shim, 'train.py')
+        self.assertIn('cpython %d.%d.%d, its stacks are recorded' % sys.version_info[:3], done.stderr)
+        self.assertNotRegex(done.stderr, r' (,|$)')
+
     def test_check_survives_a_library_that_crashes_when_loaded(self):
         with open(os.path.join(self.folder, 'c.c'), 'w') as source:
             source.write('#include <stdlib.h>\n__attribute__((constructor)) static void boom(void) { abort(); }\n')

@@ -40,6 +40,9 @@ class Library(unittest.TestCase):
                      "__tls_get_addr", "pthread_create", "pthread_mutex_lock", "sigaction", "signal", "exit", "abort"}
         self.assertEqual(imports & forbidden, set())
 
+    def test_a_program_that_traces_zstd_does_not_see_ours(self):
+        self.assertEqual([name for name in self.names(defined=False) if "ZSTD" in name], [])
+
     def test_it_is_bound_at_once_and_stays_loaded(self):
         self.assertIn("NODELETE", self.dynamic)
         self.assertIn("NOW", self.dynamic)

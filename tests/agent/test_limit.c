@@ -2,6 +2,7 @@
 #include "tests/agent/test.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "agent/define.h"
@@ -26,6 +27,37 @@ void *sl_pages(size_t bytes)
 
 #define MIB (1ull << 20)
 
+static uint64_t live(int device)
+{
+	uint64_t bytes;
+
+	sl_limit_live(device, &bytes);
+	return bytes;
+}
+
+/* Would it be refused?  Asked, and not made. */
+static bool refuses(int device, enum sl_kind kind, uint64_t bytes)
+{
+	struct sl_limit_claim claim = {0};
+	bool refused = sl_limit_refuses(device, kind, bytes, &claim);
+
+	sl_limit_release(&claim);
+	return refused;
+}
+
+static void allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes)
+{
+	sl_limit_allocated(device, kind, address, bytes, &(struct sl_limit_claim){0});
+}
+
+static void freed(enum sl_kind kind, uint64_t address)
+{
+	struct sl_limit_claim claim = {0};
+
+	sl_limit_freed(kind, address, &claim);
+	sl_limit_release(&claim);
+}
+
 /* A device of 1000 MiB, of which a context takes `context_bytes`. */
 static uint64_t context_bytes;
 static int current = -1;
@@ -38,7 +70,7 @@ void sl_vendor_current(enum sl_vendor vendor, int *ordinal, uint64_t *context)
 bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	*total_bytes = 1000 * MIB;
-	*free_bytes = *total_bytes - context_bytes - sl_limit_live(current);
+	*free_bytes = *total_bytes - context_bytes - live(current);
 	return true;
 }
 
@@ -56,7 +88,7 @@ static void neither_limit_nor_injection_is_off(void **state)
 	start(0, NULL);
 	assert_false(sl_limit_active);
 	assert_false(sl_limit_injects(1, SL_KIND_device, 1));
-	assert_false(sl_limit_refuses(0, SL_KIND_device, UINT64_MAX));
+	assert_false(refuses(0, SL_KIND_device, UINT64_MAX));
 }
 
 static void the_nth_allocation_alone_fails(void **state)
@@ -98,31 +130,31 @@ static void an_injection_that_cannot_be_read_is_off_and_noted(void **state)
 static void live_bytes_of_each_device_are_limited_apart(void **state)
 {
 	start(100 * MIB, NULL);
-	assert_false(sl_limit_refuses(0, SL_KIND_device, 100 * MIB));
-	assert_true(sl_limit_refuses(0, SL_KIND_device, 100 * MIB + 1));
-	sl_limit_allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
-	sl_limit_allocated(0, SL_KIND_vmm, 0x1000, 30 * MIB);
-	assert_int_equal(sl_limit_live(0), 90 * MIB);
-	assert_true(sl_limit_refuses(0, SL_KIND_pool, 11 * MIB));
-	assert_false(sl_limit_refuses(1, SL_KIND_pool, 11 * MIB));
-	assert_false(sl_limit_refuses(0, SL_KIND_host_pinned, 11 * MIB));
-	assert_false(sl_limit_refuses(0, SL_KIND_managed, 11 * MIB));
-	assert_false(sl_limit_refuses(-1, SL_KIND_device, 1000 * MIB));
-	sl_limit_freed(SL_KIND_unknown, 0x1000);
-	assert_int_equal(sl_limit_live(0), 30 * MIB);
-	sl_limit_freed(SL_KIND_unknown, 0x1000);
-	sl_limit_freed(SL_KIND_unknown, 0x2000);
-	assert_int_equal(sl_limit_live(0), 30 * MIB);
-	sl_limit_freed(SL_KIND_vmm, 0x1000);
-	assert_int_equal(sl_limit_live(0), 0);
+	assert_false(refuses(0, SL_KIND_device, 100 * MIB));
+	assert_true(refuses(0, SL_KIND_device, 100 * MIB + 1));
+	allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
+	allocated(0, SL_KIND_vmm, 0x1000, 30 * MIB);
+	assert_int_equal(live(0), 90 * MIB);
+	assert_true(refuses(0, SL_KIND_pool, 11 * MIB));
+	assert_false(refuses(1, SL_KIND_pool, 11 * MIB));
+	assert_false(refuses(0, SL_KIND_host_pinned, 11 * MIB));
+	assert_false(refuses(0, SL_KIND_managed, 11 * MIB));
+	assert_false(refuses(-1, SL_KIND_device, 1000 * MIB));
+	freed(SL_KIND_unknown, 0x1000);
+	assert_int_equal(live(0), 30 * MIB);
+	freed(SL_KIND_unknown, 0x1000);
+	freed(SL_KIND_unknown, 0x2000);
+	assert_int_equal(live(0), 30 * MIB);
+	freed(SL_KIND_vmm, 0x1000);
+	assert_int_equal(live(0), 0);
 }
 
 static void an_address_seen_again_replaces_the_block_whose_free_was_missed(void **state)
 {
 	start(100 * MIB, NULL);
-	sl_limit_allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
-	sl_limit_allocated(0, SL_KIND_device, 0x1000, 10 * MIB);
-	assert_int_equal(sl_limit_live(0), 10 * MIB);
+	allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
+	allocated(0, SL_KIND_device, 0x1000, 10 * MIB);
+	assert_int_equal(live(0), 10 * MIB);
 }
 
 static void what_the_program_asks_agrees_with_what_it_gets(void **state)
@@ -130,13 +162,13 @@ static void what_the_program_asks_agrees_with_what_it_gets(void **state)
 	uint64_t free_bytes = 900 * MIB, total = 1000 * MIB;
 
 	start(100 * MIB, NULL);
-	sl_limit_allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
+	allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
 	sl_limit_overhead(0, 70 * MIB, 60 * MIB);
 	sl_limit_clamp(0, &free_bytes, &total);
 	assert_int_equal(free_bytes, 30 * MIB);
 	assert_int_equal(total, 100 * MIB);
-	assert_false(sl_limit_refuses(0, SL_KIND_device, free_bytes));
-	assert_true(sl_limit_refuses(0, SL_KIND_device, free_bytes + 1));
+	assert_false(refuses(0, SL_KIND_device, free_bytes));
+	assert_true(refuses(0, SL_KIND_device, free_bytes + 1));
 	free_bytes = 5 * MIB;
 	sl_limit_clamp(0, &free_bytes, NULL);
 	assert_int_equal(free_bytes, 5 * MIB);
@@ -150,9 +182,9 @@ static void the_cost_of_the_context_counts_from_the_first_allocation_on(void **s
 	start(100 * MIB, NULL);
 	current = 1;
 	context_bytes = 30 * MIB;
-	sl_limit_allocated(1, SL_KIND_device, 0x1000, 10 * MIB);
-	assert_true(sl_limit_refuses(1, SL_KIND_device, 60 * MIB + 1));
-	assert_false(sl_limit_refuses(1, SL_KIND_device, 60 * MIB));
+	allocated(1, SL_KIND_device, 0x1000, 10 * MIB);
+	assert_true(refuses(1, SL_KIND_device, 60 * MIB + 1));
+	assert_false(refuses(1, SL_KIND_device, 60 * MIB));
 	sl_limit_clamp(-1, &free_bytes, NULL); /* the thread's device */
 	assert_int_equal(free_bytes, 60 * MIB);
 	sl_limit_overhead(1, 35 * MIB, 10 * MIB); /* NVML knows better */
@@ -166,25 +198,25 @@ static void the_cost_of_the_context_counts_from_the_first_allocation_on(void **s
 static void a_context_takes_its_blocks_and_its_cost_with_it(void **state)
 {
 	start(100 * MIB, NULL);
-	sl_limit_allocated(0, SL_KIND_device, 0x1000, MIB);
-	sl_limit_allocated(1, SL_KIND_device, 0x2000, MIB);
+	allocated(0, SL_KIND_device, 0x1000, MIB);
+	allocated(1, SL_KIND_device, 0x2000, MIB);
 	sl_limit_overhead(0, 3 * MIB, MIB);
 	sl_limit_context_gone(0);
-	assert_int_equal(sl_limit_live(0), 0);
-	assert_int_equal(sl_limit_live(1), MIB);
-	assert_false(sl_limit_refuses(0, SL_KIND_device, 100 * MIB));
+	assert_int_equal(live(0), 0);
+	assert_int_equal(live(1), MIB);
+	assert_false(refuses(0, SL_KIND_device, 100 * MIB));
 }
 
 static void a_full_table_is_noted_once_and_never_fails_a_call(void **state)
 {
 	start(1ull << 40, NULL);
 	for (uint64_t i = 1; i <= 200000; i++)
-		sl_limit_allocated(0, SL_KIND_device, i << 9, 1);
+		allocated(0, SL_KIND_device, i << 9, 1);
 	assert_int_equal(notes, 1);
-	assert_true(sl_limit_live(0) > 100000);
+	assert_true(live(0) > 100000);
 	for (uint64_t i = 1; i <= 200000; i++)
-		sl_limit_freed(SL_KIND_device, i << 9);
-	assert_int_equal(sl_limit_live(0), 0);
+		freed(SL_KIND_device, i << 9);
+	assert_int_equal(live(0), 0);
 }
 
 static void *churn(void *arg)
@@ -193,9 +225,9 @@ static void *churn(void *arg)
 
 	for (unsigned round = 0; round < 200; round++) {
 		for (uint64_t i = 1; i <= 300; i++)
-			sl_limit_allocated((int)(i & 3), SL_KIND_device, base + (i << 9), i);
+			allocated((int)(i & 3), SL_KIND_device, base + (i << 9), i);
 		for (uint64_t i = 1; i <= 300; i++)
-			sl_limit_freed(SL_KIND_device, base + (i << 9));
+			freed(SL_KIND_device, base + (i << 9));
 	}
 	return NULL;
 }
@@ -210,7 +242,79 @@ static void threads_leave_no_byte_behind(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	for (int device = 0; device < 4; device++)
-		assert_int_equal(sl_limit_live(device), 0);
+		assert_int_equal(live(device), 0);
+}
+
+/* Blocks of 3 bytes under a limit of 3000 and 1 over: each thread holds a few and gives them back in turn. */
+#define EXACT 3001ull
+static _Atomic uint64_t held, held_most;
+
+static void *crowd(void *arg)
+{
+	uint64_t base = (uint64_t)(uintptr_t)arg << 32;
+	unsigned mine = 0;
+
+	for (unsigned round = 0; round < 200000; round++) {
+		struct sl_limit_claim claim = {0};
+
+		if (!sl_limit_refuses(0, SL_KIND_device, 3, &claim)) {
+			uint64_t now = atomic_fetch_add(&held, 3) + 3, most = atomic_load(&held_most);
+
+			while (now > most && !atomic_compare_exchange_weak(&held_most, &most, now))
+				;
+			if (round % 5 == 0) { /* the driver has none */
+				atomic_fetch_sub(&held, 3);
+				sl_limit_release(&claim);
+				continue;
+			}
+			sl_limit_allocated(0, SL_KIND_device, base + (++mine << 9), 3, &claim);
+		} else if (mine) {
+			sl_limit_freed(SL_KIND_device, base + (mine << 9), &claim);
+			atomic_fetch_sub(&held, claim.bytes);
+			if (round % 7 == 0) { /* the driver refuses */
+				atomic_fetch_add(&held, claim.bytes);
+				sl_limit_allocated(0, SL_KIND_device, base + (mine << 9), claim.bytes, &claim);
+				continue;
+			}
+			sl_limit_release(&claim);
+			mine--;
+		}
+	}
+	return NULL;
+}
+
+static void eight_threads_together_reach_the_limit_and_never_pass_it(void **state)
+{
+	pthread_t threads[8];
+	uint64_t bytes;
+
+	start(EXACT, NULL);
+	atomic_store(&held, 0);
+	atomic_store(&held_most, 0);
+	for (uintptr_t i = 0; i < 8; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, crowd, (void *)(i + 1)), 0);
+	for (unsigned i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&held_most), EXACT / 3 * 3);
+	assert_true(sl_limit_live(0, &bytes));
+	assert_int_equal(bytes, atomic_load(&held));
+}
+
+static void a_free_that_fails_leaves_the_block_and_one_under_way_still_counts(void **state)
+{
+	struct sl_limit_claim claim = {0};
+	uint64_t bytes;
+
+	start(100 * MIB, NULL);
+	allocated(0, SL_KIND_device, 0x1000, 60 * MIB);
+	sl_limit_freed(SL_KIND_device, 0x1000, &claim);
+	assert_true(refuses(0, SL_KIND_device, 41 * MIB));
+	assert_false(sl_limit_live(0, &bytes));
+	sl_limit_allocated(claim.device, SL_KIND_device, 0x1000, claim.bytes, &claim);
+	assert_true(sl_limit_live(0, &bytes));
+	assert_int_equal(bytes, 60 * MIB);
+	freed(SL_KIND_device, 0x1000);
+	assert_int_equal(live(0), 0);
 }
 
 int main(void)
@@ -227,6 +331,8 @@ int main(void)
 		cmocka_unit_test(a_context_takes_its_blocks_and_its_cost_with_it),
 		cmocka_unit_test(a_full_table_is_noted_once_and_never_fails_a_call),
 		cmocka_unit_test(threads_leave_no_byte_behind),
+		cmocka_unit_test(eight_threads_together_reach_the_limit_and_never_pass_it),
+		cmocka_unit_test(a_free_that_fails_leaves_the_block_and_one_under_way_still_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,23 @@ import unittest
 RUN, SIMULATOR, QUESTIONS = (os.path.abspath(path) for path in sys.argv[1:4])
 CONTEXT = 300  # MiB, SIM_CTX_BYTES
 
+# ctypes lets other threads of Python run during a call.
+THREADS = '''
+import ctypes, threading
+runtime, got = ctypes.CDLL("libcudart.so.12"), []
+free, total, together = ctypes.c_size_t(), ctypes.c_size_t(), threading.Barrier(8)
+assert runtime.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total)) == 0
+def work():
+    address = ctypes.c_void_p()
+    together.wait()
+    while runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(8 << 20)) == 0:
+        got.append(address.value)
+threads = [threading.Thread(target=work) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(len(got))
+'''
+
 
 class Recorded(unittest.TestCase):
     def setUp(self):
@@ -47,6 +64,23 @@ class Recorded(unittest.TestCase):
         self.assertEqual(answers['device_total'], 1024)
         self.assertEqual(answers['property_total'], 1024)
         self.assertEqual(answers['nvml'], [left - 600, 1024])
+
+    def test_amds_libraries_are_told_the_same_limit(self):
+        def answers(*flags):
+            done = self.launch(*flags, '--', sys.executable, QUESTIONS.replace('gpu_', 'hip_'))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+        free = answers()['hip'][0]
+        used = 8192 - free
+        self.assertEqual(answers(), {'hip': [free, 8192], 'rocm_smi': [used, 8192], 'amd_smi': [used, 8192], 'usage': [used, 8192],
+                                     'gtt': 0, 'refused': 0})
+        self.assertEqual(answers('--limit', '1G'), {'hip': [1024 - used, 1024], 'rocm_smi': [used, 1024], 'amd_smi': [used, 1024],
+                                                    'usage': [used, 1024], 'gtt': 0, 'refused': 2})
+
+    def test_eight_threads_together_get_what_fits_below_the_limit_and_not_a_block_more(self):
+        done = self.launch('--limit', '1G', '--', sys.executable, '-c', THREADS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(int(done.stdout), (1024 - CONTEXT) // 8)
 
     def test_a_limit_above_the_device_changes_nothing(self):
         self.assertEqual(self.ask(['--limit', '1T'], 3, 100), self.ask([], 3, 100))

@@ -260,6 +260,10 @@ static void fork_walking(void)
 	CHECK(!pthread_join(thread, NULL));
 }
 
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
 static void close_all(int first)
 {
 	struct rlimit limit;

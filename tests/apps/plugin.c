@@ -5,8 +5,26 @@
  */
 #include "gpu.h"
 
+#include <pthread.h>
+
 __attribute__((visibility("default"))) void *plugin_allocate(size_t bytes);
 __attribute__((visibility("default"))) void plugin_release(void *p);
+
+/* Gives the value that this thread had under a key of this library's own, and keeps another. */
+__attribute__((visibility("default"))) const void *plugin_swap(const void *value);
+
+const void *plugin_swap(const void *value)
+{
+	static pthread_key_t key;
+	static int made;
+	const void *before;
+
+	CHECK(made || !pthread_key_create(&key, NULL));
+	made = 1;
+	before = pthread_getspecific(key);
+	CHECK(!pthread_setspecific(key, value));
+	return before;
+}
 
 void *plugin_allocate(size_t bytes)
 {

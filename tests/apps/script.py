@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), module, sleep=SECONDS,
-library=PATH, arena=MIB (by that library)."""
+library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail), push=NAME, pop (ranges), losses=MIB (kept), tensor=MIB (of a
+caching allocator; may fail), drop (every second tensor)."""
 import ctypes
+import os
 import sys
 import time
 
 cudart = ctypes.CDLL('libcudart.so.13', mode=ctypes.RTLD_GLOBAL)
 cuda = ctypes.CDLL('libcuda.so.1')
-held = []
+nvtx = ctypes.CDLL('libnvToolsExt.so.1')
+held, tensors = [], []
 
 
 def allocate(mib, must):
@@ -34,6 +37,28 @@ def load_module():
         sys.exit('cuModuleLoadData: %d' % error)
 
 
+def caching():
+    library = ctypes.CDLL(os.path.join(os.environ['APPS'], 'libc10_cuda.so'))
+    library.caching_new.restype = ctypes.c_void_p
+    return library
+
+
+def new_tensor(mib):
+    block = caching().caching_new(ctypes.c_size_t(mib << 20))
+    if block:
+        tensors.append(block)
+
+
+def keep_loss(mib):
+    allocate(mib, True)
+
+
+def drop_tensors():
+    for block in tensors[::2]:
+        caching().caching_delete(ctypes.c_void_p(block))
+    del tensors[::2]
+
+
 def free_all():
     while held:
         cudart.cudaFree(held.pop())
@@ -57,6 +82,19 @@ for step in sys.argv[1:]:
         library = ctypes.CDLL(value)
     elif name == 'arena':
         library.arena(ctypes.c_ulong(int(value)))
+    elif name == 'reserve':
+        cuda.cuMemAddressReserve(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(int(value) << 20), ctypes.c_size_t(0), ctypes.c_uint64(0),
+                                 ctypes.c_uint64(0))
+    elif name == 'push':
+        nvtx.nvtxRangePushA(value.encode())
+    elif name == 'pop':
+        nvtx.nvtxRangePop()
+    elif name == 'losses':
+        keep_loss(int(value))
+    elif name == 'tensor':
+        new_tensor(int(value))
+    elif name == 'drop':
+        drop_tensors()
     elif name == 'free':
         free_all()
     else:

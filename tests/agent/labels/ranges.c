@@ -6,6 +6,7 @@
 #define HAVE_PAYLOAD 1
 #endif
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,19 +103,62 @@ static void process_ranges(void)
 	told(nvtxRangeStartA("open") != 0);
 }
 
+/* As NCCL's nvtx.h: schemas with ids of its own, the message registered; payloads with the push or with the pop. */
 static void payload(void)
 {
 #ifdef HAVE_PAYLOAD
+	struct made {
+		uint64_t communicator;
+		int ranks, rank, device;
+	} made = {0xc0ffee0123456789, 8, 3, 1};
+	struct reduced {
+		uint64_t communicator;
+		size_t bytes;
+		int operation;
+	} reduced = {0xc0ffee0123456789, 4000, 0};
+	const nvtxPayloadSchemaEntry_t init[] = {
+		{0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "NCCL communicator ID", NULL, 0, 0},
+		{0, NVTX_PAYLOAD_ENTRY_TYPE_INT, "No. of ranks", NULL, 0, offsetof(struct made, ranks)},
+		{0, NVTX_PAYLOAD_ENTRY_TYPE_INT, "Rank", NULL, 0, offsetof(struct made, rank)},
+		{0, NVTX_PAYLOAD_ENTRY_TYPE_INT, "CUDA device", NULL, 0, offsetof(struct made, device)}};
+	const nvtxPayloadSchemaEntry_t reduce[] = {
+		{0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "NCCL communicator ID", NULL, 0, 0},
+		{0, NVTX_PAYLOAD_ENTRY_TYPE_SIZE, "Message size [bytes]", NULL, 0, offsetof(struct reduced, bytes)},
+		{0, NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 24, "Reduction operation", NULL, 0,
+			offsetof(struct reduced, operation)}};
+	const nvtxPayloadSchemaAttr_t schemas[] = {
+		{.fieldMask = 0x174, .type = 1, .entries = init, .numEntries = 4, .payloadStaticSize = sizeof(made),
+			.schemaId = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 0},
+		{.fieldMask = 0x174, .type = 1, .entries = reduce, .numEntries = 3, .payloadStaticSize = sizeof(reduced),
+			.schemaId = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 5},
+		{.fieldMask = 0x74, .type = 1, .entries = reduce, .numEntries = 3, .payloadStaticSize = sizeof(reduced)}};
 	nvtxDomainHandle_t nccl = nvtxDomainCreateA("NCCL");
 	nvtxEventAttributes_t a =
 		attributes(NVTX_MESSAGE_TYPE_REGISTERED, nvtxDomainRegisterStringA(nccl, "ncclCommInitRank"));
-	nvtxPayloadData_t data = {NVTX_PAYLOAD_ENTRY_TYPE_INT, sizeof(int), &(int){7}};
+	nvtxPayloadData_t with_pop = {schemas[0].schemaId, sizeof(made), &made},
+			  with_push = {schemas[1].schemaId, sizeof(reduced), &reduced},
+			  unknown = {NVTX_PAYLOAD_ENTRY_TYPE_INT, sizeof(int), &(int){7}},
+			  cut = {schemas[1].schemaId, 8, &reduced};
 
+	for (int i = 0; i < 3; i++)
+		told((long long)nvtxPayloadSchemaRegister(nccl, &schemas[i]));
 	allocate(1);
-	nvtxDomainRangePushEx(nccl, &a);
-	allocate(2);
-	nvtxRangePopPayload(nccl, &data, 1);
+	for (int i = 0; i < 2; i++) { /* defined once */
+		nvtxDomainRangePushEx(nccl, &a);
+		allocate(2);
+		nvtxRangePopPayload(nccl, &with_pop, 1);
+	}
 	allocate(3);
+	a.payloadType = NVTX_PAYLOAD_TYPE_EXT;
+	a.message.registered = nvtxDomainRegisterStringA(nccl, "ncclAllReduce");
+	for (int i = 0; i < 3; i++) {
+		nvtxPayloadData_t *payloads[] = {&with_push, &unknown, &cut};
+
+		a.reserved0 = 1;
+		a.payload.ullValue = (uintptr_t)payloads[i];
+		nvtxDomainRangePushEx(nccl, &a);
+		nvtxDomainRangePop(nccl);
+	}
 #endif
 }
 

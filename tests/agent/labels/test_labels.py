@@ -87,9 +87,17 @@ class Nvtx3(unittest.TestCase):
         self.assertEqual(sorted(starts.values()), ["early", "load_#", "load_#", "open"])
         self.assertEqual(ends, ["load_#", "early", "load_#", None])
 
-    def test_a_range_that_nccl_closes_by_the_payload_extension_is_closed(self):
-        _, (trace,) = run("label_ranges", "payload")
-        self.assertEqual(allocations(events(trace)), [(1, ""), (2, "NCCL:ncclCommInitRank"), (3, "")])
+    def test_nccls_payloads_name_the_communicator_and_the_bytes_of_a_collective(self):
+        said, (trace,) = run("label_ranges", "payload")
+        self.assertEqual(said, [str(1 << 24), str((1 << 24) + 5), str(1 << 32)])
+        rows = events(trace)
+        self.assertEqual(allocations(rows), [(1, ""), (2, "NCCL:ncclCommInitRank"), (2, "NCCL:ncclCommInitRank"), (3, "")])
+        (communicator,) = trace.defs["communicator"]
+        self.assertEqual({name: communicator[name] for name in ("handle", "rank", "world_size", "device")},
+                         {"handle": 0xC0FFEE0123456789, "rank": 3, "world_size": 8, "device": 1})
+        # A payload of no schema of NCCL's says nothing, one that is too short what is in it.
+        self.assertEqual([(row.address, row.bytes) for row in rows if row.label == "NCCL:ncclAllReduce" and row.verb == "RANGE_PUSH"],
+                         [(0xC0FFEE0123456789, 4000), (0, 0), (0xC0FFEE0123456789, 0)])
 
     def test_ten_thousand_open_ranges_return_their_depths_and_close(self):
         said, (trace,) = run("label_ranges", "deep")

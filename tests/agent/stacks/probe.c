@@ -15,6 +15,7 @@
 
 #include "agent/define.h"
 #include "agent/objects.h"
+#include "agent/stacks/cfi.h"
 #include "agent/stacks/stacks.h"
 
 /* The newest glibc of the tests builds it, the oldest runs it. */
@@ -128,6 +129,14 @@ EXPORT uint64_t probe_native_thread(void)
 	return ids;
 }
 
+/* kind | bp << 16 | cfa << 32 */
+EXPORT uint64_t probe_rule(uint64_t pc)
+{
+	struct sl_cfi_rule rule = sl_cfi_find(pc);
+
+	return rule.kind | (uint64_t)(uint16_t)rule.bp << 16 | (uint64_t)(uint32_t)rule.cfa << 32;
+}
+
 EXPORT uint32_t probe_text(const char *text, size_t bytes)
 {
 	return sl_stacks_text(text, bytes);
@@ -183,6 +192,29 @@ EXPORT void probe_spin(unsigned mode, unsigned milliseconds)
 	}
 }
 
+static unsigned spin_milliseconds;
+
+static void spin_native(void)
+{
+	probe_spin(SL_STACKS_NATIVE, spin_milliseconds);
+}
+
+/* The same below a function that nothing describes, as compilers at run time make them: libunwind has to find the way. */
+EXPORT void probe_spin_uncharted(unsigned milliseconds)
+{
+	spin_milliseconds = milliseconds;
+#ifdef __x86_64__
+	/* push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret */
+	static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+	void *page = mmap(NULL, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memcpy(page, code, sizeof(code));
+	((void (*)(void (*)(void)))page)(spin_native);
+#else
+	spin_native();
+#endif
+}
+
 EXPORT uint32_t probe_last_spun(void)
 {
 	return atomic_load(&last_spun);
@@ -191,11 +223,26 @@ EXPORT uint32_t probe_last_spun(void)
 #define BENCH_CLOCK	0u
 #define BENCH_BACKTRACE 4u
 #define BENCH_UNWIND	8u
+#define BENCH_TURNS	16u
 
 static int (*unw_backtrace)(void **pcs, int max);
 
+/* The innermost frames are others than last time. */
+static __attribute__((noinline)) void one_way(void)
+{
+	sl_stacks_capture(SL_STACKS_NATIVE);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void the_other_way(void)
+{
+	one_way();
+	__asm__ volatile("");
+}
+
 static void bench_once(unsigned what)
 {
+	static unsigned turn;
 	void *pcs[256];
 
 	if (what == BENCH_CLOCK)
@@ -204,6 +251,8 @@ static void bench_once(unsigned what)
 		backtrace(pcs, 256);
 	else if (what == BENCH_UNWIND)
 		unw_backtrace(pcs, 256);
+	else if (what == BENCH_TURNS)
+		(turn++ & 1 ? one_way : the_other_way)();
 	else
 		sl_stacks_capture(what);
 }
@@ -232,7 +281,7 @@ EXPORT double probe_bench(unsigned what, unsigned calls)
 }
 
 /* The same, under `depth` frames of C. */
-EXPORT double probe_bench_deep(unsigned what, unsigned calls, unsigned depth)
+EXPORT __attribute__((noinline)) double probe_bench_deep(unsigned what, unsigned calls, unsigned depth)
 {
 	double took = depth ? probe_bench_deep(what, calls, depth - 1) : probe_bench(what, calls);
 

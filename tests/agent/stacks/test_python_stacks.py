@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Every CPython at hand: captured stacks are what sys._getframe says.
 
-test_python_stacks.py PROBE.so PROBE_WRONG.so [--fetched]
+test_python_stacks.py PROBE.so PROBE_WRONG.so EMBED [--fetched]
 
+Where a suite has the shared libpython too, EMBED runs the tests from that; Debian's programs have the interpreter inside.
 Interpreters: STORMLOG_TEST_PYTHONS (words, each PATH or ROOT:PATH inside a chroot), else python3* on PATH and pyenv's.
 --fetched: those that fetch_pythons unpacks into STORMLOG_TEST_PYTHONS_PREFIX.
 """
@@ -54,6 +55,17 @@ def fetched():
     return run.stdout.decode().split()
 
 
+def shared(python, embed):
+    """The same interpreter from its shared library, in the form of the list, where EMBED runs there."""
+    root, path = python.split(":")
+    shutil.copy(embed, root + "/tmp/embed")
+    for library in glob.glob(root + "/usr/lib/*/lib%s.so.1.0" % os.path.basename(path)):
+        command = ["/tmp/embed", library[len(root):]]
+        if subprocess.run(["chroot", root, *command, "-c", "pass"], capture_output=True).returncode == 0:
+            return "%s:%s" % (root, " ".join(command))
+    return None
+
+
 def run(python, script, probe):
     if ":" not in python:
         command = [python, os.path.join(HERE, script), probe]
@@ -62,19 +74,20 @@ def run(python, script, probe):
         shutil.copy(probe, root + "/tmp/under_test.so")
         for name in SCRIPTS + ("stackprobe.py",):
             shutil.copy(os.path.join(HERE, name), root + "/tmp")
-        command = ["chroot", root, path, "/tmp/" + script, "/tmp/under_test.so"]
+        command = ["chroot", root, *path.split(" "), "/tmp/" + script, "/tmp/under_test.so"]
     environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", MALLOC_PERTURB_="213")  # nothing is zero by luck
     return subprocess.run(command, timeout=300, env=environment).returncode
 
 
 def main():
-    probe, wrong = map(os.path.abspath, sys.argv[1:3])
+    probe, wrong, embed = map(os.path.abspath, sys.argv[1:4])
     pythons = fetched() if "--fetched" in sys.argv else at_hand()
+    pythons += filter(None, [shared(python, embed) for python in pythons if ":" in python])
     failed = 0
     if not pythons:
         skip("no python3 here: set STORMLOG_TEST_PYTHONS")
     for python in pythons:
-        for script in SCRIPTS:
+        for script in SCRIPTS[:2] if "/embed" in python else SCRIPTS:  # the last one starts sys.executable
             code = run(python, script, wrong if script == "wrong_tables.py" else probe)
             if code:
                 failed += 1

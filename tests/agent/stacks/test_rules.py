@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every row of call frame information in libraries at hand: what cfi.c makes of it is what readelf says.
+
+test_rules.py PROBE.so
+"""
+import ctypes
+import platform
+import re
+import subprocess
+import sys
+
+NONE, BY_SP, BY_BP, END = range(4)
+KEPT = 0x8000
+LIBRARIES = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libcrypto.so.3", "libpython3.11.so.1.0")
+
+
+def expected(columns, values, signal):
+    row = dict(zip(columns, values))
+    ra, cfa, bp = row.get("ra", "u"), row["CFA"], row.get("rbp", "u")
+    if signal:
+        return NONE, 0, 0
+    if ra == "u":
+        return END, KEPT, 0
+    found = re.fullmatch(r"(rsp|rbp)\+(\d+)", cfa)
+    if not found or ra != "c-8" or row.get("rsp", "u") != "u":
+        return NONE, 0, 0
+    saved = re.fullmatch(r"c-(\d+)", bp)
+    if bp not in ("u", "s") and not saved:
+        return NONE, 0, 0
+    return (BY_SP if found[1] == "rsp" else BY_BP), -int(saved[1]) & 0xFFFF if saved else KEPT, int(found[2])
+
+
+def rows(path):
+    """(address of a row, rule), of every FDE that has rows of its own."""
+    text = subprocess.run(["readelf", "-wF", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
+    signals, columns, signal, inside = set(), [], False, False
+    for line in text.splitlines():
+        cie = re.match(r"([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ CIE \"(\w*)\"", line)
+        fde = re.match(r"[0-9a-f]+ [0-9a-f]+ [0-9a-f]+ FDE cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+)", line)
+        row = re.match(r"([0-9a-f]{16}) (.+)", line)
+        if cie:
+            inside = False
+            signals |= {int(cie[1], 16)} if "S" in cie[2] else set()
+        elif fde:
+            inside, signal = int(fde[2], 16) < int(fde[3], 16), int(fde[1], 16) in signals
+        elif line.startswith("   LOC"):
+            columns = line.split()[1:]
+        elif row and inside and not line[17:].startswith(("0", "1")):
+            yield int(row[1], 16), expected(columns, re.sub(r" \(\w+\)", "", row[2]).split(), signal)
+
+
+def base_of(path):
+    with open("/proc/self/maps") as maps:
+        return min(int(line.split("-")[0], 16) for line in maps if line.rstrip().endswith(path))
+
+
+def main():
+    if platform.machine() != "x86_64":
+        print("SKIP: rules are for x86-64")
+        return 77
+    probe = ctypes.CDLL(sys.argv[1])
+    probe.probe_rule.restype = ctypes.c_uint64
+    probe.probe_rule.argtypes = [ctypes.c_uint64]
+    looked, simple, wrong = 0, 0, []
+    for name in LIBRARIES:
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            continue
+        with open("/proc/self/maps") as maps:
+            path = next(line.split()[-1] for line in maps if "/" + name.split(".so")[0] + "." in line or line.rstrip().endswith("/" + name))
+        base, last = base_of(path), {}
+        for address, rule in rows(path):
+            last[address] = rule  # of rows without length the last one holds
+        for address, rule in last.items():
+            got = probe.probe_rule(base + address + 1)
+            kind, bp, cfa = got & 0xFF, got >> 16 & 0xFFFF, got >> 32
+            looked += 1
+            simple += kind != NONE
+            if kind != rule[0] or (kind in (BY_SP, BY_BP) and (bp, cfa) != rule[1:]):
+                wrong.append((path, hex(address), rule, (kind, bp, cfa)))
+    print("%d rows, %d simple, %d wrong" % (looked, simple, len(wrong)), wrong[:5])
+    return bool(wrong) or looked < 1000 or simple < looked * 0.9
+
+
+sys.exit(main())

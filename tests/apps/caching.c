@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A caching allocator in the manner of PyTorch's: segments from the driver, blocks inside them, each reported to libc10
+ * with the totals. What does not fit makes it give free segments back and ask again, and then report out of memory.
+ * One device, one thread.
+ */
+#include <stdbool.h>
+
+#include "gpu.h"
+
+#define SEGMENT (256 * MB) /* at least */
+#define PIECES	4096
+
+struct device {
+	int8_t type, index;
+};
+
+void report(void *, int64_t, uint64_t, uint64_t, struct device) __asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+void out_of_memory(int64_t, uint64_t, uint64_t, struct device) __asm__("_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE");
+void *caching_new(size_t bytes);
+void caching_delete(void *block);
+
+/* By segment and address; a segment's pieces add up to it. */
+static struct piece {
+	char *segment, *at;
+	size_t bytes;
+	bool used;
+} pieces[PIECES];
+static unsigned count;
+static uint64_t allocated, reserved;
+static const struct device device = {1, 0};
+
+static void insert(unsigned at, struct piece piece)
+{
+	CHECK(count < PIECES);
+	memmove(&pieces[at + 1], &pieces[at], (count++ - at) * sizeof(piece));
+	pieces[at] = piece;
+}
+
+static void erase(unsigned at)
+{
+	memmove(&pieces[at], &pieces[at + 1], (--count - at) * sizeof(*pieces));
+}
+
+static bool is_whole(unsigned i)
+{
+	return !pieces[i].used && pieces[i].at == pieces[i].segment && (i + 1 == count || pieces[i + 1].segment != pieces[i].segment);
+}
+
+static void empty_cache(void)
+{
+	for (unsigned i = count; i--;)
+		if (is_whole(i)) {
+			OK(cudaFree(pieces[i].segment));
+			reserved -= pieces[i].bytes;
+			erase(i);
+		}
+}
+
+static bool new_segment(size_t bytes)
+{
+	void *segment;
+
+	bytes = bytes < SEGMENT ? SEGMENT : bytes;
+	if (cudaMalloc(&segment, bytes)) {
+		empty_cache();
+		if (cudaMalloc(&segment, bytes))
+			return false;
+	}
+	reserved += bytes;
+	insert(count, (struct piece){segment, segment, bytes, false});
+	return true;
+}
+
+static unsigned find(size_t bytes)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!pieces[i].used && pieces[i].bytes >= bytes)
+			return i;
+	return count;
+}
+
+void *caching_new(size_t bytes)
+{
+	unsigned i = find(bytes);
+
+	if (i == count && !new_segment(bytes)) {
+		out_of_memory((int64_t)bytes, allocated, reserved, device);
+		return NULL;
+	}
+	i = find(bytes);
+	if (pieces[i].bytes > bytes) {
+		insert(i + 1, (struct piece){pieces[i].segment, pieces[i].at + bytes, pieces[i].bytes - bytes, false});
+		pieces[i].bytes = bytes;
+	}
+	pieces[i].used = true;
+	allocated += bytes;
+	report(pieces[i].at, (int64_t)bytes, allocated, reserved, device);
+	return pieces[i].at;
+}
+
+void caching_delete(void *block)
+{
+	unsigned i = 0;
+
+	while (i < count && pieces[i].at != block)
+		i++;
+	CHECK(i < count && pieces[i].used);
+	pieces[i].used = false;
+	allocated -= pieces[i].bytes;
+	report(block, -(int64_t)pieces[i].bytes, allocated, reserved, device);
+	if (i + 1 < count && !pieces[i + 1].used && pieces[i + 1].segment == pieces[i].segment) {
+		pieces[i].bytes += pieces[i + 1].bytes;
+		erase(i + 1);
+	}
+	if (i && !pieces[i - 1].used && pieces[i - 1].segment == pieces[i].segment) {
+		pieces[i - 1].bytes += pieces[i].bytes;
+		erase(i);
+	}
+}
