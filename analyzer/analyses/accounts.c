@@ -230,8 +230,13 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 	}
 }
 
-static const char *const ids[] = {"oom.unknown", "oom.injected", "oom.host", "oom.address_space", "oom.fragmented",
-				  "oom.driver", "oom.neighbour", "oom.too_large", "oom.full"};
+/* An unknown cause is no finding. */
+static const char *const ids[] = {
+	[SL_CAUSE_INJECTED] = "oom.injected",	  [SL_CAUSE_HOST] = "oom.host",
+	[SL_CAUSE_ADDRESS_SPACE] = "oom.address_space", [SL_CAUSE_FRAGMENTED] = "oom.fragmented",
+	[SL_CAUSE_DRIVER] = "oom.driver",	  [SL_CAUSE_NEIGHBOUR] = "oom.neighbour",
+	[SL_CAUSE_TOO_LARGE] = "oom.too_large",	  [SL_CAUSE_FULL] = "oom.full",
+};
 
 static void account(struct sl_report *report, unsigned process, size_t index)
 {
@@ -255,7 +260,8 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 		.id = ids[account->cause], .severity = oom->injected ? "info" : "critical", .process = (int)process,
 		.device = oom->device, .unix_ns = sl_process_unix(p, oom->time_ns), .bytes = oom->asked_bytes,
 		.text = sl_report_text("out of memory: %s", account->cause_text),
-		.advice = account->advice ? strdup(account->advice) : NULL});
+		.advice = account->advice ? strdup(account->advice) : NULL,
+		.python = oom->python, .native = oom->native, .caller = oom->caller});
 }
 
 static int by_time(const void *a, const void *b)

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Growth per entry of a label: a straight line through the bytes in use at the end of each entry. */
+/*
+ * Growth per entry of a label: a straight line through the bytes in use at the end of each entry; and whose it is, by what
+ * each stack held at the end of one of the first entries and of one of the last.
+ */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
@@ -11,6 +16,7 @@
 #define R_SQUARED_MIN	0.8	    /* below it is no line */
 #define SLOPE_MIN_BYTES 512	    /* an entry: the smallest block there is */
 #define TOTAL_MIN_PART	0.001	    /* of what is in use: less is steady whatever the line */
+#define HOLDER_MIN_PART 0.1	    /* of the growth: less is not worth a line */
 
 static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
 {
@@ -33,13 +39,120 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
 	return growth;
 }
 
+static int by_stack(const void *a, const void *b)
+{
+	const struct sl_holder_of_growth *x = a, *y = b;
+
+	if (x->python != y->python)
+		return x->python < y->python ? -1 : 1;
+	if (x->native != y->native)
+		return x->native < y->native ? -1 : 1;
+	return x->caller < y->caller ? -1 : x->caller > y->caller;
+}
+
+static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_growth *holder)
+{
+	unsigned at = growth->holder_count;
+
+	if (holder->bytes_per_entry < HOLDER_MIN_PART * growth->slope ||
+	    (at == SL_HOLDERS_MAX && growth->holders[at - 1].bytes_per_entry >= holder->bytes_per_entry))
+		return;
+	if (at == SL_HOLDERS_MAX)
+		at--;
+	else
+		growth->holder_count++;
+	for (; at && growth->holders[at - 1].bytes_per_entry < holder->bytes_per_entry; at--)
+		growth->holders[at] = growth->holders[at - 1];
+	growth->holders[at] = *holder;
+}
+
+static void name_holders(struct sl_growth *growth, const struct sl_model *model)
+{
+	const struct sl_entry_mark *early = &model->labels.item[growth->label].early, *late = &model->labels.item[growth->label].late;
+	struct sl_holder_of_growth *all = calloc(late->count + 1, sizeof(*all));
+	size_t count = 0;
+
+	if (!all)
+		abort();
+	for (size_t i = 0; i < late->count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		double grown = (double)late->bytes[i] - (i < early->count ? (double)early->bytes[i] : 0);
+
+		if (grown != 0 && sl_model_in_use(model, site))
+			all[count++] = (struct sl_holder_of_growth){site->python, site->native, site->caller, sl_model_library(model, site),
+								    grown / (double)(late->entry - early->entry)};
+	}
+	qsort(all, count, sizeof(*all), by_stack);
+	for (size_t i = 0, k; i < count; i = k) {
+		for (k = i + 1; k < count && !by_stack(&all[i], &all[k]); k++)
+			all[i].bytes_per_entry += all[k].bytes_per_entry;
+		keep_holder(growth, &all[i]);
+	}
+	free(all);
+}
+
 static void process(struct sl_process *process)
 {
 	for (uint32_t i = 0; i < process->model->labels.count; i++) {
 		process->growth.item = sl_arena_grow(process->growth.item, &process->growth.capacity,
 						     process->growth.count, sizeof(*process->growth.item));
-		process->growth.item[process->growth.count++] = growth_of(&process->model->labels.item[i], i);
+		process->growth.item[process->growth.count] = growth_of(&process->model->labels.item[i], i);
+		struct sl_growth *growth = &process->growth.item[process->growth.count++];
+
+		if (growth->verdict && !strcmp(growth->verdict, "growing"))
+			name_holders(growth, process->model);
+		growth->advice = growth->holder_count ? "free what these lines keep of each one, or bound it" :
+							"look for what each one keeps: a list of losses, a cache without a bound";
 	}
+}
+
+/* ": 4.00 MiB by train.py:117 train, 1.00 MiB by ..."; nothing where no stack holds it. */
+static char *held_by(struct sl_process *process, const struct sl_growth *growth)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	char where[SL_HOLDERS_MAX][200], text[1024] = "", size[SL_FORMAT_BYTES];
+	double bytes[SL_HOLDERS_MAX] = {0};
+	unsigned count = 0, k;
+	size_t at = 0;
+
+	for (unsigned i = 0; i < growth->holder_count; i++) {
+		const struct sl_holder_of_growth *holder = &growth->holders[i];
+		unsigned frame_count = sl_process_stack(process, frames, holder->python, holder->native, holder->caller);
+		const struct sl_stack_frame *frame = sl_stacks_interesting(frames, frame_count);
+
+		if (frame)
+			sl_stacks_describe(where[count], sizeof(where[count]), frame);
+		else
+			snprintf(where[count], sizeof(where[count]), "%s", holder->library);
+		for (k = 0; strcmp(where[k], where[count]); k++) /* several ways into one line are one */
+			;
+		bytes[k] += holder->bytes_per_entry;
+		count += k == count;
+	}
+	for (unsigned i = 0; i < count; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s by %s", i ? ", " : ": ", sl_format_size(size, (uint64_t)bytes[i]),
+				       where[i]);
+	return strdup(text);
+}
+
+/*
+ * Ranges inside one that grows grow with it: the outermost says it.  It begins before them and takes longer, and its entries
+ * together grow as much as theirs.
+ */
+static bool is_inside(const struct sl_process *process, const struct sl_growth *growth)
+{
+	const struct sl_label *inner = &process->model->labels.item[growth->label];
+
+	for (size_t i = 0; i < process->growth.count; i++) {
+		const struct sl_growth *other = &process->growth.item[i];
+		const struct sl_label *outer = &process->model->labels.item[other->label];
+		double whole = other->slope * (double)outer->points, part = growth->slope * (double)inner->points;
+
+		if (other != growth && other->verdict && !strcmp(other->verdict, "growing") && outer->first_ns <= inner->first_ns &&
+		    outer->duration_ns > inner->duration_ns && part < 1.1 * whole)
+			return true;
+	}
+	return false;
 }
 
 static void run(struct sl_report *report)
@@ -50,17 +163,20 @@ static void run(struct sl_report *report)
 			const struct sl_model *model = report->processes[i].model;
 			const struct sl_label *label = &model->labels.item[growth->label];
 			const char *text = sl_defs_text(model->defs, label->text);
-			char size[SL_FORMAT_BYTES];
+			char size[SL_FORMAT_BYTES], *by;
 
-			if (!growth->verdict || strcmp(growth->verdict, "growing") || growth->slope <= 0)
+			if (!growth->verdict || strcmp(growth->verdict, "growing") || is_inside(&report->processes[i], growth))
 				continue;
+			by = held_by(&report->processes[i], growth);
 			sl_report_find(report, &(struct sl_finding){
 				.id = "label.growing", .severity = "warning", .process = (int)i, .device = -1,
 				.bytes = (uint64_t)growth->slope,
-				.text = sl_report_text("memory in use grew by %s with each %s, r2 %.2f over %llu of them",
+				.text = sl_report_text("memory in use grew by %s with each %s, r2 %.2f over %llu of them%s",
 						       sl_format_size(size, (uint64_t)growth->slope), text ? text : "range",
-						       growth->r_squared, (unsigned long long)label->entries),
-				.advice = strdup("look for what each one keeps: a list of losses, a cache without a bound")});
+						       growth->r_squared, (unsigned long long)label->points, by),
+				.advice = strdup(growth->advice), .python = growth->holders[0].python,
+				.native = growth->holders[0].native, .caller = growth->holders[0].caller});
+			free(by);
 		}
 }
 

@@ -23,6 +23,7 @@ struct birth {
 
 struct births {
 	SL_VECTOR(struct birth) list;
+	uint64_t *stacks; /* of each site, as a reader sees it; 0: not asked for yet */
 };
 
 static bool counts(unsigned kind)
@@ -31,10 +32,36 @@ static bool counts(unsigned kind)
 	       kind == SL_KIND_array || kind == SL_KIND_host_pinned;
 }
 
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+	for (; text && *text; text++)
+		hash = sl_hash64(hash ^ (unsigned char)*text);
+	return sl_hash64(hash);
+}
+
+/* Frames that only pass a request on tell nothing apart: CPython 3.13 calls from one place of a loop in two of its own. */
+static uint64_t hash_stack(const struct sl_model *model, const struct sl_site *site)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_stacks_resolve(frames, model->defs, NULL, site->python, site->native, site->caller);
+	uint64_t hash = 1;
+
+	count = sl_stacks_fold(frames, count);
+	for (unsigned i = 0; i < count; i++) {
+		hash = mix_text(hash, frames[i].module);
+		hash = mix_text(hash, frames[i].file);
+		hash = mix_text(hash, frames[i].function);
+		hash = sl_hash64(hash ^ frames[i].offset) ^ frames[i].line;
+	}
+	return hash ? hash : 1;
+}
+
 static void add(struct births *births, const struct sl_model *model, struct birth birth)
 {
 	if (!counts(model->sites.item[birth.site].kind))
 		return;
+	if (!births->stacks[birth.site])
+		births->stacks[birth.site] = hash_stack(model, &model->sites.item[birth.site]);
 	births->list.item = sl_arena_grow(births->list.item, &births->list.capacity, births->list.count, sizeof(birth));
 	births->list.item[births->list.count++] = birth;
 }
@@ -72,26 +99,29 @@ static void collect(struct births *births, const struct sl_model *model)
 }
 
 /* One leak is one stack, kind and device; blocks of PyTorch's cache are apart from others of the same stack. */
-static int compare_groups(const struct sl_model *model, const struct birth *a, const struct birth *b)
-{
-	const struct sl_site *x = &model->sites.item[a->site], *y = &model->sites.item[b->site];
+struct grouping {
+	const struct sl_model *model;
+	const struct births *births;
+};
 
-#define BY(member) \
-	if (x->member != y->member) \
-		return x->member < y->member ? -1 : 1
-	BY(kind);
-	BY(device);
-	BY(python);
-	BY(native);
-	BY(caller);
-#undef BY
+static int compare_groups(const struct grouping *by, const struct birth *a, const struct birth *b)
+{
+	const struct sl_site *x = &by->model->sites.item[a->site], *y = &by->model->sites.item[b->site];
+	uint64_t stack = by->births->stacks[a->site], other = by->births->stacks[b->site];
+
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	if (stack != other)
+		return stack < other ? -1 : 1;
 	return (int)a->torch - (int)b->torch;
 }
 
-static int by_group_and_time(const void *a, const void *b, void *model)
+static int by_group_and_time(const void *a, const void *b, void *by)
 {
 	const struct birth *x = a, *y = b;
-	int order = compare_groups(model, x, y);
+	int order = compare_groups(by, x, y);
 
 	return order ? order : x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
@@ -177,22 +207,25 @@ static int by_bytes(const void *a, const void *b)
 
 static void process(struct sl_process *process)
 {
-	struct births births = {0};
+	struct births births = {.stacks = calloc(process->model->sites.count + 1, sizeof(*births.stacks))};
+	struct grouping by = {process->model, &births};
 	size_t begin = 0;
 
-	if (process->trace->status != SL_STATUS_COMPLETED)
-		return;
-	collect(&births, process->model);
+	if (!births.stacks)
+		abort();
+	if (process->trace->status == SL_STATUS_COMPLETED)
+		collect(&births, process->model);
 	if (births.list.count)
-		qsort_r(births.list.item, births.list.count, sizeof(*births.list.item), by_group_and_time, process->model);
+		qsort_r(births.list.item, births.list.count, sizeof(*births.list.item), by_group_and_time, &by);
 	for (size_t i = 1; i <= births.list.count; i++) {
 		if (i < births.list.count &&
-		    !compare_groups(process->model, &births.list.item[begin], &births.list.item[i]))
+		    !compare_groups(&by, &births.list.item[begin], &births.list.item[i]))
 			continue;
 		add_leak(process, &births.list.item[begin], i - begin);
 		begin = i;
 	}
 	free(births.list.item);
+	free(births.stacks);
 	if (process->leaks.count)
 		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
 }
@@ -229,7 +262,7 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 		.text = sl_report_text("%s added %s in %llu blocks and freed none of them, %s a second", where,
 				       sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
 				       sl_format_size(rate, (uint64_t)leak->bytes_per_second)),
-		.advice = strdup(leak->suggestion)});
+		.advice = strdup(leak->suggestion), .python = leak->python, .native = leak->native, .caller = leak->caller});
 }
 
 /* One block that is most of the device is an allocator's arena: what is inside is its own business. */
@@ -265,7 +298,8 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 				.bytes = site->total_bytes / site->total_blocks,
 				.text = sl_report_text("%s took %s in one block: what is inside cannot be seen", arenas[i].name,
 						       sl_format_size(size, site->total_bytes / site->total_blocks)),
-				.advice = strdup(arenas[i].advice)});
+				.advice = strdup(arenas[i].advice), .python = site->python, .native = site->native,
+				.caller = site->caller});
 			return;
 		}
 	}

@@ -4,7 +4,7 @@
  * same, where two of them first did something different, and who has a context on a device of another.
  *
  * Ranks do the same when most places that allocate are the same: pipeline stages differ by design.  Two hosts' clocks
- * differ: their events are never ordered closer than options.skew_ns.
+ * differ: their events are never ordered closer than report->skew.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,23 +12,18 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/skew.h"
 #include "analyzer/devices.h"
 #include "analyzer/drive.h"
 #include "analyzer/format.h"
 
 #define ALIKE	      0.5 /* of the places of both */
 #define PLACES_MAX    64
+#define FRAMES_TAKEN  3
 #define GROUP_MIN     4
 #define DEVIATIONS    3.5
 #define LEAST_PART    0.02 /* of the median: less is no outlier however steady the others are */
 #define DIVERGENCES   3
-
-static bool same_host(const struct sl_process *a, const struct sl_process *b)
-{
-	const char *x = a->trace->header.host, *y = b->trace->header.host;
-
-	return x && y && !strcmp(x, y);
-}
 
 static bool is_rank(const struct sl_process *process)
 {
@@ -61,13 +56,20 @@ static uint64_t out_at(const struct sl_process *process, const struct sl_oom **o
 	return 0;
 }
 
-static void say_first(struct sl_report *report, unsigned first, uint64_t at, uint64_t skew)
+/* 0 where the clocks are one. */
+static uint64_t skew_between(const struct sl_report *report, const struct sl_process *a, const struct sl_process *b)
+{
+	return sl_skew_same_host(a, b) ? 0 : report->skew.bound_ns;
+}
+
+static void say_first(struct sl_report *report, unsigned first, const struct sl_oom *first_oom, uint64_t at)
 {
 	const struct sl_process *p = &report->processes[first];
 	unsigned followed = 0, close = 0, silent = 0, others = 0;
 	uint64_t next = UINT64_MAX, last_end = 0;
-	char text[256], span[SL_FORMAT_BYTES];
+	char text[320], span[SL_FORMAT_BYTES], within[160];
 
+	sl_skew_describe(&report->skew, within, sizeof(within));
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *other = &report->processes[i];
 		const struct sl_oom *oom;
@@ -76,20 +78,20 @@ static void say_first(struct sl_report *report, unsigned first, uint64_t at, uin
 		if (i == first || !is_rank(other))
 			continue;
 		others++;
-		if (then && !same_host(p, other) && then - at < skew)
+		if (then && then - at < skew_between(report, p, other))
 			close++;
 		else if (then && then < next)
 			next = then, followed++;
 		else if (then)
 			followed++;
-		silent += sl_process_unix(other, other->model->last_call_ns) <= at;
+		silent += sl_process_unix(other, other->model->last_call_ns) + skew_between(report, p, other) <= at;
 		last_end = other->ended_unix_ns > last_end ? other->ended_unix_ns : last_end;
 	}
 	if (!others)
 		return;
 	if (close)
-		snprintf(text, sizeof(text), "rank %lld ran out of memory among the first: %u on other hosts did so within the %s that clocks may differ",
-			 (long long)p->trace->header.rank, close, sl_format_duration(span, skew));
+		snprintf(text, sizeof(text), "rank %lld ran out of memory among the first: %u on other hosts did so within %s",
+			 (long long)p->trace->header.rank, close, within);
 	else if (followed)
 		snprintf(text, sizeof(text), "rank %lld was first; %u other%s ran out too, %s later", (long long)p->trace->header.rank,
 			 followed, followed == 1 ? "" : "s", sl_format_duration(span, next - at));
@@ -100,14 +102,21 @@ static void say_first(struct sl_report *report, unsigned first, uint64_t at, uin
 		snprintf(text, sizeof(text), "rank %lld was the only one of %u to run out of memory", (long long)p->trace->header.rank,
 			 others + 1);
 	sl_report_find(report, &(struct sl_finding){.id = "ranks.first", .severity = "critical", .process = (int)first, .device = -1,
-						    .unix_ns = at, .bytes = SL_UNKNOWN, .text = strdup(text)});
+						    .unix_ns = at, .bytes = SL_UNKNOWN, .text = strdup(text),
+						    .advice = strdup(close	? "look at each of them: their clocks do not tell which was first" :
+								     followed ? "start with this rank: the other errors came after it" :
+										"look at what this rank holds and the others do not"),
+						    .python = first_oom->python, .native = first_oom->native,
+						    .caller = first_oom->caller});
 }
 
 static void find_first(struct sl_report *report)
 {
-	uint64_t at = UINT64_MAX, skew = report->options.skew_ns ? report->options.skew_ns : SL_SKEW_NS;
+	uint64_t at = UINT64_MAX;
+	const struct sl_oom *first_oom = NULL;
 	unsigned first = 0;
 
+	sl_skew_bound(report);
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_oom *oom;
 		uint64_t then = out_at(&report->processes[i], &oom);
@@ -115,10 +124,11 @@ static void find_first(struct sl_report *report)
 		if (then && is_rank(&report->processes[i]) && then < at) {
 			at = then;
 			first = i;
+			first_oom = oom;
 		}
 	}
 	if (at != UINT64_MAX)
-		say_first(report, first, at, skew);
+		say_first(report, first, first_oom, at);
 }
 
 /* ---- contexts on devices of others */
@@ -152,42 +162,58 @@ static void find_stray(struct sl_report *report, const struct sl_shared_device *
 
 /* ---- groups of ranks that do the same */
 
+/* Of each stack that allocates a number that is the same in every rank, of names and lines. */
 struct places {
-	char *name[PLACES_MAX]; /* sorted, once each */
+	uint64_t stack[PLACES_MAX]; /* sorted, once each */
 	unsigned count;
 };
 
-static int by_text(const void *a, const void *b)
+static int by_number(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
 }
 
-static void describe_site(struct sl_process *process, const struct sl_site *site, char *out, size_t size)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, site->python, site->native, site->caller);
-	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+	for (; text && *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+	return hash * 0x100000001b3ull;
+}
 
-	if (frame)
-		sl_stacks_describe(out, size, frame);
-	else
-		snprintf(out, size, "%s", sl_model_library(process->model, site));
+/* The frame that a person looks for and its callers next to it: what lies further out may differ by rank and mean nothing. */
+static uint64_t hash_stack(const struct sl_stack_frame *frames, unsigned count)
+{
+	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count), *end = frames + count;
+	uint64_t hash = 0xcbf29ce484222325ull;
+	bool python = frame && frame->python;
+
+	for (unsigned taken = 0; frame && frame < end && taken < FRAMES_TAKEN; frame++) {
+		if (frame->python != python)
+			continue;
+		hash = hash_text(hash_text(hash_text(hash, frame->function), frame->file), frame->module);
+		hash = (hash ^ (frame->file ? frame->line : frame->offset)) * 0x100000001b3ull;
+		taken++;
+	}
+	return hash;
 }
 
 static void take_places(struct sl_process *process, struct places *places)
 {
-	char name[256];
+	struct sl_stack_frame frames[SL_STACK_MAX];
 
 	for (size_t i = 0; i < process->model->sites.count && places->count < PLACES_MAX; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+		uint64_t hash = hash_stack(frames, sl_process_stack(process, frames, site->python, site->native, site->caller));
 		bool known = false;
 
-		describe_site(process, &process->model->sites.item[i], name, sizeof(name));
 		for (unsigned k = 0; k < places->count && !known; k++)
-			known = !strcmp(places->name[k], name);
+			known = places->stack[k] == hash;
 		if (!known)
-			places->name[places->count++] = strdup(name);
+			places->stack[places->count++] = hash;
 	}
-	qsort(places->name, places->count, sizeof(*places->name), by_text);
+	qsort(places->stack, places->count, sizeof(*places->stack), by_number);
 }
 
 static double alike(const struct places *a, const struct places *b)
@@ -195,11 +221,11 @@ static double alike(const struct places *a, const struct places *b)
 	unsigned i = 0, k = 0, both = 0;
 
 	while (i < a->count && k < b->count) {
-		int order = strcmp(a->name[i], b->name[k]);
+		uint64_t x = a->stack[i], y = b->stack[k];
 
-		both += !order;
-		i += order <= 0;
-		k += order >= 0;
+		both += x == y;
+		i += x <= y;
+		k += y <= x;
 	}
 	return a->count + b->count > both ? (double)both / (double)(a->count + b->count - both) : 1;
 }
@@ -221,9 +247,6 @@ static void cluster(struct sl_report *report, unsigned *group)
 			if (group[k] == k && alike(&places[i], &places[k]) >= ALIKE)
 				group[i] = k;
 	}
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (unsigned k = 0; k < places[i].count; k++)
-			free(places[i].name[k]);
 	free(places);
 }
 
@@ -356,7 +379,8 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 			.text = sl_report_text("rank %lld peaked at %s, %s %s than the median of %u ranks that do the same%s%s",
 					       (long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
 					       sl_format_size(size[1], (uint64_t)fabs(peak - median)), peak > median ? "more" : "less",
-					       count, first ? "; they " : "", first ? first : "")});
+					       count, first ? "; they " : "", first ? first : ""),
+			.advice = strdup("look at what this rank was given: its batch, its lengths, its part of the model")});
 		free(first);
 	}
 	free(peaks);

@@ -44,9 +44,19 @@ static void note_step(struct sl_model *model, const struct sl_event *event)
 		sl_moments_step(&model->labels.item[label_of(model, event->label)].steps, model->now_ns, event->extra);
 }
 
+/* Of a program that opens ranges and never closes them the newest are kept: each boundary looks at all. */
+static void forget_oldest(struct sl_thread_state *state)
+{
+	if (state->ranges.count < SL_OPEN_RANGES_MAX)
+		return;
+	state->ranges.count = SL_OPEN_RANGES_MAX / 2;
+	memmove(state->ranges.item, state->ranges.item + SL_OPEN_RANGES_MAX / 2, state->ranges.count * sizeof(*state->ranges.item));
+}
+
 static void begin(struct sl_model *model, struct sl_thread_state *state, const struct sl_event *event, uint64_t id)
 {
 	fold_peak(model);
+	forget_oldest(state);
 	state->ranges.item = sl_arena_grow(state->ranges.item, &state->ranges.capacity, state->ranges.count,
 					   sizeof(*state->ranges.item));
 	state->ranges.item[state->ranges.count++] = (struct sl_open_range){
@@ -61,6 +71,8 @@ static void begin(struct sl_model *model, struct sl_thread_state *state, const s
 		.gone_bytes = model->gone_bytes,
 		.gone_blocks = model->gone_blocks,
 		.by_torch = model->torch_seen,
+		.communicator = event->address,
+		.message_bytes = event->bytes,
 	};
 }
 
@@ -77,6 +89,36 @@ static void add_point(struct sl_label *label, uint64_t bytes)
 	label->sxx += x * x;
 	label->sxy += x * y;
 	label->syy += y * y;
+}
+
+static void take_mark(const struct sl_model *model, struct sl_entry_mark *mark, uint64_t entry)
+{
+	while (mark->capacity < model->sites.count)
+		mark->bytes = sl_arena_grow(mark->bytes, &mark->capacity, mark->capacity, sizeof(*mark->bytes));
+	mark->entry = entry;
+	mark->count = model->sites.count;
+	for (size_t i = 0; i < mark->count; i++)
+		mark->bytes[i] = model->sites.item[i].live_bytes;
+}
+
+/* The first entry that is a point, and then ever more rarely: the last mark is not far from the end however long the run. */
+static void mark_entry(const struct sl_model *model, struct sl_label *label)
+{
+	if (label - model->labels.item >= SL_LABELLED_MAX || label->entries <= 2)
+		return;
+	if (!label->early.entry)
+		take_mark(model, &label->early, label->entries);
+	else if (label->entries >= label->late.entry + 1 + label->late.entry / 8)
+		take_mark(model, &label->late, label->entries);
+}
+
+/* An entry in which the device ran out for good: it ended in the middle, with what an exception had not freed yet. */
+static bool was_cut_short(const struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
+{
+	for (size_t i = model->ooms.count; i-- && model->ooms.item[i].time_ns >= range->begin_ns;)
+		if (model->ooms.item[i].recovered != 1 && (!thread || model->ooms.item[i].thread == thread))
+			return true;
+	return false;
 }
 
 /* Every so many-th outermost range; when the list is full every second of them goes. */
@@ -120,7 +162,11 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	label->blocks_created += model->made_blocks - (same ? range.made_blocks : 0);
 	label->freed_bytes += model->gone_bytes - (same ? range.gone_bytes : 0);
 	label->blocks_freed += model->gone_blocks - (same ? range.gone_blocks : 0);
-	add_point(label, label->after_bytes);
+	if (!was_cut_short(model, &range, thread)) {
+		add_point(label, label->after_bytes);
+		mark_entry(model, label);
+	}
+	sl_collectives_range(model, &range, thread);
 	if (!at)
 		keep_phase(model, &range, thread);
 	for (size_t i = at + 1; i < state->ranges.count; i++)

@@ -54,13 +54,16 @@ void sl_model_free(struct sl_model *model)
 	free(model->holders.item);
 	free(model->libraries.item);
 	free(model->apis);
-	for (size_t i = 0; i < model->labels.count; i++)
+	for (size_t i = 0; i < model->labels.count; i++) {
 		free(model->labels.item[i].steps.item);
+		free(model->labels.item[i].early.bytes);
+		free(model->labels.item[i].late.bytes);
+	}
 	free(model->labels.item);
 	free(model->labelled.item);
 	sl_idmap_free(&model->label_ids);
 	free(model->ooms.item);
-	free(model->nccl_calls.item);
+	free(model->traffic.item);
 	free(model->in_flight.item);
 	sl_timeline_free(&model->timeline);
 	sl_moments_free(&model->moments);
@@ -238,6 +241,15 @@ uint32_t sl_model_site(struct sl_model *model, const struct sl_event *event, uin
 	return at;
 }
 
+bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site)
+{
+	const struct sl_device_state *device = model->devices[site->device + 1];
+
+	if (site->kind == SL_KIND_block)
+		return true;
+	return sl_model_is_known(site->kind) && !(device && device->torch.used && strstr(sl_model_library(model, site), "c10_"));
+}
+
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site)
 {
 	const struct sl_device_state *device = model->devices[slot_of(site->device)];
@@ -352,23 +364,6 @@ void sl_model_end_block(struct sl_model *model, uint32_t index, uint64_t bytes, 
 
 /* ---- one item */
 
-/* Calls that make or end a communicator are few; they say when ranks meet. */
-static void mark(struct sl_model *model, const struct sl_item *item)
-{
-	const char *name = item->hook->plain;
-
-	if (strstr(name, "CommInit") || strstr(name, "CommSplit"))
-		model->communicators++;
-	else if (strstr(name, "CommDestroy") || strstr(name, "CommAbort"))
-		model->communicators--;
-	if (model->nccl_calls.count == SL_NCCL_CALLS_MAX)
-		return;
-	model->nccl_calls.item = sl_arena_grow(model->nccl_calls.item, &model->nccl_calls.capacity, model->nccl_calls.count,
-					  sizeof(*model->nccl_calls.item));
-	model->nccl_calls.item[model->nccl_calls.count++] =
-		(struct sl_nccl_call){(uint16_t)item->event->api, item->thread, model->call_begin_ns, model->call_end_ns};
-}
-
 static void apply_event(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_hook *hook = item->hook;
@@ -394,7 +389,7 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 			api->bytes += item->event->bytes;
 		sl_ooms_check(model, item, failed);
 		if (hook->verb == SL_VERB_CALL && !failed && !strncmp(hook->plain, "nccl", 4))
-			mark(model, item);
+			sl_collectives_call(model, item);
 	}
 	switch (hook->verb) {
 	case SL_VERB_ALLOC:

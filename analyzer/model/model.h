@@ -88,6 +88,11 @@ struct sl_neighbour {
 
 #define SL_RECENT 256
 
+/* What the process held on a device after a change, and when the call that made it ended. */
+struct sl_known_at {
+	uint64_t end_ns, known;
+};
+
 struct sl_device_state {
 	int device;
 	bool used; /* had an event or a sample */
@@ -98,6 +103,8 @@ struct sl_device_state {
 	struct sl_torch torch_at_peak;
 	uint64_t primary; /* context handle, 0 unknown */
 	uint64_t context_bytes, module_bytes; /* what this process's contexts and code take; 0: not known */
+	struct sl_instant context_made; /* by the first call that made one; time_ns 0: none seen */
+	size_t context_sampled; /* 1 + its index in parts where the context is known from samples alone; 0: from its call */
 	SL_VECTOR(struct sl_hidden_part) parts; /* the same by name, in the order of appearance */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, by its samples */
 	/* samples */
@@ -106,11 +113,9 @@ struct sl_device_state {
 	uint64_t hidden_peak_ns;
 	char source[32];
 	struct sl_line *used_line, *hidden_line;
-	/* known after its last changes and the end of the call that made each; ring of SL_RECENT, `changes` made */
-	struct {
-		uint64_t end_ns, known;
-	} recent[SL_RECENT];
+	struct sl_known_at recent[SL_RECENT]; /* a ring; `changes` were made */
 	uint64_t changes;
+	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
 	/* the last sample, until no call can follow that had begun before it; known SL_UNKNOWN: none waits */
 	struct {
 		uint64_t time_ns, used, known;
@@ -152,10 +157,19 @@ struct sl_oom {
 	uint64_t context_bytes, module_bytes; /* then; 0: not known */
 	uint64_t largest_cached; /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
 	uint64_t step; /* index of the innermost label, SL_UNKNOWN */
+	const struct sl_known_at *changes; /* the last ones of its device before it, in their order */
+	unsigned change_count;
 };
 
 struct sl_api_stats {
 	uint64_t calls, failures, bytes, time_ns;
+};
+
+/* What each site held at the end of an entry. */
+struct sl_entry_mark {
+	uint64_t entry; /* its number; 0: none yet */
+	uint64_t *bytes; /* by site */
+	size_t count, capacity;
 };
 
 struct sl_label {
@@ -166,6 +180,7 @@ struct sl_label {
 	struct sl_steps steps; /* of labels with a number */
 	uint64_t points; /* of the regression of bytes in use at the end of an entry over its number */
 	double sx, sy, sxx, sxy, syy;
+	struct sl_entry_mark early, late; /* of the first SL_LABELLED_MAX labels: between them growth has names */
 };
 
 /* One outermost range, for pictures and phase events: at most SL_PHASES_MAX are kept, every phase_stride-th. */
@@ -175,12 +190,23 @@ struct sl_phase {
 	uint64_t step, begin_ns, end_ns;
 };
 
-/* A call of NCCL or RCCL; the first SL_NCCL_CALLS_MAX are kept. */
-#define SL_NCCL_CALLS_MAX 256
-struct sl_nccl_call {
-	uint16_t api;
+/* Where ranks meet: a call or a range of NCCL or RCCL.  Every collective_stride-th is kept, at most so many. */
+#define SL_COLLECTIVES_MAX 256
+struct sl_collective {
+	const char *name;
 	uint32_t thread;
-	uint64_t begin_ns, end_ns;
+	uint64_t begin_ns, end_ns, communicator, bytes; /* the last two 0: unknown */
+};
+
+/* What a communicator moved. */
+struct sl_traffic {
+	uint64_t communicator, collectives, bytes;
+};
+
+/* A communicator was made: no rank's call returned before every rank's had begun.  The first SL_MEETINGS_MAX. */
+#define SL_MEETINGS_MAX 64
+struct sl_meeting {
+	uint64_t ranks, begin_ns, end_ns;
 };
 
 struct sl_in_flight {
@@ -226,8 +252,13 @@ struct sl_model {
 	struct sl_phase phases[SL_PHASES_MAX];
 	unsigned phase_count;
 	uint64_t phase_stride, phases_seen;
-	SL_VECTOR(struct sl_nccl_call) nccl_calls;
-	int64_t communicators; /* made and not destroyed */
+	struct sl_collective collectives[SL_COLLECTIVES_MAX], last_collective; /* the last range */
+	unsigned collective_count;
+	uint64_t collective_stride, collectives_seen;
+	struct sl_meeting meetings[SL_MEETINGS_MAX];
+	unsigned meeting_count;
+	int64_t communicators; /* by calls: made and not destroyed */
+	SL_VECTOR(struct sl_traffic) traffic;
 	SL_VECTOR(struct sl_oom) ooms;
 	uint64_t ooms_total;
 	SL_VECTOR(struct sl_in_flight) in_flight;
@@ -262,6 +293,12 @@ static inline bool sl_model_is_known(unsigned kind)
 	return (1u << kind) & (1u << SL_KIND_device | 1u << SL_KIND_pool | 1u << SL_KIND_vmm | 1u << SL_KIND_array |
 			       1u << SL_KIND_graph);
 }
+
+/* The site's bytes are in use: segments of PyTorch's allocator are not, the blocks in them are. */
+bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);
+
+/* Communicators that exist at the end, or that were named where the calls are not seen. */
+int64_t sl_collectives_communicators(const struct sl_model *model);
 
 /* What the site held when its device's known memory was at its peak. */
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site);
@@ -314,6 +351,7 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
 /* Where `thread` is (0: any thread that is in a range). */
 struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
 void sl_labels_end(struct sl_model *model);
+void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 /* Known memory of the device is about to change by `bytes`, in the call being applied. */
 void sl_samples_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes);
@@ -322,13 +360,18 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);
 
+#define SL_OPEN_RANGES_MAX 256 /* of a thread */
 struct sl_open_range {
 	uint32_t label; /* index into labels */
 	uint64_t id;	/* of RANGE_START; 0: pushed */
 	uint64_t step, begin_ns, before, made_bytes, made_blocks, gone_bytes, gone_blocks;
+	uint64_t communicator, message_bytes; /* of NCCL's; 0: unknown */
 	int64_t peak;
 	bool by_torch;
 };
+
+/* A range ends now. */
+void sl_collectives_range(struct sl_model *model, const struct sl_open_range *range, uint32_t thread);
 
 struct sl_fresh {
 	struct sl_table *table;

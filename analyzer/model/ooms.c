@@ -114,6 +114,17 @@ static void take_hidden(struct sl_oom *oom, const struct sl_device_state *device
 	}
 }
 
+static void take_changes(struct sl_model *model, struct sl_oom *oom, const struct sl_device_state *device)
+{
+	uint64_t count = device->changes < SL_RECENT ? device->changes : SL_RECENT;
+	struct sl_known_at *changes = sl_arena_alloc(&model->arena, (count + 1) * sizeof(*changes));
+
+	for (uint64_t i = 0; i < count; i++)
+		changes[i] = device->recent[(device->changes - count + i) % SL_RECENT];
+	oom->changes = changes;
+	oom->change_count = (unsigned)count;
+}
+
 static void add(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -157,6 +168,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		if (oom->torch.used)
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
 		take_hidden(oom, sl_model_device(model, oom->device));
+		take_changes(model, oom, sl_model_device(model, oom->device));
 	}
 	model->ooms.count++;
 	sl_model_thread(model, item->thread)->pending++;
@@ -175,6 +187,19 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 		add(model, item);
 }
 
+/* What was free at an error is a figure of the device as good as a sample. */
+static void note_used(struct sl_model *model, const struct sl_oom_context *context)
+{
+	struct sl_device_state *device;
+
+	if (context->free_bytes == SL_UNKNOWN || context->total_bytes == SL_UNKNOWN || context->device < 0 ||
+	    context->free_bytes > context->total_bytes)
+		return;
+	device = sl_model_device(model, context->device);
+	if (device->used_peak_bytes != SL_UNKNOWN && context->total_bytes - context->free_bytes > device->used_peak_bytes)
+		device->used_peak_bytes = context->total_bytes - context->free_bytes;
+}
+
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context)
 {
 	for (size_t i = model->ooms.count; i--;) {
@@ -185,6 +210,7 @@ void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *contex
 		oom->context = *context;
 		oom->free_bytes = context->free_bytes;
 		oom->total_bytes = context->total_bytes;
+		note_used(model, context);
 		if (oom->device < 0 && oom->scope != SL_SCOPE_HOST)
 			oom->device = (int)context->device;
 		return;

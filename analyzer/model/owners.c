@@ -117,7 +117,8 @@ static void add_part(struct sl_model *model, struct sl_device_state *device, con
 static void drop_parts(struct sl_device_state *device)
 {
 	device->context_bytes = device->module_bytes = 0;
-	device->parts.count = 0;
+	device->parts.count = device->context_sampled = 0;
+	device->context_made.time_ns = 0;
 }
 
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
@@ -129,6 +130,8 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	struct sl_device_state *device = sl_model_device(model, ordinal);
 
 	mark(model, item);
+	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) && !device->context_made.time_ns)
+		device->context_made = sl_labels_instant(model, item->thread);
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:
 		if (event->context)

@@ -80,19 +80,36 @@ void sl_samples_change(struct sl_model *model, struct sl_device_state *device, i
 		device->sampled.known += (uint64_t)bytes;
 }
 
-/* The first sample that tells what this process has on the device: beyond its calls and its code it is the context. */
-static void own(struct sl_model *model, struct sl_device_state *device, uint64_t process_bytes, uint64_t known)
+/* Nothing of what the process held changed since begin_ns. */
+static bool is_steady(const struct sl_device_state *device, uint64_t begin_ns)
 {
-	uint64_t hidden = process_bytes > known ? process_bytes - known : 0;
+	return !device->changes || device->recent[(device->changes - 1) % SL_RECENT].end_ns < begin_ns;
+}
 
-	if (device->context_bytes || known == SL_UNKNOWN || hidden <= device->module_bytes)
+/*
+ * What a sample tells of this process beyond its calls and its code is the context, from the first sample that tells; later
+ * ones correct it downwards, where nothing moved while they were taken.  Once blocks were freed to a pool, which may keep them,
+ * no sample tells.
+ */
+static void own(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample, uint64_t known)
+{
+	uint64_t taken = known == SL_UNKNOWN ? SL_UNKNOWN : known + device->module_bytes, bytes;
+	struct sl_hidden_part *part = device->context_sampled ? &device->parts.item[device->context_sampled - 1] : NULL;
+
+	if (taken == SL_UNKNOWN || sample->process_bytes <= taken)
 		return;
-	device->context_bytes = hidden - device->module_bytes;
+	bytes = sample->process_bytes - taken;
+	if (part && bytes < part->bytes && is_steady(device, sample->begin_ns))
+		part->bytes = device->context_bytes = bytes;
+	if (device->context_bytes || model->rows[SL_KIND_pool][device->device + 1].frees)
+		return;
+	device->context_bytes = bytes;
 	device->parts.item = sl_arena_grow(device->parts.item, &device->parts.capacity, device->parts.count,
 					   sizeof(*device->parts.item));
 	device->parts.item[device->parts.count++] =
-		(struct sl_hidden_part){.what = SL_HIDDEN_CONTEXT, .bytes = device->context_bytes, .count = 1,
-					.first = sl_labels_instant(model, 0)};
+		(struct sl_hidden_part){.what = SL_HIDDEN_CONTEXT, .bytes = bytes, .count = 1,
+					.first = device->context_made.time_ns ? device->context_made : sl_labels_instant(model, 0)};
+	device->context_sampled = device->parts.count;
 }
 
 static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_state *device, int64_t pid)
@@ -137,6 +154,9 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 		device->total_bytes = sample->total_bytes;
 	if (sample->used_bytes == SL_UNKNOWN)
 		return;
+	if (device->last_sample_ns && sample->time_ns - device->last_sample_ns > device->sample_gap_ns)
+		device->sample_gap_ns = sample->time_ns - device->last_sample_ns;
+	device->last_sample_ns = sample->time_ns;
 	keep_max(&device->used_peak_bytes, sample->used_bytes);
 	device->used_last_bytes = sample->used_bytes;
 	if (!device->used_line)
@@ -147,7 +167,7 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	device->sampled.used = sample->used_bytes;
 	device->sampled.known = most_known_since(device, sample->begin_ns);
 	if (sample->process_bytes != SL_UNKNOWN)
-		own(model, device, sample->process_bytes, device->sampled.known);
+		own(model, device, sample, device->sampled.known);
 	neighbours(model, device, sample);
 }
 

@@ -14,7 +14,7 @@ const char *sl_stacks_basename(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Objects that pass the request on and never are the one that asked. */
+/* Objects that pass the request on and never are the one that asked: CUDA, HIP, libc, libffi. */
 static bool is_bridge(const char *path)
 {
 	static const char *const names[] = {
@@ -48,7 +48,7 @@ static bool is_interpreter(const char *path)
 	return !strncmp(name, "python", 6) && strspn(name + 6, "0123456789.") == strlen(name + 6);
 }
 
-bool sl_stacks_passes_on(const char *module)
+static bool passes_on(const char *module)
 {
 	return is_bridge(module) || is_interpreter(module);
 }
@@ -75,7 +75,7 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 	const struct sl_native_stack *stack = sl_defs_native(defs, native);
 	const struct sl_module *module = module_at(defs, caller);
 
-	if (module && module->path && !sl_stacks_passes_on(module->path))
+	if (module && module->path && !passes_on(module->path))
 		return sl_stacks_basename(module->path);
 	for (uint32_t i = 0; stack && i < stack->count; i++) {
 		module = module_at(defs, stack->pcs[i] - 1);
@@ -116,6 +116,7 @@ static void add_python(struct out *out, const struct sl_defs *defs, const struct
 			now->function = frame ? frame->function : NULL;
 			now->file = frame ? frame->file : NULL;
 			now->line = frame ? frame->line : 0;
+			now->passes_on = now->file && !strncmp(now->file, "<frozen ", 8); /* importlib's */
 		}
 		for (uint32_t i = 0; i < stack->boundary_count; i++)
 			boundary |= stack->boundaries[i] == *at;
@@ -148,12 +149,14 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 			return;
 		now->module = module ? sl_stacks_basename(module->path) : NULL;
 		now->offset = module ? pc - module->base : pc;
+		now->passes_on = passes_on(now->module);
 		if (!count)
 			return;
 		now->function = found[i].function;
 		now->file = found[i].file;
 		now->line = found[i].line;
 		now->inlined = i + 1 < count;
+		now->passes_on |= now->function && !strcmp(now->function, "_start");
 	}
 }
 
@@ -197,6 +200,21 @@ unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *
 	return out.count;
 }
 
+unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		left += !frames[i].passes_on;
+	if (!left)
+		return count;
+	left = 0;
+	for (unsigned i = 0; i < count; i++)
+		if (!frames[i].passes_on)
+			frames[left++] = frames[i];
+	return left;
+}
+
 /* Python's own and what was installed, not written here. */
 bool sl_stacks_is_installed(const char *file)
 {
@@ -218,7 +236,7 @@ const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *
 		if (frames[i].python)
 			return &frames[i];
 	for (unsigned i = 0; i < count; i++)
-		if (!frames[i].python && frames[i].module && !sl_stacks_passes_on(frames[i].module))
+		if (!frames[i].python && frames[i].module && !frames[i].passes_on)
 			return &frames[i];
 	return count ? &frames[0] : NULL;
 }

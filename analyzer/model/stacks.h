@@ -17,6 +17,7 @@ struct sl_stack_frame {
 	const char *module;	     /* file name of the object, NULL for Python */
 	uint64_t offset;	     /* in the module; native only */
 	bool inlined;
+	bool passes_on; /* of the interpreter, a bridge, the C library, or what starts a program: asks for nothing itself */
 };
 
 #define SL_STACK_MAX 256
@@ -28,9 +29,6 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 /* "train.py", "-m torch.distributed.run" as its module, else the file name of the program. */
 const char *sl_stacks_program(const struct sl_header *header);
 
-/* Objects that pass a request on and never are the one that asked: CUDA, HIP, libc, bridges, the interpreter. */
-bool sl_stacks_passes_on(const char *module);
-
 /* A Python file of the standard library or an installed package; true for NULL. */
 bool sl_stacks_is_installed(const char *file);
 
@@ -39,6 +37,9 @@ struct sl_symbols;
 /* Fill frames (SL_STACK_MAX) and return how many.  symbols NULL: functions of native frames stay unknown. */
 unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols,
 			   uint32_t python, uint32_t native, uint64_t caller);
+
+/* Drop frames that pass on, unless nothing else is there; how many are left. */
+unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count);
 
 /* A line of Python that is the user's: not of the standard library, not of an installed package. */
 bool sl_stacks_is_own(const struct sl_stack_frame *frame);

@@ -149,13 +149,23 @@ static void call_site(struct sl_symbols *symbols, Dwarf_Die *cu, Dwarf_Die *scop
 	}
 }
 
-/* With DWARF: the innermost inlined function first.  Names of `found[i].function` are filled here. */
-static unsigned find_scopes(struct sl_symbols *symbols, Dwfl_Module *module, uint64_t pc, struct sl_symbol *found,
-			    unsigned max)
+/* The unit of pc: by .debug_aranges, which clang does not write, else by asking every unit. */
+static Dwarf_Die *unit_at(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
 {
-	Dwarf_Addr bias;
-	Dwarf_Die *cu = dwfl_module_addrdie(module, pc, &bias), *scopes = NULL, *inner = NULL;
-	int count = cu ? dwarf_getscopes(cu, pc - bias, &scopes) : 0, depth;
+	Dwarf_Die *cu = dwfl_module_addrdie(module, pc, bias);
+
+	if (cu)
+		return cu;
+	while ((cu = dwfl_module_nextcu(module, cu, bias)) && dwarf_haspc(cu, pc - *bias) <= 0)
+		;
+	return cu;
+}
+
+/* With DWARF: the innermost inlined function first.  Names of `found[i].function` are filled here. */
+static unsigned find_scopes(struct sl_symbols *symbols, Dwarf_Die *cu, uint64_t pc, struct sl_symbol *found, unsigned max)
+{
+	Dwarf_Die *scopes = NULL, *inner = NULL;
+	int count = dwarf_getscopes(cu, pc, &scopes), depth;
 	unsigned used = 0;
 
 	if (count <= 0)
@@ -186,16 +196,20 @@ unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *mod
 {
 	Dwfl_Module *object = object_of(symbols, module)->dwfl_module;
 	const char *file, *name;
-	Dwfl_Line *line;
-	unsigned count;
+	unsigned count = 0;
+	Dwarf_Line *line;
+	Dwarf_Addr bias;
+	Dwarf_Die *cu;
 	int number = 0;
 
 	if (!object || !max)
 		return 0;
 	memset(found, 0, max * sizeof(*found));
-	line = dwfl_module_getsrc(object, pc);
-	file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
-	count = find_scopes(symbols, object, pc, found, max);
+	cu = unit_at(object, pc, &bias);
+	line = cu ? dwarf_getsrc_die(cu, pc - bias) : NULL;
+	file = line && !dwarf_lineno(line, &number) ? dwarf_linesrc(line, NULL, NULL) : NULL;
+	if (cu)
+		count = find_scopes(symbols, cu, pc - bias, found, max);
 	if (file) {
 		found[0].file = sl_arena_strdup(&symbols->arena, file);
 		found[0].line = (uint32_t)number;

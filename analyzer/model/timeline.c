@@ -86,6 +86,7 @@ void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uin
 
 	if (!line->begun) {
 		line->begun = true;
+		line->site = SL_NO_SITE;
 		line->first = line->bin = bin;
 		line->last_ns = time_ns;
 		line->bins[bin] = (struct sl_bin){.min = 0, .max = 0, .max_ns = time_ns, .max_site = SL_NO_SITE};
@@ -98,7 +99,7 @@ void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uin
 		line->last_ns = end;
 		line->bin++;
 		line->bins[line->bin] = (struct sl_bin){.min = line->value, .max = line->value, .last = line->value,
-							.max_ns = end, .max_site = SL_NO_SITE};
+							.max_ns = end, .max_site = line->site};
 	}
 }
 

@@ -21,7 +21,7 @@ struct sl_bin {
 	uint64_t min, max, max_ns;
 	double area; /* value x ns inside the bin */
 	uint64_t last; /* value at the bin's end */
-	uint32_t max_site; /* site of the event that made the maximum; SL_NO_SITE: none */
+	uint32_t max_site; /* site of the event that made the maximum, in this bin or before it; SL_NO_SITE: a free did, or none */
 };
 
 enum sl_line_what {
@@ -44,6 +44,7 @@ struct sl_line {
 	bool begun;
 	uint32_t first, bin; /* bins [first, bin] are valid; `bin` is open */
 	uint64_t value, last_ns;
+	uint32_t site; /* of the event that raised it to `value`; SL_NO_SITE: it fell */
 	struct sl_bin *bins;
 };
 
@@ -73,6 +74,8 @@ static inline void sl_timeline_set(struct sl_timeline *timeline, struct sl_line 
 	bin = &line->bins[line->bin];
 	bin->area += (double)line->value * (double)(time_ns - line->last_ns);
 	line->last_ns = time_ns;
+	if (value != line->value)
+		line->site = value > line->value ? site : SL_NO_SITE;
 	line->value = value;
 	bin->last = value;
 	if (value > bin->max) {

@@ -179,6 +179,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 
 struct extent {
 	uint64_t begin, end;
+	bool mapped;
 };
 
 static int by_begin(const void *a, const void *b)
@@ -188,10 +189,10 @@ static int by_begin(const void *a, const void *b)
 	return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-static void collect(struct extent **list, size_t *count, size_t *capacity, const struct sl_live *live)
+static void collect(struct extent **list, size_t *count, size_t *capacity, const struct sl_live *live, bool mapped)
 {
 	*list = sl_arena_grow(*list, capacity, *count, sizeof(**list));
-	(*list)[(*count)++] = (struct extent){live->address, live->address + live->bytes};
+	(*list)[(*count)++] = (struct extent){live->address, live->address + live->bytes, mapped};
 }
 
 uint64_t sl_torch_largest_cached(const struct sl_model *model, int device)
@@ -205,12 +206,12 @@ uint64_t sl_torch_largest_cached(const struct sl_model *model, int device)
 		SL_TABLE_EACH(spaces[s], live)
 		{
 			if (live->flags & SL_LIVE_TORCH && model->sites.item[live->site].device == device)
-				collect(&segments, &count, &capacity, live);
+				collect(&segments, &count, &capacity, live, s == 1);
 		}
 	SL_TABLE_EACH(&model->blocks, live)
 	{
 		if (model->sites.item[live->site].device == device)
-			collect(&blocks, &block_count, &block_capacity, live);
+			collect(&blocks, &block_count, &block_capacity, live, false);
 	}
 	if (count)
 		qsort(segments, count, sizeof(*segments), by_begin);
@@ -219,7 +220,8 @@ uint64_t sl_torch_largest_cached(const struct sl_model *model, int device)
 	for (size_t s = 0; s < count; s++) {
 		uint64_t at = segments[s].begin, end = segments[s].end;
 
-		while (s + 1 < count && segments[s + 1].begin == end) /* mappings side by side are one segment */
+		/* mappings side by side are one segment; two of the driver's blocks are not, wherever they lie */
+		while (s + 1 < count && segments[s].mapped && segments[s + 1].mapped && segments[s + 1].begin == end)
 			end = segments[++s].end;
 		largest = largest == SL_UNKNOWN ? 0 : largest;
 		while (b < block_count && blocks[b].begin < at)

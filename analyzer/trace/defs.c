@@ -123,9 +123,10 @@ static void add_device(struct sl_defs *defs, const msgpack_object *map, uint64_t
 	device->total_bytes = now.total_bytes ? now.total_bytes : device->total_bytes;
 }
 
+/* A communicator's rank is told again when its name is known. */
 static void add_communicator(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
-	*PUSH(defs->communicators) = (struct sl_communicator){
+	struct sl_communicator now = {
 		.handle = sl_object_u64(map, "handle", 0),
 		.ns = sl_object_u64(map, "ns", 0),
 		.rank = sl_object_i64(map, "rank", -1),
@@ -133,6 +134,16 @@ static void add_communicator(struct sl_defs *defs, const msgpack_object *map, ui
 		.device = sl_object_i64(map, "device", -1),
 		.name = text_of(defs, map, "name"),
 	};
+
+	for (size_t i = 0; i < defs->communicators.count; i++) {
+		struct sl_communicator *before = &defs->communicators.item[i];
+
+		if (before->handle == now.handle && before->rank == now.rank) {
+			before->name = now.name ? now.name : before->name;
+			return;
+		}
+	}
+	*PUSH(defs->communicators) = now;
 }
 
 static const char *value_text(struct sl_defs *defs, const msgpack_object *map)

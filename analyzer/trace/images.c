@@ -130,7 +130,7 @@ static void add_folder(struct sl_images *folder, const char *path, unsigned dept
 
 bool sl_images_add(struct sl_images *folder, const char *path)
 {
-	static const char *const others[] = {SL_TRACE_SUFFIX, ".[0-9][0-9][0-9][0-9][0-9][0-9]" SL_TRACE_SUFFIX, SL_RING_SUFFIX};
+	static const char *const others[] = {SL_TRACE_SUFFIX, (".[0-9][0-9][0-9][0-9][0-9][0-9]" SL_TRACE_SUFFIX), SL_RING_SUFFIX};
 	struct stat st;
 	unsigned segment;
 	char *stem, *beside;

@@ -391,7 +391,7 @@ static const struct sl_item *give(struct sl_order *order, struct stream *s)
 	order->item.thread = s->thread;
 	order->item.hook = s->direct ? s->direct_hook : s->waiting[s->begin].hook;
 	order->item.event = s->direct ? s->direct : &s->waiting[s->begin].event;
-	if (SL_UNLIKELY(!order->trace->header.same_kinds)) {
+	if (SL_UNLIKELY(!order->trace->header.same_kinds || order->item.event->kind >= SL_KIND_COUNT)) {
 		order->translated = *order->item.event;
 		order->translated.kind = order->trace->header.kinds[order->translated.kind & 255];
 		order->item.event = &order->translated;

@@ -190,12 +190,6 @@ void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_ring *ring, uint32_
 {
 	*walk = (struct sl_ring_walk){.ring = ring, .seq = from};
 	walk->count = sl_ring_segments(ring, thread, walk->index);
-	if (!from && walk->count) {
-		const struct sl_segment *segment = &ring->head->segment[walk->index[0]];
-		uint64_t tail = atomic_load(&segment->tail);
-
-		walk->seq = tail > segment->first ? tail : segment->first;
-	}
 }
 
 const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_slot **second)
@@ -204,10 +198,10 @@ const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_sl
 		unsigned i = walk->index[walk->at];
 		const struct sl_segment *segment = &walk->ring->head->segment[i];
 		const struct sl_slot *slots = walk->ring->slots[i];
-		uint64_t end = atomic_load(&segment->end);
+		uint64_t end = atomic_load(&segment->end), tail = atomic_load(&segment->tail);
 
-		if (walk->seq < segment->first)
-			walk->seq = segment->first;
+		if (walk->seq < tail) /* never before `first` */
+			walk->seq = tail;
 		while (!end || walk->seq < end) {
 			const struct sl_slot *slot = &slots[(walk->seq - segment->first) % SL_SEGMENT_SLOTS];
 			uint64_t state = atomic_load(&slot->state);

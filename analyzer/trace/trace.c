@@ -22,11 +22,14 @@ static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, u
 		    struct sl_span why)
 {
 	uint64_t start_ns = trace->header.monotonic_ns;
+	char number[24] = "an unknown number of";
 
 	trace->gap_events += count;
-	sl_damage_add(&trace->damage, place, -1, "%llu events could not be kept between %.3f s and %.3f s%s%.*s",
-		      (unsigned long long)count, (double)(begin_ns - start_ns) / 1e9, (double)(end_ns - start_ns) / 1e9,
-		      why.text ? ": " : "", (int)why.size, why.text ? why.text : "");
+	if (count)
+		snprintf(number, sizeof(number), "%llu", (unsigned long long)count);
+	sl_damage_add(&trace->damage, place, -1, "%s events could not be kept between %.3f s and %.3f s%s%.*s", number,
+		      (double)(begin_ns - start_ns) / 1e9, (double)(end_ns - start_ns) / 1e9, why.text ? ": " : "", (int)why.size,
+		      why.text ? why.text : "");
 }
 
 static void take_gap(struct sl_trace *trace, const msgpack_object *map)
@@ -160,6 +163,24 @@ static void read_definitions(struct sl_trace *trace)
 	}
 }
 
+/* Files are numbered from 1; those that were folded are in the first. */
+static void miss_files(struct sl_trace *trace)
+{
+	unsigned expected = 1;
+
+	for (unsigned f = 0; f < trace->file_count; f++) {
+		unsigned number = sl_images_segment(trace->files[f].path);
+
+		if (number && number <= trace->folded.through)
+			continue;
+		number = number ? number : 1;
+		if (number > expected)
+			sl_damage_add(&trace->damage, trace->files[f].path, -1, "file %u of its process is missing, and what was in it",
+				      expected);
+		expected = (number == 1 && trace->folded.through ? trace->folded.through : number) + 1;
+	}
+}
+
 static void take_ring_map(void *data, const uint8_t *bytes, size_t size)
 {
 	struct sl_trace *trace = data;
@@ -246,7 +267,8 @@ static void open_settled(struct sl_trace *trace, const struct sl_image *image)
 	left.files = malloc((image->file_count + 1) * sizeof(*left.files));
 	if (!left.files)
 		abort();
-	memcpy(left.files, image->files, image->file_count * sizeof(*left.files));
+	if (image->file_count) /* none: a ring alone */
+		memcpy(left.files, image->files, image->file_count * sizeof(*left.files));
 	while (!open_files(trace, &left)) {
 		unsigned kept = 1;
 
@@ -273,6 +295,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 		sl_ring_open(&trace->ring, image->ring, &trace->damage);
 	open_settled(trace, image);
 	read_definitions(trace);
+	miss_files(trace);
 	open_far_ring(trace);
 	read_ring(trace);
 	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)

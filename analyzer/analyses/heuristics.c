@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Upstream's leak heuristics on what a process had in use of a device over its life: totals alone, for programs whose
+ * growth no range and no leak names.  The series is taken where the timeline's bins end, evenly over the run.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/drive.h"
+#include "analyzer/format.h"
+
+#define POINTS_MAX 32 /* so few that each stretch has several steps of a program */
+#define POINTS_MIN 20  /* fewer steps that rise are chance */
+#define GROWN_MIN  1.2 /* the last five average so many times the first five */
+
+static size_t take_series(const struct sl_line *line, double *megabytes)
+{
+	size_t bins = line->bin - line->first + 1, count;
+
+	/* A program that has given everything back is on its way out. */
+	while (bins > 1 && !line->bins[line->first + bins - 1].last)
+		bins--;
+	count = bins < POINTS_MAX ? bins : POINTS_MAX;
+	for (size_t i = 0; i < count; i++)
+		megabytes[i] = (double)line->bins[line->first + (count > 1 ? (bins - 1) * i / (count - 1) : 0)].last / (1 << 20);
+	return count;
+}
+
+static void process(struct sl_process *process)
+{
+	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
+		const struct sl_device_state *state = process->model->devices[d];
+		const struct sl_line *line = state && state->torch.used ? state->torch.allocated : state ? state->line : NULL;
+		struct sl_heuristics *found;
+		double megabytes[POINTS_MAX];
+
+		if (!line || !line->begun)
+			continue;
+		process->heuristics.item = sl_arena_grow(process->heuristics.item, &process->heuristics.capacity,
+							 process->heuristics.count, sizeof(*found));
+		found = &process->heuristics.item[process->heuristics.count++];
+		found->device = state->device;
+		found->samples = take_series(line, megabytes);
+		sl_leak_series_analyze(megabytes, found->samples, &found->series);
+	}
+}
+
+/* It has a name already: a label's growth or a leak's. */
+static bool is_named(const struct sl_report *report, unsigned process)
+{
+	for (size_t i = 0; i < report->findings.count; i++)
+		if (report->findings.item[i].process == (int)process &&
+		    (!strcmp(report->findings.item[i].id, "label.growing") || !strcmp(report->findings.item[i].id, "leak.growing")))
+			return true;
+	return false;
+}
+
+static void find_rising(struct sl_report *report, unsigned process, const struct sl_heuristics *found)
+{
+	const struct sl_leak_series *series = &found->series;
+	uint64_t first = (uint64_t)(series->first_average * (1 << 20)), last = (uint64_t)(series->last_average * (1 << 20));
+	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
+
+	if (found->samples < POINTS_MIN || !series->monotonic || series->last_average < GROWN_MIN * series->first_average)
+		return;
+	sl_report_find(report, &(struct sl_finding){
+		.id = "memory.rising", .severity = series->monotonic_high ? "warning" : "info", .process = (int)process,
+		.device = found->device, .bytes = last - first,
+		.text = sl_report_text("memory in use rose in %.0f %% of %zu stretches of the run, from %s to %s", 100 * series->rising_share,
+				       found->samples - 1, sl_format_size(from, first), sl_format_size(to, last)),
+		.advice = strdup("put NVTX ranges around the steps: the stacks that hold the growth are then named")});
+}
+
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].heuristics.count && !is_named(report, i); k++)
+			find_rising(report, i, &report->processes[i].heuristics.item[k]);
+}
+
+const struct sl_analysis sl_analysis_heuristics = {.name = "heuristics", .process = process, .run = run};
