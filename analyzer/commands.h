@@ -14,9 +14,6 @@ struct sl_command {
 	int (*run)(int argc, char **argv);
 };
 
-/* `report` over Stormlog's own files, where no path holds a native trace. */
-int sl_telemetry_report(int argc, char **argv);
-
 extern const struct sl_command sl_command_check;
 extern const struct sl_command sl_command_collect;
 extern const struct sl_command sl_command_convert;

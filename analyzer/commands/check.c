@@ -44,8 +44,6 @@ struct options {
 	struct sl_limits limits;
 	const char *values[SL_COUNT(table)]; /* as given, NULL: not */
 	char repository[PATH_MAX];
-	char **paths;
-	unsigned count;
 };
 
 static int wrong(const char *name, const char *value, const char *why)
@@ -55,9 +53,9 @@ static int wrong(const char *name, const char *value, const char *why)
 }
 
 /* Options are applied after the file, and growth of the file goes where growth is given here. */
-static int apply_options(struct options *o, int argc, char **argv, const struct sl_options *parsed)
+static int apply_options(struct options *o, const struct sl_options *parsed)
 {
-	struct sl_options again = {.usage = parsed->usage, .table = parsed->table, .argc = argc, .argv = argv};
+	struct sl_options again = {.usage = parsed->usage, .table = parsed->table, .argc = parsed->argc, .argv = parsed->argv};
 	bool growth = false;
 	const char *why;
 
@@ -75,36 +73,28 @@ static int apply_options(struct options *o, int argc, char **argv, const struct 
 	return SL_EXIT_FINE;
 }
 
-/* An exit status, or -1 to go on. */
-static int parse(struct options *o, int argc, char **argv)
+static bool take(void *context, int option, const char *value)
 {
-	struct sl_options parsed = {
-		.usage = "check [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct options *o = context;
+
+	o->values[option] = value ? value : "yes";
+	return true;
+}
+
+/* An exit status, or -1 to go on. */
+static int settle(struct options *o, const struct sl_options *parsed)
+{
 	char found[PATH_MAX], why[PATH_MAX + 300];
 	const char *config;
 	int status;
 
-	for (int i; (i = sl_options_next(&parsed)) != SL_OPTION_END;) {
-		if (i == SL_OPTION_PATH)
-			o->paths[o->count++] = argv[parsed.at];
-		else if (i == SL_OPTION_HELP)
-			return SL_EXIT_FINE;
-		else if (i == SL_OPTION_WRONG)
-			return SL_EXIT_USAGE;
-		else if (i >= 0)
-			o->values[i] = parsed.value;
-	}
-	if (!o->count) {
-		sl_options_usage(&parsed, true);
-		return SL_EXIT_USAGE;
-	}
 	sl_limits_init(&o->limits);
 	config = o->values[CONFIG] ? o->values[CONFIG] : sl_limits_find(found, sizeof(found)) ? found : NULL;
 	if (config && !sl_limits_read(&o->limits, config, why, sizeof(why))) {
 		fprintf(stderr, "stormlog-analyze: %s\n", why);
 		return SL_EXIT_USAGE;
 	}
-	status = apply_options(o, argc, argv, &parsed);
+	status = apply_options(o, parsed);
 	if (status)
 		return status;
 	if (!sl_limits_any(&o->limits)) {
@@ -157,7 +147,7 @@ static bool write_forms(const struct sl_forms *forms, const struct options *o)
 	return !fflush(stdout) && fine;
 }
 
-static int check(struct sl_report *report, const struct options *o)
+static int check(struct sl_report *report, const struct options *o, const char *path)
 {
 	struct sl_measures measures, baseline = {0};
 	struct sl_outcomes outcomes = {0};
@@ -175,7 +165,7 @@ static int check(struct sl_report *report, const struct options *o)
 		fprintf(stderr, "stormlog-analyze: %s\n", why);
 		status = SL_EXIT_USAGE;
 	} else {
-		struct sl_forms forms = {.outcomes = &outcomes, .measures = &measures, .path = o->paths[0],
+		struct sl_forms forms = {.outcomes = &outcomes, .measures = &measures, .path = path,
 					 .repository = o->repository[0] ? o->repository : NULL,
 					 .cwd = report->processes[0].trace->header.cwd};
 
@@ -193,21 +183,21 @@ static int check(struct sl_report *report, const struct options *o)
 
 static int run(int argc, char **argv)
 {
-	struct options *o = calloc(1, sizeof(*o));
+	struct sl_options parsed = {
+		.usage = "check [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct options o = {0};
 	struct sl_report report = {0};
-	int status;
+	int status = sl_options_parse(&parsed, take, &o);
 
-	if (!o || !(o->paths = calloc((size_t)argc + 1, sizeof(*o->paths))))
-		abort();
-	status = parse(o, argc, argv);
+	if (status < 0)
+		status = settle(&o, &parsed);
 	if (status < 0) {
-		status = sl_native_open(&report, o->paths, o->count, &o->drive);
+		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.drive);
 		if (status == SL_EXIT_FINE)
-			status = check(&report, o);
+			status = check(&report, &o, parsed.paths[0]);
 		sl_report_free(&report);
 	}
-	free(o->paths);
-	free(o);
+	sl_options_free(&parsed);
 	return status;
 }
 

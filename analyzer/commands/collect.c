@@ -16,13 +16,11 @@
 #include <unistd.h>
 
 #include "analyzer/commands.h"
+#include "analyzer/commands/options.h"
 #include "analyzer/trace/images.h"
 #include "common/tracefile.h"
 
-static const char usage[] =
-	"usage: stormlog-analyze collect DIR\n"
-	"\n"
-	"Run on the node after the job: brings what killed processes left in its memory to their traces in DIR.\n";
+static const struct sl_option table[] = {{0}};
 
 struct collection {
 	char home[PATH_MAX]; /* DIR, real */
@@ -103,19 +101,13 @@ static void look_at(struct collection *collection, const char *path)
 	sl_damage_free(&damage);
 }
 
-static int run(int argc, char **argv)
+static int collect(const char *folder)
 {
 	struct collection collection = {0};
 	glob_t found;
 
-	if (argc != 2 || argv[1][0] == '-') {
-		bool help = argc == 2 && !strcmp(argv[1], "--help");
-
-		fputs(usage, help ? stdout : stderr);
-		return help ? SL_EXIT_FINE : SL_EXIT_USAGE;
-	}
-	if (!realpath(argv[1], collection.home)) {
-		fprintf(stderr, "stormlog-analyze: %s: %s\n", argv[1], strerror(errno));
+	if (!realpath(folder, collection.home)) {
+		fprintf(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
 		return SL_EXIT_USAGE;
 	}
 	if (!glob(SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX, 0, NULL, &found)) {
@@ -126,6 +118,26 @@ static int run(int argc, char **argv)
 	printf("%u brought home, %u without a trace cleared, %u still running\n", collection.brought, collection.cleared,
 	       collection.running);
 	return collection.failed ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
+}
+
+static bool take(void *context, int option, const char *value)
+{
+	(void)context;
+	(void)option;
+	(void)value;
+	return true;
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_options parsed = {.usage = "collect DIR", .table = table, .argc = argc, .argv = argv,
+				    .about = "Run on the node after the job: brings what killed processes left in its memory to their traces in DIR."};
+	int status = sl_options_parse(&parsed, take, NULL);
+
+	for (char **folder = parsed.paths; status <= SL_EXIT_FINE && *folder; folder++)
+		status = collect(*folder);
+	sl_options_free(&parsed);
+	return status;
 }
 
 const struct sl_command sl_command_collect = {"collect", "bring home what killed processes left on this node", run};

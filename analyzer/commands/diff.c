@@ -10,15 +10,17 @@
 #include "analyzer/json.h"
 #include "analyzer/map.h"
 #include "analyzer/format.h"
+#include "analyzer/outputs/output.h"
 #include "analyzer/outputs/owners.h"
 
 static const struct sl_option table[] = {
 	{"--json", 0, NULL, "print the differences as JSON"},
 	{"--collapsed", 0, "FILE", "differential stacks at the peak, for difffolded and flame graph tools: stack, before, after"},
+	{"--html", 0, "FILE", "a page that opens without a network: what changed, and the stacks that grew and shrank"},
 	{"--all", 0, NULL, "print what did not change too"},
 	{0},
 };
-enum { JSON, COLLAPSED, ALL };
+enum { JSON, COLLAPSED, HTML, ALL };
 
 static const char about[] = "Of several runs a side, name them with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
 			    "Places are told apart as in check's baseline; each number is of the worst process or device.";
@@ -33,7 +35,8 @@ struct comparison {
 	struct sl_side sides[2];
 	struct sl_map index;
 	SL_VECTOR(struct stack) stacks;
-	const char *collapsed;
+	struct sl_html_changes *page;
+	const char *collapsed, *html;
 	bool json, all;
 };
 
@@ -94,6 +97,8 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 		sl_measures_take(&to->runs.item[to->runs.count++], &report);
 		for (unsigned i = 0; c->collapsed && i < report.process_count; i++)
 			add_stacks(c, &report.processes[i], side, 1.0 / runs);
+		for (unsigned i = 0; c->html && i < report.process_count; i++)
+			sl_html_changes_add(c->page, &report.processes[i], side, 1.0 / runs);
 	}
 	sl_report_free(&report);
 	return status;
@@ -198,17 +203,33 @@ static bool put_collapsed(const struct comparison *c)
 	return fine;
 }
 
+static bool put_html(const struct comparison *c, const struct sl_differences *differences, char *const *paths, const unsigned *counts)
+{
+	FILE *out = fopen(c->html, "we");
+	bool fine = out && sl_html_changes_write(c->page, differences, paths, counts, out);
+
+	if (out)
+		fine = !fclose(out) && fine;
+	if (!fine)
+		fprintf(stderr, "stormlog-analyze: %s: %s\n", c->html, strerror(errno));
+	return fine;
+}
+
 static int compare(struct comparison *c, char **paths, const unsigned *counts)
 {
 	struct sl_differences differences;
 	int status = SL_EXIT_FINE;
 
+	if (c->html)
+		c->page = sl_html_changes_new();
 	for (unsigned i = 0; i < counts[0] + counts[1] && status == SL_EXIT_FINE; i++)
 		status = take_run(c, paths[i], i >= counts[0], counts[i >= counts[0]]);
 	if (status)
 		return status;
 	sl_diff(&differences, &c->sides[0], &c->sides[1]);
 	if (c->collapsed && !put_collapsed(c))
+		status = SL_EXIT_USAGE;
+	if (c->html && !put_html(c, &differences, paths, counts))
 		status = SL_EXIT_USAGE;
 	if (c->json)
 		status = put_json(c, &differences) ? status : SL_EXIT_USAGE;
@@ -229,41 +250,39 @@ static void comparison_free(struct comparison *c)
 		free((char *)c->stacks.item[i].text);
 	free(c->stacks.item);
 	sl_map_free(&c->index);
+	sl_html_changes_free(c->page);
+}
+
+static bool take(void *context, int option, const char *value)
+{
+	struct comparison *c = context;
+
+	if (option == COLLAPSED)
+		c->collapsed = value;
+	else if (option == HTML)
+		c->html = value;
+	else
+		*(option == JSON ? &c->json : &c->all) = true;
+	return true;
 }
 
 static int run(int argc, char **argv)
 {
 	struct sl_options parsed = {.usage = "diff [options] BEFORE AFTER", .about = about, .table = table, .argc = argc, .argv = argv};
-	char **paths = calloc((size_t)argc + 1, sizeof(*paths));
 	struct comparison c = {0};
-	unsigned counts[2] = {0, 0};
-	int status = -1;
-	bool split = false;
+	int status = sl_options_parse(&parsed, take, &c);
+	unsigned counts[2] = {parsed.split, parsed.path_count - parsed.split};
 
-	if (!paths)
-		abort();
-	for (int i; status < 0 && (i = sl_options_next(&parsed)) != SL_OPTION_END;) {
-		if (i == SL_OPTION_HELP || i == SL_OPTION_WRONG)
-			status = i == SL_OPTION_HELP ? SL_EXIT_FINE : SL_EXIT_USAGE;
-		else if (i == SL_OPTION_SEPARATOR)
-			split = true;
-		else if (i == SL_OPTION_PATH)
-			paths[counts[0] + counts[1]] = argv[parsed.at], counts[split]++;
-		else if (i == COLLAPSED)
-			c.collapsed = parsed.value;
-		else
-			*(i == JSON ? &c.json : &c.all) = true;
-	}
-	if (status < 0 && !split && counts[0] == 2)
+	if (status < 0 && !counts[1] && counts[0] == 2)
 		counts[0] = counts[1] = 1;
 	if (status < 0 && (!counts[0] || !counts[1])) {
 		sl_options_usage(&parsed, true);
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		status = compare(&c, paths, counts);
+		status = compare(&c, parsed.paths, counts);
 	comparison_free(&c);
-	free(paths);
+	sl_options_free(&parsed);
 	return status;
 }
 

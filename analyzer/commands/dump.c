@@ -4,9 +4,13 @@
 #include <string.h>
 
 #include "analyzer/commands/native.h"
+#include "analyzer/commands/options.h"
 #include "analyzer/json.h"
 
-static const char usage[] = "usage: stormlog-analyze dump [--run ID|all] PATH...\n";
+static const struct sl_option table[] = {
+	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{0},
+};
 
 struct source {
 	struct sl_trace *trace;
@@ -142,41 +146,32 @@ static bool dump(const struct sl_images *images, const char *run)
 	return count > 0;
 }
 
+static bool take(void *context, int option, const char *value)
+{
+	const char **chosen = context;
+
+	(void)option;
+	*chosen = value;
+	return true;
+}
+
 static int run(int argc, char **argv)
 {
+	struct sl_options parsed = {.usage = "dump [options] PATH...", .table = table, .argc = argc, .argv = argv,
+				    .about = "Every event as a line of JSON, in time order over all processes of the run."};
 	struct sl_images images = {0};
-	const char *value, *chosen = NULL;
-	unsigned paths = 0;
-	bool fine;
+	const char *chosen = NULL;
+	int status = sl_options_parse(&parsed, take, &chosen);
 
-	for (int i = 1; i < argc; i++) {
-		if (argv[i][0] != '-') {
-			paths++;
-			if (!sl_images_add(&images, argv[i])) {
-				perror(argv[i]);
-				sl_images_free(&images);
-				return SL_EXIT_USAGE;
-			}
-		} else if ((value = sl_native_argument(argc, argv, &i, "--run", 0))) {
-			chosen = value;
-		} else {
-			bool help = !strcmp(argv[i], "--help");
-
-			fputs(usage, help ? stdout : stderr);
-			sl_images_free(&images);
-			return help ? SL_EXIT_FINE : SL_EXIT_USAGE;
-		}
+	if (status < 0)
+		status = sl_native_images(&images, parsed.paths);
+	if (status < 0) {
+		sl_images_group(&images);
+		status = dump(&images, chosen) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 	}
-	if (!paths) {
-		fputs(usage, stderr);
-		return SL_EXIT_USAGE;
-	}
-	sl_images_group(&images);
-	fine = images.image_count && dump(&images, chosen);
-	if (!images.image_count)
-		fputs("stormlog-analyze: no trace here\n", stderr);
 	sl_images_free(&images);
-	return fine ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+	sl_options_free(&parsed);
+	return status;
 }
 
 const struct sl_command sl_command_dump = {"dump", "every event as a line of JSON, in time order", run};

@@ -30,8 +30,6 @@ struct options {
 	struct sl_export_job job;
 	const struct sl_export *format;
 	const char *output;
-	char **paths;
-	unsigned count;
 	bool quiet;
 };
 
@@ -46,17 +44,9 @@ static const struct sl_export *find(const char *name)
 	return NULL;
 }
 
-static bool number(const char *text, long least, long *value)
+static bool take(void *context, int option, const char *value)
 {
-	char *end;
-
-	errno = 0;
-	*value = strtol(text, &end, 10);
-	return *text && !*end && !errno && *value >= least;
-}
-
-static bool take(struct options *o, int option, const char *value)
-{
+	struct options *o = context;
 	long count;
 
 	switch (option) {
@@ -70,7 +60,7 @@ static bool take(struct options *o, int option, const char *value)
 		o->stream.to = value;
 		return true;
 	case RANK:
-		return number(value, 0, &o->stream.rank);
+		return sl_options_number(value, 0, LONG_MAX, &o->stream.rank);
 	case RUN:
 		o->stream.run = value;
 		return true;
@@ -78,7 +68,7 @@ static bool take(struct options *o, int option, const char *value)
 		o->job.weigh = !strcmp(value, "live") ? SL_WEIGH_LIVE : !strcmp(value, "total") ? SL_WEIGH_TOTAL : SL_WEIGH_PEAK;
 		return o->job.weigh || !strcmp(value, "peak");
 	case MAX_EVENTS:
-		if (!number(value, 1, &count))
+		if (!sl_options_number(value, 1, LONG_MAX, &count))
 			return false;
 		o->job.max_events = (uint64_t)count;
 		return true;
@@ -88,35 +78,25 @@ static bool take(struct options *o, int option, const char *value)
 	}
 }
 
-/* An exit status, or -1 to go on. */
-static int parse(struct options *o, int argc, char **argv)
+static const char *list_formats(void)
 {
 	static char about[1200];
-	struct sl_options parsed = {
-		.usage = "export FORMAT [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 
 	about[0] = 0;
 	for (const struct sl_export *const *e = sl_exports; *e; e++)
 		snprintf(about + strlen(about), sizeof(about) - strlen(about), "  %-18s %s%s", (*e)->name, (*e)->summary,
 			 e[1] ? "\n" : "");
-	for (int i; (i = sl_options_next(&parsed)) != SL_OPTION_END;) {
-		if (i == SL_OPTION_HELP)
-			return SL_EXIT_FINE;
-		if (i == SL_OPTION_WRONG)
-			return SL_EXIT_USAGE;
-		if (i == SL_OPTION_PATH && !o->format) {
-			o->format = find(parsed.value);
-			if (!o->format)
-				return SL_EXIT_USAGE;
-		} else if (i == SL_OPTION_PATH) {
-			o->paths[o->count++] = argv[parsed.at];
-		} else if (i >= 0 && !take(o, i, parsed.value)) {
-			fprintf(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", table[i].name, parsed.value, table[i].value);
-			return SL_EXIT_USAGE;
-		}
-	}
-	if (!o->count) {
-		sl_options_usage(&parsed, true);
+	return about;
+}
+
+/* An exit status, or -1 to go on. */
+static int choose(struct options *o, const struct sl_options *parsed)
+{
+	o->format = find(parsed->paths[0]);
+	if (!o->format)
+		return SL_EXIT_USAGE;
+	if (parsed->path_count < 2) {
+		sl_options_usage(parsed, true);
 		return SL_EXIT_USAGE;
 	}
 	if (o->format->wants_path && (!o->output || !strcmp(o->output, "-"))) {
@@ -160,7 +140,7 @@ static bool finish(struct options *o, const char *made, bool fine)
 	return fine;
 }
 
-static int export_run(struct options *o)
+static int export_run(struct options *o, char **paths, unsigned count)
 {
 	struct sl_stream stream;
 	char made[PATH_MAX + 32];
@@ -169,7 +149,7 @@ static int export_run(struct options *o)
 
 	o->stream.models = o->format->models;
 	o->stream.progress = !o->quiet && isatty(STDERR_FILENO) && (o->output || !isatty(STDOUT_FILENO));
-	opened = sl_stream_open(&stream, o->paths, o->count, &o->stream);
+	opened = sl_stream_open(&stream, paths, count, &o->stream);
 	if (opened == SL_STREAM_FINE) {
 		o->job.stream = &stream;
 		errno = 0;
@@ -186,16 +166,16 @@ static int export_run(struct options *o)
 
 static int run(int argc, char **argv)
 {
+	struct sl_options parsed = {
+		.usage = "export FORMAT [options] PATH...", .about = list_formats(), .table = table, .argc = argc, .argv = argv};
 	struct options o = {.stream.rank = -1};
-	int status;
+	int status = sl_options_parse(&parsed, take, &o);
 
-	o.paths = calloc((size_t)argc + 1, sizeof(*o.paths));
-	if (!o.paths)
-		abort();
-	status = parse(&o, argc, argv);
 	if (status < 0)
-		status = export_run(&o);
-	free(o.paths);
+		status = choose(&o, &parsed);
+	if (status < 0)
+		status = export_run(&o, parsed.paths + 1, parsed.path_count - 1);
+	sl_options_free(&parsed);
 	return status;
 }
 

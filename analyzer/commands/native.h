@@ -5,11 +5,15 @@
 
 #include "analyzer/commands.h"
 #include "analyzer/drive.h"
+#include "analyzer/trace/images.h"
 
 /* Drive the paths, say what is wrong on stderr; an exit status of commands.h. */
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_drive_options *options);
 
-/* The value of an option at argv[*at], as --name=VALUE, --name VALUE or -nVALUE; NULL: it is another one. */
-const char *sl_native_argument(int argc, char **argv, int *at, const char *name, char letter);
+/* All traces at the paths, NULL at their end, for verbs that do not replay them; an exit status, said, or -1: go on. */
+int sl_native_images(struct sl_images *images, char **paths);
+
+/* report.html of `folder` in the reader's browser; where there is none its path is said. */
+void sl_open_page(const char *folder);
 
 #endif

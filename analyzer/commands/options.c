@@ -1,12 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/options.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/commands/native.h"
+#include "analyzer/commands.h"
 
-#define HELP_COLUMN 24
+#define HELP_COLUMN 27
+#define HELP_END    80
+
+/* Words on lines of their column; the first line is begun. */
+static void put_wrapped(FILE *out, const char *words)
+{
+	size_t at = HELP_COLUMN;
+
+	while (*words) {
+		size_t size = strcspn(words, " ");
+
+		if (at + size > HELP_END && at > HELP_COLUMN) {
+			fprintf(out, "\n%*s", HELP_COLUMN, "");
+			at = HELP_COLUMN;
+		}
+		fprintf(out, "%s%.*s", at > HELP_COLUMN ? " " : "", (int)size, words);
+		at += size + 1;
+		words += size + (words[size] == ' ');
+	}
+	fputc('\n', out);
+}
 
 void sl_options_usage(const struct sl_options *options, bool wrong)
 {
@@ -24,11 +46,26 @@ void sl_options_usage(const struct sl_options *options, bool wrong)
 		if (o->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
 		snprintf(left, sizeof(left), "%s%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
-		if (strlen(left) >= HELP_COLUMN)
-			fprintf(out, "  %s\n  %*s %s\n", left, HELP_COLUMN, "", o->help);
+		if (strlen(left) + 3 > HELP_COLUMN)
+			fprintf(out, "  %s\n%*s", left, HELP_COLUMN, "");
 		else
-			fprintf(out, "  %-*s %s\n", HELP_COLUMN, left, o->help);
+			fprintf(out, "  %-*s", HELP_COLUMN - 2, left);
+		put_wrapped(out, o->help);
 	}
+}
+
+/* The value of an option at the place reached, as --name=VALUE, --name VALUE, -nVALUE or -n VALUE; NULL: another one, or none. */
+static const char *value_of(struct sl_options *options, const struct sl_option *o)
+{
+	const char *text = options->argv[options->at];
+	size_t size = strlen(o->name);
+	bool whole = !strcmp(text, o->name) || (o->letter && text[1] == o->letter && !text[2]);
+
+	if (whole)
+		return options->at + 1 < options->argc ? options->argv[++options->at] : NULL;
+	if (!strncmp(text, o->name, size) && text[size] == '=')
+		return text + size + 1;
+	return o->letter && text[1] == o->letter ? text + 2 : NULL;
 }
 
 int sl_options_next(struct sl_options *options)
@@ -54,12 +91,12 @@ int sl_options_next(struct sl_options *options)
 
 		if (!o->value) {
 			if (!strcmp(text, o->name) || (o->letter && text[1] == o->letter && !text[2])) {
-				options->value = text;
+				options->value = NULL;
 				return i;
 			}
-		} else if ((options->value = sl_native_argument(options->argc, options->argv, &options->at, o->name, o->letter))) {
+		} else if ((options->value = value_of(options, o))) {
 			return i;
-		} else if (!strcmp(text, o->name)) {
+		} else if (!strcmp(text, o->name) || (o->letter && text[1] == o->letter)) {
 			fprintf(stderr, "stormlog-analyze: %s needs %s\n", text, o->value);
 			return SL_OPTION_WRONG;
 		}
@@ -67,4 +104,42 @@ int sl_options_next(struct sl_options *options)
 	fprintf(stderr, "stormlog-analyze: unknown option %s\n", text);
 	sl_options_usage(options, true);
 	return SL_OPTION_WRONG;
+}
+
+int sl_options_parse(struct sl_options *options, sl_options_take *take, void *context)
+{
+	options->paths = calloc((size_t)options->argc + 1, sizeof(*options->paths));
+	if (!options->paths)
+		abort();
+	for (int i; (i = sl_options_next(options)) != SL_OPTION_END;) {
+		if (i == SL_OPTION_HELP)
+			return SL_EXIT_FINE;
+		if (i == SL_OPTION_WRONG)
+			return SL_EXIT_USAGE;
+		if (i == SL_OPTION_PATH) {
+			options->paths[options->path_count++] = options->argv[options->at];
+			options->split += !options->only_paths;
+		} else if (i >= 0 && !take(context, i, options->value)) {
+			fprintf(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", options->table[i].name, options->value, options->table[i].value);
+			return SL_EXIT_USAGE;
+		}
+	}
+	if (options->path_count)
+		return -1;
+	sl_options_usage(options, true);
+	return SL_EXIT_USAGE;
+}
+
+void sl_options_free(struct sl_options *options)
+{
+	free(options->paths);
+}
+
+bool sl_options_number(const char *text, long least, long most, long *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtol(text, &end, 10);
+	return *text && !*end && !errno && *value >= least && *value <= most;
 }

@@ -3,9 +3,13 @@
  * Options of a verb as a table: parsing, --help and completion come from it.  Options and paths may be mixed; after
  * "--" there are only paths.  One thread.
  *
- *	static const struct sl_option options[] = {{"--run", 0, "ID|all", "of a folder with several runs"}, {0}};
- *	struct sl_options o = {.usage = "check [options] PATH...", .table = options, .argc = argc, .argv = argv};
- *	for (int i; (i = sl_options_next(&o)) != SL_OPTION_END;) ...
+ *	static const struct sl_option table[] = {{"--run", 0, "ID|all", "of a folder with several runs"}, {0}};
+ *	struct sl_options o = {.usage = "check [options] PATH...", .table = table, .argc = argc, .argv = argv};
+ *	int status = sl_options_parse(&o, take, &settings);
+ *
+ *	if (status < 0)
+ *		status = work(&settings, o.paths, o.path_count);
+ *	sl_options_free(&o);
  */
 #ifndef ANALYZER_COMMANDS_OPTIONS_H
 #define ANALYZER_COMMANDS_OPTIONS_H
@@ -19,7 +23,7 @@ struct sl_option {
 	const char *help;
 };
 
-/* Not an index into the table. */
+/* What sl_options_next gives that is no index into the table. */
 enum {
 	SL_OPTION_END = -1,
 	SL_OPTION_PATH = -2,	  /* value is the path */
@@ -33,11 +37,25 @@ struct sl_options {
 	const struct sl_option *table;
 	int argc;
 	char **argv;
-	/* state */
+	/* after sl_options_parse: */
+	char **paths;	     /* of argv, NULL at their end; sl_options_free */
+	unsigned path_count, split; /* split: paths before "--", path_count where there is none */
+	/* of sl_options_next: */
 	int at;
 	bool only_paths;
 	const char *value;
 };
+
+/*
+ * All of argv.  An option goes to `take`, its index in the table and its value (NULL: a flag's), which says whether the
+ * value is one.  An exit status, said; or -1: go on, with one path at least.
+ */
+typedef bool sl_options_take(void *context, int option, const char *value);
+int sl_options_parse(struct sl_options *options, sl_options_take *take, void *context);
+void sl_options_free(struct sl_options *options);
+
+/* A whole number from least to most, no more and no less. */
+bool sl_options_number(const char *text, long least, long most, long *value);
 
 /* Index into the table, or one of the above. */
 int sl_options_next(struct sl_options *options);

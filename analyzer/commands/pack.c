@@ -55,48 +55,42 @@ static int write_pack(const struct sl_images *images, int run, const char *path,
 	return SL_EXIT_USAGE;
 }
 
+struct settings {
+	const char *path, *run;
+	uint64_t salt;
+};
+
+static bool take(void *context, int option, const char *value)
+{
+	struct settings *s = context;
+
+	if (option == OUTPUT)
+		s->path = value;
+	else if (option == RUN)
+		s->run = value;
+	else if (getrandom(&s->salt, sizeof(s->salt), 0) != sizeof(s->salt) || !s->salt)
+		s->salt = 1;
+	return true;
+}
+
 static int run(int argc, char **argv)
 {
 	struct sl_options parsed = {.usage = "pack [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct settings s = {.path = "traces.stormlog"};
 	struct sl_images images = {0};
-	const char *path = "traces.stormlog", *wanted = NULL;
-	uint64_t salt = 0;
-	unsigned paths = 0;
-	int status = -1, chosen;
+	int status = sl_options_parse(&parsed, take, &s), chosen;
 
-	for (int i; status < 0 && (i = sl_options_next(&parsed)) != SL_OPTION_END;) {
-		if (i == SL_OPTION_HELP || i == SL_OPTION_WRONG) {
-			status = i == SL_OPTION_HELP ? SL_EXIT_FINE : SL_EXIT_USAGE;
-		} else if (i == SL_OPTION_PATH) {
-			paths++;
-			if (!sl_images_add(&images, parsed.value)) {
-				fprintf(stderr, "stormlog-analyze: %s: %s\n", parsed.value, strerror(errno));
-				status = SL_EXIT_USAGE;
-			}
-		} else if (i == OUTPUT) {
-			path = parsed.value;
-		} else if (i == RUN) {
-			wanted = parsed.value;
-		} else if (i == REDACT && (getrandom(&salt, sizeof(salt), 0) != sizeof(salt) || !salt)) {
-			salt = 1;
-		}
-	}
-	if (status < 0 && !paths) {
-		sl_options_usage(&parsed, true);
-		status = SL_EXIT_USAGE;
-	}
-	if (status < 0 && !images.image_count) {
-		fputs("stormlog-analyze: no trace here\n", stderr);
-		status = SL_EXIT_UNREADABLE;
-	}
+	if (status < 0)
+		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {
 		sl_images_group(&images);
-		chosen = choose(&images, wanted);
+		chosen = choose(&images, s.run);
 		if (chosen < -1)
-			fprintf(stderr, "stormlog-analyze: no run %s\n", wanted);
-		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, path, salt);
+			fprintf(stderr, "stormlog-analyze: no run %s\n", s.run);
+		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, s.path, s.salt);
 	}
 	sl_images_free(&images);
+	sl_options_free(&parsed);
 	return status;
 }
 

@@ -1,95 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze report over Stormlog's own files. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../commands.h"
-#include "../outputs/telemetry_emit.h"
-#include "../telemetry/folder.h"
-#include "../outputs/telemetry_summary.h"
-
-static const char usage[] =
-	"usage: stormlog-analyze report [options] PATH...\n"
-	"\n"
-	"Read Stormlog's own telemetry, print a summary and write report.json.\n"
-	"\n"
-	"  --json                print report.json to stdout and write nothing\n"
-	"  -o, --output DIR      the folder to write, replaced as a whole (PATH/analysis where PATH is a folder)\n"
-	"  --session-id ID       the session of the top-level findings\n"
-	"  --gap-ratio R         gaps below this share of the device are not looked at (0.05)\n"
-	"  --gap-zscore Z        how far out a transient spike is (2.0)\n"
-	"  --gap-r2 R            how straight a persistent drift is (0.6)\n"
-	"  --gap-fragmentation R what share of reserved memory is unused (0.3)\n"
-	"  --issue-states FILE   JSON object: fingerprint id to open, resolved, ignored or regressed\n";
-
-struct settings {
-	struct sl_emit_options emit;
-	const char *session_id, *states_file, *output;
-	bool json;
-};
-
-static bool to_ratio(const char *text, double *out)
-{
-	char *end;
-
-	*out = strtod(text, &end);
-	return end != text && *end == 0 && *out >= 0;
-}
-
-/* Returns an exit status, or -1 to go on. */
-static int parse(int argc, char **argv, struct settings *s)
-{
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"session-id", required_argument, NULL, 's'},
-		{"gap-ratio", required_argument, NULL, 'r'}, {"gap-zscore", required_argument, NULL, 'z'},
-		{"gap-r2", required_argument, NULL, 'd'}, {"gap-fragmentation", required_argument, NULL, 'f'},
-		{"issue-states", required_argument, NULL, 'i'}, {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
-	struct sl_gap_thresholds *t = &s->emit.thresholds;
-	bool ok = true;
-
-	optind = 0;
-	for (int o; ok && (o = getopt_long(argc, argv, "o:h", options, NULL)) != -1;) {
-		switch (o) {
-		case 'j':
-			s->json = true;
-			break;
-		case 's':
-			s->session_id = optarg;
-			break;
-		case 'r':
-			ok = to_ratio(optarg, &t->gap_ratio);
-			break;
-		case 'z':
-			ok = to_ratio(optarg, &t->spike_zscore) && t->spike_zscore > 0;
-			break;
-		case 'd':
-			ok = to_ratio(optarg, &t->drift_r2);
-			break;
-		case 'f':
-			ok = to_ratio(optarg, &t->fragmentation);
-			break;
-		case 'i':
-			s->states_file = optarg;
-			break;
-		case 'o':
-			s->output = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return SL_EXIT_FINE;
-		default:
-			ok = false;
-		}
-	}
-	if (ok && (optind + 1 == argc || (optind < argc && (s->json || s->output))))
-		return -1;
-	fputs(ok && optind < argc ? "stormlog-analyze: several paths need -o DIR\n" : usage, stderr);
-	return SL_EXIT_USAGE;
-}
+#include "analyzer/commands.h"
+#include "analyzer/commands/native.h"
+#include "analyzer/commands/report_options.h"
+#include "analyzer/outputs/output.h"
+#include "analyzer/outputs/telemetry_summary.h"
+#include "analyzer/telemetry/folder.h"
 
 static void put_warning(void *context, const char *text)
 {
@@ -109,6 +32,7 @@ static void write_run(struct sl_json *j, const struct sl_telemetry *t)
 	sl_json_end(j);
 	sl_json_known(j, "started_at_ns", s ? s->started_at_ns : SL_EVENT_UNKNOWN);
 	sl_json_known(j, "ended_at_ns", s && s->has_end ? s->ended_at_ns : SL_EVENT_UNKNOWN);
+	sl_json_null(j, "clock_skew");
 	sl_json_array(j, "devices");
 	sl_json_end(j);
 	sl_json_end(j);
@@ -149,7 +73,7 @@ static int print_json(const struct sl_telemetry *t, const struct sl_emit_options
 }
 
 /* What cannot be written does not change the exit status: the summary was printed. */
-static int print_summary(const struct sl_telemetry *t, const struct settings *s, const char *path)
+static int print_summary(const struct sl_telemetry *t, const struct sl_report_options *s, const char *path)
 {
 	struct sl_arena arena = {0};
 	struct sl_folder folder;
@@ -157,7 +81,8 @@ static int print_summary(const struct sl_telemetry *t, const struct settings *s,
 	const char *output = s->output;
 	FILE *file;
 
-	sl_telemetry_summary(stdout, t, &s->emit);
+	if (!s->quiet)
+		sl_telemetry_summary(stdout, t, &s->emit);
 	if (!output && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
 		output = sl_arena_printf(&arena, "%s/analysis", path);
 	if (output && sl_folder_begin(&folder, output)) {
@@ -165,67 +90,62 @@ static int print_summary(const struct sl_telemetry *t, const struct settings *s,
 
 		write_report(j, t, &s->emit);
 		sl_folder_json_close(&folder, j, file, "report.json");
+		file = sl_folder_open(&folder, "report.html");
+		if (file && !sl_html_telemetry(t, path, file))
+			folder.error = errno;
+		sl_folder_close(&folder, file, "report.html");
 	}
-	if (output && sl_folder_end_replacing(&folder))
-		printf("\nreport: %s/report.json\n", output);
-	else if (output)
+	if (output && !sl_folder_end_replacing(&folder)) {
 		fprintf(stderr, "stormlog-analyze: %s: %s\n", output, strerror(errno));
+	} else if (output) {
+		if (!s->quiet)
+			printf("\nreport: %s/report.html\n", output);
+		fflush(stdout);
+		if (s->open)
+			sl_open_page(output);
+	}
 	sl_arena_free(&arena);
 	return SL_EXIT_FINE;
 }
 
-static int read_states(struct sl_arena *arena, struct settings *s)
+static void say_unreadable(const struct sl_telemetry *t, char **paths)
 {
-	struct sl_value_error error = {0};
+	const size_t enough = 5; /* a foreign file has one on every line */
 
-	if (!s->states_file)
-		return SL_EXIT_FINE;
-	s->emit.issue_states = sl_source_document(arena, s->states_file, &error);
-	if (s->emit.issue_states)
-		return SL_EXIT_FINE;
-	fprintf(stderr, "%s:%u: %s\n", s->states_file, error.line, error.reason);
-	return SL_EXIT_USAGE;
+	for (size_t i = 0; i < t->problem_count && i < enough; i++)
+		fprintf(stderr, "%s:%u: %s\n", t->problems[i].file, t->problems[i].line, t->problems[i].reason);
+	if (t->problem_count > enough)
+		fprintf(stderr, "... and %zu more\n", t->problem_count - enough);
+	fputs("stormlog-analyze: neither a trace nor telemetry in", stderr);
+	for (; *paths; paths++)
+		fprintf(stderr, " %s", *paths);
+	fputs("\nrecord one: stormlog-run -- COMMAND\n", stderr);
 }
 
-static int run(int argc, char **argv)
+int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count)
 {
-	struct settings s = {.emit = sl_emit_defaults};
-	struct sl_arena arena = {0};
+	struct sl_telemetry *t = sl_telemetry_new();
 	size_t found = 0;
-	int status = parse(argc, argv, &s);
+	int status = SL_EXIT_FINE;
 
-	if (status < 0)
-		status = read_states(&arena, &s);
-	else
-		return status;
-	for (int i = optind; !status && i < argc; i++) {
-		if (access(argv[i], F_OK) == 0)
+	for (char **path = paths; !status && *path; path++) {
+		if (access(*path, F_OK) == 0) {
+			found += sl_telemetry_add_path(t, *path, count > 1);
 			continue;
-		fprintf(stderr, "stormlog-analyze: no such file: %s\n", argv[i]);
+		}
+		fprintf(stderr, "stormlog-analyze: no such file: %s\n", *path);
 		status = SL_EXIT_USAGE;
 	}
-	struct sl_telemetry *t = sl_telemetry_new();
-
-	for (int i = optind; !status && i < argc; i++)
-		found += sl_telemetry_add_path(t, argv[i], argc - optind > 1);
-	if (!status && !sl_telemetry_finish(t, s.session_id)) {
-		fprintf(stderr, "stormlog-analyze: no such session: %s\n", s.session_id);
+	if (!status && !sl_telemetry_finish(t, options->session_id)) {
+		fprintf(stderr, "stormlog-analyze: no such session: %s\n", options->session_id);
 		status = SL_EXIT_USAGE;
 	}
 	if (!status && (found == 0 || (t->session_count == 0 && t->bundle_count == 0))) {
-		for (size_t i = 0; i < t->problem_count; i++)
-			fprintf(stderr, "%s:%u: %s\n", t->problems[i].file, t->problems[i].line, t->problems[i].reason);
-		fputs("stormlog-analyze: nothing readable here\n", stderr);
+		say_unreadable(t, paths);
 		status = SL_EXIT_UNREADABLE;
 	}
 	if (!status)
-		status = s.json ? print_json(t, &s.emit) : print_summary(t, &s, argv[optind]);
+		status = options->json ? print_json(t, &options->emit) : print_summary(t, options, paths[0]);
 	sl_telemetry_free(t);
-	sl_arena_free(&arena);
 	return status;
-}
-
-int sl_telemetry_report(int argc, char **argv)
-{
-	return run(argc, argv);
 }

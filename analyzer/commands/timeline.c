@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze timeline PATH: memory over time drawn large in the terminal, one picture a process. */
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +9,16 @@
 #include <unistd.h>
 
 #include "analyzer/commands/native.h"
+#include "analyzer/commands/options.h"
 #include "analyzer/format.h"
 
-static const char usage[] = "usage: stormlog-analyze timeline [options] PATH...\n"
-			    "\n"
-			    "  --rank N        one rank only (default: all, those with the highest peak first, at most 4)\n"
-			    "  --height LINES  of one picture (default: 16)\n"
-			    "  --run ID|all\n";
+static const struct sl_option table[] = {
+	{"--rank", 0, "N", "one rank only (default: all, those with the highest peak first, at most 4)"},
+	{"--height", 0, "LINES", "of one picture, 4 to 200 (default: 16)"},
+	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{0},
+};
+enum { RANK, HEIGHT, RUN };
 
 #define LABEL	    10
 #define COLUMNS_MAX 400
@@ -22,9 +26,8 @@ static const char usage[] = "usage: stormlog-analyze timeline [options] PATH...\
 
 struct options {
 	struct sl_drive_options drive;
-	long rank;
-	unsigned height, count, columns;
-	char **paths;
+	long rank, height;
+	unsigned columns;
 	bool ascii, colour;
 };
 
@@ -88,10 +91,10 @@ static void draw(const struct sl_process *process, const struct options *o)
 	snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld", (long long)(header->rank < 0 ? header->pid : header->rank));
 	printf("%s%s%s  peak %s", o->colour ? "\033[1m" : "", who, o->colour ? "\033[0m" : "", sl_format_size(size, (uint64_t)top));
 	printf("  %s\n", sl_status_name(process->trace->status));
-	for (unsigned line = o->height; line--;) {
-		double low = top * line / o->height, high = top * (line + 1) / o->height;
+	for (unsigned line = (unsigned)o->height; line--;) {
+		double low = top * line / (double)o->height, high = top * (line + 1) / (double)o->height;
 
-		printf("%*s ", LABEL, line % 4 == 3 || line == o->height - 1 ? sl_format_size(size, (uint64_t)high) : "");
+		printf("%*s ", LABEL, line % 4 == 3 || line + 1 == (unsigned)o->height ? sl_format_size(size, (uint64_t)high) : "");
 		for (unsigned c = 0; c < columns; c++)
 			fputs(top > 0 ? cell(most[c], mean[c], low, high, o->ascii) : " ", stdout);
 		putchar('\n');
@@ -159,53 +162,30 @@ static void look_at_terminal(struct options *o)
 		o->columns = COLUMNS_MAX;
 }
 
-/* The exit status, or -1: go on. */
-static int parse(int argc, char **argv, struct options *o)
+static bool take(void *context, int option, const char *value)
 {
-	const char *value;
+	struct options *o = context;
 
-	for (int i = 1; i < argc; i++) {
-		if (argv[i][0] != '-' || !argv[i][1])
-			o->paths[o->count++] = argv[i];
-		else if ((value = sl_native_argument(argc, argv, &i, "--rank", 0)))
-			o->rank = atol(value);
-		else if ((value = sl_native_argument(argc, argv, &i, "--run", 0)))
-			o->drive.run = value;
-		else if ((value = sl_native_argument(argc, argv, &i, "--height", 0)))
-			o->height = atoi(value) >= 4 && atoi(value) <= 200 ? (unsigned)atoi(value) : 16;
-		else {
-			bool help = !strcmp(argv[i], "--help");
-
-			if (!help)
-				fprintf(stderr, "stormlog-analyze: unknown option %s\n", argv[i]);
-			fputs(usage, help ? stdout : stderr);
-			return help ? SL_EXIT_FINE : SL_EXIT_USAGE;
-		}
-	}
-	if (o->count)
-		return -1;
-	fputs(usage, stderr);
-	return SL_EXIT_USAGE;
+	if (option == RUN)
+		o->drive.run = value;
+	return option == RUN || (option == RANK ? sl_options_number(value, 0, LONG_MAX, &o->rank) : sl_options_number(value, 4, 200, &o->height));
 }
 
 static int run(int argc, char **argv)
 {
+	struct sl_options parsed = {.usage = "timeline [options] PATH...", .table = table, .argc = argc, .argv = argv};
 	struct options o = {.rank = -1, .height = 16};
 	struct sl_report report = {0};
-	int status;
+	int status = sl_options_parse(&parsed, take, &o);
 
-	o.paths = calloc((size_t)argc + 1, sizeof(*o.paths));
-	if (!o.paths)
-		abort();
 	look_at_terminal(&o);
-	status = parse(argc, argv, &o);
 	if (status < 0) {
-		status = sl_native_open(&report, o.paths, o.count, &o.drive);
+		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.drive);
 		if (status == SL_EXIT_FINE)
 			status = draw_all(&report, &o);
 		sl_report_free(&report);
 	}
-	free(o.paths);
+	sl_options_free(&parsed);
 	return status;
 }
 

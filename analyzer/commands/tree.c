@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze tree|table|flame PATH: who held the memory at an instant. */
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "analyzer/commands/native.h"
+#include "analyzer/commands/options.h"
 #include "analyzer/format.h"
 #include "analyzer/outputs/owners.h"
+#include "common/size.h"
 
-static const char usage[] =
-	"usage: stormlog-analyze tree|table|flame [options] PATH...\n"
-	"\n"
-	"  --at peak|end|oom|TIME   the device's peak (default), the end, the first out-of-memory error nobody got over,\n"
-	"                           or a time: seconds since the start (12.5), or Unix nanoseconds\n"
-	"  --by library|stack|label|thread\n"
-	"  --rank N                 one rank only (default: all together)\n"
-	"  --run ID|all\n"
-	"  --depth N, --min SIZE    of tree: levels, smallest share (default: 1/200 of the total)\n";
+static const struct sl_option table[] = {
+	{"--at", 0, "peak|end|oom|TIME", "the device's peak (default), the end, the first out-of-memory error nobody got over, or a time: "
+					 "seconds since the start (12.5), or Unix nanoseconds"},
+	{"--by", 0, "library|stack|label|thread", "what the first level is (default: library)"},
+	{"--rank", 0, "N", "one rank only (default: all together)"},
+	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{"--depth", 0, "N", "of tree: levels (default: 40)"},
+	{"--min", 0, "SIZE", "of tree: smallest share (default: 1/200 of the total)"},
+	{"--all-frames", 0, NULL, "those of the interpreter, libffi and the C library too"},
+	{0},
+};
+enum { AT, BY, RANK, RUN, DEPTH, MIN, ALL_FRAMES };
 
 enum at { AT_PEAK, AT_END, AT_OOM, AT_TIME };
 enum by { BY_LIBRARY, BY_STACK, BY_LABEL, BY_THREAD };
@@ -28,23 +34,27 @@ struct options {
 	enum by by;
 	double seconds;
 	long rank;
-	unsigned depth, count;
-	char **paths;
+	bool all_frames;
+	uint64_t min;
+	unsigned depth;
 };
 
 /* The names from the root to a site. */
-static unsigned path_of(struct sl_process *process, const struct sl_site *site, enum by by, char names[][300], unsigned max)
+static unsigned path_of(struct sl_process *process, const struct sl_site *site, const struct options *options, char names[][300],
+			unsigned max)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, stack, site->python, site->native, site->caller), used = 0;
 	const struct sl_thread *thread = sl_defs_thread(process->model->defs, site->thread);
 	const char *label = site->label ? sl_defs_text(process->model->defs, site->label) : NULL;
 
-	if (by == BY_LIBRARY)
+	if (!options->all_frames)
+		count = sl_stacks_fold(stack, count);
+	if (options->by == BY_LIBRARY)
 		snprintf(names[used++], 300, "%s", sl_model_library(process->model, site));
-	else if (by == BY_LABEL)
+	else if (options->by == BY_LABEL)
 		snprintf(names[used++], 300, "%s", label ? label : "no label");
-	else if (by == BY_THREAD)
+	else if (options->by == BY_THREAD)
 		snprintf(names[used++], 300, "pid %lld thread %lld", (long long)process->trace->header.pid,
 			 thread ? (long long)thread->tid : (long long)site->thread);
 	for (unsigned i = count; i-- && used + 1 < max;)
@@ -74,7 +84,7 @@ static void collect(struct sl_process *process, const struct options *options, s
 
 		if (!bytes || !sl_owners_shows(process, site))
 			continue;
-		count = path_of(process, site, options->by, names, 66);
+		count = path_of(process, site, options, names, 66);
 		for (unsigned k = 0; k < count; k++)
 			list[k] = names[k];
 		sl_owners_add(owners, list, count, bytes, site->live_blocks);
@@ -103,7 +113,7 @@ static void put_tree(const struct sl_owners *owners, uint32_t at, unsigned level
 		putchar('\n');
 	}
 	for (uint32_t child = share->child; child && level < options->depth; child = owners->share.item[child].sibling)
-		if (owners->share.item[child].bytes * 200 >= owners->share.item[0].bytes)
+		if (owners->share.item[child].bytes >= (options->min ? options->min : owners->share.item[0].bytes / 200))
 			put_tree(owners, child, level + 1, options);
 }
 
@@ -243,59 +253,61 @@ static bool parse_by(struct options *options, const char *text)
 	return false;
 }
 
-static bool parse(int argc, char **argv, struct options *options)
+static bool take(void *context, int option, const char *value)
 {
-	const char *value;
+	struct options *options = context;
+	long depth;
 
-	for (int i = 1; i < argc; i++) {
-		if (argv[i][0] != '-')
-			options->paths[options->count++] = argv[i];
-		else if ((value = sl_native_argument(argc, argv, &i, "--at", 0))) {
-			if (!parse_at(options, value))
-				return false;
-		} else if ((value = sl_native_argument(argc, argv, &i, "--by", 0))) {
-			if (!parse_by(options, value))
-				return false;
-		} else if ((value = sl_native_argument(argc, argv, &i, "--rank", 0)))
-			options->rank = atol(value);
-		else if ((value = sl_native_argument(argc, argv, &i, "--run", 0)))
-			options->drive.run = value;
-		else if ((value = sl_native_argument(argc, argv, &i, "--depth", 0)))
-			options->depth = (unsigned)atoi(value);
-		else
+	switch (option) {
+	case AT:
+		return parse_at(options, value);
+	case BY:
+		return parse_by(options, value);
+	case RANK:
+		return sl_options_number(value, 0, LONG_MAX, &options->rank);
+	case RUN:
+		options->drive.run = value;
+		return true;
+	case DEPTH:
+		if (!sl_options_number(value, 1, INT_MAX, &depth))
 			return false;
+		options->depth = (unsigned)depth;
+		return true;
+	case MIN:
+		return sl_size_parse(value, &options->min);
+	default:
+		return options->all_frames = true;
 	}
-	return options->count > 0;
+}
+
+static int print_instant(struct options *options, const struct sl_options *parsed, const char *verb)
+{
+	struct sl_report report;
+	uint64_t until;
+	int status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->drive);
+
+	if (status == SL_EXIT_FINE && !instant(&report, options, &until))
+		status = SL_EXIT_USAGE;
+	if (status == SL_EXIT_FINE && until) { /* replay again, up to there */
+		sl_report_free(&report);
+		options->drive.until_unix_ns = until;
+		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->drive);
+	}
+	if (status == SL_EXIT_FINE)
+		print(&report, options, verb);
+	sl_report_free(&report);
+	return status;
 }
 
 static int run(int argc, char **argv)
 {
-	struct options options = {.rank = -1, .depth = 40, .paths = calloc((size_t)argc + 1, sizeof(char *))};
-	struct sl_report report;
-	uint64_t until;
-	int status;
+	struct sl_options parsed = {.usage = "tree|table|flame [options] PATH...", .table = table, .argc = argc, .argv = argv};
+	struct options options = {.rank = -1, .depth = 40};
+	int status = sl_options_parse(&parsed, take, &options);
 
-	if (!options.paths)
-		abort();
-	if (!parse(argc, argv, &options)) {
-		bool help = argc > 1 && !strcmp(argv[1], "--help");
-
-		fputs(usage, help ? stdout : stderr);
-		free(options.paths);
-		return help ? SL_EXIT_FINE : SL_EXIT_USAGE;
-	}
-	status = sl_native_open(&report, options.paths, options.count, &options.drive);
-	if (status == SL_EXIT_FINE && !instant(&report, &options, &until))
-		status = SL_EXIT_USAGE;
-	if (status == SL_EXIT_FINE && until) { /* replay again, up to there */
-		sl_report_free(&report);
-		options.drive.until_unix_ns = until;
-		status = sl_native_open(&report, options.paths, options.count, &options.drive);
-	}
-	if (status == SL_EXIT_FINE)
-		print(&report, &options, argv[0]);
-	sl_report_free(&report);
-	free(options.paths);
+	if (status < 0)
+		status = print_instant(&options, &parsed, argv[0]);
+	sl_options_free(&parsed);
 	return status;
 }
 

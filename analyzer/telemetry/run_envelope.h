@@ -10,7 +10,7 @@
 
 struct sl_run_attachment {
 	const char *title, *kind; /* e.g. "report", "native_trace" */
-	const char *path;	  /* relative to the envelope */
+	const char *path;	  /* absolute, or relative to the envelope */
 	const char *session_id;	  /* or NULL */
 	int64_t start_ns, end_ns; /* or SL_EVENT_UNKNOWN */
 };

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze validate: say what in telemetry files is not as it should be, write nothing. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../commands.h"
-#include "record.h"
-#include "sink.h"
-#include "telemetry.h"
+#include "analyzer/commands.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/telemetry/record.h"
+#include "analyzer/telemetry/sink.h"
+#include "analyzer/telemetry/telemetry.h"
+
+static const struct sl_option table[] = {
+	{"--strict", 0, NULL, "records of the oldest formats, which have no schema_version, are wrong too"},
+	{0},
+};
 
 struct validation {
 	struct sl_record_rules rules;
@@ -75,41 +80,40 @@ static void check_path(struct validation *v, const char *path)
 		sl_source_read(path, &reader);
 }
 
-static const char usage[] =
-	"usage: stormlog-analyze validate [--strict] PATH...\n"
-	"\n"
-	"Check telemetry files, sinks and bundles, one line for each thing that is wrong.\n"
-	"\n"
-	"  --strict  records of the oldest formats, which have no schema_version, are wrong too\n";
+static bool take(void *context, int option, const char *value)
+{
+	struct validation *v = context;
+
+	(void)option;
+	(void)value;
+	v->rules.strict = true;
+	return true;
+}
+
+static int validate(struct validation *v, char **paths)
+{
+	for (; *paths; paths++) {
+		if (access(*paths, F_OK) != 0) {
+			fprintf(stderr, "stormlog-analyze: no such file: %s\n", *paths);
+			return SL_EXIT_USAGE;
+		}
+		check_path(v, *paths);
+	}
+	return v->valid ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+}
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"strict", no_argument, NULL, 'x'}, {"help", no_argument, NULL, 'h'}, {0}};
+	struct sl_options parsed = {.usage = "validate [options] PATH...", .table = table, .argc = argc, .argv = argv,
+				    .about = "Check telemetry files, sinks and bundles, one line for each thing that is wrong."};
 	struct validation v = {.valid = true};
+	int status = sl_options_parse(&parsed, take, &v);
 
-	optind = 0;
-	for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-		if (o == 'x') {
-			v.rules.strict = true;
-			continue;
-		}
-		fputs(usage, o == 'h' ? stdout : stderr);
-		return o == 'h' ? SL_EXIT_FINE : SL_EXIT_USAGE;
-	}
-	if (optind == argc) {
-		fputs(usage, stderr);
-		return SL_EXIT_USAGE;
-	}
-	for (; optind < argc; optind++) {
-		if (access(argv[optind], F_OK) != 0) {
-			fprintf(stderr, "stormlog-analyze: no such file: %s\n", argv[optind]);
-			return SL_EXIT_USAGE;
-		}
-		check_path(&v, argv[optind]);
-	}
+	if (status < 0)
+		status = validate(&v, parsed.paths);
 	sl_arena_free(&v.arena);
-	return v.valid ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+	sl_options_free(&parsed);
+	return status;
 }
 
 const struct sl_command sl_command_validate = {"validate", "check telemetry files, sinks and bundles", run};

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze merge: one sink in which all ranks share a session. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../commands.h"
-#include "../drive.h"
-#include "../sessions.h"
-#include "sink.h"
-#include "telemetry.h"
+#include "analyzer/commands.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/drive.h"
+#include "analyzer/sessions.h"
+#include "analyzer/telemetry/sink.h"
+#include "analyzer/telemetry/telemetry.h"
 
-static const char usage[] =
-	"usage: stormlog-analyze merge PATH... -o DIR\n"
-	"\n"
-	"Write one telemetry sink in which the ranks of PATH share a session, for upstream's cross-rank analysis.\n"
-	"DIR must not exist yet, or be empty.\n";
+static const struct sl_option table[] = {
+	{"--output", 'o', "DIR", "where the sink goes; must not exist yet, or be empty"},
+	{0},
+};
 
 static int write_merged(struct sl_telemetry *t, const char *folder)
 {
@@ -55,37 +54,30 @@ static int add_native(struct sl_telemetry *t, struct sl_report *report, char **p
 	return SL_EXIT_FINE;
 }
 
-static int run(int argc, char **argv)
+static bool take(void *context, int option, const char *value)
 {
-	static const struct option options[] = {{"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
-	const char *folder = NULL;
+	const char **folder = context;
 
-	optind = 0;
-	for (int o; (o = getopt_long(argc, argv, "o:h", options, NULL)) != -1;) {
-		if (o == 'o') {
-			folder = optarg;
-			continue;
-		}
-		fputs(usage, o == 'h' ? stdout : stderr);
-		return o == 'h' ? SL_EXIT_FINE : SL_EXIT_USAGE;
-	}
-	if (!folder || optind == argc) {
-		fputs(usage, stderr);
-		return SL_EXIT_USAGE;
-	}
+	(void)option;
+	*folder = value;
+	return true;
+}
+
+static int merge(char **paths, unsigned count, const char *folder)
+{
 	struct sl_telemetry *t = sl_telemetry_new();
 	struct sl_report report = {0};
 	int status = SL_EXIT_FINE;
-	bool native = sl_drive_is_native(&argv[optind], (unsigned)(argc - optind));
+	bool native = sl_drive_is_native(paths, count);
 
 	if (native)
-		status = add_native(t, &report, &argv[optind], (unsigned)(argc - optind));
-	for (int i = optind; i < argc && !status && !native; i++) {
-		if (access(argv[i], F_OK) == 0) {
-			sl_telemetry_add_path(t, argv[i], argc - optind > 1);
+		status = add_native(t, &report, paths, count);
+	for (unsigned i = 0; i < count && !status && !native; i++) {
+		if (access(paths[i], F_OK) == 0) {
+			sl_telemetry_add_path(t, paths[i], count > 1);
 			continue;
 		}
-		fprintf(stderr, "stormlog-analyze: no such file: %s\n", argv[i]);
+		fprintf(stderr, "stormlog-analyze: no such file: %s\n", paths[i]);
 		status = SL_EXIT_USAGE;
 	}
 	if (!status) {
@@ -94,6 +86,23 @@ static int run(int argc, char **argv)
 	}
 	sl_telemetry_free(t);
 	sl_report_free(&report);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_options parsed = {.usage = "merge PATH... -o DIR", .table = table, .argc = argc, .argv = argv,
+				    .about = "Write one telemetry sink in which the ranks of PATH share a session, for upstream's cross-rank analysis."};
+	const char *folder = NULL;
+	int status = sl_options_parse(&parsed, take, &folder);
+
+	if (status < 0 && !folder) {
+		fputs("stormlog-analyze: merge needs -o DIR\n", stderr);
+		status = SL_EXIT_USAGE;
+	}
+	if (status < 0)
+		status = merge(parsed.paths, parsed.path_count, folder);
+	sl_options_free(&parsed);
 	return status;
 }
 

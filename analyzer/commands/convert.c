@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze convert: any telemetry file to V3 JSON lines. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/commands.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/telemetry/record.h"
+#include "analyzer/telemetry/session_id.h"
+#include "analyzer/telemetry/source.h"
+
+static const struct sl_option table[] = {
+	{"--session-id", 0, "ID", "the session of records that name none"},
+	{"--file-session", 0, NULL, "one made-up session for the nameless records of each file, instead of one for each record"},
+	{"--strict", 0, NULL, "refuse records of the oldest formats, which have no schema_version"},
+	{0},
+};
+enum { SESSION_ID, FILE_SESSION, STRICT };
+
+struct conversion {
+	struct sl_record_rules rules;
+	struct sl_json *out;
+	struct sl_arena arena;
+	const char *file;
+	bool all, file_session;
+};
+
+static void report(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
+{
+	struct conversion *c = context;
+
+	(void)loss;
+	fprintf(stderr, "%s:%u: %s\n", file, line, reason);
+	c->all = false;
+}
+
+static void convert_record(void *context, const struct sl_value *raw, uint32_t line)
+{
+	struct conversion *c = context;
+	struct sl_record record;
+	struct sl_record_error error;
+
+	if (sl_record_normalize(&c->arena, raw, &c->rules, &record, &error)) {
+		sl_record_write(c->out, NULL, &record);
+		sl_json_newline(c->out);
+	} else {
+		report(c, SL_SOURCE_RECORD, c->file, line, error.reason);
+	}
+	sl_arena_reset(&c->arena);
+}
+
+static bool take(void *context, int option, const char *value)
+{
+	struct conversion *c = context;
+
+	if (option == SESSION_ID)
+		c->rules.session_id = value;
+	else
+		*(option == STRICT ? &c->rules.strict : &c->file_session) = true;
+	return true;
+}
+
+static int convert(struct conversion *c, char **paths)
+{
+	for (char **path = paths; *path; path++) {
+		if (access(*path, F_OK) != 0) {
+			fprintf(stderr, "stormlog-analyze: no such file: %s\n", *path);
+			return SL_EXIT_USAGE;
+		}
+	}
+	c->out = sl_json_new(stdout, SL_JSON_PYTHON);
+	for (; *paths; paths++) {
+		struct sl_source_reader reader = {convert_record, report, NULL, c};
+		struct sl_arena names = {0};
+
+		c->file = *paths;
+		c->rules.collector = sl_source_form(c->file) == SL_SOURCE_CSV ? "legacy.csv" : NULL;
+		if (c->file_session)
+			c->rules.session_id = sl_session_id_of_file(&names, c->file);
+		sl_source_read(c->file, &reader);
+		sl_arena_free(&names);
+	}
+	sl_arena_free(&c->arena);
+	if (!sl_json_close(c->out)) {
+		perror("stormlog-analyze: writing the records");
+		return SL_EXIT_UNREADABLE;
+	}
+	return c->all ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_options parsed = {.usage = "convert [options] FILE...", .table = table, .argc = argc, .argv = argv,
+				    .about = "Write every telemetry record of the files as a V3 JSON line to stdout."};
+	struct conversion c = {.all = true};
+	int status = sl_options_parse(&parsed, take, &c);
+
+	if (status < 0)
+		status = convert(&c, parsed.paths);
+	sl_options_free(&parsed);
+	return status;
+}
+
+const struct sl_command sl_command_convert = {"convert", "telemetry of any version to V3 JSON lines", run};

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/report_options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/commands.h"
+#include "analyzer/telemetry/source.h"
+#include "common/size.h"
+
+static const struct sl_option table[] = {
+	{"--output", 'o', "DIR", "where the analysis goes (default: PATH/analysis); replaced as a whole"},
+	{"--json", 0, NULL, "print report.json and write nothing"},
+	{"--quiet", 'q', NULL, "write the analysis, print nothing"},
+	{"--open", 0, NULL, "open report.html in a browser"},
+	/* of traces */
+	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{"--threads", 'j', "N", "processes replayed at once (default: one per core)"},
+	{"--html-max-bytes", 0, "SIZE", "of report.html, at most (default: 8M)"},
+	{"--telemetry-samples", 0, "N", "in each telemetry sink (default: 2000; 250000 in all)"},
+	{"--oom-max-dumps", 0, "N", "newest bundles that are kept (default: 64)"},
+	{"--oom-max-total-mb", 0, "N", "and at most so large together"},
+	{"--oom-buffer-size", 0, "N", "events before an error in its bundle (default: 200)"},
+	{"--suppressions", 0, "FILE", "leaks that are meant, in the syntax of LeakSanitizer (leak:PATTERN)"},
+	{"--clock-skew", 0, "MS", "by how much clocks of hosts may differ (default: 1000, or what the trace shows)"},
+	{"--alert-warning", 0, "PERCENT", "of the device in use (default: 80)"},
+	{"--alert-critical", 0, "PERCENT", "of the device in use (default: 95)"},
+	{"--alert-jump", 0, "SIZE", "between two samples (default: 100M)"},
+	{"--alert-fragmentation", 0, "RATIO", "of reserved memory, unused (default: 0.3)"},
+	/* of Stormlog's own files */
+	{"--session-id", 0, "ID", "of Stormlog's files: the session of the findings and of report.html"},
+	{"--gap-ratio", 0, "RATIO", "gaps below this share of the device are not looked at (default: 0.05)"},
+	{"--gap-zscore", 0, "Z", "how far out a transient spike is (default: 2.0)"},
+	{"--gap-r2", 0, "R", "how straight a persistent drift is (default: 0.6)"},
+	{"--gap-fragmentation", 0, "RATIO", "what share of reserved memory is unused (default: 0.3)"},
+	{"--issue-states", 0, "FILE", "of issues: JSON object, fingerprint id to open, resolved, ignored or regressed"},
+	{0},
+};
+enum {
+	OUTPUT, JSON, QUIET, OPEN,
+	RUN, THREADS, HTML_MAX_BYTES, TELEMETRY_SAMPLES, OOM_MAX_DUMPS, OOM_MAX_TOTAL_MB, OOM_BUFFER_SIZE, SUPPRESSIONS, CLOCK_SKEW,
+	ALERT_WARNING, ALERT_CRITICAL, ALERT_JUMP, ALERT_FRAGMENTATION,
+	SESSION_ID, GAP_RATIO, GAP_ZSCORE, GAP_R2, GAP_FRAGMENTATION, ISSUE_STATES,
+	NATIVE = RUN, ANSWERS = GAP_RATIO,
+};
+
+static bool read_count(const char *value, long most, unsigned *count)
+{
+	long number;
+	bool fine = sl_options_number(value, 1, most, &number);
+
+	*count = (unsigned)number;
+	return fine;
+}
+
+static bool read_ratio(const char *value, double most, double *number)
+{
+	char *end;
+
+	*number = strtod(value, &end);
+	return end != value && !*end && *number >= 0 && *number <= most;
+}
+
+static bool read_suppressions(struct sl_suppressions *suppressions, const char *path)
+{
+	unsigned line = 0;
+
+	if (sl_suppressions_read(suppressions, path, &line))
+		return true;
+	if (errno)
+		fprintf(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	else
+		fprintf(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);
+	return false;
+}
+
+static bool read_states(struct sl_report_options *options)
+{
+	struct sl_value_error error = {0};
+
+	options->emit.issue_states = sl_source_document(&options->arena, options->states_file, &error);
+	if (!options->emit.issue_states)
+		fprintf(stderr, "%s:%u: %s\n", options->states_file, error.line, error.reason);
+	return options->emit.issue_states;
+}
+
+static bool take_native(struct sl_report_options *o, int option, const char *value)
+{
+	struct sl_drive_options *drive = &o->drive;
+	unsigned count;
+	uint64_t size;
+	bool fine;
+
+	switch (option) {
+	case RUN:
+		drive->run = value;
+		return true;
+	case THREADS:
+		return read_count(value, 4096, &drive->threads);
+	case HTML_MAX_BYTES:
+		return sl_size_parse(value, &o->html_max_bytes);
+	case TELEMETRY_SAMPLES:
+		return read_count(value, 1000000, &drive->samples);
+	case OOM_MAX_DUMPS:
+		return read_count(value, 1000000, &drive->oom_max_dumps);
+	case OOM_MAX_TOTAL_MB:
+		fine = read_count(value, 1 << 30, &count);
+		drive->oom_max_bytes = (uint64_t)count << 20;
+		return fine;
+	case OOM_BUFFER_SIZE:
+		return read_count(value, 1000000, &drive->oom_events);
+	case SUPPRESSIONS:
+		o->suppressions_file = value;
+		return true;
+	case CLOCK_SKEW:
+		fine = read_count(value, 1000000000, &count);
+		drive->skew_ns = (uint64_t)count * 1000000;
+		return fine;
+	case ALERT_WARNING:
+		return read_ratio(value, 100, &o->alerts.warning_percent);
+	case ALERT_CRITICAL:
+		return read_ratio(value, 100, &o->alerts.critical_percent);
+	case ALERT_JUMP:
+		fine = sl_size_parse(value, &size);
+		o->alerts.jump_bytes = (int64_t)size;
+		return fine;
+	default:
+		return read_ratio(value, 1, &o->alerts.fragmentation);
+	}
+}
+
+static bool take_answers(struct sl_report_options *o, int option, const char *value)
+{
+	struct sl_gap_thresholds *gap = &o->emit.thresholds;
+
+	switch (option) {
+	case GAP_RATIO:
+		return read_ratio(value, INFINITY, &gap->gap_ratio);
+	case GAP_ZSCORE:
+		return read_ratio(value, INFINITY, &gap->spike_zscore) && gap->spike_zscore > 0;
+	case GAP_R2:
+		return read_ratio(value, INFINITY, &gap->drift_r2);
+	case GAP_FRAGMENTATION:
+		return read_ratio(value, INFINITY, &gap->fragmentation);
+	default:
+		o->states_file = value;
+		return true;
+	}
+}
+
+static bool take(void *context, int option, const char *value)
+{
+	struct sl_report_options *o = context;
+
+	if (option >= ANSWERS)
+		return take_answers(o, option, value);
+	if (option == SESSION_ID) {
+		o->only_telemetry = table[option].name;
+		o->session_id = value;
+		return true;
+	}
+	if (option >= NATIVE) {
+		o->only_native = table[option].name;
+		return take_native(o, option, value);
+	}
+	if (option == OUTPUT)
+		o->output = value;
+	else
+		*(option == JSON ? &o->json : option == QUIET ? &o->quiet : &o->open) = true;
+	return true;
+}
+
+int sl_report_options_parse(struct sl_report_options *options, struct sl_options *parsed, int argc, char **argv)
+{
+	int status;
+
+	*options = (struct sl_report_options){.alerts = sl_alert_defaults, .emit = sl_emit_defaults};
+	options->drive.alerts = &options->alerts;
+	options->drive.suppressions = &options->suppressions;
+	options->drive.emit = &options->emit;
+	*parsed = (struct sl_options){.usage = "[report] [options] PATH...", .table = table, .argc = argc, .argv = argv};
+	status = sl_options_parse(parsed, take, options);
+	if (status >= 0)
+		return status;
+	if (parsed->path_count > 1 && !options->output && !options->json) {
+		fputs("stormlog-analyze: several paths need -o DIR\n", stderr);
+		return SL_EXIT_USAGE;
+	}
+	if (options->suppressions_file && !read_suppressions(&options->suppressions, options->suppressions_file))
+		return SL_EXIT_USAGE;
+	return options->states_file && !read_states(options) ? SL_EXIT_USAGE : -1;
+}
+
+void sl_report_options_free(struct sl_report_options *options)
+{
+	sl_suppressions_free(&options->suppressions);
+	sl_arena_free(&options->arena);
+}

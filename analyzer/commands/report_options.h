@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Options of `report`, over traces and over Stormlog's own files. */
+#ifndef ANALYZER_COMMANDS_REPORT_OPTIONS_H
+#define ANALYZER_COMMANDS_REPORT_OPTIONS_H
+
+#include "analyzer/analyses/alerts.h"
+#include "analyzer/analyses/suppress.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/drive.h"
+#include "analyzer/outputs/telemetry_emit.h"
+
+struct sl_report_options {
+	const char *output; /* -o, or NULL */
+	bool json, quiet, open;
+	/* of traces; `drive` points to what stands here */
+	struct sl_drive_options drive;
+	struct sl_alert_thresholds alerts;
+	const char *suppressions_file;
+	struct sl_suppressions suppressions;
+	uint64_t html_max_bytes; /* 0: the default */
+	struct sl_emit_options emit;
+	const char *states_file;
+	struct sl_arena arena;	/* what was read from it */
+	const char *session_id; /* of Stormlog's own files */
+	/* the first option given that is for traces, and for Stormlog's files, alone; NULL: none */
+	const char *only_native, *only_telemetry;
+};
+
+/* An exit status, said; or -1: go on with parsed->paths.  Both are the caller's to free, whatever the answer. */
+int sl_report_options_parse(struct sl_report_options *options, struct sl_options *parsed, int argc, char **argv);
+void sl_report_options_free(struct sl_report_options *options);
+
+/* `report` where no path holds a trace; an exit status. */
+int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count);
+
+#endif
