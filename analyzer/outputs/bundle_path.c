@@ -24,7 +24,8 @@ bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *o
 	char utc[32];
 	struct tm tm;
 
-	if (sl_process_unix(process, first->time_ns) < process->bundles_from_ns)
+	if (sl_process_unix(process, first->time_ns) < process->bundles_from_ns ||
+	    sl_process_unix(process, first->time_ns) < process->bundles_kept_ns)
 		return false;
 	for (uint32_t i = 0; i < oom->group; i++) {
 		if (all[i].group != i || sl_process_unix(process, all[i].time_ns) < process->bundles_from_ns)

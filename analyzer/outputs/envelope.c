@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog_run.json: the run with its sessions and what lies beside it, for upstream's `stormlog query runs`. */
-#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/outputs/output.h"
@@ -13,12 +13,23 @@ static void add(struct sl_run_attachment *list, size_t *count, const char *title
 	list[(*count)++] = (struct sl_run_attachment){title, kind, path, session, SL_EVENT_UNKNOWN, SL_EVENT_UNKNOWN};
 }
 
+/* The recording itself, wherever the analysis is put: the file that can be read, else the ring. */
+static void add_trace(struct sl_run_attachment *list, size_t *count, struct sl_arena *arena, const struct sl_process *process)
+{
+	const struct sl_trace *trace = process->trace;
+	char *path = realpath(trace->file_count ? trace->files[0].path : trace->ring.path, NULL);
+
+	if (path)
+		add(list, count, "Trace", "native_trace", sl_arena_strdup(arena, path), process->session_id);
+	free(path);
+}
+
 static bool write_envelope(struct sl_report *report, FILE *out)
 {
 	struct sl_arena arena = {0};
 	struct sl_session *sessions = sl_sessions_all(report, &arena);
 	const struct sl_session_summary **summaries = calloc(report->process_count + 1, sizeof(*summaries));
-	struct sl_run_attachment *attachments = calloc(report->process_count + 2, sizeof(*attachments));
+	struct sl_run_attachment *attachments = calloc(2 * report->process_count + 3, sizeof(*attachments));
 	const struct sl_header *first = &report->processes[0].trace->header;
 	struct sl_run_envelope run = {.run_id = first->run_id && *first->run_id ? first->run_id : "run", .title = first->tag,
 				      .job_id = first->job_id && *first->job_id ? first->job_id : NULL,
@@ -28,6 +39,7 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 	if (!summaries || !attachments)
 		abort();
 	add(attachments, &run.attachment_count, "Report", "report", "report.json", NULL);
+	add(attachments, &run.attachment_count, "Report page", "report", "report.html", NULL);
 	add(attachments, &run.attachment_count, "Summary", "report", "summary.md", NULL);
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const char *name = sl_stacks_basename(report->processes[i].trace->name);
@@ -37,6 +49,7 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 		run.ended_at_ns = summaries[i]->ended_at_ns > run.ended_at_ns ? summaries[i]->ended_at_ns : run.ended_at_ns;
 		add(attachments, &run.attachment_count, "Telemetry", "telemetry_sink",
 		    sl_arena_printf(&arena, "telemetry/%.*s", (int)strcspn(name, "."), name), summaries[i]->session_id);
+		add_trace(attachments, &run.attachment_count, &arena, &report->processes[i]);
 	}
 	run.tags = &first->tag;
 	run.tag_count = first->tag && *first->tag;

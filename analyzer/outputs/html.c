@@ -5,6 +5,7 @@
 #include "analyzer/outputs/html/template.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/page/page.h"
+#include "analyzer/sessions.h"
 
 /* From all there is to what always fits; the first that the page is small enough with. */
 static const struct sl_page_budget budgets[] = {
@@ -33,29 +34,100 @@ static double estimate(const struct sl_report *report, const struct sl_page_budg
 	return bytes;
 }
 
+static bool fits(uint64_t most, size_t zipped)
+{
+	return sl_html_before_size + sl_html_after_size + zipped / 3 * 4 + 4 <= most;
+}
+
+static bool put_page(FILE *out, const unsigned char *zipped, size_t size)
+{
+	return fwrite(sl_html_before, 1, sl_html_before_size, out) == sl_html_before_size && !sl_pack_base64(zipped, size, out) &&
+	       fwrite(sl_html_after, 1, sl_html_after_size, out) == sl_html_after_size;
+}
+
 static bool write_html(struct sl_report *report, FILE *out)
 {
 	uint64_t most = report->html_max_bytes ? report->html_max_bytes : HTML_MAX_BYTES;
-	size_t frame = sl_html_before_size + sl_html_after_size, size = 0;
+	struct sl_arena arena = {0};
+	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
 	unsigned char *zipped = NULL;
+	size_t size = 0;
 	bool fine;
 
-	for (unsigned i = 0; i < BUDGETS; i++) {
+	for (unsigned i = 0; i < BUDGETS && (!zipped || !fits(most, size)); i++) {
 		struct sl_page page;
 
 		if (i + 1 < BUDGETS && estimate(report, &budgets[i]) > (double)most * 24)
 			continue;
 		free(zipped);
-		sl_page_build(&page, report, &budgets[i]);
+		sl_page_build(&page, report, telemetry, &budgets[i]);
 		zipped = sl_pack_gzip(&page.pack, &size);
 		sl_page_free(&page);
-		if (frame + size / 3 * 4 + 4 <= most)
-			break;
 	}
-	fine = fwrite(sl_html_before, 1, sl_html_before_size, out) == sl_html_before_size &&
-	       !sl_pack_base64(zipped, size, out) && fwrite(sl_html_after, 1, sl_html_after_size, out) == sl_html_after_size;
+	sl_telemetry_free(telemetry);
+	sl_arena_free(&arena);
+	fine = put_page(out, zipped, size);
 	free(zipped);
 	return fine;
+}
+
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, FILE *out)
+{
+	unsigned char *zipped = NULL;
+	size_t size = 0;
+	bool fine;
+
+	for (unsigned i = 0; i < BUDGETS && (!zipped || !fits(HTML_MAX_BYTES, size)); i++) {
+		struct sl_page page;
+
+		free(zipped);
+		sl_page_build_telemetry(&page, telemetry, path, &budgets[i]);
+		zipped = sl_pack_gzip(&page.pack, &size);
+		sl_page_free(&page);
+	}
+	fine = put_page(out, zipped, size);
+	free(zipped);
+	return fine;
+}
+
+struct sl_html_changes {
+	struct sl_page_changes page;
+};
+
+struct sl_html_changes *sl_html_changes_new(void)
+{
+	struct sl_html_changes *changes = malloc(sizeof(*changes));
+
+	if (!changes)
+		abort();
+	sl_page_changes_begin(&changes->page);
+	return changes;
+}
+
+void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *process, bool after, double share)
+{
+	sl_page_changes_add(&changes->page, process, after, share);
+}
+
+bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
+			   const unsigned *counts, FILE *out)
+{
+	unsigned char *zipped;
+	size_t size;
+	bool fine;
+
+	sl_page_changes_close(&changes->page, differences, paths, counts);
+	zipped = sl_pack_gzip(&changes->page.page.pack, &size);
+	fine = put_page(out, zipped, size);
+	free(zipped);
+	return fine;
+}
+
+void sl_html_changes_free(struct sl_html_changes *changes)
+{
+	if (changes)
+		sl_page_changes_free(&changes->page);
+	free(changes);
 }
 
 const struct sl_output sl_output_html = {.name = "report.html", .file = write_html};

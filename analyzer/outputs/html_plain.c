@@ -4,7 +4,9 @@
  * written but through put_text.
  */
 #include "analyzer/format.h"
+#include "analyzer/gate/diff.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/telemetry/telemetry.h"
 
 static void put_text(FILE *out, const char *text)
 {
@@ -102,15 +104,20 @@ static void put_leaks(struct sl_report *report, FILE *out)
 	fputs("</table>\n", out);
 }
 
-static bool write_html(struct sl_report *report, FILE *out)
+static void put_head(FILE *out, const char *path)
 {
 	fputs("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"
 	      "<title>stormlog</title><style>body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:1rem auto;padding:0 1rem}"
 	      "table{border-collapse:collapse}th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid #ccc}"
 	      "img{max-width:100%}</style><h1>stormlog</h1><p>", out);
-	put_text(out, report->path);
-	fputs("</p><p>This build has no interactive page: node and npm were missing. summary.md and report.json have the rest.</p>"
-	      "<p><img src=\"timeline.png\" alt=\"\"><img src=\"ranks.png\" alt=\"\"></p>\n", out);
+	put_text(out, path);
+	fputs("</p><p>This build has no interactive page: it was made without node and npm. report.json has the rest.</p>\n", out);
+}
+
+static bool write_html(struct sl_report *report, FILE *out)
+{
+	put_head(out, report->path);
+	fputs("<p><img src=\"timeline.png\" alt=\"\"><img src=\"ranks.png\" alt=\"\"></p>\n", out);
 	put_devices(report, out);
 	put_processes(report, out);
 	put_leaks(report, out);
@@ -119,6 +126,61 @@ static bool write_html(struct sl_report *report, FILE *out)
 		put_text(out, report->warnings.item[i]);
 	}
 	return fputs("</html>\n", out) >= 0;
+}
+
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, FILE *out)
+{
+	const struct sl_session *session = telemetry->selected;
+
+	put_head(out, path);
+	if (session) {
+		fputs("<p>Session ", out);
+		put_text(out, session->summary.session_id);
+		fprintf(out, ": %zu events, %s.</p>\n", session->count, sl_session_status_names[session->summary.status]);
+	}
+	return fputs("</html>\n", out) >= 0;
+}
+
+/* Rows alone: the graph of stacks is drawn by the interactive page. */
+struct sl_html_changes *sl_html_changes_new(void)
+{
+	return NULL;
+}
+
+void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *process, bool after, double share)
+{
+}
+
+static void put_mean(FILE *out, const struct sl_spread *spread)
+{
+	put_size(out, spread->count ? (uint64_t)spread->mean : SL_UNKNOWN);
+}
+
+bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
+			   const unsigned *counts, FILE *out)
+{
+	put_head(out, "What changed");
+	for (unsigned i = 0; i < counts[0] + counts[1]; i++) {
+		fputs(i < counts[0] ? "<p>Before: " : "<p>After: ", out);
+		put_text(out, paths[i]);
+		fputs("</p>\n", out);
+	}
+	fputs("<table><tr><th>Of<th>What<th>Change<th>Before<th>After</tr>\n", out);
+	for (size_t i = 0; i < differences->list.count; i++) {
+		const struct sl_difference *d = &differences->list.item[i];
+
+		fprintf(out, "<tr><td>%s</td><td>", sl_measure_names[d->of]);
+		put_text(out, d->of == SL_MEASURE_TOTAL ? d->key : d->what);
+		fprintf(out, "</td><td>%s</td>", sl_change_names[d->change]);
+		put_mean(out, &d->before);
+		put_mean(out, &d->after);
+		fputs("</tr>\n", out);
+	}
+	return fputs("</table></html>\n", out) >= 0;
+}
+
+void sl_html_changes_free(struct sl_html_changes *changes)
+{
 }
 
 const struct sl_output sl_output_html = {.name = "report.html", .file = write_html};

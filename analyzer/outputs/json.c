@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/hidden.h"
+#include "analyzer/outputs/heuristics.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/sessions.h"
 #include "analyzer/outputs/telemetry_emit.h"
@@ -76,6 +77,19 @@ static void put_hidden(struct sl_json *j, const struct sl_report *report, const 
 	sl_hidden_free(&hidden);
 }
 
+static void put_skew(struct sl_json *j, const struct sl_skew *skew)
+{
+	if (skew->hosts < 2) {
+		sl_json_null(j, "clock_skew");
+		return;
+	}
+	sl_json_object(j, "clock_skew");
+	sl_json_uint(j, "bound_ns", skew->bound_ns);
+	sl_json_string(j, "evidence", skew->evidence);
+	sl_json_uint(j, "communicators", skew->meetings);
+	sl_json_end(j);
+}
+
 static void put_run(struct sl_json *j, const struct sl_report *report)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
@@ -100,6 +114,7 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 	sl_json_end(j);
 	put_known(j, "started_at_ns", started);
 	put_known(j, "ended_at_ns", ended ? ended : SL_UNKNOWN);
+	put_skew(j, &report->skew);
 	sl_json_array(j, "devices");
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
@@ -243,7 +258,16 @@ static void put_torch(struct sl_json *j, const struct sl_model *model)
 	sl_json_end(j);
 }
 
-static void put_labels(struct sl_json *j, const struct sl_process *process)
+static void put_holder(struct sl_json *j, struct sl_process *process, const struct sl_holder_of_growth *holder)
+{
+	sl_json_object(j, NULL);
+	sl_json_double(j, "bytes_per_entry", holder->bytes_per_entry);
+	sl_json_string(j, "library", holder->library);
+	put_stack(j, "stack", process, holder->python, holder->native, holder->caller);
+	sl_json_end(j);
+}
+
+static void put_labels(struct sl_json *j, struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
 
@@ -271,6 +295,37 @@ static void put_labels(struct sl_json *j, const struct sl_process *process)
 			sl_json_null(j, "r_squared");
 		}
 		sl_json_string(j, "verdict", growth->verdict);
+		sl_json_array(j, "held_by");
+		for (unsigned k = 0; k < growth->holder_count; k++)
+			put_holder(j, process, &growth->holders[k]);
+		sl_json_end(j);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+/* Each rank that this process has in a communicator of NCCL. */
+static void put_communicators(struct sl_json *j, const struct sl_model *model)
+{
+	char number[20];
+
+	sl_json_array(j, "communicators");
+	for (size_t i = 0; i < model->defs->communicators.count; i++) {
+		const struct sl_communicator *is = &model->defs->communicators.item[i];
+		struct sl_traffic used = {is->handle, 0, 0};
+
+		for (size_t k = 0; k < model->traffic.count; k++)
+			if (model->traffic.item[k].communicator == is->handle)
+				used = model->traffic.item[k];
+		snprintf(number, sizeof(number), "%016llx", (unsigned long long)is->handle);
+		sl_json_object(j, NULL);
+		sl_json_string(j, "communicator", number);
+		sl_json_string(j, "name", is->name);
+		sl_json_known(j, "rank", is->rank);
+		sl_json_known(j, "world_size", is->world_size);
+		sl_json_known(j, "device", is->device);
+		sl_json_uint(j, "collectives", used.collectives);
+		sl_json_uint(j, "message_bytes", used.bytes);
 		sl_json_end(j);
 	}
 	sl_json_end(j);
@@ -315,7 +370,7 @@ static void put_capabilities(struct sl_json *j, const struct sl_defs *defs)
 	sl_json_end(j);
 }
 
-static void put_process(struct sl_json *j, const struct sl_process *process)
+static void put_process(struct sl_json *j, struct sl_process *process)
 {
 	const struct sl_trace *trace = process->trace;
 	const struct sl_header *header = &trace->header;
@@ -344,6 +399,8 @@ static void put_process(struct sl_json *j, const struct sl_process *process)
 	put_libraries(j, process->model);
 	put_torch(j, process->model);
 	put_labels(j, process);
+	put_communicators(j, process->model);
+	sl_heuristics_put(j, process);
 	sl_json_object(j, "host_memory");
 	put_known(j, "rss_peak_bytes", host->rss_peak);
 	put_known(j, "cgroup_limit_bytes", host->cgroup_limit);
@@ -433,7 +490,7 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 
 static void put_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding)
 {
-	const struct sl_process *process = finding->process < 0 ? NULL : &report->processes[finding->process];
+	struct sl_process *process = finding->process < 0 ? NULL : &report->processes[finding->process];
 
 	sl_json_object(j, NULL);
 	sl_json_string(j, "id", finding->id);
@@ -445,6 +502,10 @@ static void put_finding(struct sl_json *j, const struct sl_report *report, const
 	put_known(j, "bytes", finding->bytes);
 	sl_json_string(j, "description", finding->text);
 	sl_json_string(j, "recommendation", finding->advice);
+	if (process)
+		put_stack(j, "stack", process, finding->python, finding->native, finding->caller);
+	else
+		put_frames(j, "stack", NULL, 0);
 	sl_json_end(j);
 }
 
@@ -460,46 +521,18 @@ static void put_findings(struct sl_json *j, struct sl_report *report, const stru
 		for (size_t k = 0; k < report->processes[i].leaks.count; k++)
 			put_leak(j, &report->processes[i], &report->processes[i].leaks.item[k]);
 	sl_json_end(j);
-	sl_telemetry_emit_selected(j, telemetry, NULL);
+	sl_telemetry_emit_selected(j, telemetry, report->options.emit);
 	sl_json_array(j, "findings");
 	for (size_t i = 0; i < report->findings.count; i++)
 		put_finding(j, report, &report->findings.item[i]);
 	sl_json_end(j);
 }
 
-static unsigned ranks_of(const struct sl_report *report)
-{
-	unsigned ranks = 0;
-
-	for (unsigned i = 0; i < report->process_count; i++)
-		ranks += report->processes[i].trace->header.rank >= 0;
-	return ranks;
-}
-
-/* The samples of the processes as sessions; the events become the telemetry's. */
-static struct sl_telemetry *telemetry_of(const struct sl_report *report, struct sl_arena *arena)
-{
-	struct sl_telemetry *telemetry = sl_telemetry_new();
-	struct sl_session *sessions = sl_sessions_all(report, arena);
-	const struct sl_session *merged;
-	char reason[160];
-
-	for (unsigned i = 0; i < report->process_count; i++)
-		sl_telemetry_add_session(telemetry, &sessions[i]);
-	free(sessions);
-	sl_telemetry_finish(telemetry, NULL);
-	/* ranks of one run share a session, whatever their launcher said of a job */
-	if (report->process_count > 1 && ranks_of(report) == report->process_count &&
-	    (merged = sl_telemetry_merge_ranks(telemetry, reason, sizeof(reason))))
-		telemetry->selected = merged;
-	return telemetry;
-}
-
 bool sl_json_report(struct sl_report *report, FILE *out)
 {
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 	struct sl_arena arena = {0};
-	struct sl_telemetry *telemetry = telemetry_of(report, &arena);
+	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
 
 	sl_json_object(j, NULL);
 	sl_json_string(j, "schema", "stormlog.report");
@@ -514,7 +547,7 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 	for (size_t i = 0; i < report->warnings.count; i++)
 		sl_json_string(j, NULL, report->warnings.item[i]);
 	sl_json_end(j);
-	sl_telemetry_emit(j, telemetry, NULL);
+	sl_telemetry_emit(j, telemetry, report->options.emit);
 	sl_json_end(j);
 	sl_json_newline(j);
 	sl_telemetry_free(telemetry);

@@ -5,6 +5,9 @@
 #include "analyzer/format.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/owners.h"
+#include "analyzer/outputs/text_page.h"
+
+#define FINDINGS_SHOWN 40
 
 static void put_memory(FILE *out, const struct sl_report *report)
 {
@@ -66,16 +69,20 @@ static void put_leaks(FILE *out, struct sl_report *report)
 static void put_findings(FILE *out, const struct sl_report *report)
 {
 	if (report->findings.count)
-		fputs("\n## Findings\n\n| severity | finding | what | what to do |\n|---|---|---|---|\n", out);
-	for (size_t i = 0; i < report->findings.count; i++) {
+		fputs("\n## Findings\n\n| severity | finding | of | what | what to do |\n|---|---|---|---|---|\n", out);
+	for (size_t i = 0; i < report->findings.count && i < FINDINGS_SHOWN; i++) {
 		const struct sl_finding *finding = &report->findings.item[i];
+		char who[48];
 
-		fprintf(out, "| %s | %s | ", finding->severity, finding->id);
+		fprintf(out, "| %s | %s | %s | ", finding->severity, finding->id,
+			finding->process < 0 ? "" : sl_text_rank(who, &report->processes[finding->process]));
 		put_cell(out, finding->text);
 		fputs(" | ", out);
 		put_cell(out, finding->advice ? finding->advice : "");
 		fputs(" |\n", out);
 	}
+	if (report->findings.count > FINDINGS_SHOWN)
+		fprintf(out, "\n%zu more are in report.json.\n", report->findings.count - FINDINGS_SHOWN);
 }
 
 static bool write_markdown(struct sl_report *report, FILE *out)

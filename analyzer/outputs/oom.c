@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* oom/oom_dump_...: a bundle for each out-of-memory error: what led up to it, and who held the device then. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -42,8 +44,10 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_json_string(j, "cause", w->account->cause_text);
 	sl_json_string(j, "recommendation", w->account->advice);
 	sl_json_string(j, "tag", w->process->model->header->tag);
+	sl_json_object(j, "metadata"); /* the user's own keys */
 	for (unsigned i = 0; i < w->process->model->header->metadata_count; i++)
 		sl_json_string(j, w->process->model->header->metadata[i].name, w->process->model->header->metadata[i].value);
+	sl_json_end(j);
 }
 
 static void put_environment(struct sl_json *j, void *context)
@@ -80,6 +84,14 @@ static void put_owners(struct sl_json *j, void *context)
 	sl_json_end(j);
 }
 
+/* Retention goes by age, as upstream's does, and the age of a bundle is its error's. */
+static bool set_age(const char *path, int64_t ns)
+{
+	const struct timespec time = {ns / SL_NS_PER_S, ns % SL_NS_PER_S}, times[] = {time, time};
+
+	return !utimensat(AT_FDCWD, path, times, 0);
+}
+
 static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, const struct sl_session *session,
 			 const char *folder, size_t before, struct sl_arena *arena)
 {
@@ -87,11 +99,12 @@ static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, c
 	const struct sl_bundle_file owners = {"live_blocks.json", put_owners, &writer};
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns);
-	size_t end = 0, begin;
+	struct sl_v3_event *events;
+	size_t end, begin;
+	bool fine;
 	const char *name;
 
-	while (end < session->count && session->events[end].timestamp_ns <= when)
-		end++;
+	events = sl_sessions_before(process, arena, session, oom, &end);
 	begin = end > before ? end - before : 0;
 	const struct sl_bundle bundle = {
 		.created_at_ns = when,
@@ -101,7 +114,7 @@ static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, c
 		.exception_message = sl_arena_printf(arena, "%s returned %lld: out of memory", hook ? hook->plain : "a call",
 						     (long long)oom->code),
 		.session = &session->summary,
-		.events = session->events + begin,
+		.events = events + begin,
 		.event_count = end - begin,
 		.custom = put_custom,
 		.environment = put_environment,
@@ -109,7 +122,9 @@ static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, c
 		.files = &owners,
 		.file_count = 1,
 	};
-	return sl_bundle_write(arena, folder, &bundle, &name);
+	fine = sl_bundle_write(arena, folder, &bundle, &name) && set_age(sl_arena_printf(arena, "%s/%s", folder, name), when);
+	free(events);
+	return fine;
 }
 
 /* As many of the oldest bundles as were removed are no longer named. */
@@ -124,12 +139,13 @@ static void forget(struct sl_report *report, size_t removed)
 			for (size_t k = 0; k < process->model->ooms.count; k++) {
 				uint64_t at = sl_process_unix(process, process->model->ooms.item[k].time_ns);
 
-				if (process->model->ooms.item[k].group == k && at >= process->bundles_from_ns && at < oldest)
+				if (process->model->ooms.item[k].group == k && at >= process->bundles_from_ns &&
+				    at >= process->bundles_kept_ns && at < oldest)
 					oldest = at;
 			}
 		}
 		for (unsigned i = 0; i < report->process_count && oldest != UINT64_MAX; i++)
-			report->processes[i].bundles_from_ns = oldest + 1;
+			report->processes[i].bundles_kept_ns = oldest + 1;
 	}
 }
 
@@ -152,7 +168,7 @@ static bool write_all(struct sl_report *report, const char *path)
 			if (!made)
 				fine = made = !mkdir(path, 0777) || errno == EEXIST;
 			if (!count++)
-				sl_sessions_make(process, &arena, &report->options, &session);
+				sl_sessions_make(report, process, &arena, &session);
 			fine = fine && write_bundle(process, oom, &session, path, before, &arena);
 		}
 		free(session.events);

@@ -84,7 +84,7 @@ static bool tells_more(const struct sl_stack_frame *frame, const struct sl_stack
 		return false;
 	if (frame->python)
 		return !sl_stacks_is_installed(frame->file) || sl_stacks_is_installed(chosen->file);
-	return frame->function && frame->module && !sl_stacks_passes_on(frame->module) && strcmp(frame->function, "_start");
+	return frame->function && frame->module && !frame->passes_on;
 }
 
 void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames,
@@ -110,11 +110,5 @@ void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native
 
 bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site)
 {
-	const struct sl_device_state *device = process->model->devices[site->device + 1];
-
-	if (site->kind == SL_KIND_block)
-		return true;
-	if (device && device->torch.used && strstr(sl_model_library(process->model, site), "c10_"))
-		return false;
-	return sl_model_is_known(site->kind);
+	return sl_model_in_use(process->model, site);
 }

@@ -21,7 +21,7 @@ static bool write_sinks(struct sl_report *report, const char *path)
 		char folder[PATH_MAX];
 
 		snprintf(folder, sizeof(folder), "%s/%.*s", path, (int)strcspn(name, "."), name);
-		sl_sessions_make(&report->processes[i], &arena, &report->options, &session);
+		sl_sessions_make(report, &report->processes[i], &arena, &session);
 		fine = sl_sink_write(folder, &one, 1, NULL);
 		free(session.events);
 	}

@@ -248,11 +248,18 @@ static void put_growth(struct sl_text_page *page)
 		return;
 	label = &process->model->labels.item[growth->label];
 	sl_text_head(page, "GROWTH", false);
-	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries   %s", sl_format_size(size, (uint64_t)growth->slope),
+	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries%s%s", sl_format_size(size, (uint64_t)growth->slope),
 		 sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
-		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->entries,
-		 page->report->process_count > 1 ? sl_text_rank(who, process) : "");
+		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
+		 page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? sl_text_rank(who, process) : "");
 	sl_text_line(page, 0, text, "");
+	for (unsigned i = 0; i < growth->holder_count; i++) {
+		const struct sl_holder_of_growth *holder = &growth->holders[i];
+		char where[512];
+
+		sl_owners_line(process, holder->python, holder->native, holder->caller, 3, where, sizeof(where));
+		sl_text_owner(page, (uint64_t)holder->bytes_per_entry, holder->library, where);
+	}
 	page->said = true;
 }
 
@@ -287,6 +294,17 @@ static void put_leaks(struct sl_text_page *page)
 		 largest->blocks == 1 ? "" : "s", largest->growing ? ", growing" : "");
 	sl_text_line(page, 30, left, right);
 	page->said = true;
+}
+
+static bool has_pools(const struct sl_report *report, const struct sl_shared_device *device)
+{
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		if (state && report->processes[device->processes[i]].model->rows[SL_KIND_pool][state->device + 1].frees)
+			return true;
+	}
+	return false;
 }
 
 /* The device with the largest hidden peak, by name. */
@@ -334,7 +352,7 @@ static void put_hidden(struct sl_text_page *page)
 			at += (size_t)snprintf(right + at, sizeof(right) - at, " (step %llu)", (unsigned long long)name->step);
 	}
 	sl_text_line(page, RIGHT, text, hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right :
-				      "outside recorded allocations");
+		     has_pools(page->report, most) ? "contexts, and freed memory that pools keep" : "outside recorded allocations");
 	sl_hidden_free(&hidden);
 }
 
@@ -381,6 +399,30 @@ static void put_findings(struct sl_text_page *page)
 		say(page, "  and %u more, in report.json", more);
 }
 
+/* A runtime without a driver it accepts refuses everything, and not for want of memory. */
+static bool put_refused(struct sl_text_page *page)
+{
+	const struct sl_report *report = page->report;
+	uint64_t made = 0, failed = 0, ooms = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_model *model = report->processes[i].model;
+
+		ooms += model->ooms.count;
+		for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
+			for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+				made += model->rows[kind][d].allocations;
+				failed += model->rows[kind][d].failed_allocations;
+			}
+	}
+	if (made || ooms || !failed)
+		return false;
+	sl_text_head(page, "REFUSED", true);
+	say(page, "  every allocation failed, %llu in all, and none for want of memory", (unsigned long long)failed);
+	say(page, "  what this machine lacks: stormlog-run --check -- COMMAND; the codes: stormlog-analyze dump %s", report->path);
+	return true;
+}
+
 static void put_warnings(struct sl_text_page *page)
 {
 	const struct sl_report *report = page->report;
@@ -396,7 +438,7 @@ static void put_warnings(struct sl_text_page *page)
 			    report->images.runs[i].images == 1 ? "" : "es");
 }
 
-static void put_end(struct sl_text_page *page)
+static void put_end(struct sl_text_page *page, bool refused)
 {
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
@@ -411,7 +453,7 @@ static void put_end(struct sl_text_page *page)
 		damaged |= p->trace->damage.damaged;
 		oom |= p->model->ooms.count > 0;
 	}
-	if (!page->said && !damaged)
+	if (!page->said && !damaged && !refused)
 		fputs("nothing to report\n", page->out);
 	else
 		fputc('\n', page->out);
@@ -437,6 +479,8 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 	put_hidden(&page);
 	put_findings(&page);
 	put_in_flight(&page);
+	bool refused = put_refused(&page);
+
 	put_warnings(&page);
-	put_end(&page);
+	put_end(&page, refused);
 }

@@ -57,8 +57,8 @@ static void put_owners(struct sl_text_page *page, struct sl_process *process, co
 
 	for (unsigned i = 0; i < count && i < OWNERS_SHOWN; i++) {
 		sl_owners_line(process, sums[i].top->python, sums[i].top->native, sums[i].top->caller, 3, where, sizeof(where));
-		if (strstr(sums[i].name, "nccl") && process->model->communicators > 1) {
-			snprintf(text, sizeof(text), "%lld communicators  %s", (long long)process->model->communicators, where);
+		if (strstr(sums[i].name, "nccl") && sl_collectives_communicators(process->model) > 1) {
+			snprintf(text, sizeof(text), "%lld communicators  %s", (long long)sl_collectives_communicators(process->model), where);
 			memcpy(where, text, sizeof(where) - 1);
 			where[sizeof(where) - 1] = 0;
 		}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Out-of-memory errors, leaks and findings, as the cards show them. */
+#include <string.h>
+
+#include "analyzer/format.h"
 #include "analyzer/outputs/page/page.h"
 
 static bool is_owner(const struct sl_model *model, const struct sl_oom *oom, const struct sl_owner *owner)
@@ -38,12 +41,26 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 	}
 }
 
-static void put_oom(struct sl_page *page, unsigned process, const struct sl_oom *oom)
+/* Why, and who else had the device. */
+static void put_account(struct sl_page *page, const struct sl_account *account)
 {
+	sl_page_put_text(page, "cause", account->cause_text);
+	sl_page_put_text(page, "advice", account->advice);
+	sl_page_put_known(page, "cached", account->cached);
+	sl_page_put_known(page, "largest_cached", account->largest_cached);
+	sl_page_put_known(page, "context", account->context);
+	sl_page_put_known(page, "modules", account->modules);
+	sl_page_put_known(page, "unexplained", account->unexplained);
+}
+
+static void put_oom(struct sl_page *page, unsigned process, size_t index)
+{
+	const struct sl_oom *oom = &page->report->processes[process].model->ooms.item[index];
+
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
 
-	sl_pack_map(&page->pack, 13);
+	sl_pack_map(&page->pack, 20);
 	sl_page_key(page, "process");
 	sl_pack_uint(&page->pack, process);
 	sl_page_put_device(page, "device", oom->device);
@@ -64,6 +81,7 @@ static void put_oom(struct sl_page *page, unsigned process, const struct sl_oom 
 	sl_page_key(page, "stack");
 	sl_pack_uint(&page->pack, sl_page_stack(page, process, oom->python, oom->native, oom->caller));
 	put_owners(page, process, oom);
+	put_account(page, &page->report->processes[process].accounts[index]);
 }
 
 static void put_leak(struct sl_page *page, unsigned process, const struct sl_leak *leak)
@@ -98,6 +116,35 @@ static size_t share_of(const struct sl_page *page, size_t count)
 	return count < each ? count : each;
 }
 
+/* Errors, leaks and growing labels have cards of their own, which say the same. */
+static bool has_card(const struct sl_finding *finding)
+{
+	static const char *const own[] = {"oom.", "leak.", "label."};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (!strncmp(finding->id, own[i], strlen(own[i])))
+			return true;
+	return false;
+}
+
+static void take_finding(struct sl_page *page, const struct sl_finding *finding)
+{
+	struct sl_page_finding *to = sl_page_find(page, finding->id, finding->severity);
+
+	snprintf(to->text, sizeof(to->text), "%s", finding->text);
+	to->advice = finding->advice;
+	to->process = finding->process;
+	to->device = finding->device;
+	to->from_unix = to->to_unix = finding->unix_ns;
+	if (finding->bytes != SL_UNKNOWN) {
+		snprintf(to->evidence[0].name, sizeof(to->evidence[0].name), "memory");
+		sl_format_size(to->evidence[0].value, finding->bytes);
+		to->evidence_count = 1;
+	}
+	if (finding->process >= 0)
+		to->node = sl_page_stack(page, (unsigned)finding->process, finding->python, finding->native, finding->caller);
+}
+
 void sl_page_findings(struct sl_page *page)
 {
 	const struct sl_report *report = page->report;
@@ -111,12 +158,13 @@ void sl_page_findings(struct sl_page *page)
 	sl_pack_array(&page->pack, (uint32_t)ooms);
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < share_of(page, report->processes[i].model->ooms.count); k++)
-			put_oom(page, i, &report->processes[i].model->ooms.item[k]);
+			put_oom(page, i, k);
 	sl_page_key(page, "leaks");
 	sl_pack_array(&page->pack, (uint32_t)leaks);
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < share_of(page, report->processes[i].leaks.count); k++)
 			put_leak(page, i, &report->processes[i].leaks.item[k]);
-	sl_page_key(page, "findings");
-	sl_pack_array(&page->pack, 0);
+	for (size_t i = 0; i < report->findings.count && i < page->budget.cards; i++)
+		if (!has_card(&report->findings.item[i]))
+			take_finding(page, &report->findings.item[i]);
 }

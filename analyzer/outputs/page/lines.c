@@ -37,9 +37,9 @@ static void free_columns(struct columns *c)
 }
 
 /* 1 << fold bins of the line become one.  A mean is over the time that the bin's line has lived. */
-static struct columns reduce(struct sl_page *page, unsigned process, const struct sl_timeline *timeline,
-			     const struct sl_line *line, unsigned fold)
+static struct columns reduce(struct sl_page *page, unsigned process, const struct sl_line *line, unsigned fold)
 {
+	const struct sl_timeline *timeline = page->timelines[process].timeline;
 	uint32_t begin = line->first >> fold, end = line->bin >> fold;
 	struct columns c = {.n = end - begin + 1, .shift = timeline->shift + fold, .offset = begin};
 
@@ -65,7 +65,7 @@ static struct columns reduce(struct sl_page *page, unsigned process, const struc
 		c.max[i] = (double)line->bins[peak].max;
 		c.mean[i] = (float)(stop > start ? area / (double)(stop - start) : c.max[i]);
 		c.mean[i] = (double)c.mean[i] > c.max[i] ? (float)c.max[i] : c.mean[i];
-		c.stack[i] = sl_page_site(page, process, line->bins[peak].max_site);
+		c.stack[i] = line->bins[peak].max_site == SL_NO_SITE ? 0 : sl_page_site(page, process, line->bins[peak].max_site);
 		c.at[i] = (uint8_t)(line->bins[peak].max_ns > start ? (line->bins[peak].max_ns - start) * 255 >> c.shift : 0);
 	}
 	return c;
@@ -98,17 +98,20 @@ static int shared_device(const struct sl_page *page, unsigned process, const str
 	return -1;
 }
 
-static void put_line(struct sl_page *page, unsigned process, const struct sl_line *line, unsigned fold)
+void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared)
 {
 	static const char *const whats[] = {
 		[SL_LINE_KIND] = "kind", [SL_LINE_KNOWN] = "known", [SL_LINE_LIBRARY] = "library",
 		[SL_LINE_ALLOCATED] = "allocated", [SL_LINE_RESERVED] = "reserved", [SL_LINE_USED] = "used",
 		[SL_LINE_HIDDEN] = "hidden", [SL_LINE_RSS] = "rss", [SL_LINE_CGROUP] = "cgroup", [SL_LINE_LABEL] = "label",
 	};
-	const struct sl_process *p = &page->report->processes[process];
-	struct columns c = reduce(page, process, &p->model->timeline, line, fold);
+	unsigned fold = 0;
+	struct columns c;
 	double peak = 0;
 
+	while ((unsigned)SL_TIMELINE_BINS >> fold > page->budget.bins)
+		fold++;
+	c = reduce(page, process, line, fold);
 	for (uint32_t i = 0; i < c.n; i++)
 		peak = c.max[i] > peak ? c.max[i] : peak;
 	sl_pack_map(&page->pack, 14);
@@ -116,13 +119,13 @@ static void put_line(struct sl_page *page, unsigned process, const struct sl_lin
 	sl_pack_uint(&page->pack, process);
 	sl_page_put_text(page, "what", whats[line->what]);
 	sl_page_put_device(page, "device", line->device);
-	sl_page_put_device(page, "shared", shared_device(page, process, line));
-	sl_page_put_text(page, "name", name_of(p, line));
+	sl_page_put_device(page, "shared", shared);
+	sl_page_put_text(page, "name", name);
 	sl_page_key(page, "peak");
 	sl_pack_double(&page->pack, peak);
 	sl_page_key(page, "start");
 	/* before t0 where the first bin begins before the first process */
-	sl_pack_double(&page->pack, (double)(int64_t)(sl_process_unix(p, c.first_ns) - page->t0_unix_ns));
+	sl_pack_double(&page->pack, (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
 	sl_page_key(page, "width");
 	sl_pack_double(&page->pack, (double)(1ull << c.shift));
 	sl_page_key(page, "offset");
@@ -156,16 +159,15 @@ void sl_page_lines(struct sl_page *page)
 			sl_pack_array(&page->pack, count);
 		}
 		for (unsigned k = 0; k < page->report->process_count; k++) {
-			const struct sl_timeline *timeline = &page->report->processes[page->order[k]].model->timeline;
-			unsigned fold = 0;
+			const struct sl_timeline *timeline = page->timelines[page->order[k]].timeline;
 
-			while ((unsigned)SL_TIMELINE_BINS >> fold > page->budget.bins)
-				fold++;
 			for (unsigned i = 0; i < timeline->line_count; i++) {
 				if (!is_drawn(timeline->lines[i], k < page->budget.detailed))
 					continue;
 				if (pass)
-					put_line(page, page->order[k], timeline->lines[i], fold);
+					sl_page_put_line(page, page->order[k], timeline->lines[i],
+							 name_of(&page->report->processes[page->order[k]], timeline->lines[i]),
+							 shared_device(page, page->order[k], timeline->lines[i]));
 				else
 					count++;
 			}
@@ -178,8 +180,8 @@ void sl_page_lines(struct sl_page *page)
 /* Maximum of a process's known memory in each column, devices added up. */
 static void heat_row(const struct sl_page *page, unsigned process, double *row, unsigned columns, double width)
 {
-	const struct sl_process *p = &page->report->processes[process];
-	const struct sl_timeline *timeline = &p->model->timeline;
+	const struct sl_timeline *timeline = page->timelines[process].timeline;
+	uint64_t begin = timeline->begin_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns;
 	double *one = calloc(columns, sizeof(*one));
 
 	if (!one)
@@ -192,9 +194,9 @@ static void heat_row(const struct sl_page *page, unsigned process, double *row, 
 		for (unsigned c = 0; c < columns; c++)
 			one[c] = 0;
 		for (uint32_t b = line->first; b <= line->bin; b++) {
-			uint64_t start = timeline->begin_ns + ((uint64_t)b << timeline->shift);
-			unsigned from = (unsigned)(sl_page_time(page, process, start) / width);
-			unsigned to = (unsigned)(sl_page_time(page, process, start + (1ull << timeline->shift) - 1) / width);
+			int64_t start = (int64_t)(begin + ((uint64_t)b << timeline->shift)), end = start + (1ll << timeline->shift) - 1;
+			unsigned from = start > 0 ? (unsigned)((double)start / width) : 0;
+			unsigned to = end > 0 ? (unsigned)((double)end / width) : 0;
 
 			for (unsigned c = from; c <= to && c < columns; c++)
 				if ((double)line->bins[b].max > one[c])
@@ -208,7 +210,7 @@ static void heat_row(const struct sl_page *page, unsigned process, double *row, 
 
 void sl_page_heat(struct sl_page *page)
 {
-	unsigned rows = page->report->process_count, columns = page->budget.heat;
+	unsigned rows = page->process_count, columns = page->budget.heat;
 	double width = (double)(page->t1_unix_ns - page->t0_unix_ns) / columns, scale = 1;
 	double *values = calloc((size_t)rows * columns + 1, sizeof(*values));
 	uint8_t *cells = calloc((size_t)rows * columns + 1, 1);

@@ -36,6 +36,7 @@ static uint32_t frame_id(struct sl_page *page, const struct sl_stack_frame *fram
 		.module = sl_page_string(page, frame->module),
 		.line = frame->line,
 		.python = frame->python,
+		.folded = frame->passes_on,
 	};
 	char text[64], unnamed[32];
 	uintptr_t *at;
@@ -44,7 +45,7 @@ static uint32_t frame_id(struct sl_page *page, const struct sl_stack_frame *fram
 		snprintf(unnamed, sizeof(unnamed), "+0x%llx", (unsigned long long)frame->offset);
 		key.function = sl_page_string(page, unnamed);
 	}
-	snprintf(text, sizeof(text), "%x %x %x %x %x", key.function, key.file, key.module, key.line, key.python);
+	snprintf(text, sizeof(text), "%x %x %x %x %x %x", key.function, key.file, key.module, key.line, key.python, key.folded);
 	at = sl_map_at(&page->frame_ids, text);
 	if (!*at) {
 		PUSH(page->frames, key);
@@ -67,6 +68,13 @@ static uint32_t child(struct sl_page *page, uint32_t parent, uint32_t frame)
 	return node;
 }
 
+uint32_t sl_page_frames(struct sl_page *page, uint32_t root, const struct sl_stack_frame *frames, unsigned count)
+{
+	while (count--)
+		root = child(page, root, frame_id(page, &frames[count]));
+	return root;
+}
+
 uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
@@ -78,9 +86,7 @@ uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, 
 	if (node != UINT32_MAX)
 		return node;
 	count = sl_process_stack(&page->report->processes[process], frames, python, native, caller);
-	node = 0;
-	while (count--)
-		node = child(page, node, frame_id(page, &frames[count]));
+	node = sl_page_frames(page, 0, frames, count);
 	if (key)
 		sl_idmap_set(&page->stack_nodes[process], key, node);
 	return node;
@@ -152,6 +158,15 @@ void sl_page_put_text(struct sl_page *page, const char *key, const char *text)
 	sl_pack_string(&page->pack, text);
 }
 
+void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
+{
+	sl_page_key(page, key);
+	if (unix_ns)
+		sl_pack_double(&page->pack, unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0);
+	else
+		sl_pack_nil(&page->pack);
+}
+
 /* ---- the whole */
 
 static void find_span(struct sl_page *page)
@@ -192,8 +207,7 @@ static void order_processes(struct sl_page *page)
 	unsigned count = page->report->process_count;
 	uint64_t *peaks = calloc(count + 1, sizeof(*peaks)), *odd = calloc(count + 1, sizeof(*odd)), median;
 
-	page->order = calloc(count + 1, sizeof(*page->order));
-	if (!peaks || !odd || !page->order)
+	if (!peaks || !odd)
 		abort();
 	for (unsigned i = 0; i < count; i++)
 		peaks[i] = sl_page_peak(&page->report->processes[i], NULL);
@@ -212,17 +226,33 @@ static void order_processes(struct sl_page *page)
 	free(odd);
 }
 
-static void put_title(struct sl_page *page)
+void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget)
 {
-	const struct sl_header *first = page->report->process_count ? &page->report->processes[0].trace->header : NULL;
-	char title[512] = "", number[32];
-	size_t at = 0;
+	*page = (struct sl_page){.process_count = processes, .budget = *budget};
+	page->timelines = calloc(processes + 1, sizeof(*page->timelines));
+	page->site_nodes = calloc(processes + 1, sizeof(*page->site_nodes));
+	page->stack_nodes = calloc(processes + 1, sizeof(*page->stack_nodes));
+	page->order = calloc(processes + 1, sizeof(*page->order));
+	if (!page->timelines || !page->site_nodes || !page->stack_nodes || !page->order)
+		abort();
+	PUSH(page->texts, "");
+	PUSH(page->node_parent, 0);
+	PUSH(page->node_frame, 0);
+}
 
-	for (unsigned i = 0; first && i < first->argc && at < sizeof(title) - 1; i++)
-		at += (size_t)snprintf(title + at, sizeof(title) - at, "%s%s", i ? " " : "", first->argv[i]);
-	sl_page_put_text(page, "title", *title ? title : page->report->path);
-	sl_page_put_text(page, "run", first ? first->run_id : NULL);
-	sl_page_put_text(page, "tag", first ? first->tag : NULL);
+void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag)
+{
+	char number[32];
+
+	sl_pack_map(&page->pack, keys);
+	sl_page_put_text(page, "schema", "stormlog.page");
+	sl_page_key(page, "version");
+	sl_pack_int(&page->pack, 1);
+	sl_page_put_text(page, "generator", SL_VERSION);
+	sl_page_put_text(page, "source", source);
+	sl_page_put_text(page, "title", title);
+	sl_page_put_text(page, "run", run);
+	sl_page_put_text(page, "tag", tag);
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)page->t0_unix_ns);
 	sl_page_put_text(page, "t0_unix_ns", number);
 	sl_page_key(page, "duration_ns");
@@ -233,29 +263,28 @@ static void put_tables(struct sl_page *page)
 {
 	size_t count = page->frames.count;
 	uint32_t *column = calloc(count + 1, sizeof(*column));
-	uint8_t *python = calloc(count + 1, 1);
+	uint8_t *flag = calloc(count + 1, 1);
 
-	if (!column || !python)
+	if (!column || !flag)
 		abort();
 	sl_page_key(page, "strings");
 	sl_pack_array(&page->pack, (uint32_t)page->texts.count);
 	for (size_t i = 0; i < page->texts.count; i++)
 		sl_pack_string(&page->pack, page->texts.item[i]);
 	sl_page_key(page, "frames");
-	sl_pack_map(&page->pack, 5);
-#define COLUMN(name) \
+	sl_pack_map(&page->pack, 6);
+#define COLUMN(name, to, type) \
 	for (size_t i = 0; i < count; i++) \
-		column[i] = page->frames.item[i].name; \
+		to[i] = page->frames.item[i].name; \
 	sl_page_key(page, #name); \
-	sl_pack_column(&page->pack, SL_PACK_U32, column, count)
-	COLUMN(function);
-	COLUMN(file);
-	COLUMN(module);
-	COLUMN(line);
-	for (size_t i = 0; i < count; i++)
-		python[i] = page->frames.item[i].python;
-	sl_page_key(page, "python");
-	sl_pack_column(&page->pack, SL_PACK_U8, python, count);
+	sl_pack_column(&page->pack, type, to, count)
+	COLUMN(function, column, SL_PACK_U32);
+	COLUMN(file, column, SL_PACK_U32);
+	COLUMN(module, column, SL_PACK_U32);
+	COLUMN(line, column, SL_PACK_U32);
+	COLUMN(python, flag, SL_PACK_U8);
+	COLUMN(folded, flag, SL_PACK_U8);
+#undef COLUMN
 	sl_page_key(page, "nodes");
 	sl_pack_map(&page->pack, 2);
 	sl_page_key(page, "parent");
@@ -263,22 +292,19 @@ static void put_tables(struct sl_page *page)
 	sl_page_key(page, "frame");
 	sl_pack_column(&page->pack, SL_PACK_U32, page->node_frame.item, page->node_frame.count);
 	free(column);
-	free(python);
+	free(flag);
 }
 
-static void put_warnings(struct sl_page *page)
+void sl_page_put_warning(void *page, const char *text)
 {
-	sl_page_key(page, "warnings");
-	sl_pack_array(&page->pack, (uint32_t)page->report->warnings.count);
-	for (size_t i = 0; i < page->report->warnings.count; i++)
-		sl_pack_string(&page->pack, page->report->warnings.item[i]);
+	sl_pack_string(&((struct sl_page *)page)->pack, text);
 }
 
 /* What was given up to stay below the size, in words. */
 static void put_given_up(struct sl_page *page)
 {
 	const struct sl_page_budget *b = &page->budget;
-	unsigned count = page->report->process_count;
+	unsigned count = page->process_count;
 	char lines[3][256];
 	uint32_t said = 0;
 
@@ -298,33 +324,41 @@ static void put_given_up(struct sl_page *page)
 		sl_pack_string(&page->pack, lines[i]);
 }
 
-#define KEYS 28
-
-void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget)
+void sl_page_close(struct sl_page *page)
 {
-	unsigned count = report->process_count;
+	put_given_up(page);
+	put_tables(page); /* strings frames nodes */
+}
 
-	*page = (struct sl_page){.report = report, .budget = *budget};
-	page->site_nodes = calloc(count + 1, sizeof(*page->site_nodes));
-	page->stack_nodes = calloc(count + 1, sizeof(*page->stack_nodes));
-	if (!page->site_nodes || !page->stack_nodes)
-		abort();
-	for (unsigned i = 0; i < count; i++) {
-		page->site_nodes[i] = calloc(report->processes[i].model->sites.count + 1, sizeof(uint32_t));
+static int process_of(const struct sl_page *page, int64_t rank, int64_t pid)
+{
+	for (unsigned i = 0; i < page->process_count; i++) {
+		const struct sl_header *header = &page->report->processes[i].trace->header;
+
+		if ((header->rank < 0 ? 0 : header->rank) == rank && (pid < 0 || header->pid == pid))
+			return (int)i;
+	}
+	return -1;
+}
+
+void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
+		   const struct sl_page_budget *budget)
+{
+	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
+
+	sl_page_begin(page, report->process_count, budget);
+	page->report = report;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *p = &report->processes[i];
+
+		page->site_nodes[i] = calloc(p->model->sites.count + 1, sizeof(uint32_t));
 		if (!page->site_nodes[i])
 			abort();
+		page->timelines[i] = (struct sl_page_timeline){&p->model->timeline, (int64_t)(sl_process_unix(p, 1) - 1)};
 	}
-	PUSH(page->texts, "");
-	PUSH(page->node_parent, 0);
-	PUSH(page->node_frame, 0);
 	find_span(page);
 	order_processes(page);
-	sl_pack_map(&page->pack, KEYS);
-	sl_page_put_text(page, "schema", "stormlog.page");
-	sl_page_key(page, "version");
-	sl_pack_int(&page->pack, 1);
-	sl_page_put_text(page, "generator", SL_VERSION);
-	put_title(page); /* title run tag t0_unix_ns duration_ns */
+	sl_page_open(page, SL_PAGE_KEYS, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL, first ? first->tag : NULL);
 	sl_page_processes(page);
 	sl_page_tables(page);
 	sl_page_lines(page);
@@ -333,19 +367,27 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	sl_page_marks(page);
 	sl_page_segments(page);
 	sl_page_findings(page);
-	put_warnings(page);
-	put_given_up(page);
-	put_tables(page); /* strings frames nodes */
+	if (telemetry && telemetry->selected)
+		sl_page_session_findings(page, telemetry->selected, process_of);
+	sl_page_put_findings(page);
+	sl_page_key(page, "warnings");
+	sl_pack_array(&page->pack, (uint32_t)report->warnings.count);
+	for (size_t i = 0; i < report->warnings.count; i++)
+		sl_page_put_warning(page, report->warnings.item[i]);
+	sl_page_close(page);
 }
 
 void sl_page_free(struct sl_page *page)
 {
-	for (unsigned i = 0; i < page->report->process_count; i++) {
+	for (unsigned i = 0; i < page->process_count; i++) {
 		free(page->site_nodes[i]);
 		sl_idmap_free(&page->stack_nodes[i]);
 	}
 	free(page->site_nodes);
 	free(page->stack_nodes);
+	free(page->timelines);
+	free(page->ranks);
+	free(page->findings.item);
 	free(page->order);
 	free(page->texts.item);
 	free(page->frames.item);

@@ -12,6 +12,7 @@
 #include "analyzer/drive.h"
 #include "analyzer/map.h"
 #include "analyzer/outputs/page/pack.h"
+#include "analyzer/telemetry/telemetry.h"
 
 struct sl_page_budget {
 	unsigned bins;	   /* of one line, at most */
@@ -25,11 +26,34 @@ struct sl_page_budget {
 
 struct sl_page_frame {
 	uint32_t function, file, module, line;
-	uint8_t python;
+	uint8_t python, folded;
+};
+
+/* The lines of a process, and what turns their clock into Unix time. */
+struct sl_page_timeline {
+	const struct sl_timeline *timeline;
+	int64_t unix_offset;
+};
+
+/* One card. */
+struct sl_page_finding {
+	const char *id, *severity, *advice;
+	int process, device; /* -1: of the run, of no device */
+	uint64_t from_unix, to_unix; /* 0: at no time */
+	char text[400];
+	struct {
+		char name[40], value[64];
+	} evidence[6];
+	unsigned evidence_count;
+	uint32_t node;
 };
 
 struct sl_page {
-	struct sl_report *report;
+	struct sl_report *report; /* NULL: of telemetry alone */
+	struct sl_page_timeline *timelines; /* of each process */
+	int32_t *ranks; /* of each process, where there is no report */
+	unsigned process_count;
+	SL_VECTOR(struct sl_page_finding) findings;
 	struct sl_page_budget budget;
 	uint64_t t0_unix_ns, t1_unix_ns;
 	unsigned *order; /* processes, those unlike the others first */
@@ -46,14 +70,46 @@ struct sl_page {
 	struct sl_pack pack;
 };
 
-void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_page_budget *budget);
+/* What changed between runs: stacks are added run by run, while its report is open. */
+struct sl_side;
+struct sl_differences;
+struct sl_page_change {
+	uint32_t node;
+	double before, after;
+};
+struct sl_page_changes {
+	struct sl_page page;
+	struct sl_idmap index; /* node -> number + 1 */
+	SL_VECTOR(struct sl_page_change) stacks;
+};
+void sl_page_changes_begin(struct sl_page_changes *changes);
+void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *process, bool after, double share);
+void sl_page_changes_close(struct sl_page_changes *changes, const struct sl_differences *differences, char *const *paths,
+			   const unsigned *counts);
+void sl_page_changes_free(struct sl_page_changes *changes);
+
+/* telemetry: the same run's; its analyses are findings too. */
+void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
+		   const struct sl_page_budget *budget);
+/* Of its selected session. */
+void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
+			     const struct sl_page_budget *budget);
 void sl_page_free(struct sl_page *page);
 
 /* ---- between the files of this folder */
 
+/* The span in t0_unix_ns and t1_unix_ns, and `order`, are to be filled between begin and open. */
+void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget);
+void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag);
+void sl_page_put_warning(void *page, const char *text); /* each of the array `warnings` */
+void sl_page_close(struct sl_page *page); /* given_up, and the tables strings, frames, nodes */
+#define SL_PAGE_KEYS 29 /* of a page with a time line */
+
 uint32_t sl_page_string(struct sl_page *page, const char *text); /* NULL is "" and 0 */
 uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller);
 uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t site); /* SL_NO_SITE: 0 */
+/* Frames, innermost first, around `root` (0: none). */
+uint32_t sl_page_frames(struct sl_page *page, uint32_t root, const struct sl_stack_frame *frames, unsigned count);
 /* A stack of one frame that is no code: "120 smaller places". */
 uint32_t sl_page_note(struct sl_page *page, const char *text);
 
@@ -63,6 +119,7 @@ double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns);
 void sl_page_key(struct sl_page *page, const char *key);
 void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0: nil */
 void sl_page_put_device(struct sl_page *page, const char *key, int device);		      /* -1: nil */
+void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns); /* 0: nil */
 void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
 void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
 
@@ -76,6 +133,15 @@ bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, 
 uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when);
 uint64_t sl_page_end(const struct sl_process *process);
 
+/* What upstream's analyses say of a session: gap, collectives, first cause; `process_of` a rank and pid (-1: any), or -1. */
+void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
+			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid));
+struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const char *severity);
+void sl_page_put_findings(struct sl_page *page); /* findings */
+
+/* One line of a process; name "" where `what` says all, shared: number of the device that several processes sample, or -1. */
+void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared);
+
 /* Parts of the page: each writes keys and their values into the open map. */
 void sl_page_lines(struct sl_page *page);   /* lines */
 void sl_page_heat(struct sl_page *page);    /* heat */
@@ -84,6 +150,6 @@ void sl_page_marks(struct sl_page *page);   /* marks, steps */
 void sl_page_segments(struct sl_page *page); /* segments */
 void sl_page_processes(struct sl_page *page); /* processes, devices */
 void sl_page_tables(struct sl_page *page);    /* memory, libraries, labels, apis */
-void sl_page_findings(struct sl_page *page);  /* ooms, leaks, findings */
+void sl_page_findings(struct sl_page *page);  /* ooms, leaks; takes the report's findings */
 
 #endif

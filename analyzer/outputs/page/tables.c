@@ -190,7 +190,7 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		const struct sl_label *label = &p->model->labels.item[growth->label];
 		const char *text = sl_defs_text(p->model->defs, label->text);
 
-		sl_pack_map(&page->pack, 10);
+		sl_pack_map(&page->pack, 13);
 		sl_page_key(page, "process");
 		sl_pack_uint(&page->pack, process);
 		sl_page_put_text(page, "label", text ? text : "");
@@ -204,6 +204,11 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_key(page, "r_squared");
 		growth->verdict ? sl_pack_double(&page->pack, growth->r_squared) : sl_pack_nil(&page->pack);
 		sl_page_put_text(page, "verdict", growth->verdict);
+		sl_page_put_text(page, "advice", growth->advice);
+		sl_page_put_known(page, "held", growth->holder_count ? (uint64_t)growth->holders[0].bytes_per_entry : SL_UNKNOWN);
+		sl_page_key(page, "stack");
+		sl_pack_uint(&page->pack, growth->holder_count ? sl_page_stack(page, process, growth->holders[0].python,
+									       growth->holders[0].native, growth->holders[0].caller) : 0);
 	}
 	return (uint32_t)p->growth.count;
 }

@@ -26,10 +26,11 @@ export function answer(page) {
 	const {processes, ooms, leaks} = page, lines = [];
 	const failed = ooms.filter((o) => o.recovered !== true).sort((a, b) => a.at - b.at);
 	const top = processes.reduce((best, p) => (best === null || p.peak > best.peak ? p : best), null);
+	const asked = failed.length ? failed[0].requested : null;
 	const killed = processes.filter((p) => p.status === "interrupted").length;
 	if (failed.length) {
 		const o = failed[0], owner = largestOwner(o);
-		lines.push(`Out of memory on ${rankName(page, o.process)} at ${instant(o.at, fine(page.duration_ns))}: asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}.`);
+		lines.push(`Out of memory on ${rankName(page, o.process)} at ${instant(o.at, fine(page.duration_ns))}${asked === null ? "" : `: asked for ${bytes(asked)}`}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}.`);
 	} else {
 		lines.push(killed ? `No out-of-memory error; ${plural(killed, "process", "processes")} of ${processes.length} did not end by themselves.` :
 			ooms.length ? `${plural(ooms.length, "out-of-memory error")}, all recovered.` : "No out-of-memory error.");
@@ -41,7 +42,10 @@ export function answer(page) {
 	}
 	const real = leaks.filter((l) => l.verdict === "live_at_exit" || l.verdict === "growing"), growing = page.labels.filter((l) => l.verdict === "growing");
 	const grow = growing.sort((a, b) => b.slope - a.slope)[0];
-	lines.push(`${real.length ? `${plural(real.length, "leak")}, ${bytes(real.reduce((a, l) => a + l.bytes, 0))}` : "No leak found"}${grow ? `; memory grows by ${bytes(grow.slope)} per ${visible(grow.label, 40)}` : ""}.`);
+	if (page.source === "telemetry")
+		lines.push("These are samples: they say how much was held, not by whom.");
+	else
+		lines.push(`${real.length ? `${plural(real.length, "leak")}, ${bytes(real.reduce((a, l) => a + l.bytes, 0))}` : "No leak found"}${grow ? `; memory grows by ${bytes(grow.slope)} per ${visible(grow.label, 40)}` : ""}.`);
 	return lines;
 }
 
@@ -63,7 +67,7 @@ export function drawAnswer(node, page) {
 	const status = [...new Set(processes.map((p) => p.status))].map((s) => `${processes.filter((p) => p.status === s).length} ${s}`).join(", ");
 	replace(node,
 		h("h1", {}, visible(page.title, 200)),
-		h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")} on ${plural(new Set(processes.map((p) => p.host)).size, "host")}, ${duration(page.duration_ns)}, ${status}. Started ${date(page.t0)}.`),
+		h("p", {class: "soft"}, `${plural(processes.length, "process", "processes")} on ${plural(new Set(processes.map((p) => p.host)).size, "host")}, ${duration(page.duration_ns)}, ${status}. Started ${date(page.t0)}${processes.length && processes[0].command ? `: ${visible(processes[0].command, 200)}` : ""}.`),
 		h("ol", {class: "answer"}, answer(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
 			shown.map((d) => tile(`Peak, ${d.processes.length === 1 && processes.length > 1 ? rankName(page, d.processes[0]) + ", " : ""}${visible(d.host, 30)} device ${d.device}`, bytes(d.known_peak),
@@ -72,7 +76,7 @@ export function drawAnswer(node, page) {
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
 			tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, asked for by nobody recorded" : "no device-wide samples in the trace"),
 			tile("Leaks", real.length ? bytes(real.reduce((a, l) => a + l.bytes, 0)) : processes.every((p) => p.leaks === null) ? "unknown" : "none",
-				real.length ? plural(real.length, "place") : processes.every((p) => p.leaks === null) ? "no process ended by itself" : "", real.length ? "warn" : ""),
+				real.length ? plural(real.length, "place") : page.source === "telemetry" ? "samples do not tell" : processes.every((p) => p.leaks === null) ? "no process ended by itself" : "", real.length ? "warn" : ""),
 			tile("Out of memory", count(page.ooms.length), page.ooms.length ? `${ooms} not recovered` : "", ooms ? "bad" : ""),
 			tile("Events", count(events), lost ? `${count(lost)} lost` : "none lost", lost ? "warn" : "")),
 		(page.warnings.length > 0 || page.given_up.length > 0) && h("details", {class: "lacks", open: page.warnings.length > 0 && page.warnings.length < 4},

@@ -8,15 +8,19 @@ const VERDICTS = {
 	workspace: "a workspace its library keeps",
 };
 
-/* Ranks that say the same thing are one card: [{first, ranks, bytes, blocks}], by `key`. */
+/* The first part of a finding's id, in words. */
+const KINDS = {ranks: "Ranks", device: "Device", allocator: "Allocator", gap: "Hidden memory", collective: "Collectives", first_cause: "Ranks"};
+
+/* Ranks that say the same thing are one card: [{first, all, ranks, bytes, blocks}], by `key`. */
 export function together(items, key) {
 	const groups = new Map();
 	for (const item of items) {
 		const group = groups.get(key(item));
 		if (!group) {
-			groups.set(key(item), {first: item, ranks: [item.process], bytes: item.bytes || 0, blocks: item.blocks || 0});
+			groups.set(key(item), {first: item, all: [item], ranks: [item.process], bytes: item.bytes || 0, blocks: item.blocks || 0});
 			continue;
 		}
+		group.all.push(item);
 		if (!group.ranks.includes(item.process))
 			group.ranks.push(item.process);
 		group.bytes += item.bytes || 0;
@@ -61,14 +65,17 @@ export class Cards {
 
 	oom(o) {
 		const where = `${this.rank(o.process)}${o.device === null ? "" : `, device ${o.device}`}`;
+		const hidden = [["context", o.context], ["modules", o.modules], ["unexplained", o.unexplained]].filter(([, v]) => v).map(([k, v]) => `${k} ${bytes(v)}`).join(", ") || null;
 		const scope = {vram: "device memory", host: "host memory", address_space: "address space", context: "a context", code: "memory for code"}[o.scope] || o.scope;
 		return {kind: "Out of memory", tone: o.recovered === true ? "warn" : "bad", process: o.process, device: o.device, from: o.at, to: o.at, stack: o.stack,
-			title: `${visible(o.api || "A call", 60)} asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free of ${bytes(o.total)}`}`,
+			title: o.requested === null ? "Out of memory" : `${visible(o.api || "A call", 60)} asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free of ${bytes(o.total)}`}`,
 			where: `${where} at ${instant(o.at, fine(this.page.duration_ns))}${o.injected ? ", injected for a test" : ""}`,
-			facts: [["ran out", scope], ["held by this process", bytes(o.live)], ["recovered", o.recovered === null ? null : o.recovered ? "yes, a later try succeeded" : "no"]],
+			facts: [["why", o.cause && visible(o.cause, 300)], ["ran out", scope], ["held by this process", bytes(o.live)], ["kept by PyTorch, unused", o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
+				["hidden", hidden], ["recovered", o.recovered === null ? null : o.recovered ? "yes, a later try succeeded" : "no"]],
 			owners: o.owners,
-			todo: o.recovered === true ? "PyTorch freed its cache and went on; each such round costs time." :
-				"The largest owners above are where to save. `stormlog-analyze tree --at oom` shows all of them."};
+			todo: o.advice || (o.recovered === true ? "A later try of the same request succeeded; each such round costs time." :
+				o.owners.length ? "The largest owners above are where to save. `stormlog-analyze tree --at oom` shows all of them." :
+					"Samples do not say who held the memory: record with stormlog-run to see it.")};
 	}
 
 	leak({first: l, ranks, bytes: all, blocks}) {
@@ -81,21 +88,26 @@ export class Cards {
 	}
 
 	finding(f) {
-		return {kind: f.kind || "Finding", tone: f.severity === "critical" || f.severity === "error" ? "bad" : f.severity === "info" ? "note" : "warn",
-			process: f.process, device: f.device, from: f.from, to: f.to, stack: f.stack, title: visible(f.title, 300),
-			where: f.process === null ? null : this.rank(f.process), facts: (f.evidence || []).map(([k, v]) => [visible(k, 60), visible(v, 400)]), todo: f.todo};
+		const at = fine(this.page.duration_ns);
+		return {kind: KINDS[f.id.split(".")[0]] || "Finding", tone: f.severity === "critical" ? "bad" : f.severity === "info" ? "note" : "warn",
+			process: f.process, device: f.device, from: f.from, to: f.to, stack: f.stack, title: visible(f.text.charAt(0).toUpperCase() + f.text.slice(1), 400),
+			where: [f.process === null ? null : this.rank(f.process), f.device === null ? null : `device ${f.device}`, f.from === null ? null :
+				f.to > f.from ? `${instant(f.from, at)} to ${instant(f.to, at)}` : `at ${instant(f.from, at)}`].filter(Boolean).join(", "),
+			facts: f.evidence.map(([k, v]) => [visible(k, 60), visible(v, 100)]), todo: f.advice};
 	}
 
-	growth({first: g, ranks}) {
-		return {kind: "Growth", tone: "warn", process: g.process, device: null, from: g.first, to: g.last, stack: 0,
+	growth({first: g, all, ranks}) {
+		const also = [...new Set(all.map((l) => l.label))].filter((label) => label !== g.label);
+		return {kind: "Growth", tone: "warn", process: g.process, device: null, from: g.first, to: g.last, stack: g.stack,
 			title: `${g.slope < 0 ? "" : "+"}${bytes(g.slope)} per ${visible(g.label, 60)}`, where: this.ranks(ranks),
-			facts: [["over", `${count(g.entries)} entries, r² ${g.r_squared.toFixed(2)}`], ["each lasts", duration(g.duration / Math.max(1, g.entries))]],
-			todo: "Compare the stacks at two moments far apart: what is larger in the later one is what grows."};
+			facts: [["over", `${count(g.entries)} entries, r² ${g.r_squared.toFixed(2)}`], ["each lasts", duration(g.duration / Math.max(1, g.entries))],
+				["grows as much per", also.length ? visible(also.join(", "), 200) : null], ["held by the stack below", g.held === null ? null : `${bytes(g.held)} of each`]],
+			todo: g.advice};
 	}
 
 	draw() {
 		const {page} = this, q = this.state.get("q").trim().toLowerCase(), hit = this.stacks.matching(q);
-		const growing = together(page.labels.filter((l) => l.verdict === "growing").sort((a, b) => b.slope - a.slope), (l) => l.label);
+		const growing = together(page.labels.filter((l) => l.verdict === "growing").sort((a, b) => b.duration - a.duration), (l) => (l.stack ? `${l.stack} ${bytes(l.slope)}` : l.label));
 		const leaks = together(page.leaks, (l) => `${l.verdict} ${l.stack} ${l.kind} ${l.library}`)
 			.sort((a, b) => (ORDER[a.first.verdict] ?? 1) - (ORDER[b.first.verdict] ?? 1) || b.bytes - a.bytes);
 		const cards = [...page.ooms.map((o) => this.oom(o)), ...page.findings.map((f) => this.finding(f)), ...growing.map((g) => this.growth(g)),
@@ -103,7 +115,7 @@ export class Cards {
 		const shown = q ? cards.filter((c) => (c.stack && hit[c.stack]) || `${c.kind} ${c.title} ${c.where} ${c.todo || ""}`.toLowerCase().includes(q)) : cards;
 		const first = shown.filter((c) => c.kind !== "Kept"), some = this.all || q ? shown.slice(0, 400) : first.slice(0, 12);
 		if (!cards.length) {
-			replace(this.list, h("p", {class: "empty"}, "Nothing to report: no out-of-memory error, no leak, no growth."));
+			replace(this.list, h("p", {class: "empty"}, page.source === "telemetry" ? "Nothing to report in these samples." : "Nothing to report: no out-of-memory error, no leak, no growth."));
 			return;
 		}
 		replace(this.list, !first.length && !q && h("p", {class: "empty"}, "Nothing to report: no out-of-memory error, no leak, no growth."), some.map((c) => this.card(c)), !shown.length && h("p", {class: "empty"}, "No card matches the search."),

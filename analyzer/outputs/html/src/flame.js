@@ -71,7 +71,7 @@ export class Flame {
 	toData(node, depth = 0) {
 		const {frame} = node;
 		const name = frame === -1 ? "all" : frame === -2 ? "no stack recorded" : this.stacks.name(frame);
-		return {name, frame, value: node.value, self: node.self, children: depth < 300 ? node.children.map((c) => this.toData(c, depth + 1)) : []};
+		return {name: this.label(name, node), frame, value: node.value, self: node.self, before: node.before, after: node.after, children: depth < 300 ? node.children.map((c) => this.toData(c, depth + 1)) : []};
 	}
 
 	draw() {
@@ -80,7 +80,7 @@ export class Flame {
 		this.counts = this.state.get("value") === "count";
 		this.width = Math.max(240, this.chart.clientWidth || 800);
 		const total = this.tree.value;
-		replace(this.title, title, h("span", {class: "soft"}, total ? `  ${this.say(total)}${this.counts ? " blocks" : ""}` : ""), " ", this.found);
+		replace(this.title, title, h("span", {class: "soft"}, total ? this.total(total) : ""), " ", this.found);
 		this.chart.textContent = "";
 		this.line.textContent = "";
 		this.current = null;
@@ -113,9 +113,17 @@ export class Flame {
 		}
 	}
 
+	label(name) {
+		return name;
+	}
+
+	total(value) {
+		return `  ${this.say(value)}${this.counts ? " blocks" : ""}`;
+	}
+
 	fill(data, hit) {
 		const p = this.palette();
-		return hit ? p.hit : data.frame < 0 || this.stacks.isNote(data.frame) ? p.unknown : this.stacks.isPython(data.frame) ? p.python : p.native;
+		return hit ? p.hitFill : data.frame < 0 || this.stacks.isNote(data.frame) ? p.unknown : this.stacks.isPython(data.frame) ? p.python : p.native;
 	}
 
 	matches(frame, q) {

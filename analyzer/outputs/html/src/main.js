@@ -3,6 +3,7 @@
 import {drawAnswer} from "./answer.js";
 import {Cards} from "./cards.js";
 import {load} from "./data.js";
+import {Changes, DiffFlame, drawChangesAnswer} from "./diff.js";
 import {append, h, replace} from "./dom.js";
 import {Flame} from "./flame.js";
 import {Ranks} from "./ranks.js";
@@ -42,8 +43,68 @@ export function firstRank(page) {
 	return String(page.processes.reduce((best, p, i) => (p.peak > page.processes[best].peak ? i : best), 0));
 }
 
+function makeState() {
+	return new State(location.hash, (fragment) => history.replaceState(null, "", location.pathname + location.search + fragment));
+}
+
+const goto = (id) => document.getElementById(id).scrollIntoView({block: "start"});
+
+function makeSections() {
+	const sections = [];
+	return {sections, section(id, title, controls, node, note) {
+		sections.push([id, title, h("section", {id, "aria-labelledby": `${id}-title`}, h("h2", {id: `${id}-title`}, title), note && h("p", {class: "soft"}, note), controls, node)]);
+	}};
+}
+
+/* The navigation, the answer, the views. */
+function assemble(page, state, header, sections) {
+	const theme = h("button", {"aria-label": "Switch between light and dark", onclick: () => state.set({theme: isDark(state.get("theme")) ? "light" : "dark"})}, "Light / dark");
+	const nav = h("nav", {"aria-label": "Views"}, h("span", {class: "brand"}, "stormlog"),
+		h("ul", {}, sections.map(([id, title]) => h("li", {}, h("button", {class: "link", onclick: () => goto(id)}, title)))), searchBox(page, state), theme);
+	replace(document.body, nav, h("main", {}, header, sections.map(([, , s]) => s),
+		h("footer", {class: "soft"}, `Made by stormlog ${page.generator}. Opens without a network; the address keeps the view, so it can be shared with this file.`)));
+}
+
+function setTheme(state, p) {
+	document.documentElement.dataset.theme = isDark(state.get("theme")) ? "dark" : "light";
+	for (const [name, value] of [["--hidden", p.hidden], ["--py", p.python], ["--nat", p.native], ["--grown", p.grown], ["--shrunk", p.shrunk]])
+		document.documentElement.style.setProperty(name, value);
+}
+
+/* The page of `diff A B --html`. */
+function buildDiff(page) {
+	const state = makeState(), palette = () => colours(state.get("theme")), stacks = new Stacks(page), common = {page, stacks, state, palette};
+	const {sections, section} = makeSections(), flame = new DiffFlame(common), changes = new Changes(common), header = h("header", {class: "answer-block"});
+	section("stacks", "Where it changed", h("div", {class: "controls"},
+		choices(state, "width", () => [["larger", "Larger side"], ["before", "Before"], ["after", "After"]], "Width"),
+		choices(state, "form", () => [["icicle", "Icicle"], ["flame", "Flame"]], "Drawn as"),
+		choices(state, "inverted", () => [["", "From main"], ["1", "From the allocation"]], "Direction"),
+		page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library"),
+		h("p", {class: "key"}, h("span", {class: "swatch grown"}), "grew", h("span", {class: "swatch shrunk"}), "shrank")), flame.node, "Stacks at the peak of every process, without their line numbers.");
+	section("changes", "Differences", h("div", {class: "controls"}, choices(state, "changed", () => [["", "What changed"], ["all", "Everything"]], "Rows")), changes.node);
+	drawChangesAnswer(header, page);
+	assemble(page, state, header, sections);
+	const drawAll = () => {
+		setTheme(state, palette());
+		stacks.all = state.get("frames") === "all";
+		flame.draw();
+		changes.draw();
+	};
+	state.on(["theme", "frames"], drawAll);
+	state.on(["width", "form", "inverted"], () => flame.draw());
+	state.on(["changed"], () => changes.draw());
+	state.on(["q"], () => {
+		flame.search();
+		changes.draw();
+	});
+	addEventListener("hashchange", () => state.reset(location.hash));
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+	drawAll();
+	return {page, state, flame, changes, stacks, palette};
+}
+
 function build(page) {
-	const state = new State(location.hash, (fragment) => history.replaceState(null, "", location.pathname + location.search + fragment));
+	const state = makeState();
 	if (!location.hash.includes("rank="))
 		state.value.rank = firstRank(page);
 	const palette = () => colours(state.get("theme"));
@@ -52,13 +113,7 @@ function build(page) {
 		return {process: process !== null && page.processes[process] ? process : null, device: state.number("device")};
 	};
 	const stacks = new Stacks(page), series = new Series(page), common = {page, stacks, series, state, palette, scope};
-	const sections = [];
-	const section = (id, title, controls, node, note) => {
-		const s = h("section", {id, "aria-labelledby": `${id}-title`}, h("h2", {id: `${id}-title`}, title), note && h("p", {class: "soft"}, note), controls, node);
-		sections.push([id, title, s]);
-		return s;
-	};
-	const goto = (id) => document.getElementById(id).scrollIntoView({block: "start"});
+	const {sections, section} = makeSections();
 	const timeline = new Timeline({...common, onPick: (t) => state.set({at: Math.round(t), flame: "moment"})});
 	const flame = new Flame(common);
 	const ranks = new Ranks({...common, onOpen: (i) => {
@@ -83,51 +138,47 @@ function build(page) {
 		choices(state, "mode", () => [["mean", "Mean"], ["max", "Max"], ["both", "Both"]], "Of each bin"),
 		choices(state, "axis", () => [["since", "Since start"], ["clock", "Clock (UTC)"], ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"),
 		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run")), timeline.node);
-	section("stacks", "Who asked for it", h("div", {class: "controls"},
+	const recorded = page.source === "trace";
+	const absent = h("p", {class: "empty"}, "Samples do not say who asked for memory: these files have no calls, no stacks and no leaks. To see them record the program with stormlog-run.");
+	section("stacks", "Who asked for it", recorded && h("div", {class: "controls"},
 		choices(state, "flame", () => [["moment", "Picked moment"], ["peak", "Peak"], ["oom", "OOM"], ["end", "End"], ["leaks", "Leaks"], ["churn", "Churn"]]
 			.filter(([kind]) => kind === "moment" || page.moments.some((m) => m.kind === kind)), "Of"),
 		choices(state, "value", () => [["bytes", "Bytes"], ["count", "Blocks"]], "Measured in"),
 		choices(state, "form", () => [["icicle", "Icicle"], ["flame", "Flame"]], "Drawn as"),
 		choices(state, "inverted", () => [["", "From main"], ["1", "From the allocation"]], "Direction"),
-		h("p", {class: "key"}, h("span", {class: "swatch py"}), "Python", h("span", {class: "swatch nat"}), "native")), flame.node);
+		page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library"),
+		h("p", {class: "key"}, h("span", {class: "swatch py"}), "Python", h("span", {class: "swatch nat"}), "native")), recorded ? flame.node : absent);
 	if (page.processes.length > 1)
 		section("ranks", "Ranks", h("div", {class: "controls"}, choices(state, "order", () => [["outliers", "Outliers first"], ["peak", "Highest peak first"], ["rank", "By rank"]], "Order")), ranks.node);
 	section("findings", "Findings", null, cards.node);
 	if (page.segments.length)
 		section("segments", "PyTorch's segments", null, segments.node, "Each frame is a segment PyTorch got from the driver; filled parts are tensors, one colour for one stack; the rest is kept and unused.");
-	section("tables", "Numbers", null, tables.node);
+	if (recorded)
+		section("tables", "Numbers", null, tables.node);
 
 	const header = h("header", {class: "answer-block"});
 	drawAnswer(header, page);
-	const theme = h("button", {"aria-label": "Switch between light and dark", onclick: () => state.set({theme: isDark(state.get("theme")) ? "light" : "dark"})}, "Light / dark");
-	const nav = h("nav", {"aria-label": "Views"}, h("span", {class: "brand"}, "stormlog"),
-		h("ul", {}, sections.map(([id, title]) => h("li", {}, h("button", {class: "link", onclick: () => goto(id)}, title)))), searchBox(page, state), theme);
-	replace(document.body, nav, h("main", {}, header, sections.map(([, , s]) => s),
-		h("footer", {class: "soft"}, `Made by stormlog ${page.generator}. Opens without a network; the address keeps the view, so it can be shared with this file.`)));
+	assemble(page, state, header, sections);
 
-	const setTheme = () => {
-		document.documentElement.dataset.theme = isDark(state.get("theme")) ? "dark" : "light";
-		const p = palette();
-		for (const [name, value] of [["--hidden", p.hidden], ["--py", p.python], ["--nat", p.native]])
-			document.documentElement.style.setProperty(name, value);
-	};
 	const drawAll = () => {
-		setTheme();
-		for (const view of [timeline, flame, page.processes.length > 1 && ranks, cards, page.segments.length && segments, tables])
+		setTheme(state, palette());
+		stacks.all = state.get("frames") === "all";
+		for (const view of [timeline, recorded && flame, page.processes.length > 1 && ranks, cards, page.segments.length && segments, recorded && tables])
 			view && view.draw();
 	};
-	state.on(["theme"], drawAll);
+	state.on(["theme", "frames"], drawAll);
 	state.on(["by", "mode", "axis", "rank", "device", "from", "to"], () => timeline.draw());
 	state.on(["at"], () => timeline.plot.redraw(false));
-	state.on(["at", "flame", "value", "inverted", "rank", "device", "form"], () => flame.draw());
+	state.on(["at", "flame", "value", "inverted", "rank", "device", "form"], () => recorded && flame.draw());
 	state.on(["order"], () => ranks.draw());
 	state.on(["map", "rank", "device"], () => page.segments.length && segments.draw());
-	state.on(["rank"], () => tables.draw());
+	state.on(["rank"], () => recorded && tables.draw());
 	state.on(["q"], () => {
 		timeline.plot.redraw(false);
 		timeline.drawLegend(state.get("mode"));
-		flame.search();
-		for (const view of [page.processes.length > 1 && ranks, cards, page.segments.length && segments, tables])
+		if (recorded)
+			flame.search();
+		for (const view of [page.processes.length > 1 && ranks, cards, page.segments.length && segments, recorded && tables])
 			view && view.draw();
 	});
 	addEventListener("hashchange", () => state.reset(location.hash));
@@ -142,7 +193,7 @@ async function start() {
 		const page = await load(data.textContent.trim());
 		data.remove();
 		document.title = `stormlog: ${page.title}`.slice(0, 200);
-		globalThis.stormlog = build(page); /* for tests, and for curious readers in the console */
+		globalThis.stormlog = page.source === "diff" ? buildDiff(page) : build(page); /* for tests, and for curious readers in the console */
 		globalThis.stormlog.ready_ms = performance.now();
 		globalThis.stormlog.decode_and_draw_ms = performance.now() - began;
 	} catch (error) {

@@ -26,7 +26,8 @@ export class Series {
 		const has = (what) => this.pick(scope, what).length > 0;
 		const ranks = new Set(this.pick({process: null, device: null}, "known").map((l) => l.process)).size > 1;
 		return GROUPS.filter(([key]) => ({kind: has("kind"), library: has("library"), pytorch: has("allocated"),
-			label: has("label"), rank: ranks, host: has("rss") || has("cgroup")})[key]);
+			label: has("label"), rank: ranks, host: has("rss") || has("cgroup")})[key])
+			.map(([key, name]) => [key, key === "pytorch" && this.page.source === "telemetry" ? "Allocator" : name]);
 	}
 
 	/* The way to stack that was chosen, or the one that says most where none was. */
@@ -43,6 +44,8 @@ export class Series {
 	layersOf(scope, by) {
 		const pick = (what) => this.pick(scope, what);
 		let layers = [];
+		if (by === "pytorch" && this.page.source === "telemetry")
+			return [{name: "allocated", lines: pick("allocated")}, {name: "reserved, unused", lines: pick("reserved"), minus: pick("allocated")}];
 		if (by === "pytorch") {
 			return [{name: "tensors", lines: pick("allocated")},
 				{name: "kept by PyTorch, unused", lines: pick("reserved"), minus: pick("allocated")},
@@ -89,7 +92,7 @@ export class Series {
 		const layers = this.layersOf(scope, by);
 		const totals = by === "host" ? layers.flatMap((l) => l.lines) : this.pick(wide, "known");
 		const overlay = by === "host" ? [...this.pick(scope, "rss"), ...this.pick(scope, "cgroup")] : this.usedLines(wide);
-		const all = [...totals, ...overlay];
+		const hidden = this.pick(wide, "hidden"), all = [...totals, ...overlay];
 		const finest = all.reduce((best, line) => (!best || line.width < best.width ? line : best), null);
 		const grid = makeGrid(finest ? finest.start : 0, finest ? finest.width : Math.max(1, (to - from) / most), from, to, most);
 		const add = (lines) => (lines.length ? sum(lines.map((line) => onGrid(line.pyramid, grid)), grid.n) : emptyBins(grid.n));
@@ -98,7 +101,7 @@ export class Series {
 		const total = add(totals);
 		return {grid, layers, bins, total, overlaid: by === "host" ? "host" : "device", tops: stackUp(bins, total, mode === "max" ? "max" : "mean"),
 			used: overlay.length ? add(overlay) : null, usedName: by === "host" ? "process memory (RSS)" : "device-wide use",
-			several: totals.length > 1, totalLines: totals,
+			hidden: hidden.length === 1 ? add(hidden) : null, several: totals.length > 1, totalLines: totals,
 			stackLines: by === "pytorch" ? [...layers[0].lines, ...totals] : totals};
 	}
 

@@ -11,14 +11,17 @@ export class Stacks {
 		this.frames = page.frames;
 		this.nodes = page.nodes;
 		this.names = new Map();
+		this.all = false; /* frames of interpreters and bridges too */
 	}
 
-	/* frames of a stack, outermost first; [] when unknown */
+	/* Frames of a stack, outermost first; [] when unknown.  What only passes a request on is folded, unless it is all there is. */
 	path(node) {
 		const path = [];
 		for (let n = node; n > 0; n = this.nodes.parent[n])
 			path.push(this.nodes.frame[n]);
-		return path.reverse();
+		path.reverse();
+		const told = this.all ? path : path.filter((f) => !this.frames.folded[f]);
+		return told.length ? told : path;
 	}
 
 	frame(f) {
@@ -104,27 +107,33 @@ export function mostFrequent(nodes) {
 }
 
 /*
- * A tree to draw: {frame, value, children, self}, children largest first.  `samples` are [node, value] pairs.
+ * A tree to draw: {frame, value, children, self}, children largest first.  `samples` are [node, value], for a
+ * comparison with what it was before and after.
  * inverted: the innermost frame is at the root.
  */
 export function buildTree(stacks, samples, inverted = false) {
-	const root = {frame: -1, value: 0, self: 0, children: [], index: new Map()};
-	for (const [node, value] of samples) {
+	const make = (frame) => ({frame, value: 0, self: 0, before: 0, after: 0, children: [], index: new Map()});
+	const root = make(-1);
+	for (const [node, value, before = 0, after = 0] of samples) {
 		if (!(value > 0))
 			continue;
 		const path = stacks.path(node);
 		if (inverted)
 			path.reverse();
 		root.value += value;
+		root.before += before;
+		root.after += after;
 		let at = root;
 		for (const frame of path.length ? path : [-2]) {
 			let next = at.index.get(frame);
 			if (!next) {
-				next = {frame, value: 0, self: 0, children: [], index: new Map()};
+				next = make(frame);
 				at.index.set(frame, next);
 				at.children.push(next);
 			}
 			next.value += value;
+			next.before += before;
+			next.after += after;
 			at = next;
 		}
 		at.self += value;

@@ -8,6 +8,7 @@ import {mostFrequent} from "./stacks.js";
 
 const POWERS = Array.from({length: 50}, (_, i) => 2 ** i);
 const HEIGHT = 320;
+const NEAR = 2; /* pixels */
 
 function hatch(colour) {
 	const tile = document.createElement("canvas"), c = tile.getContext("2d");
@@ -85,7 +86,7 @@ export class Timeline {
 		lines.push({...quiet, stroke: p.peak, width: 1.2});
 		this.plot?.destroy();
 		this.plot = new uPlot({
-			width, height: HEIGHT, legend: {show: false}, pxAlign: 0, padding: [12, 8, 0, 0],
+			width, height: HEIGHT, legend: {show: false}, pxAlign: 0, padding: [12, 18, 0, 0],
 			scales: {x: {time: false, range: () => [from, to]}, y: {range: (u, lo, hi) => [0, (hi || 1) * 1.06]}},
 			cursor: {drag: {x: true, y: false, setScale: false}, points: {show: false}, y: false},
 			series: lines, bands,
@@ -271,7 +272,12 @@ export class Timeline {
 		const {left} = u.cursor;
 		if (left === undefined || left < 0)
 			return;
-		this.point(Math.floor((u.posToVal(left, "x") - this.picture.grid.start) / this.picture.grid.width));
+		const {grid, total} = this.picture, cell = (x) => Math.floor((u.posToVal(x, "x") - grid.start) / grid.width);
+		let best = cell(left);
+		for (let i = cell(left - NEAR); i <= cell(left + NEAR); i++) /* a spike of one pixel is hard to hit */
+			if (total.max[i] > (total.max[best] || 0) * 1.05)
+				best = i;
+		this.point(best);
 	}
 
 	point(cell) {
@@ -282,20 +288,21 @@ export class Timeline {
 
 	/* What a cell of the picture says: also what tests read. */
 	facts(cell) {
-		const {grid, layers, bins, total, used, totalLines, stackLines} = this.picture;
+		const {grid, layers, bins, total, used, hidden, totalLines, stackLines} = this.picture;
 		const from = grid.start + cell * grid.width, to = from + grid.width;
 		const stacks = stackLines.flatMap((line) => peaksIn(line.pyramid, from, to).stacks);
 		const highest = totalLines.map((line) => peaksIn(line.pyramid, from, to)).reduce((a, b) => (b.max > (a?.max ?? -1) ? b : a), null);
 		return {from, to, total: {min: total.min[cell], mean: total.mean[cell], max: total.max[cell]},
 			used: used && used.known[cell] ? used.max[cell] : null,
+			hidden: hidden && hidden.known[cell] ? hidden.max[cell] : null,
 			layers: layers.map((layer, k) => ({k, name: layer.name, mean: bins[k].mean[cell], max: bins[k].max[cell]})),
 			stacks, common: this.stacks.common(stacks), frequent: mostFrequent(stacks), peak: highest};
 	}
 
 	inspect(cell) {
 		if (cell === null || !this.picture) {
-			replace(this.inspector, h("p", {class: "soft"}, "Point at the time line to see what is live and who asked for it. ",
-				"Drag to zoom, double-click to go back, click for the stacks at that moment."));
+			replace(this.inspector, h("p", {class: "soft"}, this.page.source === "telemetry" ? "Point at the time line for its numbers. Drag to zoom, double-click to go back." :
+				"Point at the time line to see what is live and who asked for it. Drag to zoom, double-click to go back, click for the stacks at that moment."));
 			return;
 		}
 		const f = this.facts(cell), rows = f.layers.filter((l) => l.max > 0).sort((a, b) => b.max - a.max).slice(0, 8);
@@ -310,12 +317,13 @@ export class Timeline {
 			marks.map((m) => h("p", {class: m.kind === "oom" ? "oom" : "soft"}, `${instant(m.at, f.to - f.from)}: ${visible(m.text, 120)}`)),
 			h("p", {class: "big"}, bytes(f.total.max), h("span", {class: "soft"}, ` at most · mean ${bytes(f.total.mean)} · least ${bytes(f.total.min)}`)),
 			f.used !== null && h("p", {class: "soft"}, `${this.picture.usedName} ${bytes(f.used)}`,
-				this.picture.overlaid === "host" || f.used < f.total.min ? null : `, hidden ${bytes(Math.max(0, f.used - f.total.max))}`),
+				this.picture.overlaid === "host" ? null : f.hidden !== null ? ` when sampled, hidden ${bytes(f.hidden)}` :
+					f.used < f.total.max ? " when sampled" : `, hidden ${bytes(f.used - f.total.max)}`),
 			h("table", {class: "mini"}, h("tbody", {}, rows.map((l) => h("tr", {},
 				h("td", {}, h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)),
 				h("td", {class: "num"}, value(l.mean, l.max)))))),
 			f.common.length ? [h("h4", {}, f.stacks.length > 1 ? "Common to the peaks here" : "Made the peak here"), frames(f.common, 8)] :
-				h("p", {class: "soft"}, f.stacks.length ? "The peaks here have no frame in common." : "No stack: nothing was asked for in this bin."),
+				this.page.source === "trace" && h("p", {class: "soft"}, f.stacks.length ? "The peaks here have no frame in common." : "No stack: memory was only given back here."),
 			rest.length > 0 && f.frequent.share < 1 && [h("h4", {}, `Most frequent below, ${percent(f.frequent.share, 1)} of ${f.stacks.length} peaks`), frames(rest, 8)]);
 	}
 

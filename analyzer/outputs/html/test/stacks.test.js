@@ -7,7 +7,7 @@ import {tally} from "../src/search.js";
 /* main > step > forward | main > step > backward (native) | main > save */
 export const page = {
 	strings: ["", "main", "step", "forward", "backward", "save", "/x/train.py", "libext.so"],
-	frames: {function: [1, 2, 3, 4, 5], file: [6, 6, 6, 0, 6], module: [0, 0, 0, 7, 0], line: [1, 20, 30, 0, 40], python: [1, 1, 1, 0, 1]},
+	frames: {function: [1, 2, 3, 4, 5], file: [6, 6, 6, 0, 6], module: [0, 0, 0, 7, 0], line: [1, 20, 30, 0, 40], python: [1, 1, 1, 0, 1], folded: [0, 0, 0, 0, 0]},
 	nodes: {parent: [0, 0, 1, 2, 2, 1], frame: [0, 0, 1, 2, 3, 4]},
 	libraries: [{library: "libnccl.so.2"}],
 };
@@ -21,6 +21,16 @@ test("a stack is its path from the root, outermost first", () => {
 test("frames say where they are, Python by file and native by module", () => {
 	assert.equal(stacks.name(2), "forward  train.py:30");
 	assert.equal(stacks.name(3), "backward  libext.so");
+});
+
+test("frames that pass on are folded by default, but not where nothing else is left", () => {
+	const through = new Stacks({...page, frames: {...page.frames, folded: [0, 1, 0, 1, 0]}});
+	assert.deepEqual(through.path(3), [0, 2]);
+	assert.deepEqual(buildTree(through, [[3, 10], [4, 5]]).children[0].children.map((c) => c.frame), [2]);
+	through.all = true;
+	assert.deepEqual(through.path(3), [0, 1, 2]);
+	const all = new Stacks({...page, frames: {...page.frames, folded: [1, 1, 1, 1, 1]}});
+	assert.deepEqual(all.path(4), [0, 1, 3]);
 });
 
 test("the common part of stacks is their longest common beginning", () => {

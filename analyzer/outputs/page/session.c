@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* Findings: the list that becomes cards, and what upstream's analyses say of a session's samples. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/collective.h"
+#include "analyzer/analyses/cross_rank.h"
+#include "analyzer/analyses/gap.h"
+#include "analyzer/format.h"
+#include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/telemetry_emit.h"
+
+#define INTERVALS 12 /* of collectives, most certain first */
+#define SUSPECTS  4
+
+struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const char *severity)
+{
+	struct sl_page_finding *finding;
+
+	page->findings.item = sl_arena_grow(page->findings.item, &page->findings.capacity, page->findings.count,
+					    sizeof(*page->findings.item));
+	finding = &page->findings.item[page->findings.count++];
+	*finding = (struct sl_page_finding){.id = id, .severity = severity, .process = -1, .device = -1};
+	return finding;
+}
+
+static void evidence(struct sl_page_finding *finding, const char *name, const char *format, double value)
+{
+	char *text = finding->evidence[finding->evidence_count].value, size[SL_FORMAT_BYTES];
+
+	if (format)
+		snprintf(text, sizeof(finding->evidence[0].value), format, value);
+	else
+		snprintf(text, sizeof(finding->evidence[0].value), "%s%s", value < 0 ? "-" : "",
+			 sl_format_size(size, (uint64_t)(value < 0 ? -value : value)));
+	snprintf(finding->evidence[finding->evidence_count++].name, sizeof(finding->evidence[0].name), "%s", name);
+}
+
+static void take_gap(struct sl_page *page, const struct sl_gap_finding *gap,
+		     int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
+{
+	static const char *const ids[] = {"gap.transient_spike", "gap.persistent_drift", "gap.fragmentation_like"};
+	static const char *const advice[] = {
+		"look at the hatched band on the time line: something other than the allocator took device memory for a moment",
+		"the device fills while the allocator does not: look for contexts, modules and libraries that load or allocate again and again",
+		"much of what the allocator reserved is unused: try expandable segments, or fewer sizes",
+	};
+	struct sl_page_finding *f = sl_page_find(page, ids[gap->kind], gap->critical ? "critical" : "warning");
+
+	snprintf(f->text, sizeof(f->text), "%s", gap->description);
+	f->advice = advice[gap->kind];
+	f->process = process_of(page, gap->event->rank, gap->event->pid);
+	f->device = (int)gap->event->device_id;
+	f->from_unix = f->to_unix = (uint64_t)gap->event->timestamp_ns;
+	switch (gap->kind) {
+	case SL_GAP_SPIKE:
+		evidence(f, "largest gap", NULL, gap->spike.max_gap);
+		evidence(f, "mean gap", NULL, gap->spike.mean_gap);
+		evidence(f, "furthest from the mean", "%.1f deviations", gap->spike.max_zscore);
+		break;
+	case SL_GAP_DRIFT:
+		evidence(f, "at first", NULL, gap->drift.start);
+		evidence(f, "at last", NULL, gap->drift.end);
+		evidence(f, "grows each second by", NULL, gap->drift.bytes_per_second);
+		evidence(f, "as a straight line", "r\xc2\xb2 %.2f", gap->drift.r_squared);
+		break;
+	case SL_GAP_FRAGMENTATION:
+		evidence(f, "unused of reserved", "%.0f %%", gap->fragmentation.average * 100);
+		evidence(f, "at most", "%.0f %%", gap->fragmentation.max * 100);
+		break;
+	}
+	evidence(f, "confidence", "%.2f", gap->confidence);
+}
+
+static int by_confidence(const void *a, const void *b)
+{
+	const struct sl_collective_interval *x = a, *y = b;
+
+	return x->confidence != y->confidence ? (x->confidence < y->confidence ? 1 : -1) : x->peak_gap_bytes < y->peak_gap_bytes ? 1 : -1;
+}
+
+static void take_collectives(struct sl_page *page, const struct sl_session_series *series, struct sl_phases *phases,
+			     int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
+{
+	struct sl_collective_result result;
+
+	sl_collective_analyze(series, phases, &sl_collective_presets[SL_COLLECTIVE_MEDIUM], &result);
+	if (result.count)
+		qsort(result.intervals, result.count, sizeof(*result.intervals), by_confidence);
+	for (size_t i = 0; i < result.count && i < INTERVALS; i++) {
+		const struct sl_collective_interval *interval = &result.intervals[i];
+		struct sl_page_finding *f = sl_page_find(page, "collective.gap", "info");
+		char size[SL_FORMAT_BYTES];
+
+		snprintf(f->text, sizeof(f->text), "rank %d: %s beyond the allocator while collectives ran", interval->rank,
+			 sl_format_size(size, (uint64_t)interval->peak_gap_bytes));
+		f->advice = "buffers of NCCL and its kin: fewer communicators, or a smaller NCCL_BUFFSIZE, need less";
+		f->process = process_of(page, interval->rank, -1);
+		f->from_unix = (uint64_t)interval->start_ns;
+		f->to_unix = (uint64_t)interval->end_ns;
+		evidence(f, "collectives seen", "%.0f", (double)interval->marker_hits);
+		evidence(f, "ranks at once", "%.0f", (double)interval->synchronized_ranks);
+		evidence(f, "confidence", "%.2f", interval->confidence);
+	}
+	sl_collective_free(&result);
+}
+
+static void take_first(struct sl_page *page, const struct sl_session_series *series, struct sl_phases *phases,
+		       int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
+{
+	struct sl_cross_rank result;
+
+	sl_cross_rank_analyze(series, phases, &result);
+	for (size_t i = 0; i < result.suspect_count && i < SUSPECTS; i++) {
+		const struct sl_cross_suspect *suspect = &result.suspects[i];
+		struct sl_page_finding *f = sl_page_find(page, "first_cause.rank", i ? "info" : "warning");
+		char size[SL_FORMAT_BYTES];
+
+		snprintf(f->text, sizeof(f->text), "device memory of rank %d rose %s, by %s", suspect->rank, i ? "early" : "first",
+			 sl_format_size(size, (uint64_t)suspect->delta_bytes));
+		f->advice = "compare it with the others in the heat map of ranks";
+		f->process = process_of(page, suspect->rank, -1);
+		f->from_unix = f->to_unix = (uint64_t)suspect->spike_ns;
+		evidence(f, "before the cluster", "%.3f s", (double)suspect->lead_ns / 1e9);
+		snprintf(f->evidence[f->evidence_count].name, sizeof(f->evidence[0].name), "confidence");
+		snprintf(f->evidence[f->evidence_count++].value, sizeof(f->evidence[0].value), "%s", suspect->confidence);
+	}
+	sl_cross_rank_free(&result);
+}
+
+void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
+			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
+{
+	struct sl_session_series series;
+	struct sl_phases phases;
+	struct sl_gap_result gaps;
+	const struct sl_emit_options *emit = page->report ? page->report->options.emit : NULL;
+
+	sl_series_init(&series, session);
+	sl_phases_init(&phases, &series);
+	sl_gap_analyze(&series.all, &phases, emit ? &emit->thresholds : &sl_gap_defaults, &gaps);
+	for (size_t i = 0; i < gaps.count; i++)
+		take_gap(page, &gaps.findings[i], process_of);
+	take_collectives(page, &series, &phases, process_of);
+	take_first(page, &series, &phases, process_of);
+	sl_phases_free(&phases);
+	sl_series_free(&series);
+}
+
+void sl_page_put_findings(struct sl_page *page)
+{
+	sl_page_key(page, "findings");
+	sl_pack_array(&page->pack, (uint32_t)page->findings.count);
+	for (size_t i = 0; i < page->findings.count; i++) {
+		const struct sl_page_finding *f = &page->findings.item[i];
+
+		sl_pack_map(&page->pack, 10);
+		sl_page_put_text(page, "id", f->id);
+		sl_page_put_text(page, "severity", f->severity);
+		sl_page_key(page, "process");
+		f->process < 0 ? sl_pack_nil(&page->pack) : sl_pack_int(&page->pack, f->process);
+		sl_page_put_device(page, "device", f->device);
+		sl_page_put_unix(page, "from", f->from_unix);
+		sl_page_put_unix(page, "to", f->to_unix);
+		sl_page_put_text(page, "text", f->text);
+		sl_page_put_text(page, "advice", f->advice);
+		sl_page_key(page, "evidence");
+		sl_pack_array(&page->pack, f->evidence_count);
+		for (unsigned k = 0; k < f->evidence_count; k++) {
+			sl_pack_array(&page->pack, 2);
+			sl_pack_string(&page->pack, f->evidence[k].name);
+			sl_pack_string(&page->pack, f->evidence[k].value);
+		}
+		sl_page_key(page, "stack");
+		sl_pack_uint(&page->pack, f->node);
+	}
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page of Stormlog's own files: samples over time, ranks and findings of the selected session.  Samples know no
+ * calls, so there are no stacks, no leaks and no tables of calls; the page says so.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/markers.h"
+#include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/telemetry_emit.h"
+
+/* A rank on one device. */
+struct device {
+	int number, shared; /* shared: index into `devices` of the page */
+	struct sl_line *lines[4]; /* known, allocated, reserved, used */
+	uint64_t peak, peak_ns, end;
+	int64_t hidden, used_peak, total;
+};
+
+struct rank {
+	const struct sl_rank_series *series;
+	struct sl_timeline timeline;
+	SL_VECTOR(struct device) devices;
+	uint64_t ooms;
+};
+
+struct place {
+	const char *host;
+	int device;
+	int64_t total, used_peak, hidden;
+	uint64_t known_peak;
+	SL_VECTOR(unsigned) ranks;
+};
+
+struct telemetry_page {
+	struct sl_page *page;
+	struct rank *ranks;
+	unsigned count;
+	SL_VECTOR(struct place) places;
+};
+
+static const enum sl_line_what whats[4] = {SL_LINE_KNOWN, SL_LINE_ALLOCATED, SL_LINE_RESERVED, SL_LINE_USED};
+
+#define GROW(vector) \
+	((vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)), \
+	 memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
+
+static struct device *device_of(struct rank *rank, int number)
+{
+	struct device *device;
+
+	for (size_t i = 0; i < rank->devices.count; i++)
+		if (rank->devices.item[i].number == number)
+			return &rank->devices.item[i];
+	device = GROW(rank->devices);
+	*device = (struct device){.number = number, .hidden = SL_EVENT_UNKNOWN, .used_peak = SL_EVENT_UNKNOWN, .total = SL_EVENT_UNKNOWN};
+	for (unsigned i = 0; i < 4; i++)
+		device->lines[i] = sl_timeline_add(&rank->timeline, whats[i], number, 0);
+	return device;
+}
+
+static void take_sample(struct rank *rank, const struct sl_v3_event *event)
+{
+	struct device *device = device_of(rank, (int)event->device_id);
+	uint64_t now = (uint64_t)event->timestamp_ns, reserved = event->reserved_bytes > 0 ? (uint64_t)event->reserved_bytes : 0;
+	uint64_t values[4] = {reserved, event->allocated_bytes > 0 ? (uint64_t)event->allocated_bytes : 0, reserved,
+			      event->used_bytes > 0 ? (uint64_t)event->used_bytes : 0};
+
+	for (unsigned i = 0; i < 4; i++)
+		sl_timeline_set(&rank->timeline, device->lines[i], now, values[i], SL_NO_SITE);
+	if (reserved > device->peak) {
+		device->peak = reserved;
+		device->peak_ns = now;
+	}
+	device->end = reserved;
+	device->used_peak = event->used_bytes > device->used_peak ? event->used_bytes : device->used_peak;
+	device->total = event->total_bytes > device->total ? event->total_bytes : device->total;
+	if (sl_event_hidden_gap(event) > device->hidden)
+		device->hidden = sl_event_hidden_gap(event);
+}
+
+static void take_rank(struct rank *rank, const struct sl_rank_series *series)
+{
+	rank->series = series;
+	for (size_t i = 0; i < series->all.count; i++) {
+		if (sl_event_is_any_sample(series->all.events[i]))
+			take_sample(rank, series->all.events[i]);
+		rank->ooms += sl_event_is_oom(series->all.events[i]);
+	}
+	if (series->all.count)
+		sl_timeline_end(&rank->timeline, (uint64_t)series->all.events[series->all.count - 1]->timestamp_ns);
+}
+
+/* Ranks of one host that sample one device share it. */
+static void find_places(struct telemetry_page *t)
+{
+	for (unsigned r = 0; r < t->count; r++)
+		for (size_t d = 0; d < t->ranks[r].devices.count; d++) {
+			struct device *device = &t->ranks[r].devices.item[d];
+			const char *host = t->ranks[r].series->all.events[0]->host;
+			struct place *place;
+			size_t p = 0;
+
+			while (p < t->places.count && (t->places.item[p].device != device->number || strcmp(t->places.item[p].host, host)))
+				p++;
+			if (p == t->places.count)
+				*GROW(t->places) = (struct place){.host = host, .device = device->number, .total = SL_EVENT_UNKNOWN,
+								  .used_peak = SL_EVENT_UNKNOWN, .hidden = SL_EVENT_UNKNOWN};
+			place = &t->places.item[p];
+			device->shared = (int)p;
+			place->known_peak = device->peak > place->known_peak ? device->peak : place->known_peak;
+			place->total = device->total > place->total ? device->total : place->total;
+			place->used_peak = device->used_peak > place->used_peak ? device->used_peak : place->used_peak;
+			place->hidden = device->hidden > place->hidden ? device->hidden : place->hidden;
+			*GROW(place->ranks) = r;
+		}
+}
+
+static uint64_t known(int64_t value)
+{
+	return value < 0 ? SL_UNKNOWN : (uint64_t)value;
+}
+
+static void put_process(struct telemetry_page *t, const struct sl_session *session, const struct rank *rank)
+{
+	const struct sl_v3_event *first = rank->series->all.events[0], *last = rank->series->all.events[rank->series->all.count - 1];
+	const struct device *most = NULL;
+	struct sl_page *page = t->page;
+	uint64_t end = 0;
+	int64_t hidden = SL_EVENT_UNKNOWN;
+
+	for (size_t d = 0; d < rank->devices.count; d++) {
+		const struct device *device = &rank->devices.item[d];
+
+		most = !most || device->peak > most->peak ? device : most;
+		hidden = device->hidden > hidden ? device->hidden : hidden;
+		end += device->end;
+	}
+	sl_pack_map(&page->pack, 17);
+	sl_page_key(page, "rank");
+	first->world_size > 1 || t->count > 1 ? sl_pack_int(&page->pack, first->rank) : sl_pack_nil(&page->pack);
+	sl_page_put_text(page, "host", first->host);
+	sl_page_key(page, "pid");
+	first->pid < 0 ? sl_pack_nil(&page->pack) : sl_pack_int(&page->pack, first->pid);
+	sl_page_put_text(page, "command", first->collector);
+	sl_page_put_text(page, "session", session->summary.session_id);
+	sl_page_put_text(page, "trace", session->summary.source);
+	sl_page_put_text(page, "status", sl_session_status_names[session->summary.status]);
+	sl_page_put_known(page, "events", rank->series->all.count);
+	sl_page_put_known(page, "lost_events", 0);
+	sl_page_put_known(page, "peak", most ? most->peak : 0);
+	sl_page_put_unix(page, "peak_at", most ? most->peak_ns : 0);
+	sl_page_put_known(page, "end", end);
+	sl_page_put_known(page, "hidden", known(hidden));
+	sl_page_put_known(page, "leaks", SL_UNKNOWN);
+	sl_page_put_known(page, "ooms", rank->ooms);
+	sl_page_put_unix(page, "from", (uint64_t)first->timestamp_ns);
+	sl_page_put_unix(page, "to", (uint64_t)last->timestamp_ns);
+}
+
+static void put_device(struct sl_page *page, const struct place *place)
+{
+	sl_pack_map(&page->pack, 9);
+	sl_page_key(page, "processes");
+	sl_pack_array(&page->pack, (uint32_t)place->ranks.count);
+	for (size_t i = 0; i < place->ranks.count; i++)
+		sl_pack_uint(&page->pack, place->ranks.item[i]);
+	sl_page_put_text(page, "host", place->host);
+	sl_page_put_device(page, "device", place->device);
+	sl_page_put_text(page, "name", NULL);
+	sl_page_put_known(page, "total", known(place->total));
+	sl_page_put_known(page, "used_peak", known(place->used_peak));
+	sl_page_put_known(page, "known_peak", place->known_peak);
+	sl_page_put_known(page, "hidden_peak", known(place->hidden));
+	sl_page_put_text(page, "source", "telemetry");
+}
+
+static void put_lines(struct telemetry_page *t)
+{
+	uint32_t count = 0;
+
+	for (unsigned r = 0; r < t->count; r++)
+		count += t->ranks[r].timeline.line_count;
+	sl_page_key(t->page, "lines");
+	sl_pack_array(&t->page->pack, count);
+	for (unsigned r = 0; r < t->count; r++)
+		for (size_t d = 0; d < t->ranks[r].devices.count; d++)
+			for (unsigned i = 0; i < 4; i++)
+				sl_page_put_line(t->page, r, t->ranks[r].devices.item[d].lines[i], "",
+						 whats[i] == SL_LINE_USED ? t->ranks[r].devices.item[d].shared : -1);
+}
+
+static int process_of(const struct sl_page *page, int64_t rank, int64_t pid)
+{
+	for (unsigned i = 0; i < page->process_count; i++)
+		if (page->ranks[i] == rank)
+			return (int)i;
+	return -1;
+}
+
+/* Errors, with what their events say: neither what was asked for nor by whom. */
+static void put_ooms(struct telemetry_page *t)
+{
+	static const char *const unknown[] = {"requested", "cached", "largest_cached", "context", "modules", "unexplained"};
+	struct sl_page *page = t->page;
+	uint64_t count = 0;
+
+	for (unsigned r = 0; r < t->count; r++)
+		count += t->ranks[r].ooms;
+	sl_page_key(page, "ooms");
+	sl_pack_array(&page->pack, (uint32_t)count);
+	for (unsigned r = 0; r < t->count; r++)
+		for (size_t i = 0; i < t->ranks[r].series->all.count; i++) {
+			const struct sl_v3_event *event = t->ranks[r].series->all.events[i];
+
+			if (!sl_event_is_oom(event))
+				continue;
+			sl_pack_map(&page->pack, 20);
+			sl_page_key(page, "process");
+			sl_pack_uint(&page->pack, r);
+			sl_page_put_device(page, "device", (int)event->device_id);
+			sl_page_put_unix(page, "at", (uint64_t)event->timestamp_ns);
+			sl_page_put_text(page, "api", NULL);
+			sl_page_put_text(page, "scope", "vram");
+			for (size_t k = 0; k < SL_COUNT(unknown); k++)
+				sl_page_put_known(page, unknown[k], SL_UNKNOWN);
+			sl_page_put_known(page, "live", known(event->allocated_bytes));
+			sl_page_put_known(page, "free", known(event->free_bytes));
+			sl_page_put_known(page, "total", known(event->total_bytes));
+			sl_page_key(page, "recovered");
+			sl_pack_nil(&page->pack);
+			sl_page_key(page, "injected");
+			sl_pack_bool(&page->pack, false);
+			sl_page_put_known(page, "stack", 0);
+			sl_page_key(page, "owners");
+			sl_pack_array(&page->pack, 0);
+			sl_page_put_text(page, "cause", event->context);
+			sl_page_put_text(page, "advice", NULL);
+		}
+}
+
+static void put_marks(struct telemetry_page *t, const struct sl_markers *markers)
+{
+	struct sl_page *page = t->page;
+
+	sl_page_key(page, "marks");
+	sl_pack_array(&page->pack, (uint32_t)markers->count);
+	for (size_t i = 0; i < markers->count; i++) {
+		const struct sl_marker *mark = &markers->list[i];
+		int process = process_of(page, mark->rank, -1);
+
+		sl_pack_map(&page->pack, 5);
+		sl_page_key(page, "process");
+		sl_pack_uint(&page->pack, process < 0 ? 0 : (unsigned)process);
+		sl_page_put_device(page, "device", -1);
+		sl_page_put_unix(page, "at", (uint64_t)mark->start_ns);
+		sl_page_put_text(page, "kind", mark->kind);
+		sl_page_put_text(page, "text", mark->label);
+	}
+}
+
+static void put_nothing(struct sl_page *page, const char *key)
+{
+	sl_page_key(page, key);
+	sl_pack_array(&page->pack, 0);
+}
+
+static void count_warning(void *context, const char *text)
+{
+	++*(uint32_t *)context;
+}
+
+static void put_warnings(struct sl_page *page, const struct sl_telemetry *telemetry)
+{
+	char text[160];
+	uint32_t count = 0;
+
+	sl_telemetry_each_warning(telemetry, count_warning, &count);
+	sl_page_key(page, "warnings");
+	sl_pack_array(&page->pack, count + (telemetry->session_count > 1));
+	if (telemetry->session_count > 1) {
+		snprintf(text, sizeof(text), "This is one of %zu sessions: --session-id chooses another, report.json has all.",
+			 telemetry->session_count);
+		sl_page_put_warning(page, text);
+	}
+	sl_telemetry_each_warning(telemetry, sl_page_put_warning, page);
+}
+
+static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemetry, const struct sl_session_series *series,
+		    const char *path)
+{
+	static const char *const absent[] = {"memory", "libraries", "labels", "apis", "moments", "segments", "steps", "leaks"};
+	const struct sl_session *session = telemetry->selected;
+	struct sl_page *page = t->page;
+	struct sl_markers markers;
+	struct sl_phases phases;
+
+	sl_page_open(page, SL_PAGE_KEYS, "telemetry", path, session ? session->summary.session_id : NULL, NULL);
+	sl_page_key(page, "processes");
+	sl_pack_array(&page->pack, t->count);
+	for (unsigned r = 0; r < t->count; r++)
+		put_process(t, session, &t->ranks[r]);
+	sl_page_key(page, "devices");
+	sl_pack_array(&page->pack, (uint32_t)t->places.count);
+	for (size_t i = 0; i < t->places.count; i++)
+		put_device(page, &t->places.item[i]);
+	put_lines(t);
+	sl_page_heat(page);
+	sl_phases_init(&phases, series);
+	sl_markers_derive(series, &phases, &markers);
+	put_marks(t, &markers);
+	sl_markers_free(&markers);
+	sl_phases_free(&phases);
+	put_ooms(t);
+	for (size_t i = 0; i < SL_COUNT(absent); i++)
+		put_nothing(page, absent[i]);
+	if (session)
+		sl_page_session_findings(page, session, process_of);
+	sl_page_put_findings(page);
+	put_warnings(page, telemetry);
+	sl_page_close(page);
+}
+
+void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
+			     const struct sl_page_budget *budget)
+{
+	const struct sl_session nothing = {0}, *session = telemetry->selected ? telemetry->selected : &nothing;
+	struct telemetry_page t = {.page = page};
+	struct sl_session_series series;
+
+	sl_series_init(&series, session);
+	t.count = (unsigned)series.rank_count;
+	t.ranks = calloc(t.count + 1, sizeof(*t.ranks));
+	sl_page_begin(page, t.count, budget);
+	page->ranks = calloc(t.count + 1, sizeof(*page->ranks));
+	if (!t.ranks || !page->ranks)
+		abort();
+	for (unsigned r = 0; r < t.count; r++) {
+		take_rank(&t.ranks[r], &series.ranks[r]);
+		page->ranks[r] = series.ranks[r].rank;
+		page->order[r] = r;
+		page->timelines[r].timeline = &t.ranks[r].timeline;
+	}
+	page->t0_unix_ns = session->count ? (uint64_t)session->events[0].timestamp_ns : 0;
+	page->t1_unix_ns = session->count ? (uint64_t)session->events[session->count - 1].timestamp_ns : 0;
+	find_places(&t);
+	put_all(&t, telemetry, &series, path);
+	for (unsigned r = 0; r < t.count; r++) {
+		sl_timeline_free(&t.ranks[r].timeline);
+		free(t.ranks[r].devices.item);
+	}
+	for (size_t i = 0; i < t.places.count; i++)
+		free(t.places.item[i].ranks.item);
+	free(t.places.item);
+	free(t.ranks);
+	sl_series_free(&series);
+}
