@@ -102,16 +102,22 @@ static void measure_known(const struct sl_report *report, struct sl_shared_devic
 	}
 }
 
-/* Of other processes the most they held about then counts, so that what came and went is never called hidden. */
+/*
+ * A bin tells of a sample before it.  Of other processes the most they held since then and a little after counts, so that
+ * what came and went is never called hidden.
+ */
 static void measure_hidden(const struct sl_report *report, struct sl_shared_device *device, unsigned process)
 {
 	const struct sl_process *p = &report->processes[process];
-	const struct sl_line *hidden = sl_devices_state(report, device, process)->hidden_line;
-	uint64_t around = 1ull << p->model->timeline.shift;
+	const struct sl_device_state *state = sl_devices_state(report, device, process);
+	const struct sl_line *hidden = state->hidden_line;
+	uint64_t around = 1ull << p->model->timeline.shift, tail = p->model->now_ns - state->last_sample_ns;
+	/* a sample enters the line when the next one comes, and stays until the one after */
+	uint64_t before = around + state->sample_gap_ns + (tail > state->sample_gap_ns ? tail : state->sample_gap_ns);
 
 	for (uint32_t b = hidden && hidden->begun ? hidden->first : 1; hidden && hidden->begun && b <= hidden->bin; b++) {
 		uint64_t at = sl_process_unix(p, hidden->bins[b].max_ns), bytes;
-		uint64_t others = held_by_others(report, device, process, at - around, at + around);
+		uint64_t others = held_by_others(report, device, process, at - before, at + around);
 
 		bytes = hidden->bins[b].max > others ? hidden->bins[b].max - others : 0;
 		if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {

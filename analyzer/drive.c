@@ -323,6 +323,7 @@ void sl_report_free(struct sl_report *report)
 		free(process->session_id);
 		free(process->leaks.item);
 		free(process->growth.item);
+		free(process->heuristics.item);
 		for (size_t k = 0; process->accounts && k < process->model->ooms.count; k++) {
 			free(process->accounts[k].cause_text);
 			free(process->accounts[k].advice);

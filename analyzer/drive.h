@@ -7,6 +7,7 @@
 #ifndef ANALYZER_DRIVE_H
 #define ANALYZER_DRIVE_H
 
+#include "analyzer/analyses/leak_series.h"
 #include "analyzer/model/model.h"
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/symbols.h"
@@ -24,10 +25,29 @@ struct sl_leak {
 	double bytes_per_second, r_squared; /* of growing ones */
 };
 
+/* A stack whose live bytes grew from entry to entry of a label. */
+#define SL_HOLDERS_MAX 3
+struct sl_holder_of_growth {
+	uint32_t python, native;
+	uint64_t caller;
+	const char *library; /* of the model */
+	double bytes_per_entry;
+};
+
 struct sl_growth {
 	uint32_t label; /* index into the model's labels */
 	double slope, r_squared;
 	const char *verdict; /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
+	struct sl_holder_of_growth holders[SL_HOLDERS_MAX]; /* of growing ones, largest first */
+	unsigned holder_count;
+	const char *advice; /* static, of growing ones */
+};
+
+/* Upstream's leak heuristics on what was in use of a device; analyses/heuristics.c. */
+struct sl_heuristics {
+	int device;
+	size_t samples;
+	struct sl_leak_series series;
 };
 
 /* Who had the device when an out-of-memory error came; bytes, SL_UNKNOWN where the trace does not tell. */
@@ -61,6 +81,8 @@ struct sl_finding {
 	int process, device;	   /* -1: of the run, of no device */
 	uint64_t unix_ns, bytes;   /* 0, SL_UNKNOWN: none */
 	char *text, *advice;	   /* a sentence each; advice may be NULL */
+	uint32_t python, native;   /* with caller: the stack behind it, of its process; 0: none */
+	uint64_t caller;
 };
 
 /* One process, replayed. */
@@ -72,7 +94,9 @@ struct sl_process {
 	uint64_t started_unix_ns, ended_unix_ns;
 	SL_VECTOR(struct sl_leak) leaks;    /* largest first; analyses/leaks.c */
 	SL_VECTOR(struct sl_growth) growth; /* one per label; analyses/growth.c */
-	uint64_t bundles_from_ns;	    /* errors before it (Unix) have no bundle: retention */
+	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
+	uint64_t bundles_from_ns;	    /* errors before it (Unix) have no bundle: retention by count */
+	uint64_t bundles_kept_ns;	    /* the same by size, which is known when they are written */
 	struct sl_account *accounts;	    /* one per error of model->ooms; analyses/accounts.c */
 };
 
@@ -88,21 +112,29 @@ struct sl_shared_device {
 
 struct sl_alert_thresholds;
 struct sl_suppressions;
+struct sl_emit_options;
 
 #define SL_OOM_DUMPS  64
 #define SL_OOM_EVENTS 200
-#define SL_SKEW_NS    1000000000ull /* what hosts that follow a time server stay within */
 struct sl_drive_options {
 	const char *run;  /* id, "all", or NULL: the newest */
 	unsigned threads; /* 0: as many as there are cores */
 	uint64_t until_unix_ns; /* replay stops here; 0: at the end */
 	bool quiet;		/* no progress on the terminal */
-	unsigned samples;	/* of a telemetry session; 0: SL_SESSION_SAMPLES */
+	unsigned samples;	/* of a telemetry session; 0: SL_SESSION_SAMPLES, fewer where processes are many */
 	unsigned oom_max_dumps, oom_events; /* bundles kept, events in each; 0: SL_OOM_DUMPS, SL_OOM_EVENTS */
 	uint64_t oom_max_bytes;		    /* of all bundles together; 0: no limit */
-	uint64_t skew_ns;		    /* clocks of hosts differ by at most so much; 0: SL_SKEW_NS */
+	uint64_t skew_ns;		    /* clocks of hosts differ by at most so much; 0: not said */
 	const struct sl_alert_thresholds *alerts;   /* NULL: the defaults */
+	const struct sl_emit_options *emit;	    /* of Stormlog's answers; NULL: the defaults */
 	const struct sl_suppressions *suppressions; /* NULL: the built-in ones alone */
+};
+
+/* By how much clocks of hosts may differ; analyses/skew.h. */
+struct sl_skew {
+	uint64_t bound_ns, least_ns; /* at most; as much is shown */
+	unsigned meetings, hosts;    /* calls that show it, of each pair of hosts; 0: none */
+	const char *evidence;	     /* static: communicators, option, assumed */
 };
 
 struct sl_report {
@@ -116,6 +148,7 @@ struct sl_report {
 	SL_VECTOR(char *) warnings; /* damage and what was not understood; lines for people */
 	unsigned damage_lines;	    /* of which the first so many are about damage */
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
+	struct sl_skew skew;
 	struct sl_drive_options options;
 	uint64_t html_max_bytes;    /* of report.html; 0: 8 MiB */
 };

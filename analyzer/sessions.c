@@ -2,6 +2,7 @@
 #include "analyzer/sessions.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/analyses/alerts.h"
@@ -48,8 +49,8 @@ static int64_t at(const struct sl_model *model, const struct sl_line *line, uint
 	return line ? (int64_t)sl_timeline_at(&model->timeline, line, ns) : 0;
 }
 
-/* The whole device by its samples.  One from before a call may say less than the process holds since: what was hidden
- * then is added to that. */
+/* The whole device by its samples.  A sample is older than what the process got or gave back since: what was hidden then
+ * is added to what the process holds now, so that the gap is hidden memory and nothing else. */
 static void set_used(struct maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event)
 {
 	const struct sl_model *model = m->process->model;
@@ -57,9 +58,7 @@ static void set_used(struct maker *m, const struct sl_device_state *device, uint
 	event->used_bytes = event->reserved_bytes;
 	if (!device->used_line || !device->used_line->begun)
 		return;
-	event->used_bytes = at(model, device->used_line, ns);
-	if (event->used_bytes < event->reserved_bytes)
-		event->used_bytes = event->reserved_bytes + at(model, device->hidden_line, ns);
+	event->used_bytes += at(model, device->hidden_line, ns);
 	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
 	if (device->total_bytes == SL_UNKNOWN)
 		return;
@@ -117,7 +116,15 @@ static void add(struct maker *m, struct sl_v3_event event)
 	sl_session_add_event(m->session, &event);
 }
 
-/* One sample a group of bins: at the maximum of what the process held in it, else where the device's was. */
+/* What the device had in use in a bin; 0 where no sample fell into it. */
+static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
+{
+	const struct sl_line *used = device->used_line;
+
+	return used && used->begun && bin >= used->first && bin <= used->bin ? used->bins[bin].max : 0;
+}
+
+/* One sample a group of bins: at the maximum of what the process held in it, of several where the device's was. */
 static void add_samples(struct maker *m, const struct sl_device_state *device, unsigned samples)
 {
 	const struct sl_line *line = device->line && device->line->begun ? device->line : device->used_line;
@@ -127,12 +134,15 @@ static void add_samples(struct maker *m, const struct sl_device_state *device, u
 		return;
 	step = (line->bin - line->first + samples) / samples;
 	for (uint32_t b = line->first; b <= line->bin; b += step) {
-		const struct sl_bin *best = &line->bins[b];
+		uint32_t at = b;
+		const struct sl_bin *best;
 		struct sl_v3_event event;
 
 		for (uint32_t k = b + 1; k < b + step && k <= line->bin; k++)
-			if (line->bins[k].max > best->max)
-				best = &line->bins[k];
+			if (line->bins[k].max > line->bins[at].max ||
+			    (line->bins[k].max == line->bins[at].max && used_in(device, k) > used_in(device, at)))
+				at = k;
+		best = &line->bins[at];
 		event = event_at(m, device, best->max_ns, "sample");
 		if (line == device->line) {
 			int64_t more = (int64_t)best->max - event.reserved_bytes; /* exact at the extreme */
@@ -166,6 +176,28 @@ static void add_peak(struct maker *m, const struct sl_device_state *device)
 	add(m, event);
 }
 
+/* What is known of the moment of an error, not of the bin it lies in. */
+static void set_exactly(struct sl_v3_event *event, const struct sl_oom *oom)
+{
+	int64_t unused = event->reserved_bytes - event->allocated_bytes;
+
+	if (oom->device < 0)
+		return;
+	event->reserved_bytes = (int64_t)oom->live_bytes;
+	event->allocated_bytes = event->reserved_bytes > unused ? event->reserved_bytes - unused : 0;
+	if (event->active_bytes != SL_EVENT_UNKNOWN) {
+		event->active_bytes = event->allocated_bytes;
+		event->inactive_bytes = event->reserved_bytes - event->allocated_bytes;
+	}
+	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN || oom->free_bytes > oom->total_bytes) {
+		event->used_bytes = event->used_bytes > event->reserved_bytes ? event->used_bytes : event->reserved_bytes;
+		return;
+	}
+	event->total_bytes = (int64_t)oom->total_bytes;
+	event->free_bytes = (int64_t)oom->free_bytes;
+	event->used_bytes = event->total_bytes - event->free_bytes;
+}
+
 static void add_ooms(struct maker *m)
 {
 	const struct sl_model *model = m->process->model;
@@ -181,6 +213,7 @@ static void add_ooms(struct maker *m)
 		if (oom->group != i)
 			continue;
 		event = event_at(m, device, oom->time_ns, "error");
+		set_exactly(&event, oom);
 		sl_value_set(metadata, "oom_reason", sl_value_of_text("message_pattern:out of memory"));
 		if (sl_oom_bundle_path(m->process, oom, bundle, sizeof(bundle)))
 			sl_value_set(metadata, "oom_dump_path", sl_value_of_text(sl_arena_strdup(m->arena, bundle)));
@@ -298,29 +331,41 @@ static void add_alerts(struct maker *m, size_t from, const struct sl_alert_thres
 	sl_alerts_derive(&series, thresholds ? thresholds : &sl_alert_defaults, m->arena, add_alert, m);
 }
 
-/* Calls of NCCL: where ranks meet. */
+/* Where ranks meet. */
 static void add_marks(struct maker *m, const struct sl_device_state *device)
 {
 	const struct sl_model *model = m->process->model;
 
-	for (size_t i = 0; i < model->nccl_calls.count; i++) {
-		const struct sl_nccl_call *mark = &model->nccl_calls.item[i];
-		const struct sl_hook *hook = sl_header_hook(model->header, mark->api);
+	for (unsigned i = 0; i < model->collective_count; i++) {
+		const struct sl_collective *mark = &model->collectives[i];
 		struct sl_v3_event event = event_at(m, device, mark->begin_ns, "collective");
-		struct sl_value *metadata = new_metadata(m, 2, device);
+		struct sl_value *metadata = new_metadata(m, 4, device);
 
-		sl_value_set(metadata, "api", sl_value_of_text(hook ? hook->plain : NULL));
+		sl_value_set(metadata, "api", sl_value_of_text(mark->name));
 		sl_value_set(metadata, "duration_ns", sl_value_of_int((int64_t)(mark->end_ns - mark->begin_ns)));
-		event.context = hook ? hook->plain : "nccl";
+		if (mark->communicator)
+			sl_value_set(metadata, "communicator", sl_value_of_text(sl_arena_printf(m->arena, "%016llx", (unsigned long long)mark->communicator)));
+		if (mark->bytes)
+			sl_value_set(metadata, "message_bytes", sl_value_of_int((int64_t)mark->bytes));
+		event.context = mark->name;
 		event.metadata = metadata;
 		add(m, event);
 	}
 }
 
-void sl_sessions_make(const struct sl_process *process, struct sl_arena *arena, const struct sl_drive_options *options,
+static unsigned samples_each(const struct sl_report *report)
+{
+	unsigned each = report->process_count ? SL_SESSIONS_SAMPLES / report->process_count : 0;
+
+	if (report->options.samples)
+		return report->options.samples;
+	return each > SL_SESSION_SAMPLES ? SL_SESSION_SAMPLES : each < SL_SESSION_SAMPLES_LEAST ? SL_SESSION_SAMPLES_LEAST : each;
+}
+
+void sl_sessions_make(const struct sl_report *report, const struct sl_process *process, struct sl_arena *arena,
 		      struct sl_session *session)
 {
-	unsigned samples = options->samples ? options->samples : SL_SESSION_SAMPLES;
+	unsigned samples = samples_each(report);
 	const struct sl_model *model = process->model;
 	struct maker m = {.process = process, .arena = arena, .session = session, .backend = is_rocm(model) ? "rocm" : "cuda"};
 	const struct sl_device_state *first = NULL;
@@ -341,7 +386,7 @@ void sl_sessions_make(const struct sl_process *process, struct sl_arena *arena, 
 			m.last_allocated = 0;
 			from = session->count;
 			add_samples(&m, model->devices[d], samples / devices);
-			add_alerts(&m, from, options->alerts);
+			add_alerts(&m, from, report->options.alerts);
 			add_peak(&m, model->devices[d]);
 		}
 	add_ooms(&m);
@@ -369,6 +414,72 @@ struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_are
 	if (!sessions)
 		abort();
 	for (unsigned i = 0; i < report->process_count; i++)
-		sl_sessions_make(&report->processes[i], arena, &report->options, &sessions[i]);
+		sl_sessions_make(report, &report->processes[i], arena, &sessions[i]);
 	return sessions;
+}
+
+struct sl_v3_event *sl_sessions_before(const struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
+				       const struct sl_oom *oom, size_t *count)
+{
+	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
+	struct maker m = {.process = process, .arena = arena, .backend = is_rocm(process->model) ? "rocm" : "cuda"};
+	struct sl_v3_event *events = calloc(session->count + oom->change_count + 1, sizeof(*events));
+	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns), last = 0;
+	size_t at = 0;
+
+	if (!events)
+		abort();
+	while (at < session->count && session->events[at].timestamp_ns <= when) {
+		events[at] = session->events[at];
+		at++;
+	}
+	m.plain = new_metadata(&m, 0, device);
+	for (unsigned i = 0; i < oom->change_count; i++) {
+		const struct sl_known_at *change = &oom->changes[i];
+		int64_t known = (int64_t)change->known;
+		struct sl_v3_event event = event_at(&m, device, change->end_ns, known < last ? "deallocation" : "allocation");
+
+		event.allocated_bytes += known - event.reserved_bytes;
+		event.allocated_bytes = event.allocated_bytes < 0 ? 0 : event.allocated_bytes;
+		event.reserved_bytes = known;
+		event.change_bytes = known - last;
+		if (event.active_bytes != SL_EVENT_UNKNOWN) {
+			event.active_bytes = event.allocated_bytes;
+			event.inactive_bytes = known - event.allocated_bytes;
+		}
+		set_used(&m, device, change->end_ns, &event);
+		last = known;
+		if (i && event.timestamp_ns <= when) /* how much the first one changed is not known */
+			events[at++] = event;
+	}
+	sl_event_sort(events, at);
+	*count = at;
+	return events;
+}
+
+static unsigned ranks_of(const struct sl_report *report)
+{
+	unsigned ranks = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		ranks += report->processes[i].trace->header.rank >= 0;
+	return ranks;
+}
+
+struct sl_telemetry *sl_sessions_telemetry(const struct sl_report *report, struct sl_arena *arena)
+{
+	struct sl_telemetry *telemetry = sl_telemetry_new();
+	struct sl_session *sessions = sl_sessions_all(report, arena);
+	const struct sl_session *merged;
+	char reason[160];
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		sl_telemetry_add_session(telemetry, &sessions[i]);
+	free(sessions);
+	sl_telemetry_finish(telemetry, NULL);
+	/* ranks of one run share a session, whatever their launcher said of a job */
+	if (report->process_count > 1 && ranks_of(report) == report->process_count &&
+	    (merged = sl_telemetry_merge_ranks(telemetry, reason, sizeof(reason))))
+		telemetry->selected = merged;
+	return telemetry;
 }

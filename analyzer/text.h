@@ -14,6 +14,13 @@
 /* The code point at *at and the step behind it; a wrong byte is itself. At the end: 0, no step. */
 uint32_t sl_text_next(const char **at);
 
+/*
+ * Bytes of the well-formed UTF-8 sequence at `at`, of which `size` may be read: 1 to 4, or 0 where there is none.
+ * In a string that ends in NUL, SL_TEXT_SEQUENCE will do as a size: the NUL is never passed.
+ */
+#define SL_TEXT_SEQUENCE 4
+unsigned sl_text_sequence(const char *at, size_t size);
+
 /* str.isspace() of one code point. */
 bool sl_text_is_space(uint32_t code);
 

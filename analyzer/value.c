@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 enum { DEPTH_MAX = 256, MANY_MEMBERS = 24 };
 
 struct parser {
@@ -33,24 +35,6 @@ static void skip_space(struct parser *p)
 		else if (*p->at != ' ' && *p->at != '\t' && *p->at != '\r')
 			break;
 	}
-}
-
-/* Length of the well-formed UTF-8 sequence at `at`, 0 when there is none. */
-static int utf8_length(const unsigned char *at, const unsigned char *end)
-{
-	if (at[0] < 0x80)
-		return 1;
-	int length = at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : (at[0] & 0xf0) == 0xe0 ? 3 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : 0;
-
-	if (length == 0 || end - at < length)
-		return 0;
-	for (int i = 1; i < length; i++)
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf0 && at[1] < 0x90) ||
-		(at[0] == 0xf4 && at[1] > 0x8f))
-		return 0;
-	return length;
 }
 
 static char *put_utf8(char *out, uint32_t code)
@@ -147,11 +131,11 @@ static bool parse_string(struct parser *p, const char **text)
 		} else if (c < 0x20) {
 			return fail(p, "control character in a string");
 		} else {
-			int length = utf8_length((const unsigned char *)p->at, (const unsigned char *)p->end);
+			unsigned length = sl_text_sequence(p->at, (size_t)(p->end - p->at));
 
 			if (length == 0)
 				return fail(p, "invalid UTF-8");
-			memcpy(out, p->at, (size_t)length);
+			memcpy(out, p->at, length);
 			out += length;
 			p->at += length;
 		}

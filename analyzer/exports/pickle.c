@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "analyzer/text.h"
+
 #define BATCH 1000
 
 static void put_le(FILE *out, uint64_t value, unsigned bytes)
@@ -60,19 +62,6 @@ void sl_pickle_close(struct sl_pickle *pickle)
 	pickle->depth--;
 }
 
-static unsigned utf8_length(const unsigned char *at)
-{
-	unsigned size = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : (*at & 0xf0) == 0xe0 ? 3 : *at >= 0xf0 && *at < 0xf5 ? 4 : 0;
-
-	for (unsigned i = 1; i < size; i++)
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-	if ((size == 3 && ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0))) ||
-	    (size == 4 && ((at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90))))
-		return 0;
-	return size;
-}
-
 void sl_pickle_text(struct sl_pickle *pickle, const char *text)
 {
 	size_t length = strlen(text);
@@ -80,7 +69,7 @@ void sl_pickle_text(struct sl_pickle *pickle, const char *text)
 	fputc('X', pickle->out); /* BINUNICODE */
 	put_le(pickle->out, length, 4);
 	for (size_t i = 0; i < length;) {
-		unsigned size = utf8_length((const unsigned char *)text + i);
+		unsigned size = sl_text_sequence(text + i, length - i);
 
 		if (size)
 			fwrite(text + i, 1, size, pickle->out);

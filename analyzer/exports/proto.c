@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/text.h"
+
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2 };
 
 static uint8_t *room(struct sl_proto *proto, size_t bytes)
@@ -41,19 +43,6 @@ void sl_proto_fixed64(struct sl_proto *proto, unsigned field, uint64_t value)
 }
 
 /* Readers refuse a string that is no UTF-8. */
-static unsigned utf8_length(const uint8_t *at)
-{
-	unsigned size = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : (*at & 0xf0) == 0xe0 ? 3 : *at >= 0xf0 && *at < 0xf5 ? 4 : 0;
-
-	for (unsigned i = 1; i < size; i++)
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-	if ((size == 3 && ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] >= 0xa0))) ||
-	    (size == 4 && ((at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] >= 0x90))))
-		return 0;
-	return size;
-}
-
 void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text)
 {
 	size_t length = text ? strlen(text) : 0;
@@ -67,7 +56,7 @@ void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text)
 	memcpy(to, text, length + 1);
 	proto->size += length;
 	for (size_t i = 0; i < length;) {
-		unsigned size = utf8_length(to + i);
+		unsigned size = sl_text_sequence((const char *)to + i, length - i);
 
 		if (!size)
 			to[i] = '?';

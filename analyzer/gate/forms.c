@@ -6,8 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/json.h"
 #include "analyzer/format.h"
+#include "analyzer/json.h"
+#include "analyzer/text.h"
 
 #define SUMMARY_MAX_BYTES (1000 << 10)
 #define SARIF_MAX_RESULTS 5000
@@ -93,29 +94,20 @@ bool sl_form_json(const struct sl_forms *forms, FILE *out)
 /* Characters that XML 1.0 does not have become '?'; bytes that are no UTF-8 too. */
 static void put_xml(FILE *out, const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
+	while (*text) {
+		unsigned size = sl_text_sequence(text, SL_TEXT_SEQUENCE);
+		unsigned char first = (unsigned char)*text;
 
-	while (*at) {
-		unsigned size = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : (*at & 0xf0) == 0xe0 ? 3 : *at >= 0xf0 && *at < 0xf5 ? 4 : 0;
-		bool fine = size > 0;
-
-		for (unsigned i = 1; i < size && fine; i++)
-			fine = (at[i] & 0xc0) == 0x80;
-		if (fine && size == 3) /* surrogates, U+FFFE, U+FFFF, overlong */
-			fine = !(at[0] == 0xed && at[1] >= 0xa0) && !(at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe) &&
-			       !(at[0] == 0xe0 && at[1] < 0xa0);
-		if (fine && size == 4)
-			fine = !(at[0] == 0xf0 && at[1] < 0x90) && !(at[0] == 0xf4 && at[1] > 0x8f);
-		if (!fine || (*at < 0x20 && *at != '\t') || *at == 0x7f) {
+		if (!size || (first < 0x20 && first != '\t') || first == 0x7f || !strncmp(text, "\xef\xbf\xbe", 3) || !strncmp(text, "\xef\xbf\xbf", 3)) {
 			fputc('?', out);
-			at++;
+			text += size ? size : 1;
 			continue;
 		}
-		if (strchr("&<>\"'", *at))
-			fprintf(out, "&#%u;", *at);
+		if (strchr("&<>\"'", first))
+			fprintf(out, "&#%u;", first);
 		else
-			fwrite(at, 1, size, out);
-		at += size;
+			fwrite(text, 1, size, out);
+		text += size;
 	}
 }
 
