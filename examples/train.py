@@ -2,8 +2,9 @@
 """A training loop in small, without packages: weights, forward, backward, optimizer, and the ways memory gets lost.
 
 It keeps every loss (a slow leak), calls a library that caches behind its back, and near the end meets a batch that is
-too long for a device of 8 GiB.
+too long for a device of 8 GiB. Steps and their parts are ranges of NVTX, where its library is.
 """
+import contextlib
 import ctypes
 import os
 import sys
@@ -15,6 +16,27 @@ LIBRARIES = os.environ.get("EXAMPLES", os.path.join(os.path.dirname(os.path.absp
 
 framework = ctypes.CDLL(os.path.join(LIBRARIES, "libtensor.so"))
 cache = ctypes.CDLL(os.path.join(LIBRARIES, "libcache.so"))
+
+
+def find_nvtx():
+    for name in ("libnvToolsExt.so.1", "libnvtx3interop.so.1"):  # up to CUDA 12, from 12.9 on
+        with contextlib.suppress(OSError):
+            return ctypes.CDLL(name)
+    return None
+
+
+nvtx = find_nvtx()
+
+
+@contextlib.contextmanager
+def span(name):
+    if nvtx:
+        nvtx.nvtxRangePushA(name.encode())
+    try:
+        yield
+    finally:
+        if nvtx:
+            nvtx.nvtxRangePop()
 
 
 class Tensor(ctypes.c_void_p):
@@ -64,9 +86,11 @@ class Optimizer:
     def __init__(self):
         self.moments = None
 
-    def optimizer_step(self, model):
+    def step(self, model):
         if self.moments is None:
-            self.moments = [(tensor(mib(32)), tensor(mib(32))) for _ in model]
+            self.moments = []
+            for _ in model:
+                self.moments += tensor(mib(32)), tensor(mib(32))
         update = tensor(mib(64))
         del update
 
@@ -89,11 +113,15 @@ def train(steps):
     losses = []
     for step in range(steps):
         length = 20 if step == steps - 3 else 1 + step % 3  # one batch is much longer than the others
-        cache.cache_lookup(step // 2)
-        loss = forward(model, length)
-        losses.append(loss)  # a number would do: this keeps the tensor
-        backward(model)
-        optimizer.optimizer_step(model)
+        with span(f"step_{step}"):
+            cache.cache_lookup(step // 2)
+            with span("forward"):
+                loss = forward(model, length)
+            losses.append(loss)  # a number would do: this keeps the tensor
+            with span("backward"):
+                backward(model)
+            with span("optimizer"):
+                optimizer.step(model)
         if step % 20 == 0:
             print(f"step {step}", flush=True)
         time.sleep(0.01)

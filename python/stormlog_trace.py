@@ -151,6 +151,8 @@ class Trace:
 
     def _read_ring(self, path):
         with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:  # killed before it had a size
+                return
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if data[:15] != b"stormlog.ring\n\1":
             return
@@ -188,6 +190,9 @@ class Trace:
         rows = []
         while not end or seq < end:
             state, *w = struct.unpack_from("<8Q", data, base + (seq - first) % SLOTS * 64)
+            if state == seq << 4 | 1:  # given up before it was filled
+                seq += 1
+                continue
             if state >> 4 != seq or state & 3 < 2:
                 break
             wide = state & 4
