@@ -28,6 +28,19 @@ UNIONS = {
     "hipGetDeviceProperties": "the older layout keeps the name",
 }
 
+# kind: family of the rows, header, its version and what divides that to the major, type of a result, how its names begin
+KINDS = {
+    "driver": ("cuda_driver", "cuda.h", "CUDA_VERSION", 1000, "CUresult", ("CU", "cuuint")),
+    "runtime": ("cuda_runtime", "cuda_runtime_api.h", "CUDART_VERSION", 1000, "cudaError_t", ("cuda",)),
+    "hip": ("hip", "hip/hip_runtime_api.h", "HIP_VERSION", 10000000, "hipError_t", ("hip",)),
+    "hsa": ("hsa", "hsa/hsa_ext_amd.h", "(HSA_AMD_INTERFACE_VERSION_MAJOR*100+HSA_AMD_INTERFACE_VERSION_MINOR)", 100, "hsa_status_t", ("hsa",)),
+    "nccl": ("nccl", "nccl.h", "NCCL_VERSION_CODE", 10000, "ncclResult_t", ("nccl",)),
+    "rccl": ("nccl", "rccl/rccl.h", "NCCL_VERSION_CODE", 10000, "ncclResult_t", ("nccl",)),
+    "nvml": ("nvml", "nvml.h", "NVML_API_VERSION", 1, "nvmlReturn_t", ("nvml",)),
+    "rsmi": ("nvml", "rocm_smi/rocm_smi.h", "0", 1, "rsmi_status_t", ("rsmi",)),
+    "amdsmi": ("nvml", "amd_smi/amdsmi.h", "(AMDSMI_LIB_VERSION_MAJOR*100+AMDSMI_LIB_VERSION_MINOR)", 100, "amdsmi_status_t", ("amdsmi",)),
+}
+
 HOST_DEFINES = """
 #define __host__
 #define __device__
@@ -58,21 +71,20 @@ class Headers:
 
     def __init__(self, kind, include, scratch):
         self.kind, self.include, self.scratch = kind, include, scratch
-        defines = ["-D__CUDA_API_VERSION_INTERNAL"] if kind != "hip" else ["-D__HIP_PLATFORM_AMD__", "-D__HIP_PLATFORM_HCC__"]
+        self.family, self.header, self.version_is, self.per_major, self.result, self.prefix = KINDS[kind]
+        defines = ["-D__CUDA_API_VERSION_INTERNAL", "-D__HIP_PLATFORM_AMD__", "-D__HIP_PLATFORM_HCC__", "-DNVML_NO_UNVERSIONED_FUNC_DEFS"]
         self.flags = [*defines, "-w", "-D_GNU_SOURCE", "-std=gnu11", "-I", include, "-idirafter", scratch]
-        self.header = {"driver": "cuda.h", "runtime": "cuda_runtime_api.h", "hip": "hip/hip_runtime_api.h"}[kind]
         self.text = compile_text(f"#include <{self.header}>\n", [*self.flags, "-E", "-P"])
         self.names = set(re.findall(r"\b(\w+)\s*\(", self.text))
         self.words = set(re.findall(r"\w+", self.text))
         self.source = open(os.path.join(include, self.header), errors="replace").read()
 
     def version(self):
-        names = {"driver": "CUDA_VERSION", "runtime": "CUDART_VERSION", "hip": "HIP_VERSION"}
-        out = compile_text(f"#include <{self.header}>\n@@ {names[self.kind]}\n", [*self.flags, "-E", "-P"])
+        out = compile_text(f"#include <{self.header}>\n@@ {self.version_is}\n", [*self.flags, "-E", "-P"])
         return eval(out.rsplit("@@", 1)[1])  # a sum of products of numbers
 
     def major(self):
-        return self.version() // (10000000 if self.kind == "hip" else 1000)
+        return self.version() // self.per_major
 
 
 def compile_text(text, flags, output=None):
@@ -98,8 +110,7 @@ def rows():
 
 
 def check_prototypes(headers, table):
-    family = {"driver": "cuda_driver", "runtime": "cuda_runtime", "hip": "hip"}[headers.kind]
-    mine = [row for row in table if row[0] == family and row[2] in headers.names]
+    mine = [row for row in table if row[0] == headers.family and row[2] in headers.names]
     text = f"#include <{headers.header}>\n"
     for _, ret, name, prototype in mine:
         if name in UNIONS:
@@ -127,9 +138,8 @@ def layout_lines(headers):
                 if not optional or member[:-1] in headers.words:
                     lines.append(f"offsetof({kind_type}, {member.rstrip('?')})")
     abi = open(os.path.join(ROOT, "agent/vendor_abi.h")).read()
-    prefix = {"driver": ("CU", "cuuint"), "runtime": ("cuda",), "hip": ("hip",)}[headers.kind]
     for macro, name in re.findall(r"^(NUMBER|NUMBERED|HANDLE)\((\w+)\)", abi, re.M):
-        if name.startswith(prefix) and name in headers.words:
+        if name.startswith(headers.prefix) and name in headers.words:
             lines.append(f"sizeof({'enum ' if macro == 'NUMBERED' else ''}{name})")
     return lines
 
@@ -155,7 +165,7 @@ def documented(source):
     for part in source.split("/**")[1:]:
         comment, _, code = part.partition("*/")
         code = code.split(";")[0][:600]
-        name = re.search(r"\b((?:cu|cuda|hip)[A-Z]\w*)\s*\(", code)
+        name = re.search(r"\b((?:cu|cuda|hip|nccl)[A-Z]\w*|hsa_\w+)\s*\(", code)
         if name and re.search(r"CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|hipErrorOutOfMemory|hipErrorMemoryAllocation",
                               comment):
             found.add(name.group(1))
@@ -167,7 +177,10 @@ MEMORY_NAME = re.compile(
     r"|HostAlloc|HostMalloc|HostFree|HostRegister|HostUnregister|Array(3D)?(Create|Destroy)|MipmappedArray(Create|Destroy)"
     r"|Multicast|Ipc\w*Mem|ImportExternalMemory|ExternalMemory|DestroyExternalMemory|Ctx(Create|Destroy|Detach)|GreenCtx(Create|Destroy)"
     r"|DevicePrimaryCtx(Retain|Release|Reset)|DeviceReset|ModuleLoad|ModuleUnload|LibraryLoad|LibraryUnload"
-    r"|GraphAddMem(Alloc|Free)|GraphAddNode|GraphInstantiate|GraphLaunch|GraphExecDestroy|GraphDestroy|DeviceGraphMemTrim)")
+    r"|GraphAddMem(Alloc|Free)|GraphAddNode|GraphInstantiate|GraphLaunch|GraphExecDestroy|GraphDestroy|DeviceGraphMemTrim)"
+    r"|^nccl(Mem|Comm(Init|Split|Shrink|Grow|Finalize|Destroy|Abort|Revoke|Register|Deregister|Window))"
+    r"|^hsa_(amd_)?(memory_(pool_)?(allocate|free)|ipc_memory|vmem_|interop_(un)?map|memory_(un)?lock)|^nvmlDeviceGet(BAR1)?MemoryInfo"
+    r"|^rsmi_dev_memory_(total|usage)\w*_get|^amdsmi_get_gpu_(memory_(total|usage)|vram_usage)")
 
 
 def left_out():
@@ -182,8 +195,7 @@ def check_coverage(headers, table):
     have = {row[2] for row in table}
     bases = {re.sub(r"(_v\d+)?(_ptsz|_ptds|_spt)?$", "", name) for name in have}
     skip = left_out()
-    returns = {"driver": "CUresult", "runtime": "cudaError_t", "hip": "hipError_t"}[headers.kind]
-    declared = set(re.findall(r"\b%s\s+(\w+)\s*\(" % returns, headers.text))
+    declared = set(re.findall(r"\b%s\s+(?:\w+\s+)?(\w+)\s*\(" % headers.result, headers.text))
     missing = {name for name in declared if MEMORY_NAME.match(name) and name not in have and not skip.match(name)}
     # The documentation is of the base name; its forms are declared, and compared above, by themselves.
     missing |= {name for name in documented(headers.source)
@@ -217,8 +229,47 @@ def check_versions(headers):
     return len(vendor), wrong
 
 
-def check(kind, include, scratch, table):
+def number_text(kind, version):
+    """As people say it: 12.4, 6.4, 2.32."""
+    per_minor = {"hip": 100000, "hsa": 1, "amdsmi": 1, "nccl": 100, "rccl": 100, "nvml": 1}.get(kind, 10)
+    per_major = KINDS[kind][3]
+    return str(version or "") if kind in ("nvml", "rsmi") else f"{version // per_major}.{version % per_major // per_minor}"
+
+
+def first_versions(seen, table):
+    """{row: where it came from}: a driver's function has its version in cudaTypedefs.h, others the oldest headers that have them."""
+    since = {}
+    for family in dict.fromkeys(row[0] for row in table):
+        sets = sorted((headers.version(), headers) for headers in seen if headers.family == family and headers.kind not in ("rccl", "rsmi", "amdsmi"))
+        for version, headers in sets:
+            text = number_text(headers.kind, version)
+            path = os.path.join(headers.include, "cudaTypedefs.h")
+            typed = dict.fromkeys(re.findall(r"\bPFN_(cu\w+?)_v(\d+)", open(path).read())) if headers.kind == "driver" else {}
+            for name in [row[2] for row in table if row[0] == family and row[2] in headers.names and row[2] not in since]:
+                plain = re.sub(r"(_ptsz|_ptds)$", "", name)
+                base, rank = re.match(r"(\w+?)(?:_v(\d))?$", plain).groups()
+                versions = sorted(int(number) for known, number in typed if known == base)
+                rank = int(rank or 1) - 1
+                if rank < len(versions):
+                    since[name] = number_text("driver", versions[rank])
+                else:
+                    since[name] = f"by {text}"
+    return since
+
+
+def check_since(seen, table, path, write):
+    lines = "".join(f"{name}\t{text}\n" for name, text in first_versions(seen, table).items())
+    if write:
+        with open(path, "w") as out:
+            out.write(lines)
+    good = open(path).read() == lines
+    print("since.txt:", "as the headers say" if good else "not as the headers say: run with --write")
+    return good
+
+
+def check(kind, include, scratch, table, seen):
     headers = Headers(kind, include, scratch)
+    seen.append(headers)
     bad = []
     counts = []
     for what, result in (("prototypes", check_prototypes(headers, table)), ("sizes and offsets", check_layout(headers)),
@@ -233,12 +284,12 @@ def check(kind, include, scratch, table):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cuda", action="append", default=[], help="include folder of a CUDA toolkit or runtime wheel; a glob")
-    parser.add_argument("--hip", action="append", default=[], help="include folder of HIP")
+    parser.add_argument("folders", nargs="*", help="include folders; globs")
+    parser.add_argument("--since", action="store_true", help="compare since.txt too: with the whole list of packages")
+    parser.add_argument("--write", action="store_true", help="write since.txt")
     args = parser.parse_args()
-    folders = [("cuda", f) for pattern in args.cuda for f in sorted(glob.glob(pattern))]
-    folders = [(k, f) for k, f in folders if os.path.exists(os.path.join(f, "cuda.h"))]
-    folders += [("hip", f) for f in args.hip if os.path.exists(os.path.join(f, "hip/hip_runtime_api.h"))]
+    folders = [f for pattern in args.folders for f in sorted(glob.glob(pattern))]
+    folders = [(kind, f) for f in folders for kind in KINDS if os.path.exists(os.path.join(f, KINDS[kind][1]))]
     if not folders:
         print("no headers of a vendor here: nothing to compare with")
         return 77
@@ -249,12 +300,19 @@ def main():
     with open(os.path.join(scratch, "crt", "host_defines.h"), "w") as out:
         out.write(HOST_DEFINES)
     os.mkdir(os.path.join(scratch, "hip"))
+    # Of what NCCL and RCCL include they use two names.
+    for name in ("cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "hip/hip_fp16.h"):
+        open(os.path.join(scratch, name), "w").close()
+    for name, vendor in (("cuda_runtime.h", "cuda"), ("hip/hip_runtime.h", "hip")):
+        with open(os.path.join(scratch, name), "w") as out:
+            out.write(f"#include <stddef.h>\ntypedef struct stream *{vendor}Stream_t;\ntypedef struct event *{vendor}Event_t;\n")
     with open(os.path.join(scratch, "hip", "hip_version.h"), "w") as out:
         out.write("#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 3\n#define HIP_VERSION_PATCH 0\n#define HIP_VERSION 60300000\n")
-    good = True
-    for family, folder in folders:
-        for kind in ("driver", "runtime") if family == "cuda" else ("hip",):
-            good &= check(kind, folder, scratch, table)
+    good, seen = True, []
+    for kind, folder in folders:
+        good &= check(kind, folder, scratch, table, seen)
+    if args.since:
+        good &= check_since(seen, table, os.path.join(HERE, "since.txt"), args.write)
     shutil.rmtree(scratch)
     return 0 if good else 1
 

@@ -27,6 +27,14 @@ struct sl_synth *synth_new(const char *folder, int rank, int pid);
 /* As above with a run id and a device uuid (NULL: none told). */
 struct sl_synth *synth_new_run(const char *folder, int rank, int pid, const char *run_id, const char *uuid);
 
+/* A host of a run, and by how much its Unix clock is ahead. */
+struct synth_place {
+	const char *host;
+	uint64_t ahead_ns;
+	int world_size;
+};
+struct sl_synth *synth_new_on(const char *folder, int rank, int pid, const char *run_id, const char *uuid, const struct synth_place *place);
+
 const char *synth_path(const struct sl_synth *synth); /* of the trace file */
 
 /* Id of a row; -1 ends the program: add it to synth.c's table. */

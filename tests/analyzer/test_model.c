@@ -408,6 +408,82 @@ static void a_range_knows_memory_before_after_and_peak_inside(void **state)
 	replay_free(&r);
 }
 
+static void ranges_of_nccl_say_what_each_communicator_moved_and_when(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	unsigned reduce = synth_text(r.synth, "NCCL:ncclAllReduce"), group = synth_text(r.synth, "NCCL:ncclGroupStart");
+	for (uint64_t i = 0; i < 1000; i++) {
+		synth_call(r.synth, 1, "range_push", .label = group);
+		synth_call(r.synth, 1, "range_pop", .label = group);
+		synth_call(r.synth, 1, "range_push", .label = reduce, .address = 0xabc + i % 2, .bytes = 100);
+		synth_call(r.synth, 1, "range_pop", .label = reduce);
+	}
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->traffic.count, 2);
+	assert_int_equal(r.model->traffic.item[1].communicator, 0xabd);
+	assert_int_equal(r.model->traffic.item[1].collectives, 500);
+	assert_int_equal(r.model->traffic.item[1].bytes, 50000);
+	/* A bounded number over the whole run, evenly. */
+	assert_int_equal(r.model->collective_stride, 4);
+	assert_int_equal(r.model->collective_count, 250);
+	assert_string_equal(r.model->collectives[249].name, "NCCL:ncclAllReduce");
+	assert_true(r.model->collectives[249].begin_ns > r.model->collectives[248].end_ns);
+	replay_free(&r);
+}
+
+static void an_entry_that_ran_out_of_memory_is_no_point_of_its_growth(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	unsigned text = synth_text(r.synth, "step_#");
+	for (uint64_t i = 0; i < 10; i++) {
+		synth_call(r.synth, 1, "range_push", .label = text, .extra = i);
+		synth_call(r.synth, 1, "cudaMalloc", .bytes = 8 * MIB, .result = i >= 8 ? 2 : 0, .address = i >= 8 ? 0 : 0x10000 * i);
+		if (i == 8) /* got over */
+			synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000000, .bytes = 8 * MIB);
+		synth_call(r.synth, 1, "range_pop");
+	}
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->labels.item[0].entries, 10);
+	assert_int_equal(r.model->labels.item[0].points, 7); /* nor are the first two */
+	replay_free(&r);
+}
+
+static void an_event_of_a_kind_that_the_header_does_not_name_is_a_call_without_memory(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 512, .device = 0, .kind = 119);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x2000, .bytes = 512, .device = 0, .kind = 255);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x3000, .bytes = 512, .device = 0);
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->rows[SL_KIND_device][1].allocations, 1);
+	assert_int_equal(r.model->apis[synth_api("cudaMalloc")].calls, 3);
+	replay_free(&r);
+}
+
+static void of_ranges_that_nobody_closes_the_newest_are_kept(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	unsigned leaky = synth_text(r.synth, "opened"), closed = synth_text(r.synth, "closed");
+	for (uint64_t i = 0; i < 100000; i++) {
+		synth_call(r.synth, 1, "range_push", .label = leaky);
+		synth_call(r.synth, 1, "range_push", .label = closed);
+		synth_call(r.synth, 1, "range_pop", .label = closed);
+	}
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->labels.item[0].entries, 0);
+	assert_int_equal(r.model->labels.item[1].entries, 100000);
+	assert_true(r.model->threads.item[1]->ranges.count <= SL_OPEN_RANGES_MAX);
+	replay_free(&r);
+}
+
 static void a_pop_closes_the_range_it_names_and_not_the_innermost(void **state)
 {
 	struct replay r;
@@ -507,6 +583,10 @@ int main(void)
 		cmocka_unit_test(what_a_site_held_at_the_peak_is_exact),
 		cmocka_unit_test(what_pytorch_held_at_the_peak_has_the_block_that_made_it),
 		cmocka_unit_test(a_range_knows_memory_before_after_and_peak_inside),
+		cmocka_unit_test(ranges_of_nccl_say_what_each_communicator_moved_and_when),
+		cmocka_unit_test(an_entry_that_ran_out_of_memory_is_no_point_of_its_growth),
+		cmocka_unit_test(an_event_of_a_kind_that_the_header_does_not_name_is_a_call_without_memory),
+		cmocka_unit_test(of_ranges_that_nobody_closes_the_newest_are_kept),
 		cmocka_unit_test(a_pop_closes_the_range_it_names_and_not_the_innermost),
 		cmocka_unit_test(a_timeline_keeps_every_extreme_however_long_the_run),
 		cmocka_unit_test(a_table_holds_exactly_what_was_put_in_and_not_taken_out),

@@ -124,6 +124,13 @@ static void begin(struct world *w, const uint64_t *pcs, uint32_t pc_count, const
 	sl_idmap_set(&w->defs.native_ids, 1, 0);
 }
 
+static void end(struct world *w)
+{
+	sl_idmap_free(&w->defs.frame_ids);
+	sl_idmap_free(&w->defs.python_ids);
+	sl_idmap_free(&w->defs.native_ids);
+}
+
 static void expect(struct world *w, const char *wanted)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
@@ -136,9 +143,7 @@ static void expect(struct world *w, const char *wanted)
 				       snprintf(text + at, sizeof(text) - at, "%s ", frames[i].function) :
 				       snprintf(text + at, sizeof(text) - at, "%llx ", (unsigned long long)frames[i].offset + 1));
 	assert_string_equal(text, wanted);
-	sl_idmap_free(&w->defs.frame_ids);
-	sl_idmap_free(&w->defs.python_ids);
-	sl_idmap_free(&w->defs.native_ids);
+	end(w);
 }
 
 static const uint64_t two_loops[] = {LIB(1), LOOP + 8, LIB(2), LOOP + 8, LIB(3)};
@@ -192,6 +197,27 @@ static void a_truncated_python_stack_merges_as_far_as_it_goes(void **state)
 	expect(&w, "700100 inner helper 700200 outer main 700300 ");
 }
 
+static void frames_of_the_interpreter_and_its_bridges_fold_unless_there_is_nothing_else(void **state)
+{
+	static struct sl_module modules[] = {{LIB(1), LIB(2), 0, "/x/libtensor.so", NULL}, {LIB(2), LIB(3), 0, "/x/libffi.so.8", NULL},
+					     {LIB(3), LIB(4), 0, "/usr/bin/python3.11", NULL}};
+	static const uint64_t pcs[] = {LIB(1) + 8, LIB(2) + 8, LOOP + 8, LIB(3) + 8}, only[] = {LIB(2) + 8, LIB(3) + 8};
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	struct world w;
+
+	begin(&w, pcs, 4, NULL, 0);
+	w.defs.modules.item = modules;
+	w.defs.modules.count = 3;
+	assert_int_equal(sl_stacks_resolve(frames, &w.defs, NULL, 1, 1, 0), 7);
+	assert_int_equal(sl_stacks_fold(frames, 7), 5);
+	assert_string_equal(frames[0].module, "libtensor.so");
+	assert_string_equal(frames[1].function, "inner");
+	w.native = (struct sl_native_stack){2, only, false};
+	assert_int_equal(sl_stacks_resolve(frames, &w.defs, NULL, 0, 1, 0), 2);
+	assert_int_equal(sl_stacks_fold(frames, 2), 2);
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +228,7 @@ int main(void)
 		cmocka_unit_test(stacks_that_do_not_fit_stand_apart),
 		cmocka_unit_test(a_truncated_native_stack_merges_as_far_as_it_goes),
 		cmocka_unit_test(a_truncated_python_stack_merges_as_far_as_it_goes),
+		cmocka_unit_test(frames_of_the_interpreter_and_its_bridges_fold_unless_there_is_nothing_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

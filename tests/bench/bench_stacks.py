@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../agent/stacks"))
 from stackprobe import NATIVE, PYTHON, definitions, describe, free
 
-CLOCK, BACKTRACE, UNWIND = 0, 4, 8
+CLOCK, BACKTRACE, UNWIND, TURNS = 0, 4, 8, 16
 free.probe_bench.restype = ctypes.c_double
 free.probe_bench_deep.restype = ctypes.c_double
 
@@ -33,8 +33,8 @@ def row(name, ns):
 def main():
     free.probe_start(PYTHON | NATIVE, 200)
     free.probe_capture(PYTHON | NATIVE)
-    print("%s; %s" % (sys.version.split()[0], describe()))
-    row("clock_gettime", free.probe_bench(CLOCK, 2000))
+    print("  %s; %s" % (sys.version.split()[0], describe()))
+    row("floor: clock_gettime", free.probe_bench(CLOCK, 2000))
     for depth in (1, 10, 30, 100):
         row("Python stack, %d frames" % depth, python_depth(depth, PYTHON, 500))
     for depth in (0, 10, 20, 50):
@@ -42,6 +42,7 @@ def main():
         base = len(definitions.read()["native_stack"][number]["pcs"]) // 8
         ns = free.probe_bench_deep(NATIVE, 500, depth)
         row("native stack, %d frames" % (base + depth), ns)
+        row("  in turns with another, inner frames differ", free.probe_bench_deep(TURNS, 500, depth))
         row("  unw_backtrace alone, same", free.probe_bench_deep(UNWIND, 500, depth))
         row("  glibc backtrace(), same", free.probe_bench_deep(BACKTRACE, 100, depth))
     row("both, 30 Python frames", python_depth(30, PYTHON | NATIVE, 500))

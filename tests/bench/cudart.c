@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A runtime and driver whose calls cost nothing: what remains in bench_calls is the agent. */
+/* A runtime and driver whose calls cost nothing, and PyTorch's report of a block: what remains is the agent. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,6 +9,12 @@ int cuCtxGetCurrent(void **context);
 int cuCtxGetDevice(int *device);
 int cuStreamIsCapturing(void *stream, int *status);
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total);
+
+void report(void *block, int64_t bytes, size_t allocated, size_t reserved, uint64_t device) __asm__(
+	"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+void report_blocks(unsigned long count);
+
+#define CUDA_DEVICE_0 1 /* c10::Device: type in the low byte, ordinal above */
 
 static __thread uintptr_t next;
 
@@ -46,4 +52,15 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 	*free_bytes = 1ull << 34;
 	*total = 1ull << 35;
 	return 0;
+}
+
+void report(void *block, int64_t bytes, size_t allocated, size_t reserved, uint64_t device)
+{
+}
+
+/* Made and freed in turns. */
+void report_blocks(unsigned long count)
+{
+	for (unsigned long i = 0; i < count; i++)
+		report((void *)(0x7f0000000000 + (i / 2 % 4096 << 9)), i & 1 ? -512 : 512, (i & 1 ? 0 : 512) + (1ul << 30), 1ul << 31, CUDA_DEVICE_0);
 }

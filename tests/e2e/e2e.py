@@ -20,6 +20,7 @@ ANALYZE = os.path.join(BUILD, "analyzer", "stormlog-analyze")
 RUN = os.path.join(BUILD, "agent", "stormlog-run")
 SIM = os.path.join(BUILD, "tests", "sim")
 APPS = os.path.join(BUILD, "tests", "apps")
+SCRIPT = os.path.join(HERE, "..", "apps", "script.py")
 EXACT = ("allocations", "frees", "failed_allocations", "implicit_frees", "allocated_bytes", "live_blocks", "live_bytes")
 SETTINGS = re.compile(r"STORMLOG_|SIM_|SLURM_|OMPI_|PMI|TORCHELASTIC|(LOCAL_)?RANK$|WORLD_SIZE$|LD_PRELOAD$")
 
@@ -72,6 +73,39 @@ class Recording:
     def truth(self):
         """The journal's processes that made a call which the agent records."""
         return [process for process in journal.load(self.journals) if process.apis or process.in_flight]
+
+
+def script(*steps, **environment):
+    """A recording of tests/apps/script.py, which does what its arguments say."""
+    return Recording("python3", SCRIPT, *steps, APPS=APPS, **environment)
+
+
+class Ranks:
+    """Several ranks of one run at once: steps(rank) are their arguments."""
+
+    def __init__(self, count, steps, devices=None, recorded=None, **environment):
+        self.run = Recording("true", preload=False)
+        self.traces = self.run.traces
+        children = []
+        for rank in range(count):
+            env = {name: value for name, value in os.environ.items() if not SETTINGS.match(name)}
+            env.update(LD_LIBRARY_PATH=SIM, SIM_DIR=os.path.join(self.run.folder, "sim"), SIM_DEVICES=str(devices or count),
+                       STORMLOG_DIR=self.traces, STORMLOG_RUN_ID="ranks", LD_PRELOAD=PRELOAD, APPS=APPS, RANK=str(rank),
+                       LOCAL_RANK=str(rank), WORLD_SIZE=str(count), **environment)
+            env.pop("STORMLOG_BUILD", None)
+            if recorded is not None and rank not in recorded:
+                env.pop("LD_PRELOAD")
+            children.append(subprocess.Popen(["python3", SCRIPT, *steps(rank)], env=env, stdout=subprocess.DEVNULL))
+        for child in children:
+            child.wait(120)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.run.__exit__(*error)
+
+    report = Recording.report
 
 
 CLASSES = {  # calls of one class, one inside the other, are one event (contract, 3); verbs not named are of the class memory

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """End to end: each finding where it is true, and a run beside it where it must not appear."""
+import contextlib
 import json
 import os
 import subprocess
@@ -14,20 +15,14 @@ try:
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
-from e2e import ANALYZE, APPS, Recording
+from e2e import ANALYZE, APPS, Ranks, Recording, script
 
 CTYPES = os.path.join(e2e.HERE, "..", "apps", "ctypes_alloc.py")
-SCRIPT = os.path.join(e2e.HERE, "..", "apps", "script.py")
 MIB = 1 << 20
 
 
 def app(name):
     return os.path.join(APPS, name)
-
-
-def script(*steps, **environment):
-    """A recording of tests/apps/script.py, which does what its arguments say."""
-    return Recording("python3", SCRIPT, *steps, **environment)
 
 
 def ids(report):
@@ -42,35 +37,22 @@ def summary(run, *options, columns=80, code=0):
     return done.stdout.decode()
 
 
-class Ranks:
-    """Several ranks of one run at once: steps(rank) are their arguments."""
+class Answers(unittest.TestCase):
+    """tests/house/test_findings.py looks for these two: each finding has a run where it is true and one where it must not appear."""
 
-    def __init__(self, count, steps, devices=None, recorded=None, **environment):
-        self.run = Recording("true", preload=False)
-        self.traces = self.run.traces
-        children = []
-        for rank in range(count):
-            env = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
-            env.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=os.path.join(self.run.folder, "sim"), SIM_DEVICES=str(devices or count),
-                       STORMLOG_DIR=self.traces, STORMLOG_RUN_ID="ranks", LD_PRELOAD=e2e.PRELOAD, RANK=str(rank),
-                       LOCAL_RANK=str(rank), WORLD_SIZE=str(count), **environment)
-            env.pop("STORMLOG_BUILD", None)
-            if recorded is not None and rank not in recorded:
-                env.pop("LD_PRELOAD")
-            children.append(subprocess.Popen(["python3", SCRIPT, *steps(rank)], env=env, stdout=subprocess.DEVNULL))
-        for child in children:
-            child.wait(120)
+    def found(self, finding, report):
+        findings = [one for one in report["findings"] if one["id"] == finding]
+        self.assertTrue(findings, "no %s in %s" % (finding, sorted(ids(report))))
+        return findings
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.run.__exit__(*error)
-
-    report = Recording.report
+    def absent(self, finding, report):
+        self.assertNotIn(finding, ids(report))
 
 
-class OutOfMemory(unittest.TestCase):
+class OutOfMemory(Answers):
+    def causes(self, report):
+        return {i for i in ids(report) if i.startswith("oom.")}
+
     def test_each_of_two_errors_knows_what_was_free(self):
         with Recording(app("oom"), "retry") as run:
             ooms = run.report()["ooms"]
@@ -82,61 +64,181 @@ class OutOfMemory(unittest.TestCase):
     def test_a_full_device_is_full_and_its_holder_named(self):
         with Recording(app("oom")) as run:
             report, text = run.report(), summary(run)
-        self.assertIn("oom.full", ids(report))
+        self.found("oom.full", report)
+        for other in ("oom.fragmented", "oom.driver", "oom.neighbour", "oom.too_large", "oom.host", "oom.address_space", "oom.injected"):
+            self.assertNotIn(other, ids(report))
+        self.absent("oom.driver", report)
+        self.absent("oom.address_space", report)
         self.assertIn("OUT OF MEMORY", text)
         self.assertRegex(text, r"asked \S+ MiB with \S+ MiB free of \S+ GiB")
+
+    def test_pytorchs_memory_in_pieces_is_fragmentation(self):
+        halves = ["tensor=128"] * 14  # two in each segment of 256 MiB
+        with script(*halves, "drop", "tensor=512", SIM_VRAM="2304M") as run:
+            report, text = run.report(), summary(run)
+        (finding,) = self.found("oom.fragmented", report)
+        self.assertIn("PyTorch kept 896 MiB unused, the largest piece 128 MiB", finding["description"])
+        self.assertIn("expandable_segments", finding["recommendation"])
+        self.assertRegex(text, r"896 MiB +kept by PyTorch, unused +fragmented: largest piece 128 MiB")
+        self.assertEqual(report["ooms"][0]["cached_bytes"], 896 * MIB)
+
+    def test_pytorchs_memory_all_in_use_is_not(self):
+        with script(*["tensor=128"] * 14, "tensor=512", SIM_VRAM="2304M") as run:
+            report = run.report()
+        self.absent("oom.fragmented", report)
+        self.found("oom.full", report)
+
+    def test_a_refusal_with_room_is_the_drivers(self):
+        with script("alloc=10", "try=64", SIM_FAIL="cudaMalloc:2", SIM_VRAM="8G") as run:
+            report = run.report()
+        (finding,) = self.found("oom.driver", report)
+        self.assertRegex(finding["description"], r"[67]\.\d+ GiB were free: the driver found no room for one piece of 64\.0 MiB")
+        self.absent("oom.full", report)
+
+    def test_addresses_are_not_memory(self):
+        with script("alloc=10", "reserve=1024", SIM_FAIL="cuMemAddressReserve:1") as run:
+            report = run.report()
+        self.found("oom.address_space", report)
+        self.assertEqual(self.causes(report), {"oom.address_space"})
+        self.assertEqual([oom["scope"] for oom in report["ooms"]], ["address_space"])
 
     def test_a_neighbour_without_which_it_had_fitted(self):
         def steps(rank):
             return ["device=0", "alloc=5000", "sleep=1.5"] if rank == 0 else ["sleep=0.6", "device=0", "try=4000"]
         with Ranks(2, steps, devices=1, SIM_VRAM="8G") as ranks:
             report = ranks.report()
-        self.assertIn("oom.neighbour", ids(report))
-        self.assertNotIn("oom.full", ids(report))
+        self.found("oom.neighbour", report)
+        self.absent("oom.full", report)
         self.assertEqual([other["rank"] for other in report["ooms"][0]["others"]], [0])
+
+    def test_a_neighbour_that_had_made_no_difference_is_not_blamed(self):
+        def steps(rank):
+            return ["device=0", "alloc=100", "sleep=1.5"] if rank == 0 else ["sleep=0.6", "device=0", "alloc=6000", "try=4000"]
+        with Ranks(2, steps, devices=1, SIM_VRAM="8G") as ranks:
+            report = ranks.report()
+        self.absent("oom.neighbour", report)
+        self.found("oom.full", report)
 
     def test_more_than_there_is_and_the_host_are_causes_of_their_own(self):
         with script("alloc=1", "try=900000", "free") as run:
-            self.assertEqual({i for i in ids(run.report()) if i.startswith("oom.")}, {"oom.too_large"})
+            report = run.report()
+        self.found("oom.too_large", report)
+        self.absent("oom.host", report)
+        self.assertEqual(self.causes(report), {"oom.too_large"})
         with script("alloc=1", "pin=512", "free", SIM_PINNED="64M") as run:
             report = run.report()
-        self.assertEqual({i for i in ids(report) if i.startswith("oom.")}, {"oom.host"})
+        self.found("oom.host", report)
+        self.absent("oom.too_large", report)
+        self.assertEqual(self.causes(report), {"oom.host"})
         self.assertIsNone(report["ooms"][0]["device"])
 
     def test_a_stranger_on_the_device_is_named_and_alone_there_is_none(self):
         def steps(rank):
             return ["device=0", "alloc=3000", "sleep=2"] if rank else ["sleep=0.4", "device=0", "alloc=10", "sleep=0.5", "free"]
         with Ranks(2, steps, devices=1, recorded=(0,), SIM_VRAM="8G") as ranks:
-            self.assertIn("device.neighbour", ids(ranks.report()))
+            self.found("device.neighbour", ranks.report())
         with script("alloc=10", "sleep=0.5", "free", SIM_VRAM="8G") as run:
-            self.assertNotIn("device.neighbour", ids(run.report()))
+            self.absent("device.neighbour", run.report())
 
     def test_an_injected_error_is_called_that_and_blames_nobody(self):
         with Recording(app("oom"), launcher=("--inject-oom", "1"), code=None) as run:
             report = run.report()
-        self.assertIn("oom.injected", ids(report))
+        self.found("oom.injected", report)
         self.assertFalse({"oom.neighbour", "oom.fragmented"} & ids(report))
+        with Recording(app("oom")) as run:
+            self.absent("oom.injected", run.report())
 
-    def test_the_newest_bundles_are_kept_and_report_json_names_no_other(self):
-        with script("alloc=1", "try=900000", "alloc=1", "try=900001", "alloc=2", "try=900002") as run:
-            summary(run, "--oom-max-dumps", "2")
-            with open(os.path.join(run.traces, "analysis", "report.json")) as file:
-                report = json.load(file)
-            there = set(os.listdir(os.path.join(run.traces, "analysis", "oom")))
+    def test_a_runtime_that_refuses_everything_is_said_to(self):
+        with script("try=1", "try=1", SIM_FAIL="cudaMalloc:0:1", SIM_VRAM="8G") as run:
+            self.assertIn("every allocation failed", summary(run))
+        with script("try=1", "alloc=1", "free", SIM_FAIL="cudaMalloc:1:1", SIM_VRAM="8G") as run:
+            self.assertNotIn("every allocation failed", summary(run))
+
+    def test_an_error_that_was_got_over_is_no_finding(self):
+        with script("alloc=10", "try=64", "try=64", SIM_FAIL="cudaMalloc:2", SIM_VRAM="8G") as run:
+            report = run.report()
+        self.assertEqual(self.causes(report), set())
+        self.assertEqual([oom["recovered"] for oom in report["ooms"]], [True])
+
+
+class Bundles(Answers):
+    ERRORS = ["alloc=1", "try=900000", "alloc=1", "try=900001", "alloc=2", "try=900002"]
+
+    def kept(self, run, *options):
+        """(report.json, {name: the bundle's files})"""
+        summary(run, *options)
+        folder = os.path.join(run.traces, "analysis")
+        with open(os.path.join(folder, "report.json")) as file:
+            report = json.load(file)
+        bundles, top = {}, os.path.join(folder, "oom")
+        for name in os.listdir(top) if os.path.isdir(top) else []:
+            bundles["oom/" + name] = {}
+            for part in os.listdir(os.path.join(top, name)):
+                with open(os.path.join(top, name, part)) as file:
+                    bundles["oom/" + name][part] = json.load(file)
+        return report, bundles
+
+    def test_the_newest_are_kept_and_report_json_names_no_other(self):
+        with script(*self.ERRORS) as run:
+            report, bundles = self.kept(run, "--oom-max-dumps", "2")
         named = [oom["bundle"] for oom in report["ooms"]]
         self.assertIsNone(named[0])
-        self.assertEqual({os.path.basename(path) for path in named[1:]}, there)
+        self.assertEqual(set(named[1:]), set(bundles))
+
+    def test_the_newest_are_kept_within_their_size(self):
+        many = sum([["alloc=1"] * 400 + ["try=%d" % (900000 + n)] for n in range(6)], [])
+        with script(*many, SIM_VRAM="8G") as run:
+            _, all_of_them = self.kept(run, "--oom-buffer-size", "2000")
+            size = sum(os.path.getsize(os.path.join(run.traces, "analysis", name, part)) for name in all_of_them for part in all_of_them[name])
+            report, bundles = self.kept(run, "--oom-buffer-size", "2000", "--oom-max-total-mb", str(max(1, size // 2 >> 20)))
+        self.assertEqual(len(all_of_them), 6)
+        self.assertTrue(1 <= len(bundles) < 6, len(bundles))
+        self.assertEqual([oom["bundle"] for oom in report["ooms"]][-len(bundles):], sorted(bundles, key=lambda name: bundles[name]["metadata.json"]["custom_metadata"]["requested_bytes"]))
+        self.assertEqual({oom["bundle"] for oom in report["ooms"]} - {None}, set(bundles))
+
+    def test_the_last_events_before_the_error_and_no_more_than_asked(self):
+        with script(*["alloc=1"] * 50, "try=900000", "alloc=1") as run:
+            for asked, there in ((16, 16), (1000, None)):
+                _, bundles = self.kept(run, "--oom-buffer-size", str(asked))
+                (bundle,) = bundles.values()
+                events = bundle["events.json"]
+                self.assertEqual(len(events), bundle["manifest.json"]["event_count"])
+                self.assertEqual(len(events), there or len(events))
+                self.assertGreaterEqual(len(events), there or 51)
+                self.assertEqual(events[-1]["event_type"], "error")
+                self.assertEqual(max(event["timestamp_ns"] for event in events), events[-1]["timestamp_ns"])
+                self.assertEqual(events[-1]["allocator_reserved_bytes"] if "allocator_reserved_bytes" in events[-1] else
+                                 events[-1]["memory_reserved"], 50 * MIB)
+
+    def test_what_it_says_of_itself(self):
+        with script("alloc=7", "try=900000", STORMLOG_TAG="night", STORMLOG_META="model=a") as run:
+            report, bundles = self.kept(run)
+        (bundle,) = bundles.values()
+        metadata = bundle["metadata.json"]
+        self.assertEqual(metadata["reason"], "message_pattern:out of memory")  # as upstream classifies the same error's text
+        self.assertEqual((metadata["exception_type"], metadata["exception_module"]), (None, None))
+        custom = metadata["custom_metadata"]
+        self.assertEqual((custom["requested_bytes"], custom["tag"], custom["metadata"]), (900000 * MIB, "night", {"model": "a"}))
+        self.assertIn("more than the device has", custom["cause"])
+        blocks = bundle["live_blocks.json"]
+        self.assertIn("script.py", json.dumps(blocks))
+        self.assertEqual(sum(owner["bytes"] for owner in blocks), 7 * MIB)
+
+    def test_a_run_without_errors_has_none(self):
+        with script("alloc=7") as run:
+            self.assertEqual(self.kept(run)[1], {})
 
 
-class Leaks(unittest.TestCase):
+class Leaks(Answers):
     def test_a_place_that_grows_all_the_time_is_found(self):
         with script("grow=30", "sleep=0.1") as run:
             report = run.report()
-        self.assertIn("leak.growing", ids(report))
+        self.found("leak.growing", report)
 
     def test_a_place_that_frees_everything_is_not(self):
         with script("alloc=30", "free") as run:
             report, text = run.report(), summary(run)
+        self.absent("leak.growing", report)
         self.assertEqual(report["findings"], [])
         self.assertEqual(report["leaks"], [])
         self.assertIn("nothing to report", text)
@@ -151,53 +253,151 @@ class Leaks(unittest.TestCase):
             file.flush()
             summary(run, "--suppressions", file.name, code=2)
 
+    def test_memory_that_rises_all_the_time_is_said_where_nothing_else_names_it(self):
+        rising = sum([["alloc=3", "sleep=0.005"] for _ in range(60)], [])
+        with script("alloc=20", *rising, "sleep=0.01", "free") as run:
+            report = run.report()
+        (finding,) = self.found("memory.rising", report)
+        self.assertRegex(finding["description"], r"rose in \d\d+ % of 31 stretches of the run, from \S+ MiB to 1\d\d MiB")
+        (row,) = report["processes"][0]["leak_heuristics"]
+        patterns = {(pattern["analyzer"], pattern["type"]): pattern for pattern in row["patterns"]}
+        self.assertIn(("tensorflow", "insufficient_cleanup"), patterns)
+        self.assertEqual(patterns["tensorflow", "monotonic_increase"]["severity"], "high")
+        self.assertGreater(patterns["jax", "leak"]["evidence"]["slope"], 1)
+        with script("alloc=20", *rising) as run:  # the place is left at the end, and has the name
+            report = run.report()
+        self.found("leak.growing", report)
+        self.absent("memory.rising", report)
 
-class Arenas(unittest.TestCase):
+    def test_memory_that_comes_and_goes_does_not_rise(self):
+        for steps in (["alloc=500", *["sleep=0.005"] * 60, "free"], ["alloc=3", "sleep=0.003", "free"] * 60):
+            with script(*steps) as run:
+                report = run.report()
+            self.absent("memory.rising", report)
+            self.assertEqual(report["processes"][0]["leak_heuristics"][0]["patterns"], [])
+
+    def test_what_libraries_keep_is_no_leak_and_what_others_keep_is(self):
+        for library, verdict in (("libcublas.so.13", "workspace"), ("libcudnn_ops.so.9", "workspace"), ("libnccl.so.2", "workspace"),
+                                 ("libmine.so", "live_at_exit")):
+            with library_of(library) as path, script("library=" + path, "arena=20", "arena=20", "sleep=0.05") as run:
+                report = run.report()
+                (leak,) = report["leaks"]
+                self.assertEqual((leak["library"], leak["verdict"], leak["bytes"]), (library, verdict, 40 * MIB))
+                check = subprocess.run([ANALYZE, "check", "--max-leak", "10M", run.traces], capture_output=True).returncode
+                self.assertEqual(check, 1 if verdict == "live_at_exit" else 0, library)
+
+    def test_segments_of_a_caching_allocator_are_its_cache(self):
+        with script("tensor=100", "tensor=100") as run:
+            leaks = run.report()["leaks"]
+        self.assertEqual({(leak["verdict"], leak["bytes"]) for leak in leaks}, {("cache", 256 * MIB)})
+
+
+class Growth(Answers):
+    def test_a_growing_label_and_the_line_that_grows(self):
+        steps = sum([["push=step %d" % n, "push=work", "alloc=2", "pop", "tensor=3", "losses=1", "drop", "drop", "pop"] for n in range(20)], [])
+        with script("alloc=64", *steps) as run:
+            report, text = run.report(), summary(run, columns=110)
+        (process,) = report["processes"]
+        labels = {label["label"]: label for label in process["labels"]}
+        held = [(one["bytes_per_entry"], {frame["function"] for frame in one["stack"]}) for one in labels["step #"]["held_by"]]
+        self.assertEqual([size for size, _ in held], [2 * MIB, MIB])
+        self.assertNotIn("keep_loss", held[0][1])
+        self.assertIn("keep_loss", held[1][1])
+        self.assertEqual(labels["work"]["verdict"], "growing")
+        (finding,) = self.found("label.growing", report)  # of the outermost range alone
+        self.assertRegex(finding["description"], r"grew by 3\.00 MiB with each step #.*: 3\.00 MiB by script.py:\d+ allocate$")
+        self.assertRegex(text, r"GROWTH   \+3\.00 MiB per step #, r² 1\.00 over 18 entries\n +2\.00 MiB  script.py .*\n +1\.00 MiB  script.py .* keep_loss")
+
+    def test_a_steady_label_is_not(self):
+        steps = sum([["push=step %d" % n, "alloc=2", "tensor=8", "free", "drop", "pop"] for n in range(20)], [])
+        with script(*steps) as run:
+            report = run.report()
+        self.absent("label.growing", report)
+        self.assertEqual([label["held_by"] for label in report["processes"][0]["labels"]], [[]])
+
+
+@contextlib.contextmanager
+def library_of(name):
+    """A library of that name whose arena(MIB) allocates."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, name)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", path, "-x", "c", "-"], check=True, input=b"""
+            int cudaMalloc(void **p, unsigned long size);
+            int arena(unsigned long mib) { void *p; return cudaMalloc(&p, mib << 20); }""")
+        yield path
+
+
+class Arenas(Answers):
     """An allocator that takes most of the device in one block hides what is inside."""
 
-    def findings(self, library, mib):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, library)
-            subprocess.run(["cc", "-shared", "-fPIC", "-o", path, "-x", "c", "-"], check=True, input=b"""
-                int cudaMalloc(void **p, unsigned long size);
-                int arena(unsigned long mib) { void *p; return cudaMalloc(&p, mib << 20); }""")
-            with script("library=" + path, "arena=%d" % mib, SIM_VRAM="8G") as run:
-                return [finding for finding in run.report()["findings"] if finding["id"] == "allocator.arena"]
+    def report(self, library, mib):
+        with library_of(library) as path, script("library=" + path, "arena=%d" % mib, SIM_VRAM="8G") as run:
+            return run.report()
 
     def test_jax_and_tensorflow_are_said_with_the_setting_that_opens_them(self):
-        self.assertIn("XLA_PYTHON_CLIENT_PREALLOCATE", self.findings("xla_cuda_plugin.so", 6000)[0]["recommendation"])
-        self.assertIn("TF_FORCE_GPU_ALLOW_GROWTH", self.findings("libtensorflow_cc.so.2", 6000)[0]["recommendation"])
+        (jax,) = self.found("allocator.arena", self.report("xla_cuda_plugin.so", 6000))
+        self.assertIn("XLA_PYTHON_CLIENT_PREALLOCATE", jax["recommendation"])
+        (tensorflow,) = self.found("allocator.arena", self.report("libtensorflow_cc.so.2", 6000))
+        self.assertIn("TF_FORCE_GPU_ALLOW_GROWTH", tensorflow["recommendation"])
 
     def test_small_blocks_and_other_libraries_are_not(self):
-        self.assertEqual(self.findings("xla_cuda_plugin.so", 60), [])
-        self.assertEqual(self.findings("libmine.so", 6000), [])
+        self.absent("allocator.arena", self.report("xla_cuda_plugin.so", 60))
+        self.absent("allocator.arena", self.report("libmine.so", 6000))
+
+    def test_an_error_beside_an_arena_has_its_cause_and_the_arena(self):
+        with library_of("xla_cuda_plugin.so") as path, script("library=" + path, "arena=6000", "try=4000", SIM_VRAM="8G") as run:
+            report, text = run.report(), summary(run, columns=110)
+        self.found("allocator.arena", report)
+        self.found("oom.full", report)
+        self.assertRegex(text, r"JAX took 5\.86 GiB in one block")
 
 
-class RankComparison(unittest.TestCase):
+class RankComparison(Answers):
     def test_ranks_that_do_the_same_have_no_finding(self):
         with Ranks(4, lambda rank: ["device=%d" % rank, "alloc=100", "free"]) as ranks:
-            self.assertFalse({i for i in ids(ranks.report()) if i.startswith("ranks.")})
+            report = ranks.report()
+        self.absent("ranks.outlier", report)
+        self.absent("ranks.stray_context", report)
+        self.absent("ranks.first", report)
 
     def test_an_outlier_and_where_it_first_differed(self):
         with Ranks(5, lambda rank: ["device=%d" % rank, "alloc=100", "alloc=%d" % (900 if rank == 3 else 100), "free"]) as ranks:
-            report = ranks.report()
-        found = [finding for finding in report["findings"] if finding["id"] == "ranks.outlier"]
+            found = self.found("ranks.outlier", ranks.report())
         self.assertEqual([finding["rank"] for finding in found], [3])
         self.assertRegex(found[0]["description"], r"first differ at allocation 2: rank 3 asked 900 MiB at script.py:\d+ \w+, rank \d 100 MiB")
+
+    def test_stages_that_differ_by_design_are_groups_of_their_own(self):
+        """Four ranks hold a little by one line, four much by another: none of them is an outlier."""
+        def steps(rank):
+            return ["device=%d" % rank] + (["alloc=100"] * 3 if rank < 4 else ["losses=900"] * 3)
+        with Ranks(8, steps) as ranks:
+            self.absent("ranks.outlier", ranks.report())
+
+    def test_an_outlier_is_one_of_its_own_stage(self):
+        def steps(rank):
+            return ["device=%d" % rank] + (["alloc=100"] * 3 if rank < 4 else ["losses=900"] * (2 if rank == 6 else 3))
+        with Ranks(8, steps) as ranks:
+            found = self.found("ranks.outlier", ranks.report())
+        self.assertEqual([finding["rank"] for finding in found], [6])
+        self.assertIn("less than the median of 4 ranks that do the same", found[0]["description"])
 
     def test_a_context_on_anothers_device(self):
         def steps(rank):
             return ["device=0", "alloc=8", "device=1", "alloc=500", "sleep=0.5"] if rank else ["device=0", "alloc=500", "sleep=0.5"]
         with Ranks(2, steps) as ranks:
-            found = [finding for finding in ranks.report()["findings"] if finding["id"] == "ranks.stray_context"]
+            found = self.found("ranks.stray_context", ranks.report())
         self.assertEqual([(finding["rank"], finding["device"]) for finding in found], [(1, 0)])
+
+    def test_two_ranks_that_share_a_device_are_no_strays(self):
+        with Ranks(2, lambda rank: ["device=0", "alloc=500", "sleep=0.5"], devices=1) as ranks:
+            self.absent("ranks.stray_context", ranks.report())
 
     def test_who_ran_out_first_by_the_clock(self):
         def steps(rank):
             return ["device=%d" % rank, "alloc=10", "sleep=%s" % (0.2 if rank == 1 else 1.0), "try=900000"]
         with Ranks(3, steps) as ranks:
-            first = [finding for finding in ranks.report()["findings"] if finding["id"] == "ranks.first"]
-        self.assertEqual([finding["rank"] for finding in first], [1])
+            found = self.found("ranks.first", ranks.report())
+        self.assertEqual([finding["rank"] for finding in found], [1])
 
     def test_one_session_of_all_ranks(self):
         with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=100"]) as ranks:
@@ -210,7 +410,7 @@ class RankComparison(unittest.TestCase):
         self.assertEqual(len(manifest["sessions"]), 1)
 
 
-class Hidden(unittest.TestCase):
+class Hidden(Answers):
     def test_contexts_and_code_by_name(self):
         with script("module", "module", "alloc=10", "sleep=0.4", SIM_MODULE_BYTES="64M", CUDA_MODULE_LOADING="EAGER") as run:
             hidden = run.report()["run"]["devices"][0]["hidden"]
@@ -225,7 +425,35 @@ class Hidden(unittest.TestCase):
         self.assertNotIn("code", {name["what"] for name in hidden})
 
 
-class Telemetry(unittest.TestCase):
+    def test_each_with_the_step_in_which_it_appeared(self):
+        steps = ["alloc=10", "sleep=0.3", *sum([["push=step %d" % n] + ["module"] * (n == 3) + ["sleep=0.05", "pop"] for n in range(6)], []), "sleep=0.2"]
+        with script(*steps, SIM_MODULE_BYTES="64M", CUDA_MODULE_LOADING="EAGER") as run:
+            report, text = run.report(), summary(run, columns=120)
+        by = {name["what"]: name for name in report["run"]["devices"][0]["hidden"]}
+        self.assertEqual((by["code"]["bytes"], by["code"]["label"], by["code"]["step"]), (64 * MIB, "step #", 3))
+        self.assertEqual((by["context"]["bytes"], by["context"]["label"], by["context"]["step"]), (300 * MIB, None, None))
+        self.assertLess(by["context"]["first_ns"], by["code"]["first_ns"])
+        self.assertIn("code of script.py 64.0 MiB (step 3)", text)
+
+    def test_of_a_device_over_all_processes_that_were_recorded_on_it(self):
+        def steps(rank):
+            return ["device=0", "alloc=%d" % (100 + 100 * rank), "sleep=1.2"]
+        with Ranks(2, steps, devices=1, SIM_VRAM="8G") as ranks:
+            report = ranks.report()
+        (device,) = report["run"]["devices"]
+        contexts = [name for name in device["hidden"] if name["what"] == "context"]
+        self.assertEqual({name["pid"] for name in contexts}, {process["pid"] for process in report["processes"]})
+        self.assertEqual([name["bytes"] for name in contexts], [300 * MIB] * 2)
+        self.assertEqual(device["hidden_peak_bytes"], 600 * MIB)
+        self.assertNotIn("process", {name["what"] for name in device["hidden"]})  # no stranger: both were recorded
+
+    def test_what_a_pool_keeps_is_no_context(self):
+        with Recording(os.path.join(e2e.BUILD, "examples", "solver"), SIM_VRAM="8G", SIM_DEVICES="1") as run:
+            hidden = run.report()["run"]["devices"][0]["hidden"]
+        self.assertLessEqual(sum(name["bytes"] for name in hidden if name["what"] == "context"), 300 * MIB)
+
+
+class Telemetry(Answers):
     def samples(self, run, *options):
         summary(run, *options)
         folder = os.path.join(run.traces, "analysis", "telemetry")
@@ -246,6 +474,61 @@ class Telemetry(unittest.TestCase):
         self.assertEqual(max(event["allocator_reserved_bytes"] for event in samples), peak)
         for event in events:
             self.assertGreaterEqual(event["device_used_bytes"], event["allocator_reserved_bytes"])
+
+    def test_pytorchs_blocks_are_active_and_what_it_keeps_is_not(self):
+        with script(*["tensor=128"] * 4, "sleep=0.2", "drop", "sleep=0.3") as run:
+            events = self.samples(run)
+        last = [event for event in events if event["event_type"] == "sample"][-1]
+        self.assertEqual([last["allocator_%s_bytes" % name] for name in ("reserved", "allocated", "active", "inactive")],
+                         [512 * MIB, 256 * MIB, 256 * MIB, 256 * MIB])
+        with script("alloc=100", "sleep=0.2") as run:
+            events = self.samples(run)
+        self.assertEqual({(event["allocator_active_bytes"], event["allocator_inactive_bytes"]) for event in events}, {(None, None)})
+        self.assertEqual(max(event["allocator_allocated_bytes"] for event in events), 100 * MIB)
+
+    def test_outermost_ranges_are_phases(self):
+        with script("alloc=1", *sum([["push=step %d" % n, "push=forward", "alloc=10", "pop", "free", "pop"] for n in range(5)], [])) as run:
+            (session,) = run.report()["telemetry"]["per_session"].values()
+        spans = session["phase_spans"]
+        self.assertEqual([span["path"] for span in spans], [["step %d" % n] for n in range(5)])
+        for span in spans:
+            self.assertLess(span["start_ns"], span["end_ns"])
+        self.assertFalse([span for span in spans if span["synthetic_end"]])
+
+    def collectives(self, *inside):
+        """Two ranks whose hidden memory rises at once for a moment near the end, in a step, after `inside`."""
+        def steps(rank):
+            closing = ["pop" for step in inside if step.startswith("push")]
+            return ["device=%d" % rank, "alloc=100", "sleep=1.6", "push=step 1", *inside, "module", "sleep=0.15", *closing, "pop"]
+        with Ranks(2, steps, SIM_VRAM="8G", SIM_MODULE_BYTES="512M", CUDA_MODULE_LOADING="EAGER", STORMLOG_DEVICE_INTERVAL="20") as ranks:
+            report = ranks.report("--telemetry-samples", "40")
+        reasons = [reason for preset in report["telemetry"]["per_session"].values() for found in preset["collective_attribution"]["high"]
+                   for reason in found["reason_codes"]]
+        return report, set(reasons)
+
+    def test_ranges_of_nccl_are_markers_of_collectives(self):
+        report, reasons = self.collectives("push=NCCL:ncclAllReduce")
+        self.assertIn("marker_collective_token", reasons)
+        self.assertIn("cross_rank_synchrony", reasons)
+
+    def test_other_ranges_are_not(self):
+        _, reasons = self.collectives("push=backward")
+        self.assertNotIn("marker_collective_token", reasons)
+
+    def test_thresholds_of_gaps_and_states_of_issues_are_options(self):
+        growing = ["alloc=100", *["module", "sleep=0.12"] * 8]
+        with script(*growing, "try=900000", SIM_VRAM="8G", SIM_MODULE_BYTES="128M", CUDA_MODULE_LOADING="EAGER") as run, \
+                tempfile.NamedTemporaryFile("w") as states:
+            report = run.report()
+            self.assertIn("persistent_drift", {finding["classification"] for finding in report["gap_findings"]})
+            self.assertEqual(run.report("--gap-ratio", "0.9")["gap_findings"], [])
+            (issue,) = [issue for issue in report["telemetry"]["issues"] if issue["kind"] == "oom"]
+            self.assertEqual(issue["state"], "open")
+            json.dump({issue["fingerprint_id"]: "ignored"}, states)
+            states.flush()
+            issues = run.report("--issue-states", states.name)["telemetry"]["issues"]
+            self.assertEqual([one["state"] for one in issues if one["kind"] == "oom"], ["ignored"])
+            summary(run, "--issue-states", "/nowhere", code=2)
 
     def test_an_alert_where_the_device_was_nearly_full_and_none_elsewhere(self):
         with script("alloc=7000", "sleep=0.4", SIM_VRAM="8G") as run:
@@ -278,28 +561,6 @@ class Page(unittest.TestCase):
             text = summary(run)
         self.assertIn("nothing to report", text)
         self.assertLessEqual(len(text.splitlines()), 7, text)
-
-
-class Upstream(unittest.TestCase):
-    """tools of Python Stormlog open what we write."""
-
-    def setUp(self):
-        self.tool = os.environ.get("STORMLOG_INTEROP")
-        if not self.tool or not os.environ.get("STORMLOG_UPSTREAM"):
-            self.skipTest("STORMLOG_UPSTREAM (a checkout) and STORMLOG_INTEROP (its harness) are not set")
-
-    def check(self, traces):
-        subprocess.run([ANALYZE, "-q", traces], check=True, timeout=120)
-        done = subprocess.run([sys.executable, self.tool, "check", os.path.join(traces, "analysis")], capture_output=True, timeout=300)
-        self.assertEqual(done.returncode, 0, done.stdout.decode()[-3000:] + done.stderr.decode()[-2000:])
-
-    def test_an_error_a_kill_and_eight_ranks(self):
-        with Recording(app("oom"), "retry") as run:
-            self.check(run.traces)
-        with Recording(app("kill_me"), kill_after=0.5, code=None) as run:
-            self.check(run.traces)
-        with Ranks(8, lambda rank: ["device=%d" % rank, "alloc=100", "alloc=20", "free"]) as ranks:
-            self.check(ranks.traces)
 
 
 if __name__ == "__main__":

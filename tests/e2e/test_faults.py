@@ -42,7 +42,7 @@ class Faults(unittest.TestCase):
         return said[0], (report.stdout + report.stderr).decode()
 
     def strace(self, *faults, **how):
-        if subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode:
+        if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode:
             self.skipTest("strace cannot trace here")
         return self.run_with(inject(*faults), **how)
 
@@ -79,6 +79,16 @@ class Faults(unittest.TestCase):
         said, report = self.strace("pwrite64:error=ENOSPC:when=4+")
         self.assertIn("1 process recorded", said)
         self.assertIn("threads", report)
+
+    def test_a_quota_that_is_used_up(self):
+        """No kernel with quotas at hand is needed: what one answers is told by strace."""
+        said, report = self.strace("pwrite64:error=EDQUOT:when=4+", "fallocate:error=EDQUOT:when=3+")
+        self.assertIn("1 process recorded", said)
+        self.assertIn("threads", report)
+
+    def test_a_quota_that_leaves_nothing(self):
+        said, _ = self.strace("fallocate:error=EDQUOT")
+        self.assertRegex(said, "nothing recorded: .*[Qq]uota exceeded")
 
     def test_writes_that_are_interrupted(self):
         said, report = self.strace("pwrite64:error=EINTR:when=1+2", "fallocate:error=EINTR:when=1+2")

@@ -14,7 +14,10 @@
 10 invisible elsewhere                       test_invisible, tests/real
 """
 import os
+import platform
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -28,6 +31,50 @@ from e2e import APPS, Recording
 
 HOST = os.path.join(APPS, "plugin_host")
 PLUGINS = [os.path.join(APPS, name) for name in ("plugin.so", "plugin11.so", "plugin13.so")]
+
+# As UCX's "bistro" does: a jump is written over the first bytes of the function that dlsym finds.
+PATCHER = r'''
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int cudaMalloc(void **, size_t), cudaFree(void *);
+static int (*target)(uint64_t *, size_t), seen;
+static unsigned char before[12], jump[12] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
+
+static void write_over(const unsigned char *bytes)
+{
+	uintptr_t page = (uintptr_t)target & ~4095ul;
+	if (mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC))
+		perror("mprotect");
+	memcpy((void *)target, bytes, 12);
+}
+
+static int hook(uint64_t *address, size_t bytes)
+{
+	int result;
+	seen++;
+	write_over(before);
+	result = target(address, bytes);
+	write_over(jump);
+	return result;
+}
+
+int main(void)
+{
+	void *self = (void *)hook, *p[3];
+	target = (int (*)(uint64_t *, size_t))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemAlloc_v2");
+	memcpy(before, (void *)target, 12);
+	memcpy(jump + 2, &self, 8);
+	write_over(jump);
+	for (int i = 0; i < 3; i++)
+		printf("%d\n", cudaMalloc(&p[i], (i + 1) << 20));
+	printf("%d seen %d\n", cudaFree(p[1]), seen);
+	return 0;
+}
+'''
 
 
 def only(run):
@@ -52,12 +99,29 @@ class HardCases(unittest.TestCase):
             row, = [row for row in run.report()["processes"][0]["memory"] if row["kind"] == "device"]
             self.assertEqual(row["allocations"], 7)
 
+    @unittest.skipUnless(platform.machine() == "x86_64", "the patch is x86-64's")
+    def test_a_library_that_writes_over_the_first_bytes_of_a_function_sees_every_call_and_so_do_we(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "patcher")
+            subprocess.run(["cc", "-w", "-x", "c", "-", "-o", program, "-L" + e2e.SIM, "-l:libcudart.so.13", "-ldl"],
+                           input=PATCHER.encode(), check=True)
+            with Recording(program, preload=False) as plain, Recording(program) as run:
+                self.assertEqual([run.done.stdout, run.done.stderr], [plain.done.stdout, plain.done.stderr])
+                self.assertEqual(plain.done.stdout, b"0\n0\n0\n0 seen 3\n")
+                row, = [row for row in run.report()["processes"][0]["memory"] if row["kind"] == "device"]
+                self.assertEqual((row["allocations"], row["frees"], row["live_bytes"]), (3, 1, 4 << 20))
+
     def test_4_a_hole_in_what_we_see_is_said_in_the_trace(self):
         for mode, why in (("--deepbind", "RTLD_DEEPBIND"), ("--dlmopen", "namespace")):
             with self.subTest(mode), Recording(HOST, mode, *PLUGINS) as run:
                 self.assertEqual(len([note for note in notes(run) if why in note]), 1, notes(run))
         with Recording(HOST, *PLUGINS) as run:
             self.assertEqual([note for note in notes(run) if "opened" in note], [])
+
+    def test_keys_of_another_namespace_have_none_of_our_values(self):
+        for mode in ("--dlmopen", "--deepbind"):
+            with self.subTest(mode), Recording(HOST, mode, PLUGINS[0]):
+                pass
 
     def test_5_replayed_in_order_no_two_live_blocks_overlap(self):
         """Sixteen threads over a driver that gives a freed address at once to whoever asks next."""

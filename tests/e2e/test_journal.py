@@ -98,6 +98,26 @@ class Journal(unittest.TestCase):
     def test_virtual_memory(self):
         self.check(app("vmm"))
 
+    def test_external_memory_graphics_shared_pools_and_multicast(self):
+        self.check(app("imports"))
+
+    def test_contexts_and_the_primary_one(self):
+        self.check(app("contexts"))
+
+    def test_hip_in_depth(self):
+        self.check(app("hip_deep6"))
+
+    def test_hsa_alone_is_counted_and_below_hip_is_part_of_hips_call(self):
+        with Recording(app("hsa")) as run:
+            (process,), (truth,) = run.report()["processes"], run.truth()
+        # Which device a pool of HSA is on it does not say: those blocks have none.
+        for name in ("allocations", "frees", "allocated_bytes", "live_blocks", "live_bytes"):
+            for kind in ("device", "host_pinned"):
+                self.assertEqual(sum(row[name] for row in process["memory"] if row["kind"] == kind),
+                                 sum(getattr(row, name) for (of, _), row in truth.memory.items() if of == kind), (kind, name))
+        self.assertEqual({row["api"]: row["calls"] for row in process["apis"]},
+                         {"hipMalloc": 1, "hipFree": 1, "hsa_amd_memory_pool_allocate": 3, "hsa_amd_memory_pool_free": 2})
+
     def test_pools(self):
         self.check(app("pools"))
 

@@ -32,6 +32,14 @@ if __name__ == "__main__":
     with multiprocessing.get_context(method).Pool(2) as pool:
         print(set(pool.map(allocate, [2, 3, 4, 5], chunksize=1)))
 """
+# Time enough for the writer to ask NVML after the first call.
+SHORT = """
+import ctypes, time
+runtime, address = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
+assert runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(64 << 20)) == 0
+time.sleep(1)
+assert runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(200 << 20)) == 0
+"""
 THROW = """
 #include <cstdio>
 extern "C" int cudaMalloc(void **, unsigned long);
@@ -102,6 +110,42 @@ class Life(unittest.TestCase):
         self.assertEqual(len(run.report()["processes"]), 40)
         self.assert_journal(run)
 
+    def test_a_program_without_a_gpu_is_recorded_where_that_is_wanted(self):
+        for command in ([sys.executable, "-c", "x = bytearray(200 << 20); import time; time.sleep(0.5)"], ["sh", "-c", "sleep 0.3; exit 3"]):
+            with Recording(*command, code=None, STORMLOG_HOST=0) as run:
+                self.assertEqual(run.files(), [])
+                code = run.done.returncode
+            with Recording(*command, code=code, STORMLOG_HOST=1) as run:
+                report = run.report()
+                self.assertEqual((run.done.stdout, run.done.stderr), (b"", b""))
+                # sh is one process, sleep another; each ended by itself.
+                self.assertEqual([process["status"] for process in report["processes"]],
+                                 ["completed"] * (2 if command[0] == "sh" else 1))
+                peak = max(process["host_memory"]["rss_peak_bytes"] for process in report["processes"])
+                self.assertGreater(peak, 0 if command[0] == "sh" else 200 << 20)
+                self.assertEqual([process["memory"] for process in report["processes"]], [[]] * len(report["processes"]))
+
+    def test_the_limit_of_a_cgroup_is_told_also_of_a_process_that_it_killed(self):
+        version2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+        folder = ("/sys/fs/cgroup" if version2 else "/sys/fs/cgroup/memory") + "/stormlog-test-%d" % os.getpid()
+        limit = os.path.join(folder, "memory.max" if version2 else "memory.limit_in_bytes")
+        try:
+            os.mkdir(folder)
+            self.addCleanup(os.rmdir, folder)
+            with open(limit, "w") as file:
+                file.write(str(64 << 20))
+        except OSError as error:
+            self.skipTest("no cgroup can be made here: %s" % error)
+        script = "echo $$ > %s/cgroup.procs; exec %s -c \"import time; x = bytearray(%%d << 20); time.sleep(0.5)\"" % (folder, sys.executable)
+        for mib, code in ((8, 0), (200, -9)):
+            with Recording("sh", "-c", script % mib, code=code, STORMLOG_HOST=1) as run:
+                (process,) = [process for process in run.report()["processes"] if process["command"][0] == sys.executable]
+                memory = process["host_memory"]
+                self.assertEqual(process["status"], "interrupted" if code else "completed")  # killed by the kernel: for others to count
+                self.assertEqual(memory["cgroup_limit_bytes"], 64 << 20)
+                self.assertLessEqual(memory["cgroup_peak_bytes"], 64 << 20)
+                self.assertGreater(memory["cgroup_peak_bytes"], mib << 20 if not code else 0)
+
     def test_a_daemon(self):
         report = self.assert_journal(self.same_end(LIFE, "daemonize"), threads=8)
         self.assertEqual([process["status"] for process in report["processes"]], ["completed"])
@@ -112,6 +156,16 @@ class Life(unittest.TestCase):
         row, = [row for row in process["memory"] if row["kind"] == "device"]
         self.assertEqual((row["live_blocks"], row["live_bytes"], row["allocations"]), (0, 0, row["frees"]))
         self.assertGreater(row["allocations"], 500)
+
+    def test_a_short_run_has_a_sample_of_its_end(self):
+        with Recording("/usr/bin/python3", "-c", SHORT, STORMLOG_DEVICE_INTERVAL="60000", SIM_CTX_BYTES="300M") as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            samples = trace.defs["sample"]
+            used = [sample["used_bytes"] >> 20 for sample in samples if sample.get("source") == "nvml"]
+            self.assertEqual(used[-1], 300 + 64 + 200)
+            self.assertGreater(len(used), 1)
+            self.assertLessEqual(max(used[:-1]), 300 + 64, "no other sample came after the second call")
+            self.assertLessEqual(samples[-1]["ns"], trace.defs["footer"][-1]["ns"])
 
     def test_workers_of_multiprocessing(self):
         for method in ("fork", "spawn"):

@@ -164,8 +164,7 @@ class Exports(unittest.TestCase):
         for profile in file["profiles"]:
             self.assertEqual(profile["endValue"], sum(profile["weights"]))
             self.assertLess(max(max(sample) for sample in profile["samples"]), len(file["shared"]["frames"]))
-        import jsonschema
-        jsonschema.validate(file, outside.speedscope_schema(self))
+        outside.validate(self, file, outside.speedscope_schema(self))
 
     def test_pprof_opens_in_go_tool_pprof(self):
         self.export("pprof")
@@ -186,12 +185,20 @@ class Exports(unittest.TestCase):
         trace.ParseFromString(self.export("perfetto", *arguments))
         return trace.packet
 
-    def test_perfetto_is_a_message_without_unknown_bytes(self):
+    def test_protoc_knows_every_field_by_the_published_schema(self):
         data = self.export("perfetto")
         protoc = outside.tool(self, "protoc", "protobuf-compiler")
-        raw = subprocess.run([protoc, "--decode_raw"], input=data, capture_output=True)
-        self.assertEqual(raw.returncode, 0, raw.stderr)
-        self.assertEqual(raw.stdout.count(b"\n1 {") + 1, len(re.findall(rb"(?m)^1 \{", raw.stdout)))
+        schema, head = outside.perfetto_descriptor(self), b"\n"  # FileDescriptorSet.file
+        size = len(schema)
+        while size > 127:
+            head, size = head + bytes([size & 127 | 128]), size >> 7
+        path = os.path.join(self.folder, "perfetto.set")
+        with open(path, "wb") as file:
+            file.write(head + bytes([size]) + schema)
+        done = subprocess.run([protoc, "--descriptor_set_in=" + path, "--decode=perfetto.protos.Trace"], input=data, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(re.findall(rb"(?m)^ *\d+[:{ ].*", done.stdout), [])  # a field without a name is one unknown to it
+        self.assertGreater(done.stdout.count(b"\npacket {"), 100)
 
     def test_perfetto_counts_up_to_the_peak_and_closes_what_it_opens(self):
         packets = self.packets("--rank", 0)
@@ -335,6 +342,8 @@ class Exports(unittest.TestCase):
         with open(os.path.join(HERE, "..", "..", "doc", "sqlite.md")) as page:
             queries = re.findall(r"```sql\n(.*?)```", page.read(), re.S)
         self.assertGreaterEqual(len(queries), 5)
+        if sqlite3.sqlite_version_info < (3, 35):
+            queries = [query for query in queries if "log2" not in query]
         for query in queries:
             with self.subTest(query):
                 self.assertTrue(base.execute(query).fetchall())

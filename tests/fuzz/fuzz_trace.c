@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whatever the bytes of a trace file and a ring, the reader and the model come to an end.  An input is the length of the
- * trace (4 bytes), the trace, and the beginning of the ring.  With -fsanitize=fuzzer this is a libFuzzer target
- * (scripts/fuzz-trace); else fuzz_trace ROUNDS SEED... changes each seed ROUNDS times.
+ * trace (4 bytes), the trace, and the beginning of the ring.  With -DFRAMES it is what the frames hold, which a change of
+ * the trace itself seldom reaches behind its checksums: [kind, thread, size (4 bytes), content before compression]...
+ * With -fsanitize=fuzzer this is a libFuzzer target (scripts/fuzz-trace); else fuzz_trace ROUNDS SEED... changes each seed
+ * ROUNDS times.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "analyzer/model/model.h"
 #include "common/base.h"
+#include "common/tracefile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -48,6 +52,45 @@ static void replay(const char *trace_path, const char *ring_path)
 	sl_damage_free(&damage);
 }
 
+#ifdef FRAMES
+/* One frame as the agent writes it, its slots behind those of the thread's last. */
+static size_t frame_of(uint8_t *out, size_t room, unsigned kind, uint32_t thread, const uint8_t *content, size_t size)
+{
+	static uint64_t clock;
+	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC, .size = sizeof(index) - 8, .kind = kind, .thread = thread,
+		.first = clock, .next = clock + 8192, .count = 1, .begin_ns = 0, .end_ns = UINT64_MAX};
+
+	clock = index.next;
+	index.compressed = (uint32_t)ZSTD_compress(out + sizeof(index), room - sizeof(index), content, size, 1);
+	index.check = sl_frame_check(&index);
+	memcpy(out, &index, sizeof(index));
+	return sizeof(index) + index.compressed;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	size_t room = 2 * size + (size / 6 + 1) * 1024, used = 0;
+	uint8_t *out = malloc(room);
+	char path[32];
+	int fd;
+
+	if (!out)
+		abort();
+	while (size >= 6) {
+		size_t content = sl_load_le(bytes + 2, 4);
+
+		content = content < size - 6 ? content : size - 6;
+		used += frame_of(out + used, room - used, bytes[0] % 6, bytes[1] % 8, bytes + 6, content);
+		bytes += 6 + content;
+		size -= 6 + content;
+	}
+	fd = file_of(out, used, path);
+	replay(path, NULL);
+	close(fd);
+	free(out);
+	return 0;
+}
+#else
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	size_t split = size < 4 ? 0 : sl_load_le(bytes, 4) % (size - 3), rest = size < 4 ? 0 : size - 4 - split;
@@ -63,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	close(ring);
 	return 0;
 }
+#endif
 
 #ifndef LIBFUZZER
 static uint64_t random_number(void)

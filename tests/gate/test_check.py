@@ -203,8 +203,20 @@ class Forms(Folder):
 
     def test_sarif_is_valid(self):
         self.forms()
-        jsonschema, schema = outside.sarif_schema(self)
-        jsonschema.validate(json.loads(self.read("s.sarif")), schema)
+        outside.validate(self, json.loads(self.read("s.sarif")), outside.sarif_schema(self))
+
+    def test_sarif_passes_its_authors_validator(self):
+        self.forms()
+        tool = os.path.join(outside.sarif_multitool(self), "Sarif.Multitool")
+        os.chmod(tool, 0o700)
+        broken = json.loads(self.read("s.sarif"))
+        broken["runs"][0]["results"][0]["ruleIndex"] = 77
+        self.path("broken.sarif", json.dumps(broken))
+        for name, errors in (("s.sarif", []), ("broken.sarif", ["SARIF1009"])):
+            done = subprocess.run([tool, "validate", self.path(name)], capture_output=True, text=True,
+                                  env=dict(os.environ, DOTNET_SYSTEM_GLOBALIZATION_INVARIANT="1", HOME=self.folder))
+            self.assertIn("Analysis completed successfully", done.stdout)
+            self.assertEqual(re.findall(r": error (\w+):", done.stdout), errors, done.stdout)
 
     def test_metrics_are_openmetrics(self):
         self.forms()

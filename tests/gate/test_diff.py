@@ -55,6 +55,8 @@ class Diff(Folder):
         out = self.path("d.txt")
         self.diff("--collapsed", out, a, b)
         rows = [line.rsplit(" ", 2) for line in self.read("d.txt").splitlines()]
+        for row in rows:  # CPython before 3.11 has its own frames between a script's
+            row[0] = ";".join(frame for frame in row[0].split(";") if frame.startswith("job.py "))
         remember = [row for row in rows if "job.py remember;job.py take" in row[0]]
         self.assertEqual([(int(row[1]), int(row[2])) for row in remember], [(0, 6 << 20)])
         work = [row for row in rows if "job.py work;job.py take" in row[0]]

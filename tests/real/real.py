@@ -14,10 +14,12 @@ VENVS = os.environ.get("STORMLOG_REAL_VENVS", os.path.join(e2e.BUILD, "tests", "
 WATCH = os.path.join(e2e.BUILD, "tests", "agent", "hooks", "libwatch.so")
 LIBRARY = os.path.basename(e2e.PRELOAD)
 SETS = {
-    "small": ["cuda-bindings==13.*", "numba-cuda", "numpy"],
+    "small": ["cuda-bindings==13.*", "numba-cuda", "nvidia-cuda-runtime==13.*", "numpy"],
     "cuda13": ["torch==2.14.1", "numpy", "cuda-bindings", "numba-cuda", "cupy-cuda13x", "nvidia-ml-py", "jax",
                "jax-cuda13-plugin", "jax-cuda13-pjrt"],
+    "nccl": ["nvidia-nccl-cu13"],
     "cpu": ["torch==2.13.0", "numpy"],
+    "stormlog": ["stormlog==0.4.3", "jsonschema"],
 }
 
 

@@ -144,6 +144,18 @@ class Programs(unittest.TestCase):
             self.same(python, "use_ctypes.py", machine=machine)
         self.look_ups(python, "use_ctypes.py", at_least={"cuMemAlloc_v2", "ncclMemAlloc"})
 
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches NCCL")
+    def test_nccls_own_ranges_say_how_many_bytes(self):
+        python = self.python("nccl")
+        self.same(python, "use_nccl.py", machine="all")
+        with real.recording(python, "use_nccl.py", machine="all") as run:
+            self.assertIn("ncclAllReduce -> 4", run.done.stdout.decode())  # ncclInvalidArgument: no communicator
+            (trace,) = stormlog_trace.open_folder(run.traces)
+            events, verbs, texts = trace.events(), trace.verbs(), trace.texts()
+            pushed = [(texts[int(label)], int(size)) for api, label, size in zip(events["api"], events["label"], events["bytes"])
+                      if verbs[int(api)] == "RANGE_PUSH"]
+        self.assertEqual(pushed, [("NCCL:ncclAllReduce", 4000), ("NCCL:ncclBroadcast", 8000), ("NCCL:ncclCommInitRank", 0)])
+
     @unittest.skipUnless(real.find_hip(), "no libamdhip64.so.5 here")
     def test_hip_without_a_device_says_so_and_each_failure_is_recorded(self):
         report, text = self.same("/usr/bin/python3", "use_hip.py")

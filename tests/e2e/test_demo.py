@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The programs of examples/ as scripts/demo records them on the simulator: what they hide is found and named."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+from test_answers import MIB, summary
+
+EXAMPLES = os.path.join(e2e.HERE, "..", "..", "examples")
+BUILT = os.path.join(e2e.BUILD, "examples")
+
+
+def line_of(text):
+    """Number of the only line of train.py that contains the text."""
+    with open(os.path.join(EXAMPLES, "train.py")) as file:
+        (number,) = [number for number, line in enumerate(file, 1) if text in line]
+    return number
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.recording = e2e.Recording("python3", os.path.join(EXAMPLES, "train.py"), code=1, SIM_DEVICES=1, SIM_VRAM="8G", EXAMPLES=BUILT)
+        cls.report = cls.recording.report()
+        (cls.process,) = cls.report["processes"]
+        cls.text = summary(cls.recording, columns=120)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.recording.__exit__()
+
+    def test_the_books_are_the_simulators(self):
+        (truth,) = self.recording.truth()
+        self.assertEqual(e2e.differences(self.process, truth, e2e.rows_of(self.recording.traces)), [])
+
+    def test_the_growing_step_is_named_with_what_each_keeps(self):
+        labels = {label["label"]: label for label in self.process["labels"]}
+        self.assertEqual({name: label["entries"] for name, label in labels.items()},
+                         {"step_#": 118, "forward": 118, "backward": 117, "optimizer": 117})
+        # A loss of 4 MiB a step, and a plan of 2 MiB for every second one.
+        self.assertEqual((labels["step_#"]["verdict"], round(labels["step_#"]["growth_bytes_per_entry"])), ("growing", 5 * MIB))
+        self.assertIn("GROWTH   +5.00 MiB per step_#", self.text)
+        self.assertIn("train.py:%d forward" % line_of("return tensor(mib(4))"), self.text.split("GROWTH")[1].split("LEAKS")[0])
+
+    def test_the_error_has_its_step_its_range_and_its_line(self):
+        self.assertIn("step 117, in forward", self.text)
+        name = "attention" if sys.version_info < (3, 11) else "Layer.attention"  # CPython keeps the class since 3.11
+        self.assertIn("train.py:%d %s" % (line_of("kept for the backward pass"), name), self.text)
+
+    def test_the_library_behind_the_back_is_named_with_the_line_that_calls_it(self):
+        (plans,) = [leak for leak in self.report["leaks"] if leak["blocks"] == 59]
+        self.assertEqual((plans["library"], plans["bytes"], plans["verdict"]), ("libcache.so", 118 * MIB, "growing"))
+        python = [frame for frame in plans["stack"] if frame["language"] == "python"][0]
+        self.assertEqual((os.path.basename(python["file"]), python["line"]), ("train.py", line_of("cache_lookup(step")))
+
+
+class Solver(unittest.TestCase):
+    def test_the_line_that_remembers_is_the_largest_leak(self):
+        with e2e.Recording(os.path.join(BUILT, "solver"), SIM_DEVICES=1, SIM_VRAM="8G") as run:
+            self.assertRegex(summary(run, columns=120), r"solver\.c:\d+ remember_state, 240 MiB in 80 blocks, growing")
+
+
+if __name__ == "__main__":
+    unittest.main()

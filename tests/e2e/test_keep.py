@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""STORMLOG_KEEP: a job that makes far more than its limit ends, runs out of memory, or is killed.  What its files then say against
+what it did: blocks by its own journal, calls by the simulator's."""
+import os
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+    import kills
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+PROGRAM = os.path.join(e2e.APPS, "keep_me")
+SLOTS, RECENT, BASE, WEIGHTS = 16384, 65536, 0x500000000000, 2048
+KEEP = 512 << 10
+
+
+class Journal:
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            data = file.read()
+        self.events, self.allocations, self.bytes, self.allocated, self.peak, self.under_way = struct.unpack_from("<6Q", data)
+        live = struct.unpack_from("<%dQ" % SLOTS, data, 48)
+        self.live = {BASE + (slot << 9): size for slot, size in enumerate(live) if size}
+        recent = list(struct.iter_unpack("<Qq", data[48 + 8 * SLOTS:]))
+        count = min(self.events, RECENT)
+        self.recent = [recent[number % RECENT] for number in range(self.events - count, self.events)]
+
+    def finish(self, address, size):
+        """The call that was under way had been recorded."""
+        assert BASE + (self.under_way - 1 << 9) == address, (self.under_way, hex(address))
+        self.events += 1
+        self.recent.append((address, size))
+        self.allocated += size
+        if size > 0:
+            self.allocations, self.bytes, self.live[address] = self.allocations + 1, self.bytes + size, size
+        else:
+            del self.live[address]
+        self.peak = max(self.peak, self.allocated)
+
+
+def blocks_of(trace):
+    """[(address, bytes; negative: freed), ...] in the order of time, and how many of them lie after what was folded."""
+    events, verbs = trace.events(), trace.verbs()
+    checkpoint, = trace.defs["checkpoint"]
+    rows, later = [], 0
+    for api, ns, address, size in zip(*(events[name].tolist() for name in ("api", "time_ns", "address", "bytes"))):
+        if verbs[api] in ("BLOCK_ALLOC", "BLOCK_FREE"):
+            rows.append((address, size if verbs[api] == "BLOCK_ALLOC" else -size))
+            later += ns > checkpoint["until_ns"]
+    return rows, later
+
+
+class Keep(unittest.TestCase):
+    def check(self, run, journal, status, threads, errors=0):
+        trace, = stormlog_trace.open_folder(run.traces)
+        self.assertGreater(trace.folded_through, 3)
+        self.assertEqual([d for d in trace.damage if "footer" not in str(d)][status == "interrupted":], [])
+        # blocks: the newest one by one, what lives, totals since the start
+        (device, allocations, made, frees, gone, _, _), = trace.defs["checkpoint"][0]["blocks"]
+        rows, later = blocks_of(trace)
+        self.assertEqual(device, 0)
+        total = allocations + frees + len(rows)
+        if journal.under_way and total == journal.events + 1:
+            journal.finish(*rows[-1])
+        self.assertEqual(total, journal.events)
+        self.assertGreater(later, 2000)
+        self.assertEqual(rows[-min(later, RECENT):], journal.recent[-min(later, RECENT):])
+        live = {}
+        for address, size in rows:
+            if size > 0:
+                live[address] = size
+            else:
+                live.pop(address, None)
+        self.assertEqual(live, journal.live)
+        self.assertEqual(allocations + sum(size > 0 for _, size in rows), journal.allocations)
+        self.assertEqual(made + sum(size for _, size in rows if size > 0), journal.bytes)
+        self.assertEqual(made - gone + sum(size for _, size in rows), journal.allocated)
+        # what a user sees of them
+        report = run.report()
+        mine, = report["processes"]
+        torch, = mine["pytorch"]
+        self.assertEqual((mine["status"], mine["lost_events"], mine["unknown_frees"]), (status, 0, 0))
+        self.assertEqual([torch[name] for name in ("events", "allocated_bytes", "live_blocks", "peak_allocated_bytes", "reserved_bytes")],
+                         [journal.events + errors, journal.allocated, len(journal.live), journal.peak, 1 << 30])
+        self.assertTrue(all(label["entries"] > 0 for label in mine["labels"] if status == "completed"))
+        # calls, none of them folded, and what defines their stacks
+        truth, = run.truth()
+        self.assertGreater(len(truth.calls), 100)
+        if status == "interrupted":
+            self.assertEqual(kills.differences(trace, truth), [])
+        else:
+            self.assertEqual(e2e.differences(mine, truth, e2e.rows_of(run.traces), threads + 1), [])
+        events = trace.events()
+        defined = {stack["id"] for stack in trace.defs["native_stack"]}
+        used = set(events["native"].tolist()) - {0}
+        self.assertGreater(len(used), 40)
+        self.assertEqual(used - defined, set())
+        named = {thread["id"] for thread in trace.defs["thread"]}
+        self.assertEqual(set(events["thread"].tolist()) - named, set())
+        return report
+
+    def run_to_its_end(self, how, code, threads, events=400000, errors=0):
+        with e2e.Recording(PROGRAM, "journal.bin", threads, events, how, code=code, STORMLOG_KEEP=KEEP,
+                           STORMLOG_STACKS="native") as run:
+            size = sum(os.path.getsize(os.path.join(run.traces, name)) for name in run.files())
+            self.assertLess(size, 4 * KEEP)  # a loaded machine: the fold may lie behind
+            journal = Journal(os.path.join(run.folder, "journal.bin"))
+            self.assertGreaterEqual(journal.events, events)
+            return self.check(run, journal, "completed", threads, errors)
+
+    def test_a_job_that_ends(self):
+        for threads in (1, 4):
+            with self.subTest(threads):
+                self.run_to_its_end("exit", 0, threads)
+
+    def test_a_job_that_runs_out_of_memory(self):
+        report = self.run_to_its_end("oom", 1, 2, errors=1)
+        oom, = report["ooms"]
+        self.assertEqual((oom["requested_bytes"], oom["recovered"]), (1 << 50, False))
+
+    def test_a_job_that_is_killed(self):
+        for threads in (1, 4):
+            with self.subTest(threads), e2e.Recording(PROGRAM, "journal.bin", threads, 0, "stay", code=-9, kill_after=6, STORMLOG_KEEP=KEEP,
+                                                      STORMLOG_STACKS="native") as run:
+                self.check(run, Journal(os.path.join(run.folder, "journal.bin")), "interrupted", threads)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Python Stormlog from PyPI opens what we write, refuses and warns about nothing, and computes the numbers that we do."""
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import real
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+from e2e import ANALYZE, APPS, BUILD, HERE, Ranks, Recording, script
+
+ROOT = os.path.join(HERE, "..", "..")
+GOLDEN = os.path.join(ROOT, "tests", "golden", "stormlog")
+OPEN = os.path.join(ROOT, "tests", "real", "programs", "open_stormlog.py")
+PYTHON = real.python_of("stormlog")
+ANSWERS = ("gap_analysis", "collective_attribution", "cross_rank_analysis")
+PROSE = {"description", "remediation", "notes"}
+
+
+def same(ours, theirs):
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return set(ours) - PROSE == set(theirs) - PROSE and all(same(ours[k], theirs[k]) for k in set(ours) - PROSE)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(same, ours, theirs))
+    if isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
+        return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+    return ours == theirs
+
+
+class Stormlog(unittest.TestCase):
+    maxDiff = 4000
+
+    def opened(self, folder):
+        done = subprocess.run([PYTHON, "-B", OPEN, folder], capture_output=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr.decode()[-3000:])
+        seen = json.loads(done.stdout)
+        self.assertEqual(seen["problems"], [])
+        return seen
+
+    def analysed(self, traces):
+        """What it says of the analysis of `traces`, which must be what report.json says."""
+        subprocess.run([ANALYZE, "-q", traces], check=True, timeout=120)
+        folder = os.path.join(traces, "analysis")
+        with open(os.path.join(folder, "report.json")) as file:
+            report = json.load(file)
+        seen = self.opened(folder)
+        self.assertEqual(seen["runs"], [report["run"]["id"]])
+        self.assertEqual({os.path.basename(path) for kind, path in seen["attachments"] if kind == "report"},
+                         {"report.json", "report.html", "summary.md"})
+        self.assertEqual({os.path.basename(path) for kind, path in seen["attachments"] if kind == "native_trace"},
+                         {process["trace"] for process in report["processes"]})
+        self.assertEqual(set(seen["sessions"]), {process["session_id"] for process in report["processes"]})
+        self.assertEqual(seen["bundles"], len({oom["bundle"] for oom in report["ooms"]} - {None}))
+        for session, theirs in seen["sessions"].items():
+            for answer in ANSWERS:
+                ours = report["telemetry"]["per_session"][session][answer]
+                self.assertTrue(same(ours, theirs[answer]), "%s of %s: %s, not %s" % (answer, session, ours, theirs[answer]))
+        return report, seen
+
+    def test_the_demo(self):
+        examples = os.path.join(ROOT, "examples")
+        with Recording("sh", "-c", "%s; exec python3 %s" % (os.path.join(BUILD, "examples", "solver"), os.path.join(examples, "train.py")),
+                       launcher=("--tag", "demo"), code=1, SIM_VRAM="8G", SIM_DEVICES="1", EXAMPLES=os.path.join(BUILD, "examples")) as run:
+            report, seen = self.analysed(run.traces)
+        self.assertEqual((len(seen["sessions"]), seen["bundles"]), (2, 2))
+
+    def test_an_error_and_a_kill(self):
+        with Recording(os.path.join(APPS, "oom"), "retry") as run:
+            report, seen = self.analysed(run.traces)
+            self.assertEqual(seen["bundles"], len({oom["bundle"] for oom in report["ooms"]}))
+        with Recording(os.path.join(APPS, "kill_me"), kill_after=0.5, code=None) as run:
+            report, seen = self.analysed(run.traces)
+            self.assertEqual([session["status"] for session in seen["sessions"].values()], ["interrupted"])
+
+    def test_hidden_memory_that_grows_is_a_gap_to_both(self):
+        with script("alloc=100", *["module", "sleep=0.15"] * 8, SIM_VRAM="8G", SIM_MODULE_BYTES="128M", CUDA_MODULE_LOADING="EAGER") as run:
+            report, seen = self.analysed(run.traces)
+        found = [finding["classification"] for session in seen["sessions"].values() for finding in session["gap_analysis"]]
+        self.assertIn("persistent_drift", found)
+
+    def test_eight_ranks_and_the_session_they_share(self):
+        def steps(rank):
+            return ["device=%d" % rank, "alloc=100", "sleep=0.3", "alloc=%d" % (900 + rank), "sleep=0.3", "free"]
+        with Ranks(8, steps) as ranks:
+            report, seen = self.analysed(ranks.traces)
+            self.assertEqual(len(seen["sessions"]), 8)
+            merged = os.path.join(ranks.run.folder, "merged")
+            subprocess.run([ANALYZE, "merge", ranks.traces, "-o", merged], check=True, timeout=60)
+            (theirs,) = self.opened(merged)["sessions"].values()
+        self.assertEqual(theirs["cross_rank_analysis"]["participating_ranks"], list(range(8)))
+        self.assertTrue(theirs["cross_rank_analysis"]["first_cause_suspects"])
+        self.assertTrue(same(report["cross_rank"], theirs["cross_rank_analysis"]),
+                        "%s, not %s" % (report["cross_rank"], theirs["cross_rank_analysis"]))
+
+    def test_its_own_files_are_still_its_own_with_our_report_beside_them(self):
+        with Recording("true", preload=False) as run:
+            for name in ("completed", "two_sessions"):
+                folder = os.path.join(run.folder, name)
+                shutil.copytree(os.path.join(GOLDEN, "sinks", name), folder)
+                before = self.opened(folder)
+                subprocess.run([ANALYZE, "-q", folder], check=True, timeout=60)
+                self.assertTrue(os.path.exists(os.path.join(folder, "analysis", "report.json")))
+                self.assertEqual(self.opened(folder), before)
+
+    def test_imported_ranks_share_a_session(self):
+        """A session of four ranks, one file a rank, as their processes write them."""
+        with open(os.path.join(GOLDEN, "cases", "rank4_missing_rank.jsonl")) as file, Recording("true", preload=False) as run:
+            events, inputs = [json.loads(line) for line in file], os.path.join(run.folder, "ranks")
+            os.mkdir(inputs)
+            for rank in sorted({event["rank"] for event in events}):
+                with open(os.path.join(inputs, "rank%d.jsonl" % rank), "w") as out:
+                    out.writelines(json.dumps(dict(event, session_id="rank-%d" % rank)) + "\n" for event in events if event["rank"] == rank)
+            merged = os.path.join(run.folder, "merged")
+            subprocess.run([ANALYZE, "merge", inputs, "-o", merged], check=True, timeout=60)
+            (theirs,) = self.opened(merged)["sessions"].values()
+            report = json.loads(subprocess.run([ANALYZE, "--json", inputs], check=True, timeout=60, capture_output=True).stdout)
+        self.assertEqual(theirs["events"], len(events))
+        self.assertTrue(theirs["cross_rank_analysis"]["first_cause_suspects"])
+        self.assertTrue(same(report["cross_rank"], theirs["cross_rank_analysis"]),
+                        "%s, not %s" % (report["cross_rank"], theirs["cross_rank_analysis"]))
+
+
+if __name__ == "__main__":
+    if not PYTHON:
+        print("skipped: PyPI does not give Python Stormlog here")
+        sys.exit(77)
+    unittest.main()
