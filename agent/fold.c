@@ -494,13 +494,15 @@ static bool have_buffers(void)
 /*
  * A fold needs room for a second file 1.  Where that is most of the limit already, because calls are never folded,
  * it waits until the rest is as large, so that its work stays in proportion.  How many files it then takes.
+ * The file closed last is left: right after the cut, the one begun then has nothing yet of the last minutes.
  */
 static unsigned due(const struct sl_store *store, uint64_t keep)
 {
 	uint64_t file = sl_fold_file_bytes(keep), all = store->closed_bytes + store->end, need = all + store->base_bytes + file / 2;
-	uint64_t closed = store->number - 1 - store->folded, most = closed < SOURCES_MAX - 1 ? closed : SOURCES_MAX - 1;
+	uint64_t closed = store->number - 1 - store->folded, may = closed ? closed - 1 : 0;
+	uint64_t most = may < SOURCES_MAX - 1 ? may : SOURCES_MAX - 1;
 
-	if (!keep || !closed || fold.tried == store->number || all <= 2 * store->base_bytes || need <= keep)
+	if (!keep || !may || fold.tried == store->number || all <= 2 * store->base_bytes || need <= keep)
 		return 0;
 	return (unsigned)((need - keep) / file < most ? (need - keep) / file + 1 : most);
 }
