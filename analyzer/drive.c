@@ -86,6 +86,13 @@ static uint64_t end_of(const struct sl_process *process)
 	return sl_process_unix(process, last > footer ? last : footer);
 }
 
+bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns)
+{
+	uint64_t silent = process->trace->status == SL_STATUS_COMPLETED ? 0 : 1000000000;
+
+	return unix_ns >= process->started_unix_ns && unix_ns <= process->ended_unix_ns + silent;
+}
+
 static void name_session(struct sl_process *process)
 {
 	const struct sl_header *header = &process->trace->header;
@@ -129,6 +136,7 @@ static void replay(struct job *job, struct sl_process *process)
 	sl_model_end(process->model);
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);
+	process->gone = until && !item && !sl_process_lived(process, job->options->until_unix_ns);
 	name_session(process);
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
 		if ((*a)->process)
@@ -214,6 +222,21 @@ static void sort_findings(struct sl_report *report)
 	}
 }
 
+static void find_span(struct sl_report *report)
+{
+	report->started_unix_ns = report->process_count ? UINT64_MAX : 0;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *p = &report->processes[i];
+		uint64_t begin_ns = p->model->timeline.begin_ns, begin = begin_ns ? sl_process_unix(p, begin_ns) : UINT64_MAX;
+
+		begin = p->started_unix_ns && p->started_unix_ns < begin ? p->started_unix_ns : begin;
+		report->started_unix_ns = begin < report->started_unix_ns ? begin : report->started_unix_ns;
+		report->ended_unix_ns = p->ended_unix_ns > report->ended_unix_ns ? p->ended_unix_ns : report->ended_unix_ns;
+	}
+	if (report->started_unix_ns > report->ended_unix_ns)
+		report->started_unix_ns = report->ended_unix_ns;
+}
+
 /* In the order of the images, so that a report does not depend on the threads. */
 static void reduce(struct job *job)
 {
@@ -229,6 +252,7 @@ static void reduce(struct job *job)
 			report->processes[kept++] = *process;
 	}
 	report->process_count = kept;
+	find_span(report);
 	report->damage_lines = (unsigned)report->warnings.count;
 	for (unsigned i = 0; i < kept; i++)
 		warn_unknown(report, &report->processes[i]);

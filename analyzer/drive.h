@@ -91,7 +91,8 @@ struct sl_process {
 	struct sl_model *model;
 	struct sl_symbols *symbols; /* made when first asked for; main thread only */
 	char *session_id;
-	uint64_t started_unix_ns, ended_unix_ns;
+	uint64_t started_unix_ns, ended_unix_ns; /* of one that was killed: its last sign of life */
+	bool gone;			    /* it had ended by the instant replayed to */
 	SL_VECTOR(struct sl_leak) leaks;    /* largest first; analyses/leaks.c */
 	SL_VECTOR(struct sl_growth) growth; /* one per label; analyses/growth.c */
 	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
@@ -143,6 +144,7 @@ struct sl_report {
 	unsigned run; /* index into folder.runs; of several, the first */
 	struct sl_process *processes;
 	unsigned process_count;
+	uint64_t started_unix_ns, ended_unix_ns; /* from the first sign of any process to the last; both 0: there is none */
 	struct sl_shared_device *devices;
 	unsigned device_count;
 	SL_VECTOR(char *) warnings; /* damage and what was not understood; lines for people */
@@ -171,6 +173,8 @@ char *sl_report_text(const char *format, ...) SL_PRINTF(1, 2);
 struct sl_symbols *sl_process_symbols(struct sl_process *process);
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python, uint32_t native,
 			  uint64_t caller);
+/* It held what its trace says then: it had begun, and had not ended.  A killed one is sampled no more than a second before. */
+bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns);
 static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_t ns)
 {
 	return sl_header_unix(&process->trace->header, ns);

@@ -97,7 +97,7 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 		uint64_t bytes = 0;
 
-		if (device->processes[i] == process || !state || unix_ns < other->started_unix_ns || unix_ns > other->ended_unix_ns)
+		if (device->processes[i] == process || !state || !sl_process_lived(other, unix_ns))
 			continue;
 		if (state->line)
 			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line,

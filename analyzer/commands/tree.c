@@ -14,7 +14,7 @@
 
 static const struct sl_option table[] = {
 	{"--at", 0, "peak|end|oom|TIME", "the device's peak (default), the end, the first out-of-memory error nobody got over, or a time: "
-					 "seconds since the start (12.5), or Unix nanoseconds"},
+					 "seconds since the run began (12.5), or Unix nanoseconds"},
 	{"--by", 0, "library|stack|label|thread", "what the first level is (default: library)"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
 	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
@@ -180,14 +180,11 @@ static bool instant(const struct sl_report *report, const struct options *option
 {
 	const struct sl_process *process = NULL;
 	const struct sl_oom *oom;
-	uint64_t started = UINT64_MAX;
 
 	*until = 0;
 	if (options->at == AT_TIME) {
-		for (unsigned i = 0; i < report->process_count; i++)
-			if (report->processes[i].started_unix_ns < started)
-				started = report->processes[i].started_unix_ns;
-		*until = options->seconds >= 1e15 ? (uint64_t)options->seconds : started + (uint64_t)(options->seconds * 1e9);
+		*until = options->seconds >= 1e15 ? (uint64_t)options->seconds :
+						    report->started_unix_ns + (uint64_t)(options->seconds * 1e9);
 	} else if (options->at == AT_OOM) {
 		oom = first_oom(report, &process);
 		if (!oom) {
@@ -203,18 +200,27 @@ static void print(struct sl_report *report, const struct options *options, const
 {
 	struct sl_owners owners;
 	char size[SL_FORMAT_BYTES];
+	unsigned count = 0;
 
 	sl_owners_init(&owners);
 	for (unsigned i = 0; i < report->process_count; i++)
-		if (options->rank < 0 || report->processes[i].trace->header.rank == options->rank)
+		if ((options->rank < 0 || report->processes[i].trace->header.rank == options->rank) && !report->processes[i].gone) {
 			collect(&report->processes[i], options, &owners);
+			count++;
+		}
 	sl_owners_sort(&owners);
-	if (!owners.share.item[0].bytes) {
+	if (!count) {
+		fputs(options->rank < 0 ? "no process lived then\n" : "no process of that rank lived then\n", stderr);
+	} else if (!owners.share.item[0].bytes) {
 		fputs("nothing was held then\n", stderr);
 	} else if (!strcmp(verb, "flame")) {
 		put_flame(&owners, 0, NULL, 0);
 	} else {
-		printf("%10s\n", sl_format_size(size, owners.share.item[0].bytes));
+		printf("%10s", sl_format_size(size, owners.share.item[0].bytes));
+		if (count > 1)
+			printf("  %u processes together%s", count, options->at == AT_PEAK ? ", each at its own peak" :
+							       options->at == AT_END  ? ", each at its own end" : "");
+		putchar('\n');
 		if (!strcmp(verb, "tree"))
 			put_tree(&owners, 0, 0, options);
 		else

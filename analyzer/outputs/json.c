@@ -93,16 +93,11 @@ static void put_skew(struct sl_json *j, const struct sl_skew *skew)
 static void put_run(struct sl_json *j, const struct sl_report *report)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
-	uint64_t started = UINT64_MAX, ended = 0;
 	int64_t world = -1;
 
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_process *p = &report->processes[i];
-
-		started = p->started_unix_ns < started ? p->started_unix_ns : started;
-		ended = p->ended_unix_ns > ended ? p->ended_unix_ns : ended;
-		world = p->trace->header.world_size > world ? p->trace->header.world_size : world;
-	}
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (report->processes[i].trace->header.world_size > world)
+			world = report->processes[i].trace->header.world_size;
 	sl_json_object(j, "run");
 	sl_json_string(j, "id", first ? first->run_id : NULL);
 	sl_json_string(j, "job_id", first ? first->job_id : NULL);
@@ -112,8 +107,8 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 	for (unsigned i = 0; first && i < first->metadata_count; i++)
 		sl_json_string(j, first->metadata[i].name, first->metadata[i].value);
 	sl_json_end(j);
-	put_known(j, "started_at_ns", started);
-	put_known(j, "ended_at_ns", ended ? ended : SL_UNKNOWN);
+	put_known(j, "started_at_ns", first ? report->started_unix_ns : SL_UNKNOWN);
+	put_known(j, "ended_at_ns", first ? report->ended_unix_ns : SL_UNKNOWN);
 	put_skew(j, &report->skew);
 	sl_json_array(j, "devices");
 	for (unsigned i = 0; i < report->device_count; i++) {

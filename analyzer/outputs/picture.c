@@ -312,18 +312,11 @@ static void heat(cairo_t *c, double t)
 static void draw_ranks(const struct sl_report *report, cairo_t *c, double height)
 {
 	double *cells = calloc((size_t)report->process_count * COLUMNS + 1, sizeof(*cells)), most = 1, row = height / report->process_count;
-	uint64_t begin = UINT64_MAX, end = 0;
+	uint64_t begin = report->started_unix_ns, end = report->ended_unix_ns > begin ? report->ended_unix_ns : begin + 1;
 	char words[96], size[SL_FORMAT_BYTES];
 
 	if (!cells)
 		abort();
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_process *p = &report->processes[i];
-
-		begin = p->started_unix_ns < begin ? p->started_unix_ns : begin;
-		end = p->ended_unix_ns > end ? p->ended_unix_ns : end;
-	}
-	end = end > begin ? end : begin + 1;
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 		const struct sl_timeline *timeline = &p->model->timeline;

@@ -64,7 +64,7 @@ static void put_title(struct sl_text_page *page)
 {
 	const struct sl_report *report = page->report;
 	const struct sl_process *first = &report->processes[0];
-	uint64_t started = UINT64_MAX, ended = 0;
+	uint64_t span_ns = report->ended_unix_ns - report->started_unix_ns;
 	unsigned hosts = 0, ranks = 0;
 	char text[512], status[256], span[SL_FORMAT_BYTES], who[64];
 
@@ -72,8 +72,6 @@ static void put_title(struct sl_text_page *page)
 		const struct sl_process *p = &report->processes[i];
 		bool known = false;
 
-		started = p->started_unix_ns < started ? p->started_unix_ns : started;
-		ended = p->ended_unix_ns > ended ? p->ended_unix_ns : ended;
 		ranks += p->trace->header.rank >= 0;
 		for (unsigned k = 0; k < i && !known; k++)
 			known = p->trace->header.host && report->processes[k].trace->header.host &&
@@ -88,10 +86,10 @@ static void put_title(struct sl_text_page *page)
 			 ranks == report->process_count ? "ranks" : "processes");
 	if (hosts == 1)
 		snprintf(text, sizeof(text), "  %s on %s  %s  %s", who, first->trace->header.host ? first->trace->header.host : "?",
-			 sl_format_duration(span, ended > started ? ended - started : 0), status);
+			 sl_format_duration(span, span_ns), status);
 	else
 		snprintf(text, sizeof(text), "  %s on %u hosts  %s  %s", who, hosts,
-			 sl_format_duration(span, ended > started ? ended - started : 0), status);
+			 sl_format_duration(span, span_ns), status);
 	sl_text_head(page, sl_stacks_program(&first->trace->header), false);
 	sl_text_line(page, 0, text, "");
 }

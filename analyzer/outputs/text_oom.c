@@ -124,7 +124,7 @@ static size_t add_label(char *out, size_t size, const struct sl_process *process
 
 static void put_title(struct sl_text_page *page, const struct sl_process *process, const struct sl_oom *oom, unsigned attempts)
 {
-	uint64_t start = process->model->header->monotonic_ns;
+	uint64_t start = page->report->started_unix_ns, at_ns = sl_process_unix(process, oom->time_ns);
 	char who[SL_FORMAT_BYTES], span[SL_FORMAT_BYTES], text[512];
 	size_t at;
 
@@ -133,7 +133,7 @@ static void put_title(struct sl_text_page *page, const struct sl_process *proces
 	if (oom->device >= 0)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "  device %d", oom->device);
 	at += (size_t)snprintf(text + at, sizeof(text) - at, "  at %s",
-			       sl_format_duration(span, oom->time_ns > start ? oom->time_ns - start : 0));
+			       sl_format_duration(span, at_ns > start ? at_ns - start : 0));
 	at += add_label(text + at, sizeof(text) - at, process, oom);
 	if (at < sizeof(text) && attempts > 1)
 		snprintf(text + at, sizeof(text) - at, "  %u attempts", attempts);

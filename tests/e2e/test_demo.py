@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """The programs of examples/ as scripts/demo records them on the simulator: what they hide is found and named."""
 import os
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import e2e
+    import stormlog_trace
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
@@ -59,6 +61,28 @@ class Training(unittest.TestCase):
         self.assertEqual((plans["library"], plans["bytes"], plans["verdict"]), ("libcache.so", 118 * MIB, "growing"))
         python = [frame for frame in plans["stack"] if frame["language"] == "python"][0]
         self.assertEqual((os.path.basename(python["file"]), python["line"]), ("train.py", line_of("cache_lookup(step")))
+
+
+def tree(run, *options):
+    done = subprocess.run([e2e.ANALYZE, "tree", *options, run.traces], capture_output=True, timeout=300)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+class Both(unittest.TestCase):
+    def test_what_a_process_held_goes_with_it(self):
+        commands = "%s; exec python3 %s" % (os.path.join(BUILT, "solver"), os.path.join(EXAMPLES, "train.py"))
+        with e2e.Recording("sh", "-c", commands, code=1, SIM_DEVICES=1, SIM_VRAM="8G", EXAMPLES=BUILT) as run:
+            report = run.report()
+            self.assertEqual(len(report["processes"]), 2)
+            code, at_oom, _ = tree(run, "--at", "oom")
+            self.assertEqual((code, "solver" in at_oom, "libtensor" in at_oom), (0, False, True))
+            self.assertNotIn("together", at_oom)
+            solver, = [one for one in stormlog_trace.open_folder(run.traces) if "solver" in one.header["exe"]]
+            last = int(solver.events()["time_ns"][-1]) + solver.header["started_ns"] - solver.header["monotonic_ns"]
+            code, at_end, _ = tree(run, "--at", str(last))
+            self.assertEqual((code, "solver" in at_end), (0, True))
+            self.assertIn("2 processes together, each at its own peak", tree(run)[1])
+            self.assertIn("no process of that rank", tree(run, "--rank", "7")[2])
 
 
 class Solver(unittest.TestCase):

@@ -169,23 +169,6 @@ void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
 
 /* ---- the whole */
 
-static void find_span(struct sl_page *page)
-{
-	page->t0_unix_ns = UINT64_MAX;
-	for (unsigned i = 0; i < page->report->process_count; i++) {
-		const struct sl_process *p = &page->report->processes[i];
-		uint64_t begin = p->model->timeline.begin_ns ? sl_process_unix(p, p->model->timeline.begin_ns) : UINT64_MAX;
-		uint64_t end = sl_process_unix(p, p->model->now_ns);
-
-		begin = p->started_unix_ns && p->started_unix_ns < begin ? p->started_unix_ns : begin;
-		end = p->ended_unix_ns > end ? p->ended_unix_ns : end;
-		page->t0_unix_ns = begin < page->t0_unix_ns ? begin : page->t0_unix_ns;
-		page->t1_unix_ns = end > page->t1_unix_ns ? end : page->t1_unix_ns;
-	}
-	if (page->t0_unix_ns > page->t1_unix_ns)
-		page->t0_unix_ns = page->t1_unix_ns;
-}
-
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -356,7 +339,8 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 			abort();
 		page->timelines[i] = (struct sl_page_timeline){&p->model->timeline, (int64_t)(sl_process_unix(p, 1) - 1)};
 	}
-	find_span(page);
+	page->t0_unix_ns = report->started_unix_ns;
+	page->t1_unix_ns = report->ended_unix_ns;
 	order_processes(page);
 	sl_page_open(page, SL_PAGE_KEYS, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL, first ? first->tag : NULL);
 	sl_page_processes(page);

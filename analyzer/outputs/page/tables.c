@@ -190,11 +190,12 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		const struct sl_label *label = &p->model->labels.item[growth->label];
 		const char *text = sl_defs_text(p->model->defs, label->text);
 
-		sl_pack_map(&page->pack, 13);
+		sl_pack_map(&page->pack, 14);
 		sl_page_key(page, "process");
 		sl_pack_uint(&page->pack, process);
 		sl_page_put_text(page, "label", text ? text : "");
 		sl_page_put_known(page, "entries", label->entries);
+		sl_page_put_known(page, "points", label->points);
 		sl_page_put_known(page, "duration", label->duration_ns);
 		sl_page_put_known(page, "peak", label->peak_bytes);
 		sl_page_put_time(page, "first", process, label->first_ns);

@@ -100,7 +100,7 @@ export class Cards {
 		const also = [...new Set(all.map((l) => l.label))].filter((label) => label !== g.label);
 		return {kind: "Growth", tone: "warn", process: g.process, device: null, from: g.first, to: g.last, stack: g.stack,
 			title: `${g.slope < 0 ? "" : "+"}${bytes(g.slope)} per ${visible(g.label, 60)}`, where: this.ranks(ranks),
-			facts: [["over", `${count(g.entries)} entries, r² ${g.r_squared.toFixed(2)}`], ["each lasts", duration(g.duration / Math.max(1, g.entries))],
+			facts: [["over", `${count(g.points)} of ${count(g.entries)} entries, r² ${g.r_squared.toFixed(2)}`], ["each lasts", duration(g.duration / Math.max(1, g.entries))],
 				["grows as much per", also.length ? visible(also.join(", "), 200) : null], ["held by the stack below", g.held === null ? null : `${bytes(g.held)} of each`]],
 			todo: g.advice};
 	}
