@@ -46,6 +46,11 @@
 	.device_plus_one = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ?                                  \
 				   DEVICE_OF((node)->alloc.poolProps.location) : 0
 
+/* The mapped resources of an UNMAP: the first, and what is behind it for the ALSO row. */
+#define RESOURCES(count, resources)                                                                         \
+	.object = (count) > 0 && (resources) ? ADDR(*(resources)) : 0,                                      \
+	.extra = (count) > 0 && (resources) ? (uint64_t)(count) : 0, .more = (void *const *)(resources)
+
 /* Bytes of arrays by their descriptors, an estimate (doc/coverage.md says which formats); NULL: 0. */
 uint64_t sl_fields_array_v1(const CUDA_ARRAY_DESCRIPTOR_v1 *array);
 uint64_t sl_fields_array(const CUDA_ARRAY_DESCRIPTOR *array);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -349,6 +350,12 @@ struct facts {
 	uint64_t context, bytes, object;
 };
 
+/* The row is one whose device and context are asked of the driver. */
+static bool has_place(const struct sl_hook *hook)
+{
+	return traits[hook->verb].place || (hook->verb == SL_VERB_MAP && hook->kind == SL_KIND_imported);
+}
+
 /* Device and context: of the row, of the driver call inside, else asked of the driver after the call. */
 static void place(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok,
 	struct facts *facts)
@@ -363,7 +370,7 @@ static void place(const struct sl_frame *frame, const struct sl_hook *hook, cons
 	if (facts->device < 0 && ok && hook->verb == SL_VERB_ALLOC && out->kind == SL_KIND_pool)
 		facts->device = sl_device_of_pointer(hook->family, out->addr);
 	on_host = on_host || facts->device == SL_NO_DEVICE - 1;
-	ask = traits[hook->verb].place && hook->family != SL_FAMILY_hsa && (facts->device < 0 || !facts->context);
+	ask = has_place(hook) && hook->family != SL_FAMILY_hsa && (facts->device < 0 || !facts->context);
 	if (ask)
 		sl_device_current(hook->family, &current, &current_context);
 	if (facts->device < 0)
@@ -372,7 +379,7 @@ static void place(const struct sl_frame *frame, const struct sl_hook *hook, cons
 		facts->context = current_context;
 	if (on_host)
 		facts->device = -1;
-	if (facts->device >= 0 && ok && traits[hook->verb].place)
+	if (facts->device >= 0 && ok && has_place(hook))
 		sl_device_used(facts->device, hook->family);
 }
 
@@ -386,11 +393,11 @@ static void find_out(const struct sl_frame *frame, const struct sl_hook *hook, c
 	place(frame, hook, out, ok, facts);
 	if (frame->outer)
 		facts->flags |= SL_FLAG_nested;
-	if (!ok || !memory)
+	if (!ok)
 		return;
-	if (out->kind == SL_KIND_imported && hook->verb == SL_VERB_ALLOC && !out->size)
+	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->size)
 		facts->bytes = sl_device_size_of(hook->family, out->addr);
-	if (out->stream && sl_device_capturing(hook->family, out->stream, &graph)) {
+	if (memory && out->stream && sl_device_capturing(hook->family, out->stream, &graph)) {
 		facts->flags |= SL_FLAG_captured;
 		facts->object = graph;
 		if (out->kind == SL_KIND_pool)
@@ -417,6 +424,30 @@ static void limit_result(struct sl_frame *frame, const struct sl_hook *hook, con
 	if (hook->verb == SL_VERB_DEVICE_RESET) {
 		place(frame, hook, out, ok, &facts);
 		sl_limit_context_gone(facts.device);
+	}
+}
+
+/* What one call did to further objects, at the time of the call. */
+static void record_more(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out)
+{
+	struct sl_producer *ring = sl_thread.ring;
+
+	for (uint64_t i = 1; i < out->extra; i++) {
+		struct sl_slot *slot, *second;
+		uint64_t seq;
+
+		do {
+			slot = sl_ring_reserve(ring, 2, &seq);
+			if (SL_UNLIKELY(!slot))
+				return;
+			second = sl_ring_slot(ring, seq + 1);
+			memset(slot->words, 0, sizeof(slot->words));
+			memset(second->words, 0, sizeof(second->words));
+			slot->words[0] = head_word((unsigned)(hook + 1 - sl_hooks), 0, hook[1].kind, 0, -1);
+			slot->words[1] = frame->begin_ns;
+			second->words[2] = (uintptr_t)out->more[i];
+			second->words[5] = frame->second->words[5];
+		} while (SL_UNLIKELY(!sl_ring_publish(ring, slot, seq, SL_SLOT_DONE, true)));
 	}
 }
 
@@ -455,6 +486,8 @@ static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64
 	}
 	if (SL_UNLIKELY(oom))
 		sl_device_oom(sl_thread.ring->thread, frame->seq, facts.device, hook->family, facts.kind, end_ns);
+	if (SL_UNLIKELY(ok && out->more))
+		record_more(frame, hook, out);
 	finish_slot(frame->slot, frame->seq);
 	if (SL_UNLIKELY(!ok && sl_agent->store.ring_elsewhere)) {
 		atomic_store(&sl_agent->urgent, 1);

@@ -34,6 +34,7 @@ struct sl_fields {
 	int device_plus_one; /* 0: ask the driver, where the verb needs a device; SL_NO_DEVICE: it is on the host */
 	unsigned api;	     /* another row of the same function, chosen by its arguments; 0: the wrapper's own */
 	int oom;	     /* 1: result means out of memory although it is not the family's code */
+	void *const *more;   /* `extra` objects of an UNMAP: for each behind the first an event of the ALSO row below */
 };
 
 /*

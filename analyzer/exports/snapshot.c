@@ -108,9 +108,9 @@ static void take_event(struct snapshot *s, struct sl_stream_process *p)
 		note(s, p, FREE, event->device, event->address, block->bytes, event->stream, where);
 	else if (verb == SL_VERB_FREE && fine && live)
 		note_end(s, p, live, where);
-	else if (verb == SL_VERB_MAP && fine)
+	else if (verb == SL_VERB_MAP && fine && hook->kind == SL_KIND_vmm)
 		note(s, p, SEGMENT_MAP, event->device, event->address, event->bytes, 0, where);
-	else if (verb == SL_VERB_UNMAP && fine)
+	else if (verb == SL_VERB_UNMAP && fine && hook->kind == SL_KIND_vmm)
 		note(s, p, SEGMENT_UNMAP, event->device, event->address, event->bytes, 0, where);
 	else if (verb == SL_VERB_CONTEXT_DESTROY || verb == SL_VERB_PRIMARY_RELEASE || verb == SL_VERB_DEVICE_RESET ||
 		 verb == SL_VERB_POOL_DESTROY || verb == SL_VERB_GRAPH_DESTROY || verb == SL_VERB_EXEC_DESTROY)

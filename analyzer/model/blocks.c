@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ALLOC and FREE: blocks that have an address, in the space of addresses their kind lives in. */
+/*
+ * ALLOC and FREE: blocks that have an address, in the space of addresses their kind lives in; MAP and UNMAP of memory that
+ * graphics owns, known by the resource.
+ */
 #include "analyzer/model/model.h"
 
 /* Where a new block of this kind is kept; NULL: handles of physical memory, vmm.c. */
@@ -27,6 +30,22 @@ static void end_block(struct sl_model *model, struct sl_table *table, struct sl_
 	if (block.flags & SL_LIVE_TORCH)
 		sl_torch_release(model, model->sites.item[block.site].device, block.bytes);
 	sl_model_end_block(model, block.site, block.bytes, how);
+}
+
+static void begin_block(struct sl_model *model, const struct sl_item *item, struct sl_table *table, uint64_t key, uint32_t site)
+{
+	const struct sl_event *event = item->event;
+	struct sl_live *live = sl_table_add(table, key);
+
+	live->bytes = event->bytes;
+	live->time_ns = model->now_ns;
+	live->owner = model->sites.item[site].kind == SL_KIND_graph ? event->object : event->context;
+	if (!live->owner) /* pinned memory belongs to the context the thread is in */
+		live->owner = sl_model_thread(model, item->thread)->context;
+	live->site = site;
+	live->thread = item->thread;
+	live->refs = 1;
+	sl_model_begin_block(model, site, event->bytes);
 }
 
 static void alloc(struct sl_model *model, const struct sl_item *item)
@@ -62,16 +81,7 @@ static void alloc(struct sl_model *model, const struct sl_item *item)
 		sl_model_begin_block(model, site, event->bytes);
 		return;
 	}
-	live = sl_table_add(table, event->address);
-	live->bytes = event->bytes;
-	live->time_ns = model->now_ns;
-	live->owner = kind == SL_KIND_graph ? event->object : event->context;
-	if (!live->owner) /* pinned memory belongs to the context the thread is in */
-		live->owner = sl_model_thread(model, item->thread)->context;
-	live->site = site;
-	live->thread = item->thread;
-	live->refs = 1;
-	sl_model_begin_block(model, site, event->bytes);
+	begin_block(model, item, table, event->address, site);
 	if (kind == SL_KIND_device || kind == SL_KIND_managed)
 		sl_torch_fresh(model, item->thread, table, event->address, event->bytes);
 }
@@ -118,10 +128,37 @@ static void release(struct sl_model *model, const struct sl_item *item)
 		end_block(model, table, live, SL_END_FREE);
 }
 
+/* Asked for again, a mapped resource is where it was. */
+static void map(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+
+	if (event->object && !sl_table_find(&model->imports, event->object))
+		begin_block(model, item, &model->imports, event->object,
+			    sl_model_site(model, event, item->thread, SL_KIND_imported, (int)event->device));
+}
+
+static void unmap(struct sl_model *model, const struct sl_event *event)
+{
+	struct sl_live *live = event->object ? sl_table_find(&model->imports, event->object) : NULL;
+
+	if (live) /* else nobody has asked where it was */
+		end_block(model, &model->imports, live, SL_END_FREE);
+}
+
 void sl_blocks_apply(struct sl_model *model, const struct sl_item *item)
 {
-	if (item->hook->verb == SL_VERB_ALLOC)
+	switch (item->hook->verb) {
+	case SL_VERB_ALLOC:
 		alloc(model, item);
-	else
+		break;
+	case SL_VERB_FREE:
 		release(model, item);
+		break;
+	case SL_VERB_MAP:
+		map(model, item);
+		break;
+	default:
+		unmap(model, item->event);
+	}
 }

@@ -401,8 +401,13 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 		break;
 	case SL_VERB_MAP:
 	case SL_VERB_UNMAP:
+	case SL_VERB_UNMAP_MORE:
 	case SL_VERB_RETAIN:
-		if (!failed)
+		if (failed)
+			break;
+		if (hook->kind == SL_KIND_imported)
+			sl_blocks_apply(model, item);
+		else
 			sl_vmm_apply(model, item);
 		break;
 	case SL_VERB_CONTEXT_CREATE:

@@ -240,6 +240,25 @@ static void ipc_memory_opened_twice_is_one_block_closed_by_the_second_close(void
 	replay_free(&r);
 }
 
+static void a_graphics_resource_is_one_block_however_often_it_is_asked_for_and_one_call_unmaps_several(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cuGraphicsResourceGetMappedPointer_v2", .address = 0x1000, .bytes = MIB, .object = 7);
+	synth_call(r.synth, 1, "cuGraphicsResourceGetMappedPointer_v2", .address = 0x1000, .bytes = MIB, .object = 7);
+	synth_call(r.synth, 1, "cuGraphicsResourceGetMappedPointer_v2", .address = 0x2000, .bytes = MIB, .object = 8);
+	synth_call(r.synth, 1, "cuGraphicsResourceGetMappedPointer_v2", .address = 0x3000, .bytes = MIB, .object = 9);
+	synth_call(r.synth, 1, "cuGraphicsUnmapResources", .object = 7, .extra = 2);
+	synth_call(r.synth, 1, "cuGraphicsUnmapResources_more", .object = 8);
+	synth_call(r.synth, 1, "cuGraphicsUnmapResources", .object = 10, .extra = 1); /* nobody asked where it was */
+	synth_call(r.synth, 1, "cuGraphicsUnmapResources", .object = 9, .extra = 1, .result = 4);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_imported, 0, 3, 2, 0, MIB);
+	assert_int_equal(r.model->unknown_frees, 0);
+	replay_free(&r);
+}
+
 static void graph_memory_goes_with_graph_and_executables_or_a_launched_free_node(void **state)
 {
 	struct replay r;
@@ -576,6 +595,7 @@ int main(void)
 		cmocka_unit_test(at_equal_stamps_a_free_comes_before_an_allocation_of_another_thread),
 		cmocka_unit_test(a_call_inside_another_takes_effect_before_it),
 		cmocka_unit_test(ipc_memory_opened_twice_is_one_block_closed_by_the_second_close),
+		cmocka_unit_test(a_graphics_resource_is_one_block_however_often_it_is_asked_for_and_one_call_unmaps_several),
 		cmocka_unit_test(graph_memory_goes_with_graph_and_executables_or_a_launched_free_node),
 		cmocka_unit_test(reserved_bytes_fall_when_the_driver_gets_a_segment_back),
 		cmocka_unit_test(a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* imports: memory that is someone else's: external, graphics, a pool's pointer; and a multicast object that keeps what is bound. */
+/* imports: memory that is someone else's: external, a pool's pointer; and a multicast object that keeps what is bound. */
 #include "gpu.h"
 
 #include <unistd.h>
@@ -7,11 +7,6 @@
 int cuImportExternalMemory(void **, const void *);
 int cuExternalMemoryGetMappedBuffer(address *, void *, const void *);
 int cuDestroyExternalMemory(void *);
-int cuGraphicsGLRegisterBuffer(void **, unsigned, unsigned);
-int cuGraphicsMapResources(unsigned, void **, void *);
-int cuGraphicsResourceGetMappedPointer_v2(address *, size_t *, void *);
-int cuGraphicsUnmapResources(unsigned, void **, void *);
-int cuGraphicsUnregisterResource(void *);
 int cuMemPoolCreate(void **, const struct pool_props *);
 int cuMemAllocFromPoolAsync(address *, size_t, void *, void *);
 int cuMemPoolExportToShareableHandle(void *, void *, int, unsigned long long);
@@ -48,20 +43,6 @@ static void external(void)
 	OK(cuExternalMemoryGetMappedBuffer(&p, handle, &buffer));
 	OK(cuMemFree_v2(p)); /* yes, by cuMemFree */
 	OK(cuDestroyExternalMemory(handle));
-}
-
-static void graphics(void)
-{
-	void *resource;
-	address p;
-	size_t size;
-	OK(cuGraphicsGLRegisterBuffer(&resource, 1, 0));
-	CHECK(cuGraphicsResourceGetMappedPointer_v2(&p, &size, resource) == 211);
-	OK(cuGraphicsMapResources(1, &resource, NULL));
-	OK(cuGraphicsResourceGetMappedPointer_v2(&p, &size, resource));
-	CHECK(size == MB);
-	OK(cuGraphicsUnmapResources(1, &resource, NULL));
-	OK(cuGraphicsUnregisterResource(resource));
 }
 
 static void pool(void)
@@ -117,7 +98,6 @@ int main(void)
 	OK(cuCtxSetCurrent(ctx));
 	size_t start = free_now();
 	external();
-	graphics();
 	pool();
 	multicast();
 	CHECK(free_now() == start);

@@ -141,7 +141,7 @@ def expected_apis(truth, rows):
         above, inside_hip = by_number.get(call.parent), False
         while above and (above.level == journal.EMBEDDED or above.api not in rows):
             above = by_number.get(above.parent)
-        outer = above
+        outer = by_number.get(call.parent)
         while outer:
             inside_hip = inside_hip or outer.api.startswith("hip")
             outer = by_number.get(outer.parent)

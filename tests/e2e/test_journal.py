@@ -98,8 +98,20 @@ class Journal(unittest.TestCase):
     def test_virtual_memory(self):
         self.check(app("vmm"))
 
-    def test_external_memory_graphics_shared_pools_and_multicast(self):
+    def test_external_memory_shared_pools_and_multicast(self):
         self.check(app("imports"))
+
+    def test_graphics_resources_are_imported_while_they_are_mapped(self):
+        for library in (("cu", "libcuda.so.1"), ("cuda", "libcudart.so.12"), ("hip", "libamdhip64.so.6")):
+            with self.subTest(library):
+                report = self.check(app("graphics"), *library)
+                row, = [row for row in report["processes"][0]["memory"] if row["kind"] == "imported"]
+                # 3 frames of 4 that were asked for, one alone, two left: one unregistered, one gone with its context
+                self.assertEqual((row["allocations"], row["frees"], row["implicit_frees"]), (15, 14, 1))
+                self.assertEqual(row["peak_bytes"], 4 << 20)
+                self.assertEqual(report["processes"][0]["unknown_frees"], 0)
+                calls = {api["api"]: api["calls"] for api in report["processes"][0]["apis"]}
+                self.assertEqual(calls[library[0] + "GraphicsUnmapResources"], 7)
 
     def test_contexts_and_the_primary_one(self):
         self.check(app("contexts"))

@@ -251,9 +251,32 @@ int cuExternalMemoryGetMappedMipmappedArray(void **out, void *handle, const stru
 struct resource {
 	struct sim_object object;
 	uint64_t bytes;
+	int device;
 	bool mapped;
 	uint64_t at; /* 0: nobody has asked for its address since it was mapped */
 };
+
+static void hide(struct resource *r, struct sim_call *call, enum sim_effect effect)
+{
+	r->mapped = false;
+	if (!r->at)
+		return;
+	sim_journal_effect(call, effect, SIM_KIND_IMPORTED, r->device, r->at, r->bytes);
+	sim_va_give(r->device, r->at, r->bytes);
+	r->at = 0;
+}
+
+static void resource_gone(struct resource *r, struct sim_call *call, enum sim_effect effect)
+{
+	hide(r, call, effect);
+	sim_object_remove(&r->object);
+	free(r);
+}
+
+static void drop_resource(struct sim_object *object, struct sim_call *call)
+{
+	resource_gone((struct resource *)object, call, SIM_EFFECT_IMPLICIT);
+}
 
 int cuGraphicsGLRegisterBuffer(void **out, unsigned buffer, unsigned flags)
 {
@@ -261,7 +284,9 @@ int cuGraphicsGLRegisterBuffer(void **out, unsigned buffer, unsigned flags)
 	struct resource *r = out ? sim_object_new(sizeof *r, SIM_T_RESOURCE, call.ctx) : NULL;
 	if (!r)
 		SIM_RETURN(SIM_INVALID_VALUE);
+	r->object.drop = drop_resource;
 	r->bytes = 1 << 20;
+	r->device = call.ctx->device;
 	*out = r;
 	SIM_RETURN(SIM_OK);
 }
@@ -269,13 +294,14 @@ int cuGraphicsGLRegisterBuffer(void **out, unsigned buffer, unsigned flags)
 int cuGraphicsUnregisterResource(void *handle)
 {
 	SIM_BEGIN(cuGraphicsUnregisterResource, OTHER, .needs = 1);
-	struct sim_object *r = sim_object_get((uintptr_t)handle, SIM_T_RESOURCE);
+	struct resource *r = sim_object_get((uintptr_t)handle, SIM_T_RESOURCE);
 	if (!r)
 		SIM_RETURN(SIM_INVALID_HANDLE);
-	r->drop(r, &call);
+	resource_gone(r, &call, SIM_EFFECT_FREE);
 	SIM_RETURN(SIM_OK);
 }
 
+/* All of them or none. */
 static int set_mapped(struct sim_call *call, unsigned count, void **handles, bool mapped)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -284,11 +310,13 @@ static int set_mapped(struct sim_call *call, unsigned count, void **handles, boo
 			return SIM_INVALID_HANDLE;
 		if (r->mapped == mapped)
 			return mapped ? 208 : 211; /* already, not mapped */
-		r->mapped = mapped;
-		if (r->at && !mapped) {
-			sim_va_give(call->ctx->device, r->at, r->bytes);
-			r->at = 0;
-		}
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct resource *r = sim_object_get((uintptr_t)handles[i], SIM_T_RESOURCE);
+		if (mapped)
+			r->mapped = true;
+		else
+			hide(r, call, SIM_EFFECT_FREE);
 	}
 	return SIM_OK;
 }
@@ -310,13 +338,15 @@ int cuGraphicsResourceGetMappedPointer_v2(uint64_t *out, size_t *bytes, void *ha
 	struct resource *r = sim_object_get((uintptr_t)handle, SIM_T_RESOURCE);
 	if (!r || !r->mapped)
 		SIM_RETURN(r ? 211 : SIM_INVALID_HANDLE);
-	call.device = call.ctx->device;
-	if (!r->at)
-		r->at = sim_va_take(call.device, r->bytes);
+	if (!r->at) {
+		r->at = sim_va_take(r->device, r->bytes);
+		sim_journal_effect(&call, SIM_EFFECT_ALLOC, SIM_KIND_IMPORTED, r->device, r->at, r->bytes);
+	}
 	if (out)
 		*out = r->at;
 	if (bytes)
 		*bytes = r->bytes;
+	call.device = r->device;
 	call.address = r->at;
 	call.bytes = r->bytes;
 	SIM_RETURN(SIM_OK);

@@ -213,6 +213,14 @@ RT(cudaImportExternalMemory, OTHER, (void **out, const void *desc), d->cuImportE
 RT(cudaExternalMemoryGetMappedBuffer, ALLOC, (void **out, void *memory, const void *desc),
    d->cuExternalMemoryGetMappedBuffer(out, memory, desc), KIND(IMPORTED), OUT1(out))
 RT(cudaDestroyExternalMemory, OTHER, (void *memory), d->cuDestroyExternalMemory(memory), KIND(NONE))
+RT(cudaGraphicsGLRegisterBuffer, OTHER, (void **out, unsigned buffer, unsigned flags),
+   d->cuGraphicsGLRegisterBuffer(out, buffer, flags), OUT1(out))
+RT(cudaGraphicsMapResources, OTHER, (int n, void **resources, void *s), d->cuGraphicsMapResources(n, resources, s), KIND(NONE))
+RT(cudaGraphicsUnmapResources, OTHER, (int n, void **resources, void *s), d->cuGraphicsUnmapResources(n, resources, s),
+   KIND(NONE))
+RT(cudaGraphicsResourceGetMappedPointer, OTHER, (void **out, size_t *n, void *resource),
+   d->cuGraphicsResourceGetMappedPointer(out, n, resource), OUT2(out, n))
+RT(cudaGraphicsUnregisterResource, OTHER, (void *resource), d->cuGraphicsUnregisterResource(resource), KIND(NONE))
 
 /* ---- devices ---- */
 

@@ -209,6 +209,15 @@ LOOKED_UP(hipIpcOpenMemHandle, ALLOC, (void **out, struct ipc_handle handle, uns
 LOOKED_UP(hipIpcCloseMemHandle, FREE, (void *p), (p), cuIpcCloseMemHandle, 4010, KIND(IMPORTED),
 	  .address = (uintptr_t)p)
 
+HIP(hipGraphicsGLRegisterBuffer, OTHER, (void **out, unsigned buffer, unsigned flags),
+    d.cuGraphicsGLRegisterBuffer(out, buffer, flags), OUT1(out))
+HIP(hipGraphicsMapResources, OTHER, (int n, void **resources, void *s), d.cuGraphicsMapResources(n, resources, s), KIND(NONE))
+HIP(hipGraphicsUnmapResources, OTHER, (int n, void **resources, void *s), d.cuGraphicsUnmapResources(n, resources, s),
+    KIND(NONE))
+HIP(hipGraphicsResourceGetMappedPointer, OTHER, (void **out, size_t *n, void *resource),
+    d.cuGraphicsResourceGetMappedPointer(out, n, resource), .out = {SIM_OUT(out), SIM_OUT(n)})
+HIP(hipGraphicsUnregisterResource, OTHER, (void *resource), d.cuGraphicsUnregisterResource(resource), KIND(NONE))
+
 struct channels {
 	int x, y, z, w, kind;
 };
