@@ -16,7 +16,7 @@
 
 #define RING_BYTES (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
 #define WAIT_MAX_NS 10000000ull
-#define WAIT_STEP_NS 50000ull
+#define WAIT_STEP_NS 500000ull /* as long as the writer takes for a segment: who looks more often takes the processor from it */
 #define MOMENT_NS 20000000ull
 #define STARVED_MAX_NS 1000000000ull
 
