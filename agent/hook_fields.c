@@ -176,16 +176,6 @@ int sl_fields_hip_device(void *real, const hipMemAllocationProp *prop)
 	return DEVICE_OF(prop->location);
 }
 
-enum sl_kind sl_fields_hsa_kind(void *real, hsa_amd_memory_pool_t pool)
-{
-	int (*get_info)(hsa_amd_memory_pool_t, int, void *) = sl_resolve_beside(real, "hsa_amd_memory_pool_get_info");
-	int location = -1;
-
-	if (!get_info || get_info(pool, SL_HSA_POOL_INFO_LOCATION, &location))
-		return SL_KIND_unknown;
-	return location == 1 ? SL_KIND_device : SL_KIND_host_pinned;
-}
-
 /* --- NVML under --limit --------------------------------------------------------------------------------- */
 
 static unsigned hex_digit(char c)

@@ -61,8 +61,24 @@ uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t w
 uint64_t sl_fields_hip_channels(const struct hipChannelFormatDesc *format, size_t width, size_t height, size_t depth,
 	unsigned flags, unsigned levels);
 
-/* Where a pool of HSA lies, by hsa_amd_memory_pool_get_info beside `real`: device, host_pinned or unknown. */
-enum sl_kind sl_fields_hsa_kind(void *real, hsa_amd_memory_pool_t pool);
+/*
+ * Where a pool or region of HSA lies, by the agent beside `real` that `iterate` finds it at: device, host_pinned or
+ * unknown, and the device plus one, SL_NO_DEVICE, or 0 unknown.  Asked where `done`, and remembered for calls that fail.
+ */
+#define SL_HSA_POOLS   "hsa_amd_agent_iterate_memory_pools"
+#define SL_HSA_REGIONS "hsa_agent_iterate_regions"
+enum sl_kind sl_fields_hsa_kind(void *real, uint64_t pool, const char *iterate, bool done);
+int sl_fields_hsa_device(void *real, uint64_t pool, const char *iterate, bool done);
+#define HSA_DEVICE(pool)                                                                                    \
+	.object = (pool).handle,                                                                            \
+	.device_plus_one = sl_fields_hsa_device((void *)real, (pool).handle, SL_HSA_POOLS, done)
+#define HSA_MEMORY(pool, iterate)                                                                           \
+	.object = (pool).handle, .kind = sl_fields_hsa_kind((void *)real, (pool).handle, iterate, done),    \
+	.device_plus_one = sl_fields_hsa_device((void *)real, (pool).handle, iterate, done)
+
+/* The same of a handle or pointer that a call has just given; 0 unknown. */
+int sl_fields_hsa_device_of_handle(void *real, hsa_amd_vmem_alloc_handle_t handle);
+int sl_fields_hsa_device_of_pointer(void *real, const void *pointer);
 
 /*
  * After a release of a primary context: 1 when it was the last, by the function `state` beside `real`

@@ -214,7 +214,7 @@ static void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const
 	if (hook->verb != SL_VERB_ALLOC)
 		return;
 	device = in->device_plus_one - 1;
-	if (!in->device_plus_one)
+	if (!in->device_plus_one && hook->family != SL_FAMILY_hsa)
 		sl_device_current(hook->family, &device, &context);
 	frame->refuse = sl_limit_refuses(device, in->kind, in->size, &frame->claim);
 }
@@ -379,7 +379,7 @@ static void place(const struct sl_frame *frame, const struct sl_hook *hook, cons
 		facts->context = current_context;
 	if (on_host)
 		facts->device = -1;
-	if (facts->device >= 0 && ok && has_place(hook))
+	if (facts->device >= 0 && ok && has_place(hook) && hook->family != SL_FAMILY_hsa) /* HIP may not be there */
 		sl_device_used(facts->device, hook->family);
 }
 
@@ -395,7 +395,8 @@ static void find_out(const struct sl_frame *frame, const struct sl_hook *hook, c
 		facts->flags |= SL_FLAG_nested;
 	if (!ok)
 		return;
-	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->size)
+	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->size &&
+		hook->family != SL_FAMILY_hsa)
 		facts->bytes = sl_device_size_of(hook->family, out->addr);
 	if (memory && out->stream && sl_device_capturing(hook->family, out->stream, &graph)) {
 		facts->flags |= SL_FLAG_captured;
@@ -505,7 +506,8 @@ static void tell_owner(const struct sl_frame *owner, const struct sl_frame *fram
 		*head |= (uint64_t)SL_FLAG_injected << HEAD_FLAGS_SHIFT;
 	if (frame->class != owner->class)
 		return;
-	if (out->device_plus_one)
+	/* HIP knows best which of its devices it is on, and its managed memory lies in pools of the host */
+	if (out->device_plus_one && sl_hooks[frame->api].family != SL_FAMILY_hsa)
 		*head = with_device(*head, out->device_plus_one - 1);
 	if (out->context)
 		owner->second->words[1] = out->context;

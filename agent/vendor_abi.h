@@ -439,7 +439,7 @@ typedef struct {
 } hsa_amd_memory_pool_t, hsa_region_t, hsa_agent_t, hsa_amd_vmem_alloc_handle_t; /* passed by value */
 OPAQUE(hsa_amd_ipc_memory_t)
 typedef unsigned hsa_amd_memory_type_t; /* an enum */
-#define SL_HSA_POOL_INFO_LOCATION 17 /* 0 on the host, 1 on a GPU; ROCm 5.3 and later */
+OPAQUE(hsa_amd_memory_access_desc_t)
 
 /* --- NCCL and RCCL -------------------------------------------------------------------------------------- */
 

@@ -143,9 +143,9 @@ def expected_apis(truth, rows):
             above = by_number.get(above.parent)
         outer = by_number.get(call.parent)
         while outer:
-            inside_hip = inside_hip or outer.api.startswith("hip")
+            inside_hip = inside_hip or outer.api.startswith(("hip", "hsa"))
             outer = by_number.get(outer.parent)
-        if call.api.startswith("cu") and inside_hip:  # how the simulator makes HIP; AMD's runtime does not
+        if call.api.startswith("cu") and inside_hip:  # how the simulator makes HIP and HSA; AMD's do not
             continue
         if above and rows[call.api] in ("call", rows[above.api]):
             continue

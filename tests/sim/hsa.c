@@ -59,14 +59,121 @@ int hsa_amd_memory_pool_free(void *p)
 	SIM_RETURN(error ? HSA_INVALID_ALLOCATION : 0);
 }
 
-/* HSA_AMD_MEMORY_POOL_INFO_LOCATION: 0 on the host, 1 on a GPU. */
-int hsa_amd_memory_pool_get_info(uint64_t pool, int attribute, void *value)
+/* ---- agents: the host, then a GPU each; a region is a pool by an older name ---- */
+
+enum { AGENT_HOST = 0x10, AGENT_GPU = 0x20, AGENT_INFO_DEVICE = 17 };
+
+int hsa_iterate_agents(int (*visit)(uint64_t agent, void *data), void *data)
 {
-	if (attribute != 17 || !value)
+	int status = visit(AGENT_HOST, data);
+	for (int i = 0; !status && i < sim_device_count(); i++)
+		status = visit(AGENT_GPU | (uint64_t)i, data);
+	return status;
+}
+
+int hsa_agent_get_info(uint64_t agent, int attribute, void *value)
+{
+	if (attribute != AGENT_INFO_DEVICE || !value)
 		return HSA_INVALID_ARGUMENT;
-	*(int *)value = (pool & POOL_MASK) == POOL_DEVICE;
+	*(int *)value = agent != AGENT_HOST; /* CPU, GPU */
 	return 0;
 }
+
+int hsa_amd_agent_iterate_memory_pools(uint64_t agent, int (*visit)(uint64_t pool, void *data), void *data)
+{
+	int status;
+	if (agent == AGENT_HOST)
+		return visit(POOL_FINE_HOST, data);
+	status = visit(POOL_DEVICE | (agent & 0xf), data);
+	return status ? status : visit(POOL_MANAGED | (agent & 0xf), data);
+}
+
+int hsa_agent_iterate_regions(uint64_t agent, int (*visit)(uint64_t region, void *data), void *data)
+{
+	return hsa_amd_agent_iterate_memory_pools(agent, visit, data);
+}
+
+/* ---- what is CUDA's by another name ---- */
+
+int cuInit(unsigned flags);
+int cuMemCreate(uint64_t *out, size_t bytes, const void *prop, unsigned long long flags);
+int cuMemRelease(uint64_t handle);
+int cuMemRetainAllocationHandle(uint64_t *out, void *address);
+int cuMemGetAllocationPropertiesFromHandle(void *out, uint64_t handle);
+int cuMemAddressReserve(uint64_t *out, size_t bytes, size_t alignment, uint64_t wish, unsigned long long flags);
+int cuMemAddressFree(uint64_t address, size_t bytes);
+int cuMemMap(uint64_t address, size_t bytes, size_t offset, uint64_t handle, unsigned long long flags);
+int cuMemUnmap(uint64_t address, size_t bytes);
+int cuMemSetAccess(uint64_t address, size_t bytes, const void *descriptors, size_t count);
+int cuMemExportToShareableHandle(void *out, uint64_t handle, int type, unsigned long long flags);
+int cuMemImportFromShareableHandle(uint64_t *out, void *from, int type);
+
+struct memory_prop { /* CUmemAllocationProp */
+	int type, handle_types;
+	struct {
+		int type, id;
+	} location;
+	void *windows;
+	unsigned char flags[8];
+};
+
+static int begin(struct sim_call *call)
+{
+	sim_call_open(call);
+	return call->result ? call->result : cuInit(0);
+}
+
+#define HSA(fn, api_verb, params, expression, ...)                                                       \
+	int fn params                                                                                    \
+	{                                                                                                \
+		static struct sim_api api = {.name = #fn, .verb = SIM_##api_verb, .level = SIM_DRIVER};  \
+		struct sim_call call = {.api = &api, .device = -1, __VA_ARGS__};                         \
+		int error = begin(&call);                                                                \
+		return sim_call_close(&call, hsa_status(error ? error : (expression)));                  \
+	}
+
+static int make(uint64_t *out, uint64_t pool, size_t bytes)
+{
+	struct memory_prop prop = {.type = 1, .location = {(pool & POOL_MASK) == POOL_DEVICE ? 1 : 2, (int)(pool & 0xff)}};
+	return cuMemCreate(out, bytes, &prop, 0);
+}
+
+static int pool_of(uint64_t handle, uint64_t *pool, int *type)
+{
+	struct memory_prop prop;
+	int error = cuMemGetAllocationPropertiesFromHandle(&prop, handle);
+	if (error)
+		return error;
+	*pool = prop.location.type == 1 ? POOL_DEVICE | (uint64_t)prop.location.id : POOL_FINE_HOST;
+	*type = prop.type;
+	return SIM_OK;
+}
+
+HSA(hsa_memory_allocate, ALLOC, (uint64_t region, size_t bytes, void **out),
+    hsa_amd_memory_pool_allocate(region, bytes, 0, out) ? SIM_OUT_OF_MEMORY : SIM_OK, .bytes = bytes, .kind = SIM_KIND_DEVICE,
+    .out = {SIM_OUT(out)})
+HSA(hsa_memory_free, FREE, (void *p), hsa_amd_memory_pool_free(p) ? SIM_INVALID_VALUE : SIM_OK, .address = (uintptr_t)p)
+HSA(hsa_amd_vmem_handle_create, ALLOC, (uint64_t pool, size_t bytes, int type, uint64_t flags, uint64_t *out),
+    make(out, pool, bytes), .bytes = bytes, .kind = SIM_KIND_VMM, .out = {SIM_OUT(out)})
+HSA(hsa_amd_vmem_handle_release, FREE, (uint64_t handle), cuMemRelease(handle), .kind = SIM_KIND_VMM, .address = handle)
+HSA(hsa_amd_vmem_retain_alloc_handle, OTHER, (uint64_t *out, void *at), cuMemRetainAllocationHandle(out, at),
+    .out = {SIM_OUT(out)})
+HSA(hsa_amd_vmem_get_alloc_properties_from_handle, QUIET, (uint64_t handle, uint64_t *pool, int *type),
+    pool_of(handle, pool, type), .kind = 0)
+HSA(hsa_amd_vmem_address_reserve, OTHER, (uint64_t *out, size_t bytes, uint64_t wish, uint64_t flags),
+    cuMemAddressReserve(out, bytes, 0, wish, flags), .bytes = bytes, .out = {SIM_OUT(out)})
+HSA(hsa_amd_vmem_address_reserve_align, OTHER, (uint64_t *out, size_t bytes, uint64_t wish, uint64_t alignment, uint64_t flags),
+    cuMemAddressReserve(out, bytes, alignment, wish, flags), .bytes = bytes, .out = {SIM_OUT(out)})
+HSA(hsa_amd_vmem_address_free, OTHER, (uint64_t at, size_t bytes), cuMemAddressFree(at, bytes), .bytes = bytes)
+HSA(hsa_amd_vmem_map, OTHER, (uint64_t at, size_t bytes, size_t offset, uint64_t handle, uint64_t flags),
+    cuMemMap(at, bytes, offset, handle, flags), .bytes = bytes)
+HSA(hsa_amd_vmem_unmap, OTHER, (uint64_t at, size_t bytes), cuMemUnmap(at, bytes), .bytes = bytes)
+HSA(hsa_amd_vmem_set_access, OTHER, (uint64_t at, size_t bytes, const void *access, size_t count),
+    cuMemSetAccess(at, bytes, access, count), .bytes = bytes)
+HSA(hsa_amd_vmem_export_shareable_handle, OTHER, (int *fd, uint64_t handle, uint64_t flags),
+    cuMemExportToShareableHandle(fd, handle, 1, flags), .kind = 0)
+HSA(hsa_amd_vmem_import_shareable_handle, ALLOC, (int fd, uint64_t *out),
+    cuMemImportFromShareableHandle(out, (void *)(intptr_t)fd, 1), .kind = SIM_KIND_IMPORTED, .out = {SIM_OUT(out)})
 
 int hsa_init(void)
 {

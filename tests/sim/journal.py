@@ -141,7 +141,7 @@ class Process:
             c.outer = above
             while above and family(above.api) != family(c.api):
                 above = by_number.get(above.parent)
-            below_hip = c.outer and c.outer.api.startswith('hip') and c.api.startswith('cu')  # the simulator's own affair
+            below_hip = c.outer and c.outer.api.startswith(('hip', 'hsa')) and c.api.startswith('cu')  # the simulator's own affair
             c.application = c.level != EMBEDDED and not below_hip and (not above or above.level == EMBEDDED)
         # The driver's allocation inside a runtime's call knows kind and device best.
         self._inside = {c.outer.number: c for c in self.calls if c.outer and c.verb == ALLOC}
