@@ -18,7 +18,8 @@
 #define WAIT_MAX_NS 10000000ull
 #define WAIT_STEP_NS 500000ull /* as long as the writer takes for a segment: who looks more often takes the processor from it */
 #define MOMENT_NS 20000000ull
-#define STARVED_MAX_NS 1000000000ull
+#define STARVED_STEPS 2000 /* a second and more: as many more as we, too, wait for a processor */
+#define GROWTH 4 /* segments at once where threads ask for them */
 
 /* Outside the wiped pages: a child unmaps what it inherited. */
 static void *mapping;
@@ -274,15 +275,20 @@ static struct sl_producer *take_producer(struct sl_ring *ring)
 	return NULL;
 }
 
+struct patience {
+	uint64_t frames, since_ns; /* what the writer had written when we began to wait for it to write */
+	unsigned steps;
+};
+
 /*
  * Nothing can be hoped for: the disk refuses, or holds the writer in a write.  A writer that is not waits for a
  * processor, as we do, and is given longer.  From then on nobody waits until it writes again.
  */
-static bool stalled(uint64_t waiting_since_ns)
+static bool stalled(const struct patience *patience)
 {
-	uint64_t now_ns = sl_agent_now(), waited_ns = now_ns - waiting_since_ns;
+	uint64_t now_ns = sl_agent_now();
 
-	if (waited_ns > STARVED_MAX_NS || (waited_ns > WAIT_MAX_NS && disk_hangs(now_ns)))
+	if (patience->steps > STARVED_STEPS || (now_ns - patience->since_ns > WAIT_MAX_NS && disk_hangs(now_ns)))
 		atomic_store(&sl_agent->stalled, 1);
 	return atomic_load(&sl_agent->stalled);
 }
@@ -293,14 +299,10 @@ static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_
 	int index;
 
 	while ((index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0 &&
-		grow(ring, atomic_load(&ring->file->segments) + 1))
+		grow(ring, atomic_load(&ring->file->segments) + GROWTH))
 		;
 	return index;
 }
-
-struct patience {
-	uint64_t frames, since_ns; /* what the writer had written when we began to wait for it to write */
-};
 
 /* One small step, for as long as the writer writes.  False: it does not. */
 static bool wait_for_writer(struct patience *patience)
@@ -310,9 +312,11 @@ static bool wait_for_writer(struct patience *patience)
 	if (!patience->since_ns || patience->frames != atomic_load(&sl_agent->frames)) {
 		patience->frames = atomic_load(&sl_agent->frames);
 		patience->since_ns = sl_agent_now();
+		patience->steps = 0;
 	}
-	if (stalled(patience->since_ns))
+	if (stalled(patience))
 		return false;
+	patience->steps++;
 	atomic_fetch_add(&sl_agent->wake, 1);
 	sl_agent_wake(&sl_agent->wake);
 	syscall(SYS_nanosleep, &step, NULL);
