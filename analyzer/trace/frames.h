@@ -37,6 +37,9 @@ struct sl_frames {
 bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number, struct sl_damage *damage);
 void sl_frames_close(struct sl_frames *frames);
 
+/* Into buffer; short, with the bytes that were there, where the file ends or cannot be read. */
+size_t sl_read_at(int fd, void *buffer, size_t bytes, uint64_t offset);
+
 /* What one reader of frames needs; one per thread of the analyzer. */
 struct sl_inflate {
 	struct ZSTD_DCtx_s *zstd;

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/ring.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "analyzer/trace/frames.h"
+
+/* The rest of the buffer is zeros. */
 static bool read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
-	size_t done = 0;
+	size_t got = sl_read_at(fd, buffer, bytes, offset);
 
-	while (done < bytes) {
-		ssize_t n = pread(fd, (char *)buffer + done, bytes - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	memset((char *)buffer + done, 0, bytes - done);
-	return done == bytes;
+	memset((char *)buffer + got, 0, bytes - got);
+	return got == bytes;
 }
 
 /* Start time of a process in clock ticks after boot; 0: it does not exist, or waits for its parent's glance only. */
