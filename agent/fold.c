@@ -463,6 +463,9 @@ static bool open_source(struct sl_store *store, unsigned source)
 	fold.in = open_file(store, file_of(source), &fold.size);
 	if (fold.in < 0 ? errno != ENOENT : !sl_file_identity(fold.in, &fold.in_device, &fold.in_inode))
 		return false;
+	/* Gone since the first pass: what stays of it cannot be copied.  The next fold knows from its beginning. */
+	if (fold.in < 0 && fold.pass == 2 && fold.needed_bytes[source] > 1)
+		return false;
 	if (fold.in < 0 && fold.pass == 1)
 		sl_gap(0, source ? fold.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(), "a file of the trace was removed");
 	fold.source = source;

@@ -21,10 +21,11 @@
 #include "agent/preload.h"
 #include "agent/record.h"
 #include "tests/agent/fakes.h"
+#include "tests/apps/writer.h"
 
 static const char *mode;
 static unsigned long calls;
-static useconds_t pause_us; /* after a call, or in a step */
+static volatile useconds_t pause_us; /* after a call, or in a step */
 
 static void allocate(uint64_t address, uint64_t bytes, int result)
 {
@@ -47,23 +48,51 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* The longest call in microseconds, with a pause after each; then one that fails, and in mode stay the end never comes. */
+/* A pause, which is longer where the writer needs longer. */
+static void rest(void)
+{
+	if (pause_us) {
+		usleep(pause_us);
+		wait_for_writer_to_sleep((int)atomic_load(&sl_agent->writer));
+	}
+}
+
+static volatile sig_atomic_t told_to_end;
+
+static void end(int number)
+{
+	told_to_end = 1;
+}
+
+static void hurry(int number)
+{
+	pause_us = 0;
+}
+
+/*
+ * Calls with a pause after each (none after SIGUSR1), CALLS or until SIGTERM, and one that fails; how many there
+ * were is said at each thousandth and at the end, and last the longest in microseconds.  In mode stay the end never comes.
+ */
 static void pace(void)
 {
-	uint64_t longest = 0;
+	unsigned long longest = 0, i = 0;
 
-	for (unsigned long i = 1; i <= calls; i++) {
+	signal(SIGTERM, end);
+	signal(SIGUSR1, hurry);
+	while (i < calls && !told_to_end) {
 		uint64_t begin = sl_agent_now();
 
+		i++;
 		allocate(1ull << 40 | i << 8, i, 0);
-		begin = sl_agent_now() - begin;
+		begin = (sl_agent_now() - begin) / 1000;
 		longest = begin > longest ? begin : longest;
+		if (i % 1000 == 0)
+			printf("%lu\n", i);
 		if (pause_us)
 			usleep(pause_us);
 	}
 	allocate(0, 1, 2);
-	printf("%lu\n", (unsigned long)(longest / 1000));
-	fflush(stdout);
+	printf("%lu\n%lu\n", i, longest);
 	while (!strcmp(mode, "stay"))
 		pause();
 }
@@ -130,7 +159,7 @@ static void *train(void *arg)
 			sl_record_block(FAKE_block, activation(t, step, i), step, 0, allocated, 2 * allocated);
 		sl_record_block(FAKE_block_free, weight, 7, 0, 1000, 2000);
 		sl_record_block(FAKE_block, weight, 7, 0, 1000, 2000);
-		usleep(pause_us);
+		rest();
 		pthread_barrier_wait(&steps);
 		for (unsigned i = 0; i < ACTIVATIONS; i++)
 			sl_record_block(FAKE_block_free, activation(giver, step, i), step, 0, 1000, 2000);
@@ -152,7 +181,7 @@ static void churn(void)
 		sl_record_block(FAKE_block, 1ull << 51 | i % 1000 << 9, i, 0, 1000, 2000);
 		sl_record_block(FAKE_block_free, 1ull << 51 | i % 1000 << 9, i, 0, 1000, 2000);
 		if (i % 100 == 0)
-			usleep(pause_us);
+			rest();
 	}
 }
 
@@ -255,6 +284,7 @@ int main(int argc, char **argv)
 {
 	unsigned threads = (unsigned)atoi(argv[2]);
 
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	mode = argv[1];
 	calls = strtoul(argv[3], NULL, 0);
 	if (!strcmp(mode, "kill")) {

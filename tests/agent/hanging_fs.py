@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""hanging_fs.py ROOT MOUNTPOINT: ROOT again by FUSE; while ROOT/../hang exists, writes and syncs do not return."""
+"""hanging_fs.py ROOT MOUNTPOINT: ROOT again by FUSE; while ROOT/../hang exists, writes and syncs do not return, and ROOT/../hangs says that one does not."""
 import os
 import sys
 import time
@@ -16,6 +16,7 @@ HANG = os.path.join(ROOT, "..", "hang")
 
 def wait():
     while os.path.exists(HANG):
+        open(HANG + "s", "w").close()
         time.sleep(0.02)
 
 

@@ -144,20 +144,20 @@ class Launcher(unittest.TestCase):
             running = self.start('sh', '-c', script)
             self.assertEqual(running.stdout.readline(), 'ready\n')
             running.send_signal(getattr(signal, 'SIG' + name))
-            self.assertEqual(running.communicate(timeout=20)[0], 'got\n', name)
+            self.assertEqual(running.communicate(timeout=600)[0], 'got\n', name)
             self.assertEqual(running.returncode, 7, name)
 
     def test_a_signal_the_command_sends_to_its_group_reaches_it_once(self):
         script = 'n=0; trap "n=\\$((n+1))" USR1; kill -USR1 0; sleep 0.3; echo $n'
         running = self.start('sh', '-c', script, start_new_session=True)
-        self.assertEqual(running.communicate(timeout=20)[0], '1\n')
+        self.assertEqual(running.communicate(timeout=600)[0], '1\n')
 
     def test_ignored_signals_stay_ignored(self):
         ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
         running = self.start('sh', '-c', 'echo ready; read x; exit 5', preexec_fn=ignore)
         self.assertEqual(running.stdout.readline(), 'ready\n')
         running.send_signal(signal.SIGHUP)
-        self.assertEqual(running.wait(timeout=20), 5)
+        self.assertEqual(running.wait(timeout=600), 5)
 
     def shell(self, *words):
         """As an interactive shell does: a job of its own in the foreground, continued once when it stops."""

@@ -14,7 +14,7 @@ def report(*options, ahead=0, meetings=0, width=200, first=5000, second=5700):
     """Rank 2, on the host that is ahead, ran out of memory at `first`, rank 0 at `second` ms."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([MAKE, folder, *map(str, (ahead, meetings, width, first, second))], check=True)
-        done = subprocess.run([ANALYZE, "--json", *options, folder], check=True, capture_output=True, timeout=60)
+        done = subprocess.run([ANALYZE, "--json", *options, folder], check=True, capture_output=True, timeout=600)
     return json.loads(done.stdout)
 
 

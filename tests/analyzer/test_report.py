@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 
 def run(*arguments, code=0):
-    done = subprocess.run([ANALYZE, *arguments], capture_output=True, timeout=120)
+    done = subprocess.run([ANALYZE, *arguments], capture_output=True, timeout=600)
     if done.returncode != code:
         raise AssertionError("exit %d, not %d\n%s" % (done.returncode, code, done.stderr.decode()))
     return done.stdout.decode()

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 {
 	pthread_t thread;
 	void *library;
-	alarm(30);
+	alarm(300);
 	CHECK(argc == 3);
 	OK(cuInit(0));
 	if (!strcmp(argv[2], "locked")) {

@@ -9,6 +9,7 @@
 #include "tests/agent/labels/c10.h"
 
 #include "gpu.h"
+#include "writer.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -39,6 +40,7 @@ static const struct device cuda0 = {1, 0};
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t limit;
 static useconds_t rest_us;
+static int writer;
 
 /* Make the block of the slot, or free it. */
 static bool turn(uint64_t slot, uint64_t bytes)
@@ -106,7 +108,8 @@ static void *work(void *arg)
 			CHECK(!pthread_join(guest, NULL));
 		}
 		nvtxRangePop();
-		usleep(rest_us); /* not faster than what the writer can fold on a loaded machine: 100 000 events a second */
+		usleep(rest_us);
+		wait_for_writer_to_sleep(writer);
 	}
 	return NULL;
 }
@@ -126,6 +129,7 @@ int main(int argc, char **argv)
 	rest_us = 10000 * (useconds_t)threads;
 	limit = strcmp(argv[4], "stay") ? strtoull(argv[3], NULL, 10) : UINT64_MAX;
 	OK(cudaMalloc(&held, 3 << 20));
+	writer = writer_thread();
 	for (unsigned i = 0; i < WEIGHTS; i++)
 		turn(i, 4096 + i * 512);
 	for (int i = 0; i < threads; i++)

@@ -21,6 +21,7 @@
 extern char **environ;
 static int count;
 static volatile int stop;
+static _Atomic int pairs, resting; /* what busy threads have made; they make no more for now */
 
 static void allocate_and_free(size_t bytes)
 {
@@ -176,8 +177,11 @@ static void alternate(void)
 
 static void *busy(void *arg)
 {
-	while (!stop)
+	for (; !stop; pairs++) {
+		while (resting && !stop)
+			usleep(100);
 		allocate_and_free(MB + (intptr_t)arg * 4096);
+	}
 	return NULL;
 }
 
@@ -198,6 +202,9 @@ static void fork_busy(void)
 	for (intptr_t t = 0; t < 4; t++)
 		threads[t] = start(busy, (void *)t);
 	for (int i = 0; i < count; i++) {
+		resting = 0;
+		for (int before = pairs; pairs < before + 8;)
+			sched_yield();
 		switch (i % 5) {
 		case 0:
 			if (!(child = fork()))
@@ -220,6 +227,7 @@ static void fork_busy(void)
 		default:
 			CHECK(!posix_spawnp(&child, "true", NULL, NULL, argv, environ));
 		}
+		resting = 1; /* a child that takes long costs time, not events */
 		join_child(child);
 	}
 	stop = 1;
@@ -251,7 +259,7 @@ static void fork_walking(void)
 	for (int i = 0; i < count; i++) {
 		child = fork();
 		if (!child) {
-			alarm(20);
+			alarm(200);
 			_exit(cudaMalloc(&p, MB) != 0 && cudaMalloc(&p, MB) != 3);
 		}
 		join_child(child);
@@ -306,7 +314,8 @@ static void close_under(void)
 	close_all(3);
 	for (intptr_t t = 0; t < 12; t++)
 		threads[t] = start(busy, (void *)t);
-	usleep(300000);
+	while (pairs < 20000)
+		usleep(1000);
 	stop = 1;
 	for (int t = 0; t < 12; t++)
 		CHECK(!pthread_join(threads[t], NULL));
@@ -341,7 +350,7 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
 	count = argc > 2 ? atoi(argv[2]) : 0;
-	alarm(60);
+	alarm(600);
 	if (!strcmp(mode, "churn"))
 		churn();
 	else if (!strcmp(mode, "thread_ends"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), module, sleep=SECONDS,
-library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail), push=NAME, pop (ranges), losses=MIB (kept), tensor=MIB (of a
+samples=N (until the agent has taken so many more), meet=NAME (until every rank has come here), library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail), push=NAME, pop (ranges), losses=MIB (kept), tensor=MIB (of a
 caching allocator; may fail), drop (every second tensor)."""
 import ctypes
 import os
@@ -47,6 +47,21 @@ def new_tensor(mib):
     block = caching().caching_new(ctypes.c_size_t(mib << 20))
     if block:
         tensors.append(block)
+
+
+def wait_for_samples(count):
+    """NVML's answers from before do not count, nor the one that may be under way."""
+    asked = ctypes.CDLL('libnvidia-ml.so.1').sim_nvml_asked
+    until = asked() + count + 1
+    while asked() < until:
+        time.sleep(0.005)
+
+
+def meet(name):
+    path = os.path.join(os.environ['MEET'], 'meet-%s-' % name)
+    open(path + os.environ['RANK'], 'w').close()
+    while not all(os.path.exists(path + str(rank)) for rank in range(int(os.environ['WORLD_SIZE']))):
+        time.sleep(0.005)
 
 
 def keep_loss(mib):
@@ -95,6 +110,10 @@ for step in sys.argv[1:]:
         new_tensor(int(value))
     elif name == 'drop':
         drop_tensors()
+    elif name == 'samples':
+        wait_for_samples(int(value))
+    elif name == 'meet':
+        meet(value)
     elif name == 'free':
         free_all()
     else:

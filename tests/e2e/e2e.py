@@ -28,8 +28,9 @@ SETTINGS = re.compile(r"STORMLOG_|SIM_|SLURM_|OMPI_|PMI|TORCHELASTIC|(LOCAL_)?RA
 class Recording:
     """One run in a folder of its own: folder, process, traces/, journal/."""
 
-    def __init__(self, *argv, preload=True, code=0, timeout=120, launcher=None, cwd=None,
-                 kill_after=None, **environment):
+    def __init__(self, *argv, preload=True, code=0, timeout=600, launcher=None, cwd=None,
+                 kill_when=None, **environment):
+        """kill_when(recording) returns when `process` is to be killed."""
         self.folder = tempfile.mkdtemp(prefix="stormlog-e2e-")
         self.traces = os.path.join(self.folder, "traces")
         self.journals = os.path.join(self.folder, "journal")
@@ -44,11 +45,12 @@ class Recording:
         argv = [str(arg) for arg in argv]
         if launcher:
             argv = [RUN, *launcher, "--", *argv]
-        if kill_after:
-            self.done = subprocess.Popen(argv, env=clean, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder)
-            time.sleep(kill_after)
-            self.done.kill()
-            self.done = subprocess.CompletedProcess(argv, *(lambda out: (self.done.returncode, *out))(self.done.communicate()))
+        if kill_when:
+            self.process = subprocess.Popen(argv, env=clean, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder)
+            kill_when(self)
+            self.process.kill()
+            said = self.process.communicate()
+            self.done = subprocess.CompletedProcess(argv, self.process.returncode, *said)
         else:
             self.done = subprocess.run(argv, env=clean, capture_output=True, timeout=timeout, cwd=cwd or self.folder)
         if code is not None and self.done.returncode != code:
@@ -65,7 +67,7 @@ class Recording:
         return sorted(os.listdir(self.traces)) if os.path.isdir(self.traces) else []
 
     def report(self, *options, code=0):
-        done = subprocess.run([ANALYZE, "--json", *options, self.traces], capture_output=True, timeout=300)
+        done = subprocess.run([ANALYZE, "--json", *options, self.traces], capture_output=True, timeout=600)
         if done.returncode != code:
             raise AssertionError("stormlog-analyze: exit %s\n%s" % (done.returncode, done.stderr.decode()))
         return json.loads(done.stdout)
@@ -91,13 +93,13 @@ class Ranks:
             env = {name: value for name, value in os.environ.items() if not SETTINGS.match(name)}
             env.update(LD_LIBRARY_PATH=SIM, SIM_DIR=os.path.join(self.run.folder, "sim"), SIM_DEVICES=str(devices or count),
                        STORMLOG_DIR=self.traces, STORMLOG_RUN_ID="ranks", LD_PRELOAD=PRELOAD, APPS=APPS, RANK=str(rank),
-                       LOCAL_RANK=str(rank), WORLD_SIZE=str(count), **environment)
+                       LOCAL_RANK=str(rank), WORLD_SIZE=str(count), MEET=self.run.folder, **environment)
             env.pop("STORMLOG_BUILD", None)
             if recorded is not None and rank not in recorded:
                 env.pop("LD_PRELOAD")
             children.append(subprocess.Popen(["python3", SCRIPT, *steps(rank)], env=env, stdout=subprocess.DEVNULL))
         for child in children:
-            child.wait(120)
+            child.wait(600)
 
     def __enter__(self):
         return self

@@ -6,6 +6,7 @@ last that the journal saw return may still be in flight in the trace: it had not
 import os
 import random
 import signal
+import time
 
 import e2e
 import stormlog_trace
@@ -62,7 +63,13 @@ def kill(how=None, threads=None):
     """One run; (its description, events compared, what is wrong)."""
     how, threads, after = how or random.choice(os.environ.get("STORMLOG_KILL", " ".join(ENDS)).split()), threads or random.choice((1, 2, 8)), random.uniform(0.002, 0.25)
     code, status = ENDS[how]
-    end = {"kill_after": after + 0.02} if how == "kill" else {}
+    late = random.random() < 0.75  # else from the very beginning
+
+    def when(run):
+        if late:
+            run.process.stdout.readline()
+        time.sleep(after)
+    end = {"kill_when": when} if how == "kill" else {}
     args = () if how == "kill" else (how, int(after * 1e6))
     what = "%s, %d threads, after %.1f ms" % (how, threads, after * 1000)
     with e2e.Recording(os.path.join(e2e.APPS, "kill_me"), threads, *args, code=code, **end) as run:

@@ -33,12 +33,12 @@ class Faults(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
         environment.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=os.path.join(self.folder, "sim"), SIM_DEVICES="2")
         done = [subprocess.run(["sh", "-c", shell, "sh", *before, *launcher, *app], env=environment, capture_output=True,
-                               timeout=100) for launcher in ((), (e2e.RUN, "-o", self.traces, "--"))]
+                               timeout=600) for launcher in ((), (e2e.RUN, "-o", self.traces, "--"))]
         self.assertEqual([done[1].returncode, done[1].stdout], [done[0].returncode, done[0].stdout], done[1].stderr)
         self.assertEqual(done[0].returncode, 0, done[0].stderr)
         said = [line for line in done[1].stderr.decode().splitlines() if line.startswith("stormlog: ") and "ecorded" in line]
         self.assertEqual(len(said), 1, done[1].stderr)
-        report = subprocess.run([e2e.ANALYZE, self.traces], capture_output=True, timeout=60)
+        report = subprocess.run([e2e.ANALYZE, self.traces], capture_output=True, timeout=600)
         return said[0], (report.stdout + report.stderr).decode()
 
     def strace(self, *faults, **how):

@@ -24,7 +24,7 @@ def run(argv, preload, folder, stdin=b"", before="", after="", **extra):
     libraries = [library for library in (before, preload and e2e.PRELOAD, after) if library]
     if libraries:
         environment["LD_PRELOAD"] = ":".join(libraries)
-    done = subprocess.run(argv, input=stdin, capture_output=True, env=environment, cwd=folder, timeout=120)
+    done = subprocess.run(argv, input=stdin, capture_output=True, env=environment, cwd=folder, timeout=600)
     return done.stdout, done.stderr, done.returncode
 
 

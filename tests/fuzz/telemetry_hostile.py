@@ -59,7 +59,7 @@ def check(analyze, path):
         if verb[0] == "convert" and path.is_dir():
             continue
         try:
-            done = subprocess.run([analyze, *verb, str(path)], capture_output=True, timeout=60)
+            done = subprocess.run([analyze, *verb, str(path)], capture_output=True, timeout=600)
         except subprocess.TimeoutExpired:
             return f"{verb}: did not end"
         text = done.stderr.decode("utf-8", "replace")
@@ -71,7 +71,7 @@ def check(analyze, path):
                 return f"{verb}: {wrong[0]!r}"
             if bool(text) != (done.returncode == 3):
                 return f"{verb}: status {done.returncode} with {text[:200]!r}"
-        if path.is_file() and b"\x1b" in subprocess.run([analyze, str(path)], capture_output=True, timeout=60).stdout:
+        if path.is_file() and b"\x1b" in subprocess.run([analyze, str(path)], capture_output=True, timeout=600).stdout:
             return "the summary lets an escape character through"
         for line in done.stdout.splitlines() if verb[0] == "convert" else [done.stdout] if done.stdout else []:
             try:

@@ -37,4 +37,4 @@ def differences(got, want, path=""):
 
 
 def run(*command, **keywords):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120, **keywords)
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600, **keywords)

@@ -68,7 +68,7 @@ def recording(python, program, *arguments, machine="none", agent=True, watch=Non
     if preload:
         environment["LD_PRELOAD"] = ":".join(preload)
     return e2e.Recording(python, "-B", os.path.join(HERE, "programs", program), *arguments, preload=False, code=None,
-                         timeout=300, TF_CPP_MIN_LOG_LEVEL=2, **environment)
+                         TF_CPP_MIN_LOG_LEVEL=2, **environment)
 
 
 def said(run):

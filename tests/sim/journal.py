@@ -12,6 +12,7 @@ used: a runtime's own driver calls do not count, those of a static (embedded) ru
 Standard library only.
 """
 import argparse
+import functools
 import glob
 import json
 import os
@@ -85,6 +86,7 @@ class Api:
     failures: int = 0
 
 
+@functools.lru_cache(None)
 def family(name):
     """A call nested in another merges into it only where both are of one family (report.json's rule)."""
     if re.match(r'cuInit|cuDevicePrimaryCtx|cuCtx(Create|Destroy|Attach|Detach)|cuGreenCtx|cu(da)?(ThreadExit|Device(Reset|SetLimit)|'
@@ -93,6 +95,7 @@ def family(name):
     return 'module' if re.match(r'cu(da)?(Module|Library|Kernel|Launch)', name) else 'memory'
 
 
+@functools.lru_cache(None)
 def plain(name):
     """cuMemAlloc_v2_ptsz -> cuMemAlloc: how a driver call is called in report.json."""
     return re.sub(r'(_v\d+)?(_pt[sd][sz])?$', '', name) if name.startswith('cu') and not name.startswith('cuda') else name

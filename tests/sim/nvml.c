@@ -191,6 +191,14 @@ int nvmlDeviceGetPciInfo_v3(void *handle, struct pci *out)
 	return 0;
 }
 
+static unsigned asked;
+
+/* How often somebody in this process has been told a device's memory. */
+unsigned sim_nvml_asked(void)
+{
+	return __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+}
+
 int nvmlDeviceGetMemoryInfo(void *handle, struct memory_v1 *out)
 {
 	int i = index_of(handle);
@@ -199,6 +207,7 @@ int nvmlDeviceGetMemoryInfo(void *handle, struct memory_v1 *out)
 		return NVML_INVALID_ARGUMENT;
 	sim_device_info(i, &f, &t);
 	*out = (struct memory_v1){t, f, t - f};
+	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -212,6 +221,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *handle, struct memory_v2 *out)
 		return NVML_MISMATCH;
 	sim_device_info(i, &f, &t);
 	*out = (struct memory_v2){out->version, t, 0, f, t - f};
+	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
 	return 0;
 }
 

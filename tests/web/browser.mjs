@@ -73,10 +73,10 @@ export class Browser {
 		await this.send("Emulation.setEmulatedMedia", {media, features: [{name: "prefers-color-scheme", value: dark ? "dark" : "light"}]});
 		await this.send("Page.navigate", {url: "about:blank"});
 		await this.send("Page.navigate", {url});
-		for (let i = 0; i < 600; i++, await sleep(25))
-			if (await this.eval("document.querySelector('.failed') ? -1 : globalThis.stormlog?.ready_ms ?? null"))
+		for (let i = 0; i < 12000; i++, await sleep(25))
+			if (await this.eval("document.querySelector('.failed') ? -1 : globalThis.stormlog?.ready_ms ?? null").catch(() => null)) /* navigating */
 				break;
-		await sleep(100);
+		await this.settle();
 		return this.eval("globalThis.stormlog?.ready_ms ?? null");
 	}
 
@@ -87,6 +87,11 @@ export class Browser {
 		return result.value;
 	}
 
+	/* Until what was done has been handled and drawn, however long that takes here. */
+	async settle() {
+		await this.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))");
+	}
+
 	async mouse(type, x, y, extra = {}) {
 		await this.send("Input.dispatchMouseEvent", {type, x, y, button: type === "mouseMoved" && !extra.buttons ? "none" : "left", buttons: type === "mousePressed" ? 1 : 0, clickCount: 1, ...extra});
 	}
@@ -95,13 +100,13 @@ export class Browser {
 		await this.mouse("mouseMoved", x, y);
 		await this.mouse("mousePressed", x, y);
 		await this.mouse("mouseReleased", x, y);
-		await sleep(150);
+		await this.settle();
 	}
 
 	async key(key) {
 		await this.send("Input.dispatchKeyEvent", {type: "keyDown", key, text: key.length === 1 ? key : undefined});
 		await this.send("Input.dispatchKeyEvent", {type: "keyUp", key});
-		await sleep(60);
+		await this.settle();
 	}
 
 	async screenshot(clip) {

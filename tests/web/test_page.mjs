@@ -8,7 +8,6 @@ import {execFileSync} from "node:child_process";
 import {mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync} from "node:fs";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
-import {setTimeout as sleep} from "node:timers/promises";
 import {Browser, findBrowser} from "./browser.mjs";
 
 const [, , makeTrace, analyze, eventsText, pictures] = process.argv;
@@ -58,7 +57,7 @@ async function picture(name, clip) {
 
 test("a page opens from file:// with the network cut, without an error or a request", async () => {
 	await open(report("training", 4, 60).url);
-	await sleep(200);
+	await browser.settle();
 	clean();
 	for (const title of ["Memory over time", "Who asked for it", "Ranks", "Findings", "PyTorch's segments", "Numbers"])
 		assert.ok((await browser.eval(`document.querySelector("main").innerText`)).includes(title), title);
@@ -98,7 +97,7 @@ test("hover names the stack that made the spike, as report.json has it", async (
 	await open(url);
 	const at = json.processes[0].memory[0].peak_at_ns - json.run.started_at_ns, box = await plot();
 	await browser.mouse("mouseMoved", await xOf(at), box.y + 40);
-	await sleep(150);
+	await browser.settle();
 	assert.ok((await browser.eval(`document.querySelector(".inspector").innerText`)).includes("2.25 GiB"));
 	const facts = await browser.eval(`(() => { const t = stormlog.timeline, f = t.facts(t.cursor); return f.peak.peakStack && t.stacks.path(f.peak.peakStack).map((x) => t.stacks.frame(x).function); })()`);
 	assert.deepEqual(facts, ["<module>", "main", "train_step", "loop", "work", "huge_once"]);
@@ -178,7 +177,7 @@ test("drag zooms, double click and Escape go back, the address follows", async (
 	await browser.mouse("mousePressed", box.x + 100, box.y + 60);
 	await browser.mouse("mouseMoved", box.x + 300, box.y + 60, {buttons: 1, button: "left"});
 	await browser.mouse("mouseReleased", box.x + 300, box.y + 60);
-	await sleep(200);
+	await browser.settle();
 	const zoomed = await browser.eval("stormlog.timeline.picture.grid.width");
 	assert.match(await browser.eval("location.hash"), /from=\d+&to=\d+/);
 	await browser.eval(`document.querySelector(".chart").dispatchEvent(new MouseEvent("dblclick", {bubbles: true}))`);
@@ -207,7 +206,7 @@ test("a shared address opens the same view", async () => {
 test("search finds in every view", async () => {
 	await open(report("training", 4, 60).url + "#rank=3&flame=oom");
 	await browser.eval(`stormlog.state.set({q: "attention"})`);
-	await sleep(200);
+	await browser.settle();
 	assert.match(await browser.eval(`document.querySelector(".search").innerText`), /[1-9]\d* function/);
 	assert.ok(await browser.eval(`[...document.querySelectorAll(".flame rect")].filter((r) => r.getAttribute("fill") === stormlog.timeline.palette().hitFill).length`) > 0);
 	assert.ok(await browser.eval(`document.querySelectorAll(".card").length`) > 0);
@@ -215,14 +214,14 @@ test("search finds in every view", async () => {
 	assert.ok(await browser.eval("stormlog.timeline.hitBins") > 0);
 	await picture("search");
 	await browser.eval(`stormlog.state.set({q: "no such name anywhere"})`);
-	await sleep(100);
+	await browser.settle();
 	assert.match(await browser.eval(`document.querySelector("#findings").innerText`), /No card matches/);
 	clean();
 });
 
 test("a page of a few bytes of markup in names shows them as text and runs none of it", async () => {
 	await open(report("hostile").url);
-	await sleep(200);
+	await browser.settle();
 	clean();
 	assert.equal(await browser.eval("typeof globalThis.hacked"), "undefined");
 	assert.equal(await browser.eval(`document.querySelectorAll("main img, main script").length`), 0);
@@ -250,7 +249,7 @@ test(`${RANKS} ranks draw, those unlike the others first, and a click opens one`
 	assert.equal(await browser.eval("stormlog.page.processes[stormlog.timeline.scope().process].rank"), RANKS > 200 ? RANKS / 2 : 1234 % RANKS);
 	const before = await browser.eval(`document.querySelector(".heat canvas").toDataURL()`);
 	await browser.eval(`document.querySelector(".heat").scrollTop = 1e6`);
-	await sleep(100);
+	await browser.settle();
 	if (RANKS > 500)
 		assert.notEqual(await browser.eval(`document.querySelector(".heat canvas").toDataURL()`), before);
 	clean();
@@ -322,7 +321,7 @@ test("what changed between two runs is a page: the rows of diff --json, stacks t
 	const tree = await browser.eval("(({before, after, value}) => ({before, after, value}))(stormlog.flame.tree)");
 	assert.ok(tree.after > tree.before && tree.value >= tree.after);
 	await browser.eval(`stormlog.state.set({width: "after", theme: "light", inverted: "1", q: "append"})`);
-	await sleep(200);
+	await browser.settle();
 	assert.equal(await browser.eval("stormlog.flame.tree.value"), tree.after);
 	assert.ok(await browser.eval(`[...document.querySelectorAll(".flame .d3-flame-graph-label")].some((t) => /^\\+[0-9.]+ .iB  append/.test(t.textContent))`));
 	assert.equal(await browser.eval(`document.querySelectorAll("#changes tbody tr").length`), 1);

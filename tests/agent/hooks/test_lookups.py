@@ -31,7 +31,7 @@ def run(command, preload=(), stdin=None, agent=False, log=None):
             env["LD_PRELOAD"] = ":".join(files)
         if log:
             env["WATCH_LOG"] = log
-        done = subprocess.run(command, env=env, input=stdin, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=env, input=stdin, capture_output=True, text=True, timeout=600)
         return done.returncode, done.stdout, done.stderr
 
 

@@ -29,7 +29,7 @@ def run(*command, preload=True, fds=(), talks=False, **environment):
     if preload:
         environment["LD_PRELOAD"] = PRELOAD
     command = [os.path.join(BUILD, command[0]) if os.sep not in command[0] else command[0], *command[1:]]
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=60, pass_fds=fds)
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=600, pass_fds=fds)
     assert done.returncode == 0 and (talks or not done.stderr), (command, done)
     traces = stormlog_trace.open_folder(folder)
     subprocess.run(["rm", "-rf", folder])

@@ -440,15 +440,16 @@ def test_while_python_shuts_down_only_the_thread_that_does_it_has_a_stack():
             """Dies when the interpreter does; the other threads' frames may be gone by then."""
 
             def __del__(self, lib=held, leave=os._exit, sleep=time.sleep, late=sys.is_finalizing):
-                mine = lib.probe_capture(1)
-                sleep(0.02)
-                leave(0 if late() and mine and not lib.probe_last_spun() else 3)
+                mine, none = lib.probe_capture(1), 0
+                while none < 20:  # what was captured before is not seen again
+                    none = 0 if lib.probe_last_spun() else none + 1
+                    sleep(0.001)
+                leave(0 if late() and mine else 3)
 
         for _ in range(2):
-            threading.Thread(target=free.probe_spin, args=(PYTHON, 2000), daemon=True).start()
-        time.sleep(0.05)
-        if not free.probe_last_spun():
-            os._exit(4)
+            threading.Thread(target=free.probe_spin, args=(PYTHON, 600000), daemon=True).start()
+        while not free.probe_last_spun():
+            time.sleep(0.001)
         sys.ballast = Late()
         leave_now()
     status = os.waitpid(pid, 0)[1]

@@ -76,7 +76,7 @@ def run(python, script, probe):
             shutil.copy(os.path.join(HERE, name), root + "/tmp")
         command = ["chroot", root, *path.split(" "), "/tmp/" + script, "/tmp/under_test.so"]
     environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", MALLOC_PERTURB_="213")  # nothing is zero by luck
-    return subprocess.run(command, timeout=300, env=environment).returncode
+    return subprocess.run(command, timeout=600, env=environment).returncode
 
 
 def main():

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's writer as its program sees it.  A program that makes events faster than they are written and folded has
+ * files of any size; one that waits has files of which the same is true on a slow machine and a busy one.
+ */
+#ifndef APPS_WRITER_H
+#define APPS_WRITER_H
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The thread that the first call made; in a process that has made none itself.  0: there is no other. */
+static inline int writer_thread(void)
+{
+	DIR *threads = opendir("/proc/self/task");
+	int found = 0;
+
+	for (struct dirent *entry; threads && (entry = readdir(threads));)
+		if (isdigit((unsigned char)*entry->d_name) && atoi(entry->d_name) != getpid())
+			found = atoi(entry->d_name);
+	if (threads)
+		closedir(threads);
+	return found;
+}
+
+/* It does not sleep as long as something waits to be written or folded. */
+static inline void wait_for_writer_to_sleep(int writer)
+{
+	char path[64], line[256];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", writer);
+	for (;; usleep(200)) {
+		int fd = open(path, O_RDONLY);
+		ssize_t size = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+		const char *state;
+
+		close(fd);
+		if (size <= 0)
+			return;
+		line[size] = 0;
+		state = strrchr(line, ')'); /* "TID (NAME) S ..." */
+		if (state && state[2] == 'S')
+			return;
+	}
+}
+
+#endif
