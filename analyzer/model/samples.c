@@ -87,23 +87,29 @@ static bool is_steady(const struct sl_device_state *device, uint64_t begin_ns)
 }
 
 /*
- * What a sample tells of this process beyond its calls and its code is the context, from the first sample that tells; later
- * ones correct it downwards, where nothing moved while they were taken.  Once blocks were freed to a pool, which may keep them,
- * no sample tells.
+ * What a sample tells of this process beyond its calls and its code is the context, from the first sample that tells.  Where
+ * calls were under way meanwhile it tells too little: the first sample while nothing moved puts that right, later ones
+ * correct it downwards alone.  Once blocks were freed to a pool, which may keep them, no sample tells.
  */
 static void own(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample, uint64_t known)
 {
 	uint64_t taken = known == SL_UNKNOWN ? SL_UNKNOWN : known + device->module_bytes, bytes;
 	struct sl_hidden_part *part = device->context_sampled ? &device->parts.item[device->context_sampled - 1] : NULL;
+	bool steady, tells;
 
 	if (taken == SL_UNKNOWN || sample->process_bytes <= taken)
 		return;
 	bytes = sample->process_bytes - taken;
-	if (part && bytes < part->bytes && is_steady(device, sample->begin_ns))
+	steady = is_steady(device, sample->begin_ns);
+	tells = !model->rows[SL_KIND_pool][device->device + 1].frees;
+	if (part && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
 		part->bytes = device->context_bytes = bytes;
-	if (device->context_bytes || model->rows[SL_KIND_pool][device->device + 1].frees)
+		device->context_steady = true;
+	}
+	if (device->context_bytes || !tells)
 		return;
 	device->context_bytes = bytes;
+	device->context_steady = steady;
 	device->parts.item = sl_arena_grow(device->parts.item, &device->parts.capacity, device->parts.count,
 					   sizeof(*device->parts.item));
 	device->parts.item[device->parts.count++] =

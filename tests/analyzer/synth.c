@@ -451,6 +451,21 @@ void synth_sample(struct sl_synth *s, uint64_t ns, int device, uint64_t used, ui
 	pair_text(&pk, "source", "synth");
 }
 
+void synth_own_sample(struct sl_synth *s, uint64_t begin_ns, uint64_t ns, int device, uint64_t own, uint64_t total)
+{
+	msgpack_packer pk = begin_def(s);
+
+	msgpack_pack_map(&pk, 8);
+	pair_text(&pk, "def", "sample");
+	pair_u64(&pk, "ns", ns);
+	pair_u64(&pk, "begin_ns", begin_ns);
+	pair_u64(&pk, "device", (uint64_t)device);
+	pair_u64(&pk, "used_bytes", own);
+	pair_u64(&pk, "process_bytes", own);
+	pair_u64(&pk, "total_bytes", total);
+	pair_text(&pk, "source", "synth");
+}
+
 void synth_note(struct sl_synth *s, const char *value)
 {
 	msgpack_packer pk = begin_def(s);

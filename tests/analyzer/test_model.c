@@ -579,6 +579,30 @@ static void a_table_holds_exactly_what_was_put_in_and_not_taken_out(void **state
 	sl_table_free(&table);
 }
 
+/* A sample taken amid calls tells too little of the context; the first one taken in peace puts it right, none raises it then. */
+static void what_a_context_takes_is_known_once_nothing_moves(void **state)
+{
+	static const struct {
+		uint64_t sampled, context; /* MiB */
+	} steps[] = {{300, 200}, {400, 300}, {450, 300}, {390, 290}};
+
+	for (unsigned count = 1; count <= sizeof(steps) / sizeof(*steps); count++) {
+		const struct sl_device_state *device;
+		struct replay r;
+
+		replay_begin(&r);
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 100 * MIB, .time_ns = SYNTH_START_NS + 5000, .duration_ns = 2000);
+		for (unsigned i = 0; i < count; i++)
+			synth_own_sample(r.synth, SYNTH_START_NS + 5000 + i * 10000, SYNTH_START_NS + 6000 + i * 10000, 0,
+				steps[i].sampled * MIB, 8192 * MIB);
+		replay_end(&r, SYNTH_COMPLETED);
+		device = r.model->devices[1];
+		assert_non_null(device);
+		assert_int_equal(device->context_bytes, steps[count - 1].context * MIB);
+		replay_free(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -608,6 +632,7 @@ int main(void)
 		cmocka_unit_test(an_event_of_a_kind_that_the_header_does_not_name_is_a_call_without_memory),
 		cmocka_unit_test(of_ranges_that_nobody_closes_the_newest_are_kept),
 		cmocka_unit_test(a_pop_closes_the_range_it_names_and_not_the_innermost),
+		cmocka_unit_test(what_a_context_takes_is_known_once_nothing_moves),
 		cmocka_unit_test(a_timeline_keeps_every_extreme_however_long_the_run),
 		cmocka_unit_test(a_table_holds_exactly_what_was_put_in_and_not_taken_out),
 	};
