@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), module, sleep=SECONDS,
-samples=N (until the agent has taken so many more), meet=NAME (until every rank has come here), library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail), push=NAME, pop (ranges), losses=MIB (kept), tensor=MIB (of a
-caching allocator; may fail), drop (every second tensor)."""
+samples=N (until the agent has taken so many more), sampled (until it has taken one), meet=NAME (until every rank has come here),
+ready=PATH (make that file), wait=PATH (until it is there), library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail),
+push=NAME, pop (ranges), losses=MIB (kept), tensor=MIB (of a caching allocator; may fail), drop (every second tensor)."""
 import ctypes
 import os
 import sys
@@ -74,6 +75,15 @@ def drop_tensors():
     del tensors[::2]
 
 
+def wait_for(what, is_there):
+    """A test's machine may be slow: only a broken one takes minutes."""
+    end = time.monotonic() + 240
+    while not is_there():
+        if time.monotonic() > end:
+            sys.exit('no %s' % what)
+        time.sleep(0.01)
+
+
 def free_all():
     while held:
         cudart.cudaFree(held.pop())
@@ -116,5 +126,11 @@ for step in sys.argv[1:]:
         meet(value)
     elif name == 'free':
         free_all()
+    elif name == 'sampled':
+        wait_for('sample', ctypes.CDLL('libnvidia-ml.so.1').sim_nvml_asked)
+    elif name == 'ready':
+        open(value, 'w').close()
+    elif name == 'wait':
+        wait_for(value, lambda: os.path.exists(value))
     else:
         time.sleep(float(value))

@@ -173,26 +173,26 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
 	SIM_RETURN(total_memory(&call, device, bytes));
 }
 
-static int get_uuid(int device, void *uuid)
+static int get_uuid(int device, void *uuid, void (*which)(int, unsigned char[16]))
 {
 	if (!uuid)
 		return SIM_INVALID_VALUE;
 	if (sim_device_physical(device) < 0)
 		return SIM_INVALID_DEVICE;
-	sim_device_uuid(sim_device_physical(device), uuid);
+	which(sim_device_physical(device), uuid);
 	return SIM_OK;
 }
 
 int cuDeviceGetUuid(void *uuid, int device)
 {
 	SIM_BEGIN(cuDeviceGetUuid, QUIET, .needs = 1);
-	SIM_RETURN(get_uuid(device, uuid));
+	SIM_RETURN(get_uuid(device, uuid, sim_device_whole_uuid));
 }
 
 int cuDeviceGetUuid_v2(void *uuid, int device)
 {
 	SIM_BEGIN(cuDeviceGetUuid_v2, QUIET, .needs = 1);
-	SIM_RETURN(get_uuid(device, uuid));
+	SIM_RETURN(get_uuid(device, uuid, sim_device_uuid));
 }
 
 int cuDeviceGetPCIBusId(char *text, int len, int device)

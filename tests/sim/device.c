@@ -22,7 +22,7 @@ enum { SLOTS = 512 };
 
 struct slot {
 	int32_t pid; /* 0: empty */
-	uint32_t pad;
+	uint32_t space; /* the pid namespace that counts so */
 	uint64_t start; /* of the process, in ticks since boot: pids come again */
 	uint64_t image; /* exec keeps pid and start, not this */
 	uint64_t used[SIM_MAX_DEVICES];
@@ -31,6 +31,7 @@ struct slot {
 struct shared {
 	uint32_t ready;
 	int32_t devices;
+	uint32_t space; /* the host's pid namespace: whoever made the machine lives there */
 	uint64_t vram;
 	pthread_mutex_t lock;
 	uint64_t used[SIM_MAX_DEVICES];
@@ -43,6 +44,10 @@ static struct slot *mine;
 static uint64_t small_bytes[SIM_MAX_DEVICES]; /* of allocations below one granule, which share granules */
 static char dir[2048];
 static bool unnamed;
+static uint32_t own_space;
+
+/* How the host numbers a process of a container is told to nobody inside: any number that no process has will do. */
+enum { HOST_PIDS = 1 << 23 };
 
 const char *sim_device_dir(void)
 {
@@ -82,6 +87,14 @@ static bool process_lives(int pid, uint64_t *start)
 	return true;
 }
 
+static uint32_t space_of_this(void)
+{
+	struct stat status;
+	if (!own_space && !stat("/proc/self/ns/pid", &status))
+		own_space = status.st_ino;
+	return own_space;
+}
+
 static void reclaim(struct slot *s)
 {
 	for (int d = 0; d < SIM_MAX_DEVICES; d++)
@@ -94,7 +107,8 @@ static void reclaim_dead(void)
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *s = &shared->slots[i];
 		uint64_t start;
-		if (s->pid && s != mine && (!process_lives(s->pid, &start) || start != s->start))
+		/* who lives in another namespace cannot be seen from here */
+		if (s->pid && s != mine && s->space == space_of_this() && (!process_lives(s->pid, &start) || start != s->start))
 			reclaim(s);
 	}
 }
@@ -142,6 +156,7 @@ static void initialize(struct shared *s)
 	pthread_mutex_init(&s->lock, &attr);
 	s->devices = sim_config.devices;
 	s->vram = sim_config.vram;
+	s->space = space_of_this();
 	s->ready = 1;
 }
 
@@ -190,7 +205,7 @@ static bool take_slot(void)
 	reclaim_dead();
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *s = &shared->slots[i];
-		if (s->pid != getpid() || s->start != start)
+		if (s->pid != getpid() || s->start != start || s->space != space_of_this())
 			continue;
 		if (s->image != image) /* what this process held before exec */
 			reclaim(s);
@@ -203,6 +218,7 @@ static bool take_slot(void)
 	if (mine && !mine->pid) {
 		mine->start = start;
 		mine->image = image;
+		mine->space = space_of_this();
 		mine->pid = getpid();
 	}
 	return mine != NULL;
@@ -211,12 +227,13 @@ static bool take_slot(void)
 void sim_device_forget(void)
 {
 	mine = NULL;
+	own_space = 0;
 	memset(&opening, 0, sizeof opening);
 	memset(small_bytes, 0, sizeof small_bytes);
 }
 
 /* CUDA_VISIBLE_DEVICES as a list of numbers; it ends at the first that is none. */
-static int visible(int map[SIM_MAX_DEVICES])
+static int listed(int map[SIM_MAX_DEVICES])
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
 	int all = attach() ? shared->devices : 0, n = 0;
@@ -232,6 +249,13 @@ static int visible(int map[SIM_MAX_DEVICES])
 		map[n++] = d;
 	}
 	return n;
+}
+
+/* Of MIG instances a process has one. */
+static int visible(int map[SIM_MAX_DEVICES])
+{
+	int n = listed(map);
+	return sim_config.mig && n > 1 ? 1 : n;
 }
 
 static int visible_map[SIM_MAX_DEVICES], visible_count = -1;
@@ -332,7 +356,7 @@ int sim_device_processes(int device, int *pids, uint64_t *bytes, int max)
 		if (!s->pid || !s->used[device])
 			continue;
 		if (n < max) {
-			pids[n] = s->pid;
+			pids[n] = s->pid + (s->space == shared->space ? 0 : HOST_PIDS);
 			bytes[n] = s->used[device];
 		}
 		n++;
@@ -341,15 +365,23 @@ int sim_device_processes(int device, int *pids, uint64_t *bytes, int max)
 	return n;
 }
 
+/* With MIG the devices are the instances of one GPU: they have its PCI id, and uuids of their own beside its. */
 void sim_device_uuid(int device, unsigned char uuid[16])
 {
 	static const unsigned char base[16] = {0x51, 0x4d, 0x00, 0x00, 0x67, 0x70, 0x40, 0x75,
 					       0x80, 0x00, 0x73, 0x69, 0x6d, 0x00, 0x00, 0x00};
 	memcpy(uuid, base, sizeof base);
+	uuid[14] = sim_config.mig ? 'M' : 0;
 	uuid[15] = device;
+}
+
+void sim_device_whole_uuid(int device, unsigned char uuid[16])
+{
+	sim_device_uuid(sim_config.mig ? 0 : device, uuid);
+	uuid[14] = 0;
 }
 
 void sim_device_pci(int device, char *text, size_t size)
 {
-	snprintf(text, size, "%08X:%02X:00.0", 0, device + 1);
+	snprintf(text, size, "%08X:%02X:00.0", 0, (sim_config.mig ? 0 : device) + 1);
 }

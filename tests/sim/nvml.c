@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulated libnvidia-ml.so.1: what the device file says, across all processes. No MIG. */
+/*
+ * The simulated libnvidia-ml.so.1: what the device file says, across all processes. With SIM_MIG the devices are instances of
+ * one GPU, which is all that is counted and found by index or PCI id.
+ */
 #include "sim.h"
 
 #include <stdio.h>
@@ -9,7 +12,7 @@
 
 enum { NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_NOT_FOUND = 6, NVML_TOO_SMALL = 7,
        NVML_MISMATCH = 25 };
-enum { MAX_PROCESSES = 512 };
+enum { MAX_PROCESSES = 512, WHOLE = SIM_MAX_DEVICES };
 
 struct memory_v1 {
 	unsigned long long total, free, used;
@@ -34,7 +37,7 @@ struct pci {
 };
 
 static int users;
-static char handles[SIM_MAX_DEVICES]; /* a device's handle is the address of its entry */
+static char handles[SIM_MAX_DEVICES + 1]; /* a device's handle is the address of its entry; WHOLE: the GPU of the instances */
 
 /* NVML sees every device, whatever CUDA_VISIBLE_DEVICES says. */
 static int count_all(void)
@@ -49,6 +52,8 @@ static int count_all(void)
 static int index_of(void *handle)
 {
 	char *h = handle;
+	if (users && sim_config.mig && h == &handles[WHOLE])
+		return WHOLE;
 	return users && h >= handles && h < handles + count_all() ? h - handles : -1;
 }
 
@@ -92,7 +97,7 @@ int nvmlDeviceGetCount_v2(unsigned *count)
 {
 	if (!users)
 		return NVML_UNINITIALIZED;
-	*count = count_all();
+	*count = sim_config.mig ? 1 : count_all();
 	return 0;
 }
 
@@ -105,9 +110,9 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **out)
 {
 	if (!users)
 		return NVML_UNINITIALIZED;
-	if (!out || index >= (unsigned)count_all())
+	if (!out || index >= (sim_config.mig ? 1 : (unsigned)count_all()))
 		return NVML_INVALID_ARGUMENT;
-	*out = &handles[index];
+	*out = &handles[sim_config.mig ? WHOLE : index];
 	return 0;
 }
 
@@ -119,15 +124,21 @@ int nvmlDeviceGetHandleByIndex(unsigned index, void **out)
 static void uuid_text(int device, char *text, size_t size)
 {
 	unsigned char u[16];
-	sim_device_uuid(device, u);
-	snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3],
+	if (device == WHOLE)
+		sim_device_whole_uuid(0, u);
+	else
+		sim_device_uuid(device, u);
+	snprintf(text, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 sim_config.mig && device != WHOLE ? "MIG" : "GPU", u[0], u[1], u[2], u[3],
 		 u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **out)
 {
 	char text[64];
-	for (int i = 0; users && uuid && i < count_all(); i++) {
+	for (int i = 0; users && uuid && i <= WHOLE; i++) {
+		if (index_of(&handles[i]) < 0)
+			continue;
 		uuid_text(i, text, sizeof text);
 		if (!strcmp(text, uuid)) {
 			*out = &handles[i];
@@ -143,9 +154,9 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *id, void **out)
 	unsigned domain, bus, slot;
 	if (!users || !id || sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3)
 		return users ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
-	if (domain || slot || !bus || bus > (unsigned)count_all())
+	if (domain || slot || !bus || bus > (sim_config.mig ? 1 : (unsigned)count_all()))
 		return NVML_NOT_FOUND;
-	*out = &handles[bus - 1];
+	*out = &handles[sim_config.mig ? WHOLE : bus - 1];
 	return 0;
 }
 
@@ -168,14 +179,14 @@ int nvmlDeviceGetName(void *handle, char *text, unsigned size)
 	int i = index_of(handle);
 	if (i < 0)
 		return NVML_INVALID_ARGUMENT;
-	snprintf(text, size, "Simulated GPU %d", i);
+	snprintf(text, size, "Simulated GPU %d", i == WHOLE ? 0 : i);
 	return 0;
 }
 
 int nvmlDeviceGetIndex(void *handle, unsigned *index)
 {
 	int i = index_of(handle);
-	*index = i;
+	*index = i == WHOLE ? 0 : i;
 	return i < 0 ? NVML_INVALID_ARGUMENT : 0;
 }
 
@@ -185,7 +196,7 @@ int nvmlDeviceGetPciInfo_v3(void *handle, struct pci *out)
 	if (i < 0)
 		return NVML_INVALID_ARGUMENT;
 	memset(out, 0, sizeof *out);
-	out->bus = i + 1;
+	out->bus = sim_config.mig ? 1 : i + 1;
 	sim_device_pci(i, out->text, sizeof out->text);
 	snprintf(out->legacy, sizeof out->legacy, "%s", out->text + 4);
 	return 0;
@@ -199,13 +210,24 @@ unsigned sim_nvml_asked(void)
 	return __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
 }
 
+static void memory_of(int device, uint64_t *f, uint64_t *t)
+{
+	*f = *t = 0;
+	for (int i = device == WHOLE ? 0 : device, n = device == WHOLE ? count_all() : i + 1; i < n; i++) {
+		uint64_t one_free, one_total;
+		sim_device_info(i, &one_free, &one_total);
+		*f += one_free;
+		*t += one_total;
+	}
+}
+
 int nvmlDeviceGetMemoryInfo(void *handle, struct memory_v1 *out)
 {
 	int i = index_of(handle);
 	uint64_t f, t;
 	if (i < 0 || !out)
 		return NVML_INVALID_ARGUMENT;
-	sim_device_info(i, &f, &t);
+	memory_of(i, &f, &t);
 	*out = (struct memory_v1){t, f, t - f};
 	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
 	return 0;
@@ -219,7 +241,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *handle, struct memory_v2 *out)
 		return NVML_INVALID_ARGUMENT;
 	if (out->version != (sizeof *out | 2u << 24))
 		return NVML_MISMATCH;
-	sim_device_info(i, &f, &t);
+	memory_of(i, &f, &t);
 	*out = (struct memory_v2){out->version, t, 0, f, t - f};
 	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
 	return 0;
@@ -227,20 +249,22 @@ int nvmlDeviceGetMemoryInfo_v2(void *handle, struct memory_v2 *out)
 
 static int processes(void *handle, unsigned *count, void *out, bool with_instances)
 {
-	int pids[MAX_PROCESSES], i = index_of(handle);
+	int pids[MAX_PROCESSES], which = index_of(handle);
 	uint64_t bytes[MAX_PROCESSES];
-	if (i < 0 || !count)
+	unsigned n = 0, room = count ? *count : 0;
+	if (which < 0 || !count)
 		return NVML_INVALID_ARGUMENT;
-	unsigned n = sim_device_processes(i, pids, bytes, MAX_PROCESSES), room = *count;
+	for (int i = which == WHOLE ? 0 : which, end = which == WHOLE ? count_all() : i + 1; i < end; i++) {
+		unsigned here = sim_device_processes(i, pids, bytes, MAX_PROCESSES), instance = sim_config.mig ? (unsigned)i + 1 : ~0u;
+		for (unsigned p = 0; p < here && p < MAX_PROCESSES && n + p < room && out; p++)
+			if (with_instances)
+				((struct process_v3 *)out)[n + p] = (struct process_v3){pids[p], bytes[p], instance, sim_config.mig ? 0 : ~0u};
+			else
+				((struct process_v1 *)out)[n + p] = (struct process_v1){pids[p], bytes[p]};
+		n += here;
+	}
 	*count = n;
-	if (n > room)
-		return NVML_TOO_SMALL;
-	for (unsigned p = 0; p < n && out; p++)
-		if (with_instances)
-			((struct process_v3 *)out)[p] = (struct process_v3){pids[p], bytes[p], ~0u, ~0u};
-		else
-			((struct process_v1 *)out)[p] = (struct process_v1){pids[p], bytes[p]};
-	return 0;
+	return n > room ? NVML_TOO_SMALL : 0;
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, struct process_v3 *out)
@@ -262,20 +286,39 @@ int nvmlDeviceGetMigMode(void *handle, unsigned *current, unsigned *pending)
 {
 	if (index_of(handle) < 0)
 		return NVML_INVALID_ARGUMENT;
-	*current = *pending = 0;
+	*current = *pending = sim_config.mig;
 	return 0;
 }
 
 int nvmlDeviceGetMaxMigDeviceCount(void *handle, unsigned *count)
 {
-	*count = 0;
-	return index_of(handle) < 0 ? NVML_INVALID_ARGUMENT : 0;
+	int i = index_of(handle);
+	*count = i == WHOLE ? count_all() : 0;
+	return i < 0 ? NVML_INVALID_ARGUMENT : 0;
 }
 
 int nvmlDeviceIsMigDeviceHandle(void *handle, unsigned *is)
 {
-	*is = 0;
-	return index_of(handle) < 0 ? NVML_INVALID_ARGUMENT : 0;
+	int i = index_of(handle);
+	*is = sim_config.mig && i >= 0 && i != WHOLE;
+	return i < 0 ? NVML_INVALID_ARGUMENT : 0;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **out)
+{
+	if (index_of(handle) != WHOLE)
+		return NVML_INVALID_ARGUMENT;
+	if (index >= (unsigned)count_all())
+		return NVML_NOT_FOUND;
+	*out = &handles[index];
+	return 0;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *handle, void **out)
+{
+	int i = index_of(handle);
+	*out = &handles[WHOLE];
+	return sim_config.mig && i >= 0 && i != WHOLE ? 0 : NVML_INVALID_ARGUMENT;
 }
 
 int nvmlSystemGetCudaDriverVersion_v2(int *version)

@@ -103,6 +103,7 @@ static void read_environment(void)
 	c->pinned_limit = parse_size("SIM_PINNED", UINT64_MAX);
 	c->driver_version = parse_size("SIM_DRIVER_VERSION", 13000);
 	c->journal_all = parse_size("SIM_JOURNAL_ALL", 0);
+	c->mig = parse_size("SIM_MIG", 0);
 	const char *loading = getenv("CUDA_MODULE_LOADING");
 	c->lazy_modules = !loading || strcmp(loading, "EAGER");
 	parse_fail(getenv("SIM_FAIL"));

@@ -137,7 +137,7 @@ static inline uint64_t sim_round_up(uint64_t value, uint64_t unit)
 struct sim_config {
 	int devices;
 	uint64_t vram, ctx_bytes, granularity, module_bytes, pinned_limit, latency_ns;
-	bool journal_all, lazy_modules;
+	bool journal_all, lazy_modules, mig;
 	int driver_version;
 };
 extern struct sim_config sim_config;
@@ -168,8 +168,9 @@ int sim_device_charge(int device, uint64_t bytes, uint64_t *charge); /* an alloc
 void sim_device_discharge(int device, uint64_t charge);
 void sim_device_info(int device, uint64_t *free_bytes, uint64_t *total);
 void sim_device_uuid(int device, unsigned char uuid[16]);
+void sim_device_whole_uuid(int device, unsigned char uuid[16]);
 void sim_device_pci(int device, char *text, size_t size);
-int sim_device_processes(int device, int *pids, uint64_t *bytes, int max); /* returns how many */
+int sim_device_processes(int device, int *pids, uint64_t *bytes, int max); /* as the host counts pids; returns how many */
 const char *sim_device_dir(void);
 void sim_device_forget(void); /* in a forked child */
 

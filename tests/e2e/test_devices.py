@@ -1,0 +1,165 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""End to end: what whole devices hold, by NVML: several processes, containers with pids of their own, MIG instances."""
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+MIB = 1 << 20
+CONTEXT = 300 * MIB  # the simulator's default
+CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
+
+
+class Machine:
+    """
+    Processes of script.py that hold what they allocated until all do; then the recorded ones end, one after the other.
+    Each samples when it begins and when it ends, never while another is ending.
+    """
+
+    def __init__(self, **environment):
+        self.run = e2e.Recording("true", preload=False)
+        self.traces, self.environment, self.children = self.run.traces, environment, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for _, child, _ in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+        self.run.__exit__(*error)
+
+    def path(self, name):
+        return os.path.join(self.run.folder, name)
+
+    def start(self, *steps, recorded=True, inside=(), **environment):
+        name = "process%d" % len(self.children)
+        env = {key: value for key, value in os.environ.items() if not e2e.SETTINGS.match(key)}
+        env.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=self.path("sim"), SIM_VRAM="8G", STORMLOG_DIR=self.traces, STORMLOG_RUN_ID="devices",
+                   STORMLOG_DEVICE_INTERVAL="3600000", **self.environment, **environment)
+        env.pop("STORMLOG_BUILD", None)
+        if recorded:
+            env["LD_PRELOAD"] = e2e.PRELOAD
+        child = subprocess.Popen([*inside, "python3", e2e.SCRIPT, *steps, *["sampled"] * recorded, "ready=" + self.path(name),
+                                  "wait=" + self.path(name + ".go")], env=env, stderr=subprocess.PIPE, text=True)
+        self.children.append((name, child, recorded))
+        while not os.path.exists(self.path(name)):
+            try:
+                child.wait(0.02)
+            except subprocess.TimeoutExpired:
+                continue
+            raise AssertionError("exit %s: %s" % (child.returncode, child.stderr.read()))
+        return child.pid
+
+    def report(self):
+        """The last sample of the first to end sees what all of them hold."""
+        for recorded in (True, False):
+            for name, child, is_recorded in self.children:
+                if is_recorded == recorded:
+                    open(self.path(name + ".go"), "w").close()
+                    errors = child.communicate()[1]
+                    if child.returncode:
+                        raise AssertionError("exit %s: %s" % (child.returncode, errors))
+        return e2e.Recording.report(self)
+
+
+def hidden_by(device):
+    return {(part["what"], part["pid"]): part["bytes"] for part in device["hidden"]}
+
+
+class Devices(unittest.TestCase):
+    def need_containers(self):
+        done = subprocess.run([*CONTAINER, "true"], capture_output=True, text=True)
+        if done.returncode:
+            self.skipTest("no pid namespaces here: " + done.stderr.strip())
+
+    def test_several_processes_on_a_device_of_which_one_is_not_recorded(self):
+        with Machine() as machine:
+            first, second = machine.start("alloc=100"), machine.start("alloc=300")
+            stranger = machine.start("alloc=200", recorded=False)
+            report = machine.report()
+        device, = report["run"]["devices"]
+        self.assertEqual(sorted(device["processes"]), sorted((first, second)))
+        self.assertEqual((device["source"], device["total_bytes"]), ("nvml", 8192 * MIB))
+        self.assertEqual(device["used_peak_bytes"], 600 * MIB + 3 * CONTEXT)
+        self.assertEqual(device["known_peak_bytes"], 400 * MIB)
+        self.assertEqual(device["hidden_peak_bytes"], 200 * MIB + 3 * CONTEXT)
+        self.assertEqual(hidden_by(device), {("context", first): CONTEXT, ("context", second): CONTEXT,
+                                             ("process", stranger): 200 * MIB + CONTEXT})
+
+    def test_in_a_container_the_hosts_pids_are_nobodys_and_the_device_is_whole(self):
+        self.need_containers()
+        with Machine() as machine:
+            machine.start("alloc=200", recorded=False)
+            machine.start("alloc=100", inside=CONTAINER)
+            report = machine.report()
+        process, = report["processes"]
+        device, = report["run"]["devices"]
+        self.assertEqual(process["pid"], 1)
+        self.assertEqual(device["used_peak_bytes"], 300 * MIB + 2 * CONTEXT)
+        self.assertEqual(device["hidden_peak_bytes"], 200 * MIB + 2 * CONTEXT)
+        # whose it is cannot be known, and is not guessed
+        self.assertEqual(hidden_by(device), {("unexplained", None): 200 * MIB + 2 * CONTEXT})
+        self.assertIn("namespace", " ".join(map(str, process["capabilities"].values())))
+
+    def test_two_containers_whose_processes_have_the_same_pid(self):
+        self.need_containers()
+        with Machine() as machine:
+            machine.start("alloc=50", recorded=False)  # the host's
+            machine.start("alloc=100", inside=CONTAINER)
+            machine.start("alloc=300", inside=CONTAINER)
+            report = machine.report()
+        device, = report["run"]["devices"]
+        self.assertEqual([process["pid"] for process in report["processes"]], [1, 1])
+        self.assertEqual(len({process["session_id"] for process in report["processes"]}), 2)
+        self.assertEqual(device["processes"], [1, 1])
+        self.assertEqual(device["used_peak_bytes"], 450 * MIB + 3 * CONTEXT)
+        self.assertEqual(device["known_peak_bytes"], 400 * MIB)
+        self.assertEqual(device["hidden_peak_bytes"], 50 * MIB + 3 * CONTEXT)
+
+    def test_in_a_container_where_pids_are_translated_processes_are_known(self):
+        """Nobody outside uses the device: the machine counts as the container does."""
+        self.need_containers()
+        with Machine() as machine:
+            machine.start("alloc=100", inside=CONTAINER)
+            device, = machine.report()["run"]["devices"]
+        self.assertEqual(hidden_by(device), {("context", 1): CONTEXT})
+
+    def test_a_mig_instance_is_a_device_and_its_neighbours_are_not_on_it(self):
+        with Machine(SIM_MIG="1", SIM_DEVICES="2") as machine:
+            mine = machine.start("alloc=100")
+            machine.start("alloc=200", recorded=False, CUDA_VISIBLE_DEVICES="1")
+            device, = machine.report()["run"]["devices"]
+        self.assertRegex(device["uuid"], "^MIG-")
+        self.assertEqual((device["source"], device["total_bytes"]), ("nvml", 8192 * MIB))
+        self.assertEqual(device["used_peak_bytes"], 100 * MIB + CONTEXT)
+        self.assertEqual(device["hidden_peak_bytes"], CONTEXT)
+        self.assertEqual(hidden_by(device), {("context", mine): CONTEXT})
+
+    def test_two_instances_of_a_gpu_are_two_devices_and_two_processes_of_one_instance_share_it(self):
+        with Machine(SIM_MIG="1", SIM_DEVICES="2") as machine:
+            first = machine.start("alloc=100")
+            second = machine.start("alloc=200", CUDA_VISIBLE_DEVICES="1")
+            third = machine.start("alloc=400", CUDA_VISIBLE_DEVICES="1")
+            report = machine.report()
+        by = {tuple(sorted(device["processes"])): device for device in report["run"]["devices"]}
+        self.assertEqual(set(by), {(first,), tuple(sorted((second, third)))})
+        self.assertEqual(by[(first,)]["used_peak_bytes"], 100 * MIB + CONTEXT)
+        shared = by[tuple(sorted((second, third)))]
+        self.assertNotEqual(shared["uuid"], by[(first,)]["uuid"])
+        self.assertEqual(shared["used_peak_bytes"], 600 * MIB + 2 * CONTEXT)
+        self.assertEqual(shared["known_peak_bytes"], 600 * MIB)
+        self.assertEqual(shared["hidden_peak_bytes"], 2 * CONTEXT)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
