@@ -17,10 +17,10 @@ static const struct sl_option table[] = {
 	{"--json", 0, NULL, "print report.json and write nothing"},
 	{"--quiet", 'q', NULL, "write the analysis, print nothing"},
 	{"--open", 0, NULL, "open report.html in a browser"},
+	{"--html-max-bytes", 0, "SIZE", "of report.html, at most (default: 8M)"},
 	/* of traces */
 	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
 	{"--threads", 'j', "N", "processes replayed at once (default: one per core)"},
-	{"--html-max-bytes", 0, "SIZE", "of report.html, at most (default: 8M)"},
 	{"--telemetry-samples", 0, "N", "in each telemetry sink (default: 2000; 250000 in all)"},
 	{"--oom-max-dumps", 0, "N", "newest bundles that are kept (default: 64)"},
 	{"--oom-max-total-mb", 0, "N", "and at most so large together"},
@@ -41,8 +41,8 @@ static const struct sl_option table[] = {
 	{0},
 };
 enum {
-	OUTPUT, JSON, QUIET, OPEN,
-	RUN, THREADS, HTML_MAX_BYTES, TELEMETRY_SAMPLES, OOM_MAX_DUMPS, OOM_MAX_TOTAL_MB, OOM_BUFFER_SIZE, SUPPRESSIONS, CLOCK_SKEW,
+	OUTPUT, JSON, QUIET, OPEN, HTML_MAX_BYTES,
+	RUN, THREADS, TELEMETRY_SAMPLES, OOM_MAX_DUMPS, OOM_MAX_TOTAL_MB, OOM_BUFFER_SIZE, SUPPRESSIONS, CLOCK_SKEW,
 	ALERT_WARNING, ALERT_CRITICAL, ALERT_JUMP, ALERT_FRAGMENTATION,
 	SESSION_ID, GAP_RATIO, GAP_ZSCORE, GAP_R2, GAP_FRAGMENTATION, ISSUE_STATES,
 	NATIVE = RUN, ANSWERS = GAP_RATIO,
@@ -101,8 +101,6 @@ static bool take_native(struct sl_report_options *o, int option, const char *val
 		return true;
 	case THREADS:
 		return read_count(value, 4096, &drive->threads);
-	case HTML_MAX_BYTES:
-		return sl_size_parse(value, &o->html_max_bytes);
 	case TELEMETRY_SAMPLES:
 		return read_count(value, 1000000, &drive->samples);
 	case OOM_MAX_DUMPS:
@@ -167,6 +165,8 @@ static bool take(void *context, int option, const char *value)
 		o->only_native = table[option].name;
 		return take_native(o, option, value);
 	}
+	if (option == HTML_MAX_BYTES)
+		return sl_size_parse(value, &o->html_max_bytes);
 	if (option == OUTPUT)
 		o->output = value;
 	else

@@ -91,7 +91,7 @@ static int print_summary(const struct sl_telemetry *t, const struct sl_report_op
 		write_report(j, t, &s->emit);
 		sl_folder_json_close(&folder, j, file, "report.json");
 		file = sl_folder_open(&folder, "report.html");
-		if (file && !sl_html_telemetry(t, path, file))
+		if (file && !sl_html_telemetry(t, path, &s->emit, s->html_max_bytes, file))
 			folder.error = errno;
 		sl_folder_close(&folder, file, "report.html");
 	}

@@ -71,17 +71,19 @@ static bool write_html(struct sl_report *report, FILE *out)
 	return fine;
 }
 
-bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, FILE *out)
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit, uint64_t max_bytes,
+		       FILE *out)
 {
+	uint64_t most = max_bytes ? max_bytes : HTML_MAX_BYTES;
 	unsigned char *zipped = NULL;
 	size_t size = 0;
 	bool fine;
 
-	for (unsigned i = 0; i < BUDGETS && (!zipped || !fits(HTML_MAX_BYTES, size)); i++) {
+	for (unsigned i = 0; i < BUDGETS && (!zipped || !fits(most, size)); i++) {
 		struct sl_page page;
 
 		free(zipped);
-		sl_page_build_telemetry(&page, telemetry, path, &budgets[i]);
+		sl_page_build_telemetry(&page, telemetry, path, emit, &budgets[i]);
 		zipped = sl_pack_gzip(&page.pack, &size);
 		sl_page_free(&page);
 	}

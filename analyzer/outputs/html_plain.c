@@ -128,7 +128,8 @@ static bool write_html(struct sl_report *report, FILE *out)
 	return fputs("</html>\n", out) >= 0;
 }
 
-bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, FILE *out)
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit, uint64_t max_bytes,
+		       FILE *out)
 {
 	const struct sl_session *session = telemetry->selected;
 

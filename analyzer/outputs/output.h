@@ -21,9 +21,10 @@ struct sl_output {
 /* What makes up analysis/, in the order of writing; NULL ends it. */
 extern const struct sl_output *const sl_outputs[];
 
-/* report.html of Stormlog's own files: their selected session. */
+/* report.html of Stormlog's own files: their selected session.  max_bytes 0: as many as by default. */
 struct sl_telemetry;
-bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, FILE *out);
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit, uint64_t max_bytes,
+		       FILE *out);
 
 /* A page of what changed between runs (analyzer/gate/diff.h).  A run's processes are added while its report is open; `share`
  * is one divided by the runs of its side.  paths: those of both sides, counts[0] before and counts[1] after. */

@@ -159,6 +159,12 @@ test("Stormlog's own files have their page: what samples know is drawn, what the
 	assert.match(await browser.eval(`document.querySelector(".inspector").innerText`), /allocated/);
 	clean();
 	await picture("imported");
+	const gaps = `stormlog.page.findings.filter((f) => f.id.startsWith("gap.")).length`;
+	assert.equal(await browser.eval(gaps), 0);
+	execFileSync(analyze, ["--gap-ratio", "0", "--html-max-bytes", "250K", "-o", out, file], {stdio: "ignore"});
+	assert.ok(statSync(join(out, "report.html")).size <= 250 << 10);
+	await open(`file://${out}/report.html#again`);
+	assert.ok(await browser.eval(gaps) > 0);
 });
 
 test("the peak's stacks add up to the peak of report.json", async () => {

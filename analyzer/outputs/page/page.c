@@ -331,6 +331,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 
 	sl_page_begin(page, report->process_count, budget);
 	page->report = report;
+	page->emit = report->options.emit;
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 

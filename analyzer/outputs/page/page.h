@@ -55,6 +55,7 @@ struct sl_page {
 	unsigned process_count;
 	SL_VECTOR(struct sl_page_finding) findings;
 	struct sl_page_budget budget;
+	const struct sl_emit_options *emit; /* of Stormlog's analyses; NULL: the defaults */
 	uint64_t t0_unix_ns, t1_unix_ns;
 	unsigned *order; /* processes, those unlike the others first */
 
@@ -93,7 +94,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 		   const struct sl_page_budget *budget);
 /* Of its selected session. */
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
-			     const struct sl_page_budget *budget);
+			     const struct sl_emit_options *emit, const struct sl_page_budget *budget);
 void sl_page_free(struct sl_page *page);
 
 /* ---- between the files of this folder */

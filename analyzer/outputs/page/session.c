@@ -134,11 +134,10 @@ void sl_page_session_findings(struct sl_page *page, const struct sl_session *ses
 	struct sl_session_series series;
 	struct sl_phases phases;
 	struct sl_gap_result gaps;
-	const struct sl_emit_options *emit = page->report ? page->report->options.emit : NULL;
 
 	sl_series_init(&series, session);
 	sl_phases_init(&phases, &series);
-	sl_gap_analyze(&series.all, &phases, emit ? &emit->thresholds : &sl_gap_defaults, &gaps);
+	sl_gap_analyze(&series.all, &phases, page->emit ? &page->emit->thresholds : &sl_gap_defaults, &gaps);
 	for (size_t i = 0; i < gaps.count; i++)
 		take_gap(page, &gaps.findings[i], process_of);
 	take_collectives(page, &series, &phases, process_of);

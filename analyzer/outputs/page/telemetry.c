@@ -323,7 +323,7 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 }
 
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
-			     const struct sl_page_budget *budget)
+			     const struct sl_emit_options *emit, const struct sl_page_budget *budget)
 {
 	const struct sl_session nothing = {0}, *session = telemetry->selected ? telemetry->selected : &nothing;
 	struct telemetry_page t = {.page = page};
@@ -333,6 +333,7 @@ void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *te
 	t.count = (unsigned)series.rank_count;
 	t.ranks = calloc(t.count + 1, sizeof(*t.ranks));
 	sl_page_begin(page, t.count, budget);
+	page->emit = emit;
 	page->ranks = calloc(t.count + 1, sizeof(*page->ranks));
 	if (!t.ranks || !page->ranks)
 		abort();

@@ -6,7 +6,7 @@ import {h, replace} from "./dom.js";
 import {bytes, bytesShort, clock, duration, instant, percent, visible} from "./format.js";
 import {mostFrequent} from "./stacks.js";
 
-const POWERS = Array.from({length: 50}, (_, i) => 2 ** i);
+const POWERS = Array.from({length: 64}, (_, i) => 2 ** i);
 const HEIGHT = 320;
 const NEAR = 2; /* pixels */
 
