@@ -27,7 +27,7 @@ def allocate(mib, must):
 def grow(blocks):
     for _ in range(blocks):
         allocate(1, True)
-        time.sleep(0.005)
+        time.sleep(0.02)  # more than a thread waits for its turn, as a rule
 
 
 def load_module():
