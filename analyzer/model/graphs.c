@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of graphs: a block begins when its allocation node is added and ends when its graph and every executable
- * made of it are destroyed, when an executable with its free node is launched, or by a free call.
+ * Memory of graphs: a block begins when its allocation node is added and ends when an executable with its free node is
+ * launched, by a free call, or, never launched, when its graph and every executable made of it are destroyed.  What a launch
+ * left allocated outlives them, and a later launch that succeeds has freed it before.
  */
 #include "analyzer/model/model.h"
 
@@ -10,6 +11,7 @@ struct graph {
 	bool destroyed;
 	unsigned execs; /* live executables made of it */
 	SL_VECTOR(uint64_t) frees; /* addresses of its free nodes */
+	SL_VECTOR(struct sl_live) allocs; /* what its allocation nodes make */
 };
 
 struct exec {
@@ -35,6 +37,7 @@ void sl_graphs_free(struct sl_graphs *graphs)
 {
 	for (size_t i = 0; i < graphs->graphs.count; i++) {
 		free(graphs->graphs.item[i]->frees.item);
+		free(graphs->graphs.item[i]->allocs.item);
 		free(graphs->graphs.item[i]);
 	}
 	free(graphs->graphs.item);
@@ -79,7 +82,8 @@ static void end_graph(struct sl_model *model, struct graph *graph)
 
 	SL_TABLE_EACH(&model->pointers, live)
 	{
-		if (live->owner != graph->handle || model->sites.item[live->site].kind != SL_KIND_graph)
+		if (live->owner != graph->handle || live->flags & SL_LIVE_LAUNCHED ||
+		    model->sites.item[live->site].kind != SL_KIND_graph)
 			continue;
 		gone.item = sl_arena_grow(gone.item, &gone.capacity, gone.count, sizeof(*gone.item));
 		gone.item[gone.count++] = live->address;
@@ -93,6 +97,7 @@ static void end_graph(struct sl_model *model, struct graph *graph)
 			break;
 		}
 	free(graph->frees.item);
+	free(graph->allocs.item);
 	free(graph);
 }
 
@@ -126,24 +131,64 @@ static void destroy_exec(struct sl_model *model, uint64_t handle)
 		end_graph(model, graph);
 }
 
+static struct sl_live *begin_block(struct sl_model *model, const struct sl_live *made)
+{
+	struct sl_live *live = sl_table_add(&model->pointers, made->address);
+
+	*live = *made;
+	live->time_ns = model->now_ns;
+	sl_model_begin_block(model, made->site, made->bytes);
+	return live;
+}
+
 static void add_node(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	struct sl_live *live;
-	uint32_t site;
+	struct graph *graph;
+	struct sl_live made;
 
 	if (!event->address || !event->bytes || sl_table_find(&model->pointers, event->address))
 		return;
-	graph_of(model->graphs, event->object);
-	site = sl_model_site(model, event, item->thread, SL_KIND_graph, (int)event->device);
-	live = sl_table_add(&model->pointers, event->address);
-	live->bytes = event->bytes;
-	live->time_ns = model->now_ns;
-	live->owner = event->object;
-	live->site = site;
-	live->thread = item->thread;
-	live->refs = 1;
-	sl_model_begin_block(model, site, event->bytes);
+	graph = graph_of(model->graphs, event->object);
+	made = (struct sl_live){
+		.address = event->address,
+		.bytes = event->bytes,
+		.owner = event->object,
+		.site = sl_model_site(model, event, item->thread, SL_KIND_graph, (int)event->device),
+		.thread = item->thread,
+		.refs = 1,
+	};
+	graph->allocs.item = sl_arena_grow(graph->allocs.item, &graph->allocs.capacity, graph->allocs.count, sizeof(made));
+	graph->allocs.item[graph->allocs.count++] = made;
+	begin_block(model, &made);
+}
+
+static bool frees(const struct graph *graph, uint64_t address)
+{
+	for (size_t i = 0; i < graph->frees.count; i++)
+		if (graph->frees.item[i] == address)
+			return true;
+	return false;
+}
+
+static void launch(struct sl_model *model, const struct graph *graph)
+{
+	for (size_t i = 0; i < graph->allocs.count; i++) {
+		const struct sl_live *made = &graph->allocs.item[i];
+		struct sl_live *live = sl_table_find(&model->pointers, made->address);
+
+		if (live && live->flags & SL_LIVE_LAUNCHED) { /* left by the launch before */
+			end_block(model, made->address);
+			live = NULL;
+		}
+		if (!live && frees(graph, made->address))
+			continue; /* a later launch: it comes and goes within it */
+		if (!live)
+			live = begin_block(model, made);
+		live->flags |= SL_LIVE_LAUNCHED;
+	}
+	for (size_t i = 0; i < graph->frees.count; i++)
+		end_block(model, graph->frees.item[i]);
 }
 
 void sl_graphs_free_node(struct sl_model *model, uint64_t handle, uint64_t address)
@@ -180,8 +225,8 @@ void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 		break;
 	case SL_VERB_GRAPH_LAUNCH:
 		exec = exec_of(model->graphs, event->address);
-		for (size_t i = 0; exec && i < exec->graph->frees.count; i++)
-			end_block(model, exec->graph->frees.item[i]);
+		if (exec)
+			launch(model, exec->graph);
 		break;
 	case SL_VERB_GRAPH_DESTROY:
 		graph = graph_of(model->graphs, event->address);

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 enum sl_live_flag {
-	SL_LIVE_TORCH = 1, /* a segment of PyTorch's allocator */
+	SL_LIVE_TORCH = 1,    /* a segment of PyTorch's allocator */
+	SL_LIVE_LAUNCHED = 2, /* memory of a graph that a launch made: it outlives the graph */
 };
 
 struct sl_live {

@@ -283,6 +283,26 @@ static void graph_memory_goes_with_graph_and_executables_or_a_launched_free_node
 	replay_free(&r);
 }
 
+static void what_a_launch_left_outlives_the_graph_and_is_made_again_by_the_launch_after_its_free(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cuGraphAddMemAllocNode", .address = 0x1000, .bytes = 1, .object = 9);
+	synth_call(r.synth, 1, "cuGraphAddMemAllocNode", .address = 0x2000, .bytes = 2, .object = 9);
+	synth_call(r.synth, 1, "cuGraphAddMemFreeNode", .address = 0x1000, .object = 9);
+	synth_call(r.synth, 1, "cuGraphInstantiate_v2", .address = 0xe, .object = 9);
+	synth_call(r.synth, 1, "cuGraphLaunch", .address = 0xe);
+	synth_call(r.synth, 1, "cuMemFree_v2", .address = 0x2000);
+	synth_call(r.synth, 1, "cuGraphLaunch", .address = 0xe);
+	synth_call(r.synth, 1, "cuGraphExecDestroy", .address = 0xe);
+	synth_call(r.synth, 1, "cuGraphDestroy", .address = 9);
+	replay_end(&r, SYNTH_COMPLETED);
+	expect_row(&r, SL_KIND_graph, 0, 3, 1, 1, 2);
+	assert_int_equal(r.model->unknown_frees, 0);
+	replay_free(&r);
+}
+
 static void reserved_bytes_fall_when_the_driver_gets_a_segment_back(void **state)
 {
 	struct replay r;
@@ -621,6 +641,7 @@ int main(void)
 		cmocka_unit_test(ipc_memory_opened_twice_is_one_block_closed_by_the_second_close),
 		cmocka_unit_test(a_graphics_resource_is_one_block_however_often_it_is_asked_for_and_one_call_unmaps_several),
 		cmocka_unit_test(graph_memory_goes_with_graph_and_executables_or_a_launched_free_node),
+		cmocka_unit_test(what_a_launch_left_outlives_the_graph_and_is_made_again_by_the_launch_after_its_free),
 		cmocka_unit_test(reserved_bytes_fall_when_the_driver_gets_a_segment_back),
 		cmocka_unit_test(a_retry_that_works_is_recovered_and_pytorchs_own_report_is_not),
 		cmocka_unit_test(a_page_got_in_a_retry_that_failed_later_is_no_recovery),
