@@ -14,12 +14,13 @@
 #include "agent/define.h"
 #include "agent/labels.h"
 #include "agent/text.h"
+#include "common/base.h"
 
 #define VARIABLE "NVTX_INJECTION64_PATH"
 
 extern char **environ;
 
-static int find_own_path(struct dl_phdr_info *info, size_t size, void *path)
+static SL_AT_START int find_own_path(struct dl_phdr_info *info, size_t size, void *path)
 {
 	ElfW(Addr) offset = (ElfW(Addr)) & find_own_path - info->dlpi_addr;
 
@@ -30,14 +31,14 @@ static int find_own_path(struct dl_phdr_info *info, size_t size, void *path)
 	return *(const char **)path != NULL;
 }
 
-static bool is_set(const char *variable, const char *value)
+static SL_AT_START bool is_set(const char *variable, const char *value)
 {
 	const char *now = getenv(variable);
 
 	return now && !strcmp(now, value);
 }
 
-void sl_labels_construct(void)
+SL_AT_START void sl_labels_construct(void)
 {
 	/* Together and aligned: every process of a job pays for each page that is touched here. */
 	static _Alignas(512) char usual[4096];

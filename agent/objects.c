@@ -10,10 +10,13 @@
 #include "agent/agent.h"
 #include "agent/define.h"
 #include "agent/mute.h"
+#include "common/base.h"
 
 #define TRY_NS 20000000ull
 
-static _Atomic long trusted; /* pid of the process whose locks are known to be free; 0: no constructor has run yet */
+#define NOBODY -1 /* not 0: it would lie on a page that no process that has no GPU touches */
+
+static _Atomic long trusted = NOBODY; /* pid of the process whose locks are known to be free; NOBODY: no constructor has run yet */
 static _Atomic uint32_t tried;
 
 static long own_pid(void)
@@ -25,10 +28,10 @@ bool sl_objects_trusted(void)
 {
 	long pid = atomic_load_explicit(&trusted, memory_order_relaxed);
 
-	return !pid || pid == own_pid();
+	return pid == NOBODY || pid == own_pid();
 }
 
-void sl_objects_construct(void)
+SL_AT_START void sl_objects_construct(void)
 {
 	atomic_store(&trusted, own_pid());
 }

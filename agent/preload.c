@@ -303,9 +303,9 @@ bool sl_preload_attach(void)
 
 /* --- end -------------------------------------------------------------------------------------------- */
 
-static bool is_ours(struct sl_agent *agent)
+static SL_AT_START bool is_ours(struct sl_agent *agent)
 {
-	return atomic_load(&agent->generation) && (uint64_t)syscall(SYS_getpid) == agent->process.pid;
+	return agent != &idle && atomic_load(&agent->generation) && (uint64_t)syscall(SYS_getpid) == agent->process.pid;
 }
 
 void sl_preload_finish(const char *how)
@@ -389,7 +389,7 @@ void sl_preload_resume(void)
 }
 
 /* A program that never touches a GPU begins its recording itself, where that is wanted. */
-static void start_host(void)
+static SL_AT_START void start_host(void)
 {
 	struct sl_options options;
 
@@ -407,7 +407,8 @@ __attribute__((constructor)) static void construct(void)
 	start_host();
 }
 
-__attribute__((destructor)) static void destruct(void)
+__attribute__((destructor)) static SL_AT_START void destruct(void)
 {
-	sl_preload_finish("exit");
+	if (is_ours(sl_agent))
+		sl_preload_finish("exit");
 }

@@ -12,6 +12,9 @@
 #define SL_UNLIKELY(x)	  __builtin_expect(!!(x), 0)
 #define SL_PRINTF(fmt, a) __attribute__((format(printf, fmt, a)))
 
+/* What each process runs at its start and end, GPU or not: beside what the loader has read of the library, no pages of its own. */
+#define SL_AT_START __attribute__((section(".text.startup")))
+
 #define SL_STRING_(x) #x
 #define SL_STRING(x)  SL_STRING_(x)
 
