@@ -387,7 +387,8 @@ static uint64_t pass(uint64_t now_ns)
 		continue_file();
 	sl_ring_provide(&sl_agent->ring, SPARE);
 	sl_native_watch();
-	/* To fold an event costs about twice what it costs to write it, and a fold must not fall behind. */
+	/* To fold an event costs half of what it costs to write it (doc/performance.md): the rest is for what stays, which each
+	   fold reads and writes anew.  A fold must not fall behind. */
 	fold_ns = 4 * (sl_agent_now() - now_ns);
 	fold_ns = fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns > FOLD_MAX_NS ? FOLD_MAX_NS : fold_ns;
 	if (good && sl_fold_work(&sl_agent->store, keep, fold_ns))

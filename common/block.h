@@ -60,4 +60,10 @@ const char *sl_block_decode(struct sl_block *block, const void *bytes, size_t si
 /* The next event, valid until the call after; NULL at the end. */
 const struct sl_event *sl_block_next(struct sl_block *block);
 
+/* The event that sl_block_next will give, where it is read already; NULL: it is not, or there is none. */
+static inline const struct sl_event *sl_block_peek(const struct sl_block *block)
+{
+	return block->at < block->count && block->at % SL_BLOCK_BATCH ? &block->batch[block->at % SL_BLOCK_BATCH] : NULL;
+}
+
 #endif

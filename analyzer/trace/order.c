@@ -148,22 +148,33 @@ static void push(struct stream *s, const struct sl_event *event, const struct sl
 	s->waiting[at] = (struct waiting){*event, hook};
 }
 
-/* Make the earliest event of the thread waiting[begin]; false at the end. */
+/* The thread's next call, where that can be seen without reading on, had not begun by then: so no event comes before. */
+static bool is_next(const struct sl_order *order, const struct stream *s, uint64_t time_ns)
+{
+	const struct sl_event *after = s->in_block ? sl_block_peek(&s->block) : NULL;
+
+	return after && begin_of(after, sl_header_hook(&order->trace->header, after->api)) >= time_ns;
+}
+
+/* Make the earliest event of the thread `direct` or waiting[begin]; false at the end. */
 static bool fill(struct sl_order *order, struct stream *s)
 {
 	if (s->begin == s->end)
 		s->begin = s->end = 0;
 	while (!s->exhausted) {
 		const struct sl_hook *hook = NULL;
-		const struct sl_event *event = next_event(order, s, &hook);
+		const struct sl_event *event;
 		uint64_t begin;
 
+		if (s->begin != s->end && is_next(order, s, s->waiting[s->begin].event.time_ns))
+			break;
+		event = next_event(order, s, &hook);
 		if (!event) {
 			s->exhausted = true;
 			break;
 		}
 		begin = begin_of(event, hook);
-		if (s->begin == s->end && event->time_ns <= begin) {
+		if (s->begin == s->end && (event->time_ns <= begin || is_next(order, s, event->time_ns))) {
 			s->direct = event;
 			s->direct_hook = hook;
 			s->time_ns = event->time_ns;
