@@ -150,15 +150,8 @@ int sl_fields_hsa_device_of_handle(void *real, hsa_amd_vmem_alloc_handle_t handl
 
 int sl_fields_hsa_device_of_pointer(void *real, const void *pointer)
 {
-	struct { /* hsa_amd_pointer_info_t up to its owner */
-		uint32_t size;
-		int type;
-		void *agent_base, *host_base;
-		size_t bytes;
-		void *user;
-		hsa_agent_t owner;
-	} info = {.size = sizeof(info)};
-	int (*ask)(const void *, void *, void *, uint32_t *, hsa_agent_t **) = sl_resolve_beside(real, "hsa_amd_pointer_info");
+	hsa_amd_pointer_info_t info = {.size = sizeof(info)};
+	int (*ask)(const void *, hsa_amd_pointer_info_t *, void *, uint32_t *, hsa_agent_t **) = sl_resolve_beside(real, "hsa_amd_pointer_info");
 	struct walk walk = {0};
 	int saved = errno, failed;
 
@@ -168,6 +161,6 @@ int sl_fields_hsa_device_of_pointer(void *real, const void *pointer)
 	failed = ask(pointer, &info, NULL, NULL, NULL);
 	sl_record_leave();
 	errno = saved;
-	walk.agent = info.owner.handle;
+	walk.agent = info.agentOwner.handle;
 	return failed || !walk.agent ? 0 : device_at(walk_agents(real, &walk));
 }

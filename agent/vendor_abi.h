@@ -440,6 +440,14 @@ typedef struct {
 OPAQUE(hsa_amd_ipc_memory_t)
 typedef unsigned hsa_amd_memory_type_t; /* an enum */
 OPAQUE(hsa_amd_memory_access_desc_t)
+typedef struct { /* as far as it is read */
+	uint32_t size;
+	int type;
+	void *agentBaseAddress, *hostBaseAddress;
+	size_t sizeInBytes;
+	void *userData;
+	hsa_agent_t agentOwner;
+} hsa_amd_pointer_info_t;
 
 /* --- NCCL and RCCL -------------------------------------------------------------------------------------- */
 

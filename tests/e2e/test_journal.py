@@ -129,6 +129,11 @@ class Journal(unittest.TestCase):
                           ("host_pinned", None): 0})
         self.assertEqual([(oom["api"], oom["device"]) for oom in report["ooms"]], [("hsa_amd_memory_pool_allocate", 1)])
 
+    def test_hsas_memory_of_another_process_is_on_that_ones_device(self):
+        report = self.check(app("hsa_ipc"), processes=2)
+        self.assertEqual([(row["device"], row["allocations"], row["frees"]) for process in report["processes"]
+                          for row in process["memory"] if row["kind"] == "imported"], [(1, 1, 1)])
+
     def test_hsa_counts_devices_as_hip_shows_them(self):
         """The simulator's HIP does not read the list, so what HSA gets from its first device is HIP's second."""
         for shown, expected in (("1,0", {0: 5, 1: 3}), ("1", {0: 5, None: 3}), ("GPU-0123456789abcdef", {None: 8})):

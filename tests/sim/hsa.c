@@ -107,6 +107,14 @@ int cuMemUnmap(uint64_t address, size_t bytes);
 int cuMemSetAccess(uint64_t address, size_t bytes, const void *descriptors, size_t count);
 int cuMemExportToShareableHandle(void *out, uint64_t handle, int type, unsigned long long flags);
 int cuMemImportFromShareableHandle(uint64_t *out, void *from, int type);
+int cuPointerGetAttribute(void *data, int which, uint64_t address);
+struct ipc_handle { /* CUipcMemHandle, as ipc.c fills it */
+	char magic[8];
+	unsigned char what[32], rest[24]; /* what fits into HSA's 32 bytes */
+};
+int cuIpcGetMemHandle(struct ipc_handle *out, uint64_t address);
+int cuIpcOpenMemHandle_v2(uint64_t *out, struct ipc_handle handle, unsigned flags);
+int cuIpcCloseMemHandle(uint64_t address);
 
 struct memory_prop { /* CUmemAllocationProp */
 	int type, handle_types;
@@ -149,6 +157,45 @@ static int pool_of(uint64_t handle, uint64_t *pool, int *type)
 	return SIM_OK;
 }
 
+static int export(void *out, uint64_t address)
+{
+	struct ipc_handle handle;
+	int error = cuIpcGetMemHandle(&handle, address);
+	if (!error)
+		memcpy(out, handle.what, sizeof handle.what);
+	return error;
+}
+
+static int attach(const void *from, uint64_t *out)
+{
+	struct ipc_handle handle = {.magic = "SIMIPC"};
+	memcpy(handle.what, from, sizeof handle.what);
+	return cuIpcOpenMemHandle_v2(out, handle, 0);
+}
+
+struct pointer_info {
+	uint32_t size;
+	int type;
+	uint64_t agent_base, host_base, bytes;
+	void *user;
+	uint64_t owner;
+	uint32_t flags;
+};
+
+static int info_of(uint64_t address, struct pointer_info *out)
+{
+	int device = -1, error = cuPointerGetAttribute(&device, 9, address);
+	if (!error)
+		out->owner = device < 0 ? AGENT_HOST : AGENT_GPU | (uint64_t)device;
+	return error;
+}
+
+HSA(hsa_amd_ipc_memory_create, OTHER, (uint64_t address, size_t bytes, void *out), export(out, address), .address = address)
+HSA(hsa_amd_ipc_memory_attach, ALLOC, (const void *from, size_t bytes, uint32_t count, const void *agents, uint64_t *out),
+    attach(from, out), .bytes = bytes, .kind = SIM_KIND_IMPORTED, .out = {SIM_OUT(out)})
+HSA(hsa_amd_ipc_memory_detach, FREE, (uint64_t address), cuIpcCloseMemHandle(address), .kind = SIM_KIND_IMPORTED, .address = address)
+HSA(hsa_amd_pointer_info, QUIET, (uint64_t address, struct pointer_info *out, void *alloc, uint32_t *count, void *agents),
+    info_of(address, out), .kind = 0)
 HSA(hsa_memory_allocate, ALLOC, (uint64_t region, size_t bytes, void **out),
     hsa_amd_memory_pool_allocate(region, bytes, 0, out) ? SIM_OUT_OF_MEMORY : SIM_OK, .bytes = bytes, .kind = SIM_KIND_DEVICE,
     .out = {SIM_OUT(out)})
