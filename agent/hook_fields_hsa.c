@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "agent/agent.h"
 #include "agent/hook_fields.h"
 #include "agent/record.h"
 #include "agent/resolve.h"
@@ -54,12 +55,10 @@ static int visit_agent(hsa_agent_t agent, void *data)
 /* HIP counts those it is told to show alone, in that order. */
 static int shown_as(int gpu)
 {
-	const char *list = getenv("HIP_VISIBLE_DEVICES");
+	const char *list = sl_agent->process.hip_devices;
 	char *end;
 
-	if (!list || !*list)
-		list = getenv("CUDA_VISIBLE_DEVICES");
-	if (!list || !*list || !sl_resolve_in("libamdhip64.so", "hipMalloc"))
+	if (!*list || !sl_resolve_in("libamdhip64.so", "hipMalloc"))
 		return gpu;
 	for (int n = 0; *list; n++) {
 		if (strtol(list, &end, 10) == gpu && end != list)

@@ -83,6 +83,16 @@ void sl_identity_job(char *out, size_t size)
 	sl_text_add(&text, id ? id : "");
 }
 
+void sl_identity_hip_devices(char *out, size_t size)
+{
+	struct sl_text text = sl_text_begin(out, size);
+	const char *list = variable("HIP_VISIBLE_DEVICES");
+
+	if (!list)
+		list = variable("CUDA_VISIBLE_DEVICES");
+	sl_text_add(&text, list ? list : "");
+}
+
 int sl_identity_restart(void)
 {
 	int torch = integer("TORCHELASTIC_RESTART_COUNT");

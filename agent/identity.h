@@ -24,6 +24,9 @@ struct sl_identity_rank sl_identity_rank(void);
 /* Job as the scheduler names it; "" none. */
 void sl_identity_job(char *out, size_t size);
 
+/* HIP_VISIBLE_DEVICES, else CUDA_VISIBLE_DEVICES, which HIP reads too; "" neither. */
+void sl_identity_hip_devices(char *out, size_t size);
+
 /*
  * The run, where the environment names one that all of its processes share: STORMLOG_RUN_ID, a scheduler's job
  * step, torchrun's run.  False, and out "": it names none.
