@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/objects.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/define.h"
 #include "agent/mute.h"
+#include "agent/procfile.h"
 #include "common/base.h"
 
-#define TRY_NS 20000000ull
+#define TRY_NS	   20000000ull
+#define LOOK_NS	   1000000
+#define ASLEEP_MAX 20	/* looks in a row that see a process asleep which has nothing to wait for */
+#define LOOKS_MAX  2000 /* where /proc does not tell */
 
 #define NOBODY -1 /* not 0: it would lie on a page that no process that has no GPU touches */
 
@@ -141,20 +151,79 @@ static void *try_locks(void *open_self)
 	return NULL;
 }
 
-void sl_objects_try(void)
+/* A thread was made in this process, so that nobody who is no more holds what that takes. */
+static bool has_threads(void)
+{
+	char status[4096];
+	const char *line;
+	uint64_t threads;
+
+	return sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0 &&
+	       (line = sl_procfile_line(status, "Threads:")) && sl_procfile_digits(line, &threads) && threads > 1;
+}
+
+static void *nothing(void *unused)
+{
+	return unused;
+}
+
+/* What became of the copy: 0 it made a thread, else it did not, or it fell asleep for good and was killed. */
+static int outcome(pid_t copy)
+{
+	const struct timespec step = {.tv_nsec = LOOK_NS};
+	unsigned asleep = 0;
+	int status = -1;
+
+	for (unsigned looks = 0; looks < LOOKS_MAX && asleep < ASLEEP_MAX; looks++) {
+		long got = syscall(SYS_wait4, copy, &status, WNOHANG | __WALL, NULL);
+
+		if (got == copy || (got < 0 && errno != EINTR))
+			return status;
+		/* Its parent as well: /proc may be another pid namespace's. */
+		asleep = sl_procfile_state((uint64_t)copy) == 'S' && sl_procfile_parent((uint64_t)copy) == (uint64_t)own_pid()
+				 ? asleep + 1
+				 : 0;
+		syscall(SYS_nanosleep, &step, NULL);
+	}
+	syscall(SYS_kill, copy, SIGKILL);
+	while (syscall(SYS_wait4, copy, &status, __WALL, NULL) < 0 && errno == EINTR)
+		;
+	return -1;
+}
+
+/*
+ * pthread_create takes locks that only fork() resets, and not all of them: glibc 2.36 leaves that of thread-local data.  If
+ * a thread that is no more holds one, who asks for it waits for ever, and so must not be a thread of the program.  A copy of
+ * this process, which has the same locks, asks instead.  It sends no SIGCHLD, no wait of the program sees it, no debugger.
+ */
+static bool can_make_threads(int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))
+{
+	pthread_t thread;
+	long copy;
+
+	if (has_threads())
+		return true;
+	copy = syscall(SYS_clone, CLONE_FILES | CLONE_FS | CLONE_UNTRACED, NULL, NULL, NULL, NULL);
+	if (!copy)
+		syscall(SYS_exit_group, create(&thread, NULL, nothing, NULL) != 0);
+	return copy > 0 && outcome((pid_t)copy) == 0;
+}
+
+bool sl_objects_try(void)
 {
 	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 	int (*detach)(pthread_t);
 	pthread_t thread;
 
 	if (sl_objects_trusted())
-		return;
+		return true;
 	create = sl_resolve_symbol("pthread_create");
 	detach = sl_resolve_symbol("pthread_detach");
 	atomic_store(&tried, 0);
-	if (!create || create(&thread, NULL, try_locks, sl_resolve_symbol("dlopen")))
-		return;
+	if (!create || !can_make_threads(create) || create(&thread, NULL, try_locks, sl_resolve_symbol("dlopen")))
+		return false;
 	if (detach)
 		detach(thread);
 	sl_agent_sleep(&tried, 0, TRY_NS);
+	return true;
 }

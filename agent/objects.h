@@ -27,8 +27,11 @@ struct link_map *sl_objects_first(void);
 /* True where the loader's locks can be taken: not a forked child, or one that has tried. */
 bool sl_objects_trusted(void);
 
-/* In a forked child: find out, waiting 20 ms at most.  Needs a thread for a moment. */
-void sl_objects_try(void);
+/*
+ * In a forked child: find out, by a thread that may wait, for 20 ms at most.  False: no thread can be made here; where that
+ * would wait for ever, a copy of this process has found out.
+ */
+bool sl_objects_try(void);
 
 /* A library was opened whose GPU calls we may not see.  Said once in the trace, each. */
 enum sl_hole { SL_HOLE_DEEPBIND = 1, SL_HOLE_NAMESPACE = 2 };

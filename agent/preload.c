@@ -184,7 +184,7 @@ static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
 
-	bool inherited = sl_ring_drop_inherited();
+	bool inherited = sl_ring_drop_inherited(), threads;
 
 	sl_options_read(options, ignore_option);
 	sl_process_identify(&agent->process, options);
@@ -199,14 +199,14 @@ static void start(struct sl_agent *agent)
 		sl_stacks_child();
 		sl_device_child();
 	}
-	sl_objects_try();
+	threads = sl_objects_try();
 	if (!sl_objects_trusted()) {
 		sl_native_disable("forked while another thread held the loader's lock");
 		sl_note("forked while another thread held the loader's lock: no native stacks, no NVML");
 	}
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
-	if (sl_writer_start()) {
+	if (!threads || sl_writer_start()) {
 		agent->no_writer = true;
 		sl_note("no background thread could be started: this trace ends when the ring is full");
 	} else if (options->stacks & SL_STACKS_NATIVE)
@@ -380,7 +380,7 @@ void sl_preload_resume(void)
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);
 		atomic_store(&agent->ring.file->state, SL_PROCESS_RUNNING);
-		agent->no_writer = sl_writer_start() != 0;
+		agent->no_writer = agent->no_writer || sl_writer_start();
 		sl_note("exec failed: the process went on");
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
 	}

@@ -67,13 +67,12 @@ const char *sl_procfile_line(const char *content, const char *name)
 	return NULL;
 }
 
-/* A number of /proc/PID/stat; 0: there is no such process. */
-static uint64_t stat_field(uint64_t pid, int wanted)
+/* Where a field of /proc/PID/stat begins, in content; NULL: there is no such process. */
+static const char *stat_text(uint64_t pid, int wanted, char *content, size_t size)
 {
-	char path[40], content[1024];
+	char path[40];
 	struct sl_text text = sl_text_begin(path, sizeof(path));
 	const char *at;
-	uint64_t number = 0;
 
 	sl_text_add(&text, "/proc/");
 	if (pid)
@@ -81,15 +80,32 @@ static uint64_t stat_field(uint64_t pid, int wanted)
 	else
 		sl_text_add(&text, "self");
 	sl_text_add(&text, "/stat");
-	if (sl_procfile_read(path, content, sizeof(content)) <= 0)
-		return 0;
+	if (sl_procfile_read(path, content, size) <= 0)
+		return NULL;
 	/* Field 2 is the name in brackets and may hold anything; field 3 follows the last bracket. */
 	at = strrchr(content, ')');
 	for (int field = 2; at && field < wanted; field++) {
 		at = strchr(at, ' ');
 		at += at != NULL;
 	}
+	return at;
+}
+
+static uint64_t stat_field(uint64_t pid, int wanted)
+{
+	char content[1024];
+	const char *at = stat_text(pid, wanted, content, sizeof(content));
+	uint64_t number = 0;
+
 	return at && sl_procfile_digits(at, &number) ? number : 0;
+}
+
+char sl_procfile_state(uint64_t pid)
+{
+	char content[1024];
+	const char *at = stat_text(pid, 3, content, sizeof(content));
+
+	return at ? *at : 0;
 }
 
 uint64_t sl_procfile_parent(uint64_t pid)

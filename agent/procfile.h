@@ -22,6 +22,9 @@ const char *sl_procfile_line(const char *content, const char *name);
 /* A decimal number at the start of `text`; false when there is none. */
 bool sl_procfile_digits(const char *text, uint64_t *number);
 
+/* State of process or thread `pid`: 'R' runs or could, 'S' sleeps...; 0: there is no such process. */
+char sl_procfile_state(uint64_t pid);
+
 /* Parent of process `pid`; 0: there is none, or no such process. */
 uint64_t sl_procfile_parent(uint64_t pid);
 

@@ -12,7 +12,7 @@
 #include "agent/agent.h"
 #include "agent/file.h"
 #include "agent/mute.h"
-#include "agent/text.h"
+#include "agent/procfile.h"
 
 #define RING_BYTES (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
 #define WAIT_MAX_NS 10000000ull
@@ -134,17 +134,9 @@ static bool have_file(struct sl_ring *ring)
 /* The writer could go on if it had a processor. */
 static bool writer_runnable(void)
 {
-	char path[64], line[256];
-	struct sl_text text = sl_text_begin(path, sizeof(path));
-	const char *state;
+	uint32_t writer = atomic_load(&sl_agent->writer);
 
-	sl_text_add(&text, "/proc/self/task/");
-	sl_text_add_number(&text, atomic_load(&sl_agent->writer));
-	sl_text_add(&text, "/stat");
-	if (sl_file_read(path, line, sizeof(line)) < 0)
-		return false;
-	state = strrchr(line, ')'); /* "TID (NAME) R ..." */
-	return state && state[1] == ' ' && state[2] == 'R';
+	return writer && sl_procfile_state(writer) == 'R';
 }
 
 /* The disk holds the writer in a system call.  On a busy machine such a call may also wait for a processor. */
