@@ -64,6 +64,15 @@ int sl_run_child(const struct sl_run *run);
 /* End as the wait status says: exit, or the same signal. */
 _Noreturn void sl_run_end(int status);
 
+/* --- run_witness.c --- */
+
+/* Before the command is started, to its end.  Where there can be no witness it has seen nothing. */
+void sl_run_witness_start(const struct sl_run *run);
+void sl_run_witness_end(void);
+
+/* The signal that has just reached us was sent to our whole group.  To be asked once for each. */
+bool sl_run_witness_saw(int number);
+
 /* --- run_recorded.c --- */
 
 /* Traces of this run in its folder.  paths: folders that hold them, from malloc, NULL at their end; NULL: not asked. */

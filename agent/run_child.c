@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The command runs in our process group, so that it sees the terminal and its signals as it would without us.
- * What the terminal sends reaches both, and is the command's business alone; what a process sends to us alone is
- * handed on.  (A signal sent to the whole group by an outsider reaches the command twice: nothing tells the two
- * cases apart.)
+ * What the terminal or anybody else sends to the group reaches both, and is the command's business alone; what a process
+ * sends to us alone is handed on.
  */
 #include "agent/run.h"
 
@@ -58,11 +57,14 @@ static bool is_below_us(pid_t pid)
 	return false;
 }
 
-/* Sent by a process, and one outside: the command's own kill(0, ...) means the group and has reached it. */
-static bool is_for_command(const siginfo_t *info)
+/* Sent by a process outside, and to us alone: or to the group, which the command has left. */
+static bool is_for_command(const siginfo_t *info, pid_t child)
 {
-	return (info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE) &&
-	       !is_below_us(info->si_pid);
+	bool to_all = sl_run_witness_saw(info->si_signo);
+
+	if (info->si_code != SI_USER && info->si_code != SI_TKILL && info->si_code != SI_QUEUE)
+		return false;
+	return !(to_all && getpgid(child) == getpgrp()) && !is_below_us(info->si_pid);
 }
 
 /* False: the child has ended and *status says how. */
@@ -88,7 +90,7 @@ static int wait_for(pid_t child, const sigset_t *set)
 	while (child_goes_on(child, &status)) {
 		int number = sigwaitinfo(set, &info);
 
-		if (number > 0 && number != SIGCHLD && is_for_command(&info))
+		if (number > 0 && number != SIGCHLD && is_for_command(&info, child))
 			kill(child, number);
 	}
 	return status;
@@ -98,6 +100,7 @@ int sl_run_child(const struct sl_run *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
 	sigset_t set, before;
+	int status = 0;
 	pid_t child;
 
 	sigemptyset(&set);
@@ -108,17 +111,21 @@ int sl_run_child(const struct sl_run *run)
 			sigaddset(&set, handed_on[i]);
 	sigaction(SIGCHLD, &plain, &chld);
 	sigprocmask(SIG_BLOCK, &set, &before);
+	sl_run_witness_start(run);
 	child = fork();
 	if (child < 0) {
 		sl_run_say("cannot start a process: %s", strerror(errno));
-		return SL_RUN_FAILED << 8;
+		status = SL_RUN_FAILED << 8;
 	}
 	if (!child) {
 		sigaction(SIGCHLD, &chld, NULL);
 		sigprocmask(SIG_SETMASK, &before, NULL);
 		_exit(sl_run_exec(run));
 	}
-	return wait_for(child, &set);
+	if (child > 0)
+		status = wait_for(child, &set);
+	sl_run_witness_end();
+	return status;
 }
 
 void sl_run_end(int status)

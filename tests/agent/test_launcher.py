@@ -2,6 +2,7 @@
 """stormlog-run with sh as the command: what it sets, says, hands on and returns."""
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -151,6 +152,65 @@ class Launcher(unittest.TestCase):
         script = 'n=0; trap "n=\\$((n+1))" USR1; kill -USR1 0; sleep 0.3; echo $n'
         running = self.start('sh', '-c', script, start_new_session=True)
         self.assertEqual(running.communicate(timeout=600)[0], '1\n')
+
+    def end(self, running):
+        try:
+            os.killpg(running.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def waits(self, pid):
+        """A signal waits to be taken by the process."""
+        with open('/proc/%d/status' % pid) as status:
+            return int(re.search(r'ShdPnd:\s*(\w+)', status.read()).group(1), 16)
+
+    def counter(self, before='', **options):
+        """A command that says the name of each signal that reaches it and ends with TERM."""
+        names = ('INT', 'HUP', 'QUIT', 'USR1', 'USR2', 'WINCH', 'TERM')
+        script = ('import os, signal\n%s\nnumbers = [getattr(signal, "SIG" + name) for name in %r]\n'
+                  'signal.pthread_sigmask(signal.SIG_BLOCK, numbers)\nprint("ready", flush=True)\ngot = 0\n'
+                  'while got != signal.SIGTERM:\n    got = signal.sigwait(numbers)\n    print(signal.Signals(got).name, flush=True)\n')
+        running = self.start('python3', '-c', script % (before, names), start_new_session=True, **options)
+        self.addCleanup(running.communicate)
+        self.addCleanup(self.end, running)
+        self.assertEqual(running.stdout.readline(), 'ready\n')
+        return running, [getattr(signal, 'SIG' + name) for name in names]
+
+    def test_a_signal_sent_to_the_group_from_outside_reaches_the_command_once(self):
+        """And the same signal to us alone, right after it, too."""
+        running, numbers = self.counter()
+        for number in numbers[:-1]:
+            for send in (os.killpg, os.kill):
+                send(running.pid, number)
+                self.assertEqual(running.stdout.readline(), number.name + '\n')
+                while self.waits(running.pid):  # two of a kind that wait at once are one
+                    pass
+        os.killpg(running.pid, signal.SIGTERM)
+        self.assertEqual(running.communicate(timeout=60)[0], 'SIGTERM\n')
+        self.assertEqual(running.returncode, 0)
+
+    def test_a_signal_sent_to_the_group_reaches_a_command_that_has_left_it(self):
+        running, numbers = self.counter(before='os.setpgrp()')
+        for number in numbers:
+            os.killpg(running.pid, number)
+            self.assertEqual(running.stdout.readline(), number.name + '\n')
+        self.assertEqual(running.wait(timeout=60), 0)
+
+    def test_who_looks_for_the_launcher_by_name_finds_one_process_and_none_is_left(self):
+        running, _ = self.counter()
+        group = []
+        for pid in filter(str.isdigit, os.listdir('/proc')):
+            try:
+                if os.getpgid(int(pid)) == running.pid:
+                    with open('/proc/%s/cmdline' % pid) as line, open('/proc/%s/comm' % pid) as name:
+                        group.append((int(pid), 'stormlog-run' in line.read(), name.read().strip()))
+            except OSError:
+                pass
+        self.assertEqual([pid for pid, named, name in group if named or name == 'stormlog-run'], [running.pid])
+        self.assertEqual(len(group), 3, group)
+        running.send_signal(signal.SIGTERM)
+        self.assertEqual(running.communicate(timeout=60)[0], 'SIGTERM\n')
+        self.assertRaises(ProcessLookupError, os.killpg, running.pid, 0)
 
     def test_ignored_signals_stay_ignored(self):
         ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
