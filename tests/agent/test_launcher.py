@@ -10,6 +10,10 @@ import sys
 import tempfile
 import unittest
 
+# A shell that started us in the background had them ignored, and what is ignored stays so.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)
+
 BUILT, STAND_IN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 
 
@@ -33,9 +37,6 @@ class Launcher(unittest.TestCase):
         return done.stdout
 
     def start(self, *words, **options):
-        # A shell that started us in the background had SIGINT and SIGQUIT ignored, and what is ignored stays so.
-        usual = lambda: [signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGQUIT)]
-        options.setdefault('preexec_fn', usual)
         return subprocess.Popen([self.run_path, *words], env=self.environment, cwd=self.folder, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
