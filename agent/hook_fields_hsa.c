@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "agent/agent.h"
 #include "agent/hook_fields.h"
@@ -55,13 +54,16 @@ static int visit_agent(hsa_agent_t agent, void *data)
 /* HIP counts those it is told to show alone, in that order. */
 static int shown_as(int gpu)
 {
-	const char *list = sl_agent->process.hip_devices;
-	char *end;
+	const char *list = sl_agent->process.hip_devices, *end;
 
 	if (!*list || !sl_resolve_in("libamdhip64.so", "hipMalloc"))
 		return gpu;
 	for (int n = 0; *list; n++) {
-		if (strtol(list, &end, 10) == gpu && end != list)
+		int number = 0;
+
+		for (end = list; *end >= '0' && *end <= '9' && number < 1000; end++)
+			number = number * 10 + *end - '0';
+		if (number == gpu && end != list)
 			return n;
 		if (end == list || *end != ',')
 			break; /* a uuid: not known */
