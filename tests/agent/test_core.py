@@ -192,7 +192,7 @@ class Core(unittest.TestCase):
         inside = 0
         for _ in range(6):
             threads = random.choice((1, 3))
-            (trace,), names = run("train", threads, 1 << 40, 500, code=-9, kill_in=random.uniform(0, 1), STORMLOG_KEEP="256K")
+            (trace,), names = run("train", threads, 1 << 40, 500, code=-9, kill_in=random.uniform(0, 0.5), STORMLOG_KEEP="256K")
             self.assertGreater(trace.folded_through, 1)
             self.assert_folded(trace, threads)
             inside += any(name.endswith(".fold") for name in names)

@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	journal = mmap(NULL, sizeof(*journal), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CHECK(journal != MAP_FAILED);
 	threads = atoi(argv[2]);
-	rest_us = 10000 * (useconds_t)threads;
+	rest_us = 10000 * (useconds_t)threads; /* 100 000 events a second: few while the writer sleeps, a tenth of one */
 	limit = strcmp(argv[4], "stay") ? strtoull(argv[3], NULL, 10) : UINT64_MAX;
 	OK(cudaMalloc(&held, 3 << 20));
 	writer = writer_thread();

@@ -61,7 +61,7 @@ def differences(trace, truth):
 
 def kill(how=None, threads=None):
     """One run; (its description, events compared, what is wrong)."""
-    how, threads, after = how or random.choice(os.environ.get("STORMLOG_KILL", " ".join(ENDS)).split()), threads or random.choice((1, 2, 8)), random.uniform(0.002, 0.25)
+    how, threads, after = how or random.choice(os.environ.get("STORMLOG_KILL", " ".join(ENDS)).split()), threads or random.choice((1, 2, 8)), random.uniform(0.002, 0.15)
     code, status = ENDS[how]
     late = random.random() < 0.75  # else from the very beginning
 

@@ -108,7 +108,7 @@ class Keep(unittest.TestCase):
         self.assertEqual(set(events["thread"].tolist()) - named, set())
         return report
 
-    def run_to_its_end(self, how, code, threads, events=400000, errors=0):
+    def run_to_its_end(self, how, code, threads, events=240000, errors=0):
         with e2e.Recording(PROGRAM, "journal.bin", threads, events, how, code=code, STORMLOG_KEEP=KEEP,
                            STORMLOG_STACKS="native") as run:
             size = sum(os.path.getsize(os.path.join(run.traces, name)) for name in run.files())
@@ -129,9 +129,9 @@ class Keep(unittest.TestCase):
 
     def test_a_job_that_is_killed(self):
         def when(run):
-            while not any(name.endswith(".000020.msgpack.zst") for name in run.files()):
+            while not any(name.endswith(".000012.msgpack.zst") for name in run.files()):
                 time.sleep(0.01)
-            time.sleep(random.uniform(0, 0.5))
+            time.sleep(random.uniform(0, 0.3))
         for threads in (1, 4):
             with self.subTest(threads), e2e.Recording(PROGRAM, "journal.bin", threads, 0, "stay", code=-9, kill_when=when,
                                                       STORMLOG_KEEP=KEEP, STORMLOG_STACKS="native") as run:
