@@ -14,6 +14,21 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 
 HELLO = "#include <stdio.h>\nint main(void){printf(\"hello\\n\");fprintf(stderr,\"err\\n\");return 7;}\n"
+# Says whether the loader distrusts the user, and whether we are in it all the same.
+SECURE = """#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+int main(void)
+{
+	char line[4096];
+	int inside = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (maps && fgets(line, sizeof(line), maps))
+		inside |= strstr(line, "stormlog_preload") != NULL;
+	printf("secure %d inside %d\\n", getauxval(AT_SECURE) != 0, inside);
+	return maps ? 7 : 8;
+}
+"""
 ADDRESS = re.compile(rb"0x[0-9a-f]{6,}|\b[0-9a-f]{12}\b")
 
 
@@ -117,6 +132,24 @@ class Invisible(unittest.TestCase):
     def test_a_set_user_id_program_ignores_us_without_a_word(self):
         self.same("su", "--version")
 
+    def test_a_program_of_another_users_id_is_not_entered(self):
+        if os.getuid():
+            self.skipTest("needs root, to give a program to somebody else")
+        os.chmod(self.folder, 0o755)
+        program = os.path.join(self.folder, "secure")
+        subprocess.run(["gcc", "-x", "c", "-", "-o", program], input=SECURE.encode(), check=True)
+        self.assertEqual(run([program], True, self.folder)[0], b"secure 0 inside 1\n")
+        for mode in (0o4755, 0o2755):
+            os.chown(program, 65534, 65534)
+            os.chmod(program, mode)
+            if run([program], False, self.folder)[0] != b"secure 1 inside 0\n":
+                self.skipTest("this file system knows no set-user-id")
+            with self.subTest(oct(mode)):
+                self.assertEqual(self.same(program), (b"secure 1 inside 0\n", b"", 7))
+                launched = run([e2e.RUN, "--", program], False, self.folder)
+                self.assertEqual((launched[0], launched[2]), (b"secure 1 inside 0\n", 7))
+                self.assertIn(b"nothing will be recorded", launched[1])
+
     def test_a_static_program(self):
         source, binary = os.path.join(self.folder, "s.c"), os.path.join(self.folder, "static")
         with open(source, "w") as file:
@@ -124,6 +157,9 @@ class Invisible(unittest.TestCase):
         if subprocess.run(["gcc", "-static", "-o", binary, source], capture_output=True).returncode:
             self.skipTest("no static C library")
         self.same(binary)
+        launched = run([e2e.RUN, "--", binary], False, self.folder)
+        self.assertEqual((launched[0], launched[2]), (b"hello\n", 7))
+        self.assertIn(b"is statically linked", launched[1])
 
     def test_sanitizers(self):
         source = os.path.join(self.folder, "s.c")
@@ -147,6 +183,15 @@ class Invisible(unittest.TestCase):
                     calls = [[(call.api, call.result, call.bytes) for p in run.truth() for call in p.calls
                               if call.api not in OURS] for run in (ours, plain)]
                     self.assertEqual(*calls)
+
+
+    def test_errno_dlerror_and_signals_are_after_each_call_what_they_are_without_us(self):
+        """First and later calls of a process, a child and a thread: those that succeed, fail, look up, and an exec that fails."""
+        app = os.path.join(e2e.APPS, "state")
+        with e2e.Recording(app, preload=False) as plain, e2e.Recording(app) as ours:
+            self.assertEqual([ours.done.stdout, ours.done.stderr], [plain.done.stdout, plain.done.stderr])
+            self.assertGreater(plain.done.stdout.count(b"errno 4242"), 80)
+            self.assertEqual(len([name for name in ours.files() if name.endswith(".zst")]), 2)
 
 
 # What the agent asks the driver of its own accord, after a call of the program: questions, no memory.
