@@ -3,6 +3,7 @@
 """The system refuses the agent: the job's result is unchanged, and one line of stormlog-run or stormlog-analyze says what
 became of the trace."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -111,6 +112,41 @@ class Faults(unittest.TestCase):
         said, report = self.strace("clone3:retval=999999", app=ALONE)
         self.assertIn("1 process recorded", said)
         self.assertIn("oom", report)
+
+    def opens(self, name, preload, refused=None):
+        """(result and output of the program alone or with us, [(thread, file opened, was refused)]); each thread's nth open is refused."""
+        log = os.path.join(self.folder, name)
+        environment = {key: value for key, value in os.environ.items() if not e2e.SETTINGS.match(key)}
+        environment.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=log + ".sim", SIM_DEVICES="2", STORMLOG_DIR=log + ".traces")
+        fault = ["-e", "inject=openat:error=EMFILE:when=%d" % refused] if refused else []
+        done = subprocess.run(["strace", "-f", "-qq", "-o", log, "-e", "trace=openat", *fault, *(["-E", "LD_PRELOAD=" + e2e.PRELOAD] if preload else []),
+                               *ALONE], env=environment, capture_output=True, timeout=100)
+        with open(log) as lines:
+            found = [(match.group(1), match.group(2), "(INJECTED)" in line)
+                     for line in lines for match in [re.match(r"(\d+) +openat\(\w+, \"([^\"]*)\"", line)] if match]
+        return (done.returncode, done.stdout, done.stderr), found
+
+    def test_each_file_that_the_agent_opens_is_refused_once(self):
+        """EMFILE, from the kernel and not by a limit, so that the program's own files are left alone."""
+        if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True).returncode:
+            self.skipTest("strace cannot trace here")
+        plain, own = self.opens("plain", False)
+        own = {os.path.basename(path) for _, path, _ in own} | {os.path.basename(e2e.PRELOAD)}
+        _, all_opens = self.opens("ours", True)
+        threads = {}
+        for thread, path, _ in all_opens:
+            threads.setdefault(thread, []).append(os.path.basename(path))
+        # Its first of each file: how often the writer looks at some is a matter of time.
+        ours = {files.index(name) + 1 for files in threads.values() for name in set(files) - own}
+        refused = set()
+        for number in sorted(ours):
+            result, found = self.opens("refused-%d" % number, True, refused=number)
+            hit = {os.path.basename(path) for _, path, injected in found if injected}
+            if hit & own:  # another thread's was the program's
+                continue
+            self.assertEqual(result, plain, "refused: %s" % hit)
+            refused |= hit
+        self.assertGreater(len(refused), 5, refused)
 
     def test_limits(self):
         for limit, why in (("-f 512", "the limit on file sizes"), ("-n 6", ""), ("-v 200000", "")):

@@ -17,6 +17,7 @@ SETS = {
     "small": ["cuda-bindings==13.*", "numba-cuda", "nvidia-cuda-runtime==13.*", "numpy"],
     "cuda13": ["torch==2.14.1", "numpy", "cuda-bindings", "numba-cuda", "cupy-cuda13x", "nvidia-ml-py", "jax",
                "jax-cuda13-plugin", "jax-cuda13-pjrt"],
+    "cupti": ["nvidia-cuda-cupti-cu12==12.9.*"],
     "nccl": ["nvidia-nccl-cu13"],
     "cpu": ["torch==2.13.0", "numpy"],
     "stormlog": ["stormlog==0.4.3", "jsonschema"],
@@ -37,7 +38,7 @@ def python_of(name):
         subprocess.run(["python3", "-m", "venv", "--clear", folder], check=True, capture_output=True, timeout=120)
         # Where there is no network it is to be known soon.
         subprocess.run([python, "-m", "pip", "install", "-q", "--no-compile", "--only-binary", ":all:", "--retries", "1", "--timeout", "30",
-                        *SETS[name]], check=True, capture_output=True, timeout=300 if name == "small" else 3000)
+                        *SETS[name]], check=True, capture_output=True, timeout=300 if name in ("small", "cupti") else 3000)
     except (OSError, subprocess.SubprocessError) as error:
         print("no environment %s: %s" % (name, getattr(error, "stderr", None) or error), file=sys.stderr)
         return None

@@ -144,6 +144,15 @@ class Programs(unittest.TestCase):
             self.same(python, "use_ctypes.py", machine=machine)
         self.look_ups(python, "use_ctypes.py", at_least={"cuMemAlloc_v2", "ncclMemAlloc"})
 
+    def test_a_subscriber_of_cupti(self):
+        """The simulated driver has not the tables that CUPTI asks for, which says so, with us as without; the program is recorded."""
+        python = self.python("cupti")
+        report, text = self.same(python, "use_cupti.py", machine="driver")
+        row, = [row for row in report["processes"][0]["memory"] if row["kind"] == "device"]
+        self.assertEqual((row["allocations"], row["failed_allocations"], row["frees"]), (2, 1, 1))
+        self.assertIn("cuptiSubscribe -> (15, b'CUPTI_ERROR_NOT_INITIALIZED')", text)
+        self.look_ups(python, "use_cupti.py")
+
     @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches NCCL")
     def test_nccls_own_ranges_say_how_many_bytes(self):
         python = self.python("nccl")
