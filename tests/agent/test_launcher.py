@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 # A shell that started us in the background had them ignored, and what is ignored stays so.
@@ -185,7 +186,7 @@ class Launcher(unittest.TestCase):
                 send(running.pid, number)
                 self.assertEqual(running.stdout.readline(), number.name + '\n')
                 while self.waits(running.pid):  # two of a kind that wait at once are one
-                    pass
+                    time.sleep(0.001)
         os.killpg(running.pid, signal.SIGTERM)
         self.assertEqual(running.communicate(timeout=60)[0], 'SIGTERM\n')
         self.assertEqual(running.returncode, 0)
