@@ -27,11 +27,19 @@
 #define NOBODY -1 /* not 0: it would lie on a page that no process that has no GPU touches */
 
 static _Atomic long trusted = NOBODY; /* pid of the process whose locks are known to be free; NOBODY: no constructor has run yet */
+static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last, in itself */
 static _Atomic uint32_t tried;
+
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 
 static long own_pid(void)
 {
 	return syscall(SYS_getpid);
+}
+
+SL_AT_START static void trust(void)
+{
+	atomic_store(&trusted, own_pid());
 }
 
 bool sl_objects_trusted(void)
@@ -41,9 +49,15 @@ bool sl_objects_trusted(void)
 	return pid == NOBODY || pid == own_pid();
 }
 
+static void note_fork(void)
+{
+	atomic_store(&forked, own_pid());
+}
+
 SL_AT_START void sl_objects_construct(void)
 {
-	atomic_store(&trusted, own_pid());
+	trust();
+	__register_atfork(NULL, NULL, note_fork, NULL);
 }
 
 struct link_map *sl_objects_first(void)
@@ -145,19 +159,21 @@ static void *try_locks(void *open_self)
 	if (open)
 		open(NULL, 1 /* RTLD_LAZY */);
 	dl_iterate_phdr(stop, NULL);
-	sl_objects_construct();
+	trust();
 	atomic_store(&tried, 1);
 	sl_agent_wake(&tried);
 	return NULL;
 }
 
-/* A thread was made in this process, so that nobody who is no more holds what that takes. */
-static bool has_threads(void)
+/* Nobody who is no more holds what making a thread takes: fork() has reset it, or a thread was made in this process. */
+static bool is_fresh(void)
 {
 	char status[4096];
 	const char *line;
 	uint64_t threads;
 
+	if (atomic_load(&forked) == own_pid())
+		return true;
 	return sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0 &&
 	       (line = sl_procfile_line(status, "Threads:")) && sl_procfile_digits(line, &threads) && threads > 1;
 }
@@ -192,7 +208,7 @@ static int outcome(pid_t copy)
 }
 
 /*
- * pthread_create takes locks that only fork() resets, and not all of them: glibc 2.36 leaves that of thread-local data.  If
+ * pthread_create takes locks that fork() resets, but neither _Fork() nor clone: malloc's, and glibc's of thread-local data.  If
  * a thread that is no more holds one, who asks for it waits for ever, and so must not be a thread of the program.  A copy of
  * this process, which has the same locks, asks instead.  It sends no SIGCHLD, no wait of the program sees it, no debugger.
  */
@@ -201,7 +217,7 @@ static bool can_make_threads(int (*create)(pthread_t *, const pthread_attr_t *, 
 	pthread_t thread;
 	long copy;
 
-	if (has_threads())
+	if (is_fresh())
 		return true;
 	copy = syscall(SYS_clone, CLONE_FILES | CLONE_FS | CLONE_UNTRACED, NULL, NULL, NULL, NULL);
 	if (!copy)
