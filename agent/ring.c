@@ -273,14 +273,14 @@ struct patience {
 };
 
 /*
- * Nothing can be hoped for: the disk refuses, or holds the writer in a write.  A writer that is not waits for a
- * processor, as we do, and is given longer.  From then on nobody waits until it writes again.
+ * Nothing can be hoped for: there is no writer, the disk refuses, or holds the writer in a write.  A writer that is not waits
+ * for a processor, as we do, and is given longer.  From then on nobody waits until it writes again.
  */
 static bool stalled(const struct patience *patience)
 {
 	uint64_t now_ns = sl_agent_now();
 
-	if (patience->steps > STARVED_STEPS || (now_ns - patience->since_ns > WAIT_MAX_NS && disk_hangs(now_ns)))
+	if (sl_agent->no_writer || patience->steps > STARVED_STEPS || (now_ns - patience->since_ns > WAIT_MAX_NS && disk_hangs(now_ns)))
 		atomic_store(&sl_agent->stalled, 1);
 	return atomic_load(&sl_agent->stalled);
 }
@@ -380,7 +380,16 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 void sl_ring_detach(struct sl_producer *producer)
 {
 	atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
+	atomic_store(&producer->thread, 0); /* before another thread takes it */
 	atomic_store_explicit(&producer->taken, 0, memory_order_release);
+}
+
+bool sl_ring_has_thread(const struct sl_ring *ring, uint32_t thread)
+{
+	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++)
+		if (atomic_load_explicit(&ring->producers[i].thread, memory_order_acquire) == thread)
+			return true;
+	return false;
 }
 
 static bool has_room(struct sl_producer *producer, unsigned slots)
@@ -407,6 +416,15 @@ static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
 	return true;
 }
 
+/*
+ * A call of this thread that has not returned keeps all that came after it in the ring.  Where that is half of the backlog there
+ * may be, the writer's progress is no hope: it is others'.
+ */
+static bool holds_itself_up(const struct sl_producer *producer)
+{
+	return sl_thread.top && producer->next - sl_thread.open_seq > (uint64_t)SL_BACKLOG_MAX / 2 * SL_SEGMENT_SLOTS;
+}
+
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 {
 	struct sl_ring *ring = &sl_agent->ring;
@@ -419,7 +437,7 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 
 		room = has_room(producer, slots) || move_on(ring, producer);
 		sl_mute_end(&mute);
-	} while (!room && wait_for_writer(&patience));
+	} while (!room && !holds_itself_up(producer) && wait_for_writer(&patience));
 	if (!room)
 		count_gap(ring->file);
 	errno = saved;

@@ -19,7 +19,7 @@ struct sl_producer {
 	uint64_t next;		    /* slot number it writes next */
 	uint64_t settled;	    /* every slot before this one has a valid state word; unless one is being filled, next */
 	uint64_t limit;		    /* first slot number that does not fit, as far as it knows */
-	uint32_t thread;	    /* id in the trace */
+	_Atomic uint32_t thread;    /* id in the trace; 0: none */
 	_Atomic uint32_t taken;
 };
 
@@ -60,6 +60,9 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
 
 /* The thread ends: what it wrote will be drained and its segment freed. */
 void sl_ring_detach(struct sl_producer *producer);
+
+/* A thread of that id in the trace is at work still. */
+bool sl_ring_has_thread(const struct sl_ring *ring, uint32_t thread);
 
 /* Slots that were taken and not published are given up: whoever took them is interrupted, and tries again, or was left. */
 void sl_ring_settle(struct sl_producer *producer);

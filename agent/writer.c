@@ -162,15 +162,14 @@ static bool next_event(const struct sl_segment *segment, const struct sl_slot *s
 	return true;
 }
 
-static unsigned collect(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool take_open)
+static unsigned collect(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool thread_ended)
 {
 	uint64_t end = atomic_load_explicit(&segment->end, memory_order_acquire);
-	bool thread_ended = end && *seq < end && take_open;
 	unsigned count = 0;
 
 	while (count < SL_BLOCK_EVENTS && (!end || *seq < end) &&
-		next_event(segment, slots, seq, take_open, &events[count])) {
-		if (thread_ended && events[count].flags & SL_FLAG_in_flight)
+		next_event(segment, slots, seq, thread_ended, &events[count])) {
+		if (events[count].flags & SL_FLAG_in_flight)
 			events[count].flags ^= SL_FLAG_in_flight | SL_FLAG_abandoned;
 		count++;
 	}
@@ -207,8 +206,8 @@ static bool write_block(const struct sl_segment *segment, uint64_t first, uint64
 	return true;
 }
 
-/* Is the thread that owned the segment gone for good? */
-static bool left(const struct sl_segment *segment)
+/* The thread writes to it no more: it has another one, or has ended. */
+static bool is_closed(const struct sl_segment *segment)
 {
 	return atomic_load(&segment->end) != 0;
 }
@@ -219,14 +218,15 @@ static bool drain_segment(unsigned index, bool everything, bool *wrote)
 	struct sl_ring *ring = &sl_agent->ring;
 	struct sl_segment *segment = &ring->file->segment[index];
 	const struct sl_slot *slots = (const struct sl_slot *)sl_ring_segment_bytes(ring, index);
+	bool closed = is_closed(segment), ended = closed && !sl_ring_has_thread(ring, segment->thread);
 
 	for (;;) {
 		uint64_t first = atomic_load(&segment->tail), next = first;
-		unsigned count = collect(segment, slots, &next, left(segment));
+		unsigned count = collect(segment, slots, &next, ended);
 
 		if (!count && next != first) /* what was given up is in no file */
 			atomic_store_explicit(&segment->tail, next, memory_order_release);
-		if (!count || (!everything && !left(segment) && count < SL_BLOCK_EVENTS &&
+		if (!count || (!everything && !closed && count < SL_BLOCK_EVENTS &&
 				      next - first < SL_SEGMENT_SLOTS / 4))
 			break;
 		if (!write_block(segment, first, next, count))
@@ -235,7 +235,7 @@ static bool drain_segment(unsigned index, bool everything, bool *wrote)
 		atomic_store_explicit(&segment->tail, next, memory_order_release);
 		*wrote = true;
 	}
-	if (left(segment) && atomic_load(&segment->tail) >= atomic_load(&segment->end))
+	if (closed && atomic_load(&segment->tail) >= atomic_load(&segment->end))
 		sl_ring_release(ring, index);
 	return true;
 }

@@ -2,8 +2,8 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, longjmp, exec,
- * jumps (THREADS: 0 flat, 1 deep).
+ * Modes: train, inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
+ * exec, jumps (THREADS: 0 flat, 1 deep).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -127,6 +127,13 @@ static void driver_calls(void)
 static void nest(void)
 {
 	call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, driver_calls);
+}
+
+/* A call that makes CALLS others: more than a segment of the ring holds. */
+static void around(void)
+{
+	for (unsigned long i = 1; i <= calls; i++)
+		call(FAKE_cuDevicePrimaryCtxRetain, &(struct sl_fields){.context = 0xc0, .size = i}, NULL);
 }
 
 /*
@@ -312,6 +319,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "jumps")) {
 		jumps(threads);
+		return 0;
+	}
+	if (!strcmp(mode, "around")) {
+		call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, around);
 		return 0;
 	}
 	run_threads(threads, work);

@@ -105,6 +105,15 @@ class Core(unittest.TestCase):
         driver = trace.events()["driver_api"].tolist()[1]
         self.assertEqual(trace.hooks[driver - 1][0], "cuMemAlloc_v2")
 
+    def test_a_call_around_more_calls_than_a_segment_holds_is_kept_with_its_result(self):
+        (trace,), names = run("around", 0, 30000)
+        self.assertEqual(len(names), 1, names)
+        self.assertNotIn("gap", trace.defs)
+        outer = [row for row in rows(trace) if row[0] == "cudaMalloc"]
+        self.assertEqual(outer, [("cudaMalloc", 64, 0)])
+        inner = [row for row in rows(trace) if row[0] != "cudaMalloc"]
+        self.assertEqual(inner, [("cuDevicePrimaryCtxRetain", size, NESTED) for size in range(1, 30001)])
+
     def test_a_call_left_by_longjmp_is_abandoned_and_the_next_is_no_part_of_it(self):
         (trace,), _ = run("longjmp", 0, 0)
         self.assertEqual(rows(trace), [("cudaMalloc", 77, ABANDONED), ("cudaMalloc", 8, 0)])
