@@ -347,7 +347,7 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	}
 }
 
-static void sample_host(uint64_t now_ns)
+void sl_device_sample_host(uint64_t now_ns)
 {
 	struct sl_hostmem memory;
 	struct map map;
@@ -369,7 +369,7 @@ static void sample_all(uint64_t now_ns, bool last)
 		for (int ordinal = 0; ordinal < DEVICES; ordinal++)
 			if (atomic_load_explicit(&devices[vendor][ordinal].state, memory_order_acquire) == USED)
 				sample_device(&devices[vendor][ordinal], ordinal, vendor, last);
-	sample_host(now_ns);
+	sl_device_sample_host(now_ns);
 }
 
 void sl_device_sample(uint64_t now_ns)

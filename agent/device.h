@@ -34,6 +34,9 @@ bool sl_device_news(void);
  */
 void sl_device_sample_last(uint64_t now_ns);
 
+/* Any thread: of the process and its cgroup alone, where there is no writer. */
+void sl_device_sample_host(uint64_t now_ns);
+
 /*
  * Calling thread, after the real call returned out of memory; the thread owns a context.  Publishes the `oom`
  * map: free and total by the real cuMemGetInfo/hipMemGetInfo (not during stream capture; not for host scopes),

@@ -326,8 +326,11 @@ void sl_preload_finish(const char *how)
 	atomic_store(&agent->ring.file->state, SL_PROCESS_COMPLETED);
 	agent->how = how;
 	atomic_store(&agent->finish, 1);
-	if (agent->no_writer)
+	if (agent->no_writer) {
+		if (agent->options.device_interval)
+			sl_device_sample_host(sl_agent_now());
 		sl_writer_finish();
+	}
 	atomic_fetch_add(&agent->wake, 1);
 	sl_agent_wake(&agent->wake);
 	sl_mute_end(&mute);

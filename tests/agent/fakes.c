@@ -76,6 +76,10 @@ void sl_device_sample_last(uint64_t now_ns)
 {
 }
 
+void sl_device_sample_host(uint64_t now_ns)
+{
+}
+
 bool sl_device_news(void)
 {
 	return false;

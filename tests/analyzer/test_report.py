@@ -35,6 +35,8 @@ class Report(unittest.TestCase):
         shutil.rmtree(self.folder)
 
     def test_report_json_obeys_its_schema(self):
+        if not hasattr(jsonschema, "Draft202012Validator"):
+            self.skipTest("jsonschema is older than 4.0")
         with open(SCHEMA) as file:
             schema = json.load(file)
         jsonschema.Draft202012Validator.check_schema(schema)

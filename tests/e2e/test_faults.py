@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The system refuses the agent: the job's result is unchanged, and one line of stormlog-run or stormlog-analyze says what
 became of the trace."""
+import json
 import os
 import re
 import shutil
@@ -106,6 +107,9 @@ class Faults(unittest.TestCase):
         said, report = self.strace("clone3:error=EAGAIN", app=ALONE)
         self.assertIn("1 process recorded", said)
         self.assertIn("completed", report)
+        with open(os.path.join(self.traces, "analysis", "report.json")) as file:
+            process, = json.load(file)["processes"]
+        self.assertGreater(process["host_memory"]["rss_peak_bytes"], 0)
 
     def test_a_writer_that_never_runs(self):
         """clone3 says that there is a thread, and there is none: the ring alone has the events."""

@@ -15,7 +15,7 @@ MAKE_TRACE, ANALYZE = map(os.path.abspath, sys.argv[1:3])
 class Open(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        cls.folder = tempfile.TemporaryDirectory()
         cls.root = pathlib.Path(cls.folder.name)
         (cls.root / "a run").mkdir()
         subprocess.run([MAKE_TRACE, "training", cls.root / "a run", "1", "4"], check=True)

@@ -69,7 +69,7 @@ def main():
         except OSError:
             continue
         with open("/proc/self/maps") as maps:
-            path = next(line.split()[-1] for line in maps if "/" + name.split(".so")[0] + "." in line or line.rstrip().endswith("/" + name))
+            path = next(line.split()[-1] for line in maps if re.search(r"/%s[-.]" % re.escape(name.split(".so")[0]), line))
         base, last = base_of(path), {}
         for address, rule in rows(path):
             last[address] = rule  # of rows without length the last one holds
