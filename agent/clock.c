@@ -18,6 +18,7 @@ uint64_t sl_clock_system(void)
 #include <cpuid.h>
 
 #define STEP_NS	     100000000ull /* between two looks at the system's clock */
+#define ASK_NS	     1000000000ull /* between two questions to the kernel */
 #define HORIZON_NS   1000000000ll /* what the line lacks is made up for in this time */
 #define APART_NS     1000000ll	  /* further than any clock is slewed in a step: the counter was changed */
 #define LOOKS	     8
@@ -65,26 +66,39 @@ static void write_line(struct sl_clock *clock, uint64_t ticks, uint64_t ns, uint
 	atomic_store_explicit(&clock->turn, turn, memory_order_release);
 }
 
+/* How far the line is behind the clock; false: further than the line could have been led. */
+static bool is_near(const struct sl_clock_line *line, uint64_t ticks, uint64_t ns, int64_t *lacks_ns)
+{
+	*lacks_ns = atomic_load(&line->rate) ? (int64_t)(ns - sl_clock_at(line, sl_clock_past(line, ticks))) : 0;
+	return *lacks_ns <= APART_NS && *lacks_ns >= -APART_NS;
+}
+
 void sl_clock_follow(struct sl_clock *clock)
 {
 	const struct sl_clock_line *line = &clock->line[atomic_load(&clock->turn) % 2];
-	uint64_t ticks, ns, line_ns, rate, last_ticks = clock->seen_ticks, last_ns = clock->seen_ns;
+	uint64_t ticks, ns, rate, last_ticks = clock->seen_ticks, last_ns = clock->seen_ns;
 	int64_t lacks_ns;
 
 	if (clock->refused || sl_clock_system() - last_ns < STEP_NS || !look(&ticks, &ns))
 		return;
 	clock->seen_ticks = ticks;
 	clock->seen_ns = ns;
-	if (!last_ns) {
+	if (ns - clock->asked_ns >= ASK_NS) {
+		clock->asked_ns = ns;
 		clock->refused = !counter_keeps_time();
+	}
+	if (!last_ns)
+		return;
+	if (clock->refused || ticks <= last_ticks || !is_near(line, ticks, ns, &lacks_ns)) {
+		clock->refused = true;
+		write_line(clock, ticks, ns, 0);
 		return;
 	}
 	rate = (uint64_t)(((unsigned __int128)(ns - last_ns) << 32) / (ticks - last_ticks));
-	line_ns = atomic_load(&line->rate) ? sl_clock_at(line, ticks) : ns;
-	lacks_ns = (int64_t)(ns - line_ns);
-	clock->refused = lacks_ns > APART_NS || lacks_ns < -APART_NS;
+	if (sl_clock_past(line, ticks) >= SL_CLOCK_REACH) /* all have the system's clock by now */
+		lacks_ns = 0;
 	rate += (uint64_t)((int64_t)(rate >> 16) * lacks_ns / (HORIZON_NS >> 16));
-	write_line(clock, ticks, line_ns, clock->refused ? 0 : rate);
+	write_line(clock, ticks, ns - (uint64_t)lacks_ns, rate);
 }
 
 #else

@@ -5,8 +5,9 @@
  * Where the kernel itself keeps time by the processor's counter (it has found that to be invariant and the same on all
  * processors) the time is a line over that counter, the same line for all threads, so that they are ordered by it as
  * exactly as by the counter.  The writer bends the line ten times a second to follow the system's clock, from which it
- * differs by tens of nanoseconds; it never jumps.  Elsewhere, before the first line, and for good where counter and
- * clock go apart, it is clock_gettime.
+ * differs by tens of nanoseconds; it never jumps.  Elsewhere, before the first line, far from where the writer looked last
+ * (the machine slept, the process goes on on another one), and for good where counter and clock go apart or the kernel has
+ * given the counter up, it is clock_gettime.
  */
 #ifndef AGENT_CLOCK_H
 #define AGENT_CLOCK_H
@@ -29,6 +30,7 @@ struct sl_clock {
 
 	/* The writer's alone. */
 	uint64_t seen_ticks, seen_ns;
+	uint64_t asked_ns; /* when the kernel was asked whether it keeps time by the counter */
 	bool refused;
 };
 
@@ -51,10 +53,16 @@ static inline uint64_t sl_clock_ticks_after(void)
 	return sl_clock_ticks();
 }
 
-static inline uint64_t sl_clock_at(const struct sl_clock_line *line, uint64_t ticks)
-{
-	uint64_t past = ticks - atomic_load_explicit(&line->base_ticks, memory_order_relaxed);
+/* Some seconds.  Who is further from the line's beginning, or before it, was not led there by the writer. */
+#define SL_CLOCK_REACH (1ull << 34)
 
+static inline uint64_t sl_clock_past(const struct sl_clock_line *line, uint64_t ticks)
+{
+	return ticks - atomic_load_explicit(&line->base_ticks, memory_order_relaxed);
+}
+
+static inline uint64_t sl_clock_at(const struct sl_clock_line *line, uint64_t past)
+{
 	return atomic_load_explicit(&line->base_ns, memory_order_relaxed) +
 	       (uint64_t)((unsigned __int128)past * atomic_load_explicit(&line->rate, memory_order_relaxed) >> 32);
 }
@@ -62,15 +70,16 @@ static inline uint64_t sl_clock_at(const struct sl_clock_line *line, uint64_t ti
 static inline __attribute__((always_inline)) uint64_t sl_clock_read(const struct sl_clock *clock, uint64_t (*ticks)(void))
 {
 	for (;;) {
-		uint64_t turn = atomic_load_explicit(&clock->turn, memory_order_acquire), now_ns;
+		uint64_t turn = atomic_load_explicit(&clock->turn, memory_order_acquire), past, now_ns;
 		const struct sl_clock_line *line = &clock->line[turn % 2];
 
 		if (SL_UNLIKELY(!atomic_load_explicit(&line->rate, memory_order_relaxed)))
 			return sl_clock_system();
-		now_ns = sl_clock_at(line, ticks());
+		past = sl_clock_past(line, ticks());
+		now_ns = sl_clock_at(line, past);
 		atomic_thread_fence(memory_order_acquire);
 		if (SL_LIKELY(atomic_load_explicit(&clock->turn, memory_order_relaxed) == turn))
-			return now_ns;
+			return SL_LIKELY(past < SL_CLOCK_REACH) ? now_ns : sl_clock_system();
 	}
 }
 

@@ -309,7 +309,7 @@ static void write_gap(struct sl_ringfile *file)
 	uint64_t count = atomic_load(&file->gap_events);
 
 	if (count == gaps_said || !sl_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns),
-					  "the disk made no progress while the ring was full"))
+					  "the ring was full and the writer could not go on"))
 		return;
 	gaps_said = count;
 	atomic_store(&file->gap_begin_ns, 0); /* the next gap is another one */

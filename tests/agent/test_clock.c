@@ -54,6 +54,19 @@ static void the_line_follows_the_systems_clock(void **state)
 	assert_true(least < FAR_NS);
 }
 
+/* The machine slept, and the counter did not; nobody has looked since. */
+static void far_from_the_last_look_the_time_is_the_systems(void **state)
+{
+	struct sl_clock_line *line = &clock_.line[atomic_load(&clock_.turn) % 2];
+	const uint64_t slept[] = {SL_CLOCK_REACH, 3600ull << 32, -(1ull << 40)};
+
+	for (unsigned i = 0; i < 3 && atomic_load(&line->rate); i++) {
+		atomic_fetch_sub(&line->base_ticks, slept[i]);
+		the_line_follows_the_systems_clock(state);
+		atomic_fetch_add(&line->base_ticks, slept[i]);
+	}
+}
+
 /* A machine that slept, a virtual machine that moved. */
 static void a_counter_that_was_set_is_not_believed_again(void **state)
 {
@@ -74,6 +87,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(time_goes_forward_over_all_threads_while_the_line_is_bent),
 		cmocka_unit_test(the_line_follows_the_systems_clock),
+		cmocka_unit_test(far_from_the_last_look_the_time_is_the_systems),
 		cmocka_unit_test(a_counter_that_was_set_is_not_believed_again),
 	};
 
