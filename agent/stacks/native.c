@@ -40,6 +40,7 @@ struct libunwind {
 
 static struct libunwind opened;
 static _Atomic(const struct libunwind *) libunwind;
+static uint64_t opened_unloads; /* objects that had been unloaded by then */
 
 /* libgcc_s of the program, if it has one: twenty times slower, so only until libunwind is there. */
 static _Unwind_Reason_Code (*gcc_backtrace)(_Unwind_Trace_Fn, void *);
@@ -202,6 +203,7 @@ void sl_native_open(void)
 	if (!opened.backtrace)
 		return;
 	make_pipe();
+	opened_unloads = sl_walk_unloads();
 	atomic_store_explicit(&libunwind, &opened, memory_order_release);
 }
 
@@ -426,11 +428,24 @@ static struct sl_cache_entry *find(const struct stack *stack, uint64_t *hash)
 	return sl_cache_find(&stack->thread->native, *hash, (uint64_t *)stack->pcs, stack->count, stack->truncated);
 }
 
+static uint32_t define_stack(struct stack *stack, struct sl_cache_entry *entry, uint64_t hash)
+{
+	struct sl_stacks_thread *thread = stack->thread;
+	struct sl_mute mute = sl_mute_begin();
+
+	if (!entry)
+		entry = sl_cache_add(&thread->native, hash, (uint64_t *)stack->pcs, stack->count, stack->truncated, 0);
+	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed); /* learning unwinds, too */
+	entry->id = capture_new(stack);
+	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
+	sl_mute_end(&mute);
+	return entry->id;
+}
+
 static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settled)
 {
 	struct sl_stacks_thread *thread = stack->thread;
 	struct sl_cache_entry *entry;
-	struct sl_mute mute;
 	uint64_t hash;
 	int got;
 
@@ -446,14 +461,7 @@ static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settle
 		return entry->id;
 	}
 	thread->settled = 0;
-	mute = sl_mute_begin();
-	if (!entry)
-		entry = sl_cache_add(&thread->native, hash, (uint64_t *)stack->pcs, stack->count, stack->truncated, 0);
-	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed); /* learning unwinds, too */
-	entry->id = capture_new(stack);
-	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
-	sl_mute_end(&mute);
-	return entry->id;
+	return define_stack(stack, entry, hash);
 }
 
 static bool same_pcs(const struct stack *a, const struct stack *b)
@@ -461,9 +469,15 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 	return a->count == b->count && a->truncated == b->truncated && !memcmp(a->pcs, b->pcs, a->count * sizeof(*a->pcs));
 }
 
+/* libunwind keeps what it knew of an object that was unloaded, and takes it for what lies there now. */
+static bool is_libunwind_stale(void)
+{
+	return atomic_load_explicit(&libunwind, memory_order_acquire) && sl_walk_unloads() != opened_unloads;
+}
+
 /*
  * A walk is many times faster than libunwind, but only stacks that libunwind has seen too are believed: a new one is
- * unwound by both, and where they differ nothing is walked any more.
+ * unwound by both, and where they differ nothing is walked any more.  Once an object was unloaded the walk is believed alone.
  */
 uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 {
@@ -481,9 +495,15 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (end == SL_WALK_SAME && SL_LIKELY((id = sl_walk_name_of(&thread->walk, &walked))))
 		return id;
 	stack.pcs = (void **)walked.pcs;
-	if (end != SL_WALK_UNKNOWN && trim(&stack, (int)walked.count, depth) && (entry = find(&stack, &hash)) && entry->id) {
-		sl_walk_name(&thread->walk, &walked, entry->id);
-		return entry->id;
+	if (end != SL_WALK_UNKNOWN && trim(&stack, (int)walked.count, depth)) {
+		entry = find(&stack, &hash);
+		id = entry ? entry->id : 0;
+		if (SL_UNLIKELY(!id) && is_libunwind_stale())
+			id = define_stack(&stack, entry, hash);
+		if (id) {
+			sl_walk_name(&thread->walk, &walked, id);
+			return id;
+		}
 	}
 	id = capture_unwound(&unwound, depth, end == SL_WALK_UNKNOWN && is_settled(thread));
 	if (end == SL_WALK_UNKNOWN || !atomic_load_explicit(&libunwind, memory_order_relaxed))

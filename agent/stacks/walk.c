@@ -16,6 +16,11 @@ void sl_walk_unloaded(void)
 	atomic_fetch_add(&unloads, 1);
 }
 
+uint64_t sl_walk_unloads(void)
+{
+	return atomic_load_explicit(&unloads, memory_order_acquire);
+}
+
 #ifdef __x86_64__
 
 /* Where a walk is. */
@@ -184,12 +189,13 @@ static __attribute__((noinline)) enum sl_walk_end walk_from(struct sl_walk *walk
 
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked)
 {
-	uint64_t now = atomic_load_explicit(&unloads, memory_order_acquire);
+	uint64_t now = sl_walk_unloads();
 	enum sl_walk_end end;
 	struct at at = {0};
 
 	if (SL_UNLIKELY(walk->unloads != now)) {
-		memset(walk->rule, 0, sizeof(walk->rule));
+		if (walk->unloads) /* else its pages are fresh */
+			memset(walk->rule, 0, sizeof(walk->rule));
 		walk->unloads = now;
 		walk->max = 0;
 	}

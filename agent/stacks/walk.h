@@ -79,4 +79,7 @@ static inline void sl_walk_name(struct sl_walk *walk, const struct sl_walked *wa
 /* An object is being unloaded, or has been: another one's code may come to its addresses.  Any thread. */
 void sl_walk_unloaded(void);
 
+/* How often that was said. */
+uint64_t sl_walk_unloads(void);
+
 #endif

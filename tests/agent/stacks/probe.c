@@ -142,6 +142,11 @@ EXPORT uint32_t probe_text(const char *text, size_t bytes)
 	return sl_stacks_text(text, bytes);
 }
 
+EXPORT void probe_unloaded(void)
+{
+	sl_stacks_unloaded();
+}
+
 EXPORT void probe_thread_end(void)
 {
 	sl_stacks_thread_end();

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_unload PROBE.so SMALL.so LARGE.so: two modules come to one place by turns.  Their calls return to the same address, so
+ * that a stack through one has the id of the same stack through the other, unless it is unwound by the frame of what lay there
+ * before.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint64_t capture(unsigned mode);
+typedef uint64_t with_frame(capture *capture, unsigned mode);
+
+enum { NATIVE = 2 };
+
+static void *probe;
+static with_frame *place;
+
+static void *find(void *library, const char *name)
+{
+	void *found = library ? dlsym(library, name) : NULL;
+
+	if (!found) {
+		printf("%s: %s\n", name, dlerror());
+		exit(1);
+	}
+	return found;
+}
+
+static __attribute__((noinline)) uint32_t from(unsigned deeper, with_frame *function)
+{
+	uint64_t ids;
+
+	if (deeper)
+		ids = (uint64_t)from(deeper - 1, function) << 32;
+	else
+		ids = function(find(probe, "probe_capture"), NATIVE);
+	__asm__ volatile("" : "+r"(ids)); /* not a tail call */
+	return (uint32_t)(ids >> 32);
+}
+
+/* Often, so that whoever keeps rules has one for the module; then from further inside than before. */
+static uint32_t stack_through(const char *path, unsigned deeper)
+{
+	void (*unloaded)(void) = (void (*)(void))find(probe, "probe_unloaded");
+	void *module = dlopen(path, RTLD_NOW);
+	with_frame *function = (with_frame *)find(module, "with_frame");
+	uint32_t id = 0;
+
+	if (place && function != place) {
+		printf("they do not come to one place: the test shows nothing\n");
+		exit(77);
+	}
+	place = function;
+	for (unsigned i = 0; i < 40; i++)
+		from(0, function);
+	for (unsigned i = 0; i < 2; i++)
+		id = from(deeper, function);
+	unloaded();
+	dlclose(module);
+	unloaded();
+	return id;
+}
+
+int main(int argc, char **argv)
+{
+	int (*describe)(char *, size_t);
+	char text[256];
+	uint32_t ids[3];
+
+	probe = dlopen(argv[1], RTLD_NOW);
+	((void (*)(unsigned, unsigned))find(probe, "probe_start"))(NATIVE, 200);
+	describe = (int (*)(char *, size_t))find(probe, "probe_describe");
+	for (unsigned turn = 0; turn < 3; turn++)
+		ids[turn] = stack_through(argv[2 + turn % 2], turn ? 3 : 1);
+	describe(text, sizeof(text));
+	printf("%u %u, %s\n", ids[1], ids[2], text);
+	return !ids[1] || ids[1] != ids[2] || strstr(text, "differs");
+}
