@@ -365,13 +365,35 @@ static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_
 	return !used || put(store, index, fold.made, used);
 }
 
+/*
+ * Threads that a reader of the ring may meet, each once, and that have events in the files up to here.  Of one that has ended
+ * and left the ring nothing is to be said: of those there are ever more.
+ */
+static unsigned threads_in_ring(uint32_t threads[SL_SEGMENT_MAX])
+{
+	const struct sl_ringfile *file = sl_agent->ring.file;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < atomic_load(&file->segments); i++) {
+		uint32_t thread = file->segment[i].thread;
+		unsigned known = 0;
+
+		if (atomic_load(&file->segment[i].use) != SL_SEGMENT_EVENTS || thread >= fold.threads || !fold.thread_next[thread])
+			continue;
+		while (known < count && threads[known] != thread)
+			known++;
+		threads[known] = thread;
+		count += known == count;
+	}
+	return count;
+}
+
 static bool write_checkpoint(struct sl_store *store)
 {
 	struct sl_pack pack = sl_pack_begin(fold.made, CONTENT_BYTES);
-	uint32_t threads = 0;
+	uint32_t threads[SL_SEGMENT_MAX];
+	unsigned count = threads_in_ring(threads);
 
-	for (uint32_t t = 0; t < fold.threads; t++)
-		threads += fold.thread_next[t] != 0;
 	sl_pack_map(&pack, 6);
 	sl_pack_pair_text(&pack, "def", "checkpoint");
 	sl_pack_pair_uint(&pack, "through", fold.through);
@@ -392,13 +414,12 @@ static bool write_checkpoint(struct sl_store *store)
 		sl_pack_uint(&pack, totals->peak_reserved);
 	}
 	sl_pack_text(&pack, "threads");
-	sl_pack_array(&pack, threads);
-	for (uint32_t t = 0; t < fold.threads; t++)
-		if (fold.thread_next[t]) {
-			sl_pack_array(&pack, 2);
-			sl_pack_uint(&pack, t);
-			sl_pack_uint(&pack, fold.thread_next[t]);
-		}
+	sl_pack_array(&pack, count);
+	for (unsigned i = 0; i < count; i++) {
+		sl_pack_array(&pack, 2);
+		sl_pack_uint(&pack, threads[i]);
+		sl_pack_uint(&pack, fold.thread_next[threads[i]]);
+	}
 	return !pack.failed && put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.log_next},
 				       fold.made, pack.used);
 }
@@ -470,8 +491,8 @@ static bool open_source(struct sl_store *store, unsigned source)
 		sl_gap(0, source ? fold.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(), "a file of the trace was removed");
 	fold.source = source;
 	fold.at = fold.frame = 0;
-	if (fold.needed[source])
-		return true;
+	if (fold.needed[source]) /* somebody may have made it longer */
+		return fold.size / sizeof(struct sl_frame_index) < fold.needed_bytes[source];
 	fold.needed_bytes[source] = fold.size / sizeof(struct sl_frame_index) + 1;
 	fold.needed[source] = sl_pages(fold.needed_bytes[source]);
 	return fold.needed[source];

@@ -3,7 +3,7 @@
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
  * Modes: train, inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
- * exec, jumps (THREADS: 0 flat, 1 deep).
+ * exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -213,6 +213,24 @@ static void inside(void)
 	churn();
 }
 
+static void *live_briefly(void *unused)
+{
+	for (uint64_t i = 1; i <= 200; i++) {
+		sl_record_block(FAKE_block, 1ull << 51 | i << 9, i, 0, 1000, 2000);
+		sl_record_block(FAKE_block_free, 1ull << 51 | i << 9, i, 0, 1000, 2000);
+	}
+	return NULL;
+}
+
+static void brief(void)
+{
+	for (unsigned long i = 1; i <= calls; i++) {
+		run_threads(1, live_briefly);
+		if (i % 20 == 0)
+			rest();
+	}
+}
+
 static jmp_buf back;
 
 static __attribute__((noinline)) void leave(void)
@@ -310,6 +328,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "inside")) {
 		inside();
+		return 0;
+	}
+	if (!strcmp(mode, "brief")) {
+		brief();
 		return 0;
 	}
 	if (!strcmp(mode, "train")) {

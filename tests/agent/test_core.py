@@ -207,6 +207,15 @@ class Core(unittest.TestCase):
             inside += any(name.endswith(".fold") for name in names)
         print("%d of 6 were killed in a fold" % inside)
 
+    def test_a_checkpoint_does_not_grow_with_threads_that_are_no_more(self):
+        (trace,), names = run("brief", 1, 2000, 500, STORMLOG_KEEP="256K")
+        self.assertGreater(trace.folded_through, 1)
+        self.assertEqual((self.live_blocks(trace), trace.damage), ({}, []))
+        (checkpoint,) = trace.defs["checkpoint"]
+        ((_, allocations, _, frees, _, _, _),) = checkpoint["blocks"]
+        self.assertEqual(allocations + frees + len(trace.events()["api"]), 2000 * 400)
+        self.assertLess(len(checkpoint["threads"]), 256)
+
     def test_what_is_made_inside_a_long_call_and_freed_by_another_thread_does_not_live_on(self):
         """The free is in a file that is folded before the one that has the allocation."""
         (trace,), _ = run("inside", 1, 200000, 500, STORMLOG_KEEP="256K")
