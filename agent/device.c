@@ -42,6 +42,7 @@ static struct device devices[SL_VENDOR_COUNT][DEVICES];
 static _Atomic unsigned news;	 /* a device came into use */
 static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
 static bool nvml_opened;
+static bool processes_said; /* who tells of the processes on a device: once in a recording */
 
 /* --- maps ------------------------------------------------------------------------------------------- */
 
@@ -300,7 +301,6 @@ static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, c
 static void take_shared(int ordinal, const char *source, const char *processes, uint64_t live, uint64_t begin_ns,
 	const struct sl_sample *sample)
 {
-	static bool said;
 	uint64_t after;
 	char text[64];
 	struct sl_text value = sl_text_begin(text, sizeof(text));
@@ -309,9 +309,9 @@ static void take_shared(int ordinal, const char *source, const char *processes, 
 	sl_text_add(&value, processes);
 	if (!sample->own_bytes)
 		sl_text_add(&value, sample->has_processes ? " does not list this process" : "'s pids are of another namespace");
-	if (!said)
+	if (!processes_said)
 		sl_capability("device_processes", text);
-	said = true;
+	processes_said = true;
 	/* Only where no block came or went while it was asked. */
 	if (sl_limit_active && sample->own_bytes && sl_limit_live(ordinal, &after) && live == after)
 		sl_limit_overhead(ordinal, sample->own_bytes, live);
@@ -392,5 +392,6 @@ void sl_device_child(void)
 	if (nvml_opened)
 		atomic_store(&is_child, 1);
 	memset(devices, 0, sizeof(devices));
+	processes_said = false;
 	sl_hostmem_child();
 }

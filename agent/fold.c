@@ -78,6 +78,10 @@ void sl_fold_prepare(void)
 		sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
 		sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
 	}
+	/* Its pages are not unmapped: the fork may have come between that and the note of it. */
+	fold.table = (struct sl_last_table){0};
+	memset(fold.needed, 0, sizeof(fold.needed));
+	fold.thread_next = NULL;
 	fold.active = false;
 	fold.tried = 0;
 }

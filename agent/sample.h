@@ -10,7 +10,7 @@
 
 struct sl_sample {
 	uint64_t total_bytes, free_bytes, used_bytes; /* used: by all processes and, where it is told apart, not what is reserved */
-	bool has_processes;			      /* the list below is whole and its pids mean something */
+	bool has_processes;			      /* the list below is whole, or full, and its pids mean something */
 	unsigned count;
 	struct {
 		uint64_t pid, bytes;

@@ -24,7 +24,7 @@ struct sl_cfi_rule {
 	uint8_t kind;
 };
 
-/* The rule at the call that returns to `pc`.  Takes dl_iterate_phdr's lock; reads nothing that is not mapped. */
+/* The rule at the call that returns to `pc`.  Takes dl_iterate_phdr's lock; believes .eh_frame, as exceptions do. */
 struct sl_cfi_rule sl_cfi_find(uintptr_t pc);
 
 #endif
