@@ -18,6 +18,9 @@
 
 #include "common/base.h"
 
+/* Ticks, some seconds.  Who is further from the line's beginning, or before it, was not led there by the writer. */
+#define SL_CLOCK_REACH (1ull << 34)
+
 struct sl_clock_line {
 	_Atomic uint64_t rate; /* nanoseconds a tick, times 2^32; 0: there is no line */
 	_Atomic uint64_t base_ticks, base_ns;
@@ -52,9 +55,6 @@ static inline uint64_t sl_clock_ticks_after(void)
 	__asm__ volatile("lfence" : : : "memory");
 	return sl_clock_ticks();
 }
-
-/* Some seconds.  Who is further from the line's beginning, or before it, was not led there by the writer. */
-#define SL_CLOCK_REACH (1ull << 34)
 
 static inline uint64_t sl_clock_past(const struct sl_clock_line *line, uint64_t ticks)
 {
