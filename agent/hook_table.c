@@ -10,9 +10,9 @@
 #include "agent/device.h"
 #include "agent/hooks.h"
 #include "agent/limit.h"
+#include "agent/objects.h"
 #include "agent/preload.h"
 #include "agent/resolve.h"
-#include "agent/stacks/stacks.h"
 #include "common/base.h"
 
 /* --- names ---------------------------------------------------------------------------------------------- */
@@ -201,30 +201,16 @@ unsigned sl_hooks_unwrapped(void)
  * being unloaded nothing kept is believed and nothing is kept.
  */
 #define CALLERS	      8
-#define UNLOAD_STEP   256 /* the low byte of `unloads` counts those under way */
 #define INSTANCE_BITS 2
 #define UNLOAD_BITS   26
 _Static_assert(SL_HOOK_INSTANCES <= 1 << INSTANCE_BITS, "an instance fits into a kept word");
 
 static _Atomic uint64_t callers[SL_API_COUNT][CALLERS];
-static _Atomic uint64_t unloads;
-
-void sl_hooks_unload_begin(void)
-{
-	atomic_fetch_add(&unloads, 1);
-	sl_stacks_unloaded();
-}
-
-void sl_hooks_unload_end(void)
-{
-	sl_stacks_unloaded();
-	atomic_fetch_add(&unloads, UNLOAD_STEP - 1);
-}
 
 static uint64_t kept_word(const void *caller, uint64_t unload)
 {
 	return (uintptr_t)caller >> 12 << (UNLOAD_BITS + INSTANCE_BITS) |
-	       (unload / UNLOAD_STEP & ((1u << UNLOAD_BITS) - 1)) << INSTANCE_BITS;
+	       (unload / SL_UNLOAD & ((1u << UNLOAD_BITS) - 1)) << INSTANCE_BITS;
 }
 
 static void *find_real(unsigned api, const void *caller, uint64_t unload)
@@ -236,7 +222,7 @@ static void *find_real(unsigned api, const void *caller, uint64_t unload)
 	unsigned at = (uintptr_t)caller >> 12 & (CALLERS - 1);
 
 	errno = saved;
-	if (!instance || unload % UNLOAD_STEP || atomic_load(&unloads) != unload)
+	if (!instance || unload % SL_UNLOAD || atomic_load(&sl_objects_unloads) != unload)
 		return real;
 	for (unsigned i = 0; i < CALLERS; i++)
 		if (!atomic_load_explicit(&kept[(at + i) % CALLERS], memory_order_relaxed)) {
@@ -253,9 +239,9 @@ void *sl_hook_real(unsigned api, unsigned instance, const void *caller)
 
 	if (instance)
 		return atomic_load_explicit(&reals[api][instance - 1], memory_order_acquire);
-	unload = atomic_load_explicit(&unloads, memory_order_acquire);
+	unload = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
 	wanted = kept_word(caller, unload);
-	for (unsigned i = 0; i < CALLERS && !(unload % UNLOAD_STEP); i++) {
+	for (unsigned i = 0; i < CALLERS && !(unload % SL_UNLOAD); i++) {
 		unsigned at = ((uintptr_t)caller >> 12) + i;
 		uint64_t word = atomic_load_explicit(&callers[api][at % CALLERS], memory_order_acquire);
 

@@ -66,8 +66,4 @@ bool sl_hooks_is_wrapper(const void *address);
 /* Look-ups refused because no instance was left, for the footer. */
 unsigned sl_hooks_unwrapped(void);
 
-/* Around the real dlclose: what was found for callers before it is not believed afterwards. */
-void sl_hooks_unload_begin(void);
-void sl_hooks_unload_end(void);
-
 #endif

@@ -181,8 +181,8 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 		real = sl_resolve_next("dlclose");
 	if (!real)
 		return -1;
-	sl_hooks_unload_begin();
+	sl_objects_unload_begin();
 	result = real(handle);
-	sl_hooks_unload_end();
+	sl_objects_unload_end();
 	return result;
 }

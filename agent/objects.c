@@ -30,6 +30,8 @@ static _Atomic long trusted = NOBODY; /* pid of the process whose locks are know
 static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last, in itself */
 static _Atomic uint32_t tried;
 
+_Atomic uint64_t sl_objects_unloads;
+
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 
 static long own_pid(void)

@@ -10,7 +10,12 @@
 #define AGENT_OBJECTS_H
 
 #include <link.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base.h"
 
 /*
  * As dl_iterate_phdr.  Any thread, any time; the program's signal handlers wait meanwhile, since one that left by
@@ -32,6 +37,40 @@ bool sl_objects_trusted(void);
  * would wait for ever, a copy of this process has found out.
  */
 bool sl_objects_try(void);
+
+/*
+ * Unloads so far (dlclose as we see it), times SL_UNLOAD; the low byte counts those under way.  What was found in an object holds
+ * until this changes.
+ */
+#define SL_UNLOAD 256u
+extern _Atomic uint64_t sl_objects_unloads;
+
+static inline void sl_objects_unload_begin(void)
+{
+	atomic_fetch_add(&sl_objects_unloads, 1);
+}
+
+static inline void sl_objects_unload_end(void)
+{
+	atomic_fetch_add(&sl_objects_unloads, SL_UNLOAD - 1);
+}
+
+/*
+ * An address found in an object, in one word with the low bits of the number of unloads before which it was; zero is none.  While
+ * something is being unloaded nothing kept is believed and nothing is kept.
+ */
+static inline void *sl_objects_kept(_Atomic uint64_t *kept, uint64_t unloads)
+{
+	uint64_t word = atomic_load_explicit(kept, memory_order_relaxed);
+
+	return SL_LIKELY((uint16_t)word == (uint16_t)(unloads / SL_UNLOAD) && !(unloads % SL_UNLOAD)) ? (void *)(uintptr_t)(word >> 16) : NULL;
+}
+
+static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, uint64_t unloads)
+{
+	if (!(unloads % SL_UNLOAD) && !((uintptr_t)found >> 48))
+		atomic_store_explicit(kept, (uint64_t)(uintptr_t)found << 16 | (uint16_t)(unloads / SL_UNLOAD), memory_order_relaxed);
+}
 
 /* A library was opened whose GPU calls we may not see.  Said once in the trace, each. */
 enum sl_hole { SL_HOLE_DEEPBIND = 1, SL_HOLE_NAMESPACE = 2 };

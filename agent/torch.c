@@ -31,16 +31,17 @@ enum { DEVICE_CPU = 0, DEVICE_CUDA = 1, DEVICE_HIP = 6 };
 /* The real function of one mangled name. */
 struct real {
 	const char *symbol;
-	_Atomic(void *) function;
+	_Atomic uint64_t kept;
 };
 
 static void *real_of(struct real *real, const void *caller)
 {
-	void *function = atomic_load_explicit(&real->function, memory_order_relaxed);
+	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
+	void *function = sl_objects_kept(&real->kept, unloads);
 
 	if (SL_UNLIKELY(!function)) {
 		function = sl_resolve_for(real->symbol, caller);
-		atomic_store_explicit(&real->function, function, memory_order_relaxed);
+		sl_objects_keep(&real->kept, function, unloads);
 	}
 	return function;
 }
@@ -177,7 +178,7 @@ static void report(struct real *real, const char *versions, void *block, int64_t
 		return;
 	sl_record_block(size > 0 ? SL_API_block_alloc : SL_API_block_free, (uintptr_t)block,
 		(uint64_t)(size > 0 ? size : -size), ordinal, allocated, reserved);
-	tell_version(atomic_load_explicit(&real->function, memory_order_relaxed), versions);
+	tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)), versions);
 }
 
 /* With the totals after the operation; their types differ in name alone. */

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "agent/objects.h"
 #include "agent/resolve.h"
 #include "agent/text.h"
 
@@ -38,16 +39,17 @@
 	ROW(hipStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n)) \
 	ROW(hipThreadExchangeStreamCaptureMode, (int *mode))
 
-/* Found at the first use: the library is loaded then, or the family would not have been called. */
+/* Found at the first use: the library is loaded then, or the family would not have been called.  It may be unloaded, and come back. */
 #define SAVED(name, prototype, library)                                                                          \
 	static int (*name(void)) prototype                                                                       \
 	{                                                                                                        \
-		static _Atomic(void *) saved;                                                                    \
-		void *found = atomic_load_explicit(&saved, memory_order_relaxed);                                \
+		static _Atomic uint64_t saved;                                                                   \
+		uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);              \
+		void *found = sl_objects_kept(&saved, unloads);                                                  \
                                                                                                                  \
 		if (!found) {                                                                                    \
 			found = sl_resolve_in(library, #name);                                                   \
-			atomic_store_explicit(&saved, found, memory_order_relaxed);                              \
+			sl_objects_keep(&saved, found, unloads);                                                 \
 		}                                                                                                \
 		return (int(*) prototype)found;                                                                  \
 	}

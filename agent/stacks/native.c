@@ -40,7 +40,7 @@ struct libunwind {
 
 static struct libunwind opened;
 static _Atomic(const struct libunwind *) libunwind;
-static uint64_t opened_unloads; /* objects that had been unloaded by then */
+static uint64_t opened_unloads; /* sl_objects_unloads then */
 
 /* libgcc_s of the program, if it has one: twenty times slower, so only until libunwind is there. */
 static _Unwind_Reason_Code (*gcc_backtrace)(_Unwind_Trace_Fn, void *);
@@ -185,8 +185,13 @@ void sl_native_open(void)
 	find_symbol *find = (find_symbol *)sl_resolve_symbol("dlsym");
 	void *library;
 
-	if (!open || !find || atomic_load(&libunwind) || !(library = open_libunwind(open)))
+	if (!open || !find || atomic_load(&libunwind))
 		return;
+	library = open_libunwind(open);
+	if (!library) {
+		open("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD); /* it serves from now on, and may not go */
+		return;
+	}
 	opened = (struct libunwind){
 		.backtrace = (int (*)(void **, int))find(library, "unw_backtrace"),
 		.init_local =
@@ -203,7 +208,7 @@ void sl_native_open(void)
 	if (!opened.backtrace)
 		return;
 	make_pipe();
-	opened_unloads = sl_walk_unloads();
+	opened_unloads = atomic_load(&sl_objects_unloads);
 	atomic_store_explicit(&libunwind, &opened, memory_order_release);
 }
 
@@ -472,7 +477,7 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 /* libunwind keeps what it knew of an object that was unloaded, and takes it for what lies there now. */
 static bool is_libunwind_stale(void)
 {
-	return atomic_load_explicit(&libunwind, memory_order_acquire) && sl_walk_unloads() != opened_unloads;
+	return atomic_load_explicit(&libunwind, memory_order_acquire) && atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads;
 }
 
 /*

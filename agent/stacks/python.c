@@ -6,6 +6,8 @@
 
 #include "agent/define.h"
 #include "agent/mute.h"
+#include "agent/objects.h"
+#include "agent/resolve.h"
 #include "agent/stacks/codes.h"
 #include "common/base.h"
 
@@ -20,6 +22,7 @@ enum state {
 
 static _Atomic int state;
 static const char *_Atomic refusal;
+static _Atomic uint64_t seen_unloads; /* at which the interpreter was there still */
 
 struct sl_python sl_python; /* written by the one thread in FINDING */
 
@@ -176,6 +179,19 @@ static uint32_t capture_new(struct sl_stacks_thread *thread, uintptr_t first,
 	return id;
 }
 
+/* A program that embeds Python may unload it; what another puts into its place is no business of ours. */
+static __attribute__((noinline)) bool is_there(uint64_t unloads)
+{
+	if (!sl_resolve_loaded((const void *)sl_python.thread_state)) {
+		atomic_store(&refusal, "its library was unloaded");
+		atomic_store(&state, REFUSED);
+		return false;
+	}
+	if (!(unloads % SL_UNLOAD))
+		atomic_store(&seen_unloads, unloads);
+	return true;
+}
+
 uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 {
 	struct sl_python_walk walk = {0};
@@ -183,6 +199,7 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 	uintptr_t tstate, first;
 	uint64_t stamp;
 	int now = atomic_load_explicit(&state, memory_order_acquire);
+	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
 
 	thread->boundaries = 0;
 	if (SL_UNLIKELY(now != CHECKED)) {
@@ -191,6 +208,8 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 		if (atomic_load_explicit(&state, memory_order_acquire) != UNCHECKED)
 			return 0;
 	}
+	if (SL_UNLIKELY(unloads != atomic_load_explicit(&seen_unloads, memory_order_relaxed)) && !is_there(unloads))
+		return 0;
 	tstate = live_thread_state();
 	if (!tstate || (SL_UNLIKELY(now != CHECKED) && !pass_check(tstate)))
 		return 0;

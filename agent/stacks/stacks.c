@@ -180,11 +180,6 @@ void sl_stacks_modules(void)
 	leave(thread);
 }
 
-void sl_stacks_unloaded(void)
-{
-	sl_walk_unloaded();
-}
-
 void sl_stacks_thread_end(void)
 {
 	struct sl_stacks_thread *thread = self;

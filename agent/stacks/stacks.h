@@ -38,9 +38,6 @@ struct sl_stack_ids sl_stacks_capture(unsigned mode);
  * or no room. */
 uint32_t sl_stacks_text(const char *text, size_t bytes);
 
-/* An object is about to be unloaded, or has been: both times.  Any thread. */
-void sl_stacks_unloaded(void);
-
 /* The thread ends and gives its cache to the next one.  A capture after it is allowed. */
 void sl_stacks_thread_end(void);
 

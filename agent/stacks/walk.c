@@ -5,21 +5,10 @@
 #include <string.h>
 
 #include "agent/mute.h"
+#include "agent/objects.h"
 #include "common/base.h"
 
 #define FRAME_MAX 65536 /* a larger frame is seldom one: libunwind looks closer */
-
-static _Atomic uint64_t unloads = 1;
-
-void sl_walk_unloaded(void)
-{
-	atomic_fetch_add(&unloads, 1);
-}
-
-uint64_t sl_walk_unloads(void)
-{
-	return atomic_load_explicit(&unloads, memory_order_acquire);
-}
 
 #ifdef __x86_64__
 
@@ -189,7 +178,7 @@ static __attribute__((noinline)) enum sl_walk_end walk_from(struct sl_walk *walk
 
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked)
 {
-	uint64_t now = sl_walk_unloads();
+	uint64_t now = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire) + 1;
 	enum sl_walk_end end;
 	struct at at = {0};
 

@@ -35,7 +35,7 @@ struct sl_walk_rule {
 };
 
 struct sl_walk {
-	uint64_t unloads; /* that the rules are younger than */
+	uint64_t unloads; /* sl_objects_unloads at which the rules were read, plus one; 0: there are none */
 	unsigned max;	  /* of the last walk */
 	uint32_t first;	  /* of the last walk's frames; they end at SL_WALK_FRAMES. 0: there was none */
 	bool cut;	  /* there are more frames outside */
@@ -75,11 +75,5 @@ static inline void sl_walk_name(struct sl_walk *walk, const struct sl_walked *wa
 {
 	*(volatile uint64_t *)&walk->named = (uint64_t)walked->built << 32 | name;
 }
-
-/* An object is being unloaded, or has been: another one's code may come to its addresses.  Any thread. */
-void sl_walk_unloaded(void);
-
-/* How often that was said. */
-uint64_t sl_walk_unloads(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include "agent/device.h"
 #include "agent/hooks.h"
 #include "agent/limit.h"
+#include "agent/resolve.h"
 
 const struct sl_hook sl_hooks[] = {
 	{"", SL_VERB_CALL, SL_KIND_none, SL_FAMILY_process, false},
@@ -26,6 +27,13 @@ const unsigned sl_hook_count = sizeof(sl_hooks) / sizeof(sl_hooks[0]);
 void *sl_resolve_symbol(const char *name)
 {
 	return dlsym(RTLD_DEFAULT, name);
+}
+
+bool sl_resolve_loaded(const void *address)
+{
+	Dl_info object;
+
+	return dladdr(address, &object);
 }
 
 bool sl_limit_active;

@@ -219,6 +219,8 @@ static void *fake_dlsym(void *library, const char *name)
 	return NULL;
 }
 
+_Atomic uint64_t sl_objects_unloads;
+
 bool sl_objects_trusted(void)
 {
 	return true;

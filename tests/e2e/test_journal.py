@@ -63,6 +63,13 @@ class Journal(unittest.TestCase):
     def test_calls_found_by_dlopen_and_dlsym(self):
         self.check(app("lookup"))
 
+    def test_a_driver_that_is_unloaded_and_comes_back_at_another_place(self):
+        with Recording(app("reload")) as run:
+            report = run.report()
+            calls = {row["api"]: row["calls"] for row in report["processes"][0]["apis"]}
+            self.assertEqual((calls["cuMemAlloc"], calls["cuMemFree"]), (3, 3))
+            self.assertEqual((report["processes"][0]["status"], report["processes"][0]["unknown_frees"]), ("completed", 0))
+
     def test_python_ctypes(self):
         self.check("python3", os.path.join(e2e.HERE, "..", "apps", "ctypes_alloc.py"))
 

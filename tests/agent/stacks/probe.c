@@ -15,12 +15,14 @@
 
 #include "agent/define.h"
 #include "agent/objects.h"
+#include "agent/resolve.h"
 #include "agent/stacks/cfi.h"
 #include "agent/stacks/stacks.h"
 
 /* The newest glibc of the tests builds it, the oldest runs it. */
 __asm__(".symver dlsym,dlsym@" PROBE_GLIBC);
 __asm__(".symver dlopen,dlopen@" PROBE_GLIBC);
+__asm__(".symver dladdr,dladdr@" PROBE_GLIBC);
 __asm__(".symver pthread_create,pthread_create@" PROBE_GLIBC);
 __asm__(".symver pthread_join,pthread_join@" PROBE_GLIBC);
 
@@ -56,6 +58,8 @@ bool sl_define(const void *map, size_t bytes)
 	return true;
 }
 
+_Atomic uint64_t sl_objects_unloads;
+
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
 	return dl_iterate_phdr(visit, data);
@@ -64,6 +68,13 @@ int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
 void *sl_resolve_symbol(const char *name)
 {
 	return dlsym(RTLD_DEFAULT, name);
+}
+
+bool sl_resolve_loaded(const void *address)
+{
+	Dl_info object;
+
+	return dladdr(address, &object);
 }
 
 void *sl_pages(size_t bytes)
@@ -142,9 +153,12 @@ EXPORT uint32_t probe_text(const char *text, size_t bytes)
 	return sl_stacks_text(text, bytes);
 }
 
-EXPORT void probe_unloaded(void)
+EXPORT void probe_unload(int end)
 {
-	sl_stacks_unloaded();
+	if (end)
+		sl_objects_unload_end();
+	else
+		sl_objects_unload_begin();
 }
 
 EXPORT void probe_thread_end(void)

@@ -44,7 +44,7 @@ static __attribute__((noinline)) uint32_t from(unsigned deeper, with_frame *func
 /* Often, so that whoever keeps rules has one for the module; then from further inside than before. */
 static uint32_t stack_through(const char *path, unsigned deeper)
 {
-	void (*unloaded)(void) = (void (*)(void))find(probe, "probe_unloaded");
+	void (*unload)(int) = (void (*)(int))find(probe, "probe_unload");
 	void *module = dlopen(path, RTLD_NOW);
 	with_frame *function = (with_frame *)find(module, "with_frame");
 	uint32_t id = 0;
@@ -58,9 +58,9 @@ static uint32_t stack_through(const char *path, unsigned deeper)
 		from(0, function);
 	for (unsigned i = 0; i < 2; i++)
 		id = from(deeper, function);
-	unloaded();
+	unload(0);
 	dlclose(module);
-	unloaded();
+	unload(1);
 	return id;
 }
 

@@ -24,6 +24,8 @@ struct state {
 
 static __thread struct state *state_of_thread;
 
+_Atomic uint64_t sl_objects_unloads;
+
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
 	return dl_iterate_phdr(visit, data);
