@@ -183,6 +183,13 @@ static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now
 	thread->top = top;
 }
 
+/* For events without a frame: a call that was left may be the thread's last for long, and would hold up its ring. */
+static inline __attribute__((always_inline)) void drop_left_before_event(struct sl_thread *thread)
+{
+	if (SL_UNLIKELY(thread->top != NULL))
+		drop_left_calls(thread, (const struct sl_frame *)__builtin_frame_address(0) - 1);
+}
+
 static bool wants_refusal(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner)
 {
 	bool driver = hook->family != SL_FAMILY_cuda_runtime;
@@ -552,6 +559,7 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 
 	if (sl_record_inside() || !sl_agent_attached())
 		return;
+	drop_left_before_event(thread);
 	sl_agent_begin(thread);
 	python = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;
 	if (!python && (python = sl_labels_borrowed_stack()))
@@ -581,6 +589,7 @@ void sl_record_range(unsigned api, uint32_t label, uint64_t extra, struct sl_col
 
 	if (sl_record_inside() || !sl_agent_attached())
 		return;
+	drop_left_before_event(thread);
 	do {
 		slot = sl_ring_reserve(thread->ring, 1, &seq);
 		if (SL_UNLIKELY(!slot))

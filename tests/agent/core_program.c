@@ -3,7 +3,7 @@
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
  * Modes: train, inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
- * exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
+ * left (a call, then blocks alone), exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -354,6 +354,11 @@ int main(int argc, char **argv)
 		if (!setjmp(back))
 			leave();
 		allocate(0x2000, 8, 0);
+	}
+	if (!strcmp(mode, "left")) {
+		if (!setjmp(back))
+			leave();
+		churn();
 	}
 	if (!strcmp(mode, "fork")) {
 		allocate(0xa000, 6, 0);

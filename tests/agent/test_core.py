@@ -118,6 +118,12 @@ class Core(unittest.TestCase):
         (trace,), _ = run("longjmp", 0, 0)
         self.assertEqual(rows(trace), [("cudaMalloc", 77, ABANDONED), ("cudaMalloc", 8, 0)])
 
+    def test_a_call_left_by_longjmp_does_not_hold_up_blocks(self):
+        (trace,), _ = run("left", 0, 300000)
+        self.assertNotIn("gap", trace.defs)
+        self.assertEqual(rows(trace)[0], ("cudaMalloc", 77, ABANDONED))
+        self.assertEqual(len(trace.events()["api"]), 600001)
+
     def test_a_handler_that_leaves_the_agent_in_the_middle_of_its_work_costs_no_other_call(self):
         # Deep: up to 16 calls until it is clear that nobody is inside any more.
         for deep, lost in ((0, 1), (1, 17)):
