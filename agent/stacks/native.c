@@ -36,6 +36,7 @@ struct libunwind {
 	int (*get_reg)(unw_cursor_t *cursor, unw_regnum_t reg, unw_word_t *value);
 	int (*get_proc_info)(unw_cursor_t *cursor, unw_proc_info_t *info);
 	int (*getcontext)(unw_context_t *context);
+	unsigned behind; /* how far its addresses lie behind return addresses: 1 with libunwind 1.3, else 0 */
 };
 
 static struct libunwind opened;
@@ -146,11 +147,12 @@ static bool read_end(struct pipe_end *end, int fd)
 	return n > 0;
 }
 
-static void make_pipe(void)
+/* A first unwinding, in which libunwind makes its pipe. */
+static __attribute__((noinline)) void try_libunwind(void)
 {
 	bool taken[2 * LOW_DESCRIPTORS];
 	int fillers[LOW_DESCRIPTORS], count = 0, fd;
-	void *pcs[4];
+	void *pcs[4] = {NULL};
 
 	while (count < LOW_DESCRIPTORS && (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
 		fillers[count++] = fd;
@@ -160,6 +162,7 @@ static void make_pipe(void)
 	for (fd = 0; fd < 2 * LOW_DESCRIPTORS; fd++)
 		taken[fd] = syscall(SYS_fcntl, fd, F_GETFD) >= 0;
 	opened.backtrace(pcs, SL_COUNT(pcs));
+	opened.behind = (char *)pcs[1] + 1 == (char *)__builtin_return_address(0);
 	for (fd = 0; fd < 2 * LOW_DESCRIPTORS && pipe_count < PIPE_ENDS; fd++)
 		if (!taken[fd] && read_end(&pipe_ends[pipe_count], fd) && !strncmp(pipe_ends[pipe_count].is, "pipe:", 5))
 			pipe_count++;
@@ -207,7 +210,7 @@ void sl_native_open(void)
 	};
 	if (!opened.backtrace)
 		return;
-	make_pipe();
+	try_libunwind();
 	opened_unloads = atomic_load(&sl_objects_unloads);
 	atomic_store_explicit(&libunwind, &opened, memory_order_release);
 }
@@ -232,8 +235,13 @@ static int unwind(void **pcs, int max)
 	const struct libunwind *lib = atomic_load_explicit(&libunwind, memory_order_acquire);
 	struct gcc_walk walk = {.pcs = pcs, .max = max};
 
-	if (SL_LIKELY(lib != NULL))
-		return lib->backtrace(pcs, max);
+	if (SL_LIKELY(lib != NULL)) {
+		int got = lib->backtrace(pcs, max);
+
+		for (int i = 0; i < got && SL_UNLIKELY(lib->behind); i++)
+			pcs[i] = (char *)pcs[i] + 1;
+		return got;
+	}
 	if (!gcc_backtrace || !gcc_get_ip)
 		return 0;
 	gcc_backtrace(gcc_frame, &walk);
