@@ -89,9 +89,10 @@ def wrappers():
 
 
 def answers(log):
-    """Sorted, since programs look up in several threads: (name, how, flags, result, status, object, offset, export)."""
+    """Sorted and each once, since programs look up in several threads, some as often as there is time for:
+    (name, how, flags, result, status, object, offset, export)."""
     with open(log) as lines:
-        return sorted(tuple(line.split()) for line in lines)
+        return sorted({tuple(line.split()) for line in lines})
 
 
 def wrong_answers(before, after):
