@@ -21,6 +21,7 @@
 #define ASKED	 5	  /* who signals a group one by one may come to us first */
 #define AGAIN_NS 20000000
 #define STOPPED_MS 1000
+#define STOPPED_MAX 5	  /* times it is told to go on; a debugger may hold it */
 
 static pid_t witness = -1;
 static int answers = -1;
@@ -101,8 +102,15 @@ static bool ask(int number)
 
 	if (sigqueue(witness, QUESTION, (union sigval){.sival_int = number}))
 		return false;
-	while (!poll(&answer, 1, STOPPED_MS)) /* a stop of the group stopped it too */
+	for (unsigned told = 0; !poll(&answer, 1, STOPPED_MS); told++) { /* a stop of the group stopped it too */
+		if (told == STOPPED_MAX) {
+			kill(witness, SIGKILL);
+			close(answers);
+			witness = -1;
+			return false;
+		}
 		kill(witness, SIGCONT);
+	}
 	while (read(answers, &saw, 1) < 0 && errno == EINTR)
 		;
 	return saw;
