@@ -38,7 +38,8 @@ static int32_t signed4(struct reader *r)
 	return (int32_t)fixed(r, 4);
 }
 
-static uint64_t uleb(struct reader *r)
+/* LEB128; *sign: the bits above it where the last byte says that it is negative. */
+static uint64_t leb(struct reader *r, uint64_t *sign)
 {
 	uint64_t value = 0, byte;
 	unsigned shift = 0;
@@ -48,20 +49,22 @@ static uint64_t uleb(struct reader *r)
 		value |= shift < 64 ? (byte & 0x7f) << shift : 0;
 		shift += 7;
 	} while (byte & 0x80);
+	*sign = shift < 64 && byte & 0x40 ? -(1ull << shift) : 0;
 	return value;
+}
+
+static uint64_t uleb(struct reader *r)
+{
+	uint64_t sign;
+
+	return leb(r, &sign);
 }
 
 static int64_t sleb(struct reader *r)
 {
-	uint64_t value = 0, byte;
-	unsigned shift = 0;
+	uint64_t sign, value = leb(r, &sign);
 
-	do {
-		byte = fixed(r, 1);
-		value |= shift < 64 ? (byte & 0x7f) << shift : 0;
-		shift += 7;
-	} while (byte & 0x80);
-	return (int64_t)(shift < 64 && byte & 0x40 ? value | -(1ull << shift) : value);
+	return (int64_t)(value | sign);
 }
 
 static void skip(struct reader *r, uint64_t bytes)
