@@ -32,8 +32,6 @@ static _Atomic uint32_t tried;
 
 _Atomic uint64_t sl_objects_unloads;
 
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
-
 static long own_pid(void)
 {
 	return syscall(SYS_getpid);

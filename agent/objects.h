@@ -72,6 +72,9 @@ static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, ui
 		atomic_store_explicit(kept, (uint64_t)(uintptr_t)found << 16 | (uint16_t)(unloads / SL_UNLOAD), memory_order_relaxed);
 }
 
+/* `child` runs in each process that fork() makes from now on; nobody tells of other ways.  glibc's, which pthread_atfork stands for. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
+
 /* A library was opened whose GPU calls we may not see.  Said once in the trace, each. */
 enum sl_hole { SL_HOLE_DEEPBIND = 1, SL_HOLE_NAMESPACE = 2 };
 void sl_objects_hole(enum sl_hole hole);

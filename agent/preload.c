@@ -71,13 +71,11 @@ static void forget_in_child(void)
 static struct sl_agent *make_pages(void)
 {
 	struct sl_agent *pages = sl_pages(sizeof(*pages)), *expected = &idle;
-	int (*atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
 
 	if (!pages)
 		return NULL;
-	if (madvise(pages, (sizeof(*pages) + 4095) & ~(size_t)4095, MADV_WIPEONFORK) &&
-		(atfork = sl_resolve_symbol("__register_atfork")))
-		atfork(NULL, NULL, forget_in_child, NULL);
+	if (madvise(pages, (sizeof(*pages) + 4095) & ~(size_t)4095, MADV_WIPEONFORK))
+		__register_atfork(NULL, NULL, forget_in_child, NULL);
 	if (!atomic_compare_exchange_strong(&sl_agent, &expected, pages)) {
 		munmap(pages, sizeof(*pages));
 		return expected;
