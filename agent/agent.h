@@ -43,7 +43,7 @@ struct sl_agent {
 	struct sl_store store;
 };
 
-extern struct sl_agent *_Atomic sl_agent; /* never NULL */
+extern struct sl_agent *_Atomic sl_agent SL_OURS; /* never NULL */
 
 struct sl_thread {
 	uint64_t generation; /* of the recording that `ring` belongs to */

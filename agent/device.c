@@ -30,7 +30,7 @@ enum source { SOURCE_UNDECIDED, SOURCE_NVML, SOURCE_AMDGPU, SOURCE_CALLERS };
 enum state { UNUSED, DESCRIBING, USED };
 
 struct device {
-	_Atomic unsigned state; /* enum state */
+	_Alignas(256) _Atomic unsigned state; /* enum state; aligned: found by its number without a multiplication, in every call */
 	_Atomic unsigned due;	/* the next caller is to take a sample */
 	struct sl_vendor_device is;
 	enum source source; /* writer thread only, as the rest */
@@ -129,7 +129,7 @@ static void sample_here(int ordinal, enum sl_vendor vendor)
 			total_bytes);
 }
 
-void sl_device_used(int ordinal, enum sl_family family)
+SL_HOT void sl_device_used(int ordinal, enum sl_family family)
 {
 	enum sl_vendor vendor = sl_vendor_of(family);
 	struct device *device;
@@ -155,7 +155,7 @@ void sl_device_used(int ordinal, enum sl_family family)
 	sl_mute_end(&mute);
 }
 
-void sl_device_current(enum sl_family family, int *device, uint64_t *context)
+SL_HOT void sl_device_current(enum sl_family family, int *device, uint64_t *context)
 {
 	sl_vendor_current(sl_vendor_of(family), device, context);
 }

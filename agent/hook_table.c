@@ -207,20 +207,38 @@ _Static_assert(SL_HOOK_INSTANCES <= 1 << INSTANCE_BITS, "an instance fits into a
 
 static _Atomic uint64_t callers[SL_API_COUNT][CALLERS];
 
-static uint64_t kept_word(const void *caller, uint64_t unload)
+#define PAGE_BITS 12
+
+/* Without the instance.  Not zero: nobody's code lies in the first page. */
+static inline uint64_t kept_word(const void *caller, uint64_t unload)
 {
-	return (uintptr_t)caller >> 12 << (UNLOAD_BITS + INSTANCE_BITS) |
-	       (unload / SL_UNLOAD & ((1u << UNLOAD_BITS) - 1)) << INSTANCE_BITS;
+	const uint64_t numbers = (UINT64_C(1) << (UNLOAD_BITS + INSTANCE_BITS)) - (1 << INSTANCE_BITS);
+
+	return ((uintptr_t)caller & ~((UINT64_C(1) << PAGE_BITS) - 1)) << (UNLOAD_BITS + INSTANCE_BITS - PAGE_BITS) |
+	       (unload / (SL_UNLOAD >> INSTANCE_BITS) & numbers);
 }
 
-static void *find_real(unsigned api, const void *caller, uint64_t unload)
+static inline void *kept_real(unsigned api, unsigned at, uint64_t wanted)
+{
+	uint64_t word = atomic_load_explicit(&callers[api][at % CALLERS], memory_order_acquire);
+
+	return (word ^ wanted) < SL_HOOK_INSTANCES ?
+		       atomic_load_explicit(&reals[api][(word % SL_HOOK_INSTANCES) - 1], memory_order_acquire) : NULL;
+}
+
+static __attribute__((noinline)) void *find_real(unsigned api, const void *caller, uint64_t unload)
 {
 	_Atomic uint64_t *kept = callers[api];
+	unsigned at = (uintptr_t)caller >> PAGE_BITS & (CALLERS - 1), instance;
 	int saved = errno;
-	void *real = sl_resolve_for(sl_hooks[api].name, caller);
-	unsigned instance = real ? instance_of(api, real) : 0;
-	unsigned at = (uintptr_t)caller >> 12 & (CALLERS - 1);
+	void *real;
 
+	/* Other pages had the place it would have first. */
+	for (unsigned i = 1; i < CALLERS && !(unload % SL_UNLOAD); i++)
+		if ((real = kept_real(api, at + i, kept_word(caller, unload))))
+			return real;
+	real = sl_resolve_for(sl_hooks[api].name, caller);
+	instance = real ? instance_of(api, real) : 0;
 	errno = saved;
 	if (!instance || unload % SL_UNLOAD || atomic_load(&sl_objects_unloads) != unload)
 		return real;
@@ -233,23 +251,17 @@ static void *find_real(unsigned api, const void *caller, uint64_t unload)
 	return real;
 }
 
-void *sl_hook_real(unsigned api, unsigned instance, const void *caller)
+SL_HOT void *sl_hook_real(unsigned api, unsigned instance, const void *caller)
 {
-	uint64_t unload, wanted;
+	uint64_t unload;
+	void *real;
 
 	if (instance)
 		return atomic_load_explicit(&reals[api][instance - 1], memory_order_acquire);
 	unload = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
-	wanted = kept_word(caller, unload);
-	for (unsigned i = 0; i < CALLERS && !(unload % SL_UNLOAD); i++) {
-		unsigned at = ((uintptr_t)caller >> 12) + i;
-		uint64_t word = atomic_load_explicit(&callers[api][at % CALLERS], memory_order_acquire);
-
-		if ((word ^ wanted) < SL_HOOK_INSTANCES && word)
-			return atomic_load_explicit(&reals[api][(word % SL_HOOK_INSTANCES) - 1], memory_order_acquire);
-		if (!word)
-			break;
-	}
+	if (SL_LIKELY(!(unload % SL_UNLOAD)) &&
+		SL_LIKELY((real = kept_real(api, (uintptr_t)caller >> PAGE_BITS, kept_word(caller, unload)))))
+		return real;
 	return find_real(api, caller, unload);
 }
 

@@ -80,11 +80,10 @@ enum {
                                                                                                    \
 		if (SL_UNLIKELY(!real))                                                            \
 			return (ret)OF_FAMILY(ABSENT_);                                            \
-		if (!sl_preload_running())                                                         \
-			return real args;                                                          \
 		(void)done;                                                                        \
 		FILL(kind_, __VA_ARGS__);                                                          \
-		sl_record_open(&frame, SL_API_##name, caller, &fields);                            \
+		if (SL_UNLIKELY(!sl_record_open(&frame, SL_API_##name, caller, &fields)))          \
+			return real args;                                                          \
 		result = sl_record_refused(&frame) ? (ret)OF_FAMILY(OOM_) : real args;             \
 		done = result == 0;                                                                \
 		FILL(kind_, __VA_ARGS__);                                                          \

@@ -29,12 +29,12 @@ enum sl_api {
 };
 
 struct sl_hook {
-	char name[52]; /* exported symbol; in place, so that the table needs no relocation */
+	char name[60]; /* exported symbol; in place, so that the table needs no relocation; a row is a cache line */
 	uint8_t verb, kind, family;
 	bool recorded; /* false: look-ups, queries, calls wrapped for --limit alone */
 };
 
-extern const struct sl_hook sl_hooks[]; /* [0] is none; ids are indexes */
+extern const struct sl_hook sl_hooks[] SL_OURS; /* [0] is none; ids are indexes */
 extern const unsigned sl_hook_count;	/* SL_API_COUNT */
 
 /*

@@ -205,6 +205,8 @@ static __thread struct {
 	uint8_t autograd;		/* 0 not known, 1 no, 2 this is one of autograd's threads */
 } open_here __attribute__((tls_model("initial-exec")));
 
+atomic_bool sl_labels_used;
+
 /* Ranges of the process that are open: kept for the start of a recording. */
 #define STARTED 64
 static struct started {
@@ -251,6 +253,7 @@ int sl_labels_push(unsigned api, unsigned domain, struct sl_label what)
 		open_here.deeper++;
 		return depth;
 	}
+	atomic_store_explicit(&sl_labels_used, true, memory_order_relaxed);
 	event(api, what.label, what.index, what.collective);
 	open_here.ranges[open_here.depth++] = (struct open_range){
 		.index = what.index, .label = what.label, .api = (uint16_t)api, .domain = (uint16_t)domain};
@@ -475,7 +478,7 @@ uint32_t sl_labels_borrowed_stack(void)
 	return (uint32_t)lent_to_this_thread();
 }
 
-uint32_t sl_labels_current(void)
+uint32_t sl_labels_innermost(void)
 {
 	if (sl_agent->options.labels == SL_LABELS_OFF)
 		return 0;

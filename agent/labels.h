@@ -16,11 +16,13 @@
 #ifndef AGENT_LABELS_H
 #define AGENT_LABELS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "agent/communicators.h"
+#include "common/base.h"
 
 #define SL_LABELS_DEPTH	   32u
 #define SL_LABELS_TEXT_MAX 256u /* longer labels are cut */
@@ -55,7 +57,14 @@ bool sl_labels_wanted(void);
  * Text id of the innermost range open on the calling thread, 0 none; on a thread of autograd without ranges
  * the backward pass's.  The thread must be attached.
  */
-uint32_t sl_labels_current(void);
+uint32_t sl_labels_innermost(void);
+
+extern atomic_bool sl_labels_used SL_OURS; /* some thread has opened a range: of a program without any nothing more is asked */
+
+static inline uint32_t sl_labels_current(void)
+{
+	return atomic_load_explicit(&sl_labels_used, memory_order_relaxed) ? sl_labels_innermost() : 0;
+}
 
 /*
  * Around a backward pass.  The outermost on a thread is the range "backward_#", which only its end closes.

@@ -13,7 +13,7 @@
 #include "agent/options.h"
 #include "common/event.h"
 
-extern bool sl_limit_active;
+extern bool sl_limit_active SL_OURS;
 
 void sl_limit_start(const struct sl_options *options); /* at the first GPU call */
 

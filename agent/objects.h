@@ -43,7 +43,7 @@ bool sl_objects_try(void);
  * until this changes.
  */
 #define SL_UNLOAD 256u
-extern _Atomic uint64_t sl_objects_unloads;
+extern _Atomic uint64_t sl_objects_unloads SL_OURS;
 
 static inline void sl_objects_unload_begin(void)
 {

@@ -24,15 +24,16 @@ __thread struct sl_thread sl_thread;
 enum class { CLASS_CALL, CLASS_MEMORY, CLASS_POOL, CLASS_CONTEXT, CLASS_MODULE, CLASS_LIMIT, CLASS_GRAPH };
 
 static const struct {
-	uint8_t class;
-	bool stack; /* taken before the call, so that a call in flight has it */
-	bool place; /* device and context are asked after it */
+	uint8_t class : 5;
+	bool stack : 1; /* taken before the call, so that a call in flight has it */
+	bool place : 1; /* device and context are asked after it */
+	bool loads : 1; /* code or a context: takes memory that no allocation names */
 } traits[SL_VERB_COUNT] = {
 	[SL_VERB_ALLOC] = {CLASS_MEMORY, true, true},
 	[SL_VERB_FREE] = {CLASS_MEMORY},
 	[SL_VERB_RESERVE] = {CLASS_MEMORY, true},
 	[SL_VERB_UNRESERVE] = {CLASS_MEMORY},
-	[SL_VERB_MAP] = {CLASS_MEMORY, true},
+	[SL_VERB_MAP] = {CLASS_MEMORY, true, true}, /* asked of what is imported alone */
 	[SL_VERB_UNMAP] = {CLASS_MEMORY},
 	[SL_VERB_RETAIN] = {CLASS_MEMORY},
 	[SL_VERB_EXPORT] = {CLASS_MEMORY},
@@ -40,12 +41,12 @@ static const struct {
 	[SL_VERB_POOL_DESTROY] = {CLASS_POOL},
 	[SL_VERB_POOL_SET] = {CLASS_POOL},
 	[SL_VERB_POOL_TRIM] = {CLASS_POOL},
-	[SL_VERB_CONTEXT_CREATE] = {CLASS_CONTEXT, true, true},
+	[SL_VERB_CONTEXT_CREATE] = {CLASS_CONTEXT, true, true, true},
 	[SL_VERB_CONTEXT_DESTROY] = {CLASS_CONTEXT},
 	[SL_VERB_PRIMARY_RETAIN] = {CLASS_CONTEXT, true},
 	[SL_VERB_PRIMARY_RELEASE] = {CLASS_CONTEXT},
 	[SL_VERB_DEVICE_RESET] = {CLASS_CONTEXT, false, true},
-	[SL_VERB_MODULE_LOAD] = {CLASS_MODULE, true, true},
+	[SL_VERB_MODULE_LOAD] = {CLASS_MODULE, true, true, true},
 	[SL_VERB_MODULE_UNLOAD] = {CLASS_MODULE},
 	[SL_VERB_LIMIT] = {CLASS_LIMIT, true, true},
 	[SL_VERB_GRAPH_ALLOC] = {CLASS_GRAPH, true, true},
@@ -136,10 +137,10 @@ static uint64_t with_device(uint64_t head, int device)
 	return (head & ~((uint64_t)0xffff << HEAD_DEVICE_SHIFT)) | (uint64_t)(uint16_t)device << HEAD_DEVICE_SHIFT;
 }
 
-static uint64_t head_word(unsigned api, unsigned driver_api, unsigned kind, unsigned flags, int device)
+static inline uint64_t head_word(uint16_t api, uint16_t driver_api, uint8_t kind, uint8_t flags, int16_t device)
 {
-	return (uint64_t)(api & 0xffff) | (uint64_t)(driver_api & 0xffff) << HEAD_API_SHIFT | (uint64_t)(kind & 0xff) << 32 |
-	       (uint64_t)(flags & 0xff) << HEAD_FLAGS_SHIFT | (uint64_t)(uint16_t)device << HEAD_DEVICE_SHIFT;
+	return api | (uint32_t)driver_api << HEAD_API_SHIFT |
+	       (uint64_t)(kind | (uint32_t)flags << (HEAD_FLAGS_SHIFT - 32) | (uint32_t)device << (HEAD_DEVICE_SHIFT - 32)) << 32;
 }
 
 static void finish_slot(struct sl_slot *slot, uint64_t seq)
@@ -231,7 +232,7 @@ static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
 {
 	struct sl_frame *owner = outer && !outer->slot ? outer->owner : outer;
 
-	if (!is_recorded(owner))
+	if (SL_LIKELY(!owner) || !is_recorded(owner))
 		return NULL;
 	return class == CLASS_CALL || class == outer->class ? owner : NULL;
 }
@@ -242,18 +243,20 @@ static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
  */
 static uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
 {
-	uint64_t context = 0;
-	int current = -1;
+	uint64_t context = 0, bytes = 0;
+	int current = -1, saved = errno;
 
 	sl_device_current(hook->family, &current, &context);
-	if (current < 0 || !context || (device_plus_one > 0 && device_plus_one - 1 != current))
-		return 0;
-	return sl_device_free_bytes(hook->family);
+	if (current >= 0 && context && (device_plus_one <= 0 || device_plus_one - 1 == current))
+		bytes = sl_device_free_bytes(hook->family);
+	errno = saved;
+	return bytes;
 }
 
 /* The stack of this call; autograd's threads borrow the Python part. */
 static void take_stack(struct sl_frame *frame)
 {
+	int saved = errno;
 	struct sl_stack_ids stacks = sl_stacks_capture(sl_agent->options.stacks);
 
 	frame->native = stacks.native;
@@ -262,72 +265,70 @@ static void take_stack(struct sl_frame *frame)
 		frame->python = sl_labels_borrowed_stack();
 		frame->borrowed = frame->python != 0;
 	}
+	errno = saved;
 }
 
 /* Field by field: to clear all of it the compiler takes an instruction that costs a quarter of the rest. */
-static void begin_frame(struct sl_frame *frame, const struct sl_hook *hook)
+static void begin_frame(struct sl_frame *frame, const struct sl_hook *hook, struct sl_frame *outer)
 {
-	frame->owner = NULL;
-	frame->slot = NULL;
-	frame->slot_check = 0;
+	frame->outer = outer;
 	frame->api = (uint16_t)(hook - sl_hooks);
 	frame->class = traits[hook->verb].class;
-	frame->pushed = frame->inject = frame->refuse = frame->borrowed = false;
+	frame->owner = owner_of(outer, frame->class);
+	frame->check = check_of(frame);
+	frame->slot = NULL;
+	frame->slot_check = 0;
+	frame->inject = frame->refuse = frame->borrowed = false;
 	frame->claim = (struct sl_limit_claim){0};
 	frame->python = frame->native = 0;
 	frame->free_bytes = 0;
 }
 
-void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *in)
+SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *in)
 {
 	const struct sl_hook *hook = &sl_hooks[in->api ? in->api : api];
 	struct sl_thread *thread = &sl_thread;
-	uint32_t label;
-	bool record = !sl_record_inside() && sl_agent_attached();
 	unsigned flags = in->flags;
+	struct sl_agent *agent;
+	uint32_t label;
 
+	if (SL_UNLIKELY(sl_record_inside() || !sl_agent_attached()))
+		return false;
+	agent = sl_agent;
 	/* A call that was left may have had its frame at the same place. */
-	if (record)
+	if (SL_UNLIKELY(thread->top != NULL))
 		drop_left_calls(thread, frame);
-	begin_frame(frame, hook);
-	if (!record)
-		return;
-	frame->outer = thread->top;
-	frame->owner = owner_of(frame->outer, frame->class);
-	frame->check = check_of(frame);
-	frame->pushed = true;
+	begin_frame(frame, hook, thread->top);
+	atomic_signal_fence(memory_order_release); /* a handler's call looks at all of it */
 	thread->top = frame;
 	if (SL_UNLIKELY(sl_limit_active))
 		open_limit(frame, hook, frame->owner, in);
 	if (frame->owner) {
 		frame->owner->slot->words[0] = with_driver_api(frame->owner->slot->words[0], frame->api);
-		return;
+		return true;
 	}
 	if (frame->outer)
 		flags |= SL_FLAG_nested;
-	if (traits[hook->verb].stack) {
-		int saved = errno;
-
+	if ((traits[hook->verb].stack && agent->options.stacks) || SL_UNLIKELY(traits[hook->verb].loads)) {
 		sl_agent_begin(thread);
 		take_stack(frame);
-		if (SL_UNLIKELY(hook->verb == SL_VERB_MODULE_LOAD || hook->verb == SL_VERB_CONTEXT_CREATE))
+		if (SL_UNLIKELY(traits[hook->verb].loads))
 			frame->free_bytes = free_around(hook, in->device_plus_one);
 		sl_agent_end(thread);
-		errno = saved;
+		if (frame->borrowed)
+			flags |= SL_FLAG_borrowed;
 	}
-	if (frame->borrowed)
-		flags |= SL_FLAG_borrowed;
 	label = sl_labels_current();
 	do {
 		struct sl_slot *slot = sl_ring_reserve(thread->ring, 2, &frame->seq);
 
 		frame->slot = slot;
 		if (SL_UNLIKELY(!slot))
-			return;
+			return true;
 		frame->second = sl_ring_slot(thread->ring, frame->seq + 1);
 		if (!frame->outer)
 			thread->open_seq = frame->seq;
-		frame->begin_ns = sl_clock_before(&sl_agent->clock);
+		frame->begin_ns = sl_clock_before(&agent->clock);
 
 		uint64_t *w = slot->words;
 
@@ -347,6 +348,7 @@ void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, co
 		w[5] = (uintptr_t)caller;
 	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, frame->slot, frame->seq, SL_SLOT_IN_FLIGHT, true)));
 	frame->slot_check = slot_check_of(frame);
+	return true;
 }
 
 /* What an event says beside the row's fields. */
@@ -360,40 +362,40 @@ struct facts {
 /* The row is one whose device and context are asked of the driver. */
 static bool has_place(const struct sl_hook *hook)
 {
-	return traits[hook->verb].place || (hook->verb == SL_VERB_MAP && hook->kind == SL_KIND_imported);
+	return traits[hook->verb].place && (hook->verb != SL_VERB_MAP || hook->kind == SL_KIND_imported);
 }
 
 /* Device and context: of the row, of the driver call inside, else asked of the driver after the call. */
-static void place(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok,
-	struct facts *facts)
+static inline __attribute__((always_inline)) void place(const struct sl_frame *frame, const struct sl_hook *hook,
+	const struct sl_fields *out, bool ok, struct facts *facts)
 {
-	bool on_host = sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY, ask;
-	int current = -1;
-	uint64_t current_context = 0;
+	int device = out->device_plus_one || !frame->slot ? out->device_plus_one - 1
+							  : (int16_t)(frame->slot->words[0] >> HEAD_DEVICE_SHIFT);
+	uint64_t context = out->context || !frame->slot ? out->context : frame->second->words[1];
+	bool asked = has_place(hook) && hook->family != SL_FAMILY_hsa, on_host; /* HIP may not be there */
 
-	facts->device = out->device_plus_one || !frame->slot ? out->device_plus_one - 1
-							     : (int16_t)(frame->slot->words[0] >> HEAD_DEVICE_SHIFT);
-	facts->context = out->context || !frame->slot ? out->context : frame->second->words[1];
-	if (facts->device < 0 && ok && hook->verb == SL_VERB_ALLOC && out->kind == SL_KIND_pool)
-		facts->device = sl_device_of_pointer(hook->family, out->addr);
-	on_host = on_host || facts->device == SL_NO_DEVICE - 1;
-	ask = has_place(hook) && hook->family != SL_FAMILY_hsa && (facts->device < 0 || !facts->context);
-	if (ask)
+	if (SL_UNLIKELY(out->kind == SL_KIND_pool) && device < 0 && ok && hook->verb == SL_VERB_ALLOC)
+		device = sl_device_of_pointer(hook->family, out->addr);
+	on_host = device == SL_NO_DEVICE - 1 || (sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY);
+	if (asked && (device < 0 || !context)) {
+		uint64_t current_context;
+		int current;
+
 		sl_device_current(hook->family, &current, &current_context);
-	if (facts->device < 0)
-		facts->device = current;
-	if (!facts->context && facts->device == current)
-		facts->context = current_context;
-	if (on_host)
-		facts->device = -1;
-	if (facts->device >= 0 && ok && has_place(hook) && hook->family != SL_FAMILY_hsa) /* HIP may not be there */
+		if (device < 0)
+			device = current;
+		if (!context && device == current)
+			context = current_context;
+	}
+	facts->device = on_host || device < 0 ? -1 : device;
+	facts->context = context;
+	if (asked && facts->device >= 0 && ok)
 		sl_device_used(facts->device, hook->family);
 }
 
-static void find_out(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok,
-	struct facts *facts)
+static inline void find_out(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out,
+	bool ok, struct facts *facts)
 {
-	bool memory = hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE;
 	uint64_t graph;
 
 	*facts = (struct facts){.kind = out->kind, .flags = out->flags, .bytes = out->size, .object = out->object};
@@ -405,7 +407,8 @@ static void find_out(const struct sl_frame *frame, const struct sl_hook *hook, c
 	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->size &&
 		hook->family != SL_FAMILY_hsa)
 		facts->bytes = sl_device_size_of(hook->family, out->addr);
-	if (memory && out->stream && sl_device_capturing(hook->family, out->stream, &graph)) {
+	if (SL_UNLIKELY(out->stream != 0) && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE) &&
+		sl_device_capturing(hook->family, out->stream, &graph)) {
 		facts->flags |= SL_FLAG_captured;
 		facts->object = graph;
 		if (out->kind == SL_KIND_pool)
@@ -413,7 +416,8 @@ static void find_out(const struct sl_frame *frame, const struct sl_hook *hook, c
 	}
 }
 
-static void limit_result(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
+static __attribute__((noinline)) void limit_result(struct sl_frame *frame, const struct sl_hook *hook,
+	const struct sl_fields *out, bool ok)
 {
 	struct facts facts;
 
@@ -459,24 +463,30 @@ static void record_more(const struct sl_frame *frame, const struct sl_hook *hook
 	}
 }
 
-static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64_t result, bool ok,
-	const struct sl_fields *out)
+/* Of a call that had no need of one until it failed, or of a free where that is wanted. */
+static __attribute__((noinline)) void take_late_stack(struct sl_frame *frame)
 {
-	uint64_t end_ns = sl_clock_after(&sl_agent->clock);
-	bool oom = !ok && (out->oom || (result && result == sl_event_families[hook->family].oom));
+	if (frame->native || frame->python)
+		return;
+	take_stack(frame);
+	frame->slot->words[5] = frame->python | (uint64_t)frame->native << 32;
+}
+
+static inline void close_slot(struct sl_agent *agent, struct sl_frame *frame, const struct sl_hook *hook, int64_t result,
+	bool ok, const struct sl_fields *out)
+{
+	uint64_t end_ns = sl_clock_after(&agent->clock);
 	uint64_t *w = frame->slot->words, *w2 = frame->second->words;
 	struct facts facts;
 
 	find_out(frame, hook, out, ok, &facts);
-	if (!frame->native && !frame->python && (!ok || (hook->verb == SL_VERB_FREE && sl_agent->options.free_stacks))) {
-		take_stack(frame);
-		w[5] = frame->python | (uint64_t)frame->native << 32;
-	}
+	if (SL_UNLIKELY(!ok) || (SL_UNLIKELY(agent->options.free_stacks) && hook->verb == SL_VERB_FREE))
+		take_late_stack(frame);
 	if (frame->borrowed)
 		facts.flags |= SL_FLAG_borrowed;
-	if (atomic_load_explicit(&sl_agent->phase, memory_order_relaxed) == SL_PHASE_LATE)
+	if (SL_UNLIKELY(atomic_load_explicit(&agent->phase, memory_order_relaxed) == SL_PHASE_LATE))
 		facts.flags |= SL_FLAG_late;
-	if (!ok && (frame->refuse || frame->inject || w[0] >> HEAD_FLAGS_SHIFT & SL_FLAG_injected))
+	if (SL_UNLIKELY(!ok) && (frame->refuse || frame->inject || w[0] >> HEAD_FLAGS_SHIFT & SL_FLAG_injected))
 		facts.flags |= SL_FLAG_injected;
 	w[0] = head_word((unsigned)(hook - sl_hooks), (w[0] >> HEAD_API_SHIFT) & 0xffff, facts.kind, facts.flags, facts.device);
 	w[2] = end_ns - frame->begin_ns;
@@ -492,15 +502,15 @@ static void close_slot(struct sl_frame *frame, const struct sl_hook *hook, int64
 		w2[3] = frame->free_bytes;
 		w2[4] = ok ? free_around(hook, facts.device + 1) : 0;
 	}
-	if (SL_UNLIKELY(oom))
+	if (SL_UNLIKELY(!ok) && (out->oom || (result && result == sl_event_families[hook->family].oom)))
 		sl_device_oom(sl_thread.ring->thread, frame->seq, facts.device, hook->family, facts.kind, end_ns);
-	if (SL_UNLIKELY(ok && out->more))
+	if (SL_UNLIKELY(out->more != NULL) && ok)
 		record_more(frame, hook, out);
 	finish_slot(frame->slot, frame->seq);
-	if (SL_UNLIKELY(!ok && sl_agent->store.ring_elsewhere)) {
-		atomic_store(&sl_agent->urgent, 1);
-		atomic_fetch_add(&sl_agent->wake, 1);
-		sl_agent_wake(&sl_agent->wake);
+	if (SL_UNLIKELY(!ok) && agent->store.ring_elsewhere) {
+		atomic_store(&agent->urgent, 1);
+		atomic_fetch_add(&agent->wake, 1);
+		sl_agent_wake(&agent->wake);
 	}
 }
 
@@ -520,25 +530,24 @@ static void tell_owner(const struct sl_frame *owner, const struct sl_frame *fram
 		owner->second->words[1] = out->context;
 }
 
-void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *out)
+SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *out)
 {
 	const struct sl_hook *hook = &sl_hooks[out->api ? out->api : frame->api];
 	struct sl_thread *thread = &sl_thread;
+	struct sl_agent *agent = sl_agent;
 	int saved = errno;
 	bool ours;
 
-	if (!frame->pushed)
-		return;
 	/* A child forked inside the call has another recording, or none. */
-	ours = thread->generation == atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
+	ours = thread->generation == atomic_load_explicit(&agent->generation, memory_order_relaxed);
 	sl_agent_begin(thread);
 	if (SL_UNLIKELY(sl_limit_active) && ours)
 		limit_result(frame, hook, out, ok);
-	if (ours && is_recorded(frame->owner))
+	if (SL_UNLIKELY(frame->owner != NULL) && ours && is_recorded(frame->owner))
 		tell_owner(frame->owner, frame, out);
-	if (ours && frame->slot) {
-		close_slot(frame, hook, result, ok, out);
-		if (SL_UNLIKELY(atomic_load_explicit(&sl_agent->phase, memory_order_relaxed) == SL_PHASE_LATE))
+	if (SL_LIKELY(ours && frame->slot)) {
+		close_slot(agent, frame, hook, result, ok, out);
+		if (SL_UNLIKELY(atomic_load_explicit(&agent->phase, memory_order_relaxed) == SL_PHASE_LATE))
 			sl_preload_late();
 	}
 	/* Last, so that a call whose closing is left by a signal handler is found among the open ones. */

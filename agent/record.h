@@ -3,9 +3,10 @@
  * From a wrapper to the ring.  A wrapper, expanded from a row of hooks/ (hooks.c), does
  *
  *	struct sl_frame frame;
- *	sl_record_open(&frame, api, caller, &inputs);		slot visible as in flight
+ *	if (!sl_record_open(&frame, api, caller, &inputs))	slot visible as in flight
+ *		return real(...);
  *	result = sl_record_refused(&frame) ? oom : real(...);
- *	sl_record_close(&frame, result, &outputs);		slot done
+ *	sl_record_close(&frame, result, ok, &outputs);		slot done
  *
  * Calling thread only.  Nothing here allocates, locks, waits for the disk or changes errno.  The first call
  * of a process that is recorded starts the recording (preload.c); queries and look-ups do not come here.
@@ -49,7 +50,6 @@ struct sl_frame {
 	uint64_t seq, begin_ns;
 	uint16_t api;
 	uint8_t class;
-	bool pushed;
 	bool inject;	    /* the application's call is to fail */
 	bool refuse;	    /* this call is not made, its result is out of memory */
 	struct sl_limit_claim claim;
@@ -58,7 +58,8 @@ struct sl_frame {
 	uint64_t free_bytes; /* of the device before code was loaded or a context made; 0: not asked */
 };
 
-void sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *inputs);
+/* False: the process does not record, or the caller is inside the agent.  Nothing is to be closed then. */
+__attribute__((warn_unused_result)) bool sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *inputs);
 
 /* The call is to fail with the family's out-of-memory code instead of being made (inject, limit). */
 static inline bool sl_record_refused(const struct sl_frame *frame)

@@ -222,13 +222,14 @@ static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, un
 {
 	producer->segment = &ring->file->segment[index];
 	producer->slots = (struct sl_slot *)sl_ring_segment_bytes(ring, index);
+	producer->first = producer->segment->first;
 	producer->limit = producer->next + SL_SEGMENT_SLOTS;
 }
 
 void sl_ring_settle(struct sl_producer *producer)
 {
 	struct sl_mute mute = sl_mute_begin();
-	uint64_t seq = producer->settled > producer->segment->first ? producer->settled : producer->segment->first;
+	uint64_t seq = producer->settled > producer->first ? producer->settled : producer->first;
 
 	while (seq < producer->next) {
 		struct sl_slot *slot = sl_ring_slot(producer, seq);
@@ -350,7 +351,7 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 /* When the last event of the thread began; 0: it has none in this segment. */
 static uint64_t last_event_ns(const struct sl_producer *producer, uint64_t next)
 {
-	for (uint64_t seq = next - 1; seq + 2 >= next && seq >= producer->segment->first; seq--) {
+	for (uint64_t seq = next - 1; seq + 2 >= next && seq >= producer->first; seq--) {
 		const struct sl_slot *slot = sl_ring_slot(producer, seq);
 		uint64_t word = atomic_load(&slot->state);
 

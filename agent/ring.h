@@ -15,6 +15,7 @@
 /* A thread's place in the ring; private memory, reused after the thread's end. */
 struct sl_producer {
 	struct sl_slot *slots;	    /* of its segment */
+	uint64_t first;		    /* slot number of slots[0]: the segment's, whose line the writer writes to */
 	struct sl_segment *segment;
 	uint64_t next;		    /* slot number it writes next */
 	uint64_t settled;	    /* every slot before this one has a valid state word; unless one is being filled, next */
@@ -75,7 +76,7 @@ struct sl_slot *sl_ring_find(struct sl_ring *ring, const struct sl_producer *pro
 
 static inline struct sl_slot *sl_ring_slot(const struct sl_producer *producer, uint64_t seq)
 {
-	return &producer->slots[(seq - producer->segment->first) % SL_SEGMENT_SLOTS];
+	return &producer->slots[(seq - producer->first) % SL_SEGMENT_SLOTS];
 }
 
 /*

@@ -59,14 +59,13 @@ CUDA_FUNCTIONS(CUDA)
 HIP_FUNCTIONS(HIP)
 
 /* True: the function exists and says success. */
-#define OK(name, ...) (name() && name()(__VA_ARGS__) == 0)
+#define OK(name, ...)                                     \
+	({                                                \
+		__typeof__(name()) found = name();        \
+		found && found(__VA_ARGS__) == 0;         \
+	})
 
 static __thread int hip_device = -1; /* as the thread was last seen to have it */
-
-enum sl_vendor sl_vendor_of(enum sl_family family)
-{
-	return family == SL_FAMILY_hip || family == SL_FAMILY_hsa ? SL_VENDOR_HIP : SL_VENDOR_CUDA;
-}
 
 static bool hip_is_quiet(void)
 {
@@ -83,7 +82,7 @@ static bool hip_is_quiet(void)
 	return known > 0 || OK(hipPeekAtLastError);
 }
 
-void sl_vendor_current(enum sl_vendor vendor, int *ordinal, uint64_t *context)
+SL_HOT void sl_vendor_current(enum sl_vendor vendor, int *ordinal, uint64_t *context)
 {
 	void *current = NULL;
 

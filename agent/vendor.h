@@ -17,7 +17,11 @@
 
 /* Families meet in two vendors: the runtime and the driver of CUDA count the same devices. */
 enum sl_vendor { SL_VENDOR_CUDA, SL_VENDOR_HIP, SL_VENDOR_COUNT };
-enum sl_vendor sl_vendor_of(enum sl_family family);
+
+static inline enum sl_vendor sl_vendor_of(enum sl_family family)
+{
+	return family == SL_FAMILY_hip || family == SL_FAMILY_hsa ? SL_VENDOR_HIP : SL_VENDOR_CUDA;
+}
 
 struct sl_vendor_device {
 	char name[128], uuid[48], pci[32]; /* "" unknown; uuid as NVML and rocm-smi write it, MIG-... for a MIG instance */

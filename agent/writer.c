@@ -213,7 +213,7 @@ static bool is_closed(const struct sl_segment *segment)
 }
 
 /* Returns false when the file could not be written; *wrote says whether events were. */
-static bool drain_segment(unsigned index, bool everything, bool *wrote)
+static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 {
 	struct sl_ring *ring = &sl_agent->ring;
 	struct sl_segment *segment = &ring->file->segment[index];

@@ -119,7 +119,7 @@ static void pack_head(msgpack_packer *pk, unsigned field, enum sl_encoding encod
 	msgpack_pack_bin(pk, (size_t)width * count);
 }
 
-static void pack_column(msgpack_packer *pk, struct out *out, const struct sl_event *events, unsigned count,
+static SL_HOT void pack_column(msgpack_packer *pk, struct out *out, const struct sl_event *events, unsigned count,
 			unsigned field)
 {
 	enum sl_encoding encoding = field == SL_FIELD_time_ns ? SL_ENCODING_DELTA : SL_ENCODING_PLAIN;
@@ -151,7 +151,7 @@ static void find_varying(uint64_t *varies, const struct sl_event *events, unsign
 	memcpy(varies, seen, sizeof(seen));
 }
 
-size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events,
+SL_HOT size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events,
 		       unsigned count)
 {
 	struct out out = {bytes};

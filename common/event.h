@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base.h"
+
 enum sl_field {
 #define FIELD(name, sign, unit, help) SL_FIELD_##name,
 #include "common/events.def"
@@ -69,7 +71,7 @@ struct sl_kind_info {
 	const char *name;
 	bool on_host;
 };
-extern const struct sl_kind_info sl_event_kinds[SL_KIND_COUNT];
+extern const struct sl_kind_info sl_event_kinds[SL_KIND_COUNT] SL_OURS;
 
 struct sl_flag_info {
 	const char *name;
@@ -82,6 +84,6 @@ struct sl_family_info {
 	const char *name;
 	int oom; /* result that means out of memory; 0: none does */
 };
-extern const struct sl_family_info sl_event_families[SL_FAMILY_COUNT];
+extern const struct sl_family_info sl_event_families[SL_FAMILY_COUNT] SL_OURS;
 
 #endif

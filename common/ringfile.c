@@ -38,7 +38,7 @@ static void decode_call(struct sl_event *event, const uint64_t *w, const struct 
 	event->caller = second->words[5];
 }
 
-void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second,
+SL_HOT void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second,
 		    enum sl_verb verb)
 {
 	const uint64_t *w = first->words;

@@ -32,9 +32,9 @@ static void allocate(uint64_t address, uint64_t bytes, int result)
 	struct sl_frame frame;
 
 	errno = 4242;
-	sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &(struct sl_fields){.size = bytes, .kind = SL_KIND_device});
-	sl_record_close(&frame, result, !result,
-		&(struct sl_fields){.addr = result ? 0 : address, .size = bytes, .kind = SL_KIND_device});
+	if (sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &(struct sl_fields){.size = bytes, .kind = SL_KIND_device}))
+		sl_record_close(&frame, result, !result,
+			&(struct sl_fields){.addr = result ? 0 : address, .size = bytes, .kind = SL_KIND_device});
 	if (errno != 4242)
 		abort();
 }
@@ -110,11 +110,12 @@ static void run_threads(unsigned count, void *(*work)(void *))
 static __attribute__((noinline)) void call(unsigned api, const struct sl_fields *fields, void (*inside)(void))
 {
 	struct sl_frame frame;
+	bool recorded = sl_record_open(&frame, api, __builtin_return_address(0), fields);
 
-	sl_record_open(&frame, api, __builtin_return_address(0), fields);
 	if (inside)
 		inside();
-	sl_record_close(&frame, 0, true, fields);
+	if (recorded)
+		sl_record_close(&frame, 0, true, fields);
 }
 
 static void driver_calls(void)
@@ -204,12 +205,13 @@ static void inside(void)
 {
 	const struct sl_fields fields = {.addr = 0x1000, .size = 64, .kind = SL_KIND_device};
 	struct sl_frame frame;
+	bool recorded = sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields);
 
-	sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields);
 	for (uint64_t i = 1; i <= 100; i++)
 		sl_record_block(FAKE_block, 1ull << 50 | i << 9, i, 0, 1000, 2000);
 	run_threads(1, free_theirs);
-	sl_record_close(&frame, 0, true, &fields);
+	if (recorded)
+		sl_record_close(&frame, 0, true, &fields);
 	churn();
 }
 
@@ -237,8 +239,9 @@ static __attribute__((noinline)) void leave(void)
 {
 	struct sl_frame frame;
 
-	sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.size = 77, .kind = SL_KIND_device});
-	longjmp(back, 1);
+	if (sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.size = 77, .kind = SL_KIND_device}))
+		longjmp(back, 1);
+	abort();
 }
 
 /*

@@ -28,8 +28,8 @@ static __attribute__((noinline)) void call(uint64_t i)
 		.device_plus_one = 1,
 		.context = 0xc0};
 
-	sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields);
-	sl_record_close(&frame, 0, true, &fields);
+	if (sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields))
+		sl_record_close(&frame, 0, true, &fields);
 }
 
 static void calls(void)
@@ -93,8 +93,8 @@ static void stream_drv(void)
 		const struct sl_fields fields = {.addr = 0x7f5500000000 + (number % 4096 << 21), .size = (number >> 20) % 64 << 16,
 			.kind = SL_KIND_device, .device_plus_one = 1, .context = 0xc0};
 
-		sl_record_open(&frame, i & 1 ? FAKE_cudaFree : FAKE_cudaMalloc, __builtin_return_address(0), &fields);
-		sl_record_close(&frame, 0, true, &fields);
+		if (sl_record_open(&frame, i & 1 ? FAKE_cudaFree : FAKE_cudaMalloc, __builtin_return_address(0), &fields))
+			sl_record_close(&frame, 0, true, &fields);
 	}
 }
 
