@@ -46,11 +46,11 @@ struct header {
 _Static_assert(sizeof(struct header) <= HEADER_BYTES, "names fit into the header");
 
 static struct {
-	int fd;
+	char path[8192]; /* and no descriptor: programs close those they do not know, and get their numbers for files of their own */
 	bool tried;
 	struct header *header;
 	struct sim_record *chunks[CHUNKS];
-} journal = {.fd = -1};
+} journal;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread uint32_t thread_id;
 
@@ -61,17 +61,33 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* Shared memory of the file at `at`, which is made long enough; flags as of open(). NULL where it cannot be had. */
+static void *map_file(int flags, off_t at, size_t bytes)
+{
+	int fd = open(journal.path, O_RDWR | O_CLOEXEC | flags, 0666);
+	if (fd < 0)
+		return NULL;
+	/* Chunks may be asked for out of order: never shrink. */
+	void *map = MAP_FAILED;
+	if (lseek(fd, 0, SEEK_END) >= at + (off_t)bytes || !ftruncate(fd, at + bytes))
+		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+	close(fd);
+	return map == MAP_FAILED ? NULL : map;
+}
+
 static void open_file(const char *dir)
 {
-	char path[4096];
-	for (int n = 0; n < 100 && journal.fd < 0; n++) {
-		snprintf(path, sizeof path, "%s/journal-%d-%d.bin", dir, (int)getpid(), n);
-		journal.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	struct header *h = NULL;
+	size_t n = 0;
+	if (*dir != '/' && getcwd(journal.path, sizeof journal.path / 2)) { /* the program may go elsewhere before the file grows */
+		n = strlen(journal.path);
+		journal.path[n++] = '/';
 	}
-	if (journal.fd < 0 || ftruncate(journal.fd, HEADER_BYTES))
-		return;
-	struct header *h = mmap(NULL, HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, journal.fd, 0);
-	if (h == MAP_FAILED)
+	for (int image = 0; image < 100 && !h; image++) {
+		snprintf(journal.path + n, sizeof journal.path - n, "%s/journal-%d-%d.bin", dir, (int)getpid(), image);
+		h = map_file(O_CREAT | O_EXCL, 0, HEADER_BYTES);
+	}
+	if (!h)
 		return;
 	h->version = 1;
 	h->record_bytes = sizeof(struct sim_record);
@@ -105,10 +121,7 @@ void sim_journal_forget(void)
 {
 	/* The parent's mappings stay: a vfork-like child must not pull them from under it. */
 	memset(&lock, 0, sizeof lock);
-	if (journal.fd >= 0)
-		close(journal.fd);
 	memset(&journal, 0, sizeof journal);
-	journal.fd = -1;
 	thread_id = 0;
 }
 
@@ -118,13 +131,7 @@ static struct sim_record *map_chunk(uint64_t chunk)
 	pthread_mutex_lock(&lock);
 	if (chunk < CHUNKS && !(map = journal.chunks[chunk])) {
 		size_t bytes = CHUNK_RECORDS * sizeof(struct sim_record);
-		off_t at = HEADER_BYTES + (off_t)(chunk * bytes);
-		/* Chunks may be asked for out of order: never shrink. */
-		if (lseek(journal.fd, 0, SEEK_END) >= at + (off_t)bytes || !ftruncate(journal.fd, at + bytes)) {
-			map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, journal.fd, at);
-			if (map == MAP_FAILED)
-				map = NULL;
-		}
+		map = map_file(0, HEADER_BYTES + (off_t)(chunk * bytes), bytes);
 		__atomic_store_n(&journal.chunks[chunk], map, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);
