@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/match.h"
+#include "common/nearest.h"
 
 enum { REPORT = 256, CHECK, HELP, VERSION, TABLE };
 
@@ -53,64 +54,24 @@ static void print_help(void)
 	       "Then: stormlog-analyze traces/\n");
 }
 
-/* Edit distance, swaps of neighbours counted as one. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned rows[3][128];
-	size_t width = strlen(b);
-
-	if (width > 126)
-		return 127;
-	for (unsigned j = 0; j <= width; j++)
-		rows[0][j] = j;
-	for (unsigned i = 1; i <= strlen(a); i++) {
-		unsigned *now = rows[i % 3], *before = rows[(i + 2) % 3], *swap = rows[(i + 1) % 3];
-
-		now[0] = i;
-		for (unsigned j = 1; j <= width; j++) {
-			now[j] = before[j - 1] + (a[i - 1] != b[j - 1]);
-			now[j] = before[j] + 1 < now[j] ? before[j] + 1 : now[j];
-			now[j] = now[j - 1] + 1 < now[j] ? now[j - 1] + 1 : now[j];
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && swap[j - 2] + 1 < now[j])
-				now[j] = swap[j - 2] + 1;
-		}
-	}
-	return rows[strlen(a) % 3][width];
-}
-
-struct nearest {
-	const char *wanted, *name;
-	unsigned distance;
-};
-
-static void consider(struct nearest *nearest, const char *name)
-{
-	unsigned d = *name ? distance(nearest->wanted, name) : 127;
-
-	if (d < nearest->distance) {
-		nearest->distance = d;
-		nearest->name = name;
-	}
-}
-
 static const char *nearest_variable(const char *wanted)
 {
-	struct nearest nearest = {wanted, NULL, 127};
+	struct sl_nearest nearest = {wanted, NULL, SL_NEAREST_ANY};
 
 	for (unsigned i = 0; i < sl_options_count; i++)
-		consider(&nearest, sl_options_table[i].variable);
+		sl_nearest_consider(&nearest, sl_options_table[i].variable);
 	return nearest.name;
 }
 
 /* NULL when none is near enough to be meant. */
 static const char *nearest_flag(const char *wanted)
 {
-	struct nearest nearest = {wanted, NULL, 4};
+	struct sl_nearest nearest = {wanted, NULL, SL_NEAREST_TYPO};
 
 	for (unsigned i = 0; i < sl_options_count; i++)
-		consider(&nearest, sl_options_table[i].flag);
+		sl_nearest_consider(&nearest, sl_options_table[i].flag);
 	for (size_t i = 0; i < SL_COUNT(own); i++)
-		consider(&nearest, own[i].name);
+		sl_nearest_consider(&nearest, own[i].name);
 	return nearest.name;
 }
 

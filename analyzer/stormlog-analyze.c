@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
+#include "common/base.h"
+#include "common/nearest.h"
 
 /* In the order of --help. */
 static const struct sl_command *const commands[] = {
@@ -25,8 +28,20 @@ static const struct sl_command *const commands[] = {
 static void help(FILE *out)
 {
 	fputs("usage: stormlog-analyze [VERB] [options] PATH...\n\n", out);
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+	for (size_t i = 0; i < SL_COUNT(commands); i++)
 		fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check is\n"
+	      "exceeded, 2 usage or a path that does not exist, 3 nothing readable.\n", out);
+}
+
+/* A word that is neither a verb nor a path, and nearly a verb. */
+static const char *verb_meant(const char *word)
+{
+	struct sl_nearest nearest = {.wanted = word, .distance = SL_NEAREST_TYPO - 1}; /* verbs are short */
+
+	for (size_t i = 0; i < SL_COUNT(commands) && access(word, F_OK) != 0; i++)
+		sl_nearest_consider(&nearest, commands[i]->name);
+	return nearest.name;
 }
 
 int main(int argc, char **argv)
@@ -39,9 +54,13 @@ int main(int argc, char **argv)
 		help(stdout);
 		return SL_EXIT_FINE;
 	}
-	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++)
+	for (size_t i = 0; argc > 1 && i < SL_COUNT(commands); i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
 			return commands[i]->run(argc - 1, argv + 1);
+	if (argc > 1 && argv[1][0] != '-' && verb_meant(argv[1])) {
+		fprintf(stderr, "stormlog-analyze: %s is no verb; did you mean %s?\n", argv[1], verb_meant(argv[1]));
+		return SL_EXIT_USAGE;
+	}
 	if (argc > 1)
 		return sl_command_report.run(argc, argv); /* the verb that goes without saying */
 	help(stderr);

@@ -6,6 +6,7 @@
 
 #include "analyzer/commands.h"
 #include "analyzer/commands/options.h"
+#include "analyzer/paths.h"
 #include "analyzer/telemetry/record.h"
 #include "analyzer/telemetry/session_id.h"
 #include "analyzer/telemetry/source.h"
@@ -65,7 +66,7 @@ static int convert(struct conversion *c, char **paths)
 {
 	for (char **path = paths; *path; path++) {
 		if (access(*path, F_OK) != 0) {
-			fprintf(stderr, "stormlog-analyze: no such file: %s\n", *path);
+			sl_paths_missing(*path);
 			return SL_EXIT_USAGE;
 		}
 	}

@@ -9,6 +9,7 @@
 #include "analyzer/commands.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/drive.h"
+#include "analyzer/paths.h"
 #include "analyzer/sessions.h"
 #include "analyzer/telemetry/sink.h"
 #include "analyzer/telemetry/telemetry.h"
@@ -77,7 +78,7 @@ static int merge(char **paths, unsigned count, const char *folder)
 			sl_telemetry_add_path(t, paths[i], count > 1);
 			continue;
 		}
-		fprintf(stderr, "stormlog-analyze: no such file: %s\n", paths[i]);
+		sl_paths_missing(paths[i]);
 		status = SL_EXIT_USAGE;
 	}
 	if (!status) {

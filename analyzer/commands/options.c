@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/commands.h"
+#include "common/nearest.h"
 
 #define HELP_COLUMN 27
 #define HELP_END    80
@@ -34,7 +35,7 @@ void sl_options_usage(const struct sl_options *options, bool wrong)
 {
 	FILE *out = wrong ? stderr : stdout;
 
-	fprintf(out, "usage: stormlog-analyze %s\n", options->usage);
+	fprintf(out, "usage: stormlog-analyze %s%s\n", options->usage, wrong ? "   (--help lists them)" : "");
 	if (wrong)
 		return;
 	if (options->about)
@@ -66,6 +67,21 @@ static const char *value_of(struct sl_options *options, const struct sl_option *
 	if (!strncmp(text, o->name, size) && text[size] == '=')
 		return text + size + 1;
 	return o->letter && text[1] == o->letter ? text + 2 : NULL;
+}
+
+/* No option of the table. */
+static int refuse(const struct sl_options *options, const char *text)
+{
+	struct sl_nearest nearest = {.wanted = text, .distance = SL_NEAREST_TYPO};
+
+	for (const struct sl_option *o = options->table; o->name && text[1] == '-'; o++)
+		sl_nearest_consider(&nearest, o->name);
+	if (nearest.name)
+		fprintf(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
+	else
+		fprintf(stderr, "stormlog-analyze: %s is no option here\n", text);
+	sl_options_usage(options, true);
+	return SL_OPTION_WRONG;
 }
 
 int sl_options_next(struct sl_options *options)
@@ -101,9 +117,7 @@ int sl_options_next(struct sl_options *options)
 			return SL_OPTION_WRONG;
 		}
 	}
-	fprintf(stderr, "stormlog-analyze: unknown option %s\n", text);
-	sl_options_usage(options, true);
-	return SL_OPTION_WRONG;
+	return refuse(options, text);
 }
 
 int sl_options_parse(struct sl_options *options, sl_options_take *take, void *context)

@@ -174,6 +174,11 @@ static bool take(void *context, int option, const char *value)
 	return true;
 }
 
+static const char about[] =
+	"Print who held the memory, what leaked and what was there when it ran out, and write PATH/analysis: report.html,\n"
+	"report.json, summary.md, pictures, telemetry, OOM bundles.  PATH: a folder of traces, a trace, a pack, or what Python\n"
+	"Stormlog writes.";
+
 int sl_report_options_parse(struct sl_report_options *options, struct sl_options *parsed, int argc, char **argv)
 {
 	int status;
@@ -182,7 +187,7 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_options
 	options->drive.alerts = &options->alerts;
 	options->drive.suppressions = &options->suppressions;
 	options->drive.emit = &options->emit;
-	*parsed = (struct sl_options){.usage = "[report] [options] PATH...", .table = table, .argc = argc, .argv = argv};
+	*parsed = (struct sl_options){.usage = "[report] [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	status = sl_options_parse(parsed, take, options);
 	if (status >= 0)
 		return status;

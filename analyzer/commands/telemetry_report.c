@@ -12,6 +12,7 @@
 #include "analyzer/commands/report_options.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/telemetry_summary.h"
+#include "analyzer/paths.h"
 #include "analyzer/telemetry/folder.h"
 
 static void put_warning(void *context, const char *text)
@@ -108,18 +109,24 @@ static int print_summary(const struct sl_telemetry *t, const struct sl_report_op
 	return SL_EXIT_FINE;
 }
 
-static void say_unreadable(const struct sl_telemetry *t, char **paths)
+static void say_unreadable(const struct sl_telemetry *t, char *const *paths, unsigned count)
 {
-	const size_t enough = 5; /* a foreign file has one on every line */
+	size_t said = 0;
 
-	for (size_t i = 0; i < t->problem_count && i < enough; i++)
-		fprintf(stderr, "%s:%u: %s\n", t->problems[i].file, t->problems[i].line, t->problems[i].reason);
-	if (t->problem_count > enough)
-		fprintf(stderr, "... and %zu more\n", t->problem_count - enough);
-	fputs("stormlog-analyze: neither a trace nor telemetry in", stderr);
-	for (; *paths; paths++)
-		fprintf(stderr, " %s", *paths);
-	fputs("\nrecord one: stormlog-run -- COMMAND\n", stderr);
+	for (size_t i = 0; i < t->problem_count && said < 5; i++) {
+		const char *file = t->problems[i].file, *reason = t->problems[i].reason;
+
+		if (i && !strcmp(file, t->problems[i - 1].file)) /* a foreign file has one on every line */
+			continue;
+		if (t->problems[i].line)
+			fprintf(stderr, "%s:%u: %s\n", file, t->problems[i].line, reason);
+		else
+			fprintf(stderr, "%s: %s\n", file, reason);
+		said++;
+	}
+	if (t->problem_count > said)
+		fprintf(stderr, "... and %zu more\n", t->problem_count - said);
+	sl_paths_empty(paths, count, "trace, telemetry file or bundle");
 }
 
 int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count)
@@ -133,7 +140,7 @@ int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigne
 			found += sl_telemetry_add_path(t, *path, count > 1);
 			continue;
 		}
-		fprintf(stderr, "stormlog-analyze: no such file: %s\n", *path);
+		sl_paths_missing(*path);
 		status = SL_EXIT_USAGE;
 	}
 	if (!status && !sl_telemetry_finish(t, options->session_id)) {
@@ -141,7 +148,7 @@ int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigne
 		status = SL_EXIT_USAGE;
 	}
 	if (!status && (found == 0 || (t->session_count == 0 && t->bundle_count == 0))) {
-		say_unreadable(t, paths);
+		say_unreadable(t, paths, count);
 		status = SL_EXIT_UNREADABLE;
 	}
 	if (!status)

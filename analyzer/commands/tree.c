@@ -25,6 +25,10 @@ static const struct sl_option table[] = {
 };
 enum { AT, BY, RANK, RUN, DEPTH, MIN, ALL_FRAMES };
 
+static const char about[] =
+	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
+	"stacks for flamegraph.pl and its kin.";
+
 enum at { AT_PEAK, AT_END, AT_OOM, AT_TIME };
 enum by { BY_LIBRARY, BY_STACK, BY_LABEL, BY_THREAD };
 
@@ -307,7 +311,7 @@ static int print_instant(struct options *options, const struct sl_options *parse
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "tree|table|flame [options] PATH...", .table = table, .argc = argc, .argv = argv};
+	struct sl_options parsed = {.usage = "tree|table|flame [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct options options = {.rank = -1, .depth = 40};
 	int status = sl_options_parse(&parsed, take, &options);
 

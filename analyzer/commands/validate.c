@@ -7,6 +7,8 @@
 
 #include "analyzer/commands.h"
 #include "analyzer/commands/options.h"
+#include "analyzer/drive.h"
+#include "analyzer/paths.h"
 #include "analyzer/telemetry/record.h"
 #include "analyzer/telemetry/sink.h"
 #include "analyzer/telemetry/telemetry.h"
@@ -52,7 +54,8 @@ static void check_folder(struct validation *v, const char *path)
 	struct sl_telemetry *t = sl_telemetry_new();
 
 	if (sl_telemetry_add_path(t, path, true) == 0 && t->problem_count == 0)
-		report(v, SL_SOURCE_FILE, path, 0, "nothing here is telemetry");
+		report(v, SL_SOURCE_FILE, path, 0, sl_drive_is_native(&(char *){(char *)path}, 1) ?
+			"traces, not telemetry; report writes theirs to analysis/telemetry" : "nothing here is telemetry");
 	for (size_t i = 0; i < t->problem_count; i++)
 		report(v, t->problems[i].loss, t->problems[i].file, t->problems[i].line, t->problems[i].reason);
 	sl_telemetry_free(t);
@@ -94,7 +97,7 @@ static int validate(struct validation *v, char **paths)
 {
 	for (; *paths; paths++) {
 		if (access(*paths, F_OK) != 0) {
-			fprintf(stderr, "stormlog-analyze: no such file: %s\n", *paths);
+			sl_paths_missing(*paths);
 			return SL_EXIT_USAGE;
 		}
 		check_path(v, *paths);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analyzer/outputs/owners.h"
+#include "analyzer/paths.h"
 
 static uint64_t time_of(const struct sl_item *item)
 {
@@ -165,11 +166,11 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 	*stream = (struct sl_stream){.progress = options->progress};
 	for (unsigned i = 0; i < count; i++)
 		if (!sl_images_add(&stream->images, paths[i])) {
-			fprintf(stderr, "stormlog-analyze: %s: %s\n", paths[i], strerror(errno));
+			sl_paths_missing(paths[i]);
 			return SL_STREAM_USAGE;
 		}
 	if (!stream->images.image_count) {
-		fprintf(stderr, "stormlog-analyze: %s holds no trace\n", paths[0]);
+		sl_paths_empty(paths, count, "trace");
 		return SL_STREAM_UNREADABLE;
 	}
 	sl_images_group(&stream->images);

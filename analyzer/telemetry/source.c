@@ -37,7 +37,7 @@ static FILE *open_file(const char *path, char *reason, size_t size)
 	if (fd < 0 || fstat(fd, &status) != 0) {
 		snprintf(reason, size, "%s", strerror(errno));
 	} else if (!S_ISREG(status.st_mode)) {
-		snprintf(reason, size, "not a regular file");
+		snprintf(reason, size, S_ISDIR(status.st_mode) ? "a folder, not a file" : "not a regular file");
 	} else {
 		FILE *file = fdopen(fd, "r");
 

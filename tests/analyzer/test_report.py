@@ -103,6 +103,23 @@ class Report(unittest.TestCase):
             file.write(b"not a trace" * 100)
         run(path, code=3)
 
+    def test_what_is_wrong_with_the_input_is_said_with_what_to_do(self):
+        def said(*arguments):
+            return subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, timeout=600).stderr
+        empty, picture = os.path.join(self.folder, "empty"), os.path.join(self.folder, "picture.jpg")
+        os.mkdir(empty)
+        with open(picture, "wb") as file:
+            file.write(b"\xff\xd8\xff\xe0\n" * 50)
+        for verb in ("report", "tree", "timeline", "dump", "pack", ("export", "csv")):
+            verb = (verb,) if isinstance(verb, str) else verb
+            self.assertRegex(said(*verb, empty), r"no trace.* in %s; record one: stormlog-run" % empty)
+        for verb in ("report", "tree", "dump", "convert", "validate", ("merge", "-o", self.folder)):
+            verb = (verb,) if isinstance(verb, str) else verb
+            self.assertIn("nowhere: No such file or directory", said(*verb, "nowhere"))
+        self.assertLessEqual(len(said(picture).splitlines()), 3)
+        self.assertIn("did you mean report?", said("reprot", self.folder))
+        self.assertIn("did you mean --json?", said("--jsno", self.folder))
+
     def test_dump_is_one_json_line_an_event_in_time_order(self):
         lines = [json.loads(line) for line in run("dump", self.folder).splitlines()]
         self.assertEqual(len(lines), 1003 + 1)
