@@ -2,7 +2,8 @@
 /*
  * The memory of the devices: one small file, mapped by every process that uses them (SIM_DIR, else SIM_JOURNAL, else a
  * folder of this login session in /dev/shm). Each process image has a slot with what it took; what the dead took is
- * given back when somebody runs short or looks. The lock in the file is robust: dying with it harms nobody.
+ * given back when somebody runs short or looks. Dying with the lock of the file harms nobody: the kernel passes it on, and
+ * where it cannot (a child made by a bare clone, an emulated program), those who wait look whether the holder lives.
  */
 #include "sim.h"
 
@@ -16,6 +17,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SLOTS = 512 };
@@ -29,11 +31,14 @@ struct slot {
 };
 
 struct shared {
-	uint32_t ready;
+	uint32_t size; /* of this struct: a file left by another version of it is nobody's machine */
 	int32_t devices;
 	uint32_t space; /* the host's pid namespace: whoever made the machine lives there */
 	uint64_t vram;
 	pthread_mutex_t lock;
+	int32_t holder; /* of the lock; 0: nobody */
+	uint32_t holder_space;
+	uint64_t holder_start;
 	uint64_t used[SIM_MAX_DEVICES];
 	struct slot slots[SLOTS];
 };
@@ -45,6 +50,7 @@ static uint64_t small_bytes[SIM_MAX_DEVICES]; /* of allocations below one granul
 static char dir[2048];
 static bool unnamed;
 static uint32_t own_space;
+static uint64_t own_start;
 
 /* How the host numbers a process of a container is told to nobody inside: any number that no process has will do. */
 enum { HOST_PIDS = 1 << 23 };
@@ -113,20 +119,62 @@ static void reclaim_dead(void)
 	}
 }
 
-static void lock_shared(void)
+static void init_lock(struct shared *s)
 {
-	if (pthread_mutex_lock(&shared->lock) != EOWNERDEAD)
-		return;
-	/* The owner died between two additions: the slots are the truth, the sums follow. */
+	pthread_mutexattr_t attr;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&s->lock, &attr);
+}
+
+/* The slots are the truth, the sums follow. */
+static void add_up(void)
+{
 	memset(shared->used, 0, sizeof shared->used);
 	for (int i = 0; i < SLOTS; i++)
 		for (int d = 0; d < SIM_MAX_DEVICES; d++)
 			shared->used[d] += shared->slots[i].used[d];
-	pthread_mutex_consistent(&shared->lock);
+}
+
+/* Who holds the lock has gone, and the kernel did not know that it had it: one of those who wait makes a new lock. */
+static void break_lock(void)
+{
+	int32_t holder = shared->holder;
+	uint64_t start;
+	if (holder && shared->holder_space == space_of_this() &&
+	    (!process_lives(holder, &start) || start != shared->holder_start) &&
+	    __atomic_compare_exchange_n(&shared->holder, &holder, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		add_up();
+		init_lock(shared);
+	}
+}
+
+static void lock_shared(void)
+{
+	int error = pthread_mutex_trylock(&shared->lock);
+	while (error == EBUSY || error == ETIMEDOUT) {
+		struct timespec until;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		error = pthread_mutex_timedlock(&shared->lock, &until);
+		if (error == ETIMEDOUT)
+			break_lock();
+	}
+	if (error == EOWNERDEAD) {
+		add_up();
+		pthread_mutex_consistent(&shared->lock);
+	}
+	if (!own_start)
+		process_lives(getpid(), &own_start);
+	shared->holder_space = space_of_this();
+	shared->holder_start = own_start;
+	__atomic_store_n(&shared->holder, getpid(), __ATOMIC_RELEASE);
 }
 
 static void unlock_shared(void)
 {
+	shared->holder = 0;
 	pthread_mutex_unlock(&shared->lock);
 }
 
@@ -147,40 +195,70 @@ __attribute__((destructor)) static void leave(void)
 		rmdir(dir);
 }
 
+/* The machine of the file, NULL where there is none yet. */
+static struct shared *map_state(const char *path)
+{
+	struct shared *map = MAP_FAILED;
+	struct stat status;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &status) && status.st_size == sizeof *map)
+		map = mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (map != MAP_FAILED && map->size == sizeof *map)
+		return map;
+	if (map != MAP_FAILED)
+		munmap(map, sizeof *map);
+	unlink(path);
+	return NULL;
+}
+
 static void initialize(struct shared *s)
 {
-	pthread_mutexattr_t attr;
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutex_init(&s->lock, &attr);
+	init_lock(s);
 	s->devices = sim_config.devices;
 	s->vram = sim_config.vram;
 	s->space = space_of_this();
-	s->ready = 1;
+	s->size = sizeof *s;
+}
+
+/* It gets its name when it is ready; of several at once, threads of one process among them, the first is the machine. */
+static void make_state(const char *path)
+{
+	char new[2200];
+	snprintf(new, sizeof new, "%s.XXXXXX", path);
+	int fd = mkostemp(new, O_CLOEXEC);
+	if (fd < 0)
+		return;
+	struct shared *map = MAP_FAILED;
+	if (!ftruncate(fd, sizeof *map))
+		map = mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (map != MAP_FAILED) {
+		initialize(map);
+		munmap(map, sizeof *map);
+		(void)!link(new, path);
+	}
+	unlink(new);
 }
 
 static bool open_shared(void)
 {
 	char path[2100];
 	snprintf(path, sizeof path, "%s/devices.state", sim_device_dir());
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-	/* A record lock orders those who come first; it goes with the process, so nobody waits for the dead. */
-	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	if (fd >= 0)
-		fcntl(fd, F_SETLKW, &whole);
-	void *map = MAP_FAILED;
-	if (fd >= 0 && !ftruncate(fd, sizeof(struct shared)))
-		map = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		map = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (map == MAP_FAILED)
-		return false;
-	if (!((struct shared *)map)->ready)
+	struct shared *map = map_state(path);
+	if (!map) {
+		make_state(path);
+		map = map_state(path);
+	}
+	if (!map) { /* no folder to share */
+		map = mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (map == MAP_FAILED)
+			return false;
 		initialize(map);
+	}
 	__atomic_store_n(&shared, map, __ATOMIC_RELEASE);
-	if (fd >= 0)
-		close(fd);
 	return true;
 }
 
@@ -197,15 +275,14 @@ static bool attach(void)
 
 static bool take_slot(void)
 {
-	uint64_t image = 0, start = 0;
+	uint64_t image = 0;
 	void *random = (void *)getauxval(AT_RANDOM);
 	if (random)
 		memcpy(&image, random, sizeof image);
-	process_lives(getpid(), &start);
 	reclaim_dead();
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *s = &shared->slots[i];
-		if (s->pid != getpid() || s->start != start || s->space != space_of_this())
+		if (s->pid != getpid() || s->start != own_start || s->space != space_of_this())
 			continue;
 		if (s->image != image) /* what this process held before exec */
 			reclaim(s);
@@ -216,7 +293,7 @@ static bool take_slot(void)
 		if (!shared->slots[i].pid)
 			mine = &shared->slots[i];
 	if (mine && !mine->pid) {
-		mine->start = start;
+		mine->start = own_start;
 		mine->image = image;
 		mine->space = space_of_this();
 		mine->pid = getpid();
@@ -228,6 +305,7 @@ void sim_device_forget(void)
 {
 	mine = NULL;
 	own_space = 0;
+	own_start = 0;
 	memset(&opening, 0, sizeof opening);
 	memset(small_bytes, 0, sizeof small_bytes);
 }

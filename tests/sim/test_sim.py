@@ -153,6 +153,30 @@ class Processes(Machine):
         self.assertEqual(self.python(other, SIM_VRAM='8G'), ['0'])
         holder.communicate()
 
+    def test_the_death_of_whoever_holds_the_machines_lock_stops_nobody(self):
+        for how in ('self', 'fork', '_Fork', 'clone'):
+            with self.subTest(how), tempfile.TemporaryDirectory(prefix='sim-') as folder:
+                holder = self.start('''
+                    rt = lib('libcudart.so.13')
+                    for line in iter(sys.stdin.readline, ''): print(malloc(rt, 4 * GB)[0], flush=True)
+                ''', SIM_DIR=folder, SIM_VRAM='10G')
+                self.addCleanup(holder.communicate)
+                def allocate():
+                    print(file=holder.stdin, flush=True)
+                    return holder.stdout.readline().strip()
+                self.assertEqual(allocate(), '0')
+                done = subprocess.run([os.path.join(APPS, 'kill_inside'), how], env=self.env(SIM_DIR=folder, SIM_VRAM='10G'))
+                if done.returncode == 77:  # this C library has no such function
+                    continue
+                self.assertEqual(done.returncode, -signal.SIGKILL if how == 'self' else 0)
+                self.assertEqual([allocate(), allocate()], ['0', '2'])
+                self.assertEqual(self.python("print(malloc(lib('libcudart.so.13'), GB)[0])", SIM_DIR=folder), ['0'])
+
+    def test_the_file_of_another_versions_machine_is_replaced(self):
+        with open(os.path.join(self.folder.name, 'devices.state'), 'wb') as file:
+            file.write(b'\1' * 90000)
+        self.assertEqual(self.python("print(malloc(lib('libcudart.so.13'), GB)[0])"), ['0'])
+
     def test_nvml_sees_every_process_and_its_bytes(self):
         holders = [self.start(f'''
             rt = lib('libcudart.so.13')
