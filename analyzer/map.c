@@ -49,16 +49,17 @@ static void grow(struct sl_map *map)
 static struct sl_map_slot *add(struct sl_map *map, const char *text)
 {
 	uint64_t hash = hash_of(text);
+	struct sl_map_slot *slot = map->capacity ? slot_of(map->slots, map->capacity, text, hash) : NULL;
 
-	if (map->count * 2 >= map->capacity)
+	if (slot && slot->key)
+		return slot;
+	if (map->count * 2 >= map->capacity) {
 		grow(map);
-	struct sl_map_slot *slot = slot_of(map->slots, map->capacity, text, hash);
-
-	if (!slot->key) {
-		slot->key = sl_arena_strdup(&map->arena, text);
-		slot->hash = hash;
-		map->count++;
+		slot = slot_of(map->slots, map->capacity, text, hash);
 	}
+	slot->key = sl_arena_strdup(&map->arena, text);
+	slot->hash = hash;
+	map->count++;
 	return slot;
 }
 
