@@ -12,15 +12,19 @@
 #include "analyzer/format.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/owners.h"
+#include "common/size.h"
 
 static const struct sl_option table[] = {
 	{"--json", 0, NULL, "print the differences as JSON"},
 	{"--collapsed", 0, "FILE", "differential stacks at the peak, for difffolded and flame graph tools: stack, before, after"},
 	{"--html", 0, "FILE", "a page that opens without a network: what changed, and the stacks that grew and shrank"},
-	{"--all", 0, NULL, "print what did not change too"},
+	{"--html-max-bytes", 0, "SIZE", "of the page, at most (default: 8M); it says what was left out"},
+	{"--all", 0, NULL, "print what did not change too, and every row"},
 	{0},
 };
-enum { JSON, COLLAPSED, HTML, ALL };
+#define SHOWN 40 /* of each section, unless --all */
+
+enum { JSON, COLLAPSED, HTML, HTML_MAX_BYTES, ALL };
 
 static const char about[] = "Of several runs a side, name them with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
 			    "Places are told apart as in check's baseline; each number is of the worst process or device.";
@@ -37,6 +41,7 @@ struct comparison {
 	SL_VECTOR(struct stack) stacks;
 	struct sl_html_changes *page;
 	const char *collapsed, *html;
+	uint64_t html_max_bytes;
 	bool json, all;
 };
 
@@ -117,13 +122,20 @@ static const char *spread(char *out, size_t size, const struct sl_spread *s)
 	return out;
 }
 
+static void put_more(unsigned *more)
+{
+	if (*more)
+		printf("  and %u more that changed less: --all, --json or --html FILE\n", *more);
+	*more = 0;
+}
+
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
 {
 	static const char *const titles[] = {"TOTALS", "LIBRARIES, at their peak", "PLACES, at the peak", "LEAKS", "LABELS, at their peak",
 					     "GROWTH an entry"};
 	char before[120], after[120], size[SL_FORMAT_BYTES], sum[SL_FORMAT_BYTES + 2];
 	int title = -1;
-	unsigned shown = 0;
+	unsigned shown = 0, here = 0, more = 0;
 
 	for (size_t i = 0; i < differences->list.count; i++) {
 		const struct sl_difference *d = &differences->list.item[i];
@@ -131,17 +143,26 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 
 		if (!real && !c->all && d->of != SL_MEASURE_TOTAL)
 			continue;
-		if ((int)d->of != title)
+		if ((int)d->of != title) {
+			put_more(&more);
 			printf("%s%s\n", title < 0 ? "" : "\n", titles[d->of]);
+			here = 0;
+		}
 		title = (int)d->of;
+		shown += real;
+		if (!c->all && here == SHOWN) {
+			more++;
+			continue;
+		}
+		here++;
 		snprintf(sum, sizeof(sum), "%c%s", d->bytes < 0 ? '-' : '+',
 			 sl_format_size(size, (uint64_t)(d->bytes < 0 ? -d->bytes : d->bytes)));
 		printf("  %-7s %11s  ", sl_change_names[d->change], real || d->change == SL_CHANGE_NOISE ? sum : "");
 		for (const char *at = d->of == SL_MEASURE_TOTAL ? d->key : d->what; *at; at++)
 			putchar((unsigned char)*at < 0x20 || *at == 0x7f ? '?' : *at);
 		printf("   %s -> %s\n", spread(before, sizeof(before), &d->before), spread(after, sizeof(after), &d->after));
-		shown += real;
 	}
+	put_more(&more);
 	if (!shown)
 		puts("nothing changed");
 }
@@ -206,7 +227,7 @@ static bool put_collapsed(const struct comparison *c)
 static bool put_html(const struct comparison *c, const struct sl_differences *differences, char *const *paths, const unsigned *counts)
 {
 	FILE *out = fopen(c->html, "we");
-	bool fine = out && sl_html_changes_write(c->page, differences, paths, counts, out);
+	bool fine = out && sl_html_changes_write(c->page, differences, paths, counts, c->html_max_bytes, out);
 
 	if (out)
 		fine = !fclose(out) && fine;
@@ -257,6 +278,8 @@ static bool take(void *context, int option, const char *value)
 {
 	struct comparison *c = context;
 
+	if (option == HTML_MAX_BYTES)
+		return sl_size_parse(value, &c->html_max_bytes);
 	if (option == COLLAPSED)
 		c->collapsed = value;
 	else if (option == HTML)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* report.html: one file that opens without a network.  Its data is made smaller until the page fits. */
+#include <limits.h>
 #include <stdlib.h>
 
 #include "analyzer/outputs/html/template.h"
@@ -93,7 +94,7 @@ bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, c
 }
 
 struct sl_html_changes {
-	struct sl_page_changes page;
+	struct sl_page_changes stacks;
 };
 
 struct sl_html_changes *sl_html_changes_new(void)
@@ -102,24 +103,32 @@ struct sl_html_changes *sl_html_changes_new(void)
 
 	if (!changes)
 		abort();
-	sl_page_changes_begin(&changes->page);
+	sl_page_changes_begin(&changes->stacks);
 	return changes;
 }
 
 void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *process, bool after, double share)
 {
-	sl_page_changes_add(&changes->page, process, after, share);
+	sl_page_changes_add(&changes->stacks, process, after, share);
 }
 
 bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
-			   const unsigned *counts, FILE *out)
+			   const unsigned *counts, uint64_t max_bytes, FILE *out)
 {
-	unsigned char *zipped;
-	size_t size;
+	static const struct sl_page_budget whole = {.samples = UINT_MAX, .cards = UINT_MAX};
+	uint64_t most = max_bytes ? max_bytes : HTML_MAX_BYTES;
+	unsigned char *zipped = NULL;
+	size_t size = 0;
 	bool fine;
 
-	sl_page_changes_close(&changes->page, differences, paths, counts);
-	zipped = sl_pack_gzip(&changes->page.page.pack, &size);
+	for (unsigned i = 0; i <= BUDGETS && (!zipped || !fits(most, size)); i++) {
+		struct sl_page page;
+
+		free(zipped);
+		sl_page_changes_build(&page, &changes->stacks, differences, paths, counts, i ? &budgets[i - 1] : &whole);
+		zipped = sl_pack_gzip(&page.pack, &size);
+		sl_page_free(&page);
+	}
 	fine = put_page(out, zipped, size);
 	free(zipped);
 	return fine;
@@ -128,7 +137,7 @@ bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_diff
 void sl_html_changes_free(struct sl_html_changes *changes)
 {
 	if (changes)
-		sl_page_changes_free(&changes->page);
+		sl_page_changes_free(&changes->stacks);
 	free(changes);
 }
 

@@ -8,6 +8,9 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/telemetry/telemetry.h"
 
+#define HTML_MAX_BYTES (8u << 20)
+#define ROW_MAX_BYTES  4096 /* of a diff; the end of the page too */
+
 static void put_text(FILE *out, const char *text)
 {
 	for (; text && *text; text++)
@@ -158,8 +161,11 @@ static void put_mean(FILE *out, const struct sl_spread *spread)
 }
 
 bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
-			   const unsigned *counts, FILE *out)
+			   const unsigned *counts, uint64_t max_bytes, FILE *out)
 {
+	uint64_t most = max_bytes ? max_bytes : HTML_MAX_BYTES;
+	size_t i;
+
 	put_head(out, "What changed");
 	for (unsigned i = 0; i < counts[0] + counts[1]; i++) {
 		fputs(i < counts[0] ? "<p>Before: " : "<p>After: ", out);
@@ -167,7 +173,7 @@ bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_diff
 		fputs("</p>\n", out);
 	}
 	fputs("<table><tr><th>Of<th>What<th>Change<th>Before<th>After</tr>\n", out);
-	for (size_t i = 0; i < differences->list.count; i++) {
+	for (i = 0; i < differences->list.count && (uint64_t)ftello(out) + ROW_MAX_BYTES < most; i++) {
 		const struct sl_difference *d = &differences->list.item[i];
 
 		fprintf(out, "<tr><td>%s</td><td>", sl_measure_names[d->of]);
@@ -177,7 +183,11 @@ bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_diff
 		put_mean(out, &d->after);
 		fputs("</tr>\n", out);
 	}
-	return fputs("</table></html>\n", out) >= 0;
+	fputs("</table>\n", out);
+	if (i < differences->list.count)
+		fprintf(out, "<p>%zu more rows: --html-max-bytes SIZE allows a larger page; diff --json has every number.</p>\n",
+			differences->list.count - i);
+	return fputs("</html>\n", out) >= 0;
 }
 
 void sl_html_changes_free(struct sl_html_changes *changes)

@@ -27,13 +27,13 @@ bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, c
 		       FILE *out);
 
 /* A page of what changed between runs (analyzer/gate/diff.h).  A run's processes are added while its report is open; `share`
- * is one divided by the runs of its side.  paths: those of both sides, counts[0] before and counts[1] after. */
+ * is one divided by the runs of its side.  paths: those of both sides, counts[0] before and counts[1] after; max_bytes as above. */
 struct sl_html_changes;
 struct sl_differences;
 struct sl_html_changes *sl_html_changes_new(void);
 void sl_html_changes_add(struct sl_html_changes *changes, struct sl_process *process, bool after, double share);
 bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
-			   const unsigned *counts, FILE *out);
+			   const unsigned *counts, uint64_t max_bytes, FILE *out);
 void sl_html_changes_free(struct sl_html_changes *changes);
 
 /* report.json, for --json */

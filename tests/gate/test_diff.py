@@ -1,15 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """stormlog-analyze diff: what changed is said, what did not is not, and noise is no change."""
+import base64
+import gzip
 import json
 import os
+import re
+import struct
 import subprocess
 import sys
 import unittest
 
+import msgpack
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_check
-from test_check import ANALYZE, Folder
+from test_check import ANALYZE, BUILD, Folder
 
 
 class Diff(Folder):
@@ -61,6 +67,42 @@ class Diff(Folder):
         self.assertEqual([(int(row[1]), int(row[2])) for row in remember], [(0, 6 << 20)])
         work = [row for row in rows if "job.py work;job.py take" in row[0]]
         self.assertEqual([(int(row[1]), int(row[2])) for row in work], [(10 << 20, 0)])
+
+    def test_a_page_has_a_bound_and_says_what_it_left_out(self):
+        many, page = self.path("many"), self.path("d.html")
+        os.mkdir(many)
+        subprocess.run([os.path.join(BUILD, "tests", "gate", "make_many_leaks"), many, "5000"], check=True)
+        before = self.demo()
+        self.diff("--html", page, before, many)
+        whole = os.path.getsize(page)
+        self.diff("--html", page, "--html-max-bytes", "300K", before, many)
+        small = os.path.getsize(page)
+        self.assertLess(300 << 10, whole)
+        self.assertLessEqual(small, 300 << 10)
+        block = re.search(r'type="text/plain">([^<]*)<', self.read("d.html"))
+        if not block:  # built without node
+            self.assertRegex(self.read("d.html"), r"[1-9]\d* more rows: --html-max-bytes")
+            return
+        data = msgpack.unpackb(gzip.decompress(base64.b64decode(block[1])))
+        rows = json.loads(self.diff("--json", before, many))["differences"]
+        self.assertEqual(data["places"]["new"], sum(d["change"] == "new" and d["of"] in ("stack", "leak") for d in rows))
+        said = " ".join(data["given_up"])
+        self.assertIn(" %d rows, those that changed least, are left out" % (len(rows) - len(data["differences"])), said)
+        self.assertRegex(said, r"[1-9]\d* stacks, those that changed least, are drawn as one")
+        kept = min(abs(d["bytes"]) for d in data["differences"] if d["of"] != "total" and d["change"] not in ("same", "noise", "unknown"))
+        left = {d["key"] for d in rows} - {d["key"] for d in data["differences"]}
+        self.assertLessEqual(max(abs(d["change_bytes"]) for d in rows if d["key"] in left), kept)
+        held = [sum(struct.unpack("<%dd" % (len(data["stacks"][side].data) // 8), data["stacks"][side].data)) for side in ("before", "after")]
+        self.assertEqual(held[1], 5000 * 512)
+
+    def test_the_terminal_shows_what_changed_most(self):
+        many = self.path("many")
+        os.mkdir(many)
+        subprocess.run([os.path.join(BUILD, "tests", "gate", "make_many_leaks"), many, "500"], check=True)
+        short, whole = self.diff(self.demo(), many), self.diff("--all", self.demo(), many)
+        self.assertLess(len(short.splitlines()), 200)
+        self.assertRegex(short, r"and \d+ more that changed less")
+        self.assertGreater(len(whole.splitlines()), 1000)
 
     def test_usage(self):
         self.diff(code=2)

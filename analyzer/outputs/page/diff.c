@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The page of what changed between runs: differences as rows, and stacks at the peak with what they held before and after. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "analyzer/gate/diff.h"
 #include "analyzer/outputs/owners.h"
 #include "analyzer/outputs/page/page.h"
 
-#define KEYS 19
+#define KEYS 20
 
 void sl_page_changes_begin(struct sl_page_changes *changes)
 {
-	static const struct sl_page_budget budget = {.bins = SL_TIMELINE_BINS};
+	static const struct sl_page_budget none;
 
 	*changes = (struct sl_page_changes){0};
-	sl_page_begin(&changes->page, 0, &budget);
+	sl_page_begin(&changes->all, 0, &none);
 }
 
 static void add(struct sl_page_changes *changes, uint32_t node, bool after, double bytes)
@@ -47,7 +48,7 @@ void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *pro
 			frames[f].offset = 0;
 			frames[f].file = sl_stacks_basename(frames[f].file);
 		}
-		add(changes, sl_page_frames(&changes->page, sl_page_note(&changes->page, sl_model_library(process->model, site)), frames, count),
+		add(changes, sl_page_frames(&changes->all, sl_page_note(&changes->all, sl_model_library(process->model, site)), frames, count),
 		    after, (double)bytes * share);
 	}
 }
@@ -66,57 +67,151 @@ static void put_spread(struct sl_page *page, const char *key, const struct sl_sp
 	sl_pack_double(&page->pack, spread->mean);
 }
 
-static void put_rows(struct sl_page *page, const struct sl_differences *differences)
+/* What changed most first: totals, then what is a change, then by how much. */
+static int by_change(const void *a, const void *b)
 {
-	sl_page_key(page, "differences");
-	sl_pack_array(&page->pack, (uint32_t)differences->list.count);
-	for (size_t i = 0; i < differences->list.count; i++) {
-		const struct sl_difference *d = &differences->list.item[i];
+	const struct sl_difference *x = *(const struct sl_difference *const *)a, *y = *(const struct sl_difference *const *)b;
+	bool total = x->of == SL_MEASURE_TOTAL, real = x->change > SL_CHANGE_UNKNOWN;
 
-		sl_pack_map(&page->pack, 7);
-		sl_page_put_text(page, "of", sl_measure_names[d->of]);
-		sl_page_put_text(page, "key", d->key);
-		sl_page_put_text(page, "what", d->what);
-		sl_page_put_text(page, "change", sl_change_names[d->change]);
-		sl_page_key(page, "bytes");
-		sl_pack_double(&page->pack, d->bytes);
-		put_spread(page, "before", &d->before);
-		put_spread(page, "after", &d->after);
-	}
+	if (total != (y->of == SL_MEASURE_TOTAL))
+		return total ? -1 : 1;
+	if (real != (y->change > SL_CHANGE_UNKNOWN))
+		return real ? -1 : 1;
+	if (fabs(x->bytes) != fabs(y->bytes))
+		return fabs(x->bytes) > fabs(y->bytes) ? -1 : 1;
+	return x < y ? -1 : x > y;
 }
 
-static void put_stacks(struct sl_page_changes *changes)
+static int by_place(const void *a, const void *b)
 {
-	size_t count = changes->stacks.count;
+	const struct sl_difference *x = *(const struct sl_difference *const *)a, *y = *(const struct sl_difference *const *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void put_row(struct sl_page *page, const struct sl_difference *d)
+{
+	sl_pack_map(&page->pack, 7);
+	sl_page_put_text(page, "of", sl_measure_names[d->of]);
+	sl_page_put_text(page, "key", d->key);
+	sl_page_put_text(page, "what", d->what);
+	sl_page_put_text(page, "change", sl_change_names[d->change]);
+	sl_page_key(page, "bytes");
+	sl_pack_double(&page->pack, d->bytes);
+	put_spread(page, "before", &d->before);
+	put_spread(page, "after", &d->after);
+}
+
+static void put_rows(struct sl_page *page, const struct sl_differences *differences)
+{
+	size_t count = differences->list.count, shown = count < page->budget.cards ? count : page->budget.cards;
+	const struct sl_difference **rows = calloc(count + 1, sizeof(*rows));
+
+	if (!rows)
+		abort();
+	for (size_t i = 0; i < count; i++)
+		rows[i] = &differences->list.item[i];
+	qsort(rows, count, sizeof(*rows), by_change);
+	qsort(rows, shown, sizeof(*rows), by_place);
+	page->left_rows = count - shown;
+	sl_page_key(page, "differences");
+	sl_pack_array(&page->pack, (uint32_t)shown);
+	for (size_t i = 0; i < shown; i++)
+		put_row(page, rows[i]);
+	free(rows);
+}
+
+/* How many places and leaks changed in each way; rows may be left out. */
+static void put_places(struct sl_page *page, const struct sl_differences *differences)
+{
+	uint64_t counts[SL_CHANGE_NEW + 1] = {0};
+
+	for (size_t i = 0; i < differences->list.count; i++)
+		if (differences->list.item[i].of == SL_MEASURE_STACK || differences->list.item[i].of == SL_MEASURE_LEAK)
+			counts[differences->list.item[i].change]++;
+	sl_page_key(page, "places");
+	sl_pack_map(&page->pack, SL_CHANGE_NEW + 1);
+	for (unsigned i = 0; i <= SL_CHANGE_NEW; i++)
+		sl_page_put_known(page, sl_change_names[i], counts[i]);
+}
+
+/* The stack of a node of `all` as a node of the page. */
+static uint32_t copy_stack(struct sl_page *page, const struct sl_page *all, uint32_t node)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX + 1];
+	unsigned count = 0;
+
+	for (; node; node = all->node_parent.item[node]) {
+		const struct sl_page_frame *frame = &all->frames.item[all->node_frame.item[node]];
+
+		frames[count++] = (struct sl_stack_frame){
+			.function = frame->function ? all->texts.item[frame->function] : NULL,
+			.file = frame->file ? all->texts.item[frame->file] : NULL,
+			.module = frame->module ? all->texts.item[frame->module] : NULL,
+			.python = frame->python,
+			.passes_on = frame->folded,
+		};
+	}
+	return sl_page_frames(page, 0, frames, count);
+}
+
+static int by_difference(const void *a, const void *b)
+{
+	const struct sl_page_change *x = a, *y = b;
+	double p = fabs(x->after - x->before), q = fabs(y->after - y->before);
+
+	if (p != q)
+		return p > q ? -1 : 1;
+	if (x->after != y->after)
+		return x->after > y->after ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static void put_stacks(struct sl_page *page, const struct sl_page_changes *changes)
+{
+	size_t count = changes->stacks.count, shown = count <= page->budget.samples ? count : page->budget.samples;
+	struct sl_page_change *all = calloc(count + 1, sizeof(*all));
 	uint32_t *node = calloc(count + 1, sizeof(*node));
 	double *bytes[2] = {calloc(count + 1, sizeof(double)), calloc(count + 1, sizeof(double))};
-	struct sl_pack *pack = &changes->page.pack;
+	char rest[64];
 
-	if (!node || !bytes[0] || !bytes[1])
+	if (!all || !node || !bytes[0] || !bytes[1])
 		abort();
+	for (size_t i = 0; i < count; i++)
+		all[i] = changes->stacks.item[i];
+	qsort(all, count, sizeof(*all), by_difference);
 	for (size_t i = 0; i < count; i++) {
-		node[i] = changes->stacks.item[i].node;
-		bytes[0][i] = changes->stacks.item[i].before;
-		bytes[1][i] = changes->stacks.item[i].after;
+		size_t at = i < shown ? i : shown;
+
+		if (i < shown)
+			node[at] = copy_stack(page, &changes->all, all[i].node);
+		bytes[0][at] += all[i].before;
+		bytes[1][at] += all[i].after;
 	}
-	sl_page_key(&changes->page, "stacks");
-	sl_pack_map(pack, 3);
-	sl_page_key(&changes->page, "stack");
-	sl_pack_column(pack, SL_PACK_U32, node, count);
-	sl_page_key(&changes->page, "before");
-	sl_pack_column(pack, SL_PACK_F64, bytes[0], count);
-	sl_page_key(&changes->page, "after");
-	sl_pack_column(pack, SL_PACK_F64, bytes[1], count);
+	page->left_stacks = count - shown;
+	if (shown < count) {
+		snprintf(rest, sizeof(rest), "%zu stacks that changed less", count - shown);
+		node[shown++] = sl_page_note(page, rest);
+	}
+	sl_page_key(page, "stacks");
+	sl_pack_map(&page->pack, 3);
+	sl_page_key(page, "stack");
+	sl_pack_column(&page->pack, SL_PACK_U32, node, shown);
+	sl_page_key(page, "before");
+	sl_pack_column(&page->pack, SL_PACK_F64, bytes[0], shown);
+	sl_page_key(page, "after");
+	sl_pack_column(&page->pack, SL_PACK_F64, bytes[1], shown);
+	free(all);
 	free(node);
 	free(bytes[0]);
 	free(bytes[1]);
 }
 
-void sl_page_changes_close(struct sl_page_changes *changes, const struct sl_differences *differences, char *const *paths,
-			   const unsigned *counts)
+void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *changes, const struct sl_differences *differences,
+			   char *const *paths, const unsigned *counts, const struct sl_page_budget *budget)
 {
-	struct sl_page *page = &changes->page;
-
+	sl_page_begin(page, 0, budget);
+	page->budget.bins = SL_TIMELINE_BINS; /* there are no lines to give up */
 	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL);
 	for (unsigned side = 0; side < 2; side++) {
 		sl_page_key(page, side ? "after" : "before");
@@ -124,8 +219,9 @@ void sl_page_changes_close(struct sl_page_changes *changes, const struct sl_diff
 		for (unsigned i = 0; i < counts[side]; i++)
 			sl_pack_string(&page->pack, paths[side ? counts[0] + i : i]);
 	}
+	put_places(page, differences);
 	put_rows(page, differences);
-	put_stacks(changes);
+	put_stacks(page, changes);
 	for (unsigned i = 0; i < 2; i++) { /* what search looks through */
 		sl_page_key(page, i ? "libraries" : "warnings");
 		sl_pack_array(&page->pack, 0);
@@ -137,5 +233,5 @@ void sl_page_changes_free(struct sl_page_changes *changes)
 {
 	sl_idmap_free(&changes->index);
 	free(changes->stacks.item);
-	sl_page_free(&changes->page);
+	sl_page_free(&changes->all);
 }

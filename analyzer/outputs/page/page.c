@@ -288,7 +288,8 @@ static void put_given_up(struct sl_page *page)
 {
 	const struct sl_page_budget *b = &page->budget;
 	unsigned count = page->process_count;
-	char lines[3][256];
+	bool diff = page->left_stacks || page->left_rows;
+	char lines[4][256];
 	uint32_t said = 0;
 
 	if (b->bins < SL_TIMELINE_BINS)
@@ -299,8 +300,15 @@ static void put_given_up(struct sl_page *page)
 		snprintf(lines[said++], sizeof(lines[0]),
 			 "To keep this page small %u of %u processes, those unlike the others, have their lines by kind and "
 			 "library and their stacks; the others have their total.", b->detailed, count);
+	if (page->left_stacks)
+		snprintf(lines[said++], sizeof(lines[0]), "To keep this page small %zu stacks, those that changed least, are drawn as one.",
+			 page->left_stacks);
+	if (page->left_rows)
+		snprintf(lines[said++], sizeof(lines[0]), "To keep this page small %zu rows, those that changed least, are left out.",
+			 page->left_rows);
 	if (said)
-		snprintf(lines[said++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; report.json has every number.");
+		snprintf(lines[said++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; %s has every number.",
+			 diff ? "diff --json" : "report.json");
 	sl_page_key(page, "given_up");
 	sl_pack_array(&page->pack, said);
 	for (uint32_t i = 0; i < said; i++)

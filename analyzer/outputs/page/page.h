@@ -16,12 +16,12 @@
 
 struct sl_page_budget {
 	unsigned bins;	   /* of one line, at most */
-	unsigned samples;  /* places of one moment; the smaller ones become one */
+	unsigned samples;  /* places of one moment, or stacks of a diff; the smaller ones become one */
 	unsigned moments;  /* of one process, beside peak, end, errors, leaks and churn */
 	unsigned detailed; /* processes with all their lines; the others keep their total */
 	unsigned heat;	   /* columns of the heat map */
 	unsigned blocks;   /* of one segment map */
-	unsigned cards;	   /* leaks and errors */
+	unsigned cards;	   /* leaks and errors, or rows of a diff */
 };
 
 struct sl_page_frame {
@@ -55,6 +55,7 @@ struct sl_page {
 	unsigned process_count;
 	SL_VECTOR(struct sl_page_finding) findings;
 	struct sl_page_budget budget;
+	size_t left_stacks, left_rows; /* of a diff, beyond the budget */
 	const struct sl_emit_options *emit; /* of Stormlog's analyses; NULL: the defaults */
 	uint64_t t0_unix_ns, t1_unix_ns;
 	unsigned *order; /* processes, those unlike the others first */
@@ -79,14 +80,14 @@ struct sl_page_change {
 	double before, after;
 };
 struct sl_page_changes {
-	struct sl_page page;
+	struct sl_page all; /* frames and nodes of every stack; never written */
 	struct sl_idmap index; /* node -> number + 1 */
 	SL_VECTOR(struct sl_page_change) stacks;
 };
 void sl_page_changes_begin(struct sl_page_changes *changes);
 void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *process, bool after, double share);
-void sl_page_changes_close(struct sl_page_changes *changes, const struct sl_differences *differences, char *const *paths,
-			   const unsigned *counts);
+void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *changes, const struct sl_differences *differences,
+			   char *const *paths, const unsigned *counts, const struct sl_page_budget *budget);
 void sl_page_changes_free(struct sl_page_changes *changes);
 
 /* telemetry: the same run's; its analyses are findings too. */

@@ -57,6 +57,13 @@ function tile(label, value, detail, tone, extra) {
 	return h("div", {class: `tile ${tone || ""}`}, h("p", {class: "label"}, label), h("p", {class: "value"}, value), extra, detail && h("p", {class: "soft"}, detail));
 }
 
+/* What the trace lacks, and what the page left out to stay small. */
+export function lacks({warnings, given_up}) {
+	return (warnings.length > 0 || given_up.length > 0) && h("details", {class: "lacks", open: warnings.length > 0 && warnings.length < 4},
+		h("summary", {}, `What is missing (${warnings.length + given_up.length})`),
+		h("ul", {}, warnings.map((w) => h("li", {}, visible(w, 600))), given_up.map((w) => h("li", {}, visible(w, 600)))));
+}
+
 export function drawAnswer(node, page) {
 	const {processes, devices} = page, many = devices.length > 4;
 	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 3) : sorted;
@@ -79,7 +86,5 @@ export function drawAnswer(node, page) {
 				real.length ? plural(real.length, "place") : page.source === "telemetry" ? "samples do not tell" : processes.every((p) => p.leaks === null) ? "no process ended by itself" : "", real.length ? "warn" : ""),
 			tile("Out of memory", count(page.ooms.length), page.ooms.length ? `${ooms} not recovered` : "", ooms ? "bad" : ""),
 			tile("Events", count(events), lost ? `${count(lost)} lost` : "none lost", lost ? "warn" : "")),
-		(page.warnings.length > 0 || page.given_up.length > 0) && h("details", {class: "lacks", open: page.warnings.length > 0 && page.warnings.length < 4},
-			h("summary", {}, `What is missing (${page.warnings.length + page.given_up.length})`),
-			h("ul", {}, page.warnings.map((w) => h("li", {}, visible(w, 600))), page.given_up.map((w) => h("li", {}, visible(w, 600))))));
+		lacks(page));
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What changed between runs: totals, the stacks that grew and shrank, and every difference as a row. */
+import {lacks} from "./answer.js";
 import {h, replace} from "./dom.js";
 import {Flame} from "./flame.js";
-import {bytes, percent, visible} from "./format.js";
+import {bytes, count, percent, visible} from "./format.js";
 import {mix} from "./theme.js";
 
 const SECTIONS = [["library", "Libraries, at their own peak"], ["stack", "Places, at the peak"], ["leak", "Leaks"], ["label", "Labels, at their peak"], ["growth", "Growth of each entry"]];
+const SHOWN = 400; /* rows of a table */
 const TOTALS = {peak: "Peak", hidden: "Hidden", leak: "Leaks"};
 
 export const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${bytes(Math.abs(value))}`;
@@ -53,12 +55,11 @@ export class DiffFlame extends Flame {
 }
 
 export function drawChangesAnswer(node, page) {
-	const order = Object.keys(TOTALS), totals = page.differences.filter((d) => d.of === "total").sort((a, b) => order.indexOf(a.key) - order.indexOf(b.key)), real = page.differences.filter(isReal);
+	const order = Object.keys(TOTALS), totals = page.differences.filter((d) => d.of === "total").sort((a, b) => order.indexOf(a.key) - order.indexOf(b.key));
 	const side = (name, paths) => h("p", {class: "soft"}, `${name}: `, visible(paths.slice(0, 6).join(", "), 600), paths.length > 6 ? ` and ${paths.length - 6} more` : "");
-	const places = (change) => real.filter((d) => (d.of === "stack" || d.of === "leak") && d.change === change).length;
 	replace(node, h("h1", {}, page.title), side("Before", page.before), side("After", page.after),
 		h("ol", {class: "answer"}, totals.map((d) => h("li", {}, `${TOTALS[d.key] || d.key}: ${spread(d.before)} before, ${spread(d.after)} after${isReal(d) ? `, ${signed(d.bytes)}` : d.change === "noise" ? ", within what runs differ by anyway" : d.change === "same" ? ", the same" : ""}.`))),
-		h("div", {class: "tiles"}, ["new", "gone", "more", "less"].map((change) => h("div", {class: "tile"}, h("p", {class: "label"}, `places and leaks: ${change}`), h("p", {class: "value"}, String(places(change)))))));
+		h("div", {class: "tiles"}, ["new", "gone", "more", "less"].map((change) => h("div", {class: "tile"}, h("p", {class: "label"}, `places and leaks: ${change}`), h("p", {class: "value"}, count(page.places[change]))))), lacks(page));
 }
 
 export class Changes {
@@ -73,8 +74,9 @@ export class Changes {
 			const rows = this.page.differences.filter((d) => d.of === of && (all || isReal(d)) && (!q || `${d.what} ${d.change}`.toLowerCase().includes(q)));
 			return rows.length > 0 && h("section", {class: "table"}, h("h3", {}, title), h("div", {class: "table-wrap"}, h("table", {},
 				h("thead", {}, h("tr", {}, ["What", "Verdict", "Change", "Before", "After"].map((t, k) => h("th", {scope: "col", class: k > 1 ? "num" : null}, t)))),
-				h("tbody", {}, rows.slice(0, 400).map((d) => h("tr", {}, h("td", {}, visible(d.what, 300)), h("td", {}, d.change), h("td", {class: "num"}, isReal(d) || d.change === "noise" ? signed(d.bytes) : ""),
-					h("td", {class: "num"}, spread(d.before)), h("td", {class: "num"}, spread(d.after))))))));
+				h("tbody", {}, rows.slice(0, SHOWN).map((d) => h("tr", {}, h("td", {}, visible(d.what, 300)), h("td", {}, d.change), h("td", {class: "num"}, isReal(d) || d.change === "noise" ? signed(d.bytes) : ""),
+					h("td", {class: "num"}, spread(d.before)), h("td", {class: "num"}, spread(d.after)))))),
+				rows.length > SHOWN && h("p", {class: "soft"}, `${count(rows.length - SHOWN)} more: search for a name, or diff --json.`)));
 		};
 		const tables = SECTIONS.map(table).filter(Boolean);
 		replace(this.node, tables.length ? tables : h("p", {class: "empty"}, q ? "No row matches the search." : "Nothing changed."));
