@@ -22,7 +22,8 @@ struct sl_leak {
 	const char *verdict, *severity, *suggestion; /* static */
 	const char *library;			     /* of the model */
 	bool growing;
-	double bytes_per_second, r_squared; /* of growing ones */
+	double bytes_per_second, bytes_per_step, r_squared; /* of growing ones; r_squared over steps where there are some */
+	uint32_t step; /* text of the label whose entries are the steps; 0: there are none */
 };
 
 /* A stack whose live bytes grew from entry to entry of a label. */

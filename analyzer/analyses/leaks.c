@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a process that ended by itself still held, by stack.  The bytes of all leaks of a row add up to its live
- * bytes.  Growth is read from the births of the blocks that are left: a line of what they add up to over time.
+ * bytes.  Growth is read from the births of the blocks that are left: a line of what they add up to over the program's
+ * steps, so that a checkpoint, an evaluation or an idle hour does not bend it; over time where it has none.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #include "analyzer/format.h"
 
 #define GROWING_BLOCKS_MIN 5
-#define GROWING_SPAN_MIN   0.25 /* of the process's life: births further apart than a set-up phase */
+#define GROWING_SPAN_MIN   0.25 /* of the program's steps or seconds: births further apart than a set-up phase */
+#define IN_STEPS_MIN	   0.8 /* of the births */
 #define R_SQUARED_MIN	   0.8
 
 struct birth {
@@ -126,15 +128,39 @@ static int by_group_and_time(const void *a, const void *b, void *by)
 	return order ? order : x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-/* Births of one leak, oldest first. */
-static void fit(struct sl_leak *leak, const struct birth *births, size_t count, uint64_t life_ns)
+/* The program's own clock: its steps, or seconds where it has none. */
+struct clock {
+	const struct sl_label *steps;
+	uint64_t begin_ns, life_ns;
+};
+
+/* Steps before or after which a place was busy too are no clock for it. */
+static struct clock clock_of(const struct sl_model *model, const struct birth *births, size_t count)
+{
+	struct clock clock = {.begin_ns = model->first_ns, .life_ns = model->now_ns - model->first_ns};
+	const struct sl_label *label = sl_model_steps(model);
+	size_t inside = 0;
+
+	for (size_t i = 0; label && i < count; i++)
+		inside += births[i].time_ns >= label->first_ns && births[i].time_ns <= label->last_ns;
+	if (label && label->entries >= GROWING_BLOCKS_MIN && (double)inside >= IN_STEPS_MIN * (double)count)
+		clock.steps = label;
+	return clock;
+}
+
+static double read_clock(const struct clock *clock, uint64_t ns)
+{
+	return clock->steps ? sl_model_step_at(clock->steps, ns) : (double)(ns - clock->begin_ns) / 1e9;
+}
+
+/* What the births add up to, as a straight line over the clock: bytes a unit of it, and r squared; 0 where there is none. */
+static double line(const struct birth *births, size_t count, const struct clock *clock, double *r_squared)
 {
 	double n = (double)count, sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0, sum = 0, xx, xy, yy;
 
-	if (count < GROWING_BLOCKS_MIN || (double)(leak->last_ns - leak->first_ns) < GROWING_SPAN_MIN * (double)life_ns)
-		return;
+	*r_squared = 0;
 	for (size_t i = 0; i < count; i++) {
-		double x = (double)(births[i].time_ns - leak->first_ns) / 1e9;
+		double x = read_clock(clock, births[i].time_ns);
 
 		sum += (double)births[i].bytes;
 		sx += x;
@@ -147,10 +173,27 @@ static void fit(struct sl_leak *leak, const struct birth *births, size_t count, 
 	xy = sxy - sx * sy / n;
 	yy = syy - sy * sy / n;
 	if (xx <= 0 || yy <= 0)
+		return 0;
+	*r_squared = fmin(1, xy * xy / (xx * yy));
+	return xy / xx;
+}
+
+/* Births of one leak, oldest first. */
+static void fit(struct sl_leak *leak, const struct birth *births, size_t count, const struct clock *clock)
+{
+	const struct clock seconds = {.begin_ns = leak->first_ns, .life_ns = clock->life_ns};
+	double span = read_clock(clock, leak->last_ns) - read_clock(clock, leak->first_ns);
+	double life = clock->steps ? (double)clock->steps->entries : (double)clock->life_ns / 1e9, slope, ignored;
+
+	if (count < GROWING_BLOCKS_MIN || span < GROWING_SPAN_MIN * life)
 		return;
-	leak->r_squared = fmin(1, xy * xy / (xx * yy));
-	leak->bytes_per_second = xy / xx;
-	leak->growing = leak->r_squared >= R_SQUARED_MIN && xy > 0;
+	slope = line(births, count, clock, &leak->r_squared);
+	leak->growing = leak->r_squared >= R_SQUARED_MIN && slope > 0;
+	leak->bytes_per_second = line(births, count, &seconds, &ignored);
+	if (clock->steps) {
+		leak->bytes_per_step = slope;
+		leak->step = clock->steps->text;
+	}
 }
 
 static void judge(struct sl_leak *leak, bool torch)
@@ -177,6 +220,7 @@ static void judge(struct sl_leak *leak, bool torch)
 static void add_leak(struct sl_process *process, const struct birth *births, size_t count)
 {
 	const struct sl_model *model = process->model;
+	const struct clock clock = clock_of(model, births, count);
 	const struct sl_site *site = &model->sites.item[births[0].site];
 	struct sl_leak leak = {
 		.python = site->python,
@@ -192,7 +236,7 @@ static void add_leak(struct sl_process *process, const struct birth *births, siz
 
 	for (size_t i = 0; i < count; i++)
 		leak.bytes += births[i].bytes;
-	fit(&leak, births, count, model->now_ns - model->first_ns);
+	fit(&leak, births, count, &clock);
 	judge(&leak, births[0].torch);
 	process->leaks.item = sl_arena_grow(process->leaks.item, &process->leaks.capacity, process->leaks.count, sizeof(leak));
 	process->leaks.item[process->leaks.count++] = leak;
@@ -251,6 +295,7 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
 	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+	const char *step = leak->step ? sl_defs_text(process->model->defs, leak->step) : NULL;
 	char where[256], size[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES];
 
 	if (frame)
@@ -259,9 +304,10 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 		snprintf(where, sizeof(where), "%s", leak->library);
 	sl_report_find(report, &(struct sl_finding){
 		.id = "leak.growing", .severity = "critical", .process = (int)index, .device = leak->device, .bytes = leak->bytes,
-		.text = sl_report_text("%s added %s in %llu blocks and freed none of them, %s a second", where,
+		.text = sl_report_text("%s added %s in %llu blocks and freed none of them, %s %s%s", where,
 				       sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
-				       sl_format_size(rate, (uint64_t)leak->bytes_per_second)),
+				       sl_format_size(rate, (uint64_t)(step ? leak->bytes_per_step : leak->bytes_per_second)),
+				       step ? "with each " : "a second", step ? step : ""),
 		.advice = strdup(leak->suggestion), .python = leak->python, .native = leak->native, .caller = leak->caller});
 }
 

@@ -238,3 +238,37 @@ void sl_labels_end(struct sl_model *model)
 {
 	fold_peak(model); /* ranges still open are no entries: they have no end */
 }
+
+const struct sl_label *sl_model_steps(const struct sl_model *model)
+{
+	const struct sl_label *best = NULL;
+
+	for (size_t i = 0; i < model->labels.count; i++) {
+		const struct sl_label *label = &model->labels.item[i];
+
+		if (label->steps.count > 1 && (!best || label->duration_ns > best->duration_ns))
+			best = label;
+	}
+	return best;
+}
+
+double sl_model_step_at(const struct sl_label *label, uint64_t ns)
+{
+	const struct sl_step *step = label->steps.item;
+	uint32_t low = 0, high = label->steps.count; /* the first that begins later */
+	double part = 1;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (step[middle].time_ns > ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (!low)
+		return 0;
+	if (low < label->steps.count && step[low].time_ns > step[low - 1].time_ns)
+		part = (double)(ns - step[low - 1].time_ns) / (double)(step[low].time_ns - step[low - 1].time_ns);
+	return (low - 1 + part) * label->steps.stride;
+}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_series FOLDER rises|kept|level|turns: a program that works evenly, which no program does on a busy machine.  60 times in 300 ms
- * it makes a block of 3 MiB beside the 20 it has (rises; frees all at the end, or keeps them), does nothing with 500 MiB (level), or frees
- * the block of the turn before it.
+ * make_series FOLDER rises|kept|level|turns|pauses|warms: a program that works evenly, which no program does on a busy machine.  60 times
+ * in 300 ms it makes a block of 3 MiB beside the 20 it has (rises; frees all at the end, or keeps them), does nothing with 500 MiB (level),
+ * or frees the block of the turn before it.  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
+ * (pauses); or it keeps those of the first six turns, which take a second each (warms).
  */
 #include <string.h>
 
@@ -27,17 +28,40 @@ static void give_back(unsigned block, uint64_t at_ns)
 		.time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
 }
 
+/* Of numbered turns of uneven length. */
+static void step_through(bool pauses)
+{
+	uint64_t now = TURN_NS;
+	unsigned label = synth_text(s, "step_#");
+
+	for (unsigned i = 1; i <= TURNS; i++) {
+		bool slow = pauses ? i == 50 : i <= 6;
+
+		synth_call(s, 1, "range_push", .label = label, .extra = i, .time_ns = SYNTH_START_NS + now);
+		if (pauses || i <= 6)
+			make(i, 3, now + 1000);
+		synth_call(s, 1, "range_pop", .time_ns = SYNTH_START_NS + now + TURN_NS / 2);
+		now += slow ? (pauses ? 2000 : 200) * TURN_NS : TURN_NS;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const functions[] = {"allocate", "<module>"};
 	const char *how = argc == 3 ? argv[2] : "";
+	bool pauses = !strcmp(how, "pauses"), warms = !strcmp(how, "warms");
 	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept");
 
-	if (!level && !turns && !kept && strcmp(how, "rises"))
+	if (!level && !turns && !kept && !pauses && !warms && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	make(0, level ? 500 : 20, 0);
+	if (pauses || warms) {
+		step_through(pauses);
+		synth_close(s, SYNTH_COMPLETED);
+		return 0;
+	}
 	for (unsigned i = 1; i <= TURNS && !level; i++) {
 		make(i, 3, i * TURN_NS);
 		if (turns && i > 1)

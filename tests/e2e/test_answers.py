@@ -247,6 +247,15 @@ class Leaks(Answers):
         self.assertEqual(report["leaks"], [])
         self.assertIn("nothing to report", text)
 
+    def test_a_pause_does_not_hide_a_place_that_grows_with_each_step(self):
+        (finding,) = self.found("leak.growing", self.series("pauses"))
+        self.assertRegex(finding["description"], r"added 200 MiB in 61 blocks and freed none of them, 3\.00 MiB with each step_#$")
+
+    def test_what_the_first_steps_keep_does_not_grow_however_long_they_take(self):
+        report = self.series("warms")
+        self.absent("leak.growing", report)
+        self.assertIn((7, "live_at_exit"), {(leak["blocks"], leak["verdict"]) for leak in report["leaks"]})
+
     def test_suppressed_leaks_count_as_meant(self):
         with script("alloc=30") as run, tempfile.NamedTemporaryFile("w") as file:
             file.write("# meant\nleak:script.py\n")

@@ -36,20 +36,6 @@ static void put_marks(struct sl_page *page, unsigned process)
 	}
 }
 
-/* Of the numbered labels the one whose entries last longest together: a program's own step, most often. */
-static const struct sl_label *step_label(const struct sl_model *model)
-{
-	const struct sl_label *best = NULL;
-
-	for (size_t i = 0; i < model->labels.count; i++) {
-		const struct sl_label *label = &model->labels.item[i];
-
-		if (label->steps.count > 1 && (!best || label->duration_ns > best->duration_ns))
-			best = label;
-	}
-	return best;
-}
-
 static void put_steps(struct sl_page *page, unsigned process, const struct sl_label *label)
 {
 	const struct sl_model *model = page->report->processes[process].model;
@@ -83,7 +69,7 @@ void sl_page_marks(struct sl_page *page)
 		const struct sl_model *model = page->report->processes[page->order[k]].model;
 
 		count += (uint32_t)model->ooms.count + model->moments.mark_count;
-		steps += step_label(model) != NULL;
+		steps += sl_model_steps(model) != NULL;
 	}
 	sl_page_key(page, "marks");
 	sl_pack_array(&page->pack, count);
@@ -92,7 +78,7 @@ void sl_page_marks(struct sl_page *page)
 	sl_page_key(page, "steps");
 	sl_pack_array(&page->pack, steps);
 	for (unsigned k = 0; k < detailed; k++) {
-		const struct sl_label *label = step_label(page->report->processes[page->order[k]].model);
+		const struct sl_label *label = sl_model_steps(page->report->processes[page->order[k]].model);
 
 		if (label)
 			put_steps(page, page->order[k], label);
