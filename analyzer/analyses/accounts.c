@@ -206,6 +206,7 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		break;
 	case SL_CAUSE_TOO_LARGE:
 		account->cause_text = sl_report_text("%s is more than the device has", size(&n, oom->asked_bytes));
+		account->advice = sl_report_text("look at how the size came about: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:
 		account->cause_text = sl_report_text("fragmentation: PyTorch kept %s unused, the largest piece %s",
@@ -215,6 +216,7 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 	case SL_CAUSE_DRIVER:
 		account->cause_text = sl_report_text("%s were free: the driver found no room for one piece of %s",
 						     size(&n, oom->free_bytes), size(&n, oom->asked_bytes));
+		account->advice = sl_report_text("allocate it earlier, or in smaller pieces");
 		break;
 	case SL_CAUSE_NEIGHBOUR:
 		account->cause_text = sl_report_text("without %s, which held %s, it had fitted", who, size(&n, others_of(account)));
@@ -224,6 +226,7 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		account->cause_text = sl_report_text("the device was full: %s held by this process, %s missing", size(&n, oom->live_bytes),
 						     size(&n, oom->asked_bytes > oom->free_bytes ?
 								      oom->asked_bytes - oom->free_bytes : 0));
+		account->advice = sl_report_text("make what held most smaller, or free it before this call");
 		break;
 	case SL_CAUSE_UNKNOWN:
 		break;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* summary.md: the summary of the terminal, and the tables behind it, for an issue or a chat. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/format.h"
@@ -7,29 +8,65 @@
 #include "analyzer/outputs/owners.h"
 #include "analyzer/outputs/text_page.h"
 
-#define FINDINGS_SHOWN 40
+#define ROWS_SHOWN  40 /* of each table: an issue holds 64 kB */
+#define NAMES_SHOWN 6
+
+/* Those with the highest peak first. */
+struct row {
+	const struct sl_process *process;
+	const struct sl_row *row;
+	unsigned kind, device; /* device: plus one, 0: none */
+};
+
+static int by_peak(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->row->peak_bytes != y->row->peak_bytes)
+		return x->row->peak_bytes > y->row->peak_bytes ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return x->kind != y->kind ? (int)x->kind - (int)y->kind : (int)x->device - (int)y->device;
+}
+
+static void put_more(FILE *out, size_t count)
+{
+	if (count > ROWS_SHOWN)
+		fprintf(out, "\n%zu more are in report.json.\n", count - ROWS_SHOWN);
+}
 
 static void put_memory(FILE *out, const struct sl_report *report)
 {
-	fputs("\n## Memory\n\n| process | kind | device | allocations | frees | implicit | failed | live | peak |\n"
-	      "|---|---|---|---:|---:|---:|---:|---:|---:|\n", out);
+	SL_VECTOR(struct row) rows = {0};
+
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (unsigned kind = 0; kind < SL_KIND_block; kind++)
 			for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
 				const struct sl_row *row = &report->processes[i].model->rows[kind][d];
-				char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES];
 
 				if (!row->used)
 					continue;
-				fprintf(out, "| %lld | %s | ", (long long)report->processes[i].trace->header.pid,
-					sl_event_kinds[kind].name);
-				if (d)
-					fprintf(out, "%u", d - 1);
-				fprintf(out, " | %llu | %llu | %llu | %llu | %s | %s |\n", (unsigned long long)row->allocations,
-					(unsigned long long)row->frees, (unsigned long long)row->implicit_frees,
-					(unsigned long long)row->failed_allocations, sl_format_size(live, row->live_bytes),
-					sl_format_size(peak, row->peak_bytes));
+				rows.item = sl_arena_grow(rows.item, &rows.capacity, rows.count, sizeof(*rows.item));
+				rows.item[rows.count++] = (struct row){&report->processes[i], row, kind, d};
 			}
+	if (rows.count)
+		qsort(rows.item, rows.count, sizeof(*rows.item), by_peak);
+	fputs("\n## Memory\n\n| process | kind | device | allocations | frees | implicit | failed | live | peak |\n"
+	      "|---|---|---|---:|---:|---:|---:|---:|---:|\n", out);
+	for (size_t i = 0; i < rows.count && i < ROWS_SHOWN; i++) {
+		const struct sl_row *row = rows.item[i].row;
+		char who[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES];
+
+		fprintf(out, "| %s | %s | ", sl_text_rank(who, rows.item[i].process), sl_event_kinds[rows.item[i].kind].name);
+		if (rows.item[i].device)
+			fprintf(out, "%u", rows.item[i].device - 1);
+		fprintf(out, " | %llu | %llu | %llu | %llu | %s | %s |\n", (unsigned long long)row->allocations,
+			(unsigned long long)row->frees, (unsigned long long)row->implicit_frees,
+			(unsigned long long)row->failed_allocations, sl_format_size(live, row->live_bytes),
+			sl_format_size(peak, row->peak_bytes));
+	}
+	put_more(out, rows.count);
+	free(rows.item);
 }
 
 /* A vertical line would end the cell. */
@@ -42,47 +79,99 @@ static void put_cell(FILE *out, const char *text)
 			fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
 }
 
+struct held {
+	struct sl_process *process;
+	const struct sl_leak *leak;
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+
+	if (x->leak->bytes != y->leak->bytes)
+		return x->leak->bytes > y->leak->bytes ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return x->leak < y->leak ? -1 : x->leak > y->leak;
+}
+
 static void put_leaks(FILE *out, struct sl_report *report)
 {
-	bool any = false;
+	SL_VECTOR(struct held) all = {0};
 
 	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].leaks.count && k < 20; k++) {
-			const struct sl_leak *leak = &report->processes[i].leaks.item[k];
-			char where[400], size[SL_FORMAT_BYTES];
-
-			if (!any)
-				fputs("\n## Live at exit\n\n| process | bytes | blocks | kind | verdict | library | where |\n"
-				      "|---|---:|---:|---|---|---|---|\n", out);
-			any = true;
-			sl_owners_line(&report->processes[i], leak->python, leak->native, leak->caller, 3, where, sizeof(where));
-			fprintf(out, "| %lld | %s | %llu | %s | %s | ", (long long)report->processes[i].trace->header.pid,
-				sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
-				sl_event_kinds[leak->kind].name, leak->verdict);
-			put_cell(out, leak->library);
-			fputs(" | ", out);
-			put_cell(out, where);
-			fputs(" |\n", out);
+		for (size_t k = 0; k < report->processes[i].leaks.count; k++) {
+			all.item = sl_arena_grow(all.item, &all.capacity, all.count, sizeof(*all.item));
+			all.item[all.count++] = (struct held){&report->processes[i], &report->processes[i].leaks.item[k]};
 		}
+	if (!all.count)
+		return;
+	qsort(all.item, all.count, sizeof(*all.item), by_bytes);
+	fputs("\n## Live at exit\n\n| process | bytes | blocks | kind | verdict | library | where |\n"
+	      "|---|---:|---:|---|---|---|---|\n", out);
+	for (size_t i = 0; i < all.count && i < ROWS_SHOWN; i++) {
+		const struct sl_leak *leak = all.item[i].leak;
+		char where[400], size[SL_FORMAT_BYTES], who[SL_FORMAT_BYTES];
+
+		sl_owners_line(all.item[i].process, leak->python, leak->native, leak->caller, 3, where, sizeof(where));
+		fprintf(out, "| %s | %s | %llu | %s | %s | ", sl_text_rank(who, all.item[i].process), sl_format_size(size, leak->bytes),
+			(unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name, leak->verdict);
+		put_cell(out, leak->library);
+		fputs(" | ", out);
+		put_cell(out, where);
+		fputs(" |\n", out);
+	}
+	put_more(out, all.count);
+	free(all.item);
+}
+
+/* Ranks that say the same are one row. */
+static bool says_the_same(const struct sl_finding *a, const struct sl_finding *b)
+{
+	return !strcmp(a->id, b->id) && !strcmp(a->text, b->text);
+}
+
+static void put_who(FILE *out, const struct sl_report *report, size_t first)
+{
+	const struct sl_finding *list = report->findings.item;
+	char who[SL_FORMAT_BYTES];
+	unsigned count = 0;
+
+	for (size_t i = first; i < report->findings.count; i++) {
+		if (list[i].process < 0 || !says_the_same(&list[i], &list[first]))
+			continue;
+		if (count++ < NAMES_SHOWN)
+			fprintf(out, "%s%s", count > 1 ? ", " : "", sl_text_rank(who, &report->processes[list[i].process]));
+	}
+	if (count > NAMES_SHOWN)
+		fprintf(out, " and %u more", count - NAMES_SHOWN);
 }
 
 static void put_findings(FILE *out, const struct sl_report *report)
 {
+	const struct sl_finding *list = report->findings.item, *shown[ROWS_SHOWN];
+	size_t count = 0, k, i;
+
 	if (report->findings.count)
 		fputs("\n## Findings\n\n| severity | finding | of | what | what to do |\n|---|---|---|---|---|\n", out);
-	for (size_t i = 0; i < report->findings.count && i < FINDINGS_SHOWN; i++) {
-		const struct sl_finding *finding = &report->findings.item[i];
-		char who[48];
-
-		fprintf(out, "| %s | %s | %s | ", finding->severity, finding->id,
-			finding->process < 0 ? "" : sl_text_rank(who, &report->processes[finding->process]));
-		put_cell(out, finding->text);
+	for (i = 0; i < report->findings.count; i++) {
+		for (k = 0; k < count && !says_the_same(&list[i], shown[k]); k++)
+			;
+		if (k < count)
+			continue;
+		if (count == ROWS_SHOWN)
+			break;
+		shown[count++] = &list[i];
+		fprintf(out, "| %s | %s | ", list[i].severity, list[i].id);
+		put_who(out, report, i);
 		fputs(" | ", out);
-		put_cell(out, finding->advice ? finding->advice : "");
+		put_cell(out, list[i].text);
+		fputs(" | ", out);
+		put_cell(out, list[i].advice ? list[i].advice : "");
 		fputs(" |\n", out);
 	}
-	if (report->findings.count > FINDINGS_SHOWN)
-		fprintf(out, "\n%zu more are in report.json.\n", report->findings.count - FINDINGS_SHOWN);
+	if (i < report->findings.count)
+		fputs("\nMore are in report.json.\n", out);
 }
 
 static bool write_markdown(struct sl_report *report, FILE *out)

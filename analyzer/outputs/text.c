@@ -261,13 +261,14 @@ static void put_growth(struct sl_text_page *page)
 	page->said = true;
 }
 
+/* What grows will be the largest one day: it comes first. */
 static void put_leaks(struct sl_text_page *page)
 {
 	struct sl_process *process = NULL;
-	const struct sl_leak *largest = NULL;
+	const struct sl_leak *worst = NULL;
 	uint64_t bytes = 0;
-	unsigned places = 0;
-	char size[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], where[200], left[128], right[512];
+	unsigned places = 0, growing = 0;
+	char size[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], who[48] = "", where[200], left[128], right[512];
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {
@@ -276,20 +277,25 @@ static void put_leaks(struct sl_text_page *page)
 			if (strcmp(leak->verdict, "live_at_exit") && strcmp(leak->verdict, "growing"))
 				continue;
 			places++;
+			growing += leak->growing;
 			bytes += leak->bytes;
-			if (!largest || leak->bytes > largest->bytes) {
-				largest = leak;
+			if (!worst || (leak->growing == worst->growing ? leak->bytes > worst->bytes : leak->growing)) {
+				worst = leak;
 				process = &page->report->processes[i];
 			}
 		}
 	if (!places)
 		return;
-	sl_owners_line(process, largest->python, largest->native, largest->caller, 1, where, sizeof(where));
+	sl_owners_line(process, worst->python, worst->native, worst->caller, 1, where, sizeof(where));
 	sl_text_head(page, "LEAKS", false);
 	snprintf(left, sizeof(left), "    %u place%s, %s", places, places == 1 ? "" : "s", sl_format_size(size, bytes));
-	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s", places > 1 ? "largest: " : "",
-		 where[0] ? where : largest->library, sl_format_size(each, largest->bytes), (unsigned long long)largest->blocks,
-		 largest->blocks == 1 ? "" : "s", largest->growing ? ", growing" : "");
+	if (growing && places > 1)
+		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %u growing", growing);
+	if (page->report->process_count > 1)
+		sl_text_rank(who, process);
+	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s%s", places > 1 ? "worst: " : "",
+		 where[0] ? where : worst->library, sl_format_size(each, worst->bytes), (unsigned long long)worst->blocks,
+		 worst->blocks == 1 ? "" : "s", worst->growing ? ", growing" : "", *who ? ", " : "", who);
 	sl_text_line(page, 30, left, right);
 	page->said = true;
 }

@@ -3,6 +3,7 @@
 """report.json and what lies beside it, of a made-up run whose numbers are known."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,20 @@ class Report(unittest.TestCase):
         for line in text.splitlines():
             if not line.startswith(("complete", "next", "note")):
                 self.assertLessEqual(len(line), 80, line)
+
+    def test_the_summary_fits_an_issue_however_many_processes_there_are(self):
+        (trace,) = [name for name in os.listdir(self.folder) if name.startswith("rank-00000-")]
+        for pid in range(100):
+            shutil.copy(os.path.join(self.folder, trace), os.path.join(self.folder, "rank-00000-9%03d.msgpack.zst" % pid))
+        run("-q", self.folder)
+        with open(os.path.join(self.folder, "analysis", "summary.md")) as file:
+            text = file.read()
+        self.assertLess(len(text), 64 << 10)
+        findings, memory, held = re.split(r"## (?:Memory|Live at exit)", text.split("## Findings")[1])
+        for table in (memory, held):
+            self.assertEqual(len(re.findall(r"(?m)^\| rank \d", table)), 40)
+            self.assertRegex(table, r"\n[1-9]\d* more are in report\.json")
+        self.assertRegex(findings, r"\| leak\.growing \| rank 0(, rank 0){5} and 95 more \|")
 
     def test_exit_codes(self):
         run("/nowhere/at/all", code=2)

@@ -73,9 +73,9 @@ export class Cards {
 			facts: [["why", o.cause && visible(o.cause, 300)], ["ran out", scope], ["held by this process", bytes(o.live)], ["kept by PyTorch, unused", o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
 				["hidden", hidden], ["recovered", o.recovered === null ? null : o.recovered ? "yes, a later try succeeded" : "no"]],
 			owners: o.owners,
-			todo: o.advice || (o.recovered === true ? "A later try of the same request succeeded; each such round costs time." :
-				o.owners.length ? "The largest owners above are where to save. `stormlog-analyze tree --at oom` shows all of them." :
-					"Samples do not say who held the memory: record with stormlog-run to see it.")};
+			todo: o.recovered === true ? "A later try of the same request succeeded; each such round costs time." :
+				!o.owners.length ? o.advice || "Samples do not say who held the memory: record with stormlog-run to see it." :
+					`${o.advice ? `${visible(o.advice, 300)}. ` : ""}\`stormlog-analyze tree --at oom\` shows all that held it.`};
 	}
 
 	leak({first: l, ranks, bytes: all, blocks}) {
