@@ -44,6 +44,8 @@ struct options {
 	struct sl_limits limits;
 	const char *values[SL_COUNT(table)]; /* as given, NULL: not */
 	char repository[PATH_MAX];
+	const char *config; /* .stormlog.ini, NULL: none */
+	char found[PATH_MAX];
 };
 
 static int wrong(const char *name, const char *value, const char *why)
@@ -84,13 +86,12 @@ static bool take(void *context, int option, const char *value)
 /* An exit status, or -1 to go on. */
 static int settle(struct options *o, const struct sl_options *parsed)
 {
-	char found[PATH_MAX], why[PATH_MAX + 300];
-	const char *config;
+	char why[PATH_MAX + 300];
 	int status;
 
 	sl_limits_init(&o->limits);
-	config = o->values[CONFIG] ? o->values[CONFIG] : sl_limits_find(found, sizeof(found)) ? found : NULL;
-	if (config && !sl_limits_read(&o->limits, config, why, sizeof(why))) {
+	o->config = o->values[CONFIG] ? o->values[CONFIG] : sl_limits_find(o->found, sizeof(o->found)) ? o->found : NULL;
+	if (o->config && !sl_limits_read(&o->limits, o->config, why, sizeof(why))) {
 		fprintf(stderr, "stormlog-analyze: %s\n", why);
 		return SL_EXIT_USAGE;
 	}
@@ -167,7 +168,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	} else {
 		struct sl_forms forms = {.outcomes = &outcomes, .measures = &measures, .path = path,
 					 .repository = o->repository[0] ? o->repository : NULL,
-					 .cwd = report->processes[0].trace->header.cwd};
+					 .cwd = report->processes[0].trace->header.cwd, .config = o->config};
 
 		sl_check(&outcomes, report, &measures, &o->limits, held ? &baseline : NULL);
 		if (!write_forms(&forms, o))

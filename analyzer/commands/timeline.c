@@ -80,13 +80,22 @@ static const char *cell(double most, double mean, double low, double high, bool 
 	return ascii ? (most > low + step / 2 ? "#" : ".") : eighths[(unsigned)((most - low) / step * 7.99)];
 }
 
-static void draw(const struct sl_process *process, const struct options *o)
+/* Since the run began, as report and tree --at have it. */
+static const char *since(char *text, const struct sl_process *process, uint64_t run_unix_ns, uint64_t ns)
+{
+	uint64_t unix_ns = sl_process_unix(process, ns);
+
+	return sl_format_duration(text, unix_ns > run_unix_ns ? unix_ns - run_unix_ns : 0);
+}
+
+static void draw(const struct sl_process *process, uint64_t run_unix_ns, const struct options *o)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
 	const struct sl_header *header = &process->trace->header;
 	unsigned columns = o->columns - LABEL - 1;
 	double most[COLUMNS_MAX] = {0}, mean[COLUMNS_MAX] = {0}, top = fill(process, most, mean, columns);
 	char size[SL_FORMAT_BYTES], who[64];
+	int at;
 
 	snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld", (long long)(header->rank < 0 ? header->pid : header->rank));
 	printf("%s%s%s  peak %s", o->colour ? "\033[1m" : "", who, o->colour ? "\033[0m" : "", sl_format_size(size, (uint64_t)top));
@@ -99,11 +108,11 @@ static void draw(const struct sl_process *process, const struct options *o)
 			fputs(top > 0 ? cell(most[c], mean[c], low, high, o->ascii) : " ", stdout);
 		putchar('\n');
 	}
-	printf("%*s 0%*s\n", LABEL, "", (int)columns - 1,
-	       sl_format_duration(size, timeline->end_ns > timeline->begin_ns ? timeline->end_ns - timeline->begin_ns : 0));
+	at = printf("%*s %s", LABEL, "", since(size, process, run_unix_ns, timeline->begin_ns));
+	printf("%*s\n", LABEL + 1 + (int)columns - at, since(size, process, run_unix_ns, timeline->end_ns));
 	for (size_t i = 0; i < process->model->ooms.count && i < 3; i++)
-		printf("%*s out of memory at %s\n", LABEL, "",
-		       sl_format_duration(size, process->model->ooms.item[i].time_ns - timeline->begin_ns));
+		printf("%*s out of memory at %s%s\n", LABEL, "", since(size, process, run_unix_ns, process->model->ooms.item[i].time_ns),
+		       process->model->ooms.item[i].recovered == 1 ? ", got over by trying again" : "");
 }
 
 static uint64_t peak_of(const struct sl_process *process)
@@ -136,7 +145,10 @@ static int draw_all(const struct sl_report *report, const struct options *o)
 	qsort(order, count, sizeof(*order), by_peak);
 	shown = count < PICTURES ? count : PICTURES;
 	for (unsigned i = 0; i < shown; i++)
-		draw(order[i], o);
+		draw(order[i], report->started_unix_ns, o);
+	if (shown)
+		printf("%*s %s on average, %s at most\n%*s times since the run began\n", LABEL, "", o->ascii ? "#" : "█", o->ascii ? ":" : "░",
+		       LABEL, "");
 	if (shown < count)
 		printf("%u more: --rank N draws one\n", count - shown);
 	free(order);

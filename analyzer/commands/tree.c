@@ -10,6 +10,7 @@
 #include "analyzer/commands/options.h"
 #include "analyzer/format.h"
 #include "analyzer/outputs/owners.h"
+#include "analyzer/outputs/text_page.h"
 #include "common/size.h"
 
 static const struct sl_option table[] = {
@@ -200,16 +201,44 @@ static bool instant(const struct sl_report *report, const struct options *option
 	return true;
 }
 
+/* Who they are, and when it was. */
+static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count, const struct options *options)
+{
+	static const char *const words[] = {[AT_PEAK] = "peak", [AT_END] = "end"};
+	uint64_t begin = report->started_unix_ns, at = options->drive.until_unix_ns;
+	char text[SL_FORMAT_BYTES];
+
+	if (only)
+		printf("  %s", sl_text_rank(text, only));
+	else
+		printf("  %u processes together", count);
+	if (options->at <= AT_END)
+		printf(", %s %s\n", only ? "at its" : "each at its own", words[options->at]);
+	else
+		printf(", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0), options->at == AT_OOM ? ", out of memory" : "");
+}
+
+static bool has_rank(const struct sl_report *report, long rank)
+{
+	bool found = rank < 0;
+
+	for (unsigned i = 0; i < report->process_count && !found; i++)
+		found = report->processes[i].trace->header.rank == rank;
+	return found;
+}
+
 static void print(struct sl_report *report, const struct options *options, const char *verb)
 {
 	struct sl_owners owners;
 	char size[SL_FORMAT_BYTES];
+	const struct sl_process *only = NULL;
 	unsigned count = 0;
 
 	sl_owners_init(&owners);
 	for (unsigned i = 0; i < report->process_count; i++)
 		if ((options->rank < 0 || report->processes[i].trace->header.rank == options->rank) && !report->processes[i].gone) {
 			collect(&report->processes[i], options, &owners);
+			only = &report->processes[i];
 			count++;
 		}
 	sl_owners_sort(&owners);
@@ -221,10 +250,7 @@ static void print(struct sl_report *report, const struct options *options, const
 		put_flame(&owners, 0, NULL, 0);
 	} else {
 		printf("%10s", sl_format_size(size, owners.share.item[0].bytes));
-		if (count > 1)
-			printf("  %u processes together%s", count, options->at == AT_PEAK ? ", each at its own peak" :
-							       options->at == AT_END  ? ", each at its own end" : "");
-		putchar('\n');
+		put_instant(report, count > 1 ? NULL : only, count, options);
 		if (!strcmp(verb, "tree"))
 			put_tree(&owners, 0, 0, options);
 		else
@@ -296,6 +322,10 @@ static int print_instant(struct options *options, const struct sl_options *parse
 	uint64_t until;
 	int status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->drive);
 
+	if (status == SL_EXIT_FINE && !has_rank(&report, options->rank)) {
+		fprintf(stderr, "stormlog-analyze: there is no rank %ld in %s\n", options->rank, report.path);
+		status = SL_EXIT_USAGE;
+	}
 	if (status == SL_EXIT_FINE && !instant(&report, options, &until))
 		status = SL_EXIT_USAGE;
 	if (status == SL_EXIT_FINE && until) { /* replay again, up to there */

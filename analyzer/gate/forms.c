@@ -55,8 +55,7 @@ bool sl_form_text(const struct sl_forms *forms, FILE *out)
 			put_line(out, o->message);
 			fputc('\n', out);
 		}
-	if (outcomes->failures)
-		fprintf(out, "%u of %u failed\n", outcomes->failures, checked);
+	fprintf(out, "%u of %u failed%s%s\n", outcomes->failures, checked, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
 	return !ferror(out);
 }
 

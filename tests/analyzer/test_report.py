@@ -145,6 +145,12 @@ class Report(unittest.TestCase):
         flame = run("flame", "--at", "peak", "--rank", "0", self.folder)
         self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in flame.splitlines()), 464 * MIB)
 
+    def test_a_tree_says_whose_it_is_and_when(self):
+        self.assertIn("464 MiB  rank 0, at its peak\n", run("tree", "--rank", "0", self.folder))
+        self.assertIn("2 processes together, each at its own end\n", run("tree", "--at", "end", self.folder))
+        self.assertRegex(run("tree", "--at", "oom", "--rank", "1", self.folder), r"rank 1, at \S+ \w+, out of memory\n")
+        run("tree", "--rank", "7", self.folder, code=2)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -82,7 +82,7 @@ class Both(unittest.TestCase):
             code, at_end, _ = tree(run, "--at", str(last))
             self.assertEqual((code, "solver" in at_end), (0, True))
             self.assertIn("2 processes together, each at its own peak", tree(run)[1])
-            self.assertIn("no process of that rank", tree(run, "--rank", "7")[2])
+            self.assertIn("there is no rank 7", tree(run, "--rank", "7")[2])
 
 
 class Solver(unittest.TestCase):

@@ -54,6 +54,13 @@ class Pictures(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn(b"no rank 77", done.stderr)
 
+    def test_times_are_since_the_run_began_and_the_shades_are_named(self):
+        lines = self.timeline("training", "--rank", "3").decode().splitlines()
+        (oom,) = [line.split(" at ")[1] for line in lines if "out of memory at" in line]
+        report = subprocess.run([ANALYZE, self.traces["training"], "-o", pathlib.Path(self.folder.name, "analysis")], stdout=subprocess.PIPE, check=True)
+        self.assertRegex(report.stdout.decode(), r"OUT OF MEMORY +rank 3 .*at %s" % oom)
+        self.assertIn("on average", lines[-2])
+
     @unittest.skipUnless(PICTURES == "1", "built without cairo")
     def test_pictures_are_pictures_whatever_the_names(self):
         for kind, folder in self.traces.items():
