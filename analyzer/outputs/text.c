@@ -268,7 +268,7 @@ static void put_leaks(struct sl_text_page *page)
 	const struct sl_leak *worst = NULL;
 	uint64_t bytes = 0;
 	unsigned places = 0, growing = 0;
-	char size[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], who[48] = "", where[200], left[128], right[512];
+	char size[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], who[48], where[200], left[128], right[512];
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {
@@ -292,10 +292,11 @@ static void put_leaks(struct sl_text_page *page)
 	if (growing && places > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %u growing", growing);
 	if (page->report->process_count > 1)
-		sl_text_rank(who, process);
-	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s%s%s", places > 1 ? "worst: " : "",
+		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s:" : "   %s",
+			 sl_text_rank(who, process));
+	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s", places > 1 && page->report->process_count == 1 ? "worst: " : "",
 		 where[0] ? where : worst->library, sl_format_size(each, worst->bytes), (unsigned long long)worst->blocks,
-		 worst->blocks == 1 ? "" : "s", worst->growing ? ", growing" : "", *who ? ", " : "", who);
+		 worst->blocks == 1 ? "" : "s", worst->growing ? ", growing" : "");
 	sl_text_line(page, 30, left, right);
 	page->said = true;
 }
@@ -320,6 +321,7 @@ static void put_hidden(struct sl_text_page *page)
 	unsigned count = 0;
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], text[160], right[512];
 	size_t at = 0;
+	bool pools;
 
 	for (unsigned i = 0; i < page->report->device_count; i++) {
 		const struct sl_shared_device *device = &page->report->devices[i];
@@ -339,13 +341,15 @@ static void put_hidden(struct sl_text_page *page)
 	else
 		snprintf(text, sizeof(text), "   %s%s at most", sl_format_size(b, most->hidden_peak_bytes), count > 1 ? " per device" : "");
 	sl_hidden_split(page->report, most, &hidden);
+	pools = has_pools(page->report, most);
 	right[0] = 0;
 	for (size_t i = 0; i < hidden.count && i < NAMES_SHOWN && at < sizeof(right); i++) {
 		const struct sl_hidden_name *name = &hidden.item[i];
 
 		if (name->bytes < most->hidden_peak_bytes / 100)
 			continue;
-		at += (size_t)snprintf(right + at, sizeof(right) - at, "%s%s", at ? ", " : "", name->what);
+		at += (size_t)snprintf(right + at, sizeof(right) - at, "%s%s", at ? ", " : "",
+				       pools && !strcmp(name->what, "unexplained") ? "kept by pools or unexplained" : name->what);
 		if (name->library && at < sizeof(right))
 			at += (size_t)snprintf(right + at, sizeof(right) - at, " of %s", name->library);
 		else if (!strcmp(name->what, "process") && at < sizeof(right))
@@ -356,7 +360,7 @@ static void put_hidden(struct sl_text_page *page)
 			at += (size_t)snprintf(right + at, sizeof(right) - at, " (step %llu)", (unsigned long long)name->step);
 	}
 	sl_text_line(page, RIGHT, text, hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right :
-		     has_pools(page->report, most) ? "contexts, and freed memory that pools keep" : "outside recorded allocations");
+		     pools ? "contexts, and freed memory that pools keep" : "outside recorded allocations");
 	sl_hidden_free(&hidden);
 }
 

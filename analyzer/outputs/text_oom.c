@@ -75,8 +75,8 @@ static size_t add_part(char *out, size_t size, size_t at, const char *name, uint
 	return at + (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, sl_format_size(text, bytes));
 }
 
-/* What is not of the program's own calls. */
-static void put_rest(struct sl_text_page *page, const struct sl_account *account)
+/* What is not of the program's own calls.  pools: what they keep of freed memory cannot be told from the rest. */
+static void put_rest(struct sl_text_page *page, const struct sl_account *account, bool pools)
 {
 	char right[256] = "", size[SL_FORMAT_BYTES], name[64];
 	size_t at = 0;
@@ -94,7 +94,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 		at = add_part(right, sizeof(right), at, "context", account->context);
 		at = add_part(right, sizeof(right), at, "code", account->modules);
 		if (at)
-			add_part(right, sizeof(right), at, "unexplained", account->unexplained);
+			add_part(right, sizeof(right), at, pools ? "kept by pools or unexplained" : "unexplained", account->unexplained);
 		sl_text_owner(page, account->hidden, "hidden", at ? right : "contexts, code, other processes");
 	}
 	for (unsigned i = 0; i < account->other_count; i++) {
@@ -160,7 +160,7 @@ static void put_oom(struct sl_text_page *page, struct sl_process *process, size_
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 3, where, sizeof(where));
 	sl_text_line(page, RIGHT, text, where);
 	put_owners(page, process, oom);
-	put_rest(page, account);
+	put_rest(page, account, process->model->rows[SL_KIND_pool][oom->device + 1].frees > 0);
 	if (account->cause_text) {
 		snprintf(text, sizeof(text), "  %s", account->cause_text);
 		sl_text_line(page, 0, text, "");
