@@ -4,13 +4,16 @@
  * driver was asked for are segments; PyTorch's blocks lie in its segments, everybody else's segments are one block.
  * The library that asked is the category.  The newest events are kept, up to a cap, as PyTorch's own recorder does.
  *
- * With one process a device of the snapshot is its device; with several they are numbered through, process by process.
+ * With one process a device of the snapshot is its device; with several those in use are numbered through, process by process.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/pickle.h"
+#include "analyzer/format.h"
+#include "analyzer/outputs/text_page.h"
 
 #define EVENTS_MAX 100000
 
@@ -31,9 +34,16 @@ struct snapshot {
 	struct entry *entries; /* a ring of the newest */
 	uint64_t count, cap;
 	struct sl_idmap memos;	 /* process and where -> memo of its frames */
-	unsigned *first_device; /* per process: number of its device 0 in the snapshot */
+	unsigned *number; /* in the snapshot, of each device of each process */
 	unsigned devices;
 };
+
+#define SEEN UINT_MAX /* a device without its number yet */
+
+static unsigned *number_of(const struct snapshot *s, unsigned process, int device)
+{
+	return &s->number[(size_t)process * SL_DEVICES_MAX + (unsigned)device];
+}
 
 static void note(struct snapshot *s, const struct sl_stream_process *p, enum action action, int64_t device, uint64_t address,
 		 uint64_t bytes, uint64_t stream, uint32_t where)
@@ -238,7 +248,7 @@ static void put_segment(struct snapshot *s, struct sl_stream_process *p, const s
 	struct sl_pickle *pickle = &s->pickle;
 
 	sl_pickle_dict(pickle);
-	sl_pickle_put_int(pickle, "device", (int64_t)s->first_device[p->index] + site->device);
+	sl_pickle_put_int(pickle, "device", *number_of(s, p->index, site->device));
 	sl_pickle_put_int(pickle, "address", (int64_t)segment->address);
 	sl_pickle_put_int(pickle, "total_size", (int64_t)segment->bytes);
 	sl_pickle_put_int(pickle, "stream", 0);
@@ -367,7 +377,7 @@ static void put_traces(struct snapshot *s)
 		for (uint64_t i = first; i < s->count; i++) {
 			const struct entry *entry = &s->entries[i % s->cap];
 
-			if (s->first_device[entry->process] + (unsigned)entry->device != d)
+			if (*number_of(s, entry->process, entry->device) != d)
 				continue;
 			put_entry(s, entry, entry->action == ALLOC && before && before->action == SEGMENT_ALLOC &&
 						    before->address == entry->address && before->unix_ns == entry->unix_ns);
@@ -380,25 +390,38 @@ static void put_traces(struct snapshot *s)
 	}
 }
 
+/* A process has the devices that its model, an event or a block names; one process keeps its own numbers. */
 static void number_devices(struct snapshot *s)
 {
 	const struct sl_stream *stream = s->job->stream;
+	size_t kept = s->count < s->cap ? s->count : s->cap;
+	bool alone = stream->count == 1;
 
-	s->first_device = calloc(stream->count + 1, sizeof(*s->first_device));
-	if (!s->first_device)
+	s->number = calloc((size_t)stream->count * SL_DEVICES_MAX + 1, sizeof(*s->number));
+	if (!s->number)
 		abort();
+	for (size_t i = 0; i < kept; i++)
+		*number_of(s, s->entries[i].process, s->entries[i].device) = SEEN;
 	for (unsigned i = 0; i < stream->count; i++) {
-		unsigned used = 0;
+		const struct sl_model *model = stream->processes[i].process.model;
+		char who[SL_FORMAT_BYTES];
 
-		for (unsigned d = 1; d <= SL_DEVICES_MAX; d++)
-			if (stream->processes[i].process.model->devices[d])
-				used = d;
-		s->first_device[i] = s->devices;
-		s->devices += used;
-		if (stream->count > 1 && used)
-			fprintf(stderr, "stormlog-analyze: devices %u to %u of the snapshot are devices 0 to %u of pid %lld\n",
-				s->first_device[i], s->devices - 1, used - 1,
-				(long long)stream->processes[i].process.trace->header.pid);
+		for (size_t k = 0; k < model->sites.count; k++)
+			if (model->sites.item[k].device >= 0 && model->sites.item[k].device < SL_DEVICES_MAX)
+				*number_of(s, i, model->sites.item[k].device) = SEEN;
+		for (int d = 0; d < SL_DEVICES_MAX; d++) {
+			unsigned *number = number_of(s, i, d);
+
+			if (alone && (*number || model->devices[d + 1]))
+				s->devices = (unsigned)d + 1;
+			if (alone)
+				*number = (unsigned)d;
+			if (alone || (!*number && !model->devices[d + 1]))
+				continue;
+			*number = s->devices++;
+			fprintf(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number, d,
+				sl_text_rank(who, &stream->processes[i].process));
+		}
 	}
 }
 
@@ -442,7 +465,7 @@ static bool run(struct sl_export_job *job)
 	number_devices(&s);
 	write_snapshot(&s);
 	free(s.entries);
-	free(s.first_device);
+	free(s.number);
 	sl_idmap_free(&s.memos);
 	return !ferror(job->out);
 }
