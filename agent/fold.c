@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -31,6 +32,7 @@
 #define DEVICES_MAX	64	    /* with block events; further ones share the last row */
 #define CONTENT_BYTES	SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
 #define SAMPLE_EVERY_NS (60 * SL_NS_PER_S)
+#define WORK_MAX_NS	200000000ull /* of the ring's cap at 2 million events a second */
 
 /* What was left out, of one device. */
 struct totals {
@@ -651,16 +653,22 @@ static bool turn(struct sl_store *store)
 	return open_source(store, 0);
 }
 
+static uint64_t worked_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * SL_NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
 bool sl_fold_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns)
 {
-	uint64_t begin_ns;
-
+	uint64_t since_ns = worked_ns(), begin_ns = sl_agent_now();
 	unsigned files = fold.active ? 0 : due(store, keep);
 
 	if (!fold.active && (!files || !begin(store, files)))
 		return false;
-	begin_ns = sl_agent_now();
-	while (fold.active && sl_agent_now() - begin_ns < budget_ns && !atomic_load(&sl_agent->finish) &&
+	while (fold.active && worked_ns() - since_ns < budget_ns && sl_agent_now() - begin_ns < WORK_MAX_NS &&
 		!atomic_load(&sl_agent->urgent)) {
 		atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
 		if (!(fold.at < fold.size ? step(store) : turn(store)))

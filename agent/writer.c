@@ -23,8 +23,8 @@
 #define IDLE_NS	      100000000ull /* longest sleep: rings are looked at this often */
 #define BUSY_NS	      1000000ull   /* after a pass that found much */
 #define REMOTE_NS     1000000000ull
+#define STEP_SLOTS    (2 * SL_BLOCK_EVENTS) /* of a thread; what is left of one segment may come to it */
 #define FOLD_MIN_NS   2000000ull /* work at a fold between two passes */
-#define FOLD_MAX_NS   200000000ull /* of the ring's cap at 2 million events a second */
 #define SPARE	      2 /* free segments kept ahead of need */
 #define DEFS_WAIT_MAX 1000
 
@@ -33,7 +33,7 @@ static struct sl_event *events; /* SL_BLOCK_EVENTS */
 static uint8_t *map_bytes;	/* a block, or joined definitions */
 static uint64_t written_events, written_at_ns, synced_at_ns, gaps_said;
 static char stacks_said[224];
-static uint64_t cutoff_ns; /* a pass takes what began before it: so it ends, however fast the program is */
+static uint64_t cutoff_ns; /* what began before it is taken: so a pass ends, however fast the program is */
 
 bool sl_writer_prepare(void)
 {
@@ -295,6 +295,38 @@ static bool drain(bool everything, bool *wrote)
 	return good && !sl_agent->store.err;
 }
 
+/* When the event began that the segment has behind those of one step; UINT64_MAX: it has none there. */
+static uint64_t behind_step(const struct sl_segment *segment, const struct sl_slot *slots)
+{
+	uint64_t tail = atomic_load(&segment->tail);
+
+	for (uint64_t seq = tail + STEP_SLOTS; seq < tail + STEP_SLOTS + 2; seq++) {
+		const struct sl_slot *slot = &slots[(seq - segment->first) % SL_SEGMENT_SLOTS];
+		uint64_t word = atomic_load_explicit(&slot->state, memory_order_acquire);
+
+		if (word >> SL_SLOT_SHIFT == seq && (word & 3) >= SL_SLOT_IN_FLIGHT)
+			return slot->words[1];
+	}
+	return UINT64_MAX;
+}
+
+/* The instant up to which a step takes what waits: files are cut there alone. */
+static uint64_t end_of_step(const struct sl_ring *ring, uint64_t until_ns)
+{
+	uint64_t end_ns = until_ns;
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		const struct sl_segment *segment = &ring->file->segment[i];
+		uint64_t behind_ns;
+
+		if (atomic_load(&segment->use) != SL_SEGMENT_EVENTS)
+			continue;
+		behind_ns = behind_step(segment, (const struct sl_slot *)sl_ring_segment_bytes(ring, i));
+		end_ns = behind_ns < end_ns ? behind_ns : end_ns;
+	}
+	return end_ns;
+}
+
 bool sl_writer_drain(void)
 {
 	bool wrote = false;
@@ -333,8 +365,8 @@ static void write_footer(const char *how)
 }
 
 /*
- * The file is large enough: go on in the next.  It is cut at an instant, over all threads, so that no free lies in an
- * older file than its allocation: a fold would not find the block (fold.c).
+ * The file is large enough: go on in the next.  It is cut at an instant, the end of a step, over all threads, so that no free
+ * lies in an older file than its allocation: a fold would not find the block (fold.c).
  */
 static void continue_file(void)
 {
@@ -342,7 +374,6 @@ static void continue_file(void)
 	bool wrote = false;
 	size_t bytes;
 
-	cutoff_ns = sl_agent_now();
 	if (!drain(true, &wrote) || sl_store_continue(&agent->store))
 		return;
 	bytes = sl_process_header(map_bytes, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &agent->process, &agent->options,
@@ -362,17 +393,45 @@ static void say_stacks(void)
 	sl_capability("stacks", text);
 }
 
+/*
+ * A part of a pass, and some work at a fold: so a file is cut near its size, and folds keep pace, however much waits.  False: the
+ * file could not be written.
+ */
+static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
+{
+	uint64_t keep = sl_agent->options.keep, begin_ns = sl_agent_now(), fold_ns;
+	bool some = false;
+
+	cutoff_ns = end_of_step(&sl_agent->ring, until_ns);
+	if (!drain(everything, &some))
+		return false;
+	if (!some && cutoff_ns < until_ns) { /* a call under way holds its thread's events back, and the end with them */
+		cutoff_ns = until_ns;
+		if (!drain(everything, &some))
+			return false;
+	}
+	*wrote = *wrote || some;
+	if (sl_agent->store.end > sl_fold_file_bytes(keep))
+		continue_file();
+	/* To fold an event costs half of what it costs to write it (doc/performance.md): the rest is for what stays, which each
+	   fold reads and writes anew.  A fold must not fall behind. */
+	fold_ns = 4 * (sl_agent_now() - begin_ns);
+	*folding = sl_fold_work(&sl_agent->store, keep, fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns);
+	return true;
+}
+
 /* One pass; returns how long to sleep. */
 static uint64_t pass(uint64_t now_ns)
 {
-	uint64_t keep = sl_agent->options.keep, sync_ns = sl_agent->options.fsync * SL_NS_PER_S, fold_ns;
-	bool sync = sync_ns && now_ns - synced_at_ns >= sync_ns, wrote = false, everything, good;
+	uint64_t sync_ns = sl_agent->options.fsync * SL_NS_PER_S;
+	bool sync = sync_ns && now_ns - synced_at_ns >= sync_ns, wrote = false, folding = false, everything, good;
 
 	/* A ring that lies elsewhere may be out of reach after the node is gone. */
 	everything = sync || (sl_agent->store.ring_elsewhere &&
 				     (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
-	cutoff_ns = now_ns;
-	good = drain(everything, &wrote);
+	do
+		good = step(now_ns, everything, &wrote, &folding);
+	while (good && cutoff_ns < now_ns);
 	if (wrote || everything)
 		written_at_ns = now_ns;
 	if (sync && good) {
@@ -383,21 +442,16 @@ static uint64_t pass(uint64_t now_ns)
 		write_gap(sl_agent->ring.file);
 		say_stacks();
 	}
-	if (good && sl_agent->store.end > sl_fold_file_bytes(keep))
-		continue_file();
 	sl_ring_provide(&sl_agent->ring, SPARE);
 	sl_native_watch();
-	/* To fold an event costs half of what it costs to write it (doc/performance.md): the rest is for what stays, which each
-	   fold reads and writes anew.  A fold must not fall behind. */
-	fold_ns = 4 * (sl_agent_now() - now_ns);
-	fold_ns = fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns > FOLD_MAX_NS ? FOLD_MAX_NS : fold_ns;
-	if (good && sl_fold_work(&sl_agent->store, keep, fold_ns))
+	if (good && folding)
 		return 0;
 	return good && wrote ? BUSY_NS : IDLE_NS;
 }
 
 void sl_writer_finish(void)
 {
+	pass(sl_agent_now());
 	sl_fold_stop(&sl_agent->store);
 	cutoff_ns = UINT64_MAX;
 	sl_objects_say_holes();

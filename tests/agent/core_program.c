@@ -2,11 +2,12 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
+ * Modes: train, starved (the same with a writer that hardly runs), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
  * left (a call, then blocks alone), exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -215,6 +216,18 @@ static void inside(void)
 	churn();
 }
 
+/* A machine without a free core: what the writer does is done while the program waits for it, with a ring that is full. */
+static void starve_writer(void)
+{
+	cpu_set_t core;
+
+	allocate(0, 0, 2);
+	CPU_ZERO(&core);
+	CPU_SET(sched_getcpu(), &core);
+	if (sched_setaffinity(0, sizeof(core), &core) || sched_setaffinity((int)atomic_load(&sl_agent->writer), sizeof(core), &core))
+		abort();
+}
+
 static void *live_briefly(void *unused)
 {
 	for (uint64_t i = 1; i <= 200; i++) {
@@ -336,6 +349,10 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "brief")) {
 		brief();
 		return 0;
+	}
+	if (!strcmp(mode, "starved")) {
+		starve_writer();
+		mode = "train";
 	}
 	if (!strcmp(mode, "train")) {
 		pthread_barrier_init(&steps, NULL, threads);

@@ -21,14 +21,15 @@ PROGRAM = sys.argv.pop(1)
 IN_FLIGHT, ABANDONED, NESTED, LATE = 1, 2, 64, 128
 
 
-def size_of(folder):
-    total = 0
+def sizes_of(folder):
+    """All trace files together, and the greatest."""
+    sizes = [0]
     for name in os.listdir(folder):
         try:
-            total += 0 if name.endswith(".ring") else os.stat(os.path.join(folder, name)).st_size
+            sizes.append(0 if name.endswith(".ring") else os.stat(os.path.join(folder, name)).st_size)
         except FileNotFoundError:
             pass
-    return total
+    return sum(sizes), max(sizes)
 
 
 def folded(folder):
@@ -37,16 +38,16 @@ def folded(folder):
     return later and not any(".000002." in name for name in later)
 
 
-def run(*args, code=0, most=None, kill_in=None, **environment):
-    """most: bytes that the trace files may have at any moment.  kill_in: so many seconds after a fold has ended."""
+def run(*args, code=0, most=None, most_of_one=None, kill_in=None, **environment):
+    """most: bytes that the trace files may have at any moment, together or one.  kill_in: so many seconds after a fold has ended."""
     folder = tempfile.mkdtemp(prefix="stormlog-core-")
     environment = dict(os.environ, STORMLOG_DIR=folder, **{"STORMLOG_STACKS": "none", **environment})
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
         environment.pop(name, None)
     process = subprocess.Popen([PROGRAM, *map(str, args)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    greatest = 0
+    sizes = [(0, 0)]
     while (most or kill_in is not None) and process.poll() is None:
-        greatest = max(greatest, size_of(folder))
+        sizes.append(sizes_of(folder))
         if kill_in is not None and folded(folder):
             time.sleep(kill_in)
             process.kill()
@@ -54,7 +55,8 @@ def run(*args, code=0, most=None, kill_in=None, **environment):
     said = process.communicate()[0]
     assert process.returncode == code, (args, process.returncode, said)
     assert said == b"", said
-    assert not most or max(greatest, size_of(folder)) <= most, (greatest, size_of(folder))
+    together, one = (max(size) for size in zip(*sizes, sizes_of(folder)))
+    assert together <= (most or together) and one <= (most_of_one or one), (together, one)
     traces = stormlog_trace.open_folder(folder)
     names = sorted(os.listdir(folder))
     subprocess.run(["rm", "-rf", folder])
@@ -202,6 +204,12 @@ class Core(unittest.TestCase):
             self.assertGreater(len(names), 2)
             self.assertFalse([name for name in names if name.endswith(".fold")])
             self.assert_folded(trace, threads, steps)
+
+    def test_a_full_ring_is_written_to_several_files_and_not_to_one(self):
+        limit = 2 << 20  # a full ring makes three quarters of it
+        for threads, steps in ((1, 20000), (3, 7000)):
+            (trace,), _ = run("starved", threads, steps, STORMLOG_KEEP=str(limit), most=limit + limit // 4, most_of_one=limit // 4)
+            self.assertGreater(trace.folded_through, 3)
 
     def test_a_kill_in_the_middle_of_a_fold_loses_and_doubles_nothing(self):
         inside = 0
