@@ -394,12 +394,18 @@ static void put_findings(struct sl_text_page *page)
 		if (!strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "ranks.first") || !strcmp(finding->id, "leak.growing") ||
 		    !strcmp(finding->id, "label.growing"))
 			continue;
+		char who[48] = "";
+
 		if (shown == FINDINGS_SHOWN) {
 			more++;
 			continue;
 		}
 		sl_text_head(page, !strcmp(finding->severity, "info") ? "NOTE" : "FOUND", false);
-		say(page, "    %s%s%s", finding->text, finding->advice ? ": " : "", finding->advice ? finding->advice : "");
+		if (finding->process >= 0 && page->report->process_count > 1)
+			sl_text_rank(who, &page->report->processes[finding->process]);
+		if (strstr(finding->text, who))
+			who[0] = 0; /* it says so itself, or of the run */
+		say(page, "    %s%s%s%s%s", who, *who ? ": " : "", finding->text, finding->advice ? ": " : "", finding->advice ? finding->advice : "");
 		page->said |= strcmp(finding->severity, "info") != 0;
 		shown++;
 	}
