@@ -28,7 +28,7 @@ static const struct sl_option table[] = {
 	{"--sarif", 0, "FILE", "SARIF 2.1.0: GitHub code scanning"},
 	{"--metrics", 0, "FILE", "OpenMetrics: GitLab's metrics report"},
 	{"--summary", 0, "FILE", "append Markdown (default: $GITHUB_STEP_SUMMARY, where set)"},
-	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{"--quiet", 'q', NULL, "print nothing where all is fine"},
 	{0},
 };

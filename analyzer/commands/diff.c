@@ -18,7 +18,7 @@ static const struct sl_option table[] = {
 	{"--json", 0, NULL, "print the differences as JSON"},
 	{"--collapsed", 0, "FILE", "differential stacks at the peak, for difffolded and flame graph tools: stack, before, after"},
 	{"--html", 0, "FILE", "a page that opens without a network: what changed, and the stacks that grew and shrank"},
-	{"--html-max-bytes", 0, "SIZE", "of the page, at most (default: 8M); it says what was left out"},
+	{"--html-max-bytes", 0, "SIZE", "the page is at most so large (default: 8M); it says what was left out"},
 	{"--all", 0, NULL, "print what did not change too, and every row"},
 	{0},
 };

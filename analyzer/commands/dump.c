@@ -8,7 +8,7 @@
 #include "analyzer/json.h"
 
 static const struct sl_option table[] = {
-	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{0},
 };
 

@@ -17,7 +17,7 @@ static const struct sl_option table[] = {
 	{"--from", 0, "TIME", "leave out what came before: seconds since the run began, or Unix nanoseconds"},
 	{"--to", 0, "TIME", "leave out what came later"},
 	{"--rank", 0, "N", "one rank only"},
-	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{"--weigh", 0, "peak|live|total", "of collapsed and speedscope: held at the device's peak (default), at --to or the end, allocated in all"},
 	{"--max-events", 0, "N", "of pytorch-snapshot: the newest N (default: 100000)"},
 	{"--quiet", 'q', NULL, "no progress on the terminal"},

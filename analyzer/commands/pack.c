@@ -14,7 +14,7 @@
 static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output"},
 	{"--redact", 0, NULL, "mask paths, functions, labels, arguments, hosts"},
-	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{0},
 };
 enum { OUTPUT, REDACT, RUN };

@@ -14,8 +14,8 @@
 
 static const struct sl_option table[] = {
 	{"--rank", 0, "N", "one rank only (default: all, those with the highest peak first, at most 4)"},
-	{"--height", 0, "LINES", "of one picture, 4 to 200 (default: 16)"},
-	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
+	{"--height", 0, "LINES", "height of one picture, 4 to 200 (default: 16)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{0},
 };
 enum { RANK, HEIGHT, RUN };

@@ -18,10 +18,10 @@ static const struct sl_option table[] = {
 					 "seconds since the run began (12.5), or Unix nanoseconds"},
 	{"--by", 0, "library|stack|label|thread", "what the first level is (default: library)"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
-	{"--run", 0, "ID|all", "of a folder with several runs (default: the newest)"},
-	{"--depth", 0, "N", "of tree: levels (default: 40)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	{"--depth", 0, "N", "of tree: so many levels (default: 40)"},
 	{"--min", 0, "SIZE", "of tree: smallest share (default: 1/200 of the total)"},
-	{"--all-frames", 0, NULL, "those of the interpreter, libffi and the C library too"},
+	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too"},
 	{0},
 };
 enum { AT, BY, RANK, RUN, DEPTH, MIN, ALL_FRAMES };

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The manual pages and --help name every row of options.def, and no other flag."""
+"""The manual pages and --help name every row of options.def, and every option of every verb, and no other flag."""
 import re
 import subprocess
 import sys
 import unittest
 
-TABLE, RUN, PAGE, LIBRARY = sys.argv[1:5]
+TABLE, RUN, PAGE, LIBRARY, ANALYZE, VERBS = sys.argv[1:7]
 OWN = {"report", "check", "help", "version"}
 
 
@@ -48,9 +48,21 @@ class Manual(unittest.TestCase):
         for name in self.recorded:
             self.assertIn(name, page)
 
+    def test_the_analyzers_page_has_every_verb_with_its_options(self):
+        page = plain(VERBS)
+        verbs = re.findall(r"^  (\w+) +\w", subprocess.run([ANALYZE, "--help"], capture_output=True, text=True, check=True).stdout, re.M)
+        self.assertGreater(len(verbs), 10)
+        sections = dict(re.findall(r"^\.SS (.*)\n((?:(?!\.S[SH]).*\n)+)", page, re.M))
+        for verb in verbs:
+            self.assertRegex(page.split(".SH OPTIONS")[0], r"(?m)^\.\w+ .*\b%s\b" % verb)
+            text = subprocess.run([ANALYZE, verb, "--help"], capture_output=True, text=True, check=True).stdout
+            wanted = set(re.findall(r"^  (?:    |-\w, )--([a-z0-9-]+)", text, re.M))
+            (section,) = [body for title, body in sections.items() if verb in title.split(", ")] or [""]
+            self.assertEqual(set(re.findall(r"^\.TP\n(?:-\w, )?--([a-z0-9-]+)", section, re.M)), wanted, verb)
+
     def test_no_mark_is_left_and_man_has_nothing_to_say(self):
-        for page in (PAGE, LIBRARY):
-            self.assertNotRegex(read(page), r"@[A-Z]+@")
+        for page in (PAGE, LIBRARY, VERBS):
+            self.assertNotRegex(read(page), r"@[A-Z]+( .*)?@")
             try:
                 done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-z", page], capture_output=True, text=True)
             except FileNotFoundError:
