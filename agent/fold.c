@@ -381,10 +381,13 @@ static unsigned threads_in_ring(uint32_t threads[SL_SEGMENT_MAX])
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < atomic_load(&file->segments); i++) {
-		uint32_t thread = file->segment[i].thread;
+		uint32_t thread;
 		unsigned known = 0;
 
-		if (atomic_load(&file->segment[i].use) != SL_SEGMENT_EVENTS || thread >= fold.threads || !fold.thread_next[thread])
+		if (atomic_load(&file->segment[i].use) != SL_SEGMENT_EVENTS)
+			continue;
+		thread = file->segment[i].thread;
+		if (thread >= fold.threads || !fold.thread_next[thread])
 			continue;
 		while (known < count && threads[known] != thread)
 			known++;
