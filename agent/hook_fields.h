@@ -69,6 +69,7 @@ uint64_t sl_fields_hip_channels(const struct hipChannelFormatDesc *format, size_
 #define SL_HSA_REGIONS "hsa_agent_iterate_regions"
 enum sl_kind sl_fields_hsa_kind(void *real, uint64_t pool, const char *iterate, bool done);
 int sl_fields_hsa_device(void *real, uint64_t pool, const char *iterate, bool done);
+void sl_fields_hsa_forget(void);
 #define HSA_DEVICE(pool)                                                                                    \
 	.object = (pool).handle,                                                                            \
 	.device_plus_one = sl_fields_hsa_device((void *)real, (pool).handle, SL_HSA_POOLS, done)

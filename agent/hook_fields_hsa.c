@@ -93,10 +93,17 @@ static int walk_agents(void *real, struct walk *walk)
 	return walk->on_gpu ? shown_as(walk->gpus) + 1 : ON_HOST;
 }
 
-/* Pools live as long as HSA: what was found is kept, handle and place in one word. */
+/* Pools live as long as HSA: what was found is kept until it is shut down, handle and place in one word. */
+static _Atomic uint64_t known[64];
+
+void sl_fields_hsa_forget(void)
+{
+	for (unsigned i = 0; i < SL_COUNT(known); i++)
+		atomic_store_explicit(&known[i], 0, memory_order_relaxed);
+}
+
 static int place_of(void *real, uint64_t pool, const char *iterate, bool done)
 {
-	static _Atomic uint64_t known[64];
 	struct walk walk = {.pool = pool};
 	uint64_t word = 0;
 	int place;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* hsa: memory asked of HSA itself, as OpenCL and AMD's own libraries do, beside HIP's; on two devices. */
+/*
+ * hsa: memory asked of HSA itself, as OpenCL and AMD's own libraries do, beside HIP's; on two devices.
+ * hsa again: HSA is shut down and begun anew, where the same handle is the other device's pool.
+ */
 #include "gpu.h"
 
 #include <unistd.h>
 
 int hsa_init(void);
+int hsa_shut_down(void);
 int hsa_amd_memory_pool_allocate(uint64_t, size_t, uint32_t, void **);
 int hsa_amd_memory_pool_free(void *);
 int hsa_memory_allocate(uint64_t, size_t, void **);
@@ -51,9 +55,28 @@ static void virtual(void)
 	OK(hsa_amd_vmem_handle_create(ON_DEVICE, 6 * MB, 1, 0, &handle)); /* stays */
 }
 
-int main(void)
+static void again(void)
+{
+	void *p;
+	OK(hsa_init());
+	OK(hsa_init());
+	OK(hsa_amd_memory_pool_allocate(ON_DEVICE, MB, 0, &p));
+	OK(hsa_amd_memory_pool_free(p));
+	OK(hsa_shut_down());
+	OK(hsa_amd_memory_pool_allocate(ON_DEVICE, MB, 0, &p));
+	OK(hsa_amd_memory_pool_free(p));
+	OK(hsa_shut_down()); /* the last */
+	OK(hsa_init());
+	OK(hsa_amd_memory_pool_allocate(ON_DEVICE, 3 * MB, 0, &p)); /* stays, on the second */
+}
+
+int main(int argc, char **argv)
 {
 	void *p, *q, *host;
+	if (argc > 1) {
+		again();
+		return 0;
+	}
 	OK(hipMalloc(&p, MB));
 	OK(hsa_init());
 	OK(hsa_amd_memory_pool_allocate(ON_DEVICE, 2 * MB, 0, &q));

@@ -136,6 +136,11 @@ class Journal(unittest.TestCase):
                           ("host_pinned", None): 0})
         self.assertEqual([(oom["api"], oom["device"]) for oom in report["ooms"]], [("hsa_amd_memory_pool_allocate", 1)])
 
+    def test_hsa_begun_anew_has_its_pools_elsewhere(self):
+        report = self.check(app("hsa"), "again")
+        self.assertEqual({(row["kind"], row["device"]): row["live_bytes"] for row in report["processes"][0]["memory"]},
+                         {("device", 0): 0, ("device", 1): 3 << 20})
+
     def test_hsas_memory_of_another_process_is_on_that_ones_device(self):
         report = self.check(app("hsa_ipc"), processes=2)
         self.assertEqual([(row["device"], row["allocations"], row["frees"]) for process in report["processes"]

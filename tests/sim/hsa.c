@@ -21,10 +21,23 @@ static int hsa_status(int error)
 	return HSA_ERROR;
 }
 
+/* After the last hsa_shut_down the same handles are those of other devices' pools. */
+static _Atomic int begun, turn;
+
+static int device_of(uint64_t pool)
+{
+	return (int)((pool & 0xff) + (unsigned)turn) % sim_device_count();
+}
+
+static uint64_t pool_on(uint64_t memory, uint64_t device)
+{
+	return memory | (device + (unsigned)(sim_device_count() - turn)) % (unsigned)sim_device_count();
+}
+
 int hsa_amd_memory_pool_allocate(uint64_t pool, size_t bytes, uint32_t flags, void **out)
 {
 	SIM_BEGIN(hsa_amd_memory_pool_allocate, ALLOC, .out = {SIM_OUT(out)}, .bytes = bytes, .needs = 2);
-	int device = pool & 0xff;
+	int device = device_of(pool);
 	uint64_t address = 0;
 	int error = SIM_INVALID_VALUE;
 	call.ctx = sim_ctx_current();
@@ -84,8 +97,8 @@ int hsa_amd_agent_iterate_memory_pools(uint64_t agent, int (*visit)(uint64_t poo
 	int status;
 	if (agent == AGENT_HOST)
 		return visit(POOL_FINE_HOST, data);
-	status = visit(POOL_DEVICE | (agent & 0xf), data);
-	return status ? status : visit(POOL_MANAGED | (agent & 0xf), data);
+	status = visit(pool_on(POOL_DEVICE, agent & 0xf), data);
+	return status ? status : visit(pool_on(POOL_MANAGED, agent & 0xf), data);
 }
 
 int hsa_agent_iterate_regions(uint64_t agent, int (*visit)(uint64_t region, void *data), void *data)
@@ -142,7 +155,7 @@ static int begin(struct sim_call *call)
 
 static int make(uint64_t *out, uint64_t pool, size_t bytes)
 {
-	struct memory_prop prop = {.type = 1, .location = {(pool & POOL_MASK) == POOL_DEVICE ? 1 : 2, (int)(pool & 0xff)}};
+	struct memory_prop prop = {.type = 1, .location = {(pool & POOL_MASK) == POOL_DEVICE ? 1 : 2, device_of(pool)}};
 	return cuMemCreate(out, bytes, &prop, 0);
 }
 
@@ -152,7 +165,7 @@ static int pool_of(uint64_t handle, uint64_t *pool, int *type)
 	int error = cuMemGetAllocationPropertiesFromHandle(&prop, handle);
 	if (error)
 		return error;
-	*pool = prop.location.type == 1 ? POOL_DEVICE | (uint64_t)prop.location.id : POOL_FINE_HOST;
+	*pool = prop.location.type == 1 ? pool_on(POOL_DEVICE, (uint64_t)prop.location.id) : POOL_FINE_HOST;
 	*type = prop.type;
 	return SIM_OK;
 }
@@ -225,11 +238,18 @@ HSA(hsa_amd_vmem_import_shareable_handle, ALLOC, (int fd, uint64_t *out),
 int hsa_init(void)
 {
 	sim_process_check();
-	return sim_device_count() ? 0 : HSA_ERROR;
+	if (!sim_device_count())
+		return HSA_ERROR;
+	begun++;
+	return 0;
 }
 
 int hsa_shut_down(void)
 {
+	if (!begun)
+		return HSA_ERROR;
+	if (!--begun)
+		turn = (turn + 1) % sim_device_count();
 	return 0;
 }
 
