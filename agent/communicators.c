@@ -125,6 +125,7 @@ static __thread struct communicator last_made __attribute__((tls_model("initial-
 static struct {
 	_Atomic uint64_t generation; /* of the recording that the entries are about */
 	_Atomic uint64_t key[DEFINED];
+	_Atomic bool full_said;
 } defined;
 
 /* True once for each communicator and rank of a recording, as long as there is room. */
@@ -137,6 +138,7 @@ static bool is_new(const struct communicator *is)
 	if (atomic_load(&defined.generation) != generation) {
 		for (unsigned i = 0; i < DEFINED; i++)
 			atomic_store(&defined.key[i], 0);
+		atomic_store(&defined.full_said, false);
 		atomic_store(&defined.generation, generation);
 	}
 	for (unsigned i = 0; i < DEFINED; i++) {
@@ -147,6 +149,8 @@ static bool is_new(const struct communicator *is)
 		if (there == key)
 			return false;
 	}
+	if (!atomic_exchange(&defined.full_said, true))
+		sl_note("more than 256 communicators: rank, size and device of further ones are not known");
 	return false;
 }
 

@@ -42,7 +42,7 @@ static struct device devices[SL_VENDOR_COUNT][DEVICES];
 static _Atomic unsigned news;	 /* a device came into use */
 static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
 static bool nvml_opened;
-static bool processes_said; /* who tells of the processes on a device: once in a recording */
+static bool processes_said, full_said; /* who tells of the processes on a device, that there are too many: once in a recording */
 
 /* --- maps ------------------------------------------------------------------------------------------- */
 
@@ -312,6 +312,9 @@ static void take_shared(int ordinal, const char *source, const char *processes, 
 	if (!processes_said)
 		sl_capability("device_processes", text);
 	processes_said = true;
+	if (sample->full && !full_said)
+		sl_note("more than 64 processes are on a device: samples have the 64 that were listed first");
+	full_said = full_said || sample->full;
 	/* Only where no block came or went while it was asked. */
 	if (sl_limit_active && sample->own_bytes && sl_limit_live(ordinal, &after) && live == after)
 		sl_limit_overhead(ordinal, sample->own_bytes, live);
@@ -392,6 +395,6 @@ void sl_device_child(void)
 	if (nvml_opened)
 		atomic_store(&is_child, 1);
 	memset(devices, 0, sizeof(devices));
-	processes_said = false;
+	processes_said = full_said = false;
 	sl_hostmem_child();
 }

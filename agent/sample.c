@@ -10,7 +10,8 @@
 
 void sl_sample_add(struct sl_sample *sample, uint64_t pid, uint64_t bytes)
 {
-	if (sample->count == SL_SAMPLE_PROCESSES)
+	sample->full = sample->count == SL_SAMPLE_PROCESSES;
+	if (sample->full)
 		return;
 	sample->processes[sample->count].pid = pid;
 	sample->processes[sample->count++].bytes = bytes;

@@ -11,6 +11,7 @@
 struct sl_sample {
 	uint64_t total_bytes, free_bytes, used_bytes; /* used: by all processes and, where it is told apart, not what is reserved */
 	bool has_processes;			      /* the list below is whole, or full, and its pids mean something */
+	bool full;				      /* there were more */
 	unsigned count;
 	struct {
 		uint64_t pid, bytes;

@@ -194,8 +194,8 @@ static int nvml_running(void *device, unsigned *count, struct nvml_process *list
 {
 	*count = fake.nvml_processes;
 	for (unsigned i = 0; i < *count; i++) {
-		list[i].pid = i ? 1 : (unsigned)fake.nvml_pid;
-		list[i].bytes = i ? UINT64_MAX : 4096;
+		list[i].pid = i && fake.nvml_processes == 2 ? 1 : (unsigned)fake.nvml_pid;
+		list[i].bytes = i && fake.nvml_processes == 2 ? UINT64_MAX : 4096;
 	}
 	return 0;
 }
@@ -389,7 +389,7 @@ static void nothing_is_sampled_of_a_device_before_it_is_used(void **state)
 	assert_true(find(0, "rss_bytes")->via.u64 > 0);
 }
 
-static void nvml_gives_the_device_and_this_process(void **state)
+static void nvml_gives_the_device_and_this_process_and_more_than_there_is_room_for_are_said_once(void **state)
 {
 	fake.has_nvml = fake.nvml_knows = true;
 	fake.nvml_processes = 2;
@@ -406,6 +406,12 @@ static void nvml_gives_the_device_and_this_process(void **state)
 	assert_number(2, "process_bytes", 4096);
 	assert_int_equal(find(2, "processes")->via.array.size, 1); /* the other's bytes are not known */
 	assert_int_equal(fake.memory_asked, 0);
+	map_count = 0;
+	fake.nvml_processes = 65;
+	sl_device_sample(20);
+	assert_int_equal(find(0, "processes")->via.array.size, 64);
+	sl_device_sample(30);
+	assert_int_equal(note_count, 1);
 }
 
 static void the_last_sample_opens_nothing(void **state)
@@ -445,7 +451,7 @@ int main(void)
 		cmocka_unit_test_setup(an_oom_says_what_was_free_and_what_the_process_may_use, fresh),
 		cmocka_unit_test_setup(hip_with_a_pending_error_is_not_asked, fresh),
 		cmocka_unit_test_setup(nothing_is_sampled_of_a_device_before_it_is_used, fresh),
-		cmocka_unit_test_setup(nvml_gives_the_device_and_this_process, fresh),
+		cmocka_unit_test_setup(nvml_gives_the_device_and_this_process_and_more_than_there_is_room_for_are_said_once, fresh),
 		cmocka_unit_test_setup(the_last_sample_opens_nothing, fresh),
 		cmocka_unit_test_setup(a_device_nvml_does_not_know_is_sampled_by_the_programs_next_call, fresh),
 	};

@@ -148,6 +148,11 @@ static void payload(void)
 		allocate(2);
 		nvtxRangePopPayload(nccl, &with_pop, 1);
 	}
+	for (int i = 0; i < 300; i++) { /* more than are defined */
+		made.communicator++;
+		nvtxDomainRangePushEx(nccl, &a);
+		nvtxRangePopPayload(nccl, &with_pop, 1);
+	}
 	allocate(3);
 	a.payloadType = NVTX_PAYLOAD_TYPE_EXT;
 	a.message.registered = nvtxDomainRegisterStringA(nccl, "ncclAllReduce");

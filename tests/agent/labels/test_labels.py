@@ -92,7 +92,9 @@ class Nvtx3(unittest.TestCase):
         self.assertEqual(said, [str(1 << 24), str((1 << 24) + 5), str(1 << 32)])
         rows = events(trace)
         self.assertEqual(allocations(rows), [(1, ""), (2, "NCCL:ncclCommInitRank"), (2, "NCCL:ncclCommInitRank"), (3, "")])
-        (communicator,) = trace.defs["communicator"]
+        communicator, *others = trace.defs["communicator"]
+        self.assertEqual(len(others), 255)
+        (note,) = [note["text"] for note in trace.defs["note"] if "communicators" in note["text"]]
         self.assertEqual({name: communicator[name] for name in ("handle", "rank", "world_size", "device")},
                          {"handle": 0xC0FFEE0123456789, "rank": 3, "world_size": 8, "device": 1})
         # A payload of no schema of NCCL's says nothing, one that is too short what is in it.
