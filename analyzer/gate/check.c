@@ -96,7 +96,8 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 		return;
 	sl_format_size(may, limit);
 	if (total->bytes == SL_UNKNOWN)
-		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run", key);
+		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", key,
+		    !strcmp(key, "leak") ? "no process ended by itself" : "no figure of the device was recorded");
 	else if (total->bytes <= limit)
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", key, sl_format_size(is, total->bytes), may);
 	else if (!first)

@@ -99,8 +99,8 @@ static uint64_t resynchronise(struct sl_frames *frames, uint64_t offset, uint64_
 			       (unsigned long long)offset);
 		return next;
 	}
-	sl_damage_add(damage, frames->path, (int64_t)offset, "%llu bytes are no frame; reading goes on %s",
-		      (unsigned long long)(next - offset), next == size ? "nowhere, the file ends" : "behind them");
+	sl_damage_add(damage, frames->path, (int64_t)offset, next == size ? "the last %llu bytes are no frame" :
+		      "%llu bytes are no frame; reading goes on behind them", (unsigned long long)(next - offset));
 	return next;
 }
 
@@ -124,7 +124,10 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 		if (index.compressed > size - inside) {
 			uint64_t next = search(frames, inside, size);
 
-			sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn");
+			if (index.kind == SL_FRAME_BLOCK)
+				sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn; %u events were in it", index.count);
+			else
+				sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn");
 			frames->torn_events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
 			offset = next;
 			continue;

@@ -56,7 +56,7 @@ export class Cards {
 		const item = (f) => h("li", {class: this.stacks.isPython(f) ? "py" : "nat", title: this.stacks.place(f)}, visible(this.stacks.name(f), 160));
 		const inner = path.slice(-5).reverse(), rest = path.slice(0, -5).reverse();
 		return [h("ol", {class: "frames inner"}, inner.map(item)),
-			rest.length ? h("details", {}, h("summary", {}, `${rest.length} more frames`), h("ol", {class: "frames inner"}, rest.map(item))) : null];
+			rest.length ? h("details", {}, h("summary", {}, `${rest.length} more frame${rest.length === 1 ? "" : "s"}`), h("ol", {class: "frames inner"}, rest.map(item))) : null];
 	}
 
 	facts(rows) {

@@ -169,7 +169,7 @@ export class Ranks {
 		const shown = this.hits.size ? this.order.filter((i) => this.hits.has(i)) : this.order;
 		const some = this.all ? shown : shown.slice(0, FIRST_ROWS);
 		const head = ["Rank", "Host", "Process", "Ended", "Peak", "At", "Hidden", "At the end", "Leaks", "OOM", "Events", "Lost"];
-		replace(this.table, h("table", {}, h("thead", {}, h("tr", {}, head.map((t, k) => h("th", {scope: "col", class: k > 3 ? "num" : null}, t)))),
+		replace(this.table, h("table", {class: "lines"}, h("thead", {}, h("tr", {}, head.map((t, k) => h("th", {scope: "col", class: k > 3 ? "num" : null}, t)))),
 			h("tbody", {}, some.map((i) => {
 				const p = this.page.processes[i];
 				return h("tr", {class: p.ooms ? "bad" : null},
