@@ -90,16 +90,18 @@ static void name_run(struct sl_run *run)
 	snprintf(run->run_id, sizeof(run->run_id), "%s-%.100s-%d", stamp, system.nodename, (int)getpid());
 }
 
-static void warn_target(const struct sl_run *run)
+/* False: there is no such command. */
+static bool warn_target(const struct sl_run *run)
 {
 	char path[4096];
 	const char *why;
 
 	if (sl_run_find_command(run->command[0], path, sizeof(path)))
-		return; /* exec says why */
+		return false; /* exec says why */
 	why = sl_run_target_hinders(path, NULL, 0);
 	if (why)
 		sl_run_say("%s", why);
+	return true;
 }
 
 /* The id as the processes of the run had it, to know their traces. */
@@ -171,7 +173,7 @@ int main(int argc, char **argv)
 {
 	struct sl_run run = {0};
 	/* Of several launchers in one job the first alone speaks, and a launcher below another is silent. */
-	bool first = sl_identity_rank().rank <= 0;
+	bool first = sl_identity_rank().rank <= 0, found = false;
 	int status = sl_run_options(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 
 	if (status >= 0)
@@ -186,13 +188,13 @@ int main(int argc, char **argv)
 		return SL_RUN_FAILED;
 	name_run(&run);
 	if (first && !run.options.quiet) {
-		warn_target(&run);
+		found = warn_target(&run);
 		warn_unwritable(&run);
 	}
 	/* Nothing to do afterwards: be the command, and nothing stands between it and its signals. */
 	if (!first || (run.options.quiet && !run.report))
 		return sl_run_exec(&run);
-	if (!run.options.quiet)
+	if (found)
 		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
 	status = sl_run_child(&run);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_RUN_FAILED || WEXITSTATUS(status) > SL_RUN_NOT_FOUND)

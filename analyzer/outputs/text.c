@@ -164,12 +164,32 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 		snprintf(out, size, "   others %s", b);
 }
 
+/* Libraries, and below each its lines; a library's only line stands beside it. */
+static void put_shares(struct sl_text_page *page, const struct sl_owners *sorted)
+{
+	const struct sl_share *share = sorted->share.item;
+	unsigned libraries = 0;
+
+	for (uint32_t l = share[0].child; l && libraries < OWNERS_SHOWN; l = share[l].sibling, libraries++) {
+		unsigned lines = 0;
+		uint32_t f = share[l].child;
+		bool one = f && !share[f].sibling;
+
+		sl_text_owner(page, share[l].bytes, share[l].name, one ? share[f].name : "");
+		for (; f && !one && lines < LINES_SHOWN; f = share[f].sibling, lines++) {
+			char size[SL_FORMAT_BYTES], left[128];
+
+			snprintf(left, sizeof(left), "%12s  %12s", "", sl_format_size(size, share[f].bytes));
+			sl_text_line(page, 28, left, share[f].name);
+		}
+	}
+}
+
 static void put_peak_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
 	const struct sl_torch *torch = &device->torch_at_peak;
 	const char *unused = "kept by PyTorch, unused";
 	struct sl_owners owners;
-	unsigned libraries = 0;
 
 	sl_owners_init(&owners);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
@@ -188,19 +208,7 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 	if (torch->used && torch->reserved_bytes > torch->allocated_bytes)
 		sl_owners_add(&owners, &unused, 1, torch->reserved_bytes - torch->allocated_bytes, 0);
 	sl_owners_sort(&owners);
-	for (uint32_t l = owners.share.item[0].child; l && libraries < OWNERS_SHOWN; l = owners.share.item[l].sibling, libraries++) {
-		unsigned lines = 0;
-		uint32_t f = owners.share.item[l].child;
-		bool one = f && !owners.share.item[f].sibling;
-
-		sl_text_owner(page, owners.share.item[l].bytes, owners.share.item[l].name, one ? owners.share.item[f].name : "");
-		for (; f && !one && lines < LINES_SHOWN; f = owners.share.item[f].sibling, lines++) {
-			char size[SL_FORMAT_BYTES], left[128];
-
-			snprintf(left, sizeof(left), "%12s  %12s", "", sl_format_size(size, owners.share.item[f].bytes));
-			sl_text_line(page, 28, left, owners.share.item[f].name);
-		}
-	}
+	put_shares(page, &owners);
 	sl_owners_free(&owners);
 }
 
@@ -229,7 +237,8 @@ static void put_growth(struct sl_text_page *page)
 	struct sl_process *process = NULL;
 	const struct sl_growth *growth = NULL;
 	const struct sl_label *label;
-	char size[SL_FORMAT_BYTES], who[48], text[256];
+	struct sl_owners owners;
+	char size[SL_FORMAT_BYTES], who[48], text[256], where[256];
 
 	for (unsigned i = 0; i < page->report->process_count; i++)
 		for (size_t k = 0; k < page->report->processes[i].growth.count; k++) {
@@ -251,13 +260,17 @@ static void put_growth(struct sl_text_page *page)
 		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
 		 page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? sl_text_rank(who, process) : "");
 	sl_text_line(page, 0, text, "");
+	sl_owners_init(&owners);
 	for (unsigned i = 0; i < growth->holder_count; i++) {
 		const struct sl_holder_of_growth *holder = &growth->holders[i];
-		char where[512];
+		const char *names[2] = {holder->library, where};
 
-		sl_owners_line(process, holder->python, holder->native, holder->caller, 3, where, sizeof(where));
-		sl_text_owner(page, (uint64_t)holder->bytes_per_entry, holder->library, where);
+		sl_owners_line(process, holder->python, holder->native, holder->caller, 2, where, sizeof(where));
+		sl_owners_add(&owners, names, where[0] ? 2 : 1, (uint64_t)holder->bytes_per_entry, 0);
 	}
+	sl_owners_sort(&owners);
+	put_shares(page, &owners);
+	sl_owners_free(&owners);
 	page->said = true;
 }
 

@@ -322,7 +322,7 @@ class Growth(Answers):
         self.assertEqual(labels["work"]["verdict"], "growing")
         (finding,) = self.found("label.growing", report)  # of the outermost range alone
         self.assertRegex(finding["description"], r"grew by 3\.00 MiB with each step #.*: 3\.00 MiB by script.py:\d+ allocate$")
-        self.assertRegex(text, r"GROWTH   \+3\.00 MiB per step #, r² 1\.00 over 18 entries\n +2\.00 MiB  script.py .*\n +1\.00 MiB  script.py .* keep_loss")
+        self.assertRegex(text, r"GROWTH   \+3\.00 MiB per step #, r² 1\.00 over 18 entries\n +3\.00 MiB  script.py\n +2\.00 MiB  script.py:.*\n +1\.00 MiB  script.py:.* keep_loss")
 
     def test_a_steady_label_is_not(self):
         steps = sum([["push=step %d" % n, "alloc=2", "tensor=8", "free", "drop", "pop"] for n in range(20)], [])

@@ -86,7 +86,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 
 static void put_leak(struct sl_page *page, unsigned process, const struct sl_leak *leak)
 {
-	sl_pack_map(&page->pack, 14);
+	sl_pack_map(&page->pack, 16);
 	sl_page_key(page, "process");
 	sl_pack_uint(&page->pack, process);
 	sl_page_put_device(page, "device", leak->device);
@@ -97,6 +97,9 @@ static void put_leak(struct sl_page *page, unsigned process, const struct sl_lea
 	sl_page_put_text(page, "severity", leak->severity);
 	sl_page_key(page, "growth");
 	leak->growing ? sl_pack_double(&page->pack, leak->bytes_per_second) : sl_pack_nil(&page->pack);
+	sl_page_put_text(page, "step", leak->step ? sl_defs_text(page->report->processes[process].model->defs, leak->step) : NULL);
+	sl_page_key(page, "step_growth");
+	leak->growing && leak->step ? sl_pack_double(&page->pack, leak->bytes_per_step) : sl_pack_nil(&page->pack);
 	sl_page_key(page, "confidence");
 	leak->growing ? sl_pack_double(&page->pack, leak->r_squared) : sl_pack_nil(&page->pack);
 	sl_page_put_time(page, "first", process, leak->first_ns);

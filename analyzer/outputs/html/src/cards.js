@@ -83,7 +83,7 @@ export class Cards {
 			title: `${bytes(all)} in ${count(blocks)} block${blocks === 1 ? "" : "s"}, ${VERDICTS[l.verdict] || l.verdict}`,
 			where: `${this.ranks(ranks)}${l.device === null ? "" : `, device ${l.device}`}, ${visible(l.library || l.kind, 60)}, ${l.kind}`,
 			facts: [["allocated", l.first === l.last ? `at ${instant(l.first, fine(this.page.duration_ns))}` : `from ${instant(l.first, fine(this.page.duration_ns))} to ${instant(l.last, fine(this.page.duration_ns))}`],
-				["grows", l.growth === null ? null : `${bytes(l.growth)} per second${l.confidence === null ? "" : `, r² ${l.confidence.toFixed(2)}`}`]],
+				["grows", l.growth === null ? null : `${l.step_growth === null ? `${bytes(l.growth)} per second` : `${bytes(l.step_growth)} with each ${visible(l.step, 60)}`}${l.confidence === null ? "" : `, r² ${l.confidence.toFixed(2)}`}`]],
 			todo: l.suggestion};
 	}
 
