@@ -4,7 +4,7 @@
  * across a driver call or anywhere else.  A full table stops counting and says so; nothing then fails by us.
  *
  * Known limits: the release of a VMM handle counts as its free although a mapping may keep the memory; a call that is left
- * by longjmp keeps what it claimed.
+ * by longjmp keeps what it claimed where the ring had no room for it.
  */
 #include "agent/limit.h"
 

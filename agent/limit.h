@@ -27,6 +27,7 @@ bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes);
 struct sl_limit_claim {
 	uint64_t bytes; /* 0: none */
 	int device;
+	bool kept; /* in the slot of its event too (record.c) */
 };
 
 /*

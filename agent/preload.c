@@ -152,10 +152,10 @@ static void thread_ended(void *producer)
 	if (thread->ring != producer || thread->generation != atomic_load(&sl_agent->generation))
 		return;
 	sl_stacks_thread_end();
+	sl_record_end(thread);
 	sl_ring_detach(thread->ring);
 	thread->generation = 0;
 	thread->ring = NULL;
-	thread->top = NULL;
 }
 
 /*

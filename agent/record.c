@@ -148,6 +148,31 @@ static void finish_slot(struct sl_slot *slot, uint64_t seq)
 	atomic_store_explicit(&slot->state, SL_SLOT_WORD(seq, SL_SLOT_DONE, true), memory_order_release);
 }
 
+/*
+ * What a call claims of --limit is in the slot of its event too: the stack of one that is left is the program's again.  Who takes
+ * it from there gives it back.
+ */
+static void keep_claim(struct sl_limit_claim *claim, struct sl_slot *second)
+{
+	if (!claim->bytes || second->words[6])
+		return;
+	claim->kept = true;
+	second->words[6] = claim->bytes << 8 | (uint8_t)claim->device;
+}
+
+static uint64_t take_kept(struct sl_slot *second)
+{
+	return __atomic_exchange_n(&second->words[6], 0, __ATOMIC_RELAXED);
+}
+
+static void release_kept(struct sl_slot *second)
+{
+	uint64_t kept = take_kept(second);
+	struct sl_limit_claim claim = {.bytes = kept >> 8, .device = (uint8_t)kept};
+
+	sl_limit_release(&claim);
+}
+
 /* Every call that is open from slot number `seq` to `end` was left: the ring must not wait for it. */
 static void abandon(struct sl_thread *thread, uint64_t seq, uint64_t end)
 {
@@ -156,6 +181,8 @@ static void abandon(struct sl_thread *thread, uint64_t seq, uint64_t end)
 
 		if (!slot || atomic_load_explicit(&slot->state, memory_order_relaxed) != SL_SLOT_WORD(seq, SL_SLOT_IN_FLIGHT, true))
 			continue;
+		if (SL_UNLIKELY(sl_limit_active))
+			release_kept(sl_ring_find(&sl_agent->ring, thread->ring, seq + 1));
 		slot->words[0] |= (uint64_t)SL_FLAG_abandoned << HEAD_FLAGS_SHIFT;
 		finish_slot(slot, seq);
 	}
@@ -182,6 +209,13 @@ static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now
 		top = NULL;
 	}
 	thread->top = top;
+}
+
+void sl_record_end(struct sl_thread *thread)
+{
+	if (thread->top)
+		abandon(thread, thread->open_seq, thread->ring->next);
+	thread->top = NULL;
 }
 
 /* For events without a frame: a call that was left may be the thread's last for long, and would hold up its ring. */
@@ -304,6 +338,7 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	if (SL_UNLIKELY(sl_limit_active))
 		open_limit(frame, hook, frame->owner, in);
 	if (frame->owner) {
+		keep_claim(&frame->claim, frame->owner->second);
 		frame->owner->slot->words[0] = with_driver_api(frame->owner->slot->words[0], frame->api);
 		return true;
 	}
@@ -346,6 +381,10 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 		w[3] = in->extra;
 		w[4] = in->extra2;
 		w[5] = (uintptr_t)caller;
+		if (SL_UNLIKELY(sl_limit_active)) {
+			w[6] = 0;
+			keep_claim(&frame->claim, frame->second);
+		}
 	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, frame->slot, frame->seq, SL_SLOT_IN_FLIGHT, true)));
 	frame->slot_check = slot_check_of(frame);
 	return true;
@@ -419,8 +458,13 @@ static inline void find_out(const struct sl_frame *frame, const struct sl_hook *
 static __attribute__((noinline)) void limit_result(struct sl_frame *frame, const struct sl_hook *hook,
 	const struct sl_fields *out, bool ok)
 {
+	struct sl_slot *second = frame->slot ? frame->second : is_recorded(frame->owner) ? frame->owner->second : NULL;
 	struct facts facts;
 
+	if (!frame->claim.kept && frame->slot)
+		release_kept(frame->second); /* of a call inside that was left */
+	else if (frame->claim.kept && second && !take_kept(second))
+		frame->claim.bytes = 0; /* it was taken for left */
 	if (!is_counted(hook, frame->owner))
 		return;
 	if (ok && hook->verb == SL_VERB_ALLOC) {

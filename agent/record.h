@@ -70,6 +70,9 @@ static inline bool sl_record_refused(const struct sl_frame *frame)
 /* ok: the call succeeded, so that outputs were read. */
 void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *outputs);
 
+/* The thread ends: calls that are open have been left. */
+void sl_record_end(struct sl_thread *thread);
+
 /* One-stamp events.  Block: a framework's allocator; stack and label are taken here. */
 void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved);
 /* What NCCL says of a range of its own; 0: nothing. */

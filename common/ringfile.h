@@ -57,7 +57,7 @@ enum sl_slot_state {
  *	3  address		4  bytes
  *	5  python | native << 32	(block events: extra2; python is in word 6's upper half)
  *	6  (uint32_t)result | label << 32	(block and range events: label | python << 32)
- * of the second: stream, context, object, extra, extra2, caller, 0
+ * of the second: stream, context, object, extra, extra2, caller, the agent's own
  *
  * Slot words carry the time a call began; the event's time_ns is that, or plus duration_ns for verbs stamped
  * after the call.  agent/record.c writes them, sl_slot_decode reads them: nobody else knows the layout.

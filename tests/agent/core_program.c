@@ -3,7 +3,7 @@
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
  * Modes: train, starved (the same with a writer that hardly runs), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
- * left (a call, then blocks alone), exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
+ * left (a call, then blocks alone), claim, exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -257,6 +257,58 @@ static __attribute__((noinline)) void leave(void)
 	abort();
 }
 
+static void leave_driver(void)
+{
+	struct sl_frame frame;
+
+	if (sl_record_open(&frame, FAKE_cuMemAlloc_v2, NULL, &(struct sl_fields){.size = 5, .kind = SL_KIND_device}))
+		longjmp(back, 1);
+	abort();
+}
+
+static void leave_runtime(void)
+{
+	call(FAKE_cudaMalloc, &(struct sl_fields){.size = 5, .kind = SL_KIND_device}, leave_driver);
+}
+
+static __attribute__((noinline)) void write_over(void)
+{
+	char stack[4000];
+
+	memset(stack, 0x55, sizeof(stack));
+	__asm__ volatile("" : : "r"(stack) : "memory");
+}
+
+static void *leave_thread(void *with)
+{
+	if (!setjmp(back))
+		((void (*)(void))with)();
+	pthread_exit(NULL);
+}
+
+/* Calls that have claimed memory of a limit are left; what lay on the stack is written over, or not.  Nothing is claimed at the end. */
+static void claim(void)
+{
+	static void (*const leave[])(void) = {leave_driver, leave_runtime};
+	pthread_t thread;
+
+	sl_limit_active = true;
+	for (volatile unsigned i = 0; i < 8; i++) {
+		if (i & 4) {
+			pthread_create(&thread, NULL, leave_thread, (void *)leave[i & 1]);
+			pthread_join(thread, NULL);
+		} else if (!setjmp(back)) {
+			leave[i & 1]();
+		}
+		if (i & 2)
+			write_over();
+		call(FAKE_cuMemAlloc_v2, &(struct sl_fields){.size = 9, .kind = SL_KIND_device}, NULL);
+		if (fake_claimed)
+			printf("%u: %llu\n", i, (unsigned long long)fake_claimed);
+		fake_claimed = 0;
+	}
+}
+
 /*
  * A handler that leaves whatever it interrupts, often, half of the times after a call of its own; then 1000 calls that nobody
  * interrupts, and one that fails with the number of calls that were left as its bytes.  The n-th call has n bytes,
@@ -384,6 +436,8 @@ int main(int argc, char **argv)
 			leave();
 		allocate(0x2000, 8, 0);
 	}
+	if (!strcmp(mode, "claim"))
+		claim();
 	if (!strcmp(mode, "left")) {
 		if (!setjmp(back))
 			leave();

@@ -3,6 +3,7 @@
 #include "tests/agent/fakes.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 #include "agent/define.h"
 #include "agent/device.h"
@@ -47,13 +48,19 @@ bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes)
 	return false;
 }
 
+uint64_t fake_claimed;
+
 bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim)
 {
+	*claim = (struct sl_limit_claim){.bytes = bytes, .device = 3};
+	fake_claimed += bytes;
 	return false;
 }
 
+/* Only what is under way is counted. */
 void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim)
 {
+	sl_limit_release(claim);
 }
 
 void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *claim)
@@ -62,6 +69,10 @@ void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *
 
 void sl_limit_release(struct sl_limit_claim *claim)
 {
+	if (claim->bytes && claim->device != 3)
+		abort();
+	fake_claimed -= claim->bytes;
+	claim->bytes = 0;
 }
 
 void sl_limit_context_gone(int device)

@@ -126,6 +126,9 @@ class Core(unittest.TestCase):
         self.assertEqual(rows(trace)[0], ("cudaMalloc", 77, ABANDONED))
         self.assertEqual(len(trace.events()["api"]), 600001)
 
+    def test_a_call_that_was_left_claims_nothing_of_the_limit(self):
+        run("claim", 0, 0)  # it says what is claimed still
+
     def test_a_handler_that_leaves_the_agent_in_the_middle_of_its_work_costs_no_other_call(self):
         # Deep: up to 16 calls until it is clear that nobody is inside any more.
         for deep, lost in ((0, 1), (1, 17)):
