@@ -57,11 +57,23 @@ static bool is_below_us(pid_t pid)
 	return false;
 }
 
+/* Who signals us and then the group, as timeout(1) does: the group's has come while we asked, and is the one that the witness saw. */
+static void take_copy(int number)
+{
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	sigtimedwait(&one, NULL, &(const struct timespec){0});
+}
+
 /* Sent by a process outside, and to us alone: or to the group, which the command has left. */
 static bool is_for_command(const siginfo_t *info, pid_t child)
 {
 	bool to_all = sl_run_witness_saw(info->si_signo);
 
+	if (to_all)
+		take_copy(info->si_signo);
 	if (info->si_code != SI_USER && info->si_code != SI_TKILL && info->si_code != SI_QUEUE)
 		return false;
 	return !(to_all && getpgid(child) == getpgrp()) && !is_below_us(info->si_pid);
