@@ -188,7 +188,7 @@ class Launcher(unittest.TestCase):
                 while self.waits(running.pid, number):  # two of a kind that wait at once are one
                     time.sleep(0.001)
         os.killpg(running.pid, signal.SIGTERM)
-        self.assertEqual(running.communicate(timeout=60)[0], 'SIGTERM\n')
+        self.assertEqual(running.communicate(timeout=600)[0], 'SIGTERM\n')
         self.assertEqual(running.returncode, 0)
 
     def witness(self, group):
@@ -224,7 +224,7 @@ class Launcher(unittest.TestCase):
         for number in numbers:
             os.killpg(running.pid, number)
             self.assertEqual(running.stdout.readline(), number.name + '\n')
-        self.assertEqual(running.wait(timeout=60), 0)
+        self.assertEqual(running.wait(timeout=600), 0)
 
     def test_who_looks_for_the_launcher_by_name_finds_one_process_and_none_is_left(self):
         running, _ = self.counter()
@@ -239,7 +239,7 @@ class Launcher(unittest.TestCase):
         self.assertEqual([pid for pid, named, name in group if named or name == 'stormlog-run'], [running.pid])
         self.assertEqual(len(group), 3, group)
         running.send_signal(signal.SIGTERM)
-        self.assertEqual(running.communicate(timeout=60)[0], 'SIGTERM\n')
+        self.assertEqual(running.communicate(timeout=600)[0], 'SIGTERM\n')
         self.assertRaises(ProcessLookupError, os.killpg, running.pid, 0)
 
     def test_ignored_signals_stay_ignored(self):

@@ -88,7 +88,8 @@ class Both(unittest.TestCase):
 class Solver(unittest.TestCase):
     def test_the_line_that_remembers_is_the_largest_leak(self):
         with e2e.Recording(os.path.join(BUILT, "solver"), SIM_DEVICES=1, SIM_VRAM="8G") as run:
-            self.assertRegex(summary(run, columns=120), r"solver\.c:\d+ remember_state, 240 MiB in 80 blocks, growing")
+            # That it grows is judged by time: not where the machine stopped the solver for a while (test_answers.py has a place that grows).
+            self.assertRegex(summary(run, columns=120), r"LEAKS +1 place, 240 MiB +solver\.c:\d+ remember_state, 240 MiB in 80 blocks")
 
 
 if __name__ == "__main__":

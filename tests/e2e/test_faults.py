@@ -124,7 +124,7 @@ class Faults(unittest.TestCase):
         environment.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=log + ".sim", SIM_DEVICES="2", STORMLOG_DIR=log + ".traces")
         fault = ["-e", "inject=openat:error=EMFILE:when=%d" % refused] if refused else []
         done = subprocess.run(["strace", "-f", "-qq", "-o", log, "-e", "trace=openat", *fault, *(["-E", "LD_PRELOAD=" + e2e.PRELOAD] if preload else []),
-                               *ALONE], env=environment, capture_output=True, timeout=100)
+                               *ALONE], env=environment, capture_output=True, timeout=600)
         with open(log) as lines:
             found = [(match.group(1), match.group(2), "(INJECTED)" in line)
                      for line in lines for match in [re.match(r"(\d+) +openat\(\w+, \"([^\"]*)\"", line)] if match]
