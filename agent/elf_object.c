@@ -20,10 +20,21 @@ struct sl_elf_name sl_elf_name(const char *text, const char *version)
 	return name;
 }
 
-/* glibc relocates the pointers of a dynamic section in place; musl, and the vdso's, are left as offsets. */
-static const void *pointer(ElfW(Addr) base, ElfW(Addr) value)
+static ElfW(Addr) distance(ElfW(Addr) a, ElfW(Addr) b)
 {
-	return (const void *)(value < base ? base + value : value);
+	return a - b < b - a ? a - b : b - a;
+}
+
+/*
+ * glibc relocates the pointers of a dynamic section in place; musl leaves them, and the vdso's are left by both.  What a
+ * section names lies beside it.  Not by the smaller number: before Linux 3.16, and in a user-mode kernel, the vdso is linked to
+ * lie at 0xffffffffff700000, and its base is what leads from there, round the end of all addresses, to where it is.
+ */
+static const void *pointer(ElfW(Addr) base, ElfW(Addr) value, const ElfW(Dyn) *dynamic)
+{
+	ElfW(Addr) beside = (ElfW(Addr))dynamic;
+
+	return (const void *)(distance(base + value, beside) < distance(value, beside) ? base + value : value);
 }
 
 bool sl_elf_read(struct sl_elf_object *object, ElfW(Addr) base, const ElfW(Dyn) *dynamic)
@@ -34,7 +45,7 @@ bool sl_elf_read(struct sl_elf_object *object, ElfW(Addr) base, const ElfW(Dyn) 
 	if (!dynamic)
 		return false;
 	for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++) {
-		const void *at = pointer(base, d->d_un.d_ptr);
+		const void *at = pointer(base, d->d_un.d_ptr, dynamic);
 
 		switch (d->d_tag) {
 		case DT_SYMTAB: object->symbols = at; break;
