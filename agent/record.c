@@ -116,10 +116,15 @@ static uintptr_t slot_check_of(const struct sl_frame *frame)
 	return (uintptr_t)frame->slot ^ frame->seq << 1 ^ (uintptr_t)FRAME_CHECK;
 }
 
-/* It is a recorded call that is under way. */
+/* It is a call under way that is an event of its own, in the ring or, where that had no room, counted as lost. */
+static bool is_event(const struct sl_frame *frame)
+{
+	return frame && frame->check == check_of(frame) && frame->slot_check == slot_check_of(frame);
+}
+
 static bool is_recorded(const struct sl_frame *frame)
 {
-	return frame && frame->check == check_of(frame) && frame->slot && frame->slot_check == slot_check_of(frame);
+	return is_event(frame) && frame->slot;
 }
 
 /* What a call inside said is kept in the slot of the call it is part of. */
@@ -261,12 +266,12 @@ static void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const
 	frame->refuse = sl_limit_refuses(device, in->kind, in->size, &frame->claim);
 }
 
-/* The recorded call that this one is part of; NULL: it is an event of its own. */
+/* The event that this call is part of; NULL: it is an event of its own. */
 static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
 {
-	struct sl_frame *owner = outer && !outer->slot ? outer->owner : outer;
+	struct sl_frame *owner = outer && outer->owner ? outer->owner : outer;
 
-	if (SL_LIKELY(!owner) || !is_recorded(owner))
+	if (SL_LIKELY(!owner) || !is_event(owner))
 		return NULL;
 	return class == CLASS_CALL || class == outer->class ? owner : NULL;
 }
@@ -338,8 +343,10 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	if (SL_UNLIKELY(sl_limit_active))
 		open_limit(frame, hook, frame->owner, in);
 	if (frame->owner) {
-		keep_claim(&frame->claim, frame->owner->second);
-		frame->owner->slot->words[0] = with_driver_api(frame->owner->slot->words[0], frame->api);
+		if (SL_LIKELY(frame->owner->slot != NULL)) {
+			keep_claim(&frame->claim, frame->owner->second);
+			frame->owner->slot->words[0] = with_driver_api(frame->owner->slot->words[0], frame->api);
+		}
 		return true;
 	}
 	if (frame->outer)
@@ -358,8 +365,10 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 		struct sl_slot *slot = sl_ring_reserve(thread->ring, 2, &frame->seq);
 
 		frame->slot = slot;
-		if (SL_UNLIKELY(!slot))
+		if (SL_UNLIKELY(!slot)) {
+			frame->slot_check = slot_check_of(frame);
 			return true;
+		}
 		frame->second = sl_ring_slot(thread->ring, frame->seq + 1);
 		if (!frame->outer)
 			thread->open_seq = frame->seq;

@@ -44,9 +44,9 @@ struct sl_fields {
  */
 struct sl_frame {
 	struct sl_frame *outer;
-	struct sl_frame *owner; /* the recorded call this one is part of; NULL: it is an event of its own */
+	struct sl_frame *owner; /* the event this call is part of; NULL: it is one of its own */
 	uintptr_t check, slot_check;
-	struct sl_slot *slot, *second; /* NULL: not recorded, forward only */
+	struct sl_slot *slot, *second; /* NULL: part of another event, lost for want of room, or not recorded */
 	uint64_t seq, begin_ns;
 	uint16_t api;
 	uint8_t class;

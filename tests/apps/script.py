@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all), module, sleep=SECONDS,
+"""script.py STEP...: device=N, alloc=MIB, try=MIB (may fail), pin=MIB (may fail), grow=BLOCKS of 1 MiB, free (all),
+calls=PAIRS (an allocation and its free, each of another size), module, sleep=SECONDS,
 samples=N (until the agent has taken so many more), sampled (until it has taken one), meet=NAME (until every rank has come here),
 ready=PATH (make that file), wait=PATH (until it is there), library=PATH, arena=MIB (by that library), reserve=MIB (of addresses; may fail),
 push=NAME, pop (ranges), losses=MIB (kept), tensor=MIB (of a caching allocator; may fail), drop (every second tensor)."""
 import ctypes
+import itertools
 import os
 import sys
 import time
@@ -12,7 +14,7 @@ import time
 cudart = ctypes.CDLL('libcudart.so.13', mode=ctypes.RTLD_GLOBAL)
 cuda = ctypes.CDLL('libcuda.so.1')
 nvtx = ctypes.CDLL('libnvToolsExt.so.1')
-held, tensors = [], []
+held, tensors, sizes = [], [], itertools.count(1)
 
 
 def allocate(mib, must):
@@ -28,6 +30,13 @@ def grow(blocks):
     for _ in range(blocks):
         allocate(1, True)
         time.sleep(0.02)  # more than a thread waits for its turn, as a rule
+
+
+def call(pairs):
+    p = ctypes.c_void_p()
+    for size in itertools.islice(sizes, pairs):
+        if cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) or cudart.cudaFree(p):
+            sys.exit('%d bytes could not be allocated and freed' % size)
 
 
 def load_module():
@@ -99,6 +108,8 @@ for step in sys.argv[1:]:
         allocate(int(value), False)
     elif name == 'grow':
         grow(int(value))
+    elif name == 'calls':
+        call(int(value))
     elif name == 'module':
         load_module()
     elif name == 'pin':

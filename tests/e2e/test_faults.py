@@ -30,10 +30,10 @@ class Faults(unittest.TestCase):
         self.traces = os.path.join(self.folder, "traces")
         self.addCleanup(shutil.rmtree, self.folder, True)
 
-    def run_with(self, before=(), shell="exec \"$@\"", app=APP):
+    def run_with(self, before=(), shell="exec \"$@\"", app=APP, **more):
         """(launcher's last line, analyzer's output) of a run whose result must be that of the program alone."""
         environment = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
-        environment.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=os.path.join(self.folder, "sim"), SIM_DEVICES="2")
+        environment.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=os.path.join(self.folder, "sim"), SIM_DEVICES="2", **more)
         done = [subprocess.run(["sh", "-c", shell, "sh", *before, *launcher, *app], env=environment, capture_output=True,
                                timeout=600) for launcher in ((), (e2e.RUN, "-o", self.traces, "--"))]
         self.assertEqual([done[1].returncode, done[1].stdout], [done[0].returncode, done[0].stdout], done[1].stderr)
@@ -83,10 +83,19 @@ class Faults(unittest.TestCase):
         self.assertIn("threads", report)
 
     def test_a_quota_that_is_used_up(self):
-        """No kernel with quotas at hand is needed: what one answers is told by strace."""
-        said, report = self.strace("pwrite64:error=EDQUOT:when=4+", "fallocate:error=EDQUOT:when=3+")
+        """No kernel with quotas at hand is needed: what one answers (scripts/test-full-disks) is told by strace.  A call that
+        is lost is one, whatever calls it makes."""
+        journals = os.path.join(self.folder, "journals")
+        os.mkdir(journals)
+        said, report = self.strace("pwrite64:error=EDQUOT:when=4+", "fallocate:error=EDQUOT:when=3+", app=[sys.executable, e2e.SCRIPT, "calls=40000"],
+                                   SIM_JOURNAL=journals)
         self.assertIn("1 process recorded", said)
-        self.assertIn("threads", report)
+        self.assertRegex(report, r"\d+ events could not be kept between .* s and .* s")
+        with open(os.path.join(self.traces, "analysis", "report.json")) as file:
+            process, = json.load(file)["processes"]
+        truth = e2e.journal.load(journals)[0]
+        self.assertEqual(sum(api["calls"] for api in process["apis"]) + process["lost_events"],
+                         sum(calls for calls, _ in e2e.expected_apis(truth, e2e.rows_of(self.traces)).values()))
 
     def test_a_quota_that_leaves_nothing(self):
         said, _ = self.strace("fallocate:error=EDQUOT")
