@@ -19,6 +19,7 @@
 #define WAIT_STEP_NS 500000ull /* as long as the writer takes for a segment: who looks more often takes the processor from it */
 #define MOMENT_NS 20000000ull
 #define STARVED_STEPS 2000 /* a second and more: as many more as we, too, wait for a processor */
+#define REFUSED_NS 1000000000ull /* until a disk without room is asked again: ext4 writes its journal out before it says no */
 #define GROWTH 4 /* segments at once where threads ask for them */
 
 /* Outside the wiped pages: a child unmaps what it inherited. */
@@ -147,6 +148,14 @@ static bool disk_hangs(uint64_t now_ns)
 	return since_ns && now_ns - since_ns > WAIT_MAX_NS && !writer_runnable();
 }
 
+/* There was no room a moment ago: who drops an event does not pay for asking at each. */
+static bool no_room(const struct sl_ring *ring)
+{
+	uint64_t refused_ns = atomic_load(&ring->refused_ns);
+
+	return refused_ns && sl_agent_now() - refused_ns < REFUSED_NS;
+}
+
 /*
  * One thread at a time, and never when the ring's own disk hangs: then what is there must do.  A ring that lies
  * elsewhere, in memory, grows to its cap meanwhile.
@@ -155,19 +164,24 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 {
 	unsigned have = atomic_load(&ring->file->segments), expected = 0;
 	bool grown = false;
+	size_t from;
 
 	if (segments > most_segments(ring))
 		segments = most_segments(ring);
-	if (segments <= have || (!sl_agent->store.ring_elsewhere && disk_hangs(sl_agent_now())) ||
+	if (segments <= have || no_room(ring) || (!sl_agent->store.ring_elsewhere && disk_hangs(sl_agent_now())) ||
 		!atomic_compare_exchange_strong(&ring->growing, &expected, 1))
 		return false;
 	have = atomic_load(&ring->file->segments);
-	if (segments > have && have_file(ring) &&
-		!extend(ring->fd, SL_RINGFILE_HEAD + (size_t)have * SL_SEGMENT_BYTES,
-			SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES)) {
-		atomic_store(&ring->file->segments, segments);
-		grown = true;
+	if (segments > have && have_file(ring)) {
+		from = SL_RINGFILE_HEAD + (size_t)have * SL_SEGMENT_BYTES;
+		grown = !extend(ring->fd, from, SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES);
+		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());
+		/* ext4 keeps in the file what it found before it ran out: that is the trace's room, and the program's. */
+		if (!grown && have_file(ring))
+			syscall(SYS_ftruncate, ring->fd, (off_t)from);
 	}
+	if (grown)
+		atomic_store(&ring->file->segments, segments);
 	atomic_store(&ring->growing, 0);
 	return grown;
 }

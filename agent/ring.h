@@ -31,6 +31,7 @@ struct sl_ring {
 	int fd;
 	uint64_t device, inode; /* of fd: the program may have closed it and opened another */
 	_Atomic uint32_t growing;    /* a thread is making the file longer */
+	_Atomic uint64_t refused_ns; /* when there was no room for that; 0: there was */
 	_Atomic uint32_t orders;     /* segments begun */
 	_Atomic uint32_t defs;	     /* index of the segment the definition log is in */
 	_Atomic uint32_t defs_hint;  /* offset at or before its first free byte */
