@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* File systems that lie elsewhere: their pages may hang, or be out of reach when the node dies. */
+/* File systems that a ring must not lie on: their pages may hang, be out of reach when the node dies, or find no room. */
 #ifndef AGENT_REMOTE_H
 #define AGENT_REMOTE_H
 
-#include <stdbool.h>
-
 #include "common/ringfile.h" /* SL_REMOTE_RING: where the ring of a trace on such a file system lies */
 
-/* The folder's file system is one of those; unknown is no. */
-bool sl_remote_folder(const char *folder);
+/* Why the ring of a trace in this folder lies in SL_REMOTE_RING, for people; NULL: it lies beside the trace. */
+const char *sl_remote_why(const char *folder);
 
 /* "NFS", "ext4", ...: what the folder lies on, for people; NULL where the number has no name here. */
 const char *sl_remote_name(const char *folder);

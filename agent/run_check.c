@@ -167,7 +167,7 @@ static bool check_folder(const struct sl_run *run)
 {
 	char path[sizeof(run->directory)];
 	struct statvfs space;
-	const char *type;
+	const char *type, *why;
 
 	strcpy(path, run->directory);
 	existing(path);
@@ -180,15 +180,16 @@ static bool check_folder(const struct sl_run *run)
 		memset(&space, 0, sizeof(space));
 	line("trace", "%s  %s%s%s free", run->directory, type ? type : "", type ? ", " : "",
 		size_text(space.f_bavail * space.f_frsize));
-	if (!sl_remote_folder(path)) {
+	why = sl_remote_why(path);
+	if (!why) {
 		line("ring", "beside the trace: safe when the process is killed");
 		return true;
 	}
 	if (statvfs(SL_REMOTE_RING, &space) < 0 || access(SL_REMOTE_RING, W_OK) < 0)
-		line("ring", "the trace lies on a network file system and " SL_REMOTE_RING " cannot be written");
+		line("ring", "%s, and " SL_REMOTE_RING " cannot be written", why);
 	else
-		line("ring", SL_REMOTE_RING ", %s free: the trace lies on a network file system; after a kill run stormlog-analyze on the node",
-			size_text(space.f_bavail * space.f_frsize));
+		line("ring", SL_REMOTE_RING ", %s free: %s; after a kill run stormlog-analyze on the node",
+			size_text(space.f_bavail * space.f_frsize), why);
 	return true;
 }
 

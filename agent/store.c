@@ -124,7 +124,7 @@ static bool make_compressor(struct sl_store *store)
 
 int sl_store_claim(struct sl_store *store, const struct sl_process *process, int *ring_fd)
 {
-	bool elsewhere = sl_remote_folder(process->directory) && !access(SL_REMOTE_RING, W_OK);
+	bool elsewhere = sl_remote_why(process->directory) && !access(SL_REMOTE_RING, W_OK);
 	int err = EEXIST;
 
 	if (!make_compressor(store))
