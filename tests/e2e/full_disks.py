@@ -1,0 +1,267 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""No room for the trace, on real file systems, told by quotas and by the disk itself: full_disks.py FOLDER... [TEST...]
+
+As root of a guest (scripts/test-full-disks), for it sets quotas and fills the disks.  Each folder is where a file system lies,
+and has its name; on ext4 and xfs users have quotas, and beside a trace on btrfs lies no ring.  The recorded program is an ordinary
+user's."""
+import collections
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import e2e
+import kills
+import stormlog_trace
+
+NOBODY = 65534
+USER = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+RING_KIB = 3328  # of a fresh ring: agent/run_trial.c
+AFTERWARDS = 4000
+MEMORY_KIB = 32 << 10  # what the agent takes more than the program alone, at most: the ring is a part of it
+OVERFLOW = 14000  # pairs of calls: more than a ring that does not grow holds
+GAP = re.compile(r"(\d+) events could not be kept between ([\d.]+) s and ([\d.]+) s")
+FAILED = re.compile(r"(\w+)\(.* = -1 (EDQUOT|ENOSPC) ")
+
+
+class Quota:
+    says = "[Qq]uota exceeded"
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def limit(self, kib, inodes=0):
+        subprocess.run(["setquota", "-u", str(NOBODY), "0", str(kib), "0", str(inodes), self.folder], check=True)
+
+    def leave(self, kib):
+        """Room for so much more than is in use.  A limit below what is in use refuses all the same."""
+        os.sync()  # blocks whose place is not yet chosen count as well
+        used = [line.split()[2] for line in subprocess.run(["repquota", "-n", self.folder], check=True, capture_output=True, text=True)
+                .stdout.splitlines() if line.startswith("#%d " % NOBODY)]
+        self.limit(max(1, int(used[0] if used else 0) + kib))
+
+    def lift(self):
+        self.limit(0)
+
+
+class Room:
+    says = "No space left on device"
+
+    def __init__(self, folder):
+        self.folder, self.ballast = folder, os.path.join(folder, "ballast")
+
+    def leave(self, kib):
+        """At most so much: btrfs rounds."""
+        os.makedirs(self.ballast)
+        for piece in (1 << 20, 4096):
+            with open(os.path.join(self.ballast, str(piece)), "wb", buffering=0) as file:
+                try:
+                    while True:
+                        file.write(bytes(piece))
+                except OSError:
+                    pass
+            os.sync()
+        with open(os.path.join(self.ballast, str(1 << 20)), "r+b") as file:
+            file.truncate(max(0, os.path.getsize(file.name) - (kib << 10)))
+        os.sync()
+
+    def lift(self):
+        shutil.rmtree(self.ballast, True)
+        os.sync()
+
+
+class Run:
+    """One run of script.py with `steps` by the user, its trace in the folder."""
+
+    def __init__(self, test, *steps, recorded=True, before=(), how=()):
+        self.test, self.folder = test, tempfile.mkdtemp(dir=test.scratch)
+        self.journals = os.path.join(self.folder, "journal")
+        self.out, self.err = (os.path.join(self.folder, name) for name in ("out", "err"))
+        os.makedirs(self.journals)
+        for folder in (self.folder, self.journals):
+            os.chmod(folder, 0o777)
+        environment = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
+        environment.update(LD_LIBRARY_PATH=e2e.SIM, SIM_JOURNAL=self.journals, SIM_DIR=os.path.join(self.folder, "sim"), SIM_DEVICES="1",
+                           STORMLOG_DIR=test.traces, APPS=e2e.APPS)
+        preload = ["env", "LD_PRELOAD=" + e2e.PRELOAD] if recorded and not how else []
+        self.process = subprocess.Popen([*how, *preload, sys.executable, e2e.SCRIPT, *steps], env=environment, cwd=self.folder,
+                                        stdout=open(self.out, "w"), stderr=open(self.err, "w"), **USER)
+        test.addCleanup(self.stop)
+
+    def stop(self):
+        if self.process.returncode is None:
+            self.process.kill()
+            self.process.wait()
+
+    def until(self, name):
+        while not os.path.exists(self.test.path(name)):
+            self.test.assertIsNone(self.process.poll(), "it ended before it was " + name)
+            time.sleep(0.01)
+
+    def end(self):
+        """What the program did, as anybody but us can see it."""
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.code = self.process.returncode = os.waitstatus_to_exitcode(status)
+        self.rss_kib = usage.ru_maxrss
+        self.truth, = e2e.journal.load(self.journals)
+        calls = [(call.api, call.result, call.address, call.bytes, call.other) for call in self.truth.calls]
+        with open(self.out) as out, open(self.err) as err:
+            self.out, self.err = out.read(), err.read()
+        return self.code, self.out, calls
+
+
+class OnDisk:
+    make = None  # its room
+
+    def setUp(self):
+        self.scratch = tempfile.mkdtemp()  # in memory: the journal and what the test says
+        os.chmod(self.scratch, 0o777)
+        self.traces = os.path.join(self.disk, "traces")
+        self.room = self.make(self.disk)
+        self.addCleanup(shutil.rmtree, self.scratch)
+        self.addCleanup(shutil.rmtree, self.traces, True)
+        self.addCleanup(self.room.lift)
+        os.chmod(self.disk, 0o777)
+
+    def path(self, name):
+        return os.path.join(self.scratch, name)
+
+    def say(self, name):
+        open(self.path(name), "w").close()
+
+    def finish(self, run, steps):
+        """The program's end, and that it did what it does unrecorded, in as much memory and the agent's."""
+        did = run.end()
+        alone = Run(self, *steps, recorded=False)
+        self.assertEqual(did, alone.end(), run.err)
+        self.assertEqual(run.code, 0, run.err)
+        self.assertLess(run.rss_kib, alone.rss_kib + MEMORY_KIB)
+
+    def analyze(self, *options):
+        return subprocess.run([e2e.ANALYZE, *options, self.traces], capture_output=True, text=True, timeout=600, **USER)
+
+    def judge(self, run):
+        """What is in the trace is what was called, what is not is counted, and lies in the times that the report names.  The
+        allocations that are there, by size."""
+        done = self.analyze("--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        process, = e2e.json.loads(done.stdout)["processes"]
+        self.assertEqual(process["status"], "completed")
+        wanted = e2e.expected_apis(run.truth, e2e.rows_of(self.traces))
+        self.assertEqual(sum(api["calls"] for api in process["apis"]) + process["lost_events"], sum(calls for calls, _ in wanted.values()))
+        gaps = [(int(count), float(begin), float(end)) for count, begin, end in GAP.findall(done.stderr)]
+        self.assertEqual(sum(count for count, _, _ in gaps), process["lost_events"], done.stderr)
+
+        trace, = stormlog_trace.open_folder(self.traces)
+        (all_made,), ((made, flying),) = kills.by_thread_of_journal(run.truth).values(), kills.by_thread_of_trace(trace).values()
+        self.assertEqual(flying, [])
+        sizes = [size for name, _, size in made if name == "cudaMalloc"]
+        there = [size for name, _, size in all_made if name == "cudaMalloc"]
+        self.assertLessEqual({row for row in made if row[0] == "cudaMalloc"}, set(all_made))
+        self.assertEqual(sizes, [size for size in there if size in set(sizes)])
+        self.judge_times(trace, gaps, there)
+        return process, sizes
+
+    def judge_times(self, trace, gaps, there):
+        """Between two allocations that are there and are not neighbours lies a gap that is said."""
+        events, start_ns = trace.events(), trace.header["monotonic_ns"]
+        names = trace.names()
+        kept = [(there.index(size), (time_ns - start_ns) / 1e9) for api, size, time_ns in
+                zip(*(events[name].tolist() for name in ("api", "bytes", "time_ns"))) if names[api] == "cudaMalloc"]
+        kept.append((len(there), float("inf")))
+        rounded = 0.001
+        for (place, before), (following, after) in itertools.pairwise(kept):
+            if following != place + 1:
+                self.assertTrue([gap for gap in gaps if before <= gap[1] + rounded and gap[2] <= after + rounded], (place, following, gaps))
+
+    def test_room_that_ends_while_the_trace_grows(self):
+        steps = ["calls=%d" % OVERFLOW]
+        self.room.leave(RING_KIB + 16)
+        run = Run(self, *steps)
+        self.finish(run, steps)
+        process, sizes = self.judge(run)
+        if not self.elsewhere:
+            self.assertGreater(process["lost_events"], 0)
+        self.assertGreater(len(sizes), 8000)
+
+    def test_no_room_from_the_start(self):
+        steps = ["alloc=1", "calls=10"]
+        for kib in (0, RING_KIB // 2):
+            self.room.leave(kib)
+            run = Run(self, *steps, how=[e2e.RUN, "-o", self.traces, "--"])
+            self.finish(run, steps)
+            if not kib or not self.elsewhere:
+                self.assertRegex(run.err, "nothing recorded: .*" + self.room.says)
+                self.assertFalse(os.path.isdir(self.traces) and os.listdir(self.traces))
+            shutil.rmtree(self.traces, True)
+            run = Run(self, *steps)
+            self.finish(run, steps)
+            if not kib or not self.elsewhere:
+                self.assertFalse(os.path.isdir(self.traces) and os.listdir(self.traces))
+            shutil.rmtree(self.traces, True)
+            self.room.lift()
+
+    def test_room_that_ends_and_comes_back(self):
+        """Another program of the user takes it all, or an administrator; what the ring has of it is the ring's."""
+        words = ["alloc=1", "ready=" + self.path("ready"), "wait=" + self.path("full"), "calls=%d" % OVERFLOW, "ready=" + self.path("done"),
+                 "wait=" + self.path("lifted"), "calls=%d" % AFTERWARDS]
+        run = Run(self, *words)
+        run.until("ready")
+        self.room.leave(0)
+        self.say("full")
+        run.until("done")
+        os.sync()  # the ring's pages, too, find their place
+        summary = self.analyze()
+        self.assertEqual(summary.returncode, 0, summary.stderr)
+        self.assertIn("script.py", summary.stdout)
+        self.room.lift()
+        self.say("lifted")
+        self.finish(run, words)
+        process, sizes = self.judge(run)
+        self.assertEqual(process["lost_events"] == 0, self.elsewhere)  # a ring in memory has room for all
+        self.assertGreater(sum(OVERFLOW < size <= OVERFLOW + AFTERWARDS for size in sizes), AFTERWARDS // 2)
+
+    def test_what_the_kernel_answers(self):
+        """The tests that make strace tell these errors (test_faults.py) tell the truth: it is these calls and no signal, and
+        not at each event that is dropped."""
+        log, words = self.path("strace"), ["calls=%d" % OVERFLOW]
+        self.room.leave(RING_KIB + 16)
+        run = Run(self, *words, how=["strace", "-f", "-qq", "-e", "trace=all", "-e", "status=failed", "-o", log, "-E", "LD_PRELOAD=" + e2e.PRELOAD])
+        run.end()
+        self.assertEqual(run.code, 0, run.err)
+        with open(log) as file:
+            lines = file.read()
+        failed = collections.Counter(FAILED.findall(lines))
+        print(self.id().split(".")[-2], dict(failed))
+        self.assertNotIn("SIGBUS", lines)
+        if not self.elsewhere:
+            self.assertEqual({call for call, _ in failed}, {"fallocate", "pwrite64"})
+            self.assertLess(sum(count for (call, _), count in failed.items() if call == "fallocate"), self.judge(run)[0]["lost_events"] / 2)
+
+
+class OnQuota(OnDisk):
+    make = Quota
+
+    def test_no_more_files(self):
+        self.room.limit(0, inodes=1)
+        run = Run(self, "alloc=1", how=[e2e.RUN, "-o", self.traces, "--"])
+        self.finish(run, ["alloc=1"])
+        self.assertRegex(run.err, "nothing recorded: .*" + self.room.says)
+
+
+if __name__ == "__main__":
+    folders = [word for word in sys.argv[1:] if word.startswith("/")]
+    for folder in folders:
+        name, more = os.path.basename(folder), {"disk": folder, "elsewhere": os.path.basename(folder) == "btrfs"}
+        globals()["Full_" + name] = type("Full_" + name, (OnDisk, unittest.TestCase), {**more, "make": Room})
+        if name in ("ext4", "xfs"):
+            globals()["Quota_" + name] = type("Quota_" + name, (OnQuota, unittest.TestCase), more)
+    unittest.main(argv=[word for word in sys.argv if word not in folders], verbosity=2, warnings="ignore")
