@@ -70,14 +70,15 @@ const char *sim_device_dir(void)
 	return dir;
 }
 
-/* State and start time of a process from /proc, false where it has gone. */
+/* State and start time of a process from /proc, false where it has gone; 0 where a limit keeps us from asking. */
 static bool process_lives(int pid, uint64_t *start)
 {
 	char path[64], text[1024];
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	*start = 0;
 	if (fd < 0)
-		return false;
+		return errno != ENOENT && errno != ESRCH;
 	ssize_t n = read(fd, text, sizeof text - 1);
 	close(fd);
 	if (n <= 0)
@@ -91,6 +92,13 @@ static bool process_lives(int pid, uint64_t *start)
 		p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL;
 	*start = p ? strtoull(p, NULL, 10) : 0;
 	return true;
+}
+
+/* The process that began at `since` is no more, as far as can be known. */
+static bool has_gone(int pid, uint64_t since)
+{
+	uint64_t start;
+	return !process_lives(pid, &start) || (start && since && start != since);
 }
 
 static uint32_t space_of_this(void)
@@ -112,9 +120,8 @@ static void reclaim_dead(void)
 {
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *s = &shared->slots[i];
-		uint64_t start;
 		/* who lives in another namespace cannot be seen from here */
-		if (s->pid && s != mine && s->space == space_of_this() && (!process_lives(s->pid, &start) || start != s->start))
+		if (s->pid && s != mine && s->space == space_of_this() && has_gone(s->pid, s->start))
 			reclaim(s);
 	}
 }
@@ -141,9 +148,8 @@ static void add_up(void)
 static void break_lock(void)
 {
 	int32_t holder = shared->holder;
-	uint64_t start;
 	if (holder && shared->holder_space == space_of_this() &&
-	    (!process_lives(holder, &start) || start != shared->holder_start) &&
+	    has_gone(holder, shared->holder_start) &&
 	    __atomic_compare_exchange_n(&shared->holder, &holder, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 		add_up();
 		init_lock(shared);
