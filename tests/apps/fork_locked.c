@@ -7,6 +7,7 @@
  * The lock is held for as long as we like by the realloc of this program: glibc asks it, under the lock, for a longer table when
  * a stack that a thread has left behind is used again after many libraries with such data were loaded.
  */
+#include "child.h"
 #include "gpu.h"
 
 #include <dlfcn.h>
@@ -71,16 +72,6 @@ static void open_copies(const char *path)
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 		CHECK(dlopen(name, RTLD_NOW));
 	}
-}
-
-static pid_t make_child(const char *how)
-{
-	pid_t (*by_name)(void) = (pid_t(*)(void))dlsym(RTLD_DEFAULT, how);
-	if (!strcmp(how, "clone"))
-		return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
-	if (!by_name)
-		exit(77); /* an older C library */
-	return by_name();
 }
 
 /* The driver alone, which opens nothing. */

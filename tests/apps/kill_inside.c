@@ -3,9 +3,9 @@
  * kill_inside self|fork|_Fork|clone: a process, this one or a child of it made so, is killed while it holds the lock of the
  * simulated machine. Another process must have memory there: whoever comes looks in /proc, under the lock, whether it lives.
  */
+#include "child.h"
 #include "gpu.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,16 +25,6 @@ int open(const char *path, int flags, ...)
 	if (sscanf(path, "/proc/%d/sta%c", &pid, &rest) == 2 && pid != getpid())
 		kill(getpid(), SIGKILL);
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-}
-
-static pid_t make_child(const char *how)
-{
-	pid_t (*by_name)(void) = (pid_t(*)(void))dlsym(RTLD_DEFAULT, how);
-	if (!strcmp(how, "clone"))
-		return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
-	if (!by_name)
-		exit(77); /* an older C library */
-	return by_name();
 }
 
 int main(int argc, char **argv)
