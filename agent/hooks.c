@@ -13,7 +13,6 @@
 #include "agent/hook_table.h"
 #include "agent/hooks/prototype.h"
 #include "agent/nvtx.h"
-#include "agent/preload.h"
 #include "agent/record.h"
 #include "agent/vendor_abi.h"
 #include "common/base.h"

@@ -185,7 +185,8 @@ static bool take(void *context, int option, const char *value)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "timeline [options] PATH...", .about = "Memory over time, one picture a process.", .table = table, .argc = argc, .argv = argv};
+	struct sl_options parsed = {.usage = "timeline [options] PATH...",
+		.about = "Memory over time, one picture a process.", .table = table, .argc = argc, .argv = argv};
 	struct options o = {.rank = -1, .height = 16};
 	struct sl_report report = {0};
 	int status = sl_options_parse(&parsed, take, &o);

@@ -19,7 +19,6 @@ static const struct sl_page_budget budgets[] = {
 	{.bins = 32, .samples = 30, .moments = 2, .detailed = 16, .heat = 64, .blocks = 300, .cards = 50},
 };
 
-#define HTML_MAX_BYTES (8u << 20)
 #define BUDGETS (sizeof(budgets) / sizeof(budgets[0]))
 
 /* What the lines alone come to before they are compressed: not worth trying when it is far beyond. */
@@ -48,7 +47,7 @@ static bool put_page(FILE *out, const unsigned char *zipped, size_t size)
 
 static bool write_html(struct sl_report *report, FILE *out)
 {
-	uint64_t most = report->html_max_bytes ? report->html_max_bytes : HTML_MAX_BYTES;
+	uint64_t most = sl_html_most(report->html_max_bytes);
 	struct sl_arena arena = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
 	unsigned char *zipped = NULL;
@@ -75,7 +74,7 @@ static bool write_html(struct sl_report *report, FILE *out)
 bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit, uint64_t max_bytes,
 		       FILE *out)
 {
-	uint64_t most = max_bytes ? max_bytes : HTML_MAX_BYTES;
+	uint64_t most = sl_html_most(max_bytes);
 	unsigned char *zipped = NULL;
 	size_t size = 0;
 	bool fine;
@@ -116,7 +115,7 @@ bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_diff
 			   const unsigned *counts, uint64_t max_bytes, FILE *out)
 {
 	static const struct sl_page_budget whole = {.samples = UINT_MAX, .cards = UINT_MAX};
-	uint64_t most = max_bytes ? max_bytes : HTML_MAX_BYTES;
+	uint64_t most = sl_html_most(max_bytes);
 	unsigned char *zipped = NULL;
 	size_t size = 0;
 	bool fine;

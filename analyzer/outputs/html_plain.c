@@ -8,8 +8,7 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/telemetry/telemetry.h"
 
-#define HTML_MAX_BYTES (8u << 20)
-#define ROW_MAX_BYTES  4096 /* of a diff; the end of the page too */
+#define ROW_MAX_BYTES 4096 /* of a diff; the end of the page too */
 
 static void put_text(FILE *out, const char *text)
 {
@@ -163,7 +162,7 @@ static void put_mean(FILE *out, const struct sl_spread *spread)
 bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_differences *differences, char *const *paths,
 			   const unsigned *counts, uint64_t max_bytes, FILE *out)
 {
-	uint64_t most = max_bytes ? max_bytes : HTML_MAX_BYTES;
+	uint64_t most = sl_html_most(max_bytes);
 	size_t i;
 
 	put_head(out, "What changed");

@@ -7,6 +7,7 @@
 #define ANALYZER_OUTPUTS_OUTPUT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "analyzer/drive.h"
@@ -21,7 +22,13 @@ struct sl_output {
 /* What makes up analysis/, in the order of writing; NULL ends it. */
 extern const struct sl_output *const sl_outputs[];
 
-/* report.html of Stormlog's own files: their selected session.  max_bytes 0: as many as by default. */
+/* Bytes that a page may have, for both kinds of build.  0: as many as by default. */
+static inline uint64_t sl_html_most(uint64_t asked)
+{
+	return asked ? asked : 8u << 20;
+}
+
+/* report.html of Stormlog's own files: their selected session.  max_bytes: asked for, as above. */
 struct sl_telemetry;
 bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit, uint64_t max_bytes,
 		       FILE *out);
