@@ -67,7 +67,8 @@ static inline uint64_t sl_clock_at(const struct sl_clock_line *line, uint64_t pa
 	       (uint64_t)((unsigned __int128)past * atomic_load_explicit(&line->rate, memory_order_relaxed) >> 32);
 }
 
-static inline __attribute__((always_inline)) uint64_t sl_clock_read(const struct sl_clock *clock, uint64_t (*ticks)(void))
+/* after: not before what precedes it in the program is done; false: not after what follows. */
+static inline uint64_t sl_clock_stamp(const struct sl_clock *clock, bool after)
 {
 	for (;;) {
 		uint64_t turn = atomic_load_explicit(&clock->turn, memory_order_acquire), past, now_ns;
@@ -75,7 +76,7 @@ static inline __attribute__((always_inline)) uint64_t sl_clock_read(const struct
 
 		if (SL_UNLIKELY(!atomic_load_explicit(&line->rate, memory_order_relaxed)))
 			return sl_clock_system();
-		past = sl_clock_past(line, ticks());
+		past = sl_clock_past(line, after ? sl_clock_ticks_after() : sl_clock_ticks());
 		now_ns = sl_clock_at(line, past);
 		atomic_thread_fence(memory_order_acquire);
 		if (SL_LIKELY(atomic_load_explicit(&clock->turn, memory_order_relaxed) == turn))
@@ -83,29 +84,25 @@ static inline __attribute__((always_inline)) uint64_t sl_clock_read(const struct
 	}
 }
 
-/* The beginning of what follows: not after it. */
-static inline uint64_t sl_clock_before(const struct sl_clock *clock)
-{
-	return sl_clock_read(clock, sl_clock_ticks);
-}
-
-/* The end of what precedes: not before it. */
-static inline uint64_t sl_clock_after(const struct sl_clock *clock)
-{
-	return sl_clock_read(clock, sl_clock_ticks_after);
-}
-
 #else
 
-static inline uint64_t sl_clock_before(const struct sl_clock *clock)
-{
-	return sl_clock_system();
-}
-
-static inline uint64_t sl_clock_after(const struct sl_clock *clock)
+static inline uint64_t sl_clock_stamp(const struct sl_clock *clock, bool after)
 {
 	return sl_clock_system();
 }
 
 #endif
+
+/* The beginning of what follows: not after it. */
+static inline uint64_t sl_clock_before(const struct sl_clock *clock)
+{
+	return sl_clock_stamp(clock, false);
+}
+
+/* The end of what precedes: not before it. */
+static inline uint64_t sl_clock_after(const struct sl_clock *clock)
+{
+	return sl_clock_stamp(clock, true);
+}
+
 #endif

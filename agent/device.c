@@ -118,33 +118,20 @@ static void publish_sample(int ordinal, const char *source, uint64_t begin_ns, u
 	map_end(&map);
 }
 
-static void sample_here(int ordinal, enum sl_vendor vendor)
+static __attribute__((noinline)) void sample_here(int ordinal, enum sl_vendor vendor)
 {
-	uint64_t free_bytes, total_bytes, context, begin_ns = sl_agent_now();
-	int current;
+	uint64_t free_bytes, total_bytes, begin_ns = sl_agent_now();
 
-	sl_vendor_current(vendor, &current, &context);
-	if (current == ordinal && sl_vendor_memory(vendor, &free_bytes, &total_bytes))
+	if (sl_vendor_current(vendor).device == ordinal && sl_vendor_memory(vendor, &free_bytes, &total_bytes))
 		publish_sample(ordinal, vendor == SL_VENDOR_HIP ? "hipMemGetInfo" : "cuMemGetInfo", begin_ns, free_bytes,
 			total_bytes);
 }
 
-SL_HOT void sl_device_used(int ordinal, enum sl_family family)
+static __attribute__((noinline)) void first_used(struct device *device, int ordinal, enum sl_vendor vendor)
 {
-	enum sl_vendor vendor = sl_vendor_of(family);
-	struct device *device;
+	struct sl_mute mute = sl_mute_begin();
 	unsigned unused = UNUSED;
-	struct sl_mute mute;
 
-	if (ordinal < 0 || ordinal >= DEVICES)
-		return;
-	device = &devices[vendor][ordinal];
-	if (SL_LIKELY(atomic_load_explicit(&device->state, memory_order_acquire) == USED)) {
-		if (SL_UNLIKELY(atomic_load_explicit(&device->due, memory_order_relaxed)) && atomic_exchange(&device->due, 0))
-			sample_here(ordinal, vendor);
-		return;
-	}
-	mute = sl_mute_begin();
 	if (atomic_compare_exchange_strong(&device->state, &unused, DESCRIBING)) {
 		describe(device, ordinal, vendor);
 		atomic_store_explicit(&device->state, USED, memory_order_release);
@@ -155,9 +142,22 @@ SL_HOT void sl_device_used(int ordinal, enum sl_family family)
 	sl_mute_end(&mute);
 }
 
-SL_HOT void sl_device_current(enum sl_family family, int *device, uint64_t *context)
+SL_HOT void sl_device_used(int ordinal, enum sl_family family)
 {
-	sl_vendor_current(sl_vendor_of(family), device, context);
+	enum sl_vendor vendor = sl_vendor_of(family);
+	struct device *device = &devices[vendor][(unsigned)ordinal % DEVICES];
+
+	if (ordinal < 0 || ordinal >= DEVICES)
+		return;
+	if (SL_UNLIKELY(atomic_load_explicit(&device->state, memory_order_acquire) != USED))
+		first_used(device, ordinal, vendor);
+	else if (SL_UNLIKELY(atomic_load_explicit(&device->due, memory_order_relaxed)) && atomic_exchange(&device->due, 0))
+		sample_here(ordinal, vendor);
+}
+
+SL_HOT struct sl_where sl_device_current(enum sl_family family)
+{
+	return sl_vendor_current(sl_vendor_of(family));
 }
 
 int sl_device_of_pointer(enum sl_family family, uint64_t address)
@@ -186,11 +186,9 @@ uint64_t sl_device_free_bytes(enum sl_family family)
 static bool memory_of(int ordinal, enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	struct device *device = ordinal >= 0 && ordinal < DEVICES ? &devices[vendor][ordinal] : NULL;
-	uint64_t context, used_bytes;
-	int current;
+	uint64_t used_bytes;
 
-	sl_vendor_current(vendor, &current, &context);
-	if ((ordinal < 0 || current == ordinal) && sl_vendor_memory(vendor, free_bytes, total_bytes))
+	if ((ordinal < 0 || sl_vendor_current(vendor).device == ordinal) && sl_vendor_memory(vendor, free_bytes, total_bytes))
 		return true;
 	/* HIP with its error pending is not asked; the kernel is. */
 	if (vendor != SL_VENDOR_HIP || !device || atomic_load(&device->state) != USED ||

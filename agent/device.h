@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "agent/options.h"
+#include "agent/vendor.h"
 #include "common/event.h"
 
 /*
@@ -45,8 +46,8 @@ void sl_device_sample_host(uint64_t now_ns);
 void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind,
 		   uint64_t now_ns);
 
-/* Device (-1 unknown) and context (0 unknown) of the calling thread, by the real driver; cheap, no context is made. */
-void sl_device_current(enum sl_family family, int *device, uint64_t *context);
+/* Device and context of the calling thread, by the real driver; cheap, no context is made. */
+struct sl_where sl_device_current(enum sl_family family);
 
 /* Device that owns this address (stream-ordered, managed): cuPointerGetAttribute; -1 unknown. */
 int sl_device_of_pointer(enum sl_family family, uint64_t address);

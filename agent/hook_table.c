@@ -281,9 +281,7 @@ bool sl_hook_limited(void)
 
 void sl_hook_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes)
 {
-	uint64_t context;
-
 	if (device < 0)
-		sl_device_current(family, &device, &context);
+		device = sl_device_current(family).device;
 	sl_limit_clamp(device, free_bytes, total_bytes);
 }

@@ -217,11 +217,9 @@ static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
 /* The calling thread's; -1: it has none. */
 static int current_device(enum sl_vendor *vendor)
 {
-	uint64_t context;
-	int device;
-
 	for (*vendor = 0; *vendor < SL_VENDOR_COUNT; (*vendor)++) {
-		sl_vendor_current(*vendor, &device, &context);
+		int device = sl_vendor_current(*vendor).device;
+
 		if (device >= 0)
 			return device;
 	}

@@ -16,6 +16,7 @@
 #include "agent/stacks/stacks.h"
 
 #define FRAME_CHECK 0x5354524d4c4f4721ull
+#define FRAME_OPEN  0x4f50454e4c4f4721ull /* slot_check of a frame whose slot is not, or no more, its event's */
 #define REFUSED_MAX 16
 
 __thread struct sl_thread sl_thread;
@@ -23,7 +24,7 @@ __thread struct sl_thread sl_thread;
 /* Calls of one class, one inside the other, are one event. */
 enum class { CLASS_CALL, CLASS_MEMORY, CLASS_POOL, CLASS_CONTEXT, CLASS_MODULE, CLASS_LIMIT, CLASS_GRAPH };
 
-static const struct {
+static const struct traits {
 	uint8_t class : 5;
 	bool stack : 1; /* taken before the call, so that a call in flight has it */
 	bool place : 1; /* device and context are asked after it */
@@ -122,6 +123,12 @@ static bool is_event(const struct sl_frame *frame)
 	return frame && frame->check == check_of(frame) && frame->slot_check == slot_check_of(frame);
 }
 
+/* What it says of its slot and of outer calls can be trusted: nobody has written over it. */
+static bool is_whole(const struct sl_frame *frame)
+{
+	return frame->check == check_of(frame) && (frame->slot_check == FRAME_OPEN || frame->slot_check == slot_check_of(frame));
+}
+
 static bool is_recorded(const struct sl_frame *frame)
 {
 	return is_event(frame) && frame->slot;
@@ -129,8 +136,10 @@ static bool is_recorded(const struct sl_frame *frame)
 
 /* What a call inside said is kept in the slot of the call it is part of. */
 #define HEAD_API_SHIFT	  16
+#define HEAD_KIND_SHIFT	  32
 #define HEAD_FLAGS_SHIFT  40
 #define HEAD_DEVICE_SHIFT 48
+#define HEAD_KEPT	  (0xffff0000ull | (uint64_t)(SL_FLAG_nested | SL_FLAG_borrowed) << HEAD_FLAGS_SHIFT)
 
 static uint64_t with_driver_api(uint64_t head, unsigned api)
 {
@@ -142,10 +151,10 @@ static uint64_t with_device(uint64_t head, int device)
 	return (head & ~((uint64_t)0xffff << HEAD_DEVICE_SHIFT)) | (uint64_t)(uint16_t)device << HEAD_DEVICE_SHIFT;
 }
 
-static inline uint64_t head_word(uint16_t api, uint16_t driver_api, uint8_t kind, uint8_t flags, int16_t device)
+static inline uint64_t head_word(unsigned api, unsigned kind, unsigned flags, int device)
 {
-	return api | (uint32_t)driver_api << HEAD_API_SHIFT |
-	       (uint64_t)(kind | (uint32_t)flags << (HEAD_FLAGS_SHIFT - 32) | (uint32_t)device << (HEAD_DEVICE_SHIFT - 32)) << 32;
+	return api | (uint64_t)(kind | flags << (HEAD_FLAGS_SHIFT - HEAD_KIND_SHIFT) |
+				(uint32_t)device << (HEAD_DEVICE_SHIFT - HEAD_KIND_SHIFT)) << HEAD_KIND_SHIFT;
 }
 
 static void finish_slot(struct sl_slot *slot, uint64_t seq)
@@ -201,15 +210,14 @@ static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now
 {
 	struct sl_frame *top = thread->top;
 
-	while (top && top->check == check_of(top)) {
+	while (top && is_whole(top)) {
 		if ((uintptr_t)top >= (uintptr_t)(now + 1) || ((uintptr_t)(top + 1) <= (uintptr_t)now && on_alternate_stack()))
 			break;
 		if (top->slot)
 			abandon(thread, top->seq, top->seq + 1);
 		top = top->outer;
 	}
-	if (top && top->check != check_of(top)) {
-		/* What it says of outer calls cannot be trusted either. */
+	if (top && !is_whole(top)) {
 		abandon(thread, thread->open_seq, thread->ring->next);
 		top = NULL;
 	}
@@ -248,9 +256,9 @@ static bool is_counted(const struct sl_hook *hook, const struct sl_frame *owner)
 static void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner,
 	const struct sl_fields *in)
 {
-	int device = -1;
-	uint64_t context = 0;
+	int device;
 
+	frame->claim = (struct sl_limit_claim){0};
 	if (!owner)
 		frame->inject = hook->verb == SL_VERB_ALLOC && sl_limit_injects(frame->api, in->kind, in->size);
 	frame->refuse = wants_refusal(frame, hook, owner);
@@ -262,7 +270,7 @@ static void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const
 		return;
 	device = in->device_plus_one - 1;
 	if (!in->device_plus_one && hook->family != SL_FAMILY_hsa)
-		sl_device_current(hook->family, &device, &context);
+		device = sl_device_current(hook->family).device;
 	frame->refuse = sl_limit_refuses(device, in->kind, in->size, &frame->claim);
 }
 
@@ -277,59 +285,83 @@ static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
 }
 
 /*
+ * Questions to the driver, the walk of a stack: hooked calls meanwhile are the agent's own, and errno stays the program's.
+ * What a call does without them a signal handler's call may interrupt.
+ */
+static inline __attribute__((always_inline)) int work_begin(void)
+{
+	sl_agent_begin(&sl_thread);
+	return errno;
+}
+
+static inline void work_end(int saved)
+{
+	errno = saved;
+	sl_agent_end(&sl_thread);
+}
+
+/*
  * Code and contexts take memory that no allocation names: free memory before and after such a call tells how much.  Only
  * where the thread has a context on that device already; these calls are rare.  0: not known.
  */
 static uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
 {
-	uint64_t context = 0, bytes = 0;
-	int current = -1, saved = errno;
+	int saved = work_begin();
+	struct sl_where current = sl_device_current(hook->family);
+	uint64_t bytes = 0;
 
-	sl_device_current(hook->family, &current, &context);
-	if (current >= 0 && context && (device_plus_one <= 0 || device_plus_one - 1 == current))
+	if (current.device >= 0 && current.context && (device_plus_one <= 0 || device_plus_one - 1 == current.device))
 		bytes = sl_device_free_bytes(hook->family);
-	errno = saved;
+	work_end(saved);
 	return bytes;
 }
 
-/* The stack of this call; autograd's threads borrow the Python part. */
-static void take_stack(struct sl_frame *frame)
+/* The stack of this call as a slot has it, and SL_FLAG_borrowed in *flags: autograd's threads borrow the Python part. */
+static uint64_t take_stack(unsigned *flags)
 {
-	int saved = errno;
+	int saved = work_begin();
 	struct sl_stack_ids stacks = sl_stacks_capture(sl_agent->options.stacks);
 
-	frame->native = stacks.native;
-	frame->python = stacks.python;
-	if (!frame->python) {
-		frame->python = sl_labels_borrowed_stack();
-		frame->borrowed = frame->python != 0;
-	}
-	errno = saved;
+	if (!stacks.python && (stacks.python = sl_labels_borrowed_stack()))
+		*flags |= SL_FLAG_borrowed;
+	work_end(saved);
+	return stacks.python | (uint64_t)stacks.native << 32;
 }
 
-/* Field by field: what is written a moment later need not be cleared, and this is the path of every call. */
-static void begin_frame(struct sl_frame *frame, const struct sl_hook *hook, struct sl_frame *outer)
+/* Field by field: this is the path of every call. */
+static inline void begin_frame(struct sl_frame *frame, unsigned api, unsigned class, struct sl_frame *outer)
 {
 	frame->outer = outer;
-	frame->api = (uint16_t)(hook - sl_hooks);
-	frame->class = traits[hook->verb].class;
-	frame->owner = owner_of(outer, frame->class);
+	frame->owner = owner_of(outer, class);
 	frame->check = check_of(frame);
 	frame->slot = NULL;
-	frame->slot_check = 0;
-	frame->inject = frame->refuse = frame->borrowed = false;
-	frame->claim = (struct sl_limit_claim){0};
-	frame->python = frame->native = 0;
-	frame->free_bytes = 0;
+	frame->slot_check = FRAME_OPEN;
+	frame->api = (uint16_t)api;
+	frame->class = (uint8_t)class;
+	frame->inject = frame->refuse = false;
+}
+
+/* The call is made inside another one of its class. */
+static void open_inside(struct sl_frame *frame)
+{
+	struct sl_frame *owner = frame->owner;
+
+	if (SL_UNLIKELY(!owner->slot))
+		return;
+	if (SL_UNLIKELY(sl_limit_active))
+		keep_claim(&frame->claim, owner->second);
+	owner->slot->words[0] = with_driver_api(owner->slot->words[0], frame->api);
 }
 
 SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *in)
 {
-	const struct sl_hook *hook = &sl_hooks[in->api ? in->api : api];
+	unsigned row = in->api ? in->api : api, flags = in->flags;
+	const struct traits trait = traits[sl_hooks[row].verb];
 	struct sl_thread *thread = &sl_thread;
-	unsigned flags = in->flags;
+	uint64_t seq, stacks = 0, label;
+	struct sl_slot *slot, *second;
+	struct sl_producer *ring;
 	struct sl_agent *agent;
-	uint32_t label;
 
 	if (SL_UNLIKELY(sl_record_inside() || !sl_agent_attached()))
 		return false;
@@ -337,53 +369,46 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	/* A call that was left may have had its frame at the same place. */
 	if (SL_UNLIKELY(thread->top != NULL))
 		drop_left_calls(thread, frame);
-	begin_frame(frame, hook, thread->top);
+	begin_frame(frame, row, trait.class, thread->top);
 	atomic_signal_fence(memory_order_release); /* a handler's call looks at all of it */
 	thread->top = frame;
 	if (SL_UNLIKELY(sl_limit_active))
-		open_limit(frame, hook, frame->owner, in);
+		open_limit(frame, &sl_hooks[row], frame->owner, in);
 	if (frame->owner) {
-		if (SL_LIKELY(frame->owner->slot != NULL)) {
-			keep_claim(&frame->claim, frame->owner->second);
-			frame->owner->slot->words[0] = with_driver_api(frame->owner->slot->words[0], frame->api);
-		}
+		open_inside(frame);
 		return true;
 	}
 	if (frame->outer)
 		flags |= SL_FLAG_nested;
-	if ((traits[hook->verb].stack && agent->options.stacks) || SL_UNLIKELY(traits[hook->verb].loads)) {
-		sl_agent_begin(thread);
-		take_stack(frame);
-		if (SL_UNLIKELY(traits[hook->verb].loads))
-			frame->free_bytes = free_around(hook, in->device_plus_one);
-		sl_agent_end(thread);
-		if (frame->borrowed)
-			flags |= SL_FLAG_borrowed;
-	}
-	label = sl_labels_current();
+	if (trait.stack && agent->options.stacks)
+		stacks = take_stack(&flags);
+	if (SL_UNLIKELY(trait.loads))
+		frame->free_bytes = free_around(&sl_hooks[row], in->device_plus_one);
+	label = (uint64_t)sl_labels_current() << 32;
+	ring = thread->ring;
 	do {
-		struct sl_slot *slot = sl_ring_reserve(thread->ring, 2, &frame->seq);
-
+		slot = sl_ring_reserve(ring, 2, &seq);
 		frame->slot = slot;
+		frame->seq = seq;
 		if (SL_UNLIKELY(!slot)) {
 			frame->slot_check = slot_check_of(frame);
 			return true;
 		}
-		frame->second = sl_ring_slot(thread->ring, frame->seq + 1);
+		frame->second = second = sl_ring_slot(ring, seq + 1);
 		if (!frame->outer)
-			thread->open_seq = frame->seq;
+			thread->open_seq = seq;
 		frame->begin_ns = sl_clock_before(&agent->clock);
 
 		uint64_t *w = slot->words;
 
-		w[0] = head_word(frame->api, 0, in->kind, flags, in->device_plus_one > 0 ? in->device_plus_one - 1 : -1);
+		w[0] = head_word(row, in->kind, flags, in->device_plus_one > 0 ? in->device_plus_one - 1 : -1);
 		w[1] = frame->begin_ns;
 		w[2] = 0;
 		w[3] = in->addr;
 		w[4] = in->size;
-		w[5] = frame->python | (uint64_t)frame->native << 32;
-		w[6] = (uint64_t)label << 32;
-		w = frame->second->words;
+		w[5] = stacks;
+		w[6] = label;
+		w = second->words;
 		w[0] = in->stream;
 		w[1] = in->context;
 		w[2] = in->object;
@@ -392,83 +417,71 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 		w[5] = (uintptr_t)caller;
 		if (SL_UNLIKELY(sl_limit_active)) {
 			w[6] = 0;
-			keep_claim(&frame->claim, frame->second);
+			keep_claim(&frame->claim, second);
 		}
-	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, frame->slot, frame->seq, SL_SLOT_IN_FLIGHT, true)));
+	} while (SL_UNLIKELY(!sl_ring_publish(ring, slot, seq, SL_SLOT_IN_FLIGHT, true)));
 	frame->slot_check = slot_check_of(frame);
 	return true;
 }
 
-/* What an event says beside the row's fields. */
-struct facts {
-	enum sl_kind kind;
-	unsigned flags;
-	int device; /* -1 unknown */
-	uint64_t context, bytes, object;
-};
-
-/* The row is one whose device and context are asked of the driver. */
-static bool has_place(const struct sl_hook *hook)
+/* Of a verb with a place: device and context are asked of the driver.  HIP, which says it, may not be there where HSA is. */
+static bool is_asked(const struct sl_hook *hook)
 {
-	return traits[hook->verb].place && (hook->verb != SL_VERB_MAP || hook->kind == SL_KIND_imported);
+	return (hook->verb != SL_VERB_MAP || hook->kind == SL_KIND_imported) && hook->family != SL_FAMILY_hsa;
+}
+
+/* Where it is not known, the thread's device and context are the call's.  used: there is memory on the device from now on. */
+static __attribute__((noinline)) struct sl_where ask_place(enum sl_family family, struct sl_where place, bool used)
+{
+	int saved = work_begin();
+
+	if (place.device < 0 || !place.context) {
+		struct sl_where current = sl_device_current(family);
+
+		if (place.device < 0)
+			place.device = current.device;
+		if (!place.context && place.device == current.device)
+			place.context = current.context;
+	}
+	if (used)
+		sl_device_used(place.device, family);
+	work_end(saved);
+	return place;
+}
+
+static __attribute__((noinline)) int device_of_pointer(enum sl_family family, uint64_t address)
+{
+	int saved = work_begin(), device = sl_device_of_pointer(family, address);
+
+	work_end(saved);
+	return device;
 }
 
 /* Device and context: of the row, of the driver call inside, else asked of the driver after the call. */
-static inline __attribute__((always_inline)) void place(const struct sl_frame *frame, const struct sl_hook *hook,
-	const struct sl_fields *out, bool ok, struct facts *facts)
+static inline __attribute__((always_inline)) struct sl_where place_of(const struct sl_frame *frame, const struct sl_hook *hook,
+	const struct sl_fields *out, bool ok)
 {
-	int device = out->device_plus_one || !frame->slot ? out->device_plus_one - 1
-							  : (int16_t)(frame->slot->words[0] >> HEAD_DEVICE_SHIFT);
-	uint64_t context = out->context || !frame->slot ? out->context : frame->second->words[1];
-	bool asked = has_place(hook) && hook->family != SL_FAMILY_hsa, on_host; /* HIP may not be there */
+	struct sl_where place = {.device = out->device_plus_one - 1, .context = out->context};
+	bool on_host;
 
-	if (SL_UNLIKELY(out->kind == SL_KIND_pool) && device < 0 && ok && hook->verb == SL_VERB_ALLOC)
-		device = sl_device_of_pointer(hook->family, out->addr);
-	on_host = device == SL_NO_DEVICE - 1 || (sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY);
-	if (asked && (device < 0 || !context)) {
-		uint64_t current_context;
-		int current;
-
-		sl_device_current(hook->family, &current, &current_context);
-		if (device < 0)
-			device = current;
-		if (!context && device == current)
-			context = current_context;
-	}
-	facts->device = on_host || device < 0 ? -1 : device;
-	facts->context = context;
-	if (asked && facts->device >= 0 && ok)
-		sl_device_used(facts->device, hook->family);
-}
-
-static inline void find_out(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out,
-	bool ok, struct facts *facts)
-{
-	uint64_t graph;
-
-	*facts = (struct facts){.kind = out->kind, .flags = out->flags, .bytes = out->size, .object = out->object};
-	place(frame, hook, out, ok, facts);
-	if (frame->outer)
-		facts->flags |= SL_FLAG_nested;
-	if (!ok)
-		return;
-	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->size &&
-		hook->family != SL_FAMILY_hsa)
-		facts->bytes = sl_device_size_of(hook->family, out->addr);
-	if (SL_UNLIKELY(out->stream != 0) && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE) &&
-		sl_device_capturing(hook->family, out->stream, &graph)) {
-		facts->flags |= SL_FLAG_captured;
-		facts->object = graph;
-		if (out->kind == SL_KIND_pool)
-			facts->kind = SL_KIND_graph;
-	}
+	if (frame->slot && !out->device_plus_one)
+		place.device = (int16_t)(frame->slot->words[0] >> HEAD_DEVICE_SHIFT);
+	if (frame->slot && !out->context)
+		place.context = frame->second->words[1];
+	if (SL_UNLIKELY(out->kind == SL_KIND_pool) && place.device < 0 && ok && hook->verb == SL_VERB_ALLOC)
+		place.device = device_of_pointer(hook->family, out->addr);
+	on_host = place.device == SL_NO_DEVICE - 1 || (sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY);
+	if (traits[hook->verb].place && is_asked(hook))
+		place = ask_place(hook->family, place, ok && !on_host);
+	if (on_host || place.device < 0)
+		place.device = -1;
+	return place;
 }
 
 static __attribute__((noinline)) void limit_result(struct sl_frame *frame, const struct sl_hook *hook,
 	const struct sl_fields *out, bool ok)
 {
 	struct sl_slot *second = frame->slot ? frame->second : is_recorded(frame->owner) ? frame->owner->second : NULL;
-	struct facts facts;
 
 	if (!frame->claim.kept && frame->slot)
 		release_kept(frame->second); /* of a call inside that was left */
@@ -477,19 +490,14 @@ static __attribute__((noinline)) void limit_result(struct sl_frame *frame, const
 	if (!is_counted(hook, frame->owner))
 		return;
 	if (ok && hook->verb == SL_VERB_ALLOC) {
-		place(frame, hook, out, ok, &facts);
-		sl_limit_allocated(facts.device, out->kind, out->addr, out->size, &frame->claim);
+		sl_limit_allocated(place_of(frame, hook, out, ok).device, out->kind, out->addr, out->size, &frame->claim);
 	} else if (!ok && hook->verb == SL_VERB_FREE && frame->claim.bytes) {
 		sl_limit_allocated(frame->claim.device, out->kind, out->addr, frame->claim.bytes, &frame->claim);
 	} else {
 		sl_limit_release(&frame->claim);
 	}
-	if (!ok)
-		return;
-	if (hook->verb == SL_VERB_DEVICE_RESET) {
-		place(frame, hook, out, ok, &facts);
-		sl_limit_context_gone(facts.device);
-	}
+	if (ok && hook->verb == SL_VERB_DEVICE_RESET)
+		sl_limit_context_gone(place_of(frame, hook, out, ok).device);
 }
 
 /* What one call did to further objects, at the time of the call. */
@@ -508,7 +516,7 @@ static void record_more(const struct sl_frame *frame, const struct sl_hook *hook
 			second = sl_ring_slot(ring, seq + 1);
 			memset(slot->words, 0, sizeof(slot->words));
 			memset(second->words, 0, sizeof(second->words));
-			slot->words[0] = head_word((unsigned)(hook + 1 - sl_hooks), 0, hook[1].kind, 0, -1);
+			slot->words[0] = head_word((unsigned)(hook + 1 - sl_hooks), hook[1].kind, 0, -1);
 			slot->words[1] = frame->begin_ns;
 			second->words[2] = (uintptr_t)out->more[i];
 			second->words[5] = frame->second->words[5];
@@ -516,55 +524,113 @@ static void record_more(const struct sl_frame *frame, const struct sl_hook *hook
 	}
 }
 
-/* Of a call that had no need of one until it failed, or of a free where that is wanted. */
-static __attribute__((noinline)) void take_late_stack(struct sl_frame *frame)
+static void add_flags(struct sl_slot *slot, unsigned flags)
 {
-	if (frame->native || frame->python)
-		return;
-	take_stack(frame);
-	frame->slot->words[5] = frame->python | (uint64_t)frame->native << 32;
+	slot->words[0] |= (uint64_t)flags << HEAD_FLAGS_SHIFT;
+}
+
+/* What a row cannot say and only some calls have: asked of the driver. */
+static __attribute__((noinline)) void ask_more(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out)
+{
+	bool memory = hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE;
+	uint64_t *head = &frame->slot->words[0], graph;
+	int saved = work_begin();
+
+	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->size &&
+		hook->family != SL_FAMILY_hsa)
+		frame->slot->words[4] = sl_device_size_of(hook->family, out->addr);
+	if (out->stream && memory && sl_device_capturing(hook->family, out->stream, &graph)) {
+		add_flags(frame->slot, SL_FLAG_captured);
+		frame->second->words[2] = graph;
+		if (out->kind == SL_KIND_pool)
+			*head ^= (uint64_t)(SL_KIND_pool ^ SL_KIND_graph) << HEAD_KIND_SHIFT;
+	}
+	work_end(saved);
+}
+
+/* Of a call that had no need of one until it failed, or of a free where that is wanted. */
+static __attribute__((noinline)) void take_late_stack(struct sl_slot *slot)
+{
+	unsigned flags = 0;
+
+	if (!slot->words[5])
+		slot->words[5] = take_stack(&flags);
+	add_flags(slot, flags);
+}
+
+static __attribute__((noinline)) void close_failed(struct sl_frame *frame, const struct sl_hook *hook, int64_t result,
+	uint64_t end_ns, const struct sl_fields *out, bool injected)
+{
+	take_late_stack(frame->slot);
+	if (frame->refuse || frame->inject || injected)
+		add_flags(frame->slot, SL_FLAG_injected);
+	if (result && result == sl_event_families[hook->family].oom) {
+		int device = (int16_t)(frame->slot->words[0] >> HEAD_DEVICE_SHIFT), saved = work_begin();
+
+		sl_device_oom(sl_thread.ring->thread, frame->seq, device, hook->family, out->kind, end_ns);
+		work_end(saved);
+	}
+}
+
+/* The ring may be lost with the node: the writer is woken to bring home what led to this. */
+static __attribute__((noinline)) void tell_writer(struct sl_agent *agent)
+{
+	int saved = errno;
+
+	atomic_store(&agent->urgent, 1);
+	atomic_fetch_add(&agent->wake, 1);
+	sl_agent_wake(&agent->wake);
+	errno = saved;
+}
+
+static __attribute__((noinline)) void close_late(void)
+{
+	int saved = work_begin();
+
+	sl_preload_late();
+	work_end(saved);
 }
 
 static inline void close_slot(struct sl_agent *agent, struct sl_frame *frame, const struct sl_hook *hook, int64_t result,
 	bool ok, const struct sl_fields *out)
 {
-	uint64_t end_ns = sl_clock_after(&agent->clock);
-	uint64_t *w = frame->slot->words, *w2 = frame->second->words;
-	struct facts facts;
+	/* Of what took effect before the call the end only says how long that took. */
+	uint64_t end_ns = sl_clock_stamp(&agent->clock, !sl_event_verbs[hook->verb].stamped_before);
+	struct sl_where place = place_of(frame, hook, out, ok);
+	uint64_t *w = frame->slot->words, *w2 = frame->second->words, head = w[0];
+	bool late;
 
-	find_out(frame, hook, out, ok, &facts);
-	if (SL_UNLIKELY(!ok) || (SL_UNLIKELY(agent->options.free_stacks) && hook->verb == SL_VERB_FREE))
-		take_late_stack(frame);
-	if (frame->borrowed)
-		facts.flags |= SL_FLAG_borrowed;
-	if (SL_UNLIKELY(atomic_load_explicit(&agent->phase, memory_order_relaxed) == SL_PHASE_LATE))
-		facts.flags |= SL_FLAG_late;
-	if (SL_UNLIKELY(!ok) && (frame->refuse || frame->inject || w[0] >> HEAD_FLAGS_SHIFT & SL_FLAG_injected))
-		facts.flags |= SL_FLAG_injected;
-	w[0] = head_word((unsigned)(hook - sl_hooks), (w[0] >> HEAD_API_SHIFT) & 0xffff, facts.kind, facts.flags, facts.device);
-	w[2] = end_ns - frame->begin_ns;
+	w[0] = (head & HEAD_KEPT) | head_word((unsigned)(hook - sl_hooks), out->kind, out->flags, place.device);
+	w[2] = end_ns > frame->begin_ns ? end_ns - frame->begin_ns : 0;
 	w[3] = out->addr;
-	w[4] = facts.bytes;
-	w[6] = (uint32_t)result | (w[6] & ~(uint64_t)UINT32_MAX);
+	w[4] = out->size;
+	w[6] |= (uint32_t)result;
 	w2[0] = out->stream;
-	w2[1] = facts.context;
-	w2[2] = facts.object;
+	w2[1] = place.context;
+	w2[2] = out->object;
 	w2[3] = out->extra;
 	w2[4] = out->extra2;
-	if (SL_UNLIKELY(frame->free_bytes != 0)) {
+	if (SL_UNLIKELY(!ok))
+		close_failed(frame, hook, result, end_ns, out, head >> HEAD_FLAGS_SHIFT & SL_FLAG_injected);
+	else if (SL_UNLIKELY(out->stream || out->kind == SL_KIND_imported))
+		ask_more(frame, hook, out);
+	if (SL_UNLIKELY(agent->options.free_stacks) && hook->verb == SL_VERB_FREE)
+		take_late_stack(frame->slot);
+	if (SL_UNLIKELY(traits[hook->verb].loads) && frame->free_bytes) {
 		w2[3] = frame->free_bytes;
-		w2[4] = ok ? free_around(hook, facts.device + 1) : 0;
+		w2[4] = ok ? free_around(hook, place.device + 1) : 0;
 	}
-	if (SL_UNLIKELY(!ok) && (out->oom || (result && result == sl_event_families[hook->family].oom)))
-		sl_device_oom(sl_thread.ring->thread, frame->seq, facts.device, hook->family, facts.kind, end_ns);
 	if (SL_UNLIKELY(out->more != NULL) && ok)
 		record_more(frame, hook, out);
+	late = atomic_load_explicit(&agent->phase, memory_order_relaxed) == SL_PHASE_LATE;
+	if (SL_UNLIKELY(late))
+		add_flags(frame->slot, SL_FLAG_late);
+	frame->slot_check = FRAME_OPEN; /* a signal handler's call is not part of it any more */
 	finish_slot(frame->slot, frame->seq);
-	if (SL_UNLIKELY(!ok) && agent->store.ring_elsewhere) {
-		atomic_store(&agent->urgent, 1);
-		atomic_fetch_add(&agent->wake, 1);
-		sl_agent_wake(&agent->wake);
-	}
+	if (SL_UNLIKELY(!ok) && agent->store.ring_elsewhere)
+		tell_writer(agent);
+	if (SL_UNLIKELY(late))
+		close_late();
 }
 
 /* A driver call inside a runtime call knows what the runtime's prototype does not say. */
@@ -588,26 +654,23 @@ SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, con
 	const struct sl_hook *hook = &sl_hooks[out->api ? out->api : frame->api];
 	struct sl_thread *thread = &sl_thread;
 	struct sl_agent *agent = sl_agent;
-	int saved = errno;
-	bool ours;
 
 	/* A child forked inside the call has another recording, or none. */
-	ours = thread->generation == atomic_load_explicit(&agent->generation, memory_order_relaxed);
-	sl_agent_begin(thread);
-	if (SL_UNLIKELY(sl_limit_active) && ours)
-		limit_result(frame, hook, out, ok);
-	if (SL_UNLIKELY(frame->owner != NULL) && ours && is_recorded(frame->owner))
-		tell_owner(frame->owner, frame, out);
-	if (SL_LIKELY(ours && frame->slot)) {
-		close_slot(agent, frame, hook, result, ok, out);
-		if (SL_UNLIKELY(atomic_load_explicit(&agent->phase, memory_order_relaxed) == SL_PHASE_LATE))
-			sl_preload_late();
+	if (SL_LIKELY(thread->generation == atomic_load_explicit(&agent->generation, memory_order_relaxed))) {
+		if (SL_UNLIKELY(sl_limit_active)) {
+			int saved = work_begin();
+
+			limit_result(frame, hook, out, ok);
+			work_end(saved);
+		}
+		if (frame->owner && is_recorded(frame->owner))
+			tell_owner(frame->owner, frame, out);
+		if (SL_LIKELY(frame->slot != NULL))
+			close_slot(agent, frame, hook, result, ok, out);
 	}
 	/* Last, so that a call whose closing is left by a signal handler is found among the open ones. */
 	thread->top = frame->outer;
 	frame->check = 0;
-	sl_agent_end(thread);
-	errno = saved;
 }
 
 void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved)
@@ -631,7 +694,7 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 		slot = sl_ring_reserve(thread->ring, 1, &seq);
 		if (SL_UNLIKELY(!slot))
 			break;
-		slot->words[0] = head_word(api, 0, SL_KIND_block, flags, device);
+		slot->words[0] = head_word(api, SL_KIND_block, flags, device);
 		slot->words[1] = sl_clock_after(&sl_agent->clock);
 		slot->words[2] = allocated;
 		slot->words[3] = addr;
@@ -656,7 +719,7 @@ void sl_record_range(unsigned api, uint32_t label, uint64_t extra, struct sl_col
 		slot = sl_ring_reserve(thread->ring, 1, &seq);
 		if (SL_UNLIKELY(!slot))
 			return;
-		slot->words[0] = head_word(api, 0, SL_KIND_none, 0, -1);
+		slot->words[0] = head_word(api, SL_KIND_none, 0, -1);
 		slot->words[1] = sl_clock_after(&sl_agent->clock);
 		slot->words[2] = extra;
 		slot->words[3] = collective.communicator;

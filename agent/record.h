@@ -30,12 +30,10 @@
 /* What a row says of its call: inputs before it, outputs too after success.  Zero: unknown. */
 struct sl_fields {
 	uint64_t addr, size, stream, context, object, extra, extra2;
-	enum sl_kind kind;
-	unsigned flags;
-	int device_plus_one; /* 0: ask the driver, where the verb needs a device; SL_NO_DEVICE: it is on the host */
-	unsigned api;	     /* another row of the same function, chosen by its arguments; 0: the wrapper's own */
-	int oom;	     /* 1: result means out of memory although it is not the family's code */
-	void *const *more;   /* `extra` objects of an UNMAP: for each behind the first an event of the ALSO row below */
+	uint8_t kind, flags;	 /* enum sl_kind, enum sl_flag */
+	int16_t device_plus_one; /* 0: ask the driver, where the verb needs a device; SL_NO_DEVICE: it is on the host */
+	uint16_t api;		 /* another row of the same function, chosen by its arguments; 0: the wrapper's own */
+	void *const *more;	 /* `extra` objects of an UNMAP: for each behind the first an event of the ALSO row below */
 };
 
 /*
@@ -50,12 +48,10 @@ struct sl_frame {
 	uint64_t seq, begin_ns;
 	uint16_t api;
 	uint8_t class;
-	bool inject;	    /* the application's call is to fail */
-	bool refuse;	    /* this call is not made, its result is out of memory */
-	struct sl_limit_claim claim;
-	uint32_t python, native;
-	bool borrowed; /* python is the stack of the thread that runs the backward pass */
-	uint64_t free_bytes; /* of the device before code was loaded or a context made; 0: not asked */
+	bool inject;	     /* the application's call is to fail */
+	bool refuse;	     /* this call is not made, its result is out of memory */
+	uint64_t free_bytes; /* of the device before code was loaded or a context made; 0: not asked; of other calls nothing */
+	struct sl_limit_claim claim; /* while sl_limit_active */
 };
 
 /* False: the process does not record, or the caller is inside the agent.  Nothing is to be closed then. */

@@ -39,19 +39,23 @@
 	ROW(hipStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n)) \
 	ROW(hipThreadExchangeStreamCaptureMode, (int *mode))
 
+static __attribute__((noinline)) void *find(const char *library, const char *name, _Atomic uint64_t *saved, uint64_t unloads)
+{
+	void *found = sl_resolve_in(library, name);
+
+	sl_objects_keep(saved, found, unloads);
+	return found;
+}
+
 /* Found at the first use: the library is loaded then, or the family would not have been called.  It may be unloaded, and come back. */
 #define SAVED(name, prototype, library)                                                                          \
 	static int (*name(void)) prototype                                                                       \
 	{                                                                                                        \
 		static _Atomic uint64_t saved;                                                                   \
 		uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);              \
-		void *found = sl_objects_kept(&saved, unloads);                                                  \
+		void *kept = sl_objects_kept(&saved, unloads);                                                   \
                                                                                                                  \
-		if (!found) {                                                                                    \
-			found = sl_resolve_in(library, #name);                                                   \
-			sl_objects_keep(&saved, found, unloads);                                                 \
-		}                                                                                                \
-		return (int(*) prototype)found;                                                                  \
+		return (int(*) prototype)(SL_LIKELY(kept) ? kept : find(library, #name, &saved, unloads));       \
 	}
 #define CUDA(name, prototype) SAVED(name, prototype, "libcuda.so")
 #define HIP(name, prototype)  SAVED(name, prototype, "libamdhip64.so")
@@ -82,23 +86,23 @@ static bool hip_is_quiet(void)
 	return known > 0 || OK(hipPeekAtLastError);
 }
 
-SL_HOT void sl_vendor_current(enum sl_vendor vendor, int *ordinal, uint64_t *context)
+static __attribute__((noinline)) struct sl_where hip_current(void)
 {
-	void *current = NULL;
+	if (hip_is_quiet() && !OK(hipGetDevice, &hip_device))
+		hip_device = -1;
+	return (struct sl_where){hip_device, 0};
+}
 
-	*ordinal = -1;
-	*context = 0;
-	if (vendor == SL_VENDOR_HIP) {
-		if (hip_is_quiet() && !OK(hipGetDevice, &hip_device))
-			hip_device = -1;
-		*ordinal = hip_device;
-		return;
-	}
-	if (!OK(cuCtxGetCurrent, &current) || !current)
-		return;
-	*context = (uintptr_t)current;
-	if (!OK(cuCtxGetDevice, ordinal))
-		*ordinal = -1;
+SL_HOT struct sl_where sl_vendor_current(enum sl_vendor vendor)
+{
+	void *context = NULL;
+	int device;
+
+	if (vendor == SL_VENDOR_HIP)
+		return hip_current();
+	if (!OK(cuCtxGetCurrent, &context) || !context)
+		return (struct sl_where){-1, 0};
+	return (struct sl_where){OK(cuCtxGetDevice, &device) ? device : -1, (uintptr_t)context};
 }
 
 int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address)

@@ -23,14 +23,19 @@ static inline enum sl_vendor sl_vendor_of(enum sl_family family)
 	return family == SL_FAMILY_hip || family == SL_FAMILY_hsa ? SL_VENDOR_HIP : SL_VENDOR_CUDA;
 }
 
+struct sl_where {
+	int device;	  /* its ordinal; -1 unknown */
+	uint64_t context; /* 0 unknown */
+};
+
 struct sl_vendor_device {
 	char name[128], uuid[48], pci[32]; /* "" unknown; uuid as NVML and rocm-smi write it, MIG-... for a MIG instance */
 	uint64_t total_bytes;		   /* 0 unknown */
 };
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device);
 
-/* -1 and 0 where unknown. */
-void sl_vendor_current(enum sl_vendor vendor, int *ordinal, uint64_t *context);
+/* The calling thread's. */
+struct sl_where sl_vendor_current(enum sl_vendor vendor);
 int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address);
 
 /* Size of the allocation that begins at this address; 0 unknown. */

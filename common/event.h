@@ -65,7 +65,7 @@ struct sl_verb_info {
 	const char *name; /* as in the trace header: ALLOC, FREE, ... */
 	bool stamped_before;
 };
-extern const struct sl_verb_info sl_event_verbs[SL_VERB_COUNT];
+extern const struct sl_verb_info sl_event_verbs[SL_VERB_COUNT] SL_OURS;
 
 struct sl_kind_info {
 	const char *name;

@@ -108,10 +108,9 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 {
 }
 
-void sl_device_current(enum sl_family family, int *device, uint64_t *context)
+struct sl_where sl_device_current(enum sl_family family)
 {
-	*device = 0;
-	*context = 0xc0;
+	return (struct sl_where){0, 0xc0};
 }
 
 int sl_device_of_pointer(enum sl_family family, uint64_t address)

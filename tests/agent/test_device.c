@@ -301,19 +301,18 @@ static int fresh(void **state)
 
 static void the_current_device_is_unknown_without_a_context(void **state)
 {
-	uint64_t context = 5;
-	int device = 5;
+	struct sl_where place;
 
 	fake.context = NULL;
-	sl_device_current(SL_FAMILY_cuda_driver, &device, &context);
-	assert_int_equal(device, -1);
-	assert_int_equal(context, 0);
+	place = sl_device_current(SL_FAMILY_cuda_driver);
+	assert_int_equal(place.device, -1);
+	assert_int_equal(place.context, 0);
 	assert_int_equal(sl_device_free_bytes(SL_FAMILY_cuda_driver), 0);
 	fake.context = &fake;
 	fake.device = 2;
-	sl_device_current(SL_FAMILY_cuda_runtime, &device, &context);
-	assert_int_equal(device, 2);
-	assert_int_equal(context, (uintptr_t)&fake);
+	place = sl_device_current(SL_FAMILY_cuda_runtime);
+	assert_int_equal(place.device, 2);
+	assert_int_equal(place.context, (uintptr_t)&fake);
 	assert_int_equal(sl_device_of_pointer(SL_FAMILY_cuda_driver, 3ull << 40), 3);
 }
 
@@ -363,17 +362,12 @@ static void an_oom_says_what_was_free_and_what_the_process_may_use(void **state)
 
 static void hip_with_a_pending_error_is_not_asked(void **state)
 {
-	uint64_t context;
-	int device;
-
 	fake.hip_version = 50221153;
 	fake.hip_device = 1;
-	sl_device_current(SL_FAMILY_hip, &device, &context);
-	assert_int_equal(device, 1);
+	assert_int_equal(sl_device_current(SL_FAMILY_hip).device, 1);
 	fake.hip_error = 2;
 	fake.hip_asked = fake.memory_asked = 0;
-	sl_device_current(SL_FAMILY_hip, &device, &context);
-	assert_int_equal(device, 1); /* as last seen */
+	assert_int_equal(sl_device_current(SL_FAMILY_hip).device, 1); /* as last seen */
 	sl_device_oom(1, 1, 1, SL_FAMILY_hip, SL_KIND_device, 1);
 	assert_int_equal(fake.hip_asked + fake.memory_asked, 0);
 	assert_null(find(0, "free_bytes"));

@@ -62,9 +62,9 @@ static void freed(enum sl_kind kind, uint64_t address)
 static uint64_t context_bytes;
 static int current = -1;
 
-void sl_vendor_current(enum sl_vendor vendor, int *ordinal, uint64_t *context)
+struct sl_where sl_vendor_current(enum sl_vendor vendor)
 {
-	*ordinal = vendor == SL_VENDOR_CUDA ? current : -1;
+	return (struct sl_where){vendor == SL_VENDOR_CUDA ? current : -1, 0};
 }
 
 bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)
