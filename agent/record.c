@@ -304,7 +304,7 @@ static inline void work_end(int saved)
  * Code and contexts take memory that no allocation names: free memory before and after such a call tells how much.  Only
  * where the thread has a context on that device already; these calls are rare.  0: not known.
  */
-static uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
+static SL_APART uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
 {
 	int saved = work_begin();
 	struct sl_where current = sl_device_current(hook->family);
@@ -317,7 +317,7 @@ static uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
 }
 
 /* The stack of this call as a slot has it, and SL_FLAG_borrowed in *flags: autograd's threads borrow the Python part. */
-static uint64_t take_stack(unsigned *flags)
+static SL_APART uint64_t take_stack(unsigned *flags)
 {
 	int saved = work_begin();
 	struct sl_stack_ids stacks = sl_stacks_capture(sl_agent->options.stacks);
@@ -363,7 +363,8 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	struct sl_producer *ring;
 	struct sl_agent *agent;
 
-	if (SL_UNLIKELY(sl_record_inside() || !sl_agent_attached()))
+	/* By the wrapper's frame: to ask for our own address would cost a register. */
+	if (SL_UNLIKELY(thread->inside && sl_record_inside_at((uintptr_t)frame)) || SL_UNLIKELY(!sl_agent_attached()))
 		return false;
 	agent = sl_agent;
 	/* A call that was left may have had its frame at the same place. */
@@ -431,7 +432,7 @@ static bool is_asked(const struct sl_hook *hook)
 }
 
 /* Where it is not known, the thread's device and context are the call's.  used: there is memory on the device from now on. */
-static __attribute__((noinline)) struct sl_where ask_place(enum sl_family family, struct sl_where place, bool used)
+static SL_APART struct sl_where ask_place(enum sl_family family, struct sl_where place, bool used)
 {
 	int saved = work_begin();
 
@@ -449,7 +450,7 @@ static __attribute__((noinline)) struct sl_where ask_place(enum sl_family family
 	return place;
 }
 
-static __attribute__((noinline)) int device_of_pointer(enum sl_family family, uint64_t address)
+static SL_APART int device_of_pointer(enum sl_family family, uint64_t address)
 {
 	int saved = work_begin(), device = sl_device_of_pointer(family, address);
 
@@ -462,7 +463,7 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 	const struct sl_fields *out, bool ok)
 {
 	struct sl_where place = {.device = out->device_plus_one - 1, .context = out->context};
-	bool on_host;
+	bool on_host = place.device == SL_NO_DEVICE - 1;
 
 	if (frame->slot && !out->device_plus_one)
 		place.device = (int16_t)(frame->slot->words[0] >> HEAD_DEVICE_SHIFT);
@@ -470,7 +471,7 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 		place.context = frame->second->words[1];
 	if (SL_UNLIKELY(out->kind == SL_KIND_pool) && place.device < 0 && ok && hook->verb == SL_VERB_ALLOC)
 		place.device = device_of_pointer(hook->family, out->addr);
-	on_host = place.device == SL_NO_DEVICE - 1 || (sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY);
+	on_host |= sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY;
 	if (traits[hook->verb].place && is_asked(hook))
 		place = ask_place(hook->family, place, ok && !on_host);
 	if (on_host || place.device < 0)
@@ -478,8 +479,7 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 	return place;
 }
 
-static __attribute__((noinline)) void limit_result(struct sl_frame *frame, const struct sl_hook *hook,
-	const struct sl_fields *out, bool ok)
+static inline void limit_result(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
 {
 	struct sl_slot *second = frame->slot ? frame->second : is_recorded(frame->owner) ? frame->owner->second : NULL;
 
@@ -498,6 +498,15 @@ static __attribute__((noinline)) void limit_result(struct sl_frame *frame, const
 	}
 	if (ok && hook->verb == SL_VERB_DEVICE_RESET)
 		sl_limit_context_gone(place_of(frame, hook, out, ok).device);
+}
+
+static SL_APART void close_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out,
+	bool ok)
+{
+	int saved = work_begin();
+
+	limit_result(frame, hook, out, ok);
+	work_end(saved);
 }
 
 /* What one call did to further objects, at the time of the call. */
@@ -530,7 +539,7 @@ static void add_flags(struct sl_slot *slot, unsigned flags)
 }
 
 /* What a row cannot say and only some calls have: asked of the driver. */
-static __attribute__((noinline)) void ask_more(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out)
+static SL_APART void ask_more(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out)
 {
 	bool memory = hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE;
 	uint64_t *head = &frame->slot->words[0], graph;
@@ -549,7 +558,7 @@ static __attribute__((noinline)) void ask_more(struct sl_frame *frame, const str
 }
 
 /* Of a call that had no need of one until it failed, or of a free where that is wanted. */
-static __attribute__((noinline)) void take_late_stack(struct sl_slot *slot)
+static SL_APART void take_late_stack(struct sl_slot *slot)
 {
 	unsigned flags = 0;
 
@@ -558,7 +567,7 @@ static __attribute__((noinline)) void take_late_stack(struct sl_slot *slot)
 	add_flags(slot, flags);
 }
 
-static __attribute__((noinline)) void close_failed(struct sl_frame *frame, const struct sl_hook *hook, int64_t result,
+static SL_APART void close_failed(struct sl_frame *frame, const struct sl_hook *hook, int64_t result,
 	uint64_t end_ns, const struct sl_fields *out, bool injected)
 {
 	take_late_stack(frame->slot);
@@ -573,7 +582,7 @@ static __attribute__((noinline)) void close_failed(struct sl_frame *frame, const
 }
 
 /* The ring may be lost with the node: the writer is woken to bring home what led to this. */
-static __attribute__((noinline)) void tell_writer(struct sl_agent *agent)
+static SL_APART void tell_writer(struct sl_agent *agent)
 {
 	int saved = errno;
 
@@ -583,7 +592,7 @@ static __attribute__((noinline)) void tell_writer(struct sl_agent *agent)
 	errno = saved;
 }
 
-static __attribute__((noinline)) void close_late(void)
+static SL_APART void close_late(void)
 {
 	int saved = work_begin();
 
@@ -657,12 +666,8 @@ SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, con
 
 	/* A child forked inside the call has another recording, or none. */
 	if (SL_LIKELY(thread->generation == atomic_load_explicit(&agent->generation, memory_order_relaxed))) {
-		if (SL_UNLIKELY(sl_limit_active)) {
-			int saved = work_begin();
-
-			limit_result(frame, hook, out, ok);
-			work_end(saved);
-		}
+		if (SL_UNLIKELY(sl_limit_active))
+			close_limit(frame, hook, out, ok);
 		if (frame->owner && is_recorded(frame->owner))
 			tell_owner(frame->owner, frame, out);
 		if (SL_LIKELY(frame->slot != NULL))

@@ -18,6 +18,9 @@
 /* On the path of every event: together, and each from the beginning of a cache line. */
 #define SL_HOT __attribute__((hot, aligned(64)))
 
+/* What few events need: in line it would take registers and a frame pointer from the path of every one. */
+#define SL_APART __attribute__((noinline))
+
 /* What each process runs at its start and end, GPU or not: beside what the loader has read of the library, no pages of its own. */
 #define SL_AT_START __attribute__((section(".text.startup")))
 

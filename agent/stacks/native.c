@@ -148,7 +148,7 @@ static bool read_end(struct pipe_end *end, int fd)
 }
 
 /* A first unwinding, in which libunwind makes its pipe. */
-static __attribute__((noinline)) void try_libunwind(void)
+static SL_APART void try_libunwind(void)
 {
 	bool taken[2 * LOW_DESCRIPTORS];
 	int fillers[LOW_DESCRIPTORS], count = 0, fd;
