@@ -260,7 +260,7 @@ static bool attach(struct sl_thread *thread)
 		/* A forked child: what the thread knows is the parent's. */
 		thread->generation = 0;
 		thread->ring = NULL;
-		thread->top = NULL;
+		sl_record_forget(thread);
 	}
 	if (!ensure_started() || !(thread->ring = sl_ring_attach(&sl_agent->ring, tid)))
 		return false;

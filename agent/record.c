@@ -16,7 +16,8 @@
 #include "agent/stacks/stacks.h"
 
 #define FRAME_CHECK 0x5354524d4c4f4721ull
-#define FRAME_OPEN  0x4f50454e4c4f4721ull /* slot_check of a frame whose slot is not, or no more, its event's */
+#define FRAME_OPEN  0x4f50454e4c4f4720ull /* slot_check of a frame that has no event, or not yet */
+#define FRAME_EVENT 1u			  /* in slot_check, whose other bits vouch for the slot: calls inside are part of the event */
 #define REFUSED_MAX 16
 
 __thread struct sl_thread sl_thread;
@@ -114,7 +115,7 @@ static uintptr_t check_of(const struct sl_frame *frame)
 
 static uintptr_t slot_check_of(const struct sl_frame *frame)
 {
-	return (uintptr_t)frame->slot ^ frame->seq << 1 ^ (uintptr_t)FRAME_CHECK;
+	return ((uintptr_t)frame->slot ^ frame->seq << 1 ^ (uintptr_t)FRAME_CHECK) | FRAME_EVENT;
 }
 
 /* It is a call under way that is an event of its own, in the ring or, where that had no room, counted as lost. */
@@ -126,7 +127,8 @@ static bool is_event(const struct sl_frame *frame)
 /* What it says of its slot and of outer calls can be trusted: nobody has written over it. */
 static bool is_whole(const struct sl_frame *frame)
 {
-	return frame->check == check_of(frame) && (frame->slot_check == FRAME_OPEN || frame->slot_check == slot_check_of(frame));
+	return frame->check == check_of(frame) &&
+	       (frame->slot_check == FRAME_OPEN || (frame->slot_check | FRAME_EVENT) == slot_check_of(frame));
 }
 
 static bool is_recorded(const struct sl_frame *frame)
@@ -224,6 +226,15 @@ static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now
 	thread->top = top;
 }
 
+void sl_record_forget(struct sl_thread *thread)
+{
+	for (struct sl_frame *frame = thread->top; frame && is_whole(frame); frame = frame->outer) {
+		frame->slot = NULL;
+		frame->claim.bytes = 0;
+	}
+	thread->top = NULL;
+}
+
 void sl_record_end(struct sl_thread *thread)
 {
 	if (thread->top)
@@ -253,37 +264,6 @@ static bool is_counted(const struct sl_hook *hook, const struct sl_frame *owner)
 	return hook->family != SL_FAMILY_cuda_runtime && (!owner || (hook->family == SL_FAMILY_cuda_driver && !owner->claim.bytes));
 }
 
-static void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner,
-	const struct sl_fields *in)
-{
-	int device;
-
-	frame->claim = (struct sl_limit_claim){0};
-	if (!owner)
-		frame->inject = hook->verb == SL_VERB_ALLOC && sl_limit_injects(frame->api, in->kind, in->size);
-	frame->refuse = wants_refusal(frame, hook, owner);
-	if (frame->refuse || !is_counted(hook, owner))
-		return;
-	if (hook->verb == SL_VERB_FREE)
-		sl_limit_freed(in->kind, in->addr, &frame->claim);
-	if (hook->verb != SL_VERB_ALLOC)
-		return;
-	device = in->device_plus_one - 1;
-	if (!in->device_plus_one && hook->family != SL_FAMILY_hsa)
-		device = sl_device_current(hook->family).device;
-	frame->refuse = sl_limit_refuses(device, in->kind, in->size, &frame->claim);
-}
-
-/* The event that this call is part of; NULL: it is an event of its own. */
-static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
-{
-	struct sl_frame *owner = outer && outer->owner ? outer->owner : outer;
-
-	if (SL_LIKELY(!owner) || !is_event(owner))
-		return NULL;
-	return class == CLASS_CALL || class == outer->class ? owner : NULL;
-}
-
 /*
  * Questions to the driver, the walk of a stack: hooked calls meanwhile are the agent's own, and errno stays the program's.
  * What a call does without them a signal handler's call may interrupt.
@@ -298,6 +278,39 @@ static inline void work_end(int saved)
 {
 	errno = saved;
 	sl_agent_end(&sl_thread);
+}
+
+static SL_APART void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner,
+	const struct sl_fields *in)
+{
+	int device, saved;
+
+	frame->claim = (struct sl_limit_claim){0};
+	if (!owner)
+		frame->inject = hook->verb == SL_VERB_ALLOC && sl_limit_injects(frame->api, in->kind, in->size);
+	frame->refuse = wants_refusal(frame, hook, owner);
+	if (frame->refuse || !is_counted(hook, owner))
+		return;
+	if (hook->verb == SL_VERB_FREE)
+		sl_limit_freed(in->kind, in->addr, &frame->claim);
+	if (hook->verb != SL_VERB_ALLOC)
+		return;
+	device = in->device_plus_one - 1;
+	saved = work_begin();
+	if (!in->device_plus_one && hook->family != SL_FAMILY_hsa)
+		device = sl_device_current(hook->family).device;
+	frame->refuse = sl_limit_refuses(device, in->kind, in->size, &frame->claim);
+	work_end(saved);
+}
+
+/* The event that this call is part of; NULL: it is an event of its own. */
+static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
+{
+	struct sl_frame *owner = outer && outer->owner ? outer->owner : outer;
+
+	if (SL_LIKELY(!owner) || !is_event(owner))
+		return NULL;
+	return class == CLASS_CALL || class == outer->class ? owner : NULL;
 }
 
 /*
@@ -389,8 +402,8 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	ring = thread->ring;
 	do {
 		slot = sl_ring_reserve(ring, 2, &seq);
-		frame->slot = slot;
 		frame->seq = seq;
+		frame->slot = slot;
 		if (SL_UNLIKELY(!slot)) {
 			frame->slot_check = slot_check_of(frame);
 			return true;
@@ -463,7 +476,7 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 	const struct sl_fields *out, bool ok)
 {
 	struct sl_where place = {.device = out->device_plus_one - 1, .context = out->context};
-	bool on_host = place.device == SL_NO_DEVICE - 1;
+	bool on_host;
 
 	if (frame->slot && !out->device_plus_one)
 		place.device = (int16_t)(frame->slot->words[0] >> HEAD_DEVICE_SHIFT);
@@ -471,7 +484,7 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 		place.context = frame->second->words[1];
 	if (SL_UNLIKELY(out->kind == SL_KIND_pool) && place.device < 0 && ok && hook->verb == SL_VERB_ALLOC)
 		place.device = device_of_pointer(hook->family, out->addr);
-	on_host |= sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY;
+	on_host = place.device == SL_NO_DEVICE - 1 || (sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY);
 	if (traits[hook->verb].place && is_asked(hook))
 		place = ask_place(hook->family, place, ok && !on_host);
 	if (on_host || place.device < 0)
@@ -482,6 +495,8 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 static inline void limit_result(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
 {
 	struct sl_slot *second = frame->slot ? frame->second : is_recorded(frame->owner) ? frame->owner->second : NULL;
+	bool placed = ok && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_DEVICE_RESET);
+	int device = placed ? place_of(frame, hook, out, ok).device : -1; /* asked while the claim is in the slot still */
 
 	if (!frame->claim.kept && frame->slot)
 		release_kept(frame->second); /* of a call inside that was left */
@@ -490,14 +505,14 @@ static inline void limit_result(struct sl_frame *frame, const struct sl_hook *ho
 	if (!is_counted(hook, frame->owner))
 		return;
 	if (ok && hook->verb == SL_VERB_ALLOC) {
-		sl_limit_allocated(place_of(frame, hook, out, ok).device, out->kind, out->addr, out->size, &frame->claim);
+		sl_limit_allocated(device, out->kind, out->addr, out->size, &frame->claim);
 	} else if (!ok && hook->verb == SL_VERB_FREE && frame->claim.bytes) {
 		sl_limit_allocated(frame->claim.device, out->kind, out->addr, frame->claim.bytes, &frame->claim);
 	} else {
 		sl_limit_release(&frame->claim);
 	}
 	if (ok && hook->verb == SL_VERB_DEVICE_RESET)
-		sl_limit_context_gone(place_of(frame, hook, out, ok).device);
+		sl_limit_context_gone(device);
 }
 
 static SL_APART void close_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out,
@@ -634,7 +649,6 @@ static inline void close_slot(struct sl_agent *agent, struct sl_frame *frame, co
 	late = atomic_load_explicit(&agent->phase, memory_order_relaxed) == SL_PHASE_LATE;
 	if (SL_UNLIKELY(late))
 		add_flags(frame->slot, SL_FLAG_late);
-	frame->slot_check = FRAME_OPEN; /* a signal handler's call is not part of it any more */
 	finish_slot(frame->slot, frame->seq);
 	if (SL_UNLIKELY(!ok) && agent->store.ring_elsewhere)
 		tell_writer(agent);
@@ -664,6 +678,8 @@ SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, con
 	struct sl_thread *thread = &sl_thread;
 	struct sl_agent *agent = sl_agent;
 
+	frame->slot_check &= ~(uintptr_t)FRAME_EVENT; /* the call has returned: what a signal handler calls now is not part of it */
+	atomic_signal_fence(memory_order_seq_cst);
 	/* A child forked inside the call has another recording, or none. */
 	if (SL_LIKELY(thread->generation == atomic_load_explicit(&agent->generation, memory_order_relaxed))) {
 		if (SL_UNLIKELY(sl_limit_active))

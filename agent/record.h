@@ -66,6 +66,9 @@ static inline bool sl_record_refused(const struct sl_frame *frame)
 /* ok: the call succeeded, so that outputs were read. */
 void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *outputs);
 
+/* In a forked child: the calls that are open are the parent's, in a ring that is not ours. */
+void sl_record_forget(struct sl_thread *thread);
+
 /* The thread ends: calls that are open have been left. */
 void sl_record_end(struct sl_thread *thread);
 

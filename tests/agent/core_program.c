@@ -382,6 +382,20 @@ static void in_child(void)
 	waitpid(pid, NULL, 0);
 }
 
+/* Inside a call, which then returns in the parent and in the child. */
+static void in_both(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		is_child = true;
+		allocate(0xc000, 5, 0);
+	} else if (waitpid(pid, &status, 0) != pid || status) {
+		printf("the child ended with %x\n", status);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	unsigned threads = (unsigned)atoi(argv[2]);
@@ -446,6 +460,10 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "fork")) {
 		allocate(0xa000, 6, 0);
 		in_child();
+		allocate(0xb000, 7, 0);
+	}
+	if (!strcmp(mode, "inherit")) {
+		call(FAKE_cudaMalloc, &(struct sl_fields){.addr = 0x1000, .size = 64, .kind = SL_KIND_device}, in_both);
 		allocate(0xb000, 7, 0);
 	}
 	if (!strcmp(mode, "late")) {

@@ -150,6 +150,11 @@ class Core(unittest.TestCase):
         self.assertNotEqual(parent.header["pid"], child.header["pid"])
         self.assertEqual(parent.header["run_id"], child.header["run_id"])
 
+    def test_a_call_that_returns_in_a_forked_child_too_is_the_parents(self):
+        (parent, child), names = run("inherit", 0, 0)
+        self.assertEqual([size for _, size, _ in rows(parent)], [64, 7])
+        self.assertEqual([size for _, size, _ in rows(child)], [5, 7])
+
     def test_a_free_by_a_destructor_after_the_footer_is_kept(self):
         (trace,), names = run("late", 1, 5)
         self.assertEqual(len(names), 1)
