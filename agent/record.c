@@ -108,9 +108,10 @@ bool sl_record_inside_at(uintptr_t frame)
 	return false;
 }
 
-static uintptr_t check_of(const struct sl_frame *frame)
+/* Of a frame that lies `at`, itself or a copy. */
+static uintptr_t check_of(const struct sl_frame *frame, const struct sl_frame *at)
 {
-	return (uintptr_t)frame ^ (uintptr_t)frame->outer >> 1 ^ (uintptr_t)frame->owner << 1 ^ (uintptr_t)FRAME_CHECK;
+	return (uintptr_t)at ^ (uintptr_t)frame->outer >> 1 ^ (uintptr_t)frame->owner << 1 ^ (uintptr_t)FRAME_CHECK;
 }
 
 static uintptr_t slot_check_of(const struct sl_frame *frame)
@@ -121,14 +122,19 @@ static uintptr_t slot_check_of(const struct sl_frame *frame)
 /* It is a call under way that is an event of its own, in the ring or, where that had no room, counted as lost. */
 static bool is_event(const struct sl_frame *frame)
 {
-	return frame && frame->check == check_of(frame) && frame->slot_check == slot_check_of(frame);
+	return frame && frame->check == check_of(frame, frame) && frame->slot_check == slot_check_of(frame);
 }
 
-/* What it says of its slot and of outer calls can be trusted: nobody has written over it. */
-static bool is_whole(const struct sl_frame *frame)
+/*
+ * A frame that may have been left, and lie where any call, ours and a signal handler's too, writes its own: it is looked at in
+ * a copy.  True: what that says of its slot and of outer calls can be trusted.  AddressSanitizer need not say whose it is.
+ */
+static __attribute__((no_sanitize("address"))) bool copy_whole(struct sl_frame *copy, const struct sl_frame *at)
 {
-	return frame->check == check_of(frame) &&
-	       (frame->slot_check == FRAME_OPEN || (frame->slot_check | FRAME_EVENT) == slot_check_of(frame));
+	*copy = (struct sl_frame){.outer = at->outer, .owner = at->owner, .check = at->check, .slot_check = at->slot_check,
+		.slot = at->slot, .seq = at->seq};
+	return copy->check == check_of(copy, at) &&
+	       (copy->slot_check == FRAME_OPEN || (copy->slot_check | FRAME_EVENT) == slot_check_of(copy));
 }
 
 static bool is_recorded(const struct sl_frame *frame)
@@ -210,25 +216,28 @@ static void abandon(struct sl_thread *thread, uint64_t seq, uint64_t end)
  */
 static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now)
 {
-	struct sl_frame *top = thread->top;
+	struct sl_frame *top = thread->top, frame;
 
-	while (top && is_whole(top)) {
+	while (top) {
+		if (!copy_whole(&frame, top)) {
+			abandon(thread, thread->open_seq, thread->ring->next);
+			top = NULL;
+			break;
+		}
 		if ((uintptr_t)top >= (uintptr_t)(now + 1) || ((uintptr_t)(top + 1) <= (uintptr_t)now && on_alternate_stack()))
 			break;
-		if (top->slot)
-			abandon(thread, top->seq, top->seq + 1);
-		top = top->outer;
-	}
-	if (top && !is_whole(top)) {
-		abandon(thread, thread->open_seq, thread->ring->next);
-		top = NULL;
+		if (frame.slot)
+			abandon(thread, frame.seq, frame.seq + 1);
+		top = frame.outer;
 	}
 	thread->top = top;
 }
 
 void sl_record_forget(struct sl_thread *thread)
 {
-	for (struct sl_frame *frame = thread->top; frame && is_whole(frame); frame = frame->outer) {
+	struct sl_frame copy;
+
+	for (struct sl_frame *frame = thread->top; frame && copy_whole(&copy, frame); frame = copy.outer) {
 		frame->slot = NULL;
 		frame->claim.bytes = 0;
 	}
@@ -346,7 +355,7 @@ static inline void begin_frame(struct sl_frame *frame, unsigned api, unsigned cl
 {
 	frame->outer = outer;
 	frame->owner = owner_of(outer, class);
-	frame->check = check_of(frame);
+	frame->check = check_of(frame, frame);
 	frame->slot = NULL;
 	frame->slot_check = FRAME_OPEN;
 	frame->api = (uint16_t)api;
