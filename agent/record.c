@@ -120,7 +120,7 @@ static uintptr_t slot_check_of(const struct sl_frame *frame)
 }
 
 /* It is a call under way that is an event of its own, in the ring or, where that had no room, counted as lost. */
-static bool is_event(const struct sl_frame *frame)
+static inline bool is_event(const struct sl_frame *frame)
 {
 	return frame && frame->check == check_of(frame, frame) && frame->slot_check == slot_check_of(frame);
 }
@@ -485,7 +485,8 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 	const struct sl_fields *out, bool ok)
 {
 	struct sl_where place = {.device = out->device_plus_one - 1, .context = out->context};
-	bool on_host;
+	const struct traits trait = traits[hook->verb];
+	bool on_host = sl_event_kinds[out->kind].on_host & (trait.class == CLASS_MEMORY);
 
 	if (frame->slot && !out->device_plus_one)
 		place.device = (int16_t)(frame->slot->words[0] >> HEAD_DEVICE_SHIFT);
@@ -493,8 +494,8 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 		place.context = frame->second->words[1];
 	if (SL_UNLIKELY(out->kind == SL_KIND_pool) && place.device < 0 && ok && hook->verb == SL_VERB_ALLOC)
 		place.device = device_of_pointer(hook->family, out->addr);
-	on_host = place.device == SL_NO_DEVICE - 1 || (sl_event_kinds[out->kind].on_host && traits[hook->verb].class == CLASS_MEMORY);
-	if (traits[hook->verb].place && is_asked(hook))
+	on_host |= place.device == SL_NO_DEVICE - 1;
+	if (trait.place && is_asked(hook))
 		place = ask_place(hook->family, place, ok && !on_host);
 	if (on_host || place.device < 0)
 		place.device = -1;
@@ -624,16 +625,17 @@ static SL_APART void close_late(void)
 	work_end(saved);
 }
 
-static inline void close_slot(struct sl_agent *agent, struct sl_frame *frame, const struct sl_hook *hook, int64_t result,
-	bool ok, const struct sl_fields *out)
+static inline void close_slot(struct sl_agent *agent, struct sl_frame *frame, unsigned row, int64_t result, bool ok,
+	const struct sl_fields *out)
 {
+	const struct sl_hook *hook = &sl_hooks[row];
 	/* Of what took effect before the call the end only says how long that took. */
 	uint64_t end_ns = sl_clock_stamp(&agent->clock, !sl_event_verbs[hook->verb].stamped_before);
 	struct sl_where place = place_of(frame, hook, out, ok);
 	uint64_t *w = frame->slot->words, *w2 = frame->second->words, head = w[0];
 	bool late;
 
-	w[0] = (head & HEAD_KEPT) | head_word((unsigned)(hook - sl_hooks), out->kind, out->flags, place.device);
+	w[0] = (head & HEAD_KEPT) | head_word(row, out->kind, out->flags, place.device);
 	w[2] = end_ns > frame->begin_ns ? end_ns - frame->begin_ns : 0;
 	w[3] = out->addr;
 	w[4] = out->size;
@@ -683,7 +685,7 @@ static void tell_owner(const struct sl_frame *owner, const struct sl_frame *fram
 
 SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *out)
 {
-	const struct sl_hook *hook = &sl_hooks[out->api ? out->api : frame->api];
+	unsigned row = out->api ? out->api : frame->api;
 	struct sl_thread *thread = &sl_thread;
 	struct sl_agent *agent = sl_agent;
 
@@ -692,11 +694,11 @@ SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, con
 	/* A child forked inside the call has another recording, or none. */
 	if (SL_LIKELY(thread->generation == atomic_load_explicit(&agent->generation, memory_order_relaxed))) {
 		if (SL_UNLIKELY(sl_limit_active))
-			close_limit(frame, hook, out, ok);
+			close_limit(frame, &sl_hooks[row], out, ok);
 		if (frame->owner && is_recorded(frame->owner))
 			tell_owner(frame->owner, frame, out);
 		if (SL_LIKELY(frame->slot != NULL))
-			close_slot(agent, frame, hook, result, ok, out);
+			close_slot(agent, frame, row, result, ok, out);
 	}
 	/* Last, so that a call whose closing is left by a signal handler is found among the open ones. */
 	thread->top = frame->outer;
