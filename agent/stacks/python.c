@@ -214,7 +214,7 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (!tstate || (SL_UNLIKELY(now != CHECKED) && !pass_check(tstate)))
 		return 0;
 	first = sl_python_innermost(tstate);
-	sl_python_walk(&walk, first, thread->words, depth);
+	sl_python_walk(&walk, first, thread->words, depth, thread->python_frames);
 	if (!walk.count)
 		return 0;
 	thread->boundaries = walk.truncated ? 0 : walk.boundaries;

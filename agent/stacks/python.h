@@ -75,7 +75,8 @@ struct sl_python_walk {
 	bool unkeyed; /* does not fit into words: cannot be cached */
 };
 
-void sl_python_walk(struct sl_python_walk *walk, uintptr_t frame, uint64_t *words, unsigned depth);
+/* seen: the frames of the thread's last walk, for this one to go by; any contents. */
+void sl_python_walk(struct sl_python_walk *walk, uintptr_t frame, uint64_t *words, unsigned depth, uintptr_t seen[SL_PYTHON_SEEN]);
 
 /* Name the `count` frames from `first` on; codes: where to put their code objects, or NULL.  *lasting becomes
  * false if one is no code object, so that nothing would tell of its death. */

@@ -12,6 +12,7 @@
 #include "agent/stacks/walk.h"
 
 #define SL_STACKS_TEXT_MAX 4096u
+#define SL_PYTHON_SEEN	   256u
 
 struct sl_stacks_thread {
 	struct sl_stacks_thread *next;	      /* of all, for as long as the process lives */
@@ -26,6 +27,7 @@ struct sl_stacks_thread {
 
 	uint64_t words[SL_STACKS_DEPTH_MAX];  /* key of the stack being captured */
 	uint32_t frames[SL_STACKS_DEPTH_MAX]; /* ids of its frames */
+	uintptr_t python_frames[SL_PYTHON_SEEN]; /* where they lay, of Python */
 	void *pcs[SL_STACKS_DEPTH_MAX + 32];  /* native frames, ours in front */
 
 	char function[1024], file[SL_STACKS_TEXT_MAX]; /* utf-8, of the frame or text being defined */
