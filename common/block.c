@@ -8,6 +8,7 @@
 
 struct out {
 	uint8_t *at;
+	uint64_t *column; /* room for one, at the end of what at points into */
 };
 
 static int append(void *data, const char *bytes, size_t size)
@@ -123,7 +124,7 @@ static SL_HOT void pack_column(msgpack_packer *pk, struct out *out, const struct
 			unsigned field)
 {
 	enum sl_encoding encoding = field == SL_FIELD_time_ns ? SL_ENCODING_DELTA : SL_ENCODING_PLAIN;
-	uint64_t x[SL_BLOCK_EVENTS], bits = 0, base;
+	uint64_t *x = out->column, bits = 0, base;
 	unsigned shift = 0, width;
 
 	base = encoding == SL_ENCODING_DELTA ? delta_values(x, events, count, field)
@@ -154,7 +155,7 @@ static void find_varying(uint64_t *varies, const struct sl_event *events, unsign
 SL_HOT size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events,
 		       unsigned count)
 {
-	struct out out = {bytes};
+	struct out out = {bytes, (uint64_t *)((uint8_t *)bytes + SL_BLOCK_BYTES(count)) - count};
 	uint64_t varies[SL_FIELD_COUNT];
 	msgpack_packer pk;
 

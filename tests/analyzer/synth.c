@@ -305,7 +305,7 @@ unsigned synth_api(const char *name)
 static void flush_thread(struct sl_synth *s, unsigned thread)
 {
 	struct thread *t = &s->threads[thread];
-	static _Thread_local uint8_t bytes[SL_BLOCK_BYTES(SL_BLOCK_EVENTS)];
+	static _Thread_local _Alignas(8) uint8_t bytes[SL_BLOCK_BYTES(SL_BLOCK_EVENTS)];
 	static _Thread_local struct sl_event events[SL_BLOCK_EVENTS];
 	uint64_t begin = UINT64_MAX, end = 0;
 	unsigned count = 0;

@@ -19,7 +19,7 @@ static uint64_t random_number(void)
 	return random_state ^= random_state << 17;
 }
 
-static uint8_t bytes[SL_BLOCK_BYTES(SL_BLOCK_EVENTS)];
+static _Alignas(8) uint8_t bytes[SL_BLOCK_BYTES(SL_BLOCK_EVENTS)];
 static struct sl_event in[SL_BLOCK_EVENTS];
 
 static void assert_round_trip(unsigned count)
