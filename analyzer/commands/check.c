@@ -20,6 +20,7 @@ static const struct sl_option table[] = {
 	{"--baseline", 0, "FILE", "hold the run against these numbers"},
 	{"--tolerance", 0, "SHARE", "how far above the baseline is fine (default: 5%)"},
 	{"--fail-on", 0, "warning|critical", "fail on leaks, growth and errors that the report finds, from this level on"},
+	{"--strict", 0, NULL, "what a run cannot tell, and a trace with parts missing, fails too"},
 	{"--update-baseline", 0, NULL, "write this run's numbers to the baseline; nothing is checked"},
 	{"--config", 0, "FILE", "limits from a file (default: .stormlog.ini here or above, up to the repository)"},
 	{"--repository", 0, "DIR", "files in it may be pointed at (default: the one around this directory)"},
@@ -32,12 +33,12 @@ static const struct sl_option table[] = {
 	{"--quiet", 'q', NULL, "print nothing where all is fine"},
 	{0},
 };
-enum { UPDATE = 8, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
+enum { UPDATE = 9, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
 enum { LIMITS = UPDATE }; /* options before it are limits by name */
 
 static const char about[] =
 	"Exit status 0: all is fine; 1: a limit is exceeded; 2: usage; 3: nothing readable.  Names without dashes are keys\n"
-	"of [check] in .stormlog.ini; options win.  What a run cannot tell is said and does not fail.";
+	"of [check] in .stormlog.ini; options win.  What a run cannot tell is said and fails with --strict.";
 
 struct options {
 	struct sl_drive_options drive;

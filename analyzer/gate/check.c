@@ -63,7 +63,6 @@ static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, en
 	va_start(args, format);
 	outcome->message = text_of(format, args);
 	va_end(args);
-	outcomes->failures += fails;
 	return outcome;
 }
 
@@ -98,6 +97,10 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	if (total->bytes == SL_UNKNOWN)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s is not known in this run: %s", key,
 		    !strcmp(key, "leak") ? "no process ended by itself" : "no figure of the device was recorded");
+	else if (total->bytes <= limit && total->unknown)
+		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", key,
+		    sl_format_size(is, total->bytes), may, total->unknown,
+		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
 	else if (total->bytes <= limit)
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", key, sl_format_size(is, total->bytes), may);
 	else if (!first)
@@ -130,7 +133,14 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_measures 
 		if (growth->of != SL_MEASURE_GROWTH || !is_label(growth->key, limit->label))
 			continue;
 		seen = true;
-		if (growth->bytes <= limit->bytes)
+		if (growth->bytes == SL_UNKNOWN || (growth->bytes <= limit->bytes && growth->unknown))
+			add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, growth->key,
+			    "%s varies too much to tell whether it grows, in %u of the processes; limit %s", growth->key,
+			    growth->unknown, may);
+		else if (!growth->bytes)
+			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s does not grow, limit %s", growth->key,
+			    may);
+		else if (growth->bytes <= limit->bytes)
 			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s grows by %s an entry, limit %s",
 			    growth->key, sl_format_size(is, growth->bytes), may);
 		else
@@ -192,19 +202,21 @@ static void check_found(struct sl_outcomes *outcomes, const struct sl_measures *
 				  "%s %s at %s", sl_format_size(size, m->bytes),
 				  m->critical ? "left behind, and growing," : "still held at the end,", m->what),
 			      m);
-		else if (m->of == SL_MEASURE_GROWTH && m->bytes)
+		else if (m->of == SL_MEASURE_GROWTH && m->bytes && m->bytes != SL_UNKNOWN)
 			add(outcomes, "growth", SL_LEVEL_WARNING, fails, m->key, "%s grows by %s an entry", m->key,
 			    sl_format_size(size, m->bytes));
 	}
 }
 
-static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *report, enum sl_fail_on fail_on)
+static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_limits *limits)
 {
+	bool fails = limits->strict || limits->fail_on == SL_FAIL_ON_WARNING;
+
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_trace *trace = report->processes[i].trace;
 
 		if (trace->damage.damaged || trace->gap_events || trace->damage.lost_events)
-			add(outcomes, "incomplete", SL_LEVEL_WARNING, fail_on == SL_FAIL_ON_WARNING, sl_stacks_basename(trace->name),
+			add(outcomes, "incomplete", SL_LEVEL_WARNING, fails, sl_stacks_basename(trace->name),
 			    "%s: parts of the trace are missing, so less is known than happened", sl_stacks_basename(trace->name));
 	}
 }
@@ -229,10 +241,11 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 	const char *subject = now->of == SL_MEASURE_TOTAL ? now->key : now->what;
 	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];
 	bool total = now->of == SL_MEASURE_TOTAL, absent = !before || before->bytes == SL_UNKNOWN;
+	bool unknown = now->bytes == SL_UNKNOWN || (before && before->bytes == SL_UNKNOWN);
 
 	if (!rules[now->of])
 		return;
-	if (total && (now->bytes == SL_UNKNOWN || absent)) {
+	if (unknown || (total && absent)) {
 		add(outcomes, rules[now->of], SL_LEVEL_UNKNOWN, false, subject, "%s is not known in %s", subject,
 		    now->bytes == SL_UNKNOWN ? "this run" : "the baseline");
 		return;
@@ -241,7 +254,10 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 	sl_format_size(is, now->bytes);
 	sl_format_size(was, absent ? 0 : before->bytes);
 	if (now->bytes <= allowed(absent ? 0 : before->bytes, limits, now->of)) {
-		if (total)
+		if (now->unknown)
+			add(outcomes, rules[now->of], SL_LEVEL_UNKNOWN, false, subject,
+			    "%s %s and more, baseline %s: it is not known in %u of the processes", subject, is, was, now->unknown);
+		else if (total)
 			add(outcomes, rules[now->of], SL_LEVEL_PASS, false, subject, "%s %s, baseline %s", subject, is, was);
 		return;
 	}
@@ -252,6 +268,17 @@ static void check_against(struct sl_outcomes *outcomes, const struct sl_measure 
 			  "%s: %s, baseline %s (%+.1f%%)", subject, is, was,
 			  before->bytes ? 100.0 * ((double)now->bytes / (double)before->bytes - 1) : 100.0),
 		      now);
+}
+
+static void count(struct sl_outcomes *outcomes, bool strict)
+{
+	for (size_t i = 0; i < outcomes->list.count; i++) {
+		struct sl_outcome *outcome = &outcomes->list.item[i];
+
+		outcome->fails |= strict && outcome->level == SL_LEVEL_UNKNOWN;
+		outcomes->unknown += outcome->level == SL_LEVEL_UNKNOWN;
+		outcomes->failures += outcome->fails;
+	}
 }
 
 void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_measures *measures,
@@ -267,7 +294,8 @@ void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const stru
 	for (size_t i = 0; baseline && i < measures->list.count; i++)
 		check_against(outcomes, &measures->list.item[i], baseline, limits);
 	check_found(outcomes, measures, limits->fail_on);
-	check_whole(outcomes, report, limits->fail_on);
+	check_whole(outcomes, report, limits);
+	count(outcomes, limits->strict);
 }
 
 void sl_outcomes_free(struct sl_outcomes *outcomes)

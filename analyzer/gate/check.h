@@ -33,7 +33,7 @@ extern const struct sl_rule sl_rules[];
 
 struct sl_outcomes {
 	SL_VECTOR(struct sl_outcome) list;
-	unsigned failures;
+	unsigned failures, unknown;
 };
 
 /* baseline NULL: none. */

@@ -55,7 +55,10 @@ bool sl_form_text(const struct sl_forms *forms, FILE *out)
 			put_line(out, o->message);
 			fputc('\n', out);
 		}
-	fprintf(out, "%u of %u failed%s%s\n", outcomes->failures, checked, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
+	fprintf(out, "%u of %u failed", outcomes->failures, checked);
+	if (outcomes->unknown)
+		fprintf(out, ", %u unknown", outcomes->unknown);
+	fprintf(out, "%s%s\n", forms->config ? "; limits: " : "", forms->config ? forms->config : "");
 	return !ferror(out);
 }
 
@@ -67,6 +70,7 @@ bool sl_form_json(const struct sl_forms *forms, FILE *out)
 	sl_json_string(j, "schema", "stormlog.check");
 	sl_json_int(j, "schema_version", 1);
 	sl_json_uint(j, "failures", forms->outcomes->failures);
+	sl_json_uint(j, "unknown", forms->outcomes->unknown);
 	sl_json_array(j, "outcomes");
 	for (size_t i = 0; i < forms->outcomes->list.count; i++) {
 		const struct sl_outcome *o = &forms->outcomes->list.item[i];
@@ -349,8 +353,10 @@ bool sl_form_summary(const struct sl_forms *forms, FILE *out)
 	size_t size, used = 0;
 	FILE *row;
 
-	fprintf(out, "### GPU memory: %s\n\n|  | rule | what was found |\n|---|---|---|\n",
-		outcomes->failures ? "failed" : "fine");
+	fprintf(out, "### GPU memory: %s", outcomes->failures ? "failed" : "fine");
+	if (outcomes->unknown)
+		fprintf(out, ", %u unknown", outcomes->unknown);
+	fputs("\n\n|  | rule | what was found |\n|---|---|---|\n", out);
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < outcomes->list.count; i++) {
 			if (outcomes->list.item[i].fails == (pass == 1))

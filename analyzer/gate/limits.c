@@ -78,6 +78,8 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 		return set_growth(limits, value);
 	if (!strcmp(name, "no-oom"))
 		return set_truth(&limits->no_oom, value);
+	if (!strcmp(name, "strict"))
+		return set_truth(&limits->strict, value);
 	if (!strcmp(name, "tolerance"))
 		return set_tolerance(limits, value);
 	if (!strcmp(name, "baseline")) {

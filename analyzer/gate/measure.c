@@ -34,7 +34,7 @@ struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure
 	measures->list.item = sl_arena_grow(measures->list.item, &measures->list.capacity, measures->list.count,
 					    sizeof(*measures->list.item));
 	measure = &measures->list.item[measures->list.count++];
-	*measure = (struct sl_measure){.of = of, .key = copy(key), .what = copy(what)};
+	*measure = (struct sl_measure){.of = of, .key = copy(key), .what = copy(what), .bytes = SL_UNKNOWN};
 	return measure;
 }
 
@@ -82,7 +82,7 @@ static struct sl_measure *add(struct taking *taking, enum sl_measure_of of, cons
 {
 	struct sl_measure *measure = place(&taking->one, &taking->one_index, of, key, what);
 
-	measure->bytes += bytes;
+	measure->bytes = measure->bytes == SL_UNKNOWN ? bytes : measure->bytes + bytes;
 	return measure;
 }
 
@@ -118,8 +118,12 @@ static void take_sites(struct taking *taking, struct sl_process *process)
 	}
 }
 
+/* What a killed process would have freed nobody knows. */
 static void take_leaks(struct taking *taking, struct sl_process *process)
 {
+	bool ended = process->trace->status == SL_STATUS_COMPLETED;
+
+	add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or growing", ended ? 0 : SL_UNKNOWN);
 	for (size_t i = 0; i < process->leaks.count; i++) {
 		const struct sl_leak *leak = &process->leaks.item[i];
 		struct sl_site site = {.python = leak->python, .native = leak->native, .caller = leak->caller,
@@ -130,6 +134,13 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 		add_place(taking, SL_MEASURE_LEAK, process, &site, leak->library, leak->bytes, leak->growing);
 		add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or growing", leak->bytes);
 	}
+}
+
+static uint64_t growth_bytes(const struct sl_growth *growth)
+{
+	if (!strcmp(growth->verdict, "noisy"))
+		return SL_UNKNOWN;
+	return !strcmp(growth->verdict, "growing") ? (uint64_t)growth->slope : 0;
 }
 
 static void take_names(struct taking *taking, const struct sl_process *process)
@@ -145,14 +156,20 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 		const struct sl_growth *growth = &process->growth.item[i];
 		const struct sl_label *label = &model->labels.item[growth->label];
 		const char *name = sl_defs_text(model->defs, label->text);
-		bool growing = growth->verdict && !strcmp(growth->verdict, "growing");
-
 		if (!name)
 			continue;
 		add(taking, SL_MEASURE_LABEL, name, name, label->peak_bytes);
 		if (growth->verdict)
-			add(taking, SL_MEASURE_GROWTH, name, name, growing ? (uint64_t)growth->slope : 0);
+			add(taking, SL_MEASURE_GROWTH, name, name, growth_bytes(growth));
 	}
+}
+
+static void keep_most(struct sl_measure *all, uint64_t bytes)
+{
+	if (bytes == SL_UNKNOWN)
+		all->unknown++;
+	else if (all->bytes == SL_UNKNOWN || bytes > all->bytes)
+		all->bytes = bytes;
 }
 
 /* The run keeps the worst process of each. */
@@ -162,8 +179,7 @@ static void keep_worst(struct taking *taking)
 		struct sl_measure *one = &taking->one.list.item[i];
 		struct sl_measure *all = place(taking->measures, &taking->index, one->of, one->key, one->what);
 
-		if (one->bytes > all->bytes)
-			all->bytes = one->bytes;
+		keep_most(all, one->bytes);
 		all->critical |= one->critical;
 		if (!all->file) {
 			all->file = one->file;
@@ -178,27 +194,20 @@ static void keep_worst(struct taking *taking)
 
 static void take_totals(struct taking *taking, const struct sl_report *report)
 {
-	uint64_t peak = 0, hidden = SL_UNKNOWN;
+	struct sl_measures *run = taking->measures;
 
+	/* nothing held by a run without a device is known; what it uses beyond that is not */
+	place(run, &taking->index, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
+	place(run, &taking->index, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
 	for (unsigned i = 0; i < report->device_count; i++) {
-		const struct sl_shared_device *device = &report->devices[i];
-
-		if (device->known_peak_bytes > peak)
-			peak = device->known_peak_bytes;
-		if (device->hidden_peak_bytes != SL_UNKNOWN && (hidden == SL_UNKNOWN || device->hidden_peak_bytes > hidden))
-			hidden = device->hidden_peak_bytes;
+		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), report->devices[i].known_peak_bytes);
+		keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "hidden"), report->devices[i].hidden_peak_bytes);
 	}
-	place(taking->measures, &taking->index, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = peak;
-	place(taking->measures, &taking->index, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded")->bytes =
-		hidden;
-	place(taking->measures, &taking->index, SL_MEASURE_TOTAL, "leak", "live at exit, or growing");
 }
 
 void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 {
 	struct taking taking = {.measures = measures};
-	bool ended = false;
-
 	*measures = (struct sl_measures){0};
 	take_totals(&taking, report);
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -206,10 +215,7 @@ void sl_measures_take(struct sl_measures *measures, struct sl_report *report)
 		take_leaks(&taking, &report->processes[i]);
 		take_names(&taking, &report->processes[i]);
 		keep_worst(&taking);
-		ended |= report->processes[i].trace->status == SL_STATUS_COMPLETED;
 	}
-	if (!ended) /* what a killed process would have freed nobody knows */
-		sl_measures_find(measures, SL_MEASURE_TOTAL, "leak")->bytes = SL_UNKNOWN;
 	sl_map_free(&taking.index);
 	sl_measures_sort(measures);
 }

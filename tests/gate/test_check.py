@@ -42,6 +42,21 @@ remember()
 '''
 
 
+# Ranges whose end holds a batch of 1 to 49 MiB: whether they grow by a KiB nobody can tell.
+NOISY = '''
+import ctypes, random
+cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
+sizes, held = random.Random(3), None
+for i in range(40):
+    nvtx.nvtxRangePushA(b"noisy_%d" % i)
+    if held:
+        cudart.cudaFree(held)
+    held = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(held), ctypes.c_size_t(sizes.randrange(1, 50) << 20)) == 0
+    nvtx.nvtxRangePop()
+'''
+
+
 def check(*arguments, code=0, cwd=None, **environment):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
     clean.update(environment)
@@ -95,6 +110,33 @@ class Limits(Folder):
     def test_what_a_run_cannot_tell_is_said_and_does_not_fail(self):
         out = check("--max-growth", "1/epoch", self.demo()).stdout
         self.assertRegex(out, r"(?m)^unknown +max-growth +no label epoch")
+
+    def test_growth_that_entries_hide_is_unknown_and_never_passed(self):
+        with Recording(sys.executable, self.path("noisy.py", NOISY), SIM_VRAM="8G") as run:
+            [label] = [label for label in run.report()["processes"][0]["labels"] if label["label"] == "noisy_#"]
+            self.assertEqual(label["verdict"], "noisy")
+            for limit in ("1KiB/noisy", "1KiB"):
+                out = check("--max-growth", limit, run.traces).stdout
+                self.assertRegex(out, r"(?m)^unknown +max-growth +noisy_# varies too much")
+                self.assertRegex(out, r"(?m)^0 of 2 failed, 1 unknown")
+            said = json.loads(check("--json", "--max-growth", "1KiB", run.traces).stdout)
+            self.assertEqual((said["unknown"], said["failures"], said["outcomes"][0]["level"]), (1, 0, "unknown"))
+            self.assertIn("FAIL     max-growth", check("--strict", "--max-growth", "1KiB/noisy", run.traces, code=1).stdout)
+            config = self.path("strict.ini", "[check]\nstrict = yes\nmax-growth = 1KiB\n")
+            check("--config", config, run.traces, code=1)
+            check("--metrics", self.path("m.txt"), "--max-growth", "1KiB", run.traces)
+            self.assertNotIn("growth", self.read("m.txt"))
+            base = self.path("base.json")
+            check("--baseline", base, "--update-baseline", run.traces)
+            self.assertIsNone(json.loads(self.read("base.json"))["growth"]["noisy_#"]["bytes"])
+            self.assertRegex(check("--baseline", base, run.traces).stdout, r"(?m)^unknown +baseline-growth ")
+            check("--baseline", base, "--strict", run.traces, code=1)
+
+    def test_what_a_killed_rank_would_have_freed_is_unknown(self):
+        out = check("--max-leak", "1G", self.demo()).stdout
+        self.assertRegex(out, r"(?m)^unknown +max-leak +leak 200 MiB and more, .* 1 of the processes did not end")
+        self.assertIn("FAIL     max-leak         leak 200 MiB", check("--max-leak", "199M", self.demo(), code=1).stdout)
+        check("--max-leak", "1G", "--strict", self.demo(), code=1)
 
     def test_usage_is_2_and_unreadable_is_3(self):
         check(code=2)
