@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The verbs of stormlog-analyze. argv[0] is the verb; the exit status is that of doc/man: 0 fine, 1 a limit is
- * exceeded, 2 usage or a path that does not exist, 3 nothing readable (convert and validate: something was not valid).
+ * exceeded, 2 usage, a path that does not exist or a place that is not ours to replace, 3 nothing readable (convert and
+ * validate: something was not valid), 4 the result could not be written.
  */
 #ifndef SL_ANALYZER_COMMANDS_H
 #define SL_ANALYZER_COMMANDS_H
 
-enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3 };
+enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3, SL_EXIT_UNSAVED = 4 };
 
 struct sl_command {
 	const char *name;

@@ -31,7 +31,8 @@ static void help(FILE *out)
 	for (size_t i = 0; i < SL_COUNT(commands); i++)
 		fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
 	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check is\n"
-	      "exceeded, 2 usage or a path that does not exist, 3 nothing readable.\n", out);
+	      "exceeded, 2 usage, a path that does not exist or a place that is not stormlog's to replace, 3 nothing readable,\n"
+	      "4 the result could not be written.\n", out);
 }
 
 /* A word that is neither a verb nor a path, and nearly a verb. */

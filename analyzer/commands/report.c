@@ -34,18 +34,27 @@ static struct sl_text_style style_of_terminal(void)
 	return style;
 }
 
-/* Where the analysis goes: -o, or beside the traces. */
-static void place(char *folder, size_t size, const struct sl_report_options *options, const char *path)
+/* Where the analysis goes: -o, or beside what is read (but not beside a single one of Stormlog's own files). */
+static bool choose_place(struct sl_place *place, const struct sl_report_options *options, char **paths, bool native)
 {
-	const char *slash = strrchr(path, '/');
+	const char *path = paths[0], *slash = strrchr(path, '/');
+	char folder[PATH_MAX + 16];
 	struct stat st;
 
+	if (stat(path, &st)) /* the reader says so */
+		return true;
 	if (options->output)
-		snprintf(folder, size, "%s", options->output);
-	else if (!stat(path, &st) && S_ISDIR(st.st_mode))
-		snprintf(folder, size, "%s%sanalysis", path, path[strlen(path) - 1] == '/' ? "" : "/");
+		snprintf(folder, sizeof(folder), "%s", options->output);
+	else if (S_ISDIR(st.st_mode))
+		snprintf(folder, sizeof(folder), "%s%sanalysis", path, path[strlen(path) - 1] == '/' ? "" : "/");
+	else if (!native)
+		return true;
 	else
-		snprintf(folder, size, "%.*sanalysis", slash ? (int)(slash + 1 - path) : 0, path);
+		snprintf(folder, sizeof(folder), "%.*sanalysis", slash ? (int)(slash + 1 - path) : 0, path);
+	if (sl_place_choose(place, folder, paths))
+		return true;
+	fprintf(stderr, "stormlog-analyze: %s\n", place->why);
+	return false;
 }
 
 static int print_json(struct sl_report *report)
@@ -67,22 +76,20 @@ void sl_open_page(const char *folder)
 		fprintf(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);
 }
 
-static int print_summary(struct sl_report *report, const struct sl_report_options *options, const char *path)
+static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_place *place)
 {
 	struct sl_text_style style = style_of_terminal();
-	char folder[PATH_MAX], why[PATH_MAX + 128];
 
-	place(folder, sizeof(folder), options, path);
-	if (sl_outputs_write(report, folder, why, sizeof(why)))
-		style.saved = folder;
-	else
-		fprintf(stderr, "stormlog-analyze: %s; the analysis is not saved (-o DIR names another place)\n", why);
+	if (sl_outputs_write(report, place))
+		style.saved = place->folder;
+	if (*place->why)
+		fprintf(stderr, "stormlog-analyze: %s%s\n", place->why, style.saved ? "" : "; the analysis is not saved (-o DIR names another place)");
 	if (!options->quiet)
 		sl_text_report(report, stdout, &style);
 	fflush(stdout);
 	if (options->open && style.saved)
-		sl_open_page(folder);
-	return SL_EXIT_FINE;
+		sl_open_page(style.saved);
+	return style.saved ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
 static bool any_native(char **paths)
@@ -93,14 +100,14 @@ static bool any_native(char **paths)
 	return false;
 }
 
-static int native_report(struct sl_report_options *options, char **paths, unsigned count)
+static int native_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_place *place)
 {
 	struct sl_report report = {0};
 	int status = sl_native_open(&report, paths, count, &options->drive);
 
 	report.html_max_bytes = options->html_max_bytes;
 	if (status == SL_EXIT_FINE)
-		status = options->json ? print_json(&report) : print_summary(&report, options, paths[0]);
+		status = options->json ? print_json(&report) : print_summary(&report, options, place);
 	sl_report_free(&report);
 	return status;
 }
@@ -109,6 +116,7 @@ static int run(int argc, char **argv)
 {
 	struct sl_report_options options;
 	struct sl_options parsed;
+	struct sl_place place = {0};
 	int status = sl_report_options_parse(&options, &parsed, argc, argv);
 	bool native = status < 0 && any_native(parsed.paths);
 	const char *foreign = native ? options.only_telemetry : options.only_native;
@@ -117,8 +125,10 @@ static int run(int argc, char **argv)
 		fprintf(stderr, "stormlog-analyze: %s is of %s, and %s is not\n", foreign, native ? "Stormlog's own files" : "traces", parsed.paths[0]);
 		status = SL_EXIT_USAGE;
 	}
+	if (status < 0 && !options.json && !choose_place(&place, &options, parsed.paths, native))
+		status = SL_EXIT_USAGE;
 	if (status < 0)
-		status = (native ? native_report : sl_telemetry_report)(&options, parsed.paths, parsed.path_count);
+		status = (native ? native_report : sl_telemetry_report)(&options, parsed.paths, parsed.path_count, &place);
 	sl_report_options_free(&options);
 	sl_options_free(&parsed);
 	return status;

@@ -13,7 +13,7 @@
 #include "common/size.h"
 
 static const struct sl_option table[] = {
-	{"--output", 'o', "DIR", "where the analysis goes (default: PATH/analysis); replaced as a whole"},
+	{"--output", 'o', "DIR", "where the analysis goes (default: PATH/analysis); an earlier analysis there is replaced, anything else is left"},
 	{"--json", 0, NULL, "print report.json and write nothing"},
 	{"--quiet", 'q', NULL, "write the analysis, print nothing"},
 	{"--open", 0, NULL, "open report.html in a browser"},

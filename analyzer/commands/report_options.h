@@ -7,6 +7,7 @@
 #include "analyzer/analyses/suppress.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/drive.h"
+#include "analyzer/outputs/place.h"
 #include "analyzer/outputs/telemetry_emit.h"
 
 struct sl_report_options {
@@ -30,7 +31,7 @@ struct sl_report_options {
 int sl_report_options_parse(struct sl_report_options *options, struct sl_options *parsed, int argc, char **argv);
 void sl_report_options_free(struct sl_report_options *options);
 
-/* `report` where no path holds a trace; an exit status. */
-int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count);
+/* `report` where no path holds a trace; an exit status.  place: chosen; without a folder nothing is written. */
+int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_place *place);
 
 #endif

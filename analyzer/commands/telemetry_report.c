@@ -13,7 +13,6 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/telemetry_summary.h"
 #include "analyzer/paths.h"
-#include "analyzer/telemetry/folder.h"
 
 static void put_warning(void *context, const char *text)
 {
@@ -73,39 +72,70 @@ static int print_json(const struct sl_telemetry *t, const struct sl_emit_options
 	return SL_EXIT_UNREADABLE;
 }
 
-/* What cannot be written does not change the exit status: the summary was printed. */
-static int print_summary(const struct sl_telemetry *t, const struct sl_report_options *s, const char *path)
+struct page {
+	const struct sl_telemetry *telemetry;
+	const struct sl_report_options *options;
+	const char *path; /* what is read */
+};
+
+static bool put_json(const struct page *page, FILE *out)
 {
-	struct sl_arena arena = {0};
-	struct sl_folder folder;
-	struct stat status;
-	const char *output = s->output;
-	FILE *file;
+	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 
-	if (!s->quiet)
-		sl_telemetry_summary(stdout, t, &s->emit);
-	if (!output && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-		output = sl_arena_printf(&arena, "%s/analysis", path);
-	if (output && sl_folder_begin(&folder, output)) {
-		struct sl_json *j = sl_folder_json(&folder, "report.json", &file);
+	write_report(j, page->telemetry, &page->options->emit);
+	sl_json_newline(j);
+	return sl_json_close(j);
+}
 
-		write_report(j, t, &s->emit);
-		sl_folder_json_close(&folder, j, file, "report.json");
-		file = sl_folder_open(&folder, "report.html");
-		if (file && !sl_html_telemetry(t, path, &s->emit, s->html_max_bytes, file))
-			folder.error = errno;
-		sl_folder_close(&folder, file, "report.html");
+static bool put_html(const struct page *page, FILE *out)
+{
+	return sl_html_telemetry(page->telemetry, page->path, &page->options->emit, page->options->html_max_bytes, out);
+}
+
+static bool save_one(struct sl_place *place, const char *name, bool (*put)(const struct page *, FILE *), const struct page *page)
+{
+	char path[PATH_MAX + 64];
+	FILE *out;
+	bool fine;
+
+	snprintf(path, sizeof(path), "%s/%s", place->made, name);
+	out = fopen(path, "wxe");
+	if (!out)
+		return false;
+	fine = put(page, out);
+	return !fclose(out) && fine;
+}
+
+static bool save(struct sl_place *place, const struct page *page)
+{
+	if (!sl_place_begin(place))
+		return false;
+	if (save_one(place, "report.json", put_json, page) && save_one(place, "report.html", put_html, page))
+		return sl_place_end(place);
+	snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
+	sl_place_drop(place);
+	return false;
+}
+
+static int print_summary(const struct page *page, struct sl_place *place)
+{
+	const struct sl_report_options *options = page->options;
+
+	if (!options->quiet)
+		sl_telemetry_summary(stdout, page->telemetry, &options->emit);
+	if (!*place->folder)
+		return SL_EXIT_FINE;
+	if (!save(place, page)) {
+		fprintf(stderr, "stormlog-analyze: %s; the analysis is not saved (-o DIR names another place)\n", place->why);
+		return SL_EXIT_UNSAVED;
 	}
-	if (output && !sl_folder_end_replacing(&folder)) {
-		fprintf(stderr, "stormlog-analyze: %s: %s\n", output, strerror(errno));
-	} else if (output) {
-		if (!s->quiet)
-			printf("\nreport: %s/report.html\n", output);
-		fflush(stdout);
-		if (s->open)
-			sl_open_page(output);
-	}
-	sl_arena_free(&arena);
+	if (*place->why)
+		fprintf(stderr, "stormlog-analyze: %s\n", place->why);
+	if (!options->quiet)
+		printf("\nreport: %s/report.html\n", place->folder);
+	fflush(stdout);
+	if (options->open)
+		sl_open_page(place->folder);
 	return SL_EXIT_FINE;
 }
 
@@ -129,9 +159,10 @@ static void say_unreadable(const struct sl_telemetry *t, char *const *paths, uns
 	sl_paths_empty(paths, count, "trace, telemetry file or bundle");
 }
 
-int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count)
+int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_place *place)
 {
 	struct sl_telemetry *t = sl_telemetry_new();
+	const struct page page = {t, options, paths[0]};
 	size_t found = 0;
 	int status = SL_EXIT_FINE;
 
@@ -152,7 +183,7 @@ int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigne
 		status = SL_EXIT_UNREADABLE;
 	}
 	if (!status)
-		status = options->json ? print_json(t, &options->emit) : print_summary(t, options, paths[0]);
+		status = options->json ? print_json(t, &options->emit) : print_summary(&page, place);
 	sl_telemetry_free(t);
 	return status;
 }

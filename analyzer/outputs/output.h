@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "analyzer/drive.h"
+#include "analyzer/outputs/place.h"
 
 struct sl_output {
 	const char *name; /* of the file or folder inside analysis/: report.json, telemetry */
@@ -58,10 +59,7 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 /* Path of the bundle of an out-of-memory error inside analysis/, in a buffer of PATH_MAX; false: it has none. */
 bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size);
 
-/*
- * Write all of sl_outputs into `folder`, which is replaced as a whole: a reader sees the old one or the new one.
- * On failure the old one stays and `why` tells; false.
- */
-bool sl_outputs_write(struct sl_report *report, const char *folder, char *why, size_t size);
+/* Write all of sl_outputs into a place that was chosen.  On failure what was there stays, and place->why tells. */
+bool sl_outputs_write(struct sl_report *report, struct sl_place *place);
 
 #endif

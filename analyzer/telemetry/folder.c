@@ -114,17 +114,3 @@ bool sl_folder_end(struct sl_folder *folder)
 		note(folder, folder->place);
 	return finish(folder);
 }
-
-bool sl_folder_end_replacing(struct sl_folder *folder)
-{
-	if (!folder->error && rename(folder->temporary, folder->place) != 0) {
-		bool ours = (errno == EEXIST || errno == ENOTEMPTY) &&
-			    access(sl_arena_printf(&folder->arena, "%s/report.json", folder->place), F_OK) == 0;
-
-		if (ours && renameat2(AT_FDCWD, folder->temporary, AT_FDCWD, folder->place, RENAME_EXCHANGE) == 0)
-			sl_folder_remove(folder->temporary); /* now the old one */
-		else
-			note(folder, folder->place);
-	}
-	return finish(folder);
-}

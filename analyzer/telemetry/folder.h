@@ -33,9 +33,6 @@ bool sl_folder_json_close(struct sl_folder *folder, struct sl_json *j, FILE *fil
 /* Rename into place when nothing went wrong, else remove; frees. false: nothing is there and errno says why. */
 bool sl_folder_end(struct sl_folder *folder);
 
-/* The same, in the place of an earlier report: a folder that has a report.json. Readers see the old one or the new. */
-bool sl_folder_end_replacing(struct sl_folder *folder);
-
 /* Remove a folder and all in it. */
 void sl_folder_remove(const char *path);
 

@@ -84,7 +84,7 @@ class Report(unittest.TestCase):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("analysis")], ["analysis"])
 
     def test_where_nothing_can_be_written_the_summary_is_printed_all_the_same(self):
-        text = run("-o", "/proc/nowhere/analysis", self.folder)
+        text = run("-o", "/proc/nowhere/analysis", self.folder, code=4)
         self.assertIn("OUT OF MEMORY", text)
 
     def test_what_the_terminal_shows_names_the_line_and_fits_80_columns(self):

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "analyzer/analyses/alerts.h"
+#include "analyzer/outputs/place.h"
 #include "analyzer/telemetry/bundle_write.h"
 #include "analyzer/telemetry/run_envelope.h"
 #include "analyzer/telemetry/sink.h"
@@ -239,6 +240,32 @@ static void an_envelope_has_no_repeated_tags_and_no_end_before_its_start(void **
 	free(a.events);
 }
 
+static void put_text(const char *file_path, const char *text)
+{
+	FILE *file = fopen(file_path, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void what_came_into_the_place_meanwhile_stays(void **state)
+{
+	char *const inputs[] = {NULL};
+	struct sl_place place;
+
+	assert_true(sl_place_choose(&place, path("analysis"), inputs));
+	assert_true(sl_place_begin(&place));
+	put_text(sl_arena_printf(&arena, "%s/report.json", place.made), "{\n  \"schema\": \"stormlog.report\"}\n");
+	assert_int_equal(mkdir(path("analysis"), 0700), 0);
+	put_text(path("analysis/thesis.tex"), "x");
+	assert_false(sl_place_end(&place));
+	assert_non_null(strstr(place.why, "thesis.tex"));
+	assert_int_equal(access(path("analysis/thesis.tex"), F_OK), 0);
+	assert_int_not_equal(access(path("analysis/report.json"), F_OK), 0);
+	assert_int_not_equal(access(place.made, F_OK), 0);
+}
+
 static int warnings, criticals, jumps, fragmented;
 
 static void count_alert(void *context, const struct sl_v3_event *event)
@@ -287,6 +314,7 @@ int main(void)
 		WITH_FOLDER(an_oom_bundle_loses_nothing),
 		WITH_FOLDER(the_oldest_bundles_go_first),
 		WITH_FOLDER(an_envelope_has_no_repeated_tags_and_no_end_before_its_start),
+		WITH_FOLDER(what_came_into_the_place_meanwhile_stays),
 		WITH_FOLDER(alerts_are_raised_when_a_line_is_crossed),
 	};
 

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/outputs/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base.h"
+
+/* All that is ever written below a folder of ours, by this version and by those before; folders end in a slash. */
+static const char *const ours[] = {
+	"report.json", "report.html", "summary.md", "stormlog_run.json", "timeline.png", "timeline.svg", "ranks.png",
+	"telemetry/", "telemetry/*/", "telemetry/*/manifest.json", "telemetry/*/rollups.json", "telemetry/*/segment-*.jsonl",
+	"oom/", "oom/oom_dump_*/", "oom/oom_dump_*/manifest.json", "oom/oom_dump_*/events.json", "oom/oom_dump_*/metadata.json",
+	"oom/oom_dump_*/environment.json", "oom/oom_dump_*/live_blocks.json",
+};
+
+static bool is_ours(const char *path)
+{
+	for (size_t i = 0; i < SL_COUNT(ours); i++)
+		if (!fnmatch(ours[i], path, FNM_PATHNAME))
+			return true;
+	return false;
+}
+
+static int open_folder(int at, const char *name)
+{
+	return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+struct walk {
+	bool removing;
+	unsigned count;
+	char foreign[PATH_MAX]; /* the first thing that is not ours */
+};
+
+static void walk_folder(struct walk *walk, int folder, const char *path);
+
+static void walk_one(struct walk *walk, int folder, const char *name, const char *path)
+{
+	struct stat st;
+	char inside[PATH_MAX];
+	bool is_folder = !fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
+
+	walk->count++;
+	if (snprintf(inside, sizeof(inside), "%s%s%s", path, name, is_folder ? "/" : "") >= (int)sizeof(inside) ||
+	    !is_ours(inside) || !(is_folder || S_ISREG(st.st_mode))) {
+		if (!*walk->foreign)
+			snprintf(walk->foreign, sizeof(walk->foreign), "%s%s", path, name);
+		return;
+	}
+	if (is_folder)
+		walk_folder(walk, open_folder(folder, name), inside);
+	if (walk->removing)
+		unlinkat(folder, name, is_folder ? AT_REMOVEDIR : 0);
+}
+
+/* `folder` is closed.  path: of it below ours, with a slash at its end unless it is empty. */
+static void walk_folder(struct walk *walk, int folder, const char *path)
+{
+	DIR *list = folder < 0 ? NULL : fdopendir(folder);
+
+	if (!list) {
+		snprintf(walk->foreign, sizeof(walk->foreign), "%s", *path ? path : ".");
+		if (folder >= 0)
+			close(folder);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(list));)
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			walk_one(walk, dirfd(list), entry->d_name, path);
+	closedir(list);
+}
+
+static bool has_mark(int folder)
+{
+	char head[256] = "";
+	int fd = openat(folder, "report.json", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	bool marked = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && read(fd, head, sizeof(head) - 1) > 0 &&
+		      strstr(head, "\"schema\": \"stormlog.report\"");
+
+	if (fd >= 0)
+		close(fd);
+	return marked;
+}
+
+/* The folder `path` is empty, or one that we wrote. */
+static bool may_replace(struct sl_place *place, const char *path)
+{
+	struct walk walk = {0};
+	int folder = open_folder(AT_FDCWD, path);
+	bool marked;
+
+	if (folder < 0) {
+		snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
+		return false;
+	}
+	marked = has_mark(folder);
+	walk_folder(&walk, folder, "");
+	if (*walk.foreign)
+		snprintf(place->why, sizeof(place->why), "%s holds %s, which is not stormlog's, and stays as it is; -o DIR names another place",
+			 place->folder, walk.foreign);
+	else if (walk.count && !marked)
+		snprintf(place->why, sizeof(place->why), "%s has no report.json of stormlog's, and stays as it is; -o DIR names another place",
+			 place->folder);
+	return !*place->why;
+}
+
+/* The folder with that identity is `path`, or holds it. */
+static bool holds(const struct stat *folder, const char *path)
+{
+	char at[PATH_MAX];
+	struct stat st;
+
+	if (!realpath(path, at))
+		return false;
+	for (char *slash;;) {
+		if (!stat(*at ? at : "/", &st) && st.st_dev == folder->st_dev && st.st_ino == folder->st_ino)
+			return true;
+		slash = strrchr(at, '/');
+		if (!slash)
+			return false;
+		*slash = 0;
+	}
+}
+
+static bool ends_in_dots(const char *folder)
+{
+	const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
+
+	return !*name || !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+bool sl_place_choose(struct sl_place *place, const char *folder, char *const *inputs)
+{
+	size_t length = strlen(folder);
+	struct stat st;
+
+	*place = (struct sl_place){0};
+	while (length > 1 && folder[length - 1] == '/')
+		length--;
+	if (!length || length >= PATH_MAX) {
+		snprintf(place->why, sizeof(place->why), "%.64s: %s", folder, strerror(length ? ENAMETOOLONG : ENOENT));
+		return false;
+	}
+	snprintf(place->folder, sizeof(place->folder), "%.*s", (int)length, folder);
+	if (ends_in_dots(place->folder))
+		snprintf(place->why, sizeof(place->why), "%s is no name of a new folder; -o DIR names another place", place->folder);
+	else if (lstat(place->folder, &st))
+		return true; /* not there, or what is in its way is told when it is made */
+	else if (!S_ISDIR(st.st_mode))
+		snprintf(place->why, sizeof(place->why), "%s is %s, and stays as it is; -o DIR names another place", place->folder,
+			 S_ISLNK(st.st_mode) ? "a symbolic link" : "no folder");
+	for (char *const *input = inputs; *input && !*place->why; input++)
+		if (holds(&st, *input))
+			snprintf(place->why, sizeof(place->why), "%s is what is read, or holds it, and stays as it is; -o DIR names another place",
+				 place->folder);
+	return !*place->why && may_replace(place, place->folder);
+}
+
+static bool make_parents(const char *path)
+{
+	char copy[PATH_MAX];
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		if (mkdir(copy, 0777) && errno != EEXIST)
+			return false;
+		*slash = '/';
+	}
+	return true;
+}
+
+static bool fail(struct sl_place *place)
+{
+	snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
+	return false;
+}
+
+bool sl_place_begin(struct sl_place *place)
+{
+	const char *slash = strrchr(place->folder, '/'), *name = slash ? slash + 1 : place->folder;
+	mode_t mask;
+
+	snprintf(place->made, sizeof(place->made), "%.*s.%s.XXXXXX", (int)(name - place->folder), place->folder, name);
+	if (!make_parents(place->folder) || !mkdtemp(place->made))
+		return fail(place);
+	mask = umask(0);
+	umask(mask);
+	chmod(place->made, 0777 & ~mask); /* mkdtemp gives it to nobody else */
+	return true;
+}
+
+/* Removes what is ours in `path`, and the folder if nothing is left. */
+static bool clear(const char *path)
+{
+	struct walk walk = {.removing = true};
+
+	walk_folder(&walk, open_folder(AT_FDCWD, path), "");
+	return !rmdir(path);
+}
+
+void sl_place_drop(struct sl_place *place)
+{
+	int before = errno;
+
+	clear(place->made);
+	errno = before;
+}
+
+/* The old folder comes out of the place under `aside`; the new one is in it.  In one step where the file system can. */
+static bool exchange(struct sl_place *place, char *aside, size_t size)
+{
+	snprintf(aside, size, "%s", place->made);
+	if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE))
+		return true;
+	snprintf(aside, size, "%s.old", place->made);
+	if (rename(place->folder, aside))
+		return false;
+	if (!rename(place->made, place->folder))
+		return true;
+	(void)!rename(aside, place->folder);
+	return false;
+}
+
+/* The reverse; `made` is the new one again. */
+static void put_back(struct sl_place *place, const char *aside)
+{
+	if (!strcmp(aside, place->made))
+		(void)!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE);
+	else if (!rename(place->folder, place->made))
+		(void)!rename(aside, place->folder);
+}
+
+bool sl_place_end(struct sl_place *place)
+{
+	char aside[PATH_MAX + 24];
+
+	*place->why = 0;
+	if (!rename(place->made, place->folder)) /* there was none, or an empty one */
+		return true;
+	if (!exchange(place, aside, sizeof(aside))) {
+		fail(place);
+	} else if (may_replace(place, aside)) {
+		if (!clear(aside))
+			snprintf(place->why, sizeof(place->why), "what somebody else put into %s meanwhile is kept in %s", place->folder, aside);
+		return true;
+	} else { /* somebody put another one there while we worked */
+		put_back(place, aside);
+	}
+	sl_place_drop(place);
+	return false;
+}
