@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""When an answer is right: the rule of doc/diagnosis.md, which holds for a screen and for report.json."""
+import os
+import re
+
+LINES, COLUMNS = 30, 100
+
+LEAK = r"\bLEAKS?\b|\bleak(s|ed|ing)?\b|\bGROWTH\b|\bgrow(s|th|ing|n)?\b|\bgrew\b|\b(never|not) (freed|destroyed|released|closed|unloaded|unmapped|given back)\b"
+OOM = r"OUT OF MEMORY|\bout of memory\b|\boom\b"
+RANK = r"\bRANKS?\b|\branks?\b"
+# class: patterns that must all stand in the block or finding that names the place.
+CLASSES = {
+    "leak": [LEAK],
+    "oom-growth": [OOM, LEAK],
+    "oom-spike": [OOM, r"\bspike|\btimes\b|more than (any|before|the step|usual|other)|largest (request|allocation|step)|one (step|request|allocation)\b|\b(at|in) once\b"],
+    "oom-fragmented": [OOM, r"\bfragment"],
+    "oom-neighbour": [OOM, r"\b(other|another) process|\bneighbou?r"],
+    "oom-limit": [OOM, r"\blimit"],
+    "spike": [r"\bSPIKE|\bspike|\btimes\b|more than (any|usual|(the )?others?)\b"],
+    "rank": [RANK, r"\boutlier|\bunlike\b|\bmore than (the )?others\b|\bdiffers?\b"],
+    "rank-leak": [RANK, LEAK],
+    "stray": [r"\bstray\b"],
+    "hidden": [r"\bHIDDEN\b|\bhidden\b"],
+}
+# Words that open a block on the screen and are said of a program in which something is wrong.
+ALARMS = r"(OUT OF MEMORY|LEAKS?|GROWTH|FOUND|SPIKE|STRAY|OUTLIERS?|WARNING|CRITICAL)\b"
+CONTAINERS = ("run", "processes", "telemetry")  # of everything that was recorded, not findings
+
+
+def blocks(screen):
+    """The first screen's blocks: a line that is not indented, and the indented ones below it."""
+    found = []
+    for line in screen.splitlines()[:LINES]:
+        if not line.strip():
+            found.append([])
+        elif line[0].isspace() and found and found[-1]:
+            found[-1].append(line)
+        else:
+            found.append([line])
+    return ["\n".join(block) for block in found if block]
+
+
+def is_named(place, text):
+    file, line = place
+    return re.search(r"(?<![\w.])%s:%d(?!\d)" % (re.escape(file), line), text) is not None
+
+
+def has_words(program, text, flags=0):
+    patterns = CLASSES[program.cls] + ([program.noun] if program.noun else [])
+    return all(re.search(pattern, text, flags) for pattern in patterns)
+
+
+def on_screen(program, screen):
+    """Whether one block has both the class words and the place; and whether the place is the first that it names."""
+    right = first = False
+    for block in blocks(screen):
+        if has_words(program, block) and any(is_named(place, block) for place in program.places()):
+            right = True
+            named = re.search(r"[\w.+-]+:\d+", block)
+            first |= bool(named) and any(is_named(place, named.group()) for place in program.places())
+    return right, first
+
+
+def findings(report):
+    """(section, object) of all that report.json finds: the objects of lists outside the containers, by the innermost list
+    whose elements have a severity or a stack, or stand in a section of their own; and such lists within processes."""
+    def walk(node, section, inside):
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if isinstance(value, (dict, list)):
+                    yield from walk(value, key, inside or key in CONTAINERS)
+        elif isinstance(node, list):
+            for element in node:
+                if isinstance(element, dict):
+                    if "severity" in element or "class" in element or not inside and section != "frames":
+                        yield section, element
+                    else:
+                        yield from walk(element, section, inside)
+    yield from walk(report, "", False)
+
+
+def texts(node):
+    """Every text in an object, and file:line of every object in it that has a file and a line."""
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, list):
+        for element in node:
+            yield from texts(element)
+    elif isinstance(node, dict):
+        if isinstance(node.get("file"), str) and isinstance(node.get("line"), int):
+            yield "%s:%d" % (os.path.basename(node["file"]), node["line"])
+        for value in node.values():
+            yield from texts(value)
+
+
+def in_report(program, report):
+    for section, finding in findings(report):
+        said = "\n".join([section, *texts(finding)])
+        said = re.sub(r"[._]", lambda at: "." if at.group() == "." else " ", said) + "\n" + said  # out_of_memory is three words
+        if has_words(program, said, re.I) and any(is_named(place, said) for place in program.places()):
+            return True
+    return False
+
+
+def false_alarms(screen, report):
+    """What is said to be wrong: blocks of the screen, and findings of a severity above info."""
+    said = [block for block in blocks(screen) if re.match(ALARMS, block)]
+    said += ["%s: %s %s: %s" % (section, finding.get("severity"), finding.get("id", ""), finding.get("description", finding.get("suggestion", "")))
+             for section, finding in findings(report) if finding.get("severity") in ("warning", "critical") and section != "patterns"]
+    return said
