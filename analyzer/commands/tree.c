@@ -69,12 +69,13 @@ static unsigned path_of(struct sl_process *process, const struct sl_site *site, 
 	return used;
 }
 
-static void add_cached(struct sl_owners *owners, const struct sl_torch *torch)
+static void add_rest(struct sl_owners *owners, const struct sl_model *model, const struct sl_device_state *device, bool peak)
 {
-	const char *const name = "kept by PyTorch, unused";
+	uint64_t bytes;
+	const char *name = peak ? sl_model_rest_at_peak(model, device, &bytes) : sl_model_unused(&device->torch, &bytes);
 
-	if (torch->used && torch->reserved_bytes > torch->allocated_bytes)
-		sl_owners_add(owners, &name, 1, torch->reserved_bytes - torch->allocated_bytes, 0);
+	if (name)
+		sl_owners_add(owners, &name, 1, bytes, 0);
 }
 
 static void collect(struct sl_process *process, const struct options *options, struct sl_owners *owners)
@@ -96,8 +97,7 @@ static void collect(struct sl_process *process, const struct options *options, s
 	}
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++)
 		if (process->model->devices[d])
-			add_cached(owners, options->at == AT_PEAK ? &process->model->devices[d]->torch_at_peak :
-								    &process->model->devices[d]->torch);
+			add_rest(owners, process->model, process->model->devices[d], options->at == AT_PEAK);
 }
 
 static void clean(const char *text, bool flame)

@@ -231,6 +231,7 @@ struct sl_model {
 	uint64_t events, unknown_frees, unknown_hooks;
 	uint64_t call_begin_ns, call_end_ns; /* of the event being applied */
 	uint64_t last_call_ns;
+	uint64_t folded_ns; /* until then block events that nothing outlived are not in the trace (--keep); 0: all are */
 	uint64_t first_ns, now_ns; /* of the replay; now_ns does not go back even where a trace is damaged */
 
 	struct sl_row rows[SL_KIND_COUNT][SL_DEVICES_MAX + 1]; /* [device + 1] */
@@ -306,8 +307,14 @@ double sl_model_step_at(const struct sl_label *label, uint64_t ns);
 /* Communicators that exist at the end, or that were named where the calls are not seen. */
 int64_t sl_collectives_communicators(const struct sl_model *model);
 
-/* What the site held when its device's known memory was at its peak. */
+/*
+ * What the site held when its device's known memory was at its peak: the instant of that plateau with the most tensors.  What no
+ * site then held is the rest: its name, or NULL for nothing.
+ */
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site);
+const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes);
+/* The same of another moment of PyTorch's. */
+const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes);
 
 static inline const char *sl_model_library(const struct sl_model *model, const struct sl_site *site)
 {

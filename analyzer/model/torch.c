@@ -37,6 +37,7 @@ static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes)
 
 void sl_model_folded(struct sl_model *model, const struct sl_folded *folded)
 {
+	model->folded_ns = folded->until_ns;
 	for (size_t i = 0; i < folded->blocks.count; i++) {
 		const struct sl_folded_blocks *blocks = &folded->blocks.item[i];
 		struct sl_torch *torch = &sl_model_device(model, blocks->device)->torch;
@@ -171,10 +172,32 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		sl_ooms_torch(model, item->thread, (int)event->device, event->bytes);
 	}
 	set_totals(model, device, event->extra, event->extra2, site);
-	if (grown && device->known == device->known_peak) { /* the peak is with the block its segment was made for */
+	/* the peak is with the block its segment was made for, and of a plateau where tensors were most */
+	if (device->known == device->known_peak &&
+	    (grown || device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes)) {
+		device->known_peak_ns = model->now_ns;
 		device->torch_at_peak = device->torch;
 		device->epoch++;
 	}
+}
+
+const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes)
+{
+	*bytes = torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
+	return *bytes ? "kept by PyTorch, unused" : NULL;
+}
+
+const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes)
+{
+	uint64_t told = 0;
+
+	if (device->known_peak_ns > model->folded_ns || !device->torch.used)
+		return sl_model_unused(&device->torch_at_peak, bytes);
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (model->sites.item[i].device == device->device && sl_model_in_use(model, &model->sites.item[i]))
+			told += sl_model_site_at_peak(model, &model->sites.item[i]);
+	*bytes = device->known_peak > told ? device->known_peak - told : 0;
+	return *bytes ? "tensors folded by --keep, and unused" : NULL;
 }
 
 struct extent {

@@ -187,9 +187,9 @@ static void put_shares(struct sl_text_page *page, const struct sl_owners *sorted
 
 static void put_peak_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
-	const struct sl_torch *torch = &device->torch_at_peak;
-	const char *unused = "kept by PyTorch, unused";
 	struct sl_owners owners;
+	const char *rest;
+	uint64_t left;
 
 	sl_owners_init(&owners);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
@@ -205,8 +205,9 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 		names[1] = where[0] ? where : "no stack";
 		sl_owners_add(&owners, names, 2, bytes, 0);
 	}
-	if (torch->used && torch->reserved_bytes > torch->allocated_bytes)
-		sl_owners_add(&owners, &unused, 1, torch->reserved_bytes - torch->allocated_bytes, 0);
+	rest = sl_model_rest_at_peak(process->model, device, &left);
+	if (rest)
+		sl_owners_add(&owners, &rest, 1, left, 0);
 	sl_owners_sort(&owners);
 	put_shares(page, &owners);
 	sl_owners_free(&owners);

@@ -171,9 +171,8 @@ static void miss_files(struct sl_trace *trace)
 	for (unsigned f = 0; f < trace->file_count; f++) {
 		unsigned number = sl_images_segment(trace->files[f].path);
 
-		if (number && number <= trace->folded.through)
+		if (number > 1 && number <= trace->folded.through)
 			continue;
-		number = number ? number : 1;
 		if (number > expected)
 			sl_damage_add(&trace->damage, trace->files[f].path, -1, "file %u of its process is missing, and what was in it",
 				      expected);

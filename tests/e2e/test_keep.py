@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT
 """STORMLOG_KEEP: a job that makes far more than its limit ends, runs out of memory, or is killed.  What its files then say against
 what it did: blocks by its own journal, calls by the simulator's."""
+import json
 import os
 import random
 import struct
+import subprocess
 import sys
 import time
 import unittest
@@ -21,6 +23,23 @@ except ImportError as error:
 PROGRAM = os.path.join(e2e.APPS, "keep_me")
 SLOTS, RECENT, BASE, WEIGHTS = 16384, 65536, 0x500000000000, 2048
 KEEP = 512 << 10
+
+
+# 600 MiB of tensors at first, given back; then many small ones.  What is folded holds the peak.
+EARLY = """
+import ctypes, os
+c10 = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
+c10.caching_new.restype = ctypes.c_void_p
+new = lambda bytes: c10.caching_new(ctypes.c_size_t(bytes))
+c10.caching_delete(ctypes.c_void_p(new(600 << 20)))
+assert not new(1500 << 20)
+slots = [None] * 64
+for i in range(200000):
+    at = i * 2654435761 >> 7 & 63
+    if slots[at]:
+        c10.caching_delete(ctypes.c_void_p(slots[at]))
+    slots[at] = None if slots[at] else new(512 + (i * 40503 & 0xfffff))
+"""
 
 
 class Journal:
@@ -89,6 +108,7 @@ class Keep(unittest.TestCase):
         mine, = report["processes"]
         torch, = mine["pytorch"]
         self.assertEqual((mine["status"], mine["lost_events"], mine["unknown_frees"]), (status, 0, 0))
+        self.assertEqual((mine["damaged"], [w for w in report["warnings"] if "missing" in json.dumps(w)]), (False, []))
         self.assertEqual([torch[name] for name in ("events", "allocated_bytes", "live_blocks", "peak_allocated_bytes", "reserved_bytes")],
                          [journal.events + errors, journal.allocated, len(journal.live), journal.peak, 1 << 30])
         self.assertTrue(all(label["entries"] > 0 for label in mine["labels"] if status == "completed"))
@@ -116,6 +136,20 @@ class Keep(unittest.TestCase):
             journal = Journal(os.path.join(run.folder, "journal.bin"))
             self.assertGreaterEqual(journal.events, events)
             return self.check(run, journal, "completed", threads, errors)
+
+    def test_a_peak_that_was_folded_is_not_said_to_be_of_what_outlived_it(self):
+        with e2e.Recording(sys.executable, "-c", EARLY, STORMLOG_KEEP=KEEP, APPS=e2e.APPS, SIM_VRAM="1G",
+                           LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            self.assertGreater(trace.folded_through, 1)
+            mine, = run.report()["processes"]
+            peak = max(device["known_peak_bytes"] for device in run.report()["run"]["devices"])
+            self.assertEqual((peak, mine["pytorch"][0]["peak_allocated_bytes"]), (600 << 20, 600 << 20))
+            said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True).stdout
+            tree = subprocess.run([e2e.ANALYZE, "tree", run.traces], capture_output=True, text=True).stdout
+            for text in (said, tree):
+                self.assertRegex(text, r"600 MiB +(100.0% +)?tensors folded by --keep, and unused")
+            self.assertRegex(tree, r"(?m)^ *600 MiB .*at its peak")
 
     def test_a_job_that_ends(self):
         for threads in (1, 4):

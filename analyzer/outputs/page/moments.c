@@ -113,15 +113,10 @@ bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, 
 	return sl_model_is_known(site->kind) && !(torch && strstr(sl_model_library(model, site), "c10_"));
 }
 
-static void add_unused(struct sl_page *page, struct samples *samples, uint64_t bytes)
+static void add_rest(struct sl_page *page, struct samples *samples, const char *name, uint64_t bytes)
 {
-	if (bytes)
-		add(samples, sl_page_note(page, "kept by PyTorch, unused"), (double)bytes, 0);
-}
-
-static uint64_t unused(const struct sl_torch *torch)
-{
-	return torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
+	if (name)
+		add(samples, sl_page_note(page, name), (double)bytes, 0);
 }
 
 enum value { AT_PEAK, AT_END, EVER };
@@ -130,6 +125,7 @@ static void of_device(struct sl_page *page, unsigned process, int device, enum v
 {
 	const struct sl_model *model = page->report->processes[process].model;
 	const struct sl_device_state *state = model->devices[device + 1];
+	uint64_t rest;
 
 	for (uint32_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
@@ -142,8 +138,10 @@ static void of_device(struct sl_page *page, unsigned process, int device, enum v
 		if (bytes && sl_page_is_shown(model, site, device))
 			add(samples, sl_page_site(page, process, i), (double)bytes, (double)blocks);
 	}
-	if (value != EVER)
-		add_unused(page, samples, unused(value == AT_PEAK ? &state->torch_at_peak : &state->torch));
+	if (value == AT_PEAK)
+		add_rest(page, samples, sl_model_rest_at_peak(model, state, &rest), rest);
+	else if (value == AT_END)
+		add_rest(page, samples, sl_model_unused(&state->torch, &rest), rest);
 }
 
 /* Moments are written after being counted: `put` false only counts. */
@@ -190,8 +188,8 @@ static uint32_t timed_moments(struct sl_page *page, unsigned process, bool put)
 				if (sl_page_is_shown(model, &model->sites.item[moment->held[i].site], (int)d - 1))
 					add(&samples, sl_page_site(page, process, moment->held[i].site),
 					    (double)moment->held[i].bytes, (double)moment->held[i].blocks);
-			if (put && d && d <= SL_MOMENT_DEVICES_MAX)
-				add_unused(page, &samples, moment->unused_bytes[d - 1]);
+			if (put && d && d <= SL_MOMENT_DEVICES_MAX && moment->unused_bytes[d - 1])
+				add_rest(page, &samples, "kept by PyTorch, unused", moment->unused_bytes[d - 1]);
 			if (put)
 				put_moment(page, process, (int)d - 1, "time", moment->time_ns, &samples);
 		}
@@ -205,6 +203,7 @@ static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
 	const struct sl_oom *oom = p->model->ooms.count ? &p->model->ooms.item[0] : NULL;
 	struct samples samples = {0};
 	uint32_t count = 0;
+	uint64_t left;
 
 	if (p->leaks.count) {
 		count++;
@@ -224,7 +223,7 @@ static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
 				add(&samples, sl_page_site(page, process, oom->owners[i].site), (double)oom->owners[i].bytes,
 				    (double)oom->owners[i].blocks);
 		if (put) {
-			add_unused(page, &samples, unused(&oom->torch));
+			add_rest(page, &samples, sl_model_unused(&oom->torch, &left), left);
 			put_moment(page, process, oom->device, "oom", oom->time_ns, &samples);
 		}
 	}
