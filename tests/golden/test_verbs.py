@@ -81,7 +81,7 @@ class Verbs(unittest.TestCase):
             blocked.mkdir()
             (blocked / "keep").write_text("x")
             done = run(ANALYZE, sink, "-o", blocked)
-            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.returncode, 2)
             self.assertIn(str(blocked), done.stderr)
             self.assertEqual([p.name for p in blocked.iterdir()], ["keep"])
 
