@@ -73,7 +73,8 @@ static void append(struct growing *to, const void *bytes, size_t size)
 		if (!to->bytes)
 			abort();
 	}
-	memcpy(to->bytes + to->size, bytes, size);
+	if (size) /* before the first byte there is nowhere to copy to */
+		memcpy(to->bytes + to->size, bytes, size);
 	to->size += size;
 }
 

@@ -99,7 +99,7 @@ bool sl_object_is_text(const msgpack_object *object, const char *text)
 {
 	size_t size = strlen(text);
 
-	return object->type == MSGPACK_OBJECT_STR && object->via.str.size == size &&
+	return object && object->type == MSGPACK_OBJECT_STR && object->via.str.size == size &&
 	       !memcmp(object->via.str.ptr, text, size);
 }
 
