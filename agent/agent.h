@@ -11,9 +11,9 @@
 
 #include "agent/clock.h"
 #include "agent/options.h"
-#include "agent/process.h"
-#include "agent/ring.h"
-#include "agent/store.h"
+#include "agent/process/process.h"
+#include "agent/file/ring.h"
+#include "agent/file/store.h"
 
 enum sl_phase { SL_PHASE_IDLE, SL_PHASE_STARTING, SL_PHASE_RUNNING, SL_PHASE_LATE, SL_PHASE_OFF };
 

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "agent/procfile.h"
+#include "agent/process/procfile.h"
 
 uint64_t sl_clock_system(void)
 {

@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 
 #include "agent/agent.h"
-#include "agent/define.h"
+#include "agent/file/define.h"
 #include "agent/record.h"
 #include "agent/stacks/stacks.h"
 

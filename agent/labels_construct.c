@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/define.h"
+#include "agent/file/define.h"
 #include "agent/labels.h"
-#include "agent/text.h"
+#include "common/text.h"
 #include "common/base.h"
 
 #define VARIABLE "NVTX_INJECTION64_PATH"

@@ -12,19 +12,19 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/define.h"
-#include "agent/device.h"
+#include "agent/file/define.h"
+#include "agent/gpu/device.h"
 #include "agent/labels.h"
-#include "agent/file.h"
-#include "agent/limit.h"
+#include "agent/file/file.h"
+#include "agent/gpu/limit.h"
 #include "agent/mute.h"
-#include "agent/objects.h"
-#include "agent/pack.h"
+#include "agent/symbols/objects.h"
+#include "agent/file/pack.h"
 #include "agent/record.h"
-#include "agent/resolve.h"
+#include "agent/symbols/resolve.h"
 #include "agent/stacks/stacks.h"
-#include "agent/text.h"
-#include "agent/writer.h"
+#include "common/text.h"
+#include "agent/file/writer.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/device.h"
-#include "agent/hooks.h"
+#include "agent/gpu/device.h"
+#include "agent/hooks/hooks.h"
 #include "agent/labels.h"
-#include "agent/limit.h"
+#include "agent/gpu/limit.h"
 #include "agent/preload.h"
 #include "agent/stacks/stacks.h"
 

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "agent/agent.h"
-#include "agent/limit.h"
+#include "agent/gpu/limit.h"
 #include "common/event.h"
 
 #define SL_NO_DEVICE (-1)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/objects.h"
+#include "agent/symbols/objects.h"
 
 #define REMEMBERED 8
 

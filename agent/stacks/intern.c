@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/define.h"
+#include "agent/file/define.h"
 #include "common/base.h"
 
 /* A claim goes field by field, each by compare and exchange from 0: a, then b, then id.  A thread that comes

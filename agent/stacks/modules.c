@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/define.h"
-#include "agent/objects.h"
-#include "agent/pack.h"
+#include "agent/file/define.h"
+#include "agent/symbols/objects.h"
+#include "agent/file/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
 #include "agent/stacks/utf8.h"

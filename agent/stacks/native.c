@@ -17,10 +17,10 @@
 #include <libunwind.h>
 #include <unwind.h>
 
-#include "agent/define.h"
+#include "agent/file/define.h"
 #include "agent/mute.h"
-#include "agent/objects.h"
-#include "agent/pack.h"
+#include "agent/symbols/objects.h"
+#include "agent/file/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
 #include "common/base.h"

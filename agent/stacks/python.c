@@ -4,10 +4,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "agent/define.h"
+#include "agent/file/define.h"
 #include "agent/mute.h"
-#include "agent/objects.h"
-#include "agent/resolve.h"
+#include "agent/symbols/objects.h"
+#include "agent/symbols/resolve.h"
 #include "agent/stacks/codes.h"
 #include "common/base.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/define.h"
-#include "agent/pack.h"
+#include "agent/file/define.h"
+#include "agent/file/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
 #include "agent/stacks/utf8.h"

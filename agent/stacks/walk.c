@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/mute.h"
-#include "agent/objects.h"
+#include "agent/symbols/objects.h"
 #include "common/base.h"
 
 #define FRAME_MAX 65536 /* a larger frame is seldom one: libunwind looks closer */

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/devices.h"
-#include "analyzer/drive.h"
-#include "analyzer/format.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/report.h"
+#include "analyzer/base/format.h"
 
 struct names {
 	char text[6][SL_FORMAT_BYTES];

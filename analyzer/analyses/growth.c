@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/drive.h"
-#include "analyzer/format.h"
+#include "analyzer/report/report.h"
+#include "analyzer/base/format.h"
 
 #define POINTS_MIN	4	    /* fewer say nothing */
 #define R_SQUARED_MIN	0.8	    /* below it is no line */

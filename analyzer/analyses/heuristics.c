@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/drive.h"
-#include "analyzer/format.h"
+#include "analyzer/report/report.h"
+#include "analyzer/base/format.h"
 
 #define POINTS_MAX 32 /* so few that each stretch has several steps of a program */
 #define POINTS_MIN 20  /* fewer steps that rise are chance */

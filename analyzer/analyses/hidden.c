@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/devices.h"
-#include "analyzer/format.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/base/format.h"
 
 #define WORTH_SAYING 0.05 /* of the device */
 

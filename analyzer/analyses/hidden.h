@@ -7,7 +7,7 @@
 #ifndef ANALYZER_ANALYSES_HIDDEN_H
 #define ANALYZER_ANALYSES_HIDDEN_H
 
-#include "analyzer/drive.h"
+#include "analyzer/report/report.h"
 
 struct sl_hidden_name {
 	const char *what;    /* context, code, process, unexplained */

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/analyses/suppress.h"
-#include "analyzer/drive.h"
-#include "analyzer/format.h"
+#include "analyzer/report/suppress.h"
+#include "analyzer/report/report.h"
+#include "analyzer/base/format.h"
 
 #define GROWING_BLOCKS_MIN 5
 #define GROWING_SPAN_MIN   0.25 /* of the program's steps or seconds: births further apart than a set-up phase */

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/analyses/skew.h"
-#include "analyzer/devices.h"
-#include "analyzer/drive.h"
-#include "analyzer/format.h"
+#include "analyzer/report/skew.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/report.h"
+#include "analyzer/base/format.h"
 
 #define ALIKE	      0.5 /* of the places of both */
 #define PLACES_MAX    64

@@ -9,7 +9,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/gate/baseline.h"
-#include "analyzer/gate/forms.h"
+#include "analyzer/gate/ci_reports.h"
 
 static const struct sl_option table[] = {
 	{"--max-peak", 0, "SIZE", "most that may be held on one device at once"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stormlog-analyze collect DIR: on the node where the job ran.  Where DIR lies on a network file system or on btrfs
- * (agent/remote.c) the rings of its traces lie in this node's memory (SL_REMOTE_RING); those of dead processes are brought home, next to their
+ * (agent/process/netfs.c) the rings of its traces lie in this node's memory (SL_REMOTE_RING); those of dead processes are brought home, next to their
  * traces, and those whose trace is gone are cleared.  A living process is never touched.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/commands.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/trace/images.h"
 #include "common/tracefile.h"

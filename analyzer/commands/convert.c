@@ -4,12 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/commands.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
-#include "analyzer/paths.h"
-#include "analyzer/telemetry/record.h"
-#include "analyzer/telemetry/session_id.h"
-#include "analyzer/telemetry/source.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/upstream/records/record.h"
+#include "analyzer/upstream/records/session_id.h"
+#include "analyzer/upstream/records/source.h"
 
 static const struct sl_option table[] = {
 	{"--session-id", 0, "ID", "the session of records that name none"},

@@ -7,11 +7,11 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/gate/diff.h"
-#include "analyzer/json.h"
-#include "analyzer/map.h"
-#include "analyzer/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/base/map.h"
+#include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/report/owners.h"
 #include "common/size.h"
 
 static const struct sl_option table[] = {

@@ -5,7 +5,7 @@
 
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
-#include "analyzer/json.h"
+#include "analyzer/base/json.h"
 
 static const struct sl_option table[] = {
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/commands.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/exports/export.h"
 

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/commands.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
-#include "analyzer/drive.h"
-#include "analyzer/paths.h"
-#include "analyzer/sessions.h"
-#include "analyzer/telemetry/sink.h"
-#include "analyzer/telemetry/telemetry.h"
+#include "analyzer/pipeline/pipeline.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/upstream/sessions.h"
+#include "analyzer/upstream/files/sink.h"
+#include "analyzer/upstream/files/telemetry.h"
 
 static const struct sl_option table[] = {
 	{"--output", 'o', "DIR", "where the sink goes; must not exist yet, or be empty"},

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "analyzer/paths.h"
+#include "analyzer/base/paths.h"
 
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_drive_options *options)
 {

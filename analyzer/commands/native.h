@@ -3,8 +3,8 @@
 #ifndef ANALYZER_COMMANDS_NATIVE_H
 #define ANALYZER_COMMANDS_NATIVE_H
 
-#include "analyzer/commands.h"
-#include "analyzer/drive.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/pipeline/pipeline.h"
 #include "analyzer/trace/images.h"
 
 /* Drive the paths, say what is wrong on stderr; an exit status of commands.h. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/commands.h"
+#include "analyzer/commands/commands.h"
 #include "common/nearest.h"
 
 #define HELP_COLUMN 27

@@ -9,7 +9,7 @@
 
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
-#include "analyzer/exports/pack.h"
+#include "analyzer/exports/archive.h"
 
 static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output"},

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/commands.h"
-#include "analyzer/telemetry/source.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/upstream/records/source.h"
 #include "common/size.h"
 
 static const struct sl_option table[] = {

@@ -3,12 +3,12 @@
 #ifndef ANALYZER_COMMANDS_REPORT_OPTIONS_H
 #define ANALYZER_COMMANDS_REPORT_OPTIONS_H
 
-#include "analyzer/analyses/alerts.h"
-#include "analyzer/analyses/suppress.h"
+#include "analyzer/upstream/answers/alerts.h"
+#include "analyzer/report/suppress.h"
 #include "analyzer/commands/options.h"
-#include "analyzer/drive.h"
+#include "analyzer/report/report.h"
 #include "analyzer/outputs/place.h"
-#include "analyzer/outputs/telemetry_emit.h"
+#include "analyzer/upstream/answers/emit.h"
 
 struct sl_report_options {
 	const char *output; /* -o, or NULL */

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/commands.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/outputs/telemetry_summary.h"
-#include "analyzer/paths.h"
+#include "analyzer/upstream/answers/summary.h"
+#include "analyzer/base/paths.h"
 
 static void put_warning(void *context, const char *text)
 {

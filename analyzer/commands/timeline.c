@@ -10,7 +10,7 @@
 
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
-#include "analyzer/format.h"
+#include "analyzer/base/format.h"
 
 static const struct sl_option table[] = {
 	{"--rank", 0, "N", "one rank only (default: all, those with the highest peak first, at most 4)"},

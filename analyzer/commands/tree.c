@@ -8,8 +8,8 @@
 
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
-#include "analyzer/format.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/base/format.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
 #include "common/size.h"
 

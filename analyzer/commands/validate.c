@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/commands.h"
+#include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
-#include "analyzer/drive.h"
-#include "analyzer/paths.h"
-#include "analyzer/telemetry/record.h"
-#include "analyzer/telemetry/sink.h"
-#include "analyzer/telemetry/telemetry.h"
+#include "analyzer/pipeline/pipeline.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/upstream/records/record.h"
+#include "analyzer/upstream/files/sink.h"
+#include "analyzer/upstream/files/telemetry.h"
 
 static const struct sl_option table[] = {
 	{"--strict", 0, NULL, "records of the oldest formats, which have no schema_version, are wrong too"},

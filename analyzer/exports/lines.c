@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* csv and ndjson: one line an event, the same columns; unknown is empty or null. */
 #include "analyzer/exports/export.h"
-#include "analyzer/json.h"
+#include "analyzer/base/json.h"
 
 static void put_text(FILE *out, const char *text)
 {

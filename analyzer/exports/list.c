@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/exports/export.h"
 
-#include "analyzer/outputs/owners.h"
+#include "analyzer/report/owners.h"
 
 extern const struct sl_export sl_export_collapsed, sl_export_csv, sl_export_ndjson, sl_export_perfetto, sl_export_pprof,
 	sl_export_prometheus, sl_export_snapshot, sl_export_speedscope, sl_export_sqlite;

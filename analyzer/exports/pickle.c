@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analyzer/text.h"
+#include "analyzer/base/text.h"
 
 #define BATCH 1000
 

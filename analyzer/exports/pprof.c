@@ -7,7 +7,7 @@
 
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/proto.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/report/owners.h"
 
 enum { SAMPLE_TYPE = 1, SAMPLE = 2, MAPPING = 3, LOCATION = 4, FUNCTION = 5, STRING_TABLE = 6, TIME = 9, DURATION = 10,
        DEFAULT_TYPE = 14 };

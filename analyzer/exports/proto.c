@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/text.h"
+#include "analyzer/base/text.h"
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2 };
 

@@ -12,7 +12,7 @@
 
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/pickle.h"
-#include "analyzer/format.h"
+#include "analyzer/base/format.h"
 #include "analyzer/outputs/text_page.h"
 
 #define EVENTS_MAX 100000

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/exports/export.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/report/owners.h"
 
 static const char schema[] =
 	"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA user_version=1;"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "analyzer/exports/export.h"
-#include "analyzer/json.h"
+#include "analyzer/base/json.h"
 
 static void put_frame(FILE *out, const char *text)
 {

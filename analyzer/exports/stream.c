@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/outputs/owners.h"
-#include "analyzer/paths.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/base/paths.h"
 
 static uint64_t time_of(const struct sl_item *item)
 {

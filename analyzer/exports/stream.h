@@ -6,8 +6,8 @@
 #ifndef ANALYZER_EXPORTS_STREAM_H
 #define ANALYZER_EXPORTS_STREAM_H
 
-#include "analyzer/drive.h"
-#include "analyzer/map.h"
+#include "analyzer/report/report.h"
+#include "analyzer/base/map.h"
 
 struct sl_stream_process {
 	struct sl_process process; /* trace; model where models were asked for; symbols when first needed */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/json.h"
+#include "analyzer/base/json.h"
 
 #define BASELINE_MAX_BYTES (64 << 20)
 

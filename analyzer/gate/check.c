@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/format.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/base/format.h"
+#include "analyzer/report/owners.h"
 
 /* Smaller changes of one stack are rounding: the granularity of the driver is 2 MiB at most. */
 #define STACK_SLACK_BYTES (2ull << 20)

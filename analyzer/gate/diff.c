@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/map.h"
+#include "analyzer/base/map.h"
 
 const char *const sl_change_names[] = {"same", "noise", "unknown", "less", "more", "gone", "new"};
 

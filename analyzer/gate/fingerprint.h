@@ -9,7 +9,7 @@
 #ifndef ANALYZER_GATE_FINGERPRINT_H
 #define ANALYZER_GATE_FINGERPRINT_H
 
-#include "analyzer/drive.h"
+#include "analyzer/report/report.h"
 
 #define SL_FINGERPRINT_BYTES 17
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "analyzer/gate/fingerprint.h"
-#include "analyzer/map.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/base/map.h"
+#include "analyzer/report/owners.h"
 
 const char *const sl_measure_names[SL_MEASURE_OF_COUNT] = {"total", "library", "stack", "leak", "label", "growth"};
 

@@ -7,7 +7,7 @@
 #ifndef ANALYZER_GATE_MEASURE_H
 #define ANALYZER_GATE_MEASURE_H
 
-#include "analyzer/drive.h"
+#include "analyzer/report/report.h"
 
 enum sl_measure_of {
 	SL_MEASURE_TOTAL,   /* key: "peak", "hidden", "leak": bytes */

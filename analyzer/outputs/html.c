@@ -6,7 +6,7 @@
 #include "analyzer/outputs/html/template.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/page/page.h"
-#include "analyzer/sessions.h"
+#include "analyzer/upstream/sessions.h"
 
 /* From all there is to what always fits; the first that the page is small enough with. */
 static const struct sl_page_budget budgets[] = {

@@ -3,10 +3,10 @@
  * report.html of a build without node: the numbers as tables, and the pictures beside it.  Nothing from a trace is
  * written but through put_text.
  */
-#include "analyzer/format.h"
+#include "analyzer/base/format.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/telemetry/telemetry.h"
+#include "analyzer/upstream/files/telemetry.h"
 
 #define ROW_MAX_BYTES 4096 /* of a diff; the end of the page too */
 

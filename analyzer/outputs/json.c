@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* report.json, as schemas/report.schema.json describes it.  Unknown is null, never 0. */
-#include "analyzer/json.h"
+#include "analyzer/base/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,9 @@
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/outputs/heuristics.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/sessions.h"
-#include "analyzer/outputs/telemetry_emit.h"
+#include "analyzer/upstream/sessions.h"
+#include "analyzer/upstream/answers/emit.h"
+#include "analyzer/report/bundle_path.h"
 
 static void put_known(struct sl_json *j, const char *key, uint64_t value)
 {

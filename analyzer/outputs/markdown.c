@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/format.h"
+#include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
 
 #define ROWS_SHOWN  40 /* of each table: an issue holds 64 kB */

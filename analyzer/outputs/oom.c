@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "analyzer/outputs/output.h"
-#include "analyzer/outputs/owners.h"
-#include "analyzer/sessions.h"
-#include "analyzer/telemetry/bundle_write.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/upstream/sessions.h"
+#include "analyzer/upstream/files/bundle_write.h"
 
 struct writer {
 	struct sl_process *process;

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analyzer/drive.h"
 #include "analyzer/outputs/place.h"
+#include "analyzer/report/report.h"
 
 struct sl_output {
 	const char *name; /* of the file or folder inside analysis/: report.json, telemetry */
@@ -55,9 +55,6 @@ struct sl_text_style {
 	const char *saved;
 };
 void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style);
-
-/* Path of the bundle of an out-of-memory error inside analysis/, in a buffer of PATH_MAX; false: it has none. */
-bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size);
 
 /* Write all of sl_outputs into a place that was chosen.  On failure what was there stays, and place->why tells. */
 bool sl_outputs_write(struct sl_report *report, struct sl_place *place);

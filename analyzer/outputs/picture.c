@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/format.h"
+#include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
 
 #define WIDTH	1200

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "analyzer/outputs/output.h"
-#include "analyzer/sessions.h"
-#include "analyzer/telemetry/sink.h"
+#include "analyzer/upstream/sessions.h"
+#include "analyzer/upstream/files/sink.h"
 
 static bool write_sinks(struct sl_report *report, const char *path)
 {

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "analyzer/analyses/hidden.h"
-#include "analyzer/devices.h"
-#include "analyzer/format.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
 
 #define OWNERS_SHOWN 5

@@ -2,8 +2,8 @@
 /* Out of memory: what was asked, who held the device then, why it did not fit, who was first. */
 #include <string.h>
 
-#include "analyzer/format.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/base/format.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
 
 #define OOMS_SHOWN   3

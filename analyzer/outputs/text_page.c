@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analyzer/format.h"
+#include "analyzer/base/format.h"
 
 #define HANG	    6  /* columns by which a line goes on further in */
 #define OWNER_RIGHT 40 /* where what is beside an owner begins */

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "analyzer/arena.h"
+#include "analyzer/base/arena.h"
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/object.h"
 

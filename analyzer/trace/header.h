@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "analyzer/arena.h"
+#include "analyzer/base/arena.h"
 #include "analyzer/trace/object.h"
 #include "common/event.h"
 

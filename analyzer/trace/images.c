@@ -9,46 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/trace/pack.h"
+#include "analyzer/trace/archive.h"
 #include "common/tracefile.h"
+#include "analyzer/trace/names.h"
 
 #define DEPTH_MAX 4
-
-static bool ends_with(const char *text, const char *tail)
-{
-	size_t size = strlen(text), end = strlen(tail);
-
-	return size > end && !strcmp(text + size - end, tail);
-}
-
-bool sl_images_is_trace(const char *name)
-{
-	return ends_with(name, SL_TRACE_SUFFIX) || ends_with(name, SL_RING_SUFFIX);
-}
-
-/* dir/rank-00003-41237.000002.msgpack.zst -> dir/rank-00003-41237; *segment 2 (1 where none is named). */
-static char *stem_of(const char *path, unsigned *segment)
-{
-	char *stem = strdup(path), *dot;
-	size_t size = strlen(stem);
-
-	stem[size - strlen(ends_with(path, SL_RING_SUFFIX) ? SL_RING_SUFFIX : SL_TRACE_SUFFIX)] = 0;
-	*segment = 1;
-	dot = strrchr(stem, '.');
-	if (dot && strlen(dot) == 7 && strspn(dot + 1, "0123456789") == 6) {
-		*segment = (unsigned)atoi(dot + 1);
-		*dot = 0;
-	}
-	return stem;
-}
-
-unsigned sl_images_segment(const char *path)
-{
-	unsigned segment;
-
-	free(stem_of(path, &segment));
-	return segment;
-}
 
 static struct sl_image *image_of(struct sl_images *folder, const char *stem)
 {
@@ -82,7 +47,7 @@ static void add_file(struct sl_image *image, const char *path)
 	if (!image->files)
 		abort();
 	for (; at; at--) {
-		if (sl_images_segment(image->files[at - 1]) <= sl_images_segment(path))
+		if (sl_names_segment(image->files[at - 1]) <= sl_names_segment(path))
 			break;
 		image->files[at] = image->files[at - 1];
 	}
@@ -93,11 +58,11 @@ static void add_file(struct sl_image *image, const char *path)
 static void add_path(struct sl_images *folder, const char *path)
 {
 	unsigned segment;
-	char *stem = stem_of(path, &segment);
+	char *stem = sl_names_stem(path, &segment);
 	struct sl_image *image = image_of(folder, stem);
 
 	free(stem);
-	if (!ends_with(path, SL_RING_SUFFIX))
+	if (!sl_names_is_ring(path))
 		add_file(image, path);
 	else if (!image->ring)
 		image->ring = strdup(path);
@@ -114,12 +79,12 @@ static void add_folder(struct sl_images *folder, const char *path, unsigned dept
 
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "analysis"))
 			continue;
-		if (asprintf(&inside, "%s%s%s", path, ends_with(path, "/") ? "" : "/", entry->d_name) < 0)
+		if (asprintf(&inside, "%s%s%s", path, *path && path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name) < 0)
 			abort();
 		if (!stat(inside, &st)) {
 			if (S_ISDIR(st.st_mode) && depth)
 				add_folder(folder, inside, depth - 1);
-			else if (S_ISREG(st.st_mode) && sl_images_is_trace(entry->d_name))
+			else if (S_ISREG(st.st_mode) && sl_names_is_trace(entry->d_name))
 				add_path(folder, inside);
 		}
 		free(inside);
@@ -141,7 +106,7 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 		add_folder(folder, path, DEPTH_MAX);
 		return true;
 	}
-	if (!sl_images_is_trace(path)) {
+	if (!sl_names_is_trace(path)) {
 		const char *unpacked = sl_pack_open(path);
 
 		if (unpacked)
@@ -150,7 +115,7 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 	}
 	add_path(folder, path);
 	/* A file named alone brings the others of its process. */
-	stem = stem_of(path, &segment);
+	stem = sl_names_stem(path, &segment);
 	for (size_t i = 0; i < SL_COUNT(others); i++) {
 		glob_t found;
 

@@ -29,10 +29,4 @@ bool sl_images_add(struct sl_images *folder, const char *path);
 void sl_images_group(struct sl_images *folder);
 void sl_images_free(struct sl_images *folder);
 
-/* Which of its process's files a path names: 1, 2, ... */
-unsigned sl_images_segment(const char *path);
-
-/* True when the name is one of a trace file or a ring. */
-bool sl_images_is_trace(const char *name);
-
 #endif

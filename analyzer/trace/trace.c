@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "analyzer/trace/images.h"
+#include "analyzer/trace/names.h"
 #include "common/block.h"
 #include "common/tracefile.h"
 
@@ -141,7 +141,7 @@ static void read_definitions(struct sl_trace *trace)
 		struct sl_frames *file = &trace->files[f];
 
 		/* It is in the first file already; the process was killed before it could remove it. */
-		if (f && sl_images_segment(file->path) <= trace->folded.through)
+		if (f && sl_names_segment(file->path) <= trace->folded.through)
 			file->count = 0;
 		for (size_t i = 0; i < file->count; i++) {
 			struct sl_frame *frame = &file->frame[i];
@@ -169,7 +169,7 @@ static void miss_files(struct sl_trace *trace)
 	unsigned expected = 1;
 
 	for (unsigned f = 0; f < trace->file_count; f++) {
-		unsigned number = sl_images_segment(trace->files[f].path);
+		unsigned number = sl_names_segment(trace->files[f].path);
 
 		if (number > 1 && number <= trace->folded.through)
 			continue;

@@ -3,7 +3,7 @@
 """Compare the rows of agent/hooks with the vendors' own headers.
 
 For each set of headers: every prototype of a row equals the declaration (_Static_assert by the compiler), every
-structure of agent/vendor_abi.h has the vendor's sizes and offsets, every function that allocates, frees or documents
+structure of common/vendor_abi.h has the vendor's sizes and offsets, every function that allocates, frees or documents
 out of memory has a row or a reason in left_out.txt, and the version table is that of cudaTypedefs.h.
 """
 import argparse
@@ -137,7 +137,7 @@ def layout_lines(headers):
                 optional = member.endswith("?")
                 if not optional or member[:-1] in headers.words:
                     lines.append(f"offsetof({kind_type}, {member.rstrip('?')})")
-    abi = open(os.path.join(ROOT, "agent/vendor_abi.h")).read()
+    abi = open(os.path.join(ROOT, "common/vendor_abi.h")).read()
     for macro, name in re.findall(r"^(NUMBER|NUMBERED|HANDLE)\((\w+)\)", abi, re.M):
         if name.startswith(headers.prefix) and name in headers.words:
             lines.append(f"sizeof({'enum ' if macro == 'NUMBERED' else ''}{name})")
@@ -154,7 +154,7 @@ def numbers(include, flags, lines, scratch):
 
 def check_layout(headers):
     lines = layout_lines(headers)
-    ours = numbers('"agent/vendor_abi.h"', ["-I", ROOT, "-w"], lines, headers.scratch)
+    ours = numbers('"common/vendor_abi.h"', ["-I", ROOT, "-w"], lines, headers.scratch)
     theirs = numbers(f"<{headers.header}>", headers.flags, lines, headers.scratch)
     return len(lines), [f"layout: {line} is {b}, ours {a}" for line, a, b in zip(lines, ours, theirs) if a != b]
 

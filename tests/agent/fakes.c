@@ -5,11 +5,11 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "agent/define.h"
-#include "agent/device.h"
-#include "agent/hooks.h"
-#include "agent/limit.h"
-#include "agent/resolve.h"
+#include "agent/file/define.h"
+#include "agent/gpu/device.h"
+#include "agent/hooks/hooks.h"
+#include "agent/gpu/limit.h"
+#include "agent/symbols/resolve.h"
 
 const struct sl_hook sl_hooks[] = {
 	{"", SL_VERB_CALL, SL_KIND_none, SL_FAMILY_process, false},

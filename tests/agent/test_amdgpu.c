@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* agent/amdgpu.c over a sysfs of our own, in a folder of its own. */
-#include "agent/amdgpu.h"
+/* agent/gpu/amdgpu.c over a sysfs of our own, in a folder of its own. */
+#include "agent/gpu/amdgpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/define.h"
-#include "agent/objects.h"
-#include "agent/device.h"
-#include "agent/limit.h"
-#include "agent/resolve.h"
+#include "agent/file/define.h"
+#include "agent/symbols/objects.h"
+#include "agent/gpu/device.h"
+#include "agent/gpu/limit.h"
+#include "agent/symbols/resolve.h"
 
 /* --- what the test can set --------------------------------------------------------------------------- */
 

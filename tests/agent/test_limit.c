@@ -5,10 +5,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "agent/define.h"
-#include "agent/hooks.h"
-#include "agent/limit.h"
-#include "agent/vendor.h"
+#include "agent/file/define.h"
+#include "agent/hooks/hooks.h"
+#include "agent/gpu/limit.h"
+#include "agent/gpu/vendor.h"
 
 const struct sl_hook sl_hooks[] = {{""}, {"cudaMalloc"}, {"cuMemAlloc_v2"}, {"cudaMallocAsync_ptsz"}, {"cudaMallocHost"}};
 const unsigned sl_hook_count = 5;

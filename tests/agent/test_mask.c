@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/mask.h"
+#include "agent/process/redact.h"
 
 /* A command line, words separated by blanks, as it would stand in a trace. */
 static const char *masked(const char *line)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/match.h"
+#include "agent/process/regex.h"
 
 static void what_it_matches_is_what_the_c_library_matches(void **state)
 {

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/hooks.h"
-#include "agent/process.h"
+#include "agent/hooks/hooks.h"
+#include "agent/process/process.h"
 
 /* A hook table of this test's own. */
 const struct sl_hook sl_hooks[] = {{""}, {"cuMemAlloc_v2", SL_VERB_ALLOC, SL_KIND_device, SL_FAMILY_cuda_driver, true}};

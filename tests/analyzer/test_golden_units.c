@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyzer/analyses/issues.h"
-#include "analyzer/analyses/leak_series.h"
-#include "analyzer/telemetry/bundle_write.h"
+#include "analyzer/upstream/answers/issues.h"
+#include "analyzer/upstream/answers/leak_series.h"
+#include "analyzer/upstream/files/bundle_write.h"
 
 struct rows {
 	void (*check)(const struct sl_value *);

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyzer/telemetry/hash.h"
-#include "analyzer/telemetry/record.h"
-#include "analyzer/telemetry/source.h"
-#include "analyzer/text.h"
+#include "analyzer/upstream/records/hash.h"
+#include "analyzer/upstream/records/record.h"
+#include "analyzer/upstream/records/source.h"
+#include "analyzer/base/text.h"
 
 static void digests_are_those_of_the_standards(void **state)
 {

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "analyzer/telemetry/identity.h"
-#include "analyzer/telemetry/source.h"
+#include "analyzer/upstream/records/identity.h"
+#include "analyzer/upstream/records/source.h"
 
 static const char *from_object(void *context, const char *name)
 {

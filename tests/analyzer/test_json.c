@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/json.h"
+#include "analyzer/base/json.h"
 
 static const char *again(struct sl_arena *arena, const char *text, enum sl_json_style style)
 {

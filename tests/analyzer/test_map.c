@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "analyzer/map.h"
+#include "analyzer/base/map.h"
 
 static void a_word_stays_where_it_is_while_known_texts_are_asked_for(void **state)
 {

@@ -14,12 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/analyses/alerts.h"
+#include "analyzer/upstream/answers/alerts.h"
 #include "analyzer/outputs/place.h"
-#include "analyzer/telemetry/bundle_write.h"
-#include "analyzer/telemetry/run_envelope.h"
-#include "analyzer/telemetry/sink.h"
-#include "analyzer/telemetry/telemetry.h"
+#include "analyzer/upstream/files/bundle_write.h"
+#include "analyzer/upstream/files/run_envelope.h"
+#include "analyzer/upstream/files/sink.h"
+#include "analyzer/upstream/files/telemetry.h"
 
 enum { EVENTS = 25 };
 

@@ -24,7 +24,7 @@ import stormlog_trace
 
 NOBODY = 65534
 USER = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-RING_KIB = 3328  # of a fresh ring: agent/run_trial.c
+RING_KIB = 3328  # of a fresh ring: launcher/trial.c
 AFTERWARDS = 4000
 MEMORY_KIB = 32 << 10  # what the agent takes more than the program alone, at most: the ring is a part of it
 OVERFLOW = 14000  # pairs of calls: more than a ring that does not grow holds

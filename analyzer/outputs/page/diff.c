@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/gate/diff.h"
-#include "analyzer/outputs/owners.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/outputs/page/page.h"
 
 #define KEYS 20

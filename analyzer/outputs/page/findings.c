@@ -2,7 +2,7 @@
 /* Out-of-memory errors, leaks and findings, as the cards show them. */
 #include <string.h>
 
-#include "analyzer/format.h"
+#include "analyzer/base/format.h"
 #include "analyzer/outputs/page/page.h"
 
 static bool is_owner(const struct sl_model *model, const struct sl_oom *oom, const struct sl_owner *owner)

@@ -2,7 +2,7 @@
 /* Lines over time at the page's resolution, and the heat map of ranks. */
 #include <stdlib.h>
 
-#include "analyzer/devices.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/outputs/page/page.h"
 
 struct columns {

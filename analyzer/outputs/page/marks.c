@@ -2,7 +2,7 @@
 /* Marks over the time line, and the steps of its third axis. */
 #include <stdlib.h>
 
-#include "analyzer/format.h"
+#include "analyzer/base/format.h"
 #include "analyzer/outputs/page/page.h"
 
 static void put_mark(struct sl_page *page, unsigned process, int device, uint64_t ns, const char *kind, const char *text)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/format.h"
+#include "analyzer/base/format.h"
 
 /* ---- tables */
 

@@ -9,10 +9,10 @@
 #ifndef ANALYZER_OUTPUTS_PAGE_PAGE_H
 #define ANALYZER_OUTPUTS_PAGE_PAGE_H
 
-#include "analyzer/drive.h"
-#include "analyzer/map.h"
-#include "analyzer/outputs/page/pack.h"
-#include "analyzer/telemetry/telemetry.h"
+#include "analyzer/report/report.h"
+#include "analyzer/base/map.h"
+#include "analyzer/outputs/page/msgpack.h"
+#include "analyzer/upstream/files/telemetry.h"
 
 struct sl_page_budget {
 	unsigned bins;	   /* of one line, at most */

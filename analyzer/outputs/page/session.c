@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analyses/collective.h"
-#include "analyzer/analyses/cross_rank.h"
-#include "analyzer/analyses/gap.h"
-#include "analyzer/format.h"
+#include "analyzer/upstream/answers/collective.h"
+#include "analyzer/upstream/answers/cross_rank.h"
+#include "analyzer/upstream/answers/gap.h"
+#include "analyzer/base/format.h"
 #include "analyzer/outputs/page/page.h"
-#include "analyzer/outputs/telemetry_emit.h"
+#include "analyzer/upstream/answers/emit.h"
 
 #define INTERVALS 12 /* of collectives, most certain first */
 #define SUSPECTS  4

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/analyses/markers.h"
+#include "analyzer/upstream/answers/markers.h"
 #include "analyzer/outputs/page/page.h"
-#include "analyzer/outputs/telemetry_emit.h"
+#include "analyzer/upstream/answers/emit.h"
 
 /* A rank on one device. */
 struct device {

@@ -12,5 +12,5 @@ flags="-std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror -Wno-unused-parameter 
 for file in closure elf_object hook_fields hook_table hooks leave lookup resolve; do
 	aarch64-linux-gnu-gcc $flags -fPIC -fvisibility=hidden -ftls-model=initial-exec -c "$source/agent/$file.c" -o "$build/$file.o"
 done
-aarch64-linux-gnu-gcc $flags "$source/tests/agent/hooks/test_lookup_asm.c" "$source/agent/lookup_aarch64.S" -o "$build/test"
+aarch64-linux-gnu-gcc $flags "$source/tests/agent/hooks/test_lookup_asm.c" "$source/agent/hooks/lookup_aarch64.S" -o "$build/test"
 qemu-aarch64 -L /usr/aarch64-linux-gnu "$build/test"

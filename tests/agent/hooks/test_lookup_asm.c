@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/lookup.h"
+#include "agent/hooks/lookup.h"
 
 void *dlsym(void *handle, const char *name);
 void *dlvsym(void *handle, const char *name, const char *version);

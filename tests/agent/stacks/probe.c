@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "agent/define.h"
-#include "agent/objects.h"
-#include "agent/resolve.h"
+#include "agent/file/define.h"
+#include "agent/symbols/objects.h"
+#include "agent/symbols/resolve.h"
 #include "agent/stacks/cfi.h"
 #include "agent/stacks/stacks.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "agent/objects.h"
+#include "agent/symbols/objects.h"
 #include "agent/stacks/walk.h"
 #include "common/base.h"
 #include "tests/agent/test.h"

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/file/define.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/agent.h"
+#include "agent/mute.h"
+#include "agent/file/pack.h"
+
+#define MAP_MAX	  (64u << 10)
+#define SPINS_MAX 1000
+
+static _Atomic uint64_t *word_at(struct sl_ring *ring, unsigned index, size_t offset)
+{
+	return (_Atomic uint64_t *)(sl_ring_segment_bytes(ring, index) + offset);
+}
+
+/* We closed segment `index` at `offset`; the log goes on in a fresh one. */
+static bool continue_log(struct sl_ring *ring, unsigned index, size_t offset)
+{
+	uint64_t position = ring->file->segment[index].first + offset + 8;
+	int fresh = sl_ring_claim(ring, SL_SEGMENT_DEFS, 0, 0, position);
+
+	if (fresh < 0) {
+		atomic_store(word_at(ring, index, offset), 0); /* the next one tries again */
+		return false;
+	}
+	atomic_store(&ring->defs_hint, 0);
+	atomic_store(&ring->defs, (uint32_t)fresh);
+	return true;
+}
+
+static bool append(struct sl_ring *ring, const void *map, size_t bytes)
+{
+	size_t size = SL_DEF_SIZE(bytes);
+	unsigned index = atomic_load(&ring->defs), spins = 0;
+	size_t at = atomic_load(&ring->defs_hint);
+
+	for (;;) {
+		_Atomic uint64_t *word = word_at(ring, index, at);
+		bool fits = at + size + 8 <= SL_SEGMENT_BYTES; /* the end mark always has room */
+		uint64_t found = 0;
+
+		if (atomic_compare_exchange_strong(word, &found,
+			    fits ? SL_DEF_WORD(bytes, SL_DEF_WRITING) : SL_DEF_WORD(0, SL_DEF_END))) {
+			if (!fits) {
+				if (!continue_log(ring, index, at))
+					return false;
+			} else {
+				memcpy((void *)(word + 1), map, bytes);
+				atomic_store_explicit(
+					word, SL_DEF_WORD(bytes, SL_DEF_DONE), memory_order_release);
+				atomic_store_explicit(
+					&ring->defs_hint, (uint32_t)(at + size), memory_order_relaxed);
+				return true;
+			}
+		} else if ((found & 0xff) != SL_DEF_END) {
+			at += SL_DEF_SIZE(found >> 8);
+			continue;
+		}
+		/* The thread that closed the segment is about to name the next; it may be the one that our
+		   signal handler interrupted, so do not wait for ever. */
+		while (atomic_load(&ring->defs) == index)
+			if (++spins > SPINS_MAX)
+				return false;
+			else
+				sched_yield();
+		index = atomic_load(&ring->defs);
+		at = 0;
+	}
+}
+
+bool sl_define(const void *map, size_t bytes)
+{
+	struct sl_ring *ring = &sl_agent->ring;
+	struct sl_mute mute;
+	bool done;
+
+	if (!ring->file || bytes > MAP_MAX)
+		return false;
+	/* A record that is begun and left would end the log for everybody. */
+	mute = sl_mute_begin();
+	atomic_fetch_add(&ring->defs_users, 1);
+	done = append(ring, map, bytes);
+	atomic_fetch_sub(&ring->defs_users, 1);
+	sl_mute_end(&mute);
+	return done;
+}
+
+bool sl_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why)
+{
+	uint8_t map[256];
+	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+
+	sl_pack_map(&pack, 5);
+	sl_pack_pair_text(&pack, "def", "gap");
+	sl_pack_pair_uint(&pack, "count", count);
+	sl_pack_pair_uint(&pack, "begin_ns", begin_ns);
+	sl_pack_pair_uint(&pack, "end_ns", end_ns);
+	sl_pack_pair_text(&pack, "why", why);
+	return !pack.failed && sl_define(map, pack.used);
+}
+
+void sl_note(const char *text)
+{
+	uint8_t map[1024];
+	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+
+	sl_pack_map(&pack, 3);
+	sl_pack_pair_text(&pack, "def", "note");
+	sl_pack_pair_text(&pack, "text", text);
+	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
+	if (!pack.failed)
+		sl_define(map, pack.used);
+}
+
+void *sl_pages(size_t bytes)
+{
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}

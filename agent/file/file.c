@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/file/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* stat has no symbol in old glibc (it was inline over __fxstat): the system call itself. */
+static bool status(int fd, struct stat *st)
+{
+#ifdef SYS_newfstatat
+	return !syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+#else
+	return !syscall(SYS_fstat, fd, st);
+#endif
+}
+
+int sl_file_open(const char *path, int flags)
+{
+	long fd;
+
+	do
+		fd = syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+	while (fd < 0 && errno == EINTR);
+	return (int)fd;
+}
+
+void sl_file_close(int fd)
+{
+	syscall(SYS_close, fd);
+}
+
+bool sl_file_fits(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+}
+
+int sl_file_move_high(int fd)
+{
+	/* RLIMIT_NOFILE may be as low as 256; try downwards. */
+	for (int low = 1000; low >= 60; low = low * 2 / 3) {
+		int high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, low); /* fcntl64 is new in glibc 2.28 */
+
+		if (high >= 0) {
+			sl_file_close(fd);
+			return high;
+		}
+	}
+	return fd;
+}
+
+bool sl_file_identity(int fd, uint64_t *device, uint64_t *inode)
+{
+	struct stat st;
+
+	if (!status(fd, &st))
+		return false;
+	*device = st.st_dev;
+	*inode = st.st_ino;
+	return true;
+}
+
+bool sl_file_is(int fd, uint64_t device, uint64_t inode)
+{
+	struct stat st;
+
+	return fd >= 0 && status(fd, &st) && st.st_dev == device && st.st_ino == inode && st.st_nlink;
+}
+
+void sl_file_close_own(int fd, uint64_t device, uint64_t inode)
+{
+	uint64_t its_device, its_inode;
+
+	if (fd >= 0 && sl_file_identity(fd, &its_device, &its_inode) && its_device == device && its_inode == inode)
+		sl_file_close(fd);
+}
+
+void sl_file_lock(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	syscall(SYS_fcntl, fd, F_SETLK, &lock);
+}
+
+int sl_file_write(int fd, const struct iovec *parts, int count, uint64_t at)
+{
+	uint64_t end = at;
+
+	for (int p = 0; p < count; p++)
+		end += parts[p].iov_len;
+	if (!sl_file_fits(end))
+		return EFBIG;
+	for (int p = 0; p < count; p++) {
+		const char *bytes = parts[p].iov_base;
+		size_t left = parts[p].iov_len;
+
+		while (left) {
+			long n = syscall(SYS_pwrite64, fd, bytes, left, (off_t)at);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				return n < 0 ? errno : ENOSPC;
+			bytes += n;
+			left -= (size_t)n;
+			at += (uint64_t)n;
+		}
+	}
+	return 0;
+}
+
+ssize_t sl_file_read(const char *path, char *text, size_t size)
+{
+	int fd = sl_file_open(path, O_RDONLY);
+	size_t have = 0;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return -1;
+	while (have < size - 1) {
+		n = syscall(SYS_read, fd, text + have, size - 1 - have);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+	}
+	sl_file_close(fd);
+	text[have] = 0;
+	return n < 0 ? -1 : (ssize_t)have;
+}

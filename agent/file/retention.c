@@ -1,0 +1,682 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two passes over file 1 and the oldest files after it: one, or as many as the limit is behind, so that file 1 is read and
+ * written once for all of them.  The first finds for each address of a block the last event
+ * that names it, by time: frames of several threads lie in any order.  It counts all events that may go, and notes which
+ * frames have one that may not.  The second copies what stays, and reads of the frames that have nothing the index alone.
+ */
+#define ZSTD_STATIC_LINKING_ONLY
+#include "agent/file/retention.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "agent/agent.h"
+#include "agent/file/define.h"
+#include "agent/file/file.h"
+#include "agent/file/retention_last.h"
+#include "agent/hooks/hooks.h"
+#include "agent/file/pack.h"
+#include "common/block.h"
+#include "common/unpack.h"
+
+#define FILES		8	    /* that STORMLOG_KEEP is divided into */
+#define SOURCES_MAX	64	    /* of one fold */
+#define FILE_BYTES_MIN	(64u << 10)
+#define DEVICES_MAX	64	    /* with block events; further ones share the last row */
+#define CONTENT_BYTES	SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
+#define SAMPLE_EVERY_NS (60 * SL_NS_PER_S)
+#define WORK_MAX_NS	200000000ull /* of the ring's cap at 2 million events a second */
+
+/* What was left out, of one device. */
+struct totals {
+	int64_t device;
+	uint64_t allocations, allocated_bytes, frees, freed_bytes, peak_allocated, peak_reserved;
+};
+
+static struct fold {
+	bool active;
+	unsigned tried; /* with this file as the newest: not again until there is another */
+	unsigned through;
+	unsigned pass, source, sources; /* source 0 is file 1, the last the file `through` */
+	int in, out;	   /* in -1: somebody removed that file */
+	uint64_t at, size; /* of `in` */
+	uint64_t in_device, in_inode, out_at, out_device, out_inode;
+	uint32_t frame;	   /* number of the frame at `at` */
+	uint8_t *needed[SOURCES_MAX]; /* by source and frame: it has what stays; of its pages few are touched */
+	size_t needed_bytes[SOURCES_MAX];
+
+	struct sl_last_table table;
+	struct totals totals[DEVICES_MAX];
+	unsigned devices;
+	uint64_t until_ns; /* time of the last event that may have been left out */
+	uint64_t log_next;
+	uint64_t *thread_next; /* by thread */
+	uint32_t threads;
+
+	/* a block of the new file 1, filled from one or more blocks of a thread; room for two */
+	struct sl_event *pending;
+	unsigned pending_count;
+	struct sl_frame_index pending_index;
+
+	struct thinned {
+		int64_t device;
+		uint64_t ns, peak; /* of the last sample that was kept; 0: none was */
+	} thinned[DEVICES_MAX];
+
+	void *decompressor;
+	uint8_t *packed, *content, *made; /* as read, decompressed, to be written */
+} fold;
+
+void sl_fold_prepare(void)
+{
+	if (fold.active) {
+		sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
+		sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
+	}
+	/* Its pages are not unmapped: the fork may have come between that and the note of it. */
+	fold.table = (struct sl_last_table){0};
+	memset(fold.needed, 0, sizeof(fold.needed));
+	fold.thread_next = NULL;
+	fold.active = false;
+	fold.tried = 0;
+}
+
+uint64_t sl_fold_file_bytes(uint64_t keep)
+{
+	if (!keep)
+		return UINT64_MAX;
+	return keep / FILES < FILE_BYTES_MIN ? FILE_BYTES_MIN : keep / FILES;
+}
+
+/* No event that is still to be read in the first pass over this file is older. */
+static uint64_t oldest_to_come(void)
+{
+	struct sl_frame_index index;
+	uint64_t oldest = UINT64_MAX;
+
+	for (uint64_t at = fold.at; at + sizeof(index) <= fold.size; at += sizeof(index) + index.compressed) {
+		if (pread(fold.in, &index, sizeof(index), (off_t)at) != sizeof(index) || index.magic != SL_FRAME_MAGIC)
+			return 0;
+		if (index.kind == SL_FRAME_BLOCK && index.begin_ns < oldest)
+			oldest = index.begin_ns;
+	}
+	return oldest;
+}
+
+/* --- which events stay ------------------------------------------------------------------------------- */
+
+static unsigned verb_of(const struct sl_event *event)
+{
+	return event->api < sl_hook_count ? sl_hooks[event->api].verb : SL_VERB_CALL;
+}
+
+static bool is_block(unsigned verb)
+{
+	return verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE;
+}
+
+static bool may_go(unsigned verb)
+{
+	return is_block(verb) || (verb >= SL_VERB_RANGE_PUSH && verb <= SL_VERB_MARK);
+}
+
+static bool stays(const struct sl_event *event)
+{
+	unsigned verb = verb_of(event);
+
+	if (!may_go(verb))
+		return true;
+	return is_block(verb) && event->address &&
+	       sl_last_is(&fold.table, event->address, event->time_ns, verb == SL_VERB_BLOCK_ALLOC);
+}
+
+static struct totals *totals_of(int64_t device)
+{
+	unsigned i = 0;
+
+	while (i < fold.devices && fold.totals[i].device != device)
+		i++;
+	if (i == DEVICES_MAX)
+		return &fold.totals[DEVICES_MAX - 1];
+	if (i == fold.devices)
+		fold.totals[fold.devices++] = (struct totals){.device = device};
+	return &fold.totals[i];
+}
+
+static void raise_to(uint64_t *peak, uint64_t value)
+{
+	*peak = value > *peak ? value : *peak;
+}
+
+/* The event is left out (sign 1); it is not, after all (-1). */
+static void count_out(const struct sl_event *event, int sign)
+{
+	unsigned verb = verb_of(event);
+	struct totals *totals;
+
+	raise_to(&fold.until_ns, event->time_ns);
+	if (!is_block(verb))
+		return;
+	totals = totals_of(event->device);
+	if (verb == SL_VERB_BLOCK_ALLOC) {
+		totals->allocations += (uint64_t)sign;
+		totals->allocated_bytes += (uint64_t)sign * event->bytes;
+	} else {
+		totals->frees += (uint64_t)sign;
+		totals->freed_bytes += (uint64_t)sign * event->bytes;
+	}
+	raise_to(&totals->peak_allocated, event->extra);
+	raise_to(&totals->peak_reserved, event->extra2);
+}
+
+/* --- the new file 1 ---------------------------------------------------------------------------------- */
+
+static bool put(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
+{
+	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, 0}};
+
+	if (sl_store_compress(store, &index, bytes, size) || !sl_file_is(fold.out, fold.out_device, fold.out_inode))
+		return false;
+	parts[1].iov_len = index.compressed;
+	if (sl_file_write(fold.out, parts, 2, fold.out_at))
+		return false;
+	fold.out_at += sizeof(index) + index.compressed;
+	return true;
+}
+
+/* Write the first `count` pending events as one block; those after them stay pending. */
+static bool flush_pending(struct sl_store *store, unsigned count)
+{
+	struct sl_frame_index *index = &fold.pending_index;
+	size_t size;
+
+	if (!count)
+		return true;
+	index->count = count;
+	index->begin_ns = UINT64_MAX;
+	index->end_ns = 0;
+	for (unsigned i = 0; i < count; i++) {
+		index->begin_ns = fold.pending[i].time_ns < index->begin_ns ? fold.pending[i].time_ns : index->begin_ns;
+		raise_to(&index->end_ns, fold.pending[i].time_ns);
+	}
+	size = sl_block_encode(fold.made, index->thread, index->first, index->next, fold.pending, count);
+	fold.pending_count -= count;
+	memmove(fold.pending, fold.pending + count, fold.pending_count * sizeof(*fold.pending));
+	return put(store, *index, fold.made, size);
+}
+
+/* What stays of one block goes into one block, so that blocks of a thread never overlap. */
+static bool copy_block(struct sl_store *store, const struct sl_frame_index *from, struct sl_block *block)
+{
+	struct sl_frame_index *index = &fold.pending_index;
+	const struct sl_event *event;
+	unsigned before;
+
+	if (index->thread != from->thread && !flush_pending(store, fold.pending_count))
+		return false;
+	before = fold.pending_count;
+	while ((event = sl_block_next(block))) {
+		if (!stays(event))
+			continue;
+		fold.pending[fold.pending_count++] = *event;
+		if (may_go(verb_of(event)))
+			count_out(event, -1);
+	}
+	if (fold.pending_count > SL_BLOCK_EVENTS) {
+		if (!flush_pending(store, before))
+			return false;
+		before = 0;
+	}
+	if (!before)
+		*index = (struct sl_frame_index){.kind = SL_FRAME_BLOCK, .thread = from->thread, .first = from->first};
+	index->next = from->next;
+	return true;
+}
+
+static bool note_block(const struct sl_event *event, bool allocates)
+{
+	if (!event->address)
+		return true;
+	if (sl_last_full(&fold.table) && !sl_last_grow(&fold.table, oldest_to_come()))
+		return false;
+	sl_last_note(&fold.table, event->address, event->time_ns, allocates, fold.frame * SOURCES_MAX + fold.source);
+	return true;
+}
+
+static bool fold_block(struct sl_store *store, const struct sl_frame_index *index, size_t size)
+{
+	const struct sl_event *event;
+	struct sl_block block;
+
+	if (sl_block_decode(&block, fold.content, size))
+		return false;
+	if (fold.pass == 2)
+		return copy_block(store, index, &block);
+	if (index->thread < fold.threads)
+		raise_to(&fold.thread_next[index->thread], index->next);
+	while ((event = sl_block_next(&block))) {
+		unsigned verb = verb_of(event);
+
+		if (!may_go(verb)) {
+			fold.needed[fold.source][fold.frame] = 1;
+			continue;
+		}
+		count_out(event, 1);
+		if (is_block(verb) && !note_block(event, verb == SL_VERB_BLOCK_ALLOC))
+			return false;
+	}
+	return true;
+}
+
+/* After the first pass: the frames of the events that count. */
+static void note_needed(void)
+{
+	for (uint64_t i = 0; fold.table.slot && i <= fold.table.mask; i++) {
+		const struct sl_last *last = &fold.table.slot[i];
+
+		if (last->address && sl_last_counts(last))
+			fold.needed[last->frame % SOURCES_MAX][last->frame / SOURCES_MAX] = 1;
+	}
+}
+
+/* One sample a minute and device, and each that is a new high. */
+static bool sample_stays(struct sl_unpack map)
+{
+	uint64_t ns = 0, bytes = 0, total, free_bytes, device = UINT64_MAX;
+	struct thinned *thinned = fold.thinned;
+
+	sl_unpack_number(map, "ns", &ns);
+	sl_unpack_number(map, "device", &device);
+	if (sl_unpack_number(map, "total_bytes", &total) && sl_unpack_number(map, "free_bytes", &free_bytes))
+		bytes = total - free_bytes;
+	else if (!sl_unpack_number(map, "used_bytes", &bytes))
+		sl_unpack_number(map, "rss_bytes", &bytes);
+	while (thinned < fold.thinned + DEVICES_MAX - 1 && thinned->ns && thinned->device != (int64_t)device)
+		thinned++;
+	if (thinned->ns && bytes <= thinned->peak && ns - thinned->ns < SAMPLE_EVERY_NS)
+		return false;
+	*thinned = (struct thinned){(int64_t)device, ns, bytes > thinned->peak ? bytes : thinned->peak};
+	return true;
+}
+
+/* The items of an array of rows, one row at a time. */
+static uint64_t row_number(struct sl_unpack *at)
+{
+	struct sl_value value;
+
+	return sl_unpack_next(at, &value) ? value.number : 0;
+}
+
+/* What earlier folds left out counts on. */
+static void take_checkpoint(struct sl_unpack map)
+{
+	struct sl_value rows, row;
+	struct sl_unpack at;
+	uint64_t number;
+
+	if (sl_unpack_number(map, "until_ns", &number))
+		raise_to(&fold.until_ns, number);
+	if (sl_unpack_number(map, "log_next", &number))
+		raise_to(&fold.log_next, number);
+	if (sl_unpack_get(map, "blocks", &at) && sl_unpack_next(&at, &rows))
+		for (; rows.number && sl_unpack_next(&at, &row) && row.number == 7; rows.number--) {
+			struct totals *totals = totals_of((int64_t)row_number(&at));
+
+			totals->allocations += row_number(&at);
+			totals->allocated_bytes += row_number(&at);
+			totals->frees += row_number(&at);
+			totals->freed_bytes += row_number(&at);
+			raise_to(&totals->peak_allocated, row_number(&at));
+			raise_to(&totals->peak_reserved, row_number(&at));
+		}
+	if (sl_unpack_get(map, "threads", &at) && sl_unpack_next(&at, &rows))
+		for (; rows.number && sl_unpack_next(&at, &row) && row.number == 2; rows.number--) {
+			uint64_t thread = row_number(&at), next = row_number(&at);
+
+			if (thread < fold.threads)
+				raise_to(&fold.thread_next[thread], next);
+		}
+}
+
+static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_t size)
+{
+	struct sl_unpack at = {fold.content, fold.content + size}, map;
+	size_t used = 0;
+
+	if (fold.pass == 1)
+		return true;
+	/* Events may name what is defined here: never behind them.  First, since both are made in the same buffer. */
+	if (!flush_pending(store, fold.pending_count))
+		return false;
+	raise_to(&fold.log_next, index.next);
+	for (index.count = 0; at.at < at.end;) {
+		map = at;
+		if (!sl_unpack_skip(&at))
+			return false;
+		if (sl_unpack_text_is(map, "def", "checkpoint"))
+			take_checkpoint(map);
+		else if (!sl_unpack_text_is(map, "def", "sample") || sample_stays(map)) {
+			memcpy(fold.made + used, map.at, (size_t)(at.at - map.at));
+			used += (size_t)(at.at - map.at);
+			index.count++;
+		}
+	}
+	return !used || put(store, index, fold.made, used);
+}
+
+/*
+ * Threads that a reader of the ring may meet, each once, and that have events in the files up to here.  Of one that has ended
+ * and left the ring nothing is to be said: of those there are ever more.
+ */
+static unsigned threads_in_ring(uint32_t threads[SL_SEGMENT_MAX])
+{
+	const struct sl_ringfile *file = sl_agent->ring.file;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < atomic_load(&file->segments); i++) {
+		uint32_t thread;
+		unsigned known = 0;
+
+		if (atomic_load(&file->segment[i].use) != SL_SEGMENT_EVENTS)
+			continue;
+		thread = file->segment[i].thread;
+		if (thread >= fold.threads || !fold.thread_next[thread])
+			continue;
+		while (known < count && threads[known] != thread)
+			known++;
+		threads[known] = thread;
+		count += known == count;
+	}
+	return count;
+}
+
+static bool write_checkpoint(struct sl_store *store)
+{
+	struct sl_pack pack = sl_pack_begin(fold.made, CONTENT_BYTES);
+	uint32_t threads[SL_SEGMENT_MAX];
+	unsigned count = threads_in_ring(threads);
+
+	sl_pack_map(&pack, 6);
+	sl_pack_pair_text(&pack, "def", "checkpoint");
+	sl_pack_pair_uint(&pack, "through", fold.through);
+	sl_pack_pair_uint(&pack, "until_ns", fold.until_ns);
+	sl_pack_pair_uint(&pack, "log_next", fold.log_next);
+	sl_pack_text(&pack, "blocks");
+	sl_pack_array(&pack, fold.devices);
+	for (unsigned i = 0; i < fold.devices; i++) {
+		const struct totals *totals = &fold.totals[i];
+
+		sl_pack_array(&pack, 7);
+		sl_pack_int(&pack, totals->device);
+		sl_pack_uint(&pack, totals->allocations);
+		sl_pack_uint(&pack, totals->allocated_bytes);
+		sl_pack_uint(&pack, totals->frees);
+		sl_pack_uint(&pack, totals->freed_bytes);
+		sl_pack_uint(&pack, totals->peak_allocated);
+		sl_pack_uint(&pack, totals->peak_reserved);
+	}
+	sl_pack_text(&pack, "threads");
+	sl_pack_array(&pack, count);
+	for (unsigned i = 0; i < count; i++) {
+		sl_pack_array(&pack, 2);
+		sl_pack_uint(&pack, threads[i]);
+		sl_pack_uint(&pack, fold.thread_next[threads[i]]);
+	}
+	return !pack.failed && put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.log_next},
+				       fold.made, pack.used);
+}
+
+/* --- from frame to frame ----------------------------------------------------------------------------- */
+
+static void close_files(void)
+{
+	sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
+	sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
+	fold.in = fold.out = -1;
+	sl_last_free(&fold.table);
+	for (unsigned source = 0; source < SOURCES_MAX; source++) {
+		if (fold.needed[source])
+			munmap(fold.needed[source], fold.needed_bytes[source]);
+		fold.needed[source] = NULL;
+	}
+	if (fold.thread_next)
+		munmap(fold.thread_next, (fold.threads + 1) * sizeof(*fold.thread_next));
+	fold.thread_next = NULL;
+	fold.active = false;
+}
+
+void sl_fold_stop(struct sl_store *store)
+{
+	char path[SL_STORE_PATH];
+
+	if (!fold.active)
+		return;
+	close_files();
+	sl_store_path(store, 0, path);
+	unlink(path);
+}
+
+/* Its descriptor, high up; -1 and size 0: it is not there. */
+static int open_file(const struct sl_store *store, unsigned number, uint64_t *size)
+{
+	char path[SL_STORE_PATH];
+	off_t end;
+	int fd;
+
+	*size = 0;
+	sl_store_path(store, number, path);
+	fd = sl_file_open(path, O_RDONLY | O_NOFOLLOW);
+	if (fd < 0)
+		return -1;
+	fd = sl_file_move_high(fd);
+	end = lseek(fd, 0, SEEK_END);
+	*size = end < 0 ? 0 : (uint64_t)end;
+	return fd;
+}
+
+static unsigned file_of(unsigned source)
+{
+	return source ? fold.through - (fold.sources - 1 - source) : 1;
+}
+
+/* A file that somebody removed has nothing to fold: the limit holds for the others. */
+static bool open_source(struct sl_store *store, unsigned source)
+{
+	sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
+	fold.in = open_file(store, file_of(source), &fold.size);
+	if (fold.in < 0 ? errno != ENOENT : !sl_file_identity(fold.in, &fold.in_device, &fold.in_inode))
+		return false;
+	/* Gone since the first pass: what stays of it cannot be copied.  The next fold knows from its beginning. */
+	if (fold.in < 0 && fold.pass == 2 && fold.needed_bytes[source] > 1)
+		return false;
+	if (fold.in < 0 && fold.pass == 1)
+		sl_gap(0, source ? fold.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(), "a file of the trace was removed");
+	fold.source = source;
+	fold.at = fold.frame = 0;
+	if (fold.needed[source]) /* somebody may have made it longer */
+		return fold.size / sizeof(struct sl_frame_index) < fold.needed_bytes[source];
+	fold.needed_bytes[source] = fold.size / sizeof(struct sl_frame_index) + 1;
+	fold.needed[source] = sl_pages(fold.needed_bytes[source]);
+	return fold.needed[source];
+}
+
+static bool have_buffers(void)
+{
+	size_t workspace = ZSTD_estimateDCtxSize();
+	void *pages;
+
+	if (fold.decompressor)
+		return true;
+	pages = sl_pages(workspace);
+	fold.packed = sl_pages(ZSTD_compressBound(CONTENT_BYTES));
+	fold.content = sl_pages(CONTENT_BYTES);
+	fold.made = sl_pages(CONTENT_BYTES);
+	fold.pending = sl_pages(2 * SL_BLOCK_EVENTS * sizeof(*fold.pending));
+	if (pages && fold.packed && fold.content && fold.made && fold.pending)
+		fold.decompressor = ZSTD_initStaticDCtx(pages, workspace);
+	return fold.decompressor;
+}
+
+/*
+ * A fold needs room for a second file 1.  Where that is most of the limit already, because calls are never folded,
+ * it waits until the rest is as large, so that its work stays in proportion.  How many files it then takes.
+ * The file closed last is left: right after the cut, the one begun then has nothing yet of the last minutes.
+ */
+static unsigned due(const struct sl_store *store, uint64_t keep)
+{
+	uint64_t file = sl_fold_file_bytes(keep), all = store->closed_bytes + store->end, need = all + store->base_bytes + file / 2;
+	uint64_t closed = store->number - 1 - store->folded, may = closed ? closed - 1 : 0;
+	uint64_t most = may < SOURCES_MAX - 1 ? may : SOURCES_MAX - 1;
+
+	if (!keep || !may || fold.tried == store->number || all <= 2 * store->base_bytes || need <= keep)
+		return 0;
+	return (unsigned)((need - keep) / file < most ? (need - keep) / file + 1 : most);
+}
+
+static bool begin(struct sl_store *store, unsigned files)
+{
+	char path[SL_STORE_PATH];
+
+	fold.tried = store->number;
+	fold.through = store->folded + files;
+	fold.sources = store->folded ? 1 + files : files; /* file 1 is the first to be folded */
+	fold.pass = 1;
+	fold.in = fold.out = -1;
+	fold.out_at = fold.until_ns = fold.log_next = 0;
+	fold.devices = fold.pending_count = 0;
+	memset(fold.thinned, 0, sizeof(fold.thinned));
+	fold.threads = atomic_load(&sl_agent->ring.file->threads) + 1;
+	fold.thread_next = sl_pages((fold.threads + 1) * sizeof(*fold.thread_next));
+	fold.active = true;
+	sl_store_path(store, 0, path);
+	unlink(path);
+	fold.out = sl_store_create(path);
+	if (!fold.thread_next || !have_buffers() || !sl_file_identity(fold.out, &fold.out_device, &fold.out_inode) ||
+		!open_source(store, 0)) {
+		sl_fold_stop(store);
+		return false;
+	}
+	return true;
+}
+
+static bool fold_frame(struct sl_store *store, const struct sl_frame_index *index)
+{
+	size_t size;
+
+	if (index->compressed > ZSTD_compressBound(CONTENT_BYTES) ||
+		pread(fold.in, fold.packed, index->compressed, (off_t)(fold.at + sizeof(*index))) != (ssize_t)index->compressed)
+		return false;
+	size = ZSTD_decompressDCtx(fold.decompressor, fold.content, CONTENT_BYTES, fold.packed, index->compressed);
+	if (ZSTD_isError(size))
+		return false;
+	switch (index->kind) {
+	case SL_FRAME_BLOCK:
+		return fold_block(store, index, size);
+	case SL_FRAME_DEFS:
+		return fold_maps(store, *index, size);
+	case SL_FRAME_HEADER: /* one, that of file 1 where it is there */
+		return fold.out_at || put(store, *index, fold.content, size);
+	default:
+		return put(store, *index, fold.content, size);
+	}
+}
+
+/* One frame of the source.  False: it is not as we wrote it, or the disk refuses. */
+static bool step(struct sl_store *store)
+{
+	struct sl_frame_index index;
+	bool passed_over;
+
+	if (pread(fold.in, &index, sizeof(index), (off_t)fold.at) != sizeof(index) || !sl_frame_valid(&index, sizeof(index)))
+		return false;
+	passed_over = fold.pass == 1 ? index.kind != SL_FRAME_BLOCK :
+				       index.kind == SL_FRAME_BLOCK && !fold.needed[fold.source][fold.frame];
+	if (!passed_over && !fold_frame(store, &index))
+		return false;
+	fold.at += sizeof(index) + index.compressed;
+	fold.frame++;
+	return true;
+}
+
+/* Of the files from the fold's on; they may have been removed. */
+static uint64_t bytes_behind(const struct sl_store *store)
+{
+	uint64_t all = 0, size;
+
+	for (unsigned number = fold.through + 1; number < store->number; number++) {
+		int fd = open_file(store, number, &size);
+
+		if (fd >= 0)
+			sl_file_close(fd);
+		all += size;
+	}
+	return all;
+}
+
+/* The new file 1 is whole: from the rename on a reader takes it and passes over the folded file. */
+static bool finish(struct sl_store *store)
+{
+	char made[SL_STORE_PATH], path[SL_STORE_PATH];
+
+	if (!flush_pending(store, fold.pending_count) || !write_checkpoint(store))
+		return false;
+	if (sl_agent->options.fsync && fdatasync(fold.out))
+		return false;
+	sl_store_path(store, 0, made);
+	sl_store_path(store, 1, path);
+	if (rename(made, path))
+		return false;
+	for (unsigned source = 1; source < fold.sources; source++) {
+		sl_store_path(store, file_of(source), path);
+		unlink(path);
+	}
+	store->closed_bytes = fold.out_at + bytes_behind(store);
+	store->base_bytes = fold.out_at;
+	store->folded = fold.through;
+	fold.tried = 0; /* there may be more to fold */
+	close_files();
+	return true;
+}
+
+/* On to the next file, or pass, or the end. */
+static bool turn(struct sl_store *store)
+{
+	if (fold.source + 1 < fold.sources)
+		return open_source(store, fold.source + 1);
+	if (fold.pass++ == 2)
+		return finish(store);
+	note_needed();
+	return open_source(store, 0);
+}
+
+static uint64_t worked_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * SL_NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
+bool sl_fold_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns)
+{
+	uint64_t since_ns = worked_ns(), begin_ns = sl_agent_now();
+	unsigned files = fold.active ? 0 : due(store, keep);
+
+	if (!fold.active && (!files || !begin(store, files)))
+		return false;
+	while (fold.active && worked_ns() - since_ns < budget_ns && sl_agent_now() - begin_ns < WORK_MAX_NS &&
+		!atomic_load(&sl_agent->urgent)) {
+		atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
+		if (!(fold.at < fold.size ? step(store) : turn(store)))
+			sl_fold_stop(store);
+		atomic_store(&sl_agent->writing_since_ns, 0);
+	}
+	return fold.active;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the files of a process within STORMLOG_KEEP.  The oldest file is folded into file 1: of block and range
+ * events only the allocations that nothing in the files up to it frees are left, where they were, and totals of the
+ * others (doc/trace-format.md, Checkpoint); calls, definitions and what is known of failures stay as they are.
+ *
+ * The new file 1 is written beside the old one under a name that no reader takes for a trace, renamed over it, and
+ * the folded file removed: killed at any moment, a reader finds every event once.
+ *
+ * Writer thread only, in pieces of a few milliseconds between its passes over the ring.  Memory, during a fold
+ * alone, is 16 bytes per address that is live, and for those freed lately.
+ */
+#ifndef AGENT_FILE_RETENTION_H
+#define AGENT_FILE_RETENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/file/store.h"
+
+/* Forget a parent's fold. */
+void sl_fold_prepare(void);
+
+/* The size at which the writer goes on in a new file; UINT64_MAX: never. */
+uint64_t sl_fold_file_bytes(uint64_t keep);
+
+/* Begin a fold where one is due, and work at it for about budget_ns of processor time.  True: there is more to do. */
+bool sl_fold_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns);
+
+/* Give up the fold that is under way; the files are as before it. */
+void sl_fold_stop(struct sl_store *store);
+
+#endif

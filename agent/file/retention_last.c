@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/file/retention_last.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/file/define.h"
+
+#define FIRST_SLOTS (1u << 14)
+
+static struct sl_last *find(const struct sl_last_table *table, uint64_t address)
+{
+	uint64_t i = address * 0x9e3779b97f4a7c15ull >> 20 & table->mask;
+
+	while (table->slot[i].address && table->slot[i].address != address)
+		i = (i + 1) & table->mask;
+	return &table->slot[i];
+}
+
+/* Into a table of `slots`, all but what is free and older than oldest_ns. */
+static bool copy(struct sl_last_table *into, const struct sl_last_table *table, uint64_t slots, uint64_t oldest_ns)
+{
+	*into = (struct sl_last_table){.slot = sl_pages(slots * sizeof(*into->slot)), .mask = slots - 1};
+	if (!into->slot)
+		return false;
+	for (uint64_t i = 0; table->slot && i <= table->mask; i++) {
+		const struct sl_last *last = &table->slot[i];
+
+		if (!last->address || (!sl_last_counts(last) && last->when >> 1 < oldest_ns))
+			continue;
+		*find(into, last->address) = *last;
+		into->count++;
+	}
+	return true;
+}
+
+bool sl_last_grow(struct sl_last_table *table, uint64_t oldest_ns)
+{
+	uint64_t slots = table->slot ? table->mask + 1 : FIRST_SLOTS;
+	struct sl_last_table next;
+
+	if (!copy(&next, table, slots, oldest_ns))
+		return false;
+	sl_last_free(table);
+	*table = next;
+	if (table->count * 2 < table->mask)
+		return true; /* forgetting made room enough */
+	if (!copy(&next, table, 2 * slots, oldest_ns))
+		return false;
+	sl_last_free(table);
+	*table = next;
+	return true;
+}
+
+void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame)
+{
+	struct sl_last *last = find(table, address);
+
+	table->count += !last->address;
+	last->address = address;
+	last->balance += allocates ? 1 : -1;
+	if (time_ns >= last->when >> 1) {
+		last->when = time_ns << 1 | allocates;
+		last->frame = frame;
+	}
+}
+
+bool sl_last_is(const struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates)
+{
+	const struct sl_last *last = table->slot ? find(table, address) : NULL;
+
+	return last && last->when == (time_ns << 1 | allocates) && sl_last_counts(last);
+}
+
+void sl_last_free(struct sl_last_table *table)
+{
+	if (table->slot)
+		munmap(table->slot, (table->mask + 1) * sizeof(*table->slot));
+	*table = (struct sl_last_table){0};
+}

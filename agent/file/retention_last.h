@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For each address of a block the last event that names it, whatever the order in which events are noted.  What was
+ * freed may be forgotten when no older event can come.  In pages of its own, during a fold alone.
+ */
+#ifndef AGENT_FILE_RETENTION_LAST_H
+#define AGENT_FILE_RETENTION_LAST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sl_last {
+	uint64_t address; /* 0: empty */
+	uint64_t when;	  /* time_ns << 1 | it is an allocation */
+	uint32_t frame;	  /* that it lies in */
+	int32_t balance;  /* allocations less frees of the address */
+};
+
+struct sl_last_table {
+	struct sl_last *slot;
+	uint64_t mask, count;
+};
+
+static inline bool sl_last_full(const struct sl_last_table *table)
+{
+	return !table->slot || table->count * 4 >= table->mask * 3;
+}
+
+/* Make room: events to come are at oldest_ns or later.  False: no memory. */
+bool sl_last_grow(struct sl_last_table *table, uint64_t oldest_ns);
+
+/* The table is not full.  Of events of one instant the one noted last counts. */
+void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame);
+
+/*
+ * What has to stay of an address: an allocation that nothing frees; and a free whose allocation is still to come, in a
+ * later file, because its thread was inside a call when the file was cut.
+ */
+static inline bool sl_last_counts(const struct sl_last *last)
+{
+	return last->when & 1 || last->balance < 0;
+}
+
+/* This event is the last of the address, and counts. */
+bool sl_last_is(const struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates);
+
+void sl_last_free(struct sl_last_table *table);
+
+#endif

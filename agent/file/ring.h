@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ring file in this process (layout: common/ringfile.h).  Producers are the threads that call the GPU,
+ * the consumer is the writer thread.  No locks; a producer makes a system call only when it moves on to a
+ * fresh segment.
+ */
+#ifndef AGENT_FILE_RING_H
+#define AGENT_FILE_RING_H
+
+#include <stdbool.h>
+
+#include "common/base.h"
+#include "common/ringfile.h"
+
+/* A thread's place in the ring; private memory, reused after the thread's end. */
+struct sl_producer {
+	struct sl_slot *slots;	    /* of its segment */
+	uint64_t first;		    /* slot number of slots[0]: the segment's, whose line the writer writes to */
+	struct sl_segment *segment;
+	uint64_t next;		    /* slot number it writes next */
+	uint64_t settled;	    /* every slot before this one has a valid state word; unless one is being filled, next */
+	uint64_t limit;		    /* first slot number that does not fit, as far as it knows */
+	_Atomic uint32_t thread;    /* id in the trace; 0: none */
+	_Atomic uint32_t taken;
+};
+
+#define SL_PRODUCER_MAX SL_SEGMENT_MAX
+
+struct sl_ring {
+	struct sl_ringfile *file; /* the mapping; segments follow at SL_RINGFILE_HEAD */
+	int fd;
+	uint64_t device, inode; /* of fd: the program may have closed it and opened another */
+	_Atomic uint32_t growing;    /* a thread is making the file longer */
+	_Atomic uint64_t refused_ns; /* when there was no room for that; 0: there was */
+	_Atomic uint32_t orders;     /* segments begun */
+	_Atomic uint32_t defs;	     /* index of the segment the definition log is in */
+	_Atomic uint32_t defs_hint;  /* offset at or before its first free byte */
+	_Atomic uint32_t defs_users; /* threads inside sl_define */
+	struct sl_producer producers[SL_PRODUCER_MAX];
+};
+
+/* Map a ring over fd, which is empty, with room for `segments`.  0 or errno. */
+int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments);
+
+/*
+ * Give a ring whose file was removed a new file at `path`, at the same addresses, with what it holds.  0 or errno.
+ * Events of other threads in this very moment may be lost: exec of a program with other threads at work failed.
+ */
+int sl_ring_rebuild(struct sl_ring *ring, const char *path);
+
+/* Forget the parent's ring, in a child.  False: there is none, this is no child of a recorded process. */
+bool sl_ring_drop_inherited(void);
+
+/* Writer: have at least `spare` free segments in the file, and as many as are in use, up to the cap. */
+void sl_ring_provide(struct sl_ring *ring, unsigned spare);
+
+/* A producer for the calling thread; NULL when there is none left. */
+struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid);
+
+/* Nothing waits, no call is in flight, and no thread but `mine` (NULL: none) made one a moment ago: nobody is at work. */
+bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
+
+/* The thread ends: what it wrote will be drained and its segment freed. */
+void sl_ring_detach(struct sl_producer *producer);
+
+/* A thread of that id in the trace is at work still. */
+bool sl_ring_has_thread(const struct sl_ring *ring, uint32_t thread);
+
+/* Slots that were taken and not published are given up: whoever took them is interrupted, and tries again, or was left. */
+void sl_ring_settle(struct sl_producer *producer);
+
+/* Room for `slots` more.  False: the ring is at its cap and the writer makes no progress; the event is counted as a gap. */
+bool sl_ring_make_room(struct sl_producer *producer, unsigned slots);
+
+/* The slot of that number in any segment of the thread; NULL: it is in the file. */
+struct sl_slot *sl_ring_find(struct sl_ring *ring, const struct sl_producer *producer, uint64_t seq);
+
+static inline struct sl_slot *sl_ring_slot(const struct sl_producer *producer, uint64_t seq)
+{
+	return &producer->slots[(seq - producer->first) % SL_SEGMENT_SLOTS];
+}
+
+/*
+ * In one instruction where there is one: atomic towards signal handlers of this thread, which is all that a producer needs,
+ * and a fourth of the price of being so towards other threads.  ThreadSanitizer does not see into it.
+ */
+static inline bool sl_ring_exchange(uint64_t *word, uint64_t expected, uint64_t desired)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	bool same;
+
+	__asm__ volatile("cmpxchgq %3, %1" : "=@cce"(same), "+m"(*word), "+a"(expected) : "r"(desired) : "memory");
+	return same;
+#else
+	return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+#endif
+}
+
+/*
+ * The writer's core had the slots of the next calls last: they are asked for, to be written to, before the program's own work
+ * and not in front of a time stamp, which waits for them.  Past the end of the segment it is nothing.
+ */
+#define SL_RING_AHEAD 4
+
+static inline void sl_ring_expect(const struct sl_slot *slot)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*slot)); /* no operation where the processor has it not */
+#else
+	__builtin_prefetch(slot, 1);
+#endif
+}
+
+/*
+ * `slots` (1 or 2) slots to fill at once and publish, their number in *seq.  NULL: there is no room (sl_ring_make_room).
+ *
+ * A signal handler may come between this and sl_ring_publish, and may never return (longjmp).  The next call on the
+ * thread does not ask which: it gives the slots up, and they are passed over.  Who comes back sees it and reserves again.
+ */
+static inline struct sl_slot *sl_ring_reserve(struct sl_producer *producer, unsigned slots, uint64_t *seq)
+{
+	for (;;) {
+		struct sl_slot *slot;
+
+		if (SL_UNLIKELY(producer->next != producer->settled))
+			sl_ring_settle(producer);
+		*seq = producer->next;
+		if (SL_UNLIKELY(*seq + slots > producer->limit)) {
+			if (!sl_ring_make_room(producer, slots))
+				return NULL;
+			continue;
+		}
+		slot = sl_ring_slot(producer, *seq);
+		if (SL_LIKELY(sl_ring_exchange(&producer->next, *seq, *seq + slots))) {
+			sl_ring_expect(slot + SL_RING_AHEAD);
+			sl_ring_expect(slot + SL_RING_AHEAD + 1);
+			return slot;
+		}
+	}
+}
+
+/* The words are valid.  False: the slots have been given up meanwhile, reserve others. */
+static inline bool sl_ring_publish(struct sl_producer *producer, struct sl_slot *slot, uint64_t seq, enum sl_slot_state state,
+	bool wide)
+{
+	uint64_t before = atomic_load_explicit(&slot->state, memory_order_relaxed);
+
+	if (SL_UNLIKELY(before >> SL_SLOT_SHIFT == seq ||
+			!sl_ring_exchange((uint64_t *)&slot->state, before, SL_SLOT_WORD(seq, state, wide))))
+		return false;
+	producer->settled = seq + 1 + wide;
+	return true;
+}
+
+static inline uint8_t *sl_ring_segment_bytes(const struct sl_ring *ring, unsigned index)
+{
+	return (uint8_t *)ring->file + SL_RINGFILE_HEAD + (size_t)index * SL_SEGMENT_BYTES;
+}
+
+/* Claim a free segment for `use`, with `first` and `tail` set and its bytes zero; -1: none. */
+int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread, int tid, uint64_t first);
+
+/* Writer: a drained segment becomes free again. */
+void sl_ring_release(struct sl_ring *ring, unsigned index);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+#define ZSTD_STATIC_LINKING_ONLY
+#include "agent/file/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "agent/agent.h"
+#include "agent/file/define.h"
+#include "agent/file/file.h"
+#include "agent/process/netfs.h"
+#include "common/text.h"
+#include "common/base.h"
+#include "common/block.h"
+
+#define LEVEL	  1
+#define NAMES_MAX 10000
+
+/* "rank-00003-41237-2" and a suffix; -2 and on where the name is taken. */
+static void add_name(struct sl_text *text, const struct sl_process *process, unsigned attempt, const char *suffix)
+{
+	sl_text_add(text, "rank-");
+	sl_text_add_padded(text, process->rank < 0 ? 0 : (uint64_t)process->rank, 5);
+	sl_text_add(text, "-");
+	sl_text_add_number(text, process->pid);
+	if (attempt > 1) {
+		sl_text_add(text, "-");
+		sl_text_add_number(text, attempt);
+	}
+	sl_text_add(text, suffix);
+}
+
+/* A ring that lies elsewhere shares its folder with every job of the node: the run's id is part of its name. */
+static void add_run(struct sl_text *text, const struct sl_process *process)
+{
+	size_t begin = text->used;
+
+	sl_text_add(text, SL_REMOTE_RING_PREFIX);
+	sl_text_add(text, process->run_id);
+	sl_text_add(text, "-");
+	for (char *at = text->text + begin; *at; at++)
+		if (*at == '/')
+			*at = '_';
+}
+
+static void name_files(struct sl_store *store, const struct sl_process *process, bool elsewhere, unsigned attempt)
+{
+	struct sl_text trace = sl_text_begin(store->trace, sizeof(store->trace));
+	struct sl_text ring = sl_text_begin(store->ring, sizeof(store->ring));
+
+	sl_text_add(&trace, process->directory);
+	sl_text_add(&trace, "/");
+	add_name(&trace, process, attempt, SL_TRACE_SUFFIX);
+	sl_text_add(&ring, elsewhere ? SL_REMOTE_RING : process->directory);
+	sl_text_add(&ring, "/");
+	if (elsewhere)
+		add_run(&ring, process);
+	add_name(&ring, process, attempt, SL_RING_SUFFIX);
+}
+
+void sl_store_path(const struct sl_store *store, unsigned number, char path[SL_STORE_PATH])
+{
+	struct sl_text text = sl_text_begin(path, SL_STORE_PATH);
+
+	sl_text_add(&text, store->trace);
+	if (number == 1)
+		return;
+	text.used -= strlen(SL_TRACE_SUFFIX);
+	sl_text_add(&text, number ? "." : ".fold");
+	if (number) {
+		sl_text_add_padded(&text, number, 6);
+		sl_text_add(&text, SL_TRACE_SUFFIX);
+	}
+}
+
+const char *sl_store_ring_name(const struct sl_store *store)
+{
+	return store->ring_elsewhere ? store->ring : strrchr(store->ring, '/') + 1;
+}
+
+int sl_store_create(const char *path)
+{
+	int fd = sl_file_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+
+	return fd < 0 ? -1 : sl_file_move_high(fd);
+}
+
+static int claim_pair(struct sl_store *store, int *ring_fd)
+{
+	int err;
+
+	store->fd = sl_store_create(store->trace);
+	if (store->fd < 0)
+		return errno;
+	*ring_fd = sl_store_create(store->ring);
+	if (*ring_fd >= 0)
+		return 0;
+	err = errno;
+	sl_file_close(store->fd);
+	unlink(store->trace);
+	store->fd = -1;
+	return err;
+}
+
+static bool make_compressor(struct sl_store *store)
+{
+	size_t workspace = ZSTD_estimateCCtxSize(LEVEL);
+	void *pages = sl_pages(workspace);
+	ZSTD_CCtx *cctx = pages ? ZSTD_initStaticCCtx(pages, workspace) : NULL;
+
+	store->frame_bytes = ZSTD_compressBound(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
+	store->frame = sl_pages(store->frame_bytes);
+	if (!cctx || !store->frame)
+		return false;
+	ZSTD_CCtx_setParameter(cctx, ZSTD_c_compressionLevel, LEVEL);
+	ZSTD_CCtx_setParameter(cctx, ZSTD_c_checksumFlag, 1);
+	store->compressor = cctx;
+	return true;
+}
+
+int sl_store_claim(struct sl_store *store, const struct sl_process *process, int *ring_fd)
+{
+	bool elsewhere = sl_remote_why(process->directory) && !access(SL_REMOTE_RING, W_OK);
+	int err = EEXIST;
+
+	if (!make_compressor(store))
+		return ENOMEM;
+	for (unsigned attempt = 1; err == EEXIST && attempt < NAMES_MAX; attempt++) {
+		name_files(store, process, elsewhere, attempt);
+		err = claim_pair(store, ring_fd);
+	}
+	store->ring_elsewhere = elsewhere;
+	store->number = 1;
+	if (!err)
+		sl_file_identity(store->fd, &store->device, &store->inode);
+	return err;
+}
+
+int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size)
+{
+	size_t compressed = ZSTD_compress2(store->compressor, store->frame, store->frame_bytes, bytes, size);
+
+	if (ZSTD_isError(compressed))
+		return EOVERFLOW;
+	index->magic = SL_FRAME_MAGIC;
+	index->size = sizeof(*index) - 8;
+	index->compressed = (uint32_t)compressed;
+	index->check = sl_frame_check(index);
+	return 0;
+}
+
+/* Someone removed the file: the recording goes on in a new one, which says so. */
+static int begin_anew(struct sl_store *store, const char *path)
+{
+	const struct sl_ringfile *ring = sl_agent->ring.file;
+	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
+
+	store->fd = sl_store_create(path);
+	if (store->fd < 0)
+		return errno;
+	sl_file_identity(store->fd, &store->device, &store->inode);
+	store->end = 0;
+	store->torn = false;
+	sl_gap(store->events, sl_agent->process.monotonic_ns, sl_agent_now(), "the trace file was removed, and the stacks it defined with it");
+	store->events = 0;
+	return sl_store_append(store, index, (const uint8_t *)ring + SL_RINGFILE_HEADER_AT, ring->header_bytes);
+}
+
+/* The program closed our descriptor, and the file is there still under its name; or it is not. */
+static int reopen(struct sl_store *store)
+{
+	char path[SL_STORE_PATH];
+	int fd;
+
+	sl_store_path(store, store->number, path);
+	fd = sl_file_open(path, O_RDWR | O_NOFOLLOW);
+	if (fd < 0)
+		return errno == ENOENT ? begin_anew(store, path) : errno;
+	if (!sl_file_is(fd, store->device, store->inode)) {
+		sl_file_close(fd);
+		return ESTALE;
+	}
+	store->fd = sl_file_move_high(fd);
+	return 0;
+}
+
+/* There is a file, and nothing behind its last whole frame. */
+static int make_ready(struct sl_store *store)
+{
+	int err = sl_file_is(store->fd, store->device, store->inode) ? 0 : reopen(store);
+
+	if (!err && store->torn && ftruncate(store->fd, (off_t)store->end))
+		err = errno;
+	return err;
+}
+
+static int write_parts(struct sl_store *store, struct iovec parts[2])
+{
+	int err;
+
+	store->torn = true;
+	atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
+	err = sl_file_write(store->fd, parts, 2, store->end);
+	atomic_store(&sl_agent->writing_since_ns, 0);
+	if (!err)
+		store->torn = false;
+	return err;
+}
+
+int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
+{
+	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, 0}};
+	int err = make_ready(store);
+
+	if (!err)
+		err = sl_store_compress(store, &index, bytes, size);
+	parts[1].iov_len = index.compressed;
+	if (!err)
+		err = write_parts(store, parts);
+	store->err = err;
+	atomic_store(&sl_agent->stalled, err != 0);
+	if (err)
+		return err;
+	atomic_fetch_add(&sl_agent->frames, 1);
+	store->end += sizeof(index) + index.compressed;
+	store->events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
+	return 0;
+}
+
+void sl_store_sync(struct sl_store *store)
+{
+	if (!sl_file_is(store->fd, store->device, store->inode))
+		return;
+	atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
+	fdatasync(store->fd);
+	atomic_store(&sl_agent->writing_since_ns, 0);
+}
+
+int sl_store_continue(struct sl_store *store)
+{
+	char path[SL_STORE_PATH];
+	int fd;
+
+	sl_store_path(store, store->number + 1, path);
+	fd = sl_store_create(path);
+	if (fd < 0)
+		return errno;
+	sl_file_close(store->fd);
+	store->fd = fd;
+	sl_file_identity(fd, &store->device, &store->inode);
+	store->closed_bytes += store->end;
+	if (store->number == 1)
+		store->base_bytes = store->end;
+	store->number++;
+	store->end = 0;
+	store->torn = false;
+	return 0;
+}
+
+void sl_store_remove_ring(struct sl_store *store)
+{
+	unlink(store->ring);
+	store->ring_removed = true;
+}
+
+void sl_store_abandon(struct sl_store *store)
+{
+	unlink(store->ring);
+	unlink(store->trace);
+	sl_file_close(store->fd);
+	store->fd = -1;
+}

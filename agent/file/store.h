@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trace file of this process: claimed together with its ring, appended to by the writer.  After a failed
+ * or torn write the file is cut back to its last whole frame before anything is appended.
+ */
+#ifndef AGENT_FILE_STORE_H
+#define AGENT_FILE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/process/process.h"
+#include "common/tracefile.h"
+
+struct sl_store {
+	int fd;
+	uint64_t device, inode; /* of fd */
+	uint64_t end;		/* of the last whole frame */
+	unsigned number;	/* of the file that is written to; 1 and then .000002 ... */
+	unsigned folded;	/* files up to this one are folded into file 1; 0: none is (retention.h) */
+	uint64_t events;	/* in files that are there, as far as we know */
+	uint64_t closed_bytes;	/* of all files before this one */
+	uint64_t base_bytes;	/* of file 1, where it is closed */
+	bool torn;		/* bytes may follow `end` */
+	int err;		/* errno of the last write, 0: it worked */
+	bool ring_removed;	/* at the end: nothing was in it */
+	bool ring_elsewhere;	/* not in the trace's folder, which may outlive the node */
+	char trace[3400], ring[3400]; /* absolute paths; trace: of file 1 */
+	void *compressor;	/* ZSTD_CCtx in pages of ours: zstd must not call the program's malloc */
+	void *frame;		/* room for the largest frame */
+	size_t frame_bytes;
+};
+
+/*
+ * Claim a trace and a ring file by names nobody has, O_EXCL, mode 0600.  Returns 0 and the ring's descriptor
+ * in *ring_fd, or errno; nothing is left behind on failure.
+ */
+int sl_store_claim(struct sl_store *store, const struct sl_process *process, int *ring_fd);
+
+/* Compress `bytes` into one frame and append index and frame.  Writer thread, and once the starting one.  0 or errno. */
+int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size);
+
+#define SL_STORE_PATH 3420
+
+/* Absolute path of file `number`; 0: of the one that a fold is writing, which no reader takes for a trace. */
+void sl_store_path(const struct sl_store *store, unsigned number, char path[SL_STORE_PATH]);
+
+/* The ring as headers name it: its name, or the absolute path where it lies elsewhere. */
+const char *sl_store_ring_name(const struct sl_store *store);
+
+/* Open an empty file by that name for the writer alone.  The descriptor, or -1 with errno. */
+int sl_store_create(const char *path);
+
+/* Compress `bytes` into store->frame and complete the index.  0 or errno. */
+int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size);
+
+/* What is written is to outlive the machine. */
+void sl_store_sync(struct sl_store *store);
+
+/* Go on in the next file, which is empty; the header is to be appended first.  0, or errno and nothing has changed. */
+int sl_store_continue(struct sl_store *store);
+
+/* Remove the ring file: everything in it is in the trace. */
+void sl_store_remove_ring(struct sl_store *store);
+
+/* Close and remove both: the recording could not begin. */
+void sl_store_abandon(struct sl_store *store);
+
+#endif

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/file/writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/file/define.h"
+#include "agent/gpu/device.h"
+#include "agent/file/retention.h"
+#include "agent/hooks/hooks.h"
+#include "agent/symbols/objects.h"
+#include "agent/file/pack.h"
+#include "agent/record.h"
+#include "agent/stacks/stacks.h"
+#include "common/block.h"
+
+#define IDLE_NS	      100000000ull /* longest sleep: rings are looked at this often */
+#define BUSY_NS	      1000000ull   /* after a pass that found much */
+#define REMOTE_NS     1000000000ull
+#define STEP_SLOTS    (2 * SL_BLOCK_EVENTS) /* of a thread; what is left of one segment may come to it */
+#define FOLD_MIN_NS   2000000ull /* work at a fold between two passes */
+#define SPARE	      2 /* free segments kept ahead of need */
+#define DEFS_WAIT_MAX 1000
+
+/* One writer, so one set; emptied pages are not needed, a child makes its own. */
+static struct sl_event *events; /* SL_BLOCK_EVENTS */
+static uint8_t *map_bytes;	/* a block, or joined definitions */
+static uint64_t written_events, written_at_ns, synced_at_ns, gaps_said;
+static char stacks_said[224];
+static uint64_t cutoff_ns; /* what began before it is taken: so a pass ends, however fast the program is */
+
+bool sl_writer_prepare(void)
+{
+	written_events = written_at_ns = synced_at_ns = gaps_said = 0;
+	cutoff_ns = UINT64_MAX;
+	stacks_said[0] = 0;
+	sl_fold_prepare();
+	if (!events)
+		events = sl_pages(SL_BLOCK_EVENTS * sizeof(*events));
+	if (!map_bytes)
+		map_bytes = sl_pages(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
+	return events && map_bytes;
+}
+
+/* --- definitions ------------------------------------------------------------------------------------ */
+
+static int defs_segment(struct sl_ring *ring)
+{
+	int oldest = -1;
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		struct sl_segment *segment = &ring->file->segment[i];
+
+		if (atomic_load(&segment->use) == SL_SEGMENT_DEFS && !atomic_load(&segment->end) &&
+			(oldest < 0 || segment->order < ring->file->segment[oldest].order))
+			oldest = (int)i;
+	}
+	return oldest;
+}
+
+/* The word at `at`, waiting a little for a producer in the middle of its record. */
+static uint64_t def_word(const uint8_t *bytes, size_t at)
+{
+	_Atomic uint64_t *word = (_Atomic uint64_t *)(bytes + at);
+	uint64_t found;
+
+	for (unsigned i = 0; ((found = atomic_load_explicit(word, memory_order_acquire)) & 0xff) == SL_DEF_WRITING &&
+			     i < DEFS_WAIT_MAX;
+		i++)
+		sched_yield();
+	return found;
+}
+
+/* One frame of what is whole in the oldest open segment of the log; false: nothing was there, or not written. */
+static bool drain_defs_once(struct sl_ring *ring)
+{
+	int index = defs_segment(ring);
+	struct sl_segment *segment = &ring->file->segment[index];
+	const uint8_t *bytes = sl_ring_segment_bytes(ring, (unsigned)index);
+	uint64_t from, position;
+	size_t used = 0;
+	struct sl_frame_index frame = {.kind = SL_FRAME_DEFS};
+	bool ended = false;
+
+	if (index < 0)
+		return false;
+	from = position = atomic_load(&segment->tail);
+	for (;;) {
+		uint64_t word = def_word(bytes, position - segment->first);
+		size_t size = word >> 8;
+
+		ended = (word & 0xff) == SL_DEF_END;
+		if ((word & 0xff) != SL_DEF_DONE || used + size > SL_BLOCK_BYTES(SL_BLOCK_EVENTS))
+			break;
+		memcpy(map_bytes + used, bytes + (position - segment->first) + 8, size);
+		used += size;
+		position += SL_DEF_SIZE(size);
+		frame.count++;
+	}
+	frame.first = from;
+	frame.next = position;
+	if (used && sl_store_append(&sl_agent->store, frame, map_bytes, used))
+		return false;
+	atomic_store_explicit(&segment->tail, position, memory_order_release);
+	if (ended)
+		atomic_store(&segment->end, position + 8);
+	return used || ended;
+}
+
+/* A closed, drained segment of the log is free once no thread can still be looking at it. */
+static void release_defs(struct sl_ring *ring)
+{
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		struct sl_segment *segment = &ring->file->segment[i];
+
+		if (atomic_load(&segment->use) == SL_SEGMENT_DEFS && atomic_load(&segment->end) &&
+			atomic_load(&ring->defs) != i && !atomic_load(&ring->defs_users))
+			sl_ring_release(ring, i);
+	}
+}
+
+static void drain_defs(void)
+{
+	while (drain_defs_once(&sl_agent->ring))
+		;
+	release_defs(&sl_agent->ring);
+}
+
+/* --- events ----------------------------------------------------------------------------------------- */
+
+/*
+ * The event at slot number *seq or after slots that were given up there; *seq is moved past it.  False: not finished.
+ * `take_open`: calls that have not returned count as well, because their thread has ended.
+ */
+static bool next_event(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool take_open,
+	struct sl_event *event)
+{
+	const struct sl_slot *first, *second;
+	uint64_t word;
+	unsigned state;
+
+	for (;; ++*seq) {
+		first = &slots[(*seq - segment->first) % SL_SEGMENT_SLOTS];
+		second = &slots[(*seq + 1 - segment->first) % SL_SEGMENT_SLOTS];
+		word = atomic_load_explicit(&first->state, memory_order_acquire);
+		if (word != SL_SLOT_WORD(*seq, SL_SLOT_FILLING, false))
+			break;
+	}
+	state = word & 3;
+	if (word >> SL_SLOT_SHIFT != *seq || (state != SL_SLOT_DONE && !(take_open && state == SL_SLOT_IN_FLIGHT)))
+		return false;
+	if (first->words[1] > cutoff_ns)
+		return false;
+	sl_slot_decode(event, first, second, sl_hooks[first->words[0] & 0xffff].verb);
+	*seq += word & SL_SLOT_WIDE ? 2 : 1;
+	return true;
+}
+
+static unsigned collect(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool thread_ended)
+{
+	uint64_t end = atomic_load_explicit(&segment->end, memory_order_acquire);
+	unsigned count = 0;
+
+	while (count < SL_BLOCK_EVENTS && (!end || *seq < end) &&
+		next_event(segment, slots, seq, thread_ended, &events[count])) {
+		if (events[count].flags & SL_FLAG_in_flight)
+			events[count].flags ^= SL_FLAG_in_flight | SL_FLAG_abandoned;
+		count++;
+	}
+	return count;
+}
+
+static bool write_block(const struct sl_segment *segment, uint64_t first, uint64_t next, unsigned count)
+{
+	struct sl_frame_index frame = {
+		.kind = SL_FRAME_BLOCK,
+		.thread = segment->thread,
+		.first = first,
+		.next = next,
+		.count = count,
+		.begin_ns = events[0].time_ns,
+		.end_ns = events[0].time_ns,
+	};
+	size_t size;
+
+	for (unsigned i = 1; i < count; i++) {
+		if (events[i].time_ns < frame.begin_ns)
+			frame.begin_ns = events[i].time_ns;
+		if (events[i].time_ns > frame.end_ns)
+			frame.end_ns = events[i].time_ns;
+	}
+	/* What the events name was published before them: it is in the log by now, and goes first.  Callers' modules
+	   are defined with native stacks; without those, here. */
+	sl_stacks_modules();
+	drain_defs();
+	size = sl_block_encode(map_bytes, segment->thread, first, next, events, count);
+	if (sl_store_append(&sl_agent->store, frame, map_bytes, size))
+		return false;
+	written_events += count;
+	return true;
+}
+
+/* The thread writes to it no more: it has another one, or has ended. */
+static bool is_closed(const struct sl_segment *segment)
+{
+	return atomic_load(&segment->end) != 0;
+}
+
+/* Returns false when the file could not be written; *wrote says whether events were. */
+static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
+{
+	struct sl_ring *ring = &sl_agent->ring;
+	struct sl_segment *segment = &ring->file->segment[index];
+	const struct sl_slot *slots = (const struct sl_slot *)sl_ring_segment_bytes(ring, index);
+	bool closed = is_closed(segment), ended = closed && !sl_ring_has_thread(ring, segment->thread);
+
+	for (;;) {
+		uint64_t first = atomic_load(&segment->tail), next = first;
+		unsigned count = collect(segment, slots, &next, ended);
+
+		if (!count && next != first) /* what was given up is in no file */
+			atomic_store_explicit(&segment->tail, next, memory_order_release);
+		if (!count || (!everything && !closed && count < SL_BLOCK_EVENTS &&
+				      next - first < SL_SEGMENT_SLOTS / 4))
+			break;
+		if (!write_block(segment, first, next, count))
+			return false;
+		/* The file first, then the tail: the other way loses events when we are killed between. */
+		atomic_store_explicit(&segment->tail, next, memory_order_release);
+		*wrote = true;
+	}
+	if (closed && atomic_load(&segment->tail) >= atomic_load(&segment->end))
+		sl_ring_release(ring, index);
+	return true;
+}
+
+/* Segments in the order in which they were begun: a thread's older one before its newer. */
+static int next_by_order(const struct sl_ring *ring, uint32_t after)
+{
+	int found = -1;
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		const struct sl_segment *segment = &ring->file->segment[i];
+
+		if (atomic_load(&segment->use) == SL_SEGMENT_EVENTS && segment->order > after &&
+			(found < 0 || segment->order < ring->file->segment[found].order))
+			found = (int)i;
+	}
+	return found;
+}
+
+/*
+ * A thread that moved on while we looked at its old segment left events there that go first: a reader takes the
+ * greatest slot number in the file for all that came before it.  False: the old segment is not empty yet.
+ */
+static bool drain_older(struct sl_ring *ring, unsigned index, bool *good, bool *wrote)
+{
+	const struct sl_segment *segment = &ring->file->segment[index];
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		const struct sl_segment *older = &ring->file->segment[i];
+
+		if (atomic_load(&older->use) != SL_SEGMENT_EVENTS || older->thread != segment->thread ||
+			older->order >= segment->order)
+			continue;
+		if (!drain_older(ring, i, good, wrote))
+			return false;
+		*good = *good && drain_segment(i, true, wrote);
+		if (atomic_load(&older->use) == SL_SEGMENT_EVENTS)
+			return false;
+	}
+	return true;
+}
+
+static bool drain(bool everything, bool *wrote)
+{
+	struct sl_ring *ring = &sl_agent->ring;
+	uint32_t order = 0;
+	bool good = true;
+	int index;
+
+	while (good && (index = next_by_order(ring, order)) >= 0) {
+		order = ring->file->segment[index].order;
+		if (drain_older(ring, (unsigned)index, &good, wrote) && good)
+			good = drain_segment((unsigned)index, everything, wrote);
+	}
+	if (good && everything)
+		drain_defs();
+	return good && !sl_agent->store.err;
+}
+
+/* When the event began that the segment has behind those of one step; UINT64_MAX: it has none there. */
+static uint64_t behind_step(const struct sl_segment *segment, const struct sl_slot *slots)
+{
+	uint64_t tail = atomic_load(&segment->tail);
+
+	for (uint64_t seq = tail + STEP_SLOTS; seq < tail + STEP_SLOTS + 2; seq++) {
+		const struct sl_slot *slot = &slots[(seq - segment->first) % SL_SEGMENT_SLOTS];
+		uint64_t word = atomic_load_explicit(&slot->state, memory_order_acquire);
+
+		if (word >> SL_SLOT_SHIFT == seq && (word & 3) >= SL_SLOT_IN_FLIGHT)
+			return slot->words[1];
+	}
+	return UINT64_MAX;
+}
+
+/* The instant up to which a step takes what waits: files are cut there alone. */
+static uint64_t end_of_step(const struct sl_ring *ring, uint64_t until_ns)
+{
+	uint64_t end_ns = until_ns;
+
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		const struct sl_segment *segment = &ring->file->segment[i];
+		uint64_t behind_ns;
+
+		if (atomic_load(&segment->use) != SL_SEGMENT_EVENTS)
+			continue;
+		behind_ns = behind_step(segment, (const struct sl_slot *)sl_ring_segment_bytes(ring, i));
+		end_ns = behind_ns < end_ns ? behind_ns : end_ns;
+	}
+	return end_ns;
+}
+
+bool sl_writer_drain(void)
+{
+	bool wrote = false;
+
+	return drain(true, &wrote);
+}
+
+/* --- the thread ------------------------------------------------------------------------------------- */
+
+static void write_gap(struct sl_ringfile *file)
+{
+	uint64_t count = atomic_load(&file->gap_events);
+
+	if (count == gaps_said || !sl_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns),
+					  "the ring was full and the writer could not go on"))
+		return;
+	gaps_said = count;
+	atomic_store(&file->gap_begin_ns, 0); /* the next gap is another one */
+}
+
+static void write_footer(const char *how)
+{
+	uint8_t map[256];
+	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+	uint64_t now_ns = sl_agent_now();
+
+	sl_pack_map(&pack, 4);
+	sl_pack_pair_text(&pack, "def", "footer");
+	sl_pack_pair_uint(&pack, "ns", now_ns);
+	sl_pack_pair_text(&pack, "how", how);
+	sl_pack_pair_uint(&pack, "events", written_events);
+	if (!pack.failed)
+		sl_store_append(&sl_agent->store,
+			(struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1, .begin_ns = now_ns, .end_ns = now_ns},
+			map, pack.used);
+}
+
+/*
+ * The file is large enough: go on in the next.  It is cut at an instant, the end of a step, over all threads, so that no free
+ * lies in an older file than its allocation: a fold would not find the block (retention.c).
+ */
+static void continue_file(void)
+{
+	struct sl_agent *agent = sl_agent;
+	bool wrote = false;
+	size_t bytes;
+
+	if (!drain(true, &wrote) || sl_store_continue(&agent->store))
+		return;
+	bytes = sl_process_header(map_bytes, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &agent->process, &agent->options,
+		sl_store_ring_name(&agent->store), agent->store.number);
+	sl_store_append(&agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
+}
+
+/* Which stacks this recording has, and of an interpreter that is not known why not: said when it changes. */
+static void say_stacks(void)
+{
+	char text[sizeof(stacks_said)];
+
+	sl_stacks_describe(text, sizeof(text));
+	if (!strcmp(text, stacks_said))
+		return;
+	memcpy(stacks_said, text, sizeof(text));
+	sl_capability("stacks", text);
+}
+
+/*
+ * A part of a pass, and some work at a fold: so a file is cut near its size, and folds keep pace, however much waits.  False: the
+ * file could not be written.
+ */
+static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
+{
+	uint64_t keep = sl_agent->options.keep, begin_ns = sl_agent_now(), fold_ns;
+	bool some = false;
+
+	cutoff_ns = end_of_step(&sl_agent->ring, until_ns);
+	if (!drain(everything, &some))
+		return false;
+	if (!some && cutoff_ns < until_ns) { /* a call under way holds its thread's events back, and the end with them */
+		cutoff_ns = until_ns;
+		if (!drain(everything, &some))
+			return false;
+	}
+	*wrote = *wrote || some;
+	if (sl_agent->store.end > sl_fold_file_bytes(keep))
+		continue_file();
+	/* To fold an event costs half of what it costs to write it (doc/performance.md): the rest is for what stays, which each
+	   fold reads and writes anew.  A fold must not fall behind. */
+	fold_ns = 4 * (sl_agent_now() - begin_ns);
+	*folding = sl_fold_work(&sl_agent->store, keep, fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns);
+	return true;
+}
+
+/* One pass; returns how long to sleep. */
+static uint64_t pass(uint64_t now_ns)
+{
+	uint64_t sync_ns = sl_agent->options.fsync * SL_NS_PER_S;
+	bool sync = sync_ns && now_ns - synced_at_ns >= sync_ns, wrote = false, folding = false, everything, good;
+
+	/* A ring that lies elsewhere may be out of reach after the node is gone. */
+	everything = sync || (sl_agent->store.ring_elsewhere &&
+				     (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
+	do
+		good = step(now_ns, everything, &wrote, &folding);
+	while (good && cutoff_ns < now_ns);
+	if (wrote || everything)
+		written_at_ns = now_ns;
+	if (sync && good) {
+		sl_store_sync(&sl_agent->store);
+		synced_at_ns = now_ns;
+	}
+	if (good && wrote) {
+		write_gap(sl_agent->ring.file);
+		say_stacks();
+	}
+	sl_ring_provide(&sl_agent->ring, SPARE);
+	sl_native_watch();
+	if (good && folding)
+		return 0;
+	return good && wrote ? BUSY_NS : IDLE_NS;
+}
+
+void sl_writer_finish(void)
+{
+	pass(sl_agent_now());
+	sl_fold_stop(&sl_agent->store);
+	cutoff_ns = UINT64_MAX;
+	sl_objects_say_holes();
+	write_gap(sl_agent->ring.file);
+	say_stacks();
+	if (sl_writer_drain())
+		write_footer(sl_agent->how);
+	atomic_store(&sl_agent->finished, sl_agent->store.err ? 2 : 1);
+	sl_agent_wake(&sl_agent->finished);
+}
+
+static void open_libraries(void)
+{
+	if (sl_objects_trusted() && sl_agent->options.stacks & SL_STACKS_NATIVE)
+		sl_stacks_open_libraries();
+	atomic_store(&sl_agent->libraries, 1);
+	sl_agent_wake(&sl_agent->libraries);
+}
+
+static void *run(void *unused)
+{
+	uint64_t interval_ns = sl_agent->options.device_interval * 1000000ull, sampled_ns = 0;
+
+	(void)unused;
+	sl_record_enter();
+	atomic_store(&sl_agent->writer, (uint32_t)syscall(SYS_gettid));
+	open_libraries();
+	while (!atomic_load(&sl_agent->finish)) {
+		uint32_t wake = atomic_load(&sl_agent->wake);
+		uint64_t now_ns = sl_agent_now(), sleep_ns;
+
+		if (interval_ns && (now_ns - sampled_ns >= interval_ns || sl_device_news())) {
+			sl_device_sample(now_ns);
+			sampled_ns = now_ns;
+		}
+		sl_clock_follow(&sl_agent->clock);
+		sleep_ns = pass(now_ns);
+		if (interval_ns && sleep_ns > interval_ns)
+			sleep_ns = interval_ns;
+		if (sleep_ns && !atomic_load(&sl_agent->finish))
+			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
+	}
+	if (interval_ns)
+		sl_device_sample_last(sl_agent_now());
+	sl_writer_finish();
+	return NULL;
+}
+
+/* pthread_create moved between libraries over the years: looked up, never imported (trace.md). */
+int sl_writer_start(void)
+{
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+		sl_resolve_symbol("pthread_create");
+	int (*detach)(pthread_t) = sl_resolve_symbol("pthread_detach");
+	sigset_t all, before;
+	pthread_t thread;
+	int err;
+
+	if (!create)
+		return ENOSYS;
+	memset(&all, 0xff, sizeof(all));
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
+	err = create(&thread, NULL, run, NULL);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+	if (!err && detach)
+		detach(thread);
+	return err;
+}

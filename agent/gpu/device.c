@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where device-wide figures come from: NVML, asked by the writer thread; for AMD the kernel driver's sysfs.  Where there is
+ * neither, a thread of the application that has just made a call is asked, at most once an interval: it has a context
+ * and cuMemGetInfo is then legal.  The writer thread has none, and to borrow one (cuCtxPushCurrent of the application's,
+ * or a retained primary context) races with its destruction, so it does not.
+ */
+#include "agent/symbols/objects.h"
+#include "agent/gpu/device.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "agent/agent.h"
+#include "agent/gpu/amdgpu.h"
+#include "agent/file/define.h"
+#include "agent/process/hostmem.h"
+#include "agent/gpu/limit.h"
+#include "agent/mute.h"
+#include "agent/gpu/nvml.h"
+#include "agent/file/pack.h"
+#include "common/text.h"
+#include "agent/gpu/vendor.h"
+#include "common/base.h"
+
+#define DEVICES 64
+
+enum source { SOURCE_UNDECIDED, SOURCE_NVML, SOURCE_AMDGPU, SOURCE_CALLERS };
+
+enum state { UNUSED, DESCRIBING, USED };
+
+struct device {
+	_Alignas(256) _Atomic unsigned state; /* enum state; aligned: found by its number without a multiplication, in every call */
+	_Atomic unsigned due;	/* the next caller is to take a sample */
+	struct sl_vendor_device is;
+	enum source source; /* writer thread only, as the rest */
+	struct sl_nvml_device *nvml;
+	uint64_t kfd; /* KFD's number of the device; 0: it has none */
+};
+
+static struct device devices[SL_VENDOR_COUNT][DEVICES];
+static _Atomic unsigned news;	 /* a device came into use */
+static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
+static bool nvml_opened;
+static bool processes_said, full_said; /* who tells of the processes on a device, that there are too many: once in a recording */
+
+/* --- maps ------------------------------------------------------------------------------------------- */
+
+/* A map of which keys are left out: counted first, for msgpack wants the size before the keys. */
+struct map {
+	struct sl_pack pack;
+	uint8_t bytes[4096];
+	unsigned keys;
+};
+
+static void map_begin(struct map *map, const char *def, uint64_t ns)
+{
+	map->pack = sl_pack_begin(map->bytes, sizeof(map->bytes));
+	sl_pack_map(&map->pack, 15); /* one byte, of which the low half is filled in at the end */
+	map->keys = 2;
+	sl_pack_pair_text(&map->pack, "def", def);
+	sl_pack_pair_uint(&map->pack, "ns", ns);
+}
+
+static void map_number(struct map *map, const char *name, uint64_t value)
+{
+	if (value == SL_HOSTMEM_UNKNOWN)
+		return;
+	map->keys++;
+	sl_pack_pair_uint(&map->pack, name, value);
+}
+
+static void map_text(struct map *map, const char *name, const char *value)
+{
+	if (!*value)
+		return;
+	map->keys++;
+	sl_pack_pair_text(&map->pack, name, value);
+}
+
+static void map_end(struct map *map)
+{
+	if (map->pack.failed || map->keys > 15)
+		return;
+	map->bytes[0] = (uint8_t)(0x80 | map->keys);
+	sl_define(map->bytes, map->pack.used);
+}
+
+/* --- in the calling thread -------------------------------------------------------------------------- */
+
+static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
+{
+	struct map map;
+
+	sl_vendor_describe(vendor, ordinal, &device->is);
+	map_begin(&map, "device", sl_agent_now());
+	map_number(&map, "ordinal", (uint64_t)ordinal);
+	map_text(&map, "family", vendor == SL_VENDOR_HIP ? "hip" : "cuda");
+	map_text(&map, "name", device->is.name);
+	map_text(&map, "uuid", device->is.uuid);
+	map_text(&map, "pci", device->is.pci);
+	map_number(&map, "total_bytes", device->is.total_bytes ? device->is.total_bytes : SL_HOSTMEM_UNKNOWN);
+	map_end(&map);
+}
+
+/* The figure is of some instant between begin_ns and now: what came and went meanwhile is not hidden memory. */
+static void publish_sample(int ordinal, const char *source, uint64_t begin_ns, uint64_t free_bytes, uint64_t total_bytes)
+{
+	struct map map;
+
+	map_begin(&map, "sample", sl_agent_now());
+	map_number(&map, "begin_ns", begin_ns);
+	map_number(&map, "device", (uint64_t)ordinal);
+	map_number(&map, "free_bytes", free_bytes);
+	map_number(&map, "total_bytes", total_bytes);
+	map_number(&map, "used_bytes", total_bytes - free_bytes);
+	map_text(&map, "source", source);
+	map_end(&map);
+}
+
+static SL_APART void sample_here(int ordinal, enum sl_vendor vendor)
+{
+	uint64_t free_bytes, total_bytes, begin_ns = sl_agent_now();
+
+	if (sl_vendor_current(vendor).device == ordinal && sl_vendor_memory(vendor, &free_bytes, &total_bytes))
+		publish_sample(ordinal, vendor == SL_VENDOR_HIP ? "hipMemGetInfo" : "cuMemGetInfo", begin_ns, free_bytes,
+			total_bytes);
+}
+
+static SL_APART void first_used(struct device *device, int ordinal, enum sl_vendor vendor)
+{
+	struct sl_mute mute = sl_mute_begin();
+	unsigned unused = UNUSED;
+
+	if (atomic_compare_exchange_strong(&device->state, &unused, DESCRIBING)) {
+		describe(device, ordinal, vendor);
+		atomic_store_explicit(&device->state, USED, memory_order_release);
+		atomic_store(&news, 1);
+		atomic_fetch_add(&sl_agent->wake, 1);
+		sl_agent_wake(&sl_agent->wake);
+	}
+	sl_mute_end(&mute);
+}
+
+SL_HOT void sl_device_used(int ordinal, enum sl_family family)
+{
+	enum sl_vendor vendor = sl_vendor_of(family);
+	struct device *device = &devices[vendor][(unsigned)ordinal % DEVICES];
+
+	if (ordinal < 0 || ordinal >= DEVICES)
+		return;
+	if (SL_UNLIKELY(atomic_load_explicit(&device->state, memory_order_acquire) != USED))
+		first_used(device, ordinal, vendor);
+	else if (SL_UNLIKELY(atomic_load_explicit(&device->due, memory_order_relaxed)) && atomic_exchange(&device->due, 0))
+		sample_here(ordinal, vendor);
+}
+
+SL_HOT struct sl_where sl_device_current(enum sl_family family)
+{
+	return sl_vendor_current(sl_vendor_of(family));
+}
+
+int sl_device_of_pointer(enum sl_family family, uint64_t address)
+{
+	return sl_vendor_device_of(sl_vendor_of(family), address);
+}
+
+uint64_t sl_device_size_of(enum sl_family family, uint64_t address)
+{
+	return sl_vendor_size_of(sl_vendor_of(family), address);
+}
+
+bool sl_device_capturing(enum sl_family family, uint64_t stream, uint64_t *graph)
+{
+	return sl_vendor_capturing(sl_vendor_of(family), stream, graph);
+}
+
+uint64_t sl_device_free_bytes(enum sl_family family)
+{
+	uint64_t free_bytes, total_bytes;
+
+	return sl_vendor_memory(sl_vendor_of(family), &free_bytes, &total_bytes) ? free_bytes : 0;
+}
+
+/* Of the device that had no room; false where nothing safe tells. */
+static bool memory_of(int ordinal, enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	struct device *device = ordinal >= 0 && ordinal < DEVICES ? &devices[vendor][ordinal] : NULL;
+	uint64_t used_bytes;
+
+	if ((ordinal < 0 || sl_vendor_current(vendor).device == ordinal) && sl_vendor_memory(vendor, free_bytes, total_bytes))
+		return true;
+	/* HIP with its error pending is not asked; the kernel is. */
+	if (vendor != SL_VENDOR_HIP || !device || atomic_load(&device->state) != USED ||
+		!sl_amdgpu_memory(device->is.pci, &used_bytes, total_bytes))
+		return false;
+	*free_bytes = *total_bytes - used_bytes;
+	return true;
+}
+
+void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind, uint64_t now_ns)
+{
+	uint64_t free_bytes = 0, total_bytes = 0;
+	struct sl_hostmem memory;
+	int saved = errno;
+	struct map map;
+
+	/* It may be all that this process ever asks of the device: which one it is says who else is there. */
+	if (sl_vendor_of(family) == SL_VENDOR_CUDA && !sl_event_kinds[kind].on_host)
+		sl_device_used(device, family);
+	map_begin(&map, "oom", now_ns);
+	map_number(&map, "thread", thread);
+	map_number(&map, "seq", seq);
+	if (device >= 0 && !sl_event_kinds[kind].on_host)
+		map_number(&map, "device", (uint64_t)device);
+	if ((kind == SL_KIND_none || !sl_event_kinds[kind].on_host) &&
+		memory_of(device, sl_vendor_of(family), &free_bytes, &total_bytes)) {
+		/* As the program was told. */
+		sl_limit_clamp(device, &free_bytes, &total_bytes);
+		map_number(&map, "free_bytes", free_bytes);
+		map_number(&map, "total_bytes", total_bytes);
+	}
+	sl_hostmem_read(&memory);
+	map_number(&map, "vm_bytes", memory.vm_bytes);
+	map_number(&map, "vm_limit_bytes", memory.vm_limit_bytes);
+	map_number(&map, "rss_bytes", memory.rss_bytes);
+	map_number(&map, "cgroup_bytes", memory.cgroup_bytes);
+	map_number(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
+	map_end(&map);
+	errno = saved;
+}
+
+/* --- in the writer thread --------------------------------------------------------------------------- */
+
+static void decide(struct device *device, enum sl_vendor vendor)
+{
+	const char *why = NULL;
+	uint64_t used, total;
+
+	device->source = SOURCE_CALLERS;
+	if (vendor == SL_VENDOR_HIP) {
+		if (sl_amdgpu_memory(device->is.pci, &used, &total))
+			device->source = SOURCE_AMDGPU;
+		if (device->source == SOURCE_AMDGPU)
+			device->kfd = sl_amdgpu_kfd(device->is.pci);
+	} else if (atomic_load(&is_child)) {
+		why = "NVML was opened before fork and cannot be used in the child";
+	} else if (!sl_objects_trusted()) {
+		why = "the process was forked while another thread held the loader's lock";
+	} else {
+		nvml_opened = true;
+		why = sl_nvml_open();
+		if (!why && (device->nvml = sl_nvml_find(device->is.uuid, device->is.pci)))
+			device->source = SOURCE_NVML;
+		else if (!why)
+			why = "NVML does not know the device";
+	}
+	sl_capability("device_source", device->source == SOURCE_NVML	? "nvml" :
+					    device->source == SOURCE_AMDGPU	? "amdgpu" :
+					    vendor == SL_VENDOR_HIP		? "hipMemGetInfo" :
+										  "cuMemGetInfo");
+	if (why) {
+		char line[160];
+		struct sl_text text = sl_text_begin(line, sizeof(line));
+
+		sl_text_add(&text, "device-wide memory is sampled at calls of the program only: ");
+		sl_text_add(&text, why);
+		sl_note(line);
+	}
+}
+
+static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, const struct sl_sample *sample)
+{
+	struct map map;
+
+	map_begin(&map, "sample", sl_agent_now());
+	map_number(&map, "begin_ns", begin_ns);
+	map_number(&map, "device", (uint64_t)ordinal);
+	map_number(&map, "free_bytes", sample->free_bytes);
+	map_number(&map, "total_bytes", sample->total_bytes);
+	map_number(&map, "used_bytes", sample->used_bytes);
+	map_text(&map, "source", source);
+	if (sample->own_bytes)
+		map_number(&map, "process_bytes", sample->own_bytes);
+	if (sample->has_processes) {
+		map.keys++;
+		sl_pack_text(&map.pack, "processes");
+		sl_pack_array(&map.pack, sample->count);
+		for (unsigned i = 0; i < sample->count; i++) {
+			sl_pack_array(&map.pack, 2);
+			sl_pack_uint(&map.pack, sample->processes[i].pid);
+			sl_pack_uint(&map.pack, sample->processes[i].bytes);
+		}
+	}
+	map_end(&map);
+}
+
+/* source: as samples say it; processes: who told of them. */
+static void take_shared(int ordinal, const char *source, const char *processes, uint64_t live, uint64_t begin_ns,
+	const struct sl_sample *sample)
+{
+	uint64_t after;
+	char text[64];
+	struct sl_text value = sl_text_begin(text, sizeof(text));
+
+	publish_shared(ordinal, source, begin_ns, sample);
+	sl_text_add(&value, processes);
+	if (!sample->own_bytes)
+		sl_text_add(&value, sample->has_processes ? " does not list this process" : "'s pids are of another namespace");
+	if (!processes_said)
+		sl_capability("device_processes", text);
+	processes_said = true;
+	if (sample->full && !full_said)
+		sl_note("more than 64 processes are on a device: samples have the 64 that were listed first");
+	full_said = full_said || sample->full;
+	/* Only where no block came or went while it was asked. */
+	if (sl_limit_active && sample->own_bytes && sl_limit_live(ordinal, &after) && live == after)
+		sl_limit_overhead(ordinal, sample->own_bytes, live);
+}
+
+static void sample_device(struct device *device, int ordinal, enum sl_vendor vendor, bool last)
+{
+	uint64_t live, begin_ns;
+	struct sl_sample sample;
+
+	if (device->source == SOURCE_UNDECIDED && last)
+		return;
+	if (device->source == SOURCE_UNDECIDED)
+		decide(device, vendor);
+	if (!sl_limit_live(ordinal, &live))
+		live = UINT64_MAX; /* one comes or goes: equal to nothing */
+	begin_ns = sl_agent_now();
+	switch (device->source) {
+	case SOURCE_NVML:
+		if (sl_nvml_sample(device->nvml, &sample))
+			take_shared(ordinal, "nvml", "nvml", live, begin_ns, &sample);
+		break;
+	case SOURCE_AMDGPU:
+		if (!sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
+			break;
+		if (device->kfd)
+			take_shared(ordinal, "amdgpu", "kfd", live, begin_ns, &sample);
+		else
+			publish_shared(ordinal, "amdgpu", begin_ns, &sample);
+		break;
+	default:
+		atomic_store(&device->due, 1);
+	}
+}
+
+void sl_device_sample_host(uint64_t now_ns)
+{
+	struct sl_hostmem memory;
+	struct map map;
+
+	sl_hostmem_read(&memory);
+	map_begin(&map, "sample", now_ns);
+	map_number(&map, "rss_bytes", memory.rss_bytes);
+	map_number(&map, "vm_bytes", memory.vm_bytes);
+	map_number(&map, "cgroup_bytes", memory.cgroup_bytes);
+	map_number(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
+	map_number(&map, "cgroup_peak_bytes", memory.cgroup_peak_bytes);
+	map_number(&map, "oom_kills", memory.oom_kills);
+	map_end(&map);
+}
+
+static void sample_all(uint64_t now_ns, bool last)
+{
+	for (enum sl_vendor vendor = 0; vendor < SL_VENDOR_COUNT; vendor++)
+		for (int ordinal = 0; ordinal < DEVICES; ordinal++)
+			if (atomic_load_explicit(&devices[vendor][ordinal].state, memory_order_acquire) == USED)
+				sample_device(&devices[vendor][ordinal], ordinal, vendor, last);
+	sl_device_sample_host(now_ns);
+}
+
+void sl_device_sample(uint64_t now_ns)
+{
+	sample_all(now_ns, false);
+}
+
+void sl_device_sample_last(uint64_t now_ns)
+{
+	sample_all(now_ns, true);
+}
+
+bool sl_device_news(void)
+{
+	return atomic_load_explicit(&news, memory_order_relaxed) && atomic_exchange(&news, 0);
+}
+
+void sl_device_child(void)
+{
+	if (nvml_opened)
+		atomic_store(&is_child, 1);
+	memset(devices, 0, sizeof(devices));
+	processes_said = full_said = false;
+	sl_hostmem_child();
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device-wide and process memory: samples, and what can be known when a call runs out of memory.  Everything
+ * is published by sl_define as `device`, `sample`, `oom` and `capability` maps (doc/trace-format.md).
+ */
+#ifndef AGENT_GPU_DEVICE_H
+#define AGENT_GPU_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/options.h"
+#include "agent/gpu/vendor.h"
+#include "common/event.h"
+
+/*
+ * Calling thread, right after a successful real call that may have been the device's first: remembers that
+ * device `ordinal` of this family is in use (cheap when it is known; at the first time it is described by calls that need
+ * no context).  Where there is no NVML it also takes the samples that are due, by the real cuMemGetInfo.
+ */
+void sl_device_used(int ordinal, enum sl_family family);
+
+/*
+ * Writer thread, every device_interval ms: one sample of the process and its cgroup, stamped now_ns, and one of each device
+ * in use, stamped when it was asked.
+ */
+void sl_device_sample(uint64_t now_ns);
+
+/* Writer thread: a device has come into use since it was asked last; its first sample need not wait. */
+bool sl_device_news(void);
+
+/*
+ * Writer thread, before the footer: one more sample, so that a short run too has a figure of its end.  The process is on its
+ * way out: nothing is opened any more, a source that no sample has decided on is left alone.
+ */
+void sl_device_sample_last(uint64_t now_ns);
+
+/* Any thread: of the process and its cgroup alone, where there is no writer. */
+void sl_device_sample_host(uint64_t now_ns);
+
+/*
+ * Calling thread, after the real call returned out of memory; the thread owns a context.  Publishes the `oom`
+ * map: free and total by the real cuMemGetInfo/hipMemGetInfo (not during stream capture; not for host scopes),
+ * VmSize, RLIMIT_AS, RSS, cgroup.  May make system calls; restores errno.
+ */
+void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind,
+		   uint64_t now_ns);
+
+/* Device and context of the calling thread, by the real driver; cheap, no context is made. */
+struct sl_where sl_device_current(enum sl_family family);
+
+/* Device that owns this address (stream-ordered, managed): cuPointerGetAttribute; -1 unknown. */
+int sl_device_of_pointer(enum sl_family family, uint64_t address);
+
+/* Size of the block that begins at this address (imported memory comes without one); 0 unknown. */
+uint64_t sl_device_size_of(enum sl_family family, uint64_t address);
+
+/* The stream is being captured: what is allocated or freed on it are nodes of *graph (0 unknown). */
+bool sl_device_capturing(enum sl_family family, uint64_t stream, uint64_t *graph);
+
+/* Free bytes of the current device, for the calls that create contexts and modules; 0: not safe to ask now. */
+uint64_t sl_device_free_bytes(enum sl_family family);
+
+void sl_device_child(void); /* after fork in the child: forget handles and threads' state */
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks are kept in a table of open addressing that threads change by compare and exchange: no lock is held
+ * across a driver call or anywhere else.  A full table stops counting and says so; nothing then fails by us.
+ *
+ * Known limits: the release of a VMM handle counts as its free although a mapping may keep the memory; a call that is left
+ * by longjmp keeps what it claimed where the ring had no room for it.
+ */
+#include "agent/gpu/limit.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent/file/define.h"
+#include "agent/hooks/hooks.h"
+#include "agent/process/procfile.h"
+#include "agent/gpu/vendor.h"
+#include "common/base.h"
+
+#define DEVICES 64
+#define BLOCKS	(1u << 17)
+#define PROBES	512
+
+/* Addresses of device memory are aligned: no real key is one of these. */
+enum { KEY_NONE, KEY_GONE, KEY_BUSY };
+
+struct block {
+	_Atomic uint64_t key;
+	_Atomic uint64_t bytes;
+	_Atomic uint32_t device;
+};
+
+bool sl_limit_active;
+
+static uint64_t limit_bytes;
+static struct block *blocks;
+static _Atomic uint64_t live[DEVICES], overhead[DEVICES]; /* live: claims are in it */
+static _Atomic uint32_t claims[DEVICES];
+static _Atomic uint32_t learned[DEVICES];
+static _Atomic uint32_t overflowed;
+
+static uint64_t inject_at; /* 0: off */
+static char inject_api[64];
+static _Atomic uint64_t injectable;
+
+/* "3" or "3:cudaMalloc"; what cannot be read injects nothing. */
+static void read_injection(const char *text)
+{
+	size_t digits;
+
+	inject_at = 0;
+	if (!text || !sl_procfile_digits(text, &inject_at))
+		return;
+	digits = strspn(text, "0123456789");
+	if (text[digits] == ':' && strlen(text + digits + 1) < sizeof(inject_api))
+		strcpy(inject_api, text + digits + 1);
+	else if (text[digits])
+		inject_at = 0;
+}
+
+void sl_limit_start(const struct sl_options *options)
+{
+	/* A forked child begins with its parent's table, which is not about it. */
+	inject_api[0] = 0;
+	atomic_store(&injectable, 0);
+	atomic_store(&overflowed, 0);
+	for (unsigned i = 0; i < DEVICES; i++) {
+		atomic_store(&live[i], 0);
+		atomic_store(&overhead[i], 0);
+		atomic_store(&claims[i], 0);
+		atomic_store(&learned[i], 0);
+	}
+	read_injection(options->inject_oom);
+	if (options->inject_oom && !inject_at)
+		sl_note("STORMLOG_INJECT_OOM cannot be read: N or N:API, as 3:cudaMalloc; nothing is injected");
+	limit_bytes = options->limit;
+	if (limit_bytes && blocks)
+		memset(blocks, 0, BLOCKS * sizeof(*blocks));
+	else if (limit_bytes)
+		blocks = sl_pages(BLOCKS * sizeof(*blocks));
+	if (limit_bytes && !blocks) {
+		limit_bytes = 0;
+		sl_note("no memory for STORMLOG_LIMIT: no limit");
+	}
+	sl_limit_active = limit_bytes || inject_at;
+}
+
+/* cuMemAlloc means cuMemAlloc_v2 too, and cuMemAllocAsync its _ptsz: the names of the reports. */
+static bool is_named(const char *symbol, const char *name)
+{
+	static const char *const suffixes[] = {"", "_v2", "_v3", "_v4", "_ptsz", "_ptds", "_spt", "_v2_ptsz"};
+	size_t length = strlen(name);
+
+	if (strncmp(symbol, name, length))
+		return false;
+	for (size_t i = 0; i < SL_COUNT(suffixes); i++)
+		if (!strcmp(symbol + length, suffixes[i]))
+			return true;
+	return false;
+}
+
+bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes)
+{
+	(void)kind;
+	(void)bytes;
+	if (!inject_at || (*inject_api && !is_named(sl_hooks[api].name, inject_api)))
+		return false;
+	return atomic_fetch_add_explicit(&injectable, 1, memory_order_relaxed) + 1 == inject_at;
+}
+
+/* Kinds that take memory of the device for certain: managed memory may lie on the host. */
+static bool counts(int device, enum sl_kind kind)
+{
+	if (device < 0 || device >= DEVICES)
+		return false;
+	return kind == SL_KIND_device || kind == SL_KIND_pool || kind == SL_KIND_vmm || kind == SL_KIND_array ||
+	       kind == SL_KIND_graph;
+}
+
+static uint64_t used(int device)
+{
+	return atomic_load_explicit(&live[device], memory_order_relaxed) +
+	       atomic_load_explicit(&overhead[device], memory_order_relaxed);
+}
+
+bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim)
+{
+	uint64_t before, most;
+
+	if (!limit_bytes || !counts(device, kind) || !bytes)
+		return false;
+	atomic_fetch_add(&claims[device], 1);
+	before = atomic_load(&live[device]);
+	do {
+		most = atomic_load_explicit(&overhead[device], memory_order_relaxed);
+		most = most < limit_bytes ? limit_bytes - most : 0;
+		if (before >= most || bytes > most - before) {
+			atomic_fetch_sub(&claims[device], 1);
+			return true;
+		}
+	} while (!atomic_compare_exchange_weak(&live[device], &before, before + bytes));
+	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
+	return false;
+}
+
+/* What was claimed is a block, or no longer taken; it need not be counted as under way any more. */
+static void drop_claim(struct sl_limit_claim *claim)
+{
+	claim->bytes = 0;
+	atomic_fetch_sub(&claims[claim->device], 1);
+}
+
+void sl_limit_release(struct sl_limit_claim *claim)
+{
+	if (!claim->bytes)
+		return;
+	atomic_fetch_sub(&live[claim->device], claim->bytes);
+	drop_claim(claim);
+}
+
+/* Handles of VMM are no addresses and could equal one. */
+static uint64_t key_of(enum sl_kind kind, uint64_t address)
+{
+	return kind == SL_KIND_vmm ? address ^ 0x9e00000000000000ull : address;
+}
+
+static struct block *slot_of(uint64_t key, unsigned probe)
+{
+	return &blocks[((unsigned)((key * 0x9e3779b97f4a7c15ull) >> 40) + probe) & (BLOCKS - 1)];
+}
+
+/* Who takes the key takes the bytes. */
+static void remove_block(struct block *block, uint64_t key, struct sl_limit_claim *claim)
+{
+	uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
+	uint32_t device = atomic_load_explicit(&block->device, memory_order_relaxed);
+
+	atomic_fetch_add(&claims[device], 1);
+	if (atomic_compare_exchange_strong(&block->key, &key, KEY_GONE) && bytes)
+		*claim = (struct sl_limit_claim){.device = (int)device, .bytes = bytes};
+	else
+		atomic_fetch_sub(&claims[device], 1);
+}
+
+static void remove_key(uint64_t key, struct sl_limit_claim *claim)
+{
+	for (unsigned probe = 0; probe < PROBES; probe++) {
+		struct block *block = slot_of(key, probe);
+		uint64_t found = atomic_load_explicit(&block->key, memory_order_acquire);
+
+		if (found == key)
+			remove_block(block, key, claim);
+		if (found == KEY_NONE || claim->bytes)
+			return;
+	}
+}
+
+/* Its bytes count already. */
+static bool insert(uint64_t key, uint32_t device, uint64_t bytes)
+{
+	for (unsigned probe = 0; probe < PROBES; probe++) {
+		struct block *block = slot_of(key, probe);
+		uint64_t found = atomic_load_explicit(&block->key, memory_order_relaxed);
+
+		if (found != KEY_NONE && found != KEY_GONE)
+			continue;
+		if (!atomic_compare_exchange_strong(&block->key, &found, KEY_BUSY))
+			continue;
+		atomic_store_explicit(&block->device, device, memory_order_relaxed);
+		atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
+		atomic_store_explicit(&block->key, key, memory_order_release);
+		return true;
+	}
+	return false;
+}
+
+/* The calling thread's; -1: it has none. */
+static int current_device(enum sl_vendor *vendor)
+{
+	for (*vendor = 0; *vendor < SL_VENDOR_COUNT; (*vendor)++) {
+		int device = sl_vendor_current(*vendor).device;
+
+		if (device >= 0)
+			return device;
+	}
+	return -1;
+}
+
+/*
+ * What the context takes is known to NVML alone, which the writer thread asks; until then it is what is gone from the
+ * device beside our blocks.  Other processes are in that too, so it counts for at most 1 GiB.
+ */
+static void learn(int device)
+{
+	uint64_t free_bytes, total_bytes, blocks_bytes, after, gone;
+	enum sl_vendor vendor;
+
+	if (device < 0 || device >= DEVICES || atomic_load_explicit(&learned[device], memory_order_relaxed) ||
+		current_device(&vendor) != device || !sl_limit_live(device, &blocks_bytes) ||
+		!sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) ||
+		blocks_bytes != after || atomic_exchange(&learned[device], 1))
+		return;
+	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
+	atomic_store(&overhead[device], gone < 1ull << 30 ? gone : 1ull << 30);
+}
+
+void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim)
+{
+	struct sl_limit_claim missed = {0};
+	uint64_t key = key_of(kind, address);
+
+	if (!limit_bytes || !counts(device, kind) || !address || !bytes) {
+		sl_limit_release(claim);
+		return;
+	}
+	if (claim->bytes && claim->device != device)
+		sl_limit_release(claim);
+	if (!claim->bytes)
+		atomic_fetch_add(&claims[device], 1);
+	atomic_fetch_add(&live[device], bytes - claim->bytes); /* what it was told before was a guess, or nothing */
+	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
+	remove_key(key, &missed); /* handed out again: its free was not seen */
+	sl_limit_release(&missed);
+	if (insert(key, (uint32_t)device, bytes)) {
+		drop_claim(claim);
+	} else {
+		sl_limit_release(claim);
+		if (!atomic_exchange(&overflowed, 1))
+			sl_note("more live blocks than STORMLOG_LIMIT can count: some are outside the limit");
+	}
+	learn(device);
+}
+
+void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *claim)
+{
+	if (limit_bytes && address)
+		remove_key(key_of(kind, address), claim);
+}
+
+void sl_limit_context_gone(int device)
+{
+	if (!limit_bytes || device < 0 || device >= DEVICES)
+		return;
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		uint64_t key = atomic_load_explicit(&blocks[i].key, memory_order_acquire);
+		struct sl_limit_claim gone = {0};
+
+		if (key <= KEY_BUSY || atomic_load(&blocks[i].device) != (uint32_t)device)
+			continue;
+		remove_block(&blocks[i], key, &gone);
+		sl_limit_release(&gone);
+	}
+	atomic_store_explicit(&overhead[device], 0, memory_order_relaxed);
+	atomic_store_explicit(&learned[device], 0, memory_order_relaxed);
+}
+
+void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	enum sl_vendor vendor;
+	uint64_t taken, left;
+
+	if (!limit_bytes)
+		return;
+	if (device < 0)
+		device = current_device(&vendor);
+	learn(device);
+	taken = device >= 0 && device < DEVICES ? used(device) : 0;
+	left = taken < limit_bytes ? limit_bytes - taken : 0;
+	if (free_bytes && *free_bytes > left)
+		*free_bytes = left;
+	if (total_bytes && *total_bytes > limit_bytes)
+		*total_bytes = limit_bytes;
+}
+
+bool sl_limit_live(int device, uint64_t *bytes)
+{
+	*bytes = 0;
+	if (device < 0 || device >= DEVICES)
+		return true;
+	*bytes = atomic_load(&live[device]);
+	return !atomic_load(&claims[device]);
+}
+
+void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
+{
+	if (!limit_bytes || device < 0 || device >= DEVICES || process_bytes <= live_bytes)
+		return;
+	atomic_store_explicit(&learned[device], 1, memory_order_relaxed);
+	atomic_store_explicit(&overhead[device], process_bytes - live_bytes, memory_order_relaxed);
+}

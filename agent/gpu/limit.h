@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * STORMLOG_INJECT_OOM and STORMLOG_LIMIT: failures on demand.  Off: one load of sl_limit_active on the path of an
+ * allocation and nothing else.  On, limit.c keeps the process's live bytes per device, the one place in the
+ * agent that does (house.md says why).
+ */
+#ifndef AGENT_GPU_LIMIT_H
+#define AGENT_GPU_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/options.h"
+#include "common/event.h"
+
+extern bool sl_limit_active SL_OURS;
+
+void sl_limit_start(const struct sl_options *options); /* at the first GPU call */
+
+/*
+ * An application's call of an allocating verb begins (outermost of its class): true when it is to fail.  The
+ * failure is then made by the driver call below it, or by itself when none is below.
+ */
+bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes);
+
+/* Bytes of a call under way, which count: an allocation that may be made, a block that may be freed. */
+struct sl_limit_claim {
+	uint64_t bytes; /* 0: none */
+	int device;
+	bool kept; /* in the slot of its event too (record.c) */
+};
+
+/*
+ * A driver-level (or HIP) allocation of device memory is about to be made: true when it exceeds the limit.  Otherwise its
+ * bytes are claimed in the same step, so that threads cannot pass together.
+ */
+bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim);
+
+/*
+ * Driver-level truth for the limit's table.  After an allocation, which has what was claimed; before a free, which claims
+ * the block's bytes until the call has returned.
+ */
+void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_t bytes, struct sl_limit_claim *claim);
+void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *claim);
+void sl_limit_context_gone(int device);
+
+/* The claim's bytes are nobody's: the allocation failed, or the block is free. */
+void sl_limit_release(struct sl_limit_claim *claim);
+
+/*
+ * What the program asks about memory, after the real call succeeded: clamp to the limit, consistently for
+ * cuMemGetInfo, cuDeviceTotalMem, device properties and NVML.  Pointers may be NULL; device -1 is
+ * the calling thread's.  Clamping what is clamped changes nothing.
+ */
+void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes);
+
+/* Blocks live on the device, as the limit counts them; 0 while no limit is set.  False: one comes or goes this moment. */
+bool sl_limit_live(int device, uint64_t *bytes);
+
+/*
+ * Writer thread, from NVML: the process held process_bytes on the device while its blocks were live_bytes before and after,
+ * so the difference (context, modules, what pools keep) counts inside the limit from now on.
+ */
+void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/gpu/nvml.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/file/define.h"
+#include "agent/process/procfile.h"
+#include "agent/symbols/resolve.h"
+#include "common/text.h"
+#include "common/base.h"
+
+/* As nvml.h has them, whose licence does not let us carry it; sizes are part of the interface. */
+struct memory_v1 {
+	unsigned long long total, free, used;
+};
+struct memory_v2 {
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+struct process_v1 {
+	unsigned pid;
+	unsigned long long bytes;
+};
+struct process_v2 { /* of _v2 and _v3 */
+	unsigned pid;
+	unsigned long long bytes;
+	unsigned gpu_instance, compute_instance;
+};
+_Static_assert(sizeof(struct memory_v2) == 40 && sizeof(struct process_v2) == 24, "nvml.h");
+
+#define MEMORY_V2     (sizeof(struct memory_v2) | 2u << 24)
+#define NOT_AVAILABLE UINT64_MAX
+
+static int (*init)(void);
+static int (*by_uuid)(const char *, struct sl_nvml_device **);
+static int (*by_pci)(const char *, struct sl_nvml_device **);
+static int (*memory_v2)(struct sl_nvml_device *, struct memory_v2 *);
+static int (*memory_v1)(struct sl_nvml_device *, struct memory_v1 *);
+static int (*running)(struct sl_nvml_device *, unsigned *, void *);
+static bool running_is_v1;
+
+/* dlsym as the C library has it: ours would hand out wrappers that obey --limit. */
+static void *symbol(void *library, const char *name)
+{
+	void *(*real)(void *, const char *) = sl_resolve_dlsym();
+
+	return real ? real(library, name) : NULL;
+}
+
+static const char *try_open(void)
+{
+	void *(*open_library)(const char *, int) = sl_resolve_symbol("dlopen");
+	void *library;
+
+	if (!open_library)
+		return "the program has no dlopen";
+	library = open_library("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+	if (!library)
+		return "libnvidia-ml.so.1 cannot be loaded";
+	init = symbol(library, "nvmlInit_v2");
+	by_uuid = symbol(library, "nvmlDeviceGetHandleByUUID");
+	by_pci = symbol(library, "nvmlDeviceGetHandleByPciBusId_v2");
+	memory_v2 = symbol(library, "nvmlDeviceGetMemoryInfo_v2");
+	memory_v1 = symbol(library, "nvmlDeviceGetMemoryInfo");
+	running = symbol(library, "nvmlDeviceGetComputeRunningProcesses_v3");
+	if (!running)
+		running = symbol(library, "nvmlDeviceGetComputeRunningProcesses_v2");
+	if (!running && (running = symbol(library, "nvmlDeviceGetComputeRunningProcesses")))
+		running_is_v1 = true;
+	if (!init || !memory_v1)
+		return "libnvidia-ml.so.1 lacks what we need";
+	return init() ? "nvmlInit failed" : NULL;
+}
+
+const char *sl_nvml_open(void)
+{
+	static bool tried;
+	static const char *why;
+
+	if (!tried)
+		why = try_open();
+	tried = true;
+	return why;
+}
+
+struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci)
+{
+	struct sl_nvml_device *device = NULL;
+
+	if (*uuid && by_uuid && !by_uuid(uuid, &device))
+		return device;
+	/* The whole device of a MIG instance would answer for its neighbours. */
+	if (strncmp(uuid, "MIG", 3) && *pci && by_pci && !by_pci(pci, &device))
+		return device;
+	return NULL;
+}
+
+static bool read_memory(struct sl_nvml_device *device, struct sl_sample *sample)
+{
+	struct memory_v2 v2 = {.version = MEMORY_V2};
+	struct memory_v1 v1;
+
+	if (memory_v2 && !memory_v2(device, &v2)) {
+		sample->total_bytes = v2.total;
+		sample->free_bytes = v2.free;
+		sample->used_bytes = v2.used;
+		return true;
+	}
+	if (memory_v1(device, &v1))
+		return false;
+	sample->total_bytes = v1.total;
+	sample->free_bytes = v1.free;
+	sample->used_bytes = v1.used;
+	return true;
+}
+
+static void take(struct sl_sample *sample, const void *list, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const struct process_v1 *v1 = &((const struct process_v1 *)list)[i];
+		const struct process_v2 *v2 = &((const struct process_v2 *)list)[i];
+		uint64_t pid = running_is_v1 ? v1->pid : v2->pid, bytes = running_is_v1 ? v1->bytes : v2->bytes;
+
+		if (bytes != NOT_AVAILABLE)
+			sl_sample_add(sample, pid, bytes);
+	}
+}
+
+static void read_processes(struct sl_nvml_device *device, struct sl_sample *sample)
+{
+	static struct process_v2 list[512];
+	unsigned count = SL_COUNT(list);
+
+	if (!running || running(device, &count, list) || count > SL_COUNT(list))
+		return;
+	take(sample, list, count);
+	sl_sample_listed(sample);
+}
+
+bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_sample *sample)
+{
+	memset(sample, 0, sizeof(*sample));
+	if (!read_memory(device, sample))
+		return false;
+	read_processes(device, sample);
+	return true;
+}

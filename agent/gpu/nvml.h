@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device memory as NVIDIA's management library sees it: all processes together, and each.  Writer thread only: it
+ * opens libnvidia-ml.so.1 (RTLD_LAZY | RTLD_LOCAL).  NVML makes no context.
+ */
+#ifndef AGENT_GPU_NVML_H
+#define AGENT_GPU_NVML_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/gpu/sample.h"
+
+struct sl_nvml_device;
+
+/* NULL: NVML works here; else why it does not, in a few words.  Tried once. */
+const char *sl_nvml_open(void);
+
+/* The device of that uuid ("GPU-...", "MIG-...") or PCI id; NULL: NVML does not know it. */
+struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci);
+
+bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_sample *sample);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/gpu/sample.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/process/procfile.h"
+
+void sl_sample_add(struct sl_sample *sample, uint64_t pid, uint64_t bytes)
+{
+	sample->full = sample->count == SL_SAMPLE_PROCESSES;
+	if (sample->full)
+		return;
+	sample->processes[sample->count].pid = pid;
+	sample->processes[sample->count++].bytes = bytes;
+}
+
+/* pids of this process in every namespace that /proc shows, outermost first. */
+static unsigned own_pids(uint64_t pids[8])
+{
+	char status[8192];
+	const char *at = NULL;
+	unsigned count = 0;
+
+	if (sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0)
+		at = sl_procfile_line(status, "NSpid:");
+	while (at && count < 8 && sl_procfile_digits(at, &pids[count])) {
+		count++;
+		at += strspn(at, "0123456789");
+		at += strspn(at, " \t");
+	}
+	if (!count)
+		pids[count++] = (uint64_t)syscall(SYS_getpid);
+	return count;
+}
+
+/*
+ * Drivers count in the host's pid namespace.  In another one their numbers are not ours, unless every one of them names
+ * a process here: then they were translated.
+ */
+static bool pids_are_ours(const struct sl_sample *sample)
+{
+	static const char host[] = "pid:[4026531836]"; /* PROC_PID_INIT_INO: fixed since Linux 3.8 */
+	char link[64];
+	long size = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/pid", link, sizeof(link));
+
+	if (size == sizeof(host) - 1 && !memcmp(link, host, sizeof(host) - 1))
+		return true;
+	for (unsigned i = 0; i < sample->count; i++)
+		if (!sl_procfile_start(sample->processes[i].pid))
+			return false;
+	return true;
+}
+
+void sl_sample_listed(struct sl_sample *sample)
+{
+	uint64_t own[8];
+	unsigned pids;
+
+	sample->has_processes = pids_are_ours(sample);
+	if (!sample->has_processes)
+		return;
+	pids = own_pids(own);
+	for (unsigned i = 0; i < sample->count; i++)
+		for (unsigned j = 0; j < pids; j++)
+			if (sample->processes[i].pid == own[j])
+				sample->own_bytes = sample->processes[i].bytes;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* A device's memory as those who see all processes on it tell it: NVML, the kernel's driver of AMD. */
+#ifndef AGENT_GPU_SAMPLE_H
+#define AGENT_GPU_SAMPLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SL_SAMPLE_PROCESSES 64
+
+struct sl_sample {
+	uint64_t total_bytes, free_bytes, used_bytes; /* used: by all processes and, where it is told apart, not what is reserved */
+	bool has_processes;			      /* the list below is whole, or full, and its pids mean something */
+	bool full;				      /* there were more */
+	unsigned count;
+	struct {
+		uint64_t pid, bytes;
+	} processes[SL_SAMPLE_PROCESSES]; /* those whose bytes are known */
+	uint64_t own_bytes;		  /* of this process; 0: unknown */
+};
+
+/* One more process, where there is room. */
+void sl_sample_add(struct sl_sample *sample, uint64_t pid, uint64_t bytes);
+
+/* The list is whole: whether its pids mean something here, and which is ours. */
+void sl_sample_listed(struct sl_sample *sample);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/gpu/vendor.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent/symbols/objects.h"
+#include "agent/symbols/resolve.h"
+#include "common/text.h"
+
+/* One row a function: name, prototype.  The numbers of cuda.h and hip_runtime_api.h are written where they are used. */
+#define CUDA_FUNCTIONS(ROW)                                                                                      \
+	ROW(cuCtxGetCurrent, (void **context))                                                                   \
+	ROW(cuCtxGetDevice, (int *device))                                                                       \
+	ROW(cuDeviceGetName, (char *name, int size, int device))                                                 \
+	ROW(cuDeviceGetUuid, (unsigned char *uuid, int device))                                                  \
+	ROW(cuDeviceGetUuid_v2, (unsigned char *uuid, int device))                                               \
+	ROW(cuDeviceGetPCIBusId, (char *text, int size, int device))                                             \
+	ROW(cuDeviceTotalMem_v2, (size_t *bytes, int device))                                                    \
+	ROW(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total))                                                \
+	ROW(cuPointerGetAttribute, (void *value, int attribute, uint64_t address))                               \
+	ROW(cuMemGetAddressRange_v2, (uint64_t *base, size_t *bytes, uint64_t address))                          \
+	ROW(cuStreamIsCapturing, (void *stream, int *status))                                                    \
+	ROW(cuStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n)) \
+	ROW(cuThreadExchangeStreamCaptureMode, (int *mode))
+
+#define HIP_FUNCTIONS(ROW)                                                                                       \
+	ROW(hipGetDevice, (int *device))                                                                         \
+	ROW(hipPeekAtLastError, (void))                                                                          \
+	ROW(hipRuntimeGetVersion, (int *version))                                                                \
+	ROW(hipDeviceGetName, (char *name, int size, int device))                                                \
+	ROW(hipDeviceGetUuid, (unsigned char *uuid, int device))                                                 \
+	ROW(hipDeviceGetPCIBusId, (char *text, int size, int device))                                            \
+	ROW(hipDeviceTotalMem, (size_t *bytes, int device))                                                      \
+	ROW(hipMemGetInfo, (size_t *free_bytes, size_t *total))                                                  \
+	ROW(hipPointerGetAttribute, (void *value, int attribute, uint64_t address))                              \
+	ROW(hipMemGetAddressRange, (uint64_t *base, size_t *bytes, uint64_t address))                            \
+	ROW(hipStreamIsCapturing, (void *stream, int *status))                                                   \
+	ROW(hipStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n)) \
+	ROW(hipThreadExchangeStreamCaptureMode, (int *mode))
+
+static SL_APART void *find(const char *library, const char *name, _Atomic uint64_t *saved, uint64_t unloads)
+{
+	void *found = sl_resolve_in(library, name);
+
+	sl_objects_keep(saved, found, unloads);
+	return found;
+}
+
+/* Found at the first use: the library is loaded then, or the family would not have been called.  It may be unloaded, and come back. */
+#define SAVED(name, prototype, library)                                                                          \
+	static int (*name(void)) prototype                                                                       \
+	{                                                                                                        \
+		static _Atomic uint64_t saved;                                                                   \
+		uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);              \
+		void *kept = sl_objects_kept(&saved, unloads);                                                   \
+                                                                                                                 \
+		return (int(*) prototype)(SL_LIKELY(kept) ? kept : find(library, #name, &saved, unloads));       \
+	}
+#define CUDA(name, prototype) SAVED(name, prototype, "libcuda.so")
+#define HIP(name, prototype)  SAVED(name, prototype, "libamdhip64.so")
+CUDA_FUNCTIONS(CUDA)
+HIP_FUNCTIONS(HIP)
+
+/* True: the function exists and says success. */
+#define OK(name, ...)                                     \
+	({                                                \
+		__typeof__(name()) found = name();        \
+		found && found(__VA_ARGS__) == 0;         \
+	})
+
+static __thread int hip_device = -1; /* as the thread was last seen to have it */
+
+static bool hip_is_quiet(void)
+{
+	static _Atomic int keeps_errors; /* 1: yes, -1: no */
+	int known = atomic_load_explicit(&keeps_errors, memory_order_relaxed), version = 0;
+
+	if (!known) {
+		/* Major version times ten million; asking it is a call that succeeds, so only when nothing is pending. */
+		if (!OK(hipPeekAtLastError))
+			return false;
+		known = OK(hipRuntimeGetVersion, &version) && version >= 70000000 ? 1 : -1;
+		atomic_store_explicit(&keeps_errors, known, memory_order_relaxed);
+	}
+	return known > 0 || OK(hipPeekAtLastError);
+}
+
+static SL_APART struct sl_where hip_current(void)
+{
+	if (hip_is_quiet() && !OK(hipGetDevice, &hip_device))
+		hip_device = -1;
+	return (struct sl_where){hip_device, 0};
+}
+
+SL_HOT struct sl_where sl_vendor_current(enum sl_vendor vendor)
+{
+	void *context = NULL;
+	int device;
+
+	if (vendor == SL_VENDOR_HIP)
+		return hip_current();
+	if (!OK(cuCtxGetCurrent, &context) || !context)
+		return (struct sl_where){-1, 0};
+	return (struct sl_where){OK(cuCtxGetDevice, &device) ? device : -1, (uintptr_t)context};
+}
+
+int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address)
+{
+	enum { DEVICE_ORDINAL = 9 }; /* both vendors' POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+	int ordinal = -1;
+	bool known = vendor == SL_VENDOR_CUDA ? OK(cuPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address) :
+						hip_is_quiet() && OK(hipPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address);
+
+	return known ? ordinal : -1;
+}
+
+uint64_t sl_vendor_size_of(enum sl_vendor vendor, uint64_t address)
+{
+	uint64_t base = 0;
+	size_t bytes = 0;
+	bool known = vendor == SL_VENDOR_CUDA ? OK(cuMemGetAddressRange_v2, &base, &bytes, address) :
+						hip_is_quiet() && OK(hipMemGetAddressRange, &base, &bytes, address);
+
+	return known && base == address ? bytes : 0;
+}
+
+bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream, uint64_t *graph)
+{
+	enum { LEGACY = 1, ACTIVE = 1 }; /* CU_STREAM_LEGACY; CU_STREAM_CAPTURE_STATUS_ACTIVE */
+	void *handle = (void *)(uintptr_t)stream, *captured = NULL;
+	int status = 0;
+
+	*graph = 0;
+	/* The legacy stream cannot be captured, and asking about it while another one is gives an error. */
+	if (stream <= LEGACY)
+		return false;
+	if (vendor == SL_VENDOR_CUDA) {
+		if (!OK(cuStreamIsCapturing, handle, &status) || status != ACTIVE)
+			return false;
+		if (!OK(cuStreamGetCaptureInfo_v2, handle, &status, NULL, &captured, NULL, NULL))
+			captured = NULL;
+	} else {
+		if (!hip_is_quiet() || !OK(hipStreamIsCapturing, handle, &status) || status != ACTIVE)
+			return false;
+		if (!OK(hipStreamGetCaptureInfo_v2, handle, &status, NULL, &captured, NULL, NULL))
+			captured = NULL;
+	}
+	*graph = (uintptr_t)captured;
+	return true;
+}
+
+bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	enum { RELAXED = 2 }; /* CU_STREAM_CAPTURE_MODE_RELAXED: this thread's calls do not disturb a capture */
+	int mode = RELAXED;
+	size_t left, total;
+	bool known;
+
+	if (vendor == SL_VENDOR_CUDA) {
+		bool exchanged = OK(cuThreadExchangeStreamCaptureMode, &mode);
+
+		known = OK(cuMemGetInfo_v2, &left, &total);
+		if (exchanged)
+			cuThreadExchangeStreamCaptureMode()(&mode);
+	} else {
+		bool exchanged;
+
+		if (!hip_is_quiet())
+			return false;
+		exchanged = OK(hipThreadExchangeStreamCaptureMode, &mode);
+		known = OK(hipMemGetInfo, &left, &total);
+		if (exchanged)
+			hipThreadExchangeStreamCaptureMode()(&mode);
+	}
+	if (known) {
+		*free_bytes = left;
+		*total_bytes = total;
+	}
+	return known;
+}
+
+static void uuid_text(char *out, size_t size, const char *prefix, const unsigned char *bytes)
+{
+	static const char hex[] = "0123456789abcdef";
+	struct sl_text text = sl_text_begin(out, size);
+
+	sl_text_add(&text, prefix);
+	for (unsigned i = 0; i < 16; i++) {
+		char two[2] = {hex[bytes[i] >> 4], hex[bytes[i] & 15]};
+
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			sl_text_add(&text, "-");
+		sl_text_add_bytes(&text, two, 2);
+	}
+}
+
+/* The first form names the whole device, the second the MIG instance, where there is one. */
+static void cuda_uuid(int ordinal, char *out, size_t size)
+{
+	unsigned char whole[16], instance[16];
+	bool has_whole = OK(cuDeviceGetUuid, whole, ordinal), has_instance = OK(cuDeviceGetUuid_v2, instance, ordinal);
+
+	if (has_whole && has_instance && memcmp(whole, instance, 16))
+		uuid_text(out, size, "MIG-", instance);
+	else if (has_whole || has_instance)
+		uuid_text(out, size, "GPU-", has_whole ? whole : instance);
+}
+
+void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device)
+{
+	unsigned char uuid[16];
+	size_t total = 0;
+
+	memset(device, 0, sizeof(*device));
+	if (vendor == SL_VENDOR_CUDA) {
+		if (!OK(cuDeviceGetName, device->name, sizeof(device->name), ordinal))
+			*device->name = 0;
+		if (!OK(cuDeviceGetPCIBusId, device->pci, sizeof(device->pci), ordinal))
+			*device->pci = 0;
+		cuda_uuid(ordinal, device->uuid, sizeof(device->uuid));
+		device->total_bytes = OK(cuDeviceTotalMem_v2, &total, ordinal) ? total : 0;
+		return;
+	}
+	if (!hip_is_quiet())
+		return;
+	if (!OK(hipDeviceGetName, device->name, sizeof(device->name), ordinal))
+		*device->name = 0;
+	if (!OK(hipDeviceGetPCIBusId, device->pci, sizeof(device->pci), ordinal))
+		*device->pci = 0;
+	/* AMD's 16 bytes are text already: "GPU-" and 16 hexadecimal digits, of which it stores the digits. */
+	if (OK(hipDeviceGetUuid, uuid, ordinal)) {
+		struct sl_text text = sl_text_begin(device->uuid, sizeof(device->uuid));
+		size_t length = 0;
+
+		while (length < 16 && strchr("0123456789abcdef", uuid[length]) && uuid[length])
+			length++;
+		if (length == 16) {
+			sl_text_add(&text, "GPU-");
+			sl_text_add_bytes(&text, (const char *)uuid, 16);
+		} else
+			uuid_text(device->uuid, sizeof(device->uuid), "GPU-", uuid);
+	}
+	device->total_bytes = OK(hipDeviceTotalMem, &total, ordinal) ? total : 0;
+}

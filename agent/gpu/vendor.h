@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Questions to the driver (CUDA) or runtime (HIP) about devices, through the real functions, found once without the
+ * loader's lock.  None of them makes a context.  All are for a thread that is inside the agent (sl_record_enter), after a
+ * real call of the family has returned.
+ *
+ * HIP before 7 forgets a pending error (hipGetLastError) at the next call that succeeds, so while one is pending HIP is
+ * not asked: the answers are then "unknown", or the thread's last known device.  CUDA's driver has no such state.
+ */
+#ifndef AGENT_GPU_VENDOR_H
+#define AGENT_GPU_VENDOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/event.h"
+
+/* Families meet in two vendors: the runtime and the driver of CUDA count the same devices. */
+enum sl_vendor { SL_VENDOR_CUDA, SL_VENDOR_HIP, SL_VENDOR_COUNT };
+
+static inline enum sl_vendor sl_vendor_of(enum sl_family family)
+{
+	return family == SL_FAMILY_hip || family == SL_FAMILY_hsa ? SL_VENDOR_HIP : SL_VENDOR_CUDA;
+}
+
+struct sl_where {
+	int device;	  /* its ordinal; -1 unknown */
+	uint64_t context; /* 0 unknown */
+};
+
+struct sl_vendor_device {
+	char name[128], uuid[48], pci[32]; /* "" unknown; uuid as NVML and rocm-smi write it, MIG-... for a MIG instance */
+	uint64_t total_bytes;		   /* 0 unknown */
+};
+void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device);
+
+/* The calling thread's. */
+struct sl_where sl_vendor_current(enum sl_vendor vendor);
+int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address);
+
+/* Size of the allocation that begins at this address; 0 unknown. */
+uint64_t sl_vendor_size_of(enum sl_vendor vendor, uint64_t address);
+
+/* The stream is being captured: an allocation on it is a node of *graph (0 unknown). */
+bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream, uint64_t *graph);
+
+/* Of the current context's device, also during stream capture.  False: not to be had now. */
+bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes);
+
+#endif

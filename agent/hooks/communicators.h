@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What NCCL says of its communicators: their number, rank, size and device, and the bytes of each collective.  It
+ * says so by payloads of NVTX (binary data whose fields a schema names), also where it is linked statically.
+ * Names alone are in its configuration.  Each communicator is defined once in a recording; with its name, once
+ * more.
+ *
+ * Schemas and payloads: nvToolsExtPayload.h of NVIDIA's nvtx 13.5.  Names of the fields: NCCL 2.16 to 2.32, which before
+ * 2.24 gives no communicator.  For the calling thread, without allocation or lock.
+ */
+#ifndef AGENT_HOOKS_COMMUNICATORS_H
+#define AGENT_HOOKS_COMMUNICATORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/record.h"
+#include "common/vendor_abi.h"
+
+/* nvtxPayloadSchemaEntry_t, nvtxPayloadSchemaAttr_t, nvtxPayloadData_t. */
+struct sl_payload_entry {
+	uint64_t flags, type;
+	const char *name, *description;
+	uint64_t detail, offset;
+	const void *semantics, *reserved;
+};
+
+struct sl_payload_schema {
+	uint64_t fields; /* which of these are set */
+	const char *name;
+	uint64_t type, flags;
+	const struct sl_payload_entry *entries;
+	size_t count, bytes, alignment;
+	uint64_t id;
+};
+
+struct sl_payload {
+	uint64_t schema;
+	size_t bytes;
+	const void *data;
+};
+
+/* known: the id that the user's tool gave, 0 none.  Returns the schema's id. */
+uint64_t sl_communicators_schema(unsigned domain, const struct sl_payload_schema *schema, uint64_t known);
+
+struct sl_collective sl_communicators_payload(unsigned domain, const struct sl_payload *payloads, size_t count);
+
+/*
+ * Before and after NCCL's call that makes a communicator, on its thread.  done: it succeeded.  Returns the number that
+ * the call's payload gave the communicator, 0 none.  rank, ranks: -1 unknown.  config: or NULL.
+ */
+uint64_t sl_communicators_made(bool done, uint64_t handle, int rank, int ranks, const ncclConfig_t *config);
+
+#endif

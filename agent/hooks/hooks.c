@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Wrappers, expanded from the rows of hooks/.  A row becomes one body, which does the work, and for each instance
+ * an entry of a few instructions that calls the body with its number and the address it will return to:
+ *
+ *	cudaMalloc (exported, instance 0), cudaMalloc__1 .. __3 (handed out by look-ups)  ->  cudaMalloc__body
+ */
+#include "agent/hooks/hooks.h"
+
+#include <limits.h>
+
+#include "agent/hooks/fields.h"
+#include "agent/hooks/table.h"
+#include "agent/hooks/prototype.h"
+#include "agent/hooks/nvtx.h"
+#include "agent/record.h"
+#include "common/vendor_abi.h"
+#include "common/base.h"
+
+/* What a wrapper returns when nobody provides the function: the interface's way to say that it is not there. */
+enum {
+	ABSENT_cuda_runtime = 35, /* cudaErrorInsufficientDriver */
+	ABSENT_cuda_driver = 3,	  /* CUDA_ERROR_NOT_INITIALIZED */
+	ABSENT_hip = 100,	  /* hipErrorNoDevice */
+	ABSENT_hsa = 0x100b,	  /* HSA_STATUS_ERROR_NOT_INITIALIZED */
+	ABSENT_nccl = 2,	  /* ncclSystemError */
+	ABSENT_nvml = 12,	  /* NVML_ERROR_LIBRARY_NOT_FOUND */
+};
+
+enum {
+#define FAMILY(name, oom, help) OOM_##name = oom,
+#include "common/events.def"
+#undef FAMILY
+};
+
+/* A list with a comma behind, or nothing. */
+#define LIST(...)	   __VA_ARGS__ __VA_OPT__(, )
+
+#define JOIN_(a, b)   a##b
+#define JOIN(a, b)    JOIN_(a, b)
+#define OF_FAMILY(what) JOIN(what, ROW_FAMILY)
+
+/* The row's fields as they are now; a row that does not name a kind has its table's. */
+#define FILL(kind_, ...)                                               \
+	do {                                                           \
+		fields = (struct sl_fields){__VA_ARGS__};              \
+		if (!fields.kind)                                      \
+			fields.kind = SL_KIND_##kind_;                 \
+	} while (0)
+
+#define BODY(ret, name, proto) \
+	static __attribute__((noinline)) ret name##__body(LIST proto unsigned instance, const void *caller)
+#define ENTRY __attribute__((section("sl_wrappers"), used))
+
+#define INSTANCE(ret, name, proto, args, number)                                           \
+	static ENTRY ret name##__##number PROTOTYPE proto                                  \
+	{                                                                                  \
+		return name##__body(LIST args number, __builtin_return_address(0));        \
+	}
+
+#define ENTRIES(ret, name, proto, args)                                                    \
+	__attribute__((visibility("default"))) ENTRY ret name PROTOTYPE proto;             \
+	ret name PROTOTYPE proto                                                           \
+	{                                                                                  \
+		return name##__body(LIST args 0, __builtin_return_address(0));             \
+	}                                                                                  \
+	INSTANCE(ret, name, proto, args, 1)                                                \
+	INSTANCE(ret, name, proto, args, 2)                                                \
+	INSTANCE(ret, name, proto, args, 3)
+
+#define ROW(verb, kind_, ret, name, proto, args, ...)                                              \
+	BODY(ret, name, proto)                                                                     \
+	{                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);        \
+		struct sl_fields fields;                                                           \
+		struct sl_frame frame;                                                             \
+		bool done = false;                                                                 \
+		ret result;                                                                        \
+                                                                                                   \
+		if (SL_UNLIKELY(!real))                                                            \
+			return (ret)OF_FAMILY(ABSENT_);                                            \
+		(void)done;                                                                        \
+		FILL(kind_, __VA_ARGS__);                                                          \
+		if (SL_UNLIKELY(!sl_record_open(&frame, SL_API_##name, caller, &fields)))          \
+			return real args;                                                          \
+		result = sl_record_refused(&frame) ? (ret)OF_FAMILY(OOM_) : real args;             \
+		done = result == 0;                                                                \
+		FILL(kind_, __VA_ARGS__);                                                          \
+		sl_record_close(&frame, result, done, &fields);                                    \
+		return result;                                                                     \
+	}                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
+#define ALSO(verb, kind, ret, name, tag)
+
+#define LOOKUP(ret, name, proto, args, after)                                                      \
+	BODY(ret, name, proto)                                                                     \
+	{                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);        \
+		ret result;                                                                        \
+                                                                                                   \
+		if (SL_UNLIKELY(!real))                                                            \
+			return (ret)OF_FAMILY(ABSENT_);                                            \
+		result = real args;                                                                \
+		if (!result)                                                                       \
+			after;                                                                     \
+		return result;                                                                     \
+	}                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
+#define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                             \
+	BODY(ret, name, proto)                                                                     \
+	{                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);        \
+		ret result;                                                                        \
+                                                                                                   \
+		if (SL_UNLIKELY(!real))                                                            \
+			return (ret)OF_FAMILY(ABSENT_);                                            \
+		result = real args;                                                                \
+		if (!result && sl_hook_limited())                                                  \
+			sl_hook_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes);     \
+		return result;                                                                     \
+	}                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
+/* Delivered here unless the real function has called back into nvtx.c. */
+#define RANGE(verb, ret, name, proto, args, deliver)                                               \
+	BODY(ret, name, proto)                                                                     \
+	{                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);        \
+		const uint32_t delivered = sl_nvtx_delivered;                                      \
+		ret result = real ? real args : (ret)0;                                            \
+		const unsigned api = SL_API_##name;                                                \
+		ret mine;                                                                          \
+                                                                                                   \
+		(void)api;                                                                         \
+		if (sl_nvtx_delivered != delivered)                                                \
+			return result;                                                             \
+		mine = deliver;                                                                    \
+		return real ? result : mine;                                                       \
+	}                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
+/* Instance 0 is our own, without a tool. */
+#define INJECTED(ret, name, proto, args, initialize)                                               \
+	BODY(ret, name, proto)                                                                     \
+	{                                                                                          \
+		ret(*real) PROTOTYPE proto = instance ? sl_hook_real(SL_API_##name, instance, caller) : NULL; \
+                                                                                                   \
+		return initialize;                                                                 \
+	}                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
+#define HAND(verb, kind, id, name)
+
+#include "agent/hooks/verbs.h"
+#include "agent/hooks/all.def"
+#include "agent/hooks/verbs.h"
+
+/* Where the entries of instances 1 to 3 are, as distances: addresses would need a relocation each at every start. */
+#define ENTRY_DISTANCES(name) \
+	".long " #name "__1 - .\n.long " #name "__2 - .\n.long " #name "__3 - .\n"
+
+__asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
+	".balign 4\n"
+	".globl sl_hook_entries\n"
+	".hidden sl_hook_entries\n"
+	"sl_hook_entries:\n"
+	".long 0\n.long 0\n.long 0\n"
+#include "agent/hooks/verbs.h"
+#define ROW(verb, kind, ret, name, ...)	 ENTRY_DISTANCES(name)
+#define ALSO(verb, kind, ret, name, tag) ".long 0\n.long 0\n.long 0\n"
+#define LOOKUP(ret, name, ...)		 ENTRY_DISTANCES(name)
+#define QUERY(ret, name, ...)		 ENTRY_DISTANCES(name)
+#define RANGE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
+#define INJECTED(ret, name, ...)	 ENTRY_DISTANCES(name)
+#define HAND(verb, kind, id, name)	 ".long 0\n.long 0\n.long 0\n"
+#include "agent/hooks/all.def"
+#include "agent/hooks/verbs.h"
+	".popsection\n");

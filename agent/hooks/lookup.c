@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/hooks/lookup.h"
+#include "agent/symbols/plain.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "agent/hooks/hooks.h"
+#include "agent/symbols/objects.h"
+#include "agent/symbols/resolve.h"
+#include "common/base.h"
+
+struct request {
+	const char *name, *version;
+	const void *caller;
+};
+
+static void *real_lookup(void *handle, const struct request *request)
+{
+	void *(*dlsym_)(void *, const char *) = sl_resolve_dlsym();
+	void *(*dlvsym_)(void *, const char *, const char *) = sl_resolve_dlvsym();
+
+	return request->version ? dlvsym_(handle, request->name, request->version) : dlsym_(handle, request->name);
+}
+
+/*
+ * RTLD_DEFAULT, or a handle whose scope is the global one, without us in it.  RTLD_NEXT asked by us means the
+ * global scope behind us, which is all of it but the program and earlier preloads.  Objects opened RTLD_LOCAL
+ * have their own scope too.
+ */
+static void *default_lookup(const struct request *request, const struct sl_place *place, bool local_too)
+{
+	void *found = sl_resolve_before_us(request->name, NULL);
+
+	if (!found)
+		found = real_lookup(RTLD_NEXT, request);
+	if (!found && local_too && !place->program && place->map)
+		found = sl_resolve_in_group(request->name, request->version, request->caller);
+	return found;
+}
+
+/*
+ * An object before us asks for the next one: that is us where nobody comes in between, and we are only there
+ * when somebody behind us is.
+ */
+static bool next_exists(const struct request *request, const struct sl_place *place)
+{
+	return sl_resolve_before_us(request->name, place->map) || real_lookup(RTLD_NEXT, request);
+}
+
+/*
+ * There is nothing.  The error that the real function left behind names us as the one who asked: dlerror says
+ * who did.
+ */
+static __thread const char *asker;
+
+static struct sl_lookup absent(const struct sl_place *place, void *handle, const struct request *request)
+{
+	bool special = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
+
+	asker = special && place->map && !place->program ? place->map->l_name : program_invocation_name;
+	real_lookup(RTLD_NEXT, request);
+	return (struct sl_lookup){NULL, NULL};
+}
+
+static bool may_be_ours(const char *name)
+{
+	if (name && (!strncmp(name, "roctx", 5) || !strncmp(name, "rsmi_", 5) || !strncmp(name, "amdsmi_", 7) ||
+			    !strncmp(name, "InitializeInjectionNvtx", 23)))
+		return true;
+	return name && (name[0] == 'c' || name[0] == 'h' || name[0] == 'n') &&
+	       (name[1] == 'u' || name[1] == 'i' || name[1] == 's' || name[1] == 'c' || name[1] == 'v');
+}
+
+struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *version, const void *caller)
+{
+	struct sl_lookup go_on = {NULL, version ? sl_resolve_dlvsym() : sl_resolve_dlsym()};
+	struct request request = {name, version, caller};
+	struct sl_place place;
+	void *found;
+
+	if (SL_LIKELY(!may_be_ours(name)) || !go_on.jump || !sl_hooks_find(name))
+		return go_on;
+	place = sl_resolve_place(caller);
+	/* The driver looks up functions of its own: it means its own. */
+	if (place.driver)
+		return go_on;
+	if (handle == RTLD_NEXT)
+		return !place.before_us || next_exists(&request, &place) ? go_on : absent(&place, handle, &request);
+	if (handle == RTLD_DEFAULT) {
+		found = default_lookup(&request, &place, true);
+	} else {
+		found = real_lookup(handle, &request);
+		if (!found)
+			return go_on;
+		/* Our own function for NVTX is meant for whoever finds it in us. */
+		if (sl_hooks_is_wrapper(found) && name[0] != 'I')
+			found = default_lookup(&request, &place, false);
+	}
+	return found ? (struct sl_lookup){sl_hooks_wrap(name, found), NULL} : absent(&place, handle, &request);
+}
+
+void *sl_lookup_opening(int flags)
+{
+	static _Atomic(void *) real;
+	void *found = atomic_load_explicit(&real, memory_order_relaxed);
+
+	if (!found)
+		atomic_store_explicit(&real, found = sl_resolve_next("dlopen"), memory_order_relaxed);
+	if (flags & RTLD_DEEPBIND)
+		sl_objects_hole(SL_HOLE_DEEPBIND);
+	return found;
+}
+
+void *sl_lookup_opening_in(long name_space)
+{
+	static _Atomic(void *) real;
+	void *found = atomic_load_explicit(&real, memory_order_relaxed);
+
+	if (!found)
+		atomic_store_explicit(&real, found = sl_resolve_next("dlmopen"), memory_order_relaxed);
+	if (name_space != LM_ID_BASE)
+		sl_objects_hole(SL_HOLE_NAMESPACE);
+	return found;
+}
+
+#define LONG_TEXTS 8
+#define LONG_BYTES 1024
+
+/* "OUR PATH: undefined symbol: NAME" with the name of who asked; in place where it fits, as nearly always. */
+static char *renamed(char *text, const char *own, const char *who)
+{
+	static char long_texts[LONG_TEXTS][LONG_BYTES];
+	static atomic_uint turn;
+	size_t own_length = sl_plain_length(own), length = sl_plain_length(who), rest = sl_plain_length(text + own_length) + 1;
+
+	if (length > own_length) {
+		char *room = long_texts[atomic_fetch_add(&turn, 1) % LONG_TEXTS];
+
+		if (length + rest > LONG_BYTES)
+			return text;
+		memcpy(room + length, text + own_length, rest);
+		text = room;
+	} else {
+		memmove(text + length, text + own_length, rest);
+	}
+	memcpy(text, who, length);
+	return text;
+}
+
+__attribute__((visibility("default"))) char *dlerror(void)
+{
+	static char *(*real)(void);
+	const char *own = sl_resolve_own_name(), *who = asker;
+	char *text;
+
+	if (!real)
+		real = (char *(*)(void))sl_resolve_next("dlerror");
+	text = real ? real() : NULL;
+	asker = NULL;
+	if (!text || !who || !own || !sl_plain_begins(text, own) ||
+		!sl_plain_begins(text + sl_plain_length(own), ": undefined symbol: "))
+		return text;
+	return renamed(text, own, who);
+}
+
+/*
+ * Exported so that what was found for callers is forgotten when code goes away; dlclose does not care who calls
+ * it, so C is good enough.
+ */
+__attribute__((visibility("default"))) int dlclose(void *handle)
+{
+	static int (*real)(void *);
+	int result;
+
+	if (!real)
+		real = sl_resolve_next("dlclose");
+	if (!real)
+		return -1;
+	sl_objects_unload_begin();
+	result = real(handle);
+	sl_objects_unload_end();
+	return result;
+}

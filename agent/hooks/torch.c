@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PyTorch's own blocks, as its allocators report them to its profiler, and the backward pass.
+ *
+ * The reports come with the allocator's mutex held: nothing here calls torch, CUDA, the GIL or malloc.  Their
+ * names and arguments changed over the versions, and each name forwards to its own real function.  A C++
+ * struct Device {int8_t type, index} travels in one register, as an integer does.
+ */
+#include <link.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/file/define.h"
+#include "agent/file/file.h"
+#include "agent/hooks/hooks.h"
+#include "agent/labels.h"
+#include "agent/symbols/objects.h"
+#include "agent/file/pack.h"
+#include "agent/preload.h"
+#include "agent/record.h"
+#include "agent/symbols/resolve.h"
+#include "common/text.h"
+
+#define EXPORTED_AS(symbol) __asm__(symbol) __attribute__((visibility("default")))
+
+/* c10::DeviceType */
+enum { DEVICE_CPU = 0, DEVICE_CUDA = 1, DEVICE_HIP = 6 };
+
+/* The real function of one mangled name. */
+struct real {
+	const char *symbol;
+	_Atomic uint64_t kept;
+};
+
+static void *real_of(struct real *real, const void *caller)
+{
+	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
+	void *function = sl_objects_kept(&real->kept, unloads);
+
+	if (SL_UNLIKELY(!function)) {
+		function = sl_resolve_for(real->symbol, caller);
+		sl_objects_keep(&real->kept, function, unloads);
+	}
+	return function;
+}
+
+/* --- which PyTorch -----------------------------------------------------------------------------------------
+ */
+
+struct place {
+	uintptr_t address;
+	const char *path;
+};
+
+static int find_path(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct place *place = data;
+	uintptr_t offset = place->address - info->dlpi_addr;
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+			offset - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
+			place->path = info->dlpi_name;
+	return place->path != NULL;
+}
+
+/* "2.13" of "2.13.0+cpu". */
+static bool add_version(struct sl_text *to, const char *version)
+{
+	size_t major = strspn(version, "0123456789"), minor;
+
+	if (!major || version[major] != '.')
+		return false;
+	minor = strspn(version + major + 1, "0123456789");
+	sl_text_add_bytes(to, version, major + 1 + minor);
+	return minor != 0;
+}
+
+/* The wheel has torch/lib/libc10.so and torch/version.py; distributions number the library. */
+static bool add_version_of(struct sl_text *to, const char *path)
+{
+	const char *library = path ? strstr(path, "/lib/libc10.so") : NULL, *found;
+	char file[4096], text[1024] = "";
+	struct sl_text name = sl_text_begin(file, sizeof(file));
+
+	if (!library)
+		return (found = path ? strstr(path, "libc10.so.") : NULL) &&
+		       add_version(to, found + strlen("libc10.so."));
+	sl_text_add_bytes(&name, path, (size_t)(library - path));
+	sl_text_add(&name, "/version.py");
+	if (sl_file_read(file, text, sizeof(text)) <= 0 || !(found = strstr(text, "__version__ = '")))
+		return false;
+	return add_version(to, found + strlen("__version__ = '"));
+}
+
+/* Once per recording, at its first block. */
+static void tell_version(const void *function, const char *versions)
+{
+	static _Atomic uint64_t told_for;
+	uint64_t generation = atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
+	uint64_t told = atomic_load_explicit(&told_for, memory_order_relaxed);
+	struct place place = {.address = (uintptr_t)function};
+	char value[64];
+	struct sl_text text = sl_text_begin(value, sizeof(value));
+
+	if (SL_LIKELY(told == generation) || !generation ||
+		!atomic_compare_exchange_strong(&told_for, &told, generation))
+		return;
+	sl_objects_walk(find_path, &place);
+	sl_text_add(&text, "c10 ");
+	if (!add_version_of(&text, place.path)) {
+		text = sl_text_begin(value, sizeof(value));
+		sl_text_add(&text, versions);
+	}
+	sl_capability("pytorch", value);
+}
+
+/* --- blocks ------------------------------------------------------------------------------------------------
+ */
+
+/*
+ * --tensors cpu, asked before there is a recording, since PyTorch decides with its first tensor whether it
+ * keeps the sizes of CPU blocks, and warns when it has not.
+ */
+static bool wants_cpu(void)
+{
+	static atomic_int known; /* 1 no, 2 yes */
+	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (SL_UNLIKELY(!answer)) {
+		const char *tensors = getenv("STORMLOG_TENSORS");
+
+		answer = tensors && !strcmp(tensors, "cpu") ? 2 : 1;
+		atomic_store_explicit(&known, answer, memory_order_relaxed);
+	}
+	return answer == 2;
+}
+
+static void note_type(int type)
+{
+	static atomic_flag said;
+	char text[96];
+	struct sl_text note = sl_text_begin(text, sizeof(text));
+
+	if (atomic_flag_test_and_set(&said))
+		return;
+	sl_text_add(&note, "PyTorch blocks on devices of type ");
+	sl_text_add_number(&note, (uint64_t)type);
+	sl_text_add(&note, " are not recorded");
+	sl_note(text);
+}
+
+/* True when a block on this device is to be recorded; `ordinal` as the trace counts, -1 the CPU. */
+static bool wanted(uint64_t device, int *ordinal)
+{
+	int type = (int8_t)device;
+
+	*ordinal = type == DEVICE_CPU ? -1 : (int8_t)(device >> 8);
+	if (type == DEVICE_CPU && !wants_cpu())
+		return false;
+	if (!sl_preload_running() || sl_agent->options.tensors == SL_TENSORS_OFF)
+		return false;
+	if (type != DEVICE_CPU && type != DEVICE_CUDA && type != DEVICE_HIP) {
+		note_type(type);
+		return false;
+	}
+	return true;
+}
+
+static void report(struct real *real, const char *versions, void *block, int64_t size, uint64_t allocated,
+	uint64_t reserved, uint64_t device)
+{
+	int ordinal;
+
+	if (!size || !wanted(device, &ordinal))
+		return;
+	sl_record_block(size > 0 ? SL_API_block_alloc : SL_API_block_free, (uintptr_t)block,
+		(uint64_t)(size > 0 ? size : -size), ordinal, allocated, reserved);
+	tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)), versions);
+}
+
+/* With the totals after the operation; their types differ in name alone. */
+#define REPORT(name, mangled, versions)                                                                      \
+	void name(void *, int64_t, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                       \
+	void name(void *block, int64_t size, uint64_t allocated, uint64_t reserved, uint64_t device)         \
+	{                                                                                                    \
+		static struct real real = {.symbol = mangled};                                               \
+		void (*forward)(void *, int64_t, uint64_t, uint64_t, uint64_t) =                             \
+			real_of(&real, __builtin_return_address(0));                                         \
+                                                                                                             \
+		if (forward)                                                                                 \
+			forward(block, size, allocated, reserved, device);                                   \
+		report(&real, versions, block, size, allocated, reserved, device);                           \
+	}
+
+REPORT(report_signed, "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", "c10 1.10 to 2.0")
+REPORT(report_unsigned, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", "c10 2.1 or later")
+
+/* 1.6 to 1.9: without totals. */
+void report_plain(void *, int64_t, uint64_t)
+	EXPORTED_AS("_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE");
+void report_plain(void *block, int64_t size, uint64_t device)
+{
+	static struct real real = {.symbol = "_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE"};
+	void (*forward)(void *, int64_t, uint64_t) = real_of(&real, __builtin_return_address(0));
+
+	if (forward)
+		forward(block, size, device);
+	report(&real, "c10 1.6 to 1.9", block, size, 0, 0, device);
+}
+
+#define REPORT_OOM(name, mangled)                                                                            \
+	void name(uint64_t, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                              \
+	void name(uint64_t size, uint64_t allocated, uint64_t reserved, uint64_t device)                     \
+	{                                                                                                    \
+		static struct real real = {.symbol = mangled};                                               \
+		void (*forward)(uint64_t, uint64_t, uint64_t, uint64_t) =                                    \
+			real_of(&real, __builtin_return_address(0));                                         \
+		int ordinal;                                                                                 \
+                                                                                                             \
+		if (forward)                                                                                 \
+			forward(size, allocated, reserved, device);                                          \
+		if (wanted(device, &ordinal))                                                                \
+			sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved);            \
+	}
+
+REPORT_OOM(oom_signed, "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE")
+REPORT_OOM(oom_mixed, "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE")
+REPORT_OOM(oom_unsigned, "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE")
+
+/* What the CPU's allocators ask before they report. */
+bool memory_profiling_enabled(void) EXPORTED_AS("_ZN3c1022memoryProfilingEnabledEv");
+bool memory_profiling_enabled(void)
+{
+	static struct real real = {.symbol = "_ZN3c1022memoryProfilingEnabledEv"};
+	bool (*forward)(void) = real_of(&real, __builtin_return_address(0));
+
+	return wants_cpu() || (forward && forward());
+}
+
+/* --- backward ----------------------------------------------------------------------------------------------
+ */
+
+/*
+ * Engine::execute(roots, inputs, keep_graph, create_graph[, accumulate_grad], outputs) returns a vector,
+ * which a struct of that size does in the same way.
+ *
+ * It may throw, out of memory first of all.  Then the unwinder asks our frame's personality, which ends the
+ * pass and has nothing else to say: no handler, no landing pad, and so nothing of libgcc_s.
+ */
+enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 }; /* _UA_CLEANUP_PHASE, _URC_CONTINUE_UNWIND */
+
+int sl_torch_unwound(int version, int actions, uint64_t class, void *exception, void *context);
+__attribute__((used)) int sl_torch_unwound(
+	int version, int actions, uint64_t class, void *exception, void *context)
+{
+	if (actions & CLEANUP_PHASE)
+		sl_labels_backward_end();
+	return CONTINUE_UNWIND;
+}
+
+/* DW_EH_PE_pcrel | DW_EH_PE_sdata4: the function itself, which is in this object. */
+#define ENDS_WHEN_UNWOUND __asm__ volatile(".cfi_personality 0x1b, sl_torch_unwound")
+
+#define EXECUTE_NAME                                                                                         \
+	"_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EE"
+
+struct vector {
+	void *begin, *end, *limit;
+};
+
+#define EXECUTE(name, mangled, prototype, arguments)                                                         \
+	struct vector name prototype EXPORTED_AS(mangled);                                                   \
+	struct vector name prototype {                                                                       \
+		static struct real real = {.symbol = mangled};                                               \
+		struct vector(*forward) prototype = real_of(&real, __builtin_return_address(0)), result;     \
+                                                                                                             \
+		ENDS_WHEN_UNWOUND;                                                                           \
+		if (!forward)                                                                                \
+			__builtin_trap(); /* the dynamic linker would have refused the caller */             \
+		sl_labels_backward_begin(SL_API_backward_begin, SL_API_backward_end);                        \
+		result = forward arguments;                                                                  \
+		sl_labels_backward_end();                                                                    \
+		return result;                                                                               \
+	}
+
+EXECUTE(execute_accumulate, EXECUTE_NAME "bbbS7_",
+	(void *engine, void *roots, void *inputs, int keep, int create, int accumulate, void *outputs),
+	(engine, roots, inputs, keep, create, accumulate, outputs))
+EXECUTE(execute_plain, EXECUTE_NAME "bbS7_",
+	(void *engine, void *roots, void *inputs, int keep, int create, void *outputs),
+	(engine, roots, inputs, keep, create, outputs))

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/process/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent/hooks/hooks.h"
+#include "agent/process/identity.h"
+#include "agent/process/redact.h"
+#include "agent/file/pack.h"
+#include "agent/process/procfile.h"
+#include "common/base.h"
+#include "common/tracefile.h"
+
+#define ARGUMENTS_MAX (16u << 10) /* bytes of the command line kept */
+
+/* The map while it is built; how many keys it has is known at the end alone. */
+struct header {
+	struct sl_pack pack;
+	unsigned keys;
+};
+
+static void key(struct header *out, const char *name)
+{
+	out->keys++;
+	sl_pack_text(&out->pack, name);
+}
+
+static void key_text(struct header *out, const char *name, const char *value)
+{
+	key(out, name);
+	if (value && *value)
+		sl_pack_text(&out->pack, value);
+	else
+		sl_pack_nil(&out->pack);
+}
+
+static void key_number(struct header *out, const char *name, uint64_t value)
+{
+	key(out, name);
+	sl_pack_uint(&out->pack, value);
+}
+
+/* -1 is unknown. */
+static void key_integer(struct header *out, const char *name, int value)
+{
+	key(out, name);
+	if (value < 0)
+		sl_pack_nil(&out->pack);
+	else
+		sl_pack_int(&out->pack, value);
+}
+
+/* pids in each namespace that /proc shows, outermost first; kernels before 4.1 do not say. */
+static void pack_pids(struct header *out, const struct sl_process *process)
+{
+	char status[8192];
+	const char *at = NULL;
+	uint64_t pids[32] = {process->pid}, count = 0;
+
+	if (sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0)
+		at = sl_procfile_line(status, "NSpid:");
+	while (at && count < SL_COUNT(pids) && sl_procfile_digits(at, &pids[count])) {
+		count++;
+		at += strspn(at, "0123456789");
+		at += strspn(at, " \t");
+	}
+	count += !count;
+	key(out, "pids");
+	sl_pack_array(&out->pack, count);
+	for (unsigned i = 0; i < count; i++)
+		sl_pack_uint(&out->pack, pids[i]);
+}
+
+static void pack_argv(struct header *out)
+{
+	static char line[ARGUMENTS_MAX], masked[ARGUMENTS_MAX]; /* too large for the stack of a small thread */
+	long size = sl_procfile_read("/proc/self/cmdline", line, sizeof(line));
+	enum sl_mask_follows follows = SL_MASK_NOTHING;
+	unsigned count = 0;
+
+	for (long i = 0; i < size; i++)
+		count += !line[i];
+	if (size > 0 && line[size - 1])
+		count++; /* cut, or rewritten by the program without its terminator */
+	key(out, "argv");
+	sl_pack_array(&out->pack, count);
+	for (const char *at = line; count--; at += strlen(at) + 1) {
+		sl_mask_argument(at, &follows, masked, sizeof(masked));
+		sl_pack_text(&out->pack, masked);
+	}
+}
+
+static void pack_paths(struct header *out)
+{
+	char path[4096];
+	long size = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof(path) - 1);
+
+	path[size > 0 ? size : 0] = 0;
+	key_text(out, "exe", path);
+	if (syscall(SYS_getcwd, path, sizeof(path)) <= 0)
+		*path = 0;
+	key_text(out, "cwd", path);
+}
+
+/* KEY=VALUE lines; one without = is a key whose value is empty. */
+static void pack_metadata(struct header *out, const char *lines)
+{
+	unsigned count = 0;
+
+	for (const char *at = lines; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+		count += *at != '\n';
+	key(out, "metadata");
+	sl_pack_map(&out->pack, count);
+	while (count) {
+		size_t line = strcspn(lines, "\n"), name = strcspn(lines, "=\n");
+
+		if (line) {
+			sl_pack_bytes(&out->pack, lines, name);
+			name += name < line;
+			sl_pack_bytes(&out->pack, lines + name, line - name);
+			count--;
+		}
+		lines += line + 1;
+	}
+}
+
+static void pack_settings(struct header *out, const struct sl_options *options)
+{
+	char scratch[24];
+
+	key(out, "settings");
+	sl_pack_map(&out->pack, sl_options_count);
+	for (unsigned i = 0; i < sl_options_count; i++) {
+		const char *value = sl_options_text(&sl_options_table[i], options, scratch);
+
+		sl_pack_text(&out->pack, sl_options_table[i].name);
+		sl_pack_text(&out->pack, value ? value : "");
+	}
+}
+
+static bool is_listed(const char *entry, size_t length)
+{
+	static const char *const names[] = {
+#define ENVIRONMENT(name) name,
+#include "agent/options.def"
+#undef ENVIRONMENT
+	};
+
+	for (size_t i = 0; i < SL_COUNT(names); i++) {
+		size_t size = strlen(names[i]);
+		bool prefix = names[i][size - 1] == '*';
+
+		size -= prefix;
+		if ((prefix ? length >= size : length == size) && !memcmp(entry, names[i], size))
+			return true;
+	}
+	return false;
+}
+
+static void pack_environment(struct header *out)
+{
+	const char *kept[256];
+	unsigned count = 0;
+
+	for (char **at = environ; at && *at && count < SL_COUNT(kept); at++)
+		if (is_listed(*at, strcspn(*at, "=")))
+			kept[count++] = *at;
+	key(out, "environment");
+	sl_pack_map(&out->pack, count);
+	for (unsigned i = 0; i < count; i++) {
+		size_t name = strcspn(kept[i], "=");
+
+		sl_pack_bytes(&out->pack, kept[i], name);
+		sl_pack_text(&out->pack, kept[i][name] ? kept[i] + name + 1 : "");
+	}
+}
+
+/* What the numbers of an event mean, so that an analyzer of another version reads by name. */
+static void pack_tables(struct header *out)
+{
+	key(out, "fields");
+	sl_pack_array(&out->pack, SL_FIELD_COUNT);
+	for (unsigned i = 0; i < SL_FIELD_COUNT; i++) {
+		sl_pack_array(&out->pack, 3);
+		sl_pack_text(&out->pack, sl_event_fields[i].name);
+		sl_pack_text(&out->pack, sl_event_fields[i].is_signed ? "i" : "u");
+		sl_pack_text(&out->pack, sl_event_fields[i].unit);
+	}
+	key(out, "verbs");
+	sl_pack_array(&out->pack, SL_VERB_COUNT);
+	for (unsigned i = 0; i < SL_VERB_COUNT; i++) {
+		sl_pack_array(&out->pack, 2);
+		sl_pack_text(&out->pack, sl_event_verbs[i].name);
+		sl_pack_text(&out->pack, sl_event_verbs[i].stamped_before ? "before" : "after");
+	}
+	key(out, "kinds");
+	sl_pack_array(&out->pack, SL_KIND_COUNT);
+	for (unsigned i = 0; i < SL_KIND_COUNT; i++) {
+		sl_pack_array(&out->pack, 2);
+		sl_pack_text(&out->pack, sl_event_kinds[i].name);
+		sl_pack_text(&out->pack, sl_event_kinds[i].on_host ? "host" : "device");
+	}
+	key(out, "families");
+	sl_pack_array(&out->pack, SL_FAMILY_COUNT);
+	for (unsigned i = 0; i < SL_FAMILY_COUNT; i++) {
+		sl_pack_array(&out->pack, 2);
+		sl_pack_text(&out->pack, sl_event_families[i].name);
+		sl_pack_int(&out->pack, sl_event_families[i].oom);
+	}
+}
+
+/* By bit, so that position says it. */
+static void pack_flags(struct header *out)
+{
+	unsigned bits = 0;
+
+	for (unsigned i = 0; i < sl_event_flag_count; i++)
+		if (sl_event_flags[i].bit >= bits)
+			bits = sl_event_flags[i].bit + 1;
+	key(out, "flags");
+	sl_pack_array(&out->pack, bits);
+	for (unsigned bit = 0; bit < bits; bit++) {
+		const char *name = "";
+
+		for (unsigned i = 0; i < sl_event_flag_count; i++)
+			if (sl_event_flags[i].bit == bit)
+				name = sl_event_flags[i].name;
+		sl_pack_text(&out->pack, name);
+	}
+}
+
+static void pack_hooks(struct header *out)
+{
+	key(out, "hooks");
+	sl_pack_array(&out->pack, sl_hook_count ? sl_hook_count - 1 : 0);
+	for (unsigned i = 1; i < sl_hook_count; i++) {
+		const struct sl_hook *hook = &sl_hooks[i];
+
+		sl_pack_array(&out->pack, 4);
+		sl_pack_text(&out->pack, hook->name);
+		sl_pack_uint(&out->pack, hook->verb);
+		sl_pack_uint(&out->pack, hook->kind);
+		sl_pack_uint(&out->pack, hook->family);
+	}
+}
+
+static void pack_identity(struct header *out, const struct sl_process *process)
+{
+	struct utsname system;
+
+	key_text(out, "format", SL_TRACE_FORMAT);
+	key_number(out, "version", SL_TRACE_VERSION);
+	key_text(out, "agent", SL_VERSION);
+	key_number(out, "started_ns", process->started_ns);
+	key_number(out, "monotonic_ns", process->monotonic_ns);
+	key_text(out, "host", uname(&system) < 0 ? "" : system.nodename);
+	key_number(out, "pid", process->pid);
+	pack_pids(out, process);
+	key_number(out, "ppid", (uint64_t)syscall(SYS_getppid));
+	key_number(out, "process_start", process->process_start);
+	key_text(out, "boot_id", process->boot_id);
+	key_text(out, "run_id", process->run_id);
+	key_text(out, "job_id", process->job_id);
+	key_integer(out, "rank", process->rank);
+	key_integer(out, "local_rank", process->local_rank);
+	key_integer(out, "world_size", process->world_size);
+	key_integer(out, "restart", sl_identity_restart());
+}
+
+size_t sl_process_header(void *buffer, size_t size, const struct sl_process *process, const struct sl_options *options,
+	const char *ring, unsigned file)
+{
+	struct header out = {.pack = sl_pack_begin(buffer, size)};
+	static const char head[3] = {(char)0xde, 0, 0}; /* msgpack's map 16, its size filled in below */
+	int saved = errno;
+
+	sl_pack_append(&out.pack, head, sizeof(head));
+	key_text(&out, "def", "header");
+	pack_identity(&out, process);
+	pack_argv(&out);
+	pack_paths(&out);
+	key_text(&out, "tag", options->tag);
+	pack_metadata(&out, options->meta);
+	pack_settings(&out, options);
+	pack_environment(&out);
+	key_text(&out, "ring", ring);
+	key_number(&out, "file", file);
+	pack_tables(&out);
+	pack_flags(&out);
+	pack_hooks(&out);
+	errno = saved;
+	if (out.pack.failed)
+		return 0;
+	out.pack.bytes[1] = (uint8_t)(out.keys >> 8);
+	out.pack.bytes[2] = (uint8_t)out.keys;
+	return out.pack.used;
+}

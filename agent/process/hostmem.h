@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of the process and of the cgroup that limits it, from /proc and /sys.  System calls only; any thread.
+ * Absent is SL_HOSTMEM_UNKNOWN.
+ */
+#ifndef AGENT_PROCESS_HOSTMEM_H
+#define AGENT_PROCESS_HOSTMEM_H
+
+#include <stdint.h>
+
+#define SL_HOSTMEM_UNKNOWN UINT64_MAX
+
+struct sl_hostmem {
+	uint64_t rss_bytes, vm_bytes, vm_limit_bytes;		       /* vm_limit: RLIMIT_AS; unknown: none */
+	uint64_t cgroup_bytes, cgroup_limit_bytes, cgroup_peak_bytes;  /* of the tightest limit above us; limit unknown: none */
+	uint64_t oom_kills;					       /* in that cgroup since it was made */
+};
+
+void sl_hostmem_read(struct sl_hostmem *memory);
+
+/* Forget the cgroup: looked for anew at the next read. */
+void sl_hostmem_child(void);
+
+#endif

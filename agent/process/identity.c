@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/process/identity.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/process/procfile.h"
+#include "common/text.h"
+
+/* A variable's value, NULL when it is unset or blank. */
+static const char *variable(const char *name)
+{
+	const char *value = name ? getenv(name) : NULL;
+
+	return value && value[strspn(value, " \t\n")] ? value : NULL;
+}
+
+/* As Python's int(): blanks around, a sign.  -1: unset, no number, negative or too large. */
+static int integer(const char *name)
+{
+	const char *at = variable(name);
+	uint64_t number;
+
+	if (!at)
+		return -1;
+	at += strspn(at, " \t\n");
+	at += *at == '+';
+	if (strspn(at, "0123456789") > 9 || !sl_procfile_digits(at, &number))
+		return -1;
+	at += strspn(at, "0123456789");
+	at += strspn(at, " \t\n");
+	return *at ? -1 : (int)number;
+}
+
+struct group {
+	const char *rank, *local, *size;
+	bool local_is_rank; /* where only the rank is named, as upstream has it */
+};
+
+/* Order matters: torchrun under mpirun or srun has several.  PMIx tells no size: complete with the rank alone. */
+static const struct group groups[] = {
+	{"RANK", "LOCAL_RANK", "WORLD_SIZE", true},
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", true},
+	{"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", true},
+	{"PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE", false},
+	{"FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE", false},
+	{"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE", false},
+	{"PMIX_RANK", NULL, NULL, false},
+};
+
+struct sl_identity_rank sl_identity_rank(void)
+{
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		const struct group *group = &groups[i];
+		struct sl_identity_rank is = {integer(group->rank), integer(group->local), integer(group->size)};
+
+		if (is.rank < 0 || (group->size && is.world_size <= is.rank))
+			continue;
+		if (group->local_is_rank && !variable(group->local))
+			is.local_rank = is.rank;
+		return is;
+	}
+	return (struct sl_identity_rank){-1, -1, -1};
+}
+
+/* torchrun's run id; its default, the word none, is no id. */
+static const char *torchrun(void)
+{
+	const char *id = variable("TORCHELASTIC_RUN_ID");
+
+	return id && strcmp(id, "none") ? id : NULL;
+}
+
+void sl_identity_job(char *out, size_t size)
+{
+	static const char *const names[] = {"SLURM_JOB_ID", "FLUX_JOB_ID", "LSB_JOBID", "PBS_JOBID"};
+	struct sl_text text = sl_text_begin(out, size);
+	const char *id = torchrun();
+
+	for (size_t i = 0; !id && i < sizeof(names) / sizeof(names[0]); i++)
+		id = variable(names[i]);
+	sl_text_add(&text, id ? id : "");
+}
+
+void sl_identity_hip_devices(char *out, size_t size)
+{
+	struct sl_text text = sl_text_begin(out, size);
+	const char *list = variable("HIP_VISIBLE_DEVICES");
+
+	if (!list)
+		list = variable("CUDA_VISIBLE_DEVICES");
+	sl_text_add(&text, list ? list : "");
+}
+
+int sl_identity_restart(void)
+{
+	int torch = integer("TORCHELASTIC_RESTART_COUNT");
+
+	return torch >= 0 ? torch : integer("SLURM_RESTART_COUNT");
+}
+
+static void add_count(struct sl_text *text, const char *what, const char *name)
+{
+	int count = integer(name);
+
+	if (count <= 0)
+		return;
+	sl_text_add(text, what);
+	sl_text_add_number(text, (uint64_t)count);
+}
+
+static void add_two(struct sl_text *text, const char *what, const char *first, const char *second)
+{
+	sl_text_add(text, what);
+	sl_text_add(text, first);
+	if (second) {
+		sl_text_add(text, ".");
+		sl_text_add(text, second);
+	}
+}
+
+bool sl_identity_run_named(char *out, size_t size)
+{
+	struct sl_text text = sl_text_begin(out, size);
+	const char *id = variable("STORMLOG_RUN_ID");
+
+	if (id) {
+		sl_text_add(&text, id);
+		return true;
+	}
+	if ((id = variable("SLURM_JOB_ID")))
+		add_two(&text, "slurm-", id, variable("SLURM_STEP_ID"));
+	else if ((id = variable("FLUX_JOB_ID")))
+		add_two(&text, "flux-", id, NULL);
+	else if ((id = torchrun()))
+		add_two(&text, "torchrun-", id, NULL);
+	else if ((id = variable("PMIX_NAMESPACE")))
+		add_two(&text, "pmix-", id, NULL);
+	if (!id)
+		return false;
+	add_count(&text, "-restart", "SLURM_RESTART_COUNT");
+	add_count(&text, "-attempt", "TORCHELASTIC_RESTART_COUNT");
+	return true;
+}
+
+/* The process that all processes of a run have above them, as far as one can guess: their session's leader. */
+static uint64_t ancestor(void)
+{
+	int leader = getsid(0);
+
+	if (leader <= 0)
+		return 0; /* it lives outside our pid namespace, whose processes then share this id */
+	/* torchrun gives each worker a session of its own: torchrun is the leader's parent. */
+	return variable("TORCHELASTIC_RUN_ID") ? sl_procfile_parent((uint64_t)leader) : (uint64_t)leader;
+}
+
+void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id)
+{
+	struct sl_text text = sl_text_begin(out, size);
+	uint64_t pid = ancestor();
+
+	sl_text_add(&text, host);
+	sl_text_add(&text, "-");
+	sl_text_add_bytes(&text, boot_id, strnlen(boot_id, 8));
+	sl_text_add(&text, "-");
+	sl_text_add_number(&text, pid);
+	sl_text_add(&text, "-");
+	sl_text_add_number(&text, pid ? sl_procfile_start(pid) : 0);
+}
+
+bool sl_identity_run_shared(void)
+{
+	char named[8];
+
+	if (variable("STORMLOG_RUN_ID"))
+		return true;
+	/* A batch script has a job but no step, and may start several launchers one after the other. */
+	if (variable("SLURM_JOB_ID"))
+		return variable("SLURM_STEP_ID") != NULL;
+	return sl_identity_rank().rank >= 0 && sl_identity_run_named(named, sizeof(named));
+}

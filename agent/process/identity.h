@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who a process is among the processes of its job, from the environment and /proc: what process.c, which fills
+ * the trace's header, and the launcher, which names the run, must agree on.  No allocation, no stdio.
+ */
+#ifndef AGENT_PROCESS_IDENTITY_H
+#define AGENT_PROCESS_IDENTITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* -1: the environment names none. */
+struct sl_identity_rank {
+	int rank, local_rank, world_size;
+};
+
+/*
+ * The first complete group of RANK, OMPI_COMM_WORLD_*, SLURM_* (rank and size, and a missing local rank is the
+ * rank, as Python Stormlog reads them), else of PMI, Flux, JSM, PMIx.  Numbers that cannot be are no group.
+ */
+struct sl_identity_rank sl_identity_rank(void);
+
+/* Job as the scheduler names it; "" none. */
+void sl_identity_job(char *out, size_t size);
+
+/* HIP_VISIBLE_DEVICES, else CUDA_VISIBLE_DEVICES, which HIP reads too; "" neither. */
+void sl_identity_hip_devices(char *out, size_t size);
+
+/*
+ * The run, where the environment names one that all of its processes share: STORMLOG_RUN_ID, a scheduler's job
+ * step, torchrun's run.  False, and out "": it names none.
+ */
+bool sl_identity_run_named(char *out, size_t size);
+
+/* The run of a process that nothing names: its host, boot, session leader (torchrun's: its parent) and that one's start. */
+void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id);
+
+/*
+ * For a launcher: the environment names the run for it and its siblings (srun stormlog-run, mpirun stormlog-run),
+ * so it must not make a name of its own.
+ */
+bool sl_identity_run_shared(void);
+
+/* Times the job was started again, by torchrun or the scheduler; -1: unknown. */
+int sl_identity_restart(void);
+
+#endif

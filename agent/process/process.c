@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/process/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/process/identity.h"
+#include "agent/process/regex.h"
+#include "agent/process/procfile.h"
+#include "common/text.h"
+#include "common/base.h"
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec at;
+
+	syscall(SYS_clock_gettime, clock, &at);
+	return (uint64_t)at.tv_sec * SL_NS_PER_S + (uint64_t)at.tv_nsec;
+}
+
+/* A name as one component of a path: a job id may hold anything. */
+static void add_component(struct sl_text *text, const char *name)
+{
+	size_t from = text->used;
+
+	sl_text_add(text, name);
+	for (; from < text->used; from++)
+		if (text->text[from] == '/')
+			text->text[from] = '_';
+}
+
+/* DIR with %h %r %p %j replaced, against the current directory when it is relative. */
+static void find_directory(struct sl_process *process, const char *template, const char *host)
+{
+	struct sl_text text = sl_text_begin(process->directory, sizeof(process->directory));
+	char cwd[2048];
+
+	if (*template != '/' && syscall(SYS_getcwd, cwd, sizeof(cwd)) > 0) {
+		sl_text_add(&text, cwd);
+		sl_text_add(&text, "/");
+	}
+	for (; *template; template++) {
+		if (*template != '%') {
+			sl_text_add_bytes(&text, template, 1);
+			continue;
+		}
+		switch (*++template) {
+		case 'h':
+			add_component(&text, host);
+			break;
+		case 'r':
+			sl_text_add_number(&text, process->rank < 0 ? 0 : (uint64_t)process->rank);
+			break;
+		case 'p':
+			sl_text_add_number(&text, process->pid);
+			break;
+		case 'j':
+			add_component(&text, *process->job_id ? process->job_id : "none");
+			break;
+		case '%':
+			sl_text_add(&text, "%");
+			break;
+		default: /* no placeholder of ours: as it stands */
+			sl_text_add_bytes(&text, template - 1, *template ? 2 : 1);
+			template -= !*template;
+		}
+	}
+}
+
+void sl_process_identify(struct sl_process *process, const struct sl_options *options)
+{
+	struct sl_identity_rank rank = sl_identity_rank();
+	int saved = errno;
+	struct utsname system;
+
+	memset(process, 0, sizeof(*process));
+	process->rank = rank.rank;
+	process->local_rank = rank.local_rank;
+	process->world_size = rank.world_size;
+	process->pid = (uint64_t)syscall(SYS_getpid);
+	process->process_start = sl_procfile_start(0);
+	sl_procfile_read("/proc/sys/kernel/random/boot_id", process->boot_id, sizeof(process->boot_id));
+	process->boot_id[strcspn(process->boot_id, "\n")] = 0;
+	process->monotonic_ns = now_ns(CLOCK_MONOTONIC);
+	process->started_ns = now_ns(CLOCK_REALTIME);
+	if (uname(&system) < 0)
+		strcpy(system.nodename, "localhost");
+	sl_identity_job(process->job_id, sizeof(process->job_id));
+	sl_identity_hip_devices(process->hip_devices, sizeof(process->hip_devices));
+	if (!sl_identity_run_named(process->run_id, sizeof(process->run_id)))
+		sl_identity_run_fallback(process->run_id, sizeof(process->run_id), system.nodename, process->boot_id);
+	find_directory(process, options->output ? options->output : ".", system.nodename);
+	errno = saved;
+}
+
+bool sl_process_wanted(const struct sl_process *process, const struct sl_options *options)
+{
+	char command[4096];
+
+	if (options->disable)
+		return false;
+	/* A process without a rank is its job's only one, and its file says rank 0. */
+	if (options->ranks && !sl_match_number(options->ranks, process->rank < 0 ? 0 : (unsigned)process->rank))
+		return false;
+	if (!options->only)
+		return true;
+	/* The first string of the command line. */
+	return sl_procfile_read("/proc/self/cmdline", command, sizeof(command)) >= 0 &&
+	       sl_match_regex(options->only, command);
+}
+
+int sl_process_make_directory(const struct sl_process *process)
+{
+	char path[sizeof(process->directory)];
+	int saved = errno, error = 0;
+
+	memcpy(path, process->directory, sizeof(path));
+	for (char *at = path + (*path == '/');; at++) {
+		char end = *at;
+
+		if (end && end != '/')
+			continue;
+		*at = 0;
+		error = *path && syscall(SYS_mkdirat, AT_FDCWD, path, 0700) < 0 ? errno : 0;
+		*at = end;
+		if (!end)
+			break;
+	}
+	/* A directory that exists refuses mkdir with EEXIST, EROFS or EACCES; a file with the first too. */
+	if (error) {
+		long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0) {
+			syscall(SYS_close, fd);
+			error = 0;
+		} else if (error == EEXIST)
+			error = errno;
+	}
+	errno = saved;
+	return error;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/process/procfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/text.h"
+
+long sl_procfile_read(const char *path, char *buffer, size_t size)
+{
+	int saved = errno;
+	long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY), got = -1;
+	size_t total = 0;
+
+	buffer[0] = 0;
+	if (fd < 0) {
+		errno = saved;
+		return -1;
+	}
+	while (total + 1 < size) {
+		got = syscall(SYS_read, fd, buffer + total, size - 1 - total);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		total += (size_t)got;
+	}
+	syscall(SYS_close, fd);
+	errno = saved;
+	buffer[total] = 0;
+	return got < 0 && !total ? -1 : (long)total;
+}
+
+bool sl_procfile_digits(const char *text, uint64_t *number)
+{
+	uint64_t value = 0;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	for (; *text >= '0' && *text <= '9'; text++)
+		value = value * 10 + (uint64_t)(*text - '0');
+	*number = value;
+	return true;
+}
+
+bool sl_procfile_number(const char *path, uint64_t *number)
+{
+	char content[64];
+
+	return sl_procfile_read(path, content, sizeof(content)) > 0 && sl_procfile_digits(content, number);
+}
+
+const char *sl_procfile_line(const char *content, const char *name)
+{
+	size_t length = strlen(name);
+
+	while (*content) {
+		if (!strncmp(content, name, length)) {
+			content += length;
+			return content + strspn(content, " \t");
+		}
+		content += strcspn(content, "\n");
+		content += *content == '\n';
+	}
+	return NULL;
+}
+
+/* Where a field of /proc/PID/stat begins, in content; NULL: there is no such process. */
+static const char *stat_text(uint64_t pid, int wanted, char *content, size_t size)
+{
+	char path[40];
+	struct sl_text text = sl_text_begin(path, sizeof(path));
+	const char *at;
+
+	sl_text_add(&text, "/proc/");
+	if (pid)
+		sl_text_add_number(&text, pid);
+	else
+		sl_text_add(&text, "self");
+	sl_text_add(&text, "/stat");
+	if (sl_procfile_read(path, content, size) <= 0)
+		return NULL;
+	/* Field 2 is the name in brackets and may hold anything; field 3 follows the last bracket. */
+	at = strrchr(content, ')');
+	for (int field = 2; at && field < wanted; field++) {
+		at = strchr(at, ' ');
+		at += at != NULL;
+	}
+	return at;
+}
+
+static uint64_t stat_field(uint64_t pid, int wanted)
+{
+	char content[1024];
+	const char *at = stat_text(pid, wanted, content, sizeof(content));
+	uint64_t number = 0;
+
+	return at && sl_procfile_digits(at, &number) ? number : 0;
+}
+
+char sl_procfile_state(uint64_t pid)
+{
+	char content[1024];
+	const char *at = stat_text(pid, 3, content, sizeof(content));
+
+	return at ? *at : 0;
+}
+
+uint64_t sl_procfile_parent(uint64_t pid)
+{
+	return stat_field(pid, 4);
+}
+
+uint64_t sl_procfile_start(uint64_t pid)
+{
+	return stat_field(pid, 22);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small files of the kernel, read whole by system calls: no malloc, no stdio, no cancellation point, and not
+ * through the C library's open, which the job may have interposed.  errno is left as it was.
+ */
+#ifndef AGENT_PROCESS_PROCFILE_H
+#define AGENT_PROCESS_PROCFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* At most size - 1 bytes of the file, terminated; their number, or -1 (buffer then empty). */
+long sl_procfile_read(const char *path, char *buffer, size_t size);
+
+/* The whole file is one decimal number ("max" is none). */
+bool sl_procfile_number(const char *path, uint64_t *number);
+
+/* What follows `name` at the start of a line, blanks skipped; NULL when no line starts so. */
+const char *sl_procfile_line(const char *content, const char *name);
+
+/* A decimal number at the start of `text`; false when there is none. */
+bool sl_procfile_digits(const char *text, uint64_t *number);
+
+/* State of process or thread `pid`: 'R' runs or could, 'S' sleeps...; 0: there is no such process. */
+char sl_procfile_state(uint64_t pid);
+
+/* Parent of process `pid`; 0: there is none, or no such process. */
+uint64_t sl_procfile_parent(uint64_t pid);
+
+/*
+ * Start of process `pid` in clock ticks after boot (/proc/PID/stat, field 22); 0: there is no such process.  pid 0: of this
+ * process, whatever it is called where /proc was mounted (a pid namespace without a /proc of its own).
+ */
+uint64_t sl_procfile_start(uint64_t pid);
+
+#endif

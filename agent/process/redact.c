@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/process/redact.h"
+
+#include <stdbool.h>
+
+#include "common/text.h"
+#include "common/base.h"
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+static bool same(const char *bytes, const char *word, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (lower(bytes[i]) != word[i])
+			return false;
+	return true;
+}
+
+static bool contains(const char *bytes, size_t size, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (; size >= length; bytes++, size--)
+		if (same(bytes, word, length))
+			return true;
+	return false;
+}
+
+static bool ends(const char *bytes, size_t size, const char *word)
+{
+	size_t length = strlen(word);
+
+	return size >= length && same(bytes + size - length, word, length);
+}
+
+/* Does a word begin there: first of all, after a separator, or by its capital (accessToken)? */
+static bool begins_word(const char *name, size_t at)
+{
+	return !at || strchr("-_.:+", name[at - 1]) || (lower(name[at]) != name[at] && lower(name[at - 1]) == name[at - 1]);
+}
+
+/*
+ * Does a thing of this name hold a secret?  Words like "token" count as the last word alone: --hf-token does,
+ * --max-tokens and --tokenizer do not.
+ */
+static bool is_secret_name(const char *name, size_t size)
+{
+	static const char *const anywhere[] = {"password", "passwd", "passphrase", "secret", "apikey", "api-key",
+		"api_key", "credential", "authorization"};
+	static const char *const last[] = {"token", "key", "pass", "pwd", "pw", "auth", "cookie", "bearer", "pat"};
+
+	for (size_t i = 0; i < SL_COUNT(anywhere); i++)
+		if (contains(name, size, anywhere[i]))
+			return true;
+	for (size_t i = 0; i < SL_COUNT(last); i++)
+		if (ends(name, size, last[i]) && begins_word(name, size - strlen(last[i])))
+			return true;
+	return false;
+}
+
+/* Shapes of tokens that well-known services hand out, and HTTP headers that carry one. */
+static bool is_secret_value(const char *value)
+{
+	static const char *const shapes[] = {"hf_", "sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-",
+		"akia", "asia", "eyjh", "bearer ", "basic ", "npm_", "pypi-"};
+	size_t size = strlen(value);
+
+	if (contains(value, size, "authorization:") || contains(value, size, "api-key:") || contains(value, size, "cookie:"))
+		return true;
+	for (size_t i = 0; i < SL_COUNT(shapes); i++)
+		if (size >= strlen(shapes[i]) + 16 && same(value, shapes[i], strlen(shapes[i])))
+			return true;
+	return false;
+}
+
+/* value, but with the part of a URL between :// and @ masked, if there is one. */
+static void add_value(struct sl_text *text, const char *value)
+{
+	const char *scheme, *at;
+
+	if (is_secret_value(value)) {
+		sl_text_add(text, SL_MASK);
+		return;
+	}
+	while ((scheme = strstr(value, "://"))) {
+		scheme += 3;
+		at = scheme + strcspn(scheme, "@/?# ");
+		sl_text_add_bytes(text, value, (size_t)(scheme - value));
+		if (*at == '@') {
+			sl_text_add(text, SL_MASK);
+			scheme = at;
+		}
+		value = scheme;
+	}
+	/* What a URL's query names as a secret: to the next & or the end. */
+	for (;;) {
+		size_t length = strcspn(value, "?&"), name;
+
+		sl_text_add_bytes(text, value, length);
+		value += length;
+		if (!*value)
+			return;
+		name = strcspn(value + 1, "=&");
+		sl_text_add_bytes(text, value, 1 + name);
+		value += 1 + name;
+		if (*value != '=' || !is_secret_name(value - name, name))
+			continue;
+		sl_text_add(text, "=" SL_MASK);
+		value += strcspn(value, "&# ");
+	}
+}
+
+void sl_mask_argument(const char *argument, enum sl_mask_follows *follows, char *out, size_t size)
+{
+	struct sl_text text = sl_text_begin(out, size);
+	size_t dashes = strspn(argument, "-"), name = strcspn(argument + dashes, "=: \t\n'\"");
+	bool secret = is_secret_name(argument + dashes, name), alone = dashes && !argument[dashes + name];
+	enum sl_mask_follows announced = *follows;
+
+	*follows = SL_MASK_NOTHING;
+	if (alone && secret)
+		*follows = SL_MASK_SECRET;
+	else if (alone && (!strcmp(argument, "-u") || !strcmp(argument, "--user")))
+		*follows = SL_MASK_USER;
+	if (!dashes && (announced == SL_MASK_SECRET || (announced == SL_MASK_USER && strchr(argument, ':')))) {
+		sl_text_add(&text, SL_MASK);
+		return;
+	}
+	if (argument[dashes + name] == '=') {
+		sl_text_add_bytes(&text, argument, dashes + name + 1);
+		argument += dashes + name + 1;
+		if (secret && *argument) {
+			sl_text_add(&text, SL_MASK);
+			return;
+		}
+	}
+	add_value(&text, argument);
+}

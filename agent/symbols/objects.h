@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The objects loaded in this process, never waiting for a lock that nobody will release.
+ *
+ * The lock of dl_iterate_phdr is not the loader's and no foreign code runs under it, but fork does not reset it: a
+ * child forked while another thread held it has it for ever.  So in a forked child the loader's list is read
+ * without it until a thread of its own has shown that it, and the loader's, are free.
+ */
+#ifndef AGENT_SYMBOLS_OBJECTS_H
+#define AGENT_SYMBOLS_OBJECTS_H
+
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base.h"
+
+/*
+ * As dl_iterate_phdr.  Any thread, any time; the program's signal handlers wait meanwhile, since one that left by
+ * longjmp would keep the lock.
+ */
+int sl_objects_walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+
+/*
+ * The loader's own list, the program first.  Without a lock that is safe as far as the objects that were loaded at
+ * start, which never go and come first; further inside sl_objects_walk.
+ */
+struct link_map *sl_objects_first(void);
+
+/* True where the loader's locks can be taken: not a forked child, or one that has tried. */
+bool sl_objects_trusted(void);
+
+/*
+ * In a forked child: find out, by a thread that may wait, for 20 ms at most.  False: no thread can be made here; where that
+ * would wait for ever, a copy of this process has found out.
+ */
+bool sl_objects_try(void);
+
+/*
+ * Unloads so far (dlclose as we see it), times SL_UNLOAD; the low byte counts those under way.  What was found in an object holds
+ * until this changes.
+ */
+#define SL_UNLOAD 256u
+extern _Atomic uint64_t sl_objects_unloads SL_OURS;
+
+static inline void sl_objects_unload_begin(void)
+{
+	atomic_fetch_add(&sl_objects_unloads, 1);
+}
+
+static inline void sl_objects_unload_end(void)
+{
+	atomic_fetch_add(&sl_objects_unloads, SL_UNLOAD - 1);
+}
+
+/*
+ * An address found in an object, in one word with the low bits of the number of unloads before which it was; zero is none.  While
+ * something is being unloaded nothing kept is believed and nothing is kept.
+ */
+static inline void *sl_objects_kept(_Atomic uint64_t *kept, uint64_t unloads)
+{
+	uint64_t word = atomic_load_explicit(kept, memory_order_relaxed);
+
+	return SL_LIKELY((uint16_t)word == (uint16_t)(unloads / SL_UNLOAD) && !(unloads % SL_UNLOAD)) ? (void *)(uintptr_t)(word >> 16) : NULL;
+}
+
+static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, uint64_t unloads)
+{
+	if (!(unloads % SL_UNLOAD) && !((uintptr_t)found >> 48))
+		atomic_store_explicit(kept, (uint64_t)(uintptr_t)found << 16 | (uint16_t)(unloads / SL_UNLOAD), memory_order_relaxed);
+}
+
+/* `child` runs in each process that fork() makes from now on; nobody tells of other ways.  glibc's, which pthread_atfork stands for. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
+
+/* A library was opened whose GPU calls we may not see.  Said once in the trace, each. */
+enum sl_hole { SL_HOLE_DEEPBIND = 1, SL_HOLE_NAMESPACE = 2 };
+void sl_objects_hole(enum sl_hole hole);
+void sl_objects_say_holes(void); /* writer */
+
+/* In the library's constructor: this process image was not forked. */
+void sl_objects_construct(void);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 64 * 1024, ALIGN = 16 };
+
+struct sl_arena_chunk {
+	struct sl_arena_chunk *next;
+	size_t used, size;
+	char data[] __attribute__((aligned(ALIGN)));
+};
+
+static void *must(void *memory)
+{
+	if (!memory) {
+		fputs("stormlog-analyze: out of memory\n", stderr);
+		exit(3);
+	}
+	return memory;
+}
+
+void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
+{
+	bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	struct sl_arena_chunk *chunk = arena->chunk;
+
+	if (!chunk || chunk->size - chunk->used < bytes) {
+		size_t size = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_BYTES;
+
+		chunk = must(malloc(sizeof(*chunk) + size));
+		chunk->used = 0;
+		chunk->size = size;
+		/* A block of its own goes behind the current chunk, whose room is still good. */
+		if (size != CHUNK_BYTES && arena->chunk) {
+			chunk->next = arena->chunk->next;
+			arena->chunk->next = chunk;
+		} else {
+			chunk->next = arena->chunk;
+			arena->chunk = chunk;
+		}
+	}
+	void *memory = chunk->data + chunk->used;
+
+	chunk->used += bytes;
+	return memset(memory, 0, bytes);
+}
+
+char *sl_arena_strndup(struct sl_arena *arena, const char *text, size_t length)
+{
+	char *copy = sl_arena_alloc(arena, length + 1);
+
+	memcpy(copy, text, length);
+	return copy;
+}
+
+char *sl_arena_strdup(struct sl_arena *arena, const char *text)
+{
+	return sl_arena_strndup(arena, text, strlen(text));
+}
+
+char *sl_arena_printf(struct sl_arena *arena, const char *format, ...)
+{
+	va_list args, again;
+	va_start(args, format);
+	va_copy(again, args);
+	int length = vsnprintf(NULL, 0, format, args);
+	char *text = sl_arena_alloc(arena, (size_t)length + 1);
+
+	vsnprintf(text, (size_t)length + 1, format, again);
+	va_end(again);
+	va_end(args);
+	return text;
+}
+
+void sl_arena_reset(struct sl_arena *arena)
+{
+	struct sl_arena_chunk *keep = NULL;
+
+	for (struct sl_arena_chunk *chunk = arena->chunk, *next; chunk; chunk = next) {
+		next = chunk->next;
+		if (!keep || chunk->size > keep->size) {
+			free(keep);
+			keep = chunk;
+		} else {
+			free(chunk);
+		}
+	}
+	if (keep) {
+		keep->next = NULL;
+		keep->used = 0;
+	}
+	arena->chunk = keep;
+}
+
+void sl_arena_free(struct sl_arena *arena)
+{
+	for (struct sl_arena_chunk *chunk = arena->chunk, *next; chunk; chunk = next) {
+		next = chunk->next;
+		free(chunk);
+	}
+	arena->chunk = NULL;
+}
+
+void *sl_arena_grow(void *items, size_t *capacity, size_t count, size_t item_bytes)
+{
+	if (count < *capacity)
+		return items;
+	*capacity = *capacity ? *capacity * 2 : 16;
+	return must(realloc(items, *capacity * item_bytes));
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/base/format.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+const char *sl_format_size(char *out, uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+	double value = (double)bytes;
+	int unit = -1;
+
+	if (bytes < 1024) {
+		snprintf(out, SL_FORMAT_BYTES, "%u B", (unsigned)bytes);
+		return out;
+	}
+	while (value >= 1023.5 && unit < 4) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(out, SL_FORMAT_BYTES, value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+	return out;
+}
+
+const char *sl_format_duration(char *out, uint64_t ns)
+{
+	uint64_t s = ns / 1000000000;
+
+	if (s >= 3600)
+		snprintf(out, SL_FORMAT_BYTES, "%llu h %02llu min", (unsigned long long)(s / 3600),
+			 (unsigned long long)(s / 60 % 60));
+	else if (s >= 60)
+		snprintf(out, SL_FORMAT_BYTES, "%llu min %02llu s", (unsigned long long)(s / 60), (unsigned long long)(s % 60));
+	else if (s >= 1)
+		snprintf(out, SL_FORMAT_BYTES, "%.1f s", (double)ns / 1e9);
+	else if (ns >= 1000000)
+		snprintf(out, SL_FORMAT_BYTES, "%.0f ms", (double)ns / 1e6);
+	else
+		snprintf(out, SL_FORMAT_BYTES, "%.0f us", (double)ns / 1e3);
+	return out;
+}
+
+const char *sl_format_count(char *out, uint64_t count)
+{
+	char digits[24], *to = out;
+	int size = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count);
+
+	for (int i = 0; i < size; i++) {
+		if (i && (size - i) % 3 == 0)
+			*to++ = ' ';
+		*to++ = digits[i];
+	}
+	*to = 0;
+	return out;
+}
+
+const char *sl_format_time(char *out, uint64_t unix_ns)
+{
+	time_t s = (time_t)(unix_ns / 1000000000);
+	struct tm tm;
+
+	gmtime_r(&s, &tm);
+	strftime(out, SL_FORMAT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return out;
+}

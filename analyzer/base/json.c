@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/base/json.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLUSH_BYTES = 64 * 1024, LEVELS = 512 };
+
+struct sl_json {
+	FILE *out; /* NULL: memory */
+	enum sl_json_style style;
+	char *text;
+	size_t length, capacity;
+	bool failed;
+	int level;
+	bool filled[LEVELS]; /* the container of this level has something */
+	char closer[LEVELS];
+};
+
+static void flush(struct sl_json *j)
+{
+	if (j->length && fwrite(j->text, 1, j->length, j->out) != j->length)
+		j->failed = true;
+	j->length = 0;
+}
+
+static void put(struct sl_json *j, const char *text, size_t length)
+{
+	if (j->length + length + 1 > j->capacity) {
+		if (j->out)
+			flush(j);
+		while (j->length + length + 1 > j->capacity) {
+			j->capacity = j->capacity ? j->capacity * 2 : j->out ? FLUSH_BYTES : 256;
+			char *more = realloc(j->text, j->capacity);
+
+			if (!more) {
+				fputs("stormlog-analyze: out of memory\n", stderr);
+				exit(3);
+			}
+			j->text = more;
+		}
+	}
+	memcpy(j->text + j->length, text, length);
+	j->length += length;
+}
+
+static void put_text(struct sl_json *j, const char *text)
+{
+	put(j, text, strlen(text));
+}
+
+struct sl_json *sl_json_new(FILE *out, enum sl_json_style style)
+{
+	struct sl_json *j = calloc(1, sizeof(*j));
+
+	if (!j) {
+		fputs("stormlog-analyze: out of memory\n", stderr);
+		exit(3);
+	}
+	j->out = out;
+	j->style = style;
+	return j;
+}
+
+static void put_line_break(struct sl_json *j)
+{
+	put(j, "\n", 1);
+	for (int i = 0; i < j->level; i++)
+		put(j, "  ", 2);
+}
+
+/* One UTF-8 sequence (or a wrong byte) as a code point; the reader's C0 80 is U+0000. */
+static const unsigned char *next_code(const unsigned char *at, uint32_t *code)
+{
+	int more = at[0] < 0x80 ? 0 : at[0] >= 0xc0 && at[0] < 0xe0 ? 1 : (at[0] & 0xf0) == 0xe0 ? 2 : at[0] >= 0xf0 && at[0] < 0xf5 ? 3 : -1;
+
+	*code = 0xfffd;
+	if (more < 0)
+		return at + 1;
+	uint32_t sum = more == 0 ? at[0] : at[0] & (0x3fu >> more);
+
+	for (int i = 1; i <= more; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return at + i;
+		sum = sum << 6 | (at[i] & 0x3f);
+	}
+	static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+
+	if ((sum >= least[more] || (more == 1 && sum == 0)) && sum < 0x110000)
+		*code = sum;
+	return at + more + 1;
+}
+
+static void put_escape(struct sl_json *j, uint32_t code)
+{
+	char text[16];
+	static const char named[] = "\b\f\n\r\t\"\\", letter[] = "bfnrt\"\\";
+	const char *hit = code && code < 0x80 ? strchr(named, (int)code) : NULL;
+
+	if (hit)
+		snprintf(text, sizeof(text), "\\%c", letter[hit - named]);
+	else if (code >= 0x10000)
+		snprintf(text, sizeof(text), "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
+	else
+		snprintf(text, sizeof(text), "\\u%04x", code);
+	put_text(j, text);
+}
+
+static void put_quoted(struct sl_json *j, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	put(j, "\"", 1);
+	while (*at) {
+		const unsigned char *plain = at;
+
+		while (*at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
+			at++;
+		put(j, (const char *)plain, (size_t)(at - plain));
+		if (*at == 0)
+			break;
+		uint32_t code;
+
+		at = next_code(at, &code);
+		put_escape(j, code);
+	}
+	put(j, "\"", 1);
+}
+
+static void begin(struct sl_json *j, const char *key)
+{
+	if (j->level > 0) {
+		if (j->filled[j->level])
+			put_text(j, j->style == SL_JSON_PYTHON ? ", " : ",");
+		j->filled[j->level] = true;
+		if (j->style == SL_JSON_INDENT)
+			put_line_break(j);
+	}
+	if (key) {
+		put_quoted(j, key);
+		put_text(j, j->style == SL_JSON_COMPACT ? ":" : ": ");
+	}
+}
+
+static void open_container(struct sl_json *j, const char *key, const char *opener, char closer)
+{
+	begin(j, key);
+	put_text(j, opener);
+	assert(j->level + 1 < LEVELS);
+	j->level++;
+	j->filled[j->level] = false;
+	j->closer[j->level] = closer;
+}
+
+void sl_json_object(struct sl_json *j, const char *key)
+{
+	open_container(j, key, "{", '}');
+}
+
+void sl_json_array(struct sl_json *j, const char *key)
+{
+	open_container(j, key, "[", ']');
+}
+
+void sl_json_end(struct sl_json *j)
+{
+	assert(j->level > 0);
+	char closer = j->closer[j->level];
+	bool filled = j->filled[j->level];
+
+	j->level--;
+	if (filled && j->style == SL_JSON_INDENT)
+		put_line_break(j);
+	put(j, &closer, 1);
+}
+
+void sl_json_null(struct sl_json *j, const char *key)
+{
+	begin(j, key);
+	put_text(j, "null");
+}
+
+void sl_json_bool(struct sl_json *j, const char *key, bool truth)
+{
+	begin(j, key);
+	put_text(j, truth ? "true" : "false");
+}
+
+void sl_json_int128(struct sl_json *j, const char *key, __int128 value)
+{
+	char text[48], *at = text + sizeof(text);
+	unsigned __int128 rest = value < 0 ? -(unsigned __int128)value : (unsigned __int128)value;
+
+	do
+		*--at = (char)('0' + (int)(rest % 10));
+	while (rest /= 10);
+	if (value < 0)
+		*--at = '-';
+	begin(j, key);
+	put(j, at, (size_t)(text + sizeof(text) - at));
+}
+
+void sl_json_int(struct sl_json *j, const char *key, int64_t value)
+{
+	char text[24];
+
+	begin(j, key);
+	put(j, text, (size_t)snprintf(text, sizeof(text), "%lld", (long long)value));
+}
+
+void sl_json_uint(struct sl_json *j, const char *key, uint64_t value)
+{
+	sl_json_int128(j, key, (__int128)value);
+}
+
+void sl_json_known(struct sl_json *j, const char *key, int64_t value)
+{
+	if (value < 0)
+		sl_json_null(j, key);
+	else
+		sl_json_int(j, key, value);
+}
+
+void sl_json_repr(double value, char *out)
+{
+	char digits[32];
+	int precision = 0;
+
+	if (value == floor(value) && fabs(value) < 1e15) {
+		sprintf(out, "%.1f", value);
+		return;
+	}
+	do
+		snprintf(digits, sizeof(digits), "%.*e", precision, value);
+	while (precision++ < 17 && strtod(digits, NULL) != value);
+
+	/* d.ddde+XX: the digits and the exponent, laid out as repr does. */
+	char *mark = strchr(digits, 'e');
+	int exponent = atoi(mark + 1), count = 0;
+	char plain[24];
+
+	*mark = 0;
+	for (const char *at = digits; *at; at++)
+		if (*at >= '0' && *at <= '9')
+			plain[count++] = *at;
+	plain[count] = 0;
+	if (*digits == '-')
+		*out++ = '-';
+	if (exponent >= 16 || exponent < -4) {
+		sprintf(out, count > 1 ? "%c.%se%+03d" : "%c%se%+03d", plain[0], plain + 1, exponent);
+	} else if (exponent < 0) {
+		sprintf(out, "0.%.*s%s", -exponent - 1, "0000", plain);
+	} else if (count <= exponent + 1) {
+		sprintf(out, "%s%.*s.0", plain, exponent + 1 - count, "0000000000000000");
+	} else {
+		sprintf(out, "%.*s.%s", exponent + 1, plain, plain + exponent + 1);
+	}
+}
+
+void sl_json_double(struct sl_json *j, const char *key, double value)
+{
+	char text[40];
+
+	if (!isfinite(value)) {
+		sl_json_null(j, key);
+		return;
+	}
+	sl_json_repr(value, text);
+	begin(j, key);
+	put_text(j, text);
+}
+
+void sl_json_string(struct sl_json *j, const char *key, const char *text)
+{
+	if (!text) {
+		sl_json_null(j, key);
+		return;
+	}
+	begin(j, key);
+	put_quoted(j, text);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct sl_member *const *x = a, *const *y = b;
+
+	return strcmp((*x)->key, (*y)->key);
+}
+
+static void put_members(struct sl_json *j, const struct sl_value *value)
+{
+	const struct sl_member *few[32], **sorted = few;
+
+	if (value->count > 32)
+		sorted = malloc(value->count * sizeof(*sorted));
+	if (!sorted) {
+		fputs("stormlog-analyze: out of memory\n", stderr);
+		exit(3);
+	}
+	for (uint32_t i = 0; i < value->count; i++)
+		sorted[i] = &value->members[i];
+	qsort(sorted, value->count, sizeof(*sorted), by_key);
+	for (uint32_t i = 0; i < value->count; i++)
+		sl_json_value(j, sorted[i]->key, &sorted[i]->value);
+	if (sorted != few)
+		free(sorted);
+}
+
+void sl_json_value(struct sl_json *j, const char *key, const struct sl_value *value)
+{
+	switch (value ? value->kind : SL_VALUE_NULL) {
+	case SL_VALUE_NULL:
+		sl_json_null(j, key);
+		break;
+	case SL_VALUE_BOOL:
+		sl_json_bool(j, key, value->truth);
+		break;
+	case SL_VALUE_INT:
+		sl_json_int128(j, key, value->integer);
+		break;
+	case SL_VALUE_DOUBLE:
+		sl_json_double(j, key, value->real);
+		break;
+	case SL_VALUE_STRING:
+		sl_json_string(j, key, value->text);
+		break;
+	case SL_VALUE_ARRAY:
+		sl_json_array(j, key);
+		for (uint32_t i = 0; i < value->count; i++)
+			sl_json_value(j, NULL, &value->items[i]);
+		sl_json_end(j);
+		break;
+	case SL_VALUE_OBJECT:
+		sl_json_object(j, key);
+		put_members(j, value);
+		sl_json_end(j);
+		break;
+	}
+}
+
+void sl_json_newline(struct sl_json *j)
+{
+	put(j, "\n", 1);
+}
+
+const char *sl_json_text(struct sl_json *j, size_t *length)
+{
+	put(j, "", 1);
+	j->length--;
+	if (length)
+		*length = j->length;
+	return j->text;
+}
+
+void sl_json_rewind(struct sl_json *j)
+{
+	j->length = 0;
+	j->level = 0;
+}
+
+bool sl_json_close(struct sl_json *j)
+{
+	if (j->out) {
+		flush(j);
+		if (fflush(j->out) != 0)
+			j->failed = true;
+	}
+	bool ok = !j->failed;
+
+	free(j->text);
+	free(j);
+	return ok;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing JSON, one token after the other, to a file or to memory: report.json, telemetry sinks, dump.
+ *
+ * Output is ASCII: strings are escaped as \uXXXX, astral characters as surrogate pairs; bytes that are no UTF-8
+ * become U+FFFD. Integers are exact. Doubles are the shortest text that reads back the same, laid out as Python's
+ * repr does (1.0, 1e-05, 1e+16); NaN and infinities, which JSON lacks, are null.
+ * Keys are written in the order of the calls; only sl_json_value sorts.
+ *
+ *	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+ *	sl_json_object(j, NULL);
+ *	sl_json_int(j, "events", 12);
+ *	sl_json_array(j, "ranks");
+ *	sl_json_int(j, NULL, 0);
+ *	sl_json_end(j);
+ *	sl_json_end(j);
+ *	ok = sl_json_close(j);
+ *
+ * `key` is the name inside an object and NULL inside an array or at the top. One thread per writer.
+ */
+#ifndef ANALYZER_BASE_JSON_H
+#define ANALYZER_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "analyzer/base/value.h"
+
+enum sl_json_style {
+	SL_JSON_COMPACT, /* {"a":1,"b":[2,3]} */
+	SL_JSON_PYTHON,	 /* {"a": 1, "b": [2, 3]}, Python's default */
+	SL_JSON_INDENT,	 /* two spaces a level, empty containers on one line, Python's indent=2 */
+};
+
+struct sl_json;
+
+/* out NULL: into memory, see sl_json_text. */
+struct sl_json *sl_json_new(FILE *out, enum sl_json_style style);
+
+void sl_json_object(struct sl_json *j, const char *key);
+void sl_json_array(struct sl_json *j, const char *key);
+void sl_json_end(struct sl_json *j); /* of the innermost object or array */
+
+void sl_json_null(struct sl_json *j, const char *key);
+void sl_json_bool(struct sl_json *j, const char *key, bool truth);
+void sl_json_int(struct sl_json *j, const char *key, int64_t value);
+void sl_json_uint(struct sl_json *j, const char *key, uint64_t value);
+void sl_json_int128(struct sl_json *j, const char *key, __int128 value);
+void sl_json_double(struct sl_json *j, const char *key, double value);
+void sl_json_string(struct sl_json *j, const char *key, const char *text); /* NULL is null */
+void sl_json_known(struct sl_json *j, const char *key, int64_t value);     /* below zero is null: unknown */
+
+/* A tree, the members of its objects sorted by name; NULL is null. */
+void sl_json_value(struct sl_json *j, const char *key, const struct sl_value *value);
+
+/* End a line between documents ("\n"); the next value starts a new document. */
+void sl_json_newline(struct sl_json *j);
+
+/* What was written into memory so far; valid until the next call. */
+const char *sl_json_text(struct sl_json *j, size_t *length);
+
+/* Start again from nothing, in memory. */
+void sl_json_rewind(struct sl_json *j);
+
+/* Frees; false when a write to the file failed. The file stays open. */
+bool sl_json_close(struct sl_json *j);
+
+/* The text of a double as Python's repr gives it; out holds at least 32 bytes. */
+void sl_json_repr(double value, char *out);
+
+#endif

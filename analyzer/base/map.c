@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/base/map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sl_map_slot {
+	const char *key;
+	uint64_t hash;
+	uintptr_t value;
+};
+
+static uint64_t hash_of(const char *text)
+{
+	uint64_t hash = 1469598103934665603u; /* FNV-1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+	return hash ^ hash >> 32;
+}
+
+static struct sl_map_slot *slot_of(struct sl_map_slot *slots, size_t capacity, const char *text, uint64_t hash)
+{
+	size_t at = hash & (capacity - 1);
+
+	while (slots[at].key && (slots[at].hash != hash || strcmp(slots[at].key, text) != 0))
+		at = (at + 1) & (capacity - 1);
+	return &slots[at];
+}
+
+static void grow(struct sl_map *map)
+{
+	size_t capacity = map->capacity ? map->capacity * 2 : 64;
+	struct sl_map_slot *slots = calloc(capacity, sizeof(*slots));
+
+	if (!slots) {
+		fputs("stormlog-analyze: out of memory\n", stderr);
+		exit(3);
+	}
+	for (size_t i = 0; i < map->capacity; i++)
+		if (map->slots[i].key)
+			*slot_of(slots, capacity, map->slots[i].key, map->slots[i].hash) = map->slots[i];
+	free(map->slots);
+	map->slots = slots;
+	map->capacity = capacity;
+}
+
+static struct sl_map_slot *add(struct sl_map *map, const char *text)
+{
+	uint64_t hash = hash_of(text);
+	struct sl_map_slot *slot = map->capacity ? slot_of(map->slots, map->capacity, text, hash) : NULL;
+
+	if (slot && slot->key)
+		return slot;
+	if (map->count * 2 >= map->capacity) {
+		grow(map);
+		slot = slot_of(map->slots, map->capacity, text, hash);
+	}
+	slot->key = sl_arena_strdup(&map->arena, text);
+	slot->hash = hash;
+	map->count++;
+	return slot;
+}
+
+const char *sl_map_intern(struct sl_map *map, const char *text)
+{
+	return text ? add(map, text)->key : NULL;
+}
+
+uintptr_t *sl_map_at(struct sl_map *map, const char *text)
+{
+	return &add(map, text)->value;
+}
+
+uintptr_t sl_map_find(const struct sl_map *map, const char *text)
+{
+	return map->capacity ? slot_of(map->slots, map->capacity, text, hash_of(text))->value : 0;
+}
+
+void sl_map_free(struct sl_map *map)
+{
+	free(map->slots);
+	sl_arena_free(&map->arena);
+	*map = (struct sl_map){0};
+}

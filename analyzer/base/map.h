@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Texts to numbers: one copy of each text, and a word of the owner's beside it. One thread per map. */
+#ifndef ANALYZER_BASE_MAP_H
+#define ANALYZER_BASE_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyzer/base/arena.h"
+
+struct sl_map_slot;
+
+/* All zeroes is an empty map. */
+struct sl_map {
+	struct sl_arena arena;
+	struct sl_map_slot *slots;
+	size_t count, capacity;
+};
+
+/* The map's own copy of the text, the same pointer for equal texts; NULL stays NULL. */
+const char *sl_map_intern(struct sl_map *map, const char *text);
+
+/* The word beside a text, 0 at first; valid until the next addition. */
+uintptr_t *sl_map_at(struct sl_map *map, const char *text);
+
+/* The word, or 0 where the text was never added. */
+uintptr_t sl_map_find(const struct sl_map *map, const char *text);
+
+void sl_map_free(struct sl_map *map);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The few statistics that upstream's analyses use, in upstream's order of operations. */
+#ifndef ANALYZER_BASE_STATS_H
+#define ANALYZER_BASE_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* round(x, digits) of Python: the nearest decimal, correctly rounded. */
+double sl_stats_round(double x, int digits);
+
+/* numpy's round of a scalar: scaled, to the nearest even, scaled back. Differs from the other on ties. */
+double sl_stats_round_numpy(double x, int digits);
+
+/* a / b of integers as Python divides them: the nearest double, beyond 2^53 too. b is not 0. */
+double sl_stats_ratio(int64_t a, int64_t b);
+
+double sl_stats_mean(const double *values, size_t count);
+
+/* Sample standard deviation (n - 1); 0 for fewer than two. */
+double sl_stats_deviation(const double *values, size_t count, double mean);
+
+/* Sorts the values. count > 0. */
+double sl_stats_median(double *values, size_t count);
+
+struct sl_stats_line {
+	double slope, r, p_value; /* two-sided t test of no slope */
+};
+
+/* Least squares through n > 2 points; false when all x are equal. */
+bool sl_stats_regress(const double *x, const double *y, size_t count, struct sl_stats_line *line);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/base/text.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wctype.h>
+
+unsigned sl_text_sequence(const char *text, size_t size)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	unsigned length = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : (at[0] & 0xf0) == 0xe0 ? 3 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : 0;
+
+	if (length > size)
+		return 0;
+	for (unsigned i = 1; i < length; i++)
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf0 && at[1] < 0x90) ||
+	    (at[0] == 0xf4 && at[1] > 0x8f)) /* longer than needed, surrogates, beyond the last plane */
+		return 0;
+	return length;
+}
+
+uint32_t sl_text_next(const char **at)
+{
+	const unsigned char *p = (const unsigned char *)*at;
+	int more = p[0] < 0x80 ? 0 : (p[0] & 0xe0) == 0xc0 ? 1 : (p[0] & 0xf0) == 0xe0 ? 2 : (p[0] & 0xf8) == 0xf0 ? 3 : 0;
+	uint32_t code = more ? p[0] & (0x3fu >> more) : p[0];
+
+	if (p[0] == 0)
+		return 0;
+	for (int i = 1; i <= more; i++) {
+		if ((p[i] & 0xc0) != 0x80) {
+			*at += 1;
+			return p[0];
+		}
+		code = code << 6 | (p[i] & 0x3f);
+	}
+	*at += more + 1;
+	return code;
+}
+
+bool sl_text_is_space(uint32_t code)
+{
+	return (code >= 9 && code <= 13) || (code >= 28 && code <= 32) || code == 0x85 || code == 0xa0 || code == 0x1680 ||
+	       (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 || code == 0x202f || code == 0x205f ||
+	       code == 0x3000;
+}
+
+/* Character classes of Unicode, whatever the user's locale. */
+static locale_t unicode(void)
+{
+	static locale_t locale;
+
+	if (!locale)
+		locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	return locale;
+}
+
+bool sl_text_is_word(uint32_t code)
+{
+	if (code < 128)
+		return code == '_' || (code >= '0' && code <= '9') || ((code | 32) >= 'a' && (code | 32) <= 'z');
+	return unicode() ? iswalnum_l((wint_t)code, unicode()) != 0 : true;
+}
+
+bool sl_text_is_blank(const char *text)
+{
+	for (const char *at = text; *at;)
+		if (!sl_text_is_space(sl_text_next(&at)))
+			return false;
+	return true;
+}
+
+static void strip_bounds(const char *text, const char **begin, const char **end)
+{
+	*begin = NULL;
+	*end = text;
+	for (const char *at = text; *at;) {
+		const char *here = at;
+
+		if (sl_text_is_space(sl_text_next(&at)))
+			continue;
+		if (!*begin)
+			*begin = here;
+		*end = at;
+	}
+	if (!*begin)
+		*begin = *end;
+}
+
+char *sl_text_strip(struct sl_arena *arena, const char *text)
+{
+	const char *begin, *end;
+
+	strip_bounds(text, &begin, &end);
+	return sl_arena_strndup(arena, begin, (size_t)(end - begin));
+}
+
+static char *put_code(char *out, uint32_t code)
+{
+	if (code < 0x80) {
+		*out++ = (char)code;
+	} else if (code < 0x800) {
+		*out++ = (char)(0xc0 | code >> 6);
+		*out++ = (char)(0x80 | (code & 0x3f));
+	} else if (code < 0x10000) {
+		*out++ = (char)(0xe0 | code >> 12);
+		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
+		*out++ = (char)(0x80 | (code & 0x3f));
+	} else {
+		*out++ = (char)(0xf0 | code >> 18);
+		*out++ = (char)(0x80 | (code >> 12 & 0x3f));
+		*out++ = (char)(0x80 | (code >> 6 & 0x3f));
+		*out++ = (char)(0x80 | (code & 0x3f));
+	}
+	return out;
+}
+
+char *sl_text_lower(struct sl_arena *arena, const char *text)
+{
+	/* A lower case letter can take one byte more than its upper case. */
+	char *lower = sl_arena_alloc(arena, strlen(text) * 2 + 1), *out = lower;
+
+	for (const char *at = text; *at;) {
+		const char *here = at;
+		uint32_t code = sl_text_next(&at);
+		uint32_t small = code >= 'A' && code <= 'Z' ? code + 32 : code;
+
+		if (code >= 128 && unicode())
+			small = (uint32_t)towlower_l((wint_t)code, unicode());
+		if (small == code) {
+			memcpy(out, here, (size_t)(at - here));
+			out += at - here;
+		} else {
+			out = put_code(out, small);
+		}
+	}
+	return lower;
+}
+
+bool sl_text_matches(const char *text, const char *word)
+{
+	const char *begin, *end;
+
+	strip_bounds(text, &begin, &end);
+	return (size_t)(end - begin) == strlen(word) && strncasecmp(begin, word, strlen(word)) == 0;
+}
+
+void sl_text_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+}
+
+void sl_text_format_bytes(double bytes, char *out)
+{
+	static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+	double size = fabs(bytes);
+	int unit = 0;
+
+	if (bytes == 0) {
+		strcpy(out, "0 B");
+		return;
+	}
+	for (; size >= 1024 && unit < 5; unit++)
+		size /= 1024;
+	snprintf(out, 32, "%s%.2f %s", bytes < 0 ? "-" : "", size, units[unit]);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text the way Python Stormlog treats it: what is blank, what is white space, what is lower case.
+ */
+#ifndef ANALYZER_BASE_TEXT_H
+#define ANALYZER_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyzer/base/arena.h"
+
+/* The code point at *at and the step behind it; a wrong byte is itself. At the end: 0, no step. */
+uint32_t sl_text_next(const char **at);
+
+/*
+ * Bytes of the well-formed UTF-8 sequence at `at`, of which `size` may be read: 1 to 4, or 0 where there is none.
+ * In a string that ends in NUL, SL_TEXT_SEQUENCE will do as a size: the NUL is never passed.
+ */
+#define SL_TEXT_SEQUENCE 4
+unsigned sl_text_sequence(const char *at, size_t size);
+
+/* str.isspace() of one code point. */
+bool sl_text_is_space(uint32_t code);
+
+/* \w of Python's re, for code points below 128 exactly and true for letters and digits beyond. */
+bool sl_text_is_word(uint32_t code);
+
+/* No character, or white space only. */
+bool sl_text_is_blank(const char *text);
+
+/* str.strip() */
+char *sl_text_strip(struct sl_arena *arena, const char *text);
+
+/* str.lower(), one to one. */
+char *sl_text_lower(struct sl_arena *arena, const char *text);
+
+/* text.strip().lower() == word, word in lower case ASCII. */
+bool sl_text_matches(const char *text, const char *word);
+
+/* Text from a file on its way to a terminal: control characters become '?', in place. */
+void sl_text_printable(char *text);
+
+/* A size in words for people: 0 B, 1023.00 B, 1.50 KB, ... PB. out holds at least 32 bytes. */
+void sl_text_format_bytes(double bytes, char *out);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/commands/commands.h"
+#include "common/base.h"
+#include "common/nearest.h"
+
+/* In the order of --help. */
+static const struct sl_command *const commands[] = {
+	&sl_command_report,
+	&sl_command_tree,
+	&sl_command_table,
+	&sl_command_flame,
+	&sl_command_timeline,
+	&sl_command_dump,
+	&sl_command_convert,
+	&sl_command_validate,
+	&sl_command_merge,
+	&sl_command_check,
+	&sl_command_collect,
+	&sl_command_diff,
+	&sl_command_export,
+	&sl_command_pack,
+};
+
+static void help(FILE *out)
+{
+	fputs("usage: stormlog-analyze [VERB] [options] PATH...\n\n", out);
+	for (size_t i = 0; i < SL_COUNT(commands); i++)
+		fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check is\n"
+	      "exceeded, 2 usage, a path that does not exist or a place that is not stormlog's to replace, 3 nothing readable,\n"
+	      "4 the result could not be written.\n", out);
+}
+
+/* A word that is neither a verb nor a path, and nearly a verb. */
+static const char *verb_meant(const char *word)
+{
+	struct sl_nearest nearest = {.wanted = word, .distance = SL_NEAREST_TYPO - 1}; /* verbs are short */
+
+	for (size_t i = 0; i < SL_COUNT(commands) && access(word, F_OK) != 0; i++)
+		sl_nearest_consider(&nearest, commands[i]->name);
+	return nearest.name;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+		puts("stormlog-analyze " SL_VERSION);
+		return SL_EXIT_FINE;
+	}
+	if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+		help(stdout);
+		return SL_EXIT_FINE;
+	}
+	for (size_t i = 0; argc > 1 && i < SL_COUNT(commands); i++)
+		if (strcmp(argv[1], commands[i]->name) == 0)
+			return commands[i]->run(argc - 1, argv + 1);
+	if (argc > 1 && argv[1][0] != '-' && verb_meant(argv[1])) {
+		fprintf(stderr, "stormlog-analyze: %s is no verb; did you mean %s?\n", argv[1], verb_meant(argv[1]));
+		return SL_EXIT_USAGE;
+	}
+	if (argc > 1)
+		return sl_command_report.run(argc, argv); /* the verb that goes without saying */
+	help(stderr);
+	return SL_EXIT_USAGE;
+}

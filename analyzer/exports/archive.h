@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing packs (analyzer/trace/archive.h). */
+#ifndef ANALYZER_EXPORTS_ARCHIVE_H
+#define ANALYZER_EXPORTS_ARCHIVE_H
+
+#include <stdio.h>
+
+#include "analyzer/trace/images.h"
+
+/* The images of run `run` (an index), or of all (-1).  salt 0: names stay as they are.  false: errno. */
+bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t salt);
+
+#endif

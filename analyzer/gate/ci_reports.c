@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/gate/ci_reports.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/base/text.h"
+
+#define SUMMARY_MAX_BYTES (1000 << 10)
+#define SARIF_MAX_RESULTS 5000
+#define ANNOTATIONS_MAX	  10 /* GitHub shows ten of a kind per step */
+
+const char *sl_form_inside(const struct sl_forms *forms, const struct sl_outcome *outcome, char *path, size_t size)
+{
+	char joined[2 * PATH_MAX], real[PATH_MAX];
+	size_t root = forms->repository ? strlen(forms->repository) : 0;
+
+	if (!root || !outcome->file || !outcome->line)
+		return NULL;
+	if (outcome->file[0] == '/')
+		snprintf(joined, sizeof(joined), "%s", outcome->file);
+	else
+		snprintf(joined, sizeof(joined), "%s/%s", forms->cwd ? forms->cwd : forms->repository, outcome->file);
+	if (!realpath(joined, real) || strncmp(real, forms->repository, root) || real[root] != '/')
+		return NULL;
+	snprintf(path, size, "%s", real + root + 1);
+	return path;
+}
+
+/* One line, without control characters. */
+static void put_line(FILE *out, const char *text)
+{
+	for (; *text; text++)
+		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text, out);
+}
+
+bool sl_form_text(const struct sl_forms *forms, FILE *out)
+{
+	const struct sl_outcomes *outcomes = forms->outcomes;
+	unsigned checked = 0;
+
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < outcomes->list.count; i++) {
+			const struct sl_outcome *o = &outcomes->list.item[i];
+			bool passed = o->level == SL_LEVEL_PASS;
+
+			if (o->fails == (pass == 1))
+				continue;
+			checked++;
+			fprintf(out, "%-8s %-16s ", o->fails ? "FAIL" : passed ? "ok" : sl_level_names[o->level], o->rule);
+			put_line(out, o->message);
+			fputc('\n', out);
+		}
+	fprintf(out, "%u of %u failed", outcomes->failures, checked);
+	if (outcomes->unknown)
+		fprintf(out, ", %u unknown", outcomes->unknown);
+	fprintf(out, "%s%s\n", forms->config ? "; limits: " : "", forms->config ? forms->config : "");
+	return !ferror(out);
+}
+
+bool sl_form_json(const struct sl_forms *forms, FILE *out)
+{
+	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.check");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_uint(j, "failures", forms->outcomes->failures);
+	sl_json_uint(j, "unknown", forms->outcomes->unknown);
+	sl_json_array(j, "outcomes");
+	for (size_t i = 0; i < forms->outcomes->list.count; i++) {
+		const struct sl_outcome *o = &forms->outcomes->list.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "rule", o->rule);
+		sl_json_string(j, "level", sl_level_names[o->level]);
+		sl_json_bool(j, "fails", o->fails);
+		sl_json_string(j, "subject", o->subject);
+		sl_json_string(j, "message", o->message);
+		sl_json_string(j, "file", o->file);
+		sl_json_known(j, "line", o->file && o->line ? (int64_t)o->line : -1);
+		sl_json_string(j, "fingerprint", o->fingerprint);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_newline(j);
+	return sl_json_close(j);
+}
+
+/* ---- JUnit */
+
+/* Characters that XML 1.0 does not have become '?'; bytes that are no UTF-8 too. */
+static void put_xml(FILE *out, const char *text)
+{
+	while (*text) {
+		unsigned size = sl_text_sequence(text, SL_TEXT_SEQUENCE);
+		unsigned char first = (unsigned char)*text;
+
+		if (!size || (first < 0x20 && first != '\t') || first == 0x7f || !strncmp(text, "\xef\xbf\xbe", 3) || !strncmp(text, "\xef\xbf\xbf", 3)) {
+			fputc('?', out);
+			text += size ? size : 1;
+			continue;
+		}
+		if (strchr("&<>\"'", first))
+			fprintf(out, "&#%u;", first);
+		else
+			fwrite(text, 1, size, out);
+		text += size;
+	}
+}
+
+static void put_attribute(FILE *out, const char *name, const char *text)
+{
+	fprintf(out, " %s=\"", name);
+	put_xml(out, text);
+	fputc('"', out);
+}
+
+static void put_case(FILE *out, const struct sl_outcome *o)
+{
+	fputs("    <testcase classname=\"stormlog.", out);
+	put_xml(out, o->rule);
+	fputc('"', out);
+	put_attribute(out, "name", o->subject);
+	fputs(" time=\"0\"", out);
+	if (o->fails) {
+		fputs(">\n      <failure", out);
+		put_attribute(out, "message", o->message);
+		put_attribute(out, "type", sl_level_names[o->level]);
+		fputc('>', out);
+		put_xml(out, o->message);
+		if (o->file && o->line) {
+			fputs(" (", out);
+			put_xml(out, o->file);
+			fprintf(out, ":%u)", o->line);
+		}
+		fputs("</failure>\n    </testcase>\n", out);
+	} else if (o->level != SL_LEVEL_PASS) {
+		fputs(">\n      <skipped", out);
+		put_attribute(out, "message", o->message);
+		fputs("/>\n    </testcase>\n", out);
+	} else {
+		fputs("/>\n", out);
+	}
+}
+
+bool sl_form_junit(const struct sl_forms *forms, FILE *out)
+{
+	const struct sl_outcomes *outcomes = forms->outcomes;
+	size_t skipped = 0;
+
+	for (size_t i = 0; i < outcomes->list.count; i++)
+		skipped += !outcomes->list.item[i].fails && outcomes->list.item[i].level != SL_LEVEL_PASS;
+	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
+	fprintf(out, "<testsuites tests=\"%zu\" failures=\"%u\" errors=\"0\" time=\"0\">\n  <testsuite name=\"stormlog check\"",
+		outcomes->list.count, outcomes->failures);
+	fprintf(out, " tests=\"%zu\" failures=\"%u\" errors=\"0\" skipped=\"%zu\" time=\"0\">\n", outcomes->list.count,
+		outcomes->failures, skipped);
+	for (size_t i = 0; i < outcomes->list.count; i++)
+		put_case(out, &outcomes->list.item[i]);
+	fputs("  </testsuite>\n</testsuites>\n", out);
+	return !ferror(out);
+}
+
+/* ---- SARIF */
+
+static void put_text(struct sl_json *j, const char *key, const char *text)
+{
+	sl_json_object(j, key);
+	sl_json_string(j, "text", text);
+	sl_json_end(j);
+}
+
+static void put_rules(struct sl_json *j)
+{
+	sl_json_array(j, "rules");
+	for (const struct sl_rule *rule = sl_rules; rule->name; rule++) {
+		sl_json_object(j, NULL);
+		sl_json_string(j, "id", rule->name);
+		put_text(j, "shortDescription", rule->summary);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+/* A path as the part of a URI: from the root of the repository. */
+static char *uri_of(const char *path)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	char *uri = malloc(strlen(path) * 3 + 1), *to = uri;
+
+	if (!uri)
+		abort();
+	for (; *path; path++) {
+		unsigned char c = (unsigned char)*path;
+
+		if (c > 0x20 && c < 0x7f && !strchr("%#?[]\"<>\\^`{|}:", c)) {
+			*to++ = *path;
+		} else {
+			*to++ = '%';
+			*to++ = hex[c >> 4];
+			*to++ = hex[c & 15];
+		}
+	}
+	*to = 0;
+	return uri;
+}
+
+static void put_result(struct sl_json *j, const struct sl_outcome *o, const char *path)
+{
+	char *uri = uri_of(path);
+	unsigned index = 0;
+
+	while (strcmp(sl_rules[index].name, o->rule))
+		index++;
+	sl_json_object(j, NULL);
+	sl_json_string(j, "ruleId", o->rule);
+	sl_json_uint(j, "ruleIndex", index);
+	sl_json_string(j, "level", o->level == SL_LEVEL_CRITICAL ? "error" : "warning");
+	put_text(j, "message", o->message);
+	sl_json_array(j, "locations");
+	sl_json_object(j, NULL);
+	sl_json_object(j, "physicalLocation");
+	sl_json_object(j, "artifactLocation");
+	sl_json_string(j, "uri", uri);
+	sl_json_string(j, "uriBaseId", "%SRCROOT%");
+	sl_json_end(j);
+	sl_json_object(j, "region");
+	sl_json_uint(j, "startLine", o->line);
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_end(j);
+	if (o->fingerprint) {
+		sl_json_object(j, "partialFingerprints");
+		sl_json_string(j, "stormlogStack/v1", o->fingerprint);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	free(uri);
+}
+
+bool sl_form_sarif(const struct sl_forms *forms, FILE *out)
+{
+	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
+	char path[PATH_MAX];
+	unsigned results = 0;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
+	sl_json_string(j, "version", "2.1.0");
+	sl_json_array(j, "runs");
+	sl_json_object(j, NULL);
+	sl_json_object(j, "tool");
+	sl_json_object(j, "driver");
+	sl_json_string(j, "name", "stormlog");
+	sl_json_string(j, "semanticVersion", SL_VERSION);
+	put_rules(j);
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_string(j, "columnKind", "utf16CodeUnits");
+	sl_json_array(j, "results");
+	for (size_t i = 0; i < forms->outcomes->list.count && results < SARIF_MAX_RESULTS; i++) {
+		const struct sl_outcome *o = &forms->outcomes->list.item[i];
+
+		if (o->level < SL_LEVEL_WARNING || !sl_form_inside(forms, o, path, sizeof(path)))
+			continue;
+		put_result(j, o, path);
+		results++;
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_newline(j);
+	return sl_json_close(j);
+}
+
+/* ---- OpenMetrics */
+
+static void put_label_value(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '"')
+			fputc('\\', out);
+		fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
+	}
+}
+
+bool sl_form_metrics(const struct sl_forms *forms, FILE *out)
+{
+	static const struct {
+		enum sl_measure_of of;
+		const char *name, *label, *help;
+	} families[] = {
+		{SL_MEASURE_TOTAL, "stormlog_memory_bytes", "what", "Totals of the worst process or device."},
+		{SL_MEASURE_LIBRARY, "stormlog_library_peak_bytes", "library", "Most a library held at once."},
+		{SL_MEASURE_LABEL, "stormlog_label_peak_bytes", "label", "Most in use inside a label."},
+		{SL_MEASURE_GROWTH, "stormlog_label_growth_bytes", "label", "Growth an entry of a label."},
+	};
+
+	for (size_t f = 0; f < SL_COUNT(families); f++) {
+		bool said = false;
+
+		for (size_t i = 0; i < forms->measures->list.count; i++) {
+			const struct sl_measure *m = &forms->measures->list.item[i];
+
+			if (m->of != families[f].of || m->bytes == SL_UNKNOWN)
+				continue;
+			if (!said)
+				fprintf(out, "# TYPE %s gauge\n# UNIT %s bytes\n# HELP %s %s\n", families[f].name, families[f].name,
+					families[f].name, families[f].help);
+			said = true;
+			fprintf(out, "%s{%s=\"", families[f].name, families[f].label);
+			put_label_value(out, m->key);
+			fprintf(out, "\"} %llu\n", (unsigned long long)m->bytes);
+		}
+	}
+	fputs("# EOF\n", out);
+	return !ferror(out);
+}
+
+/* ---- GitHub */
+
+static void put_cell(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (strchr("|`<>*_[]\\", *text))
+			fputc('\\', out);
+		fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
+	}
+}
+
+static void put_row(FILE *out, const struct sl_outcome *o)
+{
+	static const char *const marks[] = {":white_check_mark:", ":grey_question:", ":warning:", ":x:"};
+
+	fprintf(out, "| %s | %s | ", o->fails ? ":x:" : marks[o->level], o->rule);
+	put_cell(out, o->message);
+	fputs(" |\n", out);
+}
+
+bool sl_form_summary(const struct sl_forms *forms, FILE *out)
+{
+	const struct sl_outcomes *outcomes = forms->outcomes;
+	size_t left = outcomes->list.count;
+	char *text;
+	size_t size, used = 0;
+	FILE *row;
+
+	fprintf(out, "### GPU memory: %s", outcomes->failures ? "failed" : "fine");
+	if (outcomes->unknown)
+		fprintf(out, ", %u unknown", outcomes->unknown);
+	fputs("\n\n|  | rule | what was found |\n|---|---|---|\n", out);
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < outcomes->list.count; i++) {
+			if (outcomes->list.item[i].fails == (pass == 1))
+				continue;
+			row = open_memstream(&text, &size);
+			if (!row)
+				return false;
+			put_row(row, &outcomes->list.item[i]);
+			fclose(row);
+			used += size;
+			if (used < SUMMARY_MAX_BYTES) {
+				fwrite(text, 1, size, out);
+				left--;
+			}
+			free(text);
+		}
+	if (left)
+		fprintf(out, "\n%zu more\n", left);
+	fputc('\n', out);
+	return !ferror(out);
+}
+
+static void put_command(FILE *out, const char *text, bool property)
+{
+	for (; *text; text++) {
+		if (*text == '%' || *text == '\n' || *text == '\r' || (property && (*text == ':' || *text == ',')))
+			fprintf(out, "%%%02X", (unsigned char)*text);
+		else
+			fputc(*text, out);
+	}
+}
+
+void sl_form_annotations(const struct sl_forms *forms, FILE *out)
+{
+	char path[PATH_MAX];
+	unsigned done[2] = {0, 0};
+
+	for (size_t i = 0; i < forms->outcomes->list.count; i++) {
+		const struct sl_outcome *o = &forms->outcomes->list.item[i];
+		bool inside = sl_form_inside(forms, o, path, sizeof(path));
+
+		if (o->level < SL_LEVEL_WARNING || done[o->fails]++ >= ANNOTATIONS_MAX)
+			continue;
+		fprintf(out, "::%s ", o->fails ? "error" : "warning");
+		if (inside) {
+			fputs("file=", out);
+			put_command(out, path, true);
+			fprintf(out, ",line=%u,", o->line);
+		}
+		fputs("title=", out);
+		put_command(out, o->rule, true);
+		fputs("::", out);
+		put_command(out, o->message, false);
+		fputc('\n', out);
+	}
+}

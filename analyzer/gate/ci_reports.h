@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The outcomes of a check in the forms that CI systems read.  false: a write failed (errno). */
+#ifndef ANALYZER_GATE_CI_REPORTS_H
+#define ANALYZER_GATE_CI_REPORTS_H
+
+#include <stdio.h>
+
+#include "analyzer/gate/check.h"
+
+/* What the forms need beside the outcomes. */
+struct sl_forms {
+	const struct sl_outcomes *outcomes;
+	const struct sl_measures *measures;
+	const char *path;	/* what was checked, as the user named it */
+	const char *repository; /* absolute; NULL: none is known */
+	const char *cwd;	/* of the recorded program, NULL: unknown */
+	const char *config;	/* the file that limits came from, NULL: none */
+};
+
+bool sl_form_text(const struct sl_forms *forms, FILE *out);
+bool sl_form_json(const struct sl_forms *forms, FILE *out);
+
+/* The subset of JUnit XML that Jenkins, GitLab and Azure share: a test case per outcome. */
+bool sl_form_junit(const struct sl_forms *forms, FILE *out);
+
+/* SARIF 2.1.0: results with a file inside the repository alone, at most 5000, as GitHub takes them. */
+bool sl_form_sarif(const struct sl_forms *forms, FILE *out);
+
+/* OpenMetrics: what GitLab compares in merge requests. */
+bool sl_form_metrics(const struct sl_forms *forms, FILE *out);
+
+/* Markdown for $GITHUB_STEP_SUMMARY, below its 1024 KiB. */
+bool sl_form_summary(const struct sl_forms *forms, FILE *out);
+
+/* ::error lines, which GitHub shows beside the code. */
+void sl_form_annotations(const struct sl_forms *forms, FILE *out);
+
+/* Path of an outcome's file from the root of the repository, in a buffer of PATH_MAX; NULL: not inside it. */
+const char *sl_form_inside(const struct sl_forms *forms, const struct sl_outcome *outcome, char *path, size_t size);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/pipeline/pipeline.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/base/format.h"
+
+struct job {
+	struct sl_report *report;
+	const struct sl_drive_options *options;
+	unsigned *images; /* of the chosen run */
+	struct sl_damage *damage; /* per image, of those that did not open */
+	_Atomic unsigned next;
+	_Atomic uint64_t events, due_ns;
+	bool on_terminal;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A line on the terminal when it takes more than a second; any thread, one at a time. */
+static void progress(struct job *job, uint64_t events)
+{
+	uint64_t all = atomic_fetch_add(&job->events, events) + events, now, due = atomic_load(&job->due_ns);
+	unsigned begun = atomic_load(&job->next), count = job->report->process_count;
+	char number[SL_FORMAT_BYTES];
+
+	if (!job->on_terminal || (now = now_ns()) < due || !atomic_compare_exchange_strong(&job->due_ns, &due, now + 200000000))
+		return;
+	fprintf(stderr, "\r\033[K%s events, %u of %u processes", sl_format_count(number, all), begun < count ? begun : count, count);
+	fflush(stderr);
+}
+
+static uint64_t end_of(const struct sl_process *process)
+{
+	uint64_t last = process->model->now_ns, footer = process->trace->footer_ns;
+
+	return sl_process_unix(process, last > footer ? last : footer);
+}
+
+static void name_session(struct sl_process *process)
+{
+	const struct sl_header *header = &process->trace->header;
+	char rank[32] = "00000", image[16] = "";
+	const char *dash = strstr(process->trace->name, ".msgpack");
+
+	if (header->rank >= 0)
+		snprintf(rank, sizeof(rank), "%05lld", (long long)header->rank);
+	/* a second image of the same pid (exec) is rank-R-PID-2 */
+	if (dash) {
+		const char *base = sl_stacks_basename(process->trace->name);
+		unsigned parts[3];
+
+		if (sscanf(base, "rank-%u-%u-%u", &parts[0], &parts[1], &parts[2]) == 3)
+			snprintf(image, sizeof(image), "-%u", parts[2]);
+	}
+	if (asprintf(&process->session_id, "%s-%s-%lld%s", header->run_id ? header->run_id : "run", rank,
+		     (long long)header->pid, image) < 0)
+		abort();
+}
+
+static void replay(struct job *job, struct sl_process *process)
+{
+	struct sl_trace *trace = process->trace;
+	struct sl_order *order = sl_order_new(trace);
+	uint64_t until = job->options->until_unix_ns, done = 0;
+	const struct sl_item *item;
+
+	if (until)
+		until = until - trace->header.started_ns + trace->header.monotonic_ns;
+	process->model = sl_model_new(&trace->header, &trace->defs);
+	sl_model_folded(process->model, &trace->folded);
+	while ((item = sl_order_next(order))) {
+		if (until && item->kind == SL_ITEM_EVENT && item->event->time_ns > until)
+			break;
+		sl_model_apply(process->model, item);
+		if (!(++done & 0xffff))
+			progress(job, 0x10000);
+	}
+	sl_order_free(order);
+	sl_model_end(process->model);
+	process->started_unix_ns = trace->header.started_ns;
+	process->ended_unix_ns = end_of(process);
+	process->gone = until && !item && !sl_process_lived(process, job->options->until_unix_ns);
+	name_session(process);
+	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
+		if ((*a)->process)
+			(*a)->process(process);
+}
+
+static void *work(void *data)
+{
+	struct job *job = data;
+	unsigned i;
+
+	while ((i = atomic_fetch_add(&job->next, 1)) < job->report->process_count) {
+		struct sl_process *process = &job->report->processes[i];
+
+		process->trace = sl_trace_open(&job->report->images.images[job->images[i]], &job->damage[i]);
+		if (process->trace)
+			replay(job, process);
+	}
+	return NULL;
+}
+
+static void work_over_threads(struct job *job)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned count = job->options->threads ? job->options->threads : cores > 0 ? (unsigned)cores : 1;
+	pthread_t *threads;
+
+	if (count > job->report->process_count)
+		count = job->report->process_count;
+	threads = calloc(count + 1, sizeof(*threads));
+	if (!threads)
+		abort();
+	for (unsigned i = 1; i < count; i++)
+		if (pthread_create(&threads[i], NULL, work, job))
+			threads[i] = 0;
+	work(job);
+	for (unsigned i = 1; i < count; i++)
+		if (threads[i])
+			pthread_join(threads[i], NULL);
+	free(threads);
+}
+
+static void warn_damage(struct sl_report *report, const struct sl_damage *damage)
+{
+	for (unsigned i = 0; i < damage->lines; i++)
+		sl_report_warn(report, "%s", damage->line[i]);
+	if (damage->count > damage->lines)
+		sl_report_warn(report, "%u more of the same", damage->count - damage->lines);
+}
+
+static void warn_unknown(struct sl_report *report, const struct sl_process *process)
+{
+	const struct sl_trace *trace = process->trace;
+	const char *name = sl_stacks_basename(trace->name);
+
+	if (trace->status == SL_STATUS_UNKNOWN)
+		sl_report_warn(report, "%s: how it ended is not known: it has no footer and its ring is not here", name);
+	if (trace->header.unknown_verbs || trace->unknown_maps || trace->unknown_columns)
+		sl_report_warn(report, "%s: written by a newer agent: what this version does not know was skipped", name);
+	if (process->model->unknown_hooks)
+		sl_report_warn(report, "%s: %llu events name a call that its header does not have", name,
+			       (unsigned long long)process->model->unknown_hooks);
+	if (process->model->ooms_total > process->model->ooms.count)
+		sl_report_warn(report, "%s: of %llu out-of-memory errors the first %zu are listed", name,
+			       (unsigned long long)process->model->ooms_total, process->model->ooms.count);
+}
+
+static int weight(const char *severity)
+{
+	return !strcmp(severity, "critical") ? 2 : !strcmp(severity, "warning") ? 1 : 0;
+}
+
+/* Most severe first, else as they were found. */
+static void sort_findings(struct sl_report *report)
+{
+	for (size_t i = 1; i < report->findings.count; i++) {
+		struct sl_finding one = report->findings.item[i];
+		size_t at = i;
+
+		for (; at && weight(report->findings.item[at - 1].severity) < weight(one.severity); at--)
+			report->findings.item[at] = report->findings.item[at - 1];
+		report->findings.item[at] = one;
+	}
+}
+
+static void find_span(struct sl_report *report)
+{
+	report->started_unix_ns = report->process_count ? UINT64_MAX : 0;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *p = &report->processes[i];
+		uint64_t begin_ns = p->model->timeline.begin_ns, begin = begin_ns ? sl_process_unix(p, begin_ns) : UINT64_MAX;
+
+		begin = p->started_unix_ns && p->started_unix_ns < begin ? p->started_unix_ns : begin;
+		report->started_unix_ns = begin < report->started_unix_ns ? begin : report->started_unix_ns;
+		report->ended_unix_ns = p->ended_unix_ns > report->ended_unix_ns ? p->ended_unix_ns : report->ended_unix_ns;
+	}
+	if (report->started_unix_ns > report->ended_unix_ns)
+		report->started_unix_ns = report->ended_unix_ns;
+}
+
+/* In the order of the images, so that a report does not depend on the threads. */
+static void reduce(struct job *job)
+{
+	struct sl_report *report = job->report;
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		warn_damage(report, process->trace ? &process->trace->damage : &job->damage[i]);
+		sl_damage_free(&job->damage[i]);
+		if (process->trace)
+			report->processes[kept++] = *process;
+	}
+	report->process_count = kept;
+	find_span(report);
+	report->damage_lines = (unsigned)report->warnings.count;
+	for (unsigned i = 0; i < kept; i++)
+		warn_unknown(report, &report->processes[i]);
+	sl_devices_join(report);
+	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
+		if ((*a)->run)
+			(*a)->run(report);
+	sort_findings(report);
+}
+
+static bool choose_run(struct sl_report *report, const char *id)
+{
+	if (!id || !strcmp(id, "all"))
+		return true;
+	for (report->run = 0; report->run < report->images.run_count; report->run++)
+		if (!strcmp(report->images.runs[report->run].id, id))
+			return true;
+	report->run = 0;
+	return false;
+}
+
+bool sl_drive_is_native(char *const *paths, unsigned count)
+{
+	struct sl_images folder = {0};
+	bool found;
+
+	for (unsigned i = 0; i < count; i++)
+		sl_images_add(&folder, paths[i]);
+	found = folder.image_count > 0;
+	sl_images_free(&folder);
+	return found;
+}
+
+enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsigned count,
+			      const struct sl_drive_options *options)
+{
+	struct job job = {.report = report, .options = options};
+	bool all = options->run && !strcmp(options->run, "all");
+
+	*report = (struct sl_report){.path = paths[0], .options = *options};
+	for (unsigned i = 0; i < count; i++)
+		if (!sl_images_add(&report->images, paths[i])) {
+			report->path = paths[i];
+			return SL_DRIVE_NO_PATH;
+		}
+	sl_images_group(&report->images);
+	if (!choose_run(report, options->run))
+		return SL_DRIVE_NO_RUN;
+	job.images = calloc(report->images.image_count + 1, sizeof(*job.images));
+	job.damage = calloc(report->images.image_count + 1, sizeof(*job.damage));
+	report->processes = calloc(report->images.image_count + 1, sizeof(*report->processes));
+	if (!job.images || !job.damage || !report->processes)
+		abort();
+	for (unsigned i = 0; i < report->images.image_count; i++) {
+		const struct sl_run *run = &report->images.runs[report->images.run_of[i]];
+
+		/* what has no header belongs to no run: its damage is said with the one that is shown */
+		if (all || report->images.run_of[i] == report->run || !run->id[0])
+			job.images[report->process_count++] = i;
+	}
+	job.on_terminal = !options->quiet && isatty(STDERR_FILENO);
+	job.due_ns = now_ns() + 1000000000;
+	work_over_threads(&job);
+	if (job.on_terminal)
+		fputs("\r\033[K", stderr);
+	reduce(&job);
+	free(job.images);
+	free(job.damage);
+	return report->process_count ? SL_DRIVE_FINE : SL_DRIVE_UNREADABLE;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * oom_dump_<utc>_<pid>_<backend>_<n>: one bundle per error, its attempts together.  telemetry/bundle_write.c counts n
+ * up within one second; errors are written in their order, so the number is known before the bundle is.
+ */
+#include "analyzer/report/bundle_path.h"
+
+#include <string.h>
+#include <time.h>
+
+static const char *backend_of(const struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
+
+	return hook && (hook->family == SL_FAMILY_hip || hook->family == SL_FAMILY_hsa) ? "rocm" : "cuda";
+}
+
+bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size)
+{
+	const struct sl_oom *all = process->model->ooms.item, *first = &all[oom->group];
+	uint64_t second = sl_process_unix(process, first->time_ns) / SL_NS_PER_S;
+	unsigned number = 1;
+	time_t s = (time_t)second;
+	char utc[32];
+	struct tm tm;
+
+	if (sl_process_unix(process, first->time_ns) < process->bundles_from_ns ||
+	    sl_process_unix(process, first->time_ns) < process->bundles_kept_ns)
+		return false;
+	for (uint32_t i = 0; i < oom->group; i++) {
+		if (all[i].group != i || sl_process_unix(process, all[i].time_ns) < process->bundles_from_ns)
+			continue;
+		number += sl_process_unix(process, all[i].time_ns) / SL_NS_PER_S == second &&
+			  !strcmp(backend_of(process, &all[i]), backend_of(process, first));
+	}
+	gmtime_r(&s, &tm);
+	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(path, size, "oom/oom_dump_%s_%lld_%s_%u", utc, (long long)process->trace->header.pid,
+		 backend_of(process, first), number);
+	return true;
+}

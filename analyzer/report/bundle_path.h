@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ANALYZER_REPORT_BUNDLE_PATH_H
+#define ANALYZER_REPORT_BUNDLE_PATH_H
+
+#include "analyzer/report/report.h"
+
+/* Path of the bundle of an out-of-memory error inside analysis/, in a buffer of PATH_MAX; false: it has none. */
+bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size);
+
+#endif

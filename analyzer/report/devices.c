@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/devices.h"
+
+#include <string.h>
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b && !strcmp(a, b);
+}
+
+const struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device,
+					       unsigned process)
+{
+	const struct sl_process *p = &report->processes[process];
+
+	for (size_t i = 1; i < SL_COUNT(p->model->devices); i++) {
+		const struct sl_device_state *state = p->model->devices[i];
+		const struct sl_device *def = state ? sl_defs_device(&p->trace->defs, state->device) : NULL;
+
+		if (!state || !state->used)
+			continue;
+		if (device->uuid ? def && same_text(def->uuid, device->uuid) : state->device == device->device)
+			return state;
+	}
+	return NULL;
+}
+
+static struct sl_shared_device *shared_of(struct sl_report *report, const char *host, const struct sl_device *def,
+					  int ordinal)
+{
+	struct sl_shared_device *device;
+
+	for (unsigned i = 0; def && def->uuid && i < report->device_count; i++)
+		if (same_text(report->devices[i].uuid, def->uuid) && same_text(report->devices[i].host, host))
+			return &report->devices[i];
+	report->devices = realloc(report->devices, (report->device_count + 1) * sizeof(*device));
+	if (!report->devices)
+		abort();
+	device = &report->devices[report->device_count++];
+	*device = (struct sl_shared_device){
+		.host = host,
+		.uuid = def ? def->uuid : NULL,
+		.name = def ? def->name : NULL,
+		.device = ordinal,
+		.total_bytes = def && def->total_bytes ? def->total_bytes : SL_UNKNOWN,
+		.used_peak_bytes = SL_UNKNOWN,
+		.hidden_peak_bytes = SL_UNKNOWN,
+	};
+	return device;
+}
+
+static void add_process(struct sl_report *report, unsigned process, const struct sl_device_state *state)
+{
+	const struct sl_process *p = &report->processes[process];
+	struct sl_shared_device *device = shared_of(report, p->trace->header.host,
+						    sl_defs_device(&p->trace->defs, state->device), state->device);
+
+	device->processes = realloc(device->processes, (device->process_count + 1) * sizeof(*device->processes));
+	if (!device->processes)
+		abort();
+	device->processes[device->process_count++] = process;
+	if (state->total_bytes != SL_UNKNOWN)
+		device->total_bytes = state->total_bytes;
+	if (state->source[0])
+		device->source = state->source;
+	if (state->used_peak_bytes != SL_UNKNOWN &&
+	    (device->used_peak_bytes == SL_UNKNOWN || state->used_peak_bytes > device->used_peak_bytes))
+		device->used_peak_bytes = state->used_peak_bytes;
+}
+
+/* The most that all processes of the device but `except` held between two Unix times. */
+static uint64_t held_by_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned except,
+			       uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_process *p = &report->processes[device->processes[i]];
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+		const struct sl_header *header = &p->trace->header;
+
+		if (device->processes[i] == except || !state || begin_ns > p->ended_unix_ns)
+			continue; /* what a process held goes with it */
+		bytes += sl_timeline_max(&p->model->timeline, state->line,
+					 begin_ns - header->started_ns + header->monotonic_ns,
+					 end_ns - header->started_ns + header->monotonic_ns);
+	}
+	return bytes;
+}
+
+static void measure_known(const struct sl_report *report, struct sl_shared_device *device, unsigned process)
+{
+	const struct sl_process *p = &report->processes[process];
+	const struct sl_line *known = sl_devices_state(report, device, process)->line;
+
+	for (uint32_t b = known && known->begun ? known->first : 1; known && known->begun && b <= known->bin; b++) {
+		uint64_t at = sl_process_unix(p, known->bins[b].max_ns);
+		uint64_t sum = known->bins[b].max + held_by_others(report, device, process, at, at);
+
+		if (sum > device->known_peak_bytes)
+			device->known_peak_bytes = sum;
+	}
+}
+
+/*
+ * A bin tells of a sample before it.  Of other processes the most they held since then and a little after counts, so that
+ * what came and went is never called hidden.
+ */
+static void measure_hidden(const struct sl_report *report, struct sl_shared_device *device, unsigned process)
+{
+	const struct sl_process *p = &report->processes[process];
+	const struct sl_device_state *state = sl_devices_state(report, device, process);
+	const struct sl_line *hidden = state->hidden_line;
+	uint64_t around = 1ull << p->model->timeline.shift, tail = p->model->now_ns - state->last_sample_ns;
+	/* a sample enters the line when the next one comes, and stays until the one after */
+	uint64_t before = around + state->sample_gap_ns + (tail > state->sample_gap_ns ? tail : state->sample_gap_ns);
+
+	for (uint32_t b = hidden && hidden->begun ? hidden->first : 1; hidden && hidden->begun && b <= hidden->bin; b++) {
+		uint64_t at = sl_process_unix(p, hidden->bins[b].max_ns), bytes;
+		uint64_t others = held_by_others(report, device, process, at - before, at + around);
+
+		bytes = hidden->bins[b].max > others ? hidden->bins[b].max - others : 0;
+		if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
+			device->hidden_peak_bytes = bytes;
+			device->hidden_peak_unix_ns = at;
+		}
+	}
+}
+
+static void measure(const struct sl_report *report, struct sl_shared_device *device)
+{
+	const struct sl_device_state *state = sl_devices_state(report, device, device->processes[0]);
+
+	if (device->process_count == 1) {
+		device->known_peak_bytes = state->known_peak;
+		device->hidden_peak_bytes = state->hidden_peak_bytes;
+		device->hidden_peak_unix_ns = sl_process_unix(&report->processes[device->processes[0]], state->hidden_peak_ns);
+		return;
+	}
+	for (unsigned i = 0; i < device->process_count; i++) {
+		measure_known(report, device, device->processes[i]);
+		measure_hidden(report, device, device->processes[i]);
+	}
+}
+
+void sl_devices_join(struct sl_report *report)
+{
+	for (unsigned p = 0; p < report->process_count; p++)
+		for (size_t d = 1; d < SL_COUNT(report->processes[p].model->devices); d++) {
+			const struct sl_device_state *state = report->processes[p].model->devices[d];
+
+			if (state && state->used)
+				add_process(report, p, state);
+		}
+	for (unsigned i = 0; i < report->device_count; i++)
+		measure(report, &report->devices[i]);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/owners.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t push(struct sl_owners *owners, const char *name)
+{
+	owners->share.item = sl_arena_grow(owners->share.item, &owners->share.capacity, owners->share.count,
+					   sizeof(*owners->share.item));
+	owners->share.item[owners->share.count] = (struct sl_share){.name = strdup(name)};
+	return (uint32_t)owners->share.count++;
+}
+
+void sl_owners_init(struct sl_owners *owners)
+{
+	*owners = (struct sl_owners){0};
+	push(owners, "");
+}
+
+void sl_owners_free(struct sl_owners *owners)
+{
+	for (size_t i = 0; i < owners->share.count; i++)
+		free(owners->share.item[i].name);
+	free(owners->share.item);
+}
+
+void sl_owners_add(struct sl_owners *owners, const char *const *names, unsigned count, uint64_t bytes, uint64_t blocks)
+{
+	uint32_t at = 0, next;
+
+	for (unsigned i = 0;; i++) {
+		owners->share.item[at].bytes += bytes;
+		owners->share.item[at].blocks += blocks;
+		if (i == count)
+			return;
+		for (next = owners->share.item[at].child; next; next = owners->share.item[next].sibling)
+			if (!strcmp(owners->share.item[next].name, names[i]))
+				break;
+		if (!next) {
+			next = push(owners, names[i]);
+			owners->share.item[next].sibling = owners->share.item[at].child;
+			owners->share.item[at].child = next;
+		}
+		at = next;
+	}
+}
+
+static int by_bytes(const void *a, const void *b, void *shares)
+{
+	const struct sl_share *x = (struct sl_share *)shares + *(const uint32_t *)a;
+	const struct sl_share *y = (struct sl_share *)shares + *(const uint32_t *)b;
+
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+void sl_owners_sort(struct sl_owners *owners)
+{
+	uint32_t *order = calloc(owners->share.count, sizeof(*order));
+
+	if (!order)
+		abort();
+	for (size_t i = 0; i < owners->share.count; i++) {
+		struct sl_share *share = &owners->share.item[i];
+		size_t count = 0;
+
+		for (uint32_t at = share->child; at; at = owners->share.item[at].sibling)
+			order[count++] = at;
+		if (!count)
+			continue;
+		qsort_r(order, count, sizeof(*order), by_bytes, owners->share.item);
+		share->child = order[0];
+		for (size_t k = 0; k < count; k++)
+			owners->share.item[order[k]].sibling = k + 1 < count ? order[k + 1] : 0;
+	}
+	free(order);
+}
+
+/* Callers worth a word beside the frame that was chosen: of its own language, not what only passes calls on. */
+static bool tells_more(const struct sl_stack_frame *frame, const struct sl_stack_frame *chosen)
+{
+	if (frame->python != chosen->python)
+		return false;
+	if (frame->python)
+		return !sl_stacks_is_installed(frame->file) || sl_stacks_is_installed(chosen->file);
+	return frame->function && frame->module && !frame->passes_on;
+}
+
+void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames,
+		    char *out, size_t size)
+{
+	struct sl_stack_frame stack[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, stack, python, native, caller);
+	const struct sl_stack_frame *chosen = sl_stacks_interesting(stack, count), *frame = chosen;
+	char one[256];
+	size_t at = 0;
+
+	out[0] = 0;
+	for (unsigned done = 0; frame && frame < stack + count && done < frames; frame++) {
+		if (frame != chosen && !tells_more(frame, chosen))
+			continue;
+		sl_stacks_describe(one, sizeof(one), frame);
+		if (at + strlen(one) + 4 > size)
+			return;
+		at += (size_t)snprintf(out + at, size - at, "%s%s", done ? " < " : "", one);
+		done++;
+	}
+}
+
+bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site)
+{
+	return sl_model_in_use(process->model, site);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known of a run: its processes, each with the model of its replay, the devices they shared, findings and warnings.
+ * The pipeline fills it, analyses add findings, outputs read it.  What is kept per process is bounded by what lived
+ * at once and by how varied the program is, not by how long it ran.
+ */
+#ifndef ANALYZER_REPORT_REPORT_H
+#define ANALYZER_REPORT_REPORT_H
+
+#include "analyzer/upstream/answers/leak_series.h"
+#include "analyzer/model/model.h"
+#include "analyzer/model/stacks.h"
+#include "analyzer/model/symbols.h"
+#include "analyzer/trace/images.h"
+
+struct sl_leak {
+	uint32_t python, native;
+	uint64_t caller;
+	unsigned kind;
+	int device;
+	uint64_t bytes, blocks, first_ns, last_ns; /* CLOCK_MONOTONIC of the process */
+	const char *verdict, *severity, *suggestion; /* static */
+	const char *library;			     /* of the model */
+	bool growing;
+	double bytes_per_second, bytes_per_step, r_squared; /* of growing ones; r_squared over steps where there are some */
+	uint32_t step; /* text of the label whose entries are the steps; 0: there are none */
+};
+
+/* A stack whose live bytes grew from entry to entry of a label. */
+#define SL_HOLDERS_MAX 3
+struct sl_holder_of_growth {
+	uint32_t python, native;
+	uint64_t caller;
+	const char *library; /* of the model */
+	double bytes_per_entry;
+};
+
+struct sl_growth {
+	uint32_t label; /* index into the model's labels */
+	double slope, r_squared;
+	const char *verdict; /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
+	struct sl_holder_of_growth holders[SL_HOLDERS_MAX]; /* of growing ones, largest first */
+	unsigned holder_count;
+	const char *advice; /* static, of growing ones */
+};
+
+/* Upstream's leak heuristics on what was in use of a device; analyses/heuristics.c. */
+struct sl_heuristics {
+	int device;
+	size_t samples;
+	struct sl_leak_series series;
+};
+
+/* Who had the device when an out-of-memory error came; bytes, SL_UNKNOWN where the trace does not tell. */
+enum sl_cause {
+	SL_CAUSE_UNKNOWN,
+	SL_CAUSE_INJECTED,
+	SL_CAUSE_HOST,
+	SL_CAUSE_ADDRESS_SPACE,
+	SL_CAUSE_FRAGMENTED, /* the allocator kept enough, in pieces too small */
+	SL_CAUSE_DRIVER,     /* the device had room */
+	SL_CAUSE_NEIGHBOUR,  /* without other processes it had fitted */
+	SL_CAUSE_TOO_LARGE,  /* more than the device has */
+	SL_CAUSE_FULL,	     /* the process itself held it */
+};
+struct sl_account {
+	uint64_t cached, largest_cached; /* of PyTorch, unused */
+	uint64_t hidden, context, modules, unexplained; /* of this process: what no call named */
+	struct {
+		int64_t pid, rank; /* rank -1: none or not recorded */
+		uint64_t bytes;
+		bool recorded, stray; /* stray: of this run, on a device that is not its own */
+	} others[SL_NEIGHBOURS_MAX];
+	unsigned other_count;
+	enum sl_cause cause;
+	char *cause_text, *advice; /* a sentence each; advice may be NULL */
+};
+
+/* What is to be said of a run, with the numbers that prove it. */
+struct sl_finding {
+	const char *id, *severity; /* static: "oom.fragmented"; info, warning, critical */
+	int process, device;	   /* -1: of the run, of no device */
+	uint64_t unix_ns, bytes;   /* 0, SL_UNKNOWN: none */
+	char *text, *advice;	   /* a sentence each; advice may be NULL */
+	uint32_t python, native;   /* with caller: the stack behind it, of its process; 0: none */
+	uint64_t caller;
+};
+
+/* One process, replayed. */
+struct sl_process {
+	struct sl_trace *trace;
+	struct sl_model *model;
+	struct sl_symbols *symbols; /* made when first asked for; main thread only */
+	char *session_id;
+	uint64_t started_unix_ns, ended_unix_ns; /* of one that was killed: its last sign of life */
+	bool gone;			    /* it had ended by the instant replayed to */
+	SL_VECTOR(struct sl_leak) leaks;    /* largest first; analyses/leaks.c */
+	SL_VECTOR(struct sl_growth) growth; /* one per label; analyses/growth.c */
+	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
+	uint64_t bundles_from_ns;	    /* errors before it (Unix) have no bundle: retention by count */
+	uint64_t bundles_kept_ns;	    /* the same by size, which is known when they are written */
+	struct sl_account *accounts;	    /* one per error of model->ooms; analyses/accounts.c */
+};
+
+/* A device over all processes, joined on host and uuid; without a uuid it belongs to one process. */
+struct sl_shared_device {
+	const char *host, *uuid, *name, *source; /* NULL: unknown */
+	int device;				 /* ordinal in the first of its processes */
+	uint64_t total_bytes, used_peak_bytes, known_peak_bytes, hidden_peak_bytes; /* SL_UNKNOWN */
+	uint64_t hidden_peak_unix_ns;
+	unsigned *processes; /* indexes */
+	unsigned process_count;
+};
+
+struct sl_alert_thresholds;
+struct sl_suppressions;
+struct sl_emit_options;
+
+#define SL_OOM_DUMPS  64
+#define SL_OOM_EVENTS 200
+struct sl_drive_options {
+	const char *run;  /* id, "all", or NULL: the newest */
+	unsigned threads; /* 0: as many as there are cores */
+	uint64_t until_unix_ns; /* replay stops here; 0: at the end */
+	bool quiet;		/* no progress on the terminal */
+	unsigned samples;	/* of a telemetry session; 0: SL_SESSION_SAMPLES, fewer where processes are many */
+	unsigned oom_max_dumps, oom_events; /* bundles kept, events in each; 0: SL_OOM_DUMPS, SL_OOM_EVENTS */
+	uint64_t oom_max_bytes;		    /* of all bundles together; 0: no limit */
+	uint64_t skew_ns;		    /* clocks of hosts differ by at most so much; 0: not said */
+	const struct sl_alert_thresholds *alerts;   /* NULL: the defaults */
+	const struct sl_emit_options *emit;	    /* of Stormlog's answers; NULL: the defaults */
+	const struct sl_suppressions *suppressions; /* NULL: the built-in ones alone */
+};
+
+/* By how much clocks of hosts may differ; analyses/skew.h. */
+struct sl_skew {
+	uint64_t bound_ns, least_ns; /* at most; as much is shown */
+	unsigned meetings, hosts;    /* calls that show it, of each pair of hosts; 0: none */
+	const char *evidence;	     /* static: communicators, option, assumed */
+};
+
+struct sl_report {
+	const char *path; /* what the user named first */
+	struct sl_images images;
+	unsigned run; /* index into folder.runs; of several, the first */
+	struct sl_process *processes;
+	unsigned process_count;
+	uint64_t started_unix_ns, ended_unix_ns; /* from the first sign of any process to the last; both 0: there is none */
+	struct sl_shared_device *devices;
+	unsigned device_count;
+	SL_VECTOR(char *) warnings; /* damage and what was not understood; lines for people */
+	unsigned damage_lines;	    /* of which the first so many are about damage */
+	SL_VECTOR(struct sl_finding) findings; /* most severe first */
+	struct sl_skew skew;
+	struct sl_drive_options options;
+	uint64_t html_max_bytes;    /* of report.html; 0: 8 MiB */
+};
+
+void sl_report_free(struct sl_report *report);
+
+void sl_report_warn(struct sl_report *report, const char *format, ...) SL_PRINTF(2, 3);
+
+/* Adds a copy; text and advice are malloc'ed by the caller and become the report's. */
+void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
+char *sl_report_text(const char *format, ...) SL_PRINTF(1, 2);
+
+/* The symbols of a process; main thread only. */
+struct sl_symbols *sl_process_symbols(struct sl_process *process);
+unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python, uint32_t native,
+			  uint64_t caller);
+/* It held what its trace says then: it had begun, and had not ended.  A killed one is sampled no more than a second before. */
+bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns);
+static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_t ns)
+{
+	return sl_header_unix(&process->trace->header, ns);
+}
+
+#endif

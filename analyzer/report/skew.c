@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/skew.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+
+/* A shorter call may have been made inside a group, where it returns before ranks have met. */
+#define MEETING_MIN_NS 10000000ull
+
+/* When all ranks of one host were inside the n-th call, by that host's clock; end 0: they were not. */
+struct presence {
+	uint64_t begin_ns, end_ns;
+};
+
+struct host {
+	const char *name;
+	struct presence present[SL_MEETINGS_MAX];
+};
+
+struct bound {
+	int64_t least, most; /* of the second's clock less the first's */
+	unsigned meetings;
+};
+
+bool sl_skew_same_host(const struct sl_process *a, const struct sl_process *b)
+{
+	const char *x = a->trace->header.host, *y = b->trace->header.host;
+
+	return x && y && !strcmp(x, y);
+}
+
+/* The n-th communicator that all ranks of the run made. */
+static const struct sl_meeting *meeting_of(const struct sl_process *process, unsigned n)
+{
+	int64_t world = process->trace->header.world_size;
+
+	for (unsigned i = 0; i < process->model->meeting_count; i++)
+		if (world > 1 && process->model->meetings[i].ranks == (uint64_t)world && !n--)
+			return &process->model->meetings[i];
+	return NULL;
+}
+
+static void attend(struct presence *present, const struct sl_process *process, unsigned n, bool first)
+{
+	const struct sl_meeting *meeting = meeting_of(process, n);
+	uint64_t begin, end;
+
+	if (!meeting || meeting->end_ns - meeting->begin_ns < MEETING_MIN_NS) {
+		present->end_ns = 0;
+		return;
+	}
+	begin = sl_process_unix(process, meeting->begin_ns);
+	end = sl_process_unix(process, meeting->end_ns);
+	if (first)
+		*present = (struct presence){begin, end};
+	if (begin > present->begin_ns)
+		present->begin_ns = begin;
+	if (end < present->end_ns)
+		present->end_ns = end;
+}
+
+static unsigned take_hosts(const struct sl_report *report, struct host *hosts)
+{
+	unsigned count = 0, at;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		const char *name = process->trace->header.host;
+
+		if (process->trace->header.rank < 0 || !name)
+			continue;
+		for (at = 0; at < count && strcmp(hosts[at].name, name); at++)
+			;
+		for (unsigned n = 0; n < SL_MEETINGS_MAX; n++)
+			attend(&hosts[at].present[n], process, n, at == count);
+		hosts[at].name = name;
+		count += at == count;
+	}
+	return count;
+}
+
+static struct bound bound_of(const struct host *a, const struct host *b)
+{
+	struct bound bound = {INT64_MIN, INT64_MAX, 0};
+
+	for (unsigned n = 0; n < SL_MEETINGS_MAX; n++) {
+		const struct presence *x = &a->present[n], *y = &b->present[n];
+		int64_t least = (int64_t)(y->begin_ns - x->end_ns), most = (int64_t)(y->end_ns - x->begin_ns);
+
+		if (x->end_ns <= x->begin_ns || y->end_ns <= y->begin_ns)
+			continue;
+		bound.least = least > bound.least ? least : bound.least;
+		bound.most = most < bound.most ? most : bound.most;
+		bound.meetings++;
+	}
+	return bound;
+}
+
+/* A clock that was set in the middle, or calls that were not the same one, contradict each other: no evidence. */
+static void join(struct sl_report *report, const struct host *a, const struct host *b)
+{
+	struct bound bound = bound_of(a, b);
+	struct sl_skew *skew = &report->skew;
+	uint64_t most, least;
+	char x[SL_FORMAT_BYTES], y[SL_FORMAT_BYTES];
+
+	if (!bound.meetings || bound.least > bound.most) {
+		skew->meetings = 0;
+		return;
+	}
+	most = (uint64_t)(bound.most > -bound.least ? bound.most : -bound.least);
+	least = (uint64_t)(bound.least > 0 ? bound.least : bound.most < 0 ? -bound.most : 0);
+	skew->bound_ns = most > skew->bound_ns ? most : skew->bound_ns;
+	skew->least_ns = least > skew->least_ns ? least : skew->least_ns;
+	skew->meetings = bound.meetings < skew->meetings ? bound.meetings : skew->meetings;
+	if (least > SL_SKEW_NS)
+		sl_report_warn(report, "the clock of %s is %s to %s ahead of that of %s: times are as each host tells them",
+			       bound.least > 0 ? b->name : a->name, sl_format_duration(x, least), sl_format_duration(y, most),
+			       bound.least > 0 ? a->name : b->name);
+}
+
+void sl_skew_bound(struct sl_report *report)
+{
+	uint64_t said = report->options.skew_ns;
+	struct host *hosts = calloc(report->process_count + 1, sizeof(*hosts));
+	struct sl_skew *skew = &report->skew;
+
+	if (!hosts)
+		abort();
+	*skew = (struct sl_skew){.meetings = UINT32_MAX, .hosts = take_hosts(report, hosts)};
+	for (unsigned i = 1; i < skew->hosts; i++)
+		for (unsigned k = 0; k < i && skew->meetings; k++)
+			join(report, &hosts[k], &hosts[i]);
+	free(hosts);
+	if (skew->hosts < 2 || skew->meetings == UINT32_MAX)
+		skew->meetings = 0;
+	/* what is assumed or said yields to what is shown to be more, and to what is known to be less */
+	if (skew->meetings && (skew->least_ns > (said ? said : SL_SKEW_NS) || (!said && skew->bound_ns < SL_SKEW_NS))) {
+		skew->evidence = "communicators";
+		return;
+	}
+	skew->evidence = said ? "option" : "assumed";
+	skew->bound_ns = said ? said : SL_SKEW_NS;
+}
+
+void sl_skew_describe(const struct sl_skew *skew, char *out, size_t size)
+{
+	char span[SL_FORMAT_BYTES];
+
+	sl_format_duration(span, skew->bound_ns);
+	if (!strcmp(skew->evidence, "communicators"))
+		snprintf(out, size, "%s, by which clocks of hosts may differ (shown by %u communicator%s of all ranks)", span, skew->meetings,
+			 skew->meetings == 1 ? "" : "s");
+	else
+		snprintf(out, size, "%s, by which clocks of hosts may differ (%s)", span,
+			 !strcmp(skew->evidence, "option") ? "--clock-skew" : "assumed: --clock-skew says another bound");
+}

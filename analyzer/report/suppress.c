@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/suppress.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/arena.h"
+#include "common/base.h"
+
+/* Does the pattern match at the beginning of the text?  `rest`: anything may follow. */
+static bool match_here(const char *pattern, const char *text)
+{
+	for (; *pattern; pattern++, text++) {
+		if (*pattern == '*') {
+			for (;; text++) {
+				if (match_here(pattern + 1, text))
+					return true;
+				if (!*text)
+					return false;
+			}
+		}
+		if (*pattern == '$' && !pattern[1])
+			return !*text;
+		if (*pattern != *text)
+			return false;
+	}
+	return true;
+}
+
+static bool match(const char *pattern, const char *text)
+{
+	if (*pattern == '^')
+		return match_here(pattern + 1, text);
+	for (;; text++) {
+		if (match_here(pattern, text))
+			return true;
+		if (!*text)
+			return false;
+	}
+}
+
+const char *sl_suppressions_match(const struct sl_suppressions *list, const char *text)
+{
+	for (size_t i = 0; list && text && i < list->count; i++)
+		if (match(list->pattern[i], text))
+			return list->pattern[i];
+	return NULL;
+}
+
+static char *trim(char *text)
+{
+	size_t size;
+
+	text += strspn(text, " \t");
+	size = strlen(text);
+	while (size && strchr(" \t\r\n", text[size - 1]))
+		text[--size] = 0;
+	return text;
+}
+
+bool sl_suppressions_read(struct sl_suppressions *list, const char *path, unsigned *line)
+{
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t size = 0;
+	bool fine = true;
+
+	if (!file)
+		return false;
+	errno = 0;
+	for (*line = 1; fine && getline(&text, &size, file) >= 0; ++*line) {
+		char *clean = trim(text);
+
+		if (!*clean || *clean == '#')
+			continue;
+		fine = !strncmp(clean, "leak:", 5) && clean[5];
+		if (!fine)
+			break;
+		list->pattern = sl_arena_grow(list->pattern, &list->capacity, list->count, sizeof(*list->pattern));
+		list->pattern[list->count++] = strdup(clean + 5);
+	}
+	if (!fine)
+		errno = 0;
+	free(text);
+	fclose(file);
+	return fine;
+}
+
+void sl_suppressions_free(struct sl_suppressions *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->pattern[i]);
+	free(list->pattern);
+}
+
+const char *sl_suppressions_builtin(const char *library)
+{
+	static const struct {
+		const char *verdict, *pattern;
+	} known[] = {
+		{"cache", "libc10_cuda"}, {"cache", "libc10_hip"}, {"cache", "libtorch_cuda"}, {"cache", "libtorch_hip"},
+		{"cache", "libtensorflow"}, {"cache", "_pywrap_tensorflow"}, {"cache", "xla_cuda"}, {"cache", "xla_extension"},
+		{"cache", "jaxlib"}, {"cache", "pjrt"}, {"cache", "cupy"},
+		{"workspace", "^libcublas"}, {"workspace", "^libcudnn"}, {"workspace", "^libnccl"}, {"workspace", "^librccl"},
+		{"workspace", "^libcufft"}, {"workspace", "^libcusolver"}, {"workspace", "^libcusparse"},
+		{"workspace", "^libcurand"}, {"workspace", "^librocblas"}, {"workspace", "^libhipblas"},
+		{"workspace", "^libMIOpen"}, {"workspace", "^librocfft"}, {"workspace", "^libnvinfer"},
+		{"workspace", "^libcutensor"}, {"workspace", "^libcuda.so"}, {"workspace", "^libcudart.so"},
+	};
+
+	for (size_t i = 0; library && i < SL_COUNT(known); i++)
+		if (match(known[i].pattern, library))
+			return known[i].verdict;
+	return NULL;
+}

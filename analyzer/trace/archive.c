@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/archive.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "analyzer/trace/defs.h"
+#include "analyzer/trace/names.h"
+
+#define PACKS_MAX 64
+
+static struct opened {
+	char *path, *folder;
+} packs[PACKS_MAX];
+static unsigned pack_count;
+static SL_VECTOR(char *) members;
+
+static void remove_all(void)
+{
+	for (size_t i = 0; i < members.count; i++)
+		unlink(members.item[i]);
+	for (unsigned i = 0; i < pack_count; i++)
+		rmdir(packs[i].folder);
+}
+
+struct reader {
+	FILE *in;
+	ZSTD_DStream *zstd;
+	uint8_t bytes[1 << 16];
+	ZSTD_inBuffer have;
+	bool ended;
+};
+
+/* Exactly `size` bytes, or false. */
+static bool pull(struct reader *r, void *to, size_t size)
+{
+	ZSTD_outBuffer out = {to, size, 0};
+
+	while (out.pos < size) {
+		size_t left, before = out.pos;
+
+		if (r->have.pos == r->have.size && !r->ended) {
+			r->have = (ZSTD_inBuffer){r->bytes, fread(r->bytes, 1, sizeof(r->bytes), r->in), 0};
+			r->ended = !r->have.size;
+		}
+		left = ZSTD_decompressStream(r->zstd, &out, &r->have);
+		if (ZSTD_isError(left) || (r->ended && out.pos == before))
+			return false;
+	}
+	return true;
+}
+
+/* A name of our own kind, without a way out of the folder. */
+static bool is_member(const char *name)
+{
+	return name[0] != '.' && !strchr(name, '/') && sl_names_is_trace(name);
+}
+
+static bool copy(struct reader *r, const char *path, uint64_t size)
+{
+	FILE *out = fopen(path, "wxe");
+	uint8_t part[1 << 16];
+	bool fine = out != NULL;
+
+	while (fine && size) {
+		size_t want = size < sizeof(part) ? size : sizeof(part);
+
+		fine = pull(r, part, want) && fwrite(part, 1, want, out) == want;
+		size -= want;
+	}
+	if (out)
+		fine = !fclose(out) && fine;
+	return fine;
+}
+
+static bool take_members(struct reader *r, const char *folder)
+{
+	uint32_t length;
+	uint64_t size;
+	char name[NAME_MAX + 1], *path;
+
+	for (;;) {
+		if (!pull(r, &length, sizeof(length)) || length > NAME_MAX)
+			return false;
+		if (!length)
+			return true;
+		if (!pull(r, name, length) || !pull(r, &size, sizeof(size)))
+			return false;
+		name[length] = 0;
+		if (strlen(name) != length || !is_member(name))
+			return false;
+		if (asprintf(&path, "%s/%s", folder, name) < 0)
+			abort();
+		members.item = sl_arena_grow(members.item, &members.capacity, members.count, sizeof(*members.item));
+		members.item[members.count++] = path;
+		if (!copy(r, path, size))
+			return false;
+	}
+}
+
+static char *make_folder(void)
+{
+	const char *base = getenv("TMPDIR");
+	char *folder;
+
+	if (asprintf(&folder, "%s/stormlog-pack-XXXXXX", base && *base ? base : "/tmp") < 0)
+		abort();
+	if (mkdtemp(folder))
+		return folder;
+	fprintf(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
+	free(folder);
+	return NULL;
+}
+
+static const char *unpack(FILE *in, const char *path)
+{
+	struct reader reader = {.in = in, .zstd = ZSTD_createDStream()};
+	char *folder = make_folder();
+
+	if (folder) {
+		if (!pack_count)
+			atexit(remove_all);
+		packs[pack_count++] = (struct opened){strdup(path), folder};
+		if (!take_members(&reader, folder))
+			fprintf(stderr, "stormlog-analyze: %s: the pack is torn or damaged; %zu files of it are used\n", path,
+				members.count);
+	}
+	ZSTD_freeDStream(reader.zstd);
+	return folder;
+}
+
+const char *sl_pack_open(const char *path)
+{
+	char magic[sizeof(SL_PACK_MAGIC)];
+	const char *folder = NULL;
+	FILE *in;
+
+	for (unsigned i = 0; i < pack_count; i++)
+		if (!strcmp(packs[i].path, path))
+			return packs[i].folder;
+	in = fopen(path, "re");
+	if (!in)
+		return NULL;
+	if (fread(magic, 1, sizeof(magic), in) == sizeof(magic) && !memcmp(magic, SL_PACK_MAGIC, sizeof(magic)) &&
+	    pack_count < PACKS_MAX)
+		folder = unpack(in, path);
+	fclose(in);
+	return folder;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/upstream/answers/derived.h"
+
+#include <string.h>
+
+#include "analyzer/base/stats.h"
+
+struct sl_derived_event sl_derived_of_event(const struct sl_v3_event *event)
+{
+	static const char *const words[] = {"fallback", "degraded", "unavailable", "partial", "legacy.unknown"};
+	struct sl_derived_event d = {0};
+
+	if (event->reserved_bytes > event->allocated_bytes)
+		d.allocator_gap_bytes = event->reserved_bytes - event->allocated_bytes;
+	d.has_utilization = event->total_bytes > 0;
+	if (d.has_utilization)
+		d.utilization = sl_stats_ratio(event->allocated_bytes, event->total_bytes);
+	d.has_fragmentation = event->reserved_bytes != 0;
+	if (d.has_fragmentation)
+		d.fragmentation = sl_stats_ratio(d.allocator_gap_bytes, event->reserved_bytes);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		d.degraded_collector = d.degraded_collector || strcasestr(event->collector, words[i]);
+	return d;
+}
+
+static void write_ratio(struct sl_json *j, const char *key, bool known, double ratio)
+{
+	if (known)
+		sl_json_double(j, key, ratio);
+	else
+		sl_json_null(j, key);
+}
+
+void sl_derived_write_event(struct sl_json *j, const char *key, const struct sl_v3_event *event)
+{
+	struct sl_derived_event d = sl_derived_of_event(event);
+
+	sl_json_object(j, key);
+	sl_json_int(j, "allocator_gap_bytes", d.allocator_gap_bytes);
+	write_ratio(j, "utilization_ratio", d.has_utilization, d.utilization);
+	write_ratio(j, "fragmentation_ratio", d.has_fragmentation, d.fragmentation);
+	sl_json_bool(j, "is_degraded_collector", d.degraded_collector);
+	sl_json_end(j);
+}
+
+void sl_derived_write_session(struct sl_json *j, const char *key, const struct sl_series *all)
+{
+	double peak = 0, sum = 0;
+	size_t sized = 0, reserved = 0;
+
+	for (size_t i = 0; i < all->count; i++) {
+		struct sl_derived_event d = sl_derived_of_event(all->events[i]);
+
+		if (d.has_utilization && (sized++ == 0 || d.utilization > peak))
+			peak = d.utilization;
+		if (d.has_fragmentation) {
+			sum += d.fragmentation;
+			reserved++;
+		}
+	}
+	sl_json_object(j, key);
+	write_ratio(j, "peak_utilization_ratio", sized > 0, peak);
+	write_ratio(j, "avg_fragmentation_ratio", reserved > 0, reserved ? sum / (double)reserved : 0);
+	sl_json_bool(j, "is_session_interrupted", all->count == 0 || strcmp(all->events[all->count - 1]->event_type, "stop") != 0);
+	sl_json_end(j);
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/upstream/answers/phases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One phase_enter or phase_exit that is well formed. */
+struct boundary {
+	const struct sl_v3_event *event;
+	bool enter;
+	int64_t sequence, thread_id;
+	const char *scope_id, *thread_name;
+	const struct sl_value *path;
+	size_t place; /* in the file, for equal keys */
+};
+
+/* What is open on one thread; the stack is a list, innermost first. */
+struct open_scope {
+	const struct boundary *enter;
+	struct open_scope *outer;
+};
+
+static bool is_text(const struct sl_value *value)
+{
+	return sl_value_is(value, SL_VALUE_STRING);
+}
+
+static bool has_path(const struct sl_value *path)
+{
+	for (uint32_t i = 0; sl_value_is(path, SL_VALUE_ARRAY) && i < path->count; i++)
+		if (is_text(&path->items[i]) && *path->items[i].text)
+			return true;
+	return false;
+}
+
+static bool read_boundary(const struct sl_v3_event *event, struct boundary *b)
+{
+	bool enter = strcmp(event->event_type, "phase_enter") == 0;
+
+	if (!enter && strcmp(event->event_type, "phase_exit") != 0)
+		return false;
+	const struct sl_value *scope = sl_value_get(event->metadata, "phase_scope");
+	const char *action = sl_value_get_text(scope, "action"), *name = sl_value_get_text(scope, "name");
+	const struct sl_value *parent = sl_value_get(scope, "parent_scope_id");
+
+	*b = (struct boundary){.event = event, .enter = enter};
+	b->scope_id = sl_value_get_text(scope, "scope_id");
+	b->thread_name = sl_value_get_text(scope, "thread_name");
+	b->path = sl_value_get(scope, "path");
+	return action && strcmp(action, enter ? "enter" : "exit") == 0 && name && !sl_text_is_blank(name) && b->scope_id &&
+	       b->thread_name && has_path(b->path) && sl_value_get_int64(scope, "sequence", &b->sequence) &&
+	       sl_value_get_int64(scope, "thread_id", &b->thread_id) &&
+	       (!parent || parent->kind == SL_VALUE_NULL || is_text(parent));
+}
+
+static int compare(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct boundary *x = a, *y = b;
+	int order = compare(x->event->timestamp_ns, y->event->timestamp_ns);
+
+	if (!order)
+		order = compare(x->sequence, y->sequence);
+	if (!order)
+		order = strcmp(x->scope_id, y->scope_id);
+	return order ? order : x->place < y->place ? -1 : 1;
+}
+
+static void set_path(struct sl_arena *arena, const struct sl_value *path, struct sl_phase_span *span)
+{
+	const char **parts = sl_arena_alloc(arena, path->count * sizeof(*parts));
+	size_t length = 1;
+
+	for (uint32_t i = 0; i < path->count; i++) {
+		if (!is_text(&path->items[i]) || !*path->items[i].text)
+			continue;
+		parts[span->depth++] = path->items[i].text;
+		length += strlen(path->items[i].text) + 3;
+	}
+	char *label = sl_arena_alloc(arena, length), *end = label;
+
+	for (uint32_t i = 0; i < span->depth; i++)
+		end = stpcpy(i ? stpcpy(end, " / ") : end, parts[i]);
+	span->path = parts;
+	span->label = label;
+}
+
+static void add_span(struct sl_phases *phases, struct sl_phase_rank *rank, const struct boundary *enter, int64_t end_ns, bool synthetic)
+{
+	struct sl_phase_span *span = &rank->spans[rank->count++];
+
+	*span = (struct sl_phase_span){
+		.session_id = enter->event->session_id,
+		.rank = rank->rank,
+		.thread_id = enter->thread_id,
+		.start_ns = enter->event->timestamp_ns,
+		.end_ns = end_ns,
+		.sequence = enter->sequence,
+		.thread_name = enter->thread_name,
+		.scope_id = enter->scope_id,
+		.synthetic_end = synthetic,
+	};
+	set_path(&phases->arena, enter->path, span);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct sl_phase_span *x = a, *y = b;
+	int order = compare(x->start_ns, y->start_ns);
+
+	if (!order)
+		order = compare(x->end_ns, y->end_ns);
+	return order ? order : compare(x->sequence, y->sequence);
+}
+
+/* The spans sorted by start are a balanced tree, the middle of a range its root: the latest end below each. */
+static int64_t set_latest_end(struct sl_phase_rank *rank, size_t begin, size_t end)
+{
+	if (begin >= end)
+		return INT64_MIN;
+	size_t middle = begin + (end - begin) / 2;
+	int64_t latest = rank->spans[middle].end_ns, left = set_latest_end(rank, begin, middle),
+		right = set_latest_end(rank, middle + 1, end);
+
+	latest = left > latest ? left : latest;
+	latest = right > latest ? right : latest;
+	return rank->latest_end[middle] = latest;
+}
+
+static void replay(struct sl_phases *phases, struct sl_phase_rank *rank, struct boundary *boundaries, size_t count, int64_t last_ns)
+{
+	struct sl_map threads = {0};
+	struct sl_arena scratch = {0};
+	struct open_scope **stacks = sl_arena_alloc(&scratch, (count + 1) * sizeof(*stacks));
+	size_t stack_count = 0;
+
+	qsort(boundaries, count, sizeof(*boundaries), by_time);
+	rank->spans = sl_arena_alloc(&phases->arena, count * sizeof(*rank->spans));
+	for (size_t i = 0; i < count; i++) {
+		const struct boundary *b = &boundaries[i];
+		uintptr_t *thread = sl_map_at(&threads, sl_arena_printf(&scratch, "%lld", (long long)b->thread_id));
+
+		if (!*thread)
+			*thread = ++stack_count;
+		struct open_scope **top = &stacks[*thread];
+
+		if (b->enter) {
+			struct open_scope *scope = sl_arena_alloc(&scratch, sizeof(*scope));
+
+			*scope = (struct open_scope){b, *top};
+			*top = scope;
+		} else if (*top && strcmp((*top)->enter->scope_id, b->scope_id) == 0) {
+			add_span(phases, rank, (*top)->enter, b->event->timestamp_ns, false);
+			*top = (*top)->outer;
+		}
+	}
+	for (size_t i = 1; i <= stack_count; i++)
+		for (struct open_scope *scope = stacks[i]; scope; scope = scope->outer)
+			add_span(phases, rank, scope->enter, last_ns, true);
+	qsort(rank->spans, rank->count, sizeof(*rank->spans), by_start);
+	rank->latest_end = sl_arena_alloc(&phases->arena, rank->count * sizeof(*rank->latest_end));
+	set_latest_end(rank, 0, rank->count);
+	sl_map_free(&threads);
+	sl_arena_free(&scratch);
+}
+
+void sl_phases_init(struct sl_phases *phases, const struct sl_session_series *series)
+{
+	struct boundary *boundaries = NULL;
+	size_t capacity = 0;
+
+	memset(phases, 0, sizeof(*phases));
+	phases->ranks = sl_arena_alloc(&phases->arena, (series->rank_count + 1) * sizeof(*phases->ranks));
+	phases->rank_count = series->rank_count;
+	for (size_t r = 0; r < series->rank_count; r++) {
+		const struct sl_series *all = &series->ranks[r].all;
+		size_t count = 0;
+
+		phases->ranks[r].rank = series->ranks[r].rank;
+		for (size_t i = 0; i < all->count; i++) {
+			boundaries = sl_arena_grow(boundaries, &capacity, count, sizeof(*boundaries));
+			if (read_boundary(all->events[i], &boundaries[count])) {
+				boundaries[count].place = i;
+				count++;
+			}
+		}
+		if (count)
+			replay(phases, &phases->ranks[r], boundaries, count, all->events[all->count - 1]->timestamp_ns);
+	}
+	free(boundaries);
+}
+
+void sl_phases_free(struct sl_phases *phases)
+{
+	sl_arena_free(&phases->arena);
+}
+
+/* --- attribution -------------------------------------------------------------------------------------------- */
+
+struct active {
+	const struct sl_phase_span **spans; /* by start, then end */
+	size_t count, capacity;
+};
+
+static void find_active(const struct sl_phase_rank *rank, size_t begin, size_t end, int64_t at_ns, struct active *active)
+{
+	if (begin >= end)
+		return;
+	size_t middle = begin + (end - begin) / 2;
+	const struct sl_phase_span *span = &rank->spans[middle];
+
+	if (rank->latest_end[middle] < at_ns)
+		return;
+	find_active(rank, begin, middle, at_ns, active);
+	if (span->start_ns > at_ns)
+		return;
+	if (span->end_ns >= at_ns) {
+		active->spans = sl_arena_grow(active->spans, &active->capacity, active->count, sizeof(*active->spans));
+		active->spans[active->count++] = span;
+	}
+	find_active(rank, middle + 1, end, at_ns, active);
+}
+
+static bool is_later(const struct sl_phase_span *a, const struct sl_phase_span *b)
+{
+	return !b || a->sequence > b->sequence || (a->sequence == b->sequence && strcmp(a->scope_id, b->scope_id) > 0);
+}
+
+static const struct sl_phase_span *latest(const struct active *active)
+{
+	const struct sl_phase_span *best = NULL;
+
+	for (size_t i = 0; i < active->count; i++)
+		if (is_later(active->spans[i], best))
+			best = active->spans[i];
+	return best;
+}
+
+static struct sl_phase_attribution one(struct sl_phases *phases, const struct sl_phase_span *span, const char *source)
+{
+	struct sl_phase_attribution a = {.unique = true, .source = source, .path_count = 1, .scope_id = span->scope_id,
+		.thread_name = span->thread_name, .thread_id = span->thread_id};
+
+	a.paths = sl_arena_alloc(&phases->arena, sizeof(*a.paths));
+	a.paths[0] = span->label;
+	return a;
+}
+
+/* The span that the event itself points at, by scope or else by thread. */
+static const struct sl_phase_span *pointed_at(const struct active *active, const struct sl_v3_event *origin, const char **source)
+{
+	const char *scope = origin ? sl_value_get_text(origin->metadata, "origin_phase_scope_id") : NULL;
+	const struct sl_phase_span *hit = NULL;
+	size_t hits = 0;
+	int64_t thread;
+
+	for (size_t i = 0; scope && *scope && i < active->count; i++) {
+		if (strcmp(active->spans[i]->scope_id, scope) == 0) {
+			hit = active->spans[i];
+			hits++;
+		}
+	}
+	*source = "exact";
+	if (hits == 1)
+		return hit;
+	hit = NULL;
+	*source = "thread_local";
+	if (origin && sl_value_get_int64(origin->metadata, "origin_thread_id", &thread))
+		for (size_t i = 0; i < active->count; i++)
+			if (active->spans[i]->thread_id == thread && is_later(active->spans[i], hit))
+				hit = active->spans[i];
+	return hit;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static size_t sort_unique(const char **texts, size_t count)
+{
+	size_t kept = 0;
+
+	qsort(texts, count, sizeof(*texts), by_text);
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || strcmp(texts[i], texts[kept - 1]) != 0)
+			texts[kept++] = texts[i];
+	return kept;
+}
+
+static int by_thread_and_depth(const void *a, const void *b)
+{
+	const struct sl_phase_span *x = *(const struct sl_phase_span *const *)a, *y = *(const struct sl_phase_span *const *)b;
+	int order = compare(x->thread_id, y->thread_id);
+
+	return order ? order : compare(y->depth, x->depth);
+}
+
+/* The deepest span of each thread. One thread and one label: that is it. */
+static struct sl_phase_attribution guess(struct sl_phases *phases, struct active *active)
+{
+	struct sl_phase_attribution a = {0};
+	const struct sl_phase_span *last = latest(active), *single = NULL;
+	size_t threads = 0;
+
+	a.paths = sl_arena_alloc(&phases->arena, active->count * sizeof(*a.paths));
+	qsort(active->spans, active->count, sizeof(*active->spans), by_thread_and_depth);
+	for (size_t begin = 0, end; begin < active->count; begin = end) {
+		const struct sl_phase_span *deepest = active->spans[begin];
+
+		threads++;
+		for (end = begin; end < active->count && active->spans[end]->thread_id == deepest->thread_id; end++) {
+			if (active->spans[end]->depth != deepest->depth)
+				continue;
+			a.paths[a.path_count++] = active->spans[end]->label;
+			if (threads == 1 && is_later(active->spans[end], single))
+				single = active->spans[end];
+		}
+	}
+	a.path_count = sort_unique(a.paths, a.path_count);
+	if (threads == 1 && a.path_count == 1)
+		return one(phases, single, "heuristic");
+	a.summary = a.path_count > 1 ? last->label : NULL;
+	return a;
+}
+
+struct sl_phase_attribution sl_phases_at(struct sl_phases *phases, int32_t rank, int64_t timestamp_ns,
+	const struct sl_v3_event *origin)
+{
+	struct sl_phase_attribution none = {0}, result;
+	struct active active = {0};
+	size_t low = 0, high = phases->rank_count;
+	const char *source;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (phases->ranks[middle].rank < rank)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == phases->rank_count || phases->ranks[low].rank != rank)
+		return none;
+	find_active(&phases->ranks[low], 0, phases->ranks[low].count, timestamp_ns, &active);
+	if (active.count == 0)
+		return none;
+	const struct sl_phase_span *span = pointed_at(&active, origin, &source);
+
+	result = span ? one(phases, span, source) : guess(phases, &active);
+	free(active.spans);
+	return result;
+}
+
+static bool same(const struct sl_phase_attribution *a, const struct sl_phase_attribution *b)
+{
+	return a->unique && b->unique && strcmp(a->paths[0], b->paths[0]) == 0 && strcmp(a->scope_id, b->scope_id) == 0 &&
+	       a->thread_id == b->thread_id;
+}
+
+struct sl_phase_attribution sl_phases_merge(struct sl_phases *phases, const struct sl_phase_attribution *first,
+	const struct sl_phase_attribution *second)
+{
+	struct sl_phase_attribution merged = {0};
+
+	if (first->path_count == 0)
+		return *second;
+	if (second->path_count == 0 || same(first, second))
+		return *first;
+	merged.paths = sl_arena_alloc(&phases->arena, (first->path_count + second->path_count) * sizeof(*merged.paths));
+	memcpy(merged.paths, first->paths, first->path_count * sizeof(*merged.paths));
+	memcpy(merged.paths + first->path_count, second->paths, second->path_count * sizeof(*merged.paths));
+	merged.path_count = sort_unique(merged.paths, first->path_count + second->path_count);
+	return merged;
+}
+
+const char *sl_phases_summary(struct sl_arena *arena, const struct sl_phase_attribution *a)
+{
+	if (a->path_count == 0)
+		return NULL;
+	if (a->summary)
+		return sl_arena_printf(arena, "(likely) %s", a->summary);
+	if (a->unique)
+		return sl_arena_strdup(arena, a->paths[0]);
+	const char *text = sl_arena_printf(arena, "(ambiguous) %s", a->paths[0]);
+
+	for (size_t i = 1; i < a->path_count; i++)
+		text = sl_arena_printf(arena, "%s | %s", text, a->paths[i]);
+	return text;
+}
+
+void sl_phases_write_attribution(struct sl_json *j, const char *key, const struct sl_phase_attribution *a)
+{
+	if (a->path_count == 0) {
+		sl_json_null(j, key);
+		return;
+	}
+	sl_json_object(j, key);
+	sl_json_string(j, "phase_resolution", a->unique ? "unique" : "ambiguous");
+	sl_json_array(j, "phase_paths");
+	for (size_t i = 0; i < a->path_count; i++)
+		sl_json_string(j, NULL, a->paths[i]);
+	sl_json_end(j);
+	if (a->unique) {
+		sl_json_string(j, "phase_source", a->source);
+		sl_json_string(j, "phase_path", a->paths[0]);
+		sl_json_string(j, "scope_id", a->scope_id);
+		sl_json_int(j, "thread_id", a->thread_id);
+		sl_json_string(j, "thread_name", a->thread_name);
+	}
+	if (a->summary) {
+		sl_json_object(j, "phase_summary");
+		sl_json_string(j, "phase_path", a->summary);
+		sl_json_string(j, "source", "heuristic");
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void write_span(struct sl_json *j, const struct sl_phase_span *span)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "session_id", span->session_id);
+	sl_json_int(j, "rank", span->rank);
+	sl_json_int(j, "thread_id", span->thread_id);
+	sl_json_string(j, "thread_name", span->thread_name);
+	sl_json_string(j, "scope_id", span->scope_id);
+	sl_json_array(j, "path");
+	for (uint32_t i = 0; i < span->depth; i++)
+		sl_json_string(j, NULL, span->path[i]);
+	sl_json_end(j);
+	sl_json_int(j, "depth", span->depth);
+	sl_json_int(j, "start_ns", span->start_ns);
+	sl_json_int(j, "end_ns", span->end_ns);
+	sl_json_int(j, "sequence", span->sequence);
+	sl_json_bool(j, "synthetic_end", span->synthetic_end);
+	sl_json_end(j);
+}
+
+void sl_phases_write(struct sl_json *j, const char *key, const struct sl_phases *phases)
+{
+	sl_json_array(j, key);
+	for (size_t r = 0; r < phases->rank_count; r++)
+		for (size_t i = 0; i < phases->ranks[r].count; i++)
+			write_span(j, &phases->ranks[r].spans[i]);
+	sl_json_end(j);
+}

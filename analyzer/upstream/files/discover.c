@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* Which files below a path are telemetry: sinks and bundles by their manifests, the rest by their names. */
+#include <dirent.h>
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/upstream/files/telemetry.h"
+
+struct walk {
+	struct sl_telemetry *t;
+	const char **folders, **files; /* folders with a manifest; telemetry by name */
+	const char **bundles; /* folders of OOM bundles */
+	size_t folder_count, folder_capacity, file_count, file_capacity, bundle_count, bundle_capacity;
+	size_t found;
+};
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool first_time(struct sl_telemetry *t, const char *path)
+{
+	char *real = realpath(path, NULL);
+	bool first = (*sl_map_at(&t->seen, real ? real : path))++ == 0;
+
+	free(real);
+	return first;
+}
+
+static bool is_regular(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), tail = strlen(suffix);
+
+	return length >= tail && strcasecmp(name + length - tail, suffix) == 0;
+}
+
+static bool is_telemetry_name(const char *name)
+{
+	static const char *const words[] = {"event", "track", "telemetry"};
+
+	if (has_suffix(name, ".jsonl"))
+		return true;
+	if ((!has_suffix(name, ".json") && !has_suffix(name, ".csv")) || strcmp(name, "telemetry_timeline.json") == 0)
+		return false;
+	for (size_t i = 0; i < 3; i++)
+		if (strcasestr(name, words[i]))
+			return true;
+	return false;
+}
+
+static bool load_timeline(struct sl_telemetry *t, const char *folder)
+{
+	if (!is_regular(sl_arena_printf(&t->arena, "%s/telemetry_timeline.json", folder)))
+		return false;
+	sl_diagnose_load(t, folder);
+	return true;
+}
+
+static bool has_segments(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	bool hit = false;
+
+	for (struct dirent *entry; dir && !hit && (entry = readdir(dir));)
+		hit = strncmp(entry->d_name, "segment-", 8) == 0 && has_suffix(entry->d_name, ".jsonl");
+	if (dir)
+		closedir(dir);
+	return hit;
+}
+
+/* Files of a sink are read with the sink, those of an OOM bundle with the bundle. */
+static void mark_segments(struct sl_telemetry *t, const char *folder)
+{
+	DIR *dir = opendir(folder);
+
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (has_suffix(entry->d_name, ".jsonl"))
+			first_time(t, sl_arena_printf(&t->arena, "%s/%s", folder, entry->d_name));
+	if (dir)
+		closedir(dir);
+}
+
+static bool load_folder(struct walk *w, const char *folder, const char *name_of_sink)
+{
+	struct sl_telemetry *t = w->t;
+	const char *path = sl_arena_printf(&t->arena, "%s/manifest.json", folder);
+	struct sl_value_error error;
+	const struct sl_value *manifest = is_regular(path) ? sl_source_document(&t->arena, path, &error) : NULL;
+	enum sl_manifest_kind kind = sl_manifest_kind_of(manifest);
+
+	if (kind == SL_MANIFEST_NONE && has_segments(folder))
+		kind = SL_MANIFEST_SINK; /* the ledger is gone, the records are not */
+	if (kind == SL_MANIFEST_NONE) {
+		if (!manifest && is_regular(path) && first_time(t, path))
+			sl_telemetry_problem(t, SL_SOURCE_FILE, path, error.line, error.reason);
+		return load_timeline(t, folder);
+	}
+	if (!first_time(t, path))
+		return true;
+	if (kind == SL_MANIFEST_OOM) {
+		sl_bundle_load(t, folder, manifest);
+		w->bundles = sl_arena_grow(w->bundles, &w->bundle_capacity, w->bundle_count, sizeof(*w->bundles));
+		w->bundles[w->bundle_count++] = folder;
+	} else if (kind == SL_MANIFEST_DIAGNOSE) {
+		sl_diagnose_load(t, folder);
+	} else {
+		mark_segments(t, folder);
+		sl_telemetry_load_sink(t, name_of_sink, SL_SESSION_SINK);
+	}
+	return true;
+}
+
+static void walk_into(struct walk *w, const char *folder, int depth)
+{
+	DIR *dir = opendir(folder);
+	bool manifest = false;
+
+	if (!dir) {
+		sl_telemetry_problem(w->t, SL_SOURCE_FILE, folder, 0, strerror(errno));
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		const char *name = entry->d_name, *path = sl_arena_printf(&w->t->arena, "%s/%s", folder, name);
+		struct stat status;
+
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || lstat(path, &status) != 0)
+			continue;
+		/* analysis/ is what we wrote ourselves. A link could lead round in circles. */
+		if (S_ISDIR(status.st_mode) && depth < 32 && strcmp(name, "analysis") != 0)
+			walk_into(w, path, depth + 1);
+		if (!is_regular(path))
+			continue;
+		manifest = manifest || strcmp(name, "manifest.json") == 0 || strcmp(name, "telemetry_timeline.json") == 0;
+		if (!is_telemetry_name(name))
+			continue;
+		w->files = sl_arena_grow(w->files, &w->file_capacity, w->file_count, sizeof(*w->files));
+		w->files[w->file_count++] = path;
+	}
+	closedir(dir);
+	if (!manifest)
+		return;
+	w->folders = sl_arena_grow(w->folders, &w->folder_capacity, w->folder_count, sizeof(*w->folders));
+	w->folders[w->folder_count++] = folder;
+}
+
+static size_t load_file(struct sl_telemetry *t, const char *path)
+{
+	if (!first_time(t, path))
+		return 0;
+	switch (sl_source_form(path)) {
+	case SL_SOURCE_CSV:
+		sl_telemetry_load_file(t, path, SL_SESSION_CSV);
+		break;
+	case SL_SOURCE_JSON:
+		sl_telemetry_load_file(t, path, SL_SESSION_JSON);
+		break;
+	default:
+		sl_telemetry_load_sink(t, path, SL_SESSION_LINES);
+		break;
+	}
+	return 1;
+}
+
+/* The inside of an OOM bundle is the bundle's. */
+static bool is_in_bundle(const struct walk *w, const char *file)
+{
+	for (size_t i = 0; i < w->bundle_count; i++) {
+		size_t length = strlen(w->bundles[i]);
+
+		if (strncmp(file, w->bundles[i], length) == 0 && file[length] == '/')
+			return true;
+	}
+	return false;
+}
+
+static void walk_folder(struct walk *w, const char *folder)
+{
+	if (load_folder(w, folder, folder))
+		w->found++;
+	walk_into(w, folder, 0);
+	if (w->folder_count)
+		qsort(w->folders, w->folder_count, sizeof(*w->folders), by_path);
+	if (w->file_count)
+		qsort(w->files, w->file_count, sizeof(*w->files), by_path);
+	for (size_t i = 0; i < w->folder_count; i++)
+		if (strcmp(w->folders[i], folder) != 0 && load_folder(w, w->folders[i], w->folders[i]))
+			w->found++;
+	for (size_t i = 0; i < w->file_count; i++)
+		if (!is_in_bundle(w, w->files[i]))
+			w->found += load_file(w->t, w->files[i]);
+}
+
+size_t sl_telemetry_add_path(struct sl_telemetry *t, const char *path, bool full_names)
+{
+	struct walk w = {.t = t};
+	struct stat status;
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	path = sl_arena_strndup(&t->arena, path, length);
+	if (stat(path, &status) != 0) {
+		sl_telemetry_problem(t, SL_SOURCE_FILE, path, 0, strerror(errno));
+		return 0;
+	}
+	const char *name = strrchr(path, '/');
+
+	name = name ? name + 1 : path;
+	t->root = NULL;
+	if (S_ISDIR(status.st_mode)) {
+		t->root = full_names ? NULL : path;
+		walk_folder(&w, path);
+	} else {
+		const char *folder = dirname(sl_arena_strdup(&t->arena, path));
+
+		t->root = full_names ? NULL : folder;
+		if (strcmp(name, "manifest.json") == 0)
+			w.found = load_folder(&w, folder, path);
+		else if (strcmp(name, "telemetry_timeline.json") == 0)
+			w.found = load_timeline(t, folder);
+		else
+			w.found = load_file(t, path);
+	}
+	t->root = NULL;
+	free(w.folders);
+	free(w.files);
+	free(w.bundles);
+	return w.found;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/upstream/files/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void note(struct sl_folder *folder, const char *name)
+{
+	if (folder->error)
+		return;
+	folder->error = errno ? errno : EIO;
+	folder->failed = name;
+}
+
+static bool make_parents(struct sl_arena *arena, const char *path)
+{
+	char *copy = sl_arena_strdup(arena, path);
+
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		if (mkdir(copy, 0700) != 0 && errno != EEXIST)
+			return false;
+		*slash = '/';
+	}
+	return true;
+}
+
+bool sl_folder_begin(struct sl_folder *folder, const char *place)
+{
+	size_t length = strlen(place);
+
+	*folder = (struct sl_folder){0};
+	while (length > 1 && place[length - 1] == '/')
+		length--;
+	folder->place = sl_arena_strndup(&folder->arena, place, length);
+	const char *parent = dirname(sl_arena_strdup(&folder->arena, folder->place));
+	const char *slash = strrchr(folder->place, '/'), *name = slash ? slash + 1 : folder->place;
+
+	folder->temporary = sl_arena_printf(&folder->arena, "%s/.%s.%d.tmp", parent, name, (int)getpid());
+	if (!make_parents(&folder->arena, folder->place) || mkdir(folder->temporary, 0700) != 0)
+		note(folder, folder->temporary);
+	return folder->error == 0;
+}
+
+FILE *sl_folder_open(struct sl_folder *folder, const char *name)
+{
+	const char *path = sl_arena_printf(&folder->arena, "%s/%s", folder->temporary, name);
+	int fd = folder->error ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!file)
+		note(folder, sl_arena_strdup(&folder->arena, name));
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}
+
+bool sl_folder_close(struct sl_folder *folder, FILE *file, const char *name)
+{
+	errno = 0;
+	bool bad = file && ferror(file);
+
+	if (file && fclose(file) != 0)
+		bad = true;
+	if (bad)
+		note(folder, sl_arena_strdup(&folder->arena, name));
+	return !bad && folder->error == 0;
+}
+
+struct sl_json *sl_folder_json(struct sl_folder *folder, const char *name, FILE **file)
+{
+	*file = sl_folder_open(folder, name);
+	return sl_json_new(*file, SL_JSON_INDENT); /* into memory, and lost, after a failure */
+}
+
+bool sl_folder_json_close(struct sl_folder *folder, struct sl_json *j, FILE *file, const char *name)
+{
+	sl_json_newline(j);
+	if (!sl_json_close(j))
+		note(folder, sl_arena_strdup(&folder->arena, name));
+	return sl_folder_close(folder, file, name);
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+	(void)status, (void)type, (void)walk;
+	return remove(path);
+}
+
+void sl_folder_remove(const char *path)
+{
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool finish(struct sl_folder *folder)
+{
+	if (folder->error)
+		sl_folder_remove(folder->temporary);
+	int error = folder->error;
+
+	sl_arena_free(&folder->arena);
+	errno = error;
+	return error == 0;
+}
+
+bool sl_folder_end(struct sl_folder *folder)
+{
+	if (!folder->error && rename(folder->temporary, folder->place) != 0)
+		note(folder, folder->place);
+	return finish(folder);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* Records into sessions: one file, or the segments of a sink. */
+#include <dirent.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/upstream/records/session_id.h"
+#include "analyzer/upstream/files/telemetry.h"
+
+struct loading {
+	struct sl_telemetry *t;
+	struct sl_arena scratch;
+	struct sl_record_rules rules;
+	struct sl_map index; /* session id -> place in t->loaded, plus 1 */
+	struct sl_map files; /* session id and file, for the list of sources */
+	size_t first;	     /* sessions of this source begin here in t->loaded */
+	enum sl_session_kind kind;
+	const char *path, *display;
+	const char **lost; /* what is said in the sessions' warnings */
+	size_t lost_count, lost_capacity;
+};
+
+static struct sl_session *session_of(struct loading *l, const char *session_id)
+{
+	uintptr_t *place = sl_map_at(&l->index, session_id);
+
+	if (!*place) {
+		struct sl_session *session = sl_telemetry_new_loaded(l->t);
+
+		session->kind = l->kind;
+		session->summary.session_id = sl_map_intern(&l->t->store.texts, session_id);
+		*place = l->t->loaded_count;
+	}
+	return &l->t->loaded[*place - 1];
+}
+
+static void add_source(struct loading *l, struct sl_session *session, const char *display)
+{
+	uintptr_t *known = sl_map_at(&l->files, sl_arena_printf(&l->scratch, "%s\n%s", session->summary.session_id, display));
+
+	if ((*known)++)
+		return;
+	const char **sources = sl_arena_alloc(&l->t->arena, (session->source_count + 1) * sizeof(*sources));
+
+	if (session->source_count)
+		memcpy(sources, session->sources, session->source_count * sizeof(*sources));
+	sources[session->source_count++] = display;
+	session->sources = sources;
+}
+
+static void on_problem(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
+{
+	struct loading *l = context;
+
+	sl_telemetry_problem(l->t, loss, file, line, reason);
+	if (loss == SL_SOURCE_TORN || l->lost_count >= 1000)
+		return;
+	l->lost = sl_arena_grow(l->lost, &l->lost_capacity, l->lost_count, sizeof(*l->lost));
+	l->lost[l->lost_count++] = sl_arena_printf(&l->t->arena, "%s:%u: %s", l->display, line, reason);
+}
+
+static void on_record(void *context, const struct sl_value *raw, uint32_t line)
+{
+	struct loading *l = context;
+	struct sl_record record;
+	struct sl_record_error error;
+	struct sl_v3_event event;
+
+	if (sl_record_normalize(&l->scratch, raw, &l->rules, &record, &error) &&
+		sl_event_from_record(&l->t->store, &record, &event, &error)) {
+		struct sl_session *session = session_of(l, event.session_id);
+
+		sl_session_add_event(session, &event);
+		add_source(l, session, l->display);
+		if (event.world_size > l->t->max_world_size)
+			l->t->max_world_size = event.world_size;
+		if (event.rank >= l->t->next_rank)
+			l->t->next_rank = event.rank + 1;
+	} else {
+		on_problem(l, SL_SOURCE_RECORD, l->path, line, error.reason);
+	}
+	sl_arena_reset(&l->scratch);
+}
+
+static const char *base_name(struct sl_telemetry *t, const char *path)
+{
+	char *real = NULL;
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	const char *copy = sl_arena_strndup(&t->arena, path, length), *slash = strrchr(copy, '/');
+	const char *name = slash && slash[1] ? slash + 1 : copy;
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, "/") == 0) {
+		real = realpath(path, NULL);
+		slash = real ? strrchr(real, '/') : NULL;
+		name = slash ? sl_arena_strdup(&t->arena, slash + 1) : name;
+		free(real);
+	}
+	return name;
+}
+
+/* Summaries of the manifest win over what the events say. */
+static void finish(struct loading *l, const struct sl_manifest *manifest, const char *path)
+{
+	struct sl_telemetry *t = l->t;
+	const char *source = sl_arena_printf(&t->arena, "artifact:%s", base_name(t, path));
+
+	for (size_t i = 0; i < manifest->session_count; i++) {
+		struct sl_session *session = session_of(l, manifest->sessions[i].session_id);
+
+		session->summary = manifest->sessions[i];
+	}
+	for (size_t i = l->first; i < t->loaded_count; i++) {
+		struct sl_session *session = &t->loaded[i];
+
+		sl_event_sort(session->events, session->count);
+		if (!session->summary.source)
+			sl_session_summary_infer(session->events, session->count, source, &session->summary);
+		if (session->source_count == 0)
+			add_source(l, session, sl_telemetry_display(t, path));
+		if (l->lost_count) {
+			session->warnings = sl_arena_alloc(&t->arena, l->lost_count * sizeof(*l->lost));
+			memcpy(session->warnings, l->lost, l->lost_count * sizeof(*l->lost));
+			session->warning_count = l->lost_count;
+		}
+	}
+	sl_map_free(&l->index);
+	sl_map_free(&l->files);
+	sl_arena_free(&l->scratch);
+	free(l->lost);
+}
+
+static void read_one(struct loading *l, const char *path, const char *session_id)
+{
+	struct sl_source_reader reader = {on_record, on_problem, NULL, l};
+
+	l->path = path;
+	l->display = sl_telemetry_display(l->t, path);
+	l->rules.session_id = session_id;
+	sl_source_read(path, &reader);
+}
+
+void sl_telemetry_load_file(struct sl_telemetry *t, const char *path, enum sl_session_kind kind)
+{
+	struct loading l = {.t = t, .first = t->loaded_count, .kind = kind};
+	const struct sl_manifest none = {0};
+
+	l.rules.collector = kind == SL_SESSION_CSV ? "legacy.csv" : NULL;
+	read_one(&l, path, sl_session_id_of_file(&t->arena, path));
+	finish(&l, &none, path);
+}
+
+/* --- sinks -------------------------------------------------------------------------------------------------- */
+
+struct names {
+	const char **list;
+	size_t count, capacity;
+};
+
+static void add_name(struct names *names, const char *name)
+{
+	names->list = sl_arena_grow(names->list, &names->capacity, names->count, sizeof(*names->list));
+	names->list[names->count++] = name;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_segment_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(name, "segment-", 8) == 0 && length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
+}
+
+/* What the manifest names and what lies there, each once, by name. */
+static void list_segments(struct sl_telemetry *t, const char *folder, const struct sl_manifest *manifest, struct names *names)
+{
+	DIR *dir = opendir(folder);
+	size_t kept = 0;
+
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (is_segment_name(entry->d_name))
+			add_name(names, sl_arena_strdup(&t->arena, entry->d_name));
+	if (dir)
+		closedir(dir);
+	for (size_t i = 0; i < manifest->segment_count; i++) {
+		const char *name = manifest->segments[i].filename, *path = sl_arena_printf(&t->arena, "%s/%s", folder, name);
+
+		if (access(path, F_OK) == 0)
+			add_name(names, name);
+		else
+			sl_telemetry_problem(t, SL_SOURCE_FILE, path, 0, "segment is in the manifest but not in the folder");
+	}
+	if (names->count)
+		qsort(names->list, names->count, sizeof(*names->list), by_name);
+	for (size_t i = 0; i < names->count; i++)
+		if (i == 0 || strcmp(names->list[i], names->list[kept - 1]) != 0)
+			names->list[kept++] = names->list[i];
+	names->count = kept;
+}
+
+static const char *session_of_segment(const struct sl_manifest *manifest, const char *name)
+{
+	const char *session_id = NULL;
+
+	for (size_t i = 0; i < manifest->segment_count; i++)
+		if (strcmp(manifest->segments[i].filename, name) == 0)
+			session_id = manifest->segments[i].session_id;
+	return session_id && *session_id ? session_id : NULL;
+}
+
+static void read_manifest(struct sl_telemetry *t, const char *folder, struct sl_manifest *manifest)
+{
+	const char *path = sl_arena_printf(&t->arena, "%s/manifest.json", folder);
+	struct sl_value_error error;
+	size_t skipped = 0;
+
+	*manifest = (struct sl_manifest){0};
+	if (access(path, F_OK) != 0)
+		return;
+	const struct sl_value *payload = sl_source_document(&t->arena, path, &error);
+
+	if (!payload) {
+		sl_telemetry_problem(t, SL_SOURCE_FILE, path, error.line, error.reason);
+		return;
+	}
+	if (payload->kind != SL_VALUE_OBJECT) {
+		sl_telemetry_problem(t, SL_SOURCE_FILE, path, payload->line, "manifest is not an object");
+		return;
+	}
+	sl_manifest_read(&t->arena, payload, manifest, &skipped);
+	if (skipped)
+		sl_telemetry_problem(t, SL_SOURCE_RECORD, path, 1, "some sessions or segments of the manifest make no sense");
+}
+
+void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_session_kind kind)
+{
+	struct loading l = {.t = t, .first = t->loaded_count, .kind = kind};
+	struct stat status;
+	bool is_folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+	const char *folder = is_folder ? path : dirname(sl_arena_strdup(&t->arena, path));
+	const char *name = is_folder ? "" : base_name(t, path), *fallback = sl_session_id_of_sink(&t->arena, path);
+	struct sl_manifest manifest;
+	struct names names = {0};
+
+	read_manifest(t, folder, &manifest);
+	bool single = !is_folder && strcmp(name, "manifest.json") != 0;
+
+	if (single)
+		add_name(&names, name);
+	else
+		list_segments(t, folder, &manifest, &names);
+	for (size_t i = 0; i < names.count; i++) {
+		const char *hint = session_of_segment(&manifest, names.list[i]);
+
+		read_one(&l, single ? path : sl_arena_printf(&t->arena, "%s/%s", folder, names.list[i]), hint ? hint : fallback);
+	}
+	free(names.list);
+	finish(&l, &manifest, path);
+}

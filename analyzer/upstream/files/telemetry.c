@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/upstream/files/telemetry.h"
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char joined_source[] = "stormlog.diagnostics.distributed"; /* upstream's word for it */
+
+struct sl_telemetry *sl_telemetry_new(void)
+{
+	struct sl_telemetry *t = calloc(1, sizeof(*t));
+
+	if (!t) {
+		fputs("stormlog-analyze: out of memory\n", stderr);
+		exit(3);
+	}
+	t->max_world_size = 1;
+	return t;
+}
+
+void sl_telemetry_problem(struct sl_telemetry *t, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
+{
+	t->problems = sl_arena_grow(t->problems, &t->problem_capacity, t->problem_count, sizeof(*t->problems));
+	t->problems[t->problem_count++] = (struct sl_problem){
+		.file = sl_telemetry_display(t, file),
+		.line = line,
+		.reason = sl_map_intern(&t->store.texts, reason),
+		.loss = loss,
+	};
+}
+
+const char *sl_telemetry_display(struct sl_telemetry *t, const char *path)
+{
+	size_t length = t->root ? strlen(t->root) : 0;
+
+	if (length && strncmp(path, t->root, length) == 0 && path[length] == '/')
+		path += length + 1 + strspn(path + length + 1, "/");
+	else if (length && strcmp(path, t->root) == 0)
+		path = ".";
+	return sl_map_intern(&t->store.texts, path);
+}
+
+struct sl_session *sl_telemetry_new_loaded(struct sl_telemetry *t)
+{
+	t->loaded = sl_arena_grow(t->loaded, &t->loaded_capacity, t->loaded_count, sizeof(*t->loaded));
+	struct sl_session *session = &t->loaded[t->loaded_count++];
+
+	memset(session, 0, sizeof(*session));
+	return session;
+}
+
+void sl_telemetry_add_session(struct sl_telemetry *t, const struct sl_session *session)
+{
+	struct sl_session *loaded = sl_telemetry_new_loaded(t);
+
+	*loaded = *session;
+	sl_event_sort(loaded->events, loaded->count);
+}
+
+/* --- merging ----------------------------------------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+/* What makes two events of a session one: upstream's key. */
+static bool same_event(const struct sl_v3_event *a, const struct sl_v3_event *b)
+{
+	return a->timestamp_ns == b->timestamp_ns && a->rank == b->rank && a->local_rank == b->local_rank &&
+	       a->world_size == b->world_size && a->allocated_bytes == b->allocated_bytes &&
+	       a->reserved_bytes == b->reserved_bytes && a->used_bytes == b->used_bytes &&
+	       same_text(a->event_type, b->event_type) && same_text(a->context, b->context);
+}
+
+static size_t event_hash(const struct sl_v3_event *event)
+{
+	uint64_t hash = (uint64_t)event->timestamp_ns * 0x9e3779b97f4a7c15u;
+
+	hash ^= (uint64_t)event->rank * 0xff51afd7ed558ccdu ^ (uint64_t)event->allocated_bytes * 0xc4ceb9fe1a85ec53u;
+	hash ^= (uint64_t)event->used_bytes * 0x2545f4914f6cdd1du;
+	return (size_t)(hash ^ hash >> 29);
+}
+
+static void drop_equal_events(struct sl_session *session)
+{
+	size_t capacity = 64, kept = 0;
+
+	while (capacity < session->count * 2)
+		capacity *= 2;
+	uint32_t *slots = calloc(capacity, sizeof(*slots)); /* index + 1 */
+
+	if (!slots)
+		return; /* equal events twice are better than none */
+	for (size_t i = 0; i < session->count; i++) {
+		size_t at = event_hash(&session->events[i]) & (capacity - 1);
+
+		while (slots[at] && !same_event(&session->events[slots[at] - 1], &session->events[i]))
+			at = (at + 1) & (capacity - 1);
+		if (slots[at])
+			continue;
+		session->events[kept] = session->events[i];
+		slots[at] = (uint32_t)++kept;
+	}
+	session->count = kept;
+	free(slots);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void add_sources(struct sl_telemetry *t, struct sl_session *session, const struct sl_session *more)
+{
+	const char **sources = sl_arena_alloc(&t->arena, (session->source_count + more->source_count) * sizeof(*sources));
+	size_t count = 0;
+
+	for (size_t i = 0; i < session->source_count; i++)
+		sources[count++] = session->sources[i];
+	for (size_t i = 0; i < more->source_count; i++)
+		sources[count++] = more->sources[i];
+	qsort(sources, count, sizeof(*sources), by_text);
+	session->source_count = 0;
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || strcmp(sources[i], sources[i - 1]) != 0)
+			sources[session->source_count++] = sources[i];
+	session->sources = sources;
+
+	const char **warnings = sl_arena_alloc(&t->arena, (session->warning_count + more->warning_count) * sizeof(*warnings));
+
+	count = 0;
+	for (size_t i = 0; i < session->warning_count; i++)
+		warnings[count++] = session->warnings[i];
+	for (size_t i = 0; i < more->warning_count; i++)
+		warnings[count++] = more->warnings[i];
+	session->warnings = warnings;
+	session->warning_count = count;
+}
+
+static void add_events(struct sl_session *session, const struct sl_session *more, const char *session_id)
+{
+	for (size_t i = 0; i < more->count; i++) {
+		sl_session_add_event(session, &more->events[i]);
+		if (session_id)
+			session->events[session->count - 1].session_id = session_id;
+	}
+}
+
+static struct sl_session *add_merged(struct sl_telemetry *t, const struct sl_session_summary *summary, enum sl_session_kind kind)
+{
+	t->sessions = sl_arena_grow(t->sessions, &t->session_capacity, t->session_count, sizeof(*t->sessions));
+	struct sl_session *session = &t->sessions[t->session_count++];
+
+	*session = (struct sl_session){.summary = *summary, .kind = kind};
+	return session;
+}
+
+/* A merged session shares the events of the only session it came from. */
+static void merge_into(struct sl_telemetry *t, struct sl_session *merged, const struct sl_session *loaded)
+{
+	add_sources(t, merged, loaded);
+	if (loaded->count == 0)
+		return;
+	if (merged->count == 0) {
+		merged->events = loaded->events;
+		merged->count = loaded->count;
+		merged->borrowed = true;
+		return;
+	}
+	if (merged->borrowed) {
+		struct sl_session first = *merged;
+
+		merged->events = NULL;
+		merged->count = merged->capacity = 0;
+		merged->borrowed = false;
+		add_events(merged, &first, NULL);
+	}
+	add_events(merged, loaded, NULL);
+	sl_event_sort(merged->events, merged->count);
+	drop_equal_events(merged);
+}
+
+/* index: session id -> place in t->sessions, plus 1. */
+static void merge_by_id(struct sl_telemetry *t, struct sl_map *index, bool bundles)
+{
+	for (size_t i = 0; i < t->loaded_count; i++) {
+		const struct sl_session *loaded = &t->loaded[i];
+		struct sl_session *merged;
+
+		if ((loaded->kind == SL_SESSION_BUNDLE) != bundles)
+			continue;
+		uintptr_t *place = sl_map_at(index, loaded->summary.session_id);
+
+		if (!*place) {
+			merged = add_merged(t, &loaded->summary, loaded->kind);
+			*place = t->session_count;
+		} else {
+			merged = &t->sessions[*place - 1];
+			if (bundles && merged->count > 0 && merged->kind != SL_SESSION_BUNDLE)
+				continue;
+			if (sl_session_summary_order(&loaded->summary, &merged->summary) < 0)
+				merged->summary = loaded->summary;
+		}
+		merge_into(t, merged, loaded);
+	}
+}
+
+/* --- all ranks of a job in one session ---------------------------------------------------------------------- */
+
+static int by_job_then_id(const void *a, const void *b)
+{
+	const struct sl_session *x = a, *y = b;
+	int order = strcmp(x->summary.job_id, y->summary.job_id);
+
+	if (!order)
+		order = (x->summary.world_size > y->summary.world_size) - (x->summary.world_size < y->summary.world_size);
+	return order ? order : strcmp(x->summary.session_id, y->summary.session_id);
+}
+
+static bool same_job(const struct sl_session *a, const struct sl_session *b)
+{
+	return strcmp(a->summary.job_id, b->summary.job_id) == 0 && a->summary.world_size == b->summary.world_size;
+}
+
+static void join_ranks(struct sl_telemetry *t, const struct sl_session *group, size_t count)
+{
+	const char **parts = sl_arena_alloc(&t->arena, (count + 3) * sizeof(*parts));
+	struct sl_session_summary summary = group->summary;
+	bool completed = true;
+
+	parts[0] = "distributed.rank_group";
+	parts[1] = summary.job_id;
+	parts[2] = sl_arena_printf(&t->arena, "%lld", (long long)summary.world_size);
+	summary.has_end = false;
+	for (size_t i = 0; i < count; i++) {
+		const struct sl_session_summary *one = &group[i].summary;
+
+		parts[3 + i] = one->session_id;
+		completed = completed && one->status == SL_SESSION_COMPLETED;
+		summary.host = strcmp(summary.host, one->host) == 0 ? summary.host : "multiple";
+		summary.pid = summary.pid == one->pid ? summary.pid : -1;
+		summary.job_id = same_text(summary.job_id, one->job_id) ? summary.job_id : NULL;
+		summary.rank = one->rank < summary.rank ? one->rank : summary.rank;
+		summary.local_rank = one->local_rank < summary.local_rank ? one->local_rank : summary.local_rank;
+		summary.world_size = one->world_size > summary.world_size ? one->world_size : summary.world_size;
+		summary.started_at_ns = one->started_at_ns < summary.started_at_ns ? one->started_at_ns : summary.started_at_ns;
+		if (one->has_end && (!summary.has_end || one->ended_at_ns > summary.ended_at_ns)) {
+			summary.has_end = true;
+			summary.ended_at_ns = one->ended_at_ns;
+		}
+	}
+	summary.session_id = sl_record_session_id(&t->arena, parts, count + 3);
+	summary.source = joined_source;
+	summary.status = completed ? SL_SESSION_COMPLETED : SL_SESSION_INCOMPLETE;
+	summary.has_end = summary.has_end && completed;
+
+	struct sl_session joined = {.summary = summary, .kind = group->kind};
+
+	for (size_t i = 0; i < count; i++) {
+		add_sources(t, &joined, &group[i]);
+		add_events(&joined, &group[i], summary.session_id);
+	}
+	sl_event_sort(joined.events, joined.count);
+	*add_merged(t, &summary, joined.kind) = joined;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct sl_session *)a)->summary.session_id, ((const struct sl_session *)b)->summary.session_id);
+}
+
+static bool have_distinct_ranks(const struct sl_session *group, size_t count)
+{
+	struct sl_map ranks = {0};
+	char rank[24];
+	bool distinct = true;
+
+	for (size_t i = 0; i < count && distinct; i++) {
+		snprintf(rank, sizeof(rank), "%lld", (long long)group[i].summary.rank);
+		distinct = (*sl_map_at(&ranks, rank))++ == 0;
+	}
+	sl_map_free(&ranks);
+	return distinct;
+}
+
+/* A session that has its files to itself, in a job of several ranks. */
+static bool may_join(const struct sl_session *session, const struct sl_map *sessions_of_source)
+{
+	if (!session->summary.job_id || session->summary.world_size <= 1 || session->count == 0)
+		return false;
+	for (size_t i = 0; i < session->source_count; i++)
+		if (sl_map_find(sessions_of_source, session->sources[i]) > 1)
+			return false;
+	return true;
+}
+
+/* Returns how many sessions were added, at the end of t->sessions. */
+static size_t join_jobs(struct sl_telemetry *t)
+{
+	struct sl_map sessions_of_source = {0};
+	struct sl_session *ranks = sl_arena_alloc(&t->arena, t->session_count * sizeof(*ranks));
+	size_t own = t->session_count, count = 0;
+
+	for (size_t i = 0; i < own; i++)
+		for (size_t k = 0; k < t->sessions[i].source_count; k++)
+			++*sl_map_at(&sessions_of_source, t->sessions[i].sources[k]);
+	for (size_t i = 0; i < own; i++)
+		if (may_join(&t->sessions[i], &sessions_of_source))
+			ranks[count++] = t->sessions[i];
+	qsort(ranks, count, sizeof(*ranks), by_job_then_id);
+	for (size_t begin = 0, end; begin < count; begin = end) {
+		for (end = begin + 1; end < count && same_job(&ranks[begin], &ranks[end]);)
+			end++;
+		if (end - begin >= 2 && (int64_t)(end - begin) <= ranks[begin].summary.world_size &&
+			have_distinct_ranks(&ranks[begin], end - begin))
+			join_ranks(t, &ranks[begin], end - begin);
+	}
+	sl_map_free(&sessions_of_source);
+	return t->session_count - own;
+}
+
+static int by_preference(const void *a, const void *b)
+{
+	const struct sl_session *x = a, *y = b;
+
+	return sl_session_summary_order(&x->summary, &y->summary);
+}
+
+static const struct sl_session *find(const struct sl_telemetry *t, const char *session_id)
+{
+	for (size_t i = 0; i < t->session_count; i++)
+		if (strcmp(t->sessions[i].summary.session_id, session_id) == 0)
+			return &t->sessions[i];
+	return NULL;
+}
+
+/* One of all ranks before one of a single rank; one with events before an empty one. */
+static const struct sl_session *choose(const struct sl_telemetry *t, bool joined)
+{
+	for (size_t i = 0; joined && i < t->session_count; i++)
+		if (strcmp(t->sessions[i].summary.source, joined_source) == 0)
+			return &t->sessions[i];
+	for (size_t i = 0; i < t->session_count; i++)
+		if (t->sessions[i].count > 0)
+			return &t->sessions[i];
+	return t->session_count ? t->sessions : NULL;
+}
+
+bool sl_telemetry_finish(struct sl_telemetry *t, const char *session_id)
+{
+	struct sl_map index = {0};
+
+	merge_by_id(t, &index, false);
+	merge_by_id(t, &index, true);
+	sl_map_free(&index);
+	size_t joined = join_jobs(t);
+
+	if (t->session_count)
+		qsort(t->sessions, t->session_count, sizeof(*t->sessions), by_preference);
+	t->selected = session_id ? find(t, session_id) : choose(t, joined > 0);
+	return t->selected || !session_id;
+}
+
+const struct sl_session *sl_telemetry_merge_ranks(struct sl_telemetry *t, char *reason, size_t size)
+{
+	struct sl_session *ranks = sl_arena_alloc(&t->arena, (t->session_count + 1) * sizeof(*ranks));
+	size_t count = 0, place;
+
+	for (size_t i = 0; i < t->session_count; i++) {
+		if (strcmp(t->sessions[i].summary.source, joined_source) == 0)
+			return &t->sessions[i];
+		if (t->sessions[i].count)
+			ranks[count++] = t->sessions[i];
+	}
+	snprintf(reason, size, count < 2 ? "there are no two sessions with events" : "two of the sessions have one rank");
+	if (count < 2 || !have_distinct_ranks(ranks, count))
+		return NULL;
+	qsort(ranks, count, sizeof(*ranks), by_id);
+	place = t->session_count;
+	join_ranks(t, ranks, count);
+	return &t->sessions[place];
+}
+
+void sl_telemetry_free(struct sl_telemetry *t)
+{
+	for (size_t i = 0; i < t->loaded_count; i++)
+		free(t->loaded[i].events);
+	for (size_t i = 0; i < t->session_count; i++)
+		if (!t->sessions[i].borrowed)
+			free(t->sessions[i].events);
+	free(t->loaded);
+	free(t->sessions);
+	free(t->bundles);
+	free(t->problems);
+	sl_event_store_free(&t->store);
+	sl_map_free(&t->seen);
+	sl_arena_free(&t->arena);
+	free(t);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/upstream/records/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/base/text.h"
+#include "analyzer/upstream/records/csv.h"
+
+enum sl_source_form sl_source_form(const char *path)
+{
+	const char *suffix = strrchr(path, '.');
+
+	if (suffix && strcasecmp(suffix, ".csv") == 0)
+		return SL_SOURCE_CSV;
+	if (suffix && strcasecmp(suffix, ".json") == 0)
+		return SL_SOURCE_JSON;
+	return SL_SOURCE_LINES;
+}
+
+static void problem(const struct sl_source_reader *reader, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
+{
+	reader->problem(reader->context, loss, file, line, reason);
+}
+
+/* Regular files only: a fifo or a device would block or never end. */
+static FILE *open_file(const char *path, char *reason, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status) != 0) {
+		snprintf(reason, size, "%s", strerror(errno));
+	} else if (!S_ISREG(status.st_mode)) {
+		snprintf(reason, size, S_ISDIR(status.st_mode) ? "a folder, not a file" : "not a regular file");
+	} else {
+		FILE *file = fdopen(fd, "r");
+
+		if (file)
+			return file;
+		snprintf(reason, size, "%s", strerror(errno));
+	}
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+static char *read_all(const char *path, size_t *length, char *reason, size_t size)
+{
+	FILE *file = open_file(path, reason, size);
+	char *text = NULL;
+	size_t capacity = 0, got;
+
+	if (!file)
+		return NULL;
+	*length = 0;
+	do {
+		while (*length + 65536 > capacity)
+			text = sl_arena_grow(text, &capacity, capacity, 1);
+		got = fread(text + *length, 1, capacity - *length, file);
+		*length += got;
+	} while (got > 0);
+	if (ferror(file)) {
+		snprintf(reason, size, "%s", strerror(errno));
+		free(text);
+		text = NULL;
+	}
+	fclose(file);
+	return text;
+}
+
+const struct sl_value *sl_source_document(struct sl_arena *arena, const char *path, struct sl_value_error *error)
+{
+	size_t length;
+
+	*error = (struct sl_value_error){0};
+	char *text = read_all(path, &length, error->reason, sizeof(error->reason));
+
+	if (!text)
+		return NULL;
+	const struct sl_value *value = sl_value_parse(arena, text, length, 1, error);
+
+	free(text);
+	return value;
+}
+
+static bool is_blank_line(const char *line, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!sl_text_is_space((unsigned char)line[i]) || (unsigned char)line[i] >= 128)
+			return false;
+	return true;
+}
+
+static bool read_lines(const char *path, const struct sl_source_reader *reader)
+{
+	char reason[128], *line = NULL;
+	FILE *file = open_file(path, reason, sizeof(reason));
+	struct sl_arena arena = {0};
+	size_t size = 0;
+	uint32_t number = 0;
+
+	if (!file) {
+		problem(reader, SL_SOURCE_FILE, path, 0, reason);
+		return false;
+	}
+	for (ssize_t length; (length = getline(&line, &size, file)) > 0;) {
+		struct sl_value_error error;
+		bool ended = line[length - 1] == '\n';
+
+		number++;
+		if (is_blank_line(line, (size_t)length))
+			continue;
+		const struct sl_value *value = sl_value_parse(&arena, line, (size_t)length, number, &error);
+
+		if (value)
+			reader->record(reader->context, value, number);
+		else
+			problem(reader, ended ? SL_SOURCE_RECORD : SL_SOURCE_TORN, path, number,
+				ended ? error.reason : "unfinished last line");
+		sl_arena_reset(&arena);
+	}
+	bool ok = !ferror(file);
+
+	if (!ok)
+		problem(reader, SL_SOURCE_FILE, path, number + 1, strerror(errno));
+	free(line);
+	fclose(file);
+	sl_arena_free(&arena);
+	return ok;
+}
+
+static bool looks_like_event(const struct sl_value *payload)
+{
+	static const char *const keys[] = {
+		"schema_version", "event_type", "type", "memory_allocated", "memory_mb", "timestamp", "timestamp_ns"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (sl_value_get(payload, keys[i]))
+			return true;
+	return false;
+}
+
+static bool is_timeline(const struct sl_value *payload)
+{
+	return sl_value_is(sl_value_get(payload, "timestamps"), SL_VALUE_ARRAY) &&
+	       sl_value_is(sl_value_get(payload, "allocated"), SL_VALUE_ARRAY);
+}
+
+static void give_items(const struct sl_value *items, const struct sl_source_reader *reader)
+{
+	for (uint32_t i = 0; i < items->count; i++)
+		reader->record(reader->context, &items->items[i], items->items[i].line);
+}
+
+static bool read_json(const char *path, const struct sl_source_reader *reader)
+{
+	struct sl_arena arena = {0};
+	struct sl_value_error error;
+	const struct sl_value *payload = sl_source_document(&arena, path, &error), *events;
+	bool ok = payload != NULL;
+
+	if (!payload && strcmp(error.reason, "text after the JSON value") == 0)
+		ok = read_lines(path, reader); /* JSON lines under another name */
+	else if (!payload)
+		problem(reader, SL_SOURCE_FILE, path, error.line, error.reason);
+	else if (payload->kind == SL_VALUE_ARRAY)
+		give_items(payload, reader);
+	else if (sl_value_is(events = sl_value_get(payload, "events"), SL_VALUE_ARRAY))
+		give_items(events, reader);
+	else if (looks_like_event(payload))
+		reader->record(reader->context, payload, payload->line);
+	else if (is_timeline(payload) && reader->timeline)
+		reader->timeline(reader->context, payload);
+	else
+		problem(reader, SL_SOURCE_FILE, path, payload->line, "no telemetry events in this JSON");
+	sl_arena_free(&arena);
+	return ok;
+}
+
+static bool read_csv(const char *path, const struct sl_source_reader *reader)
+{
+	char reason[128];
+	FILE *file = open_file(path, reason, sizeof(reason));
+
+	if (!file) {
+		problem(reader, SL_SOURCE_FILE, path, 0, reason);
+		return false;
+	}
+	sl_csv_read(file, path, reader);
+	fclose(file);
+	return true;
+}
+
+bool sl_source_read(const char *path, const struct sl_source_reader *reader)
+{
+	switch (sl_source_form(path)) {
+	case SL_SOURCE_CSV:
+		return read_csv(path, reader);
+	case SL_SOURCE_JSON:
+		return read_json(path, reader);
+	default:
+		return read_lines(path, reader);
+	}
+}

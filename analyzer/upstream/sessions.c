@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/upstream/sessions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/upstream/answers/alerts.h"
+#include "analyzer/report/bundle_path.h"
+
+#define COLLECTOR_CUDA "stormlog.cuda_preload"
+#define COLLECTOR_ROCM "stormlog.rocm_preload"
+#define OOMS_MAX       64
+#define ALERTS_MAX     64
+
+struct maker {
+	const struct sl_process *process;
+	struct sl_arena *arena;
+	struct sl_session *session;
+	const struct sl_value *plain; /* metadata of an event that has none of its own */
+	const char *backend;
+	int64_t last_allocated;
+	unsigned alerts;
+};
+
+static bool is_rocm(const struct sl_model *model)
+{
+	for (unsigned i = 0; i < model->header->hook_count; i++)
+		if (model->apis[i + 1].calls)
+			return model->header->hooks[i].family == SL_FAMILY_hip ||
+			       model->header->hooks[i].family == SL_FAMILY_hsa;
+	return false;
+}
+
+static struct sl_value *new_metadata(struct maker *m, uint32_t room, const struct sl_device_state *device)
+{
+	struct sl_value *metadata = sl_value_object(m->arena, room + 3);
+
+	sl_value_set(metadata, "backend", sl_value_of_text(m->backend));
+	sl_value_set(metadata, "sampling_source",
+		     sl_value_of_text(device && device->used_line && device->source[0] ? device->source : "preload"));
+	if (!device || !device->used_line)
+		sl_value_set(metadata, "device_used_source", sl_value_of_text("process allocations: no device figure"));
+	return metadata;
+}
+
+static int64_t at(const struct sl_model *model, const struct sl_line *line, uint64_t ns)
+{
+	return line ? (int64_t)sl_timeline_at(&model->timeline, line, ns) : 0;
+}
+
+/* The whole device by its samples.  A sample is older than what the process got or gave back since: what was hidden then
+ * is added to what the process holds now, so that the gap is hidden memory and nothing else. */
+static void set_used(struct maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event)
+{
+	const struct sl_model *model = m->process->model;
+
+	event->used_bytes = event->reserved_bytes;
+	if (!device->used_line || !device->used_line->begun)
+		return;
+	event->used_bytes += at(model, device->hidden_line, ns);
+	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
+	if (device->total_bytes == SL_UNKNOWN)
+		return;
+	event->total_bytes = (int64_t)device->total_bytes;
+	if (event->used_bytes > event->total_bytes)
+		event->used_bytes = event->total_bytes;
+	event->free_bytes = event->total_bytes - event->used_bytes;
+}
+
+static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state *device, uint64_t ns, const char *type)
+{
+	const struct sl_model *model = m->process->model;
+	const struct sl_header *header = model->header;
+	struct sl_v3_event event = {
+		.timestamp_ns = (int64_t)sl_process_unix(m->process, ns),
+		.active_bytes = SL_EVENT_UNKNOWN,
+		.inactive_bytes = SL_EVENT_UNKNOWN,
+		.free_bytes = SL_EVENT_UNKNOWN,
+		.total_bytes = SL_EVENT_UNKNOWN,
+		.device_id = device ? device->device : -1,
+		.pid = header->pid,
+		.rank = header->rank < 0 ? 0 : (int32_t)header->rank,
+		.local_rank = header->rank < 0 || header->local_rank < 0 ? 0 : (int32_t)header->local_rank,
+		.world_size = header->rank < 0 || header->world_size < 1 ? 1 : (int32_t)header->world_size,
+		.session_id = m->process->session_id,
+		.event_type = type,
+		.collector = !strcmp(m->backend, "rocm") ? COLLECTOR_ROCM : COLLECTOR_CUDA,
+		.host = header->host && *header->host ? header->host : "unknown",
+		.job_id = header->job_id && *header->job_id ? header->job_id : NULL,
+		.metadata = m->plain,
+	};
+
+	if (event.world_size == 1)
+		event.rank = event.local_rank = 0;
+	if (!device)
+		return event;
+	event.reserved_bytes = at(model, device->line, ns);
+	event.allocated_bytes = event.reserved_bytes;
+	if (device->torch.used) {
+		int64_t cached = at(model, device->torch.reserved, ns) - at(model, device->torch.allocated, ns);
+
+		event.allocated_bytes = cached > 0 && cached < event.allocated_bytes ? event.allocated_bytes - cached :
+										      event.allocated_bytes;
+		event.active_bytes = event.allocated_bytes;
+		event.inactive_bytes = event.reserved_bytes - event.allocated_bytes;
+	}
+	set_used(m, device, ns, &event);
+	return event;
+}
+
+static void add(struct maker *m, struct sl_v3_event event)
+{
+	event.change_bytes = event.allocated_bytes - m->last_allocated;
+	m->last_allocated = event.allocated_bytes;
+	sl_session_add_event(m->session, &event);
+}
+
+/* What the device had in use in a bin; 0 where no sample fell into it. */
+static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
+{
+	const struct sl_line *used = device->used_line;
+
+	return used && used->begun && bin >= used->first && bin <= used->bin ? used->bins[bin].max : 0;
+}
+
+/* One sample a group of bins: at the maximum of what the process held in it, of several where the device's was. */
+static void add_samples(struct maker *m, const struct sl_device_state *device, unsigned samples)
+{
+	const struct sl_line *line = device->line && device->line->begun ? device->line : device->used_line;
+	uint32_t step;
+
+	if (!line || !line->begun || !samples)
+		return;
+	step = (line->bin - line->first + samples) / samples;
+	for (uint32_t b = line->first; b <= line->bin; b += step) {
+		uint32_t at = b;
+		const struct sl_bin *best;
+		struct sl_v3_event event;
+
+		for (uint32_t k = b + 1; k < b + step && k <= line->bin; k++)
+			if (line->bins[k].max > line->bins[at].max ||
+			    (line->bins[k].max == line->bins[at].max && used_in(device, k) > used_in(device, at)))
+				at = k;
+		best = &line->bins[at];
+		event = event_at(m, device, best->max_ns, "sample");
+		if (line == device->line) {
+			int64_t more = (int64_t)best->max - event.reserved_bytes; /* exact at the extreme */
+
+			event.reserved_bytes += more;
+			event.allocated_bytes += more;
+			if (event.active_bytes != SL_EVENT_UNKNOWN)
+				event.active_bytes += more;
+			set_used(m, device, best->max_ns, &event);
+		}
+		event.interval_ms = (int64_t)(((uint64_t)step << m->process->model->timeline.shift) / 1000000);
+		event.metadata = new_metadata(m, 0, device);
+		add(m, event);
+	}
+}
+
+static void add_peak(struct maker *m, const struct sl_device_state *device)
+{
+	struct sl_v3_event event;
+
+	if (!device->known_peak)
+		return;
+	event = event_at(m, device, device->known_peak_ns, "peak");
+	event.allocated_bytes += (int64_t)device->known_peak - event.reserved_bytes;
+	if (event.active_bytes != SL_EVENT_UNKNOWN)
+		event.active_bytes = event.allocated_bytes;
+	event.reserved_bytes = (int64_t)device->known_peak;
+	set_used(m, device, device->known_peak_ns, &event);
+	event.context = "Peak of this process";
+	event.metadata = new_metadata(m, 0, device);
+	add(m, event);
+}
+
+/* What is known of the moment of an error, not of the bin it lies in. */
+static void set_exactly(struct sl_v3_event *event, const struct sl_oom *oom)
+{
+	int64_t unused = event->reserved_bytes - event->allocated_bytes;
+
+	if (oom->device < 0)
+		return;
+	event->reserved_bytes = (int64_t)oom->live_bytes;
+	event->allocated_bytes = event->reserved_bytes > unused ? event->reserved_bytes - unused : 0;
+	if (event->active_bytes != SL_EVENT_UNKNOWN) {
+		event->active_bytes = event->allocated_bytes;
+		event->inactive_bytes = event->reserved_bytes - event->allocated_bytes;
+	}
+	if (oom->free_bytes == SL_UNKNOWN || oom->total_bytes == SL_UNKNOWN || oom->free_bytes > oom->total_bytes) {
+		event->used_bytes = event->used_bytes > event->reserved_bytes ? event->used_bytes : event->reserved_bytes;
+		return;
+	}
+	event->total_bytes = (int64_t)oom->total_bytes;
+	event->free_bytes = (int64_t)oom->free_bytes;
+	event->used_bytes = event->total_bytes - event->free_bytes;
+}
+
+static void add_ooms(struct maker *m)
+{
+	const struct sl_model *model = m->process->model;
+	char bundle[512];
+
+	for (size_t i = 0; i < model->ooms.count && i < OOMS_MAX; i++) {
+		const struct sl_oom *oom = &model->ooms.item[i];
+		const struct sl_hook *hook = sl_header_hook(model->header, oom->api);
+		const struct sl_device_state *device = oom->device >= 0 ? model->devices[oom->device + 1] : NULL;
+		struct sl_v3_event event;
+		struct sl_value *metadata = new_metadata(m, 5, device);
+
+		if (oom->group != i)
+			continue;
+		event = event_at(m, device, oom->time_ns, "error");
+		set_exactly(&event, oom);
+		sl_value_set(metadata, "oom_reason", sl_value_of_text("message_pattern:out of memory"));
+		if (sl_oom_bundle_path(m->process, oom, bundle, sizeof(bundle)))
+			sl_value_set(metadata, "oom_dump_path", sl_value_of_text(sl_arena_strdup(m->arena, bundle)));
+		sl_value_set(metadata, "api", sl_value_of_text(hook ? hook->plain : NULL));
+		sl_value_set(metadata, "requested_bytes", sl_value_of_int((int64_t)oom->requested_bytes));
+		sl_value_set(metadata, "severity", sl_value_of_text(oom->recovered == 1 ? "warning" : "critical"));
+		event.context = sl_arena_printf(m->arena, "%s: out of memory", hook ? hook->plain : "allocation");
+		event.metadata = metadata;
+		add(m, event);
+	}
+}
+
+/* "step_#" with index 12 -> "step_12" */
+static const char *phase_name(struct maker *m, const struct sl_phase *phase)
+{
+	const char *text = sl_defs_text(m->process->model->defs, m->process->model->labels.item[phase->label].text);
+	const char *mark = text ? strchr(text, '#') : NULL;
+
+	if (!text || !*text)
+		return "range";
+	if (!mark || phase->step == SL_UNKNOWN)
+		return text;
+	return sl_arena_printf(m->arena, "%.*s%llu%s", (int)(mark - text), text, (unsigned long long)phase->step, mark + 1);
+}
+
+static void add_phase(struct maker *m, const struct sl_phase *phase, unsigned number, const struct sl_device_state *device)
+{
+	const struct sl_thread *thread = sl_defs_thread(m->process->model->defs, phase->thread);
+	const char *name = phase_name(m, phase), *id = sl_arena_printf(m->arena, "range-%u", number);
+
+	for (int exit = 0; exit < 2; exit++) {
+		struct sl_v3_event event = event_at(m, device, exit ? phase->end_ns : phase->begin_ns,
+						    exit ? "phase_exit" : "phase_enter");
+		struct sl_value *metadata = new_metadata(m, 1, device), *scope = sl_value_object(m->arena, 9);
+		struct sl_value *path = sl_arena_alloc(m->arena, sizeof(*path));
+
+		*path = sl_value_of_text(name);
+		sl_value_set(scope, "action", sl_value_of_text(exit ? "exit" : "enter"));
+		sl_value_set(scope, "name", sl_value_of_text(name));
+		sl_value_set(scope, "path", (struct sl_value){.kind = SL_VALUE_ARRAY, .count = 1, .items = path});
+		sl_value_set(scope, "depth", sl_value_of_int(1));
+		sl_value_set(scope, "scope_id", sl_value_of_text(id));
+		sl_value_set(scope, "parent_scope_id", sl_value_of_text(NULL));
+		sl_value_set(scope, "thread_id", sl_value_of_int(thread && thread->tid ? thread->tid : phase->thread));
+		sl_value_set(scope, "thread_name", sl_value_of_text(thread && thread->name ? thread->name : "thread"));
+		sl_value_set(scope, "sequence", sl_value_of_int(2 * number + (unsigned)exit));
+		sl_value_set(metadata, "phase_scope", *scope);
+		event.context = name;
+		event.metadata = metadata;
+		add(m, event);
+	}
+}
+
+static void add_lifecycle(struct maker *m, const struct sl_device_state *device, bool start)
+{
+	const struct sl_trace *trace = m->process->trace;
+	struct sl_v3_event event;
+
+	if (!start && trace->status != SL_STATUS_COMPLETED)
+		return;
+	event = event_at(m, device, start ? trace->header.monotonic_ns : m->process->model->now_ns, start ? "start" : "stop");
+	event.timestamp_ns = (int64_t)(start ? m->process->started_unix_ns : m->process->ended_unix_ns);
+	event.metadata = new_metadata(m, 0, device);
+	event.context = start ? "Recording started" : "Process ended";
+	add(m, event);
+}
+
+static void summarize(const struct sl_process *process, struct sl_arena *arena, struct sl_session *session)
+{
+	static const enum sl_session_status statuses[] = {SL_SESSION_COMPLETED, SL_SESSION_INTERRUPTED, SL_SESSION_RUNNING,
+							  SL_SESSION_INCOMPLETE};
+	const struct sl_header *header = &process->trace->header;
+	const char **source = sl_arena_alloc(arena, sizeof(*source));
+	bool alone = header->rank < 0 || header->world_size <= 1;
+
+	*source = sl_arena_strdup(arena, sl_stacks_basename(process->trace->name));
+	session->kind = SL_SESSION_NATIVE;
+	session->sources = source;
+	session->source_count = 1;
+	session->summary = (struct sl_session_summary){
+		.session_id = process->session_id,
+		.host = header->host && *header->host ? header->host : "unknown",
+		.source = *source,
+		.job_id = header->job_id && *header->job_id ? header->job_id : NULL,
+		.status = process->trace->damage.damaged ? SL_SESSION_INCOMPLETE : statuses[process->trace->status],
+		.started_at_ns = (int64_t)process->started_unix_ns,
+		.ended_at_ns = (int64_t)process->ended_unix_ns,
+		.has_end = process->trace->status != SL_STATUS_RUNNING,
+		.pid = header->pid,
+		.rank = alone ? 0 : header->rank,
+		.local_rank = alone || header->local_rank < 0 ? 0 : header->local_rank,
+		.world_size = alone ? 1 : header->world_size,
+	};
+}
+
+static void add_alert(void *context, const struct sl_v3_event *event)
+{
+	struct maker *m = context;
+
+	if (m->alerts++ < ALERTS_MAX)
+		sl_session_add_event(m->session, event);
+}
+
+/* Of the samples of one device, which are the events from `from` on. */
+static void add_alerts(struct maker *m, size_t from, const struct sl_alert_thresholds *thresholds)
+{
+	size_t count = m->session->count - from;
+	struct sl_v3_event *samples = sl_arena_alloc(m->arena, (count + 1) * sizeof(*samples));
+	struct sl_series series = {.events = sl_arena_alloc(m->arena, (count + 1) * sizeof(*series.events))};
+
+	for (size_t i = 0; i < count; i++) {
+		samples[i] = m->session->events[from + i];
+		series.events[series.count++] = &samples[i];
+	}
+	sl_alerts_derive(&series, thresholds ? thresholds : &sl_alert_defaults, m->arena, add_alert, m);
+}
+
+/* Where ranks meet. */
+static void add_marks(struct maker *m, const struct sl_device_state *device)
+{
+	const struct sl_model *model = m->process->model;
+
+	for (unsigned i = 0; i < model->collective_count; i++) {
+		const struct sl_collective *mark = &model->collectives[i];
+		struct sl_v3_event event = event_at(m, device, mark->begin_ns, "collective");
+		struct sl_value *metadata = new_metadata(m, 4, device);
+
+		sl_value_set(metadata, "api", sl_value_of_text(mark->name));
+		sl_value_set(metadata, "duration_ns", sl_value_of_int((int64_t)(mark->end_ns - mark->begin_ns)));
+		if (mark->communicator)
+			sl_value_set(metadata, "communicator", sl_value_of_text(sl_arena_printf(m->arena, "%016llx", (unsigned long long)mark->communicator)));
+		if (mark->bytes)
+			sl_value_set(metadata, "message_bytes", sl_value_of_int((int64_t)mark->bytes));
+		event.context = mark->name;
+		event.metadata = metadata;
+		add(m, event);
+	}
+}
+
+static unsigned samples_each(const struct sl_report *report)
+{
+	unsigned each = report->process_count ? SL_SESSIONS_SAMPLES / report->process_count : 0;
+
+	if (report->options.samples)
+		return report->options.samples;
+	return each > SL_SESSION_SAMPLES ? SL_SESSION_SAMPLES : each < SL_SESSION_SAMPLES_LEAST ? SL_SESSION_SAMPLES_LEAST : each;
+}
+
+void sl_sessions_make(const struct sl_report *report, const struct sl_process *process, struct sl_arena *arena,
+		      struct sl_session *session)
+{
+	unsigned samples = samples_each(report);
+	const struct sl_model *model = process->model;
+	struct maker m = {.process = process, .arena = arena, .session = session, .backend = is_rocm(model) ? "rocm" : "cuda"};
+	const struct sl_device_state *first = NULL;
+	unsigned devices = 0;
+	size_t from;
+
+	*session = (struct sl_session){0};
+	summarize(process, arena, session);
+	m.plain = new_metadata(&m, 0, NULL);
+	for (size_t d = 1; d < SL_COUNT(model->devices); d++)
+		if (model->devices[d] && model->devices[d]->used) {
+			first = first ? first : model->devices[d];
+			devices++;
+		}
+	add_lifecycle(&m, first, true);
+	for (size_t d = 1; d < SL_COUNT(model->devices) && devices; d++)
+		if (model->devices[d] && model->devices[d]->used) {
+			m.last_allocated = 0;
+			from = session->count;
+			add_samples(&m, model->devices[d], samples / devices);
+			add_alerts(&m, from, report->options.alerts);
+			add_peak(&m, model->devices[d]);
+		}
+	add_ooms(&m);
+	for (unsigned i = 0; i < model->phase_count; i++)
+		add_phase(&m, &model->phases[i], i, first);
+	add_marks(&m, first);
+	add_lifecycle(&m, first, false);
+	sl_event_sort(session->events, session->count);
+	/* changes are by the order of time, and each device has its own line */
+	for (size_t d = 0; d < SL_COUNT(model->devices); d++) {
+		int64_t last = 0;
+
+		for (size_t i = 0; model->devices[d] && i < session->count; i++)
+			if (session->events[i].device_id == (int64_t)d - 1) {
+				session->events[i].change_bytes = session->events[i].allocated_bytes - last;
+				last = session->events[i].allocated_bytes;
+			}
+	}
+}
+
+struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena)
+{
+	struct sl_session *sessions = calloc(report->process_count + 1, sizeof(*sessions));
+
+	if (!sessions)
+		abort();
+	for (unsigned i = 0; i < report->process_count; i++)
+		sl_sessions_make(report, &report->processes[i], arena, &sessions[i]);
+	return sessions;
+}
+
+struct sl_v3_event *sl_sessions_before(const struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
+				       const struct sl_oom *oom, size_t *count)
+{
+	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
+	struct maker m = {.process = process, .arena = arena, .backend = is_rocm(process->model) ? "rocm" : "cuda"};
+	struct sl_v3_event *events = calloc(session->count + oom->change_count + 1, sizeof(*events));
+	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns), last = 0;
+	size_t at = 0;
+
+	if (!events)
+		abort();
+	while (at < session->count && session->events[at].timestamp_ns <= when) {
+		events[at] = session->events[at];
+		at++;
+	}
+	m.plain = new_metadata(&m, 0, device);
+	for (unsigned i = 0; i < oom->change_count; i++) {
+		const struct sl_known_at *change = &oom->changes[i];
+		int64_t known = (int64_t)change->known;
+		struct sl_v3_event event = event_at(&m, device, change->end_ns, known < last ? "deallocation" : "allocation");
+
+		event.allocated_bytes += known - event.reserved_bytes;
+		event.allocated_bytes = event.allocated_bytes < 0 ? 0 : event.allocated_bytes;
+		event.reserved_bytes = known;
+		event.change_bytes = known - last;
+		if (event.active_bytes != SL_EVENT_UNKNOWN) {
+			event.active_bytes = event.allocated_bytes;
+			event.inactive_bytes = known - event.allocated_bytes;
+		}
+		set_used(&m, device, change->end_ns, &event);
+		last = known;
+		if (i && event.timestamp_ns <= when) /* how much the first one changed is not known */
+			events[at++] = event;
+	}
+	sl_event_sort(events, at);
+	*count = at;
+	return events;
+}
+
+static unsigned ranks_of(const struct sl_report *report)
+{
+	unsigned ranks = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		ranks += report->processes[i].trace->header.rank >= 0;
+	return ranks;
+}
+
+struct sl_telemetry *sl_sessions_telemetry(const struct sl_report *report, struct sl_arena *arena)
+{
+	struct sl_telemetry *telemetry = sl_telemetry_new();
+	struct sl_session *sessions = sl_sessions_all(report, arena);
+	const struct sl_session *merged;
+	char reason[160];
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		sl_telemetry_add_session(telemetry, &sessions[i]);
+	free(sessions);
+	sl_telemetry_finish(telemetry, NULL);
+	/* ranks of one run share a session, whatever their launcher said of a job */
+	if (report->process_count > 1 && ranks_of(report) == report->process_count &&
+	    (merged = sl_telemetry_merge_ranks(telemetry, reason, sizeof(reason))))
+		telemetry->selected = merged;
+	return telemetry;
+}

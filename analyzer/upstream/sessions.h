@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A replayed process as a telemetry session: what its lines over time say as TelemetryEventV3, a bounded number of
+ * them, never one an allocation.  The peak of every stretch of time, every lifecycle event and out-of-memory error,
+ * and a bounded choice of phases are in it.
+ *
+ * allocated: bytes handed out to the program (blocks of PyTorch where it reports them, else calls); reserved: bytes
+ * obtained from the driver; used: the whole device by its samples, else the same as reserved, and total is unknown.
+ */
+#ifndef ANALYZER_UPSTREAM_SESSIONS_H
+#define ANALYZER_UPSTREAM_SESSIONS_H
+
+#include "analyzer/report/report.h"
+#include "analyzer/upstream/files/telemetry.h"
+
+#define SL_SESSION_SAMPLES	 2000
+#define SL_SESSION_SAMPLES_LEAST 60
+#define SL_SESSIONS_SAMPLES	 250000 /* of all sessions together: many ranks share it evenly */
+
+/* The report's options say how many samples, and the thresholds of alerts.  Fills the session; texts and metadata live in `arena`, which must outlive it; events are malloc'ed. */
+void sl_sessions_make(const struct sl_report *report, const struct sl_process *process, struct sl_arena *arena,
+		      struct sl_session *session);
+
+/* The session of each process; the array and the events are the caller's (free each .events). */
+struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena);
+
+/*
+ * What led up to an error: the events of its session until then, and beside the thinned samples each of the last changes of
+ * what the process held on that device.  malloc'ed.
+ */
+struct sl_v3_event *sl_sessions_before(const struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
+				       const struct sl_oom *oom, size_t *count);
+
+/* All of them as telemetry, which takes the events; texts live in `arena`, and it is freed first. */
+struct sl_telemetry *sl_sessions_telemetry(const struct sl_report *report, struct sl_arena *arena);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/launcher.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "agent/process/hostmem.h"
+#include "agent/process/netfs.h"
+#include "launcher/probe.h"
+
+static void line(const char *what, const char *format, ...) SL_PRINTF(2, 3);
+
+static void line(const char *what, const char *format, ...)
+{
+	char text[8192];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fprintf(stderr, "%-13s %s\n", what, text);
+}
+
+/* "1.5 GiB" */
+static const char *size_text(uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+	static char text[4][24];
+	static unsigned next;
+	double value = (double)bytes;
+	unsigned unit = 0;
+	char *out = text[next++ & 3];
+
+	for (; value >= 1024 && unit + 1 < SL_COUNT(units); unit++)
+		value /= 1024;
+	snprintf(out, sizeof(text[0]), unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+	return out;
+}
+
+static bool check_agent(struct sl_run *run, struct sl_run_calls *calls)
+{
+	if (!sl_run_find_library(run->library, sizeof(run->library))) {
+		line("agent", "no libstormlog_preload.so beside stormlog-run or in ../lib: nothing can be recorded");
+		return false;
+	}
+	*calls = sl_run_calls(run->library);
+	line("agent", "%s  %s, wraps %zu functions", run->library, SL_VERSION, calls->count);
+	if (!strpbrk(run->library, " :"))
+		return true;
+	line("", "LD_PRELOAD cannot hold a path with a blank or a colon: install elsewhere");
+	return false;
+}
+
+/* Name after the last slash. */
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The first line that the interpreter prints; asked without the agent. */
+static bool ask_python(const char *python, const char *program, char *out, size_t size)
+{
+	char command[4600];
+	FILE *pipe;
+	bool got;
+
+	if (strpbrk(python, "'\\"))
+		return false;
+	snprintf(command, sizeof(command), "'%s' -c '%s' 2>/dev/null", python, program);
+	pipe = popen(command, "r");
+	if (!pipe)
+		return false;
+	got = fgets(out, (int)size, pipe) != NULL;
+	pclose(pipe);
+	out[strcspn(out, "\n")] = 0;
+	return got && *out;
+}
+
+static void check_python(const char *python)
+{
+	char version[64], torch[64];
+	int minor;
+
+	if (strncmp(base_name(python), "python", 6))
+		return;
+	if (!ask_python(python, "import sys; print(sys.implementation.name, \"%d.%d.%d\" % sys.version_info[:3])", version,
+		    sizeof(version)))
+		return;
+	if (sscanf(version, "cpython 3.%d", &minor) == 1 && minor >= 9 && minor <= 15)
+		line("Python", "%s, its stacks are recorded", version);
+	else
+		line("Python", "%s: no Python stacks (they are known for CPython 3.9 to 3.15)", version);
+	if (ask_python(python, "from importlib.metadata import version; print(version(\"torch\"))", torch, sizeof(torch)))
+		line("PyTorch", "%s", torch);
+}
+
+static bool check_command(const struct sl_run *run)
+{
+	char path[4096], interpreter[4096];
+	const char *why;
+	int error;
+
+	if (!run->command[0])
+		return true;
+	error = sl_run_find_command(run->command[0], path, sizeof(path));
+	if (error) {
+		line("command", "%s: %s", run->command[0], error == ENOENT ? "not found" : "not executable");
+		return false;
+	}
+	why = sl_run_target_hinders(path, interpreter, sizeof(interpreter));
+	if (why) {
+		line("command", "%s", why);
+		return false;
+	}
+	if (strcmp(path, interpreter))
+		line("command", "%s, a script for %s", path, interpreter);
+	else
+		line("command", "%s", path);
+	check_python(strncmp(base_name(path), "python", 6) ? interpreter : path); /* pyenv's are scripts */
+	return true;
+}
+
+static void check_library(enum sl_run_library library, const struct sl_run_calls *calls, char *absent, size_t size)
+{
+	const char *name = sl_run_probe_name(library);
+	bool found = false;
+
+	for (unsigned version = 0; version < sl_run_probe_versions(library); version++) {
+		struct sl_run_probe probe;
+
+		if (sl_run_probe(library, version, calls, &probe)) {
+			char count[64] = "";
+
+			if (probe.calls)
+				snprintf(count, sizeof(count), "%s%u of its functions are wrapped", *probe.answer ? ", " : "",
+					probe.calls);
+			line(name, "%s  %s%s", probe.path, probe.answer, count);
+			found = true;
+		} else if (*probe.answer) {
+			line(name, "%s", probe.answer);
+			found = true;
+		}
+	}
+	if (!found)
+		snprintf(absent + strlen(absent), size - strlen(absent), "%s%s", *absent ? ", " : "", name);
+}
+
+/* The nearest folder that exists, above one that will be made. */
+static void existing(char *path)
+{
+	path[strcspn(path, "%")] = 0;
+	while (strrchr(path, '/') > path && access(path, F_OK) < 0)
+		*strrchr(path, '/') = 0;
+	if (access(path, F_OK) < 0)
+		strcpy(path, "/");
+}
+
+static bool check_folder(const struct sl_run *run)
+{
+	char path[sizeof(run->directory)];
+	struct statvfs space;
+	const char *type, *why;
+
+	strcpy(path, run->directory);
+	existing(path);
+	type = sl_remote_name(path);
+	if (access(path, W_OK | X_OK) < 0) {
+		line("trace", "%s: %s: %s", run->directory, path, strerror(errno));
+		return false;
+	}
+	if (statvfs(path, &space) < 0)
+		memset(&space, 0, sizeof(space));
+	line("trace", "%s  %s%s%s free", run->directory, type ? type : "", type ? ", " : "",
+		size_text(space.f_bavail * space.f_frsize));
+	why = sl_remote_why(path);
+	if (!why) {
+		line("ring", "beside the trace: safe when the process is killed");
+		return true;
+	}
+	if (statvfs(SL_REMOTE_RING, &space) < 0 || access(SL_REMOTE_RING, W_OK) < 0)
+		line("ring", "%s, and " SL_REMOTE_RING " cannot be written", why);
+	else
+		line("ring", SL_REMOTE_RING ", %s free: %s; after a kill run stormlog-analyze on the node",
+			size_text(space.f_bavail * space.f_frsize), why);
+	return true;
+}
+
+static void check_limits(const struct sl_run *run)
+{
+	struct sl_hostmem memory;
+	struct rlimit limit;
+
+	sl_hostmem_read(&memory);
+	if (memory.cgroup_limit_bytes != SL_HOSTMEM_UNKNOWN)
+		line("limits", "this cgroup may use %s, %s in use", size_text(memory.cgroup_limit_bytes), size_text(memory.cgroup_bytes));
+	if (memory.vm_limit_bytes != SL_HOSTMEM_UNKNOWN)
+		line("limits", "address space of a process %s (ulimit -v): CUDA needs far more than it uses", size_text(memory.vm_limit_bytes));
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		line("limits", "files of at most %s (ulimit -f)%s", size_text(limit.rlim_cur),
+			run->options.keep && run->options.keep <= limit.rlim_cur ? "" : ": choose a smaller --keep");
+	if (run->options.limit)
+		line("limits", "each device pretends to have %s (--limit)", size_text(run->options.limit));
+}
+
+int sl_run_check(struct sl_run *run)
+{
+	struct sl_run_calls calls = {NULL, 0};
+	bool agent = check_agent(run, &calls), command = check_command(run), folder;
+	char absent[256] = "";
+
+	for (enum sl_run_library library = 0; library < SL_RUN_LIBRARIES; library++)
+		check_library(library, &calls, absent, sizeof(absent));
+	if (*absent)
+		line("not here", "%s (a program may bring its own)", absent);
+	if (strstr(absent, sl_run_probe_name(SL_RUN_LIBUNWIND)))
+		line("", "no native stacks without libunwind.so.8: install libunwind8 or libunwind");
+	if (!access("/sys/class/kfd/kfd/proc", R_OK))
+		line("amdgpu", "device memory, and each process's, from the kernel");
+	folder = check_folder(run);
+	check_limits(run);
+	free(calls.names);
+	return agent && command && folder ? 0 : SL_RUN_FAILED;
+}

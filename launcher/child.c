@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command runs in our process group, so that it sees the terminal and its signals as it would without us.
+ * What the terminal or anybody else sends to the group reaches both, and is the command's business alone; what a process
+ * sends to us alone is handed on.
+ */
+#include "launcher/launcher.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/process/procfile.h"
+
+static const int handed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
+
+/* Before what is there: another tool's library keeps its place behind ours. */
+static void preload(const char *library)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *joined;
+
+	if (before && strstr(before, library))
+		return;
+	if (asprintf(&joined, "%s%s%s", library, before && *before ? ":" : "", before ? before : "") < 0)
+		return;
+	setenv("LD_PRELOAD", joined, 1);
+	free(joined);
+}
+
+int sl_run_exec(const struct sl_run *run)
+{
+	preload(run->library);
+	setenv("STORMLOG_DIR", run->directory, 1);
+	setenv("STORMLOG_LAUNCHER", SL_VERSION, 1);
+	if (*run->run_id)
+		setenv("STORMLOG_RUN_ID", run->run_id, 1);
+	/* NVTX reads it once, at its first range: too late for the agent. */
+	if (run->options.labels != SL_LABELS_OFF)
+		setenv("NVTX_INJECTION64_PATH", run->library, 0);
+	execvp(run->command[0], run->command);
+	sl_run_say("%s: %s", run->command[0], errno == ENOENT ? "not found" : strerror(errno));
+	return errno == ENOENT ? SL_RUN_NOT_FOUND : SL_RUN_NO_EXECUTE;
+}
+
+static bool is_below_us(pid_t pid)
+{
+	for (unsigned levels = 0; pid > 1 && levels < 64; levels++) {
+		if (pid == getpid())
+			return true;
+		pid = (pid_t)sl_procfile_parent((uint64_t)pid);
+	}
+	return false;
+}
+
+/* Who signals us and then the group, as timeout(1) does: the group's has come while we asked, and is the one that the witness saw. */
+static void take_copy(int number)
+{
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	sigtimedwait(&one, NULL, &(const struct timespec){0});
+}
+
+/* Sent by a process outside, and to us alone: or to the group, which the command has left. */
+static bool is_for_command(const siginfo_t *info, pid_t child)
+{
+	bool to_all = sl_run_witness_saw(info->si_signo);
+
+	if (to_all)
+		take_copy(info->si_signo);
+	if (info->si_code != SI_USER && info->si_code != SI_TKILL && info->si_code != SI_QUEUE)
+		return false;
+	return !(to_all && getpgid(child) == getpgrp()) && !is_below_us(info->si_pid);
+}
+
+/* False: the child has ended and *status says how. */
+static bool child_goes_on(pid_t child, int *status)
+{
+	pid_t got;
+
+	while ((got = waitpid(child, status, WNOHANG | WUNTRACED)) > 0) {
+		if (!WIFSTOPPED(*status))
+			return false;
+		/* Our shell watches us: stop too, and when it wakes us wake the command. */
+		raise(SIGSTOP);
+		kill(child, SIGCONT);
+	}
+	return got == 0 || errno == EINTR;
+}
+
+static int wait_for(pid_t child, const sigset_t *set)
+{
+	int status = SL_RUN_FAILED << 8;
+	siginfo_t info;
+
+	while (child_goes_on(child, &status)) {
+		int number = sigwaitinfo(set, &info);
+
+		if (number > 0 && number != SIGCHLD && is_for_command(&info, child))
+			kill(child, number);
+	}
+	return status;
+}
+
+int sl_run_child(const struct sl_run *run)
+{
+	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
+	sigset_t set, before;
+	int status = 0;
+	pid_t child;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < SL_COUNT(handed_on); i++)
+		/* What nohup or a shell's & ignores, stays ignored on both sides. */
+		if (!sigaction(handed_on[i], NULL, &is) && is.sa_handler != SIG_IGN)
+			sigaddset(&set, handed_on[i]);
+	sigaction(SIGCHLD, &plain, &chld);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	sl_run_witness_start(run);
+	child = fork();
+	if (child < 0) {
+		sl_run_say("cannot start a process: %s", strerror(errno));
+		status = SL_RUN_FAILED << 8;
+	}
+	if (!child) {
+		sigaction(SIGCHLD, &chld, NULL);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		_exit(sl_run_exec(run));
+	}
+	if (child > 0)
+		status = wait_for(child, &set);
+	sl_run_witness_end();
+	return status;
+}
+
+void sl_run_end(int status)
+{
+	struct rlimit none = {0, 0};
+	sigset_t set;
+	int number;
+
+	if (!WIFSIGNALED(status))
+		exit(WEXITSTATUS(status));
+	number = WTERMSIG(status);
+	setrlimit(RLIMIT_CORE, &none); /* the command's core is the one of interest */
+	signal(number, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	fflush(NULL);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	exit(128 + number); /* not reached, unless the signal is not a deadly one */
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/launcher.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/process/regex.h"
+#include "common/nearest.h"
+
+enum { REPORT = 256, CHECK, HELP, VERSION, TABLE };
+
+static const struct option own[] = {
+	{"report", no_argument, NULL, REPORT},
+	{"check", no_argument, NULL, CHECK},
+	{"help", no_argument, NULL, HELP},
+	{"version", no_argument, NULL, VERSION},
+};
+
+static const char *const internal[] = {
+#define INTERNAL(variable, help) variable,
+#include "agent/options.def"
+#undef INTERNAL
+};
+
+static void print_option(const struct sl_option *option)
+{
+	const char *value = *option->choices ? option->choices : option->unit;
+	char left[80];
+	int width;
+
+	if (!*option->flag)
+		return;
+	width = snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", option->letter ? '-' : ' ', option->letter ? option->letter : ' ',
+		option->letter ? ", " : "  ", option->flag, *value ? " " : "", value);
+	printf("%s%*s%s", left, width < 40 ? 40 - width : 1, "", option->help);
+	if (option->type != SL_OPTION_flag && *option->def && strcmp(option->def, "0"))
+		printf(" (%s)", option->def);
+	printf("\n");
+}
+
+static void print_help(void)
+{
+	printf("Usage: stormlog-run [options] [--] command [args...]\n"
+	       "Run a command and record every GPU memory call of it and its children.\n\n");
+	for (unsigned i = 0; i < sl_options_count; i++)
+		print_option(&sl_options_table[i]);
+	printf("      --report                          analyse and print the summary after the command has ended\n"
+	       "      --check                           say what would work here for this command, record nothing\n"
+	       "      --help, --version\n\n"
+	       "Each option is a variable too (STORMLOG_KEEP for --keep); SIZE takes K M G T.  The exit status is the\n"
+	       "command's; 125 our own failure, 126 not executable, 127 not found.\n"
+	       "Then: stormlog-analyze traces/\n");
+}
+
+static const char *nearest_variable(const char *wanted)
+{
+	struct sl_nearest nearest = {wanted, NULL, SL_NEAREST_ANY};
+
+	for (unsigned i = 0; i < sl_options_count; i++)
+		sl_nearest_consider(&nearest, sl_options_table[i].variable);
+	return nearest.name;
+}
+
+/* NULL when none is near enough to be meant. */
+static const char *nearest_flag(const char *wanted)
+{
+	struct sl_nearest nearest = {wanted, NULL, SL_NEAREST_TYPO};
+
+	for (unsigned i = 0; i < sl_options_count; i++)
+		sl_nearest_consider(&nearest, sl_options_table[i].flag);
+	for (size_t i = 0; i < SL_COUNT(own); i++)
+		sl_nearest_consider(&nearest, own[i].name);
+	return nearest.name;
+}
+
+static bool is_known(const char *variable)
+{
+	for (unsigned i = 0; i < sl_options_count; i++)
+		if (!strcmp(sl_options_table[i].variable, variable))
+			return true;
+	for (size_t i = 0; i < SL_COUNT(internal); i++)
+		if (!strcmp(internal[i], variable))
+			return true;
+	return false;
+}
+
+static void warn_unknown(void)
+{
+	for (char **at = environ; *at; at++) {
+		char name[128];
+		size_t length = strcspn(*at, "=");
+
+		if (strncmp(*at, "STORMLOG_", 9) || length >= sizeof(name))
+			continue;
+		memcpy(name, *at, length);
+		name[length] = 0;
+		if (!is_known(name))
+			sl_run_say("%s is no setting; did you mean %s?", name, nearest_variable(name));
+	}
+}
+
+static void warn_unreadable(const char *variable, const char *value)
+{
+	sl_run_say("%s=%s cannot be read, the default is taken; stormlog-run --help lists the settings", variable, value);
+}
+
+static void stay_silent(const char *variable, const char *value)
+{
+}
+
+/* N or N:API, N from 1. */
+static bool is_injection(const char *value)
+{
+	size_t number = strspn(value, "0123456789");
+
+	return atol(value) > 0 && (!value[number] || (value[number] == ':' && value[number + 1]));
+}
+
+/* What only a reader of the text itself can refuse. */
+static const char *why_not(const struct sl_option *option, const char *value)
+{
+	if (!strcmp(option->name, "ranks") && !sl_match_list_valid(value))
+		return "wants a list as 0,2,4-7";
+	if (!strcmp(option->name, "only") && !sl_match_regex_valid(value))
+		return "is no regular expression";
+	if (!strcmp(option->name, "meta") && (!strchr(value, '=') || *value == '='))
+		return "wants KEY=VALUE";
+	if (!strcmp(option->name, "inject_oom") && !is_injection(value))
+		return "wants N or N:API, as 3:cudaMalloc";
+	return NULL;
+}
+
+/* Several --meta are lines of one variable. */
+static void set_variable(const struct sl_option *option, const char *value, bool again)
+{
+	const char *before = again && !strcmp(option->name, "meta") ? getenv(option->variable) : NULL;
+	char *joined;
+
+	if (!before) {
+		setenv(option->variable, value, 1);
+		return;
+	}
+	if (asprintf(&joined, "%s\n%s", before, value) < 0)
+		return;
+	setenv(option->variable, joined, 1);
+	free(joined);
+}
+
+static int take(struct sl_run *run, const struct sl_option *option, const char *value, bool again)
+{
+	const char *why = value ? why_not(option, value) : NULL;
+
+	if (!value)
+		value = "1";
+	if (!why && !sl_options_parse(option, &run->options, value))
+		why = option->type == SL_OPTION_size ? "wants a size as 512M or 4G" : "wants a number";
+	if (option->type == SL_OPTION_choice && why) {
+		sl_run_say("--%s %s: wants one of %s", option->flag, value, option->choices);
+		return SL_RUN_FAILED;
+	}
+	if (why) {
+		sl_run_say("--%s %s: %s", option->flag, value, why);
+		return SL_RUN_FAILED;
+	}
+	set_variable(option, value, again);
+	return -1;
+}
+
+static int refuse(int found, char **argv)
+{
+	const char *word = argv[optind - 1], *near;
+
+	if (found == ':') {
+		sl_run_say("%s wants a value; stormlog-run --help", word);
+		return SL_RUN_FAILED;
+	}
+	/* optopt: a letter, or 0 for a long name. */
+	if (optopt && optopt < 256) {
+		sl_run_say("-%c is no option; stormlog-run --help", optopt);
+		return SL_RUN_FAILED;
+	}
+	near = nearest_flag(word + strspn(word, "-"));
+	if (near)
+		sl_run_say("%s is no option; did you mean --%s?", word, near);
+	else
+		sl_run_say("%s is no option; stormlog-run --help", word);
+	return SL_RUN_FAILED;
+}
+
+/* getopt's tables from ours: long options return TABLE + row. */
+static void make_tables(struct option *longs, char *letters)
+{
+	*letters++ = '+'; /* stop at the command */
+	*letters++ = ':'; /* and leave the words to us */
+	for (unsigned i = 0; i < sl_options_count; i++) {
+		const struct sl_option *option = &sl_options_table[i];
+		bool value = option->type != SL_OPTION_flag;
+
+		if (*option->flag)
+			*longs++ = (struct option){option->flag, value, NULL, (int)(TABLE + i)};
+		if (option->letter) {
+			*letters++ = option->letter;
+			if (value)
+				*letters++ = ':';
+		}
+	}
+	memcpy(longs, own, sizeof(own));
+	longs[SL_COUNT(own)] = (struct option){0};
+	*letters = 0;
+}
+
+static unsigned row_of(int found)
+{
+	unsigned row = (unsigned)found - TABLE;
+
+	if (found < 256)
+		for (row = 0; row < sl_options_count && sl_options_table[row].letter != found;)
+			row++;
+	return row;
+}
+
+int sl_run_options(struct sl_run *run, int argc, char **argv, bool aloud)
+{
+	struct option longs[64];
+	char letters[64];
+	bool seen[64] = {false};
+	int found, status;
+
+	if (aloud)
+		warn_unknown();
+	make_tables(longs, letters);
+	opterr = 0;
+	while ((found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		unsigned row;
+
+		switch (found) {
+		case ':':
+		case '?':
+			return refuse(found, argv);
+		case HELP:
+			print_help();
+			return 0;
+		case VERSION:
+			printf("stormlog-run %s\n", SL_VERSION);
+			return 0;
+		case REPORT:
+			run->report = true;
+			continue;
+		case CHECK:
+			run->check = true;
+			continue;
+		}
+		row = row_of(found);
+		status = take(run, &sl_options_table[row], optarg, seen[row]);
+		if (status >= 0)
+			return status;
+		seen[row] = true;
+	}
+	run->command = argv + optind;
+	sl_options_read(&run->options, aloud ? warn_unreadable : stay_silent);
+	return -1;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/launcher.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Folder of this program, without a slash at its end. */
+static bool own_folder(char *path, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", path, size - 1);
+	char *slash;
+
+	if (length <= 0)
+		return false;
+	path[length] = 0;
+	slash = strrchr(path, '/');
+	if (!slash)
+		return false;
+	*slash = 0;
+	return true;
+}
+
+/* The first of patterns, relative to our folder, that exists; as an absolute path without links or dots. */
+static bool find(const char *const *patterns, size_t count, char *path, size_t size)
+{
+	char folder[2048], pattern[4096], *real = NULL;
+
+	if (!own_folder(folder, sizeof(folder)))
+		return false;
+	for (size_t i = 0; i < count && !real; i++) {
+		glob_t found;
+
+		snprintf(pattern, sizeof(pattern), "%s/%s", folder, patterns[i]);
+		if (glob(pattern, 0, NULL, &found))
+			continue;
+		real = realpath(found.gl_pathv[0], NULL);
+		globfree(&found);
+	}
+	if (!real || strlen(real) >= size) {
+		free(real);
+		return false;
+	}
+	strcpy(path, real);
+	free(real);
+	return true;
+}
+
+bool sl_run_find_library(char *path, size_t size)
+{
+	static const char *const patterns[] = {
+		"libstormlog_preload.so",		/* a build folder, or everything in one */
+		"../lib/*/stormlog/libstormlog_preload.so", /* installed, Debian */
+		"../lib*/stormlog/libstormlog_preload.so",
+		"../lib/*/libstormlog_preload.so",
+		"../lib*/libstormlog_preload.so",
+	};
+
+	return find(patterns, SL_COUNT(patterns), path, size);
+}
+
+bool sl_run_find_analyzer(char *path, size_t size)
+{
+	static const char *const patterns[] = {"stormlog-analyze", "../analyzer/stormlog-analyze"};
+
+	return find(patterns, SL_COUNT(patterns), path, size) || !sl_run_find_command("stormlog-analyze", path, size);
+}
+
+int sl_run_find_command(const char *name, char *path, size_t size)
+{
+	const char *at = getenv("PATH");
+	int error = ENOENT;
+
+	if (strchr(name, '/')) {
+		snprintf(path, size, "%s", name);
+		return access(path, F_OK) < 0 ? errno : access(path, X_OK) < 0 ? EACCES : 0;
+	}
+	for (at = at ? at : "/bin:/usr/bin"; *name;) {
+		int length = (int)strcspn(at, ":");
+		struct stat status;
+
+		snprintf(path, size, "%.*s%s%s", length, at, length ? "/" : "", name);
+		if (!stat(path, &status) && S_ISREG(status.st_mode)) {
+			if (!access(path, X_OK))
+				return 0;
+			error = EACCES;
+		}
+		if (!at[length])
+			break;
+		at += length + 1;
+	}
+	return error;
+}

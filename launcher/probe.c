@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/probe.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base.h"
+
+static const struct {
+	const char *name, *prefix, *other; /* calls begin with prefix and not with other */
+	const char *sonames[4];
+} libraries[SL_RUN_LIBRARIES] = {
+	[SL_RUN_CUDA_DRIVER] = {"CUDA driver", "cu", "cuda", {"libcuda.so.1"}},
+	[SL_RUN_CUDA_RUNTIME] = {"CUDA runtime", "cuda", NULL, {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}},
+	[SL_RUN_HIP] = {"HIP", "hip", NULL, {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}},
+	[SL_RUN_HSA] = {"HSA", "hsa", NULL, {"libhsa-runtime64.so.1"}},
+	[SL_RUN_NCCL] = {"NCCL", "nccl", NULL, {"libnccl.so.2", "librccl.so.1"}},
+	[SL_RUN_NVML] = {"NVML", "nvml", NULL, {"libnvidia-ml.so.1"}},
+	[SL_RUN_LIBUNWIND] = {"libunwind", NULL, NULL, {"libunwind.so.8"}},
+};
+
+const char *sl_run_probe_name(enum sl_run_library library)
+{
+	return libraries[library].name;
+}
+
+unsigned sl_run_probe_versions(enum sl_run_library library)
+{
+	unsigned count = 0;
+
+	while (count < SL_COUNT(libraries[library].sonames) && libraries[library].sonames[count])
+		count++;
+	return count;
+}
+
+/* --- the agent's exports ---------------------------------------------------------------------------- */
+
+static const char *map_file(const char *path, size_t *size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat status;
+	void *map = MAP_FAILED;
+
+	if (fd >= 0 && !fstat(fd, &status) && (*size = (size_t)status.st_size) > sizeof(Elf64_Ehdr))
+		map = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	return map == MAP_FAILED ? NULL : map;
+}
+
+/* Our own file, just built or installed: its tables are taken as they are.  Stays mapped: names point into it. */
+struct sl_run_calls sl_run_calls(const char *library)
+{
+	struct sl_run_calls calls = {NULL, 0};
+	size_t size;
+	const char *file = map_file(library, &size);
+	const Elf64_Ehdr *head = (const void *)file;
+	const Elf64_Shdr *sections;
+
+	if (!file || memcmp(file, ELFMAG, SELFMAG) || head->e_shoff + head->e_shnum * sizeof(*sections) > size)
+		return calls;
+	sections = (const void *)(file + head->e_shoff);
+	for (unsigned i = 0; i < head->e_shnum; i++) {
+		const Elf64_Sym *symbols = (const void *)(file + sections[i].sh_offset);
+		const char *strings;
+		size_t count = sections[i].sh_size / sizeof(*symbols);
+
+		if (sections[i].sh_type != SHT_DYNSYM)
+			continue;
+		strings = file + sections[sections[i].sh_link].sh_offset;
+		calls.names = calloc(count, sizeof(*calls.names));
+		for (size_t j = 0; calls.names && j < count; j++)
+			if (symbols[j].st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbols[j].st_info) == STT_FUNC)
+				calls.names[calls.count++] = strings + symbols[j].st_name;
+	}
+	return calls;
+}
+
+/* --- in the child ----------------------------------------------------------------------------------- */
+
+static int ask(void *library, const char *function, int *value)
+{
+	int (*call)(int *) = dlsym(library, function);
+
+	return call ? call(value) : -1;
+}
+
+static void answer_cuda_driver(void *library, char *answer, size_t size)
+{
+	int (*init)(unsigned) = dlsym(library, "cuInit"), version = 0, count = 0, code = init ? init(0) : -1;
+
+	ask(library, "cuDriverGetVersion", &version);
+	if (code)
+		snprintf(answer, size, "CUDA %d.%d, cuInit fails with %d: no GPU works here", version / 1000, version % 1000 / 10, code);
+	else if (!ask(library, "cuDeviceGetCount", &count))
+		snprintf(answer, size, "CUDA %d.%d, %d device%s", version / 1000, version % 1000 / 10, count, count == 1 ? "" : "s");
+}
+
+static void answer_nvml(void *library, char *answer, size_t size)
+{
+	int (*init)(void) = dlsym(library, "nvmlInit_v2"), (*driver)(char *, unsigned) = dlsym(library, "nvmlSystemGetDriverVersion");
+	int code = init ? init() : -1, count = 0;
+	char version[80] = "";
+
+	if (code) {
+		snprintf(answer, size, "nvmlInit fails with %d: samples by calls of the program", code);
+		return;
+	}
+	if (driver)
+		driver(version, sizeof(version));
+	ask(library, "nvmlDeviceGetCount_v2", &count);
+	snprintf(answer, size, "driver %s, %d device%s", version, count, count == 1 ? "" : "s");
+}
+
+static void answer_of(enum sl_run_library which, void *library, char *answer, size_t size)
+{
+	int version = 0;
+
+	switch (which) {
+	case SL_RUN_CUDA_DRIVER:
+		answer_cuda_driver(library, answer, size);
+		break;
+	case SL_RUN_NVML:
+		answer_nvml(library, answer, size);
+		break;
+	case SL_RUN_CUDA_RUNTIME:
+		if (!ask(library, "cudaRuntimeGetVersion", &version))
+			snprintf(answer, size, "%d.%d", version / 1000, version % 1000 / 10);
+		break;
+	case SL_RUN_HIP:
+		if (!ask(library, "hipRuntimeGetVersion", &version))
+			snprintf(answer, size, "%d.%d", version / 10000000, version / 100000 % 100);
+		break;
+	case SL_RUN_LIBUNWIND:
+		snprintf(answer, size, "native stacks are recorded");
+		break;
+	case SL_RUN_NCCL:
+		if (!ask(library, "ncclGetVersion", &version))
+			snprintf(answer, size, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool is_of(enum sl_run_library which, const char *call)
+{
+	const char *prefix = libraries[which].prefix, *other = libraries[which].other;
+
+	return prefix && !strncmp(call, prefix, strlen(prefix)) && (!other || strncmp(call, other, strlen(other)));
+}
+
+static void look(enum sl_run_library which, const char *soname, const struct sl_run_calls *calls, struct sl_run_probe *probe)
+{
+	void *library = dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
+	struct link_map *map;
+
+	if (!library) {
+		const char *error = dlerror();
+
+		/* Not there is not worth a word; there and broken is. */
+		if (error && !strstr(error, "cannot open shared object file: No such file"))
+			snprintf(probe->answer, sizeof(probe->answer), "%s", error);
+		return;
+	}
+	if (!dlinfo(library, RTLD_DI_LINKMAP, &map))
+		snprintf(probe->path, sizeof(probe->path), "%s", map->l_name);
+	for (size_t i = 0; i < calls->count; i++)
+		probe->calls += is_of(which, calls->names[i]) && dlsym(library, calls->names[i]);
+	answer_of(which, library, probe->answer, sizeof(probe->answer));
+}
+
+/* --- in the launcher -------------------------------------------------------------------------------- */
+
+bool sl_run_probe(enum sl_run_library library, unsigned version, const struct sl_run_calls *calls, struct sl_run_probe *probe)
+{
+	struct sl_run_probe *shared;
+	int status = 0;
+	pid_t child;
+
+	memset(probe, 0, sizeof(*probe));
+	if (version >= sl_run_probe_versions(library))
+		return false;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return false;
+	child = fork();
+	if (!child) {
+		alarm(20); /* a library that hangs on a broken device */
+		look(library, libraries[library].sonames[version], calls, shared);
+		_exit(0);
+	}
+	if (child > 0)
+		waitpid(child, &status, 0);
+	*probe = *shared;
+	munmap(shared, sizeof(*shared));
+	if (WIFSIGNALED(status))
+		snprintf(probe->answer, sizeof(probe->answer), "loading it died of signal %d", WTERMSIG(status));
+	return *probe->path;
+}

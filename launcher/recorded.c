@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/launcher.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "common/tracefile.h"
+
+/* The run's folder as a pattern of glob: a placeholder may have become anything. */
+static void folder_pattern(const char *directory, char *pattern, size_t size)
+{
+	size_t used = 0;
+
+	for (const char *at = directory; *at && used + 3 < size; at++) {
+		if (*at == '%' && at[1] == '%') {
+			pattern[used++] = *at++;
+		} else if (*at == '%' && at[1] && strchr("hrpj", at[1])) {
+			pattern[used++] = '*';
+			at++;
+		} else {
+			if (strchr("*?[\\", *at))
+				pattern[used++] = '\\';
+			pattern[used++] = *at;
+		}
+	}
+	pattern[used] = 0;
+}
+
+/* The first frame's header map, unpacked from zstd into text; its bytes, 0: there is none yet. */
+static size_t read_header(const char *path, char *text, size_t size)
+{
+	static char packed[256 << 10];
+	struct sl_frame_index index;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, packed, sizeof(packed));
+	size_t bytes;
+
+	if (fd >= 0)
+		close(fd);
+	if (got < (ssize_t)sizeof(index) || !sl_frame_valid(packed, (size_t)got))
+		return 0;
+	memcpy(&index, packed, sizeof(index));
+	if (index.kind != SL_FRAME_HEADER || index.compressed > (size_t)got - sizeof(index))
+		return 0;
+	bytes = ZSTD_decompress(text, size, packed + sizeof(index), index.compressed);
+	return ZSTD_isError(bytes) ? 0 : bytes;
+}
+
+/* Looks for the pair "run_id": id as msgpack writes it: short strings, for ids have at most 160 bytes. */
+static bool is_of_run(const char *path, const char *run_id)
+{
+	static char header[512 << 10];
+	char pair[320] = "\xa6run_id";
+	size_t used = 7, length = strlen(run_id), bytes;
+
+	if (length > 255)
+		return false;
+	if (length < 32) {
+		pair[used++] = (char)(0xa0 | length);
+	} else {
+		pair[used++] = (char)0xd9;
+		pair[used++] = (char)length;
+	}
+	memcpy(pair + used, run_id, length);
+	bytes = read_header(path, header, sizeof(header));
+	return memmem(header, bytes, pair, used + length) != NULL;
+}
+
+/* rank-RRRRR-PID.msgpack.zst, not a later segment of it. */
+static bool is_first_segment(const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	size_t length = strcspn(name, ".");
+
+	return !strcmp(name + length, SL_TRACE_SUFFIX);
+}
+
+static void add_folder(char ***folders, unsigned *count, const char *path)
+{
+	size_t length = (size_t)(strrchr(path, '/') - path);
+	char **more;
+
+	for (unsigned i = 0; i < *count; i++)
+		if (strlen((*folders)[i]) == length && !memcmp((*folders)[i], path, length))
+			return;
+	more = realloc(*folders, (*count + 2) * sizeof(**folders));
+	if (!more)
+		return;
+	more[*count] = strndup(path, length);
+	more[++*count] = NULL;
+	*folders = more;
+}
+
+unsigned sl_run_recorded(const struct sl_run *run, char ***folders)
+{
+	char pattern[8192];
+	unsigned traces = 0, count = 0;
+	glob_t found;
+
+	if (folders)
+		*folders = NULL;
+	folder_pattern(run->directory, pattern, sizeof(pattern) - 32);
+	strcat(pattern, "/rank-*" SL_TRACE_SUFFIX);
+	if (glob(pattern, 0, NULL, &found))
+		return 0;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		const char *path = found.gl_pathv[i];
+
+		if (!is_first_segment(path) || !is_of_run(path, run->run_id))
+			continue;
+		traces++;
+		if (folders)
+			add_folder(folders, &count, path);
+	}
+	globfree(&found);
+	return traces;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/launcher.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/process/identity.h"
+
+void sl_run_say(const char *format, ...)
+{
+	char line[8192];
+	va_list args;
+	int length = snprintf(line, sizeof(line), "stormlog-run: ");
+
+	va_start(args, format);
+	vsnprintf(line + length, sizeof(line) - (size_t)length - 1, format, args);
+	va_end(args);
+	fprintf(stderr, "%s\n", line);
+}
+
+/* As the user wrote it, with a slash at its end. */
+static const char *shown_folder(const struct sl_run *run)
+{
+	static char shown[4096];
+	const char *folder = run->options.output;
+
+	snprintf(shown, sizeof(shown), "%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/");
+	return shown;
+}
+
+/* Absolute from here on: the command's processes may run elsewhere. */
+static bool make_absolute(struct sl_run *run)
+{
+	const char *folder = run->options.output;
+	char cwd[2048] = "";
+
+	if (*folder != '/' && !getcwd(cwd, sizeof(cwd))) {
+		sl_run_say("the current directory has no name: %s; give an absolute --output", strerror(errno));
+		return false;
+	}
+	snprintf(run->directory, sizeof(run->directory), "%s%s%s", cwd, *cwd ? "/" : "", folder);
+	return true;
+}
+
+/* The nearest folder that exists must take new files; a placeholder ends what can be looked at. */
+static void warn_unwritable(const struct sl_run *run)
+{
+	char path[sizeof(run->directory)];
+
+	strcpy(path, run->directory);
+	path[strcspn(path, "%")] = 0;
+	while (*path && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		*strrchr(path, '/') = 0;
+	if (access(*path ? path : "/", W_OK | X_OK) < 0)
+		sl_run_say("%s: %s: nothing will be recorded; choose another folder with --output", *path ? path : "/",
+			strerror(errno));
+}
+
+static bool find_agent(struct sl_run *run)
+{
+	if (!sl_run_find_library(run->library, sizeof(run->library))) {
+		sl_run_say("libstormlog_preload.so is neither beside stormlog-run nor in ../lib");
+		return false;
+	}
+	if (strpbrk(run->library, " :")) {
+		sl_run_say("%s: LD_PRELOAD cannot hold a path with a blank or a colon; install elsewhere", run->library);
+		return false;
+	}
+	return true;
+}
+
+/* A name a person can read; processes of the run inherit it. */
+static void name_run(struct sl_run *run)
+{
+	struct utsname system;
+	char stamp[32];
+	time_t now = time(NULL);
+	struct tm utc;
+
+	if (sl_identity_run_shared())
+		return;
+	uname(&system);
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+	snprintf(run->run_id, sizeof(run->run_id), "%s-%.100s-%d", stamp, system.nodename, (int)getpid());
+}
+
+/* False: there is no such command. */
+static bool warn_target(const struct sl_run *run)
+{
+	char path[4096];
+	const char *why;
+
+	if (sl_run_find_command(run->command[0], path, sizeof(path)))
+		return false; /* exec says why */
+	why = sl_run_target_hinders(path, NULL, 0);
+	if (why)
+		sl_run_say("%s", why);
+	return true;
+}
+
+/* The id as the processes of the run had it, to know their traces. */
+static void learn_run(struct sl_run *run)
+{
+	if (!*run->run_id)
+		sl_identity_run_named(run->run_id, sizeof(run->run_id));
+}
+
+/* stormlog-analyze over this run; its summary goes to stderr, for stdout is the command's. */
+static void report(const struct sl_run *run, char **folders)
+{
+	char analyzer[4096];
+	pid_t child;
+
+	if (!sl_run_find_analyzer(analyzer, sizeof(analyzer))) {
+		sl_run_say("stormlog-analyze is neither beside stormlog-run nor in PATH: no report");
+		return;
+	}
+	for (; *folders; folders++) {
+		char *args[] = {analyzer, "report", "--run", (char *)run->run_id, *folders, NULL};
+
+		child = fork();
+		if (!child) {
+			dup2(STDERR_FILENO, STDOUT_FILENO);
+			execv(analyzer, args);
+			_exit(SL_RUN_FAILED);
+		}
+		if (child > 0)
+			waitpid(child, NULL, 0);
+	}
+}
+
+static void say_why_nothing(const struct sl_run *run)
+{
+	char folder[sizeof(run->directory)];
+	int err = sl_run_trial(run, folder, sizeof(folder));
+
+	if (err == EFBIG)
+		fprintf(stderr, "stormlog: nothing recorded: the limit on file sizes (ulimit -f) is below the 4 MiB of a trace's first files\n");
+	else if (err)
+		fprintf(stderr, "stormlog: nothing recorded: %s: %s\n", folder, strerror(err));
+	else
+		fprintf(stderr, "stormlog: nothing recorded: no process made a GPU call that the agent could see\n");
+}
+
+static void say_recorded(struct sl_run *run)
+{
+	char **folders;
+	unsigned count;
+
+	learn_run(run);
+	count = sl_run_recorded(run, &folders);
+	if (!run->options.quiet && !count)
+		say_why_nothing(run);
+	else if (!run->options.quiet && run->report)
+		fprintf(stderr, "stormlog: %u process%s recorded.\n", count, count == 1 ? "" : "es");
+	else if (!run->options.quiet)
+		fprintf(stderr, "stormlog: %u process%s recorded.  stormlog-analyze %s\n", count, count == 1 ? "" : "es",
+			strchr(run->options.output, '%') ? folders[0] : shown_folder(run));
+	if (count && run->report)
+		report(run, folders);
+	for (char **at = folders; at && *at; at++)
+		free(*at);
+	free(folders);
+}
+
+int main(int argc, char **argv)
+{
+	struct sl_run run = {0};
+	/* Of several launchers in one job the first alone speaks, and a launcher below another is silent. */
+	bool first = sl_identity_rank().rank <= 0, found = false;
+	int status = sl_run_options(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
+
+	if (status >= 0)
+		return status;
+	if (run.check)
+		return make_absolute(&run) ? sl_run_check(&run) : SL_RUN_FAILED;
+	if (!run.command[0]) {
+		sl_run_say("no command given; as in: stormlog-run -- python train.py");
+		return SL_RUN_FAILED;
+	}
+	if (!make_absolute(&run) || !find_agent(&run))
+		return SL_RUN_FAILED;
+	name_run(&run);
+	if (first && !run.options.quiet) {
+		found = warn_target(&run);
+		warn_unwritable(&run);
+	}
+	/* Nothing to do afterwards: be the command, and nothing stands between it and its signals. */
+	if (!first || (run.options.quiet && !run.report))
+		return sl_run_exec(&run);
+	if (found)
+		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
+	status = sl_run_child(&run);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_RUN_FAILED || WEXITSTATUS(status) > SL_RUN_NOT_FOUND)
+		say_recorded(&run);
+	sl_run_end(status);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Why nothing was recorded, if it was not for want of GPU calls: what the agent does first is tried here, and said. */
+#include "launcher/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/ringfile.h"
+
+#define FIRST_BYTES (SL_RINGFILE_HEAD + 3 * (size_t)SL_SEGMENT_BYTES) /* of a fresh ring: preload.c */
+
+/* mkdir -p; on failure `path` ends at what could not be made. */
+static int make_folder(char *path)
+{
+	for (char *at = path + 1;; at++) {
+		char here = *at;
+
+		if (here && here != '/')
+			continue;
+		*at = 0;
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+			return errno;
+		*at = here;
+		if (!here)
+			return 0;
+	}
+}
+
+static int try_file(const char *folder)
+{
+	char path[8300];
+	struct rlimit limit;
+	int fd, err;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < FIRST_BYTES)
+		return EFBIG;
+	snprintf(path, sizeof(path), "%s/.stormlog-%d", folder, (int)getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno;
+	err = fallocate(fd, 0, 0, (off_t)FIRST_BYTES) < 0 && errno != EOPNOTSUPP && errno != ENOSYS ? errno : 0;
+	close(fd);
+	unlink(path);
+	return err;
+}
+
+int sl_run_trial(const struct sl_run *run, char *folder, size_t size)
+{
+	struct stat before;
+	bool existed;
+	int err;
+
+	snprintf(folder, size, "%s", run->directory);
+	folder[strcspn(folder, "%")] = 0;
+	for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/'; end--)
+		folder[end - 1] = 0;
+	existed = !stat(folder, &before);
+	err = make_folder(folder);
+	if (!err)
+		err = try_file(folder);
+	if (!existed)
+		rmdir(folder);
+	return err;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A signal does not say whether it was sent to one process or to a group.  The witness is one more process of the group,
+ * in which every signal is blocked: what it has seen too was sent to all, and the command has it.
+ */
+#include "launcher/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define QUESTION SIGRTMAX /* Linux delivers it after whatever else is pending */
+#define FRESH_S	 5	  /* an older sight belongs to another signal */
+#define ASKED	 5	  /* who signals a group one by one may come to us first */
+#define AGAIN_NS 20000000
+#define STOPPED_MS 1000
+#define STOPPED_MAX 5	  /* times it is told to go on; a debugger may hold it */
+
+static pid_t witness = -1;
+static int answers = -1;
+
+static time_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + 1; /* 0 is never */
+}
+
+/* Whoever ends the launcher by its name or command line means it alone. */
+static void hide(const struct sl_run *run)
+{
+	char *begin = program_invocation_name, *last = begin;
+
+	for (char **word = run->command; *word; word++)
+		last = *word;
+	if (last > begin)
+		memset(begin, 0, (size_t)(last - begin) + strlen(last));
+	prctl(PR_SET_NAME, "signal-witness");
+}
+
+_Noreturn static void watch(pid_t launcher, int out)
+{
+	time_t seen[_NSIG] = {0};
+	siginfo_t info;
+	sigset_t all;
+
+	sigfillset(&all);
+	for (;;) {
+		int number = sigwaitinfo(&all, &info);
+
+		if (number < 0)
+			continue;
+		if (info.si_pid != launcher) {
+			seen[number] = now_s();
+		} else if (number == QUESTION) {
+			int asked = info.si_value.sival_int;
+			char saw = seen[asked] && now_s() - seen[asked] < FRESH_S;
+
+			seen[asked] = 0;
+			if (write(out, &saw, 1) < 0)
+				_exit(1);
+		}
+	}
+}
+
+void sl_run_witness_start(const struct sl_run *run)
+{
+	pid_t launcher = getpid();
+	sigset_t all, before;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	witness = fork();
+	if (!witness) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != launcher)
+			_exit(0);
+		close(ends[0]);
+		hide(run);
+		watch(launcher, ends[1]);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	close(ends[1]);
+	answers = ends[0];
+}
+
+static bool ask(int number)
+{
+	struct pollfd answer = {.fd = answers, .events = POLLIN};
+	char saw = 0;
+
+	if (sigqueue(witness, QUESTION, (union sigval){.sival_int = number}))
+		return false;
+	for (unsigned told = 0; !poll(&answer, 1, STOPPED_MS); told++) { /* a stop of the group stopped it too */
+		if (told == STOPPED_MAX) {
+			kill(witness, SIGKILL);
+			close(answers);
+			witness = -1;
+			return false;
+		}
+		kill(witness, SIGCONT);
+	}
+	while (read(answers, &saw, 1) < 0 && errno == EINTR)
+		;
+	return saw;
+}
+
+bool sl_run_witness_saw(int number)
+{
+	const struct timespec again = {.tv_nsec = AGAIN_NS};
+	bool saw = false;
+
+	for (unsigned i = 0; witness > 0 && !saw && i < ASKED; i++) {
+		if (i)
+			nanosleep(&again, NULL);
+		saw = ask(number);
+	}
+	return saw;
+}
+
+void sl_run_witness_end(void)
+{
+	if (witness <= 0)
+		return;
+	kill(witness, SIGKILL);
+	waitpid(witness, NULL, 0);
+	close(answers);
+}
