@@ -14,7 +14,7 @@ class Layers(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.write("common/base.h", "int base;\n")
-        self.write("agent/ring.h", '#include "common/base.h"\n')
+        self.write("agent/file/ring.h", '#include "common/base.h"\n')
         self.write("agent/stacks/stacks.h", "")
         self.write("agent/stacks/intern.h", "")
         self.write("analyzer/model/model.h", '#include "common/base.h"\n')
@@ -30,31 +30,48 @@ class Layers(unittest.TestCase):
         return done.stderr
 
     def test_a_tree_without_a_wrong_arrow_passes(self):
-        self.write("agent/ring.c", '#include "agent/ring.h"\n#include "agent/stacks/stacks.h"\n#include <stdio.h>\n')
+        self.write("agent/file/ring.c", '#include "agent/file/ring.h"\n#include "agent/stacks/stacks.h"\n#include <stdio.h>\n')
         self.assertEqual(self.errors(), "")
 
     def test_the_agent_must_not_know_the_analyzer_nor_the_reverse(self):
-        self.write("agent/ring.c", '\n#include "analyzer/model/model.h"\n')
-        self.assertIn("agent/ring.c:2: agent must not include analyzer/model/model.h", self.errors())
-        self.write("agent/ring.c", "")
-        self.write("analyzer/model/model.c", '#include "agent/ring.h"\n')
+        self.write("agent/file/ring.c", '\n#include "analyzer/model/model.h"\n')
+        self.assertIn("agent/file/ring.c:2: agent/file must not include analyzer/model/model.h", self.errors())
+        self.write("agent/file/ring.c", "")
+        self.write("analyzer/model/model.c", '#include "agent/file/ring.h"\n')
         self.assertIn("analyzer/model/model.c:1", self.errors())
 
     def test_common_knows_nobody(self):
-        self.write("common/base.c", '#include "agent/ring.h"\n')
+        self.write("common/base.c", '#include "agent/file/ring.h"\n')
         self.assertIn("common/base.c:1", self.errors())
 
     def test_arrows_inside_the_analyzer_go_one_way(self):
-        self.write("analyzer/analyses/gap.h", "")
-        self.write("analyzer/model/model.c", '#include "analyzer/analyses/gap.h"\n')
+        self.write("analyzer/upstream/answers/gap.h", "")
+        self.write("analyzer/model/model.c", '#include "analyzer/upstream/answers/gap.h"\n')
         self.assertIn("analyzer/model/model.c:1", self.errors())
 
+    def test_a_folder_that_is_not_drawn_is_named(self):
+        self.write("analyzer/attic/old.c", "")
+        self.assertIn("analyzer/attic/old.c: its folder is in no room", self.errors())
+        self.write("analyzer/loose.c", "")
+        self.assertIn("analyzer/loose.c: its folder is in no room", self.errors())
+
+    def test_the_model_must_not_know_the_verbs(self):
+        self.write("analyzer/commands/options.h", "")
+        self.write("analyzer/model/model.c", '#include "analyzer/commands/options.h"\n')
+        self.assertIn("analyzer/model/model.c:1: analyzer/model must not include", self.errors())
+
+    def test_files_of_a_room_that_include_each_other_in_a_circle_are_named(self):
+        self.write("analyzer/trace/a.h", '#include "analyzer/trace/b.h"\n')
+        self.write("analyzer/trace/b.c", '#include "analyzer/trace/a.h"\n')
+        self.write("analyzer/trace/b.h", "")
+        self.assertIn("circle of files: analyzer/trace/a, analyzer/trace/b", self.errors())
+
     def test_a_room_is_entered_through_its_door(self):
-        self.write("agent/ring.c", '#include "agent/stacks/intern.h"\n')
-        self.assertIn("agent/ring.c:1", self.errors())
+        self.write("agent/file/ring.c", '#include "agent/stacks/intern.h"\n')
+        self.assertIn("agent/file/ring.c:1", self.errors())
 
     def test_the_simulator_shares_no_code_with_the_agent(self):
-        self.write("tests/sim/sim.c", '#include "agent/ring.h"\n')
+        self.write("tests/sim/sim.c", '#include "agent/file/ring.h"\n')
         self.assertIn("tests/sim/sim.c:1", self.errors())
 
     def test_a_header_that_lacks_an_include_is_named(self):
