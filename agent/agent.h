@@ -26,17 +26,17 @@ struct sl_agent {
 
 	/* Written now and then; every call reads what is above. */
 	_Alignas(64) _Atomic uint32_t wake; /* futex of the writer: it has something to do at once */
-	_Atomic uint32_t urgent;   /* a call failed and the ring may be lost with the node */
-	_Atomic uint32_t finish;   /* the writer is to write what waits and the footer, then end */
-	_Atomic uint32_t finished; /* futex: it has */
-	_Atomic uint32_t libraries; /* the writer has opened libunwind and its kin, or given up */
-	_Atomic uint64_t writing_since_ns; /* the writer is in a system call on the file since then; 0: it is not */
-	_Atomic uint32_t writer;   /* its thread, as the system counts; 0: there is none */
-	_Atomic uint64_t frames;   /* written so far: the writer's progress */
-	_Atomic uint32_t stalled;  /* the disk refuses or hangs: do not wait for it */
-	_Atomic uint32_t late;	   /* a thread writes what came after the footer */
-	const char *how;	   /* why finish was asked */
-	bool no_writer;		   /* no thread could be made: the end of the process writes */
+	_Atomic uint32_t urgent;	    /* a call failed and the ring may be lost with the node */
+	_Atomic uint32_t finish;	    /* the writer is to write what waits and the footer, then end */
+	_Atomic uint32_t finished;	    /* futex: it has */
+	_Atomic uint32_t libraries;	    /* the writer has opened libunwind and its kin, or given up */
+	_Atomic uint64_t writing_since_ns;  /* the writer is in a system call on the file since then; 0: it is not */
+	_Atomic uint32_t writer;	    /* its thread, as the system counts; 0: there is none */
+	_Atomic uint64_t frames;	    /* written so far: the writer's progress */
+	_Atomic uint32_t stalled;	    /* the disk refuses or hangs: do not wait for it */
+	_Atomic uint32_t late;		    /* a thread writes what came after the footer */
+	const char *how;		    /* why finish was asked */
+	bool no_writer;			    /* no thread could be made: the end of the process writes */
 	struct sl_options options;
 	struct sl_process process;
 	struct sl_ring ring;
@@ -48,12 +48,12 @@ extern struct sl_agent *_Atomic sl_agent SL_OURS; /* never NULL */
 struct sl_thread {
 	uint64_t generation; /* of the recording that `ring` belongs to */
 	struct sl_producer *ring;
-	struct sl_frame *top; /* innermost open call */
-	uint64_t open_seq;    /* slot number of the last outermost call */
-	uint32_t inside;      /* > 0: the agent's own work, nothing is recorded */
-	uint32_t refused;     /* calls not recorded for that, one after the other */
-	uint64_t refused_at;  /* the thread's next slot number meanwhile */
-	uintptr_t inside_at;  /* the stack frame in which that began, and the return address there: a signal handler */
+	struct sl_frame *top;	/* innermost open call */
+	uint64_t open_seq;	/* slot number of the last outermost call */
+	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
+	uint32_t refused;	/* calls not recorded for that, one after the other */
+	uint64_t refused_at;	/* the thread's next slot number meanwhile */
+	uintptr_t inside_at;	/* the stack frame in which that began, and the return address there: a signal handler */
 	uintptr_t inside_check; /* may leave it by longjmp */
 };
 

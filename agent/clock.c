@@ -17,14 +17,14 @@ uint64_t sl_clock_system(void)
 
 #include <cpuid.h>
 
-#define STEP_NS	     100000000ull /* between two looks at the system's clock */
-#define ASK_NS	     1000000000ull /* between two questions to the kernel */
-#define HORIZON_NS   1000000000ll /* what the line lacks is made up for in this time */
-#define APART_NS     1000000ll	  /* further than any clock is slewed in a step: the counter was changed */
-#define LOOKS	     8
-#define LOOK_TICKS   1000	/* a look that took longer was interrupted */
-#define BACK	     (1u << 20) /* the base lies so far in the past that no thread is before it */
-#define INVARIANT    (1u << 8)	/* CPUID 80000007, edx */
+#define STEP_NS	   100000000ull	 /* between two looks at the system's clock */
+#define ASK_NS	   1000000000ull /* between two questions to the kernel */
+#define HORIZON_NS 1000000000ll	 /* what the line lacks is made up for in this time */
+#define APART_NS   1000000ll	 /* further than any clock is slewed in a step: the counter was changed */
+#define LOOKS	   8
+#define LOOK_TICKS 1000	      /* a look that took longer was interrupted */
+#define BACK	   (1u << 20) /* the base lies so far in the past that no thread is before it */
+#define INVARIANT  (1u << 8)  /* CPUID 80000007, edx */
 
 /* The kernel watches the counter and ceases to use it where it is not to be trusted. */
 static bool counter_keeps_time(void)

@@ -17,14 +17,13 @@
  * it again in its own.
  */
 
-#define TEXTS	    4096u /* slots, at most 3/4 used */
-#define ARENA_BYTES (512u << 10)
+#define TEXTS	     4096u /* slots, at most 3/4 used */
+#define ARENA_BYTES  (512u << 10)
 #define MEMCMP_LOADS 64 /* at once, at most */
 
 struct text {
 	uint64_t hash;
-	_Atomic uint64_t
-		id; /* in the trace of the recording whose tag is in the upper half; 0: not defined yet */
+	_Atomic uint64_t id; /* in the trace of the recording whose tag is in the upper half; 0: not defined yet */
 	uint32_t bytes;
 	char text[];
 };
@@ -106,8 +105,7 @@ static struct text *new_text(uint64_t hash, const struct collapsed *from)
 
 static bool same_text(const struct text *text, uint64_t hash, const struct collapsed *what)
 {
-	return text->hash == hash && text->bytes == what->bytes &&
-	       !memcmp(text->text, what->text, what->bytes);
+	return text->hash == hash && text->bytes == what->bytes && !memcmp(text->text, what->text, what->bytes);
 }
 
 static void note_full(void)
@@ -197,8 +195,7 @@ static uint32_t id_of(uint16_t label)
 
 struct open_range {
 	uint64_t index;
-	uint16_t label, api, domain,
-		api_pop; /* api_pop not 0: a backward pass, which only its own end closes */
+	uint16_t label, api, domain, api_pop; /* api_pop not 0: a backward pass, which only its own end closes */
 };
 
 static __thread struct {
@@ -220,14 +217,12 @@ static _Atomic uint64_t started_for; /* recording that has been told of them */
 
 bool sl_labels_wanted(void)
 {
-	return !atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) ||
-	       sl_agent->options.labels != SL_LABELS_OFF;
+	return !atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) || sl_agent->options.labels != SL_LABELS_OFF;
 }
 
 static bool recording(void)
 {
-	return atomic_load_explicit(&sl_agent->generation, memory_order_acquire) &&
-	       sl_agent->options.labels != SL_LABELS_OFF;
+	return atomic_load_explicit(&sl_agent->generation, memory_order_acquire) && sl_agent->options.labels != SL_LABELS_OFF;
 }
 
 /* The thread's open ranges precede the event, in slot order too. */
@@ -258,8 +253,8 @@ int sl_labels_push(unsigned api, unsigned domain, struct sl_label what)
 	}
 	atomic_store_explicit(&sl_labels_used, true, memory_order_relaxed);
 	event(api, what.label, what.index, what.collective);
-	open_here.ranges[open_here.depth++] = (struct open_range){
-		.index = what.index, .label = what.label, .api = (uint16_t)api, .domain = (uint16_t)domain};
+	open_here.ranges[open_here.depth++] =
+		(struct open_range){.index = what.index, .label = what.label, .api = (uint16_t)api, .domain = (uint16_t)domain};
 	return depth;
 }
 
@@ -267,8 +262,7 @@ static void close_at(uint32_t at, unsigned api)
 {
 	struct open_range range = open_here.ranges[at];
 
-	memmove(&open_here.ranges[at], &open_here.ranges[at + 1],
-		(open_here.depth - at - 1) * sizeof(open_here.ranges[0]));
+	memmove(&open_here.ranges[at], &open_here.ranges[at + 1], (open_here.depth - at - 1) * sizeof(open_here.ranges[0]));
 	open_here.depth--;
 	event(api, range.label, range.index, no_collective);
 }

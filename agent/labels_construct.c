@@ -25,8 +25,7 @@ static SL_AT_START int find_own_path(struct dl_phdr_info *info, size_t size, voi
 	ElfW(Addr) offset = (ElfW(Addr)) & find_own_path - info->dlpi_addr;
 
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
-			offset - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && offset - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
 			*(const char **)path = info->dlpi_name;
 	return *(const char **)path != NULL;
 }
@@ -55,7 +54,9 @@ SL_AT_START void sl_labels_construct(void)
 	while (environ && environ[count])
 		count++;
 	bytes = strlen(VARIABLE "=") + strlen(path) + 1;
-	vector = (char **)(bytes + (count + 2) * sizeof(*vector) <= sizeof(usual) ? usual : sl_pages(bytes + (count + 2) * sizeof(*vector)));
+	vector =
+		(char **)(bytes + (count + 2) * sizeof(*vector) <= sizeof(usual) ? usual
+										 : sl_pages(bytes + (count + 2) * sizeof(*vector)));
 	if (!vector)
 		return;
 	entry = sl_text_begin((char *)&vector[count + 2], bytes);

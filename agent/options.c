@@ -7,7 +7,7 @@
 #include "common/size.h"
 
 const struct sl_option sl_options_table[] = {
-#define OPTION(name, type, flag, letter, variable, def, unit, choices, help)                                     \
+#define OPTION(name, type, flag, letter, variable, def, unit, choices, help)                                                       \
 	{#name, flag, variable, def, unit, choices, help, SL_OPTION_##type, letter, offsetof(struct sl_options, name)},
 #include "agent/options.def"
 #undef OPTION

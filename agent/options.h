@@ -13,11 +13,11 @@ enum sl_labels_mode { SL_LABELS_AUTO, SL_LABELS_OFF };
 
 /* One member per row of options.def, named by the row: text is borrowed from the environment, NULL unset. */
 struct sl_options {
-#define SL_OPTION_MEMBER_text	const char *
-#define SL_OPTION_MEMBER_size	uint64_t
-#define SL_OPTION_MEMBER_number uint64_t
-#define SL_OPTION_MEMBER_flag	bool
-#define SL_OPTION_MEMBER_choice unsigned
+#define SL_OPTION_MEMBER_text						     const char *
+#define SL_OPTION_MEMBER_size						     uint64_t
+#define SL_OPTION_MEMBER_number						     uint64_t
+#define SL_OPTION_MEMBER_flag						     bool
+#define SL_OPTION_MEMBER_choice						     unsigned
 #define OPTION(name, type, flag, letter, variable, def, unit, choices, help) SL_OPTION_MEMBER_##type name;
 #include "agent/options.def"
 #undef OPTION

@@ -34,7 +34,7 @@
 #define FINISH_NS    2000000000ull /* the end of the process waits this long for the disk */
 #define SEGMENTS     3		   /* of a fresh ring: the log, a thread, a spare */
 
-#define KEY_WANTED   31		   /* glibc keeps the values of 32 keys inside the thread's descriptor */
+#define KEY_WANTED 31 /* glibc keeps the values of 32 keys inside the thread's descriptor */
 
 static struct sl_agent idle; /* until the first GPU call */
 struct sl_agent *_Atomic sl_agent = &idle;
@@ -107,8 +107,8 @@ static int write_header(struct sl_agent *agent)
 	struct sl_ringfile *file = agent->ring.file;
 	uint8_t *map = (uint8_t *)file + SL_RINGFILE_HEADER_AT;
 	const char *name;
-	size_t bytes = sl_process_header(map, SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT, &agent->process,
-		&agent->options, sl_store_ring_name(&agent->store), 1);
+	size_t bytes = sl_process_header(map, SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT, &agent->process, &agent->options,
+					 sl_store_ring_name(&agent->store), 1);
 	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
 
 	if (!bytes)
@@ -175,7 +175,7 @@ static void make_key(void)
 	while ((have_key = !create(&key, thread_ended)) && key < KEY_WANTED && count < KEY_WANTED)
 		low[count++] = key;
 	while (count)
-		delete(low[--count]);
+		delete (low[--count]);
 }
 
 static void start(struct sl_agent *agent)

@@ -17,7 +17,7 @@
 
 #define FRAME_CHECK 0x5354524d4c4f4721ull
 #define FRAME_OPEN  0x4f50454e4c4f4720ull /* slot_check of a frame that has no event, or not yet */
-#define FRAME_EVENT 1u			  /* in slot_check, whose other bits vouch for the slot: calls inside are part of the event */
+#define FRAME_EVENT 1u /* in slot_check, whose other bits vouch for the slot: calls inside are part of the event */
 #define REFUSED_MAX 16
 
 __thread struct sl_thread sl_thread;
@@ -100,7 +100,7 @@ bool sl_record_inside_at(uintptr_t frame)
 	if (SL_LIKELY(!thread->inside))
 		return false;
 	if (((const uintptr_t *)thread->inside_at)[1] == thread->inside_check &&
-		(frame < thread->inside_at || on_alternate_stack()) && !too_many_refused(thread))
+	    (frame < thread->inside_at || on_alternate_stack()) && !too_many_refused(thread))
 		return true;
 	thread->inside = 0;
 	thread->refused = 0;
@@ -131,8 +131,12 @@ static inline bool is_event(const struct sl_frame *frame)
  */
 static __attribute__((no_sanitize("address"))) bool copy_whole(struct sl_frame *copy, const struct sl_frame *at)
 {
-	*copy = (struct sl_frame){.outer = at->outer, .owner = at->owner, .check = at->check, .slot_check = at->slot_check,
-		.slot = at->slot, .seq = at->seq};
+	*copy = (struct sl_frame){.outer = at->outer,
+				  .owner = at->owner,
+				  .check = at->check,
+				  .slot_check = at->slot_check,
+				  .slot = at->slot,
+				  .seq = at->seq};
 	return copy->check == check_of(copy, at) &&
 	       (copy->slot_check == FRAME_OPEN || (copy->slot_check | FRAME_EVENT) == slot_check_of(copy));
 }
@@ -162,7 +166,8 @@ static uint64_t with_device(uint64_t head, int device)
 static inline uint64_t head_word(unsigned api, unsigned kind, unsigned flags, int device)
 {
 	return api | (uint64_t)(kind | flags << (HEAD_FLAGS_SHIFT - HEAD_KIND_SHIFT) |
-				(uint32_t)device << (HEAD_DEVICE_SHIFT - HEAD_KIND_SHIFT)) << HEAD_KIND_SHIFT;
+				(uint32_t)device << (HEAD_DEVICE_SHIFT - HEAD_KIND_SHIFT))
+			     << HEAD_KIND_SHIFT;
 }
 
 static void finish_slot(struct sl_slot *slot, uint64_t seq)
@@ -290,7 +295,7 @@ static inline void work_end(int saved)
 }
 
 static SL_APART void open_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner,
-	const struct sl_fields *in)
+				const struct sl_fields *in)
 {
 	int device, saved;
 
@@ -359,7 +364,7 @@ static inline void begin_frame(struct sl_frame *frame, unsigned api, unsigned cl
 	frame->slot = NULL;
 	frame->slot_check = FRAME_OPEN;
 	frame->api = (uint16_t)api;
-	frame->class = (uint8_t)class;
+	frame->class = (uint8_t) class;
 	frame->inject = frame->refuse = false;
 }
 
@@ -482,7 +487,7 @@ static SL_APART int device_of_pointer(enum sl_family family, uint64_t address)
 
 /* Device and context: of the row, of the driver call inside, else asked of the driver after the call. */
 static inline __attribute__((always_inline)) struct sl_where place_of(const struct sl_frame *frame, const struct sl_hook *hook,
-	const struct sl_fields *out, bool ok)
+								      const struct sl_fields *out, bool ok)
 {
 	struct sl_where place = {.device = out->device_plus_one - 1, .context = out->context};
 	const struct traits trait = traits[hook->verb];
@@ -525,8 +530,7 @@ static inline void limit_result(struct sl_frame *frame, const struct sl_hook *ho
 		sl_limit_context_gone(device);
 }
 
-static SL_APART void close_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out,
-	bool ok)
+static SL_APART void close_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
 {
 	int saved = work_begin();
 
@@ -571,7 +575,7 @@ static SL_APART void ask_more(struct sl_frame *frame, const struct sl_hook *hook
 	int saved = work_begin();
 
 	if (out->kind == SL_KIND_imported && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_MAP) && !out->size &&
-		hook->family != SL_FAMILY_hsa)
+	    hook->family != SL_FAMILY_hsa)
 		frame->slot->words[4] = sl_device_size_of(hook->family, out->addr);
 	if (out->stream && memory && sl_device_capturing(hook->family, out->stream, &graph)) {
 		add_flags(frame->slot, SL_FLAG_captured);
@@ -592,8 +596,8 @@ static SL_APART void take_late_stack(struct sl_slot *slot)
 	add_flags(slot, flags);
 }
 
-static SL_APART void close_failed(struct sl_frame *frame, const struct sl_hook *hook, int64_t result,
-	uint64_t end_ns, const struct sl_fields *out, bool injected)
+static SL_APART void close_failed(struct sl_frame *frame, const struct sl_hook *hook, int64_t result, uint64_t end_ns,
+				  const struct sl_fields *out, bool injected)
 {
 	take_late_stack(frame->slot);
 	if (frame->refuse || frame->inject || injected)
@@ -626,7 +630,7 @@ static SL_APART void close_late(void)
 }
 
 static inline void close_slot(struct sl_agent *agent, struct sl_frame *frame, unsigned row, int64_t result, bool ok,
-	const struct sl_fields *out)
+			      const struct sl_fields *out)
 {
 	const struct sl_hook *hook = &sl_hooks[row];
 	/* Of what took effect before the call the end only says how long that took. */

@@ -55,7 +55,8 @@ struct sl_frame {
 };
 
 /* False: the process does not record, or the caller is inside the agent.  Nothing is to be closed then. */
-__attribute__((warn_unused_result)) bool sl_record_open(struct sl_frame *frame, unsigned api, const void *caller, const struct sl_fields *inputs);
+__attribute__((warn_unused_result)) bool sl_record_open(struct sl_frame *frame, unsigned api, const void *caller,
+							const struct sl_fields *inputs);
 
 /* The call is to fail with the family's out-of-memory code instead of being made (inject, limit). */
 static inline bool sl_record_refused(const struct sl_frame *frame)

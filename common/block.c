@@ -120,15 +120,13 @@ static void pack_head(msgpack_packer *pk, unsigned field, enum sl_encoding encod
 	msgpack_pack_bin(pk, (size_t)width * count);
 }
 
-static SL_HOT void pack_column(msgpack_packer *pk, struct out *out, const struct sl_event *events, unsigned count,
-			unsigned field)
+static SL_HOT void pack_column(msgpack_packer *pk, struct out *out, const struct sl_event *events, unsigned count, unsigned field)
 {
 	enum sl_encoding encoding = field == SL_FIELD_time_ns ? SL_ENCODING_DELTA : SL_ENCODING_PLAIN;
 	uint64_t *x = out->column, bits = 0, base;
 	unsigned shift = 0, width;
 
-	base = encoding == SL_ENCODING_DELTA ? delta_values(x, events, count, field)
-					     : plain_values(x, events, count, field);
+	base = encoding == SL_ENCODING_DELTA ? delta_values(x, events, count, field) : plain_values(x, events, count, field);
 	for (unsigned i = 0; i < count; i++)
 		bits |= x[i];
 	if (bits && encoding == SL_ENCODING_PLAIN)
@@ -153,7 +151,7 @@ static void find_varying(uint64_t *varies, const struct sl_event *events, unsign
 }
 
 SL_HOT size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events,
-		       unsigned count)
+			      unsigned count)
 {
 	struct out out = {bytes, (uint64_t *)((uint8_t *)bytes + SL_BLOCK_BYTES(count)) - count};
 	uint64_t varies[SL_FIELD_COUNT];
@@ -205,8 +203,7 @@ static const char *decode_column(struct sl_column *column, struct sl_unpack *at,
 	for (; array.number > 5; array.number--)
 		if (!sl_unpack_skip(at))
 			return "column ends too early";
-	if (encoding > SL_ENCODING_DELTA || shift > 63 ||
-	    !(width == 0 || width == 1 || width == 2 || width == 4 || width == 8))
+	if (encoding > SL_ENCODING_DELTA || shift > 63 || !(width == 0 || width == 1 || width == 2 || width == 4 || width == 8))
 		return "column has an unknown encoding, width or shift";
 	if (data.size != width * count)
 		return "column has not as many bytes as its block has events";

@@ -26,14 +26,13 @@
 enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA };
 
 /* Bytes that hold any block of `count` events, and behind it one column before it is narrowed (a multiple of 8). */
-#define SL_BLOCK_BYTES(count) ((size_t)(count) * 8 * (SL_FIELD_COUNT + 1) + 64 * SL_FIELD_COUNT + 256)
+#define SL_BLOCK_BYTES(count) ((size_t)(count)*8 * (SL_FIELD_COUNT + 1) + 64 * SL_FIELD_COUNT + 256)
 
 /*
  * Write the block into out, of SL_BLOCK_BYTES(count), aligned to 8.  Returns the bytes written.  What it works on lies in out
  * too: the end of a process runs this on threads whose whole stack is 16 KiB.
  */
-size_t sl_block_encode(void *out, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events,
-		       unsigned count);
+size_t sl_block_encode(void *out, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events, unsigned count);
 
 struct sl_column {
 	const uint8_t *data; /* borrowed from the decoded bytes; NULL when width is 0 */

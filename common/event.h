@@ -20,8 +20,8 @@ enum sl_field {
 
 /* Every member is 64 bits wide, in the order of enum sl_field: block.c moves them as columns. */
 struct sl_event {
-#define SL_TYPE_u uint64_t
-#define SL_TYPE_i int64_t
+#define SL_TYPE_u		      uint64_t
+#define SL_TYPE_i		      int64_t
 #define FIELD(name, sign, unit, help) SL_TYPE_##sign name;
 #include "common/events.def"
 #undef FIELD

@@ -38,8 +38,7 @@ static void decode_call(struct sl_event *event, const uint64_t *w, const struct 
 	event->caller = second->words[5];
 }
 
-SL_HOT void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second,
-		    enum sl_verb verb)
+SL_HOT void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second, enum sl_verb verb)
 {
 	const uint64_t *w = first->words;
 	bool in_flight = (atomic_load_explicit(&first->state, memory_order_relaxed) & 3) == SL_SLOT_IN_FLIGHT;

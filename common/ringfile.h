@@ -39,14 +39,14 @@
 #define SL_RINGFILE_HEAD      (256u << 10)
 
 enum sl_slot_state {
-	SL_SLOT_EMPTY,	    /* never used, or the second slot of a call */
-	SL_SLOT_FILLING,    /* given up before its words were valid: passed over */
-	SL_SLOT_IN_FLIGHT,  /* the real call is running: words of the first slot are valid but for time and result */
+	SL_SLOT_EMPTY,	   /* never used, or the second slot of a call */
+	SL_SLOT_FILLING,   /* given up before its words were valid: passed over */
+	SL_SLOT_IN_FLIGHT, /* the real call is running: words of the first slot are valid but for time and result */
 	SL_SLOT_DONE,
 };
 
-#define SL_SLOT_WIDE	   4u /* the event goes on in the next slot */
-#define SL_SLOT_SHIFT	   4
+#define SL_SLOT_WIDE		       4u /* the event goes on in the next slot */
+#define SL_SLOT_SHIFT		       4
 #define SL_SLOT_WORD(seq, state, wide) ((uint64_t)(seq) << SL_SLOT_SHIFT | ((wide) ? SL_SLOT_WIDE : 0) | (state))
 
 /*
@@ -72,14 +72,14 @@ enum sl_segment_use { SL_SEGMENT_FREE, SL_SEGMENT_CLAIMED, SL_SEGMENT_EVENTS, SL
 
 /* 128 bytes: what the producer writes and what the writer writes lie on different cache lines. */
 struct sl_segment {
-	_Atomic uint32_t use;	 /* enum sl_segment_use */
-	uint32_t thread;	 /* events: thread id of the trace, from 1 */
-	int32_t tid;		 /* the system's id of that thread */
-	uint32_t order;		 /* segments of one thread, or of the log, in the order in which they were begun */
-	uint64_t first;		 /* slot number of slots[0]; definition log: position of its first byte */
-	_Atomic uint64_t end;	 /* the thread left the segment at this slot number; 0: it is in use */
+	_Atomic uint32_t use; /* enum sl_segment_use */
+	uint32_t thread;      /* events: thread id of the trace, from 1 */
+	int32_t tid;	      /* the system's id of that thread */
+	uint32_t order;	      /* segments of one thread, or of the log, in the order in which they were begun */
+	uint64_t first;	      /* slot number of slots[0]; definition log: position of its first byte */
+	_Atomic uint64_t end; /* the thread left the segment at this slot number; 0: it is in use */
 	uint8_t reserved[32];
-	_Atomic uint64_t tail;	 /* slot number (definition log: position) that the writer has in the file */
+	_Atomic uint64_t tail; /* slot number (definition log: position) that the writer has in the file */
 	uint8_t reserved2[56];
 };
 _Static_assert(sizeof(struct sl_segment) == 128, "two cache lines");
@@ -89,14 +89,14 @@ enum sl_process_state { SL_PROCESS_STARTING, SL_PROCESS_RUNNING, SL_PROCESS_COMP
 struct sl_ringfile {
 	char magic[16];
 	uint32_t version, segment_bytes, segment_max, header_bytes; /* header_bytes: of the header map, 0: none yet */
-	uint64_t pid, process_start; /* start time in clock ticks after boot, /proc/PID/stat field 22 */
-	char boot_id[40];	     /* /proc/sys/kernel/random/boot_id */
-	_Atomic uint32_t state;	     /* enum sl_process_state */
-	_Atomic uint32_t segments;   /* that the file has room for */
-	_Atomic uint32_t threads;    /* thread ids given out */
-	_Atomic uint32_t stopped;    /* errno or reason code that stopped the recording, 0: none */
+	uint64_t pid, process_start;			       /* start time in clock ticks after boot, /proc/PID/stat field 22 */
+	char boot_id[40];				       /* /proc/sys/kernel/random/boot_id */
+	_Atomic uint32_t state;				       /* enum sl_process_state */
+	_Atomic uint32_t segments;			       /* that the file has room for */
+	_Atomic uint32_t threads;			       /* thread ids given out */
+	_Atomic uint32_t stopped;			       /* errno or reason code that stopped the recording, 0: none */
 	_Atomic uint64_t gap_events, gap_begin_ns, gap_end_ns; /* not kept: the cap was reached and the disk hung */
-	char trace[256];	     /* name of the trace file, for rings that lie elsewhere an absolute path */
+	char trace[256]; /* name of the trace file, for rings that lie elsewhere an absolute path */
 	uint8_t reserved[512];
 	struct sl_segment segment[SL_SEGMENT_MAX];
 };
@@ -120,7 +120,6 @@ enum sl_def_state { SL_DEF_NONE, SL_DEF_WRITING, SL_DEF_DONE, SL_DEF_END };
  */
 enum sl_slot_shape { SL_SHAPE_CALL, SL_SHAPE_BLOCK, SL_SHAPE_RANGE };
 enum sl_slot_shape sl_slot_shape(enum sl_verb verb);
-void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second,
-		    enum sl_verb verb);
+void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second, enum sl_verb verb);
 
 #endif

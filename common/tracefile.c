@@ -20,6 +20,5 @@ bool sl_frame_valid(const void *at, size_t bytes)
 	if (bytes < sizeof(index))
 		return false;
 	memcpy(&index, at, sizeof(index));
-	return index.magic == SL_FRAME_MAGIC && index.size == sizeof(index) - 8 &&
-	       index.check == sl_frame_check(&index);
+	return index.magic == SL_FRAME_MAGIC && index.size == sizeof(index) - 8 && index.check == sl_frame_check(&index);
 }

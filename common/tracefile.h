@@ -21,24 +21,24 @@
 #define SL_FRAME_MAGIC 0x184D2A5Cu
 
 enum sl_frame_kind {
-	SL_FRAME_HEADER = 1,  /* the header map, first frame of every segment */
-	SL_FRAME_DEFS = 2,    /* definitions, samples, OOM contexts, gaps, notes, any number */
-	SL_FRAME_BLOCK = 3,   /* one event block */
-	SL_FRAME_FOOTER = 4,  /* the footer map; more may follow it */
+	SL_FRAME_HEADER = 1, /* the header map, first frame of every segment */
+	SL_FRAME_DEFS = 2,   /* definitions, samples, OOM contexts, gaps, notes, any number */
+	SL_FRAME_BLOCK = 3,  /* one event block */
+	SL_FRAME_FOOTER = 4, /* the footer map; more may follow it */
 };
 
 /* 64 bytes, little-endian; the frame of `compressed` bytes follows at once. */
 struct sl_frame_index {
-	uint32_t magic;	     /* SL_FRAME_MAGIC */
-	uint32_t size;	     /* of what follows this member: sizeof(struct sl_frame_index) - 8 */
-	uint32_t kind;	     /* enum sl_frame_kind */
-	uint32_t thread;     /* blocks: thread id of the trace (not the system's); else 0 */
-	uint64_t first, next; /* blocks: slot numbers of the thread's ring held, [first, next); definitions:
+	uint32_t magic;		   /* SL_FRAME_MAGIC */
+	uint32_t size;		   /* of what follows this member: sizeof(struct sl_frame_index) - 8 */
+	uint32_t kind;		   /* enum sl_frame_kind */
+	uint32_t thread;	   /* blocks: thread id of the trace (not the system's); else 0 */
+	uint64_t first, next;	   /* blocks: slot numbers of the thread's ring held, [first, next); definitions:
 				 bytes of the definition log held, as positions since the process began */
-	uint32_t count;	     /* blocks: events; else maps */
-	uint32_t compressed; /* bytes of the zstd frame */
+	uint32_t count;		   /* blocks: events; else maps */
+	uint32_t compressed;	   /* bytes of the zstd frame */
 	uint64_t begin_ns, end_ns; /* time span of what is inside, CLOCK_MONOTONIC; 0: none */
-	uint64_t check;	     /* sl_frame_check of the members above */
+	uint64_t check;		   /* sl_frame_check of the members above */
 };
 _Static_assert(sizeof(struct sl_frame_index) == 64, "on disk");
 

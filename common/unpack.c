@@ -47,25 +47,43 @@ static bool tagged(struct sl_unpack *u, struct sl_value *value, unsigned tag)
 	uint64_t n;
 
 	switch (tag) {
-	case 0xc4: case 0xc5: case 0xc6:
+	case 0xc4:
+	case 0xc5:
+	case 0xc6:
 		return take(u, 1u << (tag - 0xc4), &n) && content(u, value, SL_VALUE_BIN, n);
-	case 0xc7: case 0xc8: case 0xc9: /* ext */
+	case 0xc7:
+	case 0xc8:
+	case 0xc9: /* ext */
 		return take(u, 1u << (tag - 0xc7), &n) && content(u, value, SL_VALUE_OTHER, n + 1);
 	case 0xca:
 		return content(u, value, SL_VALUE_OTHER, 4);
 	case 0xcb:
 		return content(u, value, SL_VALUE_OTHER, 8);
-	case 0xcc: case 0xcd: case 0xce: case 0xcf:
+	case 0xcc:
+	case 0xcd:
+	case 0xce:
+	case 0xcf:
 		return integer(u, value, 1u << (tag - 0xcc), false);
-	case 0xd0: case 0xd1: case 0xd2: case 0xd3:
+	case 0xd0:
+	case 0xd1:
+	case 0xd2:
+	case 0xd3:
 		return integer(u, value, 1u << (tag - 0xd0), true);
-	case 0xd4: case 0xd5: case 0xd6: case 0xd7: case 0xd8: /* fixext */
+	case 0xd4:
+	case 0xd5:
+	case 0xd6:
+	case 0xd7:
+	case 0xd8: /* fixext */
 		return content(u, value, SL_VALUE_OTHER, (1u << (tag - 0xd4)) + 1);
-	case 0xd9: case 0xda: case 0xdb:
+	case 0xd9:
+	case 0xda:
+	case 0xdb:
 		return take(u, 1u << (tag - 0xd9), &n) && content(u, value, SL_VALUE_TEXT, n);
-	case 0xdc: case 0xdd:
+	case 0xdc:
+	case 0xdd:
 		return take(u, tag == 0xdc ? 2 : 4, &n) && items(u, value, SL_VALUE_ARRAY, n);
-	case 0xde: case 0xdf:
+	case 0xde:
+	case 0xdf:
 		return take(u, tag == 0xde ? 2 : 4, &n) && items(u, value, SL_VALUE_MAP, n);
 	}
 	return tag != 0xc1; /* nil, false, true */

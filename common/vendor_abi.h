@@ -9,13 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HANDLE(name) typedef struct name##_object *name;
-#define OPAQUE(name) typedef struct name##_opaque name;
-#define NUMBER(name) typedef int name;
-#define NUMBERED(name)        \
-	enum name {           \
-		name##_unused \
-	};
+#define HANDLE(name)   typedef struct name##_object *name;
+#define OPAQUE(name)   typedef struct name##_opaque name;
+#define NUMBER(name)   typedef int name;
+#define NUMBERED(name) enum name { name##_unused };
 
 /* --- CUDA driver ---------------------------------------------------------------------------------------- */
 

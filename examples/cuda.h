@@ -32,9 +32,15 @@ static inline struct cuda cuda_load(void)
 		exit(77);
 	}
 	return (struct cuda){
-		dlsym(library, "cudaMalloc"),	   dlsym(library, "cudaFree"),	    dlsym(library, "cudaMallocHost"),
-		dlsym(library, "cudaFreeHost"),	   dlsym(library, "cudaMallocAsync"), dlsym(library, "cudaFreeAsync"),
-		dlsym(library, "cudaDeviceSynchronize"), dlsym(library, "cudaMemGetInfo"), dlsym(library, "cudaGetErrorString"),
+		dlsym(library, "cudaMalloc"),
+		dlsym(library, "cudaFree"),
+		dlsym(library, "cudaMallocHost"),
+		dlsym(library, "cudaFreeHost"),
+		dlsym(library, "cudaMallocAsync"),
+		dlsym(library, "cudaFreeAsync"),
+		dlsym(library, "cudaDeviceSynchronize"),
+		dlsym(library, "cudaMemGetInfo"),
+		dlsym(library, "cudaGetErrorString"),
 	};
 }
 

@@ -92,7 +92,7 @@ static void check_python(const char *python)
 	if (strncmp(base_name(python), "python", 6))
 		return;
 	if (!ask_python(python, "import sys; print(sys.implementation.name, \"%d.%d.%d\" % sys.version_info[:3])", version,
-		    sizeof(version)))
+			sizeof(version)))
 		return;
 	if (sscanf(version, "cpython 3.%d", &minor) == 1 && minor >= 9 && minor <= 15)
 		line("Python", "%s, its stacks are recorded", version);
@@ -141,7 +141,7 @@ static void check_library(enum sl_run_library library, const struct sl_run_calls
 
 			if (probe.calls)
 				snprintf(count, sizeof(count), "%s%u of its functions are wrapped", *probe.answer ? ", " : "",
-					probe.calls);
+					 probe.calls);
 			line(name, "%s  %s%s", probe.path, probe.answer, count);
 			found = true;
 		} else if (*probe.answer) {
@@ -179,7 +179,7 @@ static bool check_folder(const struct sl_run *run)
 	if (statvfs(path, &space) < 0)
 		memset(&space, 0, sizeof(space));
 	line("trace", "%s  %s%s%s free", run->directory, type ? type : "", type ? ", " : "",
-		size_text(space.f_bavail * space.f_frsize));
+	     size_text(space.f_bavail * space.f_frsize));
 	why = sl_remote_why(path);
 	if (!why) {
 		line("ring", "beside the trace: safe when the process is killed");
@@ -189,7 +189,7 @@ static bool check_folder(const struct sl_run *run)
 		line("ring", "%s, and " SL_REMOTE_RING " cannot be written", why);
 	else
 		line("ring", SL_REMOTE_RING ", %s free: %s; after a kill run stormlog-analyze on the node",
-			size_text(space.f_bavail * space.f_frsize), why);
+		     size_text(space.f_bavail * space.f_frsize), why);
 	return true;
 }
 
@@ -200,12 +200,14 @@ static void check_limits(const struct sl_run *run)
 
 	sl_hostmem_read(&memory);
 	if (memory.cgroup_limit_bytes != SL_HOSTMEM_UNKNOWN)
-		line("limits", "this cgroup may use %s, %s in use", size_text(memory.cgroup_limit_bytes), size_text(memory.cgroup_bytes));
+		line("limits", "this cgroup may use %s, %s in use", size_text(memory.cgroup_limit_bytes),
+		     size_text(memory.cgroup_bytes));
 	if (memory.vm_limit_bytes != SL_HOSTMEM_UNKNOWN)
-		line("limits", "address space of a process %s (ulimit -v): CUDA needs far more than it uses", size_text(memory.vm_limit_bytes));
+		line("limits", "address space of a process %s (ulimit -v): CUDA needs far more than it uses",
+		     size_text(memory.vm_limit_bytes));
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY)
 		line("limits", "files of at most %s (ulimit -f)%s", size_text(limit.rlim_cur),
-			run->options.keep && run->options.keep <= limit.rlim_cur ? "" : ": choose a smaller --keep");
+		     run->options.keep && run->options.keep <= limit.rlim_cur ? "" : ": choose a smaller --keep");
 	if (run->options.limit)
 		line("limits", "each device pretends to have %s (--limit)", size_text(run->options.limit));
 }

@@ -33,7 +33,7 @@ static void print_option(const struct sl_option *option)
 	if (!*option->flag)
 		return;
 	width = snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", option->letter ? '-' : ' ', option->letter ? option->letter : ' ',
-		option->letter ? ", " : "  ", option->flag, *value ? " " : "", value);
+			 option->letter ? ", " : "  ", option->flag, *value ? " " : "", value);
 	printf("%s%*s%s", left, width < 40 ? 40 - width : 1, "", option->help);
 	if (option->type != SL_OPTION_flag && *option->def && strcmp(option->def, "0"))
 		printf(" (%s)", option->def);

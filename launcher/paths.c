@@ -52,7 +52,7 @@ static bool find(const char *const *patterns, size_t count, char *path, size_t s
 bool sl_run_find_library(char *path, size_t size)
 {
 	static const char *const patterns[] = {
-		"libstormlog_preload.so",		/* a build folder, or everything in one */
+		"libstormlog_preload.so",		    /* a build folder, or everything in one */
 		"../lib/*/stormlog/libstormlog_preload.so", /* installed, Debian */
 		"../lib*/stormlog/libstormlog_preload.so",
 		"../lib/*/libstormlog_preload.so",

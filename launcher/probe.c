@@ -99,14 +99,17 @@ static void answer_cuda_driver(void *library, char *answer, size_t size)
 
 	ask(library, "cuDriverGetVersion", &version);
 	if (code)
-		snprintf(answer, size, "CUDA %d.%d, cuInit fails with %d: no GPU works here", version / 1000, version % 1000 / 10, code);
+		snprintf(answer, size, "CUDA %d.%d, cuInit fails with %d: no GPU works here", version / 1000, version % 1000 / 10,
+			 code);
 	else if (!ask(library, "cuDeviceGetCount", &count))
-		snprintf(answer, size, "CUDA %d.%d, %d device%s", version / 1000, version % 1000 / 10, count, count == 1 ? "" : "s");
+		snprintf(answer, size, "CUDA %d.%d, %d device%s", version / 1000, version % 1000 / 10, count,
+			 count == 1 ? "" : "s");
 }
 
 static void answer_nvml(void *library, char *answer, size_t size)
 {
-	int (*init)(void) = dlsym(library, "nvmlInit_v2"), (*driver)(char *, unsigned) = dlsym(library, "nvmlSystemGetDriverVersion");
+	int (*init)(void) = dlsym(library, "nvmlInit_v2"),
+	    (*driver)(char *, unsigned) = dlsym(library, "nvmlSystemGetDriverVersion");
 	int code = init ? init() : -1, count = 0;
 	char version[80] = "";
 

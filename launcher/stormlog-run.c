@@ -59,7 +59,7 @@ static void warn_unwritable(const struct sl_run *run)
 		*strrchr(path, '/') = 0;
 	if (access(*path ? path : "/", W_OK | X_OK) < 0)
 		sl_run_say("%s: %s: nothing will be recorded; choose another folder with --output", *path ? path : "/",
-			strerror(errno));
+			   strerror(errno));
 }
 
 static bool find_agent(struct sl_run *run)
@@ -141,7 +141,8 @@ static void say_why_nothing(const struct sl_run *run)
 	int err = sl_run_trial(run, folder, sizeof(folder));
 
 	if (err == EFBIG)
-		fprintf(stderr, "stormlog: nothing recorded: the limit on file sizes (ulimit -f) is below the 4 MiB of a trace's first files\n");
+		fprintf(stderr, "stormlog: nothing recorded: the limit on file sizes (ulimit -f) is below the 4 MiB of a trace's "
+				"first files\n");
 	else if (err)
 		fprintf(stderr, "stormlog: nothing recorded: %s: %s\n", folder, strerror(err));
 	else

@@ -54,7 +54,7 @@ static const char *elf(const char *path, int fd)
 	char loader[256] = "";
 
 	if (pread(fd, &head, sizeof(head), 0) < (ssize_t)sizeof(head) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
-		head.e_machine != OWN_MACHINE)
+	    head.e_machine != OWN_MACHINE)
 		return hinders("%s is not a program for " OWN_NAME ", the agent is: nothing will be recorded", path);
 	for (unsigned i = 0; i < head.e_phnum && i < 64; i++) {
 		Elf64_Phdr part;

@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUESTION SIGRTMAX /* Linux delivers it after whatever else is pending */
-#define FRESH_S	 5	  /* an older sight belongs to another signal */
-#define ASKED	 5	  /* who signals a group one by one may come to us first */
-#define AGAIN_NS 20000000
-#define STOPPED_MS 1000
-#define STOPPED_MAX 5	  /* times it is told to go on; a debugger may hold it */
+#define QUESTION    SIGRTMAX /* Linux delivers it after whatever else is pending */
+#define FRESH_S	    5	     /* an older sight belongs to another signal */
+#define ASKED	    5	     /* who signals a group one by one may come to us first */
+#define AGAIN_NS    20000000
+#define STOPPED_MS  1000
+#define STOPPED_MAX 5 /* times it is told to go on; a debugger may hold it */
 
 static pid_t witness = -1;
 static int answers = -1;

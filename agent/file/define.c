@@ -45,16 +45,14 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 		uint64_t found = 0;
 
 		if (atomic_compare_exchange_strong(word, &found,
-			    fits ? SL_DEF_WORD(bytes, SL_DEF_WRITING) : SL_DEF_WORD(0, SL_DEF_END))) {
+						   fits ? SL_DEF_WORD(bytes, SL_DEF_WRITING) : SL_DEF_WORD(0, SL_DEF_END))) {
 			if (!fits) {
 				if (!continue_log(ring, index, at))
 					return false;
 			} else {
 				memcpy((void *)(word + 1), map, bytes);
-				atomic_store_explicit(
-					word, SL_DEF_WORD(bytes, SL_DEF_DONE), memory_order_release);
-				atomic_store_explicit(
-					&ring->defs_hint, (uint32_t)(at + size), memory_order_relaxed);
+				atomic_store_explicit(word, SL_DEF_WORD(bytes, SL_DEF_DONE), memory_order_release);
+				atomic_store_explicit(&ring->defs_hint, (uint32_t)(at + size), memory_order_relaxed);
 				return true;
 			}
 		} else if ((found & 0xff) != SL_DEF_END) {

@@ -26,10 +26,10 @@
 #include "common/block.h"
 #include "common/unpack.h"
 
-#define FILES		8	    /* that STORMLOG_KEEP is divided into */
-#define SOURCES_MAX	64	    /* of one fold */
+#define FILES		8  /* that STORMLOG_KEEP is divided into */
+#define SOURCES_MAX	64 /* of one fold */
 #define FILE_BYTES_MIN	(64u << 10)
-#define DEVICES_MAX	64	    /* with block events; further ones share the last row */
+#define DEVICES_MAX	64 /* with block events; further ones share the last row */
 #define CONTENT_BYTES	SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
 #define SAMPLE_EVERY_NS (60 * SL_NS_PER_S)
 #define WORK_MAX_NS	200000000ull /* of the ring's cap at 2 million events a second */
@@ -45,10 +45,10 @@ static struct fold {
 	unsigned tried; /* with this file as the newest: not again until there is another */
 	unsigned through;
 	unsigned pass, source, sources; /* source 0 is file 1, the last the file `through` */
-	int in, out;	   /* in -1: somebody removed that file */
-	uint64_t at, size; /* of `in` */
+	int in, out;			/* in -1: somebody removed that file */
+	uint64_t at, size;		/* of `in` */
 	uint64_t in_device, in_inode, out_at, out_device, out_inode;
-	uint32_t frame;	   /* number of the frame at `at` */
+	uint32_t frame;		      /* number of the frame at `at` */
 	uint8_t *needed[SOURCES_MAX]; /* by source and frame: it has what stays; of its pages few are touched */
 	size_t needed_bytes[SOURCES_MAX];
 
@@ -429,8 +429,8 @@ static bool write_checkpoint(struct sl_store *store)
 		sl_pack_uint(&pack, threads[i]);
 		sl_pack_uint(&pack, fold.thread_next[threads[i]]);
 	}
-	return !pack.failed && put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.log_next},
-				       fold.made, pack.used);
+	return !pack.failed &&
+	       put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.log_next}, fold.made, pack.used);
 }
 
 /* --- from frame to frame ----------------------------------------------------------------------------- */
@@ -497,7 +497,8 @@ static bool open_source(struct sl_store *store, unsigned source)
 	if (fold.in < 0 && fold.pass == 2 && fold.needed_bytes[source] > 1)
 		return false;
 	if (fold.in < 0 && fold.pass == 1)
-		sl_gap(0, source ? fold.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(), "a file of the trace was removed");
+		sl_gap(0, source ? fold.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(),
+		       "a file of the trace was removed");
 	fold.source = source;
 	fold.at = fold.frame = 0;
 	if (fold.needed[source]) /* somebody may have made it longer */
@@ -559,7 +560,7 @@ static bool begin(struct sl_store *store, unsigned files)
 	unlink(path);
 	fold.out = sl_store_create(path);
 	if (!fold.thread_next || !have_buffers() || !sl_file_identity(fold.out, &fold.out_device, &fold.out_inode) ||
-		!open_source(store, 0)) {
+	    !open_source(store, 0)) {
 		sl_fold_stop(store);
 		return false;
 	}
@@ -571,7 +572,7 @@ static bool fold_frame(struct sl_store *store, const struct sl_frame_index *inde
 	size_t size;
 
 	if (index->compressed > ZSTD_compressBound(CONTENT_BYTES) ||
-		pread(fold.in, fold.packed, index->compressed, (off_t)(fold.at + sizeof(*index))) != (ssize_t)index->compressed)
+	    pread(fold.in, fold.packed, index->compressed, (off_t)(fold.at + sizeof(*index))) != (ssize_t)index->compressed)
 		return false;
 	size = ZSTD_decompressDCtx(fold.decompressor, fold.content, CONTENT_BYTES, fold.packed, index->compressed);
 	if (ZSTD_isError(size))
@@ -596,8 +597,8 @@ static bool step(struct sl_store *store)
 
 	if (pread(fold.in, &index, sizeof(index), (off_t)fold.at) != sizeof(index) || !sl_frame_valid(&index, sizeof(index)))
 		return false;
-	passed_over = fold.pass == 1 ? index.kind != SL_FRAME_BLOCK :
-				       index.kind == SL_FRAME_BLOCK && !fold.needed[fold.source][fold.frame];
+	passed_over = fold.pass == 1 ? index.kind != SL_FRAME_BLOCK
+				     : index.kind == SL_FRAME_BLOCK && !fold.needed[fold.source][fold.frame];
 	if (!passed_over && !fold_frame(store, &index))
 		return false;
 	fold.at += sizeof(index) + index.compressed;
@@ -672,7 +673,7 @@ bool sl_fold_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns)
 	if (!fold.active && (!files || !begin(store, files)))
 		return false;
 	while (fold.active && worked_ns() - since_ns < budget_ns && sl_agent_now() - begin_ns < WORK_MAX_NS &&
-		!atomic_load(&sl_agent->urgent)) {
+	       !atomic_load(&sl_agent->urgent)) {
 		atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
 		if (!(fold.at < fold.size ? step(store) : turn(store)))
 			sl_fold_stop(store);

@@ -14,13 +14,13 @@
 #include "agent/mute.h"
 #include "agent/process/procfile.h"
 
-#define RING_BYTES (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
-#define WAIT_MAX_NS 10000000ull
-#define WAIT_STEP_NS 500000ull /* as long as the writer takes for a segment: who looks more often takes the processor from it */
-#define MOMENT_NS 20000000ull
-#define STARVED_STEPS 2000 /* a second and more: as many more as we, too, wait for a processor */
-#define REFUSED_NS 1000000000ull /* until a disk without room is asked again: ext4 writes its journal out before it says no */
-#define GROWTH 4 /* segments at once where threads ask for them */
+#define RING_BYTES    (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
+#define WAIT_MAX_NS   10000000ull
+#define WAIT_STEP_NS  500000ull /* as long as the writer takes for a segment: who looks more often takes the processor from it */
+#define MOMENT_NS     20000000ull
+#define STARVED_STEPS 2000	    /* a second and more: as many more as we, too, wait for a processor */
+#define REFUSED_NS    1000000000ull /* until a disk without room is asked again: ext4 writes its journal out before it says no */
+#define GROWTH	      4		    /* segments at once where threads ask for them */
 
 /* Outside the wiped pages: a child unmaps what it inherited. */
 static void *mapping;
@@ -169,7 +169,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 	if (segments > most_segments(ring))
 		segments = most_segments(ring);
 	if (segments <= have || no_room(ring) || (!sl_agent->store.ring_elsewhere && disk_hangs(sl_agent_now())) ||
-		!atomic_compare_exchange_strong(&ring->growing, &expected, 1))
+	    !atomic_compare_exchange_strong(&ring->growing, &expected, 1))
 		return false;
 	have = atomic_load(&ring->file->segments);
 	if (segments > have && have_file(ring)) {
@@ -207,7 +207,7 @@ int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread
 		uint32_t expected = SL_SEGMENT_FREE;
 
 		if (atomic_load_explicit(&segment->use, memory_order_relaxed) != SL_SEGMENT_FREE ||
-			!atomic_compare_exchange_strong(&segment->use, &expected, SL_SEGMENT_CLAIMED))
+		    !atomic_compare_exchange_strong(&segment->use, &expected, SL_SEGMENT_CLAIMED))
 			continue;
 		segment->thread = thread;
 		segment->tid = tid;
@@ -265,7 +265,7 @@ struct sl_slot *sl_ring_find(struct sl_ring *ring, const struct sl_producer *pro
 		uint64_t end = atomic_load(&segment->end);
 
 		if (atomic_load(&segment->use) == SL_SEGMENT_EVENTS && segment->thread == producer->thread &&
-			seq >= atomic_load(&segment->tail) && (!end || seq < end))
+		    seq >= atomic_load(&segment->tail) && (!end || seq < end))
 			return (struct sl_slot *)sl_ring_segment_bytes(ring, i) + (seq - segment->first) % SL_SEGMENT_SLOTS;
 	}
 	return NULL;
@@ -295,7 +295,8 @@ static bool stalled(const struct patience *patience)
 {
 	uint64_t now_ns = sl_agent_now();
 
-	if (sl_agent->no_writer || patience->steps > STARVED_STEPS || (now_ns - patience->since_ns > WAIT_MAX_NS && disk_hangs(now_ns)))
+	if (sl_agent->no_writer || patience->steps > STARVED_STEPS ||
+	    (now_ns - patience->since_ns > WAIT_MAX_NS && disk_hangs(now_ns)))
 		atomic_store(&sl_agent->stalled, 1);
 	return atomic_load(&sl_agent->stalled);
 }
@@ -306,7 +307,7 @@ static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_
 	int index;
 
 	while ((index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0 &&
-		grow(ring, atomic_load(&ring->file->segments) + GROWTH))
+	       grow(ring, atomic_load(&ring->file->segments) + GROWTH))
 		;
 	return index;
 }
@@ -386,7 +387,7 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 		if (!atomic_load(&producer->taken) || !producer->segment)
 			continue;
 		if (atomic_load(&producer->segment->tail) != next ||
-			(producer != mine && now_ns - last_event_ns(producer, next) < MOMENT_NS))
+		    (producer != mine && now_ns - last_event_ns(producer, next) < MOMENT_NS))
 			return false;
 	}
 	return true;

@@ -14,13 +14,13 @@
 
 /* A thread's place in the ring; private memory, reused after the thread's end. */
 struct sl_producer {
-	struct sl_slot *slots;	    /* of its segment */
-	uint64_t first;		    /* slot number of slots[0]: the segment's, whose line the writer writes to */
+	struct sl_slot *slots; /* of its segment */
+	uint64_t first;	       /* slot number of slots[0]: the segment's, whose line the writer writes to */
 	struct sl_segment *segment;
-	uint64_t next;		    /* slot number it writes next */
-	uint64_t settled;	    /* every slot before this one has a valid state word; unless one is being filled, next */
-	uint64_t limit;		    /* first slot number that does not fit, as far as it knows */
-	_Atomic uint32_t thread;    /* id in the trace; 0: none */
+	uint64_t next;		 /* slot number it writes next */
+	uint64_t settled;	 /* every slot before this one has a valid state word; unless one is being filled, next */
+	uint64_t limit;		 /* first slot number that does not fit, as far as it knows */
+	_Atomic uint32_t thread; /* id in the trace; 0: none */
 	_Atomic uint32_t taken;
 };
 
@@ -29,7 +29,7 @@ struct sl_producer {
 struct sl_ring {
 	struct sl_ringfile *file; /* the mapping; segments follow at SL_RINGFILE_HEAD */
 	int fd;
-	uint64_t device, inode; /* of fd: the program may have closed it and opened another */
+	uint64_t device, inode;	     /* of fd: the program may have closed it and opened another */
 	_Atomic uint32_t growing;    /* a thread is making the file longer */
 	_Atomic uint64_t refused_ns; /* when there was no room for that; 0: there was */
 	_Atomic uint32_t orders;     /* segments begun */
@@ -141,7 +141,7 @@ static inline struct sl_slot *sl_ring_reserve(struct sl_producer *producer, unsi
 
 /* The words are valid.  False: the slots have been given up meanwhile, reserve others. */
 static inline bool sl_ring_publish(struct sl_producer *producer, struct sl_slot *slot, uint64_t seq, enum sl_slot_state state,
-	bool wide)
+				   bool wide)
 {
 	uint64_t before = atomic_load_explicit(&slot->state, memory_order_relaxed);
 

@@ -15,20 +15,20 @@
 
 struct sl_store {
 	int fd;
-	uint64_t device, inode; /* of fd */
-	uint64_t end;		/* of the last whole frame */
-	unsigned number;	/* of the file that is written to; 1 and then .000002 ... */
-	unsigned folded;	/* files up to this one are folded into file 1; 0: none is (retention.h) */
-	uint64_t events;	/* in files that are there, as far as we know */
-	uint64_t closed_bytes;	/* of all files before this one */
-	uint64_t base_bytes;	/* of file 1, where it is closed */
-	bool torn;		/* bytes may follow `end` */
-	int err;		/* errno of the last write, 0: it worked */
-	bool ring_removed;	/* at the end: nothing was in it */
-	bool ring_elsewhere;	/* not in the trace's folder, which may outlive the node */
+	uint64_t device, inode;	      /* of fd */
+	uint64_t end;		      /* of the last whole frame */
+	unsigned number;	      /* of the file that is written to; 1 and then .000002 ... */
+	unsigned folded;	      /* files up to this one are folded into file 1; 0: none is (retention.h) */
+	uint64_t events;	      /* in files that are there, as far as we know */
+	uint64_t closed_bytes;	      /* of all files before this one */
+	uint64_t base_bytes;	      /* of file 1, where it is closed */
+	bool torn;		      /* bytes may follow `end` */
+	int err;		      /* errno of the last write, 0: it worked */
+	bool ring_removed;	      /* at the end: nothing was in it */
+	bool ring_elsewhere;	      /* not in the trace's folder, which may outlive the node */
 	char trace[3400], ring[3400]; /* absolute paths; trace: of file 1 */
-	void *compressor;	/* ZSTD_CCtx in pages of ours: zstd must not call the program's malloc */
-	void *frame;		/* room for the largest frame */
+	void *compressor;	      /* ZSTD_CCtx in pages of ours: zstd must not call the program's malloc */
+	void *frame;		      /* room for the largest frame */
 	size_t frame_bytes;
 };
 

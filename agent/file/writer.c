@@ -24,8 +24,8 @@
 #define BUSY_NS	      1000000ull   /* after a pass that found much */
 #define REMOTE_NS     1000000000ull
 #define STEP_SLOTS    (2 * SL_BLOCK_EVENTS) /* of a thread; what is left of one segment may come to it */
-#define FOLD_MIN_NS   2000000ull /* work at a fold between two passes */
-#define SPARE	      2 /* free segments kept ahead of need */
+#define FOLD_MIN_NS   2000000ull	    /* work at a fold between two passes */
+#define SPARE	      2			    /* free segments kept ahead of need */
 #define DEFS_WAIT_MAX 1000
 
 /* One writer, so one set; emptied pages are not needed, a child makes its own. */
@@ -58,7 +58,7 @@ static int defs_segment(struct sl_ring *ring)
 		struct sl_segment *segment = &ring->file->segment[i];
 
 		if (atomic_load(&segment->use) == SL_SEGMENT_DEFS && !atomic_load(&segment->end) &&
-			(oldest < 0 || segment->order < ring->file->segment[oldest].order))
+		    (oldest < 0 || segment->order < ring->file->segment[oldest].order))
 			oldest = (int)i;
 	}
 	return oldest;
@@ -70,9 +70,8 @@ static uint64_t def_word(const uint8_t *bytes, size_t at)
 	_Atomic uint64_t *word = (_Atomic uint64_t *)(bytes + at);
 	uint64_t found;
 
-	for (unsigned i = 0; ((found = atomic_load_explicit(word, memory_order_acquire)) & 0xff) == SL_DEF_WRITING &&
-			     i < DEFS_WAIT_MAX;
-		i++)
+	for (unsigned i = 0;
+	     ((found = atomic_load_explicit(word, memory_order_acquire)) & 0xff) == SL_DEF_WRITING && i < DEFS_WAIT_MAX; i++)
 		sched_yield();
 	return found;
 }
@@ -119,8 +118,8 @@ static void release_defs(struct sl_ring *ring)
 	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
 		struct sl_segment *segment = &ring->file->segment[i];
 
-		if (atomic_load(&segment->use) == SL_SEGMENT_DEFS && atomic_load(&segment->end) &&
-			atomic_load(&ring->defs) != i && !atomic_load(&ring->defs_users))
+		if (atomic_load(&segment->use) == SL_SEGMENT_DEFS && atomic_load(&segment->end) && atomic_load(&ring->defs) != i &&
+		    !atomic_load(&ring->defs_users))
 			sl_ring_release(ring, i);
 	}
 }
@@ -139,7 +138,7 @@ static void drain_defs(void)
  * `take_open`: calls that have not returned count as well, because their thread has ended.
  */
 static bool next_event(const struct sl_segment *segment, const struct sl_slot *slots, uint64_t *seq, bool take_open,
-	struct sl_event *event)
+		       struct sl_event *event)
 {
 	const struct sl_slot *first, *second;
 	uint64_t word;
@@ -167,8 +166,7 @@ static unsigned collect(const struct sl_segment *segment, const struct sl_slot *
 	uint64_t end = atomic_load_explicit(&segment->end, memory_order_acquire);
 	unsigned count = 0;
 
-	while (count < SL_BLOCK_EVENTS && (!end || *seq < end) &&
-		next_event(segment, slots, seq, thread_ended, &events[count])) {
+	while (count < SL_BLOCK_EVENTS && (!end || *seq < end) && next_event(segment, slots, seq, thread_ended, &events[count])) {
 		if (events[count].flags & SL_FLAG_in_flight)
 			events[count].flags ^= SL_FLAG_in_flight | SL_FLAG_abandoned;
 		count++;
@@ -226,8 +224,7 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 
 		if (!count && next != first) /* what was given up is in no file */
 			atomic_store_explicit(&segment->tail, next, memory_order_release);
-		if (!count || (!everything && !closed && count < SL_BLOCK_EVENTS &&
-				      next - first < SL_SEGMENT_SLOTS / 4))
+		if (!count || (!everything && !closed && count < SL_BLOCK_EVENTS && next - first < SL_SEGMENT_SLOTS / 4))
 			break;
 		if (!write_block(segment, first, next, count))
 			return false;
@@ -249,7 +246,7 @@ static int next_by_order(const struct sl_ring *ring, uint32_t after)
 		const struct sl_segment *segment = &ring->file->segment[i];
 
 		if (atomic_load(&segment->use) == SL_SEGMENT_EVENTS && segment->order > after &&
-			(found < 0 || segment->order < ring->file->segment[found].order))
+		    (found < 0 || segment->order < ring->file->segment[found].order))
 			found = (int)i;
 	}
 	return found;
@@ -267,7 +264,7 @@ static bool drain_older(struct sl_ring *ring, unsigned index, bool *good, bool *
 		const struct sl_segment *older = &ring->file->segment[i];
 
 		if (atomic_load(&older->use) != SL_SEGMENT_EVENTS || older->thread != segment->thread ||
-			older->order >= segment->order)
+		    older->order >= segment->order)
 			continue;
 		if (!drain_older(ring, i, good, wrote))
 			return false;
@@ -360,8 +357,8 @@ static void write_footer(const char *how)
 	sl_pack_pair_uint(&pack, "events", written_events);
 	if (!pack.failed)
 		sl_store_append(&sl_agent->store,
-			(struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1, .begin_ns = now_ns, .end_ns = now_ns},
-			map, pack.used);
+				(struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1, .begin_ns = now_ns, .end_ns = now_ns},
+				map, pack.used);
 }
 
 /*
@@ -377,7 +374,7 @@ static void continue_file(void)
 	if (!drain(true, &wrote) || sl_store_continue(&agent->store))
 		return;
 	bytes = sl_process_header(map_bytes, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &agent->process, &agent->options,
-		sl_store_ring_name(&agent->store), agent->store.number);
+				  sl_store_ring_name(&agent->store), agent->store.number);
 	sl_store_append(&agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
 }
 
@@ -428,7 +425,7 @@ static uint64_t pass(uint64_t now_ns)
 
 	/* A ring that lies elsewhere may be out of reach after the node is gone. */
 	everything = sync || (sl_agent->store.ring_elsewhere &&
-				     (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
+			      (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
 	do
 		good = step(now_ns, everything, &wrote, &folding);
 	while (good && cutoff_ns < now_ns);
@@ -503,8 +500,7 @@ static void *run(void *unused)
 /* pthread_create moved between libraries over the years: looked up, never imported (trace.md). */
 int sl_writer_start(void)
 {
-	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
-		sl_resolve_symbol("pthread_create");
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = sl_resolve_symbol("pthread_create");
 	int (*detach)(pthread_t) = sl_resolve_symbol("pthread_detach");
 	sigset_t all, before;
 	pthread_t thread;

@@ -31,8 +31,7 @@ static bool read_value(const char *pci, const char *name, uint64_t *bytes)
 
 bool sl_amdgpu_memory(const char *pci, uint64_t *used_bytes, uint64_t *total_bytes)
 {
-	return *pci && read_value(pci, "/mem_info_vram_used", used_bytes) &&
-	       read_value(pci, "/mem_info_vram_total", total_bytes);
+	return *pci && read_value(pci, "/mem_info_vram_used", used_bytes) && read_value(pci, "/mem_info_vram_total", total_bytes);
 }
 
 /* --- KFD -------------------------------------------------------------------------------------------- */
@@ -75,7 +74,7 @@ uint64_t sl_amdgpu_kfd(const char *pci)
 		text = sl_text_begin(path + folder, sizeof(path) - folder);
 		sl_text_add(&text, "/properties");
 		if (id && sl_procfile_read(path, content, sizeof(content)) > 0 && has_number(content, "location_id", location) &&
-			has_number(content, "domain", domain))
+		    has_number(content, "domain", domain))
 			return id;
 	}
 	return 0;

@@ -31,7 +31,7 @@ enum state { UNUSED, DESCRIBING, USED };
 
 struct device {
 	_Alignas(256) _Atomic unsigned state; /* enum state; aligned: found by its number without a multiplication, in every call */
-	_Atomic unsigned due;	/* the next caller is to take a sample */
+	_Atomic unsigned due;		      /* the next caller is to take a sample */
 	struct sl_vendor_device is;
 	enum source source; /* writer thread only, as the rest */
 	struct sl_nvml_device *nvml;
@@ -39,7 +39,7 @@ struct device {
 };
 
 static struct device devices[SL_VENDOR_COUNT][DEVICES];
-static _Atomic unsigned news;	 /* a device came into use */
+static _Atomic unsigned news;	  /* a device came into use */
 static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
 static bool nvml_opened;
 static bool processes_said, full_said; /* who tells of the processes on a device, that there are too many: once in a recording */
@@ -124,7 +124,7 @@ static SL_APART void sample_here(int ordinal, enum sl_vendor vendor)
 
 	if (sl_vendor_current(vendor).device == ordinal && sl_vendor_memory(vendor, &free_bytes, &total_bytes))
 		publish_sample(ordinal, vendor == SL_VENDOR_HIP ? "hipMemGetInfo" : "cuMemGetInfo", begin_ns, free_bytes,
-			total_bytes);
+			       total_bytes);
 }
 
 static SL_APART void first_used(struct device *device, int ordinal, enum sl_vendor vendor)
@@ -192,7 +192,7 @@ static bool memory_of(int ordinal, enum sl_vendor vendor, uint64_t *free_bytes, 
 		return true;
 	/* HIP with its error pending is not asked; the kernel is. */
 	if (vendor != SL_VENDOR_HIP || !device || atomic_load(&device->state) != USED ||
-		!sl_amdgpu_memory(device->is.pci, &used_bytes, total_bytes))
+	    !sl_amdgpu_memory(device->is.pci, &used_bytes, total_bytes))
 		return false;
 	*free_bytes = *total_bytes - used_bytes;
 	return true;
@@ -214,7 +214,7 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 	if (device >= 0 && !sl_event_kinds[kind].on_host)
 		map_number(&map, "device", (uint64_t)device);
 	if ((kind == SL_KIND_none || !sl_event_kinds[kind].on_host) &&
-		memory_of(device, sl_vendor_of(family), &free_bytes, &total_bytes)) {
+	    memory_of(device, sl_vendor_of(family), &free_bytes, &total_bytes)) {
 		/* As the program was told. */
 		sl_limit_clamp(device, &free_bytes, &total_bytes);
 		map_number(&map, "free_bytes", free_bytes);
@@ -255,10 +255,10 @@ static void decide(struct device *device, enum sl_vendor vendor)
 		else if (!why)
 			why = "NVML does not know the device";
 	}
-	sl_capability("device_source", device->source == SOURCE_NVML	? "nvml" :
-					    device->source == SOURCE_AMDGPU	? "amdgpu" :
-					    vendor == SL_VENDOR_HIP		? "hipMemGetInfo" :
-										  "cuMemGetInfo");
+	sl_capability("device_source", device->source == SOURCE_NVML	 ? "nvml"
+				       : device->source == SOURCE_AMDGPU ? "amdgpu"
+				       : vendor == SL_VENDOR_HIP	 ? "hipMemGetInfo"
+									 : "cuMemGetInfo");
 	if (why) {
 		char line[160];
 		struct sl_text text = sl_text_begin(line, sizeof(line));
@@ -297,7 +297,7 @@ static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, c
 
 /* source: as samples say it; processes: who told of them. */
 static void take_shared(int ordinal, const char *source, const char *processes, uint64_t live, uint64_t begin_ns,
-	const struct sl_sample *sample)
+			const struct sl_sample *sample)
 {
 	uint64_t after;
 	char text[64];

@@ -43,8 +43,7 @@ void sl_device_sample_host(uint64_t now_ns);
  * map: free and total by the real cuMemGetInfo/hipMemGetInfo (not during stream capture; not for host scopes),
  * VmSize, RLIMIT_AS, RSS, cgroup.  May make system calls; restores errno.
  */
-void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind,
-		   uint64_t now_ns);
+void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind, uint64_t now_ns);
 
 /* Device and context of the calling thread, by the real driver; cheap, no context is made. */
 struct sl_where sl_device_current(enum sl_family family);

@@ -236,9 +236,9 @@ static void learn(int device)
 	enum sl_vendor vendor;
 
 	if (device < 0 || device >= DEVICES || atomic_load_explicit(&learned[device], memory_order_relaxed) ||
-		current_device(&vendor) != device || !sl_limit_live(device, &blocks_bytes) ||
-		!sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) ||
-		blocks_bytes != after || atomic_exchange(&learned[device], 1))
+	    current_device(&vendor) != device || !sl_limit_live(device, &blocks_bytes) ||
+	    !sl_vendor_memory(vendor, &free_bytes, &total_bytes) || !sl_limit_live(device, &after) || blocks_bytes != after ||
+	    atomic_exchange(&learned[device], 1))
 		return;
 	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
 	atomic_store(&overhead[device], gone < 1ull << 30 ? gone : 1ull << 30);

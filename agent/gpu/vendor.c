@@ -9,34 +9,34 @@
 #include "common/text.h"
 
 /* One row a function: name, prototype.  The numbers of cuda.h and hip_runtime_api.h are written where they are used. */
-#define CUDA_FUNCTIONS(ROW)                                                                                      \
-	ROW(cuCtxGetCurrent, (void **context))                                                                   \
-	ROW(cuCtxGetDevice, (int *device))                                                                       \
-	ROW(cuDeviceGetName, (char *name, int size, int device))                                                 \
-	ROW(cuDeviceGetUuid, (unsigned char *uuid, int device))                                                  \
-	ROW(cuDeviceGetUuid_v2, (unsigned char *uuid, int device))                                               \
-	ROW(cuDeviceGetPCIBusId, (char *text, int size, int device))                                             \
-	ROW(cuDeviceTotalMem_v2, (size_t *bytes, int device))                                                    \
-	ROW(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total))                                                \
-	ROW(cuPointerGetAttribute, (void *value, int attribute, uint64_t address))                               \
-	ROW(cuMemGetAddressRange_v2, (uint64_t *base, size_t *bytes, uint64_t address))                          \
-	ROW(cuStreamIsCapturing, (void *stream, int *status))                                                    \
-	ROW(cuStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n)) \
+#define CUDA_FUNCTIONS(ROW)                                                                                                        \
+	ROW(cuCtxGetCurrent, (void **context))                                                                                     \
+	ROW(cuCtxGetDevice, (int *device))                                                                                         \
+	ROW(cuDeviceGetName, (char *name, int size, int device))                                                                   \
+	ROW(cuDeviceGetUuid, (unsigned char *uuid, int device))                                                                    \
+	ROW(cuDeviceGetUuid_v2, (unsigned char *uuid, int device))                                                                 \
+	ROW(cuDeviceGetPCIBusId, (char *text, int size, int device))                                                               \
+	ROW(cuDeviceTotalMem_v2, (size_t * bytes, int device))                                                                     \
+	ROW(cuMemGetInfo_v2, (size_t * free_bytes, size_t * total))                                                                \
+	ROW(cuPointerGetAttribute, (void *value, int attribute, uint64_t address))                                                 \
+	ROW(cuMemGetAddressRange_v2, (uint64_t * base, size_t * bytes, uint64_t address))                                          \
+	ROW(cuStreamIsCapturing, (void *stream, int *status))                                                                      \
+	ROW(cuStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n))               \
 	ROW(cuThreadExchangeStreamCaptureMode, (int *mode))
 
-#define HIP_FUNCTIONS(ROW)                                                                                       \
-	ROW(hipGetDevice, (int *device))                                                                         \
-	ROW(hipPeekAtLastError, (void))                                                                          \
-	ROW(hipRuntimeGetVersion, (int *version))                                                                \
-	ROW(hipDeviceGetName, (char *name, int size, int device))                                                \
-	ROW(hipDeviceGetUuid, (unsigned char *uuid, int device))                                                 \
-	ROW(hipDeviceGetPCIBusId, (char *text, int size, int device))                                            \
-	ROW(hipDeviceTotalMem, (size_t *bytes, int device))                                                      \
-	ROW(hipMemGetInfo, (size_t *free_bytes, size_t *total))                                                  \
-	ROW(hipPointerGetAttribute, (void *value, int attribute, uint64_t address))                              \
-	ROW(hipMemGetAddressRange, (uint64_t *base, size_t *bytes, uint64_t address))                            \
-	ROW(hipStreamIsCapturing, (void *stream, int *status))                                                   \
-	ROW(hipStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n)) \
+#define HIP_FUNCTIONS(ROW)                                                                                                         \
+	ROW(hipGetDevice, (int *device))                                                                                           \
+	ROW(hipPeekAtLastError, (void))                                                                                            \
+	ROW(hipRuntimeGetVersion, (int *version))                                                                                  \
+	ROW(hipDeviceGetName, (char *name, int size, int device))                                                                  \
+	ROW(hipDeviceGetUuid, (unsigned char *uuid, int device))                                                                   \
+	ROW(hipDeviceGetPCIBusId, (char *text, int size, int device))                                                              \
+	ROW(hipDeviceTotalMem, (size_t * bytes, int device))                                                                       \
+	ROW(hipMemGetInfo, (size_t * free_bytes, size_t * total))                                                                  \
+	ROW(hipPointerGetAttribute, (void *value, int attribute, uint64_t address))                                                \
+	ROW(hipMemGetAddressRange, (uint64_t * base, size_t * bytes, uint64_t address))                                            \
+	ROW(hipStreamIsCapturing, (void *stream, int *status))                                                                     \
+	ROW(hipStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n))              \
 	ROW(hipThreadExchangeStreamCaptureMode, (int *mode))
 
 static SL_APART void *find(const char *library, const char *name, _Atomic uint64_t *saved, uint64_t unloads)
@@ -48,14 +48,14 @@ static SL_APART void *find(const char *library, const char *name, _Atomic uint64
 }
 
 /* Found at the first use: the library is loaded then, or the family would not have been called.  It may be unloaded, and come back. */
-#define SAVED(name, prototype, library)                                                                          \
-	static int (*name(void)) prototype                                                                       \
-	{                                                                                                        \
-		static _Atomic uint64_t saved;                                                                   \
-		uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);              \
-		void *kept = sl_objects_kept(&saved, unloads);                                                   \
-                                                                                                                 \
-		return (int(*) prototype)(SL_LIKELY(kept) ? kept : find(library, #name, &saved, unloads));       \
+#define SAVED(name, prototype, library)                                                                                            \
+	static int(*name(void)) prototype                                                                                          \
+	{                                                                                                                          \
+		static _Atomic uint64_t saved;                                                                                     \
+		uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);                                \
+		void *kept = sl_objects_kept(&saved, unloads);                                                                     \
+                                                                                                                                   \
+		return (int(*) prototype)(SL_LIKELY(kept) ? kept : find(library, #name, &saved, unloads));                         \
 	}
 #define CUDA(name, prototype) SAVED(name, prototype, "libcuda.so")
 #define HIP(name, prototype)  SAVED(name, prototype, "libamdhip64.so")
@@ -63,10 +63,10 @@ CUDA_FUNCTIONS(CUDA)
 HIP_FUNCTIONS(HIP)
 
 /* True: the function exists and says success. */
-#define OK(name, ...)                                     \
-	({                                                \
-		__typeof__(name()) found = name();        \
-		found && found(__VA_ARGS__) == 0;         \
+#define OK(name, ...)                                                                                                              \
+	({                                                                                                                         \
+		__typeof__(name()) found = name();                                                                                 \
+		found &&found(__VA_ARGS__) == 0;                                                                                   \
 	})
 
 static __thread int hip_device = -1; /* as the thread was last seen to have it */
@@ -109,8 +109,8 @@ int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address)
 {
 	enum { DEVICE_ORDINAL = 9 }; /* both vendors' POINTER_ATTRIBUTE_DEVICE_ORDINAL */
 	int ordinal = -1;
-	bool known = vendor == SL_VENDOR_CUDA ? OK(cuPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address) :
-						hip_is_quiet() && OK(hipPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address);
+	bool known = vendor == SL_VENDOR_CUDA ? OK(cuPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address)
+					      : hip_is_quiet() && OK(hipPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address);
 
 	return known ? ordinal : -1;
 }
@@ -119,8 +119,8 @@ uint64_t sl_vendor_size_of(enum sl_vendor vendor, uint64_t address)
 {
 	uint64_t base = 0;
 	size_t bytes = 0;
-	bool known = vendor == SL_VENDOR_CUDA ? OK(cuMemGetAddressRange_v2, &base, &bytes, address) :
-						hip_is_quiet() && OK(hipMemGetAddressRange, &base, &bytes, address);
+	bool known = vendor == SL_VENDOR_CUDA ? OK(cuMemGetAddressRange_v2, &base, &bytes, address)
+					      : hip_is_quiet() && OK(hipMemGetAddressRange, &base, &bytes, address);
 
 	return known && base == address ? bytes : 0;
 }

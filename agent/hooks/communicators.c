@@ -30,7 +30,7 @@ static const struct {
 
 #define SCHEMAS 64u
 static struct schema {
-	_Atomic uint64_t key; /* id and domain; 0: free */
+	_Atomic uint64_t key;	/* id and domain; 0: free */
 	uint16_t after[FIELDS]; /* where a field ends in the payload; 0: it has none */
 } schemas[SCHEMAS];
 
@@ -44,8 +44,8 @@ static enum field field_of(const struct sl_payload_entry *entry)
 	enum field field = 0;
 
 	/* Flags: a pointer or an array. */
-	while (field < FIELDS && (entry->flags || !entry->name || entry->type != fields[field].type ||
-					 strcmp(entry->name, fields[field].name)))
+	while (field < FIELDS &&
+	       (entry->flags || !entry->name || entry->type != fields[field].type || strcmp(entry->name, fields[field].name)))
 		field++;
 	return field;
 }
@@ -189,7 +189,7 @@ static struct sl_collective read_payload(const struct schema *schema, const stru
 {
 	struct sl_collective collective = {0, 0};
 	struct communicator is = {0, number(schema, payload, RANK), number(schema, payload, RANKS),
-		number(schema, payload, DEVICE)};
+				  number(schema, payload, DEVICE)};
 
 	read_field(schema, payload, COMMUNICATOR, &collective.communicator);
 	read_field(schema, payload, MESSAGE, &collective.bytes);
@@ -218,10 +218,9 @@ struct sl_collective sl_communicators_payload(unsigned domain, const struct sl_p
 /* Configurations of before 2.27 end before the name. */
 static const char *name_of(const ncclConfig_t *config)
 {
-	const char *name = config && config->magic == 0xcafebeef && config->version >= 22700 &&
-					   config->size >= sizeof(*config) ?
-				   config->commName :
-				   NULL;
+	const char *name = config && config->magic == 0xcafebeef && config->version >= 22700 && config->size >= sizeof(*config)
+				   ? config->commName
+				   : NULL;
 
 	return name && *name && strnlen(name, 256) < 256 ? name : NULL;
 }

@@ -29,17 +29,17 @@ static void *find(_Atomic(void *) *cache, const char *name)
 }
 
 /* Exits.  Where nobody else defines the function, as on no system known, the kernel's own. */
-#define LEAVE(name, how)                                                     \
-	EXPORTED void name(int status)                                       \
-	{                                                                    \
-		static _Atomic(void *) cache;                                \
-		void (*real)(int) = find(&cache, #name);                     \
-                                                                             \
-		sl_preload_finish(how);                                      \
-		if (real)                                                    \
-			real(status);                                        \
-		for (;;)                                                     \
-			syscall(SYS_exit_group, status);                     \
+#define LEAVE(name, how)                                                                                                           \
+	EXPORTED void name(int status)                                                                                             \
+	{                                                                                                                          \
+		static _Atomic(void *) cache;                                                                                      \
+		void (*real)(int) = find(&cache, #name);                                                                           \
+                                                                                                                                   \
+		sl_preload_finish(how);                                                                                            \
+		if (real)                                                                                                          \
+			real(status);                                                                                              \
+		for (;;)                                                                                                           \
+			syscall(SYS_exit_group, status);                                                                           \
 	}
 
 LEAVE(_exit, "_exit")
@@ -47,23 +47,23 @@ LEAVE(_Exit, "_exit")
 LEAVE(quick_exit, "quick_exit")
 
 /* exec: the recording goes on where it fails. */
-#define EXEC(name, prototype, arguments)                                     \
-	EXPORTED int name prototype                                          \
-	{                                                                    \
-		static _Atomic(void *) cache;                                \
-		int(*real) prototype = find(&cache, #name);                  \
-		int result, saved;                                           \
-                                                                             \
-		if (!real) {                                                 \
-			errno = ENOSYS;                                      \
-			return -1;                                           \
-		}                                                            \
-		sl_preload_finish("exec");                                   \
-		result = real arguments;                                     \
-		saved = errno;                                               \
-		sl_preload_resume();                                         \
-		errno = saved;                                               \
-		return result;                                               \
+#define EXEC(name, prototype, arguments)                                                                                           \
+	EXPORTED int name prototype                                                                                                \
+	{                                                                                                                          \
+		static _Atomic(void *) cache;                                                                                      \
+		int(*real) prototype = find(&cache, #name);                                                                        \
+		int result, saved;                                                                                                 \
+                                                                                                                                   \
+		if (!real) {                                                                                                       \
+			errno = ENOSYS;                                                                                            \
+			return -1;                                                                                                 \
+		}                                                                                                                  \
+		sl_preload_finish("exec");                                                                                         \
+		result = real arguments;                                                                                           \
+		saved = errno;                                                                                                     \
+		sl_preload_resume();                                                                                               \
+		errno = saved;                                                                                                     \
+		return result;                                                                                                     \
 	}
 
 EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp))
@@ -71,28 +71,27 @@ EXEC(execv, (const char *path, char *const argv[]), (path, argv))
 EXEC(execvp, (const char *file, char *const argv[]), (file, argv))
 EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp))
 EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp))
-EXEC(execveat, (int dir, const char *path, char *const argv[], char *const envp[], int flags),
-	(dir, path, argv, envp, flags))
+EXEC(execveat, (int dir, const char *path, char *const argv[], char *const envp[], int flags), (dir, path, argv, envp, flags))
 
 /*
  * The variadic ones cannot be passed on as they are, so they become what the C library makes of them: a list on the
  * stack, then the exec that takes one.
  */
-#define COLLECT(argv, first, list)                                           \
-	char **argv;                                                         \
-	va_list list;                                                        \
-	do {                                                                 \
-		size_t count = 1;                                            \
-                                                                             \
-		va_start(list, first);                                       \
-		while (va_arg(list, char *))                                 \
-			count++;                                             \
-		va_end(list);                                                \
-		argv = alloca((count + 1) * sizeof(*argv));                  \
-		argv[0] = (char *)first;                                     \
-		va_start(list, first);                                       \
-		for (size_t i = 1; i <= count; i++)                          \
-			argv[i] = va_arg(list, char *);                      \
+#define COLLECT(argv, first, list)                                                                                                 \
+	char **argv;                                                                                                               \
+	va_list list;                                                                                                              \
+	do {                                                                                                                       \
+		size_t count = 1;                                                                                                  \
+                                                                                                                                   \
+		va_start(list, first);                                                                                             \
+		while (va_arg(list, char *))                                                                                       \
+			count++;                                                                                                   \
+		va_end(list);                                                                                                      \
+		argv = alloca((count + 1) * sizeof(*argv));                                                                        \
+		argv[0] = (char *)first;                                                                                           \
+		va_start(list, first);                                                                                             \
+		for (size_t i = 1; i <= count; i++)                                                                                \
+			argv[i] = va_arg(list, char *);                                                                            \
 	} while (0)
 
 EXPORTED int execl(const char *path, const char *first, ...)

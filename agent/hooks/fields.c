@@ -23,14 +23,29 @@
 static unsigned element_bits(unsigned format, unsigned channels)
 {
 	switch (format) {
-	case 0x01: case 0x08: return 8 * channels;
-	case 0x02: case 0x09: case 0x10: return 16 * channels;
-	case 0x03: case 0x0a: case 0x20: return 32 * channels;
-	case 0x50: return 32; /* 10:10:10:2 */
-	case 0xb0: return 12; /* NV12, 4:2:0 of 8 bits */
-	case 0x9f: case 0xa1: return 24; /* P010, P016 */
-	case 0xa0: case 0xa2: return 32;
-	default: break;
+	case 0x01:
+	case 0x08:
+		return 8 * channels;
+	case 0x02:
+	case 0x09:
+	case 0x10:
+		return 16 * channels;
+	case 0x03:
+	case 0x0a:
+	case 0x20:
+		return 32 * channels;
+	case 0x50:
+		return 32; /* 10:10:10:2 */
+	case 0xb0:
+		return 12; /* NV12, 4:2:0 of 8 bits */
+	case 0x9f:
+	case 0xa1:
+		return 24; /* P010, P016 */
+	case 0xa0:
+	case 0xa2:
+		return 32;
+	default:
+		break;
 	}
 	if (format >= 0xc0 && format <= 0xcb) { /* UNORM and SNORM, 8 and 16 bits, 1, 2 and 4 channels */
 		unsigned bits = (format - 0xc0) / 3 % 2 ? 16 : 8;
@@ -106,13 +121,13 @@ uint64_t sl_fields_array3d_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *array)
 
 	if (!array)
 		return 0;
-	wide = (CUDA_ARRAY3D_DESCRIPTOR){array->Width, array->Height, array->Depth, array->Format, array->NumChannels,
-		array->Flags};
+	wide = (CUDA_ARRAY3D_DESCRIPTOR){array->Width,	array->Height,	    array->Depth,
+					 array->Format, array->NumChannels, array->Flags};
 	return sl_fields_array3d(&wide, 1);
 }
 
-uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t width, size_t height, size_t depth,
-	unsigned flags, unsigned levels)
+uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t width, size_t height, size_t depth, unsigned flags,
+			    unsigned levels)
 {
 	/* Elements of 32 bits stand for the sum of the channels, which is scaled afterwards. */
 	CUDA_ARRAY3D_DESCRIPTOR array = {width, height, depth, 0x20, 1, flags};
@@ -122,7 +137,7 @@ uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t w
 }
 
 uint64_t sl_fields_hip_channels(const struct hipChannelFormatDesc *format, size_t width, size_t height, size_t depth,
-	unsigned flags, unsigned levels)
+				unsigned flags, unsigned levels)
 {
 	/* The same structure under HIP's name. */
 	return sl_fields_channels((const void *)format, width, height, depth, flags, levels);
@@ -215,7 +230,7 @@ static int ordinal_of(void *real, nvmlDevice_t device)
 }
 
 void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_bytes, unsigned long long *free_bytes,
-	unsigned long long *used_bytes)
+		    unsigned long long *used_bytes)
 {
 	unsigned long long total_before = total_bytes ? *total_bytes : 0;
 
@@ -277,20 +292,19 @@ void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *to
 	uint64_t id, total;
 
 	if (type || (!total_bytes && !used_bytes) || !sl_hook_limited() || !get_id || !get_total || get_id(device, &id) ||
-		get_total(device, type, &total))
+	    get_total(device, type, &total))
 		return;
 	clamp_vram(id, total, total_bytes, used_bytes);
 }
 
-void sl_fields_amd_smi(
-	void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes)
+void sl_fields_amd_smi(void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes)
 {
 	int (*get_id)(void *, uint64_t *) = sl_resolve_beside(real, "amdsmi_get_gpu_bdf_id");
 	int (*get_total)(void *, unsigned, uint64_t *) = sl_resolve_beside(real, "amdsmi_get_gpu_memory_total");
 	uint64_t id, total;
 
 	if (type || (!total_bytes && !used_bytes) || !sl_hook_limited() || !get_id || !get_total || get_id(device, &id) ||
-		get_total(device, type, &total))
+	    get_total(device, type, &total))
 		return;
 	clamp_vram(id, total, total_bytes, used_bytes);
 }

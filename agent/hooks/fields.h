@@ -21,34 +21,32 @@
 #define PITCHED(pitch, width, height) ((uint64_t)(done && (pitch) ? *(pitch) : (width)) * (height))
 
 /* A memory location: the device's ordinal plus one; on the host: no device at all. */
-#define DEVICE_OF(where)                                                         \
-	((where).type == SL_LOCATION_DEVICE  ? (where).id + 1                    \
-		: (where).type > SL_LOCATION_DEVICE ? SL_NO_DEVICE : 0)
+#define DEVICE_OF(where)                                                                                                           \
+	((where).type == SL_LOCATION_DEVICE ? (where).id + 1 : (where).type > SL_LOCATION_DEVICE ? SL_NO_DEVICE : 0)
 
 /* Attributes below the release threshold are int, from there on 64 bits. */
-#define POOL_VALUE(attribute, value) \
-	(!(value) ? 0 : (int)(attribute) >= 4 ? *(const uint64_t *)(value) : (uint64_t)*(const int *)(value))
+#define POOL_VALUE(attribute, value)                                                                                               \
+	(!(value) ? 0 : (int)(attribute) >= 4 ? *(const uint64_t *)(value) : (uint64_t) * (const int *)(value))
 
 /* A node added by its parameters: the row itself, or its second meaning for memory nodes. */
-#define GRAPH_NODE(row, graph_, node)                                                                       \
-	.object = ADDR(graph_),                                                                             \
-	.api = !(node)                             ? 0                                                      \
-	       : (node)->type == SL_GRAPH_NODE_ALLOC ? SL_API_##row##_alloc                                 \
-	       : (node)->type == SL_GRAPH_NODE_FREE  ? SL_API_##row##_free                                  \
-						     : 0,                                                   \
-	.kind = (node) && ((node)->type == SL_GRAPH_NODE_ALLOC || (node)->type == SL_GRAPH_NODE_FREE) ?     \
-			SL_KIND_graph : SL_KIND_none,                                                       \
-	.addr = !(node)                                      ? 0                                            \
-		: (node)->type == SL_GRAPH_NODE_ALLOC && done ? ADDR((node)->alloc.dptr)                    \
-		: (node)->type == SL_GRAPH_NODE_FREE	      ? ADDR((node)->free.dptr)                     \
-							      : 0,                                          \
-	.size = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ? (node)->alloc.bytesize : 0,                 \
-	.device_plus_one = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ?                                  \
-				   DEVICE_OF((node)->alloc.poolProps.location) : 0
+#define GRAPH_NODE(row, graph_, node)                                                                                              \
+	.object = ADDR(graph_),                                                                                                    \
+	.api = !(node)				     ? 0                                                                           \
+	       : (node)->type == SL_GRAPH_NODE_ALLOC ? SL_API_##row##_alloc                                                        \
+	       : (node)->type == SL_GRAPH_NODE_FREE  ? SL_API_##row##_free                                                         \
+						     : 0,                                                                           \
+	.kind = (node) && ((node)->type == SL_GRAPH_NODE_ALLOC || (node)->type == SL_GRAPH_NODE_FREE) ? SL_KIND_graph              \
+												      : SL_KIND_none,              \
+	.addr = !(node)					      ? 0                                                                  \
+		: (node)->type == SL_GRAPH_NODE_ALLOC && done ? ADDR((node)->alloc.dptr)                                           \
+		: (node)->type == SL_GRAPH_NODE_FREE	      ? ADDR((node)->free.dptr)                                            \
+							      : 0,                                                                          \
+	.size = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ? (node)->alloc.bytesize : 0,                                        \
+	.device_plus_one = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ? DEVICE_OF((node)->alloc.poolProps.location) : 0
 
 /* The mapped resources of an UNMAP: the first, and what is behind it for the ALSO row. */
-#define RESOURCES(count, resources)                                                                         \
-	.object = (count) > 0 && (resources) ? ADDR(*(resources)) : 0,                                      \
+#define RESOURCES(count, resources)                                                                                                \
+	.object = (count) > 0 && (resources) ? ADDR(*(resources)) : 0,                                                             \
 	.extra = (count) > 0 && (resources) ? (uint64_t)(count) : 0, .more = (void *const *)(resources)
 
 /* Bytes of arrays by their descriptors, an estimate (doc/coverage.md says which formats); NULL: 0. */
@@ -56,10 +54,10 @@ uint64_t sl_fields_array_v1(const CUDA_ARRAY_DESCRIPTOR_v1 *array);
 uint64_t sl_fields_array(const CUDA_ARRAY_DESCRIPTOR *array);
 uint64_t sl_fields_array3d_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *array);
 uint64_t sl_fields_array3d(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels);
-uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t width, size_t height, size_t depth,
-	unsigned flags, unsigned levels);
+uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t width, size_t height, size_t depth, unsigned flags,
+			    unsigned levels);
 uint64_t sl_fields_hip_channels(const struct hipChannelFormatDesc *format, size_t width, size_t height, size_t depth,
-	unsigned flags, unsigned levels);
+				unsigned flags, unsigned levels);
 
 /*
  * Where a pool or region of HSA lies, by the agent beside `real` that `iterate` finds it at: device, host_pinned or
@@ -70,11 +68,10 @@ uint64_t sl_fields_hip_channels(const struct hipChannelFormatDesc *format, size_
 enum sl_kind sl_fields_hsa_kind(void *real, uint64_t pool, const char *iterate, bool done);
 int sl_fields_hsa_device(void *real, uint64_t pool, const char *iterate, bool done);
 void sl_fields_hsa_forget(void);
-#define HSA_DEVICE(pool)                                                                                    \
-	.object = (pool).handle,                                                                            \
-	.device_plus_one = sl_fields_hsa_device((void *)real, (pool).handle, SL_HSA_POOLS, done)
-#define HSA_MEMORY(pool, iterate)                                                                           \
-	.object = (pool).handle, .kind = sl_fields_hsa_kind((void *)real, (pool).handle, iterate, done),    \
+#define HSA_DEVICE(pool)                                                                                                           \
+	.object = (pool).handle, .device_plus_one = sl_fields_hsa_device((void *)real, (pool).handle, SL_HSA_POOLS, done)
+#define HSA_MEMORY(pool, iterate)                                                                                                  \
+	.object = (pool).handle, .kind = sl_fields_hsa_kind((void *)real, (pool).handle, iterate, done),                           \
 	.device_plus_one = sl_fields_hsa_device((void *)real, (pool).handle, iterate, done)
 
 /* The same of a handle or pointer that a call has just given; 0 unknown. */
@@ -100,15 +97,14 @@ void sl_fields_by_version(const char *base, void **found, int version, uint64_t 
 
 /* After NVML's answer: clamped to --limit, as used = total - free. */
 void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_bytes, unsigned long long *free_bytes,
-	unsigned long long *used_bytes);
+		    unsigned long long *used_bytes);
 
 /*
  * After ROCm SMI's or AMD SMI's answer, of which one pointer is NULL: clamped to --limit, as used = total - free.  Of
  * VRAM alone.
  */
 void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
-void sl_fields_amd_smi(
-	void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
+void sl_fields_amd_smi(void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
 void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_vram_usage_t *usage);
 
 #endif

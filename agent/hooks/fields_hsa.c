@@ -159,7 +159,8 @@ int sl_fields_hsa_device_of_handle(void *real, hsa_amd_vmem_alloc_handle_t handl
 int sl_fields_hsa_device_of_pointer(void *real, const void *pointer)
 {
 	hsa_amd_pointer_info_t info = {.size = sizeof(info)};
-	int (*ask)(const void *, hsa_amd_pointer_info_t *, void *, uint32_t *, hsa_agent_t **) = sl_resolve_beside(real, "hsa_amd_pointer_info");
+	int (*ask)(const void *, hsa_amd_pointer_info_t *, void *, uint32_t *, hsa_agent_t **) =
+		sl_resolve_beside(real, "hsa_amd_pointer_info");
 	struct walk walk = {0};
 	int saved = errno, failed;
 

@@ -34,121 +34,120 @@ enum {
 };
 
 /* A list with a comma behind, or nothing. */
-#define LIST(...)	   __VA_ARGS__ __VA_OPT__(, )
+#define LIST(...) __VA_ARGS__ __VA_OPT__(, )
 
-#define JOIN_(a, b)   a##b
-#define JOIN(a, b)    JOIN_(a, b)
+#define JOIN_(a, b)	a##b
+#define JOIN(a, b)	JOIN_(a, b)
 #define OF_FAMILY(what) JOIN(what, ROW_FAMILY)
 
 /* The row's fields as they are now; a row that does not name a kind has its table's. */
-#define FILL(kind_, ...)                                               \
-	do {                                                           \
-		fields = (struct sl_fields){__VA_ARGS__};              \
-		if (!fields.kind)                                      \
-			fields.kind = SL_KIND_##kind_;                 \
+#define FILL(kind_, ...)                                                                                                           \
+	do {                                                                                                                       \
+		fields = (struct sl_fields){__VA_ARGS__};                                                                          \
+		if (!fields.kind)                                                                                                  \
+			fields.kind = SL_KIND_##kind_;                                                                             \
 	} while (0)
 
-#define BODY(ret, name, proto) \
-	static __attribute__((noinline)) ret name##__body(LIST proto unsigned instance, const void *caller)
-#define ENTRY __attribute__((section("sl_wrappers"), used))
+#define BODY(ret, name, proto) static __attribute__((noinline)) ret name##__body(LIST proto unsigned instance, const void *caller)
+#define ENTRY		       __attribute__((section("sl_wrappers"), used))
 
-#define INSTANCE(ret, name, proto, args, number)                                           \
-	static ENTRY ret name##__##number PROTOTYPE proto                                  \
-	{                                                                                  \
-		return name##__body(LIST args number, __builtin_return_address(0));        \
+#define INSTANCE(ret, name, proto, args, number)                                                                                   \
+	static ENTRY ret name##__##number PROTOTYPE proto                                                                          \
+	{                                                                                                                          \
+		return name##__body(LIST args number, __builtin_return_address(0));                                                \
 	}
 
-#define ENTRIES(ret, name, proto, args)                                                    \
-	__attribute__((visibility("default"))) ENTRY ret name PROTOTYPE proto;             \
-	ret name PROTOTYPE proto                                                           \
-	{                                                                                  \
-		return name##__body(LIST args 0, __builtin_return_address(0));             \
-	}                                                                                  \
-	INSTANCE(ret, name, proto, args, 1)                                                \
-	INSTANCE(ret, name, proto, args, 2)                                                \
+#define ENTRIES(ret, name, proto, args)                                                                                            \
+	__attribute__((visibility("default"))) ENTRY ret name PROTOTYPE proto;                                                     \
+	ret name PROTOTYPE proto                                                                                                   \
+	{                                                                                                                          \
+		return name##__body(LIST args 0, __builtin_return_address(0));                                                     \
+	}                                                                                                                          \
+	INSTANCE(ret, name, proto, args, 1)                                                                                        \
+	INSTANCE(ret, name, proto, args, 2)                                                                                        \
 	INSTANCE(ret, name, proto, args, 3)
 
-#define ROW(verb, kind_, ret, name, proto, args, ...)                                              \
-	BODY(ret, name, proto)                                                                     \
-	{                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);        \
-		struct sl_fields fields;                                                           \
-		struct sl_frame frame;                                                             \
-		bool done = false;                                                                 \
-		ret result;                                                                        \
-                                                                                                   \
-		if (SL_UNLIKELY(!real))                                                            \
-			return (ret)OF_FAMILY(ABSENT_);                                            \
-		(void)done;                                                                        \
-		FILL(kind_, __VA_ARGS__);                                                          \
-		if (SL_UNLIKELY(!sl_record_open(&frame, SL_API_##name, caller, &fields)))          \
-			return real args;                                                          \
-		result = sl_record_refused(&frame) ? (ret)OF_FAMILY(OOM_) : real args;             \
-		done = result == 0;                                                                \
-		FILL(kind_, __VA_ARGS__);                                                          \
-		sl_record_close(&frame, result, done, &fields);                                    \
-		return result;                                                                     \
-	}                                                                                          \
+#define ROW(verb, kind_, ret, name, proto, args, ...)                                                                              \
+	BODY(ret, name, proto)                                                                                                     \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);                                        \
+		struct sl_fields fields;                                                                                           \
+		struct sl_frame frame;                                                                                             \
+		bool done = false;                                                                                                 \
+		ret result;                                                                                                        \
+                                                                                                                                   \
+		if (SL_UNLIKELY(!real))                                                                                            \
+			return (ret)OF_FAMILY(ABSENT_);                                                                            \
+		(void)done;                                                                                                        \
+		FILL(kind_, __VA_ARGS__);                                                                                          \
+		if (SL_UNLIKELY(!sl_record_open(&frame, SL_API_##name, caller, &fields)))                                          \
+			return real args;                                                                                          \
+		result = sl_record_refused(&frame) ? (ret)OF_FAMILY(OOM_) : real args;                                             \
+		done = result == 0;                                                                                                \
+		FILL(kind_, __VA_ARGS__);                                                                                          \
+		sl_record_close(&frame, result, done, &fields);                                                                    \
+		return result;                                                                                                     \
+	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
 #define ALSO(verb, kind, ret, name, tag)
 
-#define LOOKUP(ret, name, proto, args, after)                                                      \
-	BODY(ret, name, proto)                                                                     \
-	{                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);        \
-		ret result;                                                                        \
-                                                                                                   \
-		if (SL_UNLIKELY(!real))                                                            \
-			return (ret)OF_FAMILY(ABSENT_);                                            \
-		result = real args;                                                                \
-		if (!result)                                                                       \
-			after;                                                                     \
-		return result;                                                                     \
-	}                                                                                          \
+#define LOOKUP(ret, name, proto, args, after)                                                                                      \
+	BODY(ret, name, proto)                                                                                                     \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);                                        \
+		ret result;                                                                                                        \
+                                                                                                                                   \
+		if (SL_UNLIKELY(!real))                                                                                            \
+			return (ret)OF_FAMILY(ABSENT_);                                                                            \
+		result = real args;                                                                                                \
+		if (!result)                                                                                                       \
+			after;                                                                                                     \
+		return result;                                                                                                     \
+	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
-#define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                             \
-	BODY(ret, name, proto)                                                                     \
-	{                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);        \
-		ret result;                                                                        \
-                                                                                                   \
-		if (SL_UNLIKELY(!real))                                                            \
-			return (ret)OF_FAMILY(ABSENT_);                                            \
-		result = real args;                                                                \
-		if (!result && sl_hook_limited())                                                  \
-			sl_hook_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes);     \
-		return result;                                                                     \
-	}                                                                                          \
+#define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                                                             \
+	BODY(ret, name, proto)                                                                                                     \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);                                        \
+		ret result;                                                                                                        \
+                                                                                                                                   \
+		if (SL_UNLIKELY(!real))                                                                                            \
+			return (ret)OF_FAMILY(ABSENT_);                                                                            \
+		result = real args;                                                                                                \
+		if (!result && sl_hook_limited())                                                                                  \
+			sl_hook_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes);                                     \
+		return result;                                                                                                     \
+	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
 /* Delivered here unless the real function has called back into nvtx.c. */
-#define RANGE(verb, ret, name, proto, args, deliver)                                               \
-	BODY(ret, name, proto)                                                                     \
-	{                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);        \
-		const uint32_t delivered = sl_nvtx_delivered;                                      \
-		ret result = real ? real args : (ret)0;                                            \
-		const unsigned api = SL_API_##name;                                                \
-		ret mine;                                                                          \
-                                                                                                   \
-		(void)api;                                                                         \
-		if (sl_nvtx_delivered != delivered)                                                \
-			return result;                                                             \
-		mine = deliver;                                                                    \
-		return real ? result : mine;                                                       \
-	}                                                                                          \
+#define RANGE(verb, ret, name, proto, args, deliver)                                                                               \
+	BODY(ret, name, proto)                                                                                                     \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);                                        \
+		const uint32_t delivered = sl_nvtx_delivered;                                                                      \
+		ret result = real ? real args : (ret)0;                                                                            \
+		const unsigned api = SL_API_##name;                                                                                \
+		ret mine;                                                                                                          \
+                                                                                                                                   \
+		(void)api;                                                                                                         \
+		if (sl_nvtx_delivered != delivered)                                                                                \
+			return result;                                                                                             \
+		mine = deliver;                                                                                                    \
+		return real ? result : mine;                                                                                       \
+	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
 /* Instance 0 is our own, without a tool. */
-#define INJECTED(ret, name, proto, args, initialize)                                               \
-	BODY(ret, name, proto)                                                                     \
-	{                                                                                          \
-		ret(*real) PROTOTYPE proto = instance ? sl_hook_real(SL_API_##name, instance, caller) : NULL; \
-                                                                                                   \
-		return initialize;                                                                 \
-	}                                                                                          \
+#define INJECTED(ret, name, proto, args, initialize)                                                                               \
+	BODY(ret, name, proto)                                                                                                     \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = instance ? sl_hook_real(SL_API_##name, instance, caller) : NULL;                      \
+                                                                                                                                   \
+		return initialize;                                                                                                 \
+	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
 #define HAND(verb, kind, id, name)
@@ -158,8 +157,7 @@ enum {
 #include "agent/hooks/verbs.h"
 
 /* Where the entries of instances 1 to 3 are, as distances: addresses would need a relocation each at every start. */
-#define ENTRY_DISTANCES(name) \
-	".long " #name "__1 - .\n.long " #name "__2 - .\n.long " #name "__3 - .\n"
+#define ENTRY_DISTANCES(name) ".long " #name "__1 - .\n.long " #name "__2 - .\n.long " #name "__3 - .\n"
 
 __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 	".balign 4\n"

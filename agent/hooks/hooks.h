@@ -16,13 +16,13 @@
 enum sl_api {
 	SL_API_none,
 #include "agent/hooks/verbs.h"
-#define ROW(verb, kind, ret, name, ...)	  SL_API_##name,
-#define ALSO(verb, kind, ret, name, tag)  SL_API_##name##_##tag,
-#define LOOKUP(ret, name, ...)		  SL_API_##name,
-#define QUERY(ret, name, ...)		  SL_API_##name,
-#define RANGE(verb, ret, name, ...)	  SL_API_##name,
-#define INJECTED(ret, name, ...)	  SL_API_##name,
-#define HAND(verb, kind, id, name)	  SL_API_##id,
+#define ROW(verb, kind, ret, name, ...)	 SL_API_##name,
+#define ALSO(verb, kind, ret, name, tag) SL_API_##name##_##tag,
+#define LOOKUP(ret, name, ...)		 SL_API_##name,
+#define QUERY(ret, name, ...)		 SL_API_##name,
+#define RANGE(verb, ret, name, ...)	 SL_API_##name,
+#define INJECTED(ret, name, ...)	 SL_API_##name,
+#define HAND(verb, kind, id, name)	 SL_API_##id,
 #include "agent/hooks/all.def"
 #include "agent/hooks/verbs.h"
 	SL_API_COUNT
@@ -35,7 +35,7 @@ struct sl_hook {
 };
 
 extern const struct sl_hook sl_hooks[] SL_OURS; /* [0] is none; ids are indexes */
-extern const unsigned sl_hook_count;	/* SL_API_COUNT */
+extern const unsigned sl_hook_count;		/* SL_API_COUNT */
 
 /*
  * A row has up to SL_HOOK_INSTANCES wrappers, because one process may hold several real functions of one name

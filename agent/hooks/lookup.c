@@ -70,7 +70,7 @@ static struct sl_lookup absent(const struct sl_place *place, void *handle, const
 static bool may_be_ours(const char *name)
 {
 	if (name && (!strncmp(name, "roctx", 5) || !strncmp(name, "rsmi_", 5) || !strncmp(name, "amdsmi_", 7) ||
-			    !strncmp(name, "InitializeInjectionNvtx", 23)))
+		     !strncmp(name, "InitializeInjectionNvtx", 23)))
 		return true;
 	return name && (name[0] == 'c' || name[0] == 'h' || name[0] == 'n') &&
 	       (name[1] == 'u' || name[1] == 'i' || name[1] == 's' || name[1] == 'c' || name[1] == 'v');
@@ -163,7 +163,7 @@ __attribute__((visibility("default"))) char *dlerror(void)
 	text = real ? real() : NULL;
 	asker = NULL;
 	if (!text || !who || !own || !sl_plain_begins(text, own) ||
-		!sl_plain_begins(text + sl_plain_length(own), ": undefined symbol: "))
+	    !sl_plain_begins(text + sl_plain_length(own), ": undefined symbol: "))
 		return text;
 	return renamed(text, own, who);
 }

@@ -102,8 +102,7 @@ static struct string *find_string(uint64_t key, bool make)
 
 void *sl_nvtx_registered(void *handle, struct sl_label label)
 {
-	uint64_t key =
-		handle ? (uintptr_t)handle : (label.index ^ (uint64_t)label.label << 40) | (uint64_t)1 << 63;
+	uint64_t key = handle ? (uintptr_t)handle : (label.index ^ (uint64_t)label.label << 40) | (uint64_t)1 << 63;
 	struct string *string = find_string(key, true);
 
 	if (string != &no_string) {
@@ -120,7 +119,7 @@ static struct sl_label registered(const void *handle)
 	if ((uintptr_t)handle - (uintptr_t)strings >= sizeof(strings))
 		string = find_string((uintptr_t)handle, false);
 	return (struct sl_label){.index = atomic_load_explicit(&string->index, memory_order_relaxed),
-		.label = atomic_load_explicit(&string->label, memory_order_relaxed)};
+				 .label = atomic_load_explicit(&string->label, memory_order_relaxed)};
 }
 
 /* --- messages ---------------------------------------------------------------------------------------------
@@ -189,8 +188,8 @@ struct sl_label sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attr
 		return sl_nvtx_ascii(domain, "");
 	label = message_of(domain, attributes);
 	if (attributes->payload_type == SL_NVTX_PAYLOAD_EXTENDED && attributes->payload_count > 0)
-		label.collective = sl_communicators_payload(
-			sl_nvtx_domain(domain), attributes->payload, (size_t)attributes->payload_count);
+		label.collective =
+			sl_communicators_payload(sl_nvtx_domain(domain), attributes->payload, (size_t)attributes->payload_count);
 	return label;
 }
 
@@ -212,18 +211,18 @@ void sl_nvtx_payload(const void *domain, const struct sl_payload *payloads, size
 #include "agent/hooks/nvtx.def"
 #undef RANGE
 
-#define RANGE(verb, ret, name, proto, args, deliver)                                                         \
-	static ret name##__callback PROTOTYPE proto                                                          \
-	{                                                                                                    \
-		ret(*real) PROTOTYPE proto = atomic_load_explicit(&name##__tool, memory_order_relaxed);      \
-		ret result = real ? real args : (ret)0;                                                      \
-		const unsigned api = SL_API_##name;                                                          \
-		ret mine;                                                                                    \
-                                                                                                             \
-		(void)api;                                                                                   \
-		mine = deliver;                                                                              \
-		sl_nvtx_delivered++;                                                                         \
-		return real ? result : mine;                                                                 \
+#define RANGE(verb, ret, name, proto, args, deliver)                                                                               \
+	static ret name##__callback PROTOTYPE proto                                                                                \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = atomic_load_explicit(&name##__tool, memory_order_relaxed);                            \
+		ret result = real ? real args : (ret)0;                                                                            \
+		const unsigned api = SL_API_##name;                                                                                \
+		ret mine;                                                                                                          \
+                                                                                                                                   \
+		(void)api;                                                                                                         \
+		mine = deliver;                                                                                                    \
+		sl_nvtx_delivered++;                                                                                               \
+		return real ? result : mine;                                                                                       \
 	}
 #include "agent/hooks/nvtx.def"
 #undef RANGE
@@ -234,44 +233,27 @@ struct slot {
 	void *callback;
 	_Atomic(void *) *tool;
 };
-#define SLOT(name)                                                                                           \
-	{                                                                                                    \
-		name##__callback, &name##__tool                                                              \
+#define SLOT(name)                                                                                                                 \
+	{                                                                                                                          \
+		name##__callback, &name##__tool                                                                                    \
 	}
 
 static const struct slot core[SLOTS] = {
-	[1] = SLOT(nvtxMarkEx),
-	[2] = SLOT(nvtxMarkA),
-	[3] = SLOT(nvtxMarkW),
-	[4] = SLOT(nvtxRangeStartEx),
-	[5] = SLOT(nvtxRangeStartA),
-	[6] = SLOT(nvtxRangeStartW),
-	[7] = SLOT(nvtxRangeEnd),
-	[8] = SLOT(nvtxRangePushEx),
-	[9] = SLOT(nvtxRangePushA),
-	[10] = SLOT(nvtxRangePushW),
-	[11] = SLOT(nvtxRangePop),
+	[1] = SLOT(nvtxMarkEx),	     [2] = SLOT(nvtxMarkA),	  [3] = SLOT(nvtxMarkW),     [4] = SLOT(nvtxRangeStartEx),
+	[5] = SLOT(nvtxRangeStartA), [6] = SLOT(nvtxRangeStartW), [7] = SLOT(nvtxRangeEnd),  [8] = SLOT(nvtxRangePushEx),
+	[9] = SLOT(nvtxRangePushA),  [10] = SLOT(nvtxRangePushW), [11] = SLOT(nvtxRangePop),
 };
 static const struct slot core2[SLOTS] = {
-	[1] = SLOT(nvtxDomainMarkEx),
-	[2] = SLOT(nvtxDomainRangeStartEx),
-	[3] = SLOT(nvtxDomainRangeEnd),
-	[4] = SLOT(nvtxDomainRangePushEx),
-	[5] = SLOT(nvtxDomainRangePop),
-	[10] = SLOT(nvtxDomainRegisterStringA),
-	[11] = SLOT(nvtxDomainRegisterStringW),
-	[12] = SLOT(nvtxDomainCreateA),
-	[13] = SLOT(nvtxDomainCreateW),
+	[1] = SLOT(nvtxDomainMarkEx),		[2] = SLOT(nvtxDomainRangeStartEx), [3] = SLOT(nvtxDomainRangeEnd),
+	[4] = SLOT(nvtxDomainRangePushEx),	[5] = SLOT(nvtxDomainRangePop),	    [10] = SLOT(nvtxDomainRegisterStringA),
+	[11] = SLOT(nvtxDomainRegisterStringW), [12] = SLOT(nvtxDomainCreateA),	    [13] = SLOT(nvtxDomainCreateW),
 	[14] = SLOT(nvtxDomainDestroy),
 };
 
 /* NVTX's payload extension. */
 static const struct slot payload[SLOTS] = {
-	[0] = SLOT(nvtxPayloadSchemaRegister),
-	[3] = SLOT(nvtxRangePushPayload),
-	[4] = SLOT(nvtxRangePopPayload),
-	[5] = SLOT(nvtxRangeStartPayload),
-	[6] = SLOT(nvtxRangeEndPayload),
+	[0] = SLOT(nvtxPayloadSchemaRegister), [3] = SLOT(nvtxRangePushPayload), [4] = SLOT(nvtxRangePopPayload),
+	[5] = SLOT(nvtxRangeStartPayload),     [6] = SLOT(nvtxRangeEndPayload),
 };
 
 /* NvtxExportTableCallbacks */
@@ -294,8 +276,7 @@ static void open_slot(struct module *module, unsigned i, void **slot)
 	module->before[i] = slot ? *slot : NULL;
 }
 
-static void open_module(
-	struct module *module, const struct callbacks *callbacks, int number, const struct slot *ours)
+static void open_module(struct module *module, const struct callbacks *callbacks, int number, const struct slot *ours)
 {
 	void ***table = NULL;
 	unsigned count = 0;
@@ -353,7 +334,7 @@ int sl_nvtx_initialize_extension(struct sl_nvtx_extension *extension, int (*tool
 	int result;
 
 	if (!extension || extension->size < sizeof(*extension) || extension->module != EXTENSION_PAYLOAD ||
-		!extension->segment_count || !sl_labels_wanted())
+	    !extension->segment_count || !sl_labels_wanted())
 		return tool ? tool(extension) : 0;
 	for (size_t i = 0; i < extension->segments->count && i < SLOTS; i++)
 		open_slot(&module, (unsigned)i, &extension->segments->slots[i]);

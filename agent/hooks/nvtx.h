@@ -70,7 +70,6 @@ struct sl_nvtx_extension {
 	void *get_export_function;
 	const void *info;
 };
-int sl_nvtx_initialize_extension(
-	struct sl_nvtx_extension *extension, int (*tool)(struct sl_nvtx_extension *));
+int sl_nvtx_initialize_extension(struct sl_nvtx_extension *extension, int (*tool)(struct sl_nvtx_extension *));
 
 #endif

@@ -79,7 +79,7 @@ unsigned sl_hooks_find(const char *name)
 	if (SL_UNLIKELY(!atomic_load_explicit(&name_index_ready, memory_order_acquire)))
 		make_name_index();
 	while ((id = atomic_load_explicit(&name_index[at % INDEX_SIZE], memory_order_relaxed)) &&
-		!sl_plain_same(sl_hooks[id].name, name))
+	       !sl_plain_same(sl_hooks[id].name, name))
 		at++;
 	return id;
 }
@@ -222,8 +222,9 @@ static inline void *kept_real(unsigned api, unsigned at, uint64_t wanted)
 {
 	uint64_t word = atomic_load_explicit(&callers[api][at % CALLERS], memory_order_acquire);
 
-	return (word ^ wanted) < SL_HOOK_INSTANCES ?
-		       atomic_load_explicit(&reals[api][(word % SL_HOOK_INSTANCES) - 1], memory_order_acquire) : NULL;
+	return (word ^ wanted) < SL_HOOK_INSTANCES
+		       ? atomic_load_explicit(&reals[api][(word % SL_HOOK_INSTANCES) - 1], memory_order_acquire)
+		       : NULL;
 }
 
 static SL_APART void *find_real(unsigned api, const void *caller, uint64_t unload)
@@ -260,7 +261,7 @@ SL_HOT void *sl_hook_real(unsigned api, unsigned instance, const void *caller)
 		return atomic_load_explicit(&reals[api][instance - 1], memory_order_acquire);
 	unload = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
 	if (SL_LIKELY(!(unload % SL_UNLOAD)) &&
-		SL_LIKELY((real = kept_real(api, (uintptr_t)caller >> PAGE_BITS, kept_word(caller, unload)))))
+	    SL_LIKELY((real = kept_real(api, (uintptr_t)caller >> PAGE_BITS, kept_word(caller, unload)))))
 		return real;
 	return find_real(api, caller, unload);
 }

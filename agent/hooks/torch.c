@@ -60,8 +60,7 @@ static int find_path(struct dl_phdr_info *info, size_t size, void *data)
 	uintptr_t offset = place->address - info->dlpi_addr;
 
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
-			offset - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && offset - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
 			place->path = info->dlpi_name;
 	return place->path != NULL;
 }
@@ -86,8 +85,7 @@ static bool add_version_of(struct sl_text *to, const char *path)
 	struct sl_text name = sl_text_begin(file, sizeof(file));
 
 	if (!library)
-		return (found = path ? strstr(path, "libc10.so.") : NULL) &&
-		       add_version(to, found + strlen("libc10.so."));
+		return (found = path ? strstr(path, "libc10.so.") : NULL) && add_version(to, found + strlen("libc10.so."));
 	sl_text_add_bytes(&name, path, (size_t)(library - path));
 	sl_text_add(&name, "/version.py");
 	if (sl_file_read(file, text, sizeof(text)) <= 0 || !(found = strstr(text, "__version__ = '")))
@@ -105,8 +103,7 @@ static void tell_version(const void *function, const char *versions)
 	char value[64];
 	struct sl_text text = sl_text_begin(value, sizeof(value));
 
-	if (SL_LIKELY(told == generation) || !generation ||
-		!atomic_compare_exchange_strong(&told_for, &told, generation))
+	if (SL_LIKELY(told == generation) || !generation || !atomic_compare_exchange_strong(&told_for, &told, generation))
 		return;
 	sl_objects_walk(find_path, &place);
 	sl_text_add(&text, "c10 ");
@@ -169,38 +166,36 @@ static bool wanted(uint64_t device, int *ordinal)
 	return true;
 }
 
-static void report(struct real *real, const char *versions, void *block, int64_t size, uint64_t allocated,
-	uint64_t reserved, uint64_t device)
+static void report(struct real *real, const char *versions, void *block, int64_t size, uint64_t allocated, uint64_t reserved,
+		   uint64_t device)
 {
 	int ordinal;
 
 	if (!size || !wanted(device, &ordinal))
 		return;
-	sl_record_block(size > 0 ? SL_API_block_alloc : SL_API_block_free, (uintptr_t)block,
-		(uint64_t)(size > 0 ? size : -size), ordinal, allocated, reserved);
+	sl_record_block(size > 0 ? SL_API_block_alloc : SL_API_block_free, (uintptr_t)block, (uint64_t)(size > 0 ? size : -size),
+			ordinal, allocated, reserved);
 	tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)), versions);
 }
 
 /* With the totals after the operation; their types differ in name alone. */
-#define REPORT(name, mangled, versions)                                                                      \
-	void name(void *, int64_t, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                       \
-	void name(void *block, int64_t size, uint64_t allocated, uint64_t reserved, uint64_t device)         \
-	{                                                                                                    \
-		static struct real real = {.symbol = mangled};                                               \
-		void (*forward)(void *, int64_t, uint64_t, uint64_t, uint64_t) =                             \
-			real_of(&real, __builtin_return_address(0));                                         \
-                                                                                                             \
-		if (forward)                                                                                 \
-			forward(block, size, allocated, reserved, device);                                   \
-		report(&real, versions, block, size, allocated, reserved, device);                           \
+#define REPORT(name, mangled, versions)                                                                                            \
+	void name(void *, int64_t, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                                             \
+	void name(void *block, int64_t size, uint64_t allocated, uint64_t reserved, uint64_t device)                               \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		void (*forward)(void *, int64_t, uint64_t, uint64_t, uint64_t) = real_of(&real, __builtin_return_address(0));      \
+                                                                                                                                   \
+		if (forward)                                                                                                       \
+			forward(block, size, allocated, reserved, device);                                                         \
+		report(&real, versions, block, size, allocated, reserved, device);                                                 \
 	}
 
 REPORT(report_signed, "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", "c10 1.10 to 2.0")
 REPORT(report_unsigned, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", "c10 2.1 or later")
 
 /* 1.6 to 1.9: without totals. */
-void report_plain(void *, int64_t, uint64_t)
-	EXPORTED_AS("_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE");
+void report_plain(void *, int64_t, uint64_t) EXPORTED_AS("_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE");
 void report_plain(void *block, int64_t size, uint64_t device)
 {
 	static struct real real = {.symbol = "_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE"};
@@ -211,19 +206,18 @@ void report_plain(void *block, int64_t size, uint64_t device)
 	report(&real, "c10 1.6 to 1.9", block, size, 0, 0, device);
 }
 
-#define REPORT_OOM(name, mangled)                                                                            \
-	void name(uint64_t, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                              \
-	void name(uint64_t size, uint64_t allocated, uint64_t reserved, uint64_t device)                     \
-	{                                                                                                    \
-		static struct real real = {.symbol = mangled};                                               \
-		void (*forward)(uint64_t, uint64_t, uint64_t, uint64_t) =                                    \
-			real_of(&real, __builtin_return_address(0));                                         \
-		int ordinal;                                                                                 \
-                                                                                                             \
-		if (forward)                                                                                 \
-			forward(size, allocated, reserved, device);                                          \
-		if (wanted(device, &ordinal))                                                                \
-			sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved);            \
+#define REPORT_OOM(name, mangled)                                                                                                  \
+	void name(uint64_t, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                                                    \
+	void name(uint64_t size, uint64_t allocated, uint64_t reserved, uint64_t device)                                           \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		void (*forward)(uint64_t, uint64_t, uint64_t, uint64_t) = real_of(&real, __builtin_return_address(0));             \
+		int ordinal;                                                                                                       \
+                                                                                                                                   \
+		if (forward)                                                                                                       \
+			forward(size, allocated, reserved, device);                                                                \
+		if (wanted(device, &ordinal))                                                                                      \
+			sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved);                                  \
 	}
 
 REPORT_OOM(oom_signed, "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE")
@@ -253,8 +247,7 @@ bool memory_profiling_enabled(void)
 enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 }; /* _UA_CLEANUP_PHASE, _URC_CONTINUE_UNWIND */
 
 int sl_torch_unwound(int version, int actions, uint64_t class, void *exception, void *context);
-__attribute__((used)) int sl_torch_unwound(
-	int version, int actions, uint64_t class, void *exception, void *context)
+__attribute__((used)) int sl_torch_unwound(int version, int actions, uint64_t class, void *exception, void *context)
 {
 	if (actions & CLEANUP_PHASE)
 		sl_labels_backward_end();
@@ -264,31 +257,29 @@ __attribute__((used)) int sl_torch_unwound(
 /* DW_EH_PE_pcrel | DW_EH_PE_sdata4: the function itself, which is in this object. */
 #define ENDS_WHEN_UNWOUND __asm__ volatile(".cfi_personality 0x1b, sl_torch_unwound")
 
-#define EXECUTE_NAME                                                                                         \
-	"_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EE"
+#define EXECUTE_NAME "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EE"
 
 struct vector {
 	void *begin, *end, *limit;
 };
 
-#define EXECUTE(name, mangled, prototype, arguments)                                                         \
-	struct vector name prototype EXPORTED_AS(mangled);                                                   \
-	struct vector name prototype {                                                                       \
-		static struct real real = {.symbol = mangled};                                               \
-		struct vector(*forward) prototype = real_of(&real, __builtin_return_address(0)), result;     \
-                                                                                                             \
-		ENDS_WHEN_UNWOUND;                                                                           \
-		if (!forward)                                                                                \
-			__builtin_trap(); /* the dynamic linker would have refused the caller */             \
-		sl_labels_backward_begin(SL_API_backward_begin, SL_API_backward_end);                        \
-		result = forward arguments;                                                                  \
-		sl_labels_backward_end();                                                                    \
-		return result;                                                                               \
+#define EXECUTE(name, mangled, prototype, arguments)                                                                               \
+	struct vector name prototype EXPORTED_AS(mangled);                                                                         \
+	struct vector name prototype {                                                                                             \
+		static struct real real = {.symbol = mangled};                                                                     \
+		struct vector(*forward) prototype = real_of(&real, __builtin_return_address(0)), result;                           \
+                                                                                                                                   \
+		ENDS_WHEN_UNWOUND;                                                                                                 \
+		if (!forward)                                                                                                      \
+			__builtin_trap(); /* the dynamic linker would have refused the caller */                                   \
+		sl_labels_backward_begin(SL_API_backward_begin, SL_API_backward_end);                                              \
+		result = forward arguments;                                                                                        \
+		sl_labels_backward_end();                                                                                          \
+		return result;                                                                                                     \
 	}
 
 EXECUTE(execute_accumulate, EXECUTE_NAME "bbbS7_",
 	(void *engine, void *roots, void *inputs, int keep, int create, int accumulate, void *outputs),
 	(engine, roots, inputs, keep, create, accumulate, outputs))
-EXECUTE(execute_plain, EXECUTE_NAME "bbS7_",
-	(void *engine, void *roots, void *inputs, int keep, int create, void *outputs),
+EXECUTE(execute_plain, EXECUTE_NAME "bbS7_", (void *engine, void *roots, void *inputs, int keep, int create, void *outputs),
 	(engine, roots, inputs, keep, create, outputs))

@@ -273,7 +273,7 @@ static void pack_identity(struct header *out, const struct sl_process *process)
 }
 
 size_t sl_process_header(void *buffer, size_t size, const struct sl_process *process, const struct sl_options *options,
-	const char *ring, unsigned file)
+			 const char *ring, unsigned file)
 {
 	struct header out = {.pack = sl_pack_begin(buffer, size)};
 	static const char head[3] = {(char)0xde, 0, 0}; /* msgpack's map 16, its size filled in below */

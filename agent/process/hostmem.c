@@ -15,10 +15,10 @@ struct layout {
 	const char *root, *usage, *limit, *peak, *events, *kills;
 };
 
-static const struct layout version2 = {"/sys/fs/cgroup", "/memory.current", "/memory.max", "/memory.peak", "/memory.events",
-	"oom_kill "};
-static const struct layout version1 = {"/sys/fs/cgroup/memory", "/memory.usage_in_bytes", "/memory.limit_in_bytes",
-	"/memory.max_usage_in_bytes", "/memory.oom_control", "oom_kill "};
+static const struct layout version2 = {"/sys/fs/cgroup", "/memory.current", "/memory.max",
+				       "/memory.peak",	 "/memory.events",  "oom_kill "};
+static const struct layout version1 = {"/sys/fs/cgroup/memory",	     "/memory.usage_in_bytes", "/memory.limit_in_bytes",
+				       "/memory.max_usage_in_bytes", "/memory.oom_control",    "oom_kill "};
 
 /* Found once: 0 not yet, 1 being looked for, 2 found, 3 there is none. */
 static _Atomic unsigned state;

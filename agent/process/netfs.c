@@ -17,23 +17,12 @@ static const struct {
 	const char *why;
 	const char *name;
 } types[] = {
-	{0x6969, NETWORK, "NFS"},
-	{0xFF534D42, NETWORK, "CIFS"},
-	{0xFE534D42, NETWORK, "SMB2"},
-	{0x65735546, NETWORK, "FUSE"},
-	{0x0BD00BD0, NETWORK, "Lustre"},
-	{0x47504653, NETWORK, "GPFS"},
-	{0x00C36400, NETWORK, "Ceph"},
-	{0x01021997, NETWORK, "9p"},
-	{0x5346414F, NETWORK, "AFS"},
-	{0x19830326, NETWORK, "BeeGFS"},
-	{0xAAD7AAEA, NETWORK, "PanFS"},
-	{0xEF53, NULL, "ext4"},
-	{0x58465342, NULL, "xfs"},
-	{0x9123683E, COPIES, "btrfs"},
-	{0x2FC12FC1, NULL, "zfs"},
-	{0x01021994, NULL, "tmpfs"},
-	{0x794C7630, NULL, "overlay"},
+	{0x6969, NETWORK, "NFS"},	 {0xFF534D42, NETWORK, "CIFS"},	  {0xFE534D42, NETWORK, "SMB2"},
+	{0x65735546, NETWORK, "FUSE"},	 {0x0BD00BD0, NETWORK, "Lustre"}, {0x47504653, NETWORK, "GPFS"},
+	{0x00C36400, NETWORK, "Ceph"},	 {0x01021997, NETWORK, "9p"},	  {0x5346414F, NETWORK, "AFS"},
+	{0x19830326, NETWORK, "BeeGFS"}, {0xAAD7AAEA, NETWORK, "PanFS"},  {0xEF53, NULL, "ext4"},
+	{0x58465342, NULL, "xfs"},	 {0x9123683E, COPIES, "btrfs"},	  {0x2FC12FC1, NULL, "zfs"},
+	{0x01021994, NULL, "tmpfs"},	 {0x794C7630, NULL, "overlay"},
 };
 
 static int type_of(const char *folder)

@@ -43,7 +43,7 @@ static void find_directory(struct sl_process *process, const char *template, con
 		sl_text_add(&text, cwd);
 		sl_text_add(&text, "/");
 	}
-	for (; *template; template++) {
+	for (; *template; template ++) {
 		if (*template != '%') {
 			sl_text_add_bytes(&text, template, 1);
 			continue;
@@ -109,8 +109,7 @@ bool sl_process_wanted(const struct sl_process *process, const struct sl_options
 	if (!options->only)
 		return true;
 	/* The first string of the command line. */
-	return sl_procfile_read("/proc/self/cmdline", command, sizeof(command)) >= 0 &&
-	       sl_match_regex(options->only, command);
+	return sl_procfile_read("/proc/self/cmdline", command, sizeof(command)) >= 0 && sl_match_regex(options->only, command);
 }
 
 int sl_process_make_directory(const struct sl_process *process)

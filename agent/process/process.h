@@ -18,9 +18,9 @@ struct sl_process {
 	uint64_t pid, process_start;	  /* pid as getpid() says; start in clock ticks after boot */
 	char boot_id[40];
 	uint64_t started_ns, monotonic_ns;
-	char directory[3072]; /* absolute, placeholders replaced */
+	char directory[3072];	       /* absolute, placeholders replaced */
 	char run_id[160], job_id[128]; /* job_id "" : none */
-	char hip_devices[256]; /* those that HIP shows, as the environment lists them; "" : all */
+	char hip_devices[256];	       /* those that HIP shows, as the environment lists them; "" : all */
 };
 
 /* Identity from environment and /proc, as contract.md 1 and 2 say (rank groups, job, run id). */

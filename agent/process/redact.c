@@ -48,8 +48,8 @@ static bool begins_word(const char *name, size_t at)
  */
 static bool is_secret_name(const char *name, size_t size)
 {
-	static const char *const anywhere[] = {"password", "passwd", "passphrase", "secret", "apikey", "api-key",
-		"api_key", "credential", "authorization"};
+	static const char *const anywhere[] = {"password", "passwd",  "passphrase", "secret",	    "apikey",
+					       "api-key",  "api_key", "credential", "authorization"};
 	static const char *const last[] = {"token", "key", "pass", "pwd", "pw", "auth", "cookie", "bearer", "pat"};
 
 	for (size_t i = 0; i < SL_COUNT(anywhere); i++)
@@ -64,8 +64,8 @@ static bool is_secret_name(const char *name, size_t size)
 /* Shapes of tokens that well-known services hand out, and HTTP headers that carry one. */
 static bool is_secret_value(const char *value)
 {
-	static const char *const shapes[] = {"hf_", "sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-",
-		"akia", "asia", "eyjh", "bearer ", "basic ", "npm_", "pypi-"};
+	static const char *const shapes[] = {"hf_",   "sk-",  "ghp_", "gho_", "ghs_",	 "github_pat_", "glpat-", "xoxb-",
+					     "xoxp-", "akia", "asia", "eyjh", "bearer ", "basic ",	"npm_",	  "pypi-"};
 	size_t size = strlen(value);
 
 	if (contains(value, size, "authorization:") || contains(value, size, "api-key:") || contains(value, size, "cookie:"))

@@ -99,8 +99,7 @@ static bool proceed(struct matcher *m, const char *text, const struct then *then
 	return sequence(m, then->re, then->end, text, then->next);
 }
 
-static bool group(struct matcher *m, const char *atom, const char *atom_end, char repeat, const struct then *rest,
-	const char *text)
+static bool group(struct matcher *m, const char *atom, const char *atom_end, char repeat, const struct then *rest, const char *text)
 {
 	struct then then = *rest;
 	bool loops = repeat == '*' || repeat == '+';
@@ -117,7 +116,7 @@ static bool group(struct matcher *m, const char *atom, const char *atom_end, cha
 
 /* A one-character atom, as often as its sign allows, greedily. */
 static bool repeated(struct matcher *m, const char *atom, const char *atom_end, char repeat, const struct then *rest,
-	const char *text)
+		     const char *text)
 {
 	size_t least = repeat == '*' || repeat == '?' ? 0 : 1, most = repeat == '*' || repeat == '+' ? SIZE_MAX : 1;
 	size_t count = 0;

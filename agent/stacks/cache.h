@@ -35,14 +35,14 @@ static inline uint64_t sl_cache_hash(uint64_t hash, uint64_t word)
 	return (hash ^ word) * 0x9e3779b97f4a7c15u;
 }
 
-static inline struct sl_cache_entry *sl_cache_find(
-	struct sl_cache *cache, uint64_t hash, const uint64_t *words, uint32_t count, uint32_t flags)
+static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint64_t hash, const uint64_t *words, uint32_t count,
+						   uint32_t flags)
 {
 	struct sl_cache_entry *entry = &cache->entry[hash >> (64 - SL_CACHE_BITS)];
 
 	for (unsigned way = 0; way < 2; way++) {
 		if (entry->hash == hash && entry->count == count && entry->flags == flags &&
-			!memcmp(&cache->words[entry->at], words, count * sizeof(*words)))
+		    !memcmp(&cache->words[entry->at], words, count * sizeof(*words)))
 			return entry;
 		entry = &cache->entry[(hash >> (64 - SL_CACHE_BITS)) ^ 1];
 	}
@@ -51,8 +51,8 @@ static inline struct sl_cache_entry *sl_cache_find(
 
 /* An entry for this key, which is not in the cache, with room for `spare` words: another stack may be
  * forgotten. */
-static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64_t hash,
-	const uint64_t *words, uint32_t count, uint32_t flags, uint32_t spare)
+static inline struct sl_cache_entry *sl_cache_add(struct sl_cache *cache, uint64_t hash, const uint64_t *words, uint32_t count,
+						  uint32_t flags, uint32_t spare)
 {
 	struct sl_cache_entry *entry;
 

@@ -11,7 +11,7 @@
 
 #define REMEMBERED 8
 
-enum { BP = 6, SP = 7, RETURN = 16 };		    /* registers as DWARF numbers them */
+enum { BP = 6, SP = 7, RETURN = 16 };				    /* registers as DWARF numbers them */
 enum { PCREL_SDATA4 = 0x1b, DATAREL_SDATA4 = 0x3b, UDATA4 = 0x03 }; /* encodings of pointers */
 
 struct reader {
@@ -311,8 +311,7 @@ static struct sl_cfi_rule rule_of(const struct row *row)
 		return rule;
 	}
 	if (row->cfa_expression || (row->cfa_register != SP && row->cfa_register != BP) || row->cfa_offset < 8 ||
-		row->cfa_offset > INT32_MAX || !row->pc.changed || row->pc.elsewhere || row->pc.offset != -8 ||
-		row->sp.changed)
+	    row->cfa_offset > INT32_MAX || !row->pc.changed || row->pc.elsewhere || row->pc.offset != -8 || row->sp.changed)
 		return rule;
 	if (row->bp.changed) {
 		if (row->bp.undefined || row->bp.elsewhere || row->bp.offset >= 0 || row->bp.offset <= INT16_MIN)

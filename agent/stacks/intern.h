@@ -38,8 +38,7 @@ typedef bool sl_intern_publish(uint32_t id, const void *what);
 
 /* The id of this content, published if it is new; 0: no room, or publish failed (the next call tries again).
  */
-uint32_t sl_intern(
-	struct sl_intern *table, struct sl_hash hash, sl_intern_publish *publish, const void *what);
+uint32_t sl_intern(struct sl_intern *table, struct sl_hash hash, sl_intern_publish *publish, const void *what);
 
 /* Forked child: an empty table.  No other thread may be in it. */
 void sl_intern_reset(struct sl_intern *table);

@@ -44,9 +44,9 @@ static bool publish_module(uint32_t id, const void *what)
 	sl_pack_pair_uint(&pack, "end", module->end);
 	sl_pack_pair_uint(&pack, "bias", module->bias);
 	sl_pack_text(&pack, "path");
-	sl_pack_bytes(&pack, module->thread->function,
-		sl_utf8_clean(module->path, strlen(module->path), module->thread->function,
-			sizeof(module->thread->function)));
+	sl_pack_bytes(
+		&pack, module->thread->function,
+		sl_utf8_clean(module->path, strlen(module->path), module->thread->function, sizeof(module->thread->function)));
 	if (n) {
 		for (uint32_t i = 0; i < n; i++) {
 			hex[2 * i] = digits[module->build_id[i] >> 4];
@@ -70,8 +70,7 @@ static void find_build_id(struct module *module, const uint8_t *at, size_t bytes
 		size = name + ((note.n_descsz + 3u) & ~(size_t)3);
 		if (size > bytes)
 			return;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-			!memcmp(at + sizeof(note), "GNU", 4)) {
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(at + sizeof(note), "GNU", 4)) {
 			module->build_id = at + name;
 			module->build_id_bytes = note.n_descsz < 64 ? note.n_descsz : 64;
 			return;

@@ -86,8 +86,7 @@ void sl_native_start(void)
 {
 	sl_objects_walk(find_us, NULL);
 	gcc_get_ip = (_Unwind_Ptr(*)(struct _Unwind_Context *))sl_resolve_symbol("_Unwind_GetIP");
-	gcc_backtrace =
-		(_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))sl_resolve_symbol("_Unwind_Backtrace");
+	gcc_backtrace = (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))sl_resolve_symbol("_Unwind_Backtrace");
 }
 
 void sl_native_disable(const char *why)
@@ -104,14 +103,12 @@ static void *open_libunwind(open_library *open)
 	static const char name[] = "libunwind.so.8";
 	char path[4096];
 	void *library = NULL;
-	int (*locate)(const void *, Dl_info *) =
-		(int (*)(const void *, Dl_info *))sl_resolve_symbol("dladdr");
+	int (*locate)(const void *, Dl_info *) = (int (*)(const void *, Dl_info *))sl_resolve_symbol("dladdr");
 	Dl_info us;
 	const char *slash;
 
-	if (locate && locate((void *)open_libunwind, &us) && us.dli_fname &&
-		(slash = strrchr(us.dli_fname, '/')) &&
-		(size_t)(slash - us.dli_fname) + sizeof(name) + 1 < sizeof(path)) {
+	if (locate && locate((void *)open_libunwind, &us) && us.dli_fname && (slash = strrchr(us.dli_fname, '/')) &&
+	    (size_t)(slash - us.dli_fname) + sizeof(name) + 1 < sizeof(path)) {
 		size_t folder = (size_t)(slash - us.dli_fname) + 1;
 
 		memcpy(path, us.dli_fname, folder);
@@ -197,13 +194,10 @@ void sl_native_open(void)
 	}
 	opened = (struct libunwind){
 		.backtrace = (int (*)(void **, int))find(library, "unw_backtrace"),
-		.init_local =
-			(int (*)(unw_cursor_t *, unw_context_t *))find(library, SL_STRING(unw_init_local)),
+		.init_local = (int (*)(unw_cursor_t *, unw_context_t *))find(library, SL_STRING(unw_init_local)),
 		.step = (int (*)(unw_cursor_t *))find(library, SL_STRING(unw_step)),
-		.get_reg = (int (*)(unw_cursor_t *, unw_regnum_t, unw_word_t *))find(
-			library, SL_STRING(unw_get_reg)),
-		.get_proc_info = (int (*)(unw_cursor_t *, unw_proc_info_t *))find(
-			library, SL_STRING(unw_get_proc_info)),
+		.get_reg = (int (*)(unw_cursor_t *, unw_regnum_t, unw_word_t *))find(library, SL_STRING(unw_get_reg)),
+		.get_proc_info = (int (*)(unw_cursor_t *, unw_proc_info_t *))find(library, SL_STRING(unw_get_proc_info)),
 #ifdef __x86_64__
 		.getcontext = (int (*)(unw_context_t *))find(library, "_Ux86_64_getcontext"),
 #endif
@@ -348,7 +342,7 @@ static void learn(void)
 	const struct libunwind *lib = atomic_load(&libunwind);
 
 	if (!lib || !lib->init_local || !lib->step || !lib->get_reg || !lib->get_proc_info ||
-		atomic_load(&learn_tries) >= LEARN_TRIES || atomic_exchange(&learning, 1))
+	    atomic_load(&learn_tries) >= LEARN_TRIES || atomic_exchange(&learning, 1))
 		return;
 #ifdef __x86_64__
 	if (lib->getcontext)
@@ -485,7 +479,8 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 /* libunwind keeps what it knew of an object that was unloaded, and takes it for what lies there now. */
 static bool is_libunwind_stale(void)
 {
-	return atomic_load_explicit(&libunwind, memory_order_acquire) && atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads;
+	return atomic_load_explicit(&libunwind, memory_order_acquire) &&
+	       atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads;
 }
 
 /*
@@ -544,7 +539,8 @@ int sl_native_describe(char *text, size_t bytes)
 	if (why)
 		return snprintf(text, bytes, "no native stacks: %s", why);
 	if (atomic_load(&libunwind))
-		return snprintf(text, bytes, "native libunwind.so.8%s", atomic_load(&walk_differs) ? " alone, slow: our own walk differs" : "");
+		return snprintf(text, bytes, "native libunwind.so.8%s",
+				atomic_load(&walk_differs) ? " alone, slow: our own walk differs" : "");
 	if (gcc_backtrace && gcc_get_ip)
 		return snprintf(text, bytes, "native libgcc_s, slow: libunwind.so.8 not found");
 	return snprintf(text, bytes, "no native stacks: libunwind.so.8 not found");

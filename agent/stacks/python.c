@@ -85,8 +85,8 @@ static int find(void)
 	sl_python.bytes_type = (uintptr_t)sl_resolve_symbol("PyBytes_Type");
 	sl_python.thread_state = get;
 	minor = read_version();
-	if (!sl_python.runtime || !sl_python_layout_find(&sl_python.layout, minor, sl_python.runtime) ||
-		!sl_python.code_type || !sl_python.str_type || !sl_python.bytes_type)
+	if (!sl_python.runtime || !sl_python_layout_find(&sl_python.layout, minor, sl_python.runtime) || !sl_python.code_type ||
+	    !sl_python.str_type || !sl_python.bytes_type)
 		return UNSUPPORTED;
 	if (where->minor == 9)
 		sl_python.eval_function = (uintptr_t)sl_resolve_symbol("_PyEval_EvalFrameDefault");
@@ -145,8 +145,8 @@ static uint64_t sum_of(const uint64_t *codes, uint32_t count)
 }
 
 /* With the program's signals blocked: the cache may not be left half written. */
-static uint32_t define_new(struct sl_stacks_thread *thread, uintptr_t first,
-	const struct sl_python_walk *walk, struct sl_cache_entry *entry)
+static uint32_t define_new(struct sl_stacks_thread *thread, uintptr_t first, const struct sl_python_walk *walk,
+			   struct sl_cache_entry *entry)
 {
 	bool lasting = true;
 	uint64_t *codes;
@@ -154,8 +154,7 @@ static uint32_t define_new(struct sl_stacks_thread *thread, uintptr_t first,
 	if (walk->unkeyed || !sl_codes_watched())
 		return sl_python_define(thread, first, walk->count, walk->truncated, NULL, &lasting);
 	if (!entry)
-		entry = sl_cache_add(&thread->python, walk->hash, thread->words, walk->count, walk->truncated,
-			walk->count);
+		entry = sl_cache_add(&thread->python, walk->hash, thread->words, walk->count, walk->truncated, walk->count);
 	codes = &thread->python.words[entry->at + walk->count];
 	entry->stamp = atomic_load_explicit(&sl_codes_stamp, memory_order_acquire);
 	entry->id = sl_python_define(thread, first, walk->count, walk->truncated, codes, &lasting);
@@ -169,8 +168,8 @@ static uint32_t define_new(struct sl_stacks_thread *thread, uintptr_t first,
 	return entry->id;
 }
 
-static uint32_t capture_new(struct sl_stacks_thread *thread, uintptr_t first,
-	const struct sl_python_walk *walk, struct sl_cache_entry *entry)
+static uint32_t capture_new(struct sl_stacks_thread *thread, uintptr_t first, const struct sl_python_walk *walk,
+			    struct sl_cache_entry *entry)
 {
 	struct sl_mute mute = sl_mute_begin();
 	uint32_t id = define_new(thread, first, walk, entry);
@@ -243,7 +242,7 @@ unsigned sl_python_anchors(uintptr_t *anchors, unsigned max)
 		/* Each lies in a C frame of the loop, but the outermost: in the thread state, its link never
 		 * set. */
 		for (at = word_at(tstate, where->cframe); at - tstate >= THREAD_STATE_MAX && n < max;
-			at = word_at(at, where->cframe_previous))
+		     at = word_at(at, where->cframe_previous))
 			anchors[n++] = at;
 	} else if (where->style >= SL_SHIM_FRAMES) {
 		for (at = sl_python_innermost(tstate); at && n < max; at = word_at(at, where->previous))
@@ -266,11 +265,10 @@ int sl_python_describe(char *text, size_t bytes)
 	case UNSUPPORTED:
 		return snprintf(text, bytes, "python %s not supported", sl_python.version);
 	case UNCHECKED:
-		return snprintf(text, bytes, "python %s%s, no stack so far", sl_python.version,
-			where->threaded ? "t" : "");
+		return snprintf(text, bytes, "python %s%s, no stack so far", sl_python.version, where->threaded ? "t" : "");
 	case CHECKED:
 		return snprintf(text, bytes, "python %s%s%s", sl_python.version, where->threaded ? "t" : "",
-			sl_codes_watched() ? "" : ", uncached");
+				sl_codes_watched() ? "" : ", uncached");
 	case REFUSED:
 		return snprintf(text, bytes, "python %s refused: %s", sl_python.version, why);
 	default:
@@ -283,6 +281,5 @@ void sl_python_child(void)
 	int finding = FINDING;
 
 	sl_python_forget();
-	atomic_compare_exchange_strong(
-		&state, &finding, ABSENT); /* the thread that was looking is not here */
+	atomic_compare_exchange_strong(&state, &finding, ABSENT); /* the thread that was looking is not here */
 }

@@ -55,8 +55,7 @@ static inline uint8_t byte_at(uintptr_t object, uint32_t offset)
 }
 
 #define SL_PYTHON_TAG_BITS 7u /* 3.14 keeps flags in the low bits of a frame's references */
-#define SL_PYTHON_SHIM                                                                                       \
-	3u /* owner of frames that are not Python's: at least this, in every version that has owners */
+#define SL_PYTHON_SHIM	   3u /* owner of frames that are not Python's: at least this, in every version that has owners */
 
 /* Innermost frame of a thread state; it may be a shim. */
 static inline uintptr_t sl_python_innermost(uintptr_t thread)
@@ -80,8 +79,8 @@ void sl_python_walk(struct sl_python_walk *walk, uintptr_t frame, uint64_t *word
 
 /* Name the `count` frames from `first` on; codes: where to put their code objects, or NULL.  *lasting becomes
  * false if one is no code object, so that nothing would tell of its death. */
-uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated,
-	uint64_t *codes, bool *lasting);
+uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated, uint64_t *codes,
+			  bool *lasting);
 void sl_python_forget(void);
 
 typedef bool sl_python_read(void *out, uintptr_t address, size_t bytes);

@@ -42,11 +42,10 @@ static const char *check_code(const struct sl_python_frame *frame)
 	if (!has_type(frame->code, sl_python.code_type))
 		return "a frame's code is none";
 	if (!read_word(sl_python_read_carefully, frame->code, where->filename, &file) ||
-		!read_word(sl_python_read_carefully, frame->code,
-			where->qualname ? where->qualname : where->name, &name) ||
-		!read_word(sl_python_read_carefully, frame->code, where->linetable, &table) ||
-		!read_word(sl_python_read_carefully, frame->code, where->code_size, &units) ||
-		!sl_python_read_carefully(&first_line, frame->code + where->firstlineno, 4))
+	    !read_word(sl_python_read_carefully, frame->code, where->qualname ? where->qualname : where->name, &name) ||
+	    !read_word(sl_python_read_carefully, frame->code, where->linetable, &table) ||
+	    !read_word(sl_python_read_carefully, frame->code, where->code_size, &units) ||
+	    !sl_python_read_carefully(&first_line, frame->code + where->firstlineno, 4))
 		return "a code object cannot be read";
 	if (!has_type(file, sl_python.str_type) || !has_type(name, sl_python.str_type))
 		return "a name is no string";
@@ -55,12 +54,9 @@ static const char *check_code(const struct sl_python_frame *frame)
 	if (first_line < 0 || first_line > 100000000)
 		return "a line number is out of range";
 	if (where->style == SL_FRAME_OBJECTS)
-		return (intptr_t)frame->instr < -1 || (intptr_t)frame->instr > 100000000
-			       ? "an instruction is out of range"
-			       : NULL;
+		return (intptr_t)frame->instr < -1 || (intptr_t)frame->instr > 100000000 ? "an instruction is out of range" : NULL;
 	base = sl_python_bytecode(frame);
-	return frame->instr + 8 < base || frame->instr >= base + units * 2 ? "an instruction is out of range"
-									   : NULL;
+	return frame->instr + 8 < base || frame->instr >= base + units * 2 ? "an instruction is out of range" : NULL;
 }
 
 /* Reads the whole stack as the cold walk would. */
@@ -72,7 +68,7 @@ const char *sl_python_check(uintptr_t thread, unsigned *frames)
 
 	*frames = 0;
 	if (!read_word(sl_python_read_carefully, thread, where->tstate, &at) ||
-		(where->through_cframe && !read_word(sl_python_read_carefully, at, where->current, &at)))
+	    (where->through_cframe && !read_word(sl_python_read_carefully, at, where->current, &at)))
 		return "the thread's frames cannot be read";
 	for (*frames = 0; *frames < 64; ++*frames) {
 		if (!sl_python_frame(sl_python_read_carefully, at, &frame))

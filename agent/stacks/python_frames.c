@@ -77,8 +77,8 @@ uintptr_t sl_python_bytecode(const struct sl_python_frame *frame)
 	if (!where->tlbc || (index = int_at(frame->address, where->tlbc_index)) <= 0)
 		return base;
 	if (!read_word(sl_python_read_carefully, frame->code, where->tlbc, &copies) || !copies ||
-		!read_word(sl_python_read_carefully, copies, 0, &count) || (uintptr_t)index >= count ||
-		!read_word(sl_python_read_carefully, copies, 8 + 8 * (uint32_t)index, &copy) || !copy)
+	    !read_word(sl_python_read_carefully, copies, 0, &count) || (uintptr_t)index >= count ||
+	    !read_word(sl_python_read_carefully, copies, 8 + 8 * (uint32_t)index, &copy) || !copy)
 		return base;
 	return copy;
 }
@@ -90,8 +90,7 @@ static int instruction_offset(const struct sl_python_frame *frame)
 	intptr_t offset;
 
 	if (where->style == SL_FRAME_OBJECTS)
-		return where->lines == SL_LINETABLE ? (int)(intptr_t)frame->instr * 2
-						    : (int)(intptr_t)frame->instr;
+		return where->lines == SL_LINETABLE ? (int)(intptr_t)frame->instr * 2 : (int)(intptr_t)frame->instr;
 	base = sl_python_bytecode(frame);
 	offset = (intptr_t)(frame->instr - base);
 	if (offset < 0)
@@ -110,8 +109,7 @@ struct frame_text {
 static bool publish_frame(uint32_t id, const void *what)
 {
 	const struct frame_text *text = what;
-	unsigned pairs =
-		2u + !!text->function_bytes + !!text->file_bytes + (text->line > 0) + (text->first_line > 0);
+	unsigned pairs = 2u + !!text->function_bytes + !!text->file_bytes + (text->line > 0) + (text->first_line > 0);
 	struct sl_pack pack;
 
 	pack = sl_pack_begin(text->map, text->map_bytes);
@@ -137,9 +135,7 @@ static size_t code_text(uintptr_t code, uint32_t field, char *out, size_t max)
 {
 	uintptr_t str = word_at(code, field);
 
-	return str && word_at(str, where->ob_type) == sl_python.str_type
-		       ? sl_python_utf8(where, (void *)str, out, max)
-		       : 0;
+	return str && word_at(str, where->ob_type) == sl_python.str_type ? sl_python_utf8(where, (void *)str, out, max) : 0;
 }
 
 static bool is_code(uintptr_t code)
@@ -150,25 +146,23 @@ static bool is_code(uintptr_t code)
 static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_python_frame *frame)
 {
 	struct frame_text text = {.function = thread->function,
-		.file = thread->file,
-		.line = -1,
-		.map = thread->map,
-		.map_bytes = sizeof(thread->map)};
+				  .file = thread->file,
+				  .line = -1,
+				  .map = thread->map,
+				  .map_bytes = sizeof(thread->map)};
 	struct sl_hash hash = SL_HASH_INIT;
 
 	if (is_code(frame->code)) {
 		uintptr_t table = word_at(frame->code, where->linetable);
 		int offset = instruction_offset(frame);
 
-		text.function_bytes =
-			(uint32_t)code_text(frame->code, where->qualname ? where->qualname : where->name,
-				thread->function, sizeof(thread->function));
-		text.file_bytes =
-			(uint32_t)code_text(frame->code, where->filename, thread->file, sizeof(thread->file));
+		text.function_bytes = (uint32_t)code_text(frame->code, where->qualname ? where->qualname : where->name,
+							  thread->function, sizeof(thread->function));
+		text.file_bytes = (uint32_t)code_text(frame->code, where->filename, thread->file, sizeof(thread->file));
 		text.first_line = int_at(frame->code, where->firstlineno);
 		if (offset >= -1 && table && word_at(table, where->ob_type) == sl_python.bytes_type)
 			text.line = sl_python_line(where->lines, (const uint8_t *)table + where->bytes_data,
-				word_at(table, where->bytes_size), text.first_line, offset);
+						   word_at(table, where->bytes_size), text.first_line, offset);
 	}
 	sl_hash_bytes(&hash, text.function, text.function_bytes);
 	sl_hash_bytes(&hash, text.file, text.file_bytes);
@@ -213,19 +207,16 @@ static bool publish_stack(uint32_t id, const void *what)
 	return !pack.failed && sl_define(pack.bytes, pack.used);
 }
 
-uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated,
-	uint64_t *codes, bool *lasting)
+uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated, uint64_t *codes,
+			  bool *lasting)
 {
-	struct stack_ids stack = {.frames = thread->frames,
-		.map = thread->map,
-		.map_bytes = sizeof(thread->map),
-		.truncated = truncated};
+	struct stack_ids stack = {
+		.frames = thread->frames, .map = thread->map, .map_bytes = sizeof(thread->map), .truncated = truncated};
 	struct sl_hash hash = SL_HASH_INIT;
 	struct sl_python_frame frame;
 
-	for (uintptr_t at = first;
-		stack.count < count && sl_python_frame(read_directly, at, &frame) && frame.address;
-		at = word_at(frame.address, where->previous)) {
+	for (uintptr_t at = first; stack.count < count && sl_python_frame(read_directly, at, &frame) && frame.address;
+	     at = word_at(frame.address, where->previous)) {
 		uint32_t id = define_frame(thread, &frame);
 
 		if (!id)

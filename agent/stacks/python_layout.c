@@ -6,39 +6,38 @@
 static bool fixed(struct sl_python_layout *layout, unsigned minor)
 {
 	switch (minor) {
-#define FIXED(minor_, style_, lines_, finalizing_, tstate_, current_, previous_, code_, instr_, entry_,      \
-	filename_, name_, qualname_, linetable_, firstlineno_, bytecode_, ascii_, compact_, cframe_,         \
-	cframe_previous_)                                                                                    \
-	case minor_:                                                                                         \
-		*layout = (struct sl_python_layout){.style = SL_##style_,                                    \
-			.lines = SL_##lines_,                                                                \
-			.minor = minor_,                                                                     \
-			.through_cframe = minor_ == 11 || minor_ == 12,                                      \
-			.finalizing = finalizing_,                                                           \
-			.tstate = tstate_,                                                                   \
-			.current = current_,                                                                 \
-			.previous = previous_,                                                               \
-			.cframe = cframe_,                                                                   \
-			.cframe_previous = cframe_previous_,                                                 \
-			.code = code_,                                                                       \
-			.instr = instr_,                                                                     \
-			.entry = entry_,                                                                     \
-			.filename = filename_,                                                               \
-			.name = name_,                                                                       \
-			.qualname = qualname_,                                                               \
-			.linetable = linetable_,                                                             \
-			.firstlineno = firstlineno_,                                                         \
-			.bytecode = bytecode_,                                                               \
-			.code_size = 16,                                                                     \
-			.ob_type = 8,                                                                        \
-			.dealloc = 48,                                                                       \
-			.bytes_size = 16,                                                                    \
-			.bytes_data = 32,                                                                    \
-			.str_state = 32,                                                                     \
-			.str_length = 16,                                                                    \
-			.str_ascii = ascii_,                                                                 \
-			.str_compact = compact_,                                                             \
-			.kind_shift = 2};                                                                    \
+#define FIXED(minor_, style_, lines_, finalizing_, tstate_, current_, previous_, code_, instr_, entry_, filename_, name_,          \
+	      qualname_, linetable_, firstlineno_, bytecode_, ascii_, compact_, cframe_, cframe_previous_)                         \
+	case minor_:                                                                                                               \
+		*layout = (struct sl_python_layout){.style = SL_##style_,                                                          \
+						    .lines = SL_##lines_,                                                          \
+						    .minor = minor_,                                                               \
+						    .through_cframe = minor_ == 11 || minor_ == 12,                                \
+						    .finalizing = finalizing_,                                                     \
+						    .tstate = tstate_,                                                             \
+						    .current = current_,                                                           \
+						    .previous = previous_,                                                         \
+						    .cframe = cframe_,                                                             \
+						    .cframe_previous = cframe_previous_,                                           \
+						    .code = code_,                                                                 \
+						    .instr = instr_,                                                               \
+						    .entry = entry_,                                                               \
+						    .filename = filename_,                                                         \
+						    .name = name_,                                                                 \
+						    .qualname = qualname_,                                                         \
+						    .linetable = linetable_,                                                       \
+						    .firstlineno = firstlineno_,                                                   \
+						    .bytecode = bytecode_,                                                         \
+						    .code_size = 16,                                                               \
+						    .ob_type = 8,                                                                  \
+						    .dealloc = 48,                                                                 \
+						    .bytes_size = 16,                                                              \
+						    .bytes_data = 32,                                                              \
+						    .str_state = 32,                                                               \
+						    .str_length = 16,                                                              \
+						    .str_ascii = ascii_,                                                           \
+						    .str_compact = compact_,                                                       \
+						    .kind_shift = 2};                                                              \
 		return true;
 #include "agent/stacks/python_offsets.def"
 #undef FIXED
@@ -54,38 +53,37 @@ static bool indexed(struct sl_python_layout *layout, unsigned minor, const uint6
 		return false;
 	threaded = table[2];
 	switch (minor) {
-#define INDEXED(minor_, finalizing_, frame_, previous_, code_, instr_, entry_, filename_, name_, qualname_,  \
-	linetable_, firstlineno_, bytecode_, type_, bytes_size_, bytes_data_, state_, length_, ascii_,       \
-	index_, tlbc_)                                                                                       \
-	case minor_:                                                                                         \
-		*layout = (struct sl_python_layout){.style = SL_SHIM_FRAMES,                                 \
-			.lines = SL_LOCATIONS,                                                               \
-			.minor = minor_,                                                                     \
-			.finalizing = table[finalizing_],                                                    \
-			.tstate = table[frame_],                                                             \
-			.previous = table[previous_],                                                        \
-			.code = table[code_],                                                                \
-			.instr = table[instr_],                                                              \
-			.entry = table[entry_],                                                              \
-			.filename = table[filename_],                                                        \
-			.name = table[name_],                                                                \
-			.qualname = table[qualname_],                                                        \
-			.linetable = table[linetable_],                                                      \
-			.firstlineno = table[firstlineno_],                                                  \
-			.bytecode = table[bytecode_],                                                        \
-			.ob_type = table[type_],                                                             \
-			.bytes_size = table[bytes_size_],                                                    \
-			.bytes_data = table[bytes_data_],                                                    \
-			.str_state = table[state_],                                                          \
-			.str_length = table[length_],                                                        \
-			.str_ascii = table[ascii_],                                                          \
-			.str_compact = table[ascii_] + 16,                                                   \
-			.kind_shift = 2};                                                                    \
-		if (threaded && tlbc_) {                                                                     \
-			layout->tlbc_index = table[index_];                                                  \
-			layout->tlbc = table[tlbc_];                                                         \
-			layout->kind_shift = 8;                                                              \
-		}                                                                                            \
+#define INDEXED(minor_, finalizing_, frame_, previous_, code_, instr_, entry_, filename_, name_, qualname_, linetable_,            \
+		firstlineno_, bytecode_, type_, bytes_size_, bytes_data_, state_, length_, ascii_, index_, tlbc_)                  \
+	case minor_:                                                                                                               \
+		*layout = (struct sl_python_layout){.style = SL_SHIM_FRAMES,                                                       \
+						    .lines = SL_LOCATIONS,                                                         \
+						    .minor = minor_,                                                               \
+						    .finalizing = table[finalizing_],                                              \
+						    .tstate = table[frame_],                                                       \
+						    .previous = table[previous_],                                                  \
+						    .code = table[code_],                                                          \
+						    .instr = table[instr_],                                                        \
+						    .entry = table[entry_],                                                        \
+						    .filename = table[filename_],                                                  \
+						    .name = table[name_],                                                          \
+						    .qualname = table[qualname_],                                                  \
+						    .linetable = table[linetable_],                                                \
+						    .firstlineno = table[firstlineno_],                                            \
+						    .bytecode = table[bytecode_],                                                  \
+						    .ob_type = table[type_],                                                       \
+						    .bytes_size = table[bytes_size_],                                              \
+						    .bytes_data = table[bytes_data_],                                              \
+						    .str_state = table[state_],                                                    \
+						    .str_length = table[length_],                                                  \
+						    .str_ascii = table[ascii_],                                                    \
+						    .str_compact = table[ascii_] + 16,                                             \
+						    .kind_shift = 2};                                                              \
+		if (threaded && tlbc_) {                                                                                           \
+			layout->tlbc_index = table[index_];                                                                        \
+			layout->tlbc = table[tlbc_];                                                                               \
+			layout->kind_shift = 8;                                                                                    \
+		}                                                                                                                  \
 		break;
 #include "agent/stacks/python_offsets.def"
 #undef INDEXED
@@ -175,8 +173,7 @@ static int line_locations(const uint8_t *table, size_t bytes, int line, int offs
 	return line;
 }
 
-int sl_python_line(
-	enum sl_python_lines format, const uint8_t *table, size_t bytes, int first_line, int offset)
+int sl_python_line(enum sl_python_lines format, const uint8_t *table, size_t bytes, int first_line, int offset)
 {
 	if (offset < 0) /* not begun */
 		return first_line;

@@ -27,8 +27,7 @@ struct sl_python_layout {
 	uint32_t cframe, cframe_previous;
 	uint32_t previous, code, instr, entry;
 	uint32_t filename, name, qualname, linetable, firstlineno, bytecode, code_size;
-	uint32_t tlbc_index,
-		tlbc; /* free-threaded 3.14: frame -> index, code -> each thread's copy of the bytecode */
+	uint32_t tlbc_index, tlbc; /* free-threaded 3.14: frame -> index, code -> each thread's copy of the bytecode */
 	uint32_t ob_type, dealloc;
 	uint32_t bytes_size, bytes_data;
 	uint32_t str_state, str_length, str_ascii, str_compact;
@@ -40,8 +39,7 @@ struct sl_python_layout {
 bool sl_python_layout_find(struct sl_python_layout *layout, unsigned minor, const void *runtime);
 
 /* Line of the instruction at `offset` bytes; -1: none. */
-int sl_python_line(
-	enum sl_python_lines format, const uint8_t *table, size_t bytes, int first_line, int offset);
+int sl_python_line(enum sl_python_lines format, const uint8_t *table, size_t bytes, int first_line, int offset);
 
 /* utf-8 of a str object, at most max bytes (cut between characters); returns its length, 0 where it is not a
  * plain str. */

@@ -26,8 +26,7 @@ static inline uintptr_t outer_of(uintptr_t frame, uint32_t back_at, uintptr_t *s
 
 static void walk_objects(uintptr_t frame, uint64_t *words, unsigned depth, struct sl_python_walk *walk, uintptr_t *seen)
 {
-	const uint32_t code_at = sl_python.layout.code, instr_at = sl_python.layout.instr,
-		       back_at = sl_python.layout.previous;
+	const uint32_t code_at = sl_python.layout.code, instr_at = sl_python.layout.instr, back_at = sl_python.layout.previous;
 	uint64_t hash = 0;
 	uint32_t n = 0;
 
@@ -48,8 +47,7 @@ static void walk_objects(uintptr_t frame, uint64_t *words, unsigned depth, struc
 
 static void walk_entries(uintptr_t frame, uint64_t *words, unsigned depth, struct sl_python_walk *walk, uintptr_t *seen)
 {
-	const uint32_t entry_at = sl_python.layout.entry, instr_at = sl_python.layout.instr,
-		       back_at = sl_python.layout.previous;
+	const uint32_t entry_at = sl_python.layout.entry, instr_at = sl_python.layout.instr, back_at = sl_python.layout.previous;
 	uint64_t hash = 0;
 	uint32_t n = 0, boundaries = 0;
 
@@ -69,8 +67,7 @@ static void walk_entries(uintptr_t frame, uint64_t *words, unsigned depth, struc
 
 static void walk_shims(uintptr_t frame, uint64_t *words, unsigned depth, struct sl_python_walk *walk, uintptr_t *seen)
 {
-	const uint32_t owner_at = sl_python.layout.entry, instr_at = sl_python.layout.instr,
-		       back_at = sl_python.layout.previous;
+	const uint32_t owner_at = sl_python.layout.entry, instr_at = sl_python.layout.instr, back_at = sl_python.layout.previous;
 	uint64_t hash = 0;
 	uint32_t n = 0, boundaries = 0, at = 0;
 

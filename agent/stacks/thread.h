@@ -23,12 +23,12 @@ struct sl_stacks_thread {
 	uint8_t settled;		      /* native captures in a row whose stack was known */
 	uint8_t idle;			      /* captures without Python since it was last looked for */
 	uint32_t epoch;			      /* whose ids the caches hold; sl_stacks_child makes another */
-	uint32_t boundaries; /* runs of Python frames in the last capture; 0: unknown or none */
+	uint32_t boundaries;		      /* runs of Python frames in the last capture; 0: unknown or none */
 
-	uint64_t words[SL_STACKS_DEPTH_MAX];  /* key of the stack being captured */
-	uint32_t frames[SL_STACKS_DEPTH_MAX]; /* ids of its frames */
+	uint64_t words[SL_STACKS_DEPTH_MAX];	 /* key of the stack being captured */
+	uint32_t frames[SL_STACKS_DEPTH_MAX];	 /* ids of its frames */
 	uintptr_t python_frames[SL_PYTHON_SEEN]; /* where they lay, of Python */
-	void *pcs[SL_STACKS_DEPTH_MAX + 32];  /* native frames, ours in front */
+	void *pcs[SL_STACKS_DEPTH_MAX + 32];	 /* native frames, ours in front */
 
 	char function[1024], file[SL_STACKS_TEXT_MAX]; /* utf-8, of the frame or text being defined */
 	uint8_t map[8192];			       /* the definition being packed */

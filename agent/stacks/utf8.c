@@ -9,11 +9,7 @@ static size_t utf8_length(const uint8_t *at, size_t left)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	uint32_t c = at[0];
-	size_t length = c < 0x80		? 1
-			: c >= 0xf0 && c < 0xf5 ? 4
-			: c >= 0xe0 && c < 0xf0 ? 3
-			: c >= 0xc2 && c < 0xe0 ? 2
-						: 0;
+	size_t length = c < 0x80 ? 1 : c >= 0xf0 && c < 0xf5 ? 4 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xc2 && c < 0xe0 ? 2 : 0;
 
 	if (length < 2 || length > left)
 		return length > left ? 0 : length;

@@ -65,7 +65,7 @@ static uint32_t still_there(const struct sl_walk *walk, uint32_t from)
 
 	/* One after the other: where a frame ends is known only if all inside it are the same. */
 	while (next < SL_WALK_FRAMES && ((const volatile uintptr_t *)walk->frame[next].sp)[-1] == walk->pc[next] &&
-		*walk->frame[next].check == walk->frame[next].bp)
+	       *walk->frame[next].check == walk->frame[next].bp)
 		next++;
 	return next - 1;
 }
@@ -135,7 +135,7 @@ static SL_APART enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max, s
 		while (old < SL_WALK_FRAMES && walk->frame[old].sp < at.sp)
 			old++;
 		if (old < SL_WALK_FRAMES && walk->frame[old].sp == at.sp && walk->pc[old] == at.pc &&
-			(walk->frame[old].bp == at.bp || !walk->frame[old].bp_matters)) {
+		    (walk->frame[old].bp == at.bp || !walk->frame[old].bp_matters)) {
 			uint32_t last = still_there(walk, old);
 
 			if (last == SL_WALK_FRAMES - 1 && (!walk->cut || (!n && old == first))) {

@@ -30,14 +30,14 @@ static ElfW(Addr) distance(ElfW(Addr) a, ElfW(Addr) b)
  * section names lies beside it.  Not by the smaller number: before Linux 3.16, and in a user-mode kernel, the vdso is linked to
  * lie at 0xffffffffff700000, and its base is what leads from there, round the end of all addresses, to where it is.
  */
-static const void *pointer(ElfW(Addr) base, ElfW(Addr) value, const ElfW(Dyn) *dynamic)
+static const void *pointer(ElfW(Addr) base, ElfW(Addr) value, const ElfW(Dyn) * dynamic)
 {
 	ElfW(Addr) beside = (ElfW(Addr))dynamic;
 
 	return (const void *)(distance(base + value, beside) < distance(value, beside) ? base + value : value);
 }
 
-bool sl_elf_read(struct sl_elf_object *object, ElfW(Addr) base, const ElfW(Dyn) *dynamic)
+bool sl_elf_read(struct sl_elf_object *object, ElfW(Addr) base, const ElfW(Dyn) * dynamic)
 {
 	ElfW(Addr) soname = 0;
 
@@ -48,15 +48,33 @@ bool sl_elf_read(struct sl_elf_object *object, ElfW(Addr) base, const ElfW(Dyn) 
 		const void *at = pointer(base, d->d_un.d_ptr, dynamic);
 
 		switch (d->d_tag) {
-		case DT_SYMTAB: object->symbols = at; break;
-		case DT_STRTAB: object->strings = at; break;
-		case DT_STRSZ: object->strings_size = d->d_un.d_val; break;
-		case DT_GNU_HASH: object->gnu_hash = at; break;
-		case DT_HASH: object->sysv_hash = at; break;
-		case DT_VERSYM: object->versions = at; break;
-		case DT_VERDEF: object->defined = at; break;
-		case DT_VERNEED: object->needed = at; break;
-		case DT_SONAME: soname = d->d_un.d_val; break;
+		case DT_SYMTAB:
+			object->symbols = at;
+			break;
+		case DT_STRTAB:
+			object->strings = at;
+			break;
+		case DT_STRSZ:
+			object->strings_size = d->d_un.d_val;
+			break;
+		case DT_GNU_HASH:
+			object->gnu_hash = at;
+			break;
+		case DT_HASH:
+			object->sysv_hash = at;
+			break;
+		case DT_VERSYM:
+			object->versions = at;
+			break;
+		case DT_VERDEF:
+			object->defined = at;
+			break;
+		case DT_VERNEED:
+			object->needed = at;
+			break;
+		case DT_SONAME:
+			soname = d->d_un.d_val;
+			break;
 		}
 	}
 	if (soname && object->strings)
@@ -67,7 +85,7 @@ bool sl_elf_read(struct sl_elf_object *object, ElfW(Addr) base, const ElfW(Dyn) 
 static const char *defined_version(const struct sl_elf_object *object, unsigned index)
 {
 	for (const ElfW(Verdef) *def = object->defined; def;
-		def = def->vd_next ? (const void *)((const char *)def + def->vd_next) : NULL) {
+	     def = def->vd_next ? (const void *)((const char *)def + def->vd_next) : NULL) {
 		const ElfW(Verdaux) *aux = (const void *)((const char *)def + def->vd_aux);
 
 		if ((def->vd_ndx & VERSION_INDEX) == index)
@@ -164,7 +182,7 @@ static size_t undefined_limit(const struct sl_elf_object *object)
 static const char *needed_version(const struct sl_elf_object *object, unsigned index)
 {
 	for (const ElfW(Verneed) *need = object->needed; need;
-		need = need->vn_next ? (const void *)((const char *)need + need->vn_next) : NULL) {
+	     need = need->vn_next ? (const void *)((const char *)need + need->vn_next) : NULL) {
 		const ElfW(Vernaux) *aux = (const void *)((const char *)need + need->vn_aux);
 
 		for (unsigned i = 0; i < need->vn_cnt; i++) {
@@ -184,7 +202,7 @@ const char *sl_elf_wanted_version(const struct sl_elf_object *object, const char
 		const ElfW(Sym) *symbol = &object->symbols[i];
 
 		if (symbol->st_shndx == SHN_UNDEF && symbol->st_name < object->strings_size &&
-			sl_plain_same(object->strings + symbol->st_name, name))
+		    sl_plain_same(object->strings + symbol->st_name, name))
 			return needed_version(object, object->versions[i] & VERSION_INDEX);
 	}
 	return NULL;

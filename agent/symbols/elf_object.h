@@ -10,14 +10,14 @@
 
 struct sl_elf_object {
 	ElfW(Addr) base;
-	const ElfW(Dyn) *dynamic;
-	const ElfW(Sym) *symbols;
+	const ElfW(Dyn) * dynamic;
+	const ElfW(Sym) * symbols;
 	const char *strings;
 	size_t strings_size;
 	const uint32_t *gnu_hash, *sysv_hash;
-	const ElfW(Half) *versions;
-	const ElfW(Verdef) *defined;
-	const ElfW(Verneed) *needed;
+	const ElfW(Half) * versions;
+	const ElfW(Verdef) * defined;
+	const ElfW(Verneed) * needed;
 	const char *soname; /* NULL: none */
 };
 
@@ -30,7 +30,7 @@ struct sl_elf_name {
 struct sl_elf_name sl_elf_name(const char *text, const char *version);
 
 /* False: no symbol table to look in. */
-bool sl_elf_read(struct sl_elf_object *object, ElfW(Addr) base, const ElfW(Dyn) *dynamic);
+bool sl_elf_read(struct sl_elf_object *object, ElfW(Addr) base, const ElfW(Dyn) * dynamic);
 
 /* Address of the defined function or object, NULL if the object does not define it in the version asked for. */
 void *sl_elf_find(const struct sl_elf_object *object, const struct sl_elf_name *name);

@@ -93,7 +93,7 @@ static bool describe(struct dl_phdr_info *info, const struct link_map *map, bool
 		return info->dlpi_phdr != NULL;
 	}
 	if (!header || map->l_addr & 4095 || header->e_ident[EI_MAG0] != ELFMAG0 || header->e_ident[EI_MAG1] != ELFMAG1 ||
-		header->e_ident[EI_MAG2] != ELFMAG2 || header->e_ident[EI_MAG3] != ELFMAG3)
+	    header->e_ident[EI_MAG2] != ELFMAG2 || header->e_ident[EI_MAG3] != ELFMAG3)
 		return false;
 	info->dlpi_phdr = (const void *)(map->l_addr + header->e_phoff);
 	info->dlpi_phnum = header->e_phnum;
@@ -174,8 +174,8 @@ static bool is_fresh(void)
 
 	if (atomic_load(&forked) == own_pid())
 		return true;
-	return sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0 &&
-	       (line = sl_procfile_line(status, "Threads:")) && sl_procfile_digits(line, &threads) && threads > 1;
+	return sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0 && (line = sl_procfile_line(status, "Threads:")) &&
+	       sl_procfile_digits(line, &threads) && threads > 1;
 }
 
 static void *nothing(void *unused)

@@ -63,13 +63,16 @@ static inline void *sl_objects_kept(_Atomic uint64_t *kept, uint64_t unloads)
 {
 	uint64_t word = atomic_load_explicit(kept, memory_order_relaxed);
 
-	return SL_LIKELY((uint16_t)word == (uint16_t)(unloads / SL_UNLOAD) && !(unloads % SL_UNLOAD)) ? (void *)(uintptr_t)(word >> 16) : NULL;
+	return SL_LIKELY((uint16_t)word == (uint16_t)(unloads / SL_UNLOAD) && !(unloads % SL_UNLOAD))
+		       ? (void *)(uintptr_t)(word >> 16)
+		       : NULL;
 }
 
 static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, uint64_t unloads)
 {
 	if (!(unloads % SL_UNLOAD) && !((uintptr_t)found >> 48))
-		atomic_store_explicit(kept, (uint64_t)(uintptr_t)found << 16 | (uint16_t)(unloads / SL_UNLOAD), memory_order_relaxed);
+		atomic_store_explicit(kept, (uint64_t)(uintptr_t)found << 16 | (uint16_t)(unloads / SL_UNLOAD),
+				      memory_order_relaxed);
 }
 
 /* `child` runs in each process that fork() makes from now on; nobody tells of other ways.  glibc's, which pthread_atfork stands for. */

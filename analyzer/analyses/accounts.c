@@ -170,8 +170,8 @@ static void say_host(const struct sl_oom *oom, struct sl_account *account)
 		account->cause_text = sl_report_text("the host, not the device: its control group used %s of %s",
 						     size(&n, at->cgroup_bytes), size(&n, at->cgroup_limit_bytes));
 	else
-		account->cause_text = sl_report_text("the host, not the device: %s of pinned memory were live",
-						     size(&n, oom->live_bytes));
+		account->cause_text =
+			sl_report_text("the host, not the device: %s of pinned memory were live", size(&n, oom->live_bytes));
 	account->advice = sl_report_text("pin less at once, or raise the limit of locked memory or of the control group");
 }
 
@@ -181,8 +181,8 @@ static void say_address_space(const struct sl_oom *oom, struct sl_account *accou
 	struct names n = {0};
 
 	if (at->time_ns && at->vm_limit_bytes != SL_UNKNOWN && at->vm_bytes != SL_UNKNOWN) {
-		account->cause_text = sl_report_text("address space, not memory: %s mapped of %s allowed",
-						     size(&n, at->vm_bytes), size(&n, at->vm_limit_bytes));
+		account->cause_text = sl_report_text("address space, not memory: %s mapped of %s allowed", size(&n, at->vm_bytes),
+						     size(&n, at->vm_limit_bytes));
 		account->advice = sl_report_text("raise the limit: ulimit -v");
 	} else {
 		account->cause_text = sl_report_text("address space, not memory");
@@ -223,9 +223,9 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		account->advice = sl_report_text("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:
-		account->cause_text = sl_report_text("the device was full: %s held by this process, %s missing", size(&n, oom->live_bytes),
-						     size(&n, oom->asked_bytes > oom->free_bytes ?
-								      oom->asked_bytes - oom->free_bytes : 0));
+		account->cause_text =
+			sl_report_text("the device was full: %s held by this process, %s missing", size(&n, oom->live_bytes),
+				       size(&n, oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0));
 		account->advice = sl_report_text("make what held most smaller, or free it before this call");
 		break;
 	case SL_CAUSE_UNKNOWN:
@@ -235,9 +235,8 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 
 /* An unknown cause is no finding. */
 static const char *const ids[] = {
-	[SL_CAUSE_INJECTED] = "oom.injected",	  [SL_CAUSE_HOST] = "oom.host",
-	[SL_CAUSE_ADDRESS_SPACE] = "oom.address_space", [SL_CAUSE_FRAGMENTED] = "oom.fragmented",
-	[SL_CAUSE_DRIVER] = "oom.driver",	  [SL_CAUSE_NEIGHBOUR] = "oom.neighbour",
+	[SL_CAUSE_INJECTED] = "oom.injected",	  [SL_CAUSE_HOST] = "oom.host",	    [SL_CAUSE_ADDRESS_SPACE] = "oom.address_space",
+	[SL_CAUSE_FRAGMENTED] = "oom.fragmented", [SL_CAUSE_DRIVER] = "oom.driver", [SL_CAUSE_NEIGHBOUR] = "oom.neighbour",
 	[SL_CAUSE_TOO_LARGE] = "oom.too_large",	  [SL_CAUSE_FULL] = "oom.full",
 };
 
@@ -259,12 +258,17 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 	say(oom, account);
 	if (oom->recovered == 1 || oom->group != index || !account->cause_text)
 		return;
-	sl_report_find(report, &(struct sl_finding){
-		.id = ids[account->cause], .severity = oom->injected ? "info" : "critical", .process = (int)process,
-		.device = oom->device, .unix_ns = sl_process_unix(p, oom->time_ns), .bytes = oom->asked_bytes,
-		.text = sl_report_text("out of memory: %s", account->cause_text),
-		.advice = account->advice ? strdup(account->advice) : NULL,
-		.python = oom->python, .native = oom->native, .caller = oom->caller});
+	sl_report_find(report, &(struct sl_finding){.id = ids[account->cause],
+						    .severity = oom->injected ? "info" : "critical",
+						    .process = (int)process,
+						    .device = oom->device,
+						    .unix_ns = sl_process_unix(p, oom->time_ns),
+						    .bytes = oom->asked_bytes,
+						    .text = sl_report_text("out of memory: %s", account->cause_text),
+						    .advice = account->advice ? strdup(account->advice) : NULL,
+						    .python = oom->python,
+						    .native = oom->native,
+						    .caller = oom->caller});
 }
 
 static int by_time(const void *a, const void *b)
@@ -285,7 +289,8 @@ static void retain(struct sl_report *report)
 			if (report->processes[i].model->ooms.item[k].group != k)
 				continue;
 			times.item = sl_arena_grow(times.item, &times.capacity, times.count, sizeof(*times.item));
-			times.item[times.count++] = sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
+			times.item[times.count++] =
+				sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
 		}
 	if (times.count > most) {
 		qsort(times.item, times.count, sizeof(*times.item), by_time);

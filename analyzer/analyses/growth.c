@@ -12,11 +12,11 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-#define POINTS_MIN	4	    /* fewer say nothing */
-#define R_SQUARED_MIN	0.8	    /* below it is no line */
-#define SLOPE_MIN_BYTES 512	    /* an entry: the smallest block there is */
-#define TOTAL_MIN_PART	0.001	    /* of what is in use: less is steady whatever the line */
-#define HOLDER_MIN_PART 0.1	    /* of the growth: less is not worth a line */
+#define POINTS_MIN	4     /* fewer say nothing */
+#define R_SQUARED_MIN	0.8   /* below it is no line */
+#define SLOPE_MIN_BYTES 512   /* an entry: the smallest block there is */
+#define TOTAL_MIN_PART	0.001 /* of what is in use: less is steady whatever the line */
+#define HOLDER_MIN_PART 0.1   /* of the growth: less is not worth a line */
 
 static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
 {
@@ -68,7 +68,8 @@ static void keep_holder(struct sl_growth *growth, const struct sl_holder_of_grow
 
 static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 {
-	const struct sl_entry_mark *early = &model->labels.item[growth->label].early, *late = &model->labels.item[growth->label].late;
+	const struct sl_entry_mark *early = &model->labels.item[growth->label].early,
+				   *late = &model->labels.item[growth->label].late;
 	struct sl_holder_of_growth *all = calloc(late->count + 1, sizeof(*all));
 	size_t count = 0;
 
@@ -79,7 +80,8 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 		double grown = (double)late->bytes[i] - (i < early->count ? (double)early->bytes[i] : 0);
 
 		if (grown != 0 && sl_model_in_use(model, site))
-			all[count++] = (struct sl_holder_of_growth){site->python, site->native, site->caller, sl_model_library(model, site),
+			all[count++] = (struct sl_holder_of_growth){site->python, site->native, site->caller,
+								    sl_model_library(model, site),
 								    grown / (double)(late->entry - early->entry)};
 	}
 	qsort(all, count, sizeof(*all), by_stack);
@@ -94,15 +96,15 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 static void process(struct sl_process *process)
 {
 	for (uint32_t i = 0; i < process->model->labels.count; i++) {
-		process->growth.item = sl_arena_grow(process->growth.item, &process->growth.capacity,
-						     process->growth.count, sizeof(*process->growth.item));
+		process->growth.item = sl_arena_grow(process->growth.item, &process->growth.capacity, process->growth.count,
+						     sizeof(*process->growth.item));
 		process->growth.item[process->growth.count] = growth_of(&process->model->labels.item[i], i);
 		struct sl_growth *growth = &process->growth.item[process->growth.count++];
 
 		if (growth->verdict && !strcmp(growth->verdict, "growing"))
 			name_holders(growth, process->model);
-		growth->advice = growth->holder_count ? "free what these lines keep of each one, or bound it" :
-							"look for what each one keeps: a list of losses, a cache without a bound";
+		growth->advice = growth->holder_count ? "free what these lines keep of each one, or bound it"
+						      : "look for what each one keeps: a list of losses, a cache without a bound";
 	}
 }
 
@@ -130,8 +132,8 @@ static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 		count += k == count;
 	}
 	for (unsigned i = 0; i < count; i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s by %s", i ? ", " : ": ", sl_format_size(size, (uint64_t)bytes[i]),
-				       where[i]);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s by %s", i ? ", " : ": ",
+				       sl_format_size(size, (uint64_t)bytes[i]), where[i]);
 	return strdup(text);
 }
 
@@ -169,13 +171,19 @@ static void run(struct sl_report *report)
 				continue;
 			by = held_by(&report->processes[i], growth);
 			sl_report_find(report, &(struct sl_finding){
-				.id = "label.growing", .severity = "warning", .process = (int)i, .device = -1,
-				.bytes = (uint64_t)growth->slope,
-				.text = sl_report_text("memory in use grew by %s with each %s, r2 %.2f over %llu of them%s",
-						       sl_format_size(size, (uint64_t)growth->slope), text ? text : "range",
-						       growth->r_squared, (unsigned long long)label->points, by),
-				.advice = strdup(growth->advice), .python = growth->holders[0].python,
-				.native = growth->holders[0].native, .caller = growth->holders[0].caller});
+						       .id = "label.growing",
+						       .severity = "warning",
+						       .process = (int)i,
+						       .device = -1,
+						       .bytes = (uint64_t)growth->slope,
+						       .text = sl_report_text(
+							       "memory in use grew by %s with each %s, r2 %.2f over %llu of them%s",
+							       sl_format_size(size, (uint64_t)growth->slope), text ? text : "range",
+							       growth->r_squared, (unsigned long long)label->points, by),
+						       .advice = strdup(growth->advice),
+						       .python = growth->holders[0].python,
+						       .native = growth->holders[0].native,
+						       .caller = growth->holders[0].caller});
 			free(by);
 		}
 }

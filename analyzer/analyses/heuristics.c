@@ -10,7 +10,7 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-#define POINTS_MAX 32 /* so few that each stretch has several steps of a program */
+#define POINTS_MAX 32  /* so few that each stretch has several steps of a program */
 #define POINTS_MIN 20  /* fewer steps that rise are chance */
 #define GROWN_MIN  1.2 /* the last five average so many times the first five */
 
@@ -64,12 +64,18 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 
 	if (found->samples < POINTS_MIN || !series->monotonic || series->last_average < GROWN_MIN * series->first_average)
 		return;
-	sl_report_find(report, &(struct sl_finding){
-		.id = "memory.rising", .severity = series->monotonic_high ? "warning" : "info", .process = (int)process,
-		.device = found->device, .bytes = last - first,
-		.text = sl_report_text("memory in use rose in %.0f %% of %zu stretches of the run, from %s to %s", 100 * series->rising_share,
-				       found->samples - 1, sl_format_size(from, first), sl_format_size(to, last)),
-		.advice = strdup("put NVTX ranges around the steps: the stacks that hold the growth are then named")});
+	sl_report_find(
+		report,
+		&(struct sl_finding){
+			.id = "memory.rising",
+			.severity = series->monotonic_high ? "warning" : "info",
+			.process = (int)process,
+			.device = found->device,
+			.bytes = last - first,
+			.text = sl_report_text("memory in use rose in %.0f %% of %zu stretches of the run, from %s to %s",
+					       100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
+					       sl_format_size(to, last)),
+			.advice = strdup("put NVTX ranges around the steps: the stacks that hold the growth are then named")});
 }
 
 static void run(struct sl_report *report)

@@ -51,8 +51,10 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 		for (size_t k = 0; state && k < state->parts.count; k++) {
 			const struct sl_hidden_part *part = &state->parts.item[k];
 			bool code = part->what == SL_HIDDEN_CODE;
-			struct sl_hidden_name like = {.what = code ? "code" : "context", .pid = p->trace->header.pid,
-						      .library = part->library}, *name;
+			struct sl_hidden_name like = {.what = code ? "code" : "context",
+						      .pid = p->trace->header.pid,
+						      .library = part->library},
+					      *name;
 
 			if (sl_process_unix(p, part->first.time_ns) > device->hidden_peak_unix_ns ||
 			    p->ended_unix_ns < device->hidden_peak_unix_ns)
@@ -142,14 +144,20 @@ static void run(struct sl_report *report)
 			const struct sl_hidden_name *name = &hidden.item[k];
 			char size[SL_FORMAT_BYTES];
 
-			if (strcmp(name->what, "process") || is_of_run(report, device, name->pid) || device->total_bytes == SL_UNKNOWN ||
-			    (double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
+			if (strcmp(name->what, "process") || is_of_run(report, device, name->pid) ||
+			    device->total_bytes == SL_UNKNOWN || (double)name->bytes < WORTH_SAYING * (double)device->total_bytes)
 				continue;
-			sl_report_find(report, &(struct sl_finding){
-				.id = "device.neighbour", .severity = "warning", .process = -1, .device = device->device,
-				.unix_ns = name->first_unix_ns, .bytes = name->bytes,
-				.text = sl_report_text("process %lld, which is not of this run, held %s of device %d",
-						       (long long)name->pid, sl_format_size(size, name->bytes), device->device)});
+			sl_report_find(report,
+				       &(struct sl_finding){.id = "device.neighbour",
+							    .severity = "warning",
+							    .process = -1,
+							    .device = device->device,
+							    .unix_ns = name->first_unix_ns,
+							    .bytes = name->bytes,
+							    .text = sl_report_text(
+								    "process %lld, which is not of this run, held %s of device %d",
+								    (long long)name->pid, sl_format_size(size, name->bytes),
+								    device->device)});
 		}
 		sl_hidden_free(&hidden);
 	}

@@ -14,9 +14,9 @@ struct sl_hidden_name {
 	const char *library; /* of code; NULL */
 	int64_t pid;	     /* whose; 0: unexplained */
 	uint64_t bytes;
-	uint64_t first_unix_ns;	  /* when it appeared; 0: unknown */
-	const char *label;	  /* in this range; NULL */
-	uint64_t step;		  /* with this index; SL_UNKNOWN */
+	uint64_t first_unix_ns; /* when it appeared; 0: unknown */
+	const char *label;	/* in this range; NULL */
+	uint64_t step;		/* with this index; SL_UNKNOWN */
 };
 
 struct sl_hidden {

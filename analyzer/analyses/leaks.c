@@ -15,7 +15,7 @@
 
 #define GROWING_BLOCKS_MIN 5
 #define GROWING_SPAN_MIN   0.25 /* of the program's steps or seconds: births further apart than a set-up phase */
-#define IN_STEPS_MIN	   0.8 /* of the births */
+#define IN_STEPS_MIN	   0.8	/* of the births */
 #define R_SQUARED_MIN	   0.8
 
 struct birth {
@@ -203,9 +203,9 @@ static void judge(struct sl_leak *leak, bool torch)
 	if (known) {
 		leak->verdict = known;
 		leak->severity = "info";
-		leak->suggestion = !strcmp(known, "cache") ?
-					   "held by an allocator that hands it out again; empty its cache to give it back" :
-					   "kept by the library; destroy its handle to give it back";
+		leak->suggestion = !strcmp(known, "cache")
+					   ? "held by an allocator that hands it out again; empty its cache to give it back"
+					   : "kept by the library; destroy its handle to give it back";
 	} else if (leak->growing) {
 		leak->verdict = "growing";
 		leak->severity = "critical";
@@ -262,8 +262,7 @@ static void process(struct sl_process *process)
 	if (births.list.count)
 		qsort_r(births.list.item, births.list.count, sizeof(*births.list.item), by_group_and_time, &by);
 	for (size_t i = 1; i <= births.list.count; i++) {
-		if (i < births.list.count &&
-		    !compare_groups(&by, &births.list.item[begin], &births.list.item[i]))
+		if (i < births.list.count && !compare_groups(&by, &births.list.item[begin], &births.list.item[i]))
 			continue;
 		add_leak(process, &births.list.item[begin], i - begin);
 		begin = i;
@@ -303,12 +302,20 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 	else
 		snprintf(where, sizeof(where), "%s", leak->library);
 	sl_report_find(report, &(struct sl_finding){
-		.id = "leak.growing", .severity = "critical", .process = (int)index, .device = leak->device, .bytes = leak->bytes,
-		.text = sl_report_text("%s added %s in %llu blocks and freed none of them, %s %s%s", where,
-				       sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
-				       sl_format_size(rate, (uint64_t)(step ? leak->bytes_per_step : leak->bytes_per_second)),
-				       step ? "with each " : "a second", step ? step : ""),
-		.advice = strdup(leak->suggestion), .python = leak->python, .native = leak->native, .caller = leak->caller});
+				       .id = "leak.growing",
+				       .severity = "critical",
+				       .process = (int)index,
+				       .device = leak->device,
+				       .bytes = leak->bytes,
+				       .text = sl_report_text("%s added %s in %llu blocks and freed none of them, %s %s%s", where,
+							      sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
+							      sl_format_size(rate, (uint64_t)(step ? leak->bytes_per_step
+												   : leak->bytes_per_second)),
+							      step ? "with each " : "a second", step ? step : ""),
+				       .advice = strdup(leak->suggestion),
+				       .python = leak->python,
+				       .native = leak->native,
+				       .caller = leak->caller});
 }
 
 /* One block that is most of the device is an allocator's arena: what is inside is its own business. */
@@ -339,13 +346,20 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 		for (size_t i = 0; i < SL_COUNT(arenas); i++) {
 			if (!strstr(library, arenas[i].library))
 				continue;
-			sl_report_find(report, &(struct sl_finding){
-				.id = "allocator.arena", .severity = "info", .process = (int)index, .device = device,
-				.bytes = site->total_bytes / site->total_blocks,
-				.text = sl_report_text("%s took %s in one block: what is inside cannot be seen", arenas[i].name,
-						       sl_format_size(size, site->total_bytes / site->total_blocks)),
-				.advice = strdup(arenas[i].advice), .python = site->python, .native = site->native,
-				.caller = site->caller});
+			sl_report_find(report,
+				       &(struct sl_finding){
+					       .id = "allocator.arena",
+					       .severity = "info",
+					       .process = (int)index,
+					       .device = device,
+					       .bytes = site->total_bytes / site->total_blocks,
+					       .text = sl_report_text("%s took %s in one block: what is inside cannot be seen",
+								      arenas[i].name,
+								      sl_format_size(size, site->total_bytes / site->total_blocks)),
+					       .advice = strdup(arenas[i].advice),
+					       .python = site->python,
+					       .native = site->native,
+					       .caller = site->caller});
 			return;
 		}
 	}

@@ -17,13 +17,13 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-#define ALIKE	      0.5 /* of the places of both */
-#define PLACES_MAX    64
-#define FRAMES_TAKEN  3
-#define GROUP_MIN     4
-#define DEVIATIONS    3.5
-#define LEAST_PART    0.02 /* of the median: less is no outlier however steady the others are */
-#define DIVERGENCES   3
+#define ALIKE	     0.5 /* of the places of both */
+#define PLACES_MAX   64
+#define FRAMES_TAKEN 3
+#define GROUP_MIN    4
+#define DEVIATIONS   3.5
+#define LEAST_PART   0.02 /* of the median: less is no outlier however steady the others are */
+#define DIVERGENCES  3
 
 static bool is_rank(const struct sl_process *process)
 {
@@ -93,21 +93,28 @@ static void say_first(struct sl_report *report, unsigned first, const struct sl_
 		snprintf(text, sizeof(text), "rank %lld ran out of memory among the first: %u on other hosts did so within %s",
 			 (long long)p->trace->header.rank, close, within);
 	else if (followed)
-		snprintf(text, sizeof(text), "rank %lld was first; %u other%s ran out too, %s later", (long long)p->trace->header.rank,
-			 followed, followed == 1 ? "" : "s", sl_format_duration(span, next - at));
+		snprintf(text, sizeof(text), "rank %lld was first; %u other%s ran out too, %s later",
+			 (long long)p->trace->header.rank, followed, followed == 1 ? "" : "s", sl_format_duration(span, next - at));
 	else if (silent == others && last_end > at)
 		snprintf(text, sizeof(text), "rank %lld was first; the others made no call after it and ended %s later",
 			 (long long)p->trace->header.rank, sl_format_duration(span, last_end - at));
 	else
-		snprintf(text, sizeof(text), "rank %lld was the only one of %u to run out of memory", (long long)p->trace->header.rank,
-			 others + 1);
-	sl_report_find(report, &(struct sl_finding){.id = "ranks.first", .severity = "critical", .process = (int)first, .device = -1,
-						    .unix_ns = at, .bytes = SL_UNKNOWN, .text = strdup(text),
-						    .advice = strdup(close	? "look at each of them: their clocks do not tell which was first" :
-								     followed ? "start with this rank: the other errors came after it" :
-										"look at what this rank holds and the others do not"),
-						    .python = first_oom->python, .native = first_oom->native,
-						    .caller = first_oom->caller});
+		snprintf(text, sizeof(text), "rank %lld was the only one of %u to run out of memory",
+			 (long long)p->trace->header.rank, others + 1);
+	sl_report_find(report, &(struct sl_finding){
+				       .id = "ranks.first",
+				       .severity = "critical",
+				       .process = (int)first,
+				       .device = -1,
+				       .unix_ns = at,
+				       .bytes = SL_UNKNOWN,
+				       .text = strdup(text),
+				       .advice = strdup(close ? "look at each of them: their clocks do not tell which was first"
+							: followed ? "start with this rank: the other errors came after it"
+								   : "look at what this rank holds and the others do not"),
+				       .python = first_oom->python,
+				       .native = first_oom->native,
+				       .caller = first_oom->caller});
 }
 
 static void find_first(struct sl_report *report)
@@ -150,13 +157,20 @@ static void find_stray(struct sl_report *report, const struct sl_shared_device *
 
 		if (!is_rank(p) || p == owner || home_of(p) == state)
 			continue;
-		sl_report_find(report, &(struct sl_finding){
-			.id = "ranks.stray_context", .severity = "warning", .process = (int)device->processes[i], .device = state->device,
-			.bytes = state->known_peak + state->context_bytes,
-			.text = sl_report_text("rank %lld uses device %d, which is rank %lld's: %s there and a context",
-					       (long long)p->trace->header.rank, device->device, (long long)owner->trace->header.rank,
-					       sl_format_size(size, state->known_peak)),
-			.advice = strdup("call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES")});
+		sl_report_find(
+			report,
+			&(struct sl_finding){
+				.id = "ranks.stray_context",
+				.severity = "warning",
+				.process = (int)device->processes[i],
+				.device = state->device,
+				.bytes = state->known_peak + state->context_bytes,
+				.text = sl_report_text("rank %lld uses device %d, which is rank %lld's: %s there and a context",
+						       (long long)p->trace->header.rank, device->device,
+						       (long long)owner->trace->header.rank,
+						       sl_format_size(size, state->known_peak)),
+				.advice = strdup(
+					"call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES")});
 	}
 }
 
@@ -303,8 +317,8 @@ static const struct sl_item *next_allocation(struct sl_order *order, uint32_t th
 
 static void describe_item(struct sl_process *process, const struct sl_item *item, char *out, size_t size)
 {
-	struct sl_site site = {.python = (uint32_t)item->event->python, .native = (uint32_t)item->event->native,
-			       .caller = item->event->caller};
+	struct sl_site site = {
+		.python = (uint32_t)item->event->python, .native = (uint32_t)item->event->native, .caller = item->event->caller};
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, site.python, site.native, site.caller);
 	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
@@ -331,9 +345,10 @@ static char *divergence(struct sl_process *a, struct sl_process *b)
 			continue;
 		describe_item(a, one, here[0], sizeof(here[0]));
 		describe_item(b, two, here[1], sizeof(here[1]));
-		text = sl_report_text("first differ at allocation %s: rank %lld asked %s at %s, rank %lld %s at %s", sl_format_count(count, n),
-				      (long long)a->trace->header.rank, sl_format_size(size[0], one->event->bytes), here[0],
-				      (long long)b->trace->header.rank, sl_format_size(size[1], two->event->bytes), here[1]);
+		text = sl_report_text("first differ at allocation %s: rank %lld asked %s at %s, rank %lld %s at %s",
+				      sl_format_count(count, n), (long long)a->trace->header.rank,
+				      sl_format_size(size[0], one->event->bytes), here[0], (long long)b->trace->header.rank,
+				      sl_format_size(size[1], two->event->bytes), here[1]);
 	}
 	sl_order_free(x);
 	sl_order_free(y);
@@ -360,8 +375,9 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 	mad = median_of(peaks, count) * 1.4826; /* of a normal distribution it is the deviation */
 	least = fmax(DEVIATIONS * mad, LEAST_PART * median);
 	for (unsigned i = 0, best = 0; i < report->process_count; i++)
-		if (group[i] == lead && (!best || fabs((double)home_of(&report->processes[i])->known_peak - median) <
-						  fabs((double)home_of(&report->processes[typical])->known_peak - median))) {
+		if (group[i] == lead &&
+		    (!best || fabs((double)home_of(&report->processes[i])->known_peak - median) <
+				      fabs((double)home_of(&report->processes[typical])->known_peak - median))) {
 			typical = i;
 			best = 1;
 		}
@@ -373,14 +389,21 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 			continue;
 		if ((*divergences)++ < DIVERGENCES)
 			first = divergence(&report->processes[i], &report->processes[typical]);
-		sl_report_find(report, &(struct sl_finding){
-			.id = "ranks.outlier", .severity = "warning", .process = (int)i, .device = home_of(&report->processes[i])->device,
-			.bytes = (uint64_t)peak,
-			.text = sl_report_text("rank %lld peaked at %s, %s %s than the median of %u ranks that do the same%s%s",
-					       (long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
-					       sl_format_size(size[1], (uint64_t)fabs(peak - median)), peak > median ? "more" : "less",
-					       count, first ? "; they " : "", first ? first : ""),
-			.advice = strdup("look at what this rank was given: its batch, its lengths, its part of the model")});
+		sl_report_find(
+			report,
+			&(struct sl_finding){
+				.id = "ranks.outlier",
+				.severity = "warning",
+				.process = (int)i,
+				.device = home_of(&report->processes[i])->device,
+				.bytes = (uint64_t)peak,
+				.text = sl_report_text(
+					"rank %lld peaked at %s, %s %s than the median of %u ranks that do the same%s%s",
+					(long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
+					sl_format_size(size[1], (uint64_t)fabs(peak - median)), peak > median ? "more" : "less",
+					count, first ? "; they " : "", first ? first : ""),
+				.advice =
+					strdup("look at what this rank was given: its batch, its lengths, its part of the model")});
 		free(first);
 	}
 	free(peaks);

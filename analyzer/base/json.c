@@ -74,7 +74,11 @@ static void put_line_break(struct sl_json *j)
 /* One UTF-8 sequence (or a wrong byte) as a code point; the reader's C0 80 is U+0000. */
 static const unsigned char *next_code(const unsigned char *at, uint32_t *code)
 {
-	int more = at[0] < 0x80 ? 0 : at[0] >= 0xc0 && at[0] < 0xe0 ? 1 : (at[0] & 0xf0) == 0xe0 ? 2 : at[0] >= 0xf0 && at[0] < 0xf5 ? 3 : -1;
+	int more = at[0] < 0x80			   ? 0
+		   : at[0] >= 0xc0 && at[0] < 0xe0 ? 1
+		   : (at[0] & 0xf0) == 0xe0	   ? 2
+		   : at[0] >= 0xf0 && at[0] < 0xf5 ? 3
+						   : -1;
 
 	*code = 0xfffd;
 	if (more < 0)
@@ -102,7 +106,8 @@ static void put_escape(struct sl_json *j, uint32_t code)
 	if (hit)
 		snprintf(text, sizeof(text), "\\%c", letter[hit - named]);
 	else if (code >= 0x10000)
-		snprintf(text, sizeof(text), "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
+		snprintf(text, sizeof(text), "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
+			 0xdc00 + ((code - 0x10000) & 0x3ff));
 	else
 		snprintf(text, sizeof(text), "\\u%04x", code);
 	put_text(j, text);

@@ -70,7 +70,7 @@ static double beta_fraction(double a, double b, double x)
 
 	for (int m = 1; m < 20000; m++) {
 		double terms[2] = {m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-			-(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))};
+				   -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))};
 
 		for (int i = 0; i < 2; i++) {
 			d = 1 / away_from_zero(1 + terms[i] * d);

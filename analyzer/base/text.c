@@ -11,7 +11,11 @@
 unsigned sl_text_sequence(const char *text, size_t size)
 {
 	const unsigned char *at = (const unsigned char *)text;
-	unsigned length = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : (at[0] & 0xf0) == 0xe0 ? 3 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : 0;
+	unsigned length = at[0] < 0x80			  ? 1
+			  : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
+			  : (at[0] & 0xf0) == 0xe0	  ? 3
+			  : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
+							  : 0;
 
 	if (length > size)
 		return 0;

@@ -99,7 +99,7 @@ static bool parse_escape(struct parser *p, char **out)
 		return fail(p, "invalid escape in a string");
 	p->at += 5;
 	if (code >= 0xd800 && code < 0xdc00 && p->end - p->at >= 6 && p->at[0] == '\\' && p->at[1] == 'u' &&
-		hex4(p->at + 2, p->end, &low) && low >= 0xdc00 && low < 0xe000) {
+	    hex4(p->at + 2, p->end, &low) && low >= 0xdc00 && low < 0xe000) {
 		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 		p->at += 6;
 	}
@@ -410,7 +410,7 @@ static bool parse_value(struct parser *p, struct sl_value *value)
 }
 
 const struct sl_value *sl_value_parse(struct sl_arena *arena, const char *text, size_t length, uint32_t first_line,
-	struct sl_value_error *error)
+				      struct sl_value_error *error)
 {
 	struct parser p = {.arena = arena, .at = text, .end = text + length, .line = first_line, .error = error};
 	struct sl_value *value = sl_arena_alloc(arena, sizeof(*value));

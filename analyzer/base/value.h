@@ -33,7 +33,7 @@ struct sl_member;
 struct sl_value {
 	enum sl_value_kind kind;
 	uint32_t count; /* items of an array, members of an object */
-	uint32_t line;  /* where it began, from 1 */
+	uint32_t line;	/* where it began, from 1 */
 	union {
 		bool truth;
 		__int128 integer;
@@ -58,7 +58,7 @@ struct sl_value_error {
 /* Parse one document; anything but white space after it is an error. first_line is the line of text[0].
  * On failure returns NULL and fills *error. */
 const struct sl_value *sl_value_parse(struct sl_arena *arena, const char *text, size_t length, uint32_t first_line,
-	struct sl_value_error *error);
+				      struct sl_value_error *error);
 
 /* The member of an object, or NULL: no such key, or not an object. */
 const struct sl_value *sl_value_get(const struct sl_value *object, const char *key);

@@ -100,15 +100,16 @@ static int settle(struct options *o, const struct sl_options *parsed)
 	if (status)
 		return status;
 	if (!sl_limits_any(&o->limits)) {
-		fputs("stormlog-analyze: nothing to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini\n", stderr);
+		fputs("stormlog-analyze: nothing to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini\n",
+		      stderr);
 		return SL_EXIT_USAGE;
 	}
 	if (o->values[UPDATE] && !o->limits.baseline[0]) {
 		fputs("stormlog-analyze: --update-baseline needs --baseline FILE\n", stderr);
 		return SL_EXIT_USAGE;
 	}
-	if (o->values[REPOSITORY] ? !realpath(o->values[REPOSITORY], o->repository) :
-				    !sl_limits_repository(".", o->repository, sizeof(o->repository)))
+	if (o->values[REPOSITORY] ? !realpath(o->values[REPOSITORY], o->repository)
+				  : !sl_limits_repository(".", o->repository, sizeof(o->repository)))
 		o->repository[0] = 0;
 	o->drive.run = o->values[RUN];
 	return -1;
@@ -167,9 +168,12 @@ static int check(struct sl_report *report, const struct options *o, const char *
 		fprintf(stderr, "stormlog-analyze: %s\n", why);
 		status = SL_EXIT_USAGE;
 	} else {
-		struct sl_forms forms = {.outcomes = &outcomes, .measures = &measures, .path = path,
+		struct sl_forms forms = {.outcomes = &outcomes,
+					 .measures = &measures,
+					 .path = path,
 					 .repository = o->repository[0] ? o->repository : NULL,
-					 .cwd = report->processes[0].trace->header.cwd, .config = o->config};
+					 .cwd = report->processes[0].trace->header.cwd,
+					 .config = o->config};
 
 		sl_check(&outcomes, report, &measures, &o->limits, held ? &baseline : NULL);
 		if (!write_forms(&forms, o))
@@ -185,8 +189,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {
-		.usage = "check [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct sl_options parsed = {.usage = "check [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct options o = {0};
 	struct sl_report report = {0};
 	int status = sl_options_parse(&parsed, take, &o);

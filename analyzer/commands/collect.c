@@ -71,8 +71,7 @@ static bool is_in(const struct collection *collection, const char *trace)
 	size_t size = strlen(collection->home);
 
 	snprintf(folder, sizeof(folder), "%s", trace);
-	return realpath(dirname(folder), real) && !strncmp(real, collection->home, size) &&
-	       (!real[size] || real[size] == '/');
+	return realpath(dirname(folder), real) && !strncmp(real, collection->home, size) && (!real[size] || real[size] == '/');
 }
 
 static void look_at(struct collection *collection, const char *path)
@@ -130,8 +129,12 @@ static bool take(void *context, int option, const char *value)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "collect DIR", .table = table, .argc = argc, .argv = argv,
-				    .about = "Run on the node after the job: brings what killed processes left in its memory to their traces in DIR."};
+	struct sl_options parsed = {
+		.usage = "collect DIR",
+		.table = table,
+		.argc = argc,
+		.argv = argv,
+		.about = "Run on the node after the job: brings what killed processes left in its memory to their traces in DIR."};
 	int status = sl_options_parse(&parsed, take, NULL);
 
 	for (char **folder = parsed.paths; status <= SL_EXIT_FINE && *folder; folder++)

@@ -92,7 +92,10 @@ static int convert(struct conversion *c, char **paths)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "convert [options] FILE...", .table = table, .argc = argc, .argv = argv,
+	struct sl_options parsed = {.usage = "convert [options] FILE...",
+				    .table = table,
+				    .argc = argc,
+				    .argv = argv,
 				    .about = "Write every telemetry record of the files as a V3 JSON line to stdout."};
 	struct conversion c = {.all = true};
 	int status = sl_options_parse(&parsed, take, &c);

@@ -26,8 +26,9 @@ static const struct sl_option table[] = {
 
 enum { JSON, COLLAPSED, HTML, HTML_MAX_BYTES, ALL };
 
-static const char about[] = "Of several runs a side, name them with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
-			    "Places are told apart as in check's baseline; each number is of the worst process or device.";
+static const char about[] =
+	"Of several runs a side, name them with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
+	"Places are told apart as in check's baseline; each number is of the worst process or device.";
 
 /* Stacks of both sides, by their frames without lines. */
 struct stack {
@@ -51,7 +52,9 @@ static void put_frame(char **to, const char *end, const struct sl_stack_frame *f
 	char text[400], *at = text;
 
 	snprintf(text, sizeof(text), "%s%s%s", place ? place : "", place && frame->function ? " " : "",
-		 frame->function ? frame->function : place ? "" : "?");
+		 frame->function ? frame->function
+		 : place	 ? ""
+				 : "?");
 	for (; *at && *to + 1 < end; at++)
 		*(*to)++ = *at == ';' || (unsigned char)*at < 0x20 ? '?' : *at;
 }
@@ -80,7 +83,8 @@ static void add_stacks(struct comparison *c, struct sl_process *process, unsigne
 		*to = 0;
 		at = sl_map_at(&c->index, text);
 		if (!*at) {
-			c->stacks.item = sl_arena_grow(c->stacks.item, &c->stacks.capacity, c->stacks.count, sizeof(*c->stacks.item));
+			c->stacks.item =
+				sl_arena_grow(c->stacks.item, &c->stacks.capacity, c->stacks.count, sizeof(*c->stacks.item));
 			*at = ++c->stacks.count;
 			c->stacks.item[*at - 1] = (struct stack){.text = strdup(text)};
 		}
@@ -131,8 +135,8 @@ static void put_more(unsigned *more)
 
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
 {
-	static const char *const titles[] = {"TOTALS", "LIBRARIES, at their peak", "PLACES, at the peak", "LEAKS", "LABELS, at their peak",
-					     "GROWTH an entry"};
+	static const char *const titles[] = {"TOTALS", "LIBRARIES, at their peak", "PLACES, at the peak",
+					     "LEAKS",  "LABELS, at their peak",	   "GROWTH an entry"};
 	char before[120], after[120], size[SL_FORMAT_BYTES], sum[SL_FORMAT_BYTES + 2];
 	int title = -1;
 	unsigned shown = 0, here = 0, more = 0;
@@ -224,7 +228,8 @@ static bool put_collapsed(const struct comparison *c)
 	return fine;
 }
 
-static bool put_html(const struct comparison *c, const struct sl_differences *differences, char *const *paths, const unsigned *counts)
+static bool put_html(const struct comparison *c, const struct sl_differences *differences, char *const *paths,
+		     const unsigned *counts)
 {
 	FILE *out = fopen(c->html, "we");
 	bool fine = out && sl_html_changes_write(c->page, differences, paths, counts, c->html_max_bytes, out);
@@ -291,7 +296,8 @@ static bool take(void *context, int option, const char *value)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "diff [options] BEFORE AFTER", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct sl_options parsed = {
+		.usage = "diff [options] BEFORE AFTER", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct comparison c = {0};
 	int status = sl_options_parse(&parsed, take, &c);
 	unsigned counts[2] = {parsed.split, parsed.path_count - parsed.split};

@@ -157,7 +157,10 @@ static bool take(void *context, int option, const char *value)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "dump [options] PATH...", .table = table, .argc = argc, .argv = argv,
+	struct sl_options parsed = {.usage = "dump [options] PATH...",
+				    .table = table,
+				    .argc = argc,
+				    .argv = argv,
 				    .about = "Every event as a line of JSON, in time order over all processes of the run."};
 	struct sl_images images = {0};
 	const char *chosen = NULL;

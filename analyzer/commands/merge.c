@@ -92,8 +92,13 @@ static int merge(char **paths, unsigned count, const char *folder)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "merge PATH... -o DIR", .table = table, .argc = argc, .argv = argv,
-				    .about = "Write one telemetry sink in which the ranks of PATH share a session, for upstream's cross-rank analysis."};
+	struct sl_options parsed = {
+		.usage = "merge PATH... -o DIR",
+		.table = table,
+		.argc = argc,
+		.argv = argv,
+		.about =
+			"Write one telemetry sink in which the ranks of PATH share a session, for upstream's cross-rank analysis."};
 	const char *folder = NULL;
 	int status = sl_options_parse(&parsed, take, &folder);
 

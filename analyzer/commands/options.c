@@ -134,7 +134,8 @@ int sl_options_parse(struct sl_options *options, sl_options_take *take, void *co
 			options->paths[options->path_count++] = options->argv[options->at];
 			options->split += !options->only_paths;
 		} else if (i >= 0 && !take(context, i, options->value)) {
-			fprintf(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", options->table[i].name, options->value, options->table[i].value);
+			fprintf(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", options->table[i].name, options->value,
+				options->table[i].value);
 			return SL_EXIT_USAGE;
 		}
 	}

@@ -38,7 +38,7 @@ struct sl_options {
 	int argc;
 	char **argv;
 	/* after sl_options_parse: */
-	char **paths;	     /* of argv, NULL at their end; sl_options_free */
+	char **paths;		    /* of argv, NULL at their end; sl_options_free */
 	unsigned path_count, split; /* split: paths before "--", path_count where there is none */
 	/* of sl_options_next: */
 	int at;

@@ -19,8 +19,9 @@ static const struct sl_option table[] = {
 };
 enum { OUTPUT, REDACT, RUN };
 
-static const char about[] = "One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
-			    "names of vendors' libraries, sizes, addresses and times stay.";
+static const char about[] =
+	"One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
+	"names of vendors' libraries, sizes, addresses and times stay.";
 
 static int choose(const struct sl_images *images, const char *run)
 {

@@ -83,7 +83,8 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 	if (sl_outputs_write(report, place))
 		style.saved = place->folder;
 	if (*place->why)
-		fprintf(stderr, "stormlog-analyze: %s%s\n", place->why, style.saved ? "" : "; the analysis is not saved (-o DIR names another place)");
+		fprintf(stderr, "stormlog-analyze: %s%s\n", place->why,
+			style.saved ? "" : "; the analysis is not saved (-o DIR names another place)");
 	if (!options->quiet)
 		sl_text_report(report, stdout, &style);
 	fflush(stdout);
@@ -122,7 +123,8 @@ static int run(int argc, char **argv)
 	const char *foreign = native ? options.only_telemetry : options.only_native;
 
 	if (status < 0 && foreign) {
-		fprintf(stderr, "stormlog-analyze: %s is of %s, and %s is not\n", foreign, native ? "Stormlog's own files" : "traces", parsed.paths[0]);
+		fprintf(stderr, "stormlog-analyze: %s is of %s, and %s is not\n", foreign,
+			native ? "Stormlog's own files" : "traces", parsed.paths[0]);
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0 && !options.json && !choose_place(&place, &options, parsed.paths, native))

@@ -13,7 +13,8 @@
 #include "common/size.h"
 
 static const struct sl_option table[] = {
-	{"--output", 'o', "DIR", "where the analysis goes (default: PATH/analysis); an earlier analysis there is replaced, anything else is left"},
+	{"--output", 'o', "DIR",
+	 "where the analysis goes (default: PATH/analysis); an earlier analysis there is replaced, anything else is left"},
 	{"--json", 0, NULL, "print report.json and write nothing"},
 	{"--quiet", 'q', NULL, "write the analysis, print nothing"},
 	{"--open", 0, NULL, "open report.html in a browser"},
@@ -41,11 +42,31 @@ static const struct sl_option table[] = {
 	{0},
 };
 enum {
-	OUTPUT, JSON, QUIET, OPEN, HTML_MAX_BYTES,
-	RUN, THREADS, TELEMETRY_SAMPLES, OOM_MAX_DUMPS, OOM_MAX_TOTAL_MB, OOM_BUFFER_SIZE, SUPPRESSIONS, CLOCK_SKEW,
-	ALERT_WARNING, ALERT_CRITICAL, ALERT_JUMP, ALERT_FRAGMENTATION,
-	SESSION_ID, GAP_RATIO, GAP_ZSCORE, GAP_R2, GAP_FRAGMENTATION, ISSUE_STATES,
-	NATIVE = RUN, ANSWERS = GAP_RATIO,
+	OUTPUT,
+	JSON,
+	QUIET,
+	OPEN,
+	HTML_MAX_BYTES,
+	RUN,
+	THREADS,
+	TELEMETRY_SAMPLES,
+	OOM_MAX_DUMPS,
+	OOM_MAX_TOTAL_MB,
+	OOM_BUFFER_SIZE,
+	SUPPRESSIONS,
+	CLOCK_SKEW,
+	ALERT_WARNING,
+	ALERT_CRITICAL,
+	ALERT_JUMP,
+	ALERT_FRAGMENTATION,
+	SESSION_ID,
+	GAP_RATIO,
+	GAP_ZSCORE,
+	GAP_R2,
+	GAP_FRAGMENTATION,
+	ISSUE_STATES,
+	NATIVE = RUN,
+	ANSWERS = GAP_RATIO,
 };
 
 static bool read_count(const char *value, long most, unsigned *count)
@@ -187,7 +208,8 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_options
 	options->drive.alerts = &options->alerts;
 	options->drive.suppressions = &options->suppressions;
 	options->drive.emit = &options->emit;
-	*parsed = (struct sl_options){.usage = "[report] [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	*parsed = (struct sl_options){
+		.usage = "[report] [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	status = sl_options_parse(parsed, take, options);
 	if (status >= 0)
 		return status;

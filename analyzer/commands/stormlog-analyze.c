@@ -9,20 +9,9 @@
 
 /* In the order of --help. */
 static const struct sl_command *const commands[] = {
-	&sl_command_report,
-	&sl_command_tree,
-	&sl_command_table,
-	&sl_command_flame,
-	&sl_command_timeline,
-	&sl_command_dump,
-	&sl_command_convert,
-	&sl_command_validate,
-	&sl_command_merge,
-	&sl_command_check,
-	&sl_command_collect,
-	&sl_command_diff,
-	&sl_command_export,
-	&sl_command_pack,
+	&sl_command_report,  &sl_command_tree,	  &sl_command_table,	&sl_command_flame, &sl_command_timeline,
+	&sl_command_dump,    &sl_command_convert, &sl_command_validate, &sl_command_merge, &sl_command_check,
+	&sl_command_collect, &sl_command_diff,	  &sl_command_export,	&sl_command_pack,
 };
 
 static void help(FILE *out)
@@ -32,7 +21,8 @@ static void help(FILE *out)
 		fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
 	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check is\n"
 	      "exceeded, 2 usage, a path that does not exist or a place that is not stormlog's to replace, 3 nothing readable,\n"
-	      "4 the result could not be written.\n", out);
+	      "4 the result could not be written.\n",
+	      out);
 }
 
 /* A word that is neither a verb nor a path, and nearly a verb. */

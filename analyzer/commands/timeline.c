@@ -97,7 +97,8 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 	char size[SL_FORMAT_BYTES], who[64];
 	int at;
 
-	snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld", (long long)(header->rank < 0 ? header->pid : header->rank));
+	snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld",
+		 (long long)(header->rank < 0 ? header->pid : header->rank));
 	printf("%s%s%s  peak %s", o->colour ? "\033[1m" : "", who, o->colour ? "\033[0m" : "", sl_format_size(size, (uint64_t)top));
 	printf("  %s\n", sl_status_name(process->trace->status));
 	for (unsigned line = (unsigned)o->height; line--;) {
@@ -111,7 +112,8 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 	at = printf("%*s %s", LABEL, "", since(size, process, run_unix_ns, timeline->begin_ns));
 	printf("%*s\n", LABEL + 1 + (int)columns - at, since(size, process, run_unix_ns, timeline->end_ns));
 	for (size_t i = 0; i < process->model->ooms.count && i < 3; i++)
-		printf("%*s out of memory at %s%s\n", LABEL, "", since(size, process, run_unix_ns, process->model->ooms.item[i].time_ns),
+		printf("%*s out of memory at %s%s\n", LABEL, "",
+		       since(size, process, run_unix_ns, process->model->ooms.item[i].time_ns),
 		       process->model->ooms.item[i].recovered == 1 ? ", got over by trying again" : "");
 }
 
@@ -147,8 +149,8 @@ static int draw_all(const struct sl_report *report, const struct options *o)
 	for (unsigned i = 0; i < shown; i++)
 		draw(order[i], report->started_unix_ns, o);
 	if (shown)
-		printf("%*s %s on average, %s at most\n%*s times since the run began\n", LABEL, "", o->ascii ? "#" : "█", o->ascii ? ":" : "░",
-		       LABEL, "");
+		printf("%*s %s on average, %s at most\n%*s times since the run began\n", LABEL, "", o->ascii ? "#" : "█",
+		       o->ascii ? ":" : "░", LABEL, "");
 	if (shown < count)
 		printf("%u more: --rank N draws one\n", count - shown);
 	free(order);
@@ -180,13 +182,17 @@ static bool take(void *context, int option, const char *value)
 
 	if (option == RUN)
 		o->drive.run = value;
-	return option == RUN || (option == RANK ? sl_options_number(value, 0, LONG_MAX, &o->rank) : sl_options_number(value, 4, 200, &o->height));
+	return option == RUN ||
+	       (option == RANK ? sl_options_number(value, 0, LONG_MAX, &o->rank) : sl_options_number(value, 4, 200, &o->height));
 }
 
 static int run(int argc, char **argv)
 {
 	struct sl_options parsed = {.usage = "timeline [options] PATH...",
-		.about = "Memory over time, one picture a process.", .table = table, .argc = argc, .argv = argv};
+				    .about = "Memory over time, one picture a process.",
+				    .table = table,
+				    .argc = argc,
+				    .argv = argv};
 	struct options o = {.rank = -1, .height = 16};
 	struct sl_report report = {0};
 	int status = sl_options_parse(&parsed, take, &o);

@@ -14,8 +14,9 @@
 #include "common/size.h"
 
 static const struct sl_option table[] = {
-	{"--at", 0, "peak|end|oom|TIME", "the device's peak (default), the end, the first out-of-memory error nobody got over, or a time: "
-					 "seconds since the run began (12.5), or Unix nanoseconds"},
+	{"--at", 0, "peak|end|oom|TIME",
+	 "the device's peak (default), the end, the first out-of-memory error nobody got over, or a time: "
+	 "seconds since the run began (12.5), or Unix nanoseconds"},
 	{"--by", 0, "library|stack|label|thread", "what the first level is (default: library)"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
@@ -188,8 +189,8 @@ static bool instant(const struct sl_report *report, const struct options *option
 
 	*until = 0;
 	if (options->at == AT_TIME) {
-		*until = options->seconds >= 1e15 ? (uint64_t)options->seconds :
-						    report->started_unix_ns + (uint64_t)(options->seconds * 1e9);
+		*until = options->seconds >= 1e15 ? (uint64_t)options->seconds
+						  : report->started_unix_ns + (uint64_t)(options->seconds * 1e9);
 	} else if (options->at == AT_OOM) {
 		oom = first_oom(report, &process);
 		if (!oom) {
@@ -202,7 +203,8 @@ static bool instant(const struct sl_report *report, const struct options *option
 }
 
 /* Who they are, and when it was. */
-static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count, const struct options *options)
+static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count,
+			const struct options *options)
 {
 	static const char *const words[] = {[AT_PEAK] = "peak", [AT_END] = "end"};
 	uint64_t begin = report->started_unix_ns, at = options->drive.until_unix_ns;
@@ -215,7 +217,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 	if (options->at <= AT_END)
 		printf(", %s %s\n", only ? "at its" : "each at its own", words[options->at]);
 	else
-		printf(", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0), options->at == AT_OOM ? ", out of memory" : "");
+		printf(", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
+		       options->at == AT_OOM ? ", out of memory" : "");
 }
 
 static bool has_rank(const struct sl_report *report, long rank)
@@ -341,7 +344,8 @@ static int print_instant(struct options *options, const struct sl_options *parse
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "tree|table|flame [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct sl_options parsed = {
+		.usage = "tree|table|flame [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct options options = {.rank = -1, .depth = 40};
 	int status = sl_options_parse(&parsed, take, &options);
 

@@ -41,7 +41,7 @@ static void check_record(void *context, const struct sl_value *raw, uint32_t lin
 	struct sl_record record;
 	struct sl_record_error error;
 	bool ok = sl_value_get(raw, "schema_version") ? sl_record_validate(raw, &error)
-						       : sl_record_normalize(&v->arena, raw, &v->rules, &record, &error);
+						      : sl_record_normalize(&v->arena, raw, &v->rules, &record, &error);
 
 	if (!ok)
 		report(v, SL_SOURCE_RECORD, v->file, line, error.reason);
@@ -54,13 +54,15 @@ static void check_folder(struct validation *v, const char *path)
 	struct sl_telemetry *t = sl_telemetry_new();
 
 	if (sl_telemetry_add_path(t, path, true) == 0 && t->problem_count == 0)
-		report(v, SL_SOURCE_FILE, path, 0, sl_drive_is_native(&(char *){(char *)path}, 1) ?
-			"traces, not telemetry; report writes theirs to analysis/telemetry" : "nothing here is telemetry");
+		report(v, SL_SOURCE_FILE, path, 0,
+		       sl_drive_is_native(&(char *){(char *)path}, 1)
+			       ? "traces, not telemetry; report writes theirs to analysis/telemetry"
+			       : "nothing here is telemetry");
 	for (size_t i = 0; i < t->problem_count; i++)
 		report(v, t->problems[i].loss, t->problems[i].file, t->problems[i].line, t->problems[i].reason);
 	sl_telemetry_free(t);
-	static const char *const words[] = {[SL_ROLLUPS_STALE] = "rollups do not belong to the manifest",
-		[SL_ROLLUPS_BROKEN] = "not a rollup file"};
+	static const char *const words[] = {
+		[SL_ROLLUPS_STALE] = "rollups do not belong to the manifest", [SL_ROLLUPS_BROKEN] = "not a rollup file"};
 	enum sl_rollups_state state = sl_sink_rollups_state(path);
 
 	if (state == SL_ROLLUPS_STALE || state == SL_ROLLUPS_BROKEN)
@@ -107,7 +109,10 @@ static int validate(struct validation *v, char **paths)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "validate [options] PATH...", .table = table, .argc = argc, .argv = argv,
+	struct sl_options parsed = {.usage = "validate [options] PATH...",
+				    .table = table,
+				    .argc = argc,
+				    .argv = argv,
 				    .about = "Check telemetry files, sinks and bundles, one line for each thing that is wrong."};
 	struct validation v = {.valid = true};
 	int status = sl_options_parse(&parsed, take, &v);

@@ -14,15 +14,15 @@ enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL };
 
 struct sl_export_job {
 	struct sl_stream *stream;
-	FILE *out;	  /* NULL for those that want a path */
-	const char *path; /* of the file to write; NULL: stdout */
+	FILE *out;	     /* NULL for those that want a path */
+	const char *path;    /* of the file to write; NULL: stdout */
 	uint64_t max_events; /* 0: the format's own cap, or none */
 	enum sl_weigh weigh;
 };
 
 struct sl_export {
 	const char *name, *summary;
-	bool models;	/* wants models kept up to date */
+	bool models;	 /* wants models kept up to date */
 	bool wants_path; /* cannot go to stdout */
 	/* false: a write failed, in errno; or said already, with errno 0 */
 	bool (*run)(struct sl_export_job *job);

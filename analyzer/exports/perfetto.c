@@ -10,17 +10,16 @@
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/proto.h"
 
-enum { PACKET = 1 };					     /* Trace */
+enum { PACKET = 1 };										     /* Trace */
 enum { TIMESTAMP = 8, SEQUENCE = 10, TRACK_EVENT = 11, SEQUENCE_FLAGS = 13, TRACK_DESCRIPTOR = 60 }; /* TracePacket */
 enum { UUID = 1, NAME = 2, PROCESS = 3, THREAD = 4, PARENT = 5, COUNTER = 8 };			     /* TrackDescriptor */
-enum { UNIT = 3, UNIT_BYTES = 3 };							     /* CounterDescriptor */
-enum { ANNOTATION = 4, TYPE = 9, TRACK = 11, EVENT_NAME = 23, VALUE = 30 };		     /* TrackEvent */
+enum { UNIT = 3, UNIT_BYTES = 3 };								     /* CounterDescriptor */
+enum { ANNOTATION = 4, TYPE = 9, TRACK = 11, EVENT_NAME = 23, VALUE = 30 };			     /* TrackEvent */
 enum { ANNOTATION_UINT = 3, ANNOTATION_TEXT = 6, ANNOTATION_NAME = 10 };
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3, COUNTER_SAMPLE = 4 };
 
 /* Tracks of a process: uuid = process << 32 | what << 24 | number. */
 enum what { OF_PROCESS = 1, OF_THREAD, OF_KNOWN, OF_KIND, OF_USED, OF_TORCH, OF_RANGE };
-
 
 struct writer {
 	struct sl_export_job *job;
@@ -84,8 +83,8 @@ static void describe_process(struct writer *w, const struct sl_stream_process *p
 }
 
 /* A track is described before its first event. */
-static uint64_t track_of(struct writer *w, const struct sl_stream_process *p, enum what what, uint32_t number,
-			 const char *name, bool *fresh)
+static uint64_t track_of(struct writer *w, const struct sl_stream_process *p, enum what what, uint32_t number, const char *name,
+			 bool *fresh)
 {
 	uint64_t uuid = uuid_of(p, what, number);
 	size_t packet, track, inner;
@@ -295,5 +294,5 @@ static bool run(struct sl_export_job *job)
 	return fine;
 }
 
-const struct sl_export sl_export_perfetto = {.name = "perfetto", .summary = "https://ui.perfetto.dev: counters, labels, errors",
-					     .models = true, .run = run};
+const struct sl_export sl_export_perfetto = {
+	.name = "perfetto", .summary = "https://ui.perfetto.dev: counters, labels, errors", .models = true, .run = run};

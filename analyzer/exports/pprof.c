@@ -9,14 +9,23 @@
 #include "analyzer/exports/proto.h"
 #include "analyzer/report/owners.h"
 
-enum { SAMPLE_TYPE = 1, SAMPLE = 2, MAPPING = 3, LOCATION = 4, FUNCTION = 5, STRING_TABLE = 6, TIME = 9, DURATION = 10,
-       DEFAULT_TYPE = 14 };
+enum {
+	SAMPLE_TYPE = 1,
+	SAMPLE = 2,
+	MAPPING = 3,
+	LOCATION = 4,
+	FUNCTION = 5,
+	STRING_TABLE = 6,
+	TIME = 9,
+	DURATION = 10,
+	DEFAULT_TYPE = 14
+};
 
 /* One of each text; a function and a location are made of texts and numbered alike. */
 struct profile {
 	struct sl_proto proto;
-	struct sl_map strings;		/* text -> number + 1 */
-	struct sl_map locations;	/* "function\nfile\nline" -> id */
+	struct sl_map strings;	       /* text -> number + 1 */
+	struct sl_map locations;       /* "function\nfile\nline" -> id */
 	SL_VECTOR(const char *) texts; /* of the map, by number */
 };
 
@@ -28,8 +37,8 @@ static uint64_t text_id(struct profile *profile, const char *text)
 	if (id)
 		return id - 1;
 	id = *at = profile->texts.count + 1;
-	profile->texts.item = sl_arena_grow(profile->texts.item, &profile->texts.capacity, profile->texts.count,
-					    sizeof(*profile->texts.item));
+	profile->texts.item =
+		sl_arena_grow(profile->texts.item, &profile->texts.capacity, profile->texts.count, sizeof(*profile->texts.item));
 	profile->texts.item[profile->texts.count++] = sl_map_intern(&profile->strings, text);
 	return id - 1;
 }

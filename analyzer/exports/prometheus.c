@@ -47,8 +47,10 @@ static const struct {
 
 static uint64_t number(const struct sl_row *row, enum of of)
 {
-	return of == LIVE ? row->live_bytes : of == PEAK ? row->peak_bytes : of == ALLOCATIONS ? row->allocations :
-												  row->failed_allocations;
+	return of == LIVE	   ? row->live_bytes
+	       : of == PEAK	   ? row->peak_bytes
+	       : of == ALLOCATIONS ? row->allocations
+				   : row->failed_allocations;
 }
 
 static void put_family(FILE *out, const char *name, const char *type, const char *help)
@@ -99,8 +101,7 @@ static void put_process(struct sl_export_job *job, const char *name, const char 
 		const struct sl_stream_process *p = &job->stream->processes[i];
 
 		put_labels(job->out, name, p, -1, NULL, NULL);
-		fprintf(job->out, "%llu\n",
-			(unsigned long long)(ooms ? p->process.model->ooms_total : p->process.model->events));
+		fprintf(job->out, "%llu\n", (unsigned long long)(ooms ? p->process.model->ooms_total : p->process.model->events));
 	}
 }
 

@@ -12,13 +12,32 @@
 /* Words that are everybody's: what the analyzer looks for, and what the system is made of. */
 static bool is_public(const char *word, size_t size)
 {
-	static const char *const begins[] = {"libcu", "libnv", "libnccl", "librccl", "libamd", "libhip", "libhsa", "libroc", "libMIOpen",
-					     "libc10", "libtorch", "libtensorflow", "libc.so", "libc-", "libpthread", "libdl", "libm.so",
-					     "libstdc++", "libgcc", "libffi", "libstormlog", "ld-linux", "libpython", "python", "_ctypes",
-					     "cupy", "jax", "xla", "pjrt", "nvidia"};
-	static const char *const words[] = {"usr", "lib", "lib64", "local", "opt", "bin", "sbin", "site-packages", "dist-packages",
-					    "x86_64-linux-gnu", "aarch64-linux-gnu", "<module>", "<lambda>", "<listcomp>", "main", "_start",
-					    "torch", "cuda", "forward", "backward", "step"};
+	static const char *const begins[] = {"libcu",	"libnv",  "libnccl",	 "librccl",  "libamd",	  "libhip",
+					     "libhsa",	"libroc", "libMIOpen",	 "libc10",   "libtorch",  "libtensorflow",
+					     "libc.so", "libc-",  "libpthread",	 "libdl",    "libm.so",	  "libstdc++",
+					     "libgcc",	"libffi", "libstormlog", "ld-linux", "libpython", "python",
+					     "_ctypes", "cupy",	  "jax",	 "xla",	     "pjrt",	  "nvidia"};
+	static const char *const words[] = {"usr",
+					    "lib",
+					    "lib64",
+					    "local",
+					    "opt",
+					    "bin",
+					    "sbin",
+					    "site-packages",
+					    "dist-packages",
+					    "x86_64-linux-gnu",
+					    "aarch64-linux-gnu",
+					    "<module>",
+					    "<lambda>",
+					    "<listcomp>",
+					    "main",
+					    "_start",
+					    "torch",
+					    "cuda",
+					    "forward",
+					    "backward",
+					    "step"};
 
 	for (size_t i = 0; i < SL_COUNT(begins); i++)
 		if (size >= strlen(begins[i]) && !memcmp(word, begins[i], strlen(begins[i])))
@@ -69,7 +88,6 @@ static void mask(struct sl_span span, uint64_t salt)
 	}
 }
 
-
 static void mask_value(const msgpack_object *value, uint64_t salt)
 {
 	if (value && value->type == MSGPACK_OBJECT_STR)
@@ -95,7 +113,8 @@ static void redact(const msgpack_object *map, uint64_t salt)
 	static const struct {
 		const char *def, *keys[12];
 	} rules[] = {
-		{"header", {"host", "run_id", "job_id", "argv", "exe", "cwd", "tag", "metadata", "environment", "settings", "ring"}},
+		{"header",
+		 {"host", "run_id", "job_id", "argv", "exe", "cwd", "tag", "metadata", "environment", "settings", "ring"}},
 		{"text", {"text"}},
 		{"thread", {"name"}},
 		{"frame", {"function", "file"}},

@@ -18,7 +18,7 @@
 #define EVENTS_MAX 100000
 
 enum action { SEGMENT_ALLOC, SEGMENT_FREE, SEGMENT_MAP, SEGMENT_UNMAP, ALLOC, FREE, OOM };
-static const char *const actions[] = {"segment_alloc", "segment_free", "segment_map", "segment_unmap",
+static const char *const actions[] = {"segment_alloc", "segment_free",	 "segment_map", "segment_unmap",
 				      "alloc",	       "free_completed", "oom"};
 
 struct entry {
@@ -33,8 +33,8 @@ struct snapshot {
 	struct sl_pickle pickle;
 	struct entry *entries; /* a ring of the newest */
 	uint64_t count, cap;
-	struct sl_idmap memos;	 /* process and where -> memo of its frames */
-	unsigned *number; /* in the snapshot, of each device of each process */
+	struct sl_idmap memos; /* process and where -> memo of its frames */
+	unsigned *number;      /* in the snapshot, of each device of each process */
 	unsigned devices;
 };
 
@@ -50,9 +50,14 @@ static void note(struct snapshot *s, const struct sl_stream_process *p, enum act
 {
 	if (device < 0 || device >= SL_DEVICES_MAX)
 		return;
-	s->entries[s->count++ % s->cap] = (struct entry){
-		.unix_ns = p->unix_ns, .address = address, .bytes = bytes, .stream = stream, .process = p->index,
-		.where = where, .device = (int16_t)device, .action = (uint8_t)action};
+	s->entries[s->count++ % s->cap] = (struct entry){.unix_ns = p->unix_ns,
+							 .address = address,
+							 .bytes = bytes,
+							 .stream = stream,
+							 .process = p->index,
+							 .where = where,
+							 .device = (int16_t)device,
+							 .action = (uint8_t)action};
 }
 
 static uint32_t where_of_site(struct snapshot *s, struct sl_stream_process *p, uint32_t site)
@@ -89,7 +94,7 @@ static void apply_with_owners(struct snapshot *s, struct sl_stream_process *p)
 	if (!was)
 		abort();
 	SL_TABLE_EACH(&model->pointers, live)
-		was[count++] = *live;
+	was[count++] = *live;
 	sl_stream_apply(p);
 	for (size_t i = 0; i < count; i++)
 		if (!sl_table_find(&model->pointers, was[i].address))
@@ -175,7 +180,8 @@ static void put_frames(struct snapshot *s, struct sl_stream_process *p, uint32_t
 	sl_pickle_next(&s->pickle);
 }
 
-static void put_block(struct snapshot *s, struct sl_stream_process *p, uint64_t address, uint64_t bytes, bool active, uint32_t where)
+static void put_block(struct snapshot *s, struct sl_stream_process *p, uint64_t address, uint64_t bytes, bool active,
+		      uint32_t where)
 {
 	sl_pickle_dict(&s->pickle);
 	sl_pickle_put_int(&s->pickle, "address", (int64_t)address);
@@ -239,8 +245,8 @@ static uint64_t put_tiles(struct snapshot *s, struct sl_stream_process *p, const
 	return used;
 }
 
-static void put_segment(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *segment,
-			const struct lives *blocks, size_t *at, bool mapped)
+static void put_segment(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *segment, const struct lives *blocks,
+			size_t *at, bool mapped)
 {
 	const struct sl_site *site = &p->process.model->sites.item[segment->site];
 	bool torch = segment->flags & SL_LIVE_TORCH;
@@ -379,8 +385,9 @@ static void put_traces(struct snapshot *s)
 
 			if (*number_of(s, entry->process, entry->device) != d)
 				continue;
-			put_entry(s, entry, entry->action == ALLOC && before && before->action == SEGMENT_ALLOC &&
-						    before->address == entry->address && before->unix_ns == entry->unix_ns);
+			put_entry(s, entry,
+				  entry->action == ALLOC && before && before->action == SEGMENT_ALLOC &&
+					  before->address == entry->address && before->unix_ns == entry->unix_ns);
 			before = entry;
 			last_ns = entry->unix_ns;
 		}

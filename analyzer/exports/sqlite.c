@@ -118,9 +118,10 @@ static void put_events(struct base *base)
 		if (p->item->kind == SL_ITEM_EVENT) {
 			sl_stream_view(&v, base->job->stream, p);
 			/* n of -1 is NULL: what a call that is in flight returns */
-			insert(base, events, v.end_ns ? "iiuitttuunuiti" : "iiuitttuununti", (int64_t)p->index, (int64_t)v.begin_ns, (int64_t)v.end_ns, v.tid, v.api,
-			       v.verb, v.kind, (int64_t)v.event->address, (int64_t)v.event->bytes, (int64_t)v.event->device,
-			       (int64_t)v.event->stream, v.end_ns ? (int64_t)v.event->result : (int64_t)-1, v.label, (int64_t)v.where_index);
+			insert(base, events, v.end_ns ? "iiuitttuunuiti" : "iiuitttuununti", (int64_t)p->index, (int64_t)v.begin_ns,
+			       (int64_t)v.end_ns, v.tid, v.api, v.verb, v.kind, (int64_t)v.event->address, (int64_t)v.event->bytes,
+			       (int64_t)v.event->device, (int64_t)v.event->stream,
+			       v.end_ns ? (int64_t)v.event->result : (int64_t)-1, v.label, (int64_t)v.where_index);
 		} else if (p->item->kind == SL_ITEM_SAMPLE) {
 			const struct sl_sample *s = &p->item->sample;
 
@@ -196,8 +197,11 @@ static void put_processes(struct base *base)
 		const struct sl_header *h = &p->process.trace->header;
 
 		sl_model_end(p->process.model);
-		insert(base, processes, "intittt" "uu", (int64_t)i, h->rank, h->host, h->pid, h->exe ? sl_stacks_basename(h->exe) : NULL,
-		       h->run_id, sl_status_name(p->process.trace->status), (int64_t)h->started_ns,
+		insert(base, processes,
+		       "intittt"
+		       "uu",
+		       (int64_t)i, h->rank, h->host, h->pid, h->exe ? sl_stacks_basename(h->exe) : NULL, h->run_id,
+		       sl_status_name(p->process.trace->status), (int64_t)h->started_ns,
 		       (int64_t)sl_process_unix(&p->process, p->process.model->now_ns));
 		put_memory(base, p, memory);
 		put_sites(base, p, sites);
@@ -228,5 +232,5 @@ static bool run(struct sl_export_job *job)
 	return !base.wrong;
 }
 
-const struct sl_export sl_export_sqlite = {.name = "sqlite", .summary = "a database with views for common questions",
-					   .models = true, .wants_path = true, .run = run};
+const struct sl_export sl_export_sqlite = {
+	.name = "sqlite", .summary = "a database with views for common questions", .models = true, .wants_path = true, .run = run};

@@ -75,8 +75,8 @@ static uint32_t number_of(struct scope *scope, struct sl_json *j, const struct s
 
 static void push(struct scope *scope, uint32_t number)
 {
-	scope->numbers.item = sl_arena_grow(scope->numbers.item, &scope->numbers.capacity, scope->numbers.count,
-					    sizeof(*scope->numbers.item));
+	scope->numbers.item =
+		sl_arena_grow(scope->numbers.item, &scope->numbers.capacity, scope->numbers.count, sizeof(*scope->numbers.item));
 	scope->numbers.item[scope->numbers.count++] = number;
 	scope->samples.item[scope->samples.count - 1].count++;
 }
@@ -88,8 +88,8 @@ static void add_site(struct scope *scope, struct sl_json *j, struct sl_stream_pr
 	unsigned count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
 	char name[600];
 
-	scope->samples.item = sl_arena_grow(scope->samples.item, &scope->samples.capacity, scope->samples.count,
-					    sizeof(*scope->samples.item));
+	scope->samples.item =
+		sl_arena_grow(scope->samples.item, &scope->samples.capacity, scope->samples.count, sizeof(*scope->samples.item));
 	scope->samples.item[scope->samples.count++] =
 		(struct sample){.bytes = bytes, .process = p->index, .first = (unsigned)scope->numbers.count};
 	for (unsigned f = count; f--;) {
@@ -170,7 +170,7 @@ static bool run_speedscope(struct sl_export_job *job)
 	return sl_json_close(j);
 }
 
-const struct sl_export sl_export_collapsed = {.name = "collapsed", .summary = "collapsed stacks, for flame graph tools",
-					      .models = true, .run = run_collapsed};
-const struct sl_export sl_export_speedscope = {.name = "speedscope", .summary = "https://www.speedscope.app", .models = true,
-					       .run = run_speedscope};
+const struct sl_export sl_export_collapsed = {
+	.name = "collapsed", .summary = "collapsed stacks, for flame graph tools", .models = true, .run = run_collapsed};
+const struct sl_export sl_export_speedscope = {
+	.name = "speedscope", .summary = "https://www.speedscope.app", .models = true, .run = run_speedscope};

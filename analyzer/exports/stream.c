@@ -13,8 +13,9 @@
 
 static uint64_t time_of(const struct sl_item *item)
 {
-	return item->kind == SL_ITEM_EVENT ? item->event->time_ns :
-	       item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns : item->oom.time_ns;
+	return item->kind == SL_ITEM_EVENT    ? item->event->time_ns
+	       : item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns
+					      : item->oom.time_ns;
 }
 
 static void read_item(struct sl_stream_process *p)
@@ -221,8 +222,7 @@ void sl_stream_close(struct sl_stream *stream)
 
 /* ---- places and events */
 
-uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, uint32_t python, uint32_t native,
-			 uint64_t caller)
+uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, uint32_t python, uint32_t native, uint64_t caller)
 {
 	uint64_t key = sl_hash64(sl_hash64((uint64_t)python << 32 | native) + caller);
 	uint32_t at = sl_idmap_get(&p->where_ids, key, UINT32_MAX);
@@ -237,10 +237,12 @@ uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, 
 	p->wheres.item = sl_arena_grow(p->wheres.item, &p->wheres.capacity, p->wheres.count, sizeof(*p->wheres.item));
 	where = &p->wheres.item[p->wheres.count++];
 	sl_owners_line(&p->process, python, native, caller, 1, line, sizeof(line));
-	*where = (struct sl_where){.python = python, .native = native, .caller = caller,
-				   .library = sl_arena_strdup(&stream->arena, sl_stacks_library(&trace->defs, &trace->header, python,
-												native, caller)),
-				   .line = sl_arena_strdup(&stream->arena, line)};
+	*where = (struct sl_where){
+		.python = python,
+		.native = native,
+		.caller = caller,
+		.library = sl_arena_strdup(&stream->arena, sl_stacks_library(&trace->defs, &trace->header, python, native, caller)),
+		.line = sl_arena_strdup(&stream->arena, line)};
 	return at;
 }
 

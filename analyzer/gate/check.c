@@ -48,10 +48,10 @@ static char *copy(const char *text)
 	return made;
 }
 
-static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails,
-			      const char *subject, const char *format, ...) SL_PRINTF(6, 7);
-static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails,
-			      const char *subject, const char *format, ...)
+static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails, const char *subject,
+			      const char *format, ...) SL_PRINTF(6, 7);
+static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails, const char *subject,
+			      const char *format, ...)
 {
 	struct sl_outcome *outcome;
 	va_list args;
@@ -235,8 +235,8 @@ static uint64_t allowed(uint64_t before, const struct sl_limits *limits, enum sl
 static void check_against(struct sl_outcomes *outcomes, const struct sl_measure *now, const struct sl_measures *baseline,
 			  const struct sl_limits *limits)
 {
-	static const char *const rules[SL_MEASURE_OF_COUNT] = {"baseline-total", NULL, "baseline-stack", "baseline-leak",
-							       NULL, "baseline-growth"};
+	static const char *const rules[SL_MEASURE_OF_COUNT] = {"baseline-total", NULL, "baseline-stack",
+							       "baseline-leak",	 NULL, "baseline-growth"};
 	const struct sl_measure *before = sl_measures_find(baseline, now->of, now->key);
 	const char *subject = now->of == SL_MEASURE_TOTAL ? now->key : now->what;
 	char is[SL_FORMAT_BYTES], was[SL_FORMAT_BYTES];

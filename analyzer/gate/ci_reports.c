@@ -101,7 +101,8 @@ static void put_xml(FILE *out, const char *text)
 		unsigned size = sl_text_sequence(text, SL_TEXT_SEQUENCE);
 		unsigned char first = (unsigned char)*text;
 
-		if (!size || (first < 0x20 && first != '\t') || first == 0x7f || !strncmp(text, "\xef\xbf\xbe", 3) || !strncmp(text, "\xef\xbf\xbf", 3)) {
+		if (!size || (first < 0x20 && first != '\t') || first == 0x7f || !strncmp(text, "\xef\xbf\xbe", 3) ||
+		    !strncmp(text, "\xef\xbf\xbf", 3)) {
 			fputc('?', out);
 			text += size ? size : 1;
 			continue;

@@ -12,7 +12,15 @@ struct sl_side {
 	SL_VECTOR(struct sl_measures) runs;
 };
 
-enum sl_change { SL_CHANGE_SAME, SL_CHANGE_NOISE, SL_CHANGE_UNKNOWN, SL_CHANGE_LESS, SL_CHANGE_MORE, SL_CHANGE_GONE, SL_CHANGE_NEW };
+enum sl_change {
+	SL_CHANGE_SAME,
+	SL_CHANGE_NOISE,
+	SL_CHANGE_UNKNOWN,
+	SL_CHANGE_LESS,
+	SL_CHANGE_MORE,
+	SL_CHANGE_GONE,
+	SL_CHANGE_NEW
+};
 extern const char *const sl_change_names[]; /* same, noise, unknown, less, more, gone, new */
 
 struct sl_spread {

@@ -14,7 +14,9 @@ void sl_fingerprint_library(char *out, size_t size, const char *library)
 		snprintf(out, size, "python");
 	else
 		snprintf(out, size, "%.*s",
-			 (int)(!library ? 0 : so && (!so[3] || so[3] == '.') ? so + 3 - library : (long)strlen(library)),
+			 (int)(!library				? 0
+			       : so && (!so[3] || so[3] == '.') ? so + 3 - library
+								: (long)strlen(library)),
 			 library ? library : "");
 }
 
@@ -63,8 +65,8 @@ static bool belongs(const struct sl_stack_frame *frame, enum part part)
 	return frame->python && (part == PART_PYTHON || sl_stacks_is_own(frame));
 }
 
-void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *library,
-		    const struct sl_stack_frame *frames, unsigned count)
+void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *library, const struct sl_stack_frame *frames,
+		    unsigned count)
 {
 	uint64_t hash = 0xcbf29ce484222325ull, before = 0;
 	char name[256];

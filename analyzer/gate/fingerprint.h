@@ -13,8 +13,8 @@
 
 #define SL_FINGERPRINT_BYTES 17
 
-void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *library,
-		    const struct sl_stack_frame *frames, unsigned count);
+void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *library, const struct sl_stack_frame *frames,
+		    unsigned count);
 
 /* libcublas.so.13.1 -> libcublas.so; bytes of out as snprintf. */
 void sl_fingerprint_library(char *out, size_t size, const char *library);

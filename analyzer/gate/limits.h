@@ -30,7 +30,7 @@ struct sl_limits {
 	struct sl_growth_limit growth[SL_GROWTH_LIMITS_MAX];
 	unsigned growth_count;
 	bool no_oom;
-	bool strict; /* what a run cannot tell fails */
+	bool strict;	     /* what a run cannot tell fails */
 	char baseline[4096]; /* path; "": none */
 	double tolerance;    /* of the baseline: 0.05 */
 	enum sl_fail_on fail_on;

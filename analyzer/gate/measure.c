@@ -31,8 +31,8 @@ struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure
 {
 	struct sl_measure *measure;
 
-	measures->list.item = sl_arena_grow(measures->list.item, &measures->list.capacity, measures->list.count,
-					    sizeof(*measures->list.item));
+	measures->list.item =
+		sl_arena_grow(measures->list.item, &measures->list.capacity, measures->list.count, sizeof(*measures->list.item));
 	measure = &measures->list.item[measures->list.count++];
 	*measure = (struct sl_measure){.of = of, .key = copy(key), .what = copy(what), .bytes = SL_UNKNOWN};
 	return measure;
@@ -126,8 +126,11 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 	add(taking, SL_MEASURE_TOTAL, "leak", "live at exit, or growing", ended ? 0 : SL_UNKNOWN);
 	for (size_t i = 0; i < process->leaks.count; i++) {
 		const struct sl_leak *leak = &process->leaks.item[i];
-		struct sl_site site = {.python = leak->python, .native = leak->native, .caller = leak->caller,
-				       .kind = (uint8_t)leak->kind, .device = (int16_t)leak->device};
+		struct sl_site site = {.python = leak->python,
+				       .native = leak->native,
+				       .caller = leak->caller,
+				       .kind = (uint8_t)leak->kind,
+				       .device = (int16_t)leak->device};
 
 		if (strcmp(leak->verdict, "live_at_exit") && strcmp(leak->verdict, "growing"))
 			continue;

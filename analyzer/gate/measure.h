@@ -15,7 +15,7 @@ enum sl_measure_of {
 	SL_MEASURE_STACK,   /* key: fingerprint; bytes held at the peak of the device */
 	SL_MEASURE_LEAK,    /* key: fingerprint; bytes of leaks that are live_at_exit or growing */
 	SL_MEASURE_LABEL,   /* key: label; peak inside it */
-	SL_MEASURE_GROWTH,  /* key: label; bytes an entry, 0 where it stays or shrinks, unknown where entries vary too much to tell */
+	SL_MEASURE_GROWTH, /* key: label; bytes an entry, 0 where it stays or shrinks, unknown where entries vary too much to tell */
 	SL_MEASURE_OF_COUNT,
 };
 
@@ -24,7 +24,7 @@ struct sl_measure {
 	char *key, *what; /* what: for people */
 	char *file;	  /* line of code to point at, NULL: none */
 	uint32_t line;
-	bool critical; /* of leaks: it grows */
+	bool critical;	  /* of leaks: it grows */
 	uint64_t bytes;	  /* the most that is known; SL_UNKNOWN: nothing is */
 	unsigned unknown; /* processes (devices) of which it is not known: these may hold more */
 };

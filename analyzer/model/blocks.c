@@ -89,11 +89,9 @@ static void alloc(struct sl_model *model, const struct sl_item *item)
 /* The spaces in which a free of this kind finds its block, the likeliest first. */
 static struct sl_live *find(struct sl_model *model, unsigned kind, uint64_t address, struct sl_table **table)
 {
-	struct sl_table *first = space_of(model, kind), *spaces[] = {first ? first : &model->imports, &model->imports,
-								    &model->pointers, &model->arrays};
-	unsigned count = kind == SL_KIND_unknown ? 4 : kind == SL_KIND_imported ? 3 :
-			 kind == SL_KIND_host_registered			? 1 :
-										  2;
+	struct sl_table *first = space_of(model, kind),
+			*spaces[] = {first ? first : &model->imports, &model->imports, &model->pointers, &model->arrays};
+	unsigned count = kind == SL_KIND_unknown ? 4 : kind == SL_KIND_imported ? 3 : kind == SL_KIND_host_registered ? 1 : 2;
 
 	for (unsigned i = 0; i < count; i++) {
 		struct sl_live *live = sl_table_find(spaces[i], address);

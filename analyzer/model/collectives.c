@@ -42,7 +42,8 @@ void sl_collectives_call(struct sl_model *model, const struct sl_item *item)
 		model->meetings[model->meeting_count++] =
 			(struct sl_meeting){item->event->extra2, model->call_begin_ns, model->call_end_ns};
 	if (!is_of(&model->last_collective, name, item->thread, model->call_begin_ns))
-		keep(model, (struct sl_collective){name, item->thread, model->call_begin_ns, model->call_end_ns, item->event->object, 0});
+		keep(model,
+		     (struct sl_collective){name, item->thread, model->call_begin_ns, model->call_end_ns, item->event->object, 0});
 }
 
 static struct sl_traffic *traffic_of(struct sl_model *model, uint64_t communicator)
@@ -50,7 +51,8 @@ static struct sl_traffic *traffic_of(struct sl_model *model, uint64_t communicat
 	for (size_t i = 0; i < model->traffic.count; i++)
 		if (model->traffic.item[i].communicator == communicator)
 			return &model->traffic.item[i];
-	model->traffic.item = sl_arena_grow(model->traffic.item, &model->traffic.capacity, model->traffic.count, sizeof(*model->traffic.item));
+	model->traffic.item =
+		sl_arena_grow(model->traffic.item, &model->traffic.capacity, model->traffic.count, sizeof(*model->traffic.item));
 	model->traffic.item[model->traffic.count] = (struct sl_traffic){.communicator = communicator};
 	return &model->traffic.item[model->traffic.count++];
 }
@@ -61,7 +63,8 @@ void sl_collectives_range(struct sl_model *model, const struct sl_open_range *ra
 	struct sl_traffic *traffic;
 
 	/* NCCL's and RCCL's domains, and torch.distributed's names; those of outer ranges of the program are phases */
-	if (!text || (strncmp(text, "NCCL:", 5) && strncmp(text, "RCCL:", 5) && strncmp(text, "nccl:", 5)) || strstr(text, "ncclGroup"))
+	if (!text || (strncmp(text, "NCCL:", 5) && strncmp(text, "RCCL:", 5) && strncmp(text, "nccl:", 5)) ||
+	    strstr(text, "ncclGroup"))
 		return;
 	model->last_collective =
 		(struct sl_collective){text, thread, range->begin_ns, model->now_ns, range->communicator, range->message_bytes};

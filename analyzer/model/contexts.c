@@ -62,7 +62,8 @@ static uint64_t cost(const struct sl_event *event)
 static void mark(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	struct sl_mark mark = {.time_ns = model->now_ns, .bytes = cost(event), .device = (int)event->device, .api = (uint16_t)event->api};
+	struct sl_mark mark = {
+		.time_ns = model->now_ns, .bytes = cost(event), .device = (int)event->device, .api = (uint16_t)event->api};
 
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:
@@ -85,25 +86,23 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 	sl_moments_mark(&model->moments, mark);
 }
 
-static void add_part(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item,
-		     enum sl_hidden_what what)
+static void add_part(struct sl_model *model, struct sl_device_state *device, const struct sl_item *item, enum sl_hidden_what what)
 {
 	const struct sl_event *event = item->event;
-	const char *library = what == SL_HIDDEN_CONTEXT ? NULL :
-			      sl_stacks_library(model->defs, model->header, (uint32_t)event->python,
-						(uint32_t)event->native, event->caller);
+	const char *library = what == SL_HIDDEN_CONTEXT ? NULL
+							: sl_stacks_library(model->defs, model->header, (uint32_t)event->python,
+									    (uint32_t)event->native, event->caller);
 	uint64_t bytes = cost(event);
 	size_t at = 0;
 
 	if (!bytes)
 		return;
 	*(what == SL_HIDDEN_CONTEXT ? &device->context_bytes : &device->module_bytes) += bytes;
-	while (at < device->parts.count && (device->parts.item[at].what != what ||
-					    (library && strcmp(device->parts.item[at].library, library))))
+	while (at < device->parts.count &&
+	       (device->parts.item[at].what != what || (library && strcmp(device->parts.item[at].library, library))))
 		at++;
 	if (at == device->parts.count) {
-		device->parts.item = sl_arena_grow(device->parts.item, &device->parts.capacity, at,
-						   sizeof(*device->parts.item));
+		device->parts.item = sl_arena_grow(device->parts.item, &device->parts.capacity, at, sizeof(*device->parts.item));
 		device->parts.item[device->parts.count++] = (struct sl_hidden_part){
 			.what = what,
 			.library = library ? sl_arena_strdup(&model->arena, library) : NULL,
@@ -130,7 +129,8 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 	struct sl_device_state *device = sl_model_device(model, ordinal);
 
 	mark(model, item);
-	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) && !device->context_made.time_ns)
+	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) &&
+	    !device->context_made.time_ns)
 		device->context_made = sl_labels_instant(model, item->thread);
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:

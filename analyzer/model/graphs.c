@@ -9,8 +9,8 @@
 struct graph {
 	uint64_t handle;
 	bool destroyed;
-	unsigned execs; /* live executables made of it */
-	SL_VECTOR(uint64_t) frees; /* addresses of its free nodes */
+	unsigned execs;			  /* live executables made of it */
+	SL_VECTOR(uint64_t) frees;	  /* addresses of its free nodes */
 	SL_VECTOR(struct sl_live) allocs; /* what its allocation nodes make */
 };
 
@@ -57,8 +57,8 @@ static struct graph *graph_of(struct sl_graphs *graphs, uint64_t handle)
 	if (!graph)
 		abort();
 	graph->handle = handle;
-	graphs->graphs.item = sl_arena_grow(graphs->graphs.item, &graphs->graphs.capacity, graphs->graphs.count,
-					    sizeof(*graphs->graphs.item));
+	graphs->graphs.item =
+		sl_arena_grow(graphs->graphs.item, &graphs->graphs.capacity, graphs->graphs.count, sizeof(*graphs->graphs.item));
 	graphs->graphs.item[graphs->graphs.count++] = graph;
 	return graph;
 }
@@ -113,8 +113,8 @@ static void instantiate(struct sl_graphs *graphs, const struct sl_event *event)
 {
 	struct graph *graph = graph_of(graphs, event->object);
 
-	graphs->execs.item = sl_arena_grow(graphs->execs.item, &graphs->execs.capacity, graphs->execs.count,
-					   sizeof(*graphs->execs.item));
+	graphs->execs.item =
+		sl_arena_grow(graphs->execs.item, &graphs->execs.capacity, graphs->execs.count, sizeof(*graphs->execs.item));
 	graphs->execs.item[graphs->execs.count++] = (struct exec){event->address, graph};
 	graph->execs++;
 }
@@ -195,8 +195,8 @@ void sl_graphs_free_node(struct sl_model *model, uint64_t handle, uint64_t addre
 {
 	struct graph *graph = graph_of(model->graphs, handle);
 
-	graph->frees.item = sl_arena_grow(graph->frees.item, &graph->frees.capacity, graph->frees.count,
-					  sizeof(*graph->frees.item));
+	graph->frees.item =
+		sl_arena_grow(graph->frees.item, &graph->frees.capacity, graph->frees.count, sizeof(*graph->frees.item));
 	graph->frees.item[graph->frees.count++] = address;
 }
 

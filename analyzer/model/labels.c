@@ -10,8 +10,8 @@ static uint32_t label_of(struct sl_model *model, uint64_t text)
 
 	if (index != UINT32_MAX)
 		return index;
-	model->labels.item = sl_arena_grow(model->labels.item, &model->labels.capacity, model->labels.count,
-					   sizeof(*model->labels.item));
+	model->labels.item =
+		sl_arena_grow(model->labels.item, &model->labels.capacity, model->labels.count, sizeof(*model->labels.item));
 	model->labels.item[model->labels.count] = (struct sl_label){.text = (uint32_t)text};
 	sl_idmap_set(&model->label_ids, text, (uint32_t)model->labels.count);
 	return (uint32_t)model->labels.count++;
@@ -57,8 +57,8 @@ static void begin(struct sl_model *model, struct sl_thread_state *state, const s
 {
 	fold_peak(model);
 	forget_oldest(state);
-	state->ranges.item = sl_arena_grow(state->ranges.item, &state->ranges.capacity, state->ranges.count,
-					   sizeof(*state->ranges.item));
+	state->ranges.item =
+		sl_arena_grow(state->ranges.item, &state->ranges.capacity, state->ranges.count, sizeof(*state->ranges.item));
 	state->ranges.item[state->ranges.count++] = (struct sl_open_range){
 		.label = label_of(model, event->label),
 		.id = id,
@@ -134,8 +134,7 @@ static void keep_phase(struct sl_model *model, const struct sl_open_range *range
 		model->phase_count /= 2;
 		model->phase_stride *= 2;
 	}
-	model->phases[model->phase_count++] =
-		(struct sl_phase){range->label, thread, range->step, range->begin_ns, model->now_ns};
+	model->phases[model->phase_count++] = (struct sl_phase){range->label, thread, range->step, range->begin_ns, model->now_ns};
 }
 
 static void end(struct sl_model *model, struct sl_thread_state *state, size_t at, uint32_t thread)
@@ -183,8 +182,7 @@ static size_t closed_by(struct sl_model *model, const struct sl_thread_state *st
 	uint32_t label = sl_idmap_get(&model->label_ids, event->label, UINT32_MAX);
 
 	for (size_t i = state->ranges.count; i--;)
-		if (!event->label ||
-		    (state->ranges.item[i].label == label && state->ranges.item[i].step == event->extra))
+		if (!event->label || (state->ranges.item[i].label == label && state->ranges.item[i].step == event->extra))
 			return i;
 	return SIZE_MAX;
 }

@@ -166,12 +166,11 @@ static uint32_t holder_of(struct sl_model *model, const char *library, int devic
 	while (l < model->libraries.count && strcmp(model->libraries.item[l], library))
 		l++;
 	if (l == model->libraries.count) {
-		model->libraries.item = sl_arena_grow(model->libraries.item, &model->libraries.capacity,
-						      model->libraries.count, sizeof(*model->libraries.item));
+		model->libraries.item = sl_arena_grow(model->libraries.item, &model->libraries.capacity, model->libraries.count,
+						      sizeof(*model->libraries.item));
 		model->libraries.item[model->libraries.count++] = sl_arena_strdup(&model->arena, library);
 	}
-	while (h < model->holders.count &&
-	       (model->holders.item[h].library != l || model->holders.item[h].device != device))
+	while (h < model->holders.count && (model->holders.item[h].library != l || model->holders.item[h].device != device))
 		h++;
 	if (h == model->holders.count) {
 		model->holders.item = sl_arena_grow(model->holders.item, &model->holders.capacity, model->holders.count,
@@ -202,9 +201,9 @@ static uint32_t labelled_of(struct sl_model *model, uint32_t text, int device)
 static uint32_t new_site(struct sl_model *model, const struct sl_site *key)
 {
 	struct sl_site *site;
-	const char *library = key->kind == SL_KIND_block ? "PyTorch tensors" :
-							   sl_stacks_library(model->defs, model->header, key->python,
-									     key->native, key->caller);
+	const char *library = key->kind == SL_KIND_block
+				      ? "PyTorch tensors"
+				      : sl_stacks_library(model->defs, model->header, key->python, key->native, key->caller);
 
 	model->sites.item = sl_arena_grow(model->sites.item, &model->sites.capacity, model->sites.count, sizeof(*site));
 	site = &model->sites.item[model->sites.count];
@@ -448,15 +447,15 @@ static void add_in_flight(struct sl_model *model, const struct sl_item *item)
 {
 	model->in_flight.item = sl_arena_grow(model->in_flight.item, &model->in_flight.capacity, model->in_flight.count,
 					      sizeof(*model->in_flight.item));
-	model->in_flight.item[model->in_flight.count++] = (struct sl_in_flight){
-		(uint16_t)item->event->api, item->thread, item->event->bytes, item->event->time_ns};
+	model->in_flight.item[model->in_flight.count++] =
+		(struct sl_in_flight){(uint16_t)item->event->api, item->thread, item->event->bytes, item->event->time_ns};
 }
 
 void sl_model_apply(struct sl_model *model, const struct sl_item *item)
 {
-	uint64_t time_ns = item->kind == SL_ITEM_EVENT	? item->event->time_ns :
-			   item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns :
-							  item->oom.time_ns;
+	uint64_t time_ns = item->kind == SL_ITEM_EVENT	  ? item->event->time_ns
+			   : item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns
+							  : item->oom.time_ns;
 
 	if (!model->first_ns)
 		model->first_ns = time_ns;

@@ -15,9 +15,9 @@
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/trace.h"
 
-#define SL_DEVICES_MAX 256 /* ordinals above are counted as unknown */
-#define SL_OOMS_MAX    1024
-#define SL_OWNERS_MAX  32
+#define SL_DEVICES_MAX	  256 /* ordinals above are counted as unknown */
+#define SL_OOMS_MAX	  1024
+#define SL_OWNERS_MAX	  32
 #define SL_NEIGHBOURS_MAX 8
 
 /* A place that allocates: everything that tells its blocks from others'.  Blocks name it by index. */
@@ -27,7 +27,7 @@ struct sl_site {
 	uint16_t api;
 	int16_t device; /* -1: none or unknown */
 	uint8_t kind;
-	uint32_t holder; /* library and device */
+	uint32_t holder;   /* library and device */
 	uint32_t labelled; /* label and device; SL_NO_SITE: none, or one label too many */
 	uint64_t live_bytes, live_blocks;
 	uint64_t total_bytes, total_blocks;
@@ -95,22 +95,22 @@ struct sl_known_at {
 
 struct sl_device_state {
 	int device;
-	bool used; /* had an event or a sample */
+	bool used;				   /* had an event or a sample */
 	uint64_t known, known_peak, known_peak_ns; /* device + pool + vmm + array + graph */
-	uint32_t epoch; /* counts new peaks: sites that change after one save what they had at it */
+	uint32_t epoch;				   /* counts new peaks: sites that change after one save what they had at it */
 	struct sl_line *line;
 	struct sl_torch torch;
 	struct sl_torch torch_at_peak;
-	uint64_t primary; /* context handle, 0 unknown */
+	uint64_t primary;		      /* context handle, 0 unknown */
 	uint64_t context_bytes, module_bytes; /* what this process's contexts and code take; 0: not known */
-	struct sl_instant context_made; /* by the first call that made one; time_ns 0: none seen */
+	struct sl_instant context_made;	      /* by the first call that made one; time_ns 0: none seen */
 	size_t context_sampled; /* 1 + its index in parts where the context is known from samples alone; 0: from its call */
 	bool context_steady;	/* nothing moved while the sample was taken that says so */
-	SL_VECTOR(struct sl_hidden_part) parts; /* the same by name, in the order of appearance */
+	SL_VECTOR(struct sl_hidden_part) parts;	   /* the same by name, in the order of appearance */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, by its samples */
 	/* samples */
 	uint64_t total_bytes, used_peak_bytes, used_last_bytes; /* SL_UNKNOWN: none */
-	uint64_t hidden_peak_bytes, hidden_last_bytes; /* sample minus what this process held; SL_UNKNOWN: none */
+	uint64_t hidden_peak_bytes, hidden_last_bytes;		/* sample minus what this process held; SL_UNKNOWN: none */
 	uint64_t hidden_peak_ns;
 	char source[32];
 	struct sl_line *used_line, *hidden_line;
@@ -132,7 +132,7 @@ struct sl_owner {
 
 struct sl_oom {
 	uint64_t time_ns, requested_bytes, live_bytes;
-	uint64_t asked_bytes; /* requested, or what PyTorch wanted it for where that is more (pages of a segment) */
+	uint64_t asked_bytes;		  /* requested, or what PyTorch wanted it for where that is more (pages of a segment) */
 	uint64_t free_bytes, total_bytes; /* SL_UNKNOWN */
 	struct sl_oom_context context;	  /* time_ns 0: none */
 	int64_t code;
@@ -143,7 +143,7 @@ struct sl_oom {
 	enum sl_scope scope;
 	int recovered; /* 1, 0, -1 unknown */
 	bool injected, reported_by_torch;
-	bool in_retry; /* followed by another attempt of the same request: folded into its bundle */
+	bool in_retry;	/* followed by another attempt of the same request: folded into its bundle */
 	uint32_t group; /* of one bundle */
 	/* who held the device then, largest first */
 	struct sl_owner owners[SL_OWNERS_MAX];
@@ -156,9 +156,9 @@ struct sl_oom {
 	} neighbours[SL_NEIGHBOURS_MAX];
 	unsigned neighbour_count;
 	uint64_t context_bytes, module_bytes; /* then; 0: not known */
-	uint64_t largest_cached; /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
-	uint64_t step; /* index of the innermost label, SL_UNKNOWN */
-	const struct sl_known_at *changes; /* the last ones of its device before it, in their order */
+	uint64_t largest_cached;	      /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
+	uint64_t step;			      /* index of the innermost label, SL_UNKNOWN */
+	const struct sl_known_at *changes;    /* the last ones of its device before it, in their order */
 	unsigned change_count;
 };
 
@@ -168,7 +168,7 @@ struct sl_api_stats {
 
 /* What each site held at the end of an entry. */
 struct sl_entry_mark {
-	uint64_t entry; /* its number; 0: none yet */
+	uint64_t entry;	 /* its number; 0: none yet */
 	uint64_t *bytes; /* by site */
 	size_t count, capacity;
 };
@@ -179,7 +179,7 @@ struct sl_label {
 	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
 	uint64_t first_ns, last_ns;
 	struct sl_steps steps; /* of labels with a number */
-	uint64_t points; /* of the regression of bytes in use at the end of an entry over its number */
+	uint64_t points;       /* of the regression of bytes in use at the end of an entry over its number */
 	double sx, sy, sxx, sxy, syy;
 	struct sl_entry_mark early, late; /* of the first SL_LABELLED_MAX labels: between them growth has names */
 };
@@ -231,7 +231,7 @@ struct sl_model {
 	uint64_t events, unknown_frees, unknown_hooks;
 	uint64_t call_begin_ns, call_end_ns; /* of the event being applied */
 	uint64_t last_call_ns;
-	uint64_t folded_ns; /* until then block events that nothing outlived are not in the trace (--keep); 0: all are */
+	uint64_t folded_ns;	   /* until then block events that nothing outlived are not in the trace (--keep); 0: all are */
 	uint64_t first_ns, now_ns; /* of the replay; now_ns does not go back even where a trace is damaged */
 
 	struct sl_row rows[SL_KIND_COUNT][SL_DEVICES_MAX + 1]; /* [device + 1] */
@@ -292,8 +292,8 @@ void sl_model_end(struct sl_model *model);
 /* Kinds that are memory of the device: device, pool, vmm, array, graph. */
 static inline bool sl_model_is_known(unsigned kind)
 {
-	return (1u << kind) & (1u << SL_KIND_device | 1u << SL_KIND_pool | 1u << SL_KIND_vmm | 1u << SL_KIND_array |
-			       1u << SL_KIND_graph);
+	return (1u << kind) &
+	       (1u << SL_KIND_device | 1u << SL_KIND_pool | 1u << SL_KIND_vmm | 1u << SL_KIND_array | 1u << SL_KIND_graph);
 }
 
 /* The site's bytes are in use: segments of PyTorch's allocator are not, the blocks in them are. */

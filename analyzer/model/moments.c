@@ -180,8 +180,7 @@ void sl_segments_take(const struct sl_model *model, int device, struct sl_segmen
 	if (mapped_count) {
 		qsort(mapped, mapped_count, sizeof(*mapped), by_address);
 		join(mapped, &mapped_count);
-		segments->segment = realloc(segments->segment,
-					    (size_t)(segments->segment_count + mapped_count) * sizeof(*mapped));
+		segments->segment = realloc(segments->segment, (size_t)(segments->segment_count + mapped_count) * sizeof(*mapped));
 		if (!segments->segment)
 			abort();
 		memcpy(segments->segment + segments->segment_count, mapped, mapped_count * sizeof(*mapped));

@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SL_MOMENTS_MAX	    64
-#define SL_MOMENT_SITES_MAX 512 /* the largest; the others add up to rest_bytes */
+#define SL_MOMENTS_MAX	      64
+#define SL_MOMENT_SITES_MAX   512 /* the largest; the others add up to rest_bytes */
 #define SL_MOMENT_DEVICES_MAX 16
-#define SL_MARKS_MAX	    256
-#define SL_STEPS_MAX	    1024
-#define SL_PIECES_MAX	    20000
+#define SL_MARKS_MAX	      256
+#define SL_STEPS_MAX	      1024
+#define SL_PIECES_MAX	      20000
 
 struct sl_held {
 	uint32_t site;

@@ -16,16 +16,14 @@ static enum sl_scope scope_of(const struct sl_item *item)
 	case SL_VERB_MODULE_LOAD:
 		return SL_SCOPE_CODE;
 	default:
-		return item->event->kind == SL_KIND_host_pinned || item->event->kind == SL_KIND_host_registered ?
-			       SL_SCOPE_HOST :
-			       SL_SCOPE_VRAM;
+		return item->event->kind == SL_KIND_host_pinned || item->event->kind == SL_KIND_host_registered ? SL_SCOPE_HOST
+														: SL_SCOPE_VRAM;
 	}
 }
 
 static bool same_request(const struct sl_oom *oom, const struct sl_item *item)
 {
-	return oom->thread == item->thread && oom->api == item->event->api &&
-	       oom->requested_bytes == item->event->bytes &&
+	return oom->thread == item->thread && oom->api == item->event->api && oom->requested_bytes == item->event->bytes &&
 	       (oom->device < 0 || item->event->device < 0 || oom->device == item->event->device);
 }
 
@@ -67,8 +65,7 @@ static bool counts(const struct sl_oom *oom, const struct sl_site *site)
 {
 	if (oom->scope == SL_SCOPE_HOST)
 		return site->kind == SL_KIND_host_pinned || site->kind == SL_KIND_host_registered;
-	return (sl_model_is_known(site->kind) || site->kind == SL_KIND_block) &&
-	       (oom->device < 0 || site->device == oom->device);
+	return (sl_model_is_known(site->kind) || site->kind == SL_KIND_block) && (oom->device < 0 || site->device == oom->device);
 }
 
 static void take_owners(struct sl_model *model, struct sl_oom *oom)

@@ -15,8 +15,7 @@ static void host(struct sl_model *model, const struct sl_sample *sample)
 	struct sl_host *host = &model->host;
 
 	keep_max(&host->rss_peak, sample->rss_bytes);
-	keep_max(&host->cgroup_peak, sample->cgroup_peak_bytes != SL_UNKNOWN ? sample->cgroup_peak_bytes :
-									      sample->cgroup_bytes);
+	keep_max(&host->cgroup_peak, sample->cgroup_peak_bytes != SL_UNKNOWN ? sample->cgroup_peak_bytes : sample->cgroup_bytes);
 	if (sample->cgroup_limit_bytes != SL_UNKNOWN)
 		host->cgroup_limit = sample->cgroup_limit_bytes;
 	if (sample->oom_kills != SL_UNKNOWN)
@@ -110,10 +109,12 @@ static void own(struct sl_model *model, struct sl_device_state *device, const st
 		return;
 	device->context_bytes = bytes;
 	device->context_steady = steady;
-	device->parts.item = sl_arena_grow(device->parts.item, &device->parts.capacity, device->parts.count,
-					   sizeof(*device->parts.item));
+	device->parts.item =
+		sl_arena_grow(device->parts.item, &device->parts.capacity, device->parts.count, sizeof(*device->parts.item));
 	device->parts.item[device->parts.count++] =
-		(struct sl_hidden_part){.what = SL_HIDDEN_CONTEXT, .bytes = bytes, .count = 1,
+		(struct sl_hidden_part){.what = SL_HIDDEN_CONTEXT,
+					.bytes = bytes,
+					.count = 1,
 					.first = device->context_made.time_ns ? device->context_made : sl_labels_instant(model, 0)};
 	device->context_sampled = device->parts.count;
 }
@@ -123,10 +124,9 @@ static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_s
 	for (size_t i = 0; i < device->neighbours.count; i++)
 		if (device->neighbours.item[i].pid == pid)
 			return &device->neighbours.item[i];
-	device->neighbours.item = sl_arena_grow(device->neighbours.item, &device->neighbours.capacity,
-						device->neighbours.count, sizeof(*device->neighbours.item));
-	device->neighbours.item[device->neighbours.count] =
-		(struct sl_neighbour){.pid = pid, .first = sl_labels_instant(model, 0)};
+	device->neighbours.item = sl_arena_grow(device->neighbours.item, &device->neighbours.capacity, device->neighbours.count,
+						sizeof(*device->neighbours.item));
+	device->neighbours.item[device->neighbours.count] = (struct sl_neighbour){.pid = pid, .first = sl_labels_instant(model, 0)};
 	return &device->neighbours.item[device->neighbours.count++];
 }
 

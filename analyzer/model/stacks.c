@@ -18,8 +18,9 @@ const char *sl_stacks_basename(const char *path)
 static bool is_bridge(const char *path)
 {
 	static const char *const names[] = {
-		"libcudart", "libcuda.so", "libcuda-", "libamdhip64", "libhsa-runtime64", "libhiprtc", "libstormlog",
-		"libffi", "_ctypes", "ld-linux", "libnvidia-ml", "librocm_smi64", "libc.so", "libc-", "libpthread",
+		"libcudart",	"libcuda.so",	 "libcuda-", "libamdhip64", "libhsa-runtime64",
+		"libhiprtc",	"libstormlog",	 "libffi",   "_ctypes",	    "ld-linux",
+		"libnvidia-ml", "librocm_smi64", "libc.so",  "libc-",	    "libpthread",
 	};
 	const char *name = sl_stacks_basename(path);
 
@@ -103,8 +104,7 @@ static struct sl_stack_frame *add(struct out *out)
 }
 
 /* Python frames from *at up to the next C boundary; with `rest` all that are left. */
-static void add_python(struct out *out, const struct sl_defs *defs, const struct sl_python_stack *stack, uint32_t *at,
-		       bool rest)
+static void add_python(struct out *out, const struct sl_defs *defs, const struct sl_python_stack *stack, uint32_t *at, bool rest)
 {
 	while (stack && *at < stack->count) {
 		const struct sl_python_frame *frame = sl_defs_frame(defs, stack->frames[*at]);
@@ -177,8 +177,8 @@ static bool fit_together(const struct sl_defs *defs, const struct sl_python_stac
 	return loops == runs || (loops < runs ? stack->truncated : lines->truncated);
 }
 
-unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols,
-			   uint32_t python, uint32_t native, uint64_t caller)
+unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols, uint32_t python,
+			   uint32_t native, uint64_t caller)
 {
 	const struct sl_python_stack *lines = sl_defs_python(defs, python);
 	const struct sl_native_stack *stack = sl_defs_native(defs, native);

@@ -35,8 +35,8 @@ bool sl_stacks_is_installed(const char *file);
 struct sl_symbols;
 
 /* Fill frames (SL_STACK_MAX) and return how many.  symbols NULL: functions of native frames stay unknown. */
-unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols,
-			   uint32_t python, uint32_t native, uint64_t caller);
+unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols, uint32_t python,
+			   uint32_t native, uint64_t caller);
 
 /* Drop frames that pass on, unless nothing else is there; how many are left. */
 unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count);

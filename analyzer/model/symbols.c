@@ -80,8 +80,8 @@ static struct object *object_of(struct sl_symbols *symbols, const struct sl_modu
 	for (size_t i = 0; i < symbols->objects.count; i++)
 		if (symbols->objects.item[i].module == module)
 			return &symbols->objects.item[i];
-	symbols->objects.item = sl_arena_grow(symbols->objects.item, &symbols->objects.capacity, symbols->objects.count,
-					      sizeof(*object));
+	symbols->objects.item =
+		sl_arena_grow(symbols->objects.item, &symbols->objects.capacity, symbols->objects.count, sizeof(*object));
 	object = &symbols->objects.item[symbols->objects.count++];
 	*object = (struct object){.module = module};
 	if (!module->path || module->path[0] != '/')
@@ -104,9 +104,8 @@ static struct object *object_of(struct sl_symbols *symbols, const struct sl_modu
 static const char *readable(struct sl_symbols *symbols, const char *name)
 {
 	int status = -1;
-	char *text = symbols->demangle && name && name[0] == '_' && name[1] == 'Z' ?
-			     symbols->demangle(name, NULL, NULL, &status) :
-			     NULL;
+	char *text =
+		symbols->demangle && name && name[0] == '_' && name[1] == 'Z' ? symbols->demangle(name, NULL, NULL, &status) : NULL;
 	const char *kept;
 	char *hash;
 
@@ -141,8 +140,8 @@ static void call_site(struct sl_symbols *symbols, Dwarf_Die *cu, Dwarf_Die *scop
 
 	if (!dwarf_formudata(dwarf_attr(scope, DW_AT_call_line, &attribute), &value))
 		outer->line = (uint32_t)value;
-	if (!dwarf_formudata(dwarf_attr(scope, DW_AT_call_file, &attribute), &value) &&
-	    !dwarf_getsrcfiles(cu, &files, &count) && value < count) {
+	if (!dwarf_formudata(dwarf_attr(scope, DW_AT_call_file, &attribute), &value) && !dwarf_getsrcfiles(cu, &files, &count) &&
+	    value < count) {
 		const char *file = dwarf_filesrc(files, value, NULL, NULL);
 
 		outer->file = file ? sl_arena_strdup(&symbols->arena, file) : NULL;
@@ -191,8 +190,8 @@ static unsigned find_scopes(struct sl_symbols *symbols, Dwarf_Die *cu, uint64_t 
 	return used;
 }
 
-unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc,
-			 struct sl_symbol *found, unsigned max)
+unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc, struct sl_symbol *found,
+			 unsigned max)
 {
 	Dwfl_Module *object = object_of(symbols, module)->dwfl_module;
 	const char *file, *name;

@@ -19,8 +19,8 @@ struct sl_symbols *sl_symbols_new(void);
 void sl_symbols_free(struct sl_symbols *symbols);
 
 /* The function at pc and what it was inlined into, innermost first; returns how many, 0: not known. */
-unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc,
-			 struct sl_symbol *found, unsigned max);
+unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc, struct sl_symbol *found,
+			 unsigned max);
 
 /* Objects whose build id did not match, said once each; NULL-terminated by count. */
 unsigned sl_symbols_mismatches(const struct sl_symbols *symbols, const char *const **paths);

@@ -81,8 +81,8 @@ static inline void sl_table_remove(struct sl_table *table, struct sl_live *entry
 }
 
 /* for (each live entry): the table must not change inside. */
-#define SL_TABLE_EACH(table, entry) \
-	for (struct sl_live *entry = (table)->slot; (table)->slot && entry <= (table)->slot + (table)->mask; entry++) \
+#define SL_TABLE_EACH(table, entry)                                                                                                \
+	for (struct sl_live *entry = (table)->slot; (table)->slot && entry <= (table)->slot + (table)->mask; entry++)              \
 		if (entry->address)
 
 static inline void sl_table_free(struct sl_table *table)

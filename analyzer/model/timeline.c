@@ -98,8 +98,8 @@ void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uin
 		line->bins[line->bin].area += (double)line->value * (double)(end - line->last_ns);
 		line->last_ns = end;
 		line->bin++;
-		line->bins[line->bin] = (struct sl_bin){.min = line->value, .max = line->value, .last = line->value,
-							.max_ns = end, .max_site = line->site};
+		line->bins[line->bin] = (struct sl_bin){
+			.min = line->value, .max = line->value, .last = line->value, .max_ns = end, .max_site = line->site};
 	}
 }
 
@@ -132,8 +132,7 @@ double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *
 	return bin->area / (double)(1ull << timeline->shift);
 }
 
-uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns,
-			 uint64_t end_ns)
+uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns)
 {
 	uint64_t max = 0, from, to;
 

@@ -19,18 +19,18 @@
 
 struct sl_bin {
 	uint64_t min, max, max_ns;
-	double area; /* value x ns inside the bin */
-	uint64_t last; /* value at the bin's end */
+	double area;	   /* value x ns inside the bin */
+	uint64_t last;	   /* value at the bin's end */
 	uint32_t max_site; /* site of the event that made the maximum, in this bin or before it; SL_NO_SITE: a free did, or none */
 };
 
 enum sl_line_what {
-	SL_LINE_KIND,	  /* live bytes of one kind on one device */
-	SL_LINE_KNOWN,	  /* device, pool, vmm, array and graph together on one device */
-	SL_LINE_LIBRARY,  /* the same, of one library */
+	SL_LINE_KIND,	   /* live bytes of one kind on one device */
+	SL_LINE_KNOWN,	   /* device, pool, vmm, array and graph together on one device */
+	SL_LINE_LIBRARY,   /* the same, of one library */
 	SL_LINE_ALLOCATED, /* PyTorch */
 	SL_LINE_RESERVED,
-	SL_LINE_USED, /* the device, by samples */
+	SL_LINE_USED,	/* the device, by samples */
 	SL_LINE_HIDDEN, /* the same less the most that this process held while the sample was taken */
 	SL_LINE_RSS,
 	SL_LINE_CGROUP,
@@ -39,8 +39,8 @@ enum sl_line_what {
 
 struct sl_line {
 	enum sl_line_what what;
-	int device;	/* -1: none */
-	int index;	/* kind, library, or index into labelled */
+	int device; /* -1: none */
+	int index;  /* kind, library, or index into labelled */
 	bool begun;
 	uint32_t first, bin; /* bins [first, bin] are valid; `bin` is open */
 	uint64_t value, last_ns;
@@ -94,8 +94,7 @@ void sl_timeline_end(struct sl_timeline *timeline, uint64_t time_ns);
 double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t time_ns);
 
 /* The most in the bins that [begin_ns, end_ns] touches. */
-uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns,
-			 uint64_t end_ns);
+uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns);
 
 void sl_timeline_free(struct sl_timeline *timeline);
 

@@ -62,8 +62,7 @@ static void draw(struct sl_model *model, struct sl_device_state *device, uint32_
 	sl_timeline_set(&model->timeline, torch->reserved, model->now_ns, torch->reserved_bytes, site);
 }
 
-static void set_totals(struct sl_model *model, struct sl_device_state *device, uint64_t allocated, uint64_t reserved,
-		       uint32_t site)
+static void set_totals(struct sl_model *model, struct sl_device_state *device, uint64_t allocated, uint64_t reserved, uint32_t site)
 {
 	struct sl_torch *torch = &device->torch;
 	int64_t before = (int64_t)(torch->reserved_bytes - torch->allocated_bytes);
@@ -123,8 +122,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	model->made_blocks++;
 }
 
-static void remove_block(struct sl_model *model, const struct sl_event *event, struct sl_device_state *device,
-			 uint32_t *index)
+static void remove_block(struct sl_model *model, const struct sl_event *event, struct sl_device_state *device, uint32_t *index)
 {
 	struct sl_live *live = sl_table_find(&model->blocks, event->address);
 	struct sl_site *site;

@@ -70,8 +70,7 @@ static void end_if_unused(struct sl_model *model, uint32_t index, enum sl_end ho
 	if (physical->refs || physical->mappings)
 		return;
 	physical->site = SL_NO_SITE;
-	vmm->unused.item = sl_arena_grow(vmm->unused.item, &vmm->unused.capacity, vmm->unused.count,
-					 sizeof(*vmm->unused.item));
+	vmm->unused.item = sl_arena_grow(vmm->unused.item, &vmm->unused.capacity, vmm->unused.count, sizeof(*vmm->unused.item));
 	vmm->unused.item[vmm->unused.count++] = index;
 	sl_model_end_block(model, site, physical->bytes, how);
 }

@@ -31,9 +31,12 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 	const struct sl_session_summary **summaries = calloc(report->process_count + 1, sizeof(*summaries));
 	struct sl_run_attachment *attachments = calloc(2 * report->process_count + 3, sizeof(*attachments));
 	const struct sl_header *first = &report->processes[0].trace->header;
-	struct sl_run_envelope run = {.run_id = first->run_id && *first->run_id ? first->run_id : "run", .title = first->tag,
+	struct sl_run_envelope run = {.run_id = first->run_id && *first->run_id ? first->run_id : "run",
+				      .title = first->tag,
 				      .job_id = first->job_id && *first->job_id ? first->job_id : NULL,
-				      .started_at_ns = INT64_MAX, .ended_at_ns = 0, .created_at_ns = SL_EVENT_UNKNOWN};
+				      .started_at_ns = INT64_MAX,
+				      .ended_at_ns = 0,
+				      .created_at_ns = SL_EVENT_UNKNOWN};
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 
 	if (!summaries || !attachments)
@@ -45,7 +48,8 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 		const char *name = sl_stacks_basename(report->processes[i].trace->name);
 
 		summaries[i] = &sessions[i].summary;
-		run.started_at_ns = summaries[i]->started_at_ns < run.started_at_ns ? summaries[i]->started_at_ns : run.started_at_ns;
+		run.started_at_ns =
+			summaries[i]->started_at_ns < run.started_at_ns ? summaries[i]->started_at_ns : run.started_at_ns;
 		run.ended_at_ns = summaries[i]->ended_at_ns > run.ended_at_ns ? summaries[i]->ended_at_ns : run.ended_at_ns;
 		add(attachments, &run.attachment_count, "Telemetry", "telemetry_sink",
 		    sl_arena_printf(&arena, "telemetry/%.*s", (int)strcspn(name, "."), name), summaries[i]->session_id);

@@ -71,8 +71,8 @@ static bool write_html(struct sl_report *report, FILE *out)
 	return fine;
 }
 
-bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit, uint64_t max_bytes,
-		       FILE *out)
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
+		       uint64_t max_bytes, FILE *out)
 {
 	uint64_t most = sl_html_most(max_bytes);
 	unsigned char *zipped = NULL;

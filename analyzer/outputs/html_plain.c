@@ -109,9 +109,11 @@ static void put_leaks(struct sl_report *report, FILE *out)
 static void put_head(FILE *out, const char *path)
 {
 	fputs("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"
-	      "<title>stormlog</title><style>body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:1rem auto;padding:0 1rem}"
+	      "<title>stormlog</title><style>body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:1rem auto;padding:0 "
+	      "1rem}"
 	      "table{border-collapse:collapse}th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid #ccc}"
-	      "img{max-width:100%}</style><h1>stormlog</h1><p>", out);
+	      "img{max-width:100%}</style><h1>stormlog</h1><p>",
+	      out);
 	put_text(out, path);
 	fputs("</p><p>This build has no interactive page: it was made without node and npm. report.json has the rest.</p>\n", out);
 }
@@ -130,8 +132,8 @@ static bool write_html(struct sl_report *report, FILE *out)
 	return fputs("</html>\n", out) >= 0;
 }
 
-bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit, uint64_t max_bytes,
-		       FILE *out)
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
+		       uint64_t max_bytes, FILE *out)
 {
 	const struct sl_session *session = telemetry->selected;
 

@@ -52,7 +52,8 @@ static void put_memory(FILE *out, const struct sl_report *report)
 	if (rows.count)
 		qsort(rows.item, rows.count, sizeof(*rows.item), by_peak);
 	fputs("\n## Memory\n\n| process | kind | device | allocations | frees | implicit | failed | live | peak |\n"
-	      "|---|---|---|---:|---:|---:|---:|---:|---:|\n", out);
+	      "|---|---|---|---:|---:|---:|---:|---:|---:|\n",
+	      out);
 	for (size_t i = 0; i < rows.count && i < ROWS_SHOWN; i++) {
 		const struct sl_row *row = rows.item[i].row;
 		char who[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES];
@@ -108,14 +109,16 @@ static void put_leaks(FILE *out, struct sl_report *report)
 		return;
 	qsort(all.item, all.count, sizeof(*all.item), by_bytes);
 	fputs("\n## Live at exit\n\n| process | bytes | blocks | kind | verdict | library | where |\n"
-	      "|---|---:|---:|---|---|---|---|\n", out);
+	      "|---|---:|---:|---|---|---|---|\n",
+	      out);
 	for (size_t i = 0; i < all.count && i < ROWS_SHOWN; i++) {
 		const struct sl_leak *leak = all.item[i].leak;
 		char where[400], size[SL_FORMAT_BYTES], who[SL_FORMAT_BYTES];
 
 		sl_owners_line(all.item[i].process, leak->python, leak->native, leak->caller, 3, where, sizeof(where));
-		fprintf(out, "| %s | %s | %llu | %s | %s | ", sl_text_rank(who, all.item[i].process), sl_format_size(size, leak->bytes),
-			(unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name, leak->verdict);
+		fprintf(out, "| %s | %s | %llu | %s | %s | ", sl_text_rank(who, all.item[i].process),
+			sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name,
+			leak->verdict);
 		put_cell(out, leak->library);
 		fputs(" | ", out);
 		put_cell(out, where);

@@ -92,8 +92,8 @@ static bool set_age(const char *path, int64_t ns)
 	return !utimensat(AT_FDCWD, path, times, 0);
 }
 
-static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, const struct sl_session *session,
-			 const char *folder, size_t before, struct sl_arena *arena)
+static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, const struct sl_session *session, const char *folder,
+			 size_t before, struct sl_arena *arena)
 {
 	struct writer writer = {process, oom, &process->accounts[oom - process->model->ooms.item]};
 	const struct sl_bundle_file owners = {"live_blocks.json", put_owners, &writer};

@@ -31,8 +31,8 @@ static inline uint64_t sl_html_most(uint64_t asked)
 
 /* report.html of Stormlog's own files: their selected session.  max_bytes: asked for, as above. */
 struct sl_telemetry;
-bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit, uint64_t max_bytes,
-		       FILE *out);
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
+		       uint64_t max_bytes, FILE *out);
 
 /* A page of what changed between runs (analyzer/gate/diff.h).  A run's processes are added while its report is open; `share`
  * is one divided by the runs of its side.  paths: those of both sides, counts[0] before and counts[1] after; max_bytes as above. */

@@ -37,7 +37,7 @@ struct picture {
 };
 
 /* After Okabe and Ito: apart for the colour-blind. */
-static const double colours[LAYERS][3] = {{0, .447, .698}, {.902, .624, 0}, {0, .62, .451}, {.8, .475, .655},
+static const double colours[LAYERS][3] = {{0, .447, .698},    {.902, .624, 0}, {0, .62, .451},	  {.8, .475, .655},
 					  {.337, .706, .914}, {.835, .369, 0}, {.549, .42, .694}, {.6, .63, .66}};
 
 static void add_line(double *columns, const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns,
@@ -109,7 +109,8 @@ static void fill(struct picture *p, const struct sl_process *process)
 		else if (line->what == SL_LINE_ALLOCATED)
 			add_layer(p, "tensors", line, NULL);
 		else if (line->what == SL_LINE_RESERVED)
-			add_layer(p, "kept by PyTorch, unused", line, sl_timeline_find(timeline, SL_LINE_ALLOCATED, line->device, 0));
+			add_layer(p, "kept by PyTorch, unused", line,
+				  sl_timeline_find(timeline, SL_LINE_ALLOCATED, line->device, 0));
 		else if (line->what == SL_LINE_KNOWN)
 			add_line(p->known, timeline, line, p->begin_ns, p->end_ns, true);
 		else if (line->what == SL_LINE_USED)
@@ -222,7 +223,8 @@ static void draw_words(cairo_t *c, const struct picture *p)
 
 	for (unsigned i = 0; i < COLUMNS; i++)
 		peak = p->known[i] > peak ? p->known[i] : peak;
-	snprintf(title, sizeof(title), "%s  peak %s", sl_stacks_basename(p->process->trace->name), sl_format_size(size, (uint64_t)peak));
+	snprintf(title, sizeof(title), "%s  peak %s", sl_stacks_basename(p->process->trace->name),
+		 sl_format_size(size, (uint64_t)peak));
 	cairo_set_source_rgb(c, .1, .12, .14);
 	cairo_set_font_size(c, 15);
 	text(c, LEFT, 22, 0, title);
@@ -267,8 +269,8 @@ static bool draw_timeline(struct sl_report *report, FILE *out, bool svg)
 {
 	const struct sl_process *process = fullest(report);
 	struct picture *p = process ? malloc(sizeof(*p)) : NULL;
-	cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(to_file, out, WIDTH, HEIGHT) :
-					 cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, HEIGHT);
+	cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(to_file, out, WIDTH, HEIGHT)
+				       : cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, HEIGHT);
 	cairo_t *c = cairo_create(surface);
 	cairo_status_t status;
 
@@ -311,7 +313,8 @@ static void heat(cairo_t *c, double t)
 
 static void draw_ranks(const struct sl_report *report, cairo_t *c, double height)
 {
-	double *cells = calloc((size_t)report->process_count * COLUMNS + 1, sizeof(*cells)), most = 1, row = height / report->process_count;
+	double *cells = calloc((size_t)report->process_count * COLUMNS + 1, sizeof(*cells)), most = 1,
+	       row = height / report->process_count;
 	uint64_t begin = report->started_unix_ns, end = report->ended_unix_ns > begin ? report->ended_unix_ns : begin + 1;
 	char words[96], size[SL_FORMAT_BYTES];
 
@@ -324,7 +327,8 @@ static void draw_ranks(const struct sl_report *report, cairo_t *c, double height
 
 		for (unsigned k = 0; k < timeline->line_count; k++)
 			if (timeline->lines[k]->what == SL_LINE_KNOWN)
-				add_line(cells + (size_t)i * COLUMNS, timeline, timeline->lines[k], begin - shift, end - shift, true);
+				add_line(cells + (size_t)i * COLUMNS, timeline, timeline->lines[k], begin - shift, end - shift,
+					 true);
 	}
 	for (size_t i = 0; i < (size_t)report->process_count * COLUMNS; i++)
 		most = cells[i] > most ? cells[i] : most;
@@ -342,8 +346,10 @@ static void draw_ranks(const struct sl_report *report, cairo_t *c, double height
 	cairo_set_font_size(c, 11);
 	for (unsigned i = 0, last = 0; i < report->process_count; i++)
 		if (!i || (i - last) * row >= 14) {
-			snprintf(words, sizeof(words), "%lld", (long long)(report->processes[i].trace->header.rank < 0 ?
-				 report->processes[i].trace->header.pid : report->processes[i].trace->header.rank));
+			snprintf(words, sizeof(words), "%lld",
+				 (long long)(report->processes[i].trace->header.rank < 0
+						     ? report->processes[i].trace->header.pid
+						     : report->processes[i].trace->header.rank));
 			text(c, LEFT - 8, TOP + i * row + (row > 12 ? row / 2 + 4 : 8), 1, words);
 			last = i;
 		}

@@ -15,10 +15,25 @@
 
 /* All that is ever written below a folder of ours, by this version and by those before; folders end in a slash. */
 static const char *const ours[] = {
-	"report.json", "report.html", "summary.md", "stormlog_run.json", "timeline.png", "timeline.svg", "ranks.png",
-	"telemetry/", "telemetry/*/", "telemetry/*/manifest.json", "telemetry/*/rollups.json", "telemetry/*/segment-*.jsonl",
-	"oom/", "oom/oom_dump_*/", "oom/oom_dump_*/manifest.json", "oom/oom_dump_*/events.json", "oom/oom_dump_*/metadata.json",
-	"oom/oom_dump_*/environment.json", "oom/oom_dump_*/live_blocks.json",
+	"report.json",
+	"report.html",
+	"summary.md",
+	"stormlog_run.json",
+	"timeline.png",
+	"timeline.svg",
+	"ranks.png",
+	"telemetry/",
+	"telemetry/*/",
+	"telemetry/*/manifest.json",
+	"telemetry/*/rollups.json",
+	"telemetry/*/segment-*.jsonl",
+	"oom/",
+	"oom/oom_dump_*/",
+	"oom/oom_dump_*/manifest.json",
+	"oom/oom_dump_*/events.json",
+	"oom/oom_dump_*/metadata.json",
+	"oom/oom_dump_*/environment.json",
+	"oom/oom_dump_*/live_blocks.json",
 };
 
 static bool is_ours(const char *path)
@@ -105,11 +120,12 @@ static bool may_replace(struct sl_place *place, const char *path)
 	marked = has_mark(folder);
 	walk_folder(&walk, folder, "");
 	if (*walk.foreign)
-		snprintf(place->why, sizeof(place->why), "%s holds %s, which is not stormlog's, and stays as it is; -o DIR names another place",
-			 place->folder, walk.foreign);
+		snprintf(place->why, sizeof(place->why),
+			 "%s holds %s, which is not stormlog's, and stays as it is; -o DIR names another place", place->folder,
+			 walk.foreign);
 	else if (walk.count && !marked)
-		snprintf(place->why, sizeof(place->why), "%s has no report.json of stormlog's, and stays as it is; -o DIR names another place",
-			 place->folder);
+		snprintf(place->why, sizeof(place->why),
+			 "%s has no report.json of stormlog's, and stays as it is; -o DIR names another place", place->folder);
 	return !*place->why;
 }
 
@@ -152,7 +168,8 @@ bool sl_place_choose(struct sl_place *place, const char *folder, char *const *in
 	}
 	snprintf(place->folder, sizeof(place->folder), "%.*s", (int)length, folder);
 	if (ends_in_dots(place->folder))
-		snprintf(place->why, sizeof(place->why), "%s is no name of a new folder; -o DIR names another place", place->folder);
+		snprintf(place->why, sizeof(place->why), "%s is no name of a new folder; -o DIR names another place",
+			 place->folder);
 	else if (lstat(place->folder, &st))
 		return true; /* not there, or what is in its way is told when it is made */
 	else if (!S_ISDIR(st.st_mode))
@@ -160,8 +177,8 @@ bool sl_place_choose(struct sl_place *place, const char *folder, char *const *in
 			 S_ISLNK(st.st_mode) ? "a symbolic link" : "no folder");
 	for (char *const *input = inputs; *input && !*place->why; input++)
 		if (holds(&st, *input))
-			snprintf(place->why, sizeof(place->why), "%s is what is read, or holds it, and stays as it is; -o DIR names another place",
-				 place->folder);
+			snprintf(place->why, sizeof(place->why),
+				 "%s is what is read, or holds it, and stays as it is; -o DIR names another place", place->folder);
 	return !*place->why && may_replace(place, place->folder);
 }
 
@@ -251,7 +268,8 @@ bool sl_place_end(struct sl_place *place)
 		fail(place);
 	} else if (may_replace(place, aside)) {
 		if (!clear(aside))
-			snprintf(place->why, sizeof(place->why), "what somebody else put into %s meanwhile is kept in %s", place->folder, aside);
+			snprintf(place->why, sizeof(place->why), "what somebody else put into %s meanwhile is kept in %s",
+				 place->folder, aside);
 		return true;
 	} else { /* somebody put another one there while we worked */
 		put_back(place, aside);

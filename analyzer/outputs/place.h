@@ -14,9 +14,9 @@
 #include <stdbool.h>
 
 struct sl_place {
-	char folder[PATH_MAX]; /* as the user named it, without slashes at its end */
+	char folder[PATH_MAX];	  /* as the user named it, without slashes at its end */
 	char made[PATH_MAX + 16]; /* after sl_place_begin: where the files go meanwhile */
-	char why[3 * PATH_MAX]; /* after a failure: a sentence for people */
+	char why[3 * PATH_MAX];	  /* after a failure: a sentence for people */
 };
 
 /* May `folder` be made or replaced?  inputs: what is read, NULL ends it; neither they nor what holds them is replaced. */

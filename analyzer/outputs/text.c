@@ -14,9 +14,9 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
 
-#define OWNERS_SHOWN 5
-#define LINES_SHOWN  3
-#define RIGHT	     40
+#define OWNERS_SHOWN   5
+#define LINES_SHOWN    3
+#define RIGHT	       40
 #define NAMES_SHOWN    4
 #define FINDINGS_SHOWN 6
 
@@ -37,8 +37,7 @@ static SL_PRINTF(2, 3) void say(struct sl_text_page *page, const char *format, .
 static void put_statuses(char *out, size_t size, const struct sl_report *report)
 {
 	static const char *const words[] = {"completed", "killed", "running", "ended unknown"};
-	static const enum sl_status order[] = {SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN,
-					       SL_STATUS_COMPLETED};
+	static const enum sl_status order[] = {SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN, SL_STATUS_COMPLETED};
 	size_t at = 0;
 
 	out[0] = 0;
@@ -82,14 +81,12 @@ static void put_title(struct sl_text_page *page)
 	if (report->process_count == 1)
 		sl_text_rank(who, first);
 	else
-		snprintf(who, sizeof(who), "%u %s", report->process_count,
-			 ranks == report->process_count ? "ranks" : "processes");
+		snprintf(who, sizeof(who), "%u %s", report->process_count, ranks == report->process_count ? "ranks" : "processes");
 	if (hosts == 1)
 		snprintf(text, sizeof(text), "  %s on %s  %s  %s", who, first->trace->header.host ? first->trace->header.host : "?",
 			 sl_format_duration(span, span_ns), status);
 	else
-		snprintf(text, sizeof(text), "  %s on %u hosts  %s  %s", who, hosts,
-			 sl_format_duration(span, span_ns), status);
+		snprintf(text, sizeof(text), "  %s on %u hosts  %s  %s", who, hosts, sl_format_duration(span, span_ns), status);
 	sl_text_head(page, sl_stacks_program(&first->trace->header), false);
 	sl_text_line(page, 0, text, "");
 }
@@ -225,8 +222,8 @@ static void put_peak(struct sl_text_page *page)
 	draw_spark(spark, sizeof(spark), page, device->line);
 	if (page->report->process_count > 1)
 		describe_others(others, sizeof(others), page, process);
-	snprintf(text, sizeof(text), "     %s   %s   %s%s", sl_text_rank(who, process), sl_format_size(size, device->known_peak), spark,
-		 others);
+	snprintf(text, sizeof(text), "     %s   %s   %s%s", sl_text_rank(who, process), sl_format_size(size, device->known_peak),
+		 spark, others);
 	sl_text_line(page, 0, text, "");
 	put_peak_owners(page, process, device);
 }
@@ -308,9 +305,10 @@ static void put_leaks(struct sl_text_page *page)
 	if (page->report->process_count > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s:" : "   %s",
 			 sl_text_rank(who, process));
-	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s", places > 1 && page->report->process_count == 1 ? "worst: " : "",
-		 where[0] ? where : worst->library, sl_format_size(each, worst->bytes), (unsigned long long)worst->blocks,
-		 worst->blocks == 1 ? "" : "s", worst->growing ? ", growing" : "");
+	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s",
+		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->library,
+		 sl_format_size(each, worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s",
+		 worst->growing ? ", growing" : "");
 	sl_text_line(page, 30, left, right);
 	page->said = true;
 }
@@ -353,7 +351,8 @@ static void put_hidden(struct sl_text_page *page)
 	if (count > 1 && strcmp(sl_format_size(a, least), sl_format_size(b, most->hidden_peak_bytes)))
 		snprintf(text, sizeof(text), "   %s .. %s per device", a, b);
 	else
-		snprintf(text, sizeof(text), "   %s%s at most", sl_format_size(b, most->hidden_peak_bytes), count > 1 ? " per device" : "");
+		snprintf(text, sizeof(text), "   %s%s at most", sl_format_size(b, most->hidden_peak_bytes),
+			 count > 1 ? " per device" : "");
 	sl_hidden_split(page->report, most, &hidden);
 	pools = has_pools(page->report, most);
 	right[0] = 0;
@@ -373,8 +372,10 @@ static void put_hidden(struct sl_text_page *page)
 		if (name->step != SL_UNKNOWN && at < sizeof(right))
 			at += (size_t)snprintf(right + at, sizeof(right) - at, " (step %llu)", (unsigned long long)name->step);
 	}
-	sl_text_line(page, RIGHT, text, hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right :
-		     pools ? "contexts, and freed memory that pools keep" : "outside recorded allocations");
+	sl_text_line(page, RIGHT, text,
+		     hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right
+		     : pools ? "contexts, and freed memory that pools keep"
+			     : "outside recorded allocations");
 	sl_hidden_free(&hidden);
 }
 
@@ -389,8 +390,9 @@ static void put_in_flight(struct sl_text_page *page)
 			char who[48], size[SL_FORMAT_BYTES], text[256];
 
 			sl_text_head(page, "IN FLIGHT", false);
-			snprintf(text, sizeof(text), "  %s  %s%s%s had not returned", sl_text_rank(who, process), hook ? hook->plain : "?",
-				 call->bytes ? " of " : "", call->bytes ? sl_format_size(size, call->bytes) : "");
+			snprintf(text, sizeof(text), "  %s  %s%s%s had not returned", sl_text_rank(who, process),
+				 hook ? hook->plain : "?", call->bytes ? " of " : "",
+				 call->bytes ? sl_format_size(size, call->bytes) : "");
 			sl_text_line(page, 0, text, "");
 			page->said = true;
 		}
@@ -405,8 +407,8 @@ static void put_findings(struct sl_text_page *page)
 	for (size_t i = 0; i < page->report->findings.count; i++) {
 		const struct sl_finding *finding = &page->report->findings.item[i];
 
-		if (!strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "ranks.first") || !strcmp(finding->id, "leak.growing") ||
-		    !strcmp(finding->id, "label.growing"))
+		if (!strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "ranks.first") ||
+		    !strcmp(finding->id, "leak.growing") || !strcmp(finding->id, "label.growing"))
 			continue;
 		char who[48] = "";
 
@@ -419,7 +421,8 @@ static void put_findings(struct sl_text_page *page)
 			sl_text_rank(who, &page->report->processes[finding->process]);
 		if (strstr(finding->text, who))
 			who[0] = 0; /* it says so itself, or of the run */
-		say(page, "    %s%s%s%s%s", who, *who ? ": " : "", finding->text, finding->advice ? ": " : "", finding->advice ? finding->advice : "");
+		say(page, "    %s%s%s%s%s", who, *who ? ": " : "", finding->text, finding->advice ? ": " : "",
+		    finding->advice ? finding->advice : "");
 		page->said |= strcmp(finding->severity, "info") != 0;
 		shown++;
 	}
@@ -462,8 +465,8 @@ static void put_warnings(struct sl_text_page *page)
 		say(page, "note: %zu more in report.json", report->warnings.count - 8);
 	for (unsigned i = 0; i < report->images.run_count && !all; i++)
 		if (i != report->run && report->images.runs[i].id[0])
-			say(page, "other run here: --run %s  (%u process%s)", report->images.runs[i].id, report->images.runs[i].images,
-			    report->images.runs[i].images == 1 ? "" : "es");
+			say(page, "other run here: --run %s  (%u process%s)", report->images.runs[i].id,
+			    report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
 }
 
 static void put_end(struct sl_text_page *page, bool refused)

@@ -58,7 +58,8 @@ static void put_owners(struct sl_text_page *page, struct sl_process *process, co
 	for (unsigned i = 0; i < count && i < OWNERS_SHOWN; i++) {
 		sl_owners_line(process, sums[i].top->python, sums[i].top->native, sums[i].top->caller, 3, where, sizeof(where));
 		if (strstr(sums[i].name, "nccl") && sl_collectives_communicators(process->model) > 1) {
-			snprintf(text, sizeof(text), "%lld communicators  %s", (long long)sl_collectives_communicators(process->model), where);
+			snprintf(text, sizeof(text), "%lld communicators  %s",
+				 (long long)sl_collectives_communicators(process->model), where);
 			memcpy(where, text, sizeof(where) - 1);
 			where[sizeof(where) - 1] = 0;
 		}
@@ -94,7 +95,8 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 		at = add_part(right, sizeof(right), at, "context", account->context);
 		at = add_part(right, sizeof(right), at, "code", account->modules);
 		if (at)
-			add_part(right, sizeof(right), at, pools ? "kept by pools or unexplained" : "unexplained", account->unexplained);
+			add_part(right, sizeof(right), at, pools ? "kept by pools or unexplained" : "unexplained",
+				 account->unexplained);
 		sl_text_owner(page, account->hidden, "hidden", at ? right : "contexts, code, other processes");
 	}
 	for (unsigned i = 0; i < account->other_count; i++) {

@@ -17,7 +17,7 @@
 struct job {
 	struct sl_report *report;
 	const struct sl_drive_options *options;
-	unsigned *images; /* of the chosen run */
+	unsigned *images;	  /* of the chosen run */
 	struct sl_damage *damage; /* per image, of those that did not open */
 	_Atomic unsigned next;
 	_Atomic uint64_t events, due_ns;
@@ -41,7 +41,8 @@ static void progress(struct job *job, uint64_t events)
 
 	if (!job->on_terminal || (now = now_ns()) < due || !atomic_compare_exchange_strong(&job->due_ns, &due, now + 200000000))
 		return;
-	fprintf(stderr, "\r\033[K%s events, %u of %u processes", sl_format_count(number, all), begun < count ? begun : count, count);
+	fprintf(stderr, "\r\033[K%s events, %u of %u processes", sl_format_count(number, all), begun < count ? begun : count,
+		count);
 	fflush(stderr);
 }
 
@@ -68,8 +69,8 @@ static void name_session(struct sl_process *process)
 		if (sscanf(base, "rank-%u-%u-%u", &parts[0], &parts[1], &parts[2]) == 3)
 			snprintf(image, sizeof(image), "-%u", parts[2]);
 	}
-	if (asprintf(&process->session_id, "%s-%s-%lld%s", header->run_id ? header->run_id : "run", rank,
-		     (long long)header->pid, image) < 0)
+	if (asprintf(&process->session_id, "%s-%s-%lld%s", header->run_id ? header->run_id : "run", rank, (long long)header->pid,
+		     image) < 0)
 		abort();
 }
 
@@ -245,8 +246,7 @@ bool sl_drive_is_native(char *const *paths, unsigned count)
 	return found;
 }
 
-enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsigned count,
-			      const struct sl_drive_options *options)
+enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsigned count, const struct sl_drive_options *options)
 {
 	struct job job = {.report = report, .options = options};
 	bool all = options->run && !strcmp(options->run, "all");

@@ -12,7 +12,6 @@ enum sl_drive_result { SL_DRIVE_FINE, SL_DRIVE_NO_PATH, SL_DRIVE_NO_RUN, SL_DRIV
 
 /* Folders and files of `paths` hold at least one trace file or ring.  The result is the caller's. */
 bool sl_drive_is_native(char *const *paths, unsigned count);
-enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsigned count,
-			      const struct sl_drive_options *options);
+enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsigned count, const struct sl_drive_options *options);
 
 #endif

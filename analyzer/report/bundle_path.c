@@ -35,7 +35,7 @@ bool sl_oom_bundle_path(const struct sl_process *process, const struct sl_oom *o
 	}
 	gmtime_r(&s, &tm);
 	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", &tm);
-	snprintf(path, size, "oom/oom_dump_%s_%lld_%s_%u", utc, (long long)process->trace->header.pid,
-		 backend_of(process, first), number);
+	snprintf(path, size, "oom/oom_dump_%s_%lld_%s_%u", utc, (long long)process->trace->header.pid, backend_of(process, first),
+		 number);
 	return true;
 }

@@ -25,8 +25,7 @@ const struct sl_device_state *sl_devices_state(const struct sl_report *report, c
 	return NULL;
 }
 
-static struct sl_shared_device *shared_of(struct sl_report *report, const char *host, const struct sl_device *def,
-					  int ordinal)
+static struct sl_shared_device *shared_of(struct sl_report *report, const char *host, const struct sl_device *def, int ordinal)
 {
 	struct sl_shared_device *device;
 
@@ -52,8 +51,8 @@ static struct sl_shared_device *shared_of(struct sl_report *report, const char *
 static void add_process(struct sl_report *report, unsigned process, const struct sl_device_state *state)
 {
 	const struct sl_process *p = &report->processes[process];
-	struct sl_shared_device *device = shared_of(report, p->trace->header.host,
-						    sl_defs_device(&p->trace->defs, state->device), state->device);
+	struct sl_shared_device *device =
+		shared_of(report, p->trace->header.host, sl_defs_device(&p->trace->defs, state->device), state->device);
 
 	device->processes = realloc(device->processes, (device->process_count + 1) * sizeof(*device->processes));
 	if (!device->processes)
@@ -81,8 +80,7 @@ static uint64_t held_by_others(const struct sl_report *report, const struct sl_s
 
 		if (device->processes[i] == except || !state || begin_ns > p->ended_unix_ns)
 			continue; /* what a process held goes with it */
-		bytes += sl_timeline_max(&p->model->timeline, state->line,
-					 begin_ns - header->started_ns + header->monotonic_ns,
+		bytes += sl_timeline_max(&p->model->timeline, state->line, begin_ns - header->started_ns + header->monotonic_ns,
 					 end_ns - header->started_ns + header->monotonic_ns);
 	}
 	return bytes;

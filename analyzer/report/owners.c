@@ -7,8 +7,8 @@
 
 static uint32_t push(struct sl_owners *owners, const char *name)
 {
-	owners->share.item = sl_arena_grow(owners->share.item, &owners->share.capacity, owners->share.count,
-					   sizeof(*owners->share.item));
+	owners->share.item =
+		sl_arena_grow(owners->share.item, &owners->share.capacity, owners->share.count, sizeof(*owners->share.item));
 	owners->share.item[owners->share.count] = (struct sl_share){.name = strdup(name)};
 	return (uint32_t)owners->share.count++;
 }
@@ -87,8 +87,8 @@ static bool tells_more(const struct sl_stack_frame *frame, const struct sl_stack
 	return frame->function && frame->module && !frame->passes_on;
 }
 
-void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames,
-		    char *out, size_t size)
+void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames, char *out,
+		    size_t size)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, stack, python, native, caller);

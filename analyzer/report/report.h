@@ -18,12 +18,12 @@ struct sl_leak {
 	uint64_t caller;
 	unsigned kind;
 	int device;
-	uint64_t bytes, blocks, first_ns, last_ns; /* CLOCK_MONOTONIC of the process */
+	uint64_t bytes, blocks, first_ns, last_ns;   /* CLOCK_MONOTONIC of the process */
 	const char *verdict, *severity, *suggestion; /* static */
 	const char *library;			     /* of the model */
 	bool growing;
 	double bytes_per_second, bytes_per_step, r_squared; /* of growing ones; r_squared over steps where there are some */
-	uint32_t step; /* text of the label whose entries are the steps; 0: there are none */
+	uint32_t step;					    /* text of the label whose entries are the steps; 0: there are none */
 };
 
 /* A stack whose live bytes grew from entry to entry of a label. */
@@ -38,7 +38,7 @@ struct sl_holder_of_growth {
 struct sl_growth {
 	uint32_t label; /* index into the model's labels */
 	double slope, r_squared;
-	const char *verdict; /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
+	const char *verdict;				    /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
 	struct sl_holder_of_growth holders[SL_HOLDERS_MAX]; /* of growing ones, largest first */
 	unsigned holder_count;
 	const char *advice; /* static, of growing ones */
@@ -64,7 +64,7 @@ enum sl_cause {
 	SL_CAUSE_FULL,	     /* the process itself held it */
 };
 struct sl_account {
-	uint64_t cached, largest_cached; /* of PyTorch, unused */
+	uint64_t cached, largest_cached;		/* of PyTorch, unused */
 	uint64_t hidden, context, modules, unexplained; /* of this process: what no call named */
 	struct {
 		int64_t pid, rank; /* rank -1: none or not recorded */
@@ -92,20 +92,20 @@ struct sl_process {
 	struct sl_model *model;
 	struct sl_symbols *symbols; /* made when first asked for; main thread only */
 	char *session_id;
-	uint64_t started_unix_ns, ended_unix_ns; /* of one that was killed: its last sign of life */
-	bool gone;			    /* it had ended by the instant replayed to */
-	SL_VECTOR(struct sl_leak) leaks;    /* largest first; analyses/leaks.c */
-	SL_VECTOR(struct sl_growth) growth; /* one per label; analyses/growth.c */
+	uint64_t started_unix_ns, ended_unix_ns;    /* of one that was killed: its last sign of life */
+	bool gone;				    /* it had ended by the instant replayed to */
+	SL_VECTOR(struct sl_leak) leaks;	    /* largest first; analyses/leaks.c */
+	SL_VECTOR(struct sl_growth) growth;	    /* one per label; analyses/growth.c */
 	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
-	uint64_t bundles_from_ns;	    /* errors before it (Unix) have no bundle: retention by count */
-	uint64_t bundles_kept_ns;	    /* the same by size, which is known when they are written */
-	struct sl_account *accounts;	    /* one per error of model->ooms; analyses/accounts.c */
+	uint64_t bundles_from_ns;		    /* errors before it (Unix) have no bundle: retention by count */
+	uint64_t bundles_kept_ns;		    /* the same by size, which is known when they are written */
+	struct sl_account *accounts;		    /* one per error of model->ooms; analyses/accounts.c */
 };
 
 /* A device over all processes, joined on host and uuid; without a uuid it belongs to one process. */
 struct sl_shared_device {
-	const char *host, *uuid, *name, *source; /* NULL: unknown */
-	int device;				 /* ordinal in the first of its processes */
+	const char *host, *uuid, *name, *source;				    /* NULL: unknown */
+	int device;								    /* ordinal in the first of its processes */
 	uint64_t total_bytes, used_peak_bytes, known_peak_bytes, hidden_peak_bytes; /* SL_UNKNOWN */
 	uint64_t hidden_peak_unix_ns;
 	unsigned *processes; /* indexes */
@@ -119,11 +119,11 @@ struct sl_emit_options;
 #define SL_OOM_DUMPS  64
 #define SL_OOM_EVENTS 200
 struct sl_drive_options {
-	const char *run;  /* id, "all", or NULL: the newest */
-	unsigned threads; /* 0: as many as there are cores */
-	uint64_t until_unix_ns; /* replay stops here; 0: at the end */
-	bool quiet;		/* no progress on the terminal */
-	unsigned samples;	/* of a telemetry session; 0: SL_SESSION_SAMPLES, fewer where processes are many */
+	const char *run;		    /* id, "all", or NULL: the newest */
+	unsigned threads;		    /* 0: as many as there are cores */
+	uint64_t until_unix_ns;		    /* replay stops here; 0: at the end */
+	bool quiet;			    /* no progress on the terminal */
+	unsigned samples;		    /* of a telemetry session; 0: SL_SESSION_SAMPLES, fewer where processes are many */
 	unsigned oom_max_dumps, oom_events; /* bundles kept, events in each; 0: SL_OOM_DUMPS, SL_OOM_EVENTS */
 	uint64_t oom_max_bytes;		    /* of all bundles together; 0: no limit */
 	uint64_t skew_ns;		    /* clocks of hosts differ by at most so much; 0: not said */
@@ -148,12 +148,12 @@ struct sl_report {
 	uint64_t started_unix_ns, ended_unix_ns; /* from the first sign of any process to the last; both 0: there is none */
 	struct sl_shared_device *devices;
 	unsigned device_count;
-	SL_VECTOR(char *) warnings; /* damage and what was not understood; lines for people */
-	unsigned damage_lines;	    /* of which the first so many are about damage */
+	SL_VECTOR(char *) warnings;	       /* damage and what was not understood; lines for people */
+	unsigned damage_lines;		       /* of which the first so many are about damage */
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
 	struct sl_skew skew;
 	struct sl_drive_options options;
-	uint64_t html_max_bytes;    /* of report.html; 0: 8 MiB */
+	uint64_t html_max_bytes; /* of report.html; 0: 8 MiB */
 };
 
 void sl_report_free(struct sl_report *report);

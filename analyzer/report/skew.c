@@ -152,8 +152,8 @@ void sl_skew_describe(const struct sl_skew *skew, char *out, size_t size)
 
 	sl_format_duration(span, skew->bound_ns);
 	if (!strcmp(skew->evidence, "communicators"))
-		snprintf(out, size, "%s, by which clocks of hosts may differ (shown by %u communicator%s of all ranks)", span, skew->meetings,
-			 skew->meetings == 1 ? "" : "s");
+		snprintf(out, size, "%s, by which clocks of hosts may differ (shown by %u communicator%s of all ranks)", span,
+			 skew->meetings, skew->meetings == 1 ? "" : "s");
 	else
 		snprintf(out, size, "%s, by which clocks of hosts may differ (%s)", span,
 			 !strcmp(skew->evidence, "option") ? "--clock-skew" : "assumed: --clock-skew says another bound");

@@ -21,8 +21,7 @@ struct sl_damage {
 };
 
 /* Something is missing: `FILE: offset N: ...`.  file NULL: no place. */
-void sl_damage_add(struct sl_damage *damage, const char *file, int64_t offset, const char *format, ...)
-	SL_PRINTF(4, 5);
+void sl_damage_add(struct sl_damage *damage, const char *file, int64_t offset, const char *format, ...) SL_PRINTF(4, 5);
 
 /* Worth saying, and nothing is missing. */
 void sl_damage_note(struct sl_damage *damage, const char *file, const char *format, ...) SL_PRINTF(3, 4);

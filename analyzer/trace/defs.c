@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#define PUSH(vector) \
-	((vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)), \
+#define PUSH(vector)                                                                                                               \
+	((vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)),                 \
 	 memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
 
 static const char *text_of(struct sl_defs *defs, const msgpack_object *map, const char *key)
@@ -72,15 +72,13 @@ static void add_native(struct sl_defs *defs, const msgpack_object *map, uint64_t
 	if (pcs.size)
 		memcpy(copy, pcs.text, pcs.size & ~(size_t)7);
 	sl_idmap_set(&defs->native_ids, id, (uint32_t)defs->natives.count);
-	*PUSH(defs->natives) = (struct sl_native_stack){(uint32_t)(pcs.size / 8), copy,
-							    is_true(sl_object_get(map, "truncated"))};
+	*PUSH(defs->natives) = (struct sl_native_stack){(uint32_t)(pcs.size / 8), copy, is_true(sl_object_get(map, "truncated"))};
 }
 
 static void add_thread(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	sl_idmap_set(&defs->thread_ids, id, (uint32_t)defs->threads.count);
-	*PUSH(defs->threads) = (struct sl_thread){(uint32_t)id, sl_object_i64(map, "tid", 0),
-						  text_of(defs, map, "name")};
+	*PUSH(defs->threads) = (struct sl_thread){(uint32_t)id, sl_object_i64(map, "tid", 0), text_of(defs, map, "name")};
 }
 
 static void add_module(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
@@ -103,14 +101,15 @@ static void add_eval(struct sl_defs *defs, const msgpack_object *map, uint64_t i
 static void add_device(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	int64_t ordinal = sl_object_i64(map, "ordinal", -1);
-	struct sl_device *device = (struct sl_device *)sl_defs_device(defs, ordinal), now = {
-		.ordinal = ordinal,
-		.family = text_of(defs, map, "family"),
-		.name = text_of(defs, map, "name"),
-		.uuid = text_of(defs, map, "uuid"),
-		.pci = text_of(defs, map, "pci"),
-		.total_bytes = sl_object_u64(map, "total_bytes", 0),
-	};
+	struct sl_device *device = (struct sl_device *)sl_defs_device(defs, ordinal),
+			 now = {
+				 .ordinal = ordinal,
+				 .family = text_of(defs, map, "family"),
+				 .name = text_of(defs, map, "name"),
+				 .uuid = text_of(defs, map, "uuid"),
+				 .pci = text_of(defs, map, "pci"),
+				 .total_bytes = sl_object_u64(map, "total_bytes", 0),
+			 };
 
 	if (!device) {
 		*PUSH(defs->devices) = now;
@@ -178,10 +177,17 @@ bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
 		const char *name;
 		void (*add)(struct sl_defs *defs, const msgpack_object *map, uint64_t id);
 	} kinds[] = {
-		{"text", add_text},	      {"frame", add_frame},	{"python_stack", add_python},
-		{"native_stack", add_native}, {"thread", add_thread},	{"module", add_module},
-		{"eval_range", add_eval},     {"device", add_device},	{"communicator", add_communicator},
-		{"capability", add_capability}, {"note", add_note},
+		{"text", add_text},
+		{"frame", add_frame},
+		{"python_stack", add_python},
+		{"native_stack", add_native},
+		{"thread", add_thread},
+		{"module", add_module},
+		{"eval_range", add_eval},
+		{"device", add_device},
+		{"communicator", add_communicator},
+		{"capability", add_capability},
+		{"note", add_note},
 	};
 	const msgpack_object *def = sl_object_get(map, "def");
 
@@ -215,8 +221,8 @@ void sl_defs_free(struct sl_defs *defs)
 	sl_arena_free(&defs->arena);
 }
 
-#define LOOKUP(map, vector, id) \
-	uint32_t at = sl_idmap_get(&defs->map, id, UINT32_MAX); \
+#define LOOKUP(map, vector, id)                                                                                                    \
+	uint32_t at = sl_idmap_get(&defs->map, id, UINT32_MAX);                                                                    \
 	return at == UINT32_MAX ? NULL : &defs->vector.item[at]
 
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id)

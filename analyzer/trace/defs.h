@@ -63,10 +63,10 @@ struct sl_capability {
 };
 
 /* A vector in the arena: items, count and room. */
-#define SL_VECTOR(type) \
-	struct { \
-		type *item; \
-		size_t count, capacity; \
+#define SL_VECTOR(type)                                                                                                            \
+	struct {                                                                                                                   \
+		type *item;                                                                                                        \
+		size_t count, capacity;                                                                                            \
 	}
 
 struct sl_defs {

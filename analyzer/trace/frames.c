@@ -99,8 +99,9 @@ static uint64_t resynchronise(struct sl_frames *frames, uint64_t offset, uint64_
 			       (unsigned long long)offset);
 		return next;
 	}
-	sl_damage_add(damage, frames->path, (int64_t)offset, next == size ? "the last %llu bytes are no frame" :
-		      "%llu bytes are no frame; reading goes on behind them", (unsigned long long)(next - offset));
+	sl_damage_add(damage, frames->path, (int64_t)offset,
+		      next == size ? "the last %llu bytes are no frame" : "%llu bytes are no frame; reading goes on behind them",
+		      (unsigned long long)(next - offset));
 	return next;
 }
 
@@ -125,17 +126,23 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 			uint64_t next = search(frames, inside, size);
 
 			if (index.kind == SL_FRAME_BLOCK)
-				sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn; %u events were in it", index.count);
+				sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn; %u events were in it",
+					      index.count);
 			else
 				sl_damage_add(damage, frames->path, (int64_t)offset, "frame is torn");
 			frames->torn_events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
 			offset = next;
 			continue;
 		}
-		push(frames, (struct sl_frame){.offset = inside, .compressed = index.compressed, .count = index.count,
-					       .thread = index.thread, .kind = (uint16_t)index.kind,
-					       .first = index.first, .next = index.next,
-					       .begin_ns = index.begin_ns, .end_ns = index.end_ns});
+		push(frames, (struct sl_frame){.offset = inside,
+					       .compressed = index.compressed,
+					       .count = index.count,
+					       .thread = index.thread,
+					       .kind = (uint16_t)index.kind,
+					       .first = index.first,
+					       .next = index.next,
+					       .begin_ns = index.begin_ns,
+					       .end_ns = index.end_ns});
 		offset = inside + index.compressed;
 	}
 }
@@ -218,8 +225,7 @@ bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, c
 		 !room(&inflate->out, &inflate->out_capacity, content + 1))
 		got = (size_t)-1;
 	else
-		got = ZSTD_decompressDCtx(inflate->zstd, inflate->out, inflate->out_capacity, inflate->in,
-					  frame->compressed);
+		got = ZSTD_decompressDCtx(inflate->zstd, inflate->out, inflate->out_capacity, inflate->in, frame->compressed);
 	if (ZSTD_isError(got)) {
 		if (damage)
 			sl_damage_add(damage, frames->path, (int64_t)frame->offset, "frame does not open (%s)%s",

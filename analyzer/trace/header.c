@@ -51,13 +51,13 @@ static uint32_t cell_number(const msgpack_object *table, uint32_t row, uint32_t 
 }
 
 /* The position among names[] of the name at a row of a table of the header; `count` when it is not known. */
-#define KNOWN(table, row, infos, total) \
-	({ \
-		const msgpack_object *name_ = cell(table, row, 0); \
-		unsigned i_ = 0; \
-		while (i_ < (total) && !(name_ && sl_object_is_text(name_, (infos)[i_].name))) \
-			i_++; \
-		i_; \
+#define KNOWN(table, row, infos, total)                                                                                            \
+	({                                                                                                                         \
+		const msgpack_object *name_ = cell(table, row, 0);                                                                 \
+		unsigned i_ = 0;                                                                                                   \
+		while (i_ < (total) && !(name_ && sl_object_is_text(name_, (infos)[i_].name)))                                     \
+			i_++;                                                                                                      \
+		i_;                                                                                                                \
 	})
 
 /* cuMemAlloc_v2, cuMemAllocAsync_ptsz -> the name programmers write. */
@@ -83,8 +83,7 @@ static const char *plain_name(struct sl_header *header, const char *name)
 
 static void read_hooks(struct sl_header *header, const msgpack_object *map)
 {
-	const msgpack_object *hooks = array(map, "hooks"), *verbs = array(map, "verbs"),
-			     *families = array(map, "families");
+	const msgpack_object *hooks = array(map, "hooks"), *verbs = array(map, "verbs"), *families = array(map, "families");
 
 	if (!hooks)
 		return;

@@ -10,14 +10,14 @@
 #include "common/event.h"
 
 struct sl_hook {
-	const char *name;	/* exported symbol: cuMemAlloc_v2 */
-	const char *plain;	/* as the contract counts it: cuMemAlloc */
-	enum sl_verb verb;	/* CALL where the verb's name is not known here */
+	const char *name;  /* exported symbol: cuMemAlloc_v2 */
+	const char *plain; /* as the contract counts it: cuMemAlloc */
+	enum sl_verb verb; /* CALL where the verb's name is not known here */
 	enum sl_kind kind;
 	const char *family_name; /* as the header writes it */
-	enum sl_family family;	/* SL_FAMILY_COUNT: not known here */
-	int64_t oom;		/* result that means out of memory; 0: none does */
-	bool is_call;		/* counts in `apis`: not a label, a block report or a process event */
+	enum sl_family family;	 /* SL_FAMILY_COUNT: not known here */
+	int64_t oom;		 /* result that means out of memory; 0: none does */
+	bool is_call;		 /* counts in `apis`: not a label, a block report or a process event */
 };
 
 struct sl_pair {
@@ -34,9 +34,9 @@ struct sl_header {
 	unsigned argc, hook_count, metadata_count, setting_count, environment_count, unknown_verbs;
 	const char **argv;
 	struct sl_pair *metadata, *settings, *environment;
-	struct sl_hook *hooks;	/* row i is api i + 1 */
-	uint8_t kinds[256];	/* kind of the file -> enum sl_kind */
-	bool same_kinds;	/* kinds[i] == i for all: nothing to translate */
+	struct sl_hook *hooks; /* row i is api i + 1 */
+	uint8_t kinds[256];    /* kind of the file -> enum sl_kind */
+	bool same_kinds;       /* kinds[i] == i for all: nothing to translate */
 };
 
 /* Fill from a map whose "def" is "header"; false: it is none, or of a format or version not known. */

@@ -165,9 +165,9 @@ static void sort_runs(struct sl_images *folder)
 			folder->runs[j] = folder->runs[j - 1];
 			folder->runs[j - 1] = other;
 			for (unsigned k = 0; k < folder->image_count; k++)
-				folder->run_of[k] = folder->run_of[k] == j     ? j - 1 :
-						    folder->run_of[k] == j - 1 ? j :
-										 folder->run_of[k];
+				folder->run_of[k] = folder->run_of[k] == j	 ? j - 1
+						    : folder->run_of[k] == j - 1 ? j
+										 : folder->run_of[k];
 		}
 }
 

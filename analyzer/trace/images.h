@@ -9,8 +9,8 @@
 #include "analyzer/trace/trace.h"
 
 struct sl_run {
-	char *id;		/* "" where no header could be read */
-	uint64_t started_ns;	/* Unix, of its first process */
+	char *id;	     /* "" where no header could be read */
+	uint64_t started_ns; /* Unix, of its first process */
 	unsigned images;
 };
 
@@ -18,7 +18,7 @@ struct sl_images {
 	struct sl_image *images; /* by name */
 	unsigned *run_of;	 /* index into runs, per image */
 	unsigned image_count;
-	struct sl_run *runs;	 /* newest first */
+	struct sl_run *runs; /* newest first */
 	unsigned run_count;
 };
 

@@ -56,25 +56,43 @@ static bool check(struct cursor *c, unsigned depth)
 	if (tag <= 0xbf)
 		return step(c, tag & 31);
 	switch (tag) {
-	case 0xc4: case 0xc5: case 0xc6: /* bin */
+	case 0xc4:
+	case 0xc5:
+	case 0xc6: /* bin */
 		return take(c, 1u << (tag - 0xc4), &n) && step(c, n);
-	case 0xc7: case 0xc8: case 0xc9: /* ext */
+	case 0xc7:
+	case 0xc8:
+	case 0xc9: /* ext */
 		return take(c, 1u << (tag - 0xc7), &n) && step(c, n + 1);
 	case 0xca:
 		return step(c, 4);
 	case 0xcb:
 		return step(c, 8);
-	case 0xcc: case 0xcd: case 0xce: case 0xcf:
+	case 0xcc:
+	case 0xcd:
+	case 0xce:
+	case 0xcf:
 		return step(c, 1u << (tag - 0xcc));
-	case 0xd0: case 0xd1: case 0xd2: case 0xd3:
+	case 0xd0:
+	case 0xd1:
+	case 0xd2:
+	case 0xd3:
 		return step(c, 1u << (tag - 0xd0));
-	case 0xd4: case 0xd5: case 0xd6: case 0xd7: case 0xd8: /* fixext */
+	case 0xd4:
+	case 0xd5:
+	case 0xd6:
+	case 0xd7:
+	case 0xd8: /* fixext */
 		return step(c, (1u << (tag - 0xd4)) + 1);
-	case 0xd9: case 0xda: case 0xdb:
+	case 0xd9:
+	case 0xda:
+	case 0xdb:
 		return take(c, 1u << (tag - 0xd9), &n) && step(c, n);
-	case 0xdc: case 0xdd:
+	case 0xdc:
+	case 0xdd:
 		return take(c, tag == 0xdc ? 2 : 4, &n) && check_items(c, n, depth);
-	case 0xde: case 0xdf:
+	case 0xde:
+	case 0xdf:
 		return take(c, tag == 0xde ? 2 : 4, &n) && check_items(c, n * 2, depth);
 	}
 	return false;

@@ -217,8 +217,8 @@ static bool next_record(struct sl_order *order, struct stream *s)
 		s->in_block = false;
 		if (s->frame_at == s->frame_count)
 			break;
-		s->in_block = sl_frame_read(&s->inflate, &order->trace->files[s->frames[s->frame_at]->file],
-					    s->frames[s->frame_at], NULL);
+		s->in_block = sl_frame_read(&s->inflate, &order->trace->files[s->frames[s->frame_at]->file], s->frames[s->frame_at],
+					    NULL);
 		s->frame_at++;
 		s->map_at = 0;
 	}
@@ -239,8 +239,8 @@ static void keep_ring_record(void *data, const uint8_t *bytes, size_t size)
 	size_t at = 0;
 
 	if (sl_object_parse(&object, &s->zone, bytes, size, &at) && sl_record_read(&item, &object)) {
-		s->ring_records.item = sl_arena_grow(s->ring_records.item, &s->ring_records.capacity,
-						     s->ring_records.count, sizeof(item));
+		s->ring_records.item =
+			sl_arena_grow(s->ring_records.item, &s->ring_records.capacity, s->ring_records.count, sizeof(item));
 		/* `source` points into the ring, which outlives the order */
 		s->ring_records.item[s->ring_records.count++] = item;
 	}

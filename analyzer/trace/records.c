@@ -12,8 +12,7 @@ static void read_processes(struct sl_sample *sample, const msgpack_object *map)
 		uint64_t pid, bytes;
 
 		if (pair->type != MSGPACK_OBJECT_ARRAY || pair->via.array.size < 2 ||
-		    !sl_object_number(&pair->via.array.ptr[0], &pid) ||
-		    !sl_object_number(&pair->via.array.ptr[1], &bytes))
+		    !sl_object_number(&pair->via.array.ptr[0], &pid) || !sl_object_number(&pair->via.array.ptr[1], &bytes))
 			continue;
 		sample->processes[sample->process_count].pid = (int64_t)pid;
 		sample->processes[sample->process_count++].bytes = bytes;
@@ -38,8 +37,7 @@ static void read_sample(struct sl_sample *sample, const msgpack_object *map)
 		.oom_kills = sl_object_u64(map, "oom_kills", SL_UNKNOWN),
 		.source = sl_object_text(map, "source"),
 	};
-	if (sample->used_bytes == SL_UNKNOWN && sample->total_bytes != SL_UNKNOWN &&
-	    sample->free_bytes <= sample->total_bytes)
+	if (sample->used_bytes == SL_UNKNOWN && sample->total_bytes != SL_UNKNOWN && sample->free_bytes <= sample->total_bytes)
 		sample->used_bytes = sample->total_bytes - sample->free_bytes;
 	read_processes(sample, map);
 }

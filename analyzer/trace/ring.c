@@ -30,8 +30,9 @@ static uint64_t start_of(uint64_t pid)
 		return 0;
 	/* The name, field 2, may hold anything; the last parenthesis ends it. */
 	if (fgets(line, sizeof(line), file) && (at = strrchr(line, ')')))
-		if (sscanf(at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-			   &state, &start) != 2 || state == 'Z' || state == 'X')
+		if (sscanf(at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &state,
+			   &start) != 2 ||
+		    state == 'Z' || state == 'X')
 			start = 0;
 	fclose(file);
 	return start;
@@ -228,8 +229,7 @@ static uint64_t segment_defs(const uint8_t *log, uint64_t first, uint64_t positi
 	return position;
 }
 
-void sl_ring_defs(const struct sl_ring *ring, uint64_t from,
-		  void (*each)(void *data, const uint8_t *map, size_t bytes), void *data)
+void sl_ring_defs(const struct sl_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes), void *data)
 {
 	uint8_t index[SL_SEGMENT_MAX];
 	unsigned count = sl_ring_segments(ring, 0, index);

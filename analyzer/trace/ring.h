@@ -13,10 +13,10 @@
 #include "common/ringfile.h"
 
 struct sl_ring {
-	char *path;	    /* NULL: there is none */
-	bool alive;	    /* its process holds the lock, or lives on this boot */
+	char *path; /* NULL: there is none */
+	bool alive; /* its process holds the lock, or lives on this boot */
 	struct sl_ringfile *head;
-	uint8_t *header_map; /* head->header_bytes of msgpack */
+	uint8_t *header_map;		       /* head->header_bytes of msgpack */
 	struct sl_slot *slots[SL_SEGMENT_MAX]; /* event segments in use */
 	uint8_t *defs[SL_SEGMENT_MAX];	       /* definition log segments in use */
 	unsigned segments;
@@ -47,7 +47,7 @@ void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_ring *ring, uint32_
 const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_slot **second);
 
 /* Whole maps of the definition log from position `from` on. */
-void sl_ring_defs(const struct sl_ring *ring, uint64_t from,
-		  void (*each)(void *data, const uint8_t *map, size_t bytes), void *data);
+void sl_ring_defs(const struct sl_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
+		  void *data);
 
 #endif

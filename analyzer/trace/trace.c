@@ -68,8 +68,8 @@ static void take_checkpoint(struct sl_trace *trace, const msgpack_object *map)
 	for (uint32_t i = 0; threads && threads->type == MSGPACK_OBJECT_ARRAY && i < threads->via.array.size; i++) {
 		const msgpack_object *row = &threads->via.array.ptr[i];
 
-		folded->threads.item = sl_arena_grow(folded->threads.item, &folded->threads.capacity,
-						     folded->threads.count, sizeof(*folded->threads.item));
+		folded->threads.item = sl_arena_grow(folded->threads.item, &folded->threads.capacity, folded->threads.count,
+						     sizeof(*folded->threads.item));
 		folded->threads.item[folded->threads.count].thread = cell(row, 0);
 		folded->threads.item[folded->threads.count++].next = cell(row, 1);
 	}
@@ -91,9 +91,8 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 		how = sl_object_text(map, "how");
 		trace->how = sl_arena_strndup(&trace->defs.arena, how.text ? how.text : "exit", how.text ? how.size : 4);
 		trace->footer_ns = sl_object_u64(map, "ns", 0);
-	} else if (!sl_defs_add(&trace->defs, map) && !sl_object_is_text(def, "sample") &&
-		   !sl_object_is_text(def, "oom") && !sl_object_is_text(def, "header") &&
-		   !sl_object_is_text(def, "block")) {
+	} else if (!sl_defs_add(&trace->defs, map) && !sl_object_is_text(def, "sample") && !sl_object_is_text(def, "oom") &&
+		   !sl_object_is_text(def, "header") && !sl_object_is_text(def, "block")) {
 		trace->unknown_maps++;
 	}
 }
@@ -174,8 +173,8 @@ static void miss_files(struct sl_trace *trace)
 		if (number > 1 && number <= trace->folded.through)
 			continue;
 		if (number > expected)
-			sl_damage_add(&trace->damage, trace->files[f].path, -1, "file %u of its process is missing, and what was in it",
-				      expected);
+			sl_damage_add(&trace->damage, trace->files[f].path, -1,
+				      "file %u of its process is missing, and what was in it", expected);
 		expected = (number == 1 && trace->folded.through ? trace->folded.through : number) + 1;
 	}
 }
@@ -231,8 +230,8 @@ static void open_far_ring(struct sl_trace *trace)
 	if (trace->ring.path || trace->footer_ns || !trace->header.ring || trace->header.ring[0] != '/')
 		return;
 	if (!sl_ring_open(&trace->ring, trace->header.ring, &trace->damage))
-		sl_damage_note(&trace->damage, trace->name,
-			       "its ring %s is out of reach: the last events may be missing", trace->header.ring);
+		sl_damage_note(&trace->damage, trace->name, "its ring %s is out of reach: the last events may be missing",
+			       trace->header.ring);
 }
 
 /* False: a file vanished since the folder was read, because the process folded it into the first meanwhile. */

@@ -21,7 +21,7 @@ struct sl_image {
 	char *name;   /* rank-00003-41237.msgpack.zst: the first file's name, of a lone ring what it would be */
 	char **files; /* paths, segments in order */
 	unsigned file_count;
-	char *ring;   /* path, NULL: none beside it */
+	char *ring; /* path, NULL: none beside it */
 };
 
 enum sl_status { SL_STATUS_COMPLETED, SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN };
@@ -53,11 +53,11 @@ struct sl_trace {
 	struct sl_defs defs;
 	struct sl_damage damage;
 	enum sl_status status;
-	const char *how;	/* of the footer: exit, _exit, ...; NULL: no footer */
-	uint64_t footer_ns;	/* 0: no footer */
-	uint64_t log_next;	/* definition log: position up to which the file has it */
+	const char *how;    /* of the footer: exit, _exit, ...; NULL: no footer */
+	uint64_t footer_ns; /* 0: no footer */
+	uint64_t log_next;  /* definition log: position up to which the file has it */
 	struct sl_folded folded;
-	uint64_t gap_events;	/* said by the process itself to be lost */
+	uint64_t gap_events; /* said by the process itself to be lost */
 	unsigned unknown_maps, unknown_columns;
 	struct sl_inflate inflate;
 	msgpack_zone zone;

@@ -27,8 +27,7 @@ static bool is_rocm(const struct sl_model *model)
 {
 	for (unsigned i = 0; i < model->header->hook_count; i++)
 		if (model->apis[i + 1].calls)
-			return model->header->hooks[i].family == SL_FAMILY_hip ||
-			       model->header->hooks[i].family == SL_FAMILY_hsa;
+			return model->header->hooks[i].family == SL_FAMILY_hip || model->header->hooks[i].family == SL_FAMILY_hsa;
 	return false;
 }
 
@@ -100,8 +99,8 @@ static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state
 	if (device->torch.used) {
 		int64_t cached = at(model, device->torch.reserved, ns) - at(model, device->torch.allocated, ns);
 
-		event.allocated_bytes = cached > 0 && cached < event.allocated_bytes ? event.allocated_bytes - cached :
-										      event.allocated_bytes;
+		event.allocated_bytes =
+			cached > 0 && cached < event.allocated_bytes ? event.allocated_bytes - cached : event.allocated_bytes;
 		event.active_bytes = event.allocated_bytes;
 		event.inactive_bytes = event.reserved_bytes - event.allocated_bytes;
 	}
@@ -245,8 +244,8 @@ static void add_phase(struct maker *m, const struct sl_phase *phase, unsigned nu
 	const char *name = phase_name(m, phase), *id = sl_arena_printf(m->arena, "range-%u", number);
 
 	for (int exit = 0; exit < 2; exit++) {
-		struct sl_v3_event event = event_at(m, device, exit ? phase->end_ns : phase->begin_ns,
-						    exit ? "phase_exit" : "phase_enter");
+		struct sl_v3_event event =
+			event_at(m, device, exit ? phase->end_ns : phase->begin_ns, exit ? "phase_exit" : "phase_enter");
 		struct sl_value *metadata = new_metadata(m, 1, device), *scope = sl_value_object(m->arena, 9);
 		struct sl_value *path = sl_arena_alloc(m->arena, sizeof(*path));
 
@@ -344,7 +343,9 @@ static void add_marks(struct maker *m, const struct sl_device_state *device)
 		sl_value_set(metadata, "api", sl_value_of_text(mark->name));
 		sl_value_set(metadata, "duration_ns", sl_value_of_int((int64_t)(mark->end_ns - mark->begin_ns)));
 		if (mark->communicator)
-			sl_value_set(metadata, "communicator", sl_value_of_text(sl_arena_printf(m->arena, "%016llx", (unsigned long long)mark->communicator)));
+			sl_value_set(
+				metadata, "communicator",
+				sl_value_of_text(sl_arena_printf(m->arena, "%016llx", (unsigned long long)mark->communicator)));
 		if (mark->bytes)
 			sl_value_set(metadata, "message_bytes", sl_value_of_int((int64_t)mark->bytes));
 		event.context = mark->name;

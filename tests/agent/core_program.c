@@ -33,9 +33,10 @@ static void allocate(uint64_t address, uint64_t bytes, int result)
 	struct sl_frame frame;
 
 	errno = 4242;
-	if (sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &(struct sl_fields){.size = bytes, .kind = SL_KIND_device}))
+	if (sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0),
+			   &(struct sl_fields){.size = bytes, .kind = SL_KIND_device}))
 		sl_record_close(&frame, result, !result,
-			&(struct sl_fields){.addr = result ? 0 : address, .size = bytes, .kind = SL_KIND_device});
+				&(struct sl_fields){.addr = result ? 0 : address, .size = bytes, .kind = SL_KIND_device});
 	if (errno != 4242)
 		abort();
 }
@@ -224,7 +225,8 @@ static void starve_writer(void)
 	allocate(0, 0, 2);
 	CPU_ZERO(&core);
 	CPU_SET(sched_getcpu(), &core);
-	if (sched_setaffinity(0, sizeof(core), &core) || sched_setaffinity((int)atomic_load(&sl_agent->writer), sizeof(core), &core))
+	if (sched_setaffinity(0, sizeof(core), &core) ||
+	    sched_setaffinity((int)atomic_load(&sl_agent->writer), sizeof(core), &core))
 		abort();
 }
 

@@ -241,12 +241,20 @@ void *sl_resolve_in(const char *library, const char *name)
 	static const struct {
 		const char *name;
 		void *function;
-	} functions[] = {{"cuCtxGetCurrent", get_context}, {"cuCtxGetDevice", get_device}, {"cuDeviceGetName", get_name},
-		{"cuDeviceGetUuid", get_uuid}, {"cuDeviceGetUuid_v2", get_uuid_v2}, {"cuDeviceGetPCIBusId", get_pci},
-		{"cuDeviceTotalMem_v2", get_total}, {"cuMemGetInfo_v2", get_memory},
-		{"cuThreadExchangeStreamCaptureMode", exchange_mode}, {"cuPointerGetAttribute", get_attribute},
-		{"hipPeekAtLastError", hip_peek}, {"hipRuntimeGetVersion", hip_version}, {"hipGetDevice", hip_get_device},
-		{"hipMemGetInfo", get_memory}};
+	} functions[] = {{"cuCtxGetCurrent", get_context},
+			 {"cuCtxGetDevice", get_device},
+			 {"cuDeviceGetName", get_name},
+			 {"cuDeviceGetUuid", get_uuid},
+			 {"cuDeviceGetUuid_v2", get_uuid_v2},
+			 {"cuDeviceGetPCIBusId", get_pci},
+			 {"cuDeviceTotalMem_v2", get_total},
+			 {"cuMemGetInfo_v2", get_memory},
+			 {"cuThreadExchangeStreamCaptureMode", exchange_mode},
+			 {"cuPointerGetAttribute", get_attribute},
+			 {"hipPeekAtLastError", hip_peek},
+			 {"hipRuntimeGetVersion", hip_version},
+			 {"hipGetDevice", hip_get_device},
+			 {"hipMemGetInfo", get_memory}};
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (!strcmp(functions[i].name, name))
@@ -284,7 +292,6 @@ static void assert_number(unsigned index, const char *name, uint64_t value)
 	assert_non_null(find(index, name));
 	assert_int_equal(find(index, name)->via.u64, value);
 }
-
 
 static int fresh(void **state)
 {

@@ -22,7 +22,7 @@ static struct image {
 /* Linked to lie at `linked`; the loader has made addresses of what the dynamic section names, or has not. */
 static void *answer_of(ElfW(Addr) linked, bool relocated)
 {
-	ElfW(Addr) base = (ElfW(Addr))&image - linked, names = linked + (relocated ? base : 0);
+	ElfW(Addr) base = (ElfW(Addr)) & image - linked, names = linked + (relocated ? base : 0);
 	struct sl_elf_name name = sl_elf_name("answer", NULL);
 	struct sl_elf_object object;
 

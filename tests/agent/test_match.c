@@ -9,10 +9,13 @@
 
 static void what_it_matches_is_what_the_c_library_matches(void **state)
 {
-	static const char *const regexes[] = {"python", "^python$", "python3?$", "a*b", "a+b", "(ab)+c", "(a|b)*c", "x(yz)?w",
-		"[a-c]+[^d]", "^(train|eval)\\.py$", ".", "^$", "a.c", "[]x]", "(a*)*b", "((a|b)c)*d", "/bin/", "p|q|^r"};
-	static const char *const texts[] = {"", "python", "/usr/bin/python3", "aaab", "ab", "b", "ababc", "abac", "c", "xw",
-		"xyzw", "xyz", "train.py", "trainxpy", "eval.py", "a.c", "abd", "]", "acbcd", "d", "/bin/sh", "r", "xr", "q"};
+	static const char *const regexes[] = {"python",	    "^python$", "python3?$", "a*b",	   "a+b",
+					      "(ab)+c",	    "(a|b)*c",	"x(yz)?w",   "[a-c]+[^d]", "^(train|eval)\\.py$",
+					      ".",	    "^$",	"a.c",	     "[]x]",	   "(a*)*b",
+					      "((a|b)c)*d", "/bin/",	"p|q|^r"};
+	static const char *const texts[] = {
+		"",	    "python",	"/usr/bin/python3", "aaab", "ab",  "b", "ababc", "abac", "c",	    "xw", "xyzw", "xyz",
+		"train.py", "trainxpy", "eval.py",	    "a.c",  "abd", "]", "acbcd", "d",	 "/bin/sh", "r",  "xr",	  "q"};
 
 	for (size_t i = 0; i < sizeof(regexes) / sizeof(regexes[0]); i++) {
 		regex_t regex;

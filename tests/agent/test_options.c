@@ -65,9 +65,14 @@ static void values_of_every_type_are_read(void **state)
 static void a_value_that_cannot_be_read_leaves_the_default_and_is_reported_once(void **state)
 {
 	static const char *const cases[][2] = {
-		{"STORMLOG_STACKS", "pyhton"}, {"STORMLOG_STACKS", "non"}, {"STORMLOG_STACKS", "none|python"},
-		{"STORMLOG_STACK_DEPTH", "-1"}, {"STORMLOG_STACK_DEPTH", "64x"},
-		{"STORMLOG_DEVICE_INTERVAL", "99999999999999999999999"}, {"STORMLOG_KEEP", "4Q"}, {"STORMLOG_KEEP", "much"},
+		{"STORMLOG_STACKS", "pyhton"},
+		{"STORMLOG_STACKS", "non"},
+		{"STORMLOG_STACKS", "none|python"},
+		{"STORMLOG_STACK_DEPTH", "-1"},
+		{"STORMLOG_STACK_DEPTH", "64x"},
+		{"STORMLOG_DEVICE_INTERVAL", "99999999999999999999999"},
+		{"STORMLOG_KEEP", "4Q"},
+		{"STORMLOG_KEEP", "much"},
 		{"STORMLOG_HOST", "2"},
 	};
 

@@ -52,8 +52,7 @@ static void set_environment(const json_t *environment)
 	json_t *value;
 
 	clearenv();
-	json_object_foreach((json_t *)environment, name, value)
-		setenv(name, json_string_value(value), 1);
+	json_object_foreach((json_t *)environment, name, value) setenv(name, json_string_value(value), 1);
 }
 
 /* Upstream's own answers; where it raises we say unknown, where it says 0, 0, 1 for nothing we say unknown too. */
@@ -87,9 +86,9 @@ static void identity_is_python_stormlogs(void **state)
 		assert_string_equal(process.job_id, job ? job : "");
 		assert_int_equal(process.rank < 0 ? 0 : process.rank, json_integer_value(json_object_get(output, "rank")));
 		assert_int_equal(process.local_rank < 0 ? 0 : process.local_rank,
-			json_integer_value(json_object_get(output, "local_rank")));
+				 json_integer_value(json_object_get(output, "local_rank")));
 		assert_int_equal(process.world_size < 0 ? 1 : process.world_size,
-			json_integer_value(json_object_get(output, "world_size")));
+				 json_integer_value(json_object_get(output, "world_size")));
 		checked++;
 		json_decref(record);
 	}
@@ -206,10 +205,12 @@ static void assert_text(const msgpack_object *object, const char *text)
 
 static void the_header_is_one_map_with_every_key_of_the_format(void **state)
 {
-	static const char *const keys[] = {"def", "format", "version", "agent", "started_ns", "monotonic_ns", "host", "pid",
-		"pids", "ppid", "process_start", "boot_id", "run_id", "job_id", "rank", "local_rank", "world_size", "restart",
-		"argv", "exe", "cwd", "tag", "metadata", "settings", "environment", "ring", "file", "fields", "verbs", "kinds",
-		"flags", "families", "hooks"};
+	static const char *const keys[] = {"def",	  "format",   "version", "agent",      "started_ns",	"monotonic_ns",
+					   "host",	  "pid",      "pids",	 "ppid",       "process_start", "boot_id",
+					   "run_id",	  "job_id",   "rank",	 "local_rank", "world_size",	"restart",
+					   "argv",	  "exe",      "cwd",	 "tag",	       "metadata",	"settings",
+					   "environment", "ring",     "file",	 "fields",     "verbs",		"kinds",
+					   "flags",	  "families", "hooks"};
 	static char buffer[64 << 10];
 	struct sl_options options;
 	struct sl_process process;

@@ -7,7 +7,8 @@
 static void rank(const char *folder, int rank, bool killed)
 {
 	struct sl_synth *s = synth_new_run(folder, rank, 4242 + rank, "demo", rank ? "GPU-1" : "GPU-0");
-	static const char *const step[] = {"forward", "train_step", "<module>"}, *const leak[] = {"remember", "train_step", "<module>"};
+	static const char *const step[] = {"forward", "train_step", "<module>"}, *const leak[] = {"remember", "train_step",
+												  "<module>"};
 	unsigned work = synth_python(s, 3, step, "/home/me/train.py", 88), kept = synth_python(s, 3, leak, "/home/me/train.py", 97);
 	unsigned label = synth_text(s, "step_#");
 	uint64_t free_bytes = 16ull << 30;

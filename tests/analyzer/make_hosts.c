@@ -20,9 +20,11 @@ static uint64_t at(uint64_t ms)
 /* The last to come is inside for a tenth of the time; all leave together. */
 static void meet(struct sl_synth *s, int rank, uint64_t number, uint64_t width)
 {
-	uint64_t end = at(1000 * (number + 1)) + width * MS, late = width * MS * (uint64_t)(9 * ((rank + (int)number) % WORLD)) / 10 / (WORLD - 1);
+	uint64_t end = at(1000 * (number + 1)) + width * MS,
+		 late = width * MS * (uint64_t)(9 * ((rank + (int)number) % WORLD)) / 10 / (WORLD - 1);
 
-	synth_call(s, 1, "ncclCommInitRank", .time_ns = end, .duration_ns = width * MS - late, .extra = (uint64_t)rank, .extra2 = WORLD);
+	synth_call(s, 1, "ncclCommInitRank", .time_ns = end, .duration_ns = width * MS - late, .extra = (uint64_t)rank,
+		   .extra2 = WORLD);
 }
 
 int main(int argc, char **argv)
@@ -44,7 +46,8 @@ int main(int argc, char **argv)
 		for (uint64_t i = 0; i < number[1]; i++)
 			meet(s, rank, i, number[2]);
 		if (rank == 2 || rank == 0)
-			synth_call(s, 1, "cudaMalloc", .time_ns = at(number[rank ? 3 : 4]), .bytes = 20ull << 30, .device = 0, .result = 2);
+			synth_call(s, 1, "cudaMalloc", .time_ns = at(number[rank ? 3 : 4]), .bytes = 20ull << 30, .device = 0,
+				   .result = 2);
 		synth_close(s, SYNTH_COMPLETED);
 	}
 	return 0;

@@ -77,14 +77,14 @@ static inline const struct sl_row *replay_row(const struct replay *r, enum sl_ki
 	return &r->model->rows[kind][device + 1];
 }
 
-#define expect_row(r, kind, device, allocs, free_calls, implicit, live) \
-	do { \
-		const struct sl_row *row_ = replay_row(r, kind, device); \
-		assert_int_equal(row_->allocations, allocs); \
-		assert_int_equal(row_->frees, free_calls); \
-		assert_int_equal(row_->implicit_frees, implicit); \
-		assert_int_equal(row_->live_bytes, live); \
-		assert_int_equal(row_->allocations, row_->frees + row_->implicit_frees + row_->live_blocks); \
+#define expect_row(r, kind, device, allocs, free_calls, implicit, live)                                                            \
+	do {                                                                                                                       \
+		const struct sl_row *row_ = replay_row(r, kind, device);                                                           \
+		assert_int_equal(row_->allocations, allocs);                                                                       \
+		assert_int_equal(row_->frees, free_calls);                                                                         \
+		assert_int_equal(row_->implicit_frees, implicit);                                                                  \
+		assert_int_equal(row_->live_bytes, live);                                                                          \
+		assert_int_equal(row_->allocations, row_->frees + row_->implicit_frees + row_->live_blocks);                       \
 	} while (0)
 
 #endif

@@ -20,7 +20,10 @@ static const struct row {
 	enum sl_kind kind;
 	enum sl_family family;
 } rows[] = {
-#define ROW(name, verb, kind, family) {#name, SL_VERB_##verb, SL_KIND_##kind, SL_FAMILY_##family}
+#define ROW(name, verb, kind, family)                                                                                              \
+	{                                                                                                                          \
+#name, SL_VERB_##verb, SL_KIND_##kind, SL_FAMILY_##family                                                          \
+	}
 	ROW(cudaMalloc, ALLOC, device, cuda_runtime),
 	ROW(cudaFree, FREE, device, cuda_runtime),
 	ROW(cudaMallocAsync, ALLOC, pool, cuda_runtime),
@@ -219,9 +222,10 @@ static void flush_defs(struct sl_synth *s)
 	if (!s->def_count)
 		return;
 	s->defs_next = s->defs_first + s->defs.size;
-	write_frame(s, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .first = s->defs_first, .next = s->defs_next,
-					       .count = s->def_count},
-		    s->defs.data, s->defs.size);
+	write_frame(
+		s,
+		(struct sl_frame_index){.kind = SL_FRAME_DEFS, .first = s->defs_first, .next = s->defs_next, .count = s->def_count},
+		s->defs.data, s->defs.size);
 	s->defs_first = s->defs_next;
 	s->def_count = 0;
 	msgpack_sbuffer_clear(&s->defs);
@@ -239,7 +243,8 @@ static void define_device(struct sl_synth *s, const char *uuid)
 	pair_u64(&pk, "total_bytes", 16ull << 30);
 }
 
-struct sl_synth *synth_new_on(const char *folder, int rank, int pid, const char *run_id, const char *uuid, const struct synth_place *place)
+struct sl_synth *synth_new_on(const char *folder, int rank, int pid, const char *run_id, const char *uuid,
+			      const struct synth_place *place)
 {
 	struct sl_synth *s = calloc(1, sizeof(*s));
 
@@ -323,8 +328,14 @@ static void flush_thread(struct sl_synth *s, unsigned thread)
 	uint64_t next = count < t->count ? t->waiting[count].seq : t->next;
 	size_t size = sl_block_encode(bytes, thread, t->waiting[0].seq, next, events, count);
 
-	write_frame(s, (struct sl_frame_index){.kind = SL_FRAME_BLOCK, .thread = thread, .first = t->waiting[0].seq,
-					       .next = next, .count = count, .begin_ns = begin, .end_ns = end},
+	write_frame(s,
+		    (struct sl_frame_index){.kind = SL_FRAME_BLOCK,
+					    .thread = thread,
+					    .first = t->waiting[0].seq,
+					    .next = next,
+					    .count = count,
+					    .begin_ns = begin,
+					    .end_ns = end},
 		    bytes, size);
 	memmove(t->waiting, t->waiting + count, (t->count - count) * sizeof(*t->waiting));
 	t->count -= count;
@@ -487,7 +498,12 @@ static void encode_slots(struct sl_slot *slots, const struct slot_event *waiting
 	struct sl_slot *second = &slots[waiting->seq % SL_SEGMENT_SLOTS];
 	uint64_t w[7] = {e->api | e->driver_api << 16 | e->kind << 32 | (e->flags & 0xff) << 40 |
 				 (uint64_t)(uint16_t)e->device << 48,
-			 e->time_ns, 0, e->address, e->bytes, 0, 0};
+			 e->time_ns,
+			 0,
+			 e->address,
+			 e->bytes,
+			 0,
+			 0};
 
 	if (shape == SL_SHAPE_CALL) {
 		w[1] = before ? e->time_ns : e->time_ns - e->duration_ns;
@@ -503,8 +519,8 @@ static void encode_slots(struct sl_slot *slots, const struct slot_event *waiting
 		w[6] = (uint32_t)e->label | e->python << 32;
 	}
 	memcpy(first->words, w, sizeof(w));
-	atomic_store(&first->state, SL_SLOT_WORD(waiting->seq, waiting->in_flight ? SL_SLOT_IN_FLIGHT : SL_SLOT_DONE,
-						 shape == SL_SHAPE_CALL));
+	atomic_store(&first->state,
+		     SL_SLOT_WORD(waiting->seq, waiting->in_flight ? SL_SLOT_IN_FLIGHT : SL_SLOT_DONE, shape == SL_SHAPE_CALL));
 }
 
 static void write_ring(struct sl_synth *s, bool completed)
@@ -561,8 +577,7 @@ static void write_ring(struct sl_synth *s, bool completed)
 		count++;
 	}
 	atomic_store(&head->segments, count);
-	must(fwrite(head, SL_RINGFILE_HEAD, 1, file) == 1 &&
-		     (!count || fwrite(segments, SL_SEGMENT_BYTES, count, file) == count),
+	must(fwrite(head, SL_RINGFILE_HEAD, 1, file) == 1 && (!count || fwrite(segments, SL_SEGMENT_BYTES, count, file) == count),
 	     s->ring_path);
 	fclose(file);
 	free(segments);

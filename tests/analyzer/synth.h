@@ -33,7 +33,8 @@ struct synth_place {
 	uint64_t ahead_ns;
 	int world_size;
 };
-struct sl_synth *synth_new_on(const char *folder, int rank, int pid, const char *run_id, const char *uuid, const struct synth_place *place);
+struct sl_synth *synth_new_on(const char *folder, int rank, int pid, const char *run_id, const char *uuid,
+			      const struct synth_place *place);
 
 const char *synth_path(const struct sl_synth *synth); /* of the trace file */
 
@@ -42,7 +43,7 @@ unsigned synth_api(const char *name);
 
 /* One finished event.  `api`, `kind` and the shape of time are filled from the row. */
 void synth_event(struct sl_synth *synth, unsigned thread, const char *name, struct sl_event event);
-#define synth_call(synth, thread, name, ...) \
+#define synth_call(synth, thread, name, ...)                                                                                       \
 	synth_event(synth, thread, name, (struct sl_event){__VA_ARGS__}) /* a call takes 100 ns unless it says otherwise */
 
 /* A call that has not returned; only in the ring. */

@@ -74,9 +74,21 @@ static void texts_lose_their_numbers_as_upstreams_do(void **state)
 static void numbers_are_replaced_as_the_regular_expression_does(void **state)
 {
 	static const char *const cases[][2] = {
-		{"12%x", "<num>%x"}, {"1.5.2", "<num>.<num>"}, {"1.5x", "<num>.5x"}, {"x1 1x 1", "x1 1x <num>"}, {"1_000", "1_000"},
-		{"5%%", "<num>%"}, {"50%7", "<num>%<num>"}, {"0xFFg 0xab", "<hex>g <hex>"}, {"\xc3\x89""5 5\xc3\xa9", "\xc3\xa9""5 5\xc3\xa9"},
-		{"a\xc2\xa0 \t b", "a b"}, {"-3", "-<num>"}, {"3.", "<num>."},
+		{"12%x", "<num>%x"},
+		{"1.5.2", "<num>.<num>"},
+		{"1.5x", "<num>.5x"},
+		{"x1 1x 1", "x1 1x <num>"},
+		{"1_000", "1_000"},
+		{"5%%", "<num>%"},
+		{"50%7", "<num>%<num>"},
+		{"0xFFg 0xab", "<hex>g <hex>"},
+		{"\xc3\x89"
+		 "5 5\xc3\xa9",
+		 "\xc3\xa9"
+		 "5 5\xc3\xa9"},
+		{"a\xc2\xa0 \t b", "a b"},
+		{"-3", "-<num>"},
+		{"3.", "<num>."},
 	};
 	struct sl_arena arena = {0};
 
@@ -111,8 +123,8 @@ static int leaks_found;
 static void check_leaks(const struct sl_value *row)
 {
 	const struct sl_value *series = sl_value_get(row, "memory_usage_mb"), *tf = sl_value_get(row, "tf_detect_memory_leaks"),
-			      *patterns = sl_value_get(row, "tf_detect_patterns"), *jax = sl_value_get(row, "jax_detect_memory_leaks"),
-			      *hit;
+			      *patterns = sl_value_get(row, "tf_detect_patterns"),
+			      *jax = sl_value_get(row, "jax_detect_memory_leaks"), *hit;
 	double values[512];
 	struct sl_leak_series r;
 
@@ -154,7 +166,8 @@ static void check_reason(const struct sl_value *row)
 {
 	struct sl_arena arena = {0};
 	const char *want = sl_value_get_text(row, "reason");
-	const char *got = sl_bundle_reason(&arena, sl_value_get_text(row, "exception_type"), "builtins", sl_value_get_text(row, "message"));
+	const char *got =
+		sl_bundle_reason(&arena, sl_value_get_text(row, "exception_type"), "builtins", sl_value_get_text(row, "message"));
 
 	assert_int_equal(got != NULL, want != NULL);
 	if (want)

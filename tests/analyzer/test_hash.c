@@ -137,10 +137,8 @@ static void sizes_read_as_upstream_prints_them(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(digests_are_those_of_the_standards),
-		cmocka_unit_test(random_ids_differ_and_are_version_4),
-		cmocka_unit_test(made_up_session_ids_are_upstreams),
-		cmocka_unit_test(record_ids_are_upstreams),
+		cmocka_unit_test(digests_are_those_of_the_standards), cmocka_unit_test(random_ids_differ_and_are_version_4),
+		cmocka_unit_test(made_up_session_ids_are_upstreams),  cmocka_unit_test(record_ids_are_upstreams),
 		cmocka_unit_test(sizes_read_as_upstream_prints_them),
 	};
 

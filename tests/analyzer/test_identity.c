@@ -23,7 +23,7 @@ static void one_case(void *context, const struct sl_value *row, uint32_t line)
 	const struct sl_value *explicit_values = sl_value_get(row, "explicit"), *want = sl_value_get(row, "output");
 	const char *reason = NULL;
 	bool ok = sl_identity_resolve(&arena, explicit_values, sl_value_get(explicit_values, "metadata"), from_object,
-		(void *)sl_value_get(row, "env"), got, &reason);
+				      (void *)sl_value_get(row, "env"), got, &reason);
 
 	cases++;
 	if (!want) {

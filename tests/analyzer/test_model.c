@@ -480,7 +480,8 @@ static void an_entry_that_ran_out_of_memory_is_no_point_of_its_growth(void **sta
 	unsigned text = synth_text(r.synth, "step_#");
 	for (uint64_t i = 0; i < 10; i++) {
 		synth_call(r.synth, 1, "range_push", .label = text, .extra = i);
-		synth_call(r.synth, 1, "cudaMalloc", .bytes = 8 * MIB, .result = i >= 8 ? 2 : 0, .address = i >= 8 ? 0 : 0x10000 * i);
+		synth_call(r.synth, 1, "cudaMalloc", .bytes = 8 * MIB, .result = i >= 8 ? 2 : 0,
+			   .address = i >= 8 ? 0 : 0x10000 * i);
 		if (i == 8) /* got over */
 			synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000000, .bytes = 8 * MIB);
 		synth_call(r.synth, 1, "range_pop");
@@ -611,10 +612,11 @@ static void what_a_context_takes_is_known_once_nothing_moves(void **state)
 		struct replay r;
 
 		replay_begin(&r);
-		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 100 * MIB, .time_ns = SYNTH_START_NS + 5000, .duration_ns = 2000);
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 100 * MIB, .time_ns = SYNTH_START_NS + 5000,
+			   .duration_ns = 2000);
 		for (unsigned i = 0; i < count; i++)
 			synth_own_sample(r.synth, SYNTH_START_NS + 5000 + i * 10000, SYNTH_START_NS + 6000 + i * 10000, 0,
-				steps[i].sampled * MIB, 8192 * MIB);
+					 steps[i].sampled * MIB, 8192 * MIB);
 		replay_end(&r, SYNTH_COMPLETED);
 		device = r.model->devices[1];
 		assert_non_null(device);

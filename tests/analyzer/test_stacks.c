@@ -139,9 +139,9 @@ static void expect(struct world *w, const char *wanted)
 	size_t at = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		at += (size_t)(frames[i].python ?
-				       snprintf(text + at, sizeof(text) - at, "%s ", frames[i].function) :
-				       snprintf(text + at, sizeof(text) - at, "%llx ", (unsigned long long)frames[i].offset + 1));
+		at += (size_t)(frames[i].python
+				       ? snprintf(text + at, sizeof(text) - at, "%s ", frames[i].function)
+				       : snprintf(text + at, sizeof(text) - at, "%llx ", (unsigned long long)frames[i].offset + 1));
 	assert_string_equal(text, wanted);
 	end(w);
 }
@@ -199,7 +199,8 @@ static void a_truncated_python_stack_merges_as_far_as_it_goes(void **state)
 
 static void frames_of_the_interpreter_and_its_bridges_fold_unless_there_is_nothing_else(void **state)
 {
-	static struct sl_module modules[] = {{LIB(1), LIB(2), 0, "/x/libtensor.so", NULL}, {LIB(2), LIB(3), 0, "/x/libffi.so.8", NULL},
+	static struct sl_module modules[] = {{LIB(1), LIB(2), 0, "/x/libtensor.so", NULL},
+					     {LIB(2), LIB(3), 0, "/x/libffi.so.8", NULL},
 					     {LIB(3), LIB(4), 0, "/usr/bin/python3.11", NULL}};
 	static const uint64_t pcs[] = {LIB(1) + 8, LIB(2) + 8, LOOP + 8, LIB(3) + 8}, only[] = {LIB(2) + 8, LIB(3) + 8};
 	struct sl_stack_frame frames[SL_STACK_MAX];

@@ -252,7 +252,8 @@ static void a_ring_with_any_byte_changed_opens(void **state)
 	/* the head, the segments' table, the first slots and definitions */
 	static const struct {
 		off_t begin, end;
-	} parts[] = {{0, 1600}, {SL_RINGFILE_HEAD, SL_RINGFILE_HEAD + 512},
+	} parts[] = {{0, 1600},
+		     {SL_RINGFILE_HEAD, SL_RINGFILE_HEAD + 512},
 		     {SL_RINGFILE_HEAD + 2 * (off_t)SL_SEGMENT_BYTES, SL_RINGFILE_HEAD + 2 * (off_t)SL_SEGMENT_BYTES + 64}};
 	for (size_t p = 0; p < SL_COUNT(parts); p++)
 		for (off_t at = parts[p].begin; at < parts[p].end; at += 3) {

@@ -49,19 +49,44 @@ static const char *path(const char *name)
 static struct sl_session session(const char *id, int32_t rank, enum sl_session_status status)
 {
 	struct sl_value *metadata = sl_value_object(&arena, 2);
-	struct sl_session s = {.summary = {.session_id = id, .host = "node\xc3\xa9", .source = "test", .job_id = "job", .status = status,
-				       .started_at_ns = 1700000000000000001, .ended_at_ns = 1700000009000000000,
-				       .has_end = status != SL_SESSION_RUNNING, .pid = 41, .rank = rank, .local_rank = rank, .world_size = 2}};
+	struct sl_session s = {.summary = {.session_id = id,
+					   .host = "node\xc3\xa9",
+					   .source = "test",
+					   .job_id = "job",
+					   .status = status,
+					   .started_at_ns = 1700000000000000001,
+					   .ended_at_ns = 1700000009000000000,
+					   .has_end = status != SL_SESSION_RUNNING,
+					   .pid = 41,
+					   .rank = rank,
+					   .local_rank = rank,
+					   .world_size = 2}};
 
 	sl_value_set(metadata, "backend", sl_value_of_text("cuda"));
 	sl_value_set(metadata, "x", sl_value_of_double(0.1));
 	for (int i = 0; i < EVENTS; i++) {
-		struct sl_v3_event event = {.timestamp_ns = 1700000000000000001 + i * INT64_C(100000007), .allocated_bytes = i * 1000,
-			.reserved_bytes = i * 2000, .change_bytes = -i, .used_bytes = i * 3000, .active_bytes = i % 2 ? i : SL_EVENT_UNKNOWN,
-			.inactive_bytes = SL_EVENT_UNKNOWN, .free_bytes = SL_EVENT_UNKNOWN, .total_bytes = INT64_C(80) << 30,
-			.device_id = 1, .pid = 41, .interval_ms = 100, .rank = rank, .local_rank = rank, .world_size = 2, .session_id = id,
-			.event_type = i ? "sample" : "start", .collector = "stormlog.cuda_preload", .host = "node\xc3\xa9", .job_id = "job",
-			.context = i % 3 ? NULL : "step", .metadata = i % 5 ? metadata : NULL};
+		struct sl_v3_event event = {.timestamp_ns = 1700000000000000001 + i * INT64_C(100000007),
+					    .allocated_bytes = i * 1000,
+					    .reserved_bytes = i * 2000,
+					    .change_bytes = -i,
+					    .used_bytes = i * 3000,
+					    .active_bytes = i % 2 ? i : SL_EVENT_UNKNOWN,
+					    .inactive_bytes = SL_EVENT_UNKNOWN,
+					    .free_bytes = SL_EVENT_UNKNOWN,
+					    .total_bytes = INT64_C(80) << 30,
+					    .device_id = 1,
+					    .pid = 41,
+					    .interval_ms = 100,
+					    .rank = rank,
+					    .local_rank = rank,
+					    .world_size = 2,
+					    .session_id = id,
+					    .event_type = i ? "sample" : "start",
+					    .collector = "stormlog.cuda_preload",
+					    .host = "node\xc3\xa9",
+					    .job_id = "job",
+					    .context = i % 3 ? NULL : "step",
+					    .metadata = i % 5 ? metadata : NULL};
 
 		sl_session_add_event(&s, &event);
 	}
@@ -176,9 +201,17 @@ static struct sl_bundle bundle_of(const struct sl_session *s)
 {
 	static const struct sl_bundle_file file = {"live_blocks.json", blocks, NULL};
 
-	return (struct sl_bundle){.created_at_ns = 1700000000000000000, .pid = 41, .backend = "cuda/node #1",
-		.reason = "message_pattern:out of memory", .exception_type = "cudaError_t", .session = &s->summary, .events = s->events,
-		.event_count = s->count, .custom = custom, .files = &file, .file_count = 1};
+	return (struct sl_bundle){.created_at_ns = 1700000000000000000,
+				  .pid = 41,
+				  .backend = "cuda/node #1",
+				  .reason = "message_pattern:out of memory",
+				  .exception_type = "cudaError_t",
+				  .session = &s->summary,
+				  .events = s->events,
+				  .event_count = s->count,
+				  .custom = custom,
+				  .files = &file,
+				  .file_count = 1};
 }
 
 static void an_oom_bundle_loses_nothing(void **state)
@@ -225,8 +258,15 @@ static void an_envelope_has_no_repeated_tags_and_no_end_before_its_start(void **
 	static const char *const tags[] = {"a", " ", "a", "b"};
 	struct sl_session a = session("s-a", 0, SL_SESSION_COMPLETED);
 	const struct sl_session_summary *sessions[] = {&a.summary};
-	struct sl_run_envelope run = {.run_id = "run-1", .title = " ", .started_at_ns = 5, .ended_at_ns = 4, .created_at_ns = 0,
-		.tags = tags, .tag_count = 4, .sessions = sessions, .session_count = 1};
+	struct sl_run_envelope run = {.run_id = "run-1",
+				      .title = " ",
+				      .started_at_ns = 5,
+				      .ended_at_ns = 4,
+				      .created_at_ns = 0,
+				      .tags = tags,
+				      .tag_count = 4,
+				      .sessions = sessions,
+				      .session_count = 1};
 	struct sl_value_error error;
 
 	assert_true(sl_run_envelope_save(folder, &run));
@@ -285,7 +325,8 @@ static void alerts_are_raised_when_a_line_is_crossed(void **state)
 	struct sl_alert_thresholds every = sl_alert_defaults;
 
 	for (int i = 0; i < 7; i++) {
-		events[i] = (struct sl_v3_event){.event_type = "sample", .total_bytes = 1000 << 20, .allocated_bytes = percent[i] * (10 << 20)};
+		events[i] = (struct sl_v3_event){
+			.event_type = "sample", .total_bytes = 1000 << 20, .allocated_bytes = percent[i] * (10 << 20)};
 		events[i].reserved_bytes = i == 3 ? events[i].allocated_bytes * 2 : events[i].allocated_bytes;
 		list[i] = &events[i];
 	}

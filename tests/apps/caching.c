@@ -44,7 +44,8 @@ static void erase(unsigned at)
 
 static bool is_whole(unsigned i)
 {
-	return !pieces[i].used && pieces[i].at == pieces[i].segment && (i + 1 == count || pieces[i + 1].segment != pieces[i].segment);
+	return !pieces[i].used && pieces[i].at == pieces[i].segment &&
+	       (i + 1 == count || pieces[i + 1].segment != pieces[i].segment);
 }
 
 static void empty_cache(void)

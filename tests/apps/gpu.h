@@ -10,20 +10,20 @@
 #include <string.h>
 
 /* A program is right or it exits 1 and says where. */
-#define CHECK(condition)                                                                             \
-	do {                                                                                         \
-		if (!(condition)) {                                                                  \
-			fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition);     \
-			exit(1);                                                                     \
-		}                                                                                    \
+#define CHECK(condition)                                                                                                           \
+	do {                                                                                                                       \
+		if (!(condition)) {                                                                                                \
+			fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition);                                   \
+			exit(1);                                                                                                   \
+		}                                                                                                                  \
 	} while (0)
-#define OK(call)                                                                                     \
-	do {                                                                                         \
-		int gpu_error = (call);                                                              \
-		if (gpu_error) {                                                                     \
-			fprintf(stderr, "%s:%d: %s = %d\n", __FILE__, __LINE__, #call, gpu_error);   \
-			exit(1);                                                                     \
-		}                                                                                    \
+#define OK(call)                                                                                                                   \
+	do {                                                                                                                       \
+		int gpu_error = (call);                                                                                            \
+		if (gpu_error) {                                                                                                   \
+			fprintf(stderr, "%s:%d: %s = %d\n", __FILE__, __LINE__, #call, gpu_error);                                 \
+			exit(1);                                                                                                   \
+		}                                                                                                                  \
 	} while (0)
 
 #define MB (1ull << 20)

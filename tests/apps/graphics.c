@@ -39,14 +39,18 @@ int main(int argc, char **argv)
 	library = dlopen(argv[2], RTLD_NOW);
 	CHECK(library);
 	bool driver = !strcmp(prefix, "cu");
-	int (*map)(unsigned, void **, void *) = find("GraphicsMapResources"), (*unmap)(unsigned, void **, void *) = find("GraphicsUnmapResources");
-	int (*where)(void **, size_t *, void *) = find(driver ? "GraphicsResourceGetMappedPointer_v2" : "GraphicsResourceGetMappedPointer");
-	int (*add)(void **, unsigned, unsigned) = find("GraphicsGLRegisterBuffer"), (*drop)(void *) = find("GraphicsUnregisterResource");
+	int (*map)(unsigned, void **, void *) = find("GraphicsMapResources"),
+					   (*unmap)(unsigned, void **, void *) = find("GraphicsUnmapResources");
+	int (*where)(void **, size_t *, void *) =
+		find(driver ? "GraphicsResourceGetMappedPointer_v2" : "GraphicsResourceGetMappedPointer");
+	int (*add)(void **, unsigned, unsigned) = find("GraphicsGLRegisterBuffer"),
+				      (*drop)(void *) = find("GraphicsUnregisterResource");
 	void *resource[RESOURCES], *p, *q, *context;
 	size_t size;
 
 	if (driver) {
-		int (*init)(unsigned) = find("Init"), (*retain)(void **, int) = find("DevicePrimaryCtxRetain"), (*set)(void *) = find("CtxSetCurrent");
+		int (*init)(unsigned) = find("Init"), (*retain)(void **, int) = find("DevicePrimaryCtxRetain"),
+		    (*set)(void *) = find("CtxSetCurrent");
 		OK(init(0));
 		OK(retain(&context, 0));
 		OK(set(context));

@@ -34,7 +34,7 @@ static struct journal {
 		uint64_t address;
 		int64_t bytes; /* negative: freed */
 	} recent[RECENT];
-} *journal;
+} * journal;
 
 static const struct device cuda0 = {1, 0};
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

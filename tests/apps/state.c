@@ -49,19 +49,19 @@ static void show(const char *call, int result, int error)
 	umask(mask);
 	CHECK(!pthread_sigmask(SIG_BLOCK, NULL, &blocked) && !sigaltstack(NULL, &stack));
 	printf("%-24s %d errno %d dlerror %s handlers %08x blocked %08x stack %d umask %o\n", call, result, error,
-		text ? text : "-", dispositions(), hash(2166136261u, &blocked, 8), stack.ss_flags, mask);
+	       text ? text : "-", dispositions(), hash(2166136261u, &blocked, 8), stack.ss_flags, mask);
 	fflush(stdout);
 }
 
 /* dlerror's text waits to be asked for across the call. */
-#define CALL(call)                                                                                           \
-	do {                                                                                                 \
-		int result_, error_;                                                                         \
-		dlsym(driver, "cuNoSuchThing");                                                              \
-		errno = SENTINEL;                                                                            \
-		result_ = (int)(intptr_t)(call);                                                             \
-		error_ = errno;                                                                              \
-		show(#call, result_, error_);                                                                \
+#define CALL(call)                                                                                                                 \
+	do {                                                                                                                       \
+		int result_, error_;                                                                                               \
+		dlsym(driver, "cuNoSuchThing");                                                                                    \
+		errno = SENTINEL;                                                                                                  \
+		result_ = (int)(intptr_t)(call);                                                                                   \
+		error_ = errno;                                                                                                    \
+		show(#call, result_, error_);                                                                                      \
 	} while (0)
 
 static void memory(void)

@@ -103,6 +103,6 @@ int main(int argc, char **argv)
 	usleep(500000); /* the writer catches up */
 	all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - begin;
 	printf("%.1f %.1f %ld\n", best / threads / (double)calls, ((double)all - sum) / threads / (double)calls / ROUNDS,
-		resident_kib());
+	       resident_kib());
 	return 0;
 }

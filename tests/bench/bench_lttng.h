@@ -10,7 +10,7 @@
 #include <lttng/tracepoint.h>
 
 LTTNG_UST_TRACEPOINT_EVENT(bench, call, LTTNG_UST_TP_ARGS(void *, address, size_t, bytes),
-	LTTNG_UST_TP_FIELDS(lttng_ust_field_integer_hex(unsigned long, address, (unsigned long)address)
-			    lttng_ust_field_integer(size_t, bytes, bytes)))
+			   LTTNG_UST_TP_FIELDS(lttng_ust_field_integer_hex(unsigned long, address, (unsigned long)address)
+						       lttng_ust_field_integer(size_t, bytes, bytes)))
 #endif
 #include <lttng/tracepoint-event.h>

@@ -22,11 +22,8 @@ static unsigned long events;
 static __attribute__((noinline)) void call(uint64_t i)
 {
 	struct sl_frame frame;
-	const struct sl_fields fields = {.addr = i << 8,
-		.size = 512 * (i & 15),
-		.kind = SL_KIND_device,
-		.device_plus_one = 1,
-		.context = 0xc0};
+	const struct sl_fields fields = {
+		.addr = i << 8, .size = 512 * (i & 15), .kind = SL_KIND_device, .device_plus_one = 1, .context = 0xc0};
 
 	if (sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields))
 		sl_record_close(&frame, 0, true, &fields);
@@ -81,7 +78,8 @@ static void stream_cca(void)
 		uint64_t bytes = 512ull << (slot * 2654435761u >> 28);
 
 		allocated += i & 1 ? -bytes : bytes;
-		sl_record_block(i & 1 ? FAKE_block_free : FAKE_block, 0x7f5500000000 + ((uint64_t)slot << 21), bytes, 0, allocated, 3ull << 34);
+		sl_record_block(i & 1 ? FAKE_block_free : FAKE_block, 0x7f5500000000 + ((uint64_t)slot << 21), bytes, 0, allocated,
+				3ull << 34);
 	}
 }
 
@@ -90,8 +88,11 @@ static void stream_drv(void)
 	for (unsigned long i = 0; i < events; i++) {
 		struct sl_frame frame;
 		uint64_t number = random_number();
-		const struct sl_fields fields = {.addr = 0x7f5500000000 + (number % 4096 << 21), .size = (number >> 20) % 64 << 16,
-			.kind = SL_KIND_device, .device_plus_one = 1, .context = 0xc0};
+		const struct sl_fields fields = {.addr = 0x7f5500000000 + (number % 4096 << 21),
+						 .size = (number >> 20) % 64 << 16,
+						 .kind = SL_KIND_device,
+						 .device_plus_one = 1,
+						 .context = 0xc0};
 
 		if (sl_record_open(&frame, i & 1 ? FAKE_cudaFree : FAKE_cudaMalloc, __builtin_return_address(0), &fields))
 			sl_record_close(&frame, 0, true, &fields);

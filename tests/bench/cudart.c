@@ -10,8 +10,8 @@ int cuCtxGetDevice(int *device);
 int cuStreamIsCapturing(void *stream, int *status);
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total);
 
-void report(void *block, int64_t bytes, size_t allocated, size_t reserved, uint64_t device) __asm__(
-	"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+void report(void *block, int64_t bytes, size_t allocated, size_t reserved,
+	    uint64_t device) __asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
 void report_blocks(unsigned long count);
 
 #define CUDA_DEVICE_0 1 /* c10::Device: type in the low byte, ordinal above */
@@ -62,5 +62,6 @@ void report(void *block, int64_t bytes, size_t allocated, size_t reserved, uint6
 void report_blocks(unsigned long count)
 {
 	for (unsigned long i = 0; i < count; i++)
-		report((void *)(0x7f0000000000 + (i / 2 % 4096 << 9)), i & 1 ? -512 : 512, (i & 1 ? 0 : 512) + (1ul << 30), 1ul << 31, CUDA_DEVICE_0);
+		report((void *)(0x7f0000000000 + (i / 2 % 4096 << 9)), i & 1 ? -512 : 512, (i & 1 ? 0 : 512) + (1ul << 30),
+		       1ul << 31, CUDA_DEVICE_0);
 }

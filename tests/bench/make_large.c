@@ -84,8 +84,8 @@ static void driver(struct run *run, unsigned thread, uint64_t i)
 	if (*live)
 		synth_call(run->s, thread, "cudaFree", .address = address_of(thread, slot));
 	else
-		synth_call(run->s, thread, "cudaMalloc", .address = address_of(thread, slot),
-			   .bytes = random_next(run) % 64 << 16, .python = run->places[slot % 64]);
+		synth_call(run->s, thread, "cudaMalloc", .address = address_of(thread, slot), .bytes = random_next(run) % 64 << 16,
+			   .python = run->places[slot % 64]);
 	*live = !*live;
 }
 
@@ -113,8 +113,8 @@ static void anything(struct run *run, unsigned thread, uint64_t i)
 {
 	uint64_t number = random_next(run);
 
-	synth_call(run->s, thread, i % 2 ? "block_free" : "block_alloc", .address = number % (LIVE << 10) << 9, .bytes = number >> 20,
-		   .extra = number, .extra2 = number, .python = run->places[number % 64]);
+	synth_call(run->s, thread, i % 2 ? "block_free" : "block_alloc", .address = number % (LIVE << 10) << 9,
+		   .bytes = number >> 20, .extra = number, .extra2 = number, .python = run->places[number % 64]);
 }
 
 static const struct shape {
@@ -122,7 +122,7 @@ static const struct shape {
 	unsigned places, depth;
 	void (*event)(struct run *run, unsigned thread, uint64_t i);
 } shapes[] = {
-	{"steady", 64, 30, steady},	 {"driver", 64, 30, driver},   {"fresh", 64, 64, fresh},
+	{"steady", 64, 30, steady},	{"driver", 64, 30, driver},   {"fresh", 64, 64, fresh},
 	{"leak", PLACES_MAX, 64, leak}, {"random", 64, 30, anything},
 };
 

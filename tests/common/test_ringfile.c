@@ -9,10 +9,17 @@
 #include "common/ringfile.h"
 
 static struct sl_slot first = {
-	.words = {
-		7 | 9u << 16 | (uint64_t)SL_KIND_device << 32 | (uint64_t)SL_FLAG_nested << 40 | (uint64_t)(uint16_t)-1 << 48,
-		1000, 50, 0xabc000, 4096, 11 | 22ull << 32, (uint32_t)-2 | 33ull << 32,
-	},
+	.words =
+		{
+			7 | 9u << 16 | (uint64_t)SL_KIND_device << 32 | (uint64_t)SL_FLAG_nested << 40 |
+				(uint64_t)(uint16_t)-1 << 48,
+			1000,
+			50,
+			0xabc000,
+			4096,
+			11 | 22ull << 32,
+			(uint32_t)-2 | 33ull << 32,
+		},
 };
 static struct sl_slot second = {.words = {1, 2, 3, 4, 5, 6}};
 

@@ -15,8 +15,16 @@ static void test_sizes_are_binary_with_or_without_iB(void **state)
 		const char *text;
 		uint64_t bytes;
 	} cases[] = {
-		{"0", 0}, {"512", 512}, {"4G", 4ull << 30}, {"4GiB", 4ull << 30}, {"4GB", 4ull << 30},
-		{"1.5GiB", 3ull << 29}, {"512 MiB", 512ull << 20}, {"2t", 2ull << 40}, {"100b", 100}, {"0.5K", 512},
+		{"0", 0},
+		{"512", 512},
+		{"4G", 4ull << 30},
+		{"4GiB", 4ull << 30},
+		{"4GB", 4ull << 30},
+		{"1.5GiB", 3ull << 29},
+		{"512 MiB", 512ull << 20},
+		{"2t", 2ull << 40},
+		{"100b", 100},
+		{"0.5K", 512},
 	};
 	uint64_t bytes;
 

@@ -9,8 +9,8 @@
 
 #include "tests/analyzer/synth.h"
 
-#define MIB   (1ull << 20)
-#define TURNS 60
+#define MIB	(1ull << 20)
+#define TURNS	60
 #define TURN_NS 5000000ull
 
 static struct sl_synth *s;
@@ -19,13 +19,13 @@ static unsigned stack;
 static void make(unsigned block, uint64_t mib, uint64_t at_ns)
 {
 	synth_call(s, 1, "cudaMalloc", .address = 0x700000000000 + block * 1024 * MIB, .bytes = mib * MIB, .device = 0,
-		.python = stack, .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
+		   .python = stack, .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
 }
 
 static void give_back(unsigned block, uint64_t at_ns)
 {
-	synth_call(s, 1, "cudaFree", .address = 0x700000000000 + block * 1024 * MIB, .device = 0,
-		.time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100);
+	synth_call(s, 1, "cudaFree", .address = 0x700000000000 + block * 1024 * MIB, .device = 0, .time_ns = SYNTH_START_NS + at_ns,
+		   .duration_ns = 100);
 }
 
 /* Of numbered turns of uneven length. */

@@ -7,7 +7,7 @@
 
 #include "tests/analyzer/synth.h"
 
-#define MIB (1ull << 20)
+#define MIB	(1ull << 20)
 #define SEGMENT 0x7f2000000000ull
 
 int main(int argc, char **argv)
@@ -22,7 +22,8 @@ int main(int argc, char **argv)
 	stack = synth_python(s, 2, functions, "/home/me/model.py", 10);
 	label = synth_text(s, "step_#");
 	synth_module(s, 0x7f0000000000, 0x7f0000100000, "/usr/lib/libc10_cuda.so");
-	synth_call(s, 1, "cudaMalloc", .address = SEGMENT, .bytes = 20 * MIB, .device = 0, .caller = 0x7f0000000100, .python = stack);
+	synth_call(s, 1, "cudaMalloc", .address = SEGMENT, .bytes = 20 * MIB, .device = 0, .caller = 0x7f0000000100,
+		   .python = stack);
 	synth_call(s, 1, "block_alloc", .address = SEGMENT, .bytes = MIB, .device = 0, .extra = MIB, .extra2 = 20 * MIB,
 		   .python = stack);
 	for (unsigned i = 0; i < (unsigned)atoi(argv[2]); i++) {

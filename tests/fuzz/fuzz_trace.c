@@ -57,8 +57,15 @@ static void replay(const char *trace_path, const char *ring_path)
 static size_t frame_of(uint8_t *out, size_t room, unsigned kind, uint32_t thread, const uint8_t *content, size_t size)
 {
 	static uint64_t clock;
-	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC, .size = sizeof(index) - 8, .kind = kind, .thread = thread,
-		.first = clock, .next = clock + 8192, .count = 1, .begin_ns = 0, .end_ns = UINT64_MAX};
+	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC,
+				       .size = sizeof(index) - 8,
+				       .kind = kind,
+				       .thread = thread,
+				       .first = clock,
+				       .next = clock + 8192,
+				       .count = 1,
+				       .begin_ns = 0,
+				       .end_ns = UINT64_MAX};
 
 	clock = index.next;
 	index.compressed = (uint32_t)ZSTD_compress(out + sizeof(index), room - sizeof(index), content, size, 1);

@@ -11,7 +11,7 @@
  * A freed address is the next one given to the same power of two: the reuse that a careless tracer trips over.
  */
 enum { VA_CLASSES = 48 };
-#define VA_BASE 0x200000000000ull
+#define VA_BASE	      0x200000000000ull
 #define VA_PER_DEVICE (1ull << 40)
 
 struct stack {
@@ -26,7 +26,7 @@ static int va_class(uint64_t bytes)
 {
 	int class = 9; /* 512 bytes: the driver's alignment */
 	while (class < VA_CLASSES - 1 && (1ull << class) < bytes)
-		class++;
+		class ++;
 	return class;
 }
 
@@ -67,8 +67,8 @@ struct sim_block *sim_block_add(struct sim_call *call, enum sim_kind kind, int d
 	struct sim_block *block = calloc(1, sizeof *block);
 	if (!block)
 		return NULL;
-	block->object = (struct sim_object){.key = address, .span = bytes ? bytes : 1, .type = SIM_T_BLOCK,
-					    .ctx = call->ctx, .drop = drop_with_context};
+	block->object = (struct sim_object){
+		.key = address, .span = bytes ? bytes : 1, .type = SIM_T_BLOCK, .ctx = call->ctx, .drop = drop_with_context};
 	block->kind = kind;
 	block->device = device;
 	block->bytes = bytes;
@@ -89,8 +89,7 @@ void sim_block_drop(struct sim_block *block, struct sim_call *call, enum sim_eff
 	if (block->kind == SIM_KIND_DEVICE)
 		sim_va_give(block->device, address, block->bytes);
 	if (block->kind == SIM_KIND_POOL && block->pool)
-		sim_pool_settle(block->pool, &(struct sim_pending){.pool = block->pool, .address = address,
-								   .bytes = block->bytes});
+		sim_pool_settle(block->pool, &(struct sim_pending){.pool = block->pool, .address = address, .bytes = block->bytes});
 	if (block->kind == SIM_KIND_GRAPH)
 		sim_graph_block_gone(block);
 	if (block->kind == SIM_KIND_HOST_PINNED)
@@ -124,8 +123,7 @@ int sim_alloc_device(struct sim_call *call, int device, struct sim_ctx *ctx, uin
 
 static void *map_host(uint64_t bytes)
 {
-	void *p = mmap(NULL, sim_round_up(bytes, 4096), PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, sim_round_up(bytes, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return p == MAP_FAILED ? NULL : p;
 }
 

@@ -31,9 +31,17 @@ struct array {
 static unsigned element_bytes(unsigned format)
 {
 	switch (format) {
-	case 0x01: case 0x08: return 1;
-	case 0x02: case 0x09: case 0x10: return 2;
-	case 0x03: case 0x0a: case 0x20: return 4;
+	case 0x01:
+	case 0x08:
+		return 1;
+	case 0x02:
+	case 0x09:
+	case 0x10:
+		return 2;
+	case 0x03:
+	case 0x0a:
+	case 0x20:
+		return 4;
 	}
 	return format >= 0xc0 && format <= 0xc5 ? 1 : format <= 0xcb && format > 0xc5 ? 2 : 1;
 }
@@ -321,11 +329,11 @@ static int set_mapped(struct sim_call *call, unsigned count, void **handles, boo
 	return SIM_OK;
 }
 
-#define MAPPING(fn, value)                                            \
-	int fn(unsigned count, void **resources, void *stream)        \
-	{                                                             \
-		SIM_BEGIN(fn, OTHER);                                 \
-		SIM_RETURN(set_mapped(&call, count, resources, value)); \
+#define MAPPING(fn, value)                                                                                                         \
+	int fn(unsigned count, void **resources, void *stream)                                                                     \
+	{                                                                                                                          \
+		SIM_BEGIN(fn, OTHER);                                                                                              \
+		SIM_RETURN(set_mapped(&call, count, resources, value));                                                            \
 	}
 MAPPING(cuGraphicsMapResources, true)
 MAPPING(cuGraphicsMapResources_ptsz, true)

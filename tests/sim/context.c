@@ -213,8 +213,8 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
 	static const struct {
 		int attribute, value;
-	} known[] = {{1, 1024}, {10, 32},  {16, 108}, {18, 0},  {33, 1}, {34, 0}, {35, 0},
-		     {50, 0},   {75, 9},   {76, 0},   {84, 0},  {100, 0}, {118, 0}};
+	} known[] = {{1, 1024}, {10, 32}, {16, 108}, {18, 0}, {33, 1},	{34, 0}, {35, 0},
+		     {50, 0},	{75, 9},  {76, 0},   {84, 0}, {100, 0}, {118, 0}};
 	SIM_BEGIN(cuDeviceGetAttribute, QUIET, .out = {SIM_OUT(value)}, .needs = 1);
 	if (!value)
 		SIM_RETURN(SIM_INVALID_VALUE);

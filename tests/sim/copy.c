@@ -37,22 +37,22 @@ static int fill(uint64_t to, uint64_t value, size_t width, uint64_t count)
 	return SIM_OK;
 }
 
-#define FUNCTION(name, params, expression)   \
-	int name params                      \
-	{                                    \
-		SIM_BEGIN(name, QUIET);      \
-		SIM_RETURN(expression);      \
+#define FUNCTION(name, params, expression)                                                                                         \
+	int name params                                                                                                            \
+	{                                                                                                                          \
+		SIM_BEGIN(name, QUIET);                                                                                            \
+		SIM_RETURN(expression);                                                                                            \
 	}
-#define COPY(name)                                                                     \
-	FUNCTION(name, (uint64_t to, uint64_t from, size_t n), copy(to, from, n))      \
+#define COPY(name)                                                                                                                 \
+	FUNCTION(name, (uint64_t to, uint64_t from, size_t n), copy(to, from, n))                                                  \
 	FUNCTION(name##_ptds, (uint64_t to, uint64_t from, size_t n), copy(to, from, n))
-#define COPY_ASYNC(name)                                                                         \
-	FUNCTION(name, (uint64_t to, uint64_t from, size_t n, void *stream), copy(to, from, n))  \
+#define COPY_ASYNC(name)                                                                                                           \
+	FUNCTION(name, (uint64_t to, uint64_t from, size_t n, void *stream), copy(to, from, n))                                    \
 	FUNCTION(name##_ptsz, (uint64_t to, uint64_t from, size_t n, void *stream), copy(to, from, n))
-#define FILL(name, type, suffix)                                                                         \
-	FUNCTION(name##suffix, (uint64_t to, type value, size_t n), fill(to, value, sizeof value, n))    \
-	FUNCTION(name##suffix##_ptds, (uint64_t to, type value, size_t n), fill(to, value, sizeof value, n)) \
-	FUNCTION(name##Async, (uint64_t to, type value, size_t n, void *stream), fill(to, value, sizeof value, n)) \
+#define FILL(name, type, suffix)                                                                                                   \
+	FUNCTION(name##suffix, (uint64_t to, type value, size_t n), fill(to, value, sizeof value, n))                              \
+	FUNCTION(name##suffix##_ptds, (uint64_t to, type value, size_t n), fill(to, value, sizeof value, n))                       \
+	FUNCTION(name##Async, (uint64_t to, type value, size_t n, void *stream), fill(to, value, sizeof value, n))                 \
 	FUNCTION(name##Async_ptsz, (uint64_t to, type value, size_t n, void *stream), fill(to, value, sizeof value, n))
 
 COPY(cuMemcpy)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Every name of the runtime that cudart_api.c does not define: weak, not supported. */
-#define SIM_NAME(name)                           \
-	__attribute__((weak)) int name(void);    \
-	int name(void)                           \
-	{                                        \
-		return 801;                      \
+#define SIM_NAME(name)                                                                                                             \
+	__attribute__((weak)) int name(void);                                                                                      \
+	int name(void)                                                                                                             \
+	{                                                                                                                          \
+		return 801;                                                                                                        \
 	}
 #include "runtime_names.def"
 #if SIM_CUDART_MAJOR < 13

@@ -23,7 +23,7 @@
 enum { SLOTS = 512 };
 
 struct slot {
-	int32_t pid; /* 0: empty */
+	int32_t pid;	/* 0: empty */
 	uint32_t space; /* the pid namespace that counts so */
 	uint64_t start; /* of the process, in ticks since boot: pids come again */
 	uint64_t image; /* exec keeps pid and start, not this */
@@ -148,8 +148,7 @@ static void add_up(void)
 static void break_lock(void)
 {
 	int32_t holder = shared->holder;
-	if (holder && shared->holder_space == space_of_this() &&
-	    has_gone(holder, shared->holder_start) &&
+	if (holder && shared->holder_space == space_of_this() && has_gone(holder, shared->holder_start) &&
 	    __atomic_compare_exchange_n(&shared->holder, &holder, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 		add_up();
 		init_lock(shared);

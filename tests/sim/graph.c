@@ -144,8 +144,7 @@ static struct sim_node *new_node(struct sim_graph *graph, int type)
 	return node;
 }
 
-static int add_alloc(struct sim_call *call, struct sim_graph *graph, int device, uint64_t bytes, uint64_t *address,
-		     void **out)
+static int add_alloc(struct sim_call *call, struct sim_graph *graph, int device, uint64_t bytes, uint64_t *address, void **out)
 {
 	call->device = device;
 	call->bytes = bytes;
@@ -266,21 +265,24 @@ static int add_any(struct sim_call *call, void **out, void *handle, struct node_
 }
 
 /* One call for every type of node: an allocation only where the parameters say so. */
-#define ADD_NODE(fn, params)                                                                                     \
-	int fn params                                                                                            \
-	{                                                                                                        \
-		static struct sim_api apis[2] = {{.name = #fn, .verb = SIM_OTHER}, {.name = #fn, .verb = SIM_ALLOC}}; \
-		bool alloc = p && p->type == NODE_MEM_ALLOC;                                                     \
-		struct sim_call call = {.api = &apis[alloc], .kind = SIM_KIND_GRAPH, .needs = 1,                 \
-					.device = alloc ? p->alloc.location_id : -1, .bytes = alloc ? p->alloc.bytes : 0, \
-					.out = {SIM_OUT(out)}};                                                  \
-		if (sim_enter(&call))                                                                            \
-			SIM_RETURN(call.result);                                                                 \
-		SIM_RETURN(add_any(&call, out, graph, p));                                                       \
+#define ADD_NODE(fn, params)                                                                                                       \
+	int fn params                                                                                                              \
+	{                                                                                                                          \
+		static struct sim_api apis[2] = {{.name = #fn, .verb = SIM_OTHER}, {.name = #fn, .verb = SIM_ALLOC}};              \
+		bool alloc = p && p->type == NODE_MEM_ALLOC;                                                                       \
+		struct sim_call call = {.api = &apis[alloc],                                                                       \
+					.kind = SIM_KIND_GRAPH,                                                                    \
+					.needs = 1,                                                                                \
+					.device = alloc ? p->alloc.location_id : -1,                                               \
+					.bytes = alloc ? p->alloc.bytes : 0,                                                       \
+					.out = {SIM_OUT(out)}};                                                                    \
+		if (sim_enter(&call))                                                                                              \
+			SIM_RETURN(call.result);                                                                                   \
+		SIM_RETURN(add_any(&call, out, graph, p));                                                                         \
 	}
 ADD_NODE(cuGraphAddNode, (void **out, void *graph, void *const *dependencies, size_t count, struct node_params *p))
-ADD_NODE(cuGraphAddNode_v2, (void **out, void *graph, void *const *dependencies, const void *edges, size_t count,
-			     struct node_params *p))
+ADD_NODE(cuGraphAddNode_v2,
+	 (void **out, void *graph, void *const *dependencies, const void *edges, size_t count, struct node_params *p))
 
 int cuGraphMemAllocNodeGetParams(void *handle, struct mem_alloc_params *out)
 {
@@ -359,7 +361,7 @@ static int launch_alloc(struct sim_call *call, struct exec *exec, struct sim_nod
 	bool inside = freed_inside(exec->graph, node->address);
 	if (!node->block && inside)
 		return make_resident(node->device, node->bytes); /* a later launch: it comes and goes within it */
-	if (node->block && node->block->flags) { /* left by the launch before */
+	if (node->block && node->block->flags) {		 /* left by the launch before */
 		if (!(exec->flags & AUTO_FREE_ON_LAUNCH))
 			return SIM_INVALID_VALUE;
 		sim_block_drop(node->block, call, SIM_EFFECT_IMPLICIT);
@@ -520,17 +522,17 @@ static int capture_state(struct sim_call *call, void *handle, int *status, uint6
 	return SIM_OK;
 }
 
-#define STREAM_PAIR(fn, params, expression)              \
-	int fn params                                    \
-	{                                                \
-		SIM_BEGIN(fn, QUIET);                    \
-		SIM_RETURN(expression);                  \
-	}                                                \
-	int fn##_ptsz params                             \
-	{                                                \
-		SIM_BEGIN(fn##_ptsz, QUIET);             \
-		s = PTSZ(s);                             \
-		SIM_RETURN(expression);                  \
+#define STREAM_PAIR(fn, params, expression)                                                                                        \
+	int fn params                                                                                                              \
+	{                                                                                                                          \
+		SIM_BEGIN(fn, QUIET);                                                                                              \
+		SIM_RETURN(expression);                                                                                            \
+	}                                                                                                                          \
+	int fn##_ptsz params                                                                                                       \
+	{                                                                                                                          \
+		SIM_BEGIN(fn##_ptsz, QUIET);                                                                                       \
+		s = PTSZ(s);                                                                                                       \
+		SIM_RETURN(expression);                                                                                            \
 	}
 STREAM_PAIR(cuStreamBeginCapture, (void *s), begin_capture(&call, s, NULL))
 STREAM_PAIR(cuStreamBeginCapture_v2, (void *s, int mode), begin_capture(&call, s, NULL))

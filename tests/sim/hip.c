@@ -75,16 +75,16 @@ static int end(struct sim_call *call, int result)
 	return journal->close(call, result);
 }
 
-#define HIP(fn, api_verb, params, expression, ...)                                                     \
-	int fn params                                                                                  \
-	{                                                                                              \
-		static struct sim_api api = {.name = #fn, .verb = SIM_##api_verb, .level = SIM_RUNTIME}; \
-		struct sim_call call = {.api = &api, .device = -1, __VA_ARGS__};                       \
-		return end(&call, begin(&call) ? call.result : (expression));                          \
+#define HIP(fn, api_verb, params, expression, ...)                                                                                 \
+	int fn params                                                                                                              \
+	{                                                                                                                          \
+		static struct sim_api api = {.name = #fn, .verb = SIM_##api_verb, .level = SIM_RUNTIME};                           \
+		struct sim_call call = {.api = &api, .device = -1, __VA_ARGS__};                                                   \
+		return end(&call, begin(&call) ? call.result : (expression));                                                      \
 	}
-#define SIZE(n) .bytes = (n)
-#define KIND(k) .kind = SIM_KIND_##k
-#define OUT1(p) .out = {SIM_OUT(p)}
+#define SIZE(n)	   .bytes = (n)
+#define KIND(k)	   .kind = SIM_KIND_##k
+#define OUT1(p)	   .out = {SIM_OUT(p)}
 #define NO_CONTEXT .needs = 1
 
 static int from_pool(int pool, void **out, size_t bytes)
@@ -112,17 +112,16 @@ static int give_back(void *p)
 HIP(hipMalloc, ALLOC, (void **p, size_t n), from_pool(POOL_DEVICE | device, p, n), SIZE(n), KIND(DEVICE), OUT1(p))
 HIP(hipExtMallocWithFlags, ALLOC, (void **p, size_t n, unsigned flags), from_pool(POOL_DEVICE | device, p, n), SIZE(n),
     KIND(DEVICE), OUT1(p))
-HIP(hipMallocManaged, ALLOC, (void **p, size_t n, unsigned flags), from_pool(POOL_MANAGED | device, p, n), SIZE(n),
-    KIND(MANAGED), OUT1(p))
-HIP(hipHostMalloc, ALLOC, (void **p, size_t n, unsigned flags), from_pool(POOL_FINE_HOST, p, n), SIZE(n),
-    KIND(HOST_PINNED), OUT1(p))
+HIP(hipMallocManaged, ALLOC, (void **p, size_t n, unsigned flags), from_pool(POOL_MANAGED | device, p, n), SIZE(n), KIND(MANAGED),
+    OUT1(p))
+HIP(hipHostMalloc, ALLOC, (void **p, size_t n, unsigned flags), from_pool(POOL_FINE_HOST, p, n), SIZE(n), KIND(HOST_PINNED),
+    OUT1(p))
 HIP(hipFree, FREE, (void *p), give_back(p), .address = (uintptr_t)p)
 HIP(hipHostFree, FREE, (void *p), give_back(p), KIND(HOST_PINNED), .address = (uintptr_t)p)
 
 /* The three that come back in by their own front door. */
 HIP(hipMallocHost, ALLOC, (void **p, size_t n), hipHostMalloc(p, n, 0), SIZE(n), KIND(HOST_PINNED), OUT1(p))
-HIP(hipHostAlloc, ALLOC, (void **p, size_t n, unsigned flags), hipHostMalloc(p, n, flags), SIZE(n), KIND(HOST_PINNED),
-    OUT1(p))
+HIP(hipHostAlloc, ALLOC, (void **p, size_t n, unsigned flags), hipHostMalloc(p, n, flags), SIZE(n), KIND(HOST_PINNED), OUT1(p))
 HIP(hipMemAllocHost, ALLOC, (void **p, size_t n), hipHostMalloc(p, n, 0), SIZE(n), KIND(HOST_PINNED), OUT1(p))
 HIP(hipFreeHost, FREE, (void *p), hipHostFree(p), KIND(HOST_PINNED), .address = (uintptr_t)p)
 
@@ -152,17 +151,17 @@ static int malloc3d(struct pitched *out, struct extent e)
 	out->ysize = e.height;
 	return pitched(&out->ptr, &out->pitch, e.width, e.height * e.depth);
 }
-HIP(hipMalloc3D, ALLOC, (struct pitched * out, struct extent e), malloc3d(out, e), SIZE(e.width *e.height *e.depth),
-    KIND(DEVICE), OUT1(out))
+HIP(hipMalloc3D, ALLOC, (struct pitched * out, struct extent e), malloc3d(out, e), SIZE(e.width *e.height *e.depth), KIND(DEVICE),
+    OUT1(out))
 
-HIP(hipHostRegister, ALLOC, (void *p, size_t n, unsigned flags), d.cuMemHostRegister(p, n, flags), SIZE(n),
-    KIND(HOST_REGISTERED), .address = (uintptr_t)p)
+HIP(hipHostRegister, ALLOC, (void *p, size_t n, unsigned flags), d.cuMemHostRegister(p, n, flags), SIZE(n), KIND(HOST_REGISTERED),
+    .address = (uintptr_t)p)
 HIP(hipHostUnregister, FREE, (void *p), d.cuMemHostUnregister(p), KIND(HOST_REGISTERED), .address = (uintptr_t)p)
 HIP(hipMemGetInfo, QUIET, (size_t * free_bytes, size_t *total), d.cuMemGetInfo(free_bytes, total), KIND(NONE))
 
 HIP(hipMallocAsync, ALLOC, (void **p, size_t n, void *s), d.cuMemAllocAsync(p, n, s), SIZE(n), KIND(POOL), OUT1(p))
-HIP(hipMallocFromPoolAsync, ALLOC, (void **p, size_t n, void *pool, void *s), d.cuMemAllocFromPoolAsync(p, n, pool, s),
-    SIZE(n), KIND(POOL), OUT1(p))
+HIP(hipMallocFromPoolAsync, ALLOC, (void **p, size_t n, void *pool, void *s), d.cuMemAllocFromPoolAsync(p, n, pool, s), SIZE(n),
+    KIND(POOL), OUT1(p))
 HIP(hipFreeAsync, FREE, (void *p, void *s), p ? d.cuMemFreeAsync(p, s) : 0, KIND(POOL), .address = (uintptr_t)p)
 HIP(hipMemPoolCreate, OTHER, (void **pool, const void *props), d.cuMemPoolCreate(pool, props), OUT1(pool))
 HIP(hipMemPoolDestroy, OTHER, (void *pool), d.cuMemPoolDestroy(pool), KIND(NONE))
@@ -174,14 +173,14 @@ HIP(hipDeviceGetMemPool, QUIET, (void **pool, int at), d.cuDeviceGetMemPool(pool
 HIP(hipDeviceSetMemPool, OTHER, (int at, void *pool), d.cuDeviceSetMemPool(at, pool), KIND(NONE))
 
 /* Calls whose arguments are CUDA's: looked up by name at first use. */
-#define LOOKED_UP(fn, api_verb, params, args, cuda, version, ...)                     \
-	static int cuda##_below params                                                \
-	{                                                                             \
-		static int(*below) params;                                            \
-		if (!below)                                                           \
-			below = sim_hsa_lookup(#cuda, version, 0);                    \
-		return below args;                                                    \
-	}                                                                             \
+#define LOOKED_UP(fn, api_verb, params, args, cuda, version, ...)                                                                  \
+	static int cuda##_below params                                                                                             \
+	{                                                                                                                          \
+		static int(*below) params;                                                                                         \
+		if (!below)                                                                                                        \
+			below = sim_hsa_lookup(#cuda, version, 0);                                                                 \
+		return below args;                                                                                                 \
+	}                                                                                                                          \
 	HIP(fn, api_verb, params, cuda##_below args, __VA_ARGS__)
 
 LOOKED_UP(hipMemCreate, ALLOC, (void **out, size_t n, const void *prop, unsigned long long flags), (out, n, prop, flags),
@@ -193,27 +192,23 @@ LOOKED_UP(hipMemAddressFree, OTHER, (void *p, size_t n), (p, n), cuMemAddressFre
 LOOKED_UP(hipMemMap, OTHER, (void *p, size_t n, size_t offset, void *handle, unsigned long long flags),
 	  (p, n, offset, handle, flags), cuMemMap, 10020, SIZE(n))
 LOOKED_UP(hipMemUnmap, OTHER, (void *p, size_t n), (p, n), cuMemUnmap, 10020, SIZE(n))
-LOOKED_UP(hipMemSetAccess, OTHER, (void *p, size_t n, const void *desc, size_t count), (p, n, desc, count),
-	  cuMemSetAccess, 10020, SIZE(n))
-LOOKED_UP(hipMemRetainAllocationHandle, OTHER, (void **out, void *p), (out, p), cuMemRetainAllocationHandle, 11000,
-	  OUT1(out))
+LOOKED_UP(hipMemSetAccess, OTHER, (void *p, size_t n, const void *desc, size_t count), (p, n, desc, count), cuMemSetAccess, 10020,
+	  SIZE(n))
+LOOKED_UP(hipMemRetainAllocationHandle, OTHER, (void **out, void *p), (out, p), cuMemRetainAllocationHandle, 11000, OUT1(out))
 LOOKED_UP(hipMemGetAllocationGranularity, QUIET, (size_t * out, const void *prop, int option), (out, prop, option),
 	  cuMemGetAllocationGranularity, 10020, OUT1(out))
 LOOKED_UP(hipArrayCreate, ALLOC, (void **out, const void *desc), (out, desc), cuArrayCreate, 3020, KIND(ARRAY), OUT1(out))
-LOOKED_UP(hipArray3DCreate, ALLOC, (void **out, const void *desc), (out, desc), cuArray3DCreate, 3020, KIND(ARRAY),
-	  OUT1(out))
+LOOKED_UP(hipArray3DCreate, ALLOC, (void **out, const void *desc), (out, desc), cuArray3DCreate, 3020, KIND(ARRAY), OUT1(out))
 LOOKED_UP(hipArrayDestroy, FREE, (void *array), (array), cuArrayDestroy, 2000, KIND(ARRAY), .address = (uintptr_t)array)
 LOOKED_UP(hipIpcGetMemHandle, OTHER, (void *handle, void *p), (handle, p), cuIpcGetMemHandle, 4010, KIND(NONE))
 LOOKED_UP(hipIpcOpenMemHandle, ALLOC, (void **out, struct ipc_handle handle, unsigned flags), (out, handle, flags),
 	  cuIpcOpenMemHandle, 11000, KIND(IMPORTED), OUT1(out))
-LOOKED_UP(hipIpcCloseMemHandle, FREE, (void *p), (p), cuIpcCloseMemHandle, 4010, KIND(IMPORTED),
-	  .address = (uintptr_t)p)
+LOOKED_UP(hipIpcCloseMemHandle, FREE, (void *p), (p), cuIpcCloseMemHandle, 4010, KIND(IMPORTED), .address = (uintptr_t)p)
 
 HIP(hipGraphicsGLRegisterBuffer, OTHER, (void **out, unsigned buffer, unsigned flags),
     d.cuGraphicsGLRegisterBuffer(out, buffer, flags), OUT1(out))
 HIP(hipGraphicsMapResources, OTHER, (int n, void **resources, void *s), d.cuGraphicsMapResources(n, resources, s), KIND(NONE))
-HIP(hipGraphicsUnmapResources, OTHER, (int n, void **resources, void *s), d.cuGraphicsUnmapResources(n, resources, s),
-    KIND(NONE))
+HIP(hipGraphicsUnmapResources, OTHER, (int n, void **resources, void *s), d.cuGraphicsUnmapResources(n, resources, s), KIND(NONE))
 HIP(hipGraphicsResourceGetMappedPointer, OTHER, (void **out, size_t *n, void *resource),
     d.cuGraphicsResourceGetMappedPointer(out, n, resource), .out = {SIM_OUT(out), SIM_OUT(n)})
 HIP(hipGraphicsUnregisterResource, OTHER, (void *resource), d.cuGraphicsUnregisterResource(resource), KIND(NONE))
@@ -276,8 +271,7 @@ HIP(hipStreamDestroy, QUIET, (void *s), d.cuStreamDestroy(s), KIND(NONE))
 HIP(hipStreamSynchronize, QUIET, (void *s), d.cuStreamSynchronize(s), KIND(NONE))
 HIP(hipMemcpy, QUIET, (void *to, const void *from, size_t n, int way), d.cuMemcpy(to, from, n), KIND(NONE))
 HIP(hipMemset, QUIET, (void *to, int value, size_t n), d.cuMemsetD8(to, value, n), KIND(NONE))
-HIP(hipLaunchKernel, QUIET, (const void *f, struct extent grid, struct extent block, void **args, size_t n, void *s), 0,
-    KIND(NONE))
+HIP(hipLaunchKernel, QUIET, (const void *f, struct extent grid, struct extent block, void **args, size_t n, void *s), 0, KIND(NONE))
 
 int hipGetLastError(void)
 {

@@ -14,9 +14,12 @@ enum { HSA_ERROR = 0x1000, HSA_INVALID_ARGUMENT = 0x1001, HSA_INVALID_ALLOCATION
 static int hsa_status(int error)
 {
 	switch (error) {
-	case SIM_OK: return 0;
-	case SIM_OUT_OF_MEMORY: return HSA_OUT_OF_RESOURCES;
-	case SIM_INVALID_VALUE: return HSA_INVALID_ARGUMENT;
+	case SIM_OK:
+		return 0;
+	case SIM_OUT_OF_MEMORY:
+		return HSA_OUT_OF_RESOURCES;
+	case SIM_INVALID_VALUE:
+		return HSA_INVALID_ARGUMENT;
 	}
 	return HSA_ERROR;
 }
@@ -144,13 +147,13 @@ static int begin(struct sim_call *call)
 	return call->result ? call->result : cuInit(0);
 }
 
-#define HSA(fn, api_verb, params, expression, ...)                                                       \
-	int fn params                                                                                    \
-	{                                                                                                \
-		static struct sim_api api = {.name = #fn, .verb = SIM_##api_verb, .level = SIM_DRIVER};  \
-		struct sim_call call = {.api = &api, .device = -1, __VA_ARGS__};                         \
-		int error = begin(&call);                                                                \
-		return sim_call_close(&call, hsa_status(error ? error : (expression)));                  \
+#define HSA(fn, api_verb, params, expression, ...)                                                                                 \
+	int fn params                                                                                                              \
+	{                                                                                                                          \
+		static struct sim_api api = {.name = #fn, .verb = SIM_##api_verb, .level = SIM_DRIVER};                            \
+		struct sim_call call = {.api = &api, .device = -1, __VA_ARGS__};                                                   \
+		int error = begin(&call);                                                                                          \
+		return sim_call_close(&call, hsa_status(error ? error : (expression)));                                            \
 	}
 
 static int make(uint64_t *out, uint64_t pool, size_t bytes)
@@ -206,7 +209,8 @@ static int info_of(uint64_t address, struct pointer_info *out)
 HSA(hsa_amd_ipc_memory_create, OTHER, (uint64_t address, size_t bytes, void *out), export(out, address), .address = address)
 HSA(hsa_amd_ipc_memory_attach, ALLOC, (const void *from, size_t bytes, uint32_t count, const void *agents, uint64_t *out),
     attach(from, out), .bytes = bytes, .kind = SIM_KIND_IMPORTED, .out = {SIM_OUT(out)})
-HSA(hsa_amd_ipc_memory_detach, FREE, (uint64_t address), cuIpcCloseMemHandle(address), .kind = SIM_KIND_IMPORTED, .address = address)
+HSA(hsa_amd_ipc_memory_detach, FREE, (uint64_t address), cuIpcCloseMemHandle(address), .kind = SIM_KIND_IMPORTED,
+    .address = address)
 HSA(hsa_amd_pointer_info, QUIET, (uint64_t address, struct pointer_info *out, void *alloc, uint32_t *count, void *agents),
     info_of(address, out), .kind = 0)
 HSA(hsa_memory_allocate, ALLOC, (uint64_t region, size_t bytes, void **out),
@@ -216,13 +220,13 @@ HSA(hsa_memory_free, FREE, (void *p), hsa_amd_memory_pool_free(p) ? SIM_INVALID_
 HSA(hsa_amd_vmem_handle_create, ALLOC, (uint64_t pool, size_t bytes, int type, uint64_t flags, uint64_t *out),
     make(out, pool, bytes), .bytes = bytes, .kind = SIM_KIND_VMM, .out = {SIM_OUT(out)})
 HSA(hsa_amd_vmem_handle_release, FREE, (uint64_t handle), cuMemRelease(handle), .kind = SIM_KIND_VMM, .address = handle)
-HSA(hsa_amd_vmem_retain_alloc_handle, OTHER, (uint64_t *out, void *at), cuMemRetainAllocationHandle(out, at),
+HSA(hsa_amd_vmem_retain_alloc_handle, OTHER, (uint64_t * out, void *at), cuMemRetainAllocationHandle(out, at),
     .out = {SIM_OUT(out)})
-HSA(hsa_amd_vmem_get_alloc_properties_from_handle, QUIET, (uint64_t handle, uint64_t *pool, int *type),
-    pool_of(handle, pool, type), .kind = 0)
-HSA(hsa_amd_vmem_address_reserve, OTHER, (uint64_t *out, size_t bytes, uint64_t wish, uint64_t flags),
+HSA(hsa_amd_vmem_get_alloc_properties_from_handle, QUIET, (uint64_t handle, uint64_t *pool, int *type), pool_of(handle, pool, type),
+    .kind = 0)
+HSA(hsa_amd_vmem_address_reserve, OTHER, (uint64_t * out, size_t bytes, uint64_t wish, uint64_t flags),
     cuMemAddressReserve(out, bytes, 0, wish, flags), .bytes = bytes, .out = {SIM_OUT(out)})
-HSA(hsa_amd_vmem_address_reserve_align, OTHER, (uint64_t *out, size_t bytes, uint64_t wish, uint64_t alignment, uint64_t flags),
+HSA(hsa_amd_vmem_address_reserve_align, OTHER, (uint64_t * out, size_t bytes, uint64_t wish, uint64_t alignment, uint64_t flags),
     cuMemAddressReserve(out, bytes, alignment, wish, flags), .bytes = bytes, .out = {SIM_OUT(out)})
 HSA(hsa_amd_vmem_address_free, OTHER, (uint64_t at, size_t bytes), cuMemAddressFree(at, bytes), .bytes = bytes)
 HSA(hsa_amd_vmem_map, OTHER, (uint64_t at, size_t bytes, size_t offset, uint64_t handle, uint64_t flags),

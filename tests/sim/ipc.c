@@ -31,8 +31,12 @@ int cuIpcGetMemHandle(struct ipc_handle *out, uint64_t address)
 	struct sim_block *block = sim_object_get(address, SIM_T_BLOCK);
 	if (!out || !block || block->kind != SIM_KIND_DEVICE)
 		SIM_RETURN(SIM_INVALID_VALUE);
-	*out = (struct ipc_handle){.magic = "SIMIPC", .pid = getpid(), .device = sim_device_physical(block->device),
-				   .id = block->id, .offset = address - block->object.key, .bytes = block->bytes};
+	*out = (struct ipc_handle){.magic = "SIMIPC",
+				   .pid = getpid(),
+				   .device = sim_device_physical(block->device),
+				   .id = block->id,
+				   .offset = address - block->object.key,
+				   .bytes = block->bytes};
 	if (!block->file) {
 		block->file = file_of(out);
 		int fd = block->file ? open(block->file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600) : -1;

@@ -46,7 +46,8 @@ struct header {
 _Static_assert(sizeof(struct header) <= HEADER_BYTES, "names fit into the header");
 
 static struct {
-	char path[8192]; /* and no descriptor: programs close those they do not know, and get their numbers for files of their own */
+	char path
+		[8192]; /* and no descriptor: programs close those they do not know, and get their numbers for files of their own */
 	bool tried;
 	struct header *header;
 	struct sim_record *chunks[CHUNKS];

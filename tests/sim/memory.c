@@ -159,28 +159,55 @@ static int attribute(void *data, int which, uint64_t address)
 	struct sim_block *block = sim_object_get(address, SIM_T_BLOCK);
 	bool host = block && block->device < 0;
 	switch (which) {
-	case 1: *(void **)data = block ? block->object.ctx : NULL; break;
+	case 1:
+		*(void **)data = block ? block->object.ctx : NULL;
+		break;
 	case 2:
 		*(unsigned *)data = !known ? 0 : host ? 1 : 2;
 		break;
-	case 3: *(uint64_t *)data = address; break;
+	case 3:
+		*(uint64_t *)data = address;
+		break;
 	case 4:
 		if (!host && !(block && block->kind == SIM_KIND_MANAGED))
 			return SIM_INVALID_VALUE;
 		*(uint64_t *)data = address;
 		break;
-	case 7: *(uint64_t *)data = block ? block->id : 0; break;
-	case 8: *(unsigned *)data = block && block->kind == SIM_KIND_MANAGED; break;
-	case 9: *(int *)data = !known ? -2 : block ? (host ? 0 : block->device) : mapping_device(address); break;
-	case 10: *(int *)data = block && block->kind == SIM_KIND_DEVICE; break;
-	case 11: *(uint64_t *)data = base; break;
-	case 12: *(uint64_t *)data = bytes; break;
-	case 13: *(int *)data = known; break;
-	case 17: *(void **)data = block ? block->pool : NULL; break;
-	case 18: *(uint64_t *)data = bytes; break;
-	case 19: *(uint64_t *)data = base; break;
-	case 20: *(uint64_t *)data = block ? block->id : 0; break;
-	default: return SIM_INVALID_VALUE;
+	case 7:
+		*(uint64_t *)data = block ? block->id : 0;
+		break;
+	case 8:
+		*(unsigned *)data = block && block->kind == SIM_KIND_MANAGED;
+		break;
+	case 9:
+		*(int *)data = !known ? -2 : block ? (host ? 0 : block->device) : mapping_device(address);
+		break;
+	case 10:
+		*(int *)data = block && block->kind == SIM_KIND_DEVICE;
+		break;
+	case 11:
+		*(uint64_t *)data = base;
+		break;
+	case 12:
+		*(uint64_t *)data = bytes;
+		break;
+	case 13:
+		*(int *)data = known;
+		break;
+	case 17:
+		*(void **)data = block ? block->pool : NULL;
+		break;
+	case 18:
+		*(uint64_t *)data = bytes;
+		break;
+	case 19:
+		*(uint64_t *)data = base;
+		break;
+	case 20:
+		*(uint64_t *)data = block ? block->id : 0;
+		break;
+	default:
+		return SIM_INVALID_VALUE;
 	}
 	return known ? SIM_OK : SIM_INVALID_VALUE;
 }

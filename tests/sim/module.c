@@ -82,33 +82,54 @@ static int get_function(struct sim_call *call, void **out, void *handle)
 	return error;
 }
 
-#define LOAD(fn, params) \
-	int fn params { SIM_BEGIN(fn, OTHER, .out = {SIM_OUT(out)}); SIM_RETURN(load(&call, out, image)); }
-#define LOAD_LIBRARY(fn, params) \
-	int fn params { SIM_BEGIN(fn, OTHER, .out = {SIM_OUT(out)}, .needs = 1); SIM_RETURN(load(&call, out, image)); }
-#define UNLOAD(fn) \
-	int fn(void *handle) { SIM_BEGIN(fn, OTHER, .other = (uintptr_t)handle, .needs = 1); SIM_RETURN(unload(&call, handle)); }
-#define GET(fn, params) \
-	int fn params { SIM_BEGIN(fn, OTHER, .out = {SIM_OUT(out)}, .needs = 1); SIM_RETURN(get_function(&call, out, handle)); }
-#define LAUNCH(fn, params) \
-	int fn params { SIM_BEGIN(fn, OTHER); void *out_value, **out = &out_value; SIM_RETURN(get_function(&call, out, handle)); }
+#define LOAD(fn, params)                                                                                                           \
+	int fn params                                                                                                              \
+	{                                                                                                                          \
+		SIM_BEGIN(fn, OTHER, .out = {SIM_OUT(out)});                                                                       \
+		SIM_RETURN(load(&call, out, image));                                                                               \
+	}
+#define LOAD_LIBRARY(fn, params)                                                                                                   \
+	int fn params                                                                                                              \
+	{                                                                                                                          \
+		SIM_BEGIN(fn, OTHER, .out = {SIM_OUT(out)}, .needs = 1);                                                           \
+		SIM_RETURN(load(&call, out, image));                                                                               \
+	}
+#define UNLOAD(fn)                                                                                                                 \
+	int fn(void *handle)                                                                                                       \
+	{                                                                                                                          \
+		SIM_BEGIN(fn, OTHER, .other = (uintptr_t)handle, .needs = 1);                                                      \
+		SIM_RETURN(unload(&call, handle));                                                                                 \
+	}
+#define GET(fn, params)                                                                                                            \
+	int fn params                                                                                                              \
+	{                                                                                                                          \
+		SIM_BEGIN(fn, OTHER, .out = {SIM_OUT(out)}, .needs = 1);                                                           \
+		SIM_RETURN(get_function(&call, out, handle));                                                                      \
+	}
+#define LAUNCH(fn, params)                                                                                                         \
+	int fn params                                                                                                              \
+	{                                                                                                                          \
+		SIM_BEGIN(fn, OTHER);                                                                                              \
+		void *out_value, **out = &out_value;                                                                               \
+		SIM_RETURN(get_function(&call, out, handle));                                                                      \
+	}
 
 LOAD(cuModuleLoad, (void **out, const char *image))
 LOAD(cuModuleLoadData, (void **out, const void *image))
 LOAD(cuModuleLoadDataEx, (void **out, const void *image, unsigned count, void *options, void **values))
 LOAD(cuModuleLoadFatBinary, (void **out, const void *image))
-LOAD_LIBRARY(cuLibraryLoadData, (void **out, const void *image, void *jit, void **jit_values, unsigned jit_count,
-				 void *options, void **values, unsigned count))
-LOAD_LIBRARY(cuLibraryLoadFromFile, (void **out, const char *image, void *jit, void **jit_values, unsigned jit_count,
-				     void *options, void **values, unsigned count))
+LOAD_LIBRARY(cuLibraryLoadData, (void **out, const void *image, void *jit, void **jit_values, unsigned jit_count, void *options,
+				 void **values, unsigned count))
+LOAD_LIBRARY(cuLibraryLoadFromFile, (void **out, const char *image, void *jit, void **jit_values, unsigned jit_count, void *options,
+				     void **values, unsigned count))
 UNLOAD(cuModuleUnload)
 UNLOAD(cuLibraryUnload)
 GET(cuModuleGetFunction, (void **out, void *handle, const char *name))
 GET(cuLibraryGetKernel, (void **out, void *handle, const char *name))
 GET(cuLibraryGetModule, (void **out, void *handle))
 GET(cuKernelGetFunction, (void **out, void *handle))
-LAUNCH(cuLaunchKernel, (void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-			unsigned shared, void *stream, void **params, void **extra))
+LAUNCH(cuLaunchKernel, (void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+			void *stream, void **params, void **extra))
 LAUNCH(cuLaunchKernel_ptsz, (void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 			     unsigned shared, void *stream, void **params, void **extra))
 LAUNCH(cuLaunchKernelEx, (const void *config, void *handle, void **params, void **extra))

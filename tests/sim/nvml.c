@@ -10,8 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_NOT_FOUND = 6, NVML_TOO_SMALL = 7,
-       NVML_MISMATCH = 25 };
+enum {
+	NVML_UNINITIALIZED = 1,
+	NVML_INVALID_ARGUMENT = 2,
+	NVML_NOT_SUPPORTED = 3,
+	NVML_NOT_FOUND = 6,
+	NVML_TOO_SMALL = 7,
+	NVML_MISMATCH = 25
+};
 enum { MAX_PROCESSES = 512, WHOLE = SIM_MAX_DEVICES };
 
 struct memory_v1 {
@@ -129,8 +135,8 @@ static void uuid_text(int device, char *text, size_t size)
 	else
 		sim_device_uuid(device, u);
 	snprintf(text, size, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		 sim_config.mig && device != WHOLE ? "MIG" : "GPU", u[0], u[1], u[2], u[3],
-		 u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+		 sim_config.mig && device != WHOLE ? "MIG" : "GPU", u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9],
+		 u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **out)
@@ -255,10 +261,12 @@ static int processes(void *handle, unsigned *count, void *out, bool with_instanc
 	if (which < 0 || !count)
 		return NVML_INVALID_ARGUMENT;
 	for (int i = which == WHOLE ? 0 : which, end = which == WHOLE ? count_all() : i + 1; i < end; i++) {
-		unsigned here = sim_device_processes(i, pids, bytes, MAX_PROCESSES), instance = sim_config.mig ? (unsigned)i + 1 : ~0u;
+		unsigned here = sim_device_processes(i, pids, bytes, MAX_PROCESSES),
+			 instance = sim_config.mig ? (unsigned)i + 1 : ~0u;
 		for (unsigned p = 0; p < here && p < MAX_PROCESSES && n + p < room && out; p++)
 			if (with_instances)
-				((struct process_v3 *)out)[n + p] = (struct process_v3){pids[p], bytes[p], instance, sim_config.mig ? 0 : ~0u};
+				((struct process_v3 *)out)[n + p] =
+					(struct process_v3){pids[p], bytes[p], instance, sim_config.mig ? 0 : ~0u};
 			else
 				((struct process_v1 *)out)[n + p] = (struct process_v1){pids[p], bytes[p]};
 		n += here;
@@ -328,10 +336,10 @@ int nvmlSystemGetCudaDriverVersion_v2(int *version)
 }
 
 /* Programs that look all of these up before they use any. */
-#define UNSUPPORTED(fn)                            \
-	int fn(void)                               \
-	{                                          \
-		return NVML_NOT_SUPPORTED;         \
+#define UNSUPPORTED(fn)                                                                                                            \
+	int fn(void)                                                                                                               \
+	{                                                                                                                          \
+		return NVML_NOT_SUPPORTED;                                                                                         \
 	}
 UNSUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType)
 UNSUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)

@@ -149,7 +149,7 @@ int sim_pool_alloc(struct sim_call *call, struct sim_pool *pool, struct sim_stre
 	uint64_t address = reuse_pending(pool, stream, bytes);
 	if (!address) {
 		uint64_t charge = charge_of(bytes);
-		int error = charge < bytes                            ? SIM_OUT_OF_MEMORY
+		int error = charge < bytes			    ? SIM_OUT_OF_MEMORY
 			    : pool->used + charge <= pool->reserved ? SIM_OK
 								    : grow(pool, pool->used + charge);
 		if (error)
@@ -180,8 +180,8 @@ int sim_pool_free(struct sim_call *call, struct sim_block *block, struct sim_str
 		sim_block_drop(block, call, SIM_EFFECT_FREE);
 		return SIM_OK;
 	}
-	*p = (struct sim_pending){.pool = block->pool, .address = block->object.key, .bytes = block->bytes,
-				  .next = stream->pending};
+	*p = (struct sim_pending){
+		.pool = block->pool, .address = block->object.key, .bytes = block->bytes, .next = stream->pending};
 	stream->pending = p;
 	block->pool = NULL; /* settled by the stream */
 	sim_block_drop(block, call, SIM_EFFECT_FREE);
@@ -193,8 +193,8 @@ static int alloc_async(struct sim_call *call, uint64_t *out, size_t bytes, void 
 	struct sim_stream *stream = sim_stream_of(call, stream_handle);
 	if (!stream)
 		return SIM_INVALID_HANDLE;
-	struct sim_pool *pool = pool_handle ? sim_object_get((uintptr_t)pool_handle, SIM_T_POOL)
-					    : sim_pool_current(stream->object.ctx->device);
+	struct sim_pool *pool =
+		pool_handle ? sim_object_get((uintptr_t)pool_handle, SIM_T_POOL) : sim_pool_current(stream->object.ctx->device);
 	if (stream->capture)
 		call->kind = SIM_KIND_GRAPH;
 	return pool ? sim_pool_alloc(call, pool, stream, bytes, out) : SIM_INVALID_VALUE;
@@ -302,11 +302,16 @@ int cuMemPoolTrimTo(void *handle, size_t keep)
 static uint64_t *wide_attribute(struct sim_pool *pool, int which)
 {
 	switch (which) {
-	case 4: return &pool->threshold;
-	case 5: return &pool->reserved;
-	case 6: return &pool->reserved_high;
-	case 7: return &pool->used;
-	case 8: return &pool->used_high;
+	case 4:
+		return &pool->threshold;
+	case 5:
+		return &pool->reserved;
+	case 6:
+		return &pool->reserved_high;
+	case 7:
+		return &pool->used;
+	case 8:
+		return &pool->used_high;
 	}
 	return NULL;
 }

@@ -12,7 +12,7 @@ enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
 enum { FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
 
 /* By assembler name: their prototypes are elsewhere and do not matter to an address. */
-#define EXPORT_OF(export) address_of_##export
+#define EXPORT_OF(export)		    address_of_##export
 #define SIM_NAME(name, since, flag, export) extern char EXPORT_OF(export)[] __asm__(#export);
 #include "driver_names.def"
 #undef SIM_NAME

@@ -43,10 +43,18 @@ static uint64_t parse_size(const char *name, uint64_t fallback)
 	char *end;
 	uint64_t value = strtoull(text, &end, 0);
 	switch (*end) {
-	case 'T': case 't': return value << 40;
-	case 'G': case 'g': return value << 30;
-	case 'M': case 'm': return value << 20;
-	case 'K': case 'k': return value << 10;
+	case 'T':
+	case 't':
+		return value << 40;
+	case 'G':
+	case 'g':
+		return value << 30;
+	case 'M':
+	case 'm':
+		return value << 20;
+	case 'K':
+	case 'k':
+		return value << 10;
 	}
 	return value;
 }

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIM_EXPORT __attribute__((visibility("default")))
-#define SIM_MAX_DEVICES 16
+#define SIM_EXPORT	  __attribute__((visibility("default")))
+#define SIM_MAX_DEVICES	  16
 #define SIM_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The driver's codes. HIP uses the same numbers for those it shares. */
@@ -58,7 +58,7 @@ enum sim_kind {
 enum sim_verb { SIM_QUIET, SIM_ALLOC, SIM_FREE, SIM_OTHER };
 
 enum sim_level {
-	SIM_DRIVER = 0,   /* cu*, hsa_*: where memory really changes */
+	SIM_DRIVER = 0,	  /* cu*, hsa_*: where memory really changes */
 	SIM_RUNTIME = 1,  /* cuda* of a shared libcudart, hip* */
 	SIM_EMBEDDED = 2, /* cuda* of a static runtime: nobody outside can see the call by name */
 };
@@ -69,11 +69,11 @@ enum sim_effect { SIM_EFFECT_ALLOC = 1, SIM_EFFECT_FREE = 2, SIM_EFFECT_IMPLICIT
 struct sim_api {
 	const char *name;
 	uint8_t verb, level;
-	uint16_t id;         /* its name in the journal */
+	uint16_t id;	     /* its name in the journal */
 	uint32_t generation; /* of the journal that `id` belongs to */
 	uint32_t rules_read;
-	uint32_t calls;           /* so far, for SIM_FAIL */
-	struct sim_fail *fail;    /* first rule for this name */
+	uint32_t calls;	       /* so far, for SIM_FAIL */
+	struct sim_fail *fail; /* first rule for this name */
 	uint64_t latency_ns;
 };
 
@@ -98,23 +98,26 @@ struct sim_call {
 	struct sim_call *outer;
 };
 
-#define SIM_OUT(p) {(p), sizeof(*(p))}
+#define SIM_OUT(p)                                                                                                                 \
+	{                                                                                                                          \
+		(p), sizeof(*(p))                                                                                                  \
+	}
 
 /* Opens a driver function: the lock is held and the context known, or the function has returned. */
-#define SIM_BEGIN(fn, api_verb, ...)                                                                   \
-	static struct sim_api sim_api_here = {.name = #fn, .verb = SIM_##api_verb, .level = SIM_DRIVER}; \
-	struct sim_call call = {.api = &sim_api_here, .device = -1, __VA_ARGS__};                      \
-	if (sim_enter(&call))                                                                          \
-		return sim_leave(&call, call.result)
+#define SIM_BEGIN(fn, api_verb, ...)                                                                                               \
+	static struct sim_api sim_api_here = {.name = #fn, .verb = SIM_##api_verb, .level = SIM_DRIVER};                           \
+	struct sim_call call = {.api = &sim_api_here, .device = -1, __VA_ARGS__};                                                  \
+	if (sim_enter(&call))                                                                                                      \
+	return sim_leave(&call, call.result)
 
 #define SIM_RETURN(code) return sim_leave(&call, code)
 
 /* enter.c */
-int sim_enter(struct sim_call *call);             /* locks; nonzero: call->result is the answer */
+int sim_enter(struct sim_call *call);		  /* locks; nonzero: call->result is the answer */
 int sim_leave(struct sim_call *call, int result); /* unlocks, returns result */
 
 /* call.c */
-void sim_call_open(struct sim_call *call);       /* journal, latency, injection: without lock or checks */
+void sim_call_open(struct sim_call *call); /* journal, latency, injection: without lock or checks */
 int sim_call_close(struct sim_call *call, int result);
 void sim_call_drop_outer(void);
 
@@ -125,8 +128,8 @@ struct sim_table {
 	int (*close)(struct sim_call *call, int result);
 };
 /* ef0b67e2-...: ours, no vendor has such a table. */
-static const unsigned char sim_journal_uuid[16] __attribute__((unused)) = {0xef, 0x0b, 0x67, 0xe2, 0x53, 0x49, 0x4d, 0x4a,
-								   0x4f, 0x55, 0x52, 0x4e, 0x41, 0x4c, 0, 1};
+static const unsigned char sim_journal_uuid[16]
+	__attribute__((unused)) = {0xef, 0x0b, 0x67, 0xe2, 0x53, 0x49, 0x4d, 0x4a, 0x4f, 0x55, 0x52, 0x4e, 0x41, 0x4c, 0, 1};
 
 static inline uint64_t sim_round_up(uint64_t value, uint64_t unit)
 {
@@ -149,7 +152,7 @@ struct sim_fail {
 };
 struct sim_process {
 	bool initialized;    /* cuInit succeeded in this process */
-	bool forked;         /* cuInit was called before fork: nothing works here any more */
+	bool forked;	     /* cuInit was called before fork: nothing works here any more */
 	uint32_t generation; /* counts forks */
 };
 extern struct sim_process sim_process;
@@ -211,9 +214,9 @@ struct sim_object {
 	void (*drop)(struct sim_object *self, struct sim_call *call); /* frees what it holds and itself */
 };
 void *sim_object_new(size_t size, enum sim_type type, struct sim_ctx *ctx); /* a handle: key is its address */
-void sim_object_insert(struct sim_object *object);                         /* key, span, type set */
-void sim_object_remove(struct sim_object *object);                         /* not freed */
-void *sim_object_get(uint64_t key, enum sim_type type);                    /* the one that contains key */
+void sim_object_insert(struct sim_object *object);			    /* key, span, type set */
+void sim_object_remove(struct sim_object *object);			    /* not freed */
+void *sim_object_get(uint64_t key, enum sim_type type);			    /* the one that contains key */
 void sim_object_each(enum sim_type type, void (*visit)(struct sim_object *, void *), void *arg);
 void sim_object_forget_all(void);
 
@@ -221,17 +224,17 @@ void sim_object_forget_all(void);
 struct sim_block {
 	struct sim_object object; /* key: address */
 	enum sim_kind kind;
-	int device;      /* -1: host */
-	uint64_t bytes;  /* asked for */
+	int device;	 /* -1: host */
+	uint64_t bytes;	 /* asked for */
 	uint64_t charge; /* of device memory */
 	uint32_t flags;
 	uint64_t id;
-	void *host;      /* mapped memory to unmap */
-	int references;  /* IPC opens */
+	void *host;	/* mapped memory to unmap */
+	int references; /* IPC opens */
 	struct sim_pool *pool;
 	struct sim_node *node;
 	uint64_t source; /* imported from */
-	char *file;      /* IPC file to remove */
+	char *file;	 /* IPC file to remove */
 };
 uint64_t sim_va_take(int device, uint64_t bytes); /* LIFO per power of two */
 void sim_va_give(int device, uint64_t address, uint64_t bytes);

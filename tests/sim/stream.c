@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#define LEGACY ((void *)1)
-#define PER_THREAD ((void *)2)
+#define LEGACY	     ((void *)1)
+#define PER_THREAD   ((void *)2)
 #define PTSZ(stream) ((stream) ? (stream) : PER_THREAD)
 
 static uint64_t next_id = 1;

@@ -8,12 +8,32 @@
 #include <string.h>
 
 static const char *const succeeds[] = {
-	"cuCtxDisablePeerAccess", "cuCtxEnablePeerAccess", "cuCtxResetPersistingL2Cache", "cuCtxSetCacheConfig",
-	"cuCtxSetFlags", "cuCtxSetSharedMemConfig", "cuDevicePrimaryCtxSetFlags", "cuEventRecordWithFlags", "cuFuncLoad",
-	"cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuFuncSetSharedMemConfig", "cuKernelSetAttribute",
-	"cuKernelSetCacheConfig", "cuMemAdvise", "cuMemDiscardBatchAsync", "cuMemMapArrayAsync", "cuMemPrefetchAsync",
-	"cuMemPrefetchBatchAsync", "cuPointerSetAttribute", "cuProfilerStart", "cuProfilerStop", "cuStreamAttachMemAsync",
-	"cuStreamWaitEvent", "cuThreadExchangeStreamCaptureMode", "cuGraphUpload",
+	"cuCtxDisablePeerAccess",
+	"cuCtxEnablePeerAccess",
+	"cuCtxResetPersistingL2Cache",
+	"cuCtxSetCacheConfig",
+	"cuCtxSetFlags",
+	"cuCtxSetSharedMemConfig",
+	"cuDevicePrimaryCtxSetFlags",
+	"cuEventRecordWithFlags",
+	"cuFuncLoad",
+	"cuFuncSetAttribute",
+	"cuFuncSetCacheConfig",
+	"cuFuncSetSharedMemConfig",
+	"cuKernelSetAttribute",
+	"cuKernelSetCacheConfig",
+	"cuMemAdvise",
+	"cuMemDiscardBatchAsync",
+	"cuMemMapArrayAsync",
+	"cuMemPrefetchAsync",
+	"cuMemPrefetchBatchAsync",
+	"cuPointerSetAttribute",
+	"cuProfilerStart",
+	"cuProfilerStop",
+	"cuStreamAttachMemAsync",
+	"cuStreamWaitEvent",
+	"cuThreadExchangeStreamCaptureMode",
+	"cuGraphUpload",
 };
 
 /* One of them, or a version or per-thread variant of one. */
@@ -34,10 +54,10 @@ static int stub(struct sim_api *api)
 	return sim_call_close(&call, call.result ? call.result : is_one(api->name) ? SIM_OK : SIM_NOT_SUPPORTED);
 }
 
-#define SIM_NAME(asked, since, flag, export)                           \
-	__attribute__((weak)) int export(void)                         \
-	{                                                              \
-		static struct sim_api api = {.name = #export};         \
-		return stub(&api);                                     \
+#define SIM_NAME(asked, since, flag, export)                                                                                       \
+	__attribute__((weak)) int export(void)                                                                                     \
+	{                                                                                                                          \
+		static struct sim_api api = {.name = #export};                                                                     \
+		return stub(&api);                                                                                                 \
 	}
 #include "driver_names.def"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define RESERVE_BASE 0x300000000000ull
-#define RESERVE_END 0x400000000000ull
+#define RESERVE_END  0x400000000000ull
 enum { HANDLE_FD = 1, HANDLE_FABRIC = 8 };
 
 struct location {
@@ -39,7 +39,7 @@ _Static_assert(sizeof(struct shared_memory) == 64, "as large as CUmemFabricHandl
 struct physical {
 	struct sim_object object;
 	struct allocation_prop prop;
-	int device; /* -1: host */
+	int device;	    /* -1: host */
 	enum sim_kind kind; /* vmm, imported, or none: a multicast object */
 	uint64_t bytes, charge;
 	int references, mappings;
@@ -59,7 +59,7 @@ struct mapping {
 static struct reservation {
 	struct sim_object object;
 	struct reservation *next;
-} *freed_reservations;
+} * freed_reservations;
 static uint64_t reserved_to = RESERVE_BASE;
 
 static struct physical *physical_of(uint64_t handle)

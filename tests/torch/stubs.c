@@ -4,8 +4,8 @@
 typedef int cublas_status;
 
 /* An algorithm was found, whichever. */
-cublas_status cublasLtMatmulAlgoGetHeuristic(void *handle, void *compute, void *a, void *b, void *c, void *d,
-					     void *preference, int wanted, void *results, int *found)
+cublas_status cublasLtMatmulAlgoGetHeuristic(void *handle, void *compute, void *a, void *b, void *c, void *d, void *preference,
+					     int wanted, void *results, int *found)
 {
 	*found = 1;
 	return 0;

@@ -11,8 +11,8 @@
 
 #include "tests/analyzer/synth.h"
 
-#define MIB (1ull << 20)
-#define GIB (1ull << 30)
+#define MIB    (1ull << 20)
+#define GIB    (1ull << 30)
 #define SECOND 1000000000ull
 
 enum { LIB_CUBLAS, LIB_NCCL, LIB_C10, LIB_PYTHON, LIB_COUNT };
@@ -42,8 +42,12 @@ struct job {
 /* Three frames of one file inside the program's own three. */
 static unsigned stack(struct sl_synth *s, const char *file, unsigned line, const char *a, const char *b, const char *c)
 {
-	struct synth_frame frames[] = {{a, file, line}, {b, file, 60}, {c, file, 31}, {"train_step", "/home/me/train/train.py", 131},
-				       {"main", "/home/me/train/train.py", 188}, {"<module>", "/home/me/train/train.py", 201}};
+	struct synth_frame frames[] = {{a, file, line},
+				       {b, file, 60},
+				       {c, file, 31},
+				       {"train_step", "/home/me/train/train.py", 131},
+				       {"main", "/home/me/train/train.py", 188},
+				       {"<module>", "/home/me/train/train.py", 201}};
 
 	return synth_python_frames(s, 6, frames);
 }
@@ -89,7 +93,8 @@ static void unblock(struct job *job, uint64_t address, uint64_t bytes)
 static void training_rank(const char *folder, unsigned rank, unsigned ranks, unsigned steps)
 {
 	struct job job = {.s = synth_new_run(folder, (int)rank, 41000 + (int)rank, "training", NULL),
-			  .now = SYNTH_START_NS, .next_address = 0x700000000000};
+			  .now = SYNTH_START_NS,
+			  .next_address = 0x700000000000};
 	static const char *const parts[] = {"embedding", "attention", "mlp", "attention", "mlp", "loss"};
 	struct sl_synth *s = job.s;
 	unsigned label = synth_text(s, "step_#"), setup = synth_text(s, "setup");
@@ -194,9 +199,16 @@ static void hostile(const char *folder)
 	static char long_name[10241];
 	struct sl_synth *s = synth_new(folder, 0, 4242);
 	const char *const names[] = {
-		"</script><script>globalThis.hacked=1</script>", "<img src=x onerror=globalThis.hacked=1>", "\"'`${globalThis.hacked=1}",
-		"bell\a escape\033[31m nul-ish\001", "right\u202eto left\u202c", "\xff\xfe not UTF-8 \xc3", long_name, "@DATA@ @SCRIPT@ $& $1",
-		"__proto__", "constructor",
+		"</script><script>globalThis.hacked=1</script>",
+		"<img src=x onerror=globalThis.hacked=1>",
+		"\"'`${globalThis.hacked=1}",
+		"bell\a escape\033[31m nul-ish\001",
+		"right\u202eto left\u202c",
+		"\xff\xfe not UTF-8 \xc3",
+		long_name,
+		"@DATA@ @SCRIPT@ $& $1",
+		"__proto__",
+		"constructor",
 	};
 
 	memset(long_name, 'n', sizeof(long_name) - 1);
@@ -206,8 +218,8 @@ static void hostile(const char *folder)
 
 		synth_module(s, 0x7f0000000000 + i * 0x10000000ull, 0x7f0000000000 + i * 0x10000000ull + 0x1000000, names[i]);
 		synth_call(s, 1, "range_push", .label = label);
-		synth_call(s, 1, "cudaMalloc", .address = 0x1000 + i * 0x10000, .bytes = (i + 1) * MIB, .device = 0, .python = python,
-			   .label = label, .caller = 0x7f0000000000 + i * 0x10000000ull + 0x100);
+		synth_call(s, 1, "cudaMalloc", .address = 0x1000 + i * 0x10000, .bytes = (i + 1) * MIB, .device = 0,
+			   .python = python, .label = label, .caller = 0x7f0000000000 + i * 0x10000000ull + 0x100);
 		synth_call(s, 1, "cudaMalloc", .bytes = 20 * GIB, .device = 0, .python = python, .label = label, .result = 2);
 		synth_call(s, 1, "range_pop");
 		synth_note(s, names[i]);

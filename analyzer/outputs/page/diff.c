@@ -48,7 +48,9 @@ void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *pro
 			frames[f].offset = 0;
 			frames[f].file = sl_stacks_basename(frames[f].file);
 		}
-		add(changes, sl_page_frames(&changes->all, sl_page_note(&changes->all, sl_model_library(process->model, site)), frames, count),
+		add(changes,
+		    sl_page_frames(&changes->all, sl_page_note(&changes->all, sl_model_library(process->model, site)), frames,
+				   count),
 		    after, (double)bytes * share);
 	}
 }

@@ -101,9 +101,10 @@ static int shared_device(const struct sl_page *page, unsigned process, const str
 void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared)
 {
 	static const char *const whats[] = {
-		[SL_LINE_KIND] = "kind", [SL_LINE_KNOWN] = "known", [SL_LINE_LIBRARY] = "library",
+		[SL_LINE_KIND] = "kind",	   [SL_LINE_KNOWN] = "known",	    [SL_LINE_LIBRARY] = "library",
 		[SL_LINE_ALLOCATED] = "allocated", [SL_LINE_RESERVED] = "reserved", [SL_LINE_USED] = "used",
-		[SL_LINE_HIDDEN] = "hidden", [SL_LINE_RSS] = "rss", [SL_LINE_CGROUP] = "cgroup", [SL_LINE_LABEL] = "label",
+		[SL_LINE_HIDDEN] = "hidden",	   [SL_LINE_RSS] = "rss",	    [SL_LINE_CGROUP] = "cgroup",
+		[SL_LINE_LABEL] = "label",
 	};
 	unsigned fold = 0;
 	struct columns c;
@@ -125,7 +126,8 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 	sl_pack_double(&page->pack, peak);
 	sl_page_key(page, "start");
 	/* before t0 where the first bin begins before the first process */
-	sl_pack_double(&page->pack, (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
+	sl_pack_double(&page->pack,
+		       (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
 	sl_page_key(page, "width");
 	sl_pack_double(&page->pack, (double)(1ull << c.shift));
 	sl_page_key(page, "offset");
@@ -194,7 +196,8 @@ static void heat_row(const struct sl_page *page, unsigned process, double *row, 
 		for (unsigned c = 0; c < columns; c++)
 			one[c] = 0;
 		for (uint32_t b = line->first; b <= line->bin; b++) {
-			int64_t start = (int64_t)(begin + ((uint64_t)b << timeline->shift)), end = start + (1ll << timeline->shift) - 1;
+			int64_t start = (int64_t)(begin + ((uint64_t)b << timeline->shift)),
+				end = start + (1ll << timeline->shift) - 1;
 			unsigned from = start > 0 ? (unsigned)((double)start / width) : 0;
 			unsigned to = end > 0 ? (unsigned)((double)end / width) : 0;
 

@@ -23,7 +23,8 @@ static void put_marks(struct sl_page *page, unsigned process)
 	char text[256], size[SL_FORMAT_BYTES];
 
 	for (size_t k = 0; k < model->ooms.count; k++) {
-		snprintf(text, sizeof(text), "out of memory: asked for %s", sl_format_size(size, model->ooms.item[k].requested_bytes));
+		snprintf(text, sizeof(text), "out of memory: asked for %s",
+			 sl_format_size(size, model->ooms.item[k].requested_bytes));
 		put_mark(page, process, model->ooms.item[k].device, model->ooms.item[k].time_ns, "oom", text);
 	}
 	for (unsigned k = 0; k < model->moments.mark_count; k++) {
@@ -61,8 +62,8 @@ static void put_steps(struct sl_page *page, unsigned process, const struct sl_la
 
 void sl_page_marks(struct sl_page *page)
 {
-	unsigned detailed = page->budget.detailed < page->report->process_count ? page->budget.detailed :
-										  page->report->process_count;
+	unsigned detailed =
+		page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
 	uint32_t count = 0, steps = 0;
 
 	for (unsigned k = 0; k < detailed; k++) {

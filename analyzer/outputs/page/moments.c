@@ -130,9 +130,9 @@ static void of_device(struct sl_page *page, unsigned process, int device, enum v
 	for (uint32_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 		bool saved = value == AT_PEAK && site->epoch == state->epoch;
-		uint64_t bytes = value == AT_PEAK ? sl_model_site_at_peak(model, site) :
-				 value == AT_END  ? site->live_bytes :
-						    site->total_bytes;
+		uint64_t bytes = value == AT_PEAK  ? sl_model_site_at_peak(model, site)
+				 : value == AT_END ? site->live_bytes
+						   : site->total_bytes;
 		uint64_t blocks = value == EVER ? site->total_blocks : saved ? site->at_peak_blocks : site->live_blocks;
 
 		if (bytes && sl_page_is_shown(model, site, device))
@@ -210,8 +210,8 @@ static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
 		for (size_t i = 0; i < p->leaks.count && put; i++) {
 			const struct sl_leak *leak = &p->leaks.item[i];
 
-			add(&samples, sl_page_stack(page, process, leak->python, leak->native, leak->caller),
-			    (double)leak->bytes, (double)leak->blocks);
+			add(&samples, sl_page_stack(page, process, leak->python, leak->native, leak->caller), (double)leak->bytes,
+			    (double)leak->blocks);
 		}
 		if (put)
 			put_moment(page, process, -1, "leaks", 0, &samples);
@@ -232,8 +232,8 @@ static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
 
 void sl_page_moments(struct sl_page *page)
 {
-	unsigned detailed = page->budget.detailed < page->report->process_count ? page->budget.detailed :
-										  page->report->process_count;
+	unsigned detailed =
+		page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
 	uint32_t count = 0;
 
 	for (int put = 0; put < 2; put++) {

@@ -149,8 +149,8 @@ int sl_pack_base64(const unsigned char *data, size_t size, FILE *out)
 	for (size_t i = 0; i < size; i += 3) {
 		uint32_t three = (uint32_t)data[i] << 16 | (i + 1 < size ? (uint32_t)data[i + 1] << 8 : 0) |
 				 (i + 2 < size ? data[i + 2] : 0);
-		char four[4] = {letters[three >> 18], letters[three >> 12 & 63],
-				i + 1 < size ? letters[three >> 6 & 63] : '=', i + 2 < size ? letters[three & 63] : '='};
+		char four[4] = {letters[three >> 18], letters[three >> 12 & 63], i + 1 < size ? letters[three >> 6 & 63] : '=',
+				i + 2 < size ? letters[three & 63] : '='};
 
 		if (fwrite(four, 4, 1, out) != 1)
 			return -1;

@@ -8,10 +8,10 @@
 
 /* ---- tables */
 
-#define PUSH(vector, value) \
-	do { \
-		(vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)); \
-		(vector).item[(vector).count++] = (value); \
+#define PUSH(vector, value)                                                                                                        \
+	do {                                                                                                                       \
+		(vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item));          \
+		(vector).item[(vector).count++] = (value);                                                                         \
 	} while (0)
 
 uint32_t sl_page_string(struct sl_page *page, const char *text)
@@ -256,10 +256,10 @@ static void put_tables(struct sl_page *page)
 		sl_pack_string(&page->pack, page->texts.item[i]);
 	sl_page_key(page, "frames");
 	sl_pack_map(&page->pack, 6);
-#define COLUMN(name, to, type) \
-	for (size_t i = 0; i < count; i++) \
-		to[i] = page->frames.item[i].name; \
-	sl_page_key(page, #name); \
+#define COLUMN(name, to, type)                                                                                                     \
+	for (size_t i = 0; i < count; i++)                                                                                         \
+		to[i] = page->frames.item[i].name;                                                                                 \
+	sl_page_key(page, #name);                                                                                                  \
 	sl_pack_column(&page->pack, type, to, count)
 	COLUMN(function, column, SL_PACK_U32);
 	COLUMN(file, column, SL_PACK_U32);
@@ -299,13 +299,14 @@ static void put_given_up(struct sl_page *page)
 	if (b->detailed < count)
 		snprintf(lines[said++], sizeof(lines[0]),
 			 "To keep this page small %u of %u processes, those unlike the others, have their lines by kind and "
-			 "library and their stacks; the others have their total.", b->detailed, count);
+			 "library and their stacks; the others have their total.",
+			 b->detailed, count);
 	if (page->left_stacks)
-		snprintf(lines[said++], sizeof(lines[0]), "To keep this page small %zu stacks, those that changed least, are drawn as one.",
-			 page->left_stacks);
+		snprintf(lines[said++], sizeof(lines[0]),
+			 "To keep this page small %zu stacks, those that changed least, are drawn as one.", page->left_stacks);
 	if (page->left_rows)
-		snprintf(lines[said++], sizeof(lines[0]), "To keep this page small %zu rows, those that changed least, are left out.",
-			 page->left_rows);
+		snprintf(lines[said++], sizeof(lines[0]),
+			 "To keep this page small %zu rows, those that changed least, are left out.", page->left_rows);
 	if (said)
 		snprintf(lines[said++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; %s has every number.",
 			 diff ? "diff --json" : "report.json");
@@ -351,7 +352,8 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	page->t0_unix_ns = report->started_unix_ns;
 	page->t1_unix_ns = report->ended_unix_ns;
 	order_processes(page);
-	sl_page_open(page, SL_PAGE_KEYS, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL, first ? first->tag : NULL);
+	sl_page_open(page, SL_PAGE_KEYS, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
+		     first ? first->tag : NULL);
 	sl_page_processes(page);
 	sl_page_tables(page);
 	sl_page_lines(page);

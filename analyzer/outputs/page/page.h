@@ -38,7 +38,7 @@ struct sl_page_timeline {
 /* One card. */
 struct sl_page_finding {
 	const char *id, *severity, *advice;
-	int process, device; /* -1: of the run, of no device */
+	int process, device;	     /* -1: of the run, of no device */
 	uint64_t from_unix, to_unix; /* 0: at no time */
 	char text[400];
 	struct {
@@ -49,13 +49,13 @@ struct sl_page_finding {
 };
 
 struct sl_page {
-	struct sl_report *report; /* NULL: of telemetry alone */
+	struct sl_report *report;	    /* NULL: of telemetry alone */
 	struct sl_page_timeline *timelines; /* of each process */
-	int32_t *ranks; /* of each process, where there is no report */
+	int32_t *ranks;			    /* of each process, where there is no report */
 	unsigned process_count;
 	SL_VECTOR(struct sl_page_finding) findings;
 	struct sl_page_budget budget;
-	size_t left_stacks, left_rows; /* of a diff, beyond the budget */
+	size_t left_stacks, left_rows;	    /* of a diff, beyond the budget */
 	const struct sl_emit_options *emit; /* of Stormlog's analyses; NULL: the defaults */
 	uint64_t t0_unix_ns, t1_unix_ns;
 	unsigned *order; /* processes, those unlike the others first */
@@ -67,7 +67,7 @@ struct sl_page {
 	struct sl_idmap node_ids; /* parent << 32 | frame -> node */
 	SL_VECTOR(uint32_t) node_parent;
 	SL_VECTOR(uint32_t) node_frame;
-	uint32_t **site_nodes;	     /* [process][site]: node + 1, 0: not resolved yet */
+	uint32_t **site_nodes;	      /* [process][site]: node + 1, 0: not resolved yet */
 	struct sl_idmap *stack_nodes; /* [process]: python << 32 | native -> node */
 	struct sl_pack pack;
 };
@@ -80,7 +80,7 @@ struct sl_page_change {
 	double before, after;
 };
 struct sl_page_changes {
-	struct sl_page all; /* frames and nodes of every stack; never written */
+	struct sl_page all;    /* frames and nodes of every stack; never written */
 	struct sl_idmap index; /* node -> number + 1 */
 	SL_VECTOR(struct sl_page_change) stacks;
 };
@@ -104,8 +104,8 @@ void sl_page_free(struct sl_page *page);
 void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget);
 void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag);
 void sl_page_put_warning(void *page, const char *text); /* each of the array `warnings` */
-void sl_page_close(struct sl_page *page); /* given_up, and the tables strings, frames, nodes */
-#define SL_PAGE_KEYS 29 /* of a page with a time line */
+void sl_page_close(struct sl_page *page);		/* given_up, and the tables strings, frames, nodes */
+#define SL_PAGE_KEYS 29					/* of a page with a time line */
 
 uint32_t sl_page_string(struct sl_page *page, const char *text); /* NULL is "" and 0 */
 uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller);
@@ -120,8 +120,8 @@ double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns);
 
 void sl_page_key(struct sl_page *page, const char *key);
 void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0: nil */
-void sl_page_put_device(struct sl_page *page, const char *key, int device);		      /* -1: nil */
-void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns); /* 0: nil */
+void sl_page_put_device(struct sl_page *page, const char *key, int device);		     /* -1: nil */
+void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns);		     /* 0: nil */
 void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
 void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
 
@@ -145,11 +145,11 @@ void sl_page_put_findings(struct sl_page *page); /* findings */
 void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared);
 
 /* Parts of the page: each writes keys and their values into the open map. */
-void sl_page_lines(struct sl_page *page);   /* lines */
-void sl_page_heat(struct sl_page *page);    /* heat */
-void sl_page_moments(struct sl_page *page); /* moments */
-void sl_page_marks(struct sl_page *page);   /* marks, steps */
-void sl_page_segments(struct sl_page *page); /* segments */
+void sl_page_lines(struct sl_page *page);     /* lines */
+void sl_page_heat(struct sl_page *page);      /* heat */
+void sl_page_moments(struct sl_page *page);   /* moments */
+void sl_page_marks(struct sl_page *page);     /* marks, steps */
+void sl_page_segments(struct sl_page *page);  /* segments */
 void sl_page_processes(struct sl_page *page); /* processes, devices */
 void sl_page_tables(struct sl_page *page);    /* memory, libraries, labels, apis */
 void sl_page_findings(struct sl_page *page);  /* ooms, leaks; takes the report's findings */

@@ -60,7 +60,8 @@ static void put_map(struct sl_page *page, unsigned process, const struct sl_segm
 	sl_page_put_device(page, "device", map->device);
 	sl_page_put_text(page, "kind", kind);
 	sl_page_put_time(page, "at", process, map->time_ns);
-	snprintf(text, sizeof(text), "%zu blocks are left out to keep this page small", map->block_count + map->left_out - c.blocks);
+	snprintf(text, sizeof(text), "%zu blocks are left out to keep this page small",
+		 map->block_count + map->left_out - c.blocks);
 	sl_page_put_text(page, "left_out", c.blocks == page->budget.blocks || map->left_out ? text : NULL);
 	sl_page_key(page, "segment_bytes");
 	sl_pack_column(&page->pack, SL_PACK_F64, c.segment_bytes, c.segments);

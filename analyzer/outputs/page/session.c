@@ -17,8 +17,8 @@ struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const
 {
 	struct sl_page_finding *finding;
 
-	page->findings.item = sl_arena_grow(page->findings.item, &page->findings.capacity, page->findings.count,
-					    sizeof(*page->findings.item));
+	page->findings.item =
+		sl_arena_grow(page->findings.item, &page->findings.capacity, page->findings.count, sizeof(*page->findings.item));
 	finding = &page->findings.item[page->findings.count++];
 	*finding = (struct sl_page_finding){.id = id, .severity = severity, .process = -1, .device = -1};
 	return finding;
@@ -42,7 +42,8 @@ static void take_gap(struct sl_page *page, const struct sl_gap_finding *gap,
 	static const char *const ids[] = {"gap.transient_spike", "gap.persistent_drift", "gap.fragmentation_like"};
 	static const char *const advice[] = {
 		"look at the hatched band on the time line: something other than the allocator took device memory for a moment",
-		"the device fills while the allocator does not: look for contexts, modules and libraries that load or allocate again and again",
+		"the device fills while the allocator does not: look for contexts, modules and libraries that load or allocate "
+		"again and again",
 		"much of what the allocator reserved is unused: try expandable segments, or fewer sizes",
 	};
 	struct sl_page_finding *f = sl_page_find(page, ids[gap->kind], gap->critical ? "critical" : "warning");
@@ -76,7 +77,9 @@ static int by_confidence(const void *a, const void *b)
 {
 	const struct sl_collective_interval *x = a, *y = b;
 
-	return x->confidence != y->confidence ? (x->confidence < y->confidence ? 1 : -1) : x->peak_gap_bytes < y->peak_gap_bytes ? 1 : -1;
+	return x->confidence != y->confidence	       ? (x->confidence < y->confidence ? 1 : -1)
+	       : x->peak_gap_bytes < y->peak_gap_bytes ? 1
+						       : -1;
 }
 
 static void take_collectives(struct sl_page *page, const struct sl_session_series *series, struct sl_phases *phases,

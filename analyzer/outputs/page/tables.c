@@ -38,7 +38,8 @@ static uint64_t hidden_of(const struct sl_process *process)
 	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
 		const struct sl_device_state *device = process->model->devices[d];
 
-		if (device && device->hidden_peak_bytes != SL_UNKNOWN && (hidden == SL_UNKNOWN || device->hidden_peak_bytes > hidden))
+		if (device && device->hidden_peak_bytes != SL_UNKNOWN &&
+		    (hidden == SL_UNKNOWN || device->hidden_peak_bytes > hidden))
 			hidden = device->hidden_peak_bytes;
 	}
 	return hidden;
@@ -209,7 +210,8 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_known(page, "held", growth->holder_count ? (uint64_t)growth->holders[0].bytes_per_entry : SL_UNKNOWN);
 		sl_page_key(page, "stack");
 		sl_pack_uint(&page->pack, growth->holder_count ? sl_page_stack(page, process, growth->holders[0].python,
-									       growth->holders[0].native, growth->holders[0].caller) : 0);
+									       growth->holders[0].native, growth->holders[0].caller)
+							       : 0);
 	}
 	return (uint32_t)p->growth.count;
 }
@@ -245,8 +247,8 @@ void sl_page_tables(struct sl_page *page)
 		const char *name;
 		uint32_t (*rows)(struct sl_page *page, unsigned process, bool put);
 	} tables[] = {{"memory", memory_rows}, {"libraries", library_rows}, {"labels", label_rows}, {"apis", api_rows}};
-	unsigned detailed = page->budget.detailed < page->report->process_count ? page->budget.detailed :
-										  page->report->process_count;
+	unsigned detailed =
+		page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
 
 	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
 		uint32_t count = 0;

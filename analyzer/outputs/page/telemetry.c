@@ -12,7 +12,7 @@
 
 /* A rank on one device. */
 struct device {
-	int number, shared; /* shared: index into `devices` of the page */
+	int number, shared;	  /* shared: index into `devices` of the page */
 	struct sl_line *lines[4]; /* known, allocated, reserved, used */
 	uint64_t peak, peak_ns, end;
 	int64_t hidden, used_peak, total;
@@ -42,8 +42,8 @@ struct telemetry_page {
 
 static const enum sl_line_what whats[4] = {SL_LINE_KNOWN, SL_LINE_ALLOCATED, SL_LINE_RESERVED, SL_LINE_USED};
 
-#define GROW(vector) \
-	((vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)), \
+#define GROW(vector)                                                                                                               \
+	((vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)),                 \
 	 memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
 
 static struct device *device_of(struct rank *rank, int number)
@@ -54,7 +54,8 @@ static struct device *device_of(struct rank *rank, int number)
 		if (rank->devices.item[i].number == number)
 			return &rank->devices.item[i];
 	device = GROW(rank->devices);
-	*device = (struct device){.number = number, .hidden = SL_EVENT_UNKNOWN, .used_peak = SL_EVENT_UNKNOWN, .total = SL_EVENT_UNKNOWN};
+	*device = (struct device){
+		.number = number, .hidden = SL_EVENT_UNKNOWN, .used_peak = SL_EVENT_UNKNOWN, .total = SL_EVENT_UNKNOWN};
 	for (unsigned i = 0; i < 4; i++)
 		device->lines[i] = sl_timeline_add(&rank->timeline, whats[i], number, 0);
 	return device;
@@ -102,11 +103,15 @@ static void find_places(struct telemetry_page *t)
 			struct place *place;
 			size_t p = 0;
 
-			while (p < t->places.count && (t->places.item[p].device != device->number || strcmp(t->places.item[p].host, host)))
+			while (p < t->places.count &&
+			       (t->places.item[p].device != device->number || strcmp(t->places.item[p].host, host)))
 				p++;
 			if (p == t->places.count)
-				*GROW(t->places) = (struct place){.host = host, .device = device->number, .total = SL_EVENT_UNKNOWN,
-								  .used_peak = SL_EVENT_UNKNOWN, .hidden = SL_EVENT_UNKNOWN};
+				*GROW(t->places) = (struct place){.host = host,
+								  .device = device->number,
+								  .total = SL_EVENT_UNKNOWN,
+								  .used_peak = SL_EVENT_UNKNOWN,
+								  .hidden = SL_EVENT_UNKNOWN};
 			place = &t->places.item[p];
 			device->shared = (int)p;
 			place->known_peak = device->peak > place->known_peak ? device->peak : place->known_peak;
@@ -124,7 +129,8 @@ static uint64_t known(int64_t value)
 
 static void put_process(struct telemetry_page *t, const struct sl_session *session, const struct rank *rank)
 {
-	const struct sl_v3_event *first = rank->series->all.events[0], *last = rank->series->all.events[rank->series->all.count - 1];
+	const struct sl_v3_event *first = rank->series->all.events[0],
+				 *last = rank->series->all.events[rank->series->all.count - 1];
 	const struct device *most = NULL;
 	struct sl_page *page = t->page;
 	uint64_t end = 0;

@@ -3,8 +3,11 @@
 
 #include <string.h>
 
-const struct sl_alert_thresholds sl_alert_defaults = {
-	.warning_percent = 80, .critical_percent = 95, .jump_bytes = INT64_C(100) << 20, .fragmentation = 0.3, .crossings_only = true};
+const struct sl_alert_thresholds sl_alert_defaults = {.warning_percent = 80,
+						      .critical_percent = 95,
+						      .jump_bytes = INT64_C(100) << 20,
+						      .fragmentation = 0.3,
+						      .crossings_only = true};
 
 struct deriving {
 	const struct sl_alert_thresholds *thresholds;
@@ -14,7 +17,7 @@ struct deriving {
 };
 
 static void raise_alert(struct deriving *d, const struct sl_v3_event *sample, const char *type, const char *text, const char *key,
-	struct sl_value value)
+			struct sl_value value)
 {
 	uint32_t own = sample->metadata ? sample->metadata->count : 0;
 	struct sl_value *metadata = sl_value_object(d->arena, own + 1);
@@ -47,8 +50,9 @@ static void check_usage(struct deriving *d, const struct sl_v3_event *sample, in
 		return;
 	const char *word = now == 2 ? "CRITICAL" : "WARNING";
 
-	raise_alert(d, sample, now == 2 ? "critical" : "warning", sl_arena_printf(d->arena, "%s: Memory usage at %.1f%%", word, percent),
-		"usage_percent", sl_value_of_double(percent));
+	raise_alert(d, sample, now == 2 ? "critical" : "warning",
+		    sl_arena_printf(d->arena, "%s: Memory usage at %.1f%%", word, percent), "usage_percent",
+		    sl_value_of_double(percent));
 }
 
 static void check_jump(struct deriving *d, const struct sl_v3_event *sample, int64_t change)
@@ -59,7 +63,7 @@ static void check_jump(struct deriving *d, const struct sl_v3_event *sample, int
 		return;
 	sl_text_format_bytes((double)change, size);
 	raise_alert(d, sample, "warning", sl_arena_printf(d->arena, "Large allocation detected: %s", size), "large_allocation",
-		(struct sl_value){.kind = SL_VALUE_BOOL, .truth = true});
+		    (struct sl_value){.kind = SL_VALUE_BOOL, .truth = true});
 }
 
 static void check_fragmentation(struct deriving *d, const struct sl_v3_event *sample, bool *fragmented)
@@ -71,12 +75,12 @@ static void check_fragmentation(struct deriving *d, const struct sl_v3_event *sa
 
 	*fragmented = now;
 	if (say)
-		raise_alert(d, sample, "warning", sl_arena_printf(d->arena, "High fragmentation: %.1f%%", share * 100), "fragmentation",
-			sl_value_of_double(share));
+		raise_alert(d, sample, "warning", sl_arena_printf(d->arena, "High fragmentation: %.1f%%", share * 100),
+			    "fragmentation", sl_value_of_double(share));
 }
 
 void sl_alerts_derive(const struct sl_series *samples, const struct sl_alert_thresholds *thresholds, struct sl_arena *arena,
-	void (*alert)(void *context, const struct sl_v3_event *event), void *context)
+		      void (*alert)(void *context, const struct sl_v3_event *event), void *context)
 {
 	struct deriving d = {thresholds, arena, alert, context};
 	int64_t before = samples->count ? samples->events[0]->allocated_bytes : 0;

@@ -24,6 +24,6 @@ extern const struct sl_alert_thresholds sl_alert_defaults; /* crossings_only is 
  * alerts, as upstream's.
  */
 void sl_alerts_derive(const struct sl_series *samples, const struct sl_alert_thresholds *thresholds, struct sl_arena *arena,
-	void (*alert)(void *context, const struct sl_v3_event *event), void *context);
+		      void (*alert)(void *context, const struct sl_v3_event *event), void *context);
 
 #endif

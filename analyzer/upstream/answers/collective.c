@@ -18,9 +18,9 @@ const struct sl_collective_preset sl_collective_presets[SL_COLLECTIVE_PRESETS] =
 
 /* Bits of `reasons`, in the order of their names, which is the order of the report. */
 enum { DIVERGENCE = 1, SYNCHRONY = 2, OUTLIER = 4, TOKEN = 8, OVERLAP = 16, SINGLE_RANK = 32, WEAK_MARKER = 64 };
-static const char *const reason_names[] = {"allocator_device_divergence", "cross_rank_synchrony",
-	"gap_spike_statistical_outlier", "marker_collective_token", "marker_spike_overlap", "single_rank_only",
-	"weak_marker_signal"};
+static const char *const reason_names[] = {"allocator_device_divergence", "cross_rank_synchrony", "gap_spike_statistical_outlier",
+					   "marker_collective_token",	  "marker_spike_overlap", "single_rank_only",
+					   "weak_marker_signal"};
 static const char *const class_names[] = {"collective_suspect", "collective_likely", "collective_confident"};
 
 /* --- markers ------------------------------------------------------------------------------------------------ */
@@ -28,8 +28,8 @@ static const char *const class_names[] = {"collective_suspect", "collective_like
 /* Upstream's words without underscores: a text that has one with its underscores has it without them too. */
 static bool has_token(const char *text)
 {
-	static const char *const tokens[] = {"nccl", "collective", "communication", "allreduce", "allgather",
-		"reducescatter", "broadcast", "barrier"};
+	static const char *const tokens[] = {"nccl",	  "collective",	   "communication", "allreduce",
+					     "allgather", "reducescatter", "broadcast",	    "barrier"};
 	char small[256], *compact = small, *end;
 	size_t length = strlen(text);
 	bool hit = false;
@@ -150,7 +150,7 @@ static double zscore(const struct spread *s, double gap)
 }
 
 static void find_spikes(const struct sl_rank_series *rank, size_t place, const struct sl_collective_preset *preset,
-	const struct marks *marks, struct spikes *spikes)
+			const struct marks *marks, struct spikes *spikes)
 {
 	const struct sl_series *samples = &rank->samples;
 	struct sl_arena arena = {0};
@@ -223,7 +223,7 @@ static double at_most_one(double x)
 }
 
 static double confidence_of(const struct spike *spike, const struct sl_collective_preset *preset, int64_t world, double sync_ratio,
-	unsigned *reasons)
+			    unsigned *reasons)
 {
 	double by_bytes = at_most_one(spike->gap_bytes / preset->min_gap_bytes);
 	double by_ratio = at_most_one((spike->ratio > 0 ? spike->ratio : 0) / preset->min_ratio);
@@ -255,7 +255,7 @@ static double confidence_of(const struct spike *spike, const struct sl_collectiv
 }
 
 static bool attribute(const struct spike *spike, const struct sl_collective_preset *preset, int64_t world, int64_t trace_start_ns,
-	struct sl_collective_interval *interval)
+		      struct sl_collective_interval *interval)
 {
 	int64_t at_ns = spike->event->timestamp_ns;
 	int64_t from_ns = spike->first_marker_ns < at_ns ? spike->first_marker_ns : at_ns;
@@ -327,7 +327,7 @@ static void merge_overlapping(struct sl_phases *phases, struct sl_collective_res
 }
 
 void sl_collective_analyze(const struct sl_session_series *series, struct sl_phases *phases,
-	const struct sl_collective_preset *preset, struct sl_collective_result *result)
+			   const struct sl_collective_preset *preset, struct sl_collective_result *result)
 {
 	struct sl_arena scratch = {0};
 	struct spikes spikes = {0};

@@ -38,7 +38,7 @@ struct sl_collective_result {
 };
 
 void sl_collective_analyze(const struct sl_session_series *series, struct sl_phases *phases,
-	const struct sl_collective_preset *preset, struct sl_collective_result *result);
+			   const struct sl_collective_preset *preset, struct sl_collective_result *result);
 void sl_collective_free(struct sl_collective_result *result);
 
 void sl_collective_write(struct sl_json *j, const char *key, const struct sl_collective_result *result);

@@ -115,7 +115,8 @@ static int by_time_pid_host(const void *a, const void *b)
 	return order ? order : x < y ? -1 : x > y; /* in file order */
 }
 
-static struct participant *collect(const struct sl_session_series *series, const char *only_job, struct sl_arena *arena, size_t *count)
+static struct participant *collect(const struct sl_session_series *series, const char *only_job, struct sl_arena *arena,
+				   size_t *count)
 {
 	struct participant *list = sl_arena_alloc(arena, (series->rank_count + 1) * sizeof(*list));
 
@@ -210,7 +211,8 @@ static void describe_ranks(struct sl_cross_rank *result, struct participant *lis
 		list[i].offset_ns = list[i].samples.events[0]->timestamp_ns - first_ns;
 		result->ranks[i] = (struct sl_cross_participant){list[i].rank, list[i].samples.count, list[i].offset_ns};
 		if (interval_ns > 0 && llabs(list[i].offset_ns) > 5 * interval_ns)
-			note(result, sl_arena_printf(&result->arena,
+			note(result,
+			     sl_arena_printf(&result->arena,
 					     "Rank %d starts %lld ns from the anchor; first-sample alignment may be approximate.",
 					     list[i].rank, (long long)list[i].offset_ns));
 	}
@@ -225,11 +227,12 @@ static void describe_ranks(struct sl_cross_rank *result, struct participant *lis
 			result->missing[result->missing_count++] = (int32_t)rank;
 	}
 	if (absent)
-		note(result, sl_arena_printf(&result->arena, "%zu of %lld ranks have no samples.", absent, (long long)result->world_size));
+		note(result,
+		     sl_arena_printf(&result->arena, "%zu of %lld ranks have no samples.", absent, (long long)result->world_size));
 }
 
 static void accuse(struct sl_cross_rank *result, struct sl_phases *phases, const struct candidate *list, size_t count, bool sparse,
-	int64_t interval_ns)
+		   int64_t interval_ns)
 {
 	int64_t cut_ns = count >= 2 ? list[1].aligned_ns : list[0].aligned_ns;
 	bool alone = count < 2 || list[1].aligned_ns != list[0].aligned_ns;
@@ -249,9 +252,9 @@ static void accuse(struct sl_cross_rank *result, struct sl_phases *phases, const
 			.delta_bytes = list[i].delta_bytes,
 			.window_samples = list[i].window_samples,
 			.lead_ns = lead_ns,
-			.confidence = !earliest						     ? "low"
+			.confidence = !earliest						      ? "low"
 				      : alone && (interval_ns <= 0 || lead_ns >= interval_ns) ? "high"
-											     : "medium",
+											      : "medium",
 			.phase = sl_phases_at(phases, list[i].event->rank, list[i].event->timestamp_ns, NULL),
 		};
 	}

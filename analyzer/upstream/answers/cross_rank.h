@@ -25,7 +25,7 @@ struct sl_cross_rank {
 		int32_t rank;
 		size_t samples;
 		int64_t offset_ns; /* of its first sample from the anchor's */
-	} *ranks;
+	} * ranks;
 	size_t rank_count;
 	int32_t *missing;
 	size_t missing_count;

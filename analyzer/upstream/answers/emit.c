@@ -84,7 +84,7 @@ static void write_row(struct sl_json *j, const struct sl_session *session, const
 /* --- one session's analyses --------------------------------------------------------------------------------- */
 
 static void write_gaps_by_rank(struct sl_json *j, const struct sl_session_series *series, struct sl_phases *phases,
-	const struct sl_gap_thresholds *thresholds)
+			       const struct sl_gap_thresholds *thresholds)
 {
 	char rank[16];
 
@@ -122,7 +122,7 @@ static void write_cross_rank(struct sl_json *j, const char *key, const struct sl
 }
 
 static void write_session(struct sl_json *j, const struct sl_session *session, const struct sl_session_series *series,
-	const struct sl_gap_thresholds *thresholds)
+			  const struct sl_gap_thresholds *thresholds)
 {
 	struct sl_phases phases;
 	struct sl_gap_result gaps;
@@ -228,7 +228,7 @@ void sl_telemetry_each_warning(const struct sl_telemetry *t, void (*warning)(voi
 		sl_gap_analyze(&series.all, &phases, &sl_gap_defaults, &gaps);
 		if (gaps.no_times)
 			warning(context, sl_arena_printf(&arena, "session %s: all samples have one time, so no drift can be told",
-						 t->sessions[i].summary.session_id));
+							 t->sessions[i].summary.session_id));
 		sl_phases_free(&phases);
 		sl_series_free(&series);
 	}

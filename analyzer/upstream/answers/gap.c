@@ -8,8 +8,7 @@
 
 #include "analyzer/base/stats.h"
 
-const struct sl_gap_thresholds sl_gap_defaults = {
-	.gap_ratio = 0.05, .spike_zscore = 2.0, .drift_r2 = 0.6, .fragmentation = 0.3};
+const struct sl_gap_thresholds sl_gap_defaults = {.gap_ratio = 0.05, .spike_zscore = 2.0, .drift_r2 = 0.6, .fragmentation = 0.3};
 
 const char *const sl_gap_kind_names[] = {
 	[SL_GAP_SPIKE] = "transient_spike",
@@ -87,7 +86,7 @@ static void find_spike(const struct usable *u, double threshold, struct sl_gap_r
 	finding->spike.mean_gap = sl_stats_round(u->mean, 1);
 	finding->spike.std_gap = sl_stats_round(deviation, 1);
 	snprintf(finding->description, sizeof(finding->description),
-		"Detected %lld transient spike(s) in the device-vs-allocator gap (max z-score %.1f).", (long long)count, z);
+		 "Detected %lld transient spike(s) in the device-vs-allocator gap (max z-score %.1f).", (long long)count, z);
 }
 
 static void find_drift(const struct usable *u, double threshold, struct sl_gap_result *result)
@@ -117,7 +116,7 @@ static void find_drift(const struct usable *u, double threshold, struct sl_gap_r
 	finding->drift.end = sl_stats_round(u->gaps[u->count - 1], 1);
 	sl_text_format_bytes(trunc(line.slope * 1e9), rate);
 	snprintf(finding->description, sizeof(finding->description),
-		"Device-vs-allocator gap is drifting upward at %s/s (R\u00b2=%.2f).", rate, r2);
+		 "Device-vs-allocator gap is drifting upward at %s/s (R\u00b2=%.2f).", rate, r2);
 }
 
 static void find_fragmentation(const struct usable *u, double threshold, struct sl_gap_result *result)
@@ -155,8 +154,8 @@ static void find_fragmentation(const struct usable *u, double threshold, struct 
 	finding->fragmentation.average_gap = sl_stats_round(u->mean, 1);
 	finding->fragmentation.samples = samples;
 	snprintf(finding->description, sizeof(finding->description),
-		"Allocator fragmentation averaging %.0f%% suggests reserved-but-unused memory is inflating the device footprint.",
-		average * 100);
+		 "Allocator fragmentation averaging %.0f%% suggests reserved-but-unused memory is inflating the device footprint.",
+		 average * 100);
 }
 
 /* Insertion sort: three at most, stable. */
@@ -178,7 +177,7 @@ static void sort(struct sl_gap_result *result)
 }
 
 void sl_gap_analyze(const struct sl_series *series, struct sl_phases *phases, const struct sl_gap_thresholds *thresholds,
-	struct sl_gap_result *result)
+		    struct sl_gap_result *result)
 {
 	struct sl_arena arena = {0};
 	struct usable u;

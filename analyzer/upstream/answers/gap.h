@@ -51,7 +51,7 @@ struct sl_gap_result {
 };
 
 void sl_gap_analyze(const struct sl_series *series, struct sl_phases *phases, const struct sl_gap_thresholds *thresholds,
-	struct sl_gap_result *result);
+		    struct sl_gap_result *result);
 
 /* The array of findings in upstream's layout. */
 void sl_gap_write(struct sl_json *j, const char *key, const struct sl_gap_result *result);

@@ -176,8 +176,8 @@ static struct issue *find_or_add(struct issues *all, const char *kind, const str
 	return &all->list[*place - 1];
 }
 
-static void add_hit(struct issues *all, const char *kind, const char *title, const char *severity, const struct sl_value *dimensions,
-	const struct sl_value *details, const struct evidence *evidence)
+static void add_hit(struct issues *all, const char *kind, const char *title, const char *severity,
+		    const struct sl_value *dimensions, const struct sl_value *details, const struct evidence *evidence)
 {
 	struct issue *issue = find_or_add(all, kind, dimensions);
 	struct evidence *hit = sl_arena_alloc(&all->arena, sizeof(*hit));
@@ -254,8 +254,13 @@ static void add_bundles(struct issues *all, const struct sl_telemetry *t)
 		const struct sl_oom_row *row = rows[i];
 		struct sl_value *dimensions = sl_value_object(arena, 2), *details = sl_value_object(arena, 4),
 				*metadata = sl_value_object(arena, 3);
-		struct evidence evidence = {.session_id = row->session_id, .source_path = row->path, .source_kind = "oom_bundle",
-			.bundle_path = row->path, .timestamp_ns = parse_utc(row->created_at_utc), .rank = -1, .metadata = metadata};
+		struct evidence evidence = {.session_id = row->session_id,
+					    .source_path = row->path,
+					    .source_kind = "oom_bundle",
+					    .bundle_path = row->path,
+					    .timestamp_ns = parse_utc(row->created_at_utc),
+					    .rank = -1,
+					    .metadata = metadata};
 
 		sl_value_set(dimensions, "backend", sl_value_of_text(row->backend));
 		sl_value_set(dimensions, "reason", sl_value_of_text(row->reason));
@@ -265,7 +270,7 @@ static void add_bundles(struct issues *all, const struct sl_telemetry *t)
 		sl_value_set(details, "reason", sl_value_of_text(row->reason));
 		sl_value_set(metadata, "created_at_utc", sl_value_of_text(row->created_at_utc));
 		sl_value_set(metadata, "event_count",
-			row->event_count == SL_EVENT_UNKNOWN ? sl_value_of_text(NULL) : sl_value_of_int(row->event_count));
+			     row->event_count == SL_EVENT_UNKNOWN ? sl_value_of_text(NULL) : sl_value_of_int(row->event_count));
 		sl_value_set(metadata, "session_status", sl_value_of_text(row->session_status));
 		add_hit(all, "oom", "OOM captured by flight recorder", "critical", dimensions, details, &evidence);
 	}
@@ -332,14 +337,14 @@ static void add_degradation(struct issues *all, const struct row *row)
 	sl_value_set(object, "backend", sl_value_of_text(sl_event_backend(arena, event)));
 	sl_value_set(object, "collector", sl_value_of_text(event->collector));
 	sl_value_set(object, "error_stem",
-		sl_value_of_text(sl_issues_error_stem(arena, sl_value_get(event->metadata, "collector_last_error"))));
+		     sl_value_of_text(sl_issues_error_stem(arena, sl_value_get(event->metadata, "collector_last_error"))));
 	sl_value_set(object, "health_status", sl_value_of_text(health));
 	sl_value_set(object, "partial_fields",
-		sl_value_is(partial, SL_VALUE_ARRAY) ? *partial : (struct sl_value){.kind = SL_VALUE_ARRAY});
+		     sl_value_is(partial, SL_VALUE_ARRAY) ? *partial : (struct sl_value){.kind = SL_VALUE_ARRAY});
 	sl_value_set(metadata, "collector_consecutive_failures",
-		raw_or_null(sl_value_get(event->metadata, "collector_consecutive_failures")));
+		     raw_or_null(sl_value_get(event->metadata, "collector_consecutive_failures")));
 	sl_value_set(metadata, "collector_next_retry_epoch_s",
-		raw_or_null(sl_value_get(event->metadata, "collector_next_retry_epoch_s")));
+		     raw_or_null(sl_value_get(event->metadata, "collector_next_retry_epoch_s")));
 	sl_value_set(metadata, "session_status", sl_value_of_text(sl_session_status_names[row->session->summary.status]));
 	add_hit(all, "collector_degradation", "Collector degradation", strcmp(health, "unhealthy") == 0 ? "critical" : "warning",
 		object, object, &evidence);
@@ -373,8 +378,8 @@ static void add_alert(struct issues *all, const struct row *row)
 	sl_value_set(details, "category", sl_value_of_text(category));
 	sl_value_set(details, "collector", sl_value_of_text(event->collector));
 	sl_value_set(details, "event_type", sl_value_of_text(event->event_type));
-	add_hit(all, "alert", sl_arena_printf(arena, "Alert: %s", spaces_for_underscores(arena, category)), severity, dimensions, details,
-		&evidence);
+	add_hit(all, "alert", sl_arena_printf(arena, "Alert: %s", spaces_for_underscores(arena, category)), severity, dimensions,
+		details, &evidence);
 }
 
 static int by_time_and_session(const void *a, const void *b)
@@ -486,8 +491,8 @@ static void add_finding(struct issues *all, const struct sl_session *session, co
 	sl_value_set(metadata, "classification", sl_value_of_text(classification));
 	sl_value_set(metadata, "confidence", sl_value_of_double(finding->confidence));
 	sl_value_set(metadata, "phase_attribution", written(arena, finding, true));
-	add_hit(all, "hidden_memory_anomaly", sl_arena_printf(arena, "Hidden-memory anomaly: %s", classification), severity, dimensions,
-		details, &evidence);
+	add_hit(all, "hidden_memory_anomaly", sl_arena_printf(arena, "Hidden-memory anomaly: %s", classification), severity,
+		dimensions, details, &evidence);
 }
 
 static void add_hidden_memory(struct issues *all, const struct sl_telemetry *t)

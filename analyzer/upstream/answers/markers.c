@@ -58,11 +58,11 @@ static bool point_marker(struct sl_markers *markers, const struct sl_v3_event *e
 	const char *reason = sl_value_get_text(event->metadata, "oom_reason");
 
 	if (strcmp(points[i].event_type, "error") == 0 &&
-		(sl_value_get(event->metadata, "oom_reason") || sl_value_get(event->metadata, "oom_dump_path"))) {
+	    (sl_value_get(event->metadata, "oom_reason") || sl_value_get(event->metadata, "oom_dump_path"))) {
 		marker->kind = "oom";
-		marker->label = reason && !sl_text_is_blank(reason)
-					? sl_arena_printf(&markers->arena, "OOM detected: %s", sl_text_strip(&markers->arena, reason))
-					: "OOM detected";
+		marker->label = reason && !sl_text_is_blank(reason) ? sl_arena_printf(&markers->arena, "OOM detected: %s",
+										      sl_text_strip(&markers->arena, reason))
+								    : "OOM detected";
 	}
 	if (event->context && !sl_text_is_blank(event->context))
 		marker->label = sl_text_strip(&markers->arena, event->context);
@@ -70,7 +70,7 @@ static bool point_marker(struct sl_markers *markers, const struct sl_v3_event *e
 }
 
 static void phase_marker(struct sl_markers *markers, const struct sl_phase_span *span, const struct sl_v3_event *first,
-	struct sl_marker *marker)
+			 struct sl_marker *marker)
 {
 	*marker = (struct sl_marker){
 		.session_id = span->session_id,

@@ -89,7 +89,8 @@ static void set_path(struct sl_arena *arena, const struct sl_value *path, struct
 	span->label = label;
 }
 
-static void add_span(struct sl_phases *phases, struct sl_phase_rank *rank, const struct boundary *enter, int64_t end_ns, bool synthetic)
+static void add_span(struct sl_phases *phases, struct sl_phase_rank *rank, const struct boundary *enter, int64_t end_ns,
+		     bool synthetic)
 {
 	struct sl_phase_span *span = &rank->spans[rank->count++];
 
@@ -242,8 +243,12 @@ static const struct sl_phase_span *latest(const struct active *active)
 
 static struct sl_phase_attribution one(struct sl_phases *phases, const struct sl_phase_span *span, const char *source)
 {
-	struct sl_phase_attribution a = {.unique = true, .source = source, .path_count = 1, .scope_id = span->scope_id,
-		.thread_name = span->thread_name, .thread_id = span->thread_id};
+	struct sl_phase_attribution a = {.unique = true,
+					 .source = source,
+					 .path_count = 1,
+					 .scope_id = span->scope_id,
+					 .thread_name = span->thread_name,
+					 .thread_id = span->thread_id};
 
 	a.paths = sl_arena_alloc(&phases->arena, sizeof(*a.paths));
 	a.paths[0] = span->label;
@@ -329,7 +334,7 @@ static struct sl_phase_attribution guess(struct sl_phases *phases, struct active
 }
 
 struct sl_phase_attribution sl_phases_at(struct sl_phases *phases, int32_t rank, int64_t timestamp_ns,
-	const struct sl_v3_event *origin)
+					 const struct sl_v3_event *origin)
 {
 	struct sl_phase_attribution none = {0}, result;
 	struct active active = {0};
@@ -363,7 +368,7 @@ static bool same(const struct sl_phase_attribution *a, const struct sl_phase_att
 }
 
 struct sl_phase_attribution sl_phases_merge(struct sl_phases *phases, const struct sl_phase_attribution *first,
-	const struct sl_phase_attribution *second)
+					    const struct sl_phase_attribution *second)
 {
 	struct sl_phase_attribution merged = {0};
 

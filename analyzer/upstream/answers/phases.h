@@ -49,11 +49,11 @@ void sl_phases_free(struct sl_phases *phases);
 
 /* At a time; origin: the event whose metadata may name its thread or scope, or NULL. Lives as long as the phases. */
 struct sl_phase_attribution sl_phases_at(struct sl_phases *phases, int32_t rank, int64_t timestamp_ns,
-	const struct sl_v3_event *origin);
+					 const struct sl_v3_event *origin);
 
 /* Two attributions of one finding, without inventing a unique one. */
 struct sl_phase_attribution sl_phases_merge(struct sl_phases *phases, const struct sl_phase_attribution *first,
-	const struct sl_phase_attribution *second);
+					    const struct sl_phase_attribution *second);
 
 /* One line for people and fingerprints, a copy in the arena; NULL for none. */
 const char *sl_phases_summary(struct sl_arena *arena, const struct sl_phase_attribution *attribution);

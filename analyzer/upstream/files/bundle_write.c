@@ -263,8 +263,9 @@ size_t sl_bundle_prune(const char *dump_dir, size_t max_dumps, int64_t max_bytes
 
 const char *sl_bundle_reason(struct sl_arena *arena, const char *type, const char *module, const char *message)
 {
-	static const char *const patterns[] = {"out of memory", "cuda out of memory", "hip out of memory", "resource exhausted",
-		"failed to allocate", "allocation failed", "memoryerror", "std::bad_alloc"};
+	static const char *const patterns[] = {"out of memory",	     "cuda out of memory", "hip out of memory",
+					       "resource exhausted", "failed to allocate", "allocation failed",
+					       "memoryerror",	     "std::bad_alloc"};
 	static const char exhausted[] = "resourceexhaustederror";
 	size_t length = type ? strlen(type) : 0;
 

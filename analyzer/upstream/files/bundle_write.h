@@ -22,7 +22,7 @@ struct sl_bundle {
 	const char *reason;  /* e.g. "message_pattern:out of memory", as Stormlog's Python side says: issues group with it */
 	const char *exception_type, *exception_module, *exception_message, *context; /* or NULL */
 	const struct sl_session_summary *session;				     /* or NULL */
-	const struct sl_v3_event *events; /* the last ones, in time order */
+	const struct sl_v3_event *events;					     /* the last ones, in time order */
 	size_t event_count;
 	/* Members of the objects custom_metadata and environment.json; may be NULL. */
 	void (*custom)(struct sl_json *j, void *context);

@@ -44,8 +44,8 @@ static int64_t whole(const struct sl_value *value)
 
 static bool hint(const struct sl_value *payload, const char *key, int64_t least, int64_t *out)
 {
-	const struct sl_value *places[] = {
-		payload, sl_value_get(payload, "metadata"), sl_value_get(payload, "distributed_identity")};
+	const struct sl_value *places[] = {payload, sl_value_get(payload, "metadata"),
+					   sl_value_get(payload, "distributed_identity")};
 
 	for (size_t i = 0; i < 3; i++)
 		if (sl_value_get_int64(places[i], key, out) && *out >= least && *out <= INT32_MAX)
@@ -65,7 +65,7 @@ static bool rank_of_path(const char *path, int64_t *rank)
 			part--;
 		for (const char *at = part; at + 5 <= end; at++) {
 			if (strncasecmp(at, "rank", 4) != 0 || (at > part && isalnum((unsigned char)at[-1])) ||
-				(at - part >= 6 && strncasecmp(at - 6, "local", 5) == 0))
+			    (at - part >= 6 && strncasecmp(at - 6, "local", 5) == 0))
 				continue;
 			const char *digits = at + 4 + (at[4] == '-' || at[4] == '_');
 
@@ -80,7 +80,8 @@ static bool rank_of_path(const char *path, int64_t *rank)
 	return false;
 }
 
-static void resolve_rank(struct sl_telemetry *t, const char *path, const struct sl_value *payload, struct sl_session_summary *summary)
+static void resolve_rank(struct sl_telemetry *t, const char *path, const struct sl_value *payload,
+			 struct sl_session_summary *summary)
 {
 	char *real = realpath(path, NULL);
 	int64_t world = 1;
@@ -106,7 +107,7 @@ static void resolve_rank(struct sl_telemetry *t, const char *path, const struct 
 
 /* The bundle's own summary, or one made up from the timeline. */
 static void read_summary(struct sl_telemetry *t, const char *folder, const char *timeline, const struct columns *c,
-	struct sl_session_summary *summary)
+			 struct sl_session_summary *summary)
 {
 	struct sl_value_error error = {0};
 	const struct sl_value *manifest =
@@ -151,9 +152,10 @@ static void add_samples(struct sl_telemetry *t, const char *timeline, const stru
 
 	for (uint32_t i = 0; i < c->count; i++) {
 		if (!to_number(&c->timestamps->items[i], &seconds) || !(seconds >= 0 && seconds < 9e9) ||
-			!to_number(&c->allocated->items[i], &allocated) || !to_number(&c->reserved->items[i], &reserved) ||
-			allocated < 0 || reserved < 0) {
-			sl_telemetry_problem(t, SL_SOURCE_RECORD, timeline, c->timestamps->items[i].line, "a sample of the timeline makes no sense");
+		    !to_number(&c->allocated->items[i], &allocated) || !to_number(&c->reserved->items[i], &reserved) ||
+		    allocated < 0 || reserved < 0) {
+			sl_telemetry_problem(t, SL_SOURCE_RECORD, timeline, c->timestamps->items[i].line,
+					     "a sample of the timeline makes no sense");
 			continue;
 		}
 		int64_t bytes = whole(&c->allocated->items[i]), held = whole(&c->reserved->items[i]);
@@ -199,7 +201,7 @@ void sl_diagnose_load(struct sl_telemetry *t, const char *folder)
 
 	if (!payload || !read_columns(payload, &c) || c.count == 0) {
 		sl_telemetry_problem(t, SL_SOURCE_FILE, timeline, payload ? payload->line : error.line,
-			payload ? "the timeline has no samples" : error.reason);
+				     payload ? "the timeline has no samples" : error.reason);
 		return;
 	}
 	struct sl_session_summary summary;

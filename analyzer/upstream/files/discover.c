@@ -15,7 +15,7 @@
 struct walk {
 	struct sl_telemetry *t;
 	const char **folders, **files; /* folders with a manifest; telemetry by name */
-	const char **bundles; /* folders of OOM bundles */
+	const char **bundles;	       /* folders of OOM bundles */
 	size_t folder_count, folder_capacity, file_count, file_capacity, bundle_count, bundle_capacity;
 	size_t found;
 };

@@ -15,7 +15,7 @@
 struct sl_folder {
 	struct sl_arena arena;
 	const char *place, *temporary;
-	int error; /* errno of the first thing that went wrong, 0 for none */
+	int error;	    /* errno of the first thing that went wrong, 0 for none */
 	const char *failed; /* the file it happened to */
 };
 

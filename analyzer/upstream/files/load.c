@@ -72,7 +72,7 @@ static void on_record(void *context, const struct sl_value *raw, uint32_t line)
 	struct sl_v3_event event;
 
 	if (sl_record_normalize(&l->scratch, raw, &l->rules, &record, &error) &&
-		sl_event_from_record(&l->t->store, &record, &event, &error)) {
+	    sl_event_from_record(&l->t->store, &record, &event, &error)) {
 		struct sl_session *session = session_of(l, event.session_id);
 
 		sl_session_add_event(session, &event);

@@ -66,7 +66,7 @@ struct tally {
 	struct tally_row {
 		const char *text;
 		int64_t count;
-	} *rows;
+	} * rows;
 	size_t count, capacity;
 };
 
@@ -316,8 +316,8 @@ static void write_texts(struct sl_json *j, const char *key, const char *const *t
 	sl_json_end(j);
 }
 
-void sl_rollup_write(struct sl_json *j, const char *key, const struct sl_session *session,
-	const struct sl_session_series *series, int64_t window_ns)
+void sl_rollup_write(struct sl_json *j, const char *key, const struct sl_session *session, const struct sl_session_series *series,
+		     int64_t window_ns)
 {
 	struct peaks peaks = {0};
 	int64_t samples = 0;

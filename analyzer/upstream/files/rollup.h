@@ -11,7 +11,7 @@
 #define SL_ROLLUP_WINDOW_NS INT64_C(60000000000)
 
 /* One session's rollup object. */
-void sl_rollup_write(struct sl_json *j, const char *key, const struct sl_session *session,
-	const struct sl_session_series *series, int64_t window_ns);
+void sl_rollup_write(struct sl_json *j, const char *key, const struct sl_session *session, const struct sl_session_series *series,
+		     int64_t window_ns);
 
 #endif

@@ -49,7 +49,7 @@ static bool write_segment(struct sink *sink, const struct sl_session *session, s
 	FILE *file = sl_folder_open(&sink->folder, name);
 
 	while (file && *next < session->count && segment.event_count < sink->options->segment_events &&
-		segment.size_bytes < sink->options->segment_bytes) {
+	       segment.size_bytes < sink->options->segment_bytes) {
 		size_t length;
 
 		sl_json_rewind(line);
@@ -159,7 +159,8 @@ static void write_rollups(struct sink *sink)
 	sl_folder_json_close(&sink->folder, j, file, "rollups.json");
 }
 
-bool sl_sink_write(const char *folder, const struct sl_session *const *sessions, size_t count, const struct sl_sink_options *options)
+bool sl_sink_write(const char *folder, const struct sl_session *const *sessions, size_t count,
+		   const struct sl_sink_options *options)
 {
 	struct sink sink = {.options = options ? options : &sl_sink_defaults, .session_count = count};
 

@@ -19,7 +19,8 @@ extern const struct sl_sink_options sl_sink_defaults;
  * sessions are written by their start. The last segment of a running session stays open. options NULL: the defaults.
  * false: nothing was written and errno says why (EEXIST or ENOTEMPTY: the folder has something in it).
  */
-bool sl_sink_write(const char *folder, const struct sl_session *const *sessions, size_t count, const struct sl_sink_options *options);
+bool sl_sink_write(const char *folder, const struct sl_session *const *sessions, size_t count,
+		   const struct sl_sink_options *options);
 
 /* Is rollups.json next to the manifest still true of it? */
 enum sl_rollups_state { SL_ROLLUPS_ABSENT, SL_ROLLUPS_FRESH, SL_ROLLUPS_STALE, SL_ROLLUPS_BROKEN };

@@ -315,7 +315,7 @@ static size_t join_jobs(struct sl_telemetry *t)
 		for (end = begin + 1; end < count && same_job(&ranks[begin], &ranks[end]);)
 			end++;
 		if (end - begin >= 2 && (int64_t)(end - begin) <= ranks[begin].summary.world_size &&
-			have_distinct_ranks(&ranks[begin], end - begin))
+		    have_distinct_ranks(&ranks[begin], end - begin))
 			join_ranks(t, &ranks[begin], end - begin);
 	}
 	sl_map_free(&sessions_of_source);

@@ -48,7 +48,7 @@ struct sl_telemetry {
 	struct sl_event_store store;
 	struct sl_arena arena;
 	/* private */
-	const char *root; /* prefix cut from the names of files */
+	const char *root;   /* prefix cut from the names of files */
 	struct sl_map seen; /* files that were read, by real path */
 	int32_t next_rank;
 	int32_t max_world_size;

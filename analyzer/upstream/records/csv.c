@@ -77,11 +77,26 @@ static bool is_in(const char *key, const char *const *names, size_t count)
 
 static bool is_whole_column(const char *key)
 {
-	static const char *const names[] = {"schema_version", "timestamp_ns", "sampling_interval_ms", "pid", "rank",
-		"local_rank", "world_size", "device_id", "allocator_allocated_bytes", "allocator_reserved_bytes",
-		"allocator_active_bytes", "allocator_inactive_bytes", "allocator_change_bytes", "device_used_bytes",
-		"device_free_bytes", "device_total_bytes", "memory_allocated", "memory_reserved", "memory_change",
-		"total_memory"};
+	static const char *const names[] = {"schema_version",
+					    "timestamp_ns",
+					    "sampling_interval_ms",
+					    "pid",
+					    "rank",
+					    "local_rank",
+					    "world_size",
+					    "device_id",
+					    "allocator_allocated_bytes",
+					    "allocator_reserved_bytes",
+					    "allocator_active_bytes",
+					    "allocator_inactive_bytes",
+					    "allocator_change_bytes",
+					    "device_used_bytes",
+					    "device_free_bytes",
+					    "device_total_bytes",
+					    "memory_allocated",
+					    "memory_reserved",
+					    "memory_change",
+					    "total_memory"};
 
 	return is_in(key, names, sizeof(names) / sizeof(*names));
 }
@@ -122,7 +137,7 @@ static bool to_value(struct sl_arena *arena, const char *key, const char *text, 
 }
 
 static void give_row(const char *const *names, size_t names_count, struct row *row, const char *path, uint32_t line,
-	const struct sl_source_reader *reader)
+		     const struct sl_source_reader *reader)
 {
 	size_t count = row->count < names_count ? row->count : names_count;
 	struct sl_member *members = sl_arena_alloc(&row->arena, (names_count + 1) * sizeof(*members));

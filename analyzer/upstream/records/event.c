@@ -33,8 +33,8 @@ static const struct sl_value *intern_metadata(struct sl_event_store *store, cons
 	return (const struct sl_value *)*known;
 }
 
-static bool to_int64(const struct sl_record *record, enum sl_record_field field, int64_t max, int64_t *out,
-	const char *name, struct sl_record_error *error)
+static bool to_int64(const struct sl_record *record, enum sl_record_field field, int64_t max, int64_t *out, const char *name,
+		     struct sl_record_error *error)
 {
 	const struct sl_value *value = &record->field[field];
 
@@ -50,7 +50,7 @@ static bool to_int64(const struct sl_record *record, enum sl_record_field field,
 }
 
 bool sl_event_from_record(struct sl_event_store *store, const struct sl_record *record, struct sl_v3_event *event,
-	struct sl_record_error *error)
+			  struct sl_record_error *error)
 {
 	const struct sl_value *field = record->field;
 	int64_t rank, local_rank, world_size;
@@ -59,19 +59,17 @@ bool sl_event_from_record(struct sl_event_store *store, const struct sl_record *
 #define NUMBER(which, out, name) to_int64(record, which, INT64_MAX, out, name, error)
 #define SMALL(which, out, name)	 to_int64(record, which, INT32_MAX, out, name, error)
 	if (!NUMBER(SL_RECORD_TIMESTAMP, &event->timestamp_ns, "timestamp_ns") ||
-		!NUMBER(SL_RECORD_ALLOCATED, &event->allocated_bytes, "allocator_allocated_bytes") ||
-		!NUMBER(SL_RECORD_RESERVED, &event->reserved_bytes, "allocator_reserved_bytes") ||
-		!NUMBER(SL_RECORD_CHANGE, &event->change_bytes, "allocator_change_bytes") ||
-		!NUMBER(SL_RECORD_USED, &event->used_bytes, "device_used_bytes") ||
-		!NUMBER(SL_RECORD_ACTIVE, &event->active_bytes, "allocator_active_bytes") ||
-		!NUMBER(SL_RECORD_INACTIVE, &event->inactive_bytes, "allocator_inactive_bytes") ||
-		!NUMBER(SL_RECORD_FREE, &event->free_bytes, "device_free_bytes") ||
-		!NUMBER(SL_RECORD_TOTAL, &event->total_bytes, "device_total_bytes") ||
-		!NUMBER(SL_RECORD_DEVICE, &event->device_id, "device_id") ||
-		!NUMBER(SL_RECORD_PID, &event->pid, "pid") ||
-		!NUMBER(SL_RECORD_INTERVAL, &event->interval_ms, "sampling_interval_ms") ||
-		!SMALL(SL_RECORD_RANK, &rank, "rank") || !SMALL(SL_RECORD_LOCAL_RANK, &local_rank, "local_rank") ||
-		!SMALL(SL_RECORD_WORLD_SIZE, &world_size, "world_size"))
+	    !NUMBER(SL_RECORD_ALLOCATED, &event->allocated_bytes, "allocator_allocated_bytes") ||
+	    !NUMBER(SL_RECORD_RESERVED, &event->reserved_bytes, "allocator_reserved_bytes") ||
+	    !NUMBER(SL_RECORD_CHANGE, &event->change_bytes, "allocator_change_bytes") ||
+	    !NUMBER(SL_RECORD_USED, &event->used_bytes, "device_used_bytes") ||
+	    !NUMBER(SL_RECORD_ACTIVE, &event->active_bytes, "allocator_active_bytes") ||
+	    !NUMBER(SL_RECORD_INACTIVE, &event->inactive_bytes, "allocator_inactive_bytes") ||
+	    !NUMBER(SL_RECORD_FREE, &event->free_bytes, "device_free_bytes") ||
+	    !NUMBER(SL_RECORD_TOTAL, &event->total_bytes, "device_total_bytes") ||
+	    !NUMBER(SL_RECORD_DEVICE, &event->device_id, "device_id") || !NUMBER(SL_RECORD_PID, &event->pid, "pid") ||
+	    !NUMBER(SL_RECORD_INTERVAL, &event->interval_ms, "sampling_interval_ms") || !SMALL(SL_RECORD_RANK, &rank, "rank") ||
+	    !SMALL(SL_RECORD_LOCAL_RANK, &local_rank, "local_rank") || !SMALL(SL_RECORD_WORLD_SIZE, &world_size, "world_size"))
 		return false;
 #undef NUMBER
 #undef SMALL
@@ -306,8 +304,7 @@ const char *sl_event_dimension(struct sl_arena *arena, const char *text, const c
 {
 	if (!text || sl_text_is_blank(text))
 		return fallback;
-	return collapse_space(arena,
-		replace_numbers(arena, replace_hex(arena, sl_text_lower(arena, sl_text_strip(arena, text)))));
+	return collapse_space(arena, replace_numbers(arena, replace_hex(arena, sl_text_lower(arena, sl_text_strip(arena, text)))));
 }
 
 const char *sl_event_dimension_of(struct sl_arena *arena, const struct sl_value *value, const char *fallback)
@@ -349,7 +346,7 @@ void sl_event_sort(struct sl_v3_event *events, size_t count)
 
 			for (size_t at = begin; at < end; at++)
 				to[at] = b >= end || (a < middle && from[a].timestamp_ns <= from[b].timestamp_ns) ? from[a++]
-														    : from[b++];
+														  : from[b++];
 		}
 		struct sl_v3_event *swap = from;
 

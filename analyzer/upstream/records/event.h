@@ -20,8 +20,8 @@ struct sl_v3_event {
 	int64_t timestamp_ns;
 	int64_t allocated_bytes, reserved_bytes, change_bytes, used_bytes;
 	int64_t active_bytes, inactive_bytes, free_bytes, total_bytes; /* may be SL_EVENT_UNKNOWN */
-	int64_t device_id;		    /* -1: the CPU or none */
-	int64_t pid;			    /* -1: unknown */
+	int64_t device_id;					       /* -1: the CPU or none */
+	int64_t pid;						       /* -1: unknown */
 	int64_t interval_ms;
 	int32_t rank, local_rank, world_size; /* 0, 0, 1 where there is no job */
 	const char *session_id, *event_type, *collector, *host;
@@ -39,7 +39,7 @@ struct sl_event_store {
 void sl_event_store_free(struct sl_event_store *store);
 
 bool sl_event_from_record(struct sl_event_store *store, const struct sl_record *record, struct sl_v3_event *event,
-	struct sl_record_error *error);
+			  struct sl_record_error *error);
 
 /* The V3 object, keys in order. */
 void sl_event_write(struct sl_json *j, const char *key, const struct sl_v3_event *event);

@@ -31,10 +31,7 @@ static void sha1_block(uint32_t h[8], const uint8_t *block)
 	for (int t = 0; t < 80; t++)
 		w[t] = t < 16 ? big_endian(block + 4 * t) : rotl(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1);
 	for (int t = 0; t < 80; t++) {
-		uint32_t f = t < 20   ? (b & c) | (~b & d)
-			     : t < 40 ? b ^ c ^ d
-			     : t < 60 ? (b & c) | (b & d) | (c & d)
-				      : b ^ c ^ d;
+		uint32_t f = t < 20 ? (b & c) | (~b & d) : t < 40 ? b ^ c ^ d : t < 60 ? (b & c) | (b & d) | (c & d) : b ^ c ^ d;
 		static const uint32_t k[] = {0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6};
 		uint32_t next = rotl(a, 5) + f + e + k[t / 20] + w[t];
 
@@ -76,10 +73,9 @@ static void sha256_block(uint32_t h[8], const uint8_t *block)
 		w[t] = w[t - 16] + (rotr(x, 7) ^ rotr(x, 18) ^ x >> 3) + w[t - 7] + (rotr(y, 17) ^ rotr(y, 19) ^ y >> 10);
 	}
 	for (int t = 0; t < 64; t++) {
-		uint32_t one = s[7] + (rotr(s[4], 6) ^ rotr(s[4], 11) ^ rotr(s[4], 25)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) +
-			       k[t] + w[t];
-		uint32_t two = (rotr(s[0], 2) ^ rotr(s[0], 13) ^ rotr(s[0], 22)) +
-			       ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+		uint32_t one =
+			s[7] + (rotr(s[4], 6) ^ rotr(s[4], 11) ^ rotr(s[4], 25)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[t] + w[t];
+		uint32_t two = (rotr(s[0], 2) ^ rotr(s[0], 13) ^ rotr(s[0], 22)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
 
 		memmove(s + 1, s, 7 * sizeof(*s));
 		s[4] += one;
@@ -151,8 +147,8 @@ static void put_uuid(uint8_t *bytes, int version, char out[37])
 
 void sl_hash_uuid5_url(const char *name, char out[37])
 {
-	static const uint8_t namespace_url[16] = {
-		0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8};
+	static const uint8_t namespace_url[16] = {0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1,
+						  0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8};
 	size_t length = strlen(name);
 	uint8_t digest[20], *data = malloc(length + 16);
 

@@ -7,8 +7,8 @@
 
 const char *const sl_identity_names[SL_IDENTITY_FIELDS] = {"job_id", "rank", "local_rank", "world_size"};
 
-static const char *const number_reasons[] = {
-	NULL, "rank must be an integer", "local_rank must be an integer", "world_size must be an integer"};
+static const char *const number_reasons[] = {NULL, "rank must be an integer", "local_rank must be an integer",
+					     "world_size must be an integer"};
 
 /* int(text) of Python: white space around, a sign, single underscores between digits. */
 static bool to_integer(const char *text, __int128 *out)
@@ -91,9 +91,9 @@ static bool check(struct sl_value *values, const char **reason)
 	struct sl_value *job = &values[SL_IDENTITY_JOB];
 	__int128 world;
 
-	*reason = job->kind != SL_VALUE_NULL && job->kind != SL_VALUE_STRING      ? "job_id must be a string"
+	*reason = job->kind != SL_VALUE_NULL && job->kind != SL_VALUE_STRING	? "job_id must be a string"
 		  : job->kind == SL_VALUE_STRING && sl_text_is_blank(job->text) ? "job_id must be a non-empty string"
-										  : NULL;
+										: NULL;
 	for (int i = SL_IDENTITY_RANK; i < SL_IDENTITY_FIELDS && !*reason; i++)
 		if (values[i].kind != SL_VALUE_INT)
 			*reason = number_reasons[i];
@@ -109,9 +109,8 @@ static bool check(struct sl_value *values, const char **reason)
 	return !*reason;
 }
 
-bool sl_identity_resolve(struct sl_arena *arena, const struct sl_value *explicit_values,
-	const struct sl_value *metadata, sl_identity_env *env, void *context,
-	struct sl_value values[SL_IDENTITY_FIELDS], const char **reason)
+bool sl_identity_resolve(struct sl_arena *arena, const struct sl_value *explicit_values, const struct sl_value *metadata,
+			 sl_identity_env *env, void *context, struct sl_value values[SL_IDENTITY_FIELDS], const char **reason)
 {
 	bool missing = false;
 

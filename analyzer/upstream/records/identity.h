@@ -24,8 +24,7 @@ typedef const char *sl_identity_env(void *context, const char *name);
  * On success values[] holds a string or null, then three integers with 0 <= rank, local rank < world size.
  * On failure *reason is a fixed text. Strings made here live in the arena.
  */
-bool sl_identity_resolve(struct sl_arena *arena, const struct sl_value *explicit_values,
-	const struct sl_value *metadata, sl_identity_env *env, void *context,
-	struct sl_value values[SL_IDENTITY_FIELDS], const char **reason);
+bool sl_identity_resolve(struct sl_arena *arena, const struct sl_value *explicit_values, const struct sl_value *metadata,
+			 sl_identity_env *env, void *context, struct sl_value values[SL_IDENTITY_FIELDS], const char **reason);
 
 #endif

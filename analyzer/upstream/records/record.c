@@ -54,8 +54,8 @@ static const struct {
 };
 
 /* Where each part of the identity goes, in the order of enum sl_identity_field. */
-static const enum sl_record_field identity_fields[SL_IDENTITY_FIELDS] = {
-	SL_RECORD_JOB, SL_RECORD_RANK, SL_RECORD_LOCAL_RANK, SL_RECORD_WORLD_SIZE};
+static const enum sl_record_field identity_fields[SL_IDENTITY_FIELDS] = {SL_RECORD_JOB, SL_RECORD_RANK, SL_RECORD_LOCAL_RANK,
+									 SL_RECORD_WORLD_SIZE};
 
 static bool __attribute__((format(printf, 2, 3))) fail(struct sl_record_error *error, const char *format, ...)
 {
@@ -104,8 +104,7 @@ static bool check_field(int i, const struct sl_value *value, struct sl_record_er
 	case VERSION:
 		return value->kind == SL_VALUE_INT || fail(error, "%s must be an integer", name);
 	case TEXT_OR_NULL:
-		return value->kind == SL_VALUE_NULL || value->kind == SL_VALUE_STRING ||
-		       fail(error, "%s must be a string", name);
+		return value->kind == SL_VALUE_NULL || value->kind == SL_VALUE_STRING || fail(error, "%s must be a string", name);
 	case JOB_ID:
 		if (value->kind == SL_VALUE_NULL)
 			return true;
@@ -162,7 +161,7 @@ static bool collect(const struct sl_value *raw, int without, struct sl_record *r
 }
 
 static bool resolve_identity(struct sl_arena *arena, const struct sl_value *raw, const struct sl_value *metadata,
-	struct sl_record *record, struct sl_record_error *error)
+			     struct sl_record *record, struct sl_record_error *error)
 {
 	struct sl_value identity[SL_IDENTITY_FIELDS];
 	const char *reason;
@@ -252,7 +251,7 @@ static const char *to_text(struct sl_arena *arena, const struct sl_value *value,
 }
 
 static const char *session_of(struct sl_arena *arena, const struct sl_value *raw, const struct sl_value *metadata,
-	const struct sl_record_rules *rules)
+			      const struct sl_record_rules *rules)
 {
 	const struct sl_value *id = sl_value_get(raw, "session_id");
 
@@ -273,7 +272,7 @@ static const char *session_of(struct sl_arena *arena, const struct sl_value *raw
 }
 
 static bool normalize_versioned(struct sl_arena *arena, const struct sl_value *raw, const struct sl_record_rules *rules,
-	struct sl_record *record, struct sl_record_error *error)
+				struct sl_record *record, struct sl_record_error *error)
 {
 	const struct sl_value *metadata = sl_value_get(raw, "metadata");
 	bool has_session = sl_value_get(raw, "session_id") != NULL;
@@ -379,7 +378,7 @@ static bool legacy_allocated(const struct sl_value *raw, struct sl_value *out, s
 }
 
 static struct sl_value legacy_collector(struct sl_arena *arena, const struct sl_value *raw, const struct sl_value *metadata,
-	const struct sl_record_rules *rules, const struct sl_value *device)
+					const struct sl_record_rules *rules, const struct sl_value *device)
 {
 	static const struct {
 		const char *backend, *collector;
@@ -401,7 +400,8 @@ static struct sl_value legacy_collector(struct sl_arena *arena, const struct sl_
 	if (sl_value_get(raw, "memory_mb"))
 		return text("stormlog.tensorflow.memory_tracker");
 	if (sl_value_get(raw, "memory_allocated"))
-		return text(device->kind == SL_VALUE_INT && device->integer == -1 ? "stormlog.cpu_tracker" : "stormlog.cuda_tracker");
+		return text(device->kind == SL_VALUE_INT && device->integer == -1 ? "stormlog.cpu_tracker"
+										  : "stormlog.cuda_tracker");
 	return text(rules->collector ? rules->collector : "legacy.unknown");
 }
 
@@ -464,13 +464,13 @@ static struct sl_value legacy_free(const struct sl_value *raw, const struct sl_v
 }
 
 static bool normalize_legacy(struct sl_arena *arena, const struct sl_value *raw, const struct sl_record_rules *rules,
-	struct sl_record *record, struct sl_record_error *error)
+			     struct sl_record *record, struct sl_record_error *error)
 {
 	struct sl_value *field = record->field, metadata;
 	const struct sl_value null = {.kind = SL_VALUE_NULL};
 
 	if (!legacy_metadata(arena, raw, &metadata, error) || !legacy_timestamp(raw, &field[SL_RECORD_TIMESTAMP], error) ||
-		!legacy_allocated(raw, &field[SL_RECORD_ALLOCATED], error))
+	    !legacy_allocated(raw, &field[SL_RECORD_ALLOCATED], error))
 		return false;
 	const struct sl_value *total = FIRST(raw, "device_total_bytes", "total_memory", "device_total", "total_bytes");
 
@@ -502,7 +502,7 @@ static bool normalize_legacy(struct sl_arena *arena, const struct sl_value *raw,
 }
 
 bool sl_record_normalize(struct sl_arena *arena, const struct sl_value *raw, const struct sl_record_rules *rules,
-	struct sl_record *record, struct sl_record_error *error)
+			 struct sl_record *record, struct sl_record_error *error)
 {
 	memset(record, 0, sizeof(*record));
 	if (!sl_value_is(raw, SL_VALUE_OBJECT))

@@ -58,7 +58,7 @@ struct sl_record_error {
 
 /* The V3 form of `raw`. Strings and metadata are shared with raw or live in the arena. */
 bool sl_record_normalize(struct sl_arena *arena, const struct sl_value *raw, const struct sl_record_rules *rules,
-	struct sl_record *record, struct sl_record_error *error);
+			 struct sl_record *record, struct sl_record_error *error);
 
 /* Is `raw` a complete V2 or V3 record as it stands? Stricter than normalizing, which repairs session ids. */
 bool sl_record_validate(const struct sl_value *raw, struct sl_record_error *error);

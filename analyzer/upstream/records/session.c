@@ -13,12 +13,8 @@ const char *const sl_session_status_names[] = {
 };
 
 const char *const sl_session_kind_names[] = {
-	[SL_SESSION_SINK] = "sink",
-	[SL_SESSION_JSON] = "telemetry_json",
-	[SL_SESSION_LINES] = "telemetry_jsonl",
-	[SL_SESSION_CSV] = "telemetry_csv",
-	[SL_SESSION_NATIVE] = "native_trace",
-	[SL_SESSION_DIAGNOSE] = "diagnose_bundle",
+	[SL_SESSION_SINK] = "sink",	    [SL_SESSION_JSON] = "telemetry_json", [SL_SESSION_LINES] = "telemetry_jsonl",
+	[SL_SESSION_CSV] = "telemetry_csv", [SL_SESSION_NATIVE] = "native_trace", [SL_SESSION_DIAGNOSE] = "diagnose_bundle",
 	[SL_SESSION_BUNDLE] = "oom_bundle",
 };
 
@@ -84,12 +80,10 @@ bool sl_session_summary_read(const struct sl_value *value, struct sl_session_sum
 	summary->job_id = sl_value_get_text(value, "job_id");
 	summary->has_end = ended && ended->kind != SL_VALUE_NULL;
 	if (!summary->session_id || !summary->source || !summary->host || !started ||
-		!to_status(sl_value_get_text(value, "status"), &summary->status) ||
-		!to_integer(started, &summary->started_at_ns) ||
-		(summary->has_end && !to_integer(ended, &summary->ended_at_ns)) ||
-		!integer_or(value, "pid", -1, &summary->pid) || !integer_or(value, "rank", 0, &summary->rank) ||
-		!integer_or(value, "local_rank", 0, &summary->local_rank) ||
-		!integer_or(value, "world_size", 1, &summary->world_size))
+	    !to_status(sl_value_get_text(value, "status"), &summary->status) || !to_integer(started, &summary->started_at_ns) ||
+	    (summary->has_end && !to_integer(ended, &summary->ended_at_ns)) || !integer_or(value, "pid", -1, &summary->pid) ||
+	    !integer_or(value, "rank", 0, &summary->rank) || !integer_or(value, "local_rank", 0, &summary->local_rank) ||
+	    !integer_or(value, "world_size", 1, &summary->world_size))
 		return false;
 	if (summary->world_size < 1)
 		summary->world_size = 1;
@@ -117,7 +111,7 @@ void sl_session_summary_write(struct sl_json *j, const char *key, const struct s
 }
 
 void sl_session_summary_infer(const struct sl_v3_event *events, size_t count, const char *source,
-	struct sl_session_summary *summary)
+			      struct sl_session_summary *summary)
 {
 	*summary = (struct sl_session_summary){
 		.session_id = events->session_id,
@@ -151,7 +145,7 @@ int sl_session_summary_order(const struct sl_session_summary *a, const struct sl
 
 	if (!order)
 		order = larger_first(a->has_end && a->ended_at_ns ? a->ended_at_ns : a->started_at_ns,
-			b->has_end && b->ended_at_ns ? b->ended_at_ns : b->started_at_ns);
+				     b->has_end && b->ended_at_ns ? b->ended_at_ns : b->started_at_ns);
 	if (!order)
 		order = larger_first(a->started_at_ns, b->started_at_ns);
 	return order ? order : strcmp(a->session_id, b->session_id);

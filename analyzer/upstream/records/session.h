@@ -40,7 +40,7 @@ struct sl_session {
 	enum sl_session_kind kind;
 	struct sl_v3_event *events; /* by time, in file order where equal */
 	size_t count, capacity;
-	bool borrowed; /* the events belong to another session */
+	bool borrowed;	      /* the events belong to another session */
 	const char **sources; /* files, by name */
 	size_t source_count;
 	const char **warnings;
@@ -53,7 +53,7 @@ void sl_session_summary_write(struct sl_json *j, const char *key, const struct s
 
 /* What the events say when there is no summary. Events are sorted and there is at least one. */
 void sl_session_summary_infer(const struct sl_v3_event *events, size_t count, const char *source,
-	struct sl_session_summary *summary);
+			      struct sl_session_summary *summary);
 
 /* Which of two comes first: <0, 0, >0. */
 int sl_session_summary_order(const struct sl_session_summary *a, const struct sl_session_summary *b);

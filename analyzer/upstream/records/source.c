@@ -23,7 +23,8 @@ enum sl_source_form sl_source_form(const char *path)
 	return SL_SOURCE_LINES;
 }
 
-static void problem(const struct sl_source_reader *reader, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
+static void problem(const struct sl_source_reader *reader, enum sl_source_loss loss, const char *file, uint32_t line,
+		    const char *reason)
 {
 	reader->problem(reader->context, loss, file, line, reason);
 }
@@ -137,8 +138,8 @@ static bool read_lines(const char *path, const struct sl_source_reader *reader)
 
 static bool looks_like_event(const struct sl_value *payload)
 {
-	static const char *const keys[] = {
-		"schema_version", "event_type", "type", "memory_allocated", "memory_mb", "timestamp", "timestamp_ns"};
+	static const char *const keys[] = {"schema_version", "event_type", "type",	  "memory_allocated",
+					   "memory_mb",	     "timestamp",  "timestamp_ns"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (sl_value_get(payload, keys[i]))

@@ -16,7 +16,7 @@ static void show(const char *abi, const char *request, int result, int status, v
 	if (found && dladdr(found, &info))
 		object = strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1 : info.dli_fname;
 	printf("%s %s %d %d %s %#lx %s\n", abi, request, result, status, object,
-		found ? (long)((char *)found - (char *)info.dli_fbase) : 0, info.dli_sname ? info.dli_sname : "-");
+	       found ? (long)((char *)found - (char *)info.dli_fbase) : 0, info.dli_sname ? info.dli_sname : "-");
 }
 
 int main(void)

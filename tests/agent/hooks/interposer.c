@@ -25,7 +25,7 @@ int cudaMalloc(void **block, size_t size)
 __attribute__((constructor)) static void early(void)
 {
 	printf("constructor: %s %s\n", dlsym(RTLD_NEXT, "open") ? "there" : "absent",
-		dlsym(RTLD_DEFAULT, "cuMemAllocManaged") ? "there" : "absent");
+	       dlsym(RTLD_DEFAULT, "cuMemAllocManaged") ? "there" : "absent");
 	dlerror();
 }
 

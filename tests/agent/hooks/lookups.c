@@ -27,7 +27,7 @@ static void ask(const char *handle_name, void *handle, const char *name, const c
 
 	/* Our own wrappers stand for the function where there is one: only whether it is there is compared. */
 	printf("%s %s %s: %s, %s\n", handle_name, name, version ? version : "", found ? "there" : "absent",
-		error ? error : "no error");
+	       error ? error : "no error");
 	if (found && strncmp(name, "cu", 2))
 		printf("  in %s\n", where(found));
 }
@@ -53,8 +53,8 @@ static void *many(void *names)
 	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), *getpid_ = dlsym(libc, "getpid");
 
 	for (int i = 0; i < 2000; i++) {
-		if (dlsym(libc, "getpid") != getpid_ || dlsym(libc, "cuMemAlloc_v2") ||
-			dlsym(RTLD_DEFAULT, "cudaMalloc") || !dlsym(RTLD_DEFAULT, "cudnnCreate"))
+		if (dlsym(libc, "getpid") != getpid_ || dlsym(libc, "cuMemAlloc_v2") || dlsym(RTLD_DEFAULT, "cudaMalloc") ||
+		    !dlsym(RTLD_DEFAULT, "cudnnCreate"))
 			atomic_fetch_add(&wrong, 1);
 		if (!dlerror() && i % 4 == 1)
 			dlsym(libc, "no such name");
@@ -65,8 +65,18 @@ static void *many(void *names)
 int main(void)
 {
 	void *program = dlopen(NULL, RTLD_NOW), *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
-	static const char *const names[] = {"cudnnCreate", "cublasCreate_v2", "cuMemAllocX", "cudaMalloc", "cuMemAlloc_v2",
-		"hipMalloc", "hsa_memory_free", "ncclMemAlloc", "nvmlDeviceGetMemoryInfo", "nothing_like_it", "c", ""};
+	static const char *const names[] = {"cudnnCreate",
+					    "cublasCreate_v2",
+					    "cuMemAllocX",
+					    "cudaMalloc",
+					    "cuMemAlloc_v2",
+					    "hipMalloc",
+					    "hsa_memory_free",
+					    "ncclMemAlloc",
+					    "nvmlDeviceGetMemoryInfo",
+					    "nothing_like_it",
+					    "c",
+					    ""};
 	pthread_t threads[32];
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

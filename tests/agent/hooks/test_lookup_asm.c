@@ -109,6 +109,6 @@ int main(void)
 	expect(!strcmp(opened.first, "path") && (uintptr_t)opened.second == 8, "the real dlopen sees its arguments");
 	expect(dlmopen(-1, "path", 2) == (void *)0x5678 && opened.asked == -1, "dlmopen's namespace is seen, its answer returned");
 	expect((intptr_t)opened.first == -1 && !strcmp(opened.second, "path") && (int)opened.third == 2,
-		"the real dlmopen sees its arguments");
+	       "the real dlmopen sees its arguments");
 	return failures != 0;
 }

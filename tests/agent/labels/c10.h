@@ -35,8 +35,7 @@ struct device {
 
 void report(void *block, int64_t size, TOTALS struct device device) __asm__(REPORT_NAME);
 #ifdef OOM_NAME
-void out_of_memory(uint64_t size, uint64_t allocated, uint64_t reserved, struct device device) __asm__(
-	OOM_NAME);
+void out_of_memory(uint64_t size, uint64_t allocated, uint64_t reserved, struct device device) __asm__(OOM_NAME);
 #endif
 bool profiling(void) __asm__("_ZN3c1022memoryProfilingEnabledEv");
 

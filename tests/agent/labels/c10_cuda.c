@@ -14,8 +14,8 @@ struct vector {
 };
 
 struct vector execute(void *engine, void *roots, void *inputs, bool keep, bool create, bool accumulate,
-	void *outputs) __asm__("_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_"
-			       "IN2at6TensorESaIS9_EEbbbS7_");
+		      void *outputs) __asm__("_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_"
+					     "IN2at6TensorESaIS9_EEbbbS7_");
 void exercise(void);
 int backward(int passes, void (*inside)(void));
 void allocate(uintptr_t address, int64_t size);
@@ -41,7 +41,7 @@ void exercise(void)
 	out_of_memory(1ull << 40, 512, 4 << 20, cuda1);
 #endif
 	printf("%llu %llu %llu\n", (unsigned long long)c10_seen[0], (unsigned long long)c10_seen[1],
-		(unsigned long long)c10_seen[2]);
+	       (unsigned long long)c10_seen[2]);
 }
 
 static void *device_thread(void *name)
@@ -57,8 +57,7 @@ static void *device_thread(void *name)
 }
 
 /* Roots are what the pass calls in the end: Python's C++ functions throw from there. */
-struct vector execute(
-	void *engine, void *roots, void *inputs, bool keep, bool create, bool accumulate, void *outputs)
+struct vector execute(void *engine, void *roots, void *inputs, bool keep, bool create, bool accumulate, void *outputs)
 {
 	/* Autograd's, another library's, and one that nobody has named, as autograd's in older versions. */
 	static char *const names[] = {"pt_autograd_0", "watchdog", NULL};

@@ -73,8 +73,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "dlsym")) {
 		void *library = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
 
-		roctx((int (*)(const char *))dlsym(library, "roctxRangePushA"),
-			(int (*)(void))dlsym(library, "roctxRangePop"));
+		roctx((int (*)(const char *))dlsym(library, "roctxRangePushA"), (int (*)(void))dlsym(library, "roctxRangePop"));
 	}
 	return 0;
 }

@@ -31,8 +31,7 @@ static void told(long long value)
 
 static nvtxEventAttributes_t attributes(int type, const void *message)
 {
-	nvtxEventAttributes_t a = {
-		.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE, .messageType = type};
+	nvtxEventAttributes_t a = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE, .messageType = type};
 
 	a.message.ascii = message;
 	return a;
@@ -56,12 +55,9 @@ static void plain(void)
 
 static void domains(void)
 {
-	nvtxDomainHandle_t one = nvtxDomainCreateA("one"),
-			   two = nvtxDomainCreateW(L"zw\u00f6lf \u20ac\U0001f600");
-	nvtxStringHandle_t known = nvtxDomainRegisterStringA(one, "known_5"),
-			   wide = nvtxDomainRegisterStringW(two, L"weit");
-	nvtxEventAttributes_t a = attributes(NVTX_MESSAGE_TYPE_ASCII, "plain"),
-			      r = attributes(NVTX_MESSAGE_TYPE_REGISTERED, known),
+	nvtxDomainHandle_t one = nvtxDomainCreateA("one"), two = nvtxDomainCreateW(L"zw\u00f6lf \u20ac\U0001f600");
+	nvtxStringHandle_t known = nvtxDomainRegisterStringA(one, "known_5"), wide = nvtxDomainRegisterStringW(two, L"weit");
+	nvtxEventAttributes_t a = attributes(NVTX_MESSAGE_TYPE_ASCII, "plain"), r = attributes(NVTX_MESSAGE_TYPE_REGISTERED, known),
 			      w = attributes(NVTX_MESSAGE_TYPE_REGISTERED, wide),
 			      none = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE};
 
@@ -124,21 +120,26 @@ static void payload(void)
 	const nvtxPayloadSchemaEntry_t reduce[] = {
 		{0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "NCCL communicator ID", NULL, 0, 0},
 		{0, NVTX_PAYLOAD_ENTRY_TYPE_SIZE, "Message size [bytes]", NULL, 0, offsetof(struct reduced, bytes)},
-		{0, NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 24, "Reduction operation", NULL, 0,
-			offsetof(struct reduced, operation)}};
+		{0, NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 24, "Reduction operation", NULL, 0, offsetof(struct reduced, operation)}};
 	const nvtxPayloadSchemaAttr_t schemas[] = {
-		{.fieldMask = 0x174, .type = 1, .entries = init, .numEntries = 4, .payloadStaticSize = sizeof(made),
-			.schemaId = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 0},
-		{.fieldMask = 0x174, .type = 1, .entries = reduce, .numEntries = 3, .payloadStaticSize = sizeof(reduced),
-			.schemaId = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 5},
+		{.fieldMask = 0x174,
+		 .type = 1,
+		 .entries = init,
+		 .numEntries = 4,
+		 .payloadStaticSize = sizeof(made),
+		 .schemaId = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 0},
+		{.fieldMask = 0x174,
+		 .type = 1,
+		 .entries = reduce,
+		 .numEntries = 3,
+		 .payloadStaticSize = sizeof(reduced),
+		 .schemaId = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 5},
 		{.fieldMask = 0x74, .type = 1, .entries = reduce, .numEntries = 3, .payloadStaticSize = sizeof(reduced)}};
 	nvtxDomainHandle_t nccl = nvtxDomainCreateA("NCCL");
-	nvtxEventAttributes_t a =
-		attributes(NVTX_MESSAGE_TYPE_REGISTERED, nvtxDomainRegisterStringA(nccl, "ncclCommInitRank"));
+	nvtxEventAttributes_t a = attributes(NVTX_MESSAGE_TYPE_REGISTERED, nvtxDomainRegisterStringA(nccl, "ncclCommInitRank"));
 	nvtxPayloadData_t with_pop = {schemas[0].schemaId, sizeof(made), &made},
 			  with_push = {schemas[1].schemaId, sizeof(reduced), &reduced},
-			  unknown = {NVTX_PAYLOAD_ENTRY_TYPE_INT, sizeof(int), &(int){7}},
-			  cut = {schemas[1].schemaId, 8, &reduced};
+			  unknown = {NVTX_PAYLOAD_ENTRY_TYPE_INT, sizeof(int), &(int){7}}, cut = {schemas[1].schemaId, 8, &reduced};
 
 	for (int i = 0; i < 3; i++)
 		told((long long)nvtxPayloadSchemaRegister(nccl, &schemas[i]));
@@ -254,9 +255,9 @@ int main(int argc, char **argv)
 	const struct {
 		const char *name;
 		void (*run)(void);
-	} scenarios[] = {{"plain", plain}, {"domains", domains}, {"process", process_ranges},
-		{"payload", payload}, {"deep", deep}, {"objects", both_objects}, {"threads", threads},
-		{"fork", forked}, {"many", many}};
+	} scenarios[] = {{"plain", plain},     {"domains", domains}, {"process", process_ranges},
+			 {"payload", payload}, {"deep", deep},	     {"objects", both_objects},
+			 {"threads", threads}, {"fork", forked},     {"many", many}};
 
 	for (unsigned i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
 		if (argc > 1 && !strcmp(argv[1], scenarios[i].name)) {

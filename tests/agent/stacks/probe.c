@@ -45,8 +45,7 @@ bool sl_define(const void *map, size_t bytes)
 	if (atomic_load(&refusing))
 		return false;
 	if (!log) {
-		fresh = mmap(NULL, LOG_BYTES, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		fresh = mmap(NULL, LOG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (atomic_compare_exchange_strong(&log_begin, &log, fresh))
 			log = fresh;
 	}
@@ -79,8 +78,7 @@ bool sl_resolve_loaded(const void *address)
 
 void *sl_pages(size_t bytes)
 {
-	void *pages =
-		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return pages == MAP_FAILED ? NULL : pages;
 }

@@ -187,7 +187,8 @@ static void walks_are_what_backtrace_says(void **unused)
 		struct state *s;
 
 		pthread_join(threads[i], (void **)&s);
-		print_message("at most %u frames: %u walks, %u the same, %u not known, %u wrong\n", s->max, s->checks, s->same, s->unknown, s->wrong);
+		print_message("at most %u frames: %u walks, %u the same, %u not known, %u wrong\n", s->max, s->checks, s->same,
+			      s->unknown, s->wrong);
 		assert_int_equal(s->wrong, 0);
 #ifdef __x86_64__
 		assert_true(s->same > CHECKS / 100 && s->done > CHECKS / 20);

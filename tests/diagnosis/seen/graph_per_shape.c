@@ -20,7 +20,7 @@ static void add_workspace(struct captured *c, size_t bytes)
 static void capture(struct captured *c, size_t bytes)
 {
 	OK(cuGraphCreate(&c->graph, 0));
-	add_workspace(c, bytes); /* CULPRIT */
+	add_workspace(c, bytes);				/* CULPRIT */
 	OK(cuGraphInstantiateWithFlags(&c->exec, c->graph, 0)); /* CULPRIT */
 }
 

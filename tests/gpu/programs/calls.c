@@ -14,17 +14,18 @@
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
-#define OK(call)                                                                     \
-	do {                                                                         \
-		int code_ = (int)(call);                                             \
-		if (code_) {                                                         \
-			fprintf(stderr, "line %d: %s: %d\n", __LINE__, #call, code_); \
-			exit(1);                                                     \
-		}                                                                    \
+#define OK(call)                                                                                                                   \
+	do {                                                                                                                       \
+		int code_ = (int)(call);                                                                                           \
+		if (code_) {                                                                                                       \
+			fprintf(stderr, "line %d: %s: %d\n", __LINE__, #call, code_);                                              \
+			exit(1);                                                                                                   \
+		}                                                                                                                  \
 	} while (0)
 
 enum kind { DEVICE, POOL, MANAGED, VMM, ARRAY, GRAPH, IMPORTED, PINNED, REGISTERED, KINDS };
-static const char *const kind_names[] = {"device", "pool", "managed", "vmm", "array", "graph", "imported", "host_pinned", "host_registered"};
+static const char *const kind_names[] = {"device",   "pool",	    "managed",	      "vmm", "array", "graph",
+					 "imported", "host_pinned", "host_registered"};
 static struct books {
 	size_t allocations, frees, allocated, live, peak;
 } books[KINDS];
@@ -49,12 +50,17 @@ static void gave(enum kind kind, size_t bytes)
 /* What NVML says this process holds on device 0; a lone process is ours whatever its pid (containers); 0 unknown. */
 static unsigned long long nvml_bytes(void)
 {
-	struct { unsigned pid; unsigned long long bytes; unsigned gpu, compute; } all[64];
+	struct {
+		unsigned pid;
+		unsigned long long bytes;
+		unsigned gpu, compute;
+	} all[64];
 	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW), *device;
 	int (*init)(void) = library ? (int (*)(void))dlsym(library, "nvmlInit_v2") : NULL;
-	int (*find)(unsigned, void **) = library ? (int (*)(unsigned, void **))dlsym(library, "nvmlDeviceGetHandleByIndex_v2") : NULL;
-	int (*processes)(void *, unsigned *, void *) = library ?
-		(int (*)(void *, unsigned *, void *))dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3") : NULL;
+	int (*find)(unsigned, void **) =
+		library ? (int (*)(unsigned, void **))dlsym(library, "nvmlDeviceGetHandleByIndex_v2") : NULL;
+	int (*processes)(void *, unsigned *, void *) =
+		library ? (int (*)(void *, unsigned *, void *))dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3") : NULL;
 	unsigned count = 64;
 
 	if (!init || !find || !processes || init() || find(0, &device) || processes(device, &count, all))
@@ -71,8 +77,10 @@ static void say(void)
 	for (int i = 0, first = 1; i < KINDS; i++) {
 		if (!books[i].allocations)
 			continue;
-		printf("%s\"%s\": {\"allocations\": %zu, \"frees\": %zu, \"allocated_bytes\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu}",
-		       first ? "" : ", ", kind_names[i], books[i].allocations, books[i].frees, books[i].allocated, books[i].live, books[i].peak);
+		printf("%s\"%s\": {\"allocations\": %zu, \"frees\": %zu, \"allocated_bytes\": %zu, \"live_bytes\": %zu, "
+		       "\"peak_bytes\": %zu}",
+		       first ? "" : ", ", kind_names[i], books[i].allocations, books[i].frees, books[i].allocated, books[i].live,
+		       books[i].peak);
 		first = 0;
 	}
 	printf("}, \"nvml_bytes\": %llu}\n", nvml_bytes());
@@ -149,7 +157,8 @@ static void driver(void)
 
 static void pools(void)
 {
-	struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned, .location = {.type = cudaMemLocationTypeDevice, .id = 0}};
+	struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
+					 .location = {.type = cudaMemLocationTypeDevice, .id = 0}};
 	cudaMemPool_t own, usual;
 	cudaStream_t stream;
 	void *a, *b, *c;
@@ -181,8 +190,10 @@ static void pools(void)
 
 static void vmm(void)
 {
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
-	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handles[3];
 	CUdeviceptr place;
 	size_t size = 32 * MIB;
@@ -289,9 +300,11 @@ static void oom(void)
 
 int main(int argc, char **argv)
 {
-	static const struct { const char *name; void (*run)(void); } subjects[] = {
-		{"context", context}, {"runtime", runtime}, {"driver", driver}, {"pools", pools}, {"vmm", vmm}, {"graphs", graphs},
-		{"arrays", arrays}, {"ipc", ipc}, {"oom", oom}};
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} subjects[] = {{"context", context}, {"runtime", runtime}, {"driver", driver}, {"pools", pools}, {"vmm", vmm},
+			{"graphs", graphs},   {"arrays", arrays},   {"ipc", ipc},	{"oom", oom}};
 
 	for (size_t i = 0; argc > 1 && i < sizeof subjects / sizeof *subjects; i++) {
 		if (strcmp(argv[1], subjects[i].name))

@@ -23,17 +23,20 @@ const char *nesting_take(void)
 	return taken;
 }
 
+/* clang-format never comes to rest here. */
+/* clang-format off */
 #define DRIVER_CALLS(X)                                                                                            \
 	X(cuMemAlloc) X(cuMemAllocPitch) X(cuMemFree) X(cuMemAllocManaged) X(cuMemHostAlloc) X(cuMemAllocHost)      \
 	X(cuMemFreeHost) X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuArrayCreate) X(cuArray3DCreate) X(cuArrayDestroy) \
 	X(cuMemGetInfo) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxRelease)         \
 	X(cuModuleLoadData) X(cuLibraryLoadData) X(cuCtxSynchronize) X(cuMemCreate) X(cuMemPoolCreate)
-#define FORWARD(name)                                                       \
-	static any *name##_real;                                            \
-	static long name##_seen(long a, long b, long c, long d, long e, long f) \
-	{                                                                   \
-		note(#name);                                                \
-		return name##_real(a, b, c, d, e, f);                       \
+/* clang-format on */
+#define FORWARD(name)                                                                                                              \
+	static any *name##_real;                                                                                                   \
+	static long name##_seen(long a, long b, long c, long d, long e, long f)                                                    \
+	{                                                                                                                          \
+		note(#name);                                                                                                       \
+		return name##_real(a, b, c, d, e, f);                                                                              \
 	}
 DRIVER_CALLS(FORWARD)
 
@@ -46,10 +49,10 @@ static int seen_get_proc(const char *name, void **out, int version, uint64_t fla
 
 	if (result || !out || !*out)
 		return result;
-#define REPLACE(call)                                                                       \
-	if (!strcmp(name, #call) && (!call##_real || (void *)call##_real == *out)) {        \
-		call##_real = (any *)*out;                                                  \
-		*out = (void *)call##_seen;                                                 \
+#define REPLACE(call)                                                                                                              \
+	if (!strcmp(name, #call) && (!call##_real || (void *)call##_real == *out)) {                                               \
+		call##_real = (any *)*out;                                                                                         \
+		*out = (void *)call##_seen;                                                                                        \
 	}
 	DRIVER_CALLS(REPLACE)
 	if (!strcmp(name, "cuGetProcAddress") && version >= 12000)

@@ -12,13 +12,13 @@
 #include <string.h>
 #include <time.h>
 
-#define OK(call)                                                                              \
-	do {                                                                                  \
-		int code_ = (int)(call);                                                      \
-		if (code_) {                                                                  \
-			fprintf(stderr, "line %d: %s: %d\n", __LINE__, #call, code_);          \
-			exit(1);                                                              \
-		}                                                                             \
+#define OK(call)                                                                                                                   \
+	do {                                                                                                                       \
+		int code_ = (int)(call);                                                                                           \
+		if (code_) {                                                                                                       \
+			fprintf(stderr, "line %d: %s: %d\n", __LINE__, #call, code_);                                              \
+			exit(1);                                                                                                   \
+		}                                                                                                                  \
 	} while (0)
 
 static double now(void)
@@ -32,13 +32,22 @@ static double now(void)
 /* Is what cuGetProcAddress gives the export of the same name, so that identity could decide? */
 static void identity(void *driver)
 {
-	static const struct { const char *name, *export; int version; } asked[] = {
-		{"cuMemAlloc", "cuMemAlloc_v2", 13000}, {"cuMemAlloc", "cuMemAlloc", 2000}, {"cuMemFree", "cuMemFree_v2", 13000},
-		{"cuMemCreate", "cuMemCreate", 13000}, {"cuMemAllocAsync", "cuMemAllocAsync", 13000},
-		{"cuCtxCreate", "cuCtxCreate_v2", 3020}, {"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset", 7000},
-		{"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", 11000}, {"cuGetProcAddress", "cuGetProcAddress", 11030},
-		{"cuGetProcAddress", "cuGetProcAddress_v2", 12000}, {"cuGraphAddNode", "cuGraphAddNode", 12020}};
-	int (*find)(const char *, void **, int, cuuint64_t, void *) = (int (*)(const char *, void **, int, cuuint64_t, void *))dlsym(driver, "cuGetProcAddress_v2");
+	static const struct {
+		const char *name, *export;
+		int version;
+	} asked[] = {{"cuMemAlloc", "cuMemAlloc_v2", 13000},
+		     {"cuMemAlloc", "cuMemAlloc", 2000},
+		     {"cuMemFree", "cuMemFree_v2", 13000},
+		     {"cuMemCreate", "cuMemCreate", 13000},
+		     {"cuMemAllocAsync", "cuMemAllocAsync", 13000},
+		     {"cuCtxCreate", "cuCtxCreate_v2", 3020},
+		     {"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset", 7000},
+		     {"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", 11000},
+		     {"cuGetProcAddress", "cuGetProcAddress", 11030},
+		     {"cuGetProcAddress", "cuGetProcAddress_v2", 12000},
+		     {"cuGraphAddNode", "cuGraphAddNode", 12020}};
+	int (*find)(const char *, void **, int, cuuint64_t, void *) =
+		(int (*)(const char *, void **, int, cuuint64_t, void *))dlsym(driver, "cuGetProcAddress_v2");
 
 	printf("\"identity\": {");
 	for (size_t i = 0; find && i < sizeof asked / sizeof *asked; i++) {
@@ -46,7 +55,9 @@ static void identity(void *driver)
 		int status = -1, result = find(asked[i].name, &found, asked[i].version, 0, &status);
 
 		printf("%s\"%s\": %s", i ? ", " : "", asked[i].export,
-		       result || !found || !exported ? "null" : found == exported ? "true" : "false");
+		       result || !found || !exported ? "null"
+		       : found == exported	     ? "true"
+						     : "false");
 	}
 	printf("}, ");
 }
@@ -59,13 +70,13 @@ static const char *seen(void)
 	return take ? take() : "";
 }
 
-#define BENEATH(call)                                          \
-	do {                                                   \
-		seen();                                        \
-		int result_ = (int)(call);                     \
-		const char *text_ = seen();                    \
-		printf("%s\"%s\": \"%d %s\"", first ? "" : ", ", strndup(#call, strcspn(#call, "(")), result_, text_); \
-		first = 0;                                     \
+#define BENEATH(call)                                                                                                              \
+	do {                                                                                                                       \
+		seen();                                                                                                            \
+		int result_ = (int)(call);                                                                                         \
+		const char *text_ = seen();                                                                                        \
+		printf("%s\"%s\": \"%d %s\"", first ? "" : ", ", strndup(#call, strcspn(#call, "(")), result_, text_);             \
+		first = 0;                                                                                                         \
 	} while (0)
 
 static void nesting(void)
@@ -106,7 +117,8 @@ static void nesting(void)
 /* What our own questions cost, in ns: the mean of a few hundred. */
 static void costs(void)
 {
-	int (*init)(void) = NULL, (*find)(unsigned, void **) = NULL, (*memory)(void *, void *) = NULL, (*processes)(void *, unsigned *, void *) = NULL;
+	int (*init)(void) = NULL, (*find)(unsigned, void **) = NULL, (*memory)(void *, void *) = NULL,
+	    (*processes)(void *, unsigned *, void *) = NULL;
 	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW), *device, *p;
 	unsigned long long info[3];
 	static char usage[64 * 24];
@@ -147,7 +159,8 @@ static void costs(void)
 /* Does asking during a capture spoil it?  0 is no. */
 static void capture(void)
 {
-	enum cudaStreamCaptureMode modes[] = {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed};
+	enum cudaStreamCaptureMode modes[] = {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
+					      cudaStreamCaptureModeRelaxed};
 	cudaStream_t stream;
 
 	OK(cudaStreamCreate(&stream));
