@@ -27,6 +27,7 @@ struct sl_agent {
 	/* Written now and then; every call reads what is above. */
 	_Alignas(64) _Atomic uint32_t wake; /* futex of the writer: it has something to do at once */
 	_Atomic uint32_t urgent;	    /* a call failed and the ring may be lost with the node */
+	_Atomic uint32_t flush, flushed;    /* how often all was to be in the file, synced; futex: and is */
 	_Atomic uint32_t finish;	    /* the writer is to write what waits and the footer, then end */
 	_Atomic uint32_t finished;	    /* futex: it has */
 	_Atomic uint32_t libraries;	    /* the writer has opened libunwind and its kin, or given up */

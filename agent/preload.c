@@ -22,6 +22,7 @@
 #include "agent/file/pack.h"
 #include "agent/record.h"
 #include "agent/symbols/resolve.h"
+#include "agent/said.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 #include "agent/file/writer.h"
@@ -291,8 +292,10 @@ bool sl_preload_attach(void)
 	sl_agent_begin(thread);
 	attached = attach(thread);
 	sl_agent_end(thread);
-	if (attached)
+	if (attached) {
+		sl_said_attached();
 		sl_labels_attached();
+	}
 	pthread_setcancelstate(cancel, NULL);
 	sl_mute_end(&mute);
 	errno = saved;

@@ -15,6 +15,8 @@ enum sl_slot_shape sl_slot_shape(enum sl_verb verb)
 	case SL_VERB_RANGE_START:
 	case SL_VERB_RANGE_END:
 	case SL_VERB_MARK:
+	case SL_VERB_PAIR:
+	case SL_VERB_NAME:
 		return SL_SHAPE_RANGE;
 	default:
 		return SL_SHAPE_CALL;

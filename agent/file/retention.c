@@ -124,7 +124,7 @@ static bool is_block(unsigned verb)
 
 static bool may_go(unsigned verb)
 {
-	return is_block(verb) || (verb >= SL_VERB_RANGE_PUSH && verb <= SL_VERB_MARK);
+	return is_block(verb) || (verb >= SL_VERB_RANGE_PUSH && verb <= SL_VERB_MARK) || verb == SL_VERB_PAIR;
 }
 
 static bool stays(const struct sl_event *event)

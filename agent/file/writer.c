@@ -421,7 +421,9 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 static uint64_t pass(uint64_t now_ns)
 {
 	uint64_t sync_ns = sl_agent->options.fsync * SL_NS_PER_S;
-	bool sync = sync_ns && now_ns - synced_at_ns >= sync_ns, wrote = false, folding = false, everything, good;
+	uint32_t flush = atomic_load(&sl_agent->flush);
+	bool asked = flush != atomic_load(&sl_agent->flushed);
+	bool sync = asked || (sync_ns && now_ns - synced_at_ns >= sync_ns), wrote = false, folding = false, everything, good;
 
 	/* A ring that lies elsewhere may be out of reach after the node is gone. */
 	everything = sync || (sl_agent->store.ring_elsewhere &&
@@ -434,6 +436,10 @@ static uint64_t pass(uint64_t now_ns)
 	if (sync && good) {
 		sl_store_sync(&sl_agent->store);
 		synced_at_ns = now_ns;
+		if (asked) {
+			atomic_store(&sl_agent->flushed, flush);
+			sl_agent_wake(&sl_agent->flushed);
+		}
 	}
 	if (good && wrote) {
 		write_gap(sl_agent->ring.file);

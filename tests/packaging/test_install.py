@@ -26,7 +26,7 @@ class Installed(unittest.TestCase):
 
     def test_everything_is_there(self):
         for name in ("stormlog-run", "stormlog-analyze", "libstormlog_preload.so", "stormlog.pc", "stormlog-run.1", "stormlog-analyze.1",
-                     "libstormlog_preload.7", "_stormlog", "stormlog.fish", "stormlog_trace.py"):
+                     "libstormlog_preload.7", "_stormlog", "stormlog.fish", "stormlog_trace.py", "stormlog.h"):
             self.assertIn(name, self.files)
 
     def test_the_installed_launcher_records_and_the_analyzer_reads(self):

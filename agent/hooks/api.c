@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* The table behind include/stormlog.h.  Ranges and marks are labels (labels.h), in a domain of their own. */
+#define STORMLOG_TABLE_ONLY
+#include "include/stormlog.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/hooks/hooks.h"
+#include "agent/labels.h"
+#include "agent/symbols/plain.h"
+#include "agent/preload.h"
+#include "agent/said.h"
+#include "agent/stacks/stacks.h"
+#include "common/text.h"
+
+#define DOMAIN 0xffffu /* above NVTX's: its pops do not close our ranges, nor ours theirs */
+
+static void push(const char *name)
+{
+	if (sl_labels_wanted())
+		sl_labels_push(SL_API_api_push, DOMAIN, sl_labels_intern(NULL, name));
+}
+
+/*
+ * Steps are counted under a few names: what a thread's last ones came to, since to find a label takes a third of what a range
+ * costs.  A text may have changed where it lies, so it is compared.
+ */
+#define KEPT 8u
+struct kept {
+	char name[48];
+	uint16_t label; /* 0: nothing is kept */
+};
+static __thread struct kept kept_steps[KEPT] __attribute__((tls_model("initial-exec")));
+
+static struct sl_label step_label(const char *name)
+{
+	struct kept *kept = &kept_steps[(uintptr_t)name / 8 % KEPT];
+	char numbered[SL_LABELS_TEXT_MAX];
+	struct sl_text text;
+	struct sl_label label;
+
+	if (SL_LIKELY(kept->label && sl_plain_same(kept->name, name)))
+		return (struct sl_label){.label = kept->label};
+	text = sl_text_begin(numbered, sizeof(numbered));
+	sl_text_add(&text, name);
+	sl_text_add(&text, "_#");
+	label = sl_labels_intern(NULL, numbered);
+	if (text.used < sizeof(kept->name)) {
+		kept->label = 0; /* a signal handler may come in between */
+		atomic_signal_fence(memory_order_seq_cst);
+		text = sl_text_begin(kept->name, sizeof(kept->name));
+		sl_text_add(&text, name);
+		atomic_signal_fence(memory_order_seq_cst);
+		kept->label = label.label;
+	}
+	return label;
+}
+
+static void push_step(const char *name, uint64_t step)
+{
+	struct sl_label label;
+
+	if (!sl_labels_wanted())
+		return;
+	label = step_label(name ? name : "");
+	label.index = step;
+	sl_labels_push(SL_API_api_push_step, DOMAIN, label);
+}
+
+static void pop(void)
+{
+	if (sl_labels_wanted())
+		sl_labels_pop(SL_API_api_pop, DOMAIN);
+}
+
+static void mark(const char *text)
+{
+	if (sl_labels_wanted())
+		sl_labels_mark(SL_API_api_mark, sl_labels_intern(NULL, text));
+}
+
+static bool recording(void)
+{
+	return atomic_load_explicit(&sl_agent->generation, memory_order_acquire) && sl_preload_running();
+}
+
+/* An event with a text as it was given.  It says something of a recording that runs, and begins none. */
+static void say(unsigned api, const char *text, struct sl_collective where)
+{
+	int saved = errno;
+	uint32_t id;
+
+	if (!recording() || sl_agent->options.labels == SL_LABELS_OFF)
+		return;
+	sl_record_enter();
+	id = sl_stacks_text(text, sl_plain_length(text));
+	sl_record_leave();
+	if (id)
+		sl_record_range(api, id, 0, where);
+	errno = saved;
+}
+
+static void pair(const char *key, const char *value)
+{
+	char both[SL_LABELS_TEXT_MAX];
+	struct sl_text text = sl_text_begin(both, sizeof(both));
+
+	sl_text_add(&text, key ? key : "");
+	sl_text_add(&text, "=");
+	sl_text_add(&text, value ? value : "");
+	say(SL_API_api_pair, both, (struct sl_collective){0});
+}
+
+static void name(const void *address, size_t bytes, const char *called)
+{
+	char cut[SL_LABELS_TEXT_MAX];
+	struct sl_text text = sl_text_begin(cut, sizeof(cut));
+
+	sl_text_add(&text, called ? called : "");
+	say(SL_API_api_name, cut, (struct sl_collective){(uintptr_t)address, bytes});
+}
+
+static int flush(unsigned timeout_ms)
+{
+	struct sl_agent *agent = sl_agent;
+	uint64_t deadline_ns, now_ns;
+	uint32_t wanted;
+	int saved = errno;
+
+	if (!recording() || agent->no_writer)
+		return recording() ? -1 : 0;
+	wanted = atomic_fetch_add(&agent->flush, 1) + 1;
+	atomic_fetch_add(&agent->wake, 1);
+	sl_agent_wake(&agent->wake);
+	deadline_ns = sl_agent_now() + timeout_ms * 1000000ull;
+	for (;;) {
+		uint32_t done = atomic_load(&agent->flushed);
+
+		now_ns = sl_agent_now();
+		if ((int32_t)(done - wanted) >= 0 || now_ns >= deadline_ns) {
+			errno = saved;
+			return (int32_t)(done - wanted) >= 0 ? 0 : -1;
+		}
+		sl_agent_sleep(&agent->flushed, done, deadline_ns - now_ns);
+	}
+}
+
+static void record(int on)
+{
+	sl_said_stacks(on);
+	say(SL_API_api_record, on ? "recording on" : "recording off: calls without stacks", (struct sl_collective){0});
+}
+
+static size_t trace(char *path, size_t bytes)
+{
+	struct sl_text text;
+
+	if (bytes)
+		*path = 0;
+	if (!recording())
+		return 0;
+	if (bytes) {
+		text = sl_text_begin(path, bytes);
+		sl_text_add(&text, sl_agent->store.trace);
+	}
+	return sl_plain_length(sl_agent->store.trace);
+}
+
+__attribute__((visibility("default"))) extern const struct stormlog_api stormlog_api_v1;
+const struct stormlog_api stormlog_api_v1 = {
+	.bytes = sizeof(stormlog_api_v1),
+	.push = push,
+	.push_step = push_step,
+	.pair = pair,
+	.pop = pop,
+	.mark = mark,
+	.metadata = sl_said_metadata,
+	.name = name,
+	.flush = flush,
+	.record = record,
+	.trace = trace,
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/said.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/file/define.h"
+#include "agent/file/pack.h"
+#include "agent/record.h"
+#include "agent/stacks/stacks.h"
+#include "common/text.h"
+
+static struct pair {
+	atomic_bool filled;
+	char key[SL_SAID_KEY], value[SL_SAID_VALUE];
+} pairs[SL_SAID_PAIRS];
+static atomic_uint pair_count;
+static atomic_bool no_stacks;
+static _Atomic uint64_t told; /* the recording that has been told */
+
+static void copy(char *to, size_t size, const char *from)
+{
+	struct sl_text text = sl_text_begin(to, size);
+
+	sl_text_add(&text, from ? from : "");
+}
+
+static void define(const char *key, const char *value)
+{
+	uint8_t map[512];
+	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+
+	sl_pack_map(&pack, 4);
+	sl_pack_pair_text(&pack, "def", "metadata");
+	sl_pack_text(&pack, "key");
+	sl_pack_bytes(&pack, key, strnlen(key, SL_SAID_KEY));
+	sl_pack_text(&pack, "value");
+	sl_pack_bytes(&pack, value, strnlen(value, SL_SAID_VALUE));
+	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
+	if (!pack.failed)
+		sl_define(map, pack.used);
+}
+
+static bool recording(void)
+{
+	return atomic_load(&sl_agent->generation) && !sl_record_inside() && sl_agent_attached();
+}
+
+void sl_said_metadata(const char *key, const char *value)
+{
+	struct pair now = {0};
+	unsigned at;
+
+	copy(now.key, sizeof(now.key), key);
+	copy(now.value, sizeof(now.value), value);
+	if (recording())
+		define(now.key, now.value);
+	at = atomic_fetch_add(&pair_count, 1);
+	if (at >= SL_SAID_PAIRS) {
+		atomic_store(&pair_count, SL_SAID_PAIRS);
+		return;
+	}
+	copy(pairs[at].key, SL_SAID_KEY, now.key);
+	copy(pairs[at].value, SL_SAID_VALUE, now.value);
+	atomic_store_explicit(&pairs[at].filled, true, memory_order_release);
+}
+
+/* What was not asked for at the start is not captured whatever stands here. */
+static void apply_stacks(void)
+{
+	__atomic_store_n(&sl_agent->options.stacks, atomic_load(&no_stacks) ? 0 : SL_STACKS_PYTHON | SL_STACKS_NATIVE,
+			 __ATOMIC_RELAXED);
+}
+
+void sl_said_stacks(bool wanted)
+{
+	atomic_store(&no_stacks, !wanted);
+	if (recording())
+		apply_stacks();
+}
+
+void sl_said_attached(void)
+{
+	uint64_t generation = atomic_load(&sl_agent->generation), before = atomic_load(&told);
+
+	if (before == generation || !atomic_compare_exchange_strong(&told, &before, generation))
+		return;
+	for (unsigned i = 0; i < SL_SAID_PAIRS; i++)
+		if (atomic_load_explicit(&pairs[i].filled, memory_order_acquire))
+			define(pairs[i].key, pairs[i].value);
+	if (atomic_load(&no_stacks))
+		apply_stacks();
+}
