@@ -133,7 +133,13 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_measures 
 		if (growth->of != SL_MEASURE_GROWTH || !is_label(growth->key, limit->label))
 			continue;
 		seen = true;
-		if (growth->bytes == SL_UNKNOWN || (growth->bytes <= limit->bytes && growth->unknown))
+		if (growth->unknown && growth->at_most <= limit->bytes && (growth->bytes == SL_UNKNOWN || growth->bytes <= limit->bytes))
+			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s grows by %s an entry at most, limit %s",
+			    growth->key,
+			    sl_format_size(is, growth->bytes != SL_UNKNOWN && growth->bytes > growth->at_most ? growth->bytes :
+														growth->at_most),
+			    may);
+		else if (growth->bytes == SL_UNKNOWN || (growth->bytes <= limit->bytes && growth->unknown))
 			add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, growth->key,
 			    "%s varies too much to tell whether it grows, in %u of the processes; limit %s", growth->key,
 			    growth->unknown, may);

@@ -173,6 +173,14 @@ struct sl_entry_mark {
 	size_t count, capacity;
 };
 
+/* The least of a series in each of at most SL_FLOOR_PIECES pieces of equal length: what survives, whatever varies above it. */
+#define SL_FLOOR_PIECES 32
+struct sl_floor {
+	uint64_t least[SL_FLOOR_PIECES];
+	unsigned count;	       /* pieces begun */
+	uint64_t each, filled; /* values in a piece, and in the last one */
+};
+
 struct sl_label {
 	uint32_t text; /* id of the definitions */
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
@@ -181,6 +189,7 @@ struct sl_label {
 	struct sl_steps steps; /* of labels with a number */
 	uint64_t points;       /* of the regression of bytes in use at the end of an entry over its number */
 	double sx, sy, sxx, sxy, syy;
+	struct sl_floor floor; /* of the same bytes */
 	struct sl_entry_mark early, late; /* of the first SL_LABELLED_MAX labels: between them growth has names */
 };
 
