@@ -12,13 +12,14 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-#define POINTS_MIN	4	    /* fewer say nothing */
-#define SLOPE_MIN_BYTES 512	    /* an entry: the smallest block there is */
-#define TOTAL_MIN_PART	0.001	    /* of what is in use: less is steady whatever the line */
-#define HOLDER_MIN_PART 0.1	    /* of the growth: less is not worth a line */
+#define POINTS_MIN	4     /* fewer say nothing */
+#define SLOPE_MIN_BYTES 512   /* an entry: the smallest block there is */
+#define TOTAL_MIN_PART	0.001 /* of what is in use: less is steady whatever the line */
+#define HOLDER_MIN_PART 0.1   /* of the growth: less is not worth a line */
 
 /* Student's t that chance exceeds once in 200, by degrees of freedom from 1 on; the last for all that follow. */
-static const double t_by_freedom[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17, 3.11, 3.05, 3.01, 2.98, 2.95, 2.92, 2.90, 2.88, 2.86, 2.85};
+static const double t_by_freedom[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17,
+				      3.11,  3.05, 3.01, 2.98, 2.95, 2.92, 2.90, 2.88, 2.86, 2.85};
 
 static double t_of(uint64_t points)
 {
@@ -118,6 +119,8 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 	for (size_t i = 0, k; i < count; i = k) {
 		for (k = i + 1; k < count && !by_stack(&all[i], &all[k]); k++)
 			all[i].bytes_per_entry += all[k].bytes_per_entry;
+		/* between two entries, beside a line through all of them: a part is not more than the whole */
+		all[i].bytes_per_entry = fmin(all[i].bytes_per_entry, growth->slope);
 		keep_holder(growth, &all[i]);
 	}
 	free(all);

@@ -142,8 +142,10 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 static void take_growth(struct taking *taking, const char *name, const struct sl_growth *growth)
 {
 	bool noisy = !strcmp(growth->verdict, "noisy"), growing = !strcmp(growth->verdict, "growing");
-	struct sl_measure *measure =
-		add(taking, SL_MEASURE_GROWTH, name, name, noisy ? SL_UNKNOWN : growing ? (uint64_t)growth->slope : 0);
+	struct sl_measure *measure = add(taking, SL_MEASURE_GROWTH, name, name,
+					 noisy	   ? SL_UNKNOWN
+					 : growing ? (uint64_t)growth->slope
+						   : 0);
 
 	if (noisy)
 		measure->at_most = (uint64_t)growth->at_most + 1;

@@ -141,10 +141,10 @@ struct sl_oom {
 	uint16_t api;
 	int device;
 	enum sl_scope scope;
-	int recovered; /* 1, 0, -1 unknown */
-	bool injected, reported_by_torch;
-	bool in_retry;	/* followed by another attempt of the same request: folded into its bundle */
-	uint32_t group; /* of one bundle */
+	int recovered;			  /* 1, 0, -1 unknown */
+	bool injected, reported_by_torch; /* injected: by --inject-oom or --limit */
+	bool in_retry;			  /* followed by another attempt of the same request: folded into its bundle */
+	uint32_t group;			  /* of one bundle */
 	/* who held the device then, largest first */
 	struct sl_owner owners[SL_OWNERS_MAX];
 	unsigned owner_count;
@@ -161,6 +161,12 @@ struct sl_oom {
 	const struct sl_known_at *changes;    /* the last ones of its device before it, in their order */
 	unsigned change_count;
 };
+
+/* By --inject-oom alone: as far as is known there was room.  What --limit refused did not fit. */
+static inline bool sl_oom_made_to_fail(const struct sl_oom *oom)
+{
+	return oom->injected && (oom->free_bytes == SL_UNKNOWN || oom->asked_bytes <= oom->free_bytes);
+}
 
 struct sl_api_stats {
 	uint64_t calls, failures, bytes, time_ns;
@@ -189,7 +195,7 @@ struct sl_label {
 	struct sl_steps steps; /* of labels with a number */
 	uint64_t points;       /* of the regression of bytes in use at the end of an entry over its number */
 	double sx, sy, sxx, sxy, syy;
-	struct sl_floor floor; /* of the same bytes */
+	struct sl_floor floor;		  /* of the same bytes */
 	struct sl_entry_mark early, late; /* of the first SL_LABELLED_MAX labels: between them growth has names */
 };
 
