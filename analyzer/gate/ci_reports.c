@@ -41,8 +41,7 @@ static void put_line(FILE *out, const char *text)
 bool sl_form_text(const struct sl_forms *forms, FILE *out)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
-	unsigned asked = 0, beside = 0;
-	char names[256];
+	unsigned checked = 0;
 
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < outcomes->list.count; i++) {
@@ -51,18 +50,15 @@ bool sl_form_text(const struct sl_forms *forms, FILE *out)
 
 			if (o->fails == (pass == 1))
 				continue;
-			*(o->fails || o->level <= SL_LEVEL_UNKNOWN ? &asked : &beside) += 1;
+			checked++;
 			fprintf(out, "%-8s %-16s ", o->fails ? "FAIL" : passed ? "ok" : sl_level_names[o->level], o->rule);
 			put_line(out, o->message);
 			fputc('\n', out);
 		}
-	fprintf(out, "%u of %u failed", outcomes->failures, asked);
+	fprintf(out, "%u of %u failed", outcomes->failures, checked);
 	if (outcomes->unknown)
 		fprintf(out, ", %u unknown", outcomes->unknown);
-	if (beside)
-		fprintf(out, ", %u found that no limit asks about", beside);
-	sl_limits_describe(forms->limits, names, sizeof(names));
-	fprintf(out, "; asked: %s%s%s\n", names, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
+	fprintf(out, "%s%s\n", forms->config ? "; limits: " : "", forms->config ? forms->config : "");
 	return !ferror(out);
 }
 

@@ -1,0 +1,812 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every rule of PyTorch's native caching allocator, in the order of DeviceCachingAllocator::malloc in
+ * c10/cuda/CUDACachingAllocator.cpp, each under the name it has there and with the release that changed it.
+ * Found by reading, and held against the real libc10_cuda.so of 2.2 to 2.15 (tests/fit).
+ *
+ * Longer than 200 lines so that all rules stand in one place.  Not here: private pools of graphs and
+ * torch.cuda.MemPool, throw_on_cudamalloc_oom, release_lock_on_cudamalloc.
+ */
+#include "analyzer/fit/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/fit/order.h"
+#include "common/base.h"
+
+#define MIB (1ull << 20)
+enum {
+	MIN_BLOCK = 512,	 /* kMinBlockSize */
+	SMALL = 1 << 20,	 /* kSmallSize: up to here from the small pool */
+	SMALL_SEGMENT = 2 << 20, /* kSmallBuffer, also the pages of small expandable segments */
+	MIN_LARGE = 10 << 20,	 /* kMinLargeAlloc: from here a segment of its own */
+	ROUND_LARGE = 2 << 20,	 /* kRoundLarge */
+	BLOCKS_AT_ONCE = 1024,
+};
+
+/* One expandable segment: addresses for 9/8 of the device, of which pages get memory. */
+struct sl_fit_range {
+	uint64_t begin, bytes, page;
+	struct sl_fit_range *next;
+};
+
+struct pool {
+	bool small;
+	struct sl_fit_order free, unmapped;
+	int64_t searches; /* get_free_blocks_call_count */
+};
+
+struct pending {
+	struct sl_fit_block *block;
+	uint32_t id;
+};
+
+struct chunk {
+	struct chunk *next;
+	struct sl_fit_block blocks[BLOCKS_AT_ONCE];
+};
+
+struct sl_fit_engine {
+	struct sl_fit_machine machine;
+	struct sl_fit_settings settings;
+	struct sl_fit_stats stats;
+	struct pool pools[2]; /* large, small */
+	struct sl_fit_range *ranges;
+	struct pending *pending;
+	size_t pending_count, pending_room;
+	uint64_t others, up, down, placed; /* where the next segment lies */
+	bool is_placed;
+	uint64_t born;
+	uint32_t random;
+	struct sl_fit_block *spare; /* linked by next */
+	struct chunk *chunks;
+};
+
+/* An allocation on its way: AllocParams. */
+struct request {
+	struct pool *pool;
+	struct sl_fit_block key; /* stream and rounded size */
+	uint64_t segment;	 /* what a segment for it takes */
+	struct sl_fit_block *block;
+	bool asserted; /* PyTorch gave up with an assertion */
+};
+
+/* --- blocks ------------------------------------------------------------------------------------------------ */
+
+static struct sl_fit_block *new_block(struct sl_fit_engine *e, const struct sl_fit_block *like, uint64_t address, uint64_t bytes)
+{
+	struct sl_fit_block *block = e->spare;
+
+	if (!block) {
+		struct chunk *chunk = malloc(sizeof(*chunk));
+
+		if (!chunk)
+			abort();
+		chunk->next = e->chunks;
+		e->chunks = chunk;
+		for (unsigned i = 0; i < BLOCKS_AT_ONCE; i++) {
+			chunk->blocks[i].next = e->spare;
+			e->spare = &chunk->blocks[i];
+		}
+		block = e->spare;
+	}
+	e->spare = block->next;
+	e->random = e->random * 1664525 + 1013904223;
+	*block = (struct sl_fit_block){.address = address,
+				       .bytes = bytes,
+				       .priority = e->random,
+				       .stream = like->stream,
+				       .small = like->small,
+				       .range = like->range};
+	if (e->machine.release == SL_FIT_RELEASE(2, 12))
+		block->age = ++e->born;
+	return block;
+}
+
+static void drop_block(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	block->next = e->spare;
+	e->spare = block;
+}
+
+static struct pool *pool_of(struct sl_fit_engine *e, const struct sl_fit_block *block)
+{
+	return &e->pools[block->small];
+}
+
+static bool in_use(const struct sl_fit_block *block)
+{
+	return block->allocated || block->pending;
+}
+
+static bool is_split(const struct sl_fit_block *block)
+{
+	return block->prev || block->next;
+}
+
+static void splice(struct sl_fit_block *block, struct sl_fit_block *prev, struct sl_fit_block *next)
+{
+	block->prev = prev;
+	block->next = next;
+	if (prev)
+		prev->next = block;
+	if (next)
+		next->prev = block;
+}
+
+/* insert_into_blocks: its age counts from here. */
+static void add_free(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	struct pool *pool = pool_of(e, block);
+
+	block->gc_base = pool->searches;
+	sl_fit_order_add(&pool->free, block);
+}
+
+/* try_merge_blocks: the bytes of `from` that went into `into`, 0 where they are not to be merged. */
+static uint64_t merge(struct sl_fit_engine *e, struct sl_fit_block *into, struct sl_fit_block *from)
+{
+	struct pool *pool = pool_of(e, into);
+	uint64_t bytes;
+
+	if (!from || in_use(from) || from->unmapped != into->unmapped)
+		return 0;
+	sl_fit_order_remove(from->unmapped ? &pool->unmapped : &pool->free, from);
+	if (into->prev == from) {
+		into->address = from->address;
+		splice(into, from->prev, into->next);
+	} else {
+		splice(into, into->prev, from->next);
+	}
+	bytes = from->bytes;
+	into->bytes += bytes;
+	drop_block(e, from);
+	return bytes;
+}
+
+/* --- what the driver is asked ------------------------------------------------------------------------------ */
+
+static void set_reserved(struct sl_fit_engine *e, uint64_t reserved)
+{
+	struct sl_fit_stats *s = &e->stats;
+
+	s->reserved = reserved;
+	if (reserved > s->peak_reserved) {
+		s->peak_reserved = reserved;
+		s->allocated_at_peak = s->allocated;
+		s->inactive_at_peak = s->inactive_split;
+	}
+}
+
+static void set_inactive(struct sl_fit_engine *e, int64_t change)
+{
+	e->stats.inactive_split += (uint64_t)change;
+	if (e->stats.inactive_split > e->stats.peak_inactive_split)
+		e->stats.peak_inactive_split = e->stats.inactive_split;
+}
+
+static bool judge(struct sl_fit_engine *e, bool granted, uint64_t needed)
+{
+	if (granted && needed > e->stats.granted)
+		e->stats.granted = needed;
+	if (!granted && needed < e->stats.refused)
+		e->stats.refused = needed;
+	return granted;
+}
+
+static bool driver_has(struct sl_fit_engine *e, uint64_t bytes)
+{
+	uint64_t needed = e->stats.reserved + e->others + bytes;
+
+	return judge(e, needed <= e->machine.capacity, needed);
+}
+
+static uint64_t allowed(const struct sl_fit_engine *e)
+{
+	return (uint64_t)(e->settings.fraction * (double)e->machine.device_total);
+}
+
+/* set_fraction: what goes beyond it is out of memory without a call of the driver. */
+static bool fraction_has(struct sl_fit_engine *e, uint64_t bytes)
+{
+	uint64_t needed = e->stats.reserved + bytes;
+
+	if (!e->settings.fraction)
+		return true;
+	/* as a capacity: of this total the fraction is what is needed */
+	return judge(e, needed <= allowed(e), (uint64_t)((double)needed / e->settings.fraction));
+}
+
+static uint64_t next_address(struct sl_fit_engine *e, uint64_t bytes)
+{
+	enum sl_fit_ties ties = e->machine.release <= SL_FIT_RELEASE(2, 11) ? e->machine.ties : SL_FIT_ASCENDING;
+	uint64_t address;
+
+	if (ties == SL_FIT_DESCENDING)
+		return e->down -= bytes;
+	if (ties == SL_FIT_GIVEN && e->is_placed) {
+		e->is_placed = false;
+		return e->placed;
+	}
+	address = e->up;
+	e->up += bytes;
+	return address;
+}
+
+/* --- sizes ------------------------------------------------------------------------------------------------- */
+
+/* roundup_power2_next_division: up to the next of `divisions` steps between two powers of two. */
+static uint64_t next_division(uint64_t bytes, uint64_t divisions)
+{
+	uint64_t floor = 1ull << (63 - __builtin_clzll(bytes)), step, down;
+
+	if (floor == bytes)
+		return bytes;
+	step = floor >> (63 - __builtin_clzll(divisions));
+	if (!step)
+		return floor << 1;
+	down = bytes & ~(step - 1);
+	return down == bytes ? bytes : down + step;
+}
+
+/* round_size */
+uint64_t sl_fit_rounded(uint64_t bytes, const struct sl_fit_settings *settings, unsigned release)
+{
+	int interval;
+	uint64_t divisions;
+
+	if (bytes < MIN_BLOCK)
+		return MIN_BLOCK;
+	interval = 63 - __builtin_clzll(bytes) - 20;
+	interval = interval < 0 ? 0 : interval >= SL_FIT_INTERVALS ? SL_FIT_INTERVALS - 1 : interval;
+	divisions = settings->divisions[interval];
+	/* up to 2.3 one division left the size as it was, unaligned (#126830) */
+	if (divisions == 1 && release < SL_FIT_RELEASE(2, 4) && bytes > MIN_BLOCK)
+		return bytes;
+	if (divisions > 1 && bytes > MIN_BLOCK * divisions)
+		return next_division(bytes, divisions);
+	return (bytes + MIN_BLOCK - 1) / MIN_BLOCK * MIN_BLOCK;
+}
+
+/* get_allocation_size; the middle one is a setting of newer releases */
+uint64_t sl_fit_segment(uint64_t rounded, const struct sl_fit_settings *settings)
+{
+	if (rounded <= SMALL)
+		return SMALL_SEGMENT;
+	if (rounded < MIN_LARGE)
+		return settings->large_segment;
+	return (rounded + ROUND_LARGE - 1) / ROUND_LARGE * ROUND_LARGE;
+}
+
+/* --- a block that is free already -------------------------------------------------------------------------- */
+
+static uint64_t expandable_bytes(const struct sl_fit_block *block)
+{
+	return block->bytes + (block->next && block->next->unmapped ? block->next->bytes : 0);
+}
+
+/* The best fit of expandable segments counts what a block can grow to; when the setting is off they are passed over. */
+static struct sl_fit_block *choose_expandable(struct sl_fit_engine *e, struct request *r, struct sl_fit_block *block)
+{
+	struct sl_fit_block *next = sl_fit_order_after(&r->pool->free, block);
+
+	if (!e->settings.expandable) {
+		while (next && next->range && next->stream == r->key.stream)
+			next = sl_fit_order_after(&r->pool->free, next);
+		return next && next->stream == r->key.stream ? next : NULL;
+	}
+	while (block->range && next && next->stream == r->key.stream && expandable_bytes(next) < expandable_bytes(block)) {
+		block = next;
+		next = sl_fit_order_after(&r->pool->free, next);
+	}
+	return block;
+}
+
+/*
+ * get_free_block: the smallest that is large enough.  Of equals up to 2.11 the one at the lowest address, in 2.12
+ * the one that was made first, from 2.13 on the one in the oldest segment, and there at the lowest address: that is
+ * SL_FIT_ASCENDING.  Blocks of max_split_size and more are kept for requests of that size.
+ */
+static bool take_free(struct sl_fit_engine *e, struct request *r)
+{
+	const struct sl_fit_settings *s = &e->settings;
+	struct sl_fit_block *block;
+
+	if (s->fraction && s->gc_threshold > 0)
+		r->pool->searches++;
+	block = sl_fit_order_from(&r->pool->free, &r->key);
+	if (!block || block->stream != r->key.stream)
+		return false;
+	if (block->range && !(block = choose_expandable(e, r, block)))
+		return false;
+	if (r->key.bytes < s->max_split && block->bytes >= s->max_split)
+		return false;
+	if (r->key.bytes >= s->max_split && block->bytes >= r->key.bytes + s->non_split_rounding)
+		return false;
+	r->block = block;
+	sl_fit_order_remove(&r->pool->free, block);
+	return true;
+}
+
+/* --- giving back ------------------------------------------------------------------------------------------- */
+
+/* release_block: a whole segment goes back to the driver. */
+static void release(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	sl_fit_order_remove(&pool_of(e, block)->free, block);
+	set_reserved(e, e->stats.reserved - block->bytes);
+	e->stats.segments--;
+	drop_block(e, block);
+}
+
+static struct sl_fit_block *new_free_part(struct sl_fit_engine *e, struct sl_fit_block *of, uint64_t address, uint64_t bytes)
+{
+	struct sl_fit_block *part = new_block(e, of, address, bytes);
+
+	add_free(e, part);
+	return part;
+}
+
+/* unmap_block: the whole pages inside a free block lose their memory; its ends stay free blocks. */
+static void unmap(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	struct sl_fit_range *range = block->range;
+	uint64_t offset = block->address - range->begin, end = (offset + block->bytes) / range->page * range->page;
+	uint64_t begin = (offset + range->page - 1) / range->page * range->page;
+	uint64_t left = begin - offset, right = offset + block->bytes - end;
+
+	if (begin >= end)
+		return;
+	sl_fit_order_remove(&pool_of(e, block)->free, block);
+	if (left)
+		splice(new_free_part(e, block, block->address, left), block->prev, block);
+	if (right)
+		splice(new_free_part(e, block, range->begin + end, right), block, block->next);
+	block->address = range->begin + begin;
+	block->bytes = end - begin;
+	block->unmapped = true;
+	set_reserved(e, e->stats.reserved - block->bytes);
+	merge(e, block, block->prev);
+	merge(e, block, block->next);
+	sl_fit_order_add(&pool_of(e, block)->unmapped, block);
+}
+
+/* release_expandable_segment: nothing of it has memory any more. */
+static void forget_range(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	struct sl_fit_range **at = &e->ranges, *range = block->range;
+
+	while (*at != range)
+		at = &(*at)->next;
+	*at = range->next;
+	sl_fit_order_remove(&pool_of(e, block)->unmapped, block);
+	drop_block(e, block);
+	free(range);
+}
+
+/* release_blocks: the segments that are free as a whole, then the free pages of expandable ones. */
+static void release_all(struct sl_fit_engine *e, struct pool *pool)
+{
+	struct sl_fit_block *next, *block, **pages = NULL;
+	size_t count = 0, room = 0;
+
+	for (block = sl_fit_order_first(&pool->free); block; block = next) {
+		next = sl_fit_order_after(&pool->free, block);
+		if (!block->range && !is_split(block))
+			release(e, block);
+		else if (block->range) {
+			if (count == room && !(pages = realloc(pages, (room = room ? 2 * room : 64) * sizeof(*pages))))
+				abort();
+			pages[count++] = block;
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		unmap(e, pages[i]);
+		if (pages[i]->unmapped && !is_split(pages[i]))
+			forget_range(e, pages[i]);
+	}
+	free(pages);
+}
+
+/* free_block */
+static void become_free(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	int64_t inactive = 0;
+
+	inactive -= (int64_t)merge(e, block, block->prev);
+	inactive -= (int64_t)merge(e, block, block->next);
+	add_free(e, block);
+	if (is_split(block))
+		inactive += (int64_t)block->bytes;
+	if (!block->range)
+		set_inactive(e, inactive);
+}
+
+static void ended(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	block->pending = false;
+	e->stats.requested -= block->requested;
+	become_free(e, block);
+}
+
+/* release_cached_blocks: waits for all streams, then everything that is unused goes. */
+static void release_cached(struct sl_fit_engine *e)
+{
+	for (size_t i = 0; i < e->pending_count; i++)
+		ended(e, e->pending[i].block);
+	e->pending_count = 0;
+	release_all(e, &e->pools[false]);
+	release_all(e, &e->pools[true]);
+}
+
+/*
+ * release_available_cached_blocks, with max_split_size alone: one block of that size that is large enough, else the
+ * largest ones until there is enough.  Expandable blocks cannot be released so: they are passed over; up to 2.4 an
+ * assertion failed instead.
+ */
+static bool release_available(struct sl_fit_engine *e, struct request *r)
+{
+	struct sl_fit_order *free_blocks = &r->pool->free;
+	uint64_t max_split = e->settings.max_split, released = 0;
+	struct sl_fit_block key = r->key, *block, *before;
+	bool asserts = e->machine.release < SL_FIT_RELEASE(2, 5);
+
+	if (max_split == UINT64_MAX)
+		return false;
+	if (key.bytes < max_split)
+		key.bytes = max_split;
+	block = sl_fit_order_from(free_blocks, &key);
+	if (block && block->stream == key.stream && (!block->range || asserts)) {
+		if (!(r->asserted = block->range))
+			release(e, block);
+		return !r->asserted;
+	}
+	block = block ? sl_fit_order_before(free_blocks, block) : sl_fit_order_before(free_blocks, &key);
+	while (block && released < key.bytes && block->bytes >= max_split && block->stream == key.stream) {
+		if ((r->asserted = asserts && block->range))
+			return false;
+		before = sl_fit_order_before(free_blocks, block);
+		if (!block->range) {
+			released += block->bytes;
+			release(e, block);
+		}
+		block = before;
+	}
+	return released >= key.bytes;
+}
+
+/* garbage_collect_cached_blocks: unused segments of the large pool that are of average age or older. */
+static void collect_garbage(struct sl_fit_engine *e)
+{
+	struct pool *pool = &e->pools[false];
+	uint64_t threshold = (uint64_t)(e->settings.gc_threshold * (double)allowed(e)), reclaimed = 0, target;
+	uint64_t total_age = 0;
+	int count = 0;
+	bool freed = true;
+
+	if (e->stats.reserved <= threshold)
+		return;
+	target = e->stats.reserved - threshold;
+	for (struct sl_fit_block *b = sl_fit_order_first(&pool->free); b; b = sl_fit_order_after(&pool->free, b)) {
+		if (is_split(b))
+			continue;
+		total_age += (uint64_t)(pool->searches - b->gc_base);
+		count++;
+	}
+	if (count)
+		e->stats.collections++;
+	while (count > 0 && reclaimed < target && freed) {
+		double oldest = (double)total_age / count;
+		struct sl_fit_block *next;
+
+		freed = false;
+		for (struct sl_fit_block *b = sl_fit_order_first(&pool->free); b; b = next) {
+			uint64_t age = (uint64_t)(pool->searches - b->gc_base);
+
+			next = sl_fit_order_after(&pool->free, b);
+			if (is_split(b) || (double)age < oldest)
+				continue;
+			freed = true;
+			reclaimed += b->bytes;
+			total_age -= age;
+			count--;
+			release(e, b);
+		}
+	}
+}
+
+/* --- a new segment ----------------------------------------------------------------------------------------- */
+
+static uint64_t page_of(const struct sl_fit_engine *e, bool small)
+{
+	return small ? SMALL_SEGMENT : e->settings.large_segment;
+}
+
+/* A range of addresses for one stream and pool; all of it without memory. */
+static struct sl_fit_block *new_range(struct sl_fit_engine *e, struct request *r)
+{
+	uint64_t total = e->machine.device_total + e->machine.device_total / 8, page = page_of(e, r->pool->small);
+	struct sl_fit_range *range = malloc(sizeof(*range));
+	struct sl_fit_block *block;
+
+	if (!range)
+		abort();
+	range->page = page;
+	range->bytes = (total + page - 1) / page * page;
+	range->begin = next_address(e, range->bytes);
+	range->next = e->ranges;
+	e->ranges = range;
+	block = new_block(e, &r->key, range->begin, range->bytes);
+	block->range = range;
+	block->unmapped = true;
+	sl_fit_order_add(&r->pool->unmapped, block);
+	return block;
+}
+
+/* find_expandable_block: the lowest run of free and unmapped blocks that is long enough. */
+static struct sl_fit_block *find_room(struct sl_fit_engine *e, struct request *r)
+{
+	struct sl_fit_block key = {.stream = r->key.stream}, *c, *b;
+	uint64_t bytes;
+
+	for (c = sl_fit_order_from(&r->pool->unmapped, &key); c && c->stream == key.stream;
+	     c = sl_fit_order_after(&r->pool->unmapped, c)) {
+		struct sl_fit_block *first = c->prev && !in_use(c->prev) ? c->prev : c;
+
+		bytes = 0;
+		for (b = first; b && bytes < r->key.bytes && !in_use(b); b = b->next)
+			bytes += b->bytes;
+		if (bytes >= r->key.bytes)
+			return first;
+	}
+	return new_range(e, r);
+}
+
+/* map_block: whole pages from the block's beginning, all of them or none. */
+static bool map(struct sl_fit_engine *e, struct sl_fit_block *block, uint64_t bytes)
+{
+	struct pool *pool = pool_of(e, block);
+	uint64_t page = block->range->page, mapped = (bytes + page - 1) / page * page;
+
+	if (!driver_has(e, mapped))
+		return false;
+	sl_fit_order_remove(&pool->unmapped, block);
+	block->unmapped = false;
+	if (mapped < block->bytes) {
+		struct sl_fit_block *rest = new_block(e, block, block->address + mapped, block->bytes - mapped);
+
+		rest->unmapped = true;
+		splice(rest, block, block->next);
+		sl_fit_order_add(&pool->unmapped, rest);
+		block->bytes = mapped;
+	}
+	merge(e, block, block->prev);
+	merge(e, block, block->next);
+	add_free(e, block);
+	e->stats.driver_calls++;
+	set_reserved(e, e->stats.reserved + mapped);
+	return true;
+}
+
+/* try_allocate_expandable_block: what was mapped stays mapped when the next run does not fit. */
+static bool expand(struct sl_fit_engine *e, struct request *r)
+{
+	struct sl_fit_block *block = find_room(e, r), *next;
+	uint64_t bytes = r->key.bytes;
+
+	if (block->unmapped && !map(e, block, block->bytes < bytes ? block->bytes : bytes))
+		return false;
+	while (block->bytes < bytes) {
+		next = block->next;
+		if (!map(e, next, bytes - block->bytes < next->bytes ? bytes - block->bytes : next->bytes))
+			return false;
+		block = next;
+	}
+	sl_fit_order_remove(&r->pool->free, block);
+	r->block = block;
+	return true;
+}
+
+/* alloc_block */
+static bool get_segment(struct sl_fit_engine *e, struct request *r, bool retry)
+{
+	e->stats.retries += retry;
+	if (!fraction_has(e, r->segment))
+		return false;
+	if (e->settings.expandable)
+		return expand(e, r);
+	if (!driver_has(e, r->segment))
+		return false;
+	r->block = new_block(e, &r->key, next_address(e, r->segment), r->segment);
+	e->stats.driver_calls++;
+	if (++e->stats.segments > e->stats.peak_segments)
+		e->stats.peak_segments = e->stats.segments;
+	set_reserved(e, e->stats.reserved + r->segment);
+	return true;
+}
+
+/* --- handing out and taking back --------------------------------------------------------------------------- */
+
+/* should_split: small blocks always, large ones where more than 1 MiB is left. */
+static bool should_split(const struct sl_fit_engine *e, const struct sl_fit_block *block, uint64_t bytes)
+{
+	uint64_t rest = block->bytes - bytes;
+
+	if (block->small || e->settings.expandable)
+		return rest >= MIN_BLOCK;
+	return bytes < e->settings.max_split && rest > SMALL;
+}
+
+/* alloc_found_block */
+static struct sl_fit_block *hand_out(struct sl_fit_engine *e, struct request *r, uint64_t requested)
+{
+	struct sl_fit_block *block = r->block, *rest;
+	struct sl_fit_stats *s = &e->stats;
+	bool was_split = is_split(block);
+
+	if (should_split(e, block, r->key.bytes)) {
+		rest = block;
+		block = new_block(e, rest, rest->address, r->key.bytes);
+		splice(block, rest->prev, rest);
+		rest->address += block->bytes;
+		rest->bytes -= block->bytes;
+		add_free(e, rest);
+		if (!block->range)
+			set_inactive(e, was_split ? -(int64_t)block->bytes : (int64_t)rest->bytes);
+	} else if (was_split && !block->range) {
+		set_inactive(e, -(int64_t)block->bytes);
+	}
+	block->allocated = true;
+	block->requested = requested;
+	s->allocated += block->bytes;
+	s->requested += requested;
+	if (s->allocated > s->peak_allocated)
+		s->peak_allocated = s->allocated;
+	if (s->requested > s->peak_requested)
+		s->peak_requested = s->requested;
+	if (s->reserved == s->peak_reserved && s->allocated > s->allocated_at_peak) {
+		s->allocated_at_peak = s->allocated;
+		s->inactive_at_peak = s->inactive_split;
+	}
+	return block;
+}
+
+/* malloc */
+struct sl_fit_block *sl_fit_alloc(struct sl_fit_engine *e, uint64_t bytes, unsigned stream)
+{
+	struct request r = {.key = {.stream = (uint16_t)stream}};
+	bool found;
+
+	r.key.bytes = sl_fit_rounded(bytes, &e->settings, e->machine.release);
+	r.key.small = r.key.bytes <= SMALL;
+	r.pool = &e->pools[r.key.small];
+	r.segment = sl_fit_segment(r.key.bytes, &e->settings);
+	found = take_free(e, &r);
+	if (!found && e->settings.fraction && e->settings.gc_threshold > 0)
+		collect_garbage(e);
+	found = found || get_segment(e, &r, false);
+	found = found || (release_available(e, &r) && get_segment(e, &r, false));
+	if (!found && !r.asserted) {
+		release_cached(e);
+		found = get_segment(e, &r, true);
+	}
+	return found ? hand_out(e, &r, bytes) : NULL;
+}
+
+static void take_back(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	block->allocated = false;
+	e->stats.allocated -= block->bytes;
+}
+
+/* free */
+void sl_fit_free(struct sl_fit_engine *e, struct sl_fit_block *block)
+{
+	take_back(e, block);
+	ended(e, block);
+}
+
+void sl_fit_free_later(struct sl_fit_engine *e, struct sl_fit_block *block, uint32_t id)
+{
+	take_back(e, block);
+	block->pending = true;
+	if (e->pending_count == e->pending_room) {
+		e->pending_room = e->pending_room ? 2 * e->pending_room : 64;
+		e->pending = realloc(e->pending, e->pending_room * sizeof(*e->pending));
+		if (!e->pending)
+			abort();
+	}
+	e->pending[e->pending_count++] = (struct pending){block, id};
+}
+
+/* process_events; one that an out-of-memory waited for is free already. */
+void sl_fit_done(struct sl_fit_engine *e, uint32_t id)
+{
+	for (size_t i = 0; i < e->pending_count; i++) {
+		if (e->pending[i].id != id)
+			continue;
+		ended(e, e->pending[i].block);
+		e->pending_count--;
+		memmove(&e->pending[i], &e->pending[i + 1], (e->pending_count - i) * sizeof(*e->pending));
+		return;
+	}
+}
+
+void sl_fit_empty_cache(struct sl_fit_engine *e)
+{
+	release_cached(e);
+}
+
+/* --- the engine -------------------------------------------------------------------------------------------- */
+
+struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const struct sl_fit_settings *settings)
+{
+	struct sl_fit_engine *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		abort();
+	e->machine = *machine;
+	e->settings = *settings;
+	e->pools[true].small = true;
+	e->pools[false].unmapped.by_address = e->pools[true].unmapped.by_address = true;
+	e->up = 1ull << 40;
+	e->down = 1ull << 62;
+	e->stats.refused = UINT64_MAX;
+	return e;
+}
+
+void sl_fit_delete(struct sl_fit_engine *e)
+{
+	while (e->ranges) {
+		struct sl_fit_range *range = e->ranges;
+
+		e->ranges = range->next;
+		free(range);
+	}
+	while (e->chunks) {
+		struct chunk *chunk = e->chunks;
+
+		e->chunks = chunk->next;
+		free(chunk);
+	}
+	free(e->pending);
+	free(e);
+}
+
+void sl_fit_set(struct sl_fit_engine *e, const struct sl_fit_settings *settings)
+{
+	e->settings = *settings;
+}
+
+bool sl_fit_others(struct sl_fit_engine *e, uint64_t bytes)
+{
+	bool more = bytes > e->others;
+
+	e->others = bytes;
+	return !more || driver_has(e, 0);
+}
+
+void sl_fit_place(struct sl_fit_engine *e, uint64_t address)
+{
+	e->placed = address;
+	e->is_placed = true;
+}
+
+const struct sl_fit_stats *sl_fit_stats(const struct sl_fit_engine *e)
+{
+	return &e->stats;
+}
+
+uint64_t sl_fit_block_bytes(const struct sl_fit_block *block)
+{
+	return block->bytes;
+}
+
+uint64_t sl_fit_largest_free(const struct sl_fit_engine *e, unsigned stream)
+{
+	struct sl_fit_block key = {.stream = (uint16_t)stream, .bytes = UINT64_MAX};
+	struct sl_fit_block *block = sl_fit_order_before(&e->pools[false].free, &key);
+
+	return block && block->stream == key.stream ? block->bytes : 0;
+}

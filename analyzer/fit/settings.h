@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PYTORCH_CUDA_ALLOC_CONF, as far as it decides where device memory goes.  What concerns pinned memory is read
+ * over.  Sizes are bytes.
+ */
+#ifndef ANALYZER_FIT_SETTINGS_H
+#define ANALYZER_FIT_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SL_FIT_INTERVALS 16 /* powers of two from 1 MiB to 64 GiB that may be divided differently */
+
+enum sl_fit_backend {
+	SL_FIT_NATIVE,
+	SL_FIT_ASYNC,  /* backend:cudaMallocAsync: the driver's pool decides */
+	SL_FIT_CUSTOM, /* a pluggable allocator */
+};
+
+struct sl_fit_settings {
+	enum sl_fit_backend backend;
+	uint64_t max_split;	     /* max_split_size_mb; UINT64_MAX: none */
+	uint64_t non_split_rounding; /* max_non_split_rounding_mb */
+	uint64_t large_segment;	     /* large_segment_size_mb */
+	uint64_t divisions[SL_FIT_INTERVALS];
+	double gc_threshold; /* garbage_collection_threshold; 0: none */
+	double fraction;     /* per_process_memory_fraction, or what set_per_process_memory_fraction said; 0: none */
+	bool expandable;
+};
+
+extern const struct sl_fit_settings sl_fit_defaults;
+
+#define SL_FIT_RELEASE(major, minor) ((major)*100 + (minor))
+
+/*
+ * Changes what `text` names, as that release of PyTorch reads it.  NULL: fine; else what is wrong with it, static, and `*at` is where.  Settings that
+ * PyTorch does not know are wrong too, as they are there.
+ */
+const char *sl_fit_settings_parse(struct sl_fit_settings *settings, const char *text, unsigned release, const char **at);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The state of the device, set by the oracle. */
+#ifndef TESTS_FIT_FAKE_H
+#define TESTS_FIT_FAKE_H
+
+#include <stdint.h>
+
+struct fake {
+	uint64_t capacity, total, used;
+	unsigned long long calls;	  /* segments, and runs of pages */
+	unsigned now, due;		  /* an event recorded now is over at op `due` */
+	unsigned block_count, descending; /* addresses of cudaMalloc fall instead */
+	struct {
+		uint64_t address, bytes;
+	} blocks[16384];
+};
+
+extern struct fake fake;
+
+#endif

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// PyTorch's real allocator, out of the wheel's libc10_cuda.so, without PyTorch and without a device.
+//
+//   oracle FOLDER RELEASE <LINES     each "SEED CAPACITY_MIB FRACTION SETTINGS", answered by a line (ops.h)
+//
+// No header of PyTorch is used: functions are called by their place in the class's table, which is that of one release
+// only.  Every line runs in a process of its own, since settings are read once.
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+#include <exception>
+#include <memory>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+extern "C" {
+#include "fake.h"
+}
+#include "ops.h"
+
+// Places of virtual functions: c10::Allocator's first, then c10::DeviceAllocator's (2.9 on), then CUDAAllocator's.
+struct slots {
+	const char *release;
+	unsigned raw_deleter, alloc_on_stream, raw_delete, init, set_fraction, empty_cache, record_stream, stats;
+	unsigned inactive_at, retries_at; // in DeviceStats, bytes
+};
+static const slots releases[] = {
+	{"2.2", 3, 5, 6, 7, 9, 10, 13, 14, 672, 864},
+	{"2.3", 4, 7, 8, 9, 11, 12, 15, 16, 672, 864},
+	{"2.4", 4, 7, 8, 9, 11, 12, 15, 16, 672, 864},
+	{"2.5", 4, 7, 8, 9, 11, 12, 15, 16, 672, 864},
+	{"2.6", 4, 7, 8, 9, 12, 13, 18, 19, 672, 864},
+	{"2.7", 4, 7, 8, 9, 12, 13, 18, 19, 672, 864},
+	{"2.8", 4, 7, 8, 9, 12, 13, 18, 19, 672, 864},
+	{"2.9", 4, 13, 14, 15, 17, 7, 8, 9, 672, 864},
+	{"2.10", 4, 14, 15, 16, 18, 7, 8, 9, 672, 864},
+	{"2.11", 4, 14, 15, 16, 18, 7, 8, 9, 672, 864},
+	{"2.12", 4, 14, 15, 16, 18, 7, 8, 9, 672, 864},
+	{"2.13", 4, 14, 15, 16, 18, 7, 8, 9, 704, 896},
+	{"2.14", 4, 14, 15, 16, 18, 7, 8, 9, 704, 896},
+	{"2.15", 4, 14, 15, 16, 18, 7, 8, 9, 704, 896},
+};
+
+// The layouts of c10::DataPtr, c10::Stream and c10::MempoolId_t.
+struct data_ptr {
+	void *data;
+	std::unique_ptr<void, void (*)(void *)> context;
+	int8_t type, index;
+};
+struct stream_value {
+	int8_t type, index;
+	int64_t id;
+};
+struct pool_id {
+	uint64_t first, second;
+};
+
+static const slots *at;
+static void *self;
+static void *slot(unsigned index)
+{
+	return (*(void ***)self)[index];
+}
+
+static bool has_context(signed char)
+{
+	return true;
+}
+
+static void load(const std::string &folder)
+{
+	if (!dlopen((folder + "/libc10.so").c_str(), RTLD_NOW | RTLD_GLOBAL)) {
+		fprintf(stderr, "%s\n", dlerror());
+		_exit(2);
+	}
+	dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+	void *library = dlopen((folder + "/libc10_cuda.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
+	if (!library) {
+		fprintf(stderr, "%s\n", dlerror());
+		_exit(2);
+	}
+	((void (*)(bool (*)(signed char)))dlsym(library, "_ZN3c104cuda9_internal20setHasPrimaryContextEPFbaE"))(has_context);
+	if (void *cache = dlsym(library, "_ZN3c104cuda6detail21init_p2p_access_cacheEl"))
+		((void (*)(int64_t))cache)(1);
+	self = *(void **)dlsym(library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE");
+	((void (*)(void *, int))slot(at->init))(self, 1);
+}
+
+static void *stream_of(unsigned index)
+{
+	return (void *)(uintptr_t)(index * 0x1000);
+}
+
+static void free_later(void *pointer, unsigned due)
+{
+	auto deleter = ((void (*(*)(void *))(void *))slot(at->raw_deleter))(self);
+	data_ptr data{pointer, {pointer, deleter}, 1, 0};
+
+	fake.due = due;
+	((void (*)(void *, const data_ptr &, stream_value))slot(at->record_stream))(self, data, {1, 0, 0x100000});
+	((void (*)(void *, void *))slot(at->raw_delete))(self, pointer);
+	data.context.release();
+}
+
+static long long run(const struct op *ops, unsigned count)
+{
+	std::vector<void *> live(count);
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct op &op = ops[i];
+
+		fake.now = i;
+		try {
+			if (op.kind == OP_ALLOC)
+				live[op.id] = ((void *(*)(void *, size_t, void *))slot(at->alloc_on_stream))(
+					self, op.bytes, stream_of(op.stream));
+			else if (op.kind == OP_EMPTY)
+				((void (*)(void *, pool_id))slot(at->empty_cache))(self, {0, 0});
+			else if (op.kind == OP_FREE)
+				((void (*)(void *, void *))slot(at->raw_delete))(self, live[op.id]);
+			else
+				free_later(live[op.id], op.due);
+		} catch (const std::exception &error) {
+			/* 2.2 to 2.4 assert where max_split_size_mb meets an expandable block */
+			if (!strstr(error.what(), "out of memory") && !strstr(error.what(), "INTERNAL ASSERT")) {
+				fprintf(stderr, "%s\n", error.what());
+				return -2;
+			}
+			return i;
+		}
+	}
+	return -1;
+}
+
+static void one(const std::string &folder, unsigned long long seed, unsigned long long capacity, double fraction,
+	const char *settings)
+{
+	alignas(16) static char stats[4096];
+	struct answer answer = {};
+	unsigned count;
+	struct op *ops = ops_make(seed, &count);
+
+	setenv("PYTORCH_CUDA_ALLOC_CONF", settings, 1);
+	fake.capacity = fake.total = capacity << 20;
+	fake.descending = getenv("DESCENDING") != nullptr;
+	load(folder);
+	if (fraction > 0)
+		((void (*)(void *, double, int8_t))slot(at->set_fraction))(self, fraction, 0);
+	answer.oom = run(ops, count);
+	((void *(*)(void *, void *, int8_t))slot(at->stats))(stats, self, 0);
+	auto word = [](unsigned offset) { return *(unsigned long long *)(stats + offset); };
+	answer.peak_reserved = word(488);
+	answer.reserved = word(480);
+	answer.peak_allocated = word(392);
+	answer.allocated = word(384);
+	answer.peak_segments = word(104);
+	answer.peak_inactive = word(at->inactive_at + 8);
+	answer.retries = word(at->retries_at);
+	answer.calls = fake.calls;
+	printf(ANSWER_FORMAT, ANSWER_VALUES(answer));
+	fflush(stdout);
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long long seed, capacity;
+	double fraction;
+	char settings[512];
+
+	for (const slots &s : releases)
+		if (argc == 3 && !strcmp(s.release, argv[2]))
+			at = &s;
+	if (!at)
+		return 2;
+	while (scanf("%llu %llu %lf %511s", &seed, &capacity, &fraction, settings) == 4) {
+		int status;
+		pid_t child = fork();
+
+		if (!child)
+			one(argv[1], seed, capacity, fraction, strcmp(settings, "-") ? settings : "");
+		waitpid(child, &status, 0);
+		if (status) {
+			printf("died %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status));
+			fflush(stdout);
+		}
+	}
+	return 0;
+}
