@@ -2,8 +2,11 @@
 #include "analyzer/base/paths.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 void sl_paths_missing(const char *path)
 {
@@ -16,4 +19,20 @@ void sl_paths_empty(char *const *paths, unsigned count, const char *what)
 	for (unsigned i = 0; i < count; i++)
 		fprintf(stderr, " %s", paths[i]);
 	fputs("; record one: stormlog-run -- COMMAND\n", stderr);
+}
+
+int sl_paths_open_regular(const char *path, struct stat *st)
+{
+	int fd;
+
+	if (stat(path, st)) /* first: opening some devices does something */
+		return -1;
+	fd = S_ISREG(st->st_mode) ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+	if (fd >= 0 && !fstat(fd, st) && S_ISREG(st->st_mode)) /* it may be another one by now */
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	if (!S_ISREG(st->st_mode))
+		errno = EINVAL;
+	return -1;
 }

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What every verb says alike of a path that it cannot use, on stderr. */
+/* Paths that a user named: what every verb says alike of one that it cannot use, on stderr, and how files are opened. */
 #ifndef ANALYZER_BASE_PATHS_H
 #define ANALYZER_BASE_PATHS_H
 
 void sl_paths_missing(const char *path); /* errno says why */
 /* what: "trace", what there is none of in the paths. */
 void sl_paths_empty(char *const *paths, unsigned count, const char *what);
+
+/*
+ * A file to read from, never anything that a reader would wait for or that acts when it is opened: a FIFO, a device, a
+ * socket or a folder is EINVAL.  A descriptor, or -1 with errno.
+ */
+struct stat;
+int sl_paths_open_regular(const char *path, struct stat *st);
 
 #endif

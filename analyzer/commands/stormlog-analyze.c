@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "analyzer/commands/commands.h"
@@ -35,8 +36,20 @@ static const char *verb_meant(const char *word)
 	return nearest.name;
 }
 
+/* A file for each process that is read, and the usual limit is 1024. */
+static void allow_many_files(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int main(int argc, char **argv)
 {
+	allow_many_files();
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
 		puts("stormlog-analyze " SL_VERSION);
 		return SL_EXIT_FINE;

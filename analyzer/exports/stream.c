@@ -137,7 +137,7 @@ static void open_image(struct sl_stream *stream, const struct sl_image *image, c
 		sl_trace_close(trace);
 		return;
 	}
-	*p = (struct sl_stream_process){.process.trace = trace, .index = stream->count};
+	*p = (struct sl_stream_process){.process = {.trace = trace, .symbols = stream->symbols}, .index = stream->count};
 	if (options->models)
 		p->process.model = sl_model_new(&trace->header, &trace->defs);
 	p->order = sl_order_new(trace);
@@ -164,7 +164,7 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 	bool all = options->run && !strcmp(options->run, "all");
 	unsigned chosen;
 
-	*stream = (struct sl_stream){.progress = options->progress};
+	*stream = (struct sl_stream){.progress = options->progress, .symbols = sl_symbols_new()};
 	for (unsigned i = 0; i < count; i++)
 		if (!sl_images_add(&stream->images, paths[i])) {
 			sl_paths_missing(paths[i]);
@@ -208,8 +208,6 @@ void sl_stream_close(struct sl_stream *stream)
 		sl_order_free(p->order);
 		if (p->process.model)
 			sl_model_free(p->process.model);
-		if (p->process.symbols)
-			sl_symbols_free(p->process.symbols);
 		sl_trace_close(p->process.trace);
 		free(p->wheres.item);
 		sl_idmap_free(&p->where_ids);
@@ -217,6 +215,7 @@ void sl_stream_close(struct sl_stream *stream)
 	free(stream->processes);
 	free(stream->heap);
 	sl_arena_free(&stream->arena);
+	sl_symbols_free(stream->symbols);
 	sl_images_free(&stream->images);
 }
 

@@ -45,6 +45,7 @@ struct sl_stream {
 	uint64_t last_said;
 	bool progress;
 	struct sl_arena arena;
+	struct sl_symbols *symbols;
 };
 
 enum sl_stream_result { SL_STREAM_FINE, SL_STREAM_USAGE, SL_STREAM_UNREADABLE };

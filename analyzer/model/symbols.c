@@ -2,34 +2,125 @@
 #include "analyzer/model/symbols.h"
 
 #include <dlfcn.h>
+#include <dwarf.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <dwarf.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* One object of the trace, opened by itself: processes map objects at bases that may overlap. */
+#include "analyzer/base/map.h"
+#include "analyzer/base/paths.h"
+#include "common/base.h"
+
+#define SIZE_MAX_OF_FILE (16ll << 30) /* a library with its debug information has been seen at 5 GB */
+#define PLACE		 (1ull << 32) /* where every object is laid out, by itself */
+
+/* One file, whatever number of processes had it, opened when a frame of it is first asked about and closed at once: it is mapped. */
 struct object {
-	const struct sl_module *module;
+	const char *path, *why; /* why: there are no names */
+	void *map;
+	size_t size;
 	Dwfl *dwfl;
-	Dwfl_Module *dwfl_module; /* NULL: not found here, or another build */
+	Dwfl_Module *module; /* NULL: none */
+	bool fixed;	     /* linked for its addresses */
+};
+
+/* An address asked about before. */
+struct answer {
+	struct sl_symbol found[SL_SYMBOL_DEPTH];
+	unsigned count;
 };
 
 struct sl_symbols {
 	struct sl_arena arena;
-	SL_VECTOR(struct object) objects;
-	SL_VECTOR(const char *) mismatches;
+	struct sl_map by_build;		    /* "path\nbuild id" to index into objects + 1 */
+	SL_VECTOR(struct object *) objects; /* libdwfl keeps pointers to them */
+	struct sl_idmap asked;		    /* object and offset to index into answers */
+	SL_VECTOR(struct answer) answers;
+	SL_VECTOR(struct sl_symbols_missed) missed;
 	char *(*demangle)(const char *name, char *buffer, size_t *size, int *status);
 	void *libstdcxx;
 };
 
-static char *debuginfo_path; /* default search */
+/* The file was mapped before: no descriptor stays open for it. */
+static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, char **file, Elf **elf)
+{
+	struct object *object = *userdata;
+
+	*file = strdup(object->path);
+	*elf = elf_memory(object->map, object->size);
+	return -1;
+}
+
+static int open_debug(char **found, const char *format, ...)
+{
+	struct stat st;
+	va_list args;
+	int fd = -1;
+
+	va_start(args, format);
+	if (vasprintf(found, format, args) >= 0 && (fd = sl_paths_open_regular(*found, &st)) < 0) {
+		free(*found);
+		*found = NULL;
+	}
+	va_end(args);
+	return fd;
+}
+
+static bool has_build_id(int fd, const unsigned char *bits, int size)
+{
+	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	const void *mine;
+	bool same = elf && dwelf_elf_gnu_build_id(elf, &mine) == size && !memcmp(mine, bits, (size_t)size);
+
+	elf_end(elf);
+	return same;
+}
+
+/*
+ * A separate debug file: by build id, then by the name that the object gives it, where it has the same build id.  libdwfl's own
+ * search would wait for a FIFO, and ask a server.
+ */
+static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, const char *file, const char *link,
+		      GElf_Word crc, char **found)
+{
+	static const char *const places[] = {"%.*s/%s", "%.*s/.debug/%s", "/usr/lib/debug%.*s/%s"};
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	int folder = slash ? (int)(slash - file) : 0, fd;
+	const unsigned char *bits;
+	GElf_Addr address;
+	int size = dwfl_module_build_id(module, &bits, &address);
+	char rest[129] = "";
+
+	for (int i = 1; i < size && i < 64; i++)
+		snprintf(rest + 2 * i - 2, 3, "%02x", bits[i]);
+	if (!slash) /* what several debug files share */
+		return link && !strncmp(link, "/usr/lib/debug/", 15) ? open_debug(found, "%s", link) : -1;
+	if (size <= 0)
+		return -1;
+	fd = open_debug(found, "/usr/lib/debug/.build-id/%02x/%s.debug", bits[0], rest);
+	for (size_t i = 0; fd < 0 && link && !strchr(link, '/') && i < SL_COUNT(places); i++) {
+		fd = open_debug(found, places[i], folder, file, link);
+		if (fd >= 0 && !has_build_id(fd, bits, size)) {
+			close(fd);
+			free(*found);
+			*found = NULL;
+			fd = -1;
+		}
+	}
+	return fd;
+}
+
 static const Dwfl_Callbacks callbacks = {
-	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.find_elf = find_elf,
+	.find_debuginfo = find_debug,
 	.section_address = dwfl_offline_section_address,
-	.debuginfo_path = &debuginfo_path,
 };
 
 struct sl_symbols *sl_symbols_new(void)
@@ -38,10 +129,22 @@ struct sl_symbols *sl_symbols_new(void)
 
 	if (!symbols)
 		abort();
+	elf_version(EV_CURRENT);
 	symbols->libstdcxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
 	if (symbols->libstdcxx)
 		*(void **)&symbols->demangle = dlsym(symbols->libstdcxx, "__cxa_demangle");
 	return symbols;
+}
+
+static void close_object(struct object *object)
+{
+	if (object->dwfl)
+		dwfl_end(object->dwfl);
+	if (object->map)
+		munmap(object->map, object->size);
+	object->dwfl = NULL;
+	object->module = NULL;
+	object->map = NULL;
 }
 
 void sl_symbols_free(struct sl_symbols *symbols)
@@ -49,56 +152,158 @@ void sl_symbols_free(struct sl_symbols *symbols)
 	if (!symbols)
 		return;
 	for (size_t i = 0; i < symbols->objects.count; i++)
-		if (symbols->objects.item[i].dwfl)
-			dwfl_end(symbols->objects.item[i].dwfl);
+		close_object(symbols->objects.item[i]);
 	free(symbols->objects.item);
-	free(symbols->mismatches.item);
+	free(symbols->answers.item);
+	free(symbols->missed.item);
+	sl_idmap_free(&symbols->asked);
+	sl_map_free(&symbols->by_build);
 	if (symbols->libstdcxx)
 		dlclose(symbols->libstdcxx);
 	sl_arena_free(&symbols->arena);
 	free(symbols);
 }
 
+/* Without one recorded the file must have none: another file of that name is not taken for it. */
 static bool same_build(Dwfl_Module *module, const char *expected)
 {
 	const unsigned char *bits;
 	GElf_Addr address;
-	char text[129];
-	int size = dwfl_module_build_id(module, &bits, &address);
+	char text[129] = "";
+	int size = dwfl_module_getelf(module, &address) ? dwfl_module_build_id(module, &bits, &address) : -1; /* in this order */
 
-	if (!expected || !expected[0] || size <= 0)
-		return true; /* nothing to compare */
 	for (int i = 0; i < size && i < 64; i++)
 		snprintf(text + 2 * i, 3, "%02x", bits[i]);
-	return !strcasecmp(text, expected);
+	return size >= 0 && !strcasecmp(text, expected);
 }
 
-static struct object *object_of(struct sl_symbols *symbols, const struct sl_module *module)
+/* The addresses of the object's segments, from where it is linked to be. */
+static bool span_of(struct object *object, GElf_Addr *low, GElf_Addr *high)
 {
-	struct object *object;
+	Elf *elf = elf_memory(object->map, object->size);
+	GElf_Ehdr head;
+	GElf_Phdr part;
+	size_t count = 0;
 
-	for (size_t i = 0; i < symbols->objects.count; i++)
-		if (symbols->objects.item[i].module == module)
-			return &symbols->objects.item[i];
-	symbols->objects.item =
-		sl_arena_grow(symbols->objects.item, &symbols->objects.capacity, symbols->objects.count, sizeof(*object));
-	object = &symbols->objects.item[symbols->objects.count++];
-	*object = (struct object){.module = module};
-	if (!module->path || module->path[0] != '/')
-		return object;
+	*low = ~(GElf_Addr)0;
+	*high = 0;
+	if (elf && gelf_getehdr(elf, &head) && !elf_getphdrnum(elf, &count)) {
+		object->fixed = head.e_type == ET_EXEC;
+		for (size_t i = 0; i < count && i < 4096; i++)
+			if (gelf_getphdr(elf, (int)i, &part) && part.p_type == PT_LOAD) {
+				GElf_Addr begin = part.p_align ? part.p_vaddr & -part.p_align : part.p_vaddr;
+
+				*low = begin < *low ? begin : *low;
+				*high = part.p_vaddr + part.p_memsz > *high ? part.p_vaddr + part.p_memsz : *high;
+			}
+	}
+	elf_end(elf);
+	return *high > *low && *high - *low < PLACE;
+}
+
+static const char not_here[] = "not on this machine";
+
+static const char *map_file(struct object *object)
+{
+	struct stat st;
+	int fd = sl_paths_open_regular(object->path, &st);
+	const char *why = NULL;
+
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR ? not_here
+		       : errno == EINVAL		   ? "no regular file"
+							   : strerrordesc_np(errno);
+	if (st.st_size > SIZE_MAX_OF_FILE)
+		why = "larger than 16 GB";
+	else if (!st.st_size ||
+		 (object->map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
+		why = st.st_size ? strerrordesc_np(errno) : "empty";
+	if (why)
+		object->map = NULL;
+	else
+		object->size = (size_t)st.st_size;
+	close(fd);
+	return why;
+}
+
+static const char *open_object(struct object *object, const char *build_id)
+{
+	GElf_Addr low, high;
+	void **userdata;
+	const char *why = map_file(object);
+
+	if (why)
+		return why;
+	if (!span_of(object, &low, &high))
+		return "no library or program";
 	object->dwfl = dwfl_begin(&callbacks);
 	if (!object->dwfl)
-		return object;
+		return "out of memory";
 	dwfl_report_begin(object->dwfl);
-	object->dwfl_module = dwfl_report_elf(object->dwfl, module->path, module->path, -1, module->base, false);
+	if (object->fixed)
+		object->module = dwfl_report_module(object->dwfl, object->path, low, high);
+	else
+		object->module = dwfl_report_module(object->dwfl, object->path, PLACE + low, PLACE + high);
+	if (object->module && dwfl_module_info(object->module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL))
+		*userdata = object;
 	dwfl_report_end(object->dwfl, NULL, NULL);
-	if (object->dwfl_module && !same_build(object->dwfl_module, module->build_id)) {
-		object->dwfl_module = NULL;
-		symbols->mismatches.item = sl_arena_grow(symbols->mismatches.item, &symbols->mismatches.capacity,
-							 symbols->mismatches.count, sizeof(char *));
-		symbols->mismatches.item[symbols->mismatches.count++] = module->path;
+	return object->module && same_build(object->module, build_id) ? NULL : "another build than the recorded one";
+}
+
+static void miss(struct sl_symbols *symbols, const struct object *object)
+{
+	symbols->missed.item = sl_arena_grow(symbols->missed.item, &symbols->missed.capacity, symbols->missed.count,
+					     sizeof(*symbols->missed.item));
+	symbols->missed.item[symbols->missed.count++] =
+		(struct sl_symbols_missed){object->path, object->why, object->why == not_here};
+}
+
+/* ---- libdw ends the program when memory is out, with a status that means something else here */
+
+static jmp_buf *on_no_memory;
+
+__attribute__((noreturn)) static void no_memory(void)
+{
+	if (on_no_memory)
+		longjmp(*on_no_memory, 1);
+	abort();
+}
+
+static void catch_no_memory(Dwfl_Module *module)
+{
+	Dwarf_Addr bias;
+	Dwarf *dwarf = dwfl_module_getdwarf(module, &bias);
+
+	if (dwarf)
+		dwarf_new_oom_handler(dwarf, no_memory);
+	if (dwarf && dwarf_getalt(dwarf))
+		dwarf_new_oom_handler(dwarf_getalt(dwarf), no_memory);
+}
+
+/* Index of the object of a module. */
+static size_t object_of(struct sl_symbols *symbols, const struct sl_module *module)
+{
+	const char *build_id = module->build_id ? module->build_id : "";
+	char *key = sl_arena_printf(&symbols->arena, "%s\n%s", module->path, build_id);
+	uintptr_t *known = sl_map_at(&symbols->by_build, key);
+	struct object *object;
+
+	if (*known)
+		return *known - 1;
+	symbols->objects.item =
+		sl_arena_grow(symbols->objects.item, &symbols->objects.capacity, symbols->objects.count, sizeof(object));
+	object = sl_arena_alloc(&symbols->arena, sizeof(*object));
+	symbols->objects.item[symbols->objects.count++] = object;
+	*object = (struct object){.path = sl_arena_strdup(&symbols->arena, module->path)};
+	object->why = open_object(object, build_id);
+	if (object->why) {
+		close_object(object);
+		miss(symbols, object);
+	} else {
+		catch_no_memory(object->module);
 	}
-	return object;
+	*known = symbols->objects.count;
+	return symbols->objects.count - 1;
 }
 
 static const char *readable(struct sl_symbols *symbols, const char *name)
@@ -190,10 +395,8 @@ static unsigned find_scopes(struct sl_symbols *symbols, Dwarf_Die *cu, uint64_t 
 	return used;
 }
 
-unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc, struct sl_symbol *found,
-			 unsigned max)
+static unsigned look_up(struct sl_symbols *symbols, Dwfl_Module *object, uint64_t pc, struct sl_symbol *found)
 {
-	Dwfl_Module *object = object_of(symbols, module)->dwfl_module;
 	const char *file, *name;
 	unsigned count = 0;
 	Dwarf_Line *line;
@@ -201,14 +404,11 @@ unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *mod
 	Dwarf_Die *cu;
 	int number = 0;
 
-	if (!object || !max)
-		return 0;
-	memset(found, 0, max * sizeof(*found));
 	cu = unit_at(object, pc, &bias);
 	line = cu ? dwarf_getsrc_die(cu, pc - bias) : NULL;
 	file = line && !dwarf_lineno(line, &number) ? dwarf_linesrc(line, NULL, NULL) : NULL;
 	if (cu)
-		count = find_scopes(symbols, cu, pc - bias, found, max);
+		count = find_scopes(symbols, cu, pc - bias, found, SL_SYMBOL_DEPTH);
 	if (file) {
 		found[0].file = sl_arena_strdup(&symbols->arena, file);
 		found[0].line = (uint32_t)number;
@@ -220,8 +420,54 @@ unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *mod
 	return name || file ? 1 : 0;
 }
 
-unsigned sl_symbols_mismatches(const struct sl_symbols *symbols, const char *const **paths)
+/* An object for which memory ran out is not asked again, nor closed: libdw was left in the middle. */
+static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, struct answer *answer)
 {
-	*paths = symbols->mismatches.item;
-	return (unsigned)symbols->mismatches.count;
+	jmp_buf here;
+
+	on_no_memory = &here;
+	if (!setjmp(here)) {
+		answer->count = look_up(symbols, object->module, pc, answer->found);
+	} else {
+		*object = (struct object){.path = object->path, .why = "out of memory"};
+		miss(symbols, object);
+	}
+	on_no_memory = NULL;
+}
+
+unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc, struct sl_symbol *found,
+			 unsigned max)
+{
+	struct answer answer = {0};
+	uint64_t offset = pc - module->base, key;
+	struct object *object;
+	size_t index;
+	uint32_t at;
+
+	if (!module->path || module->path[0] != '/' || offset >= PLACE)
+		return 0;
+	index = object_of(symbols, module);
+	object = symbols->objects.item[index];
+	if (!object->module)
+		return 0;
+	key = (uint64_t)index << 32 | offset;
+	at = sl_idmap_get(&symbols->asked, key, UINT32_MAX);
+	if (at == UINT32_MAX) {
+		ask(symbols, object, object->fixed ? pc : PLACE + offset, &answer);
+		at = (uint32_t)symbols->answers.count;
+		symbols->answers.item =
+			sl_arena_grow(symbols->answers.item, &symbols->answers.capacity, symbols->answers.count, sizeof(answer));
+		symbols->answers.item[symbols->answers.count++] = answer;
+		sl_idmap_set(&symbols->asked, key, at);
+	}
+	answer = symbols->answers.item[at];
+	max = answer.count < max ? answer.count : max;
+	memcpy(found, answer.found, max * sizeof(*found));
+	return max;
+}
+
+unsigned sl_symbols_missed(const struct sl_symbols *symbols, const struct sl_symbols_missed **list)
+{
+	*list = symbols->missed.item;
+	return (unsigned)symbols->missed.count;
 }

@@ -539,6 +539,7 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 		put_process(j, &report->processes[i]);
 	sl_json_end(j);
 	put_findings(j, report, telemetry);
+	sl_report_warn_of_symbols(report);
 	sl_json_array(j, "warnings");
 	for (size_t i = 0; i < report->warnings.count; i++)
 		sl_json_string(j, NULL, report->warnings.item[i]);

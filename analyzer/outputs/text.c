@@ -456,9 +456,10 @@ static bool put_refused(struct sl_text_page *page)
 
 static void put_warnings(struct sl_text_page *page)
 {
-	const struct sl_report *report = page->report;
+	struct sl_report *report = page->report;
 	bool all = report->options.run && !strcmp(report->options.run, "all");
 
+	sl_report_warn_of_symbols(report);
 	for (size_t i = 0; i < report->warnings.count && i < 8; i++)
 		say(page, "note: %s", report->warnings.item[i]);
 	if (report->warnings.count > 8)

@@ -208,6 +208,7 @@ static void reduce(struct job *job)
 
 		warn_damage(report, process->trace ? &process->trace->damage : &job->damage[i]);
 		sl_damage_free(&job->damage[i]);
+		process->symbols = report->symbols;
 		if (process->trace)
 			report->processes[kept++] = *process;
 	}
@@ -251,7 +252,7 @@ enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsi
 	struct job job = {.report = report, .options = options};
 	bool all = options->run && !strcmp(options->run, "all");
 
-	*report = (struct sl_report){.path = paths[0], .options = *options};
+	*report = (struct sl_report){.path = paths[0], .options = *options, .symbols = sl_symbols_new()};
 	for (unsigned i = 0; i < count; i++)
 		if (!sl_images_add(&report->images, paths[i])) {
 			report->path = paths[i];

@@ -19,6 +19,26 @@ void sl_report_warn(struct sl_report *report, const char *format, ...)
 	report->warnings.item[report->warnings.count++] = line;
 }
 
+void sl_report_warn_of_symbols(struct sl_report *report)
+{
+	const struct sl_symbols_missed *missed = NULL;
+	unsigned count = sl_symbols_missed(report->symbols, &missed), absent = 0;
+	const char *first = NULL;
+
+	for (; report->missed_said < count; report->missed_said++) {
+		const struct sl_symbols_missed *one = &missed[report->missed_said];
+
+		if (!one->absent)
+			sl_report_warn(report, "no names of functions in %s: %s", one->path, one->why);
+		else if (!absent++)
+			first = one->path;
+	}
+	if (absent > 1)
+		sl_report_warn(report, "no names of functions in %s and %u more: they are not on this machine", first, absent - 1);
+	else if (absent)
+		sl_report_warn(report, "no names of functions in %s: it is not on this machine", first);
+}
+
 char *sl_report_text(const char *format, ...)
 {
 	va_list args;
@@ -45,17 +65,10 @@ bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns)
 	return unix_ns >= process->started_unix_ns && unix_ns <= process->ended_unix_ns + silent;
 }
 
-struct sl_symbols *sl_process_symbols(struct sl_process *process)
-{
-	if (!process->symbols)
-		process->symbols = sl_symbols_new();
-	return process->symbols;
-}
-
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python, uint32_t native,
 			  uint64_t caller)
 {
-	return sl_stacks_resolve(frames, &process->trace->defs, sl_process_symbols(process), python, native, caller);
+	return sl_stacks_resolve(frames, &process->trace->defs, process->symbols, python, native, caller);
 }
 
 void sl_report_free(struct sl_report *report)
@@ -64,7 +77,6 @@ void sl_report_free(struct sl_report *report)
 		struct sl_process *process = &report->processes[i];
 
 		sl_trace_close(process->trace);
-		sl_symbols_free(process->symbols);
 		free(process->session_id);
 		free(process->leaks.item);
 		free(process->growth.item);
@@ -88,5 +100,6 @@ void sl_report_free(struct sl_report *report)
 	free(report->findings.item);
 	free(report->devices);
 	free(report->processes);
+	sl_symbols_free(report->symbols);
 	sl_images_free(&report->images);
 }

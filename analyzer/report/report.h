@@ -90,7 +90,7 @@ struct sl_finding {
 struct sl_process {
 	struct sl_trace *trace;
 	struct sl_model *model;
-	struct sl_symbols *symbols; /* made when first asked for; main thread only */
+	struct sl_symbols *symbols; /* of the run: all its processes have the same; main thread only */
 	char *session_id;
 	uint64_t started_unix_ns, ended_unix_ns;    /* of one that was killed: its last sign of life */
 	bool gone;				    /* it had ended by the instant replayed to */
@@ -152,6 +152,8 @@ struct sl_report {
 	unsigned damage_lines;		       /* of which the first so many are about damage */
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
 	struct sl_skew skew;
+	struct sl_symbols *symbols;
+	unsigned missed_said; /* libraries without names that are among the warnings */
 	struct sl_drive_options options;
 	uint64_t html_max_bytes; /* of report.html; 0: 8 MiB */
 };
@@ -160,12 +162,14 @@ void sl_report_free(struct sl_report *report);
 
 void sl_report_warn(struct sl_report *report, const char *format, ...) SL_PRINTF(2, 3);
 
+/* Adds a warning for each library whose frames turned out to have no names since the last time; before warnings are shown. */
+void sl_report_warn_of_symbols(struct sl_report *report);
+
 /* Adds a copy; text and advice are malloc'ed by the caller and become the report's. */
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
 char *sl_report_text(const char *format, ...) SL_PRINTF(1, 2);
 
-/* The symbols of a process; main thread only. */
-struct sl_symbols *sl_process_symbols(struct sl_process *process);
+/* Main thread only. */
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python, uint32_t native,
 			  uint64_t caller);
 /* It held what its trace says then: it had begun, and had not ended.  A killed one is sampled no more than a second before. */

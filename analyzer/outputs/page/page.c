@@ -365,6 +365,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	if (telemetry && telemetry->selected)
 		sl_page_session_findings(page, telemetry->selected, process_of);
 	sl_page_put_findings(page);
+	sl_report_warn_of_symbols(report);
 	sl_page_key(page, "warnings");
 	sl_pack_array(&page->pack, (uint32_t)report->warnings.count);
 	for (size_t i = 0; i < report->warnings.count; i++)

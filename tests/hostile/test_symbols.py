@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Names of functions: the same whatever number of files may be open, at a cost that follows libraries and not ranks, and what has
+no names is said."""
+import json
+import os
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import traces as t  # noqa: E402
+
+ANALYZE = os.path.abspath(sys.argv[1])
+
+
+def libraries():
+    """What this interpreter has mapped, with the build ids that the files say."""
+    with open("/proc/self/maps") as maps:
+        paths = sorted({line.split()[-1] for line in maps if ".so" in line and line.split()[-1].startswith("/")})
+    found = {}
+    for path in paths:
+        said = subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout
+        if "Build ID: " in said:
+            found[path] = said.split("Build ID: ")[1].split()[0]
+    return found
+
+
+class Symbols(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-symbols-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def record(self, name, ranks, modules):
+        """Each rank holds a block for each library, from addresses of its own."""
+        for rank in range(ranks):
+            maps = [{"def": "module", "base": (i + 1) << 36, "end": (i + 1) << 36 | 1 << 31, "path": path, "build_id": build, "ns": t.T0}
+                    for i, (path, build) in enumerate(modules)]
+            maps += [{"def": "native_stack", "id": i + 1, "pcs": struct.pack("<Q", ((i + 1) << 36) + 0x9000 + 16 * (rank % 8))}
+                     for i in range(len(modules))]
+            count = len(modules)
+            numbers = list(range(1, count + 1))
+            t.write(os.path.join(self.folder, name, "rank-%05d-%d.msgpack.zst" % (rank, 1000 + rank)),
+                    t.header(rank=rank, world_size=ranks, pid=1000 + rank), t.defs(maps),
+                    t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * n for n in numbers], bytes=4096,
+                                      native=numbers), t.footer())
+        return os.path.join(self.folder, name)
+
+    def report(self, folder, files=None, code=0):
+        def limit():
+            if files:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        child = subprocess.Popen([ANALYZE, "--json", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+        out, err = child.communicate(timeout=300)
+        self.assertEqual(child.returncode, code, err)
+        return json.loads(out)
+
+    def test_the_same_names_whatever_number_of_files_may_be_open(self):
+        libs = list(libraries().items())
+        self.assertGreater(len(libs), 10)
+        folder = self.record("many", 6, libs)
+        few, many = self.report(folder, files=24), self.report(folder)
+        self.assertEqual(few, many)
+        named = [frame["function"] for leak in many["leaks"] for frame in leak["stack"]]
+        self.assertGreater(len([name for name in named if name]), len(libs), "most of what lies at these addresses has a name")
+
+    def test_memory_follows_libraries_and_not_ranks(self):
+        libs = list(libraries().items())[:6]
+        sizes = []
+        for ranks in 4, 64:
+            folder = self.record("r%d" % ranks, ranks, libs)
+            with open(os.path.join(self.folder, "out"), "w") as out, \
+                    subprocess.Popen([ANALYZE, "--json", "-j", "1", folder], stdout=out, stderr=out) as child:
+                _, status, usage = os.wait4(child.pid, 0)
+                child.returncode = status
+            self.assertEqual(status, 0)
+            sizes.append(usage.ru_maxrss)
+        self.assertLess(sizes[1] - sizes[0], 60 * 1024, "a megabyte a rank, and it was 7 a library and rank")
+
+    def test_what_has_no_names_is_said(self):
+        (path, _), (other, _) = list(libraries().items())[:2]
+        fifo = os.path.join(self.folder, "fifo.so")
+        os.mkfifo(fifo)
+        text = os.path.join(self.folder, "text.so")
+        with open(text, "w") as file:
+            file.write("no library\n" * 100)
+        folder = self.record("none", 1, [(path, "00" * 20), (fifo, ""), ("/dev/zero", ""), (text, ""), ("/nowhere/a.so", ""),
+                                         ("/nowhere/b.so", ""), (other, "")])
+        said = "\n".join(self.report(folder)["warnings"])
+        self.assertIn(path + ": another build", said)
+        self.assertIn(fifo + ": no regular file", said)
+        self.assertIn("/dev/zero: no regular file", said)
+        self.assertIn(text + ": no library", said)
+        self.assertIn("/nowhere/a.so and 1 more: they are not on this machine", said)
+        self.assertIn(other + ": another build", said, "no build id recorded is not any build")
+
+    def test_where_memory_ends_the_report_does_not(self):
+        libs = list(libraries().items())
+        folder = self.record("small", 1, libs)
+        for megabytes in 60, 120, 250:
+            done = subprocess.run([ANALYZE, "--json", "-j", "1", folder], capture_output=True, text=True, timeout=120,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)))
+            self.assertNotEqual(done.returncode, 1, "1 is a limit of check: " + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
