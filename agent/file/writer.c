@@ -425,6 +425,8 @@ static uint64_t pass(uint64_t now_ns)
 	bool asked = flush != atomic_load(&sl_agent->flushed);
 	bool sync = asked || (sync_ns && now_ns - synced_at_ns >= sync_ns), wrote = false, folding = false, everything, good;
 
+	if (asked) /* what was recorded until it was asked, not until this pass began */
+		now_ns = sl_agent_now();
 	/* A ring that lies elsewhere may be out of reach after the node is gone. */
 	everything = sync || (sl_agent->store.ring_elsewhere &&
 			      (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
