@@ -10,9 +10,9 @@
 
 /* In the order of --help. */
 static const struct sl_command *const commands[] = {
-	&sl_command_report,  &sl_command_tree,	  &sl_command_table,	&sl_command_flame, &sl_command_timeline,
-	&sl_command_dump,    &sl_command_convert, &sl_command_validate, &sl_command_merge, &sl_command_check,
-	&sl_command_collect, &sl_command_diff,	  &sl_command_export,	&sl_command_pack,
+	&sl_command_report, &sl_command_tree,	 &sl_command_table,   &sl_command_flame,    &sl_command_timeline,
+	&sl_command_dump,   &sl_command_entries, &sl_command_convert, &sl_command_validate, &sl_command_merge,
+	&sl_command_check,  &sl_command_collect, &sl_command_diff,    &sl_command_export,   &sl_command_pack,
 };
 
 static void help(FILE *out)

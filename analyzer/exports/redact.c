@@ -121,6 +121,7 @@ static void redact(const msgpack_object *map, uint64_t salt)
 		{"module", {"path"}},
 		{"communicator", {"name"}},
 		{"note", {"text"}},
+		{"metadata", {"key", "value"}},
 		{"device", {"uuid", "pci"}},
 	};
 

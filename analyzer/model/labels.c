@@ -17,6 +17,14 @@ static uint32_t label_of(struct sl_model *model, uint64_t text)
 	return (uint32_t)model->labels.count++;
 }
 
+static void raise_peaks(struct sl_open_range *range, const struct sl_model *model)
+{
+	if (model->in_use_max > range->peak)
+		range->peak = model->in_use_max;
+	if (model->held_max > range->held_peak)
+		range->held_peak = model->held_max;
+}
+
 /* The maximum since the last boundary belongs to every open range. */
 static void fold_peak(struct sl_model *model)
 {
@@ -24,10 +32,10 @@ static void fold_peak(struct sl_model *model)
 		struct sl_thread_state *state = model->threads.item[t];
 
 		for (size_t i = 0; state && i < state->ranges.count; i++)
-			if (model->in_use_max > state->ranges.item[i].peak)
-				state->ranges.item[i].peak = model->in_use_max;
+			raise_peaks(&state->ranges.item[i], model);
 	}
 	model->in_use_max = model->in_use;
+	model->held_max = model->held;
 }
 
 static uint64_t not_negative(int64_t value)
@@ -66,6 +74,8 @@ static void begin(struct sl_model *model, struct sl_thread_state *state, const s
 		.begin_ns = model->now_ns,
 		.before = not_negative(model->in_use),
 		.peak = model->in_use,
+		.held_before = model->held,
+		.held_peak = model->held,
 		.made_bytes = model->made_bytes,
 		.made_blocks = model->made_blocks,
 		.gone_bytes = model->gone_bytes,
@@ -137,16 +147,41 @@ static void keep_phase(struct sl_model *model, const struct sl_open_range *range
 	model->phases[model->phase_count++] = (struct sl_phase){range->label, thread, range->step, range->begin_ns, model->now_ns};
 }
 
+static struct sl_entry entry_of(const struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
+{
+	bool same = range->by_torch == model->torch_seen; /* else the counters began anew inside */
+	struct sl_entry entry = {
+		.label = range->label,
+		.thread = thread,
+		.step = range->step,
+		.begin_ns = range->begin_ns,
+		.end_ns = model->now_ns,
+		.before = range->before,
+		.after = not_negative(model->in_use),
+		.peak = not_negative(range->peak),
+		.held_before = not_negative(range->held_before),
+		.held_after = not_negative(model->held),
+		.held_peak = not_negative(range->held_peak),
+		.made_bytes = model->made_bytes - (same ? range->made_bytes : 0),
+		.made_blocks = model->made_blocks - (same ? range->made_blocks : 0),
+		.gone_bytes = model->gone_bytes - (same ? range->gone_bytes : 0),
+		.gone_blocks = model->gone_blocks - (same ? range->gone_blocks : 0),
+		.pair_count = range->pair_count,
+	};
+
+	memcpy(entry.pairs, range->pairs, sizeof(entry.pairs));
+	return entry;
+}
+
 static void end(struct sl_model *model, struct sl_thread_state *state, size_t at, uint32_t thread)
 {
 	struct sl_open_range range;
 	struct sl_label *label;
-	bool same;
+	struct sl_entry entry;
 
 	fold_peak(model);
 	range = state->ranges.item[at];
 	label = &model->labels.item[range.label];
-	same = range.by_torch == model->torch_seen; /* else the counters began anew inside */
 	if (!label->entries) {
 		label->before_bytes = range.before;
 		label->first_ns = range.begin_ns;
@@ -157,10 +192,13 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	label->after_bytes = not_negative(model->in_use);
 	if (not_negative(range.peak) > label->peak_bytes)
 		label->peak_bytes = not_negative(range.peak);
-	label->allocated_bytes += model->made_bytes - (same ? range.made_bytes : 0);
-	label->blocks_created += model->made_blocks - (same ? range.made_blocks : 0);
-	label->freed_bytes += model->gone_bytes - (same ? range.gone_bytes : 0);
-	label->blocks_freed += model->gone_blocks - (same ? range.gone_blocks : 0);
+	entry = entry_of(model, &range, thread);
+	label->allocated_bytes += entry.made_bytes;
+	label->blocks_created += entry.made_blocks;
+	label->freed_bytes += entry.gone_bytes;
+	label->blocks_freed += entry.gone_blocks;
+	if (model->entry)
+		model->entry(model->entry_context, model, &entry);
 	if (!was_cut_short(model, &range, thread)) {
 		add_point(label, label->after_bytes);
 		mark_entry(model, label);
@@ -187,6 +225,23 @@ static size_t closed_by(struct sl_model *model, const struct sl_thread_state *st
 	return SIZE_MAX;
 }
 
+static void add_pair(struct sl_open_range *range, uint32_t text)
+{
+	if (range->pair_count < SL_PAIRS_MAX)
+		range->pairs[range->pair_count++] = text;
+}
+
+unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX])
+{
+	const struct sl_thread_state *state = thread < model->threads.count ? model->threads.item[thread] : NULL;
+	unsigned count = 0;
+
+	for (size_t i = state ? state->ranges.count : 0; i--;)
+		for (unsigned k = 0; k < state->ranges.item[i].pair_count && count < SL_PAIRS_MAX; k++)
+			pairs[count++] = state->ranges.item[i].pairs[k];
+	return count;
+}
+
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -194,6 +249,11 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 	size_t at;
 
 	switch (item->hook->verb) {
+	case SL_VERB_PAIR:
+		state = sl_model_thread(model, item->thread);
+		if (state->ranges.count)
+			add_pair(&state->ranges.item[state->ranges.count - 1], (uint32_t)event->label);
+		break;
 	case SL_VERB_RANGE_PUSH:
 		begin(model, sl_model_thread(model, item->thread), event, 0);
 		note_step(model, event);

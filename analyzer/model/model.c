@@ -49,6 +49,8 @@ void sl_model_free(struct sl_model *model)
 			free(model->threads.item[i]);
 		}
 	free(model->threads.item);
+	free(model->called.item);
+	free(model->called_parts.item);
 	free(model->sites.item);
 	free(model->site_slots);
 	free(model->holders.item);
@@ -303,6 +305,9 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	if (site->labelled != SL_NO_SITE)
 		change_labelled(model, &model->labelled.item[site->labelled], site->labelled, index, bytes);
 	model->in_use += bytes;
+	model->held += bytes;
+	if (model->held > model->held_max)
+		model->held_max = model->held;
 	if (!model->torch_seen && model->in_use > model->in_use_max)
 		model->in_use_max = model->in_use;
 }
@@ -436,7 +441,11 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_RANGE_POP:
 	case SL_VERB_RANGE_START:
 	case SL_VERB_RANGE_END:
+	case SL_VERB_PAIR:
 		sl_labels_apply(model, item);
+		break;
+	case SL_VERB_NAME:
+		sl_called_apply(model, item->event);
 		break;
 	default:
 		break; /* address space, exports, pools' settings, limits: counted as calls, no memory of their own */

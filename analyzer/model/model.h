@@ -125,6 +125,9 @@ struct sl_device_state {
 
 enum sl_scope { SL_SCOPE_VRAM, SL_SCOPE_HOST, SL_SCOPE_ADDRESS_SPACE, SL_SCOPE_CONTEXT, SL_SCOPE_CODE };
 
+/* KEY=VALUE texts said of a range: the first so many. */
+#define SL_PAIRS_MAX 8
+
 struct sl_owner {
 	uint32_t site;
 	uint64_t bytes, blocks;
@@ -158,8 +161,33 @@ struct sl_oom {
 	uint64_t context_bytes, module_bytes; /* then; 0: not known */
 	uint64_t largest_cached;	      /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
 	uint64_t step;			      /* index of the innermost label, SL_UNKNOWN */
-	const struct sl_known_at *changes;    /* the last ones of its device before it, in their order */
+	uint32_t pairs[SL_PAIRS_MAX];	      /* said of the thread's open ranges, innermost first */
+	unsigned pair_count;
+	const struct sl_known_at *changes; /* the last ones of its device before it, in their order */
 	unsigned change_count;
+};
+
+/* What the program calls its memory: all that was ever given one name on one device. */
+struct sl_called {
+	uint32_t text; /* id of the definitions */
+	int device;
+	uint64_t blocks, live_bytes, peak_bytes; /* blocks: ever */
+};
+
+/* A part of a block that has a name now. */
+struct sl_called_part {
+	uint64_t address, bytes;
+	uint32_t called; /* index into the model's */
+};
+
+/* One entry of a range, when it ends; bytes as in struct sl_label, `held`: obtained from the driver. */
+struct sl_entry {
+	uint32_t label, thread; /* index into labels; thread of the trace, 0: of the process */
+	uint64_t step, begin_ns, end_ns;
+	uint64_t before, after, peak, held_before, held_after, held_peak;
+	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks;
+	uint32_t pairs[SL_PAIRS_MAX];
+	unsigned pair_count;
 };
 
 struct sl_api_stats {
@@ -275,6 +303,12 @@ struct sl_model {
 	int64_t in_use, in_use_max; /* the latter since the last range began or ended anywhere */
 	bool torch_seen;
 	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks; /* of blocks of PyTorch where it reports, else of calls */
+	int64_t held, held_max;					   /* known memory of all devices; held_max as in_use_max */
+
+	SL_VECTOR(struct sl_called) called;
+	SL_VECTOR(struct sl_called_part) called_parts;						  /* by address */
+	void (*entry)(void *context, const struct sl_model *model, const struct sl_entry *entry); /* NULL: nobody asks */
+	void *entry_context;
 };
 
 /* Borrows both. */
@@ -364,6 +398,16 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
 /* Where `thread` is (0: any thread that is in a range). */
 struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
 void sl_labels_end(struct sl_model *model);
+/* What was said of the ranges that are open on a thread, innermost first. */
+unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX]);
+void sl_called_apply(struct sl_model *model, const struct sl_event *event);
+void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
+/* The block is no more, and what was in it has no name. */
+static inline void sl_called_freed(struct sl_model *model, uint64_t address, uint64_t bytes)
+{
+	if (SL_UNLIKELY(model->called_parts.count))
+		sl_called_drop(model, address, bytes);
+}
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 /* Known memory of the device is about to change by `bytes`, in the call being applied. */
@@ -379,8 +423,10 @@ struct sl_open_range {
 	uint64_t id;	/* of RANGE_START; 0: pushed */
 	uint64_t step, begin_ns, before, made_bytes, made_blocks, gone_bytes, gone_blocks;
 	uint64_t communicator, message_bytes; /* of NCCL's; 0: unknown */
-	int64_t peak;
+	int64_t peak, held_before, held_peak;
 	bool by_torch;
+	uint32_t pairs[SL_PAIRS_MAX];
+	unsigned pair_count;
 };
 
 /* A range ends now. */

@@ -152,6 +152,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		.largest_cached = SL_UNKNOWN,
 	};
 	oom->step = sl_labels_instant(model, item->thread).step;
+	oom->pair_count = sl_labels_pairs(model, item->thread, oom->pairs);
 	oom->device = oom->scope == SL_SCOPE_HOST ? -1 : (int)event->device;
 	oom->live_bytes = live_bytes(model, oom);
 	if (model->ooms.count && model->ooms.item[model->ooms.count - 1].in_retry &&

@@ -141,6 +141,7 @@ static void remove_block(struct sl_model *model, const struct sl_event *event, s
 	device->torch.live_blocks--;
 	model->gone_bytes += live->bytes;
 	model->gone_blocks++;
+	sl_called_freed(model, live->address, live->bytes);
 	sl_table_remove(&model->blocks, live);
 }
 

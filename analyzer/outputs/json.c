@@ -105,8 +105,8 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 	sl_json_known(j, "world_size", world);
 	sl_json_string(j, "tag", first ? first->tag : NULL);
 	sl_json_object(j, "metadata");
-	for (unsigned i = 0; first && i < first->metadata_count; i++)
-		sl_json_string(j, first->metadata[i].name, first->metadata[i].value);
+	if (report->process_count)
+		sl_output_metadata(j, report->processes[0].model);
 	sl_json_end(j);
 	put_known(j, "started_at_ns", first ? report->started_unix_ns : SL_UNKNOWN);
 	put_known(j, "ended_at_ns", first ? report->ended_unix_ns : SL_UNKNOWN);
@@ -300,6 +300,24 @@ static void put_labels(struct sl_json *j, struct sl_process *process)
 	sl_json_end(j);
 }
 
+/* What the program itself called its memory. */
+static void put_names(struct sl_json *j, const struct sl_model *model)
+{
+	sl_json_array(j, "names");
+	for (size_t i = 0; i < model->called.count; i++) {
+		const struct sl_called *called = &model->called.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "name", sl_defs_text(model->defs, called->text));
+		put_device(j, "device", called->device);
+		sl_json_uint(j, "blocks", called->blocks);
+		sl_json_uint(j, "live_bytes", called->live_bytes);
+		sl_json_uint(j, "peak_bytes", called->peak_bytes);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
 /* Each rank that this process has in a communicator of NCCL. */
 static void put_communicators(struct sl_json *j, const struct sl_model *model)
 {
@@ -395,6 +413,7 @@ static void put_process(struct sl_json *j, struct sl_process *process)
 	put_libraries(j, process->model);
 	put_torch(j, process->model);
 	put_labels(j, process);
+	put_names(j, process->model);
 	put_communicators(j, process->model);
 	sl_heuristics_put(j, process);
 	sl_json_object(j, "host_memory");

@@ -45,9 +45,9 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_json_string(j, "recommendation", w->account->advice);
 	sl_json_string(j, "tag", w->process->model->header->tag);
 	sl_json_object(j, "metadata"); /* the user's own keys */
-	for (unsigned i = 0; i < w->process->model->header->metadata_count; i++)
-		sl_json_string(j, w->process->model->header->metadata[i].name, w->process->model->header->metadata[i].value);
+	sl_output_metadata(j, w->process->model);
 	sl_json_end(j);
+	sl_output_pairs(j, "range", w->process->model, w->oom->pairs, w->oom->pair_count);
 }
 
 static void put_environment(struct sl_json *j, void *context)

@@ -44,6 +44,12 @@ bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_diff
 			   const unsigned *counts, uint64_t max_bytes, FILE *out);
 void sl_html_changes_free(struct sl_html_changes *changes);
 
+/* What the user said of the run, by --meta and from inside the program: members of an object that is open. */
+struct sl_json;
+void sl_output_metadata(struct sl_json *j, const struct sl_model *model);
+/* KEY=VALUE texts as an object; of one key the first holds. */
+void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *model, const uint32_t *pairs, unsigned count);
+
 /* report.json, for --json */
 bool sl_json_report(struct sl_report *report, FILE *out);
 

@@ -171,6 +171,20 @@ static void add_note(struct sl_defs *defs, const msgpack_object *map, uint64_t i
 		*PUSH(defs->notes) = text;
 }
 
+static void add_metadata(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	struct sl_said said = {text_of(defs, map, "key"), text_of(defs, map, "value")};
+
+	if (!said.key)
+		return;
+	for (size_t i = 0; i < defs->metadata.count; i++)
+		if (!strcmp(defs->metadata.item[i].key, said.key)) {
+			defs->metadata.item[i].value = said.value;
+			return;
+		}
+	*PUSH(defs->metadata) = said;
+}
+
 bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
 {
 	static const struct {
@@ -188,6 +202,7 @@ bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
 		{"communicator", add_communicator},
 		{"capability", add_capability},
 		{"note", add_note},
+		{"metadata", add_metadata},
 	};
 	const msgpack_object *def = sl_object_get(map, "def");
 
@@ -218,6 +233,7 @@ void sl_defs_free(struct sl_defs *defs)
 	free(defs->communicators.item);
 	free(defs->capabilities.item);
 	free(defs->notes.item);
+	free(defs->metadata.item);
 	sl_arena_free(&defs->arena);
 }
 

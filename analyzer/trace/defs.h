@@ -62,6 +62,11 @@ struct sl_capability {
 	const char *name, *value;
 };
 
+/* Said by the program while it ran, beside the header's. */
+struct sl_said {
+	const char *key, *value;
+};
+
 /* A vector in the arena: items, count and room. */
 #define SL_VECTOR(type)                                                                                                            \
 	struct {                                                                                                                   \
@@ -83,6 +88,7 @@ struct sl_defs {
 	SL_VECTOR(struct sl_communicator) communicators;
 	SL_VECTOR(struct sl_capability) capabilities;
 	SL_VECTOR(const char *) notes;
+	SL_VECTOR(struct sl_said) metadata; /* a key once, with its last value */
 };
 
 /* Take in one map when it is a definition; false when its "def" is none of these. */

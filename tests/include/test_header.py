@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """include/stormlog.h: every kind of program builds with it as its reader would type, says nothing without the agent, and under
 it the trace holds what was said."""
+import json
 import os
 import re
 import shutil
@@ -107,6 +108,98 @@ class Header(unittest.TestCase):
             names = trace.names()
             self.assertEqual([names[int(api)] for api in trace.events()["api"] if names[int(api)].startswith("stormlog_")], [])
             self.assertEqual(len(trace.defs["metadata"]), 2)
+
+
+class Analyzed(unittest.TestCase):
+    """What the analyzer makes of it; the truth is what the program did, written here by hand."""
+
+    PROGRAM = r'''
+#include "stormlog.h"
+#include <dlfcn.h>
+int main(void)
+{
+	int (*make)(void **, size_t), (*drop)(void *);
+	void *a, *b, *c, *library = dlopen("libcudart.so.13", RTLD_NOW);
+	*(void **)&make = dlsym(library, "cudaMalloc");
+	*(void **)&drop = dlsym(library, "cudaFree");
+	make(&a, 8 << 20);
+	stormlog_name(a, 0, "weights");
+	stormlog_name((char *)a + (6 << 20), 1 << 20, "bias");	/* a part of it has a name of its own */
+	for (int i = 0; i < 3; i++) {
+		stormlog_push_step("step", 10 + i);
+		stormlog_pair("batch", i ? "64" : "32");
+		make(&b, 4 << 20);
+		stormlog_name(b, 0, "cache");
+		make(&c, 2 << 20);
+		drop(c);
+		if (i < 2)
+			drop(b);
+		stormlog_pop();
+	}
+	stormlog_push("forward");
+	stormlog_pair("batch_size", "128");
+	make(&c, (size_t)1 << 60);
+	stormlog_pop();
+	stormlog_metadata("model", "resnet50");
+	drop(a);
+	return 0;
+}
+'''
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="stormlog-header-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        source, program = os.path.join(folder, "f.c"), os.path.join(folder, "f")
+        with open(source, "w") as file:
+            file.write(cls.PROGRAM)
+        subprocess.run(["gcc", "-O1", "-I", INCLUDE, source, "-o", program], check=True)
+        cls.run_ = Recording(program, STORMLOG_META="model=alexnet\nowner=me")
+        cls.addClassCleanup(cls.run_.__exit__)
+
+    def lines(self, *command):
+        return [json.loads(line) for line in
+                subprocess.run([ANALYZE, *command, self.run_.traces], capture_output=True, check=True).stdout.splitlines()]
+
+    def test_each_entry_has_its_figures(self):
+        rows = self.lines("entries", "--label", "step_#")
+        mib = 1 << 20
+        self.assertEqual([(r["step"], r["before_bytes"], r["after_bytes"], r["peak_bytes"], r["held_peak_bytes"], r["allocated_bytes"],
+                           r["freed_bytes"], r["blocks_created"], r["blocks_freed"], r["pairs"]) for r in rows],
+                         [(10, 8 * mib, 8 * mib, 14 * mib, 14 * mib, 6 * mib, 6 * mib, 2, 2, {"batch": "32"}),
+                          (11, 8 * mib, 8 * mib, 14 * mib, 14 * mib, 6 * mib, 6 * mib, 2, 2, {"batch": "64"}),
+                          (12, 8 * mib, 12 * mib, 14 * mib, 14 * mib, 6 * mib, 2 * mib, 2, 1, {"batch": "64"})])
+        self.assertTrue(all(r["begin_ns"] < r["end_ns"] for r in rows))
+
+    def test_they_add_up_to_the_reports_row(self):
+        rows = self.lines("entries", "--label", "step_#")
+        label = next(row for row in self.run_.report()["processes"][0]["labels"] if row["label"] == "step_#")
+        self.assertEqual(label["entries"], len(rows))
+        for name in ("allocated_bytes", "freed_bytes", "blocks_created", "blocks_freed"):
+            self.assertEqual(label[name], sum(row[name] for row in rows))
+        self.assertEqual(label["duration_ns"], sum(row["end_ns"] - row["begin_ns"] for row in rows))
+        self.assertEqual(label["peak_bytes"], max(row["peak_bytes"] for row in rows))
+
+    def test_names_of_memory(self):
+        names = {row["name"]: (row["device"], row["blocks"], row["live_bytes"], row["peak_bytes"])
+                 for row in self.run_.report()["processes"][0]["names"]}
+        self.assertEqual(names, {"weights": (0, 1, 0, 8 << 20), "bias": (0, 1, 0, 1 << 20), "cache": (0, 3, 4 << 20, 4 << 20)})
+
+    def test_metadata_of_the_program_is_beside_the_users(self):
+        self.assertEqual(self.run_.report()["run"]["metadata"], {"owner": "me", "model": "resnet50"})
+
+    def test_the_dump_has_numbers_of_steps(self):
+        rows = [row for row in self.lines("dump") if row["verb"] == "RANGE_PUSH"]
+        self.assertEqual([(row["label"], row["step"]) for row in rows], [("step_#", 10), ("step_#", 11), ("step_#", 12), ("forward", None)])
+
+    def test_the_bundle_has_what_was_said_of_the_range(self):
+        out = os.path.join(self.run_.folder, "analysis")
+        subprocess.run([ANALYZE, "-o", out, self.run_.traces], check=True, capture_output=True)
+        bundle, = os.listdir(os.path.join(out, "oom"))
+        with open(os.path.join(out, "oom", bundle, "metadata.json")) as file:
+            custom = json.load(file)["custom_metadata"]
+        self.assertEqual(custom["range"], {"batch_size": "128"})
+        self.assertEqual(custom["metadata"], {"owner": "me", "model": "resnet50"})
 
 
 class Flush(unittest.TestCase):

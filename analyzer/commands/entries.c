@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze entries PATH: each entry of a range as one line of JSON, where it ended. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/json.h"
+#include "analyzer/commands/native.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/model/model.h"
+#include "analyzer/outputs/output.h"
+
+static const struct sl_option table[] = {
+	{"--label", 0, "LABEL", "of this label alone, as report.json writes it: step_#"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	{0},
+};
+enum { LABEL, RUN };
+
+struct choice {
+	const char *label, *run;
+};
+
+struct printer {
+	struct sl_json *json;
+	const struct sl_trace *trace;
+	const char *label;
+};
+
+static void print(void *context, const struct sl_model *model, const struct sl_entry *entry)
+{
+	const struct printer *printer = context;
+	const char *label = sl_defs_text(model->defs, model->labels.item[entry->label].text);
+	const struct sl_thread *thread = sl_defs_thread(model->defs, entry->thread);
+	struct sl_json *j = printer->json;
+
+	if (printer->label && (!label || strcmp(label, printer->label) != 0))
+		return;
+	sl_json_object(j, NULL);
+	sl_json_string(j, "label", label);
+	sl_json_known(j, "step", label && strchr(label, '#') && entry->thread ? (int64_t)entry->step : -1);
+	sl_json_known(j, "rank", model->header->rank);
+	sl_json_int(j, "pid", model->header->pid);
+	sl_json_known(j, "thread", thread && thread->tid ? thread->tid : -1);
+	sl_json_uint(j, "begin_ns", sl_header_unix(model->header, entry->begin_ns));
+	sl_json_uint(j, "end_ns", sl_header_unix(model->header, entry->end_ns));
+	sl_json_uint(j, "before_bytes", entry->before);
+	sl_json_uint(j, "after_bytes", entry->after);
+	sl_json_uint(j, "peak_bytes", entry->peak);
+	sl_json_uint(j, "held_before_bytes", entry->held_before);
+	sl_json_uint(j, "held_after_bytes", entry->held_after);
+	sl_json_uint(j, "held_peak_bytes", entry->held_peak);
+	sl_json_uint(j, "allocated_bytes", entry->made_bytes);
+	sl_json_uint(j, "freed_bytes", entry->gone_bytes);
+	sl_json_uint(j, "blocks_created", entry->made_blocks);
+	sl_json_uint(j, "blocks_freed", entry->gone_blocks);
+	sl_output_pairs(j, "pairs", model, entry->pairs, entry->pair_count);
+	sl_json_end(j);
+	sl_json_newline(j);
+}
+
+static bool replay(const struct sl_image *image, struct printer *printer)
+{
+	struct sl_damage damage = {0};
+	struct sl_trace *trace = sl_trace_open(image, &damage);
+	struct sl_model *model;
+	struct sl_order *order;
+	const struct sl_item *item;
+
+	for (unsigned k = 0; k < damage.lines; k++)
+		fprintf(stderr, "stormlog-analyze: %s\n", damage.line[k]);
+	sl_damage_free(&damage);
+	if (!trace)
+		return false;
+	model = sl_model_new(&trace->header, &trace->defs);
+	model->entry = print;
+	model->entry_context = printer;
+	sl_model_folded(model, &trace->folded);
+	order = sl_order_new(trace);
+	while ((item = sl_order_next(order)))
+		sl_model_apply(model, item);
+	sl_model_end(model);
+	for (unsigned k = 0; k < trace->damage.lines; k++)
+		fprintf(stderr, "stormlog-analyze: %s\n", trace->damage.line[k]);
+	sl_order_free(order);
+	sl_model_free(model);
+	sl_trace_close(trace);
+	return true;
+}
+
+static bool entries(const struct sl_images *images, const struct choice *choice)
+{
+	struct printer printer = {.json = sl_json_new(stdout, SL_JSON_COMPACT), .label = choice->label};
+	bool all = choice->run && !strcmp(choice->run, "all"), any = false;
+	unsigned chosen = 0;
+
+	for (unsigned i = 0; choice->run && i < images->run_count; i++)
+		if (!strcmp(images->runs[i].id, choice->run))
+			chosen = i;
+	for (unsigned i = 0; i < images->image_count; i++)
+		if (all || images->run_of[i] == chosen)
+			any = replay(&images->images[i], &printer) || any;
+	sl_json_close(printer.json);
+	return any;
+}
+
+static bool take(void *context, int option, const char *value)
+{
+	struct choice *choice = context;
+
+	*(option == LABEL ? &choice->label : &choice->run) = value;
+	return true;
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_options parsed = {
+		.usage = "entries [options] PATH...",
+		.table = table,
+		.argc = argc,
+		.argv = argv,
+		.about = "Each entry of a range, by NVTX, roctx, stormlog.h or a backward pass, as a line of JSON:\n"
+			 "what was in use before, after and at its peak, what was made and freed."};
+	struct sl_images images = {0};
+	struct choice choice = {0};
+	int status = sl_options_parse(&parsed, take, &choice);
+
+	if (status < 0)
+		status = sl_native_images(&images, parsed.paths);
+	if (status < 0) {
+		sl_images_group(&images);
+		status = entries(&images, &choice) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+	}
+	sl_images_free(&images);
+	sl_options_free(&parsed);
+	return status;
+}
+
+const struct sl_command sl_command_entries = {"entries", "each entry of a range as a line of JSON", run};

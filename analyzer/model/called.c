@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* What the program calls its memory: parts of live blocks by address, and what all parts of one name came to. */
+#include "analyzer/model/model.h"
+
+#include <string.h>
+
+/* The first part that does not end before `address`. */
+static size_t part_at(const struct sl_model *model, uint64_t address)
+{
+	size_t low = 0, high = model->called_parts.count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (model->called_parts.item[middle].address + model->called_parts.item[middle].bytes <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes)
+{
+	size_t first = part_at(model, address), end = first;
+
+	for (; end < model->called_parts.count && model->called_parts.item[end].address < address + bytes; end++)
+		model->called.item[model->called_parts.item[end].called].live_bytes -= model->called_parts.item[end].bytes;
+	memmove(&model->called_parts.item[first], &model->called_parts.item[end],
+		(model->called_parts.count - end) * sizeof(*model->called_parts.item));
+	model->called_parts.count -= end - first;
+}
+
+static uint32_t called(struct sl_model *model, uint32_t text, int device)
+{
+	for (size_t i = 0; i < model->called.count; i++)
+		if (model->called.item[i].text == text && model->called.item[i].device == device)
+			return (uint32_t)i;
+	model->called.item =
+		sl_arena_grow(model->called.item, &model->called.capacity, model->called.count, sizeof(*model->called.item));
+	model->called.item[model->called.count] = (struct sl_called){.text = text, .device = device};
+	return (uint32_t)model->called.count++;
+}
+
+/* The live block at the address: PyTorch's, which lies in one of the driver's, first.  A part may begin inside one. */
+static const struct sl_live *block_at(const struct sl_model *model, uint64_t address)
+{
+	const struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered};
+
+	for (size_t i = 0; i < SL_COUNT(spaces); i++) {
+		const struct sl_live *live = sl_table_find(spaces[i], address);
+
+		if (live)
+			return live;
+	}
+	return NULL;
+}
+
+/* Rare: a part that begins inside a block is looked for in all of them. */
+static const struct sl_live *block_around(const struct sl_model *model, uint64_t address)
+{
+	const struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered};
+
+	for (size_t i = 0; i < SL_COUNT(spaces); i++)
+		SL_TABLE_EACH(spaces[i], live)
+	if (live->address < address && address - live->address < live->bytes)
+		return live;
+	return NULL;
+}
+
+void sl_called_apply(struct sl_model *model, const struct sl_event *event)
+{
+	const struct sl_live *live = block_at(model, event->address);
+	struct sl_called_part part = {.address = event->address};
+	struct sl_called *name;
+	uint64_t rest;
+	size_t at;
+
+	if (!live)
+		live = block_around(model, event->address);
+	if (!live || !event->label)
+		return; /* memory that we did not see made */
+	rest = live->address + live->bytes - event->address;
+	part.bytes = event->bytes && event->bytes < rest ? event->bytes : rest;
+	part.called = called(model, (uint32_t)event->label, model->sites.item[live->site].device);
+	if (!part.bytes)
+		return;
+	sl_called_drop(model, part.address, part.bytes); /* named anew */
+	at = part_at(model, part.address);
+	model->called_parts.item = sl_arena_grow(model->called_parts.item, &model->called_parts.capacity, model->called_parts.count,
+						 sizeof(*model->called_parts.item));
+	memmove(&model->called_parts.item[at + 1], &model->called_parts.item[at],
+		(model->called_parts.count - at) * sizeof(*model->called_parts.item));
+	model->called_parts.item[at] = part;
+	model->called_parts.count++;
+	name = &model->called.item[part.called];
+	name->blocks++;
+	name->live_bytes += part.bytes;
+	if (name->live_bytes > name->peak_bytes)
+		name->peak_bytes = name->live_bytes;
+}
