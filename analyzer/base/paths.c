@@ -8,16 +8,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
+
 void sl_paths_missing(const char *path)
 {
-	fprintf(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
 }
 
 void sl_paths_empty(char *const *paths, unsigned count, const char *what)
 {
-	fprintf(stderr, "stormlog-analyze: no %s in", what);
+	sl_door_print(stderr, "stormlog-analyze: no %s in", what);
 	for (unsigned i = 0; i < count; i++)
-		fprintf(stderr, " %s", paths[i]);
+		sl_door_print(stderr, " %s", paths[i]);
 	fputs("; record one: stormlog-run -- COMMAND\n", stderr);
 }
 

@@ -154,11 +154,41 @@ bool sl_text_matches(const char *text, const char *word)
 	return (size_t)(end - begin) == strlen(word) && strncasecmp(begin, word, strlen(word)) == 0;
 }
 
+/* Controls, what turns the direction of text or hides it, separators of lines, tags. */
+static bool steers(uint32_t code)
+{
+	static const uint32_t ranges[][2] = {{0, 0x1f},	       {0x7f, 0x9f},	 {0x61c, 0x61c},    {0x200b, 0x200b},
+					     {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},  {0xfeff, 0xfeff},
+					     {0xfff9, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, 0xe007f}};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
+		if (code >= ranges[i][0] && code <= ranges[i][1])
+			return true;
+	return false;
+}
+
+unsigned sl_text_shown(const char **at, char *shown)
+{
+	unsigned size = sl_text_sequence(*at, SL_TEXT_SEQUENCE);
+	const char *next = *at;
+
+	if (!size || steers(sl_text_next(&next))) {
+		shown[0] = '?';
+		*at += size ? size : 1;
+		return 1;
+	}
+	memcpy(shown, *at, size);
+	*at += size;
+	return size;
+}
+
 void sl_text_printable(char *text)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
+	const char *at = text;
+
+	while (*at)
+		text += sl_text_shown(&at, text);
+	*text = 0;
 }
 
 void sl_text_format_bytes(double bytes, char *out)

@@ -39,7 +39,13 @@ char *sl_text_lower(struct sl_arena *arena, const char *text);
 /* text.strip().lower() == word, word in lower case ASCII. */
 bool sl_text_matches(const char *text, const char *word);
 
-/* Text from a file on its way to a terminal: control characters become '?', in place. */
+/*
+ * The next character as it may be shown to people: itself, or '?' for one that steers a terminal or a reader (see base/door.h)
+ * and for a byte that is no UTF-8.  Bytes in `shown`, at most SL_TEXT_SEQUENCE and never more than *at moved.
+ */
+unsigned sl_text_shown(const char **at, char *shown);
+
+/* The same of a whole text, in place. */
 void sl_text_printable(char *text);
 
 /* A size in words for people: 0 B, 1023.00 B, 1.50 KB, ... PB. out holds at least 32 bytes. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/gate/baseline.h"
@@ -51,7 +52,7 @@ struct options {
 
 static int wrong(const char *name, const char *value, const char *why)
 {
-	fprintf(stderr, "stormlog-analyze: %s: \"%s\" %s\n", name, value, why);
+	sl_door_print(stderr, "stormlog-analyze: %s: \"%s\" %s\n", name, value, why);
 	return SL_EXIT_USAGE;
 }
 
@@ -93,7 +94,7 @@ static int settle(struct options *o, const struct sl_options *parsed)
 	sl_limits_init(&o->limits);
 	o->config = o->values[CONFIG] ? o->values[CONFIG] : sl_limits_find(o->found, sizeof(o->found)) ? o->found : NULL;
 	if (o->config && !sl_limits_read(&o->limits, o->config, why, sizeof(why))) {
-		fprintf(stderr, "stormlog-analyze: %s\n", why);
+		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
 		return SL_EXIT_USAGE;
 	}
 	status = apply_options(o, parsed);
@@ -128,7 +129,7 @@ static bool write_form(const struct sl_forms *forms, const char *path, bool (*fo
 	if (out && out != stdout)
 		fine = !fclose(out) && fine;
 	if (!fine)
-		fprintf(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
 	return fine;
 }
 
@@ -161,11 +162,11 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	sl_measures_take(&measures, report);
 	if (o->values[UPDATE]) {
 		if (!sl_baseline_write(&measures, o->limits.baseline)) {
-			fprintf(stderr, "stormlog-analyze: %s: %s\n", o->limits.baseline, strerror(errno));
+			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", o->limits.baseline, strerror(errno));
 			status = SL_EXIT_USAGE;
 		}
 	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
-		fprintf(stderr, "stormlog-analyze: %s\n", why);
+		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
 		status = SL_EXIT_USAGE;
 	} else {
 		struct sl_forms forms = {.outcomes = &outcomes,

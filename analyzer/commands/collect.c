@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/trace/images.h"
@@ -55,7 +56,7 @@ static void bring(struct collection *collection, const char *ring, const char *t
 	snprintf(home, sizeof(home), "%.*s%s", (int)(strlen(trace) - strlen(SL_TRACE_SUFFIX)), trace, SL_RING_SUFFIX);
 	snprintf(made, sizeof(made), "%s.new", home);
 	if (!copy(ring, made) || rename(made, home)) {
-		fprintf(stderr, "stormlog-analyze: %s could not be brought to %s: %s\n", ring, home, strerror(errno));
+		sl_door_print(stderr, "stormlog-analyze: %s could not be brought to %s: %s\n", ring, home, strerror(errno));
 		unlink(made);
 		collection->failed++;
 		return;
@@ -106,7 +107,7 @@ static int collect(const char *folder)
 	glob_t found;
 
 	if (!realpath(folder, collection.home)) {
-		fprintf(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
 		return SL_EXIT_USAGE;
 	}
 	if (!glob(SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX, 0, NULL, &found)) {
@@ -114,8 +115,8 @@ static int collect(const char *folder)
 			look_at(&collection, found.gl_pathv[i]);
 		globfree(&found);
 	}
-	printf("%u brought home, %u without a trace cleared, %u still running\n", collection.brought, collection.cleared,
-	       collection.running);
+	sl_door_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection.brought,
+		      collection.cleared, collection.running);
 	return collection.failed ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
 }
 

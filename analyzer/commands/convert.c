@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/base/paths.h"
@@ -32,7 +33,7 @@ static void report(void *context, enum sl_source_loss loss, const char *file, ui
 	struct conversion *c = context;
 
 	(void)loss;
-	fprintf(stderr, "%s:%u: %s\n", file, line, reason);
+	sl_door_print(stderr, "%s:%u: %s\n", file, line, reason);
 	c->all = false;
 }
 

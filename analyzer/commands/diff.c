@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/gate/diff.h"
@@ -129,7 +130,7 @@ static const char *spread(char *out, size_t size, const struct sl_spread *s)
 static void put_more(unsigned *more)
 {
 	if (*more)
-		printf("  and %u more that changed less: --all, --json or --html FILE\n", *more);
+		sl_door_print(stdout, "  and %u more that changed less: --all, --json or --html FILE\n", *more);
 	*more = 0;
 }
 
@@ -149,7 +150,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 			continue;
 		if ((int)d->of != title) {
 			put_more(&more);
-			printf("%s%s\n", title < 0 ? "" : "\n", titles[d->of]);
+			sl_door_print(stdout, "%s%s\n", title < 0 ? "" : "\n", titles[d->of]);
 			here = 0;
 		}
 		title = (int)d->of;
@@ -161,10 +162,10 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 		here++;
 		snprintf(sum, sizeof(sum), "%c%s", d->bytes < 0 ? '-' : '+',
 			 sl_format_size(size, (uint64_t)(d->bytes < 0 ? -d->bytes : d->bytes)));
-		printf("  %-7s %11s  ", sl_change_names[d->change], real || d->change == SL_CHANGE_NOISE ? sum : "");
-		for (const char *at = d->of == SL_MEASURE_TOTAL ? d->key : d->what; *at; at++)
-			putchar((unsigned char)*at < 0x20 || *at == 0x7f ? '?' : *at);
-		printf("   %s -> %s\n", spread(before, sizeof(before), &d->before), spread(after, sizeof(after), &d->after));
+		sl_door_print(stdout, "  %-7s %11s  ", sl_change_names[d->change], real || d->change == SL_CHANGE_NOISE ? sum : "");
+		sl_door_put(stdout, SL_DOOR_LINE, d->of == SL_MEASURE_TOTAL ? d->key : d->what);
+		sl_door_print(stdout, "   %s -> %s\n", spread(before, sizeof(before), &d->before),
+			      spread(after, sizeof(after), &d->after));
 	}
 	put_more(&more);
 	if (!shown)
@@ -220,11 +221,12 @@ static bool put_collapsed(const struct comparison *c)
 	bool fine = out != NULL;
 
 	for (size_t i = 0; fine && i < c->stacks.count; i++)
-		fprintf(out, "%s %.0f %.0f\n", c->stacks.item[i].text, c->stacks.item[i].bytes[0], c->stacks.item[i].bytes[1]);
+		sl_door_print(out, "%s %.0f %.0f\n", c->stacks.item[i].text, c->stacks.item[i].bytes[0],
+			      c->stacks.item[i].bytes[1]);
 	if (out && out != stdout)
 		fine = !fclose(out);
 	if (!fine)
-		fprintf(stderr, "stormlog-analyze: %s: %s\n", c->collapsed, strerror(errno));
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", c->collapsed, strerror(errno));
 	return fine;
 }
 
@@ -237,7 +239,7 @@ static bool put_html(const struct comparison *c, const struct sl_differences *di
 	if (out)
 		fine = !fclose(out) && fine;
 	if (!fine)
-		fprintf(stderr, "stormlog-analyze: %s: %s\n", c->html, strerror(errno));
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", c->html, strerror(errno));
 	return fine;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/base/json.h"
@@ -125,7 +126,7 @@ static unsigned open_sources(struct source *sources, const struct sl_images *ima
 			continue;
 		sources[count].trace = sl_trace_open(&images->images[i], &damage);
 		for (unsigned k = 0; k < damage.lines; k++)
-			fprintf(stderr, "stormlog-analyze: %s\n", damage.line[k]);
+			sl_door_print(stderr, "stormlog-analyze: %s\n", damage.line[k]);
 		sl_damage_free(&damage);
 		if (!sources[count].trace)
 			continue;
@@ -151,7 +152,7 @@ static bool dump(const struct sl_images *images, const char *run)
 	sl_json_close(j);
 	for (unsigned i = 0; i < count; i++) {
 		for (unsigned k = 0; k < sources[i].trace->damage.lines; k++)
-			fprintf(stderr, "stormlog-analyze: %s\n", sources[i].trace->damage.line[k]);
+			sl_door_print(stderr, "stormlog-analyze: %s\n", sources[i].trace->damage.line[k]);
 		sl_order_free(sources[i].order);
 		sl_trace_close(sources[i].trace);
 	}

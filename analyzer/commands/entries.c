@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/json.h"
+#include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/model/model.h"
@@ -67,7 +68,7 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 	const struct sl_item *item;
 
 	for (unsigned k = 0; k < damage.lines; k++)
-		fprintf(stderr, "stormlog-analyze: %s\n", damage.line[k]);
+		sl_door_print(stderr, "stormlog-analyze: %s\n", damage.line[k]);
 	sl_damage_free(&damage);
 	if (!trace)
 		return false;
@@ -80,7 +81,7 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 		sl_model_apply(model, item);
 	sl_model_end(model);
 	for (unsigned k = 0; k < trace->damage.lines; k++)
-		fprintf(stderr, "stormlog-analyze: %s\n", trace->damage.line[k]);
+		sl_door_print(stderr, "stormlog-analyze: %s\n", trace->damage.line[k]);
 	sl_order_free(order);
 	sl_model_free(model);
 	sl_trace_close(trace);

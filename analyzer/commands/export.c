@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/exports/export.h"
@@ -39,9 +40,9 @@ static const struct sl_export *find(const char *name)
 	for (const struct sl_export *const *e = sl_exports; *e; e++)
 		if (!strcmp((*e)->name, name))
 			return *e;
-	fprintf(stderr, "stormlog-analyze: no format %s; there are:\n", name);
+	sl_door_print(stderr, "stormlog-analyze: no format %s; there are:\n", name);
 	for (const struct sl_export *const *e = sl_exports; *e; e++)
-		fprintf(stderr, "  %-18s %s\n", (*e)->name, (*e)->summary);
+		sl_door_print(stderr, "  %-18s %s\n", (*e)->name, (*e)->summary);
 	return NULL;
 }
 
@@ -101,7 +102,7 @@ static int choose(struct options *o, const struct sl_options *parsed)
 		return SL_EXIT_USAGE;
 	}
 	if (o->format->wants_path && (!o->output || !strcmp(o->output, "-"))) {
-		fprintf(stderr, "stormlog-analyze: %s needs -o FILE\n", o->format->name);
+		sl_door_print(stderr, "stormlog-analyze: %s needs -o FILE\n", o->format->name);
 		return SL_EXIT_USAGE;
 	}
 	return -1;
@@ -157,7 +158,8 @@ static int export_run(struct options *o, char **paths, unsigned count)
 		fine = open_output(o, made, sizeof(made));
 		fine = finish(o, made, fine && o->format->run(&o->job));
 		if (!fine && errno && errno != EPIPE)
-			fprintf(stderr, "stormlog-analyze: %s: %s\n", o->output ? o->output : "standard output", strerror(errno));
+			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", o->output ? o->output : "standard output",
+				      strerror(errno));
 		if (!fine)
 			opened = SL_STREAM_USAGE;
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/pipeline/pipeline.h"
@@ -25,14 +26,14 @@ static int write_merged(struct sl_telemetry *t, const char *folder)
 	const struct sl_session *merged = sl_telemetry_merge_ranks(t, reason, sizeof(reason));
 
 	for (size_t i = 0; i < t->problem_count; i++)
-		fprintf(stderr, "%s:%u: %s\n", t->problems[i].file, t->problems[i].line, t->problems[i].reason);
+		sl_door_print(stderr, "%s:%u: %s\n", t->problems[i].file, t->problems[i].line, t->problems[i].reason);
 	if (!merged) {
-		fprintf(stderr, "stormlog-analyze: cannot merge: %s\n", reason);
+		sl_door_print(stderr, "stormlog-analyze: cannot merge: %s\n", reason);
 		return SL_EXIT_UNREADABLE;
 	}
 	if (sl_sink_write(folder, &merged, 1, NULL))
 		return SL_EXIT_FINE;
-	fprintf(stderr, "stormlog-analyze: cannot write %s: %s\n", folder, strerror(errno));
+	sl_door_print(stderr, "stormlog-analyze: cannot write %s: %s\n", folder, strerror(errno));
 	return SL_EXIT_UNREADABLE;
 }
 
@@ -44,8 +45,8 @@ static int add_native(struct sl_telemetry *t, struct sl_report *report, char **p
 
 	if (sl_drive(report, paths, count, &options) != SL_DRIVE_FINE) {
 		for (size_t i = 0; i < report->warnings.count; i++)
-			fprintf(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
-		fprintf(stderr, "stormlog-analyze: nothing of %s can be read\n", report->path);
+			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+		sl_door_print(stderr, "stormlog-analyze: nothing of %s can be read\n", report->path);
 		return SL_EXIT_UNREADABLE;
 	}
 	sessions = sl_sessions_all(report, &t->arena);

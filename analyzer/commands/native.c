@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/base/paths.h"
 
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_drive_options *options)
@@ -10,19 +11,19 @@ int sl_native_open(struct sl_report *report, char **paths, unsigned count, const
 	switch (sl_drive(report, paths, count, options)) {
 	case SL_DRIVE_FINE:
 		for (unsigned i = 0; i < report->damage_lines; i++)
-			fprintf(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
 		return SL_EXIT_FINE;
 	case SL_DRIVE_NO_PATH:
 		sl_paths_missing(report->path);
 		return SL_EXIT_USAGE;
 	case SL_DRIVE_NO_RUN:
-		fprintf(stderr, "stormlog-analyze: %s has no run %s; it has:\n", report->path, options->run);
+		sl_door_print(stderr, "stormlog-analyze: %s has no run %s; it has:\n", report->path, options->run);
 		for (unsigned i = 0; i < report->images.run_count; i++)
-			fprintf(stderr, "  %s\n", report->images.runs[i].id);
+			sl_door_print(stderr, "  %s\n", report->images.runs[i].id);
 		return SL_EXIT_USAGE;
 	default:
 		for (size_t i = 0; i < report->warnings.count; i++)
-			fprintf(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
 		if (!report->images.image_count)
 			sl_paths_empty(paths, count, "trace");
 		return SL_EXIT_UNREADABLE;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "common/nearest.h"
 
@@ -21,10 +22,10 @@ static void put_wrapped(FILE *out, const char *words)
 		size_t size = strcspn(words, " ");
 
 		if (at + size > HELP_END && at > HELP_COLUMN) {
-			fprintf(out, "\n%*s", HELP_COLUMN, "");
+			sl_door_print(out, "\n%*s", HELP_COLUMN, "");
 			at = HELP_COLUMN;
 		}
-		fprintf(out, "%s%.*s", at > HELP_COLUMN ? " " : "", (int)size, words);
+		sl_door_print(out, "%s%.*s", at > HELP_COLUMN ? " " : "", (int)size, words);
 		at += size + 1;
 		words += size + (words[size] == ' ');
 	}
@@ -35,11 +36,11 @@ void sl_options_usage(const struct sl_options *options, bool wrong)
 {
 	FILE *out = wrong ? stderr : stdout;
 
-	fprintf(out, "usage: stormlog-analyze %s%s\n", options->usage, wrong ? "   (--help lists them)" : "");
+	sl_door_print(out, "usage: stormlog-analyze %s%s\n", options->usage, wrong ? "   (--help lists them)" : "");
 	if (wrong)
 		return;
 	if (options->about)
-		fprintf(out, "\n%s\n", options->about);
+		sl_door_print(out, "\n%s\n", options->about);
 	fputc('\n', out);
 	for (const struct sl_option *o = options->table; o->name; o++) {
 		char left[80], letter[8] = "    ";
@@ -48,9 +49,9 @@ void sl_options_usage(const struct sl_options *options, bool wrong)
 			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
 		snprintf(left, sizeof(left), "%s%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
 		if (strlen(left) + 3 > HELP_COLUMN)
-			fprintf(out, "  %s\n%*s", left, HELP_COLUMN, "");
+			sl_door_print(out, "  %s\n%*s", left, HELP_COLUMN, "");
 		else
-			fprintf(out, "  %-*s", HELP_COLUMN - 2, left);
+			sl_door_print(out, "  %-*s", HELP_COLUMN - 2, left);
 		put_wrapped(out, o->help);
 	}
 }
@@ -77,9 +78,9 @@ static int refuse(const struct sl_options *options, const char *text)
 	for (const struct sl_option *o = options->table; o->name && text[1] == '-'; o++)
 		sl_nearest_consider(&nearest, o->name);
 	if (nearest.name)
-		fprintf(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
+		sl_door_print(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
 	else
-		fprintf(stderr, "stormlog-analyze: %s is no option here\n", text);
+		sl_door_print(stderr, "stormlog-analyze: %s is no option here\n", text);
 	sl_options_usage(options, true);
 	return SL_OPTION_WRONG;
 }
@@ -113,7 +114,7 @@ int sl_options_next(struct sl_options *options)
 		} else if ((options->value = value_of(options, o))) {
 			return i;
 		} else if (!strcmp(text, o->name) || (o->letter && text[1] == o->letter)) {
-			fprintf(stderr, "stormlog-analyze: %s needs %s\n", text, o->value);
+			sl_door_print(stderr, "stormlog-analyze: %s needs %s\n", text, o->value);
 			return SL_OPTION_WRONG;
 		}
 	}
@@ -134,8 +135,8 @@ int sl_options_parse(struct sl_options *options, sl_options_take *take, void *co
 			options->paths[options->path_count++] = options->argv[options->at];
 			options->split += !options->only_paths;
 		} else if (i >= 0 && !take(context, i, options->value)) {
-			fprintf(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", options->table[i].name, options->value,
-				options->table[i].value);
+			sl_door_print(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", options->table[i].name, options->value,
+				      options->table[i].value);
 			return SL_EXIT_USAGE;
 		}
 	}

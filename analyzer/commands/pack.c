@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/exports/archive.h"
@@ -50,7 +51,7 @@ static int write_pack(const struct sl_images *images, int run, const char *path,
 		fine = fine && !rename(made, path);
 	if (fine)
 		return SL_EXIT_FINE;
-	fprintf(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
 	if (!to_stdout)
 		unlink(made);
 	return SL_EXIT_USAGE;
@@ -87,7 +88,7 @@ static int run(int argc, char **argv)
 		sl_images_group(&images);
 		chosen = choose(&images, s.run);
 		if (chosen < -1)
-			fprintf(stderr, "stormlog-analyze: no run %s\n", s.run);
+			sl_door_print(stderr, "stormlog-analyze: no run %s\n", s.run);
 		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, s.path, s.salt);
 	}
 	sl_images_free(&images);

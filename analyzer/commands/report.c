@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
 #include "analyzer/outputs/output.h"
@@ -53,7 +54,7 @@ static bool choose_place(struct sl_place *place, const struct sl_report_options 
 		snprintf(folder, sizeof(folder), "%.*sanalysis", slash ? (int)(slash + 1 - path) : 0, path);
 	if (sl_place_choose(place, folder, paths))
 		return true;
-	fprintf(stderr, "stormlog-analyze: %s\n", place->why);
+	sl_door_print(stderr, "stormlog-analyze: %s\n", place->why);
 	return false;
 }
 
@@ -73,7 +74,7 @@ void sl_open_page(const char *folder)
 
 	snprintf(path, sizeof(path), "%s/report.html", folder);
 	if (!realpath(path, real) || posix_spawnp(&child, argv[0], NULL, NULL, argv, environ))
-		fprintf(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);
+		sl_door_print(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);
 }
 
 static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_place *place)
@@ -83,8 +84,8 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 	if (sl_outputs_write(report, place))
 		style.saved = place->folder;
 	if (*place->why)
-		fprintf(stderr, "stormlog-analyze: %s%s\n", place->why,
-			style.saved ? "" : "; the analysis is not saved (-o DIR names another place)");
+		sl_door_print(stderr, "stormlog-analyze: %s%s\n", place->why,
+			      style.saved ? "" : "; the analysis is not saved (-o DIR names another place)");
 	if (!options->quiet)
 		sl_text_report(report, stdout, &style);
 	fflush(stdout);
@@ -123,8 +124,8 @@ static int run(int argc, char **argv)
 	const char *foreign = native ? options.only_telemetry : options.only_native;
 
 	if (status < 0 && foreign) {
-		fprintf(stderr, "stormlog-analyze: %s is of %s, and %s is not\n", foreign,
-			native ? "Stormlog's own files" : "traces", parsed.paths[0]);
+		sl_door_print(stderr, "stormlog-analyze: %s is of %s, and %s is not\n", foreign,
+			      native ? "Stormlog's own files" : "traces", parsed.paths[0]);
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0 && !options.json && !choose_place(&place, &options, parsed.paths, native))

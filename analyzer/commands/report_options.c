@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/upstream/records/source.h"
 #include "common/size.h"
@@ -93,9 +94,9 @@ static bool read_suppressions(struct sl_suppressions *suppressions, const char *
 	if (sl_suppressions_read(suppressions, path, &line))
 		return true;
 	if (errno)
-		fprintf(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
 	else
-		fprintf(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);
+		sl_door_print(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);
 	return false;
 }
 
@@ -105,7 +106,7 @@ static bool read_states(struct sl_report_options *options)
 
 	options->emit.issue_states = sl_source_document(&options->arena, options->states_file, &error);
 	if (!options->emit.issue_states)
-		fprintf(stderr, "%s:%u: %s\n", options->states_file, error.line, error.reason);
+		sl_door_print(stderr, "%s:%u: %s\n", options->states_file, error.line, error.reason);
 	return options->emit.issue_states;
 }
 

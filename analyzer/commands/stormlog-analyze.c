@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "common/base.h"
 #include "common/nearest.h"
@@ -19,7 +20,7 @@ static void help(FILE *out)
 {
 	fputs("usage: stormlog-analyze [VERB] [options] PATH...\n\n", out);
 	for (size_t i = 0; i < SL_COUNT(commands); i++)
-		fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+		sl_door_print(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
 	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check is\n"
 	      "exceeded, 2 usage, a path that does not exist or a place that is not stormlog's to replace, 3 nothing readable,\n"
 	      "4 the result could not be written.\n",
@@ -62,7 +63,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], commands[i]->name) == 0)
 			return commands[i]->run(argc - 1, argv + 1);
 	if (argc > 1 && argv[1][0] != '-' && verb_meant(argv[1])) {
-		fprintf(stderr, "stormlog-analyze: %s is no verb; did you mean %s?\n", argv[1], verb_meant(argv[1]));
+		sl_door_print(stderr, "stormlog-analyze: %s is no verb; did you mean %s?\n", argv[1], verb_meant(argv[1]));
 		return SL_EXIT_USAGE;
 	}
 	if (argc > 1)

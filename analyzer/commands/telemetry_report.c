@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
@@ -126,13 +127,13 @@ static int print_summary(const struct page *page, struct sl_place *place)
 	if (!*place->folder)
 		return SL_EXIT_FINE;
 	if (!save(place, page)) {
-		fprintf(stderr, "stormlog-analyze: %s; the analysis is not saved (-o DIR names another place)\n", place->why);
+		sl_door_print(stderr, "stormlog-analyze: %s; the analysis is not saved (-o DIR names another place)\n", place->why);
 		return SL_EXIT_UNSAVED;
 	}
 	if (*place->why)
-		fprintf(stderr, "stormlog-analyze: %s\n", place->why);
+		sl_door_print(stderr, "stormlog-analyze: %s\n", place->why);
 	if (!options->quiet)
-		printf("\nreport: %s/report.html\n", place->folder);
+		sl_door_print(stdout, "\nreport: %s/report.html\n", place->folder);
 	fflush(stdout);
 	if (options->open)
 		sl_open_page(place->folder);
@@ -149,13 +150,13 @@ static void say_unreadable(const struct sl_telemetry *t, char *const *paths, uns
 		if (i && !strcmp(file, t->problems[i - 1].file)) /* a foreign file has one on every line */
 			continue;
 		if (t->problems[i].line)
-			fprintf(stderr, "%s:%u: %s\n", file, t->problems[i].line, reason);
+			sl_door_print(stderr, "%s:%u: %s\n", file, t->problems[i].line, reason);
 		else
-			fprintf(stderr, "%s: %s\n", file, reason);
+			sl_door_print(stderr, "%s: %s\n", file, reason);
 		said++;
 	}
 	if (t->problem_count > said)
-		fprintf(stderr, "... and %zu more\n", t->problem_count - said);
+		sl_door_print(stderr, "... and %zu more\n", t->problem_count - said);
 	sl_paths_empty(paths, count, "trace, telemetry file or bundle");
 }
 
@@ -175,7 +176,7 @@ int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigne
 		status = SL_EXIT_USAGE;
 	}
 	if (!status && !sl_telemetry_finish(t, options->session_id)) {
-		fprintf(stderr, "stormlog-analyze: no such session: %s\n", options->session_id);
+		sl_door_print(stderr, "stormlog-analyze: no such session: %s\n", options->session_id);
 		status = SL_EXIT_USAGE;
 	}
 	if (!status && (found == 0 || (t->session_count == 0 && t->bundle_count == 0))) {

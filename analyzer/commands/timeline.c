@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/base/format.h"
@@ -99,22 +100,26 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 
 	snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld",
 		 (long long)(header->rank < 0 ? header->pid : header->rank));
-	printf("%s%s%s  peak %s", o->colour ? "\033[1m" : "", who, o->colour ? "\033[0m" : "", sl_format_size(size, (uint64_t)top));
-	printf("  %s\n", sl_status_name(process->trace->status));
+	fputs(o->colour ? "\033[1m" : "", stdout);
+	sl_door_put(stdout, SL_DOOR_LINE, who);
+	fputs(o->colour ? "\033[0m" : "", stdout);
+	sl_door_print(stdout, "  peak %s", sl_format_size(size, (uint64_t)top));
+	sl_door_print(stdout, "  %s\n", sl_status_name(process->trace->status));
 	for (unsigned line = (unsigned)o->height; line--;) {
 		double low = top * line / (double)o->height, high = top * (line + 1) / (double)o->height;
 
-		printf("%*s ", LABEL, line % 4 == 3 || line + 1 == (unsigned)o->height ? sl_format_size(size, (uint64_t)high) : "");
+		sl_door_print(stdout, "%*s ", LABEL,
+			      line % 4 == 3 || line + 1 == (unsigned)o->height ? sl_format_size(size, (uint64_t)high) : "");
 		for (unsigned c = 0; c < columns; c++)
 			fputs(top > 0 ? cell(most[c], mean[c], low, high, o->ascii) : " ", stdout);
 		putchar('\n');
 	}
-	at = printf("%*s %s", LABEL, "", since(size, process, run_unix_ns, timeline->begin_ns));
-	printf("%*s\n", LABEL + 1 + (int)columns - at, since(size, process, run_unix_ns, timeline->end_ns));
+	at = sl_door_print(stdout, "%*s %s", LABEL, "", since(size, process, run_unix_ns, timeline->begin_ns));
+	sl_door_print(stdout, "%*s\n", LABEL + 1 + (int)columns - at, since(size, process, run_unix_ns, timeline->end_ns));
 	for (size_t i = 0; i < process->model->ooms.count && i < 3; i++)
-		printf("%*s out of memory at %s%s\n", LABEL, "",
-		       since(size, process, run_unix_ns, process->model->ooms.item[i].time_ns),
-		       process->model->ooms.item[i].recovered == 1 ? ", got over by trying again" : "");
+		sl_door_print(stdout, "%*s out of memory at %s%s\n", LABEL, "",
+			      since(size, process, run_unix_ns, process->model->ooms.item[i].time_ns),
+			      process->model->ooms.item[i].recovered == 1 ? ", got over by trying again" : "");
 }
 
 static uint64_t peak_of(const struct sl_process *process)
@@ -149,13 +154,13 @@ static int draw_all(const struct sl_report *report, const struct options *o)
 	for (unsigned i = 0; i < shown; i++)
 		draw(order[i], report->started_unix_ns, o);
 	if (shown)
-		printf("%*s %s on average, %s at most\n%*s times since the run began\n", LABEL, "", o->ascii ? "#" : "█",
-		       o->ascii ? ":" : "░", LABEL, "");
+		sl_door_print(stdout, "%*s %s on average, %s at most\n%*s times since the run began\n", LABEL, "",
+			      o->ascii ? "#" : "█", o->ascii ? ":" : "░", LABEL, "");
 	if (shown < count)
-		printf("%u more: --rank N draws one\n", count - shown);
+		sl_door_print(stdout, "%u more: --rank N draws one\n", count - shown);
 	free(order);
 	if (!count)
-		fprintf(stderr, "stormlog-analyze: there is no rank %ld in %s\n", o->rank, report->path);
+		sl_door_print(stderr, "stormlog-analyze: there is no rank %ld in %s\n", o->rank, report->path);
 	return count ? SL_EXIT_FINE : SL_EXIT_USAGE;
 }
 

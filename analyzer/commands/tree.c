@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/base/format.h"
@@ -101,21 +102,15 @@ static void collect(struct sl_process *process, const struct options *options, s
 			add_rest(owners, process->model, process->model->devices[d], options->at == AT_PEAK);
 }
 
-static void clean(const char *text, bool flame)
-{
-	for (; *text; text++)
-		putchar((unsigned char)*text < 0x20 || *text == 0x7f || (flame && *text == ';') ? '?' : *text);
-}
-
 static void put_tree(const struct sl_owners *owners, uint32_t at, unsigned level, const struct options *options)
 {
 	const struct sl_share *share = &owners->share.item[at];
 	char size[SL_FORMAT_BYTES];
 
 	if (level) {
-		printf("%10s %5.1f%%  %*s", sl_format_size(size, share->bytes),
-		       100.0 * (double)share->bytes / (double)owners->share.item[0].bytes, (int)(level - 1) * 2, "");
-		clean(share->name, false);
+		sl_door_print(stdout, "%10s %5.1f%%  %*s", sl_format_size(size, share->bytes),
+			      100.0 * (double)share->bytes / (double)owners->share.item[0].bytes, (int)(level - 1) * 2, "");
+		sl_door_put(stdout, SL_DOOR_LINE, share->name);
 		putchar('\n');
 	}
 	for (uint32_t child = share->child; child && level < options->depth; child = owners->share.item[child].sibling)
@@ -128,9 +123,9 @@ static void put_table(const struct sl_owners *owners)
 	char size[SL_FORMAT_BYTES];
 
 	for (uint32_t at = owners->share.item[0].child; at; at = owners->share.item[at].sibling) {
-		printf("%10s %5.1f%%  ", sl_format_size(size, owners->share.item[at].bytes),
-		       100.0 * (double)owners->share.item[at].bytes / (double)owners->share.item[0].bytes);
-		clean(owners->share.item[at].name, false);
+		sl_door_print(stdout, "%10s %5.1f%%  ", sl_format_size(size, owners->share.item[at].bytes),
+			      100.0 * (double)owners->share.item[at].bytes / (double)owners->share.item[0].bytes);
+		sl_door_put(stdout, SL_DOOR_LINE, owners->share.item[at].name);
 		putchar('\n');
 	}
 }
@@ -156,9 +151,9 @@ static void put_flame(const struct sl_owners *owners, uint32_t at, const char *c
 	for (unsigned i = 0; i < depth; i++) {
 		if (i)
 			putchar(';');
-		clean(path[i], true);
+		sl_door_put(stdout, SL_DOOR_FRAME, path[i]);
 	}
-	printf(" %llu\n", (unsigned long long)own);
+	sl_door_print(stdout, " %llu\n", (unsigned long long)own);
 }
 
 static const struct sl_oom *first_oom(const struct sl_report *report, const struct sl_process **process)
@@ -211,14 +206,14 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 	char text[SL_FORMAT_BYTES];
 
 	if (only)
-		printf("  %s", sl_text_rank(text, only));
+		sl_door_print(stdout, "  %s", sl_text_rank(text, only));
 	else
-		printf("  %u processes together", count);
+		sl_door_print(stdout, "  %u processes together", count);
 	if (options->at <= AT_END)
-		printf(", %s %s\n", only ? "at its" : "each at its own", words[options->at]);
+		sl_door_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at]);
 	else
-		printf(", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
-		       options->at == AT_OOM ? ", out of memory" : "");
+		sl_door_print(stdout, ", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
+			      options->at == AT_OOM ? ", out of memory" : "");
 }
 
 static bool has_rank(const struct sl_report *report, long rank)
@@ -252,7 +247,7 @@ static void print(struct sl_report *report, const struct options *options, const
 	} else if (!strcmp(verb, "flame")) {
 		put_flame(&owners, 0, NULL, 0);
 	} else {
-		printf("%10s", sl_format_size(size, owners.share.item[0].bytes));
+		sl_door_print(stdout, "%10s", sl_format_size(size, owners.share.item[0].bytes));
 		put_instant(report, count > 1 ? NULL : only, count, options);
 		if (!strcmp(verb, "tree"))
 			put_tree(&owners, 0, 0, options);
@@ -326,7 +321,7 @@ static int print_instant(struct options *options, const struct sl_options *parse
 	int status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->drive);
 
 	if (status == SL_EXIT_FINE && !has_rank(&report, options->rank)) {
-		fprintf(stderr, "stormlog-analyze: there is no rank %ld in %s\n", options->rank, report.path);
+		sl_door_print(stderr, "stormlog-analyze: there is no rank %ld in %s\n", options->rank, report.path);
 		status = SL_EXIT_USAGE;
 	}
 	if (status == SL_EXIT_FINE && !instant(&report, options, &until))

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/pipeline/pipeline.h"
@@ -30,7 +31,7 @@ static void report(void *context, enum sl_source_loss loss, const char *file, ui
 	struct validation *v = context;
 
 	(void)loss;
-	fprintf(stderr, "%s:%u: %s\n", file, line, reason);
+	sl_door_print(stderr, "%s:%u: %s\n", file, line, reason);
 	v->valid = false;
 }
 

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* csv and ndjson: one line an event, the same columns; unknown is empty or null. */
 #include "analyzer/exports/export.h"
+#include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
 
 static void put_text(FILE *out, const char *text)
 {
-	bool quote = text && strpbrk(text, ",\"\r\n");
-
-	if (quote)
-		fputc('"', out);
-	for (; text && *text; text++) {
-		if (*text == '"')
-			fputc('"', out);
-		fputc(*text ? *text : ' ', out);
-	}
-	if (quote)
-		fputc('"', out);
+	sl_door_put(out, SL_DOOR_CSV, text ? text : "");
 }
 
 static void put_number(FILE *out, bool known, uint64_t value)

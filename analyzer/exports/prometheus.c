@@ -2,34 +2,26 @@
 /* prometheus: a file for node_exporter's textfile collector.  No time stamps, one HELP and TYPE a family. */
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/exports/export.h"
-
-static void put_value(FILE *out, const char *text)
-{
-	for (; text && *text; text++) {
-		if (*text == '\\' || *text == '"')
-			fputc('\\', out);
-		fputc(*text == '\n' ? ' ' : *text, out);
-	}
-}
 
 static void put_labels(FILE *out, const char *family, const struct sl_stream_process *p, int device, const char *key,
 		       const char *value)
 {
 	const struct sl_header *header = &p->process.trace->header;
 
-	fprintf(out, "%s{host=\"", family);
-	put_value(out, header->host ? header->host : "");
-	fprintf(out, "\",run=\"");
-	put_value(out, header->run_id ? header->run_id : "");
-	fprintf(out, "\",pid=\"%lld\"", (long long)header->pid);
+	sl_door_print(out, "%s{host=\"", family);
+	sl_door_put(out, SL_DOOR_METRIC, header->host ? header->host : "");
+	sl_door_print(out, "\",run=\"");
+	sl_door_put(out, SL_DOOR_METRIC, header->run_id ? header->run_id : "");
+	sl_door_print(out, "\",pid=\"%lld\"", (long long)header->pid);
 	if (header->rank >= 0)
-		fprintf(out, ",rank=\"%lld\"", (long long)header->rank);
+		sl_door_print(out, ",rank=\"%lld\"", (long long)header->rank);
 	if (device >= 0)
-		fprintf(out, ",device=\"%d\"", device);
+		sl_door_print(out, ",device=\"%d\"", device);
 	if (key) {
-		fprintf(out, ",%s=\"", key);
-		put_value(out, value);
+		sl_door_print(out, ",%s=\"", key);
+		sl_door_put(out, SL_DOOR_METRIC, value);
 		fputc('"', out);
 	}
 	fputs("} ", out);
@@ -55,7 +47,7 @@ static uint64_t number(const struct sl_row *row, enum of of)
 
 static void put_family(FILE *out, const char *name, const char *type, const char *help)
 {
-	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	sl_door_print(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 static void put_memory(struct sl_export_job *job, enum of of)
@@ -71,7 +63,7 @@ static void put_memory(struct sl_export_job *job, enum of of)
 				if (!row->used || kind == SL_KIND_block)
 					continue;
 				put_labels(job->out, of_kind[of].name, p, d - 1, "kind", sl_event_kinds[kind].name);
-				fprintf(job->out, "%llu\n", (unsigned long long)number(row, of));
+				sl_door_print(job->out, "%llu\n", (unsigned long long)number(row, of));
 			}
 	}
 }
@@ -89,7 +81,7 @@ static void put_libraries(struct sl_export_job *job)
 			const struct sl_holder *holder = &model->holders.item[k];
 
 			put_labels(job->out, name, p, holder->device, "library", model->libraries.item[holder->library]);
-			fprintf(job->out, "%llu\n", (unsigned long long)holder->peak_bytes);
+			sl_door_print(job->out, "%llu\n", (unsigned long long)holder->peak_bytes);
 		}
 	}
 }
@@ -101,7 +93,8 @@ static void put_process(struct sl_export_job *job, const char *name, const char 
 		const struct sl_stream_process *p = &job->stream->processes[i];
 
 		put_labels(job->out, name, p, -1, NULL, NULL);
-		fprintf(job->out, "%llu\n", (unsigned long long)(ooms ? p->process.model->ooms_total : p->process.model->events));
+		sl_door_print(job->out, "%llu\n",
+			      (unsigned long long)(ooms ? p->process.model->ooms_total : p->process.model->events));
 	}
 }
 
@@ -117,7 +110,7 @@ static void put_hidden(struct sl_export_job *job)
 			if (!device || device->hidden_peak_bytes == SL_UNKNOWN)
 				continue;
 			put_labels(job->out, name, &job->stream->processes[i], (int)d - 1, NULL, NULL);
-			fprintf(job->out, "%llu\n", (unsigned long long)device->hidden_peak_bytes);
+			sl_door_print(job->out, "%llu\n", (unsigned long long)device->hidden_peak_bytes);
 		}
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/pickle.h"
 #include "analyzer/base/format.h"
@@ -426,8 +427,8 @@ static void number_devices(struct snapshot *s)
 			if (alone || (!*number && !model->devices[d + 1]))
 				continue;
 			*number = s->devices++;
-			fprintf(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number, d,
-				sl_text_rank(who, &stream->processes[i].process));
+			sl_door_print(stderr, "stormlog-analyze: device %u of the snapshot is device %d of %s\n", *number, d,
+				      sl_text_rank(who, &stream->processes[i].process));
 		}
 	}
 }
@@ -460,15 +461,17 @@ static bool run(struct sl_export_job *job)
 
 	s.entries = calloc(s.cap, sizeof(*s.entries));
 	if (!s.entries) {
-		fprintf(stderr, "stormlog-analyze: --max-events %llu is more than fits into memory\n", (unsigned long long)s.cap);
+		sl_door_print(stderr, "stormlog-analyze: --max-events %llu is more than fits into memory\n",
+			      (unsigned long long)s.cap);
 		return false;
 	}
 	while ((p = sl_stream_next(job->stream)))
 		if (p->item->kind == SL_ITEM_EVENT)
 			take_event(&s, p);
 	if (s.count > s.cap)
-		fprintf(stderr, "stormlog-analyze: the newest %llu of %llu events; --max-events N or --from, --to take others\n",
-			(unsigned long long)s.cap, (unsigned long long)s.count);
+		sl_door_print(stderr,
+			      "stormlog-analyze: the newest %llu of %llu events; --max-events N or --from, --to take others\n",
+			      (unsigned long long)s.cap, (unsigned long long)s.count);
 	number_devices(&s);
 	write_snapshot(&s);
 	free(s.entries);

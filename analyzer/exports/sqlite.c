@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/report/owners.h"
 
@@ -50,7 +51,7 @@ struct base {
 static void fail(struct base *base)
 {
 	if (!base->wrong)
-		fprintf(stderr, "stormlog-analyze: %s: %s\n", base->job->path, sqlite3_errmsg(base->db));
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", base->job->path, sqlite3_errmsg(base->db));
 	base->wrong = true;
 }
 

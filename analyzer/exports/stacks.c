@@ -2,14 +2,9 @@
 /* collapsed and speedscope: who held the memory, as flame graphs. */
 #include <stdlib.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/base/json.h"
-
-static void put_frame(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		fputc(*text == ';' || (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
-}
 
 static bool run_collapsed(struct sl_export_job *job)
 {
@@ -29,14 +24,14 @@ static bool run_collapsed(struct sl_export_job *job)
 				continue;
 			count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
 			sl_export_name(name, sizeof(name), p);
-			put_frame(job->out, name);
+			sl_door_put(job->out, SL_DOOR_FRAME, name);
 			for (unsigned f = count; f--;) {
 				sl_stacks_describe(name, sizeof(name), &frames[f]);
 				fputc(';', job->out);
-				put_frame(job->out, name);
+				sl_door_put(job->out, SL_DOOR_FRAME, name);
 			}
 			fputc(';', job->out);
-			put_frame(job->out, sl_model_library(p->process.model, site));
+			sl_door_put(job->out, SL_DOOR_FRAME, sl_model_library(p->process.model, site));
 			fprintf(job->out, " %llu\n", (unsigned long long)bytes);
 		}
 	}

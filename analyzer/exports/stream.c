@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/base/paths.h"
 
@@ -61,8 +62,8 @@ static void say(struct sl_stream *stream, uint64_t now_ns)
 	if (!stream->progress || (stream->events & 0xfffff) || stream->events == stream->last_said)
 		return;
 	stream->last_said = stream->events;
-	fprintf(stderr, "\r%llu M events, %.1f s into the run ", (unsigned long long)(stream->events >> 20),
-		now_ns > stream->begin_ns ? (double)(now_ns - stream->begin_ns) / 1e9 : 0.0);
+	sl_door_print(stderr, "\r%llu M events, %.1f s into the run ", (unsigned long long)(stream->events >> 20),
+		      now_ns > stream->begin_ns ? (double)(now_ns - stream->begin_ns) / 1e9 : 0.0);
 	fflush(stderr);
 }
 
@@ -102,7 +103,8 @@ static bool parse_time(const char *text, uint64_t begin_ns, uint64_t *unix_ns)
 	if (!text)
 		return true;
 	if (!(isdigit((unsigned char)text[0]) || text[0] == '.') || (*end && strcmp(end, "s"))) {
-		fprintf(stderr, "stormlog-analyze: %s is no time: seconds since the run began (12.5), or Unix nanoseconds\n", text);
+		sl_door_print(stderr, "stormlog-analyze: %s is no time: seconds since the run began (12.5), or Unix nanoseconds\n",
+			      text);
 		return false;
 	}
 	*unix_ns = seconds >= 1e15 ? strtoull(text, NULL, 10) : begin_ns + (uint64_t)(seconds * 1e9);
@@ -116,9 +118,9 @@ static bool choose(const struct sl_images *images, const char *run, unsigned *ch
 			return true;
 	if (*chosen < images->run_count || !run)
 		return true;
-	fprintf(stderr, "stormlog-analyze: no run %s; there are:\n", run);
+	sl_door_print(stderr, "stormlog-analyze: no run %s; there are:\n", run);
 	for (unsigned i = 0; i < images->run_count; i++)
-		fprintf(stderr, "  %s\n", images->runs[i].id);
+		sl_door_print(stderr, "  %s\n", images->runs[i].id);
 	return false;
 }
 
@@ -129,7 +131,7 @@ static void open_image(struct sl_stream *stream, const struct sl_image *image, c
 	struct sl_trace *trace = sl_trace_open(image, &damage);
 
 	for (unsigned i = 0; i < damage.lines; i++)
-		fprintf(stderr, "stormlog-analyze: %s\n", damage.line[i]);
+		sl_door_print(stderr, "stormlog-analyze: %s\n", damage.line[i]);
 	sl_damage_free(&damage);
 	if (!trace)
 		return;
@@ -186,7 +188,7 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 			open_image(stream, &stream->images.images[i], options);
 	if (!stream->count) {
 		if (options->rank >= 0)
-			fprintf(stderr, "stormlog-analyze: %s has no rank %ld\n", paths[0], options->rank);
+			sl_door_print(stderr, "stormlog-analyze: %s has no rank %ld\n", paths[0], options->rank);
 		return options->rank >= 0 ? SL_STREAM_USAGE : SL_STREAM_UNREADABLE;
 	}
 	if (!parse_time(options->from, stream->begin_ns, &stream->from_ns) ||
@@ -204,7 +206,7 @@ void sl_stream_close(struct sl_stream *stream)
 		struct sl_stream_process *p = &stream->processes[i];
 
 		for (unsigned k = 0; k < p->process.trace->damage.lines; k++)
-			fprintf(stderr, "stormlog-analyze: %s\n", p->process.trace->damage.line[k]);
+			sl_door_print(stderr, "stormlog-analyze: %s\n", p->process.trace->damage.line[k]);
 		sl_order_free(p->order);
 		if (p->process.model)
 			sl_model_free(p->process.model);

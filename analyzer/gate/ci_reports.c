@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
-#include "analyzer/base/text.h"
 
 #define SUMMARY_MAX_BYTES (1000 << 10)
 #define SARIF_MAX_RESULTS 5000
@@ -31,13 +31,6 @@ const char *sl_form_inside(const struct sl_forms *forms, const struct sl_outcome
 	return path;
 }
 
-/* One line, without control characters. */
-static void put_line(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text, out);
-}
-
 bool sl_form_text(const struct sl_forms *forms, FILE *out)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
@@ -51,14 +44,14 @@ bool sl_form_text(const struct sl_forms *forms, FILE *out)
 			if (o->fails == (pass == 1))
 				continue;
 			checked++;
-			fprintf(out, "%-8s %-16s ", o->fails ? "FAIL" : passed ? "ok" : sl_level_names[o->level], o->rule);
-			put_line(out, o->message);
+			sl_door_print(out, "%-8s %-16s ", o->fails ? "FAIL" : passed ? "ok" : sl_level_names[o->level], o->rule);
+			sl_door_put(out, SL_DOOR_LINE, o->message);
 			fputc('\n', out);
 		}
-	fprintf(out, "%u of %u failed", outcomes->failures, checked);
+	sl_door_print(out, "%u of %u failed", outcomes->failures, checked);
 	if (outcomes->unknown)
-		fprintf(out, ", %u unknown", outcomes->unknown);
-	fprintf(out, "%s%s\n", forms->config ? "; limits: " : "", forms->config ? forms->config : "");
+		sl_door_print(out, ", %u unknown", outcomes->unknown);
+	sl_door_print(out, "%s%s\n", forms->config ? "; limits: " : "", forms->config ? forms->config : "");
 	return !ferror(out);
 }
 
@@ -94,38 +87,17 @@ bool sl_form_json(const struct sl_forms *forms, FILE *out)
 
 /* ---- JUnit */
 
-/* Characters that XML 1.0 does not have become '?'; bytes that are no UTF-8 too. */
-static void put_xml(FILE *out, const char *text)
-{
-	while (*text) {
-		unsigned size = sl_text_sequence(text, SL_TEXT_SEQUENCE);
-		unsigned char first = (unsigned char)*text;
-
-		if (!size || (first < 0x20 && first != '\t') || first == 0x7f || !strncmp(text, "\xef\xbf\xbe", 3) ||
-		    !strncmp(text, "\xef\xbf\xbf", 3)) {
-			fputc('?', out);
-			text += size ? size : 1;
-			continue;
-		}
-		if (strchr("&<>\"'", first))
-			fprintf(out, "&#%u;", first);
-		else
-			fwrite(text, 1, size, out);
-		text += size;
-	}
-}
-
 static void put_attribute(FILE *out, const char *name, const char *text)
 {
-	fprintf(out, " %s=\"", name);
-	put_xml(out, text);
+	sl_door_print(out, " %s=\"", name);
+	sl_door_put(out, SL_DOOR_XML, text);
 	fputc('"', out);
 }
 
 static void put_case(FILE *out, const struct sl_outcome *o)
 {
 	fputs("    <testcase classname=\"stormlog.", out);
-	put_xml(out, o->rule);
+	sl_door_put(out, SL_DOOR_XML, o->rule);
 	fputc('"', out);
 	put_attribute(out, "name", o->subject);
 	fputs(" time=\"0\"", out);
@@ -134,11 +106,11 @@ static void put_case(FILE *out, const struct sl_outcome *o)
 		put_attribute(out, "message", o->message);
 		put_attribute(out, "type", sl_level_names[o->level]);
 		fputc('>', out);
-		put_xml(out, o->message);
+		sl_door_put(out, SL_DOOR_XML, o->message);
 		if (o->file && o->line) {
 			fputs(" (", out);
-			put_xml(out, o->file);
-			fprintf(out, ":%u)", o->line);
+			sl_door_put(out, SL_DOOR_XML, o->file);
+			sl_door_print(out, ":%u)", o->line);
 		}
 		fputs("</failure>\n    </testcase>\n", out);
 	} else if (o->level != SL_LEVEL_PASS) {
@@ -158,10 +130,11 @@ bool sl_form_junit(const struct sl_forms *forms, FILE *out)
 	for (size_t i = 0; i < outcomes->list.count; i++)
 		skipped += !outcomes->list.item[i].fails && outcomes->list.item[i].level != SL_LEVEL_PASS;
 	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
-	fprintf(out, "<testsuites tests=\"%zu\" failures=\"%u\" errors=\"0\" time=\"0\">\n  <testsuite name=\"stormlog check\"",
-		outcomes->list.count, outcomes->failures);
-	fprintf(out, " tests=\"%zu\" failures=\"%u\" errors=\"0\" skipped=\"%zu\" time=\"0\">\n", outcomes->list.count,
-		outcomes->failures, skipped);
+	sl_door_print(out,
+		      "<testsuites tests=\"%zu\" failures=\"%u\" errors=\"0\" time=\"0\">\n  <testsuite name=\"stormlog check\"",
+		      outcomes->list.count, outcomes->failures);
+	sl_door_print(out, " tests=\"%zu\" failures=\"%u\" errors=\"0\" skipped=\"%zu\" time=\"0\">\n", outcomes->list.count,
+		      outcomes->failures, skipped);
 	for (size_t i = 0; i < outcomes->list.count; i++)
 		put_case(out, &outcomes->list.item[i]);
 	fputs("  </testsuite>\n</testsuites>\n", out);
@@ -284,15 +257,6 @@ bool sl_form_sarif(const struct sl_forms *forms, FILE *out)
 
 /* ---- OpenMetrics */
 
-static void put_label_value(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '\\' || *text == '"')
-			fputc('\\', out);
-		fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
-	}
-}
-
 bool sl_form_metrics(const struct sl_forms *forms, FILE *out)
 {
 	static const struct {
@@ -314,12 +278,12 @@ bool sl_form_metrics(const struct sl_forms *forms, FILE *out)
 			if (m->of != families[f].of || m->bytes == SL_UNKNOWN)
 				continue;
 			if (!said)
-				fprintf(out, "# TYPE %s gauge\n# UNIT %s bytes\n# HELP %s %s\n", families[f].name, families[f].name,
-					families[f].name, families[f].help);
+				sl_door_print(out, "# TYPE %s gauge\n# UNIT %s bytes\n# HELP %s %s\n", families[f].name,
+					      families[f].name, families[f].name, families[f].help);
 			said = true;
-			fprintf(out, "%s{%s=\"", families[f].name, families[f].label);
-			put_label_value(out, m->key);
-			fprintf(out, "\"} %llu\n", (unsigned long long)m->bytes);
+			sl_door_print(out, "%s{%s=\"", families[f].name, families[f].label);
+			sl_door_put(out, SL_DOOR_METRIC, m->key);
+			sl_door_print(out, "\"} %llu\n", (unsigned long long)m->bytes);
 		}
 	}
 	fputs("# EOF\n", out);
@@ -328,21 +292,12 @@ bool sl_form_metrics(const struct sl_forms *forms, FILE *out)
 
 /* ---- GitHub */
 
-static void put_cell(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		if (strchr("|`<>*_[]\\", *text))
-			fputc('\\', out);
-		fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
-	}
-}
-
 static void put_row(FILE *out, const struct sl_outcome *o)
 {
 	static const char *const marks[] = {":white_check_mark:", ":grey_question:", ":warning:", ":x:"};
 
-	fprintf(out, "| %s | %s | ", o->fails ? ":x:" : marks[o->level], o->rule);
-	put_cell(out, o->message);
+	sl_door_print(out, "| %s | %s | ", o->fails ? ":x:" : marks[o->level], o->rule);
+	sl_door_put(out, SL_DOOR_MARKDOWN, o->message);
 	fputs(" |\n", out);
 }
 
@@ -354,9 +309,9 @@ bool sl_form_summary(const struct sl_forms *forms, FILE *out)
 	size_t size, used = 0;
 	FILE *row;
 
-	fprintf(out, "### GPU memory: %s", outcomes->failures ? "failed" : "fine");
+	sl_door_print(out, "### GPU memory: %s", outcomes->failures ? "failed" : "fine");
 	if (outcomes->unknown)
-		fprintf(out, ", %u unknown", outcomes->unknown);
+		sl_door_print(out, ", %u unknown", outcomes->unknown);
 	fputs("\n\n|  | rule | what was found |\n|---|---|---|\n", out);
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < outcomes->list.count; i++) {
@@ -375,19 +330,9 @@ bool sl_form_summary(const struct sl_forms *forms, FILE *out)
 			free(text);
 		}
 	if (left)
-		fprintf(out, "\n%zu more\n", left);
+		sl_door_print(out, "\n%zu more\n", left);
 	fputc('\n', out);
 	return !ferror(out);
-}
-
-static void put_command(FILE *out, const char *text, bool property)
-{
-	for (; *text; text++) {
-		if (*text == '%' || *text == '\n' || *text == '\r' || (property && (*text == ':' || *text == ',')))
-			fprintf(out, "%%%02X", (unsigned char)*text);
-		else
-			fputc(*text, out);
-	}
 }
 
 void sl_form_annotations(const struct sl_forms *forms, FILE *out)
@@ -401,16 +346,16 @@ void sl_form_annotations(const struct sl_forms *forms, FILE *out)
 
 		if (o->level < SL_LEVEL_WARNING || done[o->fails]++ >= ANNOTATIONS_MAX)
 			continue;
-		fprintf(out, "::%s ", o->fails ? "error" : "warning");
+		fputs(o->fails ? "::error " : "::warning ", out);
 		if (inside) {
 			fputs("file=", out);
-			put_command(out, path, true);
-			fprintf(out, ",line=%u,", o->line);
+			sl_door_put(out, SL_DOOR_PROPERTY, path);
+			sl_door_print(out, ",line=%u,", o->line);
 		}
 		fputs("title=", out);
-		put_command(out, o->rule, true);
+		sl_door_put(out, SL_DOOR_PROPERTY, o->rule);
 		fputs("::", out);
-		put_command(out, o->message, false);
+		sl_door_put(out, SL_DOOR_COMMAND, o->message);
 		fputc('\n', out);
 	}
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
@@ -32,7 +33,7 @@ static int by_peak(const void *a, const void *b)
 static void put_more(FILE *out, size_t count)
 {
 	if (count > ROWS_SHOWN)
-		fprintf(out, "\n%zu more are in report.json.\n", count - ROWS_SHOWN);
+		sl_door_print(out, "\n%zu more are in report.json.\n", count - ROWS_SHOWN);
 }
 
 static void put_memory(FILE *out, const struct sl_report *report)
@@ -58,26 +59,16 @@ static void put_memory(FILE *out, const struct sl_report *report)
 		const struct sl_row *row = rows.item[i].row;
 		char who[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES];
 
-		fprintf(out, "| %s | %s | ", sl_text_rank(who, rows.item[i].process), sl_event_kinds[rows.item[i].kind].name);
+		sl_door_print(out, "| %s | %s | ", sl_text_rank(who, rows.item[i].process), sl_event_kinds[rows.item[i].kind].name);
 		if (rows.item[i].device)
-			fprintf(out, "%u", rows.item[i].device - 1);
-		fprintf(out, " | %llu | %llu | %llu | %llu | %s | %s |\n", (unsigned long long)row->allocations,
-			(unsigned long long)row->frees, (unsigned long long)row->implicit_frees,
-			(unsigned long long)row->failed_allocations, sl_format_size(live, row->live_bytes),
-			sl_format_size(peak, row->peak_bytes));
+			sl_door_print(out, "%u", rows.item[i].device - 1);
+		sl_door_print(out, " | %llu | %llu | %llu | %llu | %s | %s |\n", (unsigned long long)row->allocations,
+			      (unsigned long long)row->frees, (unsigned long long)row->implicit_frees,
+			      (unsigned long long)row->failed_allocations, sl_format_size(live, row->live_bytes),
+			      sl_format_size(peak, row->peak_bytes));
 	}
 	put_more(out, rows.count);
 	free(rows.item);
-}
-
-/* A vertical line would end the cell. */
-static void put_cell(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		if (*text == '|')
-			fputs("\\|", out);
-		else
-			fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
 }
 
 struct held {
@@ -116,12 +107,12 @@ static void put_leaks(FILE *out, struct sl_report *report)
 		char where[400], size[SL_FORMAT_BYTES], who[SL_FORMAT_BYTES];
 
 		sl_owners_line(all.item[i].process, leak->python, leak->native, leak->caller, 3, where, sizeof(where));
-		fprintf(out, "| %s | %s | %llu | %s | %s | ", sl_text_rank(who, all.item[i].process),
-			sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name,
-			leak->verdict);
-		put_cell(out, leak->library);
+		sl_door_print(out, "| %s | %s | %llu | %s | %s | ", sl_text_rank(who, all.item[i].process),
+			      sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks, sl_event_kinds[leak->kind].name,
+			      leak->verdict);
+		sl_door_put(out, SL_DOOR_MARKDOWN, leak->library);
 		fputs(" | ", out);
-		put_cell(out, where);
+		sl_door_put(out, SL_DOOR_MARKDOWN, where);
 		fputs(" |\n", out);
 	}
 	put_more(out, all.count);
@@ -144,10 +135,10 @@ static void put_who(FILE *out, const struct sl_report *report, size_t first)
 		if (list[i].process < 0 || !says_the_same(&list[i], &list[first]))
 			continue;
 		if (count++ < NAMES_SHOWN)
-			fprintf(out, "%s%s", count > 1 ? ", " : "", sl_text_rank(who, &report->processes[list[i].process]));
+			sl_door_print(out, "%s%s", count > 1 ? ", " : "", sl_text_rank(who, &report->processes[list[i].process]));
 	}
 	if (count > NAMES_SHOWN)
-		fprintf(out, " and %u more", count - NAMES_SHOWN);
+		sl_door_print(out, " and %u more", count - NAMES_SHOWN);
 }
 
 static void put_findings(FILE *out, const struct sl_report *report)
@@ -165,12 +156,12 @@ static void put_findings(FILE *out, const struct sl_report *report)
 		if (count == ROWS_SHOWN)
 			break;
 		shown[count++] = &list[i];
-		fprintf(out, "| %s | %s | ", list[i].severity, list[i].id);
+		sl_door_print(out, "| %s | %s | ", list[i].severity, list[i].id);
 		put_who(out, report, i);
 		fputs(" | ", out);
-		put_cell(out, list[i].text);
+		sl_door_put(out, SL_DOOR_MARKDOWN, list[i].text);
 		fputs(" | ", out);
-		put_cell(out, list[i].advice ? list[i].advice : "");
+		sl_door_put(out, SL_DOOR_MARKDOWN, list[i].advice ? list[i].advice : "");
 		fputs(" |\n", out);
 	}
 	if (i < report->findings.count)
@@ -179,7 +170,7 @@ static void put_findings(FILE *out, const struct sl_report *report)
 
 static bool write_markdown(struct sl_report *report, FILE *out)
 {
-	const struct sl_text_style style = {.columns = 120};
+	const struct sl_text_style style = {.columns = 120, .fenced = true};
 
 	fputs("# GPU memory\n\n```\n", out);
 	sl_text_report(report, out, &style);

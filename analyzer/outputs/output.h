@@ -56,7 +56,7 @@ bool sl_json_report(struct sl_report *report, FILE *out);
 /* The summary for people.  colour: escape sequences; ascii: no character beyond it; saved: path of the written
  * folder, NULL: nothing was written. */
 struct sl_text_style {
-	bool colour, ascii;
+	bool colour, ascii, fenced; /* fenced: in a block of code between ``` */
 	unsigned columns;
 	const char *saved;
 };

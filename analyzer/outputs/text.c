@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/analyses/hidden.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
@@ -489,13 +490,13 @@ static void put_end(struct sl_text_page *page, bool refused)
 		fputs("nothing to report\n", page->out);
 	else
 		fputc('\n', page->out);
-	fprintf(page->out, "%s: %s events, %s lost", damaged || lost ? "incomplete" : "complete", sl_format_count(a, events),
-		sl_format_count(b, lost));
+	sl_door_print(page->out, "%s: %s events, %s lost", damaged || lost ? "incomplete" : "complete", sl_format_count(a, events),
+		      sl_format_count(b, lost));
 	if (page->style->saved)
-		fprintf(page->out, "   report: %s/report.html", page->style->saved);
+		sl_door_print(page->out, "   report: %s/report.html", page->style->saved);
 	fputc('\n', page->out);
 	if (page->said)
-		fprintf(page->out, "next: stormlog-analyze tree --at %s %s\n", oom ? "oom" : "peak", report->path);
+		sl_door_print(page->out, "next: stormlog-analyze tree --at %s %s\n", oom ? "oom" : "peak", report->path);
 }
 
 void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style)

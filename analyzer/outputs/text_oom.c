@@ -2,6 +2,7 @@
 /* Out of memory: what was asked, who held the device then, why it did not fit, who was first. */
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
@@ -230,7 +231,7 @@ void sl_text_ooms(struct sl_text_page *page)
 	for (unsigned i = 0; i < count; i++)
 		put_oom(page, shown[i].process, shown[i].index, shown[i].attempts);
 	if (more)
-		fprintf(page->out, "  and %u more, in report.json\n", more);
+		sl_door_print(page->out, "  and %u more, in report.json\n", more);
 	if (count) {
 		put_first(page);
 		fputc('\n', page->out);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/outputs/text_page.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 
 #define HANG	    6  /* columns by which a line goes on further in */
@@ -23,18 +25,29 @@ static unsigned columns_of(const char *text, size_t bytes)
 	return columns;
 }
 
+static void to_ascii(char *text)
+{
+	char *to = text;
+
+	for (const char *at = text; *at; at++)
+		if (!((unsigned char)*at & 0x80) || ((unsigned char)*at & 0x40))
+			*to++ = (char)(*at & 0x80 ? '?' : *at);
+	*to = 0;
+}
+
+/* Names in a trace do not steer the terminal, nor end the block of code of a Markdown file. */
 static void put(struct sl_text_page *page, const char *text, size_t bytes)
 {
-	for (size_t i = 0; i < bytes && text[i]; i++) {
-		unsigned char c = (unsigned char)text[i];
+	char *part = strndup(text, bytes);
 
-		if (c < 0x20 || c == 0x7f)
-			fputc('?', page->out); /* names in a trace do not steer the terminal */
-		else if (page->style->ascii && c >= 0x80)
-			fputs((c & 0xc0) == 0xc0 ? "?" : "", page->out);
-		else
-			fputc(c, page->out);
-	}
+	if (!part)
+		abort();
+	if (page->style->ascii)
+		to_ascii(part);
+	for (char *at = page->style->fenced ? strchr(part, '`') : NULL; at; at = strchr(at, '`'))
+		*at = '\'';
+	sl_door_put(page->out, SL_DOOR_LINE, part);
+	free(part);
 }
 
 static void spaces(struct sl_text_page *page, unsigned count)
@@ -128,9 +141,10 @@ void sl_text_head(struct sl_text_page *page, const char *title, bool bad)
 {
 	page->indent = columns_of(title, strlen(title));
 	if (page->style->colour)
-		fprintf(page->out, "\033[1%sm%s\033[0m", bad ? ";31" : "", title);
-	else
-		fputs(title, page->out);
+		fputs(bad ? "\033[1;31m" : "\033[1m", page->out);
+	put(page, title, strlen(title));
+	if (page->style->colour)
+		fputs("\033[0m", page->out);
 }
 
 void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, const char *right)

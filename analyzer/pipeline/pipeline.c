@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
@@ -41,8 +42,8 @@ static void progress(struct job *job, uint64_t events)
 
 	if (!job->on_terminal || (now = now_ns()) < due || !atomic_compare_exchange_strong(&job->due_ns, &due, now + 200000000))
 		return;
-	fprintf(stderr, "\r\033[K%s events, %u of %u processes", sl_format_count(number, all), begun < count ? begun : count,
-		count);
+	sl_door_print(stderr, "\r\033[K%s events, %u of %u processes", sl_format_count(number, all), begun < count ? begun : count,
+		      count);
 	fflush(stderr);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/trace/defs.h"
 #include "analyzer/trace/names.h"
 
@@ -112,7 +113,7 @@ static char *make_folder(void)
 		abort();
 	if (mkdtemp(folder))
 		return folder;
-	fprintf(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
+	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
 	free(folder);
 	return NULL;
 }
@@ -127,8 +128,8 @@ static const char *unpack(FILE *in, const char *path)
 			atexit(remove_all);
 		packs[pack_count++] = (struct opened){strdup(path), folder};
 		if (!take_members(&reader, folder))
-			fprintf(stderr, "stormlog-analyze: %s: the pack is torn or damaged; %zu files of it are used\n", path,
-				members.count);
+			sl_door_print(stderr, "stormlog-analyze: %s: the pack is torn or damaged; %zu files of it are used\n", path,
+				      members.count);
 	}
 	ZSTD_freeDStream(reader.zstd);
 	return folder;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/upstream/answers/collective.h"
 #include "analyzer/upstream/answers/cross_rank.h"
 #include "analyzer/upstream/answers/issues.h"
@@ -25,13 +26,13 @@ static void put_session(FILE *out, const struct sl_session *session, bool select
 	struct sl_arena arena = {0};
 	int64_t allocated = 0, reserved = 0, used = 0, total = 0;
 
-	fprintf(out, "%c %s  %s", selected ? '*' : ' ', s->session_id, sl_session_status_names[s->status]);
+	sl_door_print(out, "%c %s  %s", selected ? '*' : ' ', s->session_id, sl_session_status_names[s->status]);
 	if (s->world_size > 1)
-		fprintf(out, "  rank %lld of %lld", (long long)s->rank, (long long)s->world_size);
-	fprintf(out, "  %s", s->host);
+		sl_door_print(out, "  rank %lld of %lld", (long long)s->rank, (long long)s->world_size);
+	sl_door_print(out, "  %s", s->host);
 	if (s->pid >= 0)
-		fprintf(out, "  pid %lld", (long long)s->pid);
-	fprintf(out, "  %zu events\n", session->count);
+		sl_door_print(out, "  pid %lld", (long long)s->pid);
+	sl_door_print(out, "  %zu events\n", session->count);
 	for (size_t i = 0; i < session->count; i++) {
 		const struct sl_v3_event *e = &session->events[i];
 
@@ -41,17 +42,18 @@ static void put_session(FILE *out, const struct sl_session *session, bool select
 		total = e->total_bytes > total ? e->total_bytes : total;
 	}
 	if (session->count)
-		fprintf(out, "    peak allocated %s, reserved %s, device %s", size_of(&arena, allocated), size_of(&arena, reserved),
-			size_of(&arena, used));
+		sl_door_print(out, "    peak allocated %s, reserved %s, device %s", size_of(&arena, allocated),
+			      size_of(&arena, reserved), size_of(&arena, used));
 	if (session->count)
-		fprintf(out, total > 0 ? " of %s\n" : "\n", size_of(&arena, total));
+		sl_door_print(out, total > 0 ? " of %s\n" : "\n", size_of(&arena, total));
 	sl_arena_free(&arena);
 }
 
 static void put_gaps(FILE *out, const struct sl_gap_result *gaps)
 {
 	for (size_t i = 0; i < gaps->count; i++)
-		fprintf(out, "  %-8s  %s\n", gaps->findings[i].critical ? "critical" : "warning", gaps->findings[i].description);
+		sl_door_print(out, "  %-8s  %s\n", gaps->findings[i].critical ? "critical" : "warning",
+			      gaps->findings[i].description);
 }
 
 static void put_collectives(FILE *out, const struct sl_session_series *series, struct sl_phases *phases)
@@ -61,10 +63,10 @@ static void put_collectives(FILE *out, const struct sl_session_series *series, s
 
 	sl_collective_analyze(series, phases, &sl_collective_presets[SL_COLLECTIVE_MEDIUM], &result);
 	for (size_t i = 0; i < result.count && i < LISTED; i++)
-		fprintf(out, "  rank %d: a gap of %s during collectives (confidence %.2f)\n", result.intervals[i].rank,
-			size_of(&arena, result.intervals[i].peak_gap_bytes), result.intervals[i].confidence);
+		sl_door_print(out, "  rank %d: a gap of %s during collectives (confidence %.2f)\n", result.intervals[i].rank,
+			      size_of(&arena, result.intervals[i].peak_gap_bytes), result.intervals[i].confidence);
 	if (result.count > LISTED)
-		fprintf(out, "  and %zu more of these\n", result.count - LISTED);
+		sl_door_print(out, "  and %zu more of these\n", result.count - LISTED);
 	sl_collective_free(&result);
 	sl_arena_free(&arena);
 }
@@ -76,8 +78,8 @@ static void put_causes(FILE *out, const struct sl_session_series *series, struct
 
 	sl_cross_rank_analyze(series, phases, &result);
 	for (size_t i = 0; i < result.suspect_count && i < LISTED; i++)
-		fprintf(out, "  rank %d rose first, by %s (confidence %s)\n", result.suspects[i].rank,
-			size_of(&arena, result.suspects[i].delta_bytes), result.suspects[i].confidence);
+		sl_door_print(out, "  rank %d rose first, by %s (confidence %s)\n", result.suspects[i].rank,
+			      size_of(&arena, result.suspects[i].delta_bytes), result.suspects[i].confidence);
 	sl_cross_rank_free(&result);
 	sl_arena_free(&arena);
 }
@@ -91,7 +93,7 @@ static void put_findings(FILE *out, const struct sl_session *session, const stru
 	sl_series_init(&series, session);
 	sl_phases_init(&phases, &series);
 	sl_gap_analyze(&series.all, &phases, &options->thresholds, &gaps);
-	fprintf(out, "\nfindings in %s\n", session->summary.session_id);
+	sl_door_print(out, "\nfindings in %s\n", session->summary.session_id);
 	put_gaps(out, &gaps);
 	put_collectives(out, &series, &phases);
 	put_causes(out, &series, &phases);
@@ -119,11 +121,11 @@ static void put_issues(FILE *out, const struct sl_telemetry *t, const struct sl_
 		int64_t hits = 0;
 
 		sl_value_get_int64(issue, "hit_count", &hits);
-		fprintf(out, "  %-8s  %-9s  %lldx  %s\n", sl_value_get_text(issue, "severity"), sl_value_get_text(issue, "state"),
-			(long long)hits, sl_value_get_text(issue, "title"));
+		sl_door_print(out, "  %-8s  %-9s  %lldx  %s\n", sl_value_get_text(issue, "severity"),
+			      sl_value_get_text(issue, "state"), (long long)hits, sl_value_get_text(issue, "title"));
 	}
 	if (issues && issues->count > LISTED)
-		fprintf(out, "  and %u more: --json has them\n", issues->count - LISTED);
+		sl_door_print(out, "  and %u more: --json has them\n", issues->count - LISTED);
 	sl_json_close(j);
 	sl_arena_free(&arena);
 }
@@ -140,27 +142,27 @@ static void put_warning(void *context, const char *text)
 	if (warnings->count == 0)
 		fputs("\nwarnings\n", warnings->out);
 	if (warnings->count++ < LISTED)
-		fprintf(warnings->out, "  %s\n", text);
+		sl_door_print(warnings->out, "  %s\n", text);
 }
 
 static void put_all(FILE *out, const struct sl_telemetry *t, const struct sl_emit_options *options)
 {
 	struct warnings warnings = {out, 0};
 
-	fprintf(out, "%zu session%s", t->session_count, t->session_count == 1 ? "" : "s");
+	sl_door_print(out, "%zu session%s", t->session_count, t->session_count == 1 ? "" : "s");
 	if (t->bundle_count)
-		fprintf(out, ", %zu OOM bundle%s", t->bundle_count, t->bundle_count == 1 ? "" : "s");
+		sl_door_print(out, ", %zu OOM bundle%s", t->bundle_count, t->bundle_count == 1 ? "" : "s");
 	fputs("\n", out);
 	for (size_t i = 0; i < t->session_count && i < LISTED; i++)
 		put_session(out, &t->sessions[i], &t->sessions[i] == t->selected);
 	if (t->session_count > LISTED)
-		fprintf(out, "  and %zu more: --json has them\n", t->session_count - LISTED);
+		sl_door_print(out, "  and %zu more: --json has them\n", t->session_count - LISTED);
 	if (t->selected && t->selected->count)
 		put_findings(out, t->selected, options);
 	put_issues(out, t, options);
 	sl_telemetry_each_warning(t, put_warning, &warnings);
 	if (warnings.count > LISTED)
-		fprintf(out, "  and %zu more: --json has them\n", warnings.count - LISTED);
+		sl_door_print(out, "  and %zu more: --json has them\n", warnings.count - LISTED);
 }
 
 /* Names in a file may hold escape sequences: they go to the terminal line by line, without control characters. */
@@ -177,7 +179,7 @@ void sl_telemetry_summary(FILE *out, const struct sl_telemetry *t, const struct 
 	rest = text;
 	for (char *line; (line = strsep(&rest, "\n")) && rest;) {
 		sl_text_printable(line);
-		fprintf(out, "%s\n", line);
+		sl_door_print(out, "%s\n", line);
 	}
 	free(text);
 }

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Text leaves the analyzer through a door (analyzer/base/door.h, json.h): finds printing that goes around."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# What may print bytes as they are, and why.
+MAY = {
+    "base/door.c": "the door", "base/json.c": "the door of JSON",
+    "base/arena.c": "words of ours", "base/map.c": "words of ours",
+    "commands/collect.c": "a ring, as it is", "commands/timeline.c": "its own blocks of the chart",
+    "exports/lines.c": "numbers; names through the door", "exports/stacks.c": "numbers; names through the door",
+    "exports/pickle.c": "a binary form with lengths", "exports/pprof.c": "a binary form with lengths",
+    "exports/perfetto.c": "a binary form with lengths", "exports/archive.c": "a pack", "trace/archive.c": "files of a pack, as they are",
+    "outputs/html.c": "the page: tests/web", "outputs/html_plain.c": "the page: its own escapes", "outputs/picture.c": "pictures",
+    "outputs/page/msgpack.c": "the page's data", "upstream/files/sink.c": "lines of JSON",
+}
+ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);")}  # a row that came through the door
+CALL = re.compile(r"(?<![\w>.])(v?f?printf|fputs|puts|fputc|putc|putchar|fwrite|perror|write|dprintf)\s*\(")
+WORDS = re.compile(r'"(?:[^"\\]|\\.)*"' r"|'(?:[^'\\]|\\.)+'")
+
+
+def first_argument(text):
+    """Up to the comma or parenthesis that ends it, with its words of ours taken out."""
+    depth, at = 0, 0
+    text = WORDS.sub("", text[:2000])
+    while at < len(text) and not (depth == 0 and text[at] in ",)"):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+    return text[:at]
+
+
+def around(text):
+    """Calls that print something else than words of ours."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    for match in CALL.finditer(text):
+        rest = first_argument(text[match.end():]).strip()
+        if match[1] not in ("fputs", "puts", "fputc", "putc", "putchar", "perror") or not re.fullmatch(r"|[^?]*\?\s*:\s*|SL_VERSION", rest):
+            yield text[match.start():match.start() + 80].split("\n")[0]
+
+
+def main():
+    found = []
+    for path in sorted((ROOT / "analyzer").rglob("*.c")):
+        name = path.relative_to(ROOT / "analyzer").as_posix()
+        if name not in MAY:
+            found += [f"analyzer/{name}: {call}" for call in around(path.read_text())
+                      if (name, call) not in ROWS]
+    for bad in ('printf("%s", name);', "puts(name);", 'fprintf(stderr, "x %s", name);', "fputs(name, out);", "fputc(*at, out);"):
+        if not list(around(bad)):
+            found.append("this test does not see: " + bad)
+    for good in ('fputs("no", out);', "fputc('\\n', out);", 'puts("x");', 'sl_door_print(out, "%s", name);', 'fputs(bad ? "a" : "b", stdout);'):
+        if list(around(good)):
+            found.append("this test objects to: " + good)
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+sys.exit(main())
