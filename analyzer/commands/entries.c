@@ -9,6 +9,7 @@
 #include "analyzer/commands/options.h"
 #include "analyzer/model/model.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/model/replay.h"
 
 static const struct sl_option table[] = {
 	{"--label", 0, "LABEL", "of this label alone, as report.json writes it: step_#"},
@@ -72,18 +73,18 @@ static bool replay(const struct sl_image *image, struct printer *printer)
 	sl_damage_free(&damage);
 	if (!trace)
 		return false;
-	model = sl_model_new(&trace->header, &trace->defs);
+	model = sl_replay_new(&trace->header, &trace->defs);
 	model->entry = print;
 	model->entry_context = printer;
-	sl_model_folded(model, &trace->folded);
+	sl_replay_folded(model, &trace->folded);
 	order = sl_order_new(trace);
 	while ((item = sl_order_next(order)))
-		sl_model_apply(model, item);
-	sl_model_end(model);
+		sl_replay_apply(model, item);
+	sl_replay_end(model);
 	for (unsigned k = 0; k < trace->damage.lines; k++)
 		sl_door_print(stderr, "stormlog-analyze: %s\n", trace->damage.line[k]);
 	sl_order_free(order);
-	sl_model_free(model);
+	sl_replay_free(model);
 	sl_trace_close(trace);
 	return true;
 }

@@ -10,6 +10,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/model/replay.h"
 
 static const char schema[] =
 	"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA user_version=1;"
@@ -197,7 +198,7 @@ static void put_processes(struct base *base)
 		struct sl_stream_process *p = &base->job->stream->processes[i];
 		const struct sl_header *h = &p->process.trace->header;
 
-		sl_model_end(p->process.model);
+		sl_replay_end(p->process.model);
 		insert(base, processes,
 		       "intittt"
 		       "uu",

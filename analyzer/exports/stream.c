@@ -11,6 +11,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/model/replay.h"
 
 static uint64_t time_of(const struct sl_item *item)
 {
@@ -53,7 +54,7 @@ static void sift_down(struct sl_stream *stream, unsigned at)
 void sl_stream_apply(struct sl_stream_process *p)
 {
 	if (p->pending && p->process.model)
-		sl_model_apply(p->process.model, p->item);
+		sl_replay_apply(p->process.model, p->item);
 	p->pending = false;
 }
 
@@ -141,7 +142,7 @@ static void open_image(struct sl_stream *stream, const struct sl_image *image, c
 	}
 	*p = (struct sl_stream_process){.process = {.trace = trace, .symbols = stream->symbols}, .index = stream->count};
 	if (options->models)
-		p->process.model = sl_model_new(&trace->header, &trace->defs);
+		p->process.model = sl_replay_new(&trace->header, &trace->defs);
 	p->order = sl_order_new(trace);
 	if (!stream->count || trace->header.started_ns < stream->begin_ns)
 		stream->begin_ns = trace->header.started_ns;
@@ -209,7 +210,7 @@ void sl_stream_close(struct sl_stream *stream)
 			sl_door_print(stderr, "stormlog-analyze: %s\n", p->process.trace->damage.line[k]);
 		sl_order_free(p->order);
 		if (p->process.model)
-			sl_model_free(p->process.model);
+			sl_replay_free(p->process.model);
 		sl_trace_close(p->process.trace);
 		free(p->wheres.item);
 		sl_idmap_free(&p->where_ids);

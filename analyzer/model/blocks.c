@@ -3,7 +3,7 @@
  * ALLOC and FREE: blocks that have an address, in the space of addresses their kind lives in; MAP and UNMAP of memory that
  * graphics owns, known by the resource.
  */
-#include "analyzer/model/model.h"
+#include "analyzer/model/verbs.h"
 
 /* Where a new block of this kind is kept; NULL: handles of physical memory, vmm.c. */
 static struct sl_table *space_of(struct sl_model *model, unsigned kind)
@@ -30,7 +30,7 @@ static void end_block(struct sl_model *model, struct sl_table *table, struct sl_
 	sl_called_freed(model, block.address, block.bytes);
 	if (block.flags & SL_LIVE_TORCH)
 		sl_torch_release(model, model->sites.item[block.site].device, block.bytes);
-	sl_model_end_block(model, block.site, block.bytes, how);
+	sl_ledger_end_block(model, block.site, block.bytes, how);
 }
 
 static void begin_block(struct sl_model *model, const struct sl_item *item, struct sl_table *table, uint64_t key, uint32_t site)
@@ -42,11 +42,11 @@ static void begin_block(struct sl_model *model, const struct sl_item *item, stru
 	live->time_ns = model->now_ns;
 	live->owner = model->sites.item[site].kind == SL_KIND_graph ? event->object : event->context;
 	if (!live->owner) /* pinned memory belongs to the context the thread is in */
-		live->owner = sl_model_thread(model, item->thread)->context;
+		live->owner = sl_ledger_thread(model, item->thread)->context;
 	live->site = site;
 	live->thread = item->thread;
 	live->refs = 1;
-	sl_model_begin_block(model, site, event->bytes);
+	sl_ledger_begin_block(model, site, event->bytes);
 }
 
 static void alloc(struct sl_model *model, const struct sl_item *item)
@@ -63,7 +63,7 @@ static void alloc(struct sl_model *model, const struct sl_item *item)
 	if (kind == SL_KIND_pool && event->flags & SL_FLAG_captured)
 		kind = SL_KIND_graph; /* became an allocation node */
 	if (event->result) {
-		sl_model_row(model, kind, event->device)->failed_allocations++;
+		sl_ledger_row(model, kind, event->device)->failed_allocations++;
 		return;
 	}
 	if (!event->address || (!event->bytes && kind != SL_KIND_imported))
@@ -76,10 +76,10 @@ static void alloc(struct sl_model *model, const struct sl_item *item)
 	}
 	if (live) /* its free was not seen, or was lost with a damaged part */
 		end_block(model, table, live, SL_END_IMPLICIT);
-	site = sl_model_site(model, event, item->thread, kind, (int)event->device);
+	site = sl_ledger_site(model, event, item->thread, kind, (int)event->device);
 	if (!table) {
 		sl_vmm_add(model, event, site);
-		sl_model_begin_block(model, site, event->bytes);
+		sl_ledger_begin_block(model, site, event->bytes);
 		return;
 	}
 	begin_block(model, item, table, event->address, site);
@@ -134,7 +134,7 @@ static void map(struct sl_model *model, const struct sl_item *item)
 
 	if (event->object && !sl_table_find(&model->imports, event->object))
 		begin_block(model, item, &model->imports, event->object,
-			    sl_model_site(model, event, item->thread, SL_KIND_imported, (int)event->device));
+			    sl_ledger_site(model, event, item->thread, SL_KIND_imported, (int)event->device));
 }
 
 static void unmap(struct sl_model *model, const struct sl_event *event)

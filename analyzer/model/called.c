@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the program calls its memory: parts of live blocks by address, and what all parts of one name came to. */
-#include "analyzer/model/model.h"
-
 #include <string.h>
+
+#include "analyzer/model/verbs.h"
 
 /* The first part that does not end before `address`. */
 static size_t part_at(const struct sl_model *model, uint64_t address)

@@ -3,9 +3,9 @@
  * Where ranks meet: calls of NCCL and RCCL that make and end communicators, and the ranges they push around each
  * collective; what each communicator moved.  A call with its own range inside is one meeting.
  */
-#include "analyzer/model/model.h"
-
 #include <string.h>
+
+#include "analyzer/model/verbs.h"
 
 /* When the list is full every second of them goes. */
 static void keep(struct sl_model *model, struct sl_collective collective)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Contexts and devices, and what goes with them: the implicit frees. */
-#include "analyzer/model/model.h"
-
 #include <string.h>
 
+#include "analyzer/model/moments.h"
 #include "analyzer/model/stacks.h"
+#include "analyzer/model/verbs.h"
 
 /* The context goes: `device` is the one whose primary context it is, else -1. */
 static bool goes(const struct sl_model *model, const struct sl_live *live, uint64_t context, int device)
@@ -37,7 +37,7 @@ static void drop(struct sl_model *model, struct sl_table *table, uint64_t contex
 		sl_table_remove(table, live);
 		if (block.flags & SL_LIVE_TORCH)
 			sl_torch_release(model, model->sites.item[block.site].device, block.bytes);
-		sl_model_end_block(model, block.site, block.bytes, SL_END_IMPLICIT);
+		sl_ledger_end_block(model, block.site, block.bytes, SL_END_IMPLICIT);
 	}
 	free(gone.item);
 }
@@ -123,10 +123,10 @@ static void drop_parts(struct sl_device_state *device)
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	const struct sl_thread_state *thread = sl_model_thread(model, item->thread);
+	const struct sl_thread_state *thread = sl_ledger_thread(model, item->thread);
 	/* cudaDeviceReset names no device: it is the thread's current one */
 	int64_t ordinal = event->device >= 0 ? event->device : thread->device;
-	struct sl_device_state *device = sl_model_device(model, ordinal);
+	struct sl_device_state *device = sl_ledger_device(model, ordinal);
 
 	mark(model, item);
 	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) &&

@@ -4,7 +4,7 @@
  * launched, by a free call, or, never launched, when its graph and every executable made of it are destroyed.  What a launch
  * left allocated outlives them, and a later launch that succeeds has freed it before.
  */
-#include "analyzer/model/model.h"
+#include "analyzer/model/verbs.h"
 
 struct graph {
 	uint64_t handle;
@@ -71,7 +71,7 @@ static void end_block(struct sl_model *model, uint64_t address)
 		return;
 	block = *live;
 	sl_table_remove(&model->pointers, live);
-	sl_model_end_block(model, block.site, block.bytes, SL_END_IMPLICIT);
+	sl_ledger_end_block(model, block.site, block.bytes, SL_END_IMPLICIT);
 }
 
 /* Neither the graph nor an executable of it is left. */
@@ -137,7 +137,7 @@ static struct sl_live *begin_block(struct sl_model *model, const struct sl_live 
 
 	*live = *made;
 	live->time_ns = model->now_ns;
-	sl_model_begin_block(model, made->site, made->bytes);
+	sl_ledger_begin_block(model, made->site, made->bytes);
 	return live;
 }
 
@@ -154,7 +154,7 @@ static void add_node(struct sl_model *model, const struct sl_item *item)
 		.address = event->address,
 		.bytes = event->bytes,
 		.owner = event->object,
-		.site = sl_model_site(model, event, item->thread, SL_KIND_graph, (int)event->device),
+		.site = sl_ledger_site(model, event, item->thread, SL_KIND_graph, (int)event->device),
 		.thread = item->thread,
 		.refs = 1,
 	};
@@ -208,7 +208,7 @@ void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 
 	if (event->result) {
 		if (item->hook->verb == SL_VERB_GRAPH_ALLOC || item->hook->verb == SL_VERB_ALLOC)
-			sl_model_row(model, SL_KIND_graph, event->device)->failed_allocations++;
+			sl_ledger_row(model, SL_KIND_graph, event->device)->failed_allocations++;
 		return;
 	}
 	switch (item->hook->verb) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranges: what memory did between their begin and their end, bounded per label (digits collapsed by the agent). */
-#include "analyzer/model/model.h"
-
 #include <string.h>
+
+#include "analyzer/model/moments.h"
+#include "analyzer/model/verbs.h"
 
 static uint32_t label_of(struct sl_model *model, uint64_t text)
 {
@@ -250,25 +251,25 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 
 	switch (item->hook->verb) {
 	case SL_VERB_PAIR:
-		state = sl_model_thread(model, item->thread);
+		state = sl_ledger_thread(model, item->thread);
 		if (state->ranges.count)
 			add_pair(&state->ranges.item[state->ranges.count - 1], (uint32_t)event->label);
 		break;
 	case SL_VERB_RANGE_PUSH:
-		begin(model, sl_model_thread(model, item->thread), event, 0);
+		begin(model, sl_ledger_thread(model, item->thread), event, 0);
 		note_step(model, event);
 		break;
 	case SL_VERB_RANGE_POP: /* one too many is the program's, and harmless */
-		state = sl_model_thread(model, item->thread);
+		state = sl_ledger_thread(model, item->thread);
 		at = closed_by(model, state, event);
 		if (at != SIZE_MAX)
 			end(model, state, at, item->thread);
 		break;
 	case SL_VERB_RANGE_START: /* its label's index is not told: extra is the range's id */
-		begin(model, sl_model_thread(model, 0), event, event->extra);
+		begin(model, sl_ledger_thread(model, 0), event, event->extra);
 		break;
 	default:
-		state = sl_model_thread(model, 0);
+		state = sl_ledger_thread(model, 0);
 		for (size_t i = state->ranges.count; i--;)
 			if (state->ranges.item[i].id == event->extra) {
 				end(model, state, i, 0);

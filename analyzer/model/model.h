@@ -3,14 +3,15 @@
  * The memory of one process, by replaying its calls one at a time.  What a call means comes from its verb (and
  * kind), never from its name; so a new row in the agent's tables needs nothing here.
  *
- * The structures are open for reading: analyses and outputs look at them at any moment of the replay.  Times are
+ * The structures are open for reading: analyses and outputs look at them at any moment of the replay.  replay.h fills them from a
+ * trace; ledger.h and verbs.h are for the files of this room.  Times are
  * CLOCK_MONOTONIC of the process (sl_header_unix).  Nothing here grows with the number of events, only with what
  * is live at once and with how varied the program is.  One thread per model.
  */
 #ifndef ANALYZER_MODEL_MODEL_H
 #define ANALYZER_MODEL_MODEL_H
 
-#include "analyzer/model/moments.h"
+#include "analyzer/model/moment.h"
 #include "analyzer/model/table.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/trace.h"
@@ -311,18 +312,6 @@ struct sl_model {
 	void *entry_context;
 };
 
-/* Borrows both. */
-struct sl_model *sl_model_new(const struct sl_header *header, const struct sl_defs *defs);
-void sl_model_free(struct sl_model *model);
-
-/* Before the first item: the totals of what was folded. */
-void sl_model_folded(struct sl_model *model, const struct sl_folded *folded);
-
-void sl_model_apply(struct sl_model *model, const struct sl_item *item);
-
-/* After the last item: closes lines and ranges. */
-void sl_model_end(struct sl_model *model);
-
 /* Kinds that are memory of the device: device, pool, vmm, array, graph. */
 static inline bool sl_model_is_known(unsigned kind)
 {
@@ -355,97 +344,13 @@ static inline const char *sl_model_library(const struct sl_model *model, const s
 	return model->libraries.item[model->holders.item[site->holder].library];
 }
 
-/* ---- between the files of this room */
-
-struct sl_device_state *sl_model_device(struct sl_model *model, int64_t device);
-struct sl_row *sl_model_row(struct sl_model *model, unsigned kind, int64_t device);
-uint32_t sl_model_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device);
-struct sl_thread_state *sl_model_thread(struct sl_model *model, uint32_t thread);
-
-/* A block of `site` begins or ends: rows, peaks, lines, libraries.  implicit: it went with its owner. */
-void sl_model_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes);
-enum sl_end { SL_END_FREE, SL_END_IMPLICIT };
-void sl_model_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, enum sl_end how);
-
-/* A segment that PyTorch's allocator held goes back to the driver. */
-void sl_torch_release(struct sl_model *model, int device, uint64_t bytes);
-void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
-/* A driver-level block that may be a new segment. */
-void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
-/* Largest unused piece inside the segments of a device; SL_UNKNOWN when none are known. */
-uint64_t sl_torch_largest_cached(const struct sl_model *model, int device);
-
-void sl_blocks_apply(struct sl_model *model, const struct sl_item *item);
-void sl_vmm_apply(struct sl_model *model, const struct sl_item *item);
-bool sl_vmm_release(struct sl_model *model, const struct sl_event *event); /* false: not a handle of ours */
-void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site);
-struct sl_vmm *sl_vmm_new(void);
-void sl_vmm_free(struct sl_vmm *vmm);
 const struct sl_table *sl_vmm_mappings(const struct sl_vmm *vmm);
+
 /* Each live physical block: for leaks. */
 struct sl_physical {
 	uint64_t handle, bytes, time_ns;
 	uint32_t site, refs, mappings;
 };
 const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count); /* site SL_NO_SITE: ended */
-
-void sl_graphs_apply(struct sl_model *model, const struct sl_item *item);
-void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t address);
-struct sl_graphs *sl_graphs_new(void);
-void sl_graphs_free(struct sl_graphs *graphs);
-void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
-void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
-/* Where `thread` is (0: any thread that is in a range). */
-struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
-void sl_labels_end(struct sl_model *model);
-/* What was said of the ranges that are open on a thread, innermost first. */
-unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX]);
-void sl_called_apply(struct sl_model *model, const struct sl_event *event);
-void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
-/* The block is no more, and what was in it has no name. */
-static inline void sl_called_freed(struct sl_model *model, uint64_t address, uint64_t bytes)
-{
-	if (SL_UNLIKELY(model->called_parts.count))
-		sl_called_drop(model, address, bytes);
-}
-void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
-void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
-/* Known memory of the device is about to change by `bytes`, in the call being applied. */
-void sl_samples_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes);
-void sl_samples_settle(struct sl_model *model, struct sl_device_state *device);
-void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
-void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
-void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);
-
-#define SL_OPEN_RANGES_MAX 256 /* of a thread */
-struct sl_open_range {
-	uint32_t label; /* index into labels */
-	uint64_t id;	/* of RANGE_START; 0: pushed */
-	uint64_t step, begin_ns, before, made_bytes, made_blocks, gone_bytes, gone_blocks;
-	uint64_t communicator, message_bytes; /* of NCCL's; 0: unknown */
-	int64_t peak, held_before, held_peak;
-	bool by_torch;
-	uint32_t pairs[SL_PAIRS_MAX];
-	unsigned pair_count;
-};
-
-/* A range ends now. */
-void sl_collectives_range(struct sl_model *model, const struct sl_open_range *range, uint32_t thread);
-
-struct sl_fresh {
-	struct sl_table *table;
-	uint64_t address, bytes;
-};
-
-#define SL_FRESH_MAX 64
-struct sl_thread_state {
-	SL_VECTOR(struct sl_open_range) ranges; /* thread 0: ranges of the process */
-	struct sl_fresh fresh[SL_FRESH_MAX];
-	unsigned fresh_count;
-	unsigned pending; /* out-of-memory errors whose outcome is open */
-	uint64_t last_block_ns;
-	uint64_t context; /* that the thread was last seen in; 0: never */
-	int64_t device;
-};
 
 #endif

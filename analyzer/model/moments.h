@@ -1,81 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Moments of a replay, kept evenly over the run in bounded memory: who held how much then, and what the run's
- * marks were.  A moment lies on a grid of time and is exact there; when there are too many, every second one goes
- * and the grid gets twice as wide.
- */
+/* Keeping moments (moment.h) while the replay goes on. */
 #ifndef ANALYZER_MODEL_MOMENTS_H
 #define ANALYZER_MODEL_MOMENTS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#define SL_MOMENTS_MAX	      64
-#define SL_MOMENT_SITES_MAX   512 /* the largest; the others add up to rest_bytes */
-#define SL_MOMENT_DEVICES_MAX 16
-#define SL_MARKS_MAX	      256
-#define SL_STEPS_MAX	      1024
-#define SL_PIECES_MAX	      20000
-
-struct sl_held {
-	uint32_t site;
-	uint64_t bytes, blocks;
-};
-
-struct sl_moment {
-	uint64_t time_ns;
-	uint64_t known_bytes; /* of all devices */
-	struct sl_held *held; /* largest first */
-	uint32_t count;
-	uint64_t rest_bytes, rest_blocks;
-	uint64_t unused_bytes[SL_MOMENT_DEVICES_MAX]; /* kept by PyTorch, by ordinal */
-};
-
-/* PyTorch's segments and their blocks at a moment, both by address. */
-struct sl_piece {
-	uint64_t address, bytes;
-	uint32_t site;
-};
-
-struct sl_segments {
-	uint64_t time_ns;
-	int device;
-	struct sl_piece *segment, *block;
-	uint32_t segment_count, block_count;
-	uint32_t left_out; /* blocks beyond SL_PIECES_MAX */
-};
-
-enum sl_mark_kind { SL_MARK_CONTEXT, SL_MARK_MODULE, SL_MARK_RESET };
-
-struct sl_mark {
-	uint64_t time_ns, bytes; /* free memory it cost, 0: unknown */
-	enum sl_mark_kind kind;
-	int device;
-	uint16_t api;
-};
-
-struct sl_step {
-	uint64_t time_ns, number;
-};
-
-/* Beginnings of the entries of one label, every `stride`th. */
-struct sl_steps {
-	struct sl_step *item;
-	uint32_t count, stride, skipped;
-};
-
-struct sl_moments {
-	uint64_t next_ns, width_ns; /* 0: not begun */
-	struct sl_moment moment[SL_MOMENTS_MAX];
-	unsigned count;
-	struct sl_segments largest; /* of the moments with segments the one with most known memory */
-	struct sl_segments at_oom;  /* of the first out-of-memory error */
-	uint64_t largest_bytes;
-	struct sl_mark marks[SL_MARKS_MAX];
-	unsigned mark_count;
-};
-
-struct sl_model;
+#include "analyzer/model/model.h"
 
 /* Time goes on to time_ns, nothing that happens then is applied yet. */
 void sl_moments_take(struct sl_model *model, uint64_t time_ns);

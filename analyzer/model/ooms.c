@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls whose code means out of memory: what was asked, who held the device, whether the program got over it. */
-#include "analyzer/model/model.h"
-
 #include <string.h>
+
+#include "analyzer/model/moments.h"
+#include "analyzer/model/verbs.h"
 
 static enum sl_scope scope_of(const struct sl_item *item)
 {
@@ -30,7 +31,7 @@ static bool same_request(const struct sl_oom *oom, const struct sl_item *item)
 /* The thread's next call for the same thing tells whether the first was got over. */
 static void settle(struct sl_model *model, const struct sl_item *item, bool failed)
 {
-	struct sl_thread_state *state = sl_model_thread(model, item->thread);
+	struct sl_thread_state *state = sl_ledger_thread(model, item->thread);
 
 	if (!state->pending)
 		return;
@@ -160,16 +161,16 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		oom->group = model->ooms.item[model->ooms.count - 1].group;
 	take_owners(model, oom);
 	if (oom->device >= 0) {
-		oom->torch = sl_model_device(model, oom->device)->torch;
+		oom->torch = sl_ledger_device(model, oom->device)->torch;
 		if (oom->torch.used && !model->moments.at_oom.time_ns)
 			sl_segments_take(model, oom->device, &model->moments.at_oom);
 		if (oom->torch.used)
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
-		take_hidden(oom, sl_model_device(model, oom->device));
-		take_changes(model, oom, sl_model_device(model, oom->device));
+		take_hidden(oom, sl_ledger_device(model, oom->device));
+		take_changes(model, oom, sl_ledger_device(model, oom->device));
 	}
 	model->ooms.count++;
-	sl_model_thread(model, item->thread)->pending++;
+	sl_ledger_thread(model, item->thread)->pending++;
 }
 
 static bool is_allocation(enum sl_verb verb)
@@ -193,7 +194,7 @@ static void note_used(struct sl_model *model, const struct sl_oom_context *conte
 	if (context->free_bytes == SL_UNKNOWN || context->total_bytes == SL_UNKNOWN || context->device < 0 ||
 	    context->free_bytes > context->total_bytes)
 		return;
-	device = sl_model_device(model, context->device);
+	device = sl_ledger_device(model, context->device);
 	if (device->used_peak_bytes != SL_UNKNOWN && context->total_bytes - context->free_bytes > device->used_peak_bytes)
 		device->used_peak_bytes = context->total_bytes - context->free_bytes;
 }
@@ -226,7 +227,7 @@ static bool is_page(const struct sl_model *model, const struct sl_oom *oom)
 /* PyTorch gives up: the failed attempts since its last success on this thread are one error, not got over. */
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes)
 {
-	struct sl_thread_state *state = sl_model_thread(model, thread);
+	struct sl_thread_state *state = sl_ledger_thread(model, thread);
 	uint32_t group = UINT32_MAX;
 
 	for (size_t i = model->ooms.count; i--;) {

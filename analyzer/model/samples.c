@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of whole devices and of the process: what the model of one process's calls cannot see. */
-#include "analyzer/model/model.h"
-
 #include <string.h>
+
+#include "analyzer/model/pending.h"
+#include "analyzer/model/verbs.h"
 
 static void keep_max(uint64_t *peak, uint64_t value)
 {
@@ -47,36 +48,6 @@ static uint64_t most_known_since(const struct sl_device_state *device, uint64_t 
 			break;
 	}
 	return most;
-}
-
-/* The waiting sample less the most that was held while it was taken. */
-void sl_samples_settle(struct sl_model *model, struct sl_device_state *device)
-{
-	uint64_t bytes, used = device->sampled.used, known = device->sampled.known;
-
-	if (known == SL_UNKNOWN)
-		return;
-	device->sampled.known = SL_UNKNOWN;
-	bytes = used > known ? used - known : 0;
-	device->hidden_last_bytes = bytes;
-	if (!device->hidden_line)
-		device->hidden_line = sl_timeline_add(&model->timeline, SL_LINE_HIDDEN, device->device, 0);
-	sl_timeline_set(&model->timeline, device->hidden_line, model->now_ns, bytes, SL_NO_SITE);
-	if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
-		device->hidden_peak_bytes = bytes;
-		device->hidden_peak_ns = device->sampled.time_ns;
-	}
-}
-
-/* The driver may have had this allocation before the sample although its call returned after it. */
-void sl_samples_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes)
-{
-	if (device->sampled.known == SL_UNKNOWN)
-		return;
-	if (model->call_begin_ns > device->sampled.time_ns)
-		sl_samples_settle(model, device);
-	else if (bytes > 0)
-		device->sampled.known += (uint64_t)bytes;
 }
 
 /* Nothing of what the process held changed since begin_ns. */
@@ -148,7 +119,7 @@ static void neighbours(struct sl_model *model, struct sl_device_state *device, c
 
 static void device(struct sl_model *model, const struct sl_sample *sample)
 {
-	struct sl_device_state *device = sl_model_device(model, sample->device);
+	struct sl_device_state *device = sl_ledger_device(model, sample->device);
 	size_t size = sample->source.size < sizeof(device->source) - 1 ? sample->source.size : sizeof(device->source) - 1;
 
 	device->used = true;
@@ -168,7 +139,7 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	if (!device->used_line)
 		device->used_line = sl_timeline_add(&model->timeline, SL_LINE_USED, device->device, 0);
 	sl_timeline_set(&model->timeline, device->used_line, model->now_ns, sample->used_bytes, SL_NO_SITE);
-	sl_samples_settle(model, device);
+	sl_pending_settle(model, device);
 	device->sampled.time_ns = sample->time_ns;
 	device->sampled.used = sample->used_bytes;
 	device->sampled.known = most_known_since(device, sample->begin_ns);

@@ -4,13 +4,13 @@
  * the ones it reports with every block; segments that it releases without a report are known from the driver's
  * frees.  A driver-level block becomes a segment when the reserved bytes grow by it on the same thread.
  */
-#include "analyzer/model/model.h"
-
 #include <string.h>
+
+#include "analyzer/model/verbs.h"
 
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes)
 {
-	struct sl_thread_state *state = sl_model_thread(model, thread);
+	struct sl_thread_state *state = sl_ledger_thread(model, thread);
 
 	if (state->fresh_count == SL_FRESH_MAX) {
 		memmove(state->fresh, state->fresh + SL_FRESH_MAX / 2, sizeof(state->fresh) / 2);
@@ -22,7 +22,7 @@ void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *ta
 /* Reserved grew by `bytes`: the newest blocks of this thread are what it grew by. */
 static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes)
 {
-	struct sl_thread_state *state = sl_model_thread(model, thread);
+	struct sl_thread_state *state = sl_ledger_thread(model, thread);
 
 	while (state->fresh_count && bytes) {
 		const struct sl_fresh *fresh = &state->fresh[--state->fresh_count];
@@ -32,21 +32,6 @@ static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes)
 			continue;
 		live->flags |= SL_LIVE_TORCH;
 		bytes -= live->bytes;
-	}
-}
-
-void sl_model_folded(struct sl_model *model, const struct sl_folded *folded)
-{
-	model->folded_ns = folded->until_ns;
-	for (size_t i = 0; i < folded->blocks.count; i++) {
-		const struct sl_folded_blocks *blocks = &folded->blocks.item[i];
-		struct sl_torch *torch = &sl_model_device(model, blocks->device)->torch;
-
-		torch->used = true;
-		torch->events += blocks->allocations + blocks->frees;
-		torch->peak_allocated_bytes = blocks->peak_allocated;
-		torch->peak_reserved_bytes = blocks->peak_reserved;
-		model->events += blocks->allocations + blocks->frees;
 	}
 }
 
@@ -81,7 +66,7 @@ static void set_totals(struct sl_model *model, struct sl_device_state *device, u
 
 void sl_torch_release(struct sl_model *model, int device, uint64_t bytes)
 {
-	struct sl_device_state *state = sl_model_device(model, device);
+	struct sl_device_state *state = sl_ledger_device(model, device);
 	uint64_t reserved = state->torch.reserved_bytes;
 
 	if (state->torch.used)
@@ -94,7 +79,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	struct sl_live *live = sl_table_find(&model->blocks, event->address);
 	struct sl_site *site;
 
-	*index = sl_model_site(model, event, item->thread, SL_KIND_block, (int)event->device);
+	*index = sl_ledger_site(model, event, item->thread, SL_KIND_block, (int)event->device);
 	site = &model->sites.item[*index];
 	if (site->epoch != device->epoch) {
 		site->at_peak_bytes = site->live_bytes;
@@ -148,7 +133,7 @@ static void remove_block(struct sl_model *model, const struct sl_event *event, s
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	struct sl_device_state *device = sl_model_device(model, event->device);
+	struct sl_device_state *device = sl_ledger_device(model, event->device);
 	uint32_t site = SL_NO_SITE;
 	bool grown;
 
@@ -163,7 +148,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		adopt(model, item->thread, event->extra2 - device->torch.reserved_bytes);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
 		add_block(model, item, device, &site);
-		sl_model_thread(model, item->thread)->last_block_ns = model->now_ns;
+		sl_ledger_thread(model, item->thread)->last_block_ns = model->now_ns;
 	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
 		remove_block(model, event, device, &site);
 	} else if (item->hook->verb == SL_VERB_BLOCK_OOM) {

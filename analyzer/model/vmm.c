@@ -4,7 +4,7 @@
  * may give a handle's number away again once its references are gone though its mappings live, so mappings name
  * the physical block by index, and handles find it only while they are theirs.
  */
-#include "analyzer/model/model.h"
+#include "analyzer/model/verbs.h"
 
 struct sl_vmm {
 	struct sl_table handles;  /* handle -> index in refs */
@@ -72,7 +72,7 @@ static void end_if_unused(struct sl_model *model, uint32_t index, enum sl_end ho
 	physical->site = SL_NO_SITE;
 	vmm->unused.item = sl_arena_grow(vmm->unused.item, &vmm->unused.capacity, vmm->unused.count, sizeof(*vmm->unused.item));
 	vmm->unused.item[vmm->unused.count++] = index;
-	sl_model_end_block(model, site, physical->bytes, how);
+	sl_ledger_end_block(model, site, physical->bytes, how);
 }
 
 bool sl_vmm_release(struct sl_model *model, const struct sl_event *event)
@@ -141,7 +141,7 @@ static void map(struct sl_model *model, const struct sl_item *item)
 	if (import && !import->bytes) { /* an import says its size only here */
 		import->bytes = event->bytes;
 		model->sites.item[import->site].live_bytes += event->bytes;
-		struct sl_row *row = sl_model_row(model, SL_KIND_imported, model->sites.item[import->site].device);
+		struct sl_row *row = sl_ledger_row(model, SL_KIND_imported, model->sites.item[import->site].device);
 
 		row->live_bytes += event->bytes;
 		row->allocated_bytes += event->bytes;

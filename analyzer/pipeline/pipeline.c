@@ -14,6 +14,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
+#include "analyzer/model/replay.h"
 
 struct job {
 	struct sl_report *report;
@@ -84,17 +85,17 @@ static void replay(struct job *job, struct sl_process *process)
 
 	if (until)
 		until = until - trace->header.started_ns + trace->header.monotonic_ns;
-	process->model = sl_model_new(&trace->header, &trace->defs);
-	sl_model_folded(process->model, &trace->folded);
+	process->model = sl_replay_new(&trace->header, &trace->defs);
+	sl_replay_folded(process->model, &trace->folded);
 	while ((item = sl_order_next(order))) {
 		if (until && item->kind == SL_ITEM_EVENT && item->event->time_ns > until)
 			break;
-		sl_model_apply(process->model, item);
+		sl_replay_apply(process->model, item);
 		if (!(++done & 0xffff))
 			progress(job, 0x10000);
 	}
 	sl_order_free(order);
-	sl_model_end(process->model);
+	sl_replay_end(process->model);
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);
 	process->gone = until && !item && !sl_process_lived(process, job->options->until_unix_ns);

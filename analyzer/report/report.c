@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/report.h"
+#include "analyzer/model/replay.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ void sl_report_free(struct sl_report *report)
 			free(process->accounts[k].advice);
 		}
 		free(process->accounts);
-		sl_model_free(process->model);
+		sl_replay_free(process->model);
 	}
 	for (unsigned i = 0; i < report->device_count; i++)
 		free(report->devices[i].processes);

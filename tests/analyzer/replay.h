@@ -14,6 +14,7 @@
 
 #include "analyzer/model/model.h"
 #include "analyzer/trace/images.h"
+#include "analyzer/model/replay.h"
 #include "synth.h"
 
 struct replay {
@@ -45,12 +46,12 @@ static inline void replay_open(struct replay *r)
 	assert_int_equal(r->images.image_count, 1);
 	r->trace = sl_trace_open(&r->images.images[0], &damage);
 	assert_non_null(r->trace);
-	r->model = sl_model_new(&r->trace->header, &r->trace->defs);
+	r->model = sl_replay_new(&r->trace->header, &r->trace->defs);
 	order = sl_order_new(r->trace);
 	while ((item = sl_order_next(order)))
-		sl_model_apply(r->model, item);
+		sl_replay_apply(r->model, item);
 	sl_order_free(order);
-	sl_model_end(r->model);
+	sl_replay_end(r->model);
 }
 
 static inline void replay_end(struct replay *r, enum synth_end end)
@@ -66,7 +67,7 @@ static inline int replay_remove(const char *path, const struct stat *st, int typ
 
 static inline void replay_free(struct replay *r)
 {
-	sl_model_free(r->model);
+	sl_replay_free(r->model);
 	sl_trace_close(r->trace);
 	sl_images_free(&r->images);
 	nftw(r->folder, replay_remove, 8, FTW_DEPTH | FTW_PHYS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What each verb means, by the numbers it leaves behind. */
+#include "analyzer/model/ledger.h"
 #include "replay.h"
 
 #define MIB (1ull << 20)

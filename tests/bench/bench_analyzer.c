@@ -8,6 +8,7 @@
 
 #include "analyzer/model/model.h"
 #include "analyzer/trace/images.h"
+#include "analyzer/model/replay.h"
 #include "tests/analyzer/synth.h"
 
 #define LIVE 2000
@@ -53,18 +54,18 @@ static double replay(const char *folder)
 	sl_images_group(&images);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
 	struct sl_trace *trace = sl_trace_open(&images.images[0], &damage);
-	struct sl_model *model = sl_model_new(&trace->header, &trace->defs);
+	struct sl_model *model = sl_replay_new(&trace->header, &trace->defs);
 	struct sl_order *order = sl_order_new(trace);
 
 	while ((item = sl_order_next(order)))
-		sl_model_apply(model, item);
-	sl_model_end(model);
+		sl_replay_apply(model, item);
+	sl_replay_end(model);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	double seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 	double rate = (double)model->events / seconds / 1e6;
 
 	sl_order_free(order);
-	sl_model_free(model);
+	sl_replay_free(model);
 	sl_trace_close(trace);
 	sl_images_free(&images);
 	return rate;

@@ -14,6 +14,7 @@
 #include <zstd.h>
 
 #include "analyzer/model/model.h"
+#include "analyzer/model/replay.h"
 #include "common/base.h"
 #include "common/tracefile.h"
 
@@ -39,13 +40,13 @@ static void replay(const char *trace_path, const char *ring_path)
 
 	if (trace) {
 		struct sl_order *order = sl_order_new(trace);
-		struct sl_model *model = sl_model_new(&trace->header, &trace->defs);
+		struct sl_model *model = sl_replay_new(&trace->header, &trace->defs);
 
-		sl_model_folded(model, &trace->folded);
+		sl_replay_folded(model, &trace->folded);
 		while ((item = sl_order_next(order)))
-			sl_model_apply(model, item);
-		sl_model_end(model);
-		sl_model_free(model);
+			sl_replay_apply(model, item);
+		sl_replay_end(model);
+		sl_replay_free(model);
 		sl_order_free(order);
 	}
 	sl_trace_close(trace);

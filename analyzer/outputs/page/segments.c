@@ -2,6 +2,7 @@
 /* PyTorch's segments and their blocks at the first error, the largest moment and the end. */
 #include <stdlib.h>
 
+#include "analyzer/model/moments.h"
 #include "analyzer/outputs/page/page.h"
 
 struct columns {

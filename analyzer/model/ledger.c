@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/ledger.h"
+
+#include <string.h>
+
+#include "analyzer/model/pending.h"
+#include "analyzer/model/stacks.h"
+#include "common/base.h"
+
+static unsigned slot_of(int64_t device)
+{
+	return device < 0 || device >= SL_DEVICES_MAX ? 0 : (unsigned)device + 1;
+}
+
+struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device)
+{
+	unsigned slot = slot_of(device);
+	struct sl_device_state *state = model->devices[slot];
+
+	if (SL_LIKELY(state))
+		return state;
+	state = calloc(1, sizeof(*state));
+	if (!state)
+		abort();
+	state->device = (int)slot - 1;
+	state->used_peak_bytes = state->used_last_bytes = SL_UNKNOWN;
+	state->hidden_peak_bytes = state->hidden_last_bytes = SL_UNKNOWN;
+	state->total_bytes = state->sampled.known = SL_UNKNOWN;
+	model->devices[slot] = state;
+	return state;
+}
+
+struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t device)
+{
+	struct sl_row *row = &model->rows[kind][sl_event_kinds[kind].on_host ? 0 : slot_of(device)];
+
+	if (SL_UNLIKELY(!row->used)) {
+		row->used = true;
+		row->line = sl_timeline_add(&model->timeline, SL_LINE_KIND,
+					    sl_event_kinds[kind].on_host ? -1 : (int)slot_of(device) - 1, (int)kind);
+	}
+	return row;
+}
+
+struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread)
+{
+	if (thread > 1u << 20) /* only a damaged trace has such ids */
+		thread = 1u << 20;
+	while (model->threads.count <= thread) {
+		model->threads.item = sl_arena_grow(model->threads.item, &model->threads.capacity, model->threads.count,
+						    sizeof(*model->threads.item));
+		model->threads.item[model->threads.count++] = NULL;
+	}
+	if (!model->threads.item[thread]) {
+		model->threads.item[thread] = calloc(1, sizeof(struct sl_thread_state));
+		if (!model->threads.item[thread])
+			abort();
+		model->threads.item[thread]->device = -1;
+	}
+	return model->threads.item[thread];
+}
+
+/* ---- sites */
+
+static uint64_t site_hash(const struct sl_site *key)
+{
+	uint64_t h = sl_hash64(key->caller ^ (uint64_t)key->python << 32 ^ key->native);
+
+	h = (h + ((uint64_t)key->label << 32 | key->thread)) * 0xff51afd7ed558ccdull;
+	h ^= (uint64_t)key->api << 32 | (uint64_t)(uint16_t)key->device << 8 | key->kind;
+	return sl_hash64(h * 0xc4ceb9fe1a85ec53ull);
+}
+
+static bool same_site(const struct sl_site *a, const struct sl_site *b)
+{
+	return a->caller == b->caller && a->python == b->python && a->native == b->native && a->label == b->label &&
+	       a->thread == b->thread && a->api == b->api && a->device == b->device && a->kind == b->kind;
+}
+
+static void grow_sites(struct sl_model *model)
+{
+	model->site_mask = model->site_mask * 2 + 1;
+	free(model->site_slots);
+	model->site_slots = malloc(((size_t)model->site_mask + 1) * sizeof(*model->site_slots));
+	if (!model->site_slots)
+		abort();
+	memset(model->site_slots, 0xff, ((size_t)model->site_mask + 1) * sizeof(*model->site_slots));
+	for (uint32_t s = 0; s < model->sites.count; s++) {
+		uint32_t i = (uint32_t)site_hash(&model->sites.item[s]) & model->site_mask;
+
+		while (model->site_slots[i] != UINT32_MAX)
+			i = (i + 1) & model->site_mask;
+		model->site_slots[i] = s;
+	}
+}
+
+static uint32_t holder_of(struct sl_model *model, const char *library, int device)
+{
+	uint32_t l = 0, h = 0;
+
+	while (l < model->libraries.count && strcmp(model->libraries.item[l], library))
+		l++;
+	if (l == model->libraries.count) {
+		model->libraries.item = sl_arena_grow(model->libraries.item, &model->libraries.capacity, model->libraries.count,
+						      sizeof(*model->libraries.item));
+		model->libraries.item[model->libraries.count++] = sl_arena_strdup(&model->arena, library);
+	}
+	while (h < model->holders.count && (model->holders.item[h].library != l || model->holders.item[h].device != device))
+		h++;
+	if (h == model->holders.count) {
+		model->holders.item = sl_arena_grow(model->holders.item, &model->holders.capacity, model->holders.count,
+						    sizeof(*model->holders.item));
+		model->holders.item[model->holders.count++] = (struct sl_holder){.library = l, .device = device};
+	}
+	return h;
+}
+
+static uint32_t labelled_of(struct sl_model *model, uint32_t text, int device)
+{
+	size_t i = 0;
+
+	if (!text)
+		return SL_NO_SITE;
+	while (i < model->labelled.count && (model->labelled.item[i].text != text || model->labelled.item[i].device != device))
+		i++;
+	if (i == SL_LABELLED_MAX)
+		return SL_NO_SITE;
+	if (i == model->labelled.count) {
+		model->labelled.item = sl_arena_grow(model->labelled.item, &model->labelled.capacity, model->labelled.count,
+						     sizeof(*model->labelled.item));
+		model->labelled.item[model->labelled.count++] = (struct sl_labelled){.text = text, .device = device};
+	}
+	return (uint32_t)i;
+}
+
+static uint32_t new_site(struct sl_model *model, const struct sl_site *key)
+{
+	struct sl_site *site;
+	const char *library = key->kind == SL_KIND_block
+				      ? "PyTorch tensors"
+				      : sl_stacks_library(model->defs, model->header, key->python, key->native, key->caller);
+
+	model->sites.item = sl_arena_grow(model->sites.item, &model->sites.capacity, model->sites.count, sizeof(*site));
+	site = &model->sites.item[model->sites.count];
+	*site = *key;
+	site->holder = holder_of(model, library, key->device);
+	site->labelled = sl_model_is_known(key->kind) ? labelled_of(model, key->label, key->device) : SL_NO_SITE;
+	return (uint32_t)model->sites.count++;
+}
+
+uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device)
+{
+	struct sl_site key = {
+		.caller = event->caller,
+		.python = (uint32_t)event->python,
+		.native = (uint32_t)event->native,
+		.label = (uint32_t)event->label,
+		.thread = thread,
+		.api = (uint16_t)event->api,
+		.device = (int16_t)((int)slot_of(device) - 1),
+		.kind = (uint8_t)kind,
+	};
+	uint32_t i = (uint32_t)site_hash(&key) & model->site_mask, at;
+
+	if (sl_event_kinds[kind].on_host)
+		key.device = -1, i = (uint32_t)site_hash(&key) & model->site_mask;
+	for (; (at = model->site_slots[i]) != UINT32_MAX; i = (i + 1) & model->site_mask)
+		if (same_site(&model->sites.item[at], &key))
+			return at;
+	at = new_site(model, &key);
+	if (model->sites.count > model->site_mask / 4 * 3)
+		grow_sites(model);
+	else
+		model->site_slots[i] = at;
+	return at;
+}
+
+/* Before a site changes: if its device's peak is newer than what it saved, it still holds what it held then. */
+static inline void save_at_peak(struct sl_site *site, const struct sl_device_state *device)
+{
+	if (site->epoch != device->epoch) {
+		site->at_peak_bytes = site->live_bytes;
+		site->at_peak_blocks = site->live_blocks;
+		site->epoch = device->epoch;
+	}
+}
+
+static void change_labelled(struct sl_model *model, struct sl_labelled *labelled, uint32_t which, uint32_t site, int64_t bytes)
+{
+	labelled->live_bytes += (uint64_t)bytes;
+	if (SL_UNLIKELY(!labelled->line))
+		labelled->line = sl_timeline_add(&model->timeline, SL_LINE_LABEL, labelled->device, (int)which);
+	sl_timeline_set(&model->timeline, labelled->line, model->now_ns, labelled->live_bytes, site);
+}
+
+static void change_known(struct sl_model *model, struct sl_site *site, struct sl_device_state *device, uint32_t index,
+			 int64_t bytes)
+{
+	struct sl_holder *holder = &model->holders.item[site->holder];
+	uint64_t now = model->now_ns;
+
+	device->used = true;
+	sl_pending_change(model, device, bytes);
+	device->known += (uint64_t)bytes;
+	device->recent[device->changes % SL_RECENT].end_ns = model->call_end_ns;
+	device->recent[device->changes++ % SL_RECENT].known = device->known;
+	if (SL_UNLIKELY(!device->line))
+		device->line = sl_timeline_add(&model->timeline, SL_LINE_KNOWN, device->device, 0);
+	sl_timeline_set(&model->timeline, device->line, now, device->known, index);
+	if (device->known > device->known_peak) {
+		device->known_peak = device->known;
+		device->known_peak_ns = now;
+		device->torch_at_peak = device->torch;
+		device->epoch++;
+	}
+	holder->live_bytes += (uint64_t)bytes;
+	if (SL_UNLIKELY(!holder->line))
+		holder->line = sl_timeline_add(&model->timeline, SL_LINE_LIBRARY, holder->device, (int)holder->library);
+	sl_timeline_set(&model->timeline, holder->line, now, holder->live_bytes, index);
+	if (holder->live_bytes > holder->peak_bytes)
+		holder->peak_bytes = holder->live_bytes;
+	if (site->labelled != SL_NO_SITE)
+		change_labelled(model, &model->labelled.item[site->labelled], site->labelled, index, bytes);
+	model->in_use += bytes;
+	model->held += bytes;
+	if (model->held > model->held_max)
+		model->held_max = model->held;
+	if (!model->torch_seen && model->in_use > model->in_use_max)
+		model->in_use_max = model->in_use;
+}
+
+void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t bytes)
+{
+	struct sl_site *site = &model->sites.item[index];
+	struct sl_device_state *device = sl_ledger_device(model, site->device);
+	struct sl_row *row = sl_ledger_row(model, site->kind, site->device);
+
+	save_at_peak(site, device);
+	site->live_bytes += bytes;
+	site->live_blocks++;
+	site->total_bytes += bytes;
+	site->total_blocks++;
+	row->allocations++;
+	row->allocated_bytes += bytes;
+	row->live_blocks++;
+	row->live_bytes += bytes;
+	sl_timeline_set(&model->timeline, row->line, model->now_ns, row->live_bytes, index);
+	if (row->live_bytes > row->peak_bytes) {
+		row->peak_bytes = row->live_bytes;
+		row->peak_at_ns = model->now_ns;
+	}
+	if (!sl_model_is_known(site->kind))
+		return;
+	change_known(model, site, device, index, (int64_t)bytes);
+	if (!model->torch_seen) {
+		model->made_bytes += bytes;
+		model->made_blocks++;
+	}
+}
+
+void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes, enum sl_end how)
+{
+	struct sl_site *site = &model->sites.item[index];
+	struct sl_device_state *device = sl_ledger_device(model, site->device);
+	struct sl_row *row = sl_ledger_row(model, site->kind, site->device);
+
+	save_at_peak(site, device);
+	site->live_bytes -= bytes;
+	site->live_blocks--;
+	row->live_blocks--;
+	row->live_bytes -= bytes;
+	if (how == SL_END_FREE)
+		row->frees++;
+	else
+		row->implicit_frees++;
+	sl_timeline_set(&model->timeline, row->line, model->now_ns, row->live_bytes, index);
+	if (!sl_model_is_known(site->kind))
+		return;
+	change_known(model, site, device, index, -(int64_t)bytes);
+	if (!model->torch_seen) {
+		model->gone_bytes += bytes;
+		model->gone_blocks++;
+	}
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The books of the model, for the files of this room: places, rows and devices by name, what is known of a thread, and the begin and
+ * the end of a block, on which every sum, peak and line hangs.
+ */
+#ifndef ANALYZER_MODEL_LEDGER_H
+#define ANALYZER_MODEL_LEDGER_H
+
+#include "analyzer/model/model.h"
+
+#define SL_OPEN_RANGES_MAX 256 /* of a thread */
+struct sl_open_range {
+	uint32_t label; /* index into labels */
+	uint64_t id;	/* of RANGE_START; 0: pushed */
+	uint64_t step, begin_ns, before, made_bytes, made_blocks, gone_bytes, gone_blocks;
+	uint64_t communicator, message_bytes; /* of NCCL's; 0: unknown */
+	int64_t peak, held_before, held_peak;
+	bool by_torch;
+	uint32_t pairs[SL_PAIRS_MAX];
+	unsigned pair_count;
+};
+
+struct sl_fresh {
+	struct sl_table *table;
+	uint64_t address, bytes;
+};
+
+#define SL_FRESH_MAX 64
+struct sl_thread_state {
+	SL_VECTOR(struct sl_open_range) ranges; /* thread 0: ranges of the process */
+	struct sl_fresh fresh[SL_FRESH_MAX];
+	unsigned fresh_count;
+	unsigned pending; /* out-of-memory errors whose outcome is open */
+	uint64_t last_block_ns;
+	uint64_t context; /* that the thread was last seen in; 0: never */
+	int64_t device;
+};
+
+struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device);
+struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t device);
+uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device);
+struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread);
+
+/* A block of `site` begins or ends: rows, peaks, lines, libraries.  implicit: it went with its owner. */
+void sl_ledger_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes);
+enum sl_end { SL_END_FREE, SL_END_IMPLICIT };
+void sl_ledger_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, enum sl_end how);
+
+#endif

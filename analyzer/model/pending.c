@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/pending.h"
+
+void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
+{
+	uint64_t bytes, used = device->sampled.used, known = device->sampled.known;
+
+	if (known == SL_UNKNOWN)
+		return;
+	device->sampled.known = SL_UNKNOWN;
+	bytes = used > known ? used - known : 0;
+	device->hidden_last_bytes = bytes;
+	if (!device->hidden_line)
+		device->hidden_line = sl_timeline_add(&model->timeline, SL_LINE_HIDDEN, device->device, 0);
+	sl_timeline_set(&model->timeline, device->hidden_line, model->now_ns, bytes, SL_NO_SITE);
+	if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
+		device->hidden_peak_bytes = bytes;
+		device->hidden_peak_ns = device->sampled.time_ns;
+	}
+}
+
+/* The driver may have had this allocation before the sample although its call returned after it. */
+void sl_pending_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes)
+{
+	if (device->sampled.known == SL_UNKNOWN)
+		return;
+	if (model->call_begin_ns > device->sampled.time_ns)
+		sl_pending_settle(model, device);
+	else if (bytes > 0)
+		device->sampled.known += (uint64_t)bytes;
+}

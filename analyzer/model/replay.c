@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/replay.h"
+
+#include <string.h>
+
+#include "analyzer/model/moments.h"
+#include "analyzer/model/pending.h"
+#include "analyzer/model/verbs.h"
+
+struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_defs *defs)
+{
+	struct sl_model *model = calloc(1, sizeof(*model));
+
+	if (!model)
+		abort();
+	model->header = header;
+	model->defs = defs;
+	model->apis = calloc(header->hook_count + 1, sizeof(*model->apis));
+	model->site_mask = 255;
+	model->site_slots = malloc(256 * sizeof(*model->site_slots));
+	if (!model->apis || !model->site_slots)
+		abort();
+	memset(model->site_slots, 0xff, 256 * sizeof(*model->site_slots));
+	model->vmm = sl_vmm_new();
+	model->graphs = sl_graphs_new();
+	model->host = (struct sl_host){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, NULL, NULL};
+	return model;
+}
+
+void sl_replay_free(struct sl_model *model)
+{
+	if (!model)
+		return;
+	sl_table_free(&model->pointers);
+	sl_table_free(&model->arrays);
+	sl_table_free(&model->registered);
+	sl_table_free(&model->imports);
+	sl_table_free(&model->blocks);
+	sl_vmm_free(model->vmm);
+	sl_graphs_free(model->graphs);
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
+		if (model->devices[i]) {
+			free(model->devices[i]->parts.item);
+			free(model->devices[i]->neighbours.item);
+			free(model->devices[i]);
+		}
+	for (size_t i = 0; i < model->threads.count; i++)
+		if (model->threads.item[i]) {
+			free(model->threads.item[i]->ranges.item);
+			free(model->threads.item[i]);
+		}
+	free(model->threads.item);
+	free(model->called.item);
+	free(model->called_parts.item);
+	free(model->sites.item);
+	free(model->site_slots);
+	free(model->holders.item);
+	free(model->libraries.item);
+	free(model->apis);
+	for (size_t i = 0; i < model->labels.count; i++) {
+		free(model->labels.item[i].steps.item);
+		free(model->labels.item[i].early.bytes);
+		free(model->labels.item[i].late.bytes);
+	}
+	free(model->labels.item);
+	free(model->labelled.item);
+	sl_idmap_free(&model->label_ids);
+	free(model->ooms.item);
+	free(model->traffic.item);
+	free(model->in_flight.item);
+	sl_timeline_free(&model->timeline);
+	sl_moments_free(&model->moments);
+	sl_arena_free(&model->arena);
+	free(model);
+}
+
+void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
+{
+	model->folded_ns = folded->until_ns;
+	for (size_t i = 0; i < folded->blocks.count; i++) {
+		const struct sl_folded_blocks *blocks = &folded->blocks.item[i];
+		struct sl_torch *torch = &sl_ledger_device(model, blocks->device)->torch;
+
+		torch->used = true;
+		torch->events += blocks->allocations + blocks->frees;
+		torch->peak_allocated_bytes = blocks->peak_allocated;
+		torch->peak_reserved_bytes = blocks->peak_reserved;
+		model->events += blocks->allocations + blocks->frees;
+	}
+}
+
+static void apply_event(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_hook *hook = item->hook;
+	struct sl_api_stats *api = &model->apis[item->event->api];
+	bool failed = item->event->result != 0;
+	uint64_t time_ns = item->event->time_ns, duration_ns = item->event->duration_ns;
+
+	model->call_begin_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns : time_ns - duration_ns;
+	model->call_end_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns + duration_ns : time_ns;
+	if (item->event->context && item->event->device >= 0) {
+		struct sl_thread_state *thread = sl_ledger_thread(model, item->thread);
+
+		thread->context = item->event->context;
+		thread->device = item->event->device;
+	}
+	if (hook->is_call) {
+		model->last_call_ns = model->now_ns;
+		api->calls++;
+		api->time_ns += item->event->duration_ns;
+		if (failed)
+			api->failures++;
+		else
+			api->bytes += item->event->bytes;
+		sl_ooms_check(model, item, failed);
+		if (hook->verb == SL_VERB_CALL && !failed && !strncmp(hook->plain, "nccl", 4))
+			sl_collectives_call(model, item);
+	}
+	switch (hook->verb) {
+	case SL_VERB_ALLOC:
+	case SL_VERB_FREE:
+		if (item->event->flags & SL_FLAG_captured)
+			sl_graphs_apply(model, item);
+		else
+			sl_blocks_apply(model, item);
+		break;
+	case SL_VERB_MAP:
+	case SL_VERB_UNMAP:
+	case SL_VERB_UNMAP_MORE:
+	case SL_VERB_RETAIN:
+		if (failed)
+			break;
+		if (hook->kind == SL_KIND_imported)
+			sl_blocks_apply(model, item);
+		else
+			sl_vmm_apply(model, item);
+		break;
+	case SL_VERB_CONTEXT_CREATE:
+	case SL_VERB_CONTEXT_DESTROY:
+	case SL_VERB_PRIMARY_RETAIN:
+	case SL_VERB_PRIMARY_RELEASE:
+	case SL_VERB_DEVICE_RESET:
+	case SL_VERB_MODULE_LOAD:
+		if (!failed)
+			sl_owners_apply(model, item);
+		break;
+	case SL_VERB_GRAPH_ALLOC:
+	case SL_VERB_GRAPH_FREE:
+	case SL_VERB_GRAPH_CREATE:
+	case SL_VERB_GRAPH_INSTANTIATE:
+	case SL_VERB_GRAPH_LAUNCH:
+	case SL_VERB_GRAPH_DESTROY:
+	case SL_VERB_EXEC_DESTROY:
+		sl_graphs_apply(model, item);
+		break;
+	case SL_VERB_BLOCK_ALLOC:
+	case SL_VERB_BLOCK_FREE:
+	case SL_VERB_BLOCK_OOM:
+		sl_torch_apply(model, item);
+		break;
+	case SL_VERB_RANGE_PUSH:
+	case SL_VERB_RANGE_POP:
+	case SL_VERB_RANGE_START:
+	case SL_VERB_RANGE_END:
+	case SL_VERB_PAIR:
+		sl_labels_apply(model, item);
+		break;
+	case SL_VERB_NAME:
+		sl_called_apply(model, item->event);
+		break;
+	default:
+		break; /* address space, exports, pools' settings, limits: counted as calls, no memory of their own */
+	}
+}
+
+static void add_in_flight(struct sl_model *model, const struct sl_item *item)
+{
+	model->in_flight.item = sl_arena_grow(model->in_flight.item, &model->in_flight.capacity, model->in_flight.count,
+					      sizeof(*model->in_flight.item));
+	model->in_flight.item[model->in_flight.count++] =
+		(struct sl_in_flight){(uint16_t)item->event->api, item->thread, item->event->bytes, item->event->time_ns};
+}
+
+void sl_replay_apply(struct sl_model *model, const struct sl_item *item)
+{
+	uint64_t time_ns = item->kind == SL_ITEM_EVENT	  ? item->event->time_ns
+			   : item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns
+							  : item->oom.time_ns;
+
+	if (!model->first_ns)
+		model->first_ns = time_ns;
+	sl_moments_advance(model, &model->moments, time_ns);
+	if (time_ns > model->now_ns)
+		model->now_ns = time_ns;
+	if (item->kind == SL_ITEM_SAMPLE) {
+		sl_samples_apply(model, &item->sample);
+		return;
+	}
+	if (item->kind == SL_ITEM_OOM) {
+		sl_ooms_context(model, &item->oom);
+		return;
+	}
+	if (item->event->flags & SL_FLAG_in_flight) {
+		if (item->hook)
+			add_in_flight(model, item);
+		return;
+	}
+	model->events++;
+	if (!item->hook)
+		model->unknown_hooks++;
+	else if (!(item->event->flags & SL_FLAG_abandoned))
+		apply_event(model, item);
+}
+
+void sl_replay_end(struct sl_model *model)
+{
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
+		if (model->devices[i])
+			sl_pending_settle(model, model->devices[i]);
+	sl_labels_end(model);
+	sl_timeline_end(&model->timeline, model->now_ns);
+}

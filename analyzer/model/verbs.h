@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* What each file of this room does with an item of the trace, and what they ask of each other. */
+#ifndef ANALYZER_MODEL_VERBS_H
+#define ANALYZER_MODEL_VERBS_H
+
+#include "analyzer/model/ledger.h"
+
+/* A segment that PyTorch's allocator held goes back to the driver. */
+void sl_torch_release(struct sl_model *model, int device, uint64_t bytes);
+void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
+/* A driver-level block that may be a new segment. */
+void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
+/* Largest unused piece inside the segments of a device; SL_UNKNOWN when none are known. */
+uint64_t sl_torch_largest_cached(const struct sl_model *model, int device);
+
+void sl_blocks_apply(struct sl_model *model, const struct sl_item *item);
+void sl_vmm_apply(struct sl_model *model, const struct sl_item *item);
+bool sl_vmm_release(struct sl_model *model, const struct sl_event *event); /* false: not a handle of ours */
+void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site);
+struct sl_vmm *sl_vmm_new(void);
+void sl_vmm_free(struct sl_vmm *vmm);
+
+void sl_graphs_apply(struct sl_model *model, const struct sl_item *item);
+void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t address);
+struct sl_graphs *sl_graphs_new(void);
+void sl_graphs_free(struct sl_graphs *graphs);
+void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
+void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
+/* Where `thread` is (0: any thread that is in a range). */
+struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
+void sl_labels_end(struct sl_model *model);
+/* What was said of the ranges that are open on a thread, innermost first. */
+unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX]);
+void sl_called_apply(struct sl_model *model, const struct sl_event *event);
+void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
+/* The block is no more, and what was in it has no name. */
+static inline void sl_called_freed(struct sl_model *model, uint64_t address, uint64_t bytes)
+{
+	if (SL_UNLIKELY(model->called_parts.count))
+		sl_called_drop(model, address, bytes);
+}
+void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
+void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
+void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);
+void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
+void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);
+
+/* A range ends now. */
+void sl_collectives_range(struct sl_model *model, const struct sl_open_range *range, uint32_t thread);
+
+#endif
