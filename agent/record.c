@@ -709,7 +709,16 @@ SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, con
 	frame->check = 0;
 }
 
-void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved)
+/* The second slot of a block event. */
+static void put_asked(struct sl_slot *second, const struct sl_asked *asked)
+{
+	memset(second->words, 0, sizeof(second->words));
+	second->words[0] = asked->stream;
+	second->words[2] = asked->object;
+}
+
+void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
+		     const struct sl_asked *asked)
 {
 	struct sl_thread *thread = &sl_thread;
 	struct sl_slot *slot;
@@ -727,9 +736,11 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 		flags |= SL_FLAG_borrowed;
 	label = sl_labels_current();
 	do {
-		slot = sl_ring_reserve(thread->ring, 1, &seq);
+		slot = sl_ring_reserve(thread->ring, asked ? 2 : 1, &seq);
 		if (SL_UNLIKELY(!slot))
 			break;
+		if (asked)
+			put_asked(slot + 1, asked);
 		slot->words[0] = head_word(api, SL_KIND_block, flags, device);
 		slot->words[1] = sl_clock_after(&sl_agent->clock);
 		slot->words[2] = allocated;
@@ -737,7 +748,7 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 		slot->words[4] = size;
 		slot->words[5] = reserved;
 		slot->words[6] = label | (uint64_t)python << 32;
-	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, slot, seq, SL_SLOT_DONE, false)));
+	} while (SL_UNLIKELY(!sl_ring_publish(thread->ring, slot, seq, SL_SLOT_DONE, asked)));
 	sl_agent_end(thread);
 	errno = saved;
 }

@@ -73,8 +73,14 @@ void sl_record_forget(struct sl_thread *thread);
 /* The thread ends: calls that are open have been left. */
 void sl_record_end(struct sl_thread *thread);
 
-/* One-stamp events.  Block: a framework's allocator; stack and label are taken here. */
-void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved);
+/* What was asked of a framework's allocator, as events.def has it in `stream` and `object` of a block event. */
+struct sl_asked {
+	uint64_t stream, object;
+};
+
+/* One-stamp events.  Block: a framework's allocator; stack and label are taken here.  asked: NULL where it is not known. */
+void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
+		     const struct sl_asked *asked);
 /* What NCCL says of a range of its own; 0: nothing. */
 struct sl_collective {
 	uint64_t communicator, bytes;

@@ -9,6 +9,8 @@ enum sl_slot_shape sl_slot_shape(enum sl_verb verb)
 	case SL_VERB_BLOCK_ALLOC:
 	case SL_VERB_BLOCK_FREE:
 	case SL_VERB_BLOCK_OOM:
+	case SL_VERB_BLOCK_WAIT:
+	case SL_VERB_BLOCK_DONE:
 		return SL_SHAPE_BLOCK;
 	case SL_VERB_RANGE_PUSH:
 	case SL_VERB_RANGE_POP:
@@ -65,4 +67,8 @@ SL_HOT void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, 
 	event->extra2 = w[5];
 	event->label = (uint32_t)w[6];
 	event->python = w[6] >> 32;
+	if (atomic_load_explicit(&first->state, memory_order_relaxed) & SL_SLOT_WIDE) {
+		event->stream = second->words[0];
+		event->object = second->words[2];
+	}
 }

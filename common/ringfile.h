@@ -12,7 +12,7 @@
  * to.  A thread that fills its segment before the writer has drained it moves on to a fresh one, whose
  * `first` is the next slot number; the old one then has `end` set and is freed when drained.
  *
- * A call takes two slots, a block or range event one.  The state word of an event's first slot is its truth:
+ * A call takes two slots, a range event one, a block event one or two.  The state word of an event's first slot is its truth:
  * it is set last, with release order.
  */
 #ifndef COMMON_RINGFILE_H
@@ -58,6 +58,7 @@ enum sl_slot_state {
  *	5  python | native << 32	(block events: extra2; python is in word 6's upper half)
  *	6  (uint32_t)result | label << 32	(block and range events: label | python << 32)
  * of the second: stream, context, object, extra, extra2, caller, the agent's own
+ *	(block events have a second slot where stream or object is not 0, and of it these two)
  *
  * Slot words carry the time a call began; the event's time_ns is that, or plus duration_ns for verbs stamped
  * after the call.  agent/record.c writes them, sl_slot_decode reads them: nobody else knows the layout.

@@ -13,6 +13,7 @@
 #include "agent/hooks/table.h"
 #include "agent/hooks/prototype.h"
 #include "agent/hooks/nvtx.h"
+#include "agent/hooks/torch.h"
 #include "agent/record.h"
 #include "common/vendor_abi.h"
 #include "common/base.h"

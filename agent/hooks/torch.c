@@ -15,6 +15,7 @@
 #include "agent/file/define.h"
 #include "agent/file/file.h"
 #include "agent/hooks/hooks.h"
+#include "agent/hooks/torch.h"
 #include "agent/labels.h"
 #include "agent/symbols/objects.h"
 #include "agent/file/pack.h"
@@ -52,6 +53,7 @@ static void *real_of(struct real *real, const void *caller)
 struct place {
 	uintptr_t address;
 	const char *path;
+	uintptr_t begin, bytes; /* of the segment that it is in */
 };
 
 static int find_path(struct dl_phdr_info *info, size_t size, void *data)
@@ -60,8 +62,11 @@ static int find_path(struct dl_phdr_info *info, size_t size, void *data)
 	uintptr_t offset = place->address - info->dlpi_addr;
 
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_LOAD && offset - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && offset - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz) {
 			place->path = info->dlpi_name;
+			place->begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+			place->bytes = info->dlpi_phdr[i].p_memsz;
+		}
 	return place->path != NULL;
 }
 
@@ -112,6 +117,91 @@ static void tell_version(const void *function, const char *versions)
 		sl_text_add(&text, versions);
 	}
 	sl_capability("pytorch", value);
+}
+
+/* --- what was asked ----------------------------------------------------------------------------------------
+ *
+ * On the way to a block the allocator calls, on the same thread and through its PLT, CUDAStream::stream() for the stream,
+ * and from 512 bytes on roundup_power2_divisions(size) with the size that was asked for; then it reports.  stream() is
+ * called by every kernel launch too: the last answer counts.
+ */
+static __thread struct {
+	uint64_t bytes, stream;
+	bool sized, streamed;
+} asked __attribute__((tls_model("initial-exec")));
+
+#define SMALLEST 512 /* what less than that is asked for gets */
+
+static bool take_asked(struct sl_asked *what, uint64_t size)
+{
+	bool known = asked.streamed && (asked.sized ? asked.bytes <= size : size == SMALLEST);
+
+	*what = (struct sl_asked){.stream = asked.stream, .object = 1 + (asked.sized ? size - asked.bytes : 0)};
+	asked.sized = asked.streamed = false;
+	return known;
+}
+
+void *asked_stream(const void *) EXPORTED_AS("_ZNK3c104cuda10CUDAStream6streamEv");
+void *asked_stream(const void *self)
+{
+	static struct real real = {.symbol = "_ZNK3c104cuda10CUDAStream6streamEv"};
+	void *(*forward)(const void *) = real_of(&real, __builtin_return_address(0));
+	void *stream = forward ? forward(self) : NULL;
+
+	asked.stream = (uintptr_t)stream;
+	asked.streamed = true;
+	return stream;
+}
+
+#define ROUNDUP(name, mangled)                                                                                                     \
+	uint64_t name(uint64_t) EXPORTED_AS(mangled);                                                                              \
+	uint64_t name(uint64_t size)                                                                                               \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		uint64_t (*forward)(uint64_t) = real_of(&real, __builtin_return_address(0));                                       \
+                                                                                                                                   \
+		asked.bytes = size;                                                                                                \
+		asked.sized = true;                                                                                                \
+		return forward ? forward(size) : 0;                                                                                \
+	}
+
+ROUNDUP(roundup_cuda, "_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm") /* 2.2 to 2.9 */
+ROUNDUP(roundup_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm")    /* 2.10 on */
+
+/* Settings that change while the program runs: a mark with their text.  std::string begins with the text's address. */
+static void tell_settings(const char *const *settings)
+{
+	if (sl_preload_running() && settings && *settings)
+		sl_labels_mark(SL_API_torch_settings, sl_labels_intern(NULL, *settings));
+}
+
+#define SETTINGS(name, mangled, proto, args)                                                                                       \
+	void name proto EXPORTED_AS(mangled);                                                                                      \
+	void name proto                                                                                                            \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		void(*forward) proto = real_of(&real, __builtin_return_address(0));                                                \
+                                                                                                                                   \
+		if (forward)                                                                                                       \
+			forward args;                                                                                              \
+		tell_settings(text);                                                                                               \
+	}
+
+#define STRING "RKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+SETTINGS(settings_old, "_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKSs", (const char *const *text), (text))
+SETTINGS(settings_cuda, "_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsE" STRING, (const char *const *text), (text))
+SETTINGS(settings_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig9parseArgsE" STRING,
+	 (void *self, const char *const *text), (self, text))
+
+/* --- events that a freed block waits for -------------------------------------------------------------------
+ */
+
+struct sl_torch_code sl_torch_code;
+
+void sl_torch_event_seen(unsigned api, uint64_t event)
+{
+	if (sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF)
+		sl_record_block(api, event, 0, -1, 0, 0, NULL);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------------------
@@ -166,15 +256,31 @@ static bool wanted(uint64_t device, int *ordinal)
 	return true;
 }
 
-static void report(struct real *real, const char *versions, void *block, int64_t size, uint64_t allocated, uint64_t reserved,
-		   uint64_t device)
+/* Once: which code is the allocator's, by who reports a device's block. */
+static void learn_code(const void *caller)
 {
+	struct place place = {.address = (uintptr_t)caller};
+
+	sl_objects_walk(find_path, &place);
+	__atomic_store_n(&sl_torch_code.begin, place.begin, __ATOMIC_RELAXED);
+	__atomic_store_n(&sl_torch_code.bytes, place.bytes, __ATOMIC_RELAXED);
+}
+
+static void report(struct real *real, const char *versions, void *block, int64_t size, uint64_t allocated, uint64_t reserved,
+		   uint64_t device, const void *caller)
+{
+	struct sl_asked what, *known = NULL;
 	int ordinal;
 
 	if (!size || !wanted(device, &ordinal))
 		return;
+	if (size > 0 && ordinal >= 0) {
+		known = take_asked(&what, (uint64_t)size) ? &what : NULL;
+		if (SL_UNLIKELY(!__atomic_load_n(&sl_torch_code.bytes, __ATOMIC_RELAXED)))
+			learn_code(caller);
+	}
 	sl_record_block(size > 0 ? SL_API_block_alloc : SL_API_block_free, (uintptr_t)block, (uint64_t)(size > 0 ? size : -size),
-			ordinal, allocated, reserved);
+			ordinal, allocated, reserved, known);
 	tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)), versions);
 }
 
@@ -188,7 +294,7 @@ static void report(struct real *real, const char *versions, void *block, int64_t
                                                                                                                                    \
 		if (forward)                                                                                                       \
 			forward(block, size, allocated, reserved, device);                                                         \
-		report(&real, versions, block, size, allocated, reserved, device);                                                 \
+		report(&real, versions, block, size, allocated, reserved, device, __builtin_return_address(0));                    \
 	}
 
 REPORT(report_signed, "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", "c10 1.10 to 2.0")
@@ -203,7 +309,14 @@ void report_plain(void *block, int64_t size, uint64_t device)
 
 	if (forward)
 		forward(block, size, device);
-	report(&real, "c10 1.6 to 1.9", block, size, 0, 0, device);
+	report(&real, "c10 1.6 to 1.9", block, size, 0, 0, device, __builtin_return_address(0));
+}
+
+static void out_of_memory(uint64_t size, int ordinal, uint64_t allocated, uint64_t reserved)
+{
+	struct sl_asked what;
+
+	sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved, take_asked(&what, size) ? &what : NULL);
 }
 
 #define REPORT_OOM(name, mangled)                                                                                                  \
@@ -217,7 +330,7 @@ void report_plain(void *block, int64_t size, uint64_t device)
 		if (forward)                                                                                                       \
 			forward(size, allocated, reserved, device);                                                                \
 		if (wanted(device, &ordinal))                                                                                      \
-			sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved);                                  \
+			out_of_memory(size, ordinal, allocated, reserved);                                                         \
 	}
 
 REPORT_OOM(oom_signed, "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE")

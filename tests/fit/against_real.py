@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("releases", nargs="*")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     if not args.wheels:
         return golden(args.replay) != 0
     found = {".".join(path.parent.parent.parent.name.split(".")[:2]): path.parent

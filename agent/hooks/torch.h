@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* PyTorch's allocator, for rows of other tables. */
+#ifndef AGENT_HOOKS_TORCH_H
+#define AGENT_HOOKS_TORCH_H
+
+#include <stdint.h>
+
+#include "common/base.h"
+
+/* Where the code of the library lies that reports CUDA blocks; end 0: none has. */
+extern struct sl_torch_code {
+	uintptr_t begin, bytes;
+} sl_torch_code SL_OURS;
+
+void sl_torch_event_seen(unsigned api, uint64_t event);
+
+/* A call succeeded that has to do with an event: of the allocator's own it is recorded.  Any thread. */
+static inline void sl_torch_event(unsigned api, uint64_t event, const void *caller)
+{
+	if (SL_UNLIKELY((uintptr_t)caller - __atomic_load_n(&sl_torch_code.begin, __ATOMIC_RELAXED) <
+			__atomic_load_n(&sl_torch_code.bytes, __ATOMIC_RELAXED)))
+		sl_torch_event_seen(api, event);
+}
+
+#endif

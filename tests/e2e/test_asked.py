@@ -1,0 +1,43 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What a framework's allocator was asked for, on which stream, and which freed block waits for an event: as tests/apps/asked.c did it."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+
+class Asked(unittest.TestCase):
+    def test_size_stream_and_events_of_blocks_are_in_the_trace(self):
+        with e2e.Recording(os.path.join(e2e.APPS, "asked")) as recording:
+            trace, = stormlog_trace.open_folder(recording.traces)
+            events, verbs, texts = trace.events(), trace.verbs(), trace.texts()
+            zero = [0] * len(events["api"])
+            rows = list(zip(*(events.get(name, zero) if name not in events else events[name].tolist()
+                              for name in ("api", "address", "bytes", "stream", "object", "label"))))
+        base = next(row[1] for row in rows if verbs[row[0]] == "ALLOC")
+        blocks = [(verbs[api], address - base, size, stream, asked) for api, address, size, stream, asked, _ in rows
+                  if verbs[api] in ("BLOCK_ALLOC", "BLOCK_FREE")]
+        self.assertEqual(blocks, [
+            ("BLOCK_ALLOC", 0, 1024, 0x5000, 1 + 24),
+            ("BLOCK_ALLOC", 1024, 2048, 0, 1),
+            ("BLOCK_ALLOC", 3072, 512, 0, 1),
+            ("BLOCK_ALLOC", 4096, 4096, 0, 0),
+            ("BLOCK_ALLOC", 8192, 8192, 0, 0),
+            ("BLOCK_FREE", 0, 1024, 0, 0)])
+        order = [verbs[row[0]] for row in rows]
+        wait, done = order.index("BLOCK_WAIT"), order.index("BLOCK_DONE")
+        self.assertEqual(order[wait:done + 1], ["BLOCK_WAIT", "BLOCK_FREE", "BLOCK_DONE"])
+        self.assertEqual(rows[wait][1], rows[done][1])
+        self.assertIn("expandable_segments:True", [texts[row[5]] for row in rows if verbs[row[0]] == "MARK"])
+
+
+if __name__ == "__main__":
+    unittest.main()
