@@ -9,18 +9,21 @@
 #include "common/base.h"
 #include "common/nearest.h"
 
-/* In the order of --help. */
+/* In the order of help: first the six that --help shows. */
+#define DAILY 6
 static const struct sl_command *const commands[] = {
-	&sl_command_report, &sl_command_tree,	 &sl_command_table,   &sl_command_flame,    &sl_command_timeline,
-	&sl_command_dump,   &sl_command_entries, &sl_command_convert, &sl_command_validate, &sl_command_merge,
-	&sl_command_check,  &sl_command_collect, &sl_command_diff,    &sl_command_export,   &sl_command_pack,
+	&sl_command_report,  &sl_command_tree,	&sl_command_table,    &sl_command_diff,	    &sl_command_check,
+	&sl_command_export,  &sl_command_flame, &sl_command_timeline, &sl_command_dump,	    &sl_command_entries,
+	&sl_command_collect, &sl_command_pack,	&sl_command_convert,  &sl_command_validate, &sl_command_merge,
 };
 
-static void help(FILE *out)
+static void help(FILE *out, bool all)
 {
 	fputs("usage: stormlog-analyze [VERB] [options] PATH...\n\n", out);
-	for (size_t i = 0; i < SL_COUNT(commands); i++)
+	for (size_t i = 0; i < (all ? SL_COUNT(commands) : DAILY); i++)
 		sl_door_print(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	if (!all)
+		fputs("\nstormlog-analyze help all lists the other verbs.\n", out);
 	fputs("\nstormlog-analyze VERB --help lists a verb's options; --version.  Exit status: 0 fine, 1 a limit of check is\n"
 	      "exceeded, 2 usage, a path that does not exist or a place that is not stormlog's to replace, 3 nothing readable,\n"
 	      "4 the result could not be written.\n",
@@ -56,7 +59,11 @@ int main(int argc, char **argv)
 		return SL_EXIT_FINE;
 	}
 	if (argc > 1 && strcmp(argv[1], "--help") == 0) {
-		help(stdout);
+		help(stdout, false);
+		return SL_EXIT_FINE;
+	}
+	if (argc > 1 && strcmp(argv[1], "help") == 0 && (argc == 2 || strcmp(argv[2], "all") == 0)) {
+		help(stdout, argc > 2);
 		return SL_EXIT_FINE;
 	}
 	for (size_t i = 0; argc > 1 && i < SL_COUNT(commands); i++)
@@ -68,6 +75,6 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1)
 		return sl_command_report.run(argc, argv); /* the verb that goes without saying */
-	help(stderr);
+	help(stderr, false);
 	return SL_EXIT_USAGE;
 }
