@@ -32,7 +32,8 @@ struct sl_agent {
 	_Atomic uint32_t finished;	    /* futex: it has */
 	_Atomic uint32_t libraries;	    /* the writer has opened libunwind and its kin, or given up */
 	_Atomic uint64_t writing_since_ns;  /* the writer is in a system call on the file since then; 0: it is not */
-	_Atomic uint32_t writer;	    /* its thread, as the system counts; 0: there is none */
+	_Atomic uint32_t writer;	    /* futex: its thread, as the system counts; 0: there is none */
+	_Atomic uint32_t parking;	    /* writer_thread.c */
 	_Atomic uint64_t frames;	    /* written so far: the writer's progress */
 	_Atomic uint32_t stalled;	    /* the disk refuses or hangs: do not wait for it */
 	_Atomic uint32_t late;		    /* a thread writes what came after the footer */

@@ -26,6 +26,7 @@
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 #include "agent/file/writer.h"
+#include "agent/file/writer_thread.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -205,7 +206,7 @@ static void start(struct sl_agent *agent)
 	}
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
-	if (!threads || sl_writer_start()) {
+	if (!threads || sl_writer_thread_start()) {
 		agent->no_writer = true;
 		sl_note("no background thread could be started: this trace ends when the ring is full");
 	} else if (options->stacks & SL_STACKS_NATIVE)
@@ -263,7 +264,9 @@ static bool attach(struct sl_thread *thread)
 		thread->ring = NULL;
 		sl_record_forget(thread);
 	}
-	if (!ensure_started() || !(thread->ring = sl_ring_attach(&sl_agent->ring, tid)))
+	if (ensure_started())
+		sl_writer_thread_unpark();
+	if (!atomic_load(&sl_agent->generation) || !(thread->ring = sl_ring_attach(&sl_agent->ring, tid)))
 		return false;
 	define_thread(thread->ring, tid);
 	sl_stacks_modules();
@@ -288,6 +291,8 @@ bool sl_preload_attach(void)
 	if (thread->inside || atomic_load(&sl_agent->phase) == SL_PHASE_OFF)
 		return false;
 	mute = sl_mute_begin();
+	if (atomic_load(&sl_agent->phase) == SL_PHASE_IDLE)
+		sl_writer_thread_signals(&mute);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sl_agent_begin(thread);
 	attached = attach(thread);
@@ -327,6 +332,7 @@ void sl_preload_finish(const char *how)
 	atomic_store(&agent->ring.file->state, SL_PROCESS_COMPLETED);
 	agent->how = how;
 	atomic_store(&agent->finish, 1);
+	sl_writer_thread_unpark();
 	if (agent->no_writer) {
 		if (agent->options.device_interval)
 			sl_device_sample_host(sl_agent_now());
@@ -336,8 +342,10 @@ void sl_preload_finish(const char *how)
 	sl_agent_wake(&agent->wake);
 	sl_mute_end(&mute);
 	deadline = sl_agent_now() + FINISH_NS;
-	while (!atomic_load(&agent->finished) && sl_agent_now() < deadline)
+	while (!atomic_load(&agent->finished) && sl_agent_now() < deadline) {
+		sl_writer_thread_unpark(); /* it was slow to end */
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
+	}
 	/* Other threads may be at work to the last moment: then the ring stays and has what they still do. */
 	if (atomic_load(&agent->finished) == 1 && sl_ring_quiet(&agent->ring, sl_thread.ring))
 		sl_store_remove_ring(&agent->store);
@@ -384,12 +392,53 @@ void sl_preload_resume(void)
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);
 		atomic_store(&agent->ring.file->state, SL_PROCESS_RUNNING);
-		agent->no_writer = agent->no_writer || sl_writer_start();
+		agent->no_writer = agent->no_writer || sl_writer_thread_start();
 		sl_note("exec failed: the process went on");
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
 	}
 	sl_mute_end(&mute);
 	errno = saved;
+}
+
+/* --- what only a process of one thread may do ------------------------------------------------------- */
+
+bool sl_preload_alone(void)
+{
+	struct sl_agent *agent = sl_agent;
+
+	return is_ours(agent) && atomic_load(&agent->phase) == SL_PHASE_RUNNING && sl_writer_thread_park();
+}
+
+void sl_preload_not_alone(void)
+{
+	if (is_ours(sl_agent))
+		sl_writer_thread_unpark();
+}
+
+static void before_fork(void)
+{
+	sl_preload_alone();
+}
+
+/*
+ * From 3.12 on Python counts the threads when its fork() has returned, and warns of more than one: then the writer stays away
+ * until the program's next call.
+ */
+static bool counts_threads(void)
+{
+	const unsigned long *version = sl_resolve_symbol("Py_Version"); /* since 3.11 */
+
+	return version && *version >= 0x030c0000;
+}
+
+static void after_fork(void)
+{
+	if (!is_ours(sl_agent) || !atomic_load(&sl_agent->parking))
+		return;
+	if (counts_threads())
+		sl_ring_remind(&sl_agent->ring);
+	else
+		sl_writer_thread_unpark();
 }
 
 /* A program that never touches a GPU begins its recording itself, where that is wanted. */
@@ -407,6 +456,7 @@ static SL_AT_START void start_host(void)
 __attribute__((constructor)) static void construct(void)
 {
 	sl_objects_construct();
+	__register_atfork(before_fork, after_fork, sl_objects_forked, NULL);
 	sl_labels_construct();
 	start_host();
 }

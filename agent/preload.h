@@ -32,4 +32,11 @@ void sl_preload_resume(void);
  */
 void sl_preload_late(void);
 
+/*
+ * A call follows that only a process of one thread may make (unshare, setns): the writer's ends.  False: it was not there, or
+ * could not end in time.  Afterwards it begins again.
+ */
+bool sl_preload_alone(void);
+void sl_preload_not_alone(void);
+
 #endif

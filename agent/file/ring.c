@@ -13,6 +13,7 @@
 #include "agent/file/file.h"
 #include "agent/mute.h"
 #include "agent/process/procfile.h"
+#include "agent/file/writer_thread.h"
 
 #define RING_BYTES    (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
 #define WAIT_MAX_NS   10000000ull
@@ -408,6 +409,12 @@ bool sl_ring_has_thread(const struct sl_ring *ring, uint32_t thread)
 	return false;
 }
 
+void sl_ring_remind(struct sl_ring *ring)
+{
+	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++)
+		*(volatile uint64_t *)&ring->producers[i].limit = 0;
+}
+
 static bool has_room(struct sl_producer *producer, unsigned slots)
 {
 	producer->limit = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
@@ -448,6 +455,7 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 	int saved = errno;
 	bool room;
 
+	sl_writer_thread_unpark();
 	do {
 		struct sl_mute mute = sl_mute_begin();
 

@@ -72,6 +72,9 @@ void sl_ring_settle(struct sl_producer *producer);
 /* Room for `slots` more.  False: the ring is at its cap and the writer makes no progress; the event is counted as a gap. */
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots);
 
+/* Every thread's next call looks for room, and with it for the writer.  One that does so in this very moment may miss it. */
+void sl_ring_remind(struct sl_ring *ring);
+
 /* The slot of that number in any segment of the thread; NULL: it is in the file. */
 struct sl_slot *sl_ring_find(struct sl_ring *ring, const struct sl_producer *producer, uint64_t seq);
 

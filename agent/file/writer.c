@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/file/writer.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/file/define.h"
@@ -331,7 +326,7 @@ bool sl_writer_drain(void)
 	return drain(true, &wrote);
 }
 
-/* --- the thread ------------------------------------------------------------------------------------- */
+/* --- passes ----------------------------------------------------------------------------------------- */
 
 static void write_gap(struct sl_ringfile *file)
 {
@@ -417,8 +412,7 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 	return true;
 }
 
-/* One pass; returns how long to sleep. */
-static uint64_t pass(uint64_t now_ns)
+uint64_t sl_writer_pass(uint64_t now_ns)
 {
 	uint64_t sync_ns = sl_agent->options.fsync * SL_NS_PER_S;
 	uint32_t flush = atomic_load(&sl_agent->flush);
@@ -456,7 +450,7 @@ static uint64_t pass(uint64_t now_ns)
 
 void sl_writer_finish(void)
 {
-	pass(sl_agent_now());
+	sl_writer_pass(sl_agent_now());
 	sl_fold_stop(&sl_agent->store);
 	cutoff_ns = UINT64_MAX;
 	sl_objects_say_holes();
@@ -466,61 +460,4 @@ void sl_writer_finish(void)
 		write_footer(sl_agent->how);
 	atomic_store(&sl_agent->finished, sl_agent->store.err ? 2 : 1);
 	sl_agent_wake(&sl_agent->finished);
-}
-
-static void open_libraries(void)
-{
-	if (sl_objects_trusted() && sl_agent->options.stacks & SL_STACKS_NATIVE)
-		sl_stacks_open_libraries();
-	atomic_store(&sl_agent->libraries, 1);
-	sl_agent_wake(&sl_agent->libraries);
-}
-
-static void *run(void *unused)
-{
-	uint64_t interval_ns = sl_agent->options.device_interval * 1000000ull, sampled_ns = 0;
-
-	(void)unused;
-	sl_record_enter();
-	atomic_store(&sl_agent->writer, (uint32_t)syscall(SYS_gettid));
-	open_libraries();
-	while (!atomic_load(&sl_agent->finish)) {
-		uint32_t wake = atomic_load(&sl_agent->wake);
-		uint64_t now_ns = sl_agent_now(), sleep_ns;
-
-		if (interval_ns && (now_ns - sampled_ns >= interval_ns || sl_device_news())) {
-			sl_device_sample(now_ns);
-			sampled_ns = now_ns;
-		}
-		sl_clock_follow(&sl_agent->clock);
-		sleep_ns = pass(now_ns);
-		if (interval_ns && sleep_ns > interval_ns)
-			sleep_ns = interval_ns;
-		if (sleep_ns && !atomic_load(&sl_agent->finish))
-			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
-	}
-	if (interval_ns)
-		sl_device_sample_last(sl_agent_now());
-	sl_writer_finish();
-	return NULL;
-}
-
-/* pthread_create moved between libraries over the years: looked up, never imported (trace.md). */
-int sl_writer_start(void)
-{
-	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = sl_resolve_symbol("pthread_create");
-	int (*detach)(pthread_t) = sl_resolve_symbol("pthread_detach");
-	sigset_t all, before;
-	pthread_t thread;
-	int err;
-
-	if (!create)
-		return ENOSYS;
-	memset(&all, 0xff, sizeof(all));
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
-	err = create(&thread, NULL, run, NULL);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
-	if (!err && detach)
-		detach(thread);
-	return err;
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The one background thread: moves what the ring holds into the trace file, samples memory, opens the
- * libraries that must not be opened on the path of a call.  All signals blocked.
- */
+/* What the one background thread does (writer_thread.h): moves what the ring holds into the trace file. */
 #ifndef AGENT_FILE_WRITER_H
 #define AGENT_FILE_WRITER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Start it.  0 or errno. */
-int sl_writer_start(void);
+/* One pass over the ring; returns how long to sleep, in nanoseconds. */
+uint64_t sl_writer_pass(uint64_t now_ns);
 
 /* What it does last: write what waits and the footer, and say that it is done.  By another thread where there is none. */
 void sl_writer_finish(void);

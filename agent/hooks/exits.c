@@ -5,8 +5,10 @@
  */
 #include <alloca.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -72,6 +74,30 @@ EXEC(execvp, (const char *file, char *const argv[]), (file, argv))
 EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp))
 EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp))
 EXEC(execveat, (int dir, const char *path, char *const argv[], char *const envp[], int flags), (dir, path, argv, envp, flags))
+
+/* What only a process of one thread may do, where `when`. */
+#define ALONE(name, prototype, arguments, when)                                                                                    \
+	EXPORTED int name prototype                                                                                                \
+	{                                                                                                                          \
+		static _Atomic(void *) cache;                                                                                      \
+		int(*real) prototype = find(&cache, #name);                                                                        \
+		int result, saved;                                                                                                 \
+                                                                                                                                   \
+		if (!real) {                                                                                                       \
+			errno = ENOSYS;                                                                                            \
+			return -1;                                                                                                 \
+		}                                                                                                                  \
+		if (when)                                                                                                          \
+			sl_preload_alone();                                                                                        \
+		result = real arguments;                                                                                           \
+		saved = errno;                                                                                                     \
+		sl_preload_not_alone();                                                                                            \
+		errno = saved;                                                                                                     \
+		return result;                                                                                                     \
+	}
+
+ALONE(unshare, (int flags), (flags), flags &(CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM))
+ALONE(setns, (int fd, int kind), (fd, kind), true)
 
 /*
  * The variadic ones cannot be passed on as they are, so they become what the C library makes of them: a list on the

@@ -27,7 +27,7 @@
 #define NOBODY -1 /* not 0: it would lie on a page that no process that has no GPU touches */
 
 static _Atomic long trusted = NOBODY; /* pid of the process whose locks are known to be free; NOBODY: no constructor has run yet */
-static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last, in itself */
+static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last */
 static _Atomic uint32_t tried;
 
 _Atomic uint64_t sl_objects_unloads;
@@ -49,7 +49,7 @@ bool sl_objects_trusted(void)
 	return pid == NOBODY || pid == own_pid();
 }
 
-static void note_fork(void)
+void sl_objects_forked(void)
 {
 	atomic_store(&forked, own_pid());
 }
@@ -57,7 +57,6 @@ static void note_fork(void)
 SL_AT_START void sl_objects_construct(void)
 {
 	trust();
-	__register_atfork(NULL, NULL, note_fork, NULL);
 }
 
 struct link_map *sl_objects_first(void)

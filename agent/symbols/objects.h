@@ -75,7 +75,7 @@ static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, ui
 				      memory_order_relaxed);
 }
 
-/* `child` runs in each process that fork() makes from now on; nobody tells of other ways.  glibc's, which pthread_atfork stands for. */
+/* Around each fork() from now on; nobody tells of other ways.  glibc's, which pthread_atfork stands for. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *object);
 
 /* A library was opened whose GPU calls we may not see.  Said once in the trace, each. */
@@ -85,5 +85,8 @@ void sl_objects_say_holes(void); /* writer */
 
 /* In the library's constructor: this process image was not forked. */
 void sl_objects_construct(void);
+
+/* In a child that fork() made, in itself. */
+void sl_objects_forked(void);
 
 #endif

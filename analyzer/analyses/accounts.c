@@ -141,7 +141,7 @@ static uint64_t others_of(const struct sl_account *account)
 
 static enum sl_cause cause_of(const struct sl_oom *oom, const struct sl_account *account)
 {
-	if (oom->injected)
+	if (sl_oom_made_to_fail(oom))
 		return SL_CAUSE_INJECTED;
 	if (oom->scope == SL_SCOPE_HOST)
 		return SL_CAUSE_HOST;
@@ -196,7 +196,7 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 
 	switch (account->cause) {
 	case SL_CAUSE_INJECTED:
-		account->cause_text = sl_report_text("made to fail by --inject-oom or --limit");
+		account->cause_text = sl_report_text("made to fail by --inject-oom");
 		break;
 	case SL_CAUSE_HOST:
 		say_host(oom, account);
@@ -240,6 +240,12 @@ static const char *const ids[] = {
 	[SL_CAUSE_TOO_LARGE] = "oom.too_large",	  [SL_CAUSE_FULL] = "oom.full",
 };
 
+/* The device was a smaller one in what the program was told. */
+static const char *limited(const struct sl_oom *oom)
+{
+	return oom->injected && !sl_oom_made_to_fail(oom) ? " under --limit" : "";
+}
+
 static void account(struct sl_report *report, unsigned process, size_t index)
 {
 	struct sl_process *p = &report->processes[process];
@@ -258,17 +264,18 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 	say(oom, account);
 	if (oom->recovered == 1 || oom->group != index || !account->cause_text)
 		return;
-	sl_report_find(report, &(struct sl_finding){.id = ids[account->cause],
-						    .severity = oom->injected ? "info" : "critical",
-						    .process = (int)process,
-						    .device = oom->device,
-						    .unix_ns = sl_process_unix(p, oom->time_ns),
-						    .bytes = oom->asked_bytes,
-						    .text = sl_report_text("out of memory: %s", account->cause_text),
-						    .advice = account->advice ? strdup(account->advice) : NULL,
-						    .python = oom->python,
-						    .native = oom->native,
-						    .caller = oom->caller});
+	sl_report_find(report,
+		       &(struct sl_finding){.id = ids[account->cause],
+					    .severity = sl_oom_made_to_fail(oom) ? "info" : "critical",
+					    .process = (int)process,
+					    .device = oom->device,
+					    .unix_ns = sl_process_unix(p, oom->time_ns),
+					    .bytes = oom->asked_bytes,
+					    .text = sl_report_text("out of memory%s: %s", limited(oom), account->cause_text),
+					    .advice = account->advice ? strdup(account->advice) : NULL,
+					    .python = oom->python,
+					    .native = oom->native,
+					    .caller = oom->caller});
 }
 
 static int by_time(const void *a, const void *b)

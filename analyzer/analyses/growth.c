@@ -13,16 +13,44 @@
 #include "analyzer/base/format.h"
 
 #define POINTS_MIN	4     /* fewer say nothing */
-#define R_SQUARED_MIN	0.8   /* below it is no line */
 #define SLOPE_MIN_BYTES 512   /* an entry: the smallest block there is */
 #define TOTAL_MIN_PART	0.001 /* of what is in use: less is steady whatever the line */
 #define HOLDER_MIN_PART 0.1   /* of the growth: less is not worth a line */
+
+/* Student's t that chance exceeds once in 200, by degrees of freedom from 1 on; the last for all that follow. */
+static const double t_by_freedom[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17,
+				      3.11,  3.05, 3.01, 2.98, 2.95, 2.92, 2.90, 2.88, 2.86, 2.85};
+
+static double t_of(uint64_t points)
+{
+	uint64_t freedom = points - 2;
+
+	return t_by_freedom[(freedom < SL_COUNT(t_by_freedom) ? freedom : SL_COUNT(t_by_freedom)) - 1];
+}
+
+/*
+ * What survives: the least in use in the last quarter is above that in the second by half of what the line says.  Batches of any
+ * size come and go above it, and a cache that was filled once stands still there.
+ */
+static bool survives(const struct sl_floor *floor, double slope)
+{
+	unsigned quarter = floor->count / 4;
+	uint64_t before = UINT64_MAX, after = UINT64_MAX;
+
+	for (unsigned i = 0; i < quarter; i++) {
+		uint64_t second = floor->least[quarter + i], last = floor->least[floor->count - 1 - i];
+
+		before = second < before ? second : before;
+		after = last < after ? last : after;
+	}
+	return (double)after - (double)before >= 0.5 * slope * (double)((floor->count - 2 * quarter) * floor->each);
+}
 
 static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
 {
 	double n = (double)label->points, mean = label->sy / n;
 	double xx = label->sxx - label->sx * label->sx / n, xy = label->sxy - label->sx * label->sy / n;
-	double yy = label->syy - label->sy * label->sy / n;
+	double yy = label->syy - label->sy * label->sy / n, least;
 	struct sl_growth growth = {.label = index};
 
 	if (label->points < POINTS_MIN || xx <= 0)
@@ -30,9 +58,12 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
 	growth.slope = xy / xx;
 	/* Sums of squares cancel: what is left below rounding is no variation. */
 	growth.r_squared = yy > label->syy * 1e-12 ? fmin(1, xy * xy / (xx * yy)) : 0;
+	growth.error = sqrt(fmax(0, yy - xy * xy / xx) / (n - 2) / xx);
+	least = t_of(label->points) * growth.error;
+	growth.at_most = fmax(0, growth.slope + least);
 	if (fabs(growth.slope) < SLOPE_MIN_BYTES || fabs(growth.slope) * n < mean * TOTAL_MIN_PART)
 		growth.verdict = "steady";
-	else if (growth.r_squared < R_SQUARED_MIN)
+	else if (fabs(growth.slope) < least || (growth.slope > 0 && !survives(&label->floor, growth.slope)))
 		growth.verdict = "noisy";
 	else
 		growth.verdict = growth.slope > 0 ? "growing" : "shrinking";
@@ -88,6 +119,8 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 	for (size_t i = 0, k; i < count; i = k) {
 		for (k = i + 1; k < count && !by_stack(&all[i], &all[k]); k++)
 			all[i].bytes_per_entry += all[k].bytes_per_entry;
+		/* between two entries, beside a line through all of them: a part is not more than the whole */
+		all[i].bytes_per_entry = fmin(all[i].bytes_per_entry, growth->slope);
 		keep_holder(growth, &all[i]);
 	}
 	free(all);

@@ -11,6 +11,9 @@
 #include "analyzer/commands/options.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
+#include "analyzer/report/suppress.h"
+#include "analyzer/upstream/sessions.h"
+#include "analyzer/upstream/answers/emit.h"
 
 static const struct sl_option table[] = {
 	{"--max-peak", 0, "SIZE", "most that may be held on one device at once"},
@@ -20,9 +23,10 @@ static const struct sl_option table[] = {
 	{"--no-oom", 0, NULL, "no call may run out of memory for good"},
 	{"--baseline", 0, "FILE", "hold the run against these numbers"},
 	{"--tolerance", 0, "SHARE", "how far above the baseline is fine (default: 5%)"},
-	{"--fail-on", 0, "warning|critical", "fail on leaks, growth and errors that the report finds, from this level on"},
+	{"--fail-on", 0, "warning|critical", "fail on all that the report finds, from this level on"},
 	{"--strict", 0, NULL, "what a run cannot tell, and a trace with parts missing, fails too"},
 	{"--update-baseline", 0, NULL, "write this run's numbers to the baseline; nothing is checked"},
+	{"--suppressions", 0, "FILE", "leaks that are meant, in the syntax of LeakSanitizer (leak:PATTERN)"},
 	{"--config", 0, "FILE", "limits from a file (default: .stormlog.ini here or above, up to the repository)"},
 	{"--repository", 0, "DIR", "files in it may be pointed at (default: the one around this directory)"},
 	{"--json", 0, NULL, "print the outcomes as JSON"},
@@ -34,7 +38,7 @@ static const struct sl_option table[] = {
 	{"--quiet", 'q', NULL, "print nothing where all is fine"},
 	{0},
 };
-enum { UPDATE = 9, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
+enum { UPDATE = 9, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
 enum { LIMITS = UPDATE }; /* options before it are limits by name */
 
 static const char about[] =
@@ -45,6 +49,7 @@ struct options {
 	struct sl_drive_options drive;
 	struct sl_limits limits;
 	const char *values[SL_COUNT(table)]; /* as given, NULL: not */
+	struct sl_suppressions suppressions;
 	char repository[PATH_MAX];
 	const char *config; /* .stormlog.ini, NULL: none */
 	char found[PATH_MAX];
@@ -112,6 +117,9 @@ static int settle(struct options *o, const struct sl_options *parsed)
 	if (o->values[REPOSITORY] ? !realpath(o->values[REPOSITORY], o->repository)
 				  : !sl_limits_repository(".", o->repository, sizeof(o->repository)))
 		o->repository[0] = 0;
+	if (o->values[SUPPRESSIONS] && !sl_native_suppressions(&o->suppressions, o->values[SUPPRESSIONS]))
+		return SL_EXIT_USAGE;
+	o->drive.suppressions = &o->suppressions;
 	o->drive.run = o->values[RUN];
 	return -1;
 }
@@ -151,6 +159,33 @@ static bool write_forms(const struct sl_forms *forms, const struct options *o)
 	return !fflush(stdout) && fine;
 }
 
+/* Answers of Stormlog's gap analysis, which report.json shows, are findings too. */
+static void find_gaps(struct sl_report *report)
+{
+	struct sl_arena arena = {0};
+	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
+	struct sl_session_series series;
+	struct sl_gap_result gaps = {.count = 0};
+	struct sl_phases phases;
+
+	if (telemetry->selected) {
+		sl_series_init(&series, telemetry->selected);
+		sl_phases_init(&phases, &series);
+		sl_gap_analyze(&series.all, &phases, &sl_gap_defaults, &gaps);
+		sl_phases_free(&phases);
+		sl_series_free(&series);
+	}
+	for (size_t i = 0; i < gaps.count; i++)
+		sl_report_find(report, &(struct sl_finding){.id = sl_gap_kind_names[gaps.findings[i].kind],
+							    .severity = gaps.findings[i].critical ? "critical" : "warning",
+							    .process = -1,
+							    .device = -1,
+							    .bytes = SL_UNKNOWN,
+							    .text = strdup(gaps.findings[i].description)});
+	sl_telemetry_free(telemetry);
+	sl_arena_free(&arena);
+}
+
 static int check(struct sl_report *report, const struct options *o, const char *path)
 {
 	struct sl_measures measures, baseline = {0};
@@ -159,6 +194,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	char why[PATH_MAX + 300];
 	int status = SL_EXIT_FINE;
 
+	find_gaps(report);
 	sl_measures_take(&measures, report);
 	if (o->values[UPDATE]) {
 		if (!sl_baseline_write(&measures, o->limits.baseline)) {
@@ -171,6 +207,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	} else {
 		struct sl_forms forms = {.outcomes = &outcomes,
 					 .measures = &measures,
+					 .limits = &o->limits,
 					 .path = path,
 					 .repository = o->repository[0] ? o->repository : NULL,
 					 .cwd = report->processes[0].trace->header.cwd,
@@ -203,6 +240,7 @@ static int run(int argc, char **argv)
 			status = check(&report, &o, parsed.paths[0]);
 		sl_report_free(&report);
 	}
+	sl_suppressions_free(&o.suppressions);
 	sl_options_free(&parsed);
 	return status;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/native.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/report/suppress.h"
 
 int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_drive_options *options)
 {
@@ -28,6 +31,19 @@ int sl_native_open(struct sl_report *report, char **paths, unsigned count, const
 			sl_paths_empty(paths, count, "trace");
 		return SL_EXIT_UNREADABLE;
 	}
+}
+
+bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path)
+{
+	unsigned line = 0;
+
+	if (sl_suppressions_read(suppressions, path, &line))
+		return true;
+	if (errno)
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	else
+		sl_door_print(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);
+	return false;
 }
 
 int sl_native_images(struct sl_images *images, char **paths)

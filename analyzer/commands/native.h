@@ -13,6 +13,10 @@ int sl_native_open(struct sl_report *report, char **paths, unsigned count, const
 /* All traces at the paths, NULL at their end, for verbs that do not replay them; an exit status, said, or -1: go on. */
 int sl_native_images(struct sl_images *images, char **paths);
 
+/* The file of --suppressions; false: why not is said. */
+struct sl_suppressions;
+bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path);
+
 /* report.html of `folder` in the reader's browser; where there is none its path is said. */
 void sl_open_page(const char *folder);
 

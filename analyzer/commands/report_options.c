@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/commands/commands.h"
+#include "analyzer/commands/native.h"
 #include "analyzer/upstream/records/source.h"
 #include "common/size.h"
 
@@ -85,19 +85,6 @@ static bool read_ratio(const char *value, double most, double *number)
 
 	*number = strtod(value, &end);
 	return end != value && !*end && *number >= 0 && *number <= most;
-}
-
-static bool read_suppressions(struct sl_suppressions *suppressions, const char *path)
-{
-	unsigned line = 0;
-
-	if (sl_suppressions_read(suppressions, path, &line))
-		return true;
-	if (errno)
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
-	else
-		sl_door_print(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);
-	return false;
 }
 
 static bool read_states(struct sl_report_options *options)
@@ -218,7 +205,7 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_options
 		fputs("stormlog-analyze: several paths need -o DIR\n", stderr);
 		return SL_EXIT_USAGE;
 	}
-	if (options->suppressions_file && !read_suppressions(&options->suppressions, options->suppressions_file))
+	if (options->suppressions_file && !sl_native_suppressions(&options->suppressions, options->suppressions_file))
 		return SL_EXIT_USAGE;
 	return options->states_file && !read_states(options) ? SL_EXIT_USAGE : -1;
 }

@@ -26,6 +26,7 @@ const struct sl_rule sl_rules[] = {
 	{"baseline-growth", "A label grows by more than in the baseline"},
 	{"leak", "A place still held memory when its process ended"},
 	{"growth", "Memory grows with every entry of a label"},
+	{"finding", "The report found something else"},
 	{"incomplete", "Parts of the trace are missing"},
 	{0},
 };
@@ -133,7 +134,14 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_measures 
 		if (growth->of != SL_MEASURE_GROWTH || !is_label(growth->key, limit->label))
 			continue;
 		seen = true;
-		if (growth->bytes == SL_UNKNOWN || (growth->bytes <= limit->bytes && growth->unknown))
+		if (growth->unknown && growth->at_most <= limit->bytes &&
+		    (growth->bytes == SL_UNKNOWN || growth->bytes <= limit->bytes))
+			add(outcomes, "max-growth", SL_LEVEL_PASS, false, growth->key, "%s grows by %s an entry at most, limit %s",
+			    growth->key,
+			    sl_format_size(is, growth->bytes != SL_UNKNOWN && growth->bytes > growth->at_most ? growth->bytes
+													      : growth->at_most),
+			    may);
+		else if (growth->bytes == SL_UNKNOWN || (growth->bytes <= limit->bytes && growth->unknown))
 			add(outcomes, "max-growth", SL_LEVEL_UNKNOWN, false, growth->key,
 			    "%s varies too much to tell whether it grows, in %u of the processes; limit %s", growth->key,
 			    growth->unknown, may);
@@ -167,7 +175,7 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 			const struct sl_stack_frame *frame;
 			struct sl_outcome *outcome;
 
-			if (oom->recovered == 1 || oom->in_retry || oom->injected)
+			if (oom->recovered == 1 || oom->in_retry || sl_oom_made_to_fail(oom))
 				continue;
 			sl_owners_line(process, oom->python, oom->native, oom->caller, 2, line, sizeof(line));
 			outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, hook ? hook->plain : "out of memory",
@@ -205,6 +213,25 @@ static void check_found(struct sl_outcomes *outcomes, const struct sl_measures *
 		else if (m->of == SL_MEASURE_GROWTH && m->bytes && m->bytes != SL_UNKNOWN)
 			add(outcomes, "growth", SL_LEVEL_WARNING, fails, m->key, "%s grows by %s an entry", m->key,
 			    sl_format_size(size, m->bytes));
+	}
+}
+
+/* Errors, leaks and growth are outcomes of their own. */
+static bool is_told(const struct sl_finding *finding)
+{
+	return !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing") || !strcmp(finding->id, "label.growing");
+}
+
+static void check_findings(struct sl_outcomes *outcomes, const struct sl_report *report, enum sl_fail_on fail_on)
+{
+	for (size_t i = 0; i < report->findings.count; i++) {
+		const struct sl_finding *finding = &report->findings.item[i];
+		bool critical = !strcmp(finding->severity, "critical");
+
+		if (strcmp(finding->severity, "info") && !is_told(finding))
+			add(outcomes, "finding", critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING,
+			    fail_on == SL_FAIL_ON_WARNING || (fail_on == SL_FAIL_ON_CRITICAL && critical), finding->id, "%s: %s",
+			    finding->id, finding->text);
 	}
 }
 
@@ -294,6 +321,7 @@ void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const stru
 	for (size_t i = 0; baseline && i < measures->list.count; i++)
 		check_against(outcomes, &measures->list.item[i], baseline, limits);
 	check_found(outcomes, measures, limits->fail_on);
+	check_findings(outcomes, report, limits->fail_on);
 	check_whole(outcomes, report, limits);
 	count(outcomes, limits->strict);
 }

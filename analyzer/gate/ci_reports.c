@@ -34,7 +34,8 @@ const char *sl_form_inside(const struct sl_forms *forms, const struct sl_outcome
 bool sl_form_text(const struct sl_forms *forms, FILE *out)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
-	unsigned checked = 0;
+	unsigned asked = 0, beside = 0;
+	char names[256];
 
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < outcomes->list.count; i++) {
@@ -43,15 +44,18 @@ bool sl_form_text(const struct sl_forms *forms, FILE *out)
 
 			if (o->fails == (pass == 1))
 				continue;
-			checked++;
+			*(o->fails || o->level <= SL_LEVEL_UNKNOWN ? &asked : &beside) += 1;
 			sl_door_print(out, "%-8s %-16s ", o->fails ? "FAIL" : passed ? "ok" : sl_level_names[o->level], o->rule);
 			sl_door_put(out, SL_DOOR_LINE, o->message);
 			fputc('\n', out);
 		}
-	sl_door_print(out, "%u of %u failed", outcomes->failures, checked);
+	sl_door_print(out, "%u of %u failed", outcomes->failures, asked);
 	if (outcomes->unknown)
 		sl_door_print(out, ", %u unknown", outcomes->unknown);
-	sl_door_print(out, "%s%s\n", forms->config ? "; limits: " : "", forms->config ? forms->config : "");
+	if (beside)
+		sl_door_print(out, ", %u found that no limit asks about", beside);
+	sl_limits_describe(forms->limits, names, sizeof(names));
+	sl_door_print(out, "; asked: %s%s%s\n", names, forms->config ? "; limits: " : "", forms->config ? forms->config : "");
 	return !ferror(out);
 }
 

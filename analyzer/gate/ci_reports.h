@@ -14,7 +14,8 @@ struct sl_forms {
 	const char *path;	/* what was checked, as the user named it */
 	const char *repository; /* absolute; NULL: none is known */
 	const char *cwd;	/* of the recorded program, NULL: unknown */
-	const char *config;	/* the file that limits came from, NULL: none */
+	const struct sl_limits *limits;
+	const char *config; /* the file that limits came from, NULL: none */
 };
 
 bool sl_form_text(const struct sl_forms *forms, FILE *out);

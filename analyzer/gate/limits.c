@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base.h"
 #include "common/size.h"
 
 void sl_limits_init(struct sl_limits *limits)
@@ -16,10 +17,34 @@ void sl_limits_init(struct sl_limits *limits)
 	*limits = (struct sl_limits){.peak = SL_NO_LIMIT, .leak = SL_NO_LIMIT, .hidden = SL_NO_LIMIT, .tolerance = 0.05};
 }
 
+void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size)
+{
+	const struct {
+		bool asked;
+		const char *name;
+	} all[] = {
+		{limits->peak != SL_NO_LIMIT, "max-peak"},
+		{limits->leak != SL_NO_LIMIT, "max-leak"},
+		{limits->hidden != SL_NO_LIMIT, "max-hidden"},
+		{limits->growth_count, "max-growth"},
+		{limits->no_oom, "no-oom"},
+		{limits->baseline[0], "baseline"},
+		{limits->fail_on, limits->fail_on == SL_FAIL_ON_WARNING ? "fail-on warning" : "fail-on critical"},
+	};
+	size_t at = 0;
+
+	out[0] = 0;
+	for (size_t i = 0; i < SL_COUNT(all); i++)
+		if (all[i].asked && at < size)
+			at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", all[i].name);
+}
+
 bool sl_limits_any(const struct sl_limits *limits)
 {
-	return limits->peak != SL_NO_LIMIT || limits->leak != SL_NO_LIMIT || limits->hidden != SL_NO_LIMIT ||
-	       limits->growth_count || limits->no_oom || limits->baseline[0] || limits->fail_on;
+	char names[256];
+
+	sl_limits_describe(limits, names, sizeof(names));
+	return names[0];
 }
 
 /* SIZE, SIZE/LABEL */

@@ -53,4 +53,7 @@ bool sl_limits_repository(const char *from, char *path, size_t size);
 /* Anything to check at all. */
 bool sl_limits_any(const struct sl_limits *limits);
 
+/* What is asked for, by name: "max-peak, no-oom". */
+void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size);
+
 #endif

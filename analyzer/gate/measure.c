@@ -139,11 +139,16 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 	}
 }
 
-static uint64_t growth_bytes(const struct sl_growth *growth)
+static void take_growth(struct taking *taking, const char *name, const struct sl_growth *growth)
 {
-	if (!strcmp(growth->verdict, "noisy"))
-		return SL_UNKNOWN;
-	return !strcmp(growth->verdict, "growing") ? (uint64_t)growth->slope : 0;
+	bool noisy = !strcmp(growth->verdict, "noisy"), growing = !strcmp(growth->verdict, "growing");
+	struct sl_measure *measure = add(taking, SL_MEASURE_GROWTH, name, name,
+					 noisy	   ? SL_UNKNOWN
+					 : growing ? (uint64_t)growth->slope
+						   : 0);
+
+	if (noisy)
+		measure->at_most = (uint64_t)growth->at_most + 1;
 }
 
 static void take_names(struct taking *taking, const struct sl_process *process)
@@ -163,7 +168,7 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 			continue;
 		add(taking, SL_MEASURE_LABEL, name, name, label->peak_bytes);
 		if (growth->verdict)
-			add(taking, SL_MEASURE_GROWTH, name, name, growth_bytes(growth));
+			take_growth(taking, name, growth);
 	}
 }
 
@@ -183,6 +188,7 @@ static void keep_worst(struct taking *taking)
 		struct sl_measure *all = place(taking->measures, &taking->index, one->of, one->key, one->what);
 
 		keep_most(all, one->bytes);
+		all->at_most = one->at_most > all->at_most ? one->at_most : all->at_most;
 		all->critical |= one->critical;
 		if (!all->file) {
 			all->file = one->file;

@@ -26,6 +26,7 @@ struct sl_measure {
 	uint32_t line;
 	bool critical;	  /* of leaks: it grows */
 	uint64_t bytes;	  /* the most that is known; SL_UNKNOWN: nothing is */
+	uint64_t at_most; /* of growth: where it is unknown it is not above this; 0: nowhere unknown */
 	unsigned unknown; /* processes (devices) of which it is not known: these may hold more */
 };
 

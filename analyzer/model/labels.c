@@ -87,6 +87,25 @@ static void begin(struct sl_model *model, struct sl_thread_state *state, const s
 	};
 }
 
+static void add_to_floor(struct sl_floor *floor, uint64_t value)
+{
+	uint64_t *least = floor->least;
+
+	if (floor->count == SL_FLOOR_PIECES && floor->filled == floor->each) {
+		for (unsigned i = 0; i < SL_FLOOR_PIECES / 2; i++)
+			least[i] = least[2 * i] < least[2 * i + 1] ? least[2 * i] : least[2 * i + 1];
+		floor->count /= 2;
+		floor->filled = floor->each *= 2;
+	}
+	if (!floor->count || floor->filled == floor->each) {
+		floor->each = floor->each ? floor->each : 1;
+		floor->filled = 0;
+		least[floor->count++] = UINT64_MAX;
+	}
+	floor->filled++;
+	least[floor->count - 1] = value < least[floor->count - 1] ? value : least[floor->count - 1];
+}
+
 /* Growth: bytes in use at the end of an entry over its number.  The first two warm caches up and do not count. */
 static void add_point(struct sl_label *label, uint64_t bytes)
 {
@@ -100,6 +119,7 @@ static void add_point(struct sl_label *label, uint64_t bytes)
 	label->sxx += x * x;
 	label->sxy += x * y;
 	label->syy += y * y;
+	add_to_floor(&label->floor, bytes);
 }
 
 static void take_mark(const struct sl_model *model, struct sl_entry_mark *mark, uint64_t entry)

@@ -145,10 +145,10 @@ struct sl_oom {
 	uint16_t api;
 	int device;
 	enum sl_scope scope;
-	int recovered; /* 1, 0, -1 unknown */
-	bool injected, reported_by_torch;
-	bool in_retry;	/* followed by another attempt of the same request: folded into its bundle */
-	uint32_t group; /* of one bundle */
+	int recovered;			  /* 1, 0, -1 unknown */
+	bool injected, reported_by_torch; /* injected: by --inject-oom or --limit */
+	bool in_retry;			  /* followed by another attempt of the same request: folded into its bundle */
+	uint32_t group;			  /* of one bundle */
 	/* who held the device then, largest first */
 	struct sl_owner owners[SL_OWNERS_MAX];
 	unsigned owner_count;
@@ -191,6 +191,12 @@ struct sl_entry {
 	unsigned pair_count;
 };
 
+/* By --inject-oom alone: as far as is known there was room.  What --limit refused did not fit. */
+static inline bool sl_oom_made_to_fail(const struct sl_oom *oom)
+{
+	return oom->injected && (oom->free_bytes == SL_UNKNOWN || oom->asked_bytes <= oom->free_bytes);
+}
+
 struct sl_api_stats {
 	uint64_t calls, failures, bytes, time_ns;
 };
@@ -202,6 +208,14 @@ struct sl_entry_mark {
 	size_t count, capacity;
 };
 
+/* The least of a series in each of at most SL_FLOOR_PIECES pieces of equal length: what survives, whatever varies above it. */
+#define SL_FLOOR_PIECES 32
+struct sl_floor {
+	uint64_t least[SL_FLOOR_PIECES];
+	unsigned count;	       /* pieces begun */
+	uint64_t each, filled; /* values in a piece, and in the last one */
+};
+
 struct sl_label {
 	uint32_t text; /* id of the definitions */
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
@@ -210,6 +224,7 @@ struct sl_label {
 	struct sl_steps steps; /* of labels with a number */
 	uint64_t points;       /* of the regression of bytes in use at the end of an entry over its number */
 	double sx, sy, sxx, sxy, syy;
+	struct sl_floor floor;		  /* of the same bytes */
 	struct sl_entry_mark early, late; /* of the first SL_LABELLED_MAX labels: between them growth has names */
 };
 

@@ -285,9 +285,11 @@ static void put_labels(struct sl_json *j, struct sl_process *process)
 		sl_json_uint(j, "blocks_freed", label->blocks_freed);
 		if (growth->verdict) {
 			sl_json_double(j, "growth_bytes_per_entry", growth->slope);
+			sl_json_double(j, "growth_error_bytes", growth->error);
 			sl_json_double(j, "r_squared", growth->r_squared);
 		} else {
 			sl_json_null(j, "growth_bytes_per_entry");
+			sl_json_null(j, "growth_error_bytes");
 			sl_json_null(j, "r_squared");
 		}
 		sl_json_string(j, "verdict", growth->verdict);

@@ -38,7 +38,9 @@ struct sl_holder_of_growth {
 struct sl_growth {
 	uint32_t label; /* index into the model's labels */
 	double slope, r_squared;
-	const char *verdict;				    /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
+	double error;	     /* of the slope, its standard error */
+	double at_most;	     /* what the slope may be by that error: it is above with a probability of 1 in 200 */
+	const char *verdict; /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
 	struct sl_holder_of_growth holders[SL_HOLDERS_MAX]; /* of growing ones, largest first */
 	unsigned holder_count;
 	const char *advice; /* static, of growing ones */

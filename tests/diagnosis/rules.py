@@ -24,7 +24,8 @@ CLASSES = {
 }
 # Words that open a block on the screen and are said of a program in which something is wrong.
 ALARMS = r"(OUT OF MEMORY|LEAKS?|GROWTH|FOUND|SPIKE|STRAY|OUTLIERS?|WARNING|CRITICAL)\b"
-CONTAINERS = ("run", "processes", "telemetry")  # of everything that was recorded, not findings
+RECORDED = ("run", "processes")  # what was recorded: findings may stand in it
+UPSTREAM = "telemetry"  # what Python Stormlog says of samples, in its own words: alerts of its own, no findings of ours
 
 
 def blocks(screen):
@@ -62,20 +63,19 @@ def on_screen(program, screen):
 
 
 def findings(report):
-    """(section, object) of all that report.json finds: the objects of lists outside the containers, by the innermost list
-    whose elements have a severity or a stack, or stand in a section of their own; and such lists within processes."""
-    def walk(node, section, inside):
+    """(section, object) of all that report.json finds: the objects of lists that have a severity or a class, wherever they stand, and those
+    of lists outside what was recorded."""
+    def walk(node, section, recorded):
         if isinstance(node, dict):
             for key, value in node.items():
-                if isinstance(value, (dict, list)):
-                    yield from walk(value, key, inside or key in CONTAINERS)
+                if key != UPSTREAM:
+                    yield from walk(value, key, recorded or key in RECORDED)
         elif isinstance(node, list):
             for element in node:
-                if isinstance(element, dict):
-                    if "severity" in element or "class" in element or not inside and section != "frames":
-                        yield section, element
-                    else:
-                        yield from walk(element, section, inside)
+                if isinstance(element, dict) and (not recorded or "severity" in element or "class" in element):
+                    yield section, element
+                else:
+                    yield from walk(element, section, recorded)
     yield from walk(report, "", False)
 
 
@@ -102,9 +102,10 @@ def in_report(program, report):
     return False
 
 
-def false_alarms(screen, report):
-    """What is said to be wrong: blocks of the screen, and findings of a severity above info."""
-    said = [block for block in blocks(screen) if re.match(ALARMS, block)]
-    said += ["%s: %s %s: %s" % (section, finding.get("severity"), finding.get("id", ""), finding.get("description", finding.get("suggestion", "")))
-             for section, finding in findings(report) if finding.get("severity") in ("warning", "critical") and section != "patterns"]
-    return said
+def alarms_on_screen(screen):
+    return [block for block in blocks(screen) if re.match(ALARMS, block)]
+
+
+def alarms_in_report(report):
+    return ["%s: %s %s: %s" % (section, finding["severity"], finding.get("id", ""), finding.get("description") or finding.get("suggestion"))
+            for section, finding in findings(report) if finding.get("severity") in ("warning", "critical")]

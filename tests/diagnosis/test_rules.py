@@ -88,13 +88,18 @@ class Report(unittest.TestCase):
 
 
 class Healthy(unittest.TestCase):
-    def test_alarms_on_the_screen_and_in_the_report_count(self):
-        self.assertEqual(len(rules.false_alarms(SCREEN, {})), 1)
-        self.assertEqual(len(rules.false_alarms("PEAK\nHIDDEN\n", {"findings": [{"severity": "warning", "id": "x"}]})), 1)
-        self.assertEqual(len(rules.false_alarms("PEAK\n", {"ooms": [{"severity": "critical"}]})), 1)
+    def test_alarms_on_the_screen_count_and_information_does_not(self):
+        self.assertEqual(len(rules.alarms_on_screen(SCREEN)), 1)
+        self.assertEqual(len(rules.alarms_on_screen("OUT OF MEMORY   pid 7\n  asked\nFOUND    rank 2\n")), 2)
+        self.assertEqual(rules.alarms_on_screen("PEAK\nHIDDEN\nnothing to report\n"), [])
 
-    def test_information_is_no_alarm(self):
-        self.assertEqual(rules.false_alarms("PEAK\nHIDDEN\n", {"leaks": [{"severity": "info"}], "findings": []}), [])
+    def test_findings_above_information_count_also_within_a_process(self):
+        self.assertEqual(len(rules.alarms_in_report({"findings": [{"severity": "warning", "id": "x"}]})), 1)
+        self.assertEqual(len(rules.alarms_in_report({"processes": [{"findings": [{"severity": "critical"}]}]})), 1)
+        self.assertEqual(rules.alarms_in_report({"leaks": [{"severity": "info"}], "findings": []}), [])
+
+    def test_alerts_of_the_telemetry_do_not_count(self):
+        self.assertEqual(rules.alarms_in_report({"telemetry": {"issues": [{"severity": "warning"}]}}), [])
 
 
 class Manifests(unittest.TestCase):

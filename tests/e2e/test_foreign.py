@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """End to end: programs that are at odds with a recorder beside them (tests/apps/foreign.c) end as they end without one."""
 import os
+import shutil
+import subprocess
 import sys
 import unittest
 
@@ -14,15 +16,24 @@ except ImportError as error:
 from e2e import Recording
 
 FOREIGN = os.path.join(e2e.APPS, "foreign")
+FORK = os.path.join(e2e.HERE, "..", "apps", "fork_alone.py")
+
+
+def pythons():
+    """What the names stand for: some are scripts that choose one."""
+    for name in filter(shutil.which, ("python3", "python3.12", "python3.13", "python3.14")):
+        done = subprocess.run([name, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
+        if done.returncode == 0:
+            yield done.stdout.strip()
 
 
 class Foreign(unittest.TestCase):
     maxDiff = None
 
-    def plain_and_recorded(self, *argv, **environment):
+    def plain_and_recorded(self, *argv, program=FOREIGN, **environment):
         """The same exit status and output with and without us; the recording."""
-        with Recording(FOREIGN, *argv, preload=False, code=None) as plain:
-            run = Recording(FOREIGN, *argv, code=None, **environment)
+        with Recording(program, *argv, preload=False, code=None) as plain:
+            run = Recording(program, *argv, code=None, **environment)
             self.addCleanup(run.__exit__)
             self.assertEqual((run.done.returncode, run.done.stdout, run.done.stderr),
                              (plain.done.returncode, plain.done.stdout, plain.done.stderr), argv)
@@ -40,6 +51,41 @@ class Foreign(unittest.TestCase):
                 self.assertEqual(run.done.returncode, 0)
                 row = self.device_row(run)
                 self.assertEqual((row["allocations"], row["frees"], row["live_blocks"]), (100, 100, 0))
+
+    def test_the_process_ends_with_its_last_thread_after_pthread_exit_in_main(self):
+        run = self.plain_and_recorded("pthread_exit", 1, timeout=30)
+        self.assertEqual(run.done.returncode, 0)
+        row = self.device_row(run)
+        self.assertEqual((row["allocations"], row["live_blocks"]), (2, 2))
+        self.assertEqual([process["status"] for process in run.report()["processes"]], ["completed"])
+        self.assertEqual([name for name in run.files() if name.endswith(".ring")], [])
+
+    def test_so_does_one_that_calls_no_gpu_with_host(self):
+        self.plain_and_recorded("pthread_exit", 0, timeout=30, STORMLOG_HOST=1)
+
+    def test_the_writer_has_a_stack_of_its_own_size(self):
+        for stack in (16384, 24576, 36864):
+            with self.subTest(stack=stack):
+                run = self.plain_and_recorded("small_default_stack", stack)
+                self.assertEqual(self.device_row(run)["allocations"], 20000)
+
+    def test_the_kernel_grants_what_it_grants_a_process_of_one_thread(self):
+        for gpu in (1, 0):
+            with self.subTest(gpu=gpu):
+                run = self.plain_and_recorded("unshare", gpu, STORMLOG_HOST=1)
+                self.assertEqual(run.done.stdout, b"unshare: done\n")
+                if gpu:
+                    row = self.device_row(run)
+                    self.assertEqual((row["allocations"], row["frees"]), (1, 1))
+
+    def test_python_warns_of_no_thread_of_ours_at_fork(self):
+        for python in pythons():
+            for gpu in (1, 0):
+                with self.subTest(python=python, gpu=gpu):
+                    run = self.plain_and_recorded(FORK, gpu, program=python, STORMLOG_HOST=1)
+                    self.assertEqual((run.done.returncode, run.done.stderr), (0, b""))
+                    if gpu:  # before and after
+                        self.assertEqual(sum(row["allocations"] for process in run.report()["processes"] for row in process["memory"]), 2)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/file/writer_thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/file/define.h"
+#include "agent/gpu/device.h"
+#include "agent/mute.h"
+#include "agent/symbols/objects.h"
+#include "agent/record.h"
+#include "agent/stacks/stacks.h"
+#include "agent/file/writer.h"
+
+#define STACK_BYTES (1u << 20)	 /* whatever the program's default is: vendors' libraries run on it too */
+#define PARK_NS	    100000000ull /* it may be in a vendor's library, or wait for a lock that who parks it holds */
+
+enum parking { NOT_PARKED, PARKED, STARTING_AGAIN };
+
+/*
+ * The threads that the C library counts: it ends the process with the last of them.  libpthread's, from glibc 2.34 on libc's,
+ * symbol for debuggers; NULL: it has none.
+ */
+static const volatile unsigned *counted_threads;
+static struct sl_mute program_signals;
+
+static bool is_last(void)
+{
+	return counted_threads && *counted_threads == 1;
+}
+
+static bool has_to_end(void)
+{
+	return atomic_load(&sl_agent->finish) || atomic_load(&sl_agent->parking) == PARKED || is_last();
+}
+
+static void open_libraries(void)
+{
+	if (sl_objects_trusted() && sl_agent->options.stacks & SL_STACKS_NATIVE)
+		sl_stacks_open_libraries();
+	atomic_store(&sl_agent->libraries, 1);
+	sl_agent_wake(&sl_agent->libraries);
+}
+
+static void work(void)
+{
+	uint64_t interval_ns = sl_agent->options.device_interval * 1000000ull, sampled_ns = 0;
+
+	while (!has_to_end()) {
+		uint32_t wake = atomic_load(&sl_agent->wake);
+		uint64_t now_ns = sl_agent_now(), sleep_ns;
+
+		if (interval_ns && (now_ns - sampled_ns >= interval_ns || sl_device_news())) {
+			sl_device_sample(now_ns);
+			sampled_ns = now_ns;
+		}
+		sl_clock_follow(&sl_agent->clock);
+		sleep_ns = sl_writer_pass(now_ns);
+		if (interval_ns && sleep_ns > interval_ns)
+			sleep_ns = interval_ns;
+		if (sleep_ns && !has_to_end())
+			sl_agent_sleep(&sl_agent->wake, wake, sleep_ns);
+	}
+}
+
+/* The C library now ends the process on this thread: with the program's signals, exit handlers whose calls are recorded, our end. */
+static void be_the_last(void)
+{
+	sl_agent->no_writer = true;
+	sl_record_leave();
+	sl_mute_end(&program_signals);
+}
+
+static void *run(void *unused)
+{
+	sl_record_enter();
+	atomic_store(&sl_agent->writer, (uint32_t)syscall(SYS_gettid));
+	open_libraries();
+	work();
+	if (atomic_load(&sl_agent->finish)) {
+		if (sl_agent->options.device_interval)
+			sl_device_sample_last(sl_agent_now());
+		sl_writer_finish();
+	} else if (atomic_load(&sl_agent->parking) != PARKED) {
+		be_the_last();
+	}
+	atomic_store(&sl_agent->writer, 0);
+	sl_agent_wake(&sl_agent->writer);
+	return unused;
+}
+
+void sl_writer_thread_signals(const struct sl_mute *mute)
+{
+	program_signals = *mute;
+}
+
+/* pthread_create moved between libraries over the years: looked up, never imported (trace.md). */
+int sl_writer_thread_start(void)
+{
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = sl_resolve_symbol("pthread_create");
+	int (*init)(pthread_attr_t *) = sl_resolve_symbol("pthread_attr_init");
+	int (*set_stack)(pthread_attr_t *, size_t) = sl_resolve_symbol("pthread_attr_setstacksize");
+	int (*set_detached)(pthread_attr_t *, int) = sl_resolve_symbol("pthread_attr_setdetachstate");
+	struct sl_mute mute;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err;
+
+	if (!create || !init || !set_stack || !set_detached)
+		return ENOSYS;
+	counted_threads = sl_resolve_symbol("__nptl_nthreads");
+	init(&attr);
+	set_stack(&attr, STACK_BYTES);
+	set_detached(&attr, PTHREAD_CREATE_DETACHED);
+	mute = sl_mute_begin();
+	err = create(&thread, &attr, run, NULL);
+	sl_mute_end(&mute);
+	return err;
+}
+
+/* It is in the kernel's list of our threads, where it stays a moment longer than its own code runs. */
+static bool is_listed(uint32_t tid)
+{
+	return !syscall(SYS_tgkill, sl_agent->process.pid, tid, 0);
+}
+
+bool sl_writer_thread_park(void)
+{
+	struct sl_agent *agent = sl_agent;
+	uint64_t deadline_ns = sl_agent_now() + PARK_NS;
+	uint32_t tid, not_parked = NOT_PARKED;
+	int saved = errno;
+	bool listed;
+
+	if (agent->no_writer || !atomic_compare_exchange_strong(&agent->parking, &not_parked, PARKED))
+		return false;
+	while (!(tid = atomic_load(&agent->writer)) && sl_agent_now() < deadline_ns) /* it was made a moment ago */
+		sl_agent_sleep(&agent->writer, 0, PARK_NS / 100);
+	atomic_fetch_add(&agent->wake, 1);
+	sl_agent_wake(&agent->wake);
+	while (atomic_load(&agent->writer) && sl_agent_now() < deadline_ns)
+		sl_agent_sleep(&agent->writer, tid, PARK_NS / 10);
+	while ((listed = tid && is_listed(tid)) && sl_agent_now() < deadline_ns)
+		sched_yield();
+	errno = saved;
+	return !listed;
+}
+
+/* One that has not ended in time is waited for by its successor: two at once would write over each other. */
+void sl_writer_thread_unpark(void)
+{
+	struct sl_agent *agent = sl_agent;
+	uint32_t parked = PARKED;
+	struct sl_mute mute;
+
+	if (atomic_load(&agent->parking) != PARKED || atomic_load(&agent->writer) ||
+	    !atomic_compare_exchange_strong(&agent->parking, &parked, STARTING_AGAIN))
+		return;
+	mute = sl_mute_begin();
+	agent->no_writer = sl_writer_thread_start() != 0;
+	atomic_store(&agent->parking, NOT_PARKED);
+	sl_mute_end(&mute);
+}

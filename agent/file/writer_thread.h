@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one background thread: it lets the writer work, samples memory, opens the libraries that must not be opened on the path
+ * of a call.  All signals blocked, a stack of its own size.
+ *
+ * It is no reason for the process to live: where it is the last of the C library's threads it ends, and the process with it, as
+ * after pthread_exit in main.  Nor is it one for what only a process of one thread may do: it is parked meanwhile, that is it
+ * ends, and is started again by the next call that looks (sl_ring_make_room), a new thread, or the end of the process.
+ */
+#ifndef AGENT_FILE_WRITER_THREAD_H
+#define AGENT_FILE_WRITER_THREAD_H
+
+#include <stdbool.h>
+
+#include "agent/mute.h"
+
+/* Before it is started: the program's signals, with which the process ends where the writer is its last thread. */
+void sl_writer_thread_signals(const struct sl_mute *mute);
+
+/* Start it.  0 or errno. */
+int sl_writer_thread_start(void);
+
+/* End it and wait until the kernel counts it no more.  False: it was not there, or did not end in time. */
+bool sl_writer_thread_park(void);
+
+/* Start it again where it is parked.  Any thread. */
+void sl_writer_thread_unpark(void);
+
+#endif
