@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/file/writer_thread.h"
 #include "agent/hooks/hooks.h"
 #include "agent/labels.h"
 #include "agent/symbols/plain.h"
@@ -132,6 +133,7 @@ static int flush(unsigned timeout_ms)
 
 	if (!recording() || agent->no_writer)
 		return recording() ? -1 : 0;
+	sl_writer_thread_unpark();
 	wanted = atomic_fetch_add(&agent->flush, 1) + 1;
 	atomic_fetch_add(&agent->wake, 1);
 	sl_agent_wake(&agent->wake);
