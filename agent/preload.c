@@ -155,7 +155,7 @@ static void thread_ended(void *producer)
 		return;
 	sl_stacks_thread_end();
 	sl_record_end(thread);
-	sl_ring_detach(thread->ring);
+	sl_ring_detach(&sl_agent->ring, thread->ring);
 	thread->generation = 0;
 	thread->ring = NULL;
 }
@@ -362,7 +362,7 @@ void sl_preload_late(void)
 
 	if (atomic_load(&sl_agent->finished) != 1)
 		return;
-	if (!sl_agent->store.ring_removed && ring->next - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
+	if (!sl_agent->store.ring_removed && sl_ring_position(ring) - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
 		return; /* it is safe where it is */
 	atomic_fetch_add(&wanted, 1);
 	mute = sl_mute_begin();

@@ -225,7 +225,7 @@ static void drop_left_calls(struct sl_thread *thread, const struct sl_frame *now
 
 	while (top) {
 		if (!copy_whole(&frame, top)) {
-			abandon(thread, thread->open_seq, thread->ring->next);
+			abandon(thread, thread->open_seq, sl_ring_position(thread->ring));
 			top = NULL;
 			break;
 		}
@@ -252,7 +252,7 @@ void sl_record_forget(struct sl_thread *thread)
 void sl_record_end(struct sl_thread *thread)
 {
 	if (thread->top)
-		abandon(thread, thread->open_seq, thread->ring->next);
+		abandon(thread, thread->open_seq, sl_ring_position(thread->ring));
 	thread->top = NULL;
 }
 

@@ -79,7 +79,8 @@ struct sl_segment {
 	uint32_t order;	      /* segments of one thread, or of the log, in the order in which they were begun */
 	uint64_t first;	      /* slot number of slots[0]; definition log: position of its first byte */
 	_Atomic uint64_t end; /* the thread left the segment at this slot number; 0: it is in use */
-	uint8_t reserved[32];
+	uint32_t producer;    /* the agent's own */
+	uint8_t reserved[28];
 	_Atomic uint64_t tail; /* slot number (definition log: position) that the writer has in the file */
 	uint8_t reserved2[56];
 };

@@ -19,12 +19,40 @@
 #define WAIT_MAX_NS   10000000ull
 #define WAIT_STEP_NS  500000ull /* as long as the writer takes for a segment: who looks more often takes the processor from it */
 #define MOMENT_NS     20000000ull
+#define SEIZED_NS     20000
+#define WAIT_EACH_NS  50000ull
+#define CROWDED_NS    100000000ull
+#define CROWDED_LEFT  16
 #define STARVED_STEPS 2000	    /* a second and more: as many more as we, too, wait for a processor */
 #define REFUSED_NS    1000000000ull /* until a disk without room is asked again: ext4 writes its journal out before it says no */
 #define GROWTH	      4		    /* segments at once where threads ask for them */
 
-/* Outside the wiped pages: a child unmaps what it inherited. */
-static void *mapping;
+/*
+ * Never behind the end of the file: who reads all that is mapped (valgrind, a debugger) would have a SIGBUS.  Outside the wiped
+ * pages: a child unmaps what it inherited.
+ */
+static struct mapping {
+	void *at;
+	size_t bytes;
+} mappings[SL_SEGMENT_MAX + 1];
+static unsigned mapping_count;
+
+static bool map_more(struct sl_ring *ring, int fd, size_t from, size_t to)
+{
+	void *map = mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
+	uint8_t *at = map;
+
+	if (map == MAP_FAILED)
+		return false;
+	mappings[mapping_count++] = (struct mapping){map, to - from};
+	if (!from) {
+		ring->file = map;
+		at += from = SL_RINGFILE_HEAD;
+	}
+	for (; from < to; from += SL_SEGMENT_BYTES, at += SL_SEGMENT_BYTES)
+		ring->bytes[(from - SL_RINGFILE_HEAD) / SL_SEGMENT_BYTES] = at;
+	return true;
+}
 
 /* Blocks, not a hole: a store to a hole of a full disk would be a SIGBUS in the program. */
 static int extend(int fd, size_t from, size_t to)
@@ -49,16 +77,11 @@ int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments)
 {
 	size_t bytes = SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES;
 	int err = extend(fd, 0, bytes);
-	void *map;
 
 	if (err)
 		return err;
-	/* Address space for the cap at once; the file grows into it. */
-	map = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
+	if (!map_more(ring, fd, 0, bytes))
 		return errno;
-	mapping = map;
-	ring->file = map;
 	ring->fd = fd;
 	sl_file_identity(fd, &ring->device, &ring->inode);
 	ring->file->version = SL_RINGFILE_VERSION;
@@ -71,6 +94,22 @@ int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments)
 	return 0;
 }
 
+/* What is mapped into the new file, then the new file in its place. */
+static int move_to(int fd)
+{
+	size_t from = 0;
+	int err = 0;
+
+	for (unsigned i = 0; i < mapping_count && !err; from += mappings[i++].bytes)
+		err = sl_file_write(fd, &(struct iovec){mappings[i].at, mappings[i].bytes}, 1, from);
+	from = 0;
+	for (unsigned i = 0; i < mapping_count && !err; from += mappings[i++].bytes)
+		if (mmap(mappings[i].at, mappings[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)from) ==
+		    MAP_FAILED)
+			err = errno;
+	return err;
+}
+
 int sl_ring_rebuild(struct sl_ring *ring, const char *path)
 {
 	size_t bytes = SL_RINGFILE_HEAD + (size_t)atomic_load(&ring->file->segments) * SL_SEGMENT_BYTES;
@@ -81,9 +120,7 @@ int sl_ring_rebuild(struct sl_ring *ring, const char *path)
 	fd = sl_file_move_high(fd);
 	err = extend(fd, 0, bytes);
 	if (!err)
-		err = sl_file_write(fd, &(struct iovec){ring->file, bytes}, 1, 0);
-	if (!err && mmap(ring->file, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-		err = errno;
+		err = move_to(fd);
 	if (err) {
 		unlink(path);
 		sl_file_close(fd);
@@ -98,20 +135,21 @@ int sl_ring_rebuild(struct sl_ring *ring, const char *path)
 
 bool sl_ring_drop_inherited(void)
 {
-	if (!mapping)
-		return false;
-	munmap(mapping, RING_BYTES);
-	mapping = NULL;
-	return true;
+	bool any = mapping_count;
+
+	while (mapping_count) {
+		struct mapping *last = &mappings[--mapping_count];
+
+		munmap(last->at, last->bytes);
+	}
+	return any;
 }
 
-/* One for every thread at work, and the backlog of all. */
+/* One for every thread at work and the one that asks, and the backlog of all. */
 static unsigned most_segments(const struct sl_ring *ring)
 {
-	unsigned most = SL_BACKLOG_MAX;
+	unsigned most = SL_BACKLOG_MAX + 1 + atomic_load_explicit(&ring->held, memory_order_relaxed);
 
-	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++)
-		most += atomic_load_explicit(&ring->producers[i].taken, memory_order_relaxed);
 	return most < SL_SEGMENT_MAX ? most : SL_SEGMENT_MAX;
 }
 
@@ -175,7 +213,8 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 	have = atomic_load(&ring->file->segments);
 	if (segments > have && have_file(ring)) {
 		from = SL_RINGFILE_HEAD + (size_t)have * SL_SEGMENT_BYTES;
-		grown = !extend(ring->fd, from, SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES);
+		grown = !extend(ring->fd, from, SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES) &&
+			map_more(ring, ring->fd, from, SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES);
 		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());
 		/* ext4 keeps in the file what it found before it ran out: that is the trace's room, and the program's. */
 		if (!grown && have_file(ring))
@@ -236,16 +275,20 @@ void sl_ring_release(struct sl_ring *ring, unsigned index)
 static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, unsigned index)
 {
 	producer->segment = &ring->file->segment[index];
+	producer->segment->producer = (uint32_t)(producer - ring->producers);
 	producer->slots = (struct sl_slot *)sl_ring_segment_bytes(ring, index);
 	producer->first = producer->segment->first;
-	producer->limit = producer->next + SL_SEGMENT_SLOTS;
+	producer->limit = producer->first + SL_SEGMENT_SLOTS;
 }
 
 void sl_ring_settle(struct sl_producer *producer)
 {
-	struct sl_mute mute = sl_mute_begin();
+	struct sl_mute mute;
 	uint64_t seq = producer->settled > producer->first ? producer->settled : producer->first;
 
+	if (producer->next & SL_RING_NOWHERE)
+		return;
+	mute = sl_mute_begin();
 	while (seq < producer->next) {
 		struct sl_slot *slot = sl_ring_slot(producer, seq);
 		uint64_t word = atomic_load_explicit(&slot->state, memory_order_relaxed);
@@ -274,11 +317,19 @@ struct sl_slot *sl_ring_find(struct sl_ring *ring, const struct sl_producer *pro
 
 static struct sl_producer *take_producer(struct sl_ring *ring)
 {
-	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++) {
-		uint32_t expected = 0;
+	uint32_t from = atomic_load(&ring->producer_hint), used;
 
-		if (atomic_compare_exchange_strong(&ring->producers[i].taken, &expected, 1))
-			return &ring->producers[i];
+	for (uint32_t i = 0; i < SL_PRODUCER_MAX; i++) {
+		uint32_t at = (from + i) % SL_PRODUCER_MAX, expected = SL_PRODUCER_FREE;
+
+		if (atomic_load_explicit(&ring->producers[at].taken, memory_order_relaxed) != SL_PRODUCER_FREE ||
+		    !atomic_compare_exchange_strong(&ring->producers[at].taken, &expected, SL_PRODUCER_TAKEN))
+			continue;
+		atomic_store(&ring->producer_hint, at + 1);
+		used = atomic_load(&ring->producers_used);
+		while (used <= at && !atomic_compare_exchange_weak(&ring->producers_used, &used, at + 1))
+			;
+		return &ring->producers[at];
 	}
 	return NULL;
 }
@@ -313,28 +364,44 @@ static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_
 	return index;
 }
 
-/* One small step, for as long as the writer writes.  False: it does not. */
-static bool wait_for_writer(struct patience *patience)
+/* Nearly every segment is a thread's that is inside a call: nobody waits for others' calls for long, they may wait for us. */
+static bool is_crowded(const struct sl_ring *ring)
 {
-	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+	return atomic_load(&ring->held) > SL_SEGMENT_MAX - CROWDED_LEFT;
+}
+
+/* One small step, for as long as the writer writes.  False: it does not.  Many at once look less often: a processor is all there is. */
+static bool wait_for_writer(struct sl_ring *ring, struct patience *patience)
+{
+	uint64_t step_ns = (atomic_fetch_add(&ring->waiting, 1) + 1) * WAIT_EACH_NS;
+	const struct timespec step = {.tv_nsec = (long)(step_ns < WAIT_STEP_NS	   ? WAIT_STEP_NS
+							: step_ns < CROWDED_NS / 2 ? step_ns
+										   : CROWDED_NS / 2)};
+	bool hope;
 
 	if (!patience->since_ns || patience->frames != atomic_load(&sl_agent->frames)) {
 		patience->frames = atomic_load(&sl_agent->frames);
 		patience->since_ns = sl_agent_now();
 		patience->steps = 0;
 	}
-	if (stalled(patience))
-		return false;
-	patience->steps++;
-	atomic_fetch_add(&sl_agent->wake, 1);
-	sl_agent_wake(&sl_agent->wake);
-	syscall(SYS_nanosleep, &step, NULL);
-	return true;
+	hope = !stalled(patience) && !(is_crowded(ring) && patience->steps > 1 && sl_agent_now() - patience->since_ns > CROWDED_NS);
+	if (hope) {
+		patience->steps++;
+		atomic_fetch_add(&sl_agent->wake, 1);
+		sl_agent_wake(&sl_agent->wake);
+		syscall(SYS_nanosleep, &step, NULL);
+	}
+	atomic_fetch_sub(&ring->waiting, 1);
+	return hope;
 }
 
-static void count_gap(struct sl_ringfile *file)
+static void count_gap(struct sl_ring *ring)
 {
+	struct sl_ringfile *file = ring->file;
 	uint64_t now = sl_agent_now(), none = 0;
+
+	if (is_crowded(ring))
+		atomic_store(&ring->crowded, 1);
 
 	atomic_compare_exchange_strong(&file->gap_begin_ns, &none, now);
 	atomic_store(&file->gap_end_ns, now);
@@ -344,28 +411,21 @@ static void count_gap(struct sl_ringfile *file)
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 {
 	struct sl_producer *producer = take_producer(ring);
-	struct patience patience = {0};
-	int index;
 
 	if (!producer) {
-		count_gap(ring->file);
+		count_gap(ring);
 		return NULL;
 	}
-	producer->thread = atomic_fetch_add(&ring->file->threads, 1) + 1;
-	producer->next = producer->settled = 1;
-	while ((index = claim_or_grow(ring, producer->thread, tid, 1)) < 0 && wait_for_writer(&patience))
-		;
-	if (index < 0) {
-		count_gap(ring->file);
-		atomic_store(&producer->taken, 0);
-		return NULL;
-	}
-	begin_segment(ring, producer, (unsigned)index);
+	producer->segment = NULL;
+	producer->settled = 1;
+	producer->limit = 0;
+	producer->next = 1 | SL_RING_NOWHERE;
+	producer->tid = tid;
+	atomic_store(&producer->thread, atomic_fetch_add(&ring->file->threads, 1) + 1);
 	return producer;
 }
 
-/* When the last event of the thread began; 0: it has none in this segment. */
-static uint64_t last_event_ns(const struct sl_producer *producer, uint64_t next)
+uint64_t sl_ring_last_ns(const struct sl_producer *producer, uint64_t next)
 {
 	for (uint64_t seq = next - 1; seq + 2 >= next && seq >= producer->first; seq--) {
 		const struct sl_slot *slot = sl_ring_slot(producer, seq);
@@ -381,37 +441,55 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 {
 	uint64_t now_ns = sl_agent_now();
 
-	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++) {
+	for (unsigned i = 0; i < atomic_load(&ring->producers_used); i++) {
 		const struct sl_producer *producer = &ring->producers[i];
 		uint64_t next = *(volatile const uint64_t *)&producer->next;
 
-		if (!atomic_load(&producer->taken) || !producer->segment)
+		if (!atomic_load(&producer->taken) || next & SL_RING_NOWHERE)
 			continue;
 		if (atomic_load(&producer->segment->tail) != next ||
-		    (producer != mine && now_ns - last_event_ns(producer, next) < MOMENT_NS))
+		    (producer != mine && now_ns - sl_ring_last_ns(producer, next) < MOMENT_NS))
 			return false;
 	}
 	return true;
 }
 
-void sl_ring_detach(struct sl_producer *producer)
+/* While the writer has it, for some microseconds, its thread waits: nothing else tells whose the segment is. */
+static void seize(struct sl_producer *producer, enum sl_producer_use use)
 {
-	atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
-	atomic_store(&producer->thread, 0); /* before another thread takes it */
-	atomic_store_explicit(&producer->taken, 0, memory_order_release);
+	const struct timespec step = {.tv_nsec = SEIZED_NS};
+	uint32_t taken = SL_PRODUCER_TAKEN;
+
+	while (!atomic_compare_exchange_strong(&producer->taken, &taken, use)) {
+		taken = SL_PRODUCER_TAKEN;
+		syscall(SYS_nanosleep, &step, NULL);
+	}
 }
 
-bool sl_ring_has_thread(const struct sl_ring *ring, uint32_t thread)
+void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer)
 {
-	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++)
-		if (atomic_load_explicit(&ring->producers[i].thread, memory_order_acquire) == thread)
-			return true;
-	return false;
+	uint32_t at = (uint32_t)(producer - ring->producers);
+
+	seize(producer, SL_PRODUCER_ENDING);
+	if (!(producer->next & SL_RING_NOWHERE)) {
+		atomic_fetch_sub(&ring->held, 1);
+		atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
+	}
+	producer->next = SL_RING_NOWHERE;
+	atomic_store(&producer->thread, 0); /* before another thread takes it */
+	if (at < atomic_load(&ring->producer_hint))
+		atomic_store(&ring->producer_hint, at);
+	atomic_store_explicit(&producer->taken, SL_PRODUCER_FREE, memory_order_release);
+}
+
+bool sl_ring_has_thread(const struct sl_ring *ring, const struct sl_segment *segment)
+{
+	return atomic_load_explicit(&ring->producers[segment->producer].thread, memory_order_acquire) == segment->thread;
 }
 
 void sl_ring_remind(struct sl_ring *ring)
 {
-	for (unsigned i = 0; i < SL_PRODUCER_MAX; i++)
+	for (unsigned i = 0; i < atomic_load(&ring->producers_used); i++)
 		*(volatile uint64_t *)&ring->producers[i].limit = 0;
 }
 
@@ -419,6 +497,23 @@ static bool has_room(struct sl_producer *producer, unsigned slots)
 {
 	producer->limit = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
 	return producer->next + slots <= producer->limit;
+}
+
+/* The thread's first segment, or the next one after its last was taken back. */
+static bool begin_again(struct sl_ring *ring, struct sl_producer *producer)
+{
+	uint64_t next = producer->next & ~SL_RING_NOWHERE;
+	int index;
+
+	index = claim_or_grow(ring, producer->thread, producer->tid, next);
+	if (index < 0) {
+		atomic_store(&ring->wanted, 1);
+		return false;
+	}
+	begin_segment(ring, producer, (unsigned)index);
+	atomic_fetch_add(&ring->held, 1);
+	producer->next = next;
+	return true;
 }
 
 /* On to another segment, with the program's signals blocked: one that is half taken would hold up the thread's events. */
@@ -445,7 +540,8 @@ static bool move_on(struct sl_ring *ring, struct sl_producer *producer)
  */
 static bool holds_itself_up(const struct sl_producer *producer)
 {
-	return sl_thread.top && producer->next - sl_thread.open_seq > (uint64_t)SL_BACKLOG_MAX / 2 * SL_SEGMENT_SLOTS;
+	return sl_thread.top && !(producer->next & SL_RING_NOWHERE) &&
+	       producer->next - sl_thread.open_seq > (uint64_t)SL_BACKLOG_MAX / 2 * SL_SEGMENT_SLOTS;
 }
 
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
@@ -459,11 +555,14 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 	do {
 		struct sl_mute mute = sl_mute_begin();
 
-		room = has_room(producer, slots) || move_on(ring, producer);
+		if (producer->next & SL_RING_NOWHERE) /* perhaps in this moment */
+			seize(producer, SL_PRODUCER_TAKEN);
+		room = producer->next & SL_RING_NOWHERE ? begin_again(ring, producer)
+							: has_room(producer, slots) || move_on(ring, producer);
 		sl_mute_end(&mute);
-	} while (!room && !holds_itself_up(producer) && wait_for_writer(&patience));
+	} while (!room && !holds_itself_up(producer) && wait_for_writer(ring, &patience));
 	if (!room)
-		count_gap(ring->file);
+		count_gap(ring);
 	errno = saved;
 	return room;
 }

@@ -12,7 +12,10 @@
 #include "common/base.h"
 #include "common/ringfile.h"
 
-/* A thread's place in the ring; private memory, reused after the thread's end. */
+/*
+ * A thread's place in the ring; private memory, reused after the thread's end.  A thread that has not called for a while, or not
+ * yet, may have no segment: then SL_RING_NOWHERE is set in `next`, and its next call takes one.
+ */
 struct sl_producer {
 	struct sl_slot *slots; /* of its segment */
 	uint64_t first;	       /* slot number of slots[0]: the segment's, whose line the writer writes to */
@@ -21,21 +24,36 @@ struct sl_producer {
 	uint64_t settled;	 /* every slot before this one has a valid state word; unless one is being filled, next */
 	uint64_t limit;		 /* first slot number that does not fit, as far as it knows */
 	_Atomic uint32_t thread; /* id in the trace; 0: none */
-	_Atomic uint32_t taken;
+	_Atomic uint32_t taken;	 /* enum sl_producer_use */
+	int32_t tid;
 };
 
-#define SL_PRODUCER_MAX SL_SEGMENT_MAX
+enum sl_producer_use {
+	SL_PRODUCER_FREE,
+	SL_PRODUCER_TAKEN,
+	SL_PRODUCER_SEIZED, /* by the writer, which may take its segment back: for some microseconds */
+	SL_PRODUCER_ENDING,
+};
+
+#define SL_PRODUCER_MAX (1u << 16) /* threads at once; memory is touched for those there are alone */
+#define SL_RING_NOWHERE (1ull << 63)
 
 struct sl_ring {
 	struct sl_ringfile *file; /* the mapping; segments follow at SL_RINGFILE_HEAD */
 	int fd;
-	uint64_t device, inode;	     /* of fd: the program may have closed it and opened another */
-	_Atomic uint32_t growing;    /* a thread is making the file longer */
-	_Atomic uint64_t refused_ns; /* when there was no room for that; 0: there was */
-	_Atomic uint32_t orders;     /* segments begun */
-	_Atomic uint32_t defs;	     /* index of the segment the definition log is in */
-	_Atomic uint32_t defs_hint;  /* offset at or before its first free byte */
-	_Atomic uint32_t defs_users; /* threads inside sl_define */
+	uint64_t device, inode;				/* of fd: the program may have closed it and opened another */
+	_Atomic uint32_t growing;			/* a thread is making the file longer */
+	_Atomic uint64_t refused_ns;			/* when there was no room for that; 0: there was */
+	_Atomic uint32_t orders;			/* segments begun */
+	_Atomic uint32_t defs;				/* index of the segment the definition log is in */
+	_Atomic uint32_t defs_hint;			/* offset at or before its first free byte */
+	_Atomic uint32_t defs_users;			/* threads inside sl_define */
+	_Atomic uint32_t held;				/* segments that threads have */
+	_Atomic uint32_t wanted;			/* a thread found none */
+	_Atomic uint32_t waiting;			/* threads that wait for one */
+	_Atomic uint32_t crowded;			/* events were lost because threads inside calls had them all */
+	_Atomic uint32_t producers_used, producer_hint; /* none is taken from `used` on; one below `hint` may be free */
+	uint8_t *bytes[SL_SEGMENT_MAX];
 	struct sl_producer producers[SL_PRODUCER_MAX];
 };
 
@@ -54,17 +72,29 @@ bool sl_ring_drop_inherited(void);
 /* Writer: have at least `spare` free segments in the file, and as many as are in use, up to the cap. */
 void sl_ring_provide(struct sl_ring *ring, unsigned spare);
 
-/* A producer for the calling thread; NULL when there is none left. */
+/* A producer for the calling thread, without a segment yet; NULL when there is none left. */
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid);
+
+/* Slot number it writes next. */
+static inline uint64_t sl_ring_position(const struct sl_producer *producer)
+{
+	return *(volatile const uint64_t *)&producer->next & ~SL_RING_NOWHERE;
+}
+
+/* Writer: take back the segments of threads that made no call for idle_ns and of which everything is in the file. */
+void sl_ring_take_back(struct sl_ring *ring, uint64_t idle_ns);
+
+/* When the thread's last event began; 0: it has none in its segment. */
+uint64_t sl_ring_last_ns(const struct sl_producer *producer, uint64_t next);
 
 /* Nothing waits, no call is in flight, and no thread but `mine` (NULL: none) made one a moment ago: nobody is at work. */
 bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
 
 /* The thread ends: what it wrote will be drained and its segment freed. */
-void sl_ring_detach(struct sl_producer *producer);
+void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer);
 
-/* A thread of that id in the trace is at work still. */
-bool sl_ring_has_thread(const struct sl_ring *ring, uint32_t thread);
+/* The thread whose segment it is is at work still. */
+bool sl_ring_has_thread(const struct sl_ring *ring, const struct sl_segment *segment);
 
 /* Slots that were taken and not published are given up: whoever took them is interrupted, and tries again, or was left. */
 void sl_ring_settle(struct sl_producer *producer);
@@ -157,7 +187,7 @@ static inline bool sl_ring_publish(struct sl_producer *producer, struct sl_slot 
 
 static inline uint8_t *sl_ring_segment_bytes(const struct sl_ring *ring, unsigned index)
 {
-	return (uint8_t *)ring->file + SL_RINGFILE_HEAD + (size_t)index * SL_SEGMENT_BYTES;
+	return ring->bytes[index];
 }
 
 /* Claim a free segment for `use`, with `first` and `tail` set and its bytes zero; -1: none. */

@@ -22,17 +22,18 @@
 #define FOLD_MIN_NS   2000000ull	    /* work at a fold between two passes */
 #define SPARE	      2			    /* free segments kept ahead of need */
 #define DEFS_WAIT_MAX 1000
+#define CROWD	      64 /* threads with a segment of 1 MiB each */
 
 /* One writer, so one set; emptied pages are not needed, a child makes its own. */
 static struct sl_event *events; /* SL_BLOCK_EVENTS */
 static uint8_t *map_bytes;	/* a block, or joined definitions */
-static uint64_t written_events, written_at_ns, synced_at_ns, gaps_said;
+static uint64_t written_events, written_at_ns, synced_at_ns, taken_back_ns, gaps_said;
 static char stacks_said[224];
 static uint64_t cutoff_ns; /* what began before it is taken: so a pass ends, however fast the program is */
 
 bool sl_writer_prepare(void)
 {
-	written_events = written_at_ns = synced_at_ns = gaps_said = 0;
+	written_events = written_at_ns = synced_at_ns = taken_back_ns = gaps_said = 0;
 	cutoff_ns = UINT64_MAX;
 	stacks_said[0] = 0;
 	sl_fold_prepare();
@@ -211,7 +212,7 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 	struct sl_ring *ring = &sl_agent->ring;
 	struct sl_segment *segment = &ring->file->segment[index];
 	const struct sl_slot *slots = (const struct sl_slot *)sl_ring_segment_bytes(ring, index);
-	bool closed = is_closed(segment), ended = closed && !sl_ring_has_thread(ring, segment->thread);
+	bool closed = is_closed(segment), ended = closed && !sl_ring_has_thread(ring, segment);
 
 	for (;;) {
 		uint64_t first = atomic_load(&segment->tail), next = first;
@@ -331,11 +332,14 @@ bool sl_writer_drain(void)
 static void write_gap(struct sl_ringfile *file)
 {
 	uint64_t count = atomic_load(&file->gap_events);
+	const char *why = atomic_load(&sl_agent->ring.crowded)
+				  ? "more than 240 threads were inside calls at once, or at work faster than the writer"
+				  : "the ring was full and the writer could not go on";
 
-	if (count == gaps_said || !sl_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns),
-					  "the ring was full and the writer could not go on"))
+	if (count == gaps_said || !sl_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns), why))
 		return;
 	gaps_said = count;
+	atomic_store(&sl_agent->ring.crowded, 0);
 	atomic_store(&file->gap_begin_ns, 0); /* the next gap is another one */
 }
 
@@ -412,18 +416,35 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 	return true;
 }
 
+/* Threads that are idle for so long give up their segments: a thread found none, or many threads have one. */
+static bool short_of_segments(uint64_t now_ns, uint64_t *idle_ns)
+{
+	struct sl_ring *ring = &sl_agent->ring;
+
+	if (atomic_exchange(&ring->wanted, 0))
+		*idle_ns = 0;
+	else if (atomic_load(&ring->held) > CROWD && now_ns - taken_back_ns > SL_NS_PER_S)
+		*idle_ns = SL_NS_PER_S;
+	else
+		return false;
+	taken_back_ns = now_ns;
+	return true;
+}
+
 uint64_t sl_writer_pass(uint64_t now_ns)
 {
 	uint64_t sync_ns = sl_agent->options.fsync * SL_NS_PER_S;
 	uint32_t flush = atomic_load(&sl_agent->flush);
 	bool asked = flush != atomic_load(&sl_agent->flushed);
 	bool sync = asked || (sync_ns && now_ns - synced_at_ns >= sync_ns), wrote = false, folding = false, everything, good;
+	uint64_t idle_ns = UINT64_MAX;
 
 	if (asked) /* what was recorded until it was asked, not until this pass began */
 		now_ns = sl_agent_now();
 	/* A ring that lies elsewhere may be out of reach after the node is gone. */
-	everything = sync || (sl_agent->store.ring_elsewhere &&
-			      (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
+	everything =
+		sync || short_of_segments(now_ns, &idle_ns) ||
+		(sl_agent->store.ring_elsewhere && (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
 	do
 		good = step(now_ns, everything, &wrote, &folding);
 	while (good && cutoff_ns < now_ns);
@@ -441,6 +462,8 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 		write_gap(sl_agent->ring.file);
 		say_stacks();
 	}
+	if (good && idle_ns != UINT64_MAX)
+		sl_ring_take_back(&sl_agent->ring, idle_ns);
 	sl_ring_provide(&sl_agent->ring, SPARE);
 	sl_native_watch();
 	if (good && folding)

@@ -4,9 +4,12 @@
 #include "late_free.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { CALLS = 20000 };
@@ -83,6 +86,105 @@ static int unshare_user(int gpu)
 	return 0;
 }
 
+static pthread_barrier_t all_there;
+
+static void *call_and_stay(void *unused)
+{
+	void *p;
+
+	for (int i = 0; i < 5; i++) {
+		OK(cudaMalloc(&p, 4096));
+		OK(cudaFree(p));
+	}
+	pthread_barrier_wait(&all_there);
+	OK(cudaMalloc(&p, 4096)); /* and all at once */
+	return unused;
+}
+
+/* Threads that live all at the same time, each of which has called; 11 calls each. */
+static int many_threads(int count)
+{
+	pthread_t *threads = calloc((size_t)count, sizeof(*threads));
+	pthread_attr_t attr;
+
+	CHECK(threads && !pthread_attr_init(&attr) && !pthread_attr_setstacksize(&attr, 64 << 10));
+	CHECK(!pthread_barrier_init(&all_there, NULL, (unsigned)count));
+	for (int i = 0; i < count; i++)
+		CHECK(!pthread_create(&threads[i], &attr, call_and_stay, NULL));
+	for (int i = 0; i < count; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	return 0;
+}
+
+/* A process with little address space; memory is asked of malloc after the first call. */
+static int little_address_space(int megabytes)
+{
+	struct rlimit limit = {(rlim_t)megabytes << 20, (rlim_t)megabytes << 20};
+	void *p;
+
+	CHECK(!setrlimit(RLIMIT_AS, &limit));
+	OK(cudaMalloc(&p, MB));
+	p = malloc((size_t)megabytes * 7 / 12 << 20);
+	printf("malloc %s\n", p ? "has it" : "failed");
+	return 0;
+}
+
+/* Every byte that is mapped and readable is read, as a debugger or a search for leaks does. */
+static int read_all_memory(int unused)
+{
+	char line[512], *at;
+	unsigned long begin, end;
+	unsigned long long sum = 0;
+	void *p;
+	FILE *maps;
+
+	(void)unused;
+	OK(cudaMalloc(&p, MB));
+	usleep(100000);
+	CHECK((maps = fopen("/proc/self/maps", "r")));
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx r", &begin, &end) == 2 && strstr(line, "/rank-"))
+			for (at = (char *)begin; at < (char *)end; at += 4096)
+				sum += *(volatile char *)at != 0;
+	printf("read\n");
+	return sum == 0; /* its head at least is not empty */
+}
+
+static atomic_int highest, ended;
+
+static void *open_files(void *unused)
+{
+	while (!atomic_load(&ended)) {
+		int fd = open("/dev/null", O_RDONLY);
+
+		CHECK(fd >= 0);
+		if (fd > atomic_load(&highest))
+			atomic_store(&highest, fd);
+		CHECK(!close(fd));
+	}
+	return unused;
+}
+
+/* One thread has one file open at a time, the other makes the first calls; then the process counts what it has open below 60. */
+static int descriptors(int unused)
+{
+	pthread_t thread;
+	int open_ones = 0;
+	void *p;
+
+	(void)unused;
+	CHECK(!pthread_create(&thread, NULL, open_files, NULL));
+	usleep(20000);
+	OK(cudaMalloc(&p, MB));
+	usleep(100000);
+	atomic_store(&ended, 1);
+	CHECK(!pthread_join(thread, NULL));
+	for (int fd = 3; fd < 60; fd++)
+		open_ones += fcntl(fd, F_GETFD) >= 0;
+	printf("%s, %d open\n", atomic_load(&highest) < 16 ? "low numbers" : "high numbers", open_ones);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -91,7 +193,11 @@ int main(int argc, char **argv)
 	} cases[] = {{"late", late},
 		     {"pthread_exit", pthread_exit_in_main},
 		     {"small_default_stack", small_default_stack},
-		     {"unshare", unshare_user}};
+		     {"unshare", unshare_user},
+		     {"many_threads", many_threads},
+		     {"little_address_space", little_address_space},
+		     {"read_all_memory", read_all_memory},
+		     {"descriptors", descriptors}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (argc > 1 && !strcmp(argv[1], cases[i].name))

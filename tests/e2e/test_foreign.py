@@ -13,7 +13,7 @@ try:
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
-from e2e import Recording
+from e2e import Recording, differences, rows_of
 
 FOREIGN = os.path.join(e2e.APPS, "foreign")
 FORK = os.path.join(e2e.HERE, "..", "apps", "fork_alone.py")
@@ -86,6 +86,27 @@ class Foreign(unittest.TestCase):
                     self.assertEqual((run.done.returncode, run.done.stderr), (0, b""))
                     if gpu:  # before and after
                         self.assertEqual(sum(row["allocations"] for process in run.report()["processes"] for row in process["memory"]), 2)
+
+    def test_calls_of_any_number_of_threads_are_recorded(self):
+        for threads in (255, 300, 1000):
+            with self.subTest(threads=threads):
+                run = self.plain_and_recorded("many_threads", threads)
+                process, = run.report()["processes"]
+                row = self.device_row(run)
+                self.assertEqual((row["allocations"], row["frees"], process["lost_events"]), (6 * threads, 5 * threads, 0))
+                self.assertEqual(differences(process, run.truth()[0], rows_of(run.traces), threads), [])
+
+    def test_a_program_gets_the_descriptors_that_it_gets_without_us(self):
+        for _ in range(5):
+            self.plain_and_recorded("descriptors")
+
+    def test_address_space_is_taken_for_what_is_used_alone(self):
+        run = self.plain_and_recorded("little_address_space", 600)
+        self.assertEqual(run.done.stdout, b"malloc has it\n")
+
+    def test_all_that_is_mapped_can_be_read(self):
+        with Recording(FOREIGN, "read_all_memory") as run:
+            self.assertEqual(run.done.stdout, b"read\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads there may be any number of, segments 256: a thread that is idle gives its segment up.  It does nothing for that.  The
+ * writer marks the thread's next slot number, which the thread exchanges in one instruction whenever it takes a slot, and has
+ * every thread of the process pass a barrier (membarrier): then either the thread sees the mark, or has written over it.
+ */
+#include "agent/file/ring.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+
+static _Atomic int available; /* 0: not asked, 1: yes, -1: no */
+
+static bool barrier(int command)
+{
+	return !syscall(SYS_membarrier, command, 0, 0);
+}
+
+static bool is_available(void)
+{
+	if (!atomic_load(&available))
+		atomic_store(&available, barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) ? 1 : -1);
+	return atomic_load(&available) > 0;
+}
+
+/* The slot number the thread stands at, of which everything before is in the file; 0: it is not idle. */
+static uint64_t idle_at(const struct sl_producer *producer, uint64_t idle_ns, uint64_t now_ns)
+{
+	uint64_t next = *(volatile const uint64_t *)&producer->next, last_ns;
+
+	if (!next || next & SL_RING_NOWHERE || next != *(volatile const uint64_t *)&producer->settled ||
+	    atomic_load(&producer->segment->tail) != next)
+		return 0;
+	last_ns = sl_ring_last_ns(producer, next);
+	return now_ns - last_ns >= idle_ns ? next : 0;
+}
+
+static bool mark(struct sl_producer *producer, uint64_t idle_ns, uint64_t now_ns)
+{
+	uint32_t taken = SL_PRODUCER_TAKEN;
+	uint64_t next;
+
+	if (atomic_load(&producer->taken) != SL_PRODUCER_TAKEN || !idle_at(producer, idle_ns, now_ns) ||
+	    !atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_SEIZED))
+		return false;
+	next = idle_at(producer, idle_ns, now_ns); /* its thread may have ended and been another meanwhile */
+	if (next &&
+	    __atomic_compare_exchange_n(&producer->next, &next, next | SL_RING_NOWHERE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return true;
+	atomic_store(&producer->taken, SL_PRODUCER_TAKEN);
+	return false;
+}
+
+/* After the barrier: the thread has seen the mark, or is ahead of it. */
+static void take(struct sl_ring *ring, struct sl_producer *producer, bool passed)
+{
+	uint64_t next = __atomic_load_n(&producer->next, __ATOMIC_SEQ_CST);
+
+	if (next & SL_RING_NOWHERE && !passed) {
+		__atomic_compare_exchange_n(&producer->next, &next, next & ~SL_RING_NOWHERE, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED);
+	} else if (next & SL_RING_NOWHERE) {
+		atomic_fetch_sub(&ring->held, 1);
+		atomic_store(&producer->segment->end, next & ~SL_RING_NOWHERE);
+		sl_ring_release(ring, (unsigned)(producer->segment - ring->file->segment));
+	}
+	atomic_store(&producer->taken, SL_PRODUCER_TAKEN);
+}
+
+void sl_ring_take_back(struct sl_ring *ring, uint64_t idle_ns)
+{
+	struct sl_producer *marked[SL_SEGMENT_MAX];
+	uint64_t now_ns = sl_agent_now();
+	unsigned count = 0;
+	bool passed;
+
+	if (!is_available())
+		return;
+	for (uint32_t i = 0; i < atomic_load(&ring->producers_used) && count < SL_SEGMENT_MAX; i++)
+		if (mark(&ring->producers[i], idle_ns, now_ns))
+			marked[count++] = &ring->producers[i];
+	passed = count && barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	while (count)
+		take(ring, marked[--count], passed);
+}
