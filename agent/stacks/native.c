@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include <unwind.h>
 
 #include "agent/file/define.h"
+#include "agent/file/file.h"
 #include "agent/mute.h"
 #include "agent/symbols/objects.h"
 #include "agent/file/pack.h"
@@ -119,12 +121,13 @@ static void *open_libunwind(open_library *open)
 }
 
 /*
- * libunwind keeps a pipe of its own to try addresses on, made at its first unwinding.  A program that closes all
- * descriptors and opens files in their place would have those read from and written to.  So the pipe is made here with
- * numbers that programs seldom get to, and the writer looks whether it is still there.
+ * libunwind keeps a pipe of its own to try addresses on, made at its first unwinding, and its numbers in two ints of its data.
+ * A program that closes all descriptors and opens files in their place would have those read from and written to, and one that
+ * opens files gets other numbers than without us.  So the pipe is moved at once to numbers that programs seldom get to, and the
+ * writer looks whether it is still there.
  */
-#define LOW_DESCRIPTORS 128
-#define PIPE_ENDS	2
+#define PIPE_ENDS 2
+#define DATA_MAX  (64u << 10) /* of libunwind's own data; more is not looked at */
 
 static struct pipe_end {
 	int fd;
@@ -141,30 +144,70 @@ static bool read_end(struct pipe_end *end, int fd)
 	n = readlink(path, end->is, sizeof(end->is) - 1);
 	end->fd = fd;
 	end->is[n > 0 ? n : 0] = 0;
-	return n > 0;
+	return n > 0 && !strncmp(end->is, "pipe:", 5);
+}
+
+/* libunwind's writable data, and what it was before its first unwinding. */
+struct data {
+	int32_t *at;
+	size_t count;
+	int32_t before[DATA_MAX / sizeof(int32_t)];
+};
+
+static int find_data(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	uintptr_t function = (uintptr_t)opened.backtrace;
+	struct data *data = argument;
+	bool is_it = false;
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + header->p_vaddr;
+
+		if (header->p_type != PT_LOAD)
+			continue;
+		is_it |= function - at < header->p_memsz;
+		if (header->p_flags & PF_W) {
+			data->at = (int32_t *)((at + 3) & ~(uintptr_t)3);
+			data->count = header->p_filesz / sizeof(int32_t);
+		}
+	}
+	return is_it;
+}
+
+/* The two ints that were -1 and are the two ends of a pipe now; NULL: none, or another libunwind. */
+static int32_t *find_pipe(const struct data *data)
+{
+	struct pipe_end ends[PIPE_ENDS];
+
+	for (size_t i = 0; i + 1 < data->count; i++)
+		if (data->before[i] == -1 && data->before[i + 1] == -1 && data->at[i] >= 0 && data->at[i + 1] >= 0 &&
+		    data->at[i] != data->at[i + 1] && read_end(&ends[0], data->at[i]) && read_end(&ends[1], data->at[i + 1]) &&
+		    !strcmp(ends[0].is, ends[1].is))
+			return &data->at[i];
+	return NULL;
 }
 
 /* A first unwinding, in which libunwind makes its pipe. */
 static SL_APART void try_libunwind(void)
 {
-	bool taken[2 * LOW_DESCRIPTORS];
-	int fillers[LOW_DESCRIPTORS], count = 0, fd;
+	struct data *data = sl_pages(sizeof(*data));
 	void *pcs[4] = {NULL};
+	int32_t *ends = NULL;
+	bool readable;
 
-	while (count < LOW_DESCRIPTORS && (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
-		fillers[count++] = fd;
-		if (fd >= LOW_DESCRIPTORS)
-			break;
-	}
-	for (fd = 0; fd < 2 * LOW_DESCRIPTORS; fd++)
-		taken[fd] = syscall(SYS_fcntl, fd, F_GETFD) >= 0;
+	readable = data && sl_objects_walk(find_data, data) && data->count <= SL_COUNT(data->before);
+	if (readable)
+		memcpy(data->before, data->at, data->count * sizeof(*data->before));
 	opened.backtrace(pcs, SL_COUNT(pcs));
 	opened.behind = (char *)pcs[1] + 1 == (char *)__builtin_return_address(0);
-	for (fd = 0; fd < 2 * LOW_DESCRIPTORS && pipe_count < PIPE_ENDS; fd++)
-		if (!taken[fd] && read_end(&pipe_ends[pipe_count], fd) && !strncmp(pipe_ends[pipe_count].is, "pipe:", 5))
-			pipe_count++;
-	while (count)
-		close(fillers[--count]);
+	if (readable && (ends = find_pipe(data)))
+		for (; pipe_count < PIPE_ENDS; pipe_count++) {
+			ends[pipe_count] = sl_file_move_high(ends[pipe_count]);
+			read_end(&pipe_ends[pipe_count], ends[pipe_count]);
+		}
+	if (data)
+		munmap(data, sizeof(*data));
 }
 
 void sl_native_watch(void)
