@@ -39,8 +39,11 @@ void sl_options_usage(const struct sl_options *options, bool wrong)
 	sl_door_print(out, "usage: stormlog-analyze %s%s\n", options->usage, wrong ? "   (--help lists them)" : "");
 	if (wrong)
 		return;
-	if (options->about)
-		sl_door_print(out, "\n%s\n", options->about);
+	if (options->about) { /* ours, of several lines */
+		fputc('\n', out);
+		fputs(options->about, out);
+		fputc('\n', out);
+	}
 	fputc('\n', out);
 	for (const struct sl_option *o = options->table; o->name; o++) {
 		char left[80], letter[8] = "    ";
