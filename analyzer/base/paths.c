@@ -38,3 +38,14 @@ int sl_paths_open_regular(const char *path, struct stat *st)
 		errno = EINVAL;
 	return -1;
 }
+
+FILE *sl_paths_open_file(const char *path)
+{
+	struct stat st;
+	int fd = sl_paths_open_regular(path, &st);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}

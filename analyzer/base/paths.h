@@ -3,6 +3,8 @@
 #ifndef ANALYZER_BASE_PATHS_H
 #define ANALYZER_BASE_PATHS_H
 
+#include <stdio.h>
+
 void sl_paths_missing(const char *path); /* errno says why */
 /* what: "trace", what there is none of in the paths. */
 void sl_paths_empty(char *const *paths, unsigned count, const char *what);
@@ -13,5 +15,6 @@ void sl_paths_empty(char *const *paths, unsigned count, const char *what);
  */
 struct stat;
 int sl_paths_open_regular(const char *path, struct stat *st);
+FILE *sl_paths_open_file(const char *path); /* the same as a stream, or NULL */
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/gate/baseline.h"
@@ -125,16 +126,29 @@ static int settle(struct options *o, const struct sl_options *parsed)
 }
 
 /* Whole or not at all; "-" is stdout. */
-static bool write_form(const struct sl_forms *forms, const char *path, bool (*form)(const struct sl_forms *, FILE *),
-		       const char *mode)
+static bool write_form(const struct sl_forms *forms, const char *path, bool (*form)(const struct sl_forms *, FILE *))
 {
-	FILE *out = !path ? NULL : strcmp(path, "-") ? fopen(path, mode) : stdout;
+	struct sl_save save;
 	bool fine;
 
 	if (!path)
 		return true;
-	fine = out && form(forms, out);
-	if (out && out != stdout)
+	fine = sl_save_begin(&save, path, false) && sl_save_end(&save, form(forms, save.out));
+	if (!fine)
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
+	return fine;
+}
+
+/* GitHub's file of a step: others write to it too. */
+static bool append_summary(const struct sl_forms *forms, const char *path)
+{
+	FILE *out = path && *path ? fopen(path, "ae") : NULL;
+	bool fine;
+
+	if (!path || !*path)
+		return true;
+	fine = out && sl_form_summary(forms, out);
+	if (out)
 		fine = !fclose(out) && fine;
 	if (!fine)
 		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
@@ -145,11 +159,11 @@ static bool write_forms(const struct sl_forms *forms, const struct options *o)
 {
 	const char *summary = o->values[SUMMARY] ? o->values[SUMMARY] : getenv("GITHUB_STEP_SUMMARY");
 	const char *actions = getenv("GITHUB_ACTIONS");
-	bool fine = write_form(forms, o->values[JUNIT], sl_form_junit, "we");
+	bool fine = write_form(forms, o->values[JUNIT], sl_form_junit);
 
-	fine &= write_form(forms, o->values[SARIF], sl_form_sarif, "we");
-	fine &= write_form(forms, o->values[METRICS], sl_form_metrics, "we");
-	fine &= write_form(forms, summary && *summary ? summary : NULL, sl_form_summary, "ae");
+	fine &= write_form(forms, o->values[SARIF], sl_form_sarif);
+	fine &= write_form(forms, o->values[METRICS], sl_form_metrics);
+	fine &= append_summary(forms, summary);
 	if (o->values[JSON])
 		fine &= sl_form_json(forms, stdout);
 	else if (!o->values[QUIET] || forms->outcomes->failures)
@@ -199,7 +213,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 	if (o->values[UPDATE]) {
 		if (!sl_baseline_write(&measures, o->limits.baseline)) {
 			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", o->limits.baseline, strerror(errno));
-			status = SL_EXIT_USAGE;
+			status = SL_EXIT_UNSAVED;
 		}
 	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
 		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
@@ -215,7 +229,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 
 		sl_check(&outcomes, report, &measures, &o->limits, held ? &baseline : NULL);
 		if (!write_forms(&forms, o))
-			status = SL_EXIT_USAGE;
+			status = SL_EXIT_UNSAVED;
 		if (outcomes.failures)
 			status = SL_EXIT_LIMIT;
 		sl_outcomes_free(&outcomes);

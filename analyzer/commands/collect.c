@@ -31,7 +31,8 @@ struct collection {
 static bool copy(const char *from, const char *to)
 {
 	static char bytes[1 << 20];
-	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int in = open(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC),
+	    out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	bool good = in >= 0 && out >= 0;
 	ssize_t n = 0;
 
@@ -75,21 +76,33 @@ static bool is_in(const struct collection *collection, const char *trace)
 	return realpath(dirname(folder), real) && !strncmp(real, collection->home, size) && (!real[size] || real[size] == '/');
 }
 
+/* /dev/shm is everybody's: a ring is brought to a trace of its own owner, and cleared where it is the folder's or ours. */
+static bool may_take(const struct collection *collection, const struct stat *ring, const char *trace)
+{
+	struct stat st;
+
+	if (!lstat(trace, &st))
+		return S_ISREG(st.st_mode) && st.st_uid == ring->st_uid;
+	return errno == ENOENT && (ring->st_uid == geteuid() || (!stat(collection->home, &st) && st.st_uid == ring->st_uid));
+}
+
 static void look_at(struct collection *collection, const char *path)
 {
+	struct stat st;
 	struct sl_damage damage = {0};
 	char trace[sizeof(((struct sl_ringfile *)0)->trace) + 1] = "";
 	struct sl_ring ring;
 	size_t size;
 
-	if (!sl_ring_open(&ring, path, &damage)) {
+	if (lstat(path, &st) || !S_ISREG(st.st_mode) || !sl_ring_open(&ring, path, &damage)) {
 		sl_damage_free(&damage);
 		return;
 	}
 	memcpy(trace, ring.head->trace, sizeof(trace) - 1);
 	size = strlen(trace);
 	/* A name that fills its room may be cut off. */
-	if (size > strlen(SL_TRACE_SUFFIX) && size < sizeof(trace) - 2 && is_in(collection, trace)) {
+	if (size > strlen(SL_TRACE_SUFFIX) && size < sizeof(trace) - 2 && is_in(collection, trace) &&
+	    may_take(collection, &st, trace)) {
 		if (ring.alive)
 			collection->running++;
 		else if (!access(trace, F_OK))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/gate/diff.h"
@@ -217,14 +218,14 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 
 static bool put_collapsed(const struct comparison *c)
 {
-	FILE *out = c->collapsed && strcmp(c->collapsed, "-") ? fopen(c->collapsed, "we") : stdout;
-	bool fine = out != NULL;
+	struct sl_save save;
+	bool fine = sl_save_begin(&save, c->collapsed, false), whole;
 
 	for (size_t i = 0; fine && i < c->stacks.count; i++)
-		sl_door_print(out, "%s %.0f %.0f\n", c->stacks.item[i].text, c->stacks.item[i].bytes[0],
+		sl_door_print(save.out, "%s %.0f %.0f\n", c->stacks.item[i].text, c->stacks.item[i].bytes[0],
 			      c->stacks.item[i].bytes[1]);
-	if (out && out != stdout)
-		fine = !fclose(out);
+	whole = fine && !ferror(save.out);
+	fine = fine && sl_save_end(&save, whole);
 	if (!fine)
 		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", c->collapsed, strerror(errno));
 	return fine;
@@ -233,11 +234,10 @@ static bool put_collapsed(const struct comparison *c)
 static bool put_html(const struct comparison *c, const struct sl_differences *differences, char *const *paths,
 		     const unsigned *counts)
 {
-	FILE *out = fopen(c->html, "we");
-	bool fine = out && sl_html_changes_write(c->page, differences, paths, counts, c->html_max_bytes, out);
+	struct sl_save save;
+	bool fine = sl_save_begin(&save, c->html, false) &&
+		    sl_save_end(&save, sl_html_changes_write(c->page, differences, paths, counts, c->html_max_bytes, save.out));
 
-	if (out)
-		fine = !fclose(out) && fine;
 	if (!fine)
 		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", c->html, strerror(errno));
 	return fine;
@@ -256,15 +256,15 @@ static int compare(struct comparison *c, char **paths, const unsigned *counts)
 		return status;
 	sl_diff(&differences, &c->sides[0], &c->sides[1]);
 	if (c->collapsed && !put_collapsed(c))
-		status = SL_EXIT_USAGE;
+		status = SL_EXIT_UNSAVED;
 	if (c->html && !put_html(c, &differences, paths, counts))
-		status = SL_EXIT_USAGE;
+		status = SL_EXIT_UNSAVED;
 	if (c->json)
-		status = put_json(c, &differences) ? status : SL_EXIT_USAGE;
+		status = put_json(c, &differences) ? status : SL_EXIT_UNSAVED;
 	else if (!c->collapsed || strcmp(c->collapsed, "-"))
 		put_text(c, &differences);
 	free(differences.list.item);
-	return fflush(stdout) ? SL_EXIT_USAGE : status;
+	return fflush(stdout) ? SL_EXIT_UNSAVED : status;
 }
 
 static void comparison_free(struct comparison *c)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/exports/export.h"
@@ -108,45 +109,12 @@ static int choose(struct options *o, const struct sl_options *parsed)
 	return -1;
 }
 
-/* A name beside the output that takes its place at the end; devices and pipes are written as they are. */
-static bool open_output(struct options *o, char *made, size_t size)
-{
-	struct stat st;
-
-	made[0] = 0;
-	if (!o->output || !strcmp(o->output, "-")) {
-		o->job.out = stdout;
-		return true;
-	}
-	if (stat(o->output, &st) || S_ISREG(st.st_mode))
-		snprintf(made, size, "%s.%ld.part", o->output, (long)getpid());
-	o->job.path = made[0] ? made : o->output;
-	o->job.out = o->format->wants_path ? NULL : fopen(o->job.path, "we");
-	return o->job.out || o->format->wants_path;
-}
-
-static bool finish(struct options *o, const char *made, bool fine)
-{
-	if (o->job.out == stdout)
-		fine = !fflush(stdout) && fine;
-	else if (o->job.out)
-		fine = !fclose(o->job.out) && fine;
-	if (made[0] && fine)
-		fine = !rename(made, o->output);
-	if (made[0] && !fine) {
-		int before = errno;
-
-		unlink(made);
-		errno = before;
-	}
-	return fine;
-}
-
 static int export_run(struct options *o, char **paths, unsigned count)
 {
 	struct sl_stream stream;
-	char made[PATH_MAX + 32];
+	struct sl_save save;
 	enum sl_stream_result opened;
+	int status = SL_EXIT_FINE;
 	bool fine;
 
 	o->stream.models = o->format->models;
@@ -155,16 +123,20 @@ static int export_run(struct options *o, char **paths, unsigned count)
 	if (opened == SL_STREAM_FINE) {
 		o->job.stream = &stream;
 		errno = 0;
-		fine = open_output(o, made, sizeof(made));
-		fine = finish(o, made, fine && o->format->run(&o->job));
+		fine = sl_save_begin(&save, o->output, o->format->wants_path);
+		if (fine) {
+			o->job.out = save.out;
+			o->job.path = save.made[0] ? save.made : o->output;
+			fine = sl_save_end(&save, o->format->run(&o->job));
+		}
 		if (!fine && errno && errno != EPIPE)
 			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", o->output ? o->output : "standard output",
 				      strerror(errno));
 		if (!fine)
-			opened = SL_STREAM_USAGE;
+			status = errno ? SL_EXIT_UNSAVED : SL_EXIT_USAGE;
 	}
 	sl_stream_close(&stream);
-	return opened == SL_STREAM_FINE ? SL_EXIT_FINE : opened == SL_STREAM_USAGE ? SL_EXIT_USAGE : SL_EXIT_UNREADABLE;
+	return opened == SL_STREAM_FINE ? status : opened == SL_STREAM_USAGE ? SL_EXIT_USAGE : SL_EXIT_UNREADABLE;
 }
 
 static int run(int argc, char **argv)

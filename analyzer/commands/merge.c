@@ -23,6 +23,7 @@ static const struct sl_option table[] = {
 static int write_merged(struct sl_telemetry *t, const char *folder)
 {
 	char reason[160];
+	bool occupied;
 	const struct sl_session *merged = sl_telemetry_merge_ranks(t, reason, sizeof(reason));
 
 	for (size_t i = 0; i < t->problem_count; i++)
@@ -33,8 +34,9 @@ static int write_merged(struct sl_telemetry *t, const char *folder)
 	}
 	if (sl_sink_write(folder, &merged, 1, NULL))
 		return SL_EXIT_FINE;
+	occupied = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
 	sl_door_print(stderr, "stormlog-analyze: cannot write %s: %s\n", folder, strerror(errno));
-	return SL_EXIT_UNREADABLE;
+	return occupied ? SL_EXIT_USAGE : SL_EXIT_UNSAVED;
 }
 
 /* Traces of a run: a session for each process. */

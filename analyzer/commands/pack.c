@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/options.h"
 #include "analyzer/exports/archive.h"
@@ -36,25 +37,12 @@ static int choose(const struct sl_images *images, const char *run)
 
 static int write_pack(const struct sl_images *images, int run, const char *path, uint64_t salt)
 {
-	bool to_stdout = !strcmp(path, "-");
-	char made[PATH_MAX + 32];
-	FILE *out = stdout;
-	bool fine;
+	struct sl_save save;
 
-	snprintf(made, sizeof(made), "%s.%ld.part", path, (long)getpid());
-	if (!to_stdout)
-		out = fopen(made, "wxe");
-	fine = out && sl_pack_write(out, images, run, salt);
-	if (out)
-		fine = !(to_stdout ? fflush(out) : fclose(out)) && fine;
-	if (!to_stdout)
-		fine = fine && !rename(made, path);
-	if (fine)
+	if (sl_save_begin(&save, path, false) && sl_save_end(&save, sl_pack_write(save.out, images, run, salt)))
 		return SL_EXIT_FINE;
 	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
-	if (!to_stdout)
-		unlink(made);
-	return SL_EXIT_USAGE;
+	return SL_EXIT_UNSAVED;
 }
 
 struct settings {

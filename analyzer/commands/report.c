@@ -4,6 +4,7 @@
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static int print_json(struct sl_report *report)
 {
 	bool fine = sl_json_report(report, stdout);
 
-	return fflush(stdout) || !fine ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
+	return fflush(stdout) || !fine ? SL_EXIT_UNSAVED : SL_EXIT_FINE;
 }
 
 void sl_open_page(const char *folder)
@@ -71,10 +72,20 @@ void sl_open_page(const char *folder)
 	const char *browser = getenv("BROWSER");
 	char *const argv[] = {(char *)(browser && *browser ? browser : "xdg-open"), real, NULL};
 	pid_t child;
+	posix_spawnattr_t attributes;
+	sigset_t none, pipe;
 
 	snprintf(path, sizeof(path), "%s/report.html", folder);
-	if (!realpath(path, real) || posix_spawnp(&child, argv[0], NULL, NULL, argv, environ))
+	posix_spawnattr_init(&attributes); /* signals as anybody has them */
+	sigemptyset(&none);
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &pipe);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	if (!realpath(path, real) || posix_spawnp(&child, argv[0], NULL, &attributes, argv, environ))
 		sl_door_print(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);
+	posix_spawnattr_destroy(&attributes);
 }
 
 static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_place *place)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
 #include "common/base.h"
 #include "common/nearest.h"
@@ -51,30 +54,45 @@ static void allow_many_files(void)
 	}
 }
 
+/* What was printed arrived, or the status says that it did not.  A pipe that nobody reads any more needs no word. */
+static int finish(int status)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+	bool failed = fflush(stdout) || ferror(stdout);
+
+	if (!failed)
+		return status;
+	if (poll(&out, 1, 0) <= 0 || !(out.revents & POLLERR))
+		fputs("stormlog-analyze: standard output: not all could be written (is the disk full?)\n", stderr);
+	return status == SL_EXIT_FINE ? SL_EXIT_UNSAVED : status;
+}
+
 int main(int argc, char **argv)
 {
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, and what is unfinished is removed */
+	sl_save_watch_signals();
 	allow_many_files();
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
 		puts("stormlog-analyze " SL_VERSION);
-		return SL_EXIT_FINE;
+		return finish(SL_EXIT_FINE);
 	}
 	if (argc > 1 && strcmp(argv[1], "--help") == 0) {
 		help(stdout, false);
-		return SL_EXIT_FINE;
+		return finish(SL_EXIT_FINE);
 	}
 	if (argc > 1 && strcmp(argv[1], "help") == 0 && (argc == 2 || strcmp(argv[2], "all") == 0)) {
 		help(stdout, argc > 2);
-		return SL_EXIT_FINE;
+		return finish(SL_EXIT_FINE);
 	}
 	for (size_t i = 0; argc > 1 && i < SL_COUNT(commands); i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
-			return commands[i]->run(argc - 1, argv + 1);
+			return finish(commands[i]->run(argc - 1, argv + 1));
 	if (argc > 1 && argv[1][0] != '-' && verb_meant(argv[1])) {
 		sl_door_print(stderr, "stormlog-analyze: %s is no verb; did you mean %s?\n", argv[1], verb_meant(argv[1]));
 		return SL_EXIT_USAGE;
 	}
 	if (argc > 1)
-		return sl_command_report.run(argc, argv); /* the verb that goes without saying */
+		return finish(sl_command_report.run(argc, argv)); /* the verb that goes without saying */
 	help(stderr, false);
 	return SL_EXIT_USAGE;
 }

@@ -70,7 +70,7 @@ static int print_json(const struct sl_telemetry *t, const struct sl_emit_options
 	if (sl_json_close(j))
 		return SL_EXIT_FINE;
 	perror("stormlog-analyze: writing the report");
-	return SL_EXIT_UNREADABLE;
+	return SL_EXIT_UNSAVED;
 }
 
 struct page {

@@ -178,6 +178,8 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 		return SL_STREAM_UNREADABLE;
 	}
 	sl_images_group(&stream->images);
+	for (unsigned i = 0; i < stream->images.copies.lines; i++)
+		sl_door_print(stderr, "stormlog-analyze: %s\n", stream->images.copies.line[i]);
 	if (!choose(&stream->images, options->run, &chosen))
 		return SL_STREAM_USAGE;
 	stream->processes = calloc(stream->images.image_count, sizeof(*stream->processes));

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/paths.h"
 #include "common/base.h"
 #include "common/size.h"
 
@@ -151,7 +152,7 @@ static const char *read_line(struct sl_limits *limits, char *line, bool *ours)
 
 bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_t size)
 {
-	FILE *in = fopen(path, "re");
+	FILE *in = sl_paths_open_file(path);
 	char line[8192], kept[200], folder[PATH_MAX];
 	const char *slash = strrchr(path, '/'), *wrong = NULL;
 	unsigned number = 0;

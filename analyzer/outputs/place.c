@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/save.h"
 #include "common/base.h"
 
 /* All that is ever written below a folder of ours, by this version and by those before; folders end in a slash. */
@@ -210,6 +211,7 @@ bool sl_place_begin(struct sl_place *place)
 	snprintf(place->made, sizeof(place->made), "%.*s.%s.XXXXXX", (int)(name - place->folder), place->folder, name);
 	if (!make_parents(place->folder) || !mkdtemp(place->made))
 		return fail(place);
+	sl_save_unfinished(place->made);
 	mask = umask(0);
 	umask(mask);
 	chmod(place->made, 0777 & ~mask); /* mkdtemp gives it to nobody else */
@@ -230,6 +232,7 @@ void sl_place_drop(struct sl_place *place)
 	int before = errno;
 
 	clear(place->made);
+	sl_save_finished(place->made);
 	errno = before;
 }
 
@@ -262,6 +265,7 @@ bool sl_place_end(struct sl_place *place)
 	char aside[PATH_MAX + 24];
 
 	*place->why = 0;
+	sl_save_finished(place->made);		 /* under that name lies what was there, from here on */
 	if (!rename(place->made, place->folder)) /* there was none, or an empty one */
 		return true;
 	if (!exchange(place, aside, sizeof(aside))) {

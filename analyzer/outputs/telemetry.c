@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analyzer/outputs/output.h"
 #include "analyzer/upstream/sessions.h"
@@ -20,7 +21,10 @@ static bool write_sinks(struct sl_report *report, const char *path)
 		const struct sl_session *one = &session;
 		char folder[PATH_MAX];
 
+		/* the same name in two folders: runs apart */
 		snprintf(folder, sizeof(folder), "%s/%.*s", path, (int)strcspn(name, "."), name);
+		for (unsigned n = 2; !access(folder, F_OK); n++)
+			snprintf(folder, sizeof(folder), "%s/%.*s-%u", path, (int)strcspn(name, "."), name, n);
 		sl_sessions_make(report, &report->processes[i], &arena, &session);
 		fine = sl_sink_write(folder, &one, 1, NULL);
 		free(session.events);

@@ -205,6 +205,7 @@ static void reduce(struct job *job)
 	struct sl_report *report = job->report;
 	unsigned kept = 0;
 
+	warn_damage(report, &report->images.copies);
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 

@@ -10,6 +10,8 @@
 #include <zstd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
 #include "analyzer/trace/defs.h"
 #include "analyzer/trace/names.h"
 
@@ -111,8 +113,10 @@ static char *make_folder(void)
 
 	if (asprintf(&folder, "%s/stormlog-pack-XXXXXX", base && *base ? base : "/tmp") < 0)
 		abort();
-	if (mkdtemp(folder))
+	if (mkdtemp(folder)) {
+		sl_save_unfinished(folder);
 		return folder;
+	}
 	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
 	free(folder);
 	return NULL;
@@ -144,7 +148,7 @@ const char *sl_pack_open(const char *path)
 	for (unsigned i = 0; i < pack_count; i++)
 		if (!strcmp(packs[i].path, path))
 			return packs[i].folder;
-	in = fopen(path, "re");
+	in = sl_paths_open_file(path);
 	if (!in)
 		return NULL;
 	if (fread(magic, 1, sizeof(magic), in) == sizeof(magic) && !memcmp(magic, SL_PACK_MAGIC, sizeof(magic)) &&

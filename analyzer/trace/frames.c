@@ -2,13 +2,13 @@
 #include "analyzer/trace/frames.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "analyzer/base/paths.h"
 #include "common/tracefile.h"
 
 #define FRAME_MAX    (8u << 20)	 /* no writer makes larger ones; a larger claim is damage */
@@ -151,15 +151,9 @@ bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number,
 {
 	struct stat st;
 
-	*frames = (struct sl_frames){.number = number, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+	*frames = (struct sl_frames){.number = number, .fd = sl_paths_open_regular(path, &st)};
 	if (frames->fd < 0)
 		return false;
-	if (fstat(frames->fd, &st) || !S_ISREG(st.st_mode)) {
-		close(frames->fd);
-		frames->fd = -1;
-		errno = EINVAL;
-		return false;
-	}
 	frames->path = strdup(path);
 	scan(frames, (uint64_t)st.st_size, damage);
 	return true;

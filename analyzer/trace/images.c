@@ -10,65 +10,61 @@
 #include <sys/stat.h>
 
 #include "analyzer/trace/archive.h"
-#include "common/tracefile.h"
 #include "analyzer/trace/names.h"
+#include "common/tracefile.h"
 
 #define DEPTH_MAX 4
 
+/* A folder or file met before, by another path or link, is not looked at again. */
+static bool is_new(struct sl_images *folder, const struct stat *st)
+{
+	char identity[64];
+	uintptr_t *met;
+
+	snprintf(identity, sizeof(identity), "%llx:%llx", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
+	met = sl_map_at(&folder->met, identity);
+	return !(*met)++;
+}
+
 static struct sl_image *image_of(struct sl_images *folder, const char *stem)
 {
+	uintptr_t *at = sl_map_at(&folder->stems, stem);
+
+	if (*at)
+		return &folder->images[*at - 1];
+	folder->images = sl_arena_grow(folder->images, &folder->capacity, folder->image_count, sizeof(*folder->images));
+	*at = ++folder->image_count;
+	folder->images[*at - 1] = (struct sl_image){0};
+	if (asprintf(&folder->images[*at - 1].name, "%s%s", stem, SL_TRACE_SUFFIX) < 0)
+		abort();
+	return &folder->images[*at - 1];
+}
+
+static void add_path(struct sl_images *folder, const char *path, const struct stat *st)
+{
 	struct sl_image *image;
-	char *name;
-
-	if (asprintf(&name, "%s%s", stem, SL_TRACE_SUFFIX) < 0)
-		abort();
-	for (unsigned i = 0; i < folder->image_count; i++)
-		if (!strcmp(folder->images[i].name, name)) {
-			free(name);
-			return &folder->images[i];
-		}
-	folder->images = realloc(folder->images, (folder->image_count + 1) * sizeof(*folder->images));
-	if (!folder->images)
-		abort();
-	image = &folder->images[folder->image_count++];
-	*image = (struct sl_image){.name = name};
-	return image;
-}
-
-/* Files of an image stay sorted by path: segments count up with six digits. */
-static void add_file(struct sl_image *image, const char *path)
-{
-	unsigned at = image->file_count;
-
-	for (unsigned i = 0; i < image->file_count; i++)
-		if (!strcmp(image->files[i], path))
-			return;
-	image->files = realloc(image->files, (image->file_count + 1) * sizeof(*image->files));
-	if (!image->files)
-		abort();
-	for (; at; at--) {
-		if (sl_names_segment(image->files[at - 1]) <= sl_names_segment(path))
-			break;
-		image->files[at] = image->files[at - 1];
-	}
-	image->files[at] = strdup(path);
-	image->file_count++;
-}
-
-static void add_path(struct sl_images *folder, const char *path)
-{
 	unsigned segment;
-	char *stem = sl_names_stem(path, &segment);
-	struct sl_image *image = image_of(folder, stem);
+	char *stem;
 
+	if (!S_ISREG(st->st_mode) || !is_new(folder, st))
+		return;
+	stem = sl_names_stem(path, &segment);
+	image = image_of(folder, stem);
 	free(stem);
-	if (!sl_names_is_ring(path))
-		add_file(image, path);
-	else if (!image->ring)
-		image->ring = strdup(path);
+	if (sl_names_is_ring(path)) {
+		if (!image->ring)
+			image->ring = strdup(path);
+		return;
+	}
+	image->files = sl_arena_grow(image->files, &image->capacity, image->file_count, sizeof(*image->files));
+	image->files[image->file_count++] = strdup(path);
 }
 
-static void add_folder(struct sl_images *folder, const char *path, unsigned depth)
+struct level {
+	SL_VECTOR(char *) folders;
+};
+
+static void look_into(struct sl_images *folder, const char *path, struct level *below)
 {
 	struct dirent *entry;
 	DIR *dir = opendir(path);
@@ -81,16 +77,49 @@ static void add_folder(struct sl_images *folder, const char *path, unsigned dept
 			continue;
 		if (asprintf(&inside, "%s%s%s", path, *path && path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name) < 0)
 			abort();
-		if (!stat(inside, &st)) {
-			if (S_ISDIR(st.st_mode) && depth)
-				add_folder(folder, inside, depth - 1);
-			else if (S_ISREG(st.st_mode) && sl_names_is_trace(entry->d_name))
-				add_path(folder, inside);
+		if (stat(inside, &st)) {
+			free(inside);
+		} else if (S_ISDIR(st.st_mode) && is_new(folder, &st)) {
+			below->folders.item =
+				sl_arena_grow(below->folders.item, &below->folders.capacity, below->folders.count, sizeof(inside));
+			below->folders.item[below->folders.count++] = inside;
+		} else {
+			if (sl_names_is_trace(entry->d_name))
+				add_path(folder, inside, &st);
+			free(inside);
 		}
-		free(inside);
 	}
 	if (dir)
 		closedir(dir);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Level by level, so that of two ways to a folder the shorter counts. */
+static void add_folder(struct sl_images *folder, const char *path)
+{
+	struct level level = {0}, below = {0};
+	struct stat st;
+
+	if (stat(path, &st) || !is_new(folder, &st))
+		return;
+	look_into(folder, path, &level);
+	for (unsigned depth = DEPTH_MAX; level.folders.count && depth; depth--) {
+		qsort(level.folders.item, level.folders.count, sizeof(char *), by_text);
+		for (size_t i = 0; i < level.folders.count; i++) {
+			look_into(folder, level.folders.item[i], &below);
+			free(level.folders.item[i]);
+		}
+		free(level.folders.item);
+		level = below;
+		below = (struct level){0};
+	}
+	for (size_t i = 0; i < level.folders.count; i++)
+		free(level.folders.item[i]);
+	free(level.folders.item);
 }
 
 bool sl_images_add(struct sl_images *folder, const char *path)
@@ -103,17 +132,17 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 	if (stat(path, &st))
 		return false;
 	if (S_ISDIR(st.st_mode)) {
-		add_folder(folder, path, DEPTH_MAX);
+		add_folder(folder, path);
 		return true;
 	}
 	if (!sl_names_is_trace(path)) {
 		const char *unpacked = sl_pack_open(path);
 
 		if (unpacked)
-			add_folder(folder, unpacked, DEPTH_MAX);
+			add_folder(folder, unpacked);
 		return true;
 	}
-	add_path(folder, path);
+	add_path(folder, path, &st);
 	/* A file named alone brings the others of its process. */
 	stem = sl_names_stem(path, &segment);
 	for (size_t i = 0; i < SL_COUNT(others); i++) {
@@ -123,7 +152,8 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 			abort();
 		if (!glob(beside, 0, NULL, &found)) {
 			for (size_t f = 0; f < found.gl_pathc; f++)
-				add_path(folder, found.gl_pathv[f]);
+				if (!stat(found.gl_pathv[f], &st))
+					add_path(folder, found.gl_pathv[f], &st);
 			globfree(&found);
 		}
 		free(beside);
@@ -137,70 +167,132 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct sl_image *)a)->name, ((const struct sl_image *)b)->name);
 }
 
-static unsigned run_of(struct sl_images *folder, const char *id, uint64_t started_ns)
+/* Of a process by path; segments count up with six digits. */
+static int by_segment(const void *a, const void *b)
 {
-	unsigned i = 0;
+	unsigned x = sl_names_segment(*(char *const *)a), y = sl_names_segment(*(char *const *)b);
 
-	while (i < folder->run_count && strcmp(folder->runs[i].id, id))
-		i++;
-	if (i == folder->run_count) {
-		folder->runs = realloc(folder->runs, (folder->run_count + 1) * sizeof(*folder->runs));
-		if (!folder->runs)
-			abort();
-		folder->runs[folder->run_count++] = (struct sl_run){.id = strdup(id), .started_ns = started_ns};
+	return x != y ? (x < y ? -1 : 1) : by_text(a, b);
+}
+
+static unsigned run_of(struct sl_images *folder, struct sl_map *known, const char *id, uint64_t started_ns)
+{
+	uintptr_t *at = sl_map_at(known, id);
+	struct sl_run *run;
+
+	if (!*at) {
+		folder->runs = sl_arena_grow(folder->runs, &folder->run_capacity, folder->run_count, sizeof(*folder->runs));
+		folder->runs[folder->run_count] =
+			(struct sl_run){.id = strdup(id), .started_ns = started_ns, .number = folder->run_count};
+		*at = ++folder->run_count;
 	}
-	if (started_ns && started_ns < folder->runs[i].started_ns)
-		folder->runs[i].started_ns = started_ns;
-	folder->runs[i].images++;
-	return i;
+	run = &folder->runs[*at - 1];
+	if (started_ns && started_ns < run->started_ns)
+		run->started_ns = started_ns;
+	run->images++;
+	return (unsigned)*at - 1;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct sl_run *x = a, *y = b;
+
+	if (x->started_ns != y->started_ns)
+		return x->started_ns > y->started_ns ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
 }
 
 /* Newest first; run_of follows. */
 static void sort_runs(struct sl_images *folder)
 {
-	for (unsigned i = 1; i < folder->run_count; i++)
-		for (unsigned j = i; j && folder->runs[j].started_ns > folder->runs[j - 1].started_ns; j--) {
-			struct sl_run other = folder->runs[j];
+	unsigned *place = calloc(folder->run_count + 1, sizeof(*place));
 
-			folder->runs[j] = folder->runs[j - 1];
-			folder->runs[j - 1] = other;
-			for (unsigned k = 0; k < folder->image_count; k++)
-				folder->run_of[k] = folder->run_of[k] == j	 ? j - 1
-						    : folder->run_of[k] == j - 1 ? j
-										 : folder->run_of[k];
-		}
+	if (!place)
+		abort();
+	if (folder->run_count)
+		qsort(folder->runs, folder->run_count, sizeof(*folder->runs), newest_first);
+	for (unsigned i = 0; i < folder->run_count; i++)
+		place[folder->runs[i].number] = i;
+	for (unsigned i = 0; i < folder->image_count; i++)
+		folder->run_of[i] = place[folder->run_of[i]];
+	free(place);
+}
+
+static void free_image(struct sl_image *image)
+{
+	for (unsigned f = 0; f < image->file_count; f++)
+		free(image->files[f]);
+	free(image->files);
+	free(image->name);
+	free(image->ring);
+}
+
+/* The name of the image that a header was met in before, NULL: none.  A process that executes another program is two of them. */
+static const char *met_before(struct sl_map *headers, const struct sl_header *header, const struct sl_image *image)
+{
+	struct sl_arena arena = {0};
+	const char *before;
+	uintptr_t *at;
+
+	if (!header->known || !header->started_ns)
+		return NULL;
+	at = sl_map_at(headers,
+		       sl_arena_printf(&arena, "%s\n%s\n%s\n%lld %lld %llu %llu %llu", header->run_id ? header->run_id : "",
+				       header->host ? header->host : "", header->boot_id ? header->boot_id : "",
+				       (long long)header->pid, (long long)header->rank, (unsigned long long)header->process_start,
+				       (unsigned long long)header->started_ns, (unsigned long long)header->monotonic_ns));
+	before = (const char *)*at;
+	if (!before)
+		*at = (uintptr_t)image->name;
+	sl_arena_free(&arena);
+	return before;
 }
 
 void sl_images_group(struct sl_images *folder)
 {
+	struct sl_map headers = {0}, runs = {0};
+	unsigned kept = 0;
+
 	if (folder->image_count)
 		qsort(folder->images, folder->image_count, sizeof(*folder->images), by_name);
 	folder->run_of = calloc(folder->image_count + 1, sizeof(*folder->run_of));
+	if (!folder->run_of)
+		abort();
 	for (unsigned i = 0; i < folder->image_count; i++) {
+		struct sl_image *image = &folder->images[i];
 		struct sl_header header;
+		const char *before;
 
-		sl_trace_peek(&folder->images[i], &header);
-		folder->run_of[i] = run_of(folder, header.run_id ? header.run_id : "", header.started_ns);
+		if (image->file_count)
+			qsort(image->files, image->file_count, sizeof(*image->files), by_segment);
+		sl_trace_peek(image, &header);
+		before = met_before(&headers, &header, image);
+		if (before) {
+			sl_damage_note(&folder->copies, image->name, "is a copy of %s and not counted", before);
+			free_image(image);
+		} else {
+			folder->run_of[kept] = run_of(folder, &runs, header.run_id ? header.run_id : "", header.started_ns);
+			folder->images[kept++] = *image;
+		}
 		sl_header_free(&header);
 	}
+	folder->image_count = kept;
+	sl_map_free(&headers);
+	sl_map_free(&runs);
 	sort_runs(folder);
 }
 
 void sl_images_free(struct sl_images *folder)
 {
-	for (unsigned i = 0; i < folder->image_count; i++) {
-		struct sl_image *image = &folder->images[i];
-
-		for (unsigned f = 0; f < image->file_count; f++)
-			free(image->files[f]);
-		free(image->files);
-		free(image->name);
-		free(image->ring);
-	}
+	for (unsigned i = 0; i < folder->image_count; i++)
+		free_image(&folder->images[i]);
 	for (unsigned i = 0; i < folder->run_count; i++)
 		free(folder->runs[i].id);
 	free(folder->images);
 	free(folder->run_of);
 	free(folder->runs);
+	sl_damage_free(&folder->copies);
+	sl_map_free(&folder->stems);
+	sl_map_free(&folder->met);
 	*folder = (struct sl_images){0};
 }

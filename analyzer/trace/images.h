@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which process images lie in the paths a user named: files of one image are brought together, images are
- * grouped by run.  Folders are searched four levels deep; `analysis` is never read.
+ * grouped by run.  Folders are searched four levels deep; `analysis` is never read.  A file is taken once, whatever links
+ * lead to it, and of copies of a trace the first by name.
  */
 #ifndef ANALYZER_TRACE_IMAGES_H
 #define ANALYZER_TRACE_IMAGES_H
 
+#include "analyzer/base/map.h"
 #include "analyzer/trace/trace.h"
 
 struct sl_run {
 	char *id;	     /* "" where no header could be read */
 	uint64_t started_ns; /* Unix, of its first process */
 	unsigned images;
+	unsigned number; /* in the order in which they were met */
 };
 
 struct sl_images {
 	struct sl_image *images; /* by name */
 	unsigned *run_of;	 /* index into runs, per image */
 	unsigned image_count;
+	size_t capacity, run_capacity;
 	struct sl_run *runs; /* newest first */
 	unsigned run_count;
+	struct sl_damage copies;  /* the same trace by another name: said, and counted once */
+	struct sl_map stems, met; /* index into images + 1; files and folders, whatever their path */
 };
 
 /* Adds what lies at path; false when it does not exist (errno).  A path with no trace adds nothing. */

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/trace/frames.h"
 
 /* The rest of the buffer is zeros. */
@@ -101,7 +103,8 @@ static void load_segments(struct sl_ring *ring, int fd, struct sl_damage *damage
 
 bool sl_ring_open(struct sl_ring *ring, const char *path, struct sl_damage *damage)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	int fd = sl_paths_open_regular(path, &st);
 	struct sl_ringfile *head;
 
 	*ring = (struct sl_ring){0};

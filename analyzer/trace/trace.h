@@ -21,6 +21,7 @@ struct sl_image {
 	char *name;   /* rank-00003-41237.msgpack.zst: the first file's name, of a lone ring what it would be */
 	char **files; /* paths, segments in order */
 	unsigned file_count;
+	size_t capacity;
 	char *ring; /* path, NULL: none beside it */
 };
 

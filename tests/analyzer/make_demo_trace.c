@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* make_demo_trace FOLDER: a small run with a leak, a growing step, an OOM and a killed rank. */
+/* make_demo_trace FOLDER [MORE]: a small run with a leak, a growing step, an OOM and a killed rank; MORE processes like the first. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "synth.h"
 
-static void rank(const char *folder, int rank, bool killed)
+static void rank(const char *folder, int rank, int pid, bool killed)
 {
-	struct sl_synth *s = synth_new_run(folder, rank, 4242 + rank, "demo", rank ? "GPU-1" : "GPU-0");
+	struct sl_synth *s = synth_new_run(folder, rank, pid, "demo", rank ? "GPU-1" : "GPU-0");
 	static const char *const step[] = {"forward", "train_step", "<module>"}, *const leak[] = {"remember", "train_step",
 												  "<module>"};
 	unsigned work = synth_python(s, 3, step, "/home/me/train.py", 88), kept = synth_python(s, 3, leak, "/home/me/train.py", 97);
@@ -36,9 +37,11 @@ static void rank(const char *folder, int rank, bool killed)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2)
+	if (argc < 2)
 		return 2;
-	rank(argv[1], 0, false);
-	rank(argv[1], 1, true);
+	rank(argv[1], 0, 4242, false);
+	rank(argv[1], 1, 4243, true);
+	for (int more = argc > 2 ? atoi(argv[2]) : 0; more; more--)
+		rank(argv[1], 0, 9000 + more, false);
 	return 0;
 }

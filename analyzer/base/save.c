@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/base/save.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define UNFINISHED_MAX 128 /* packs, an analysis, a file: few at once */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char *unfinished[UNFINISHED_MAX];
+static sigset_t watched;
+
+void sl_save_unfinished(const char *path)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < UNFINISHED_MAX; i++)
+		if (!unfinished[i]) {
+			unfinished[i] = strdup(path);
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+void sl_save_finished(const char *path)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < UNFINISHED_MAX; i++)
+		if (unfinished[i] && !strcmp(unfinished[i], path)) {
+			free(unfinished[i]);
+			unfinished[i] = NULL;
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+	(void)st, (void)type, (void)walk;
+	remove(path);
+	return 0;
+}
+
+/* The others may still be writing: a folder is emptied until it is gone, after which nothing can be made in it. */
+static void remove_unfinished(void)
+{
+	for (unsigned i = 0; i < UNFINISHED_MAX; i++)
+		for (unsigned tries = 0; unfinished[i] && tries < 100 && !access(unfinished[i], F_OK); tries++)
+			nftw(unfinished[i], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void *watch(void *unused)
+{
+	int number;
+
+	if (sigwait(&watched, &number))
+		return unused;
+	pthread_mutex_lock(&lock); /* for good: the program ends */
+	remove_unfinished();
+	signal(number, SIG_DFL);
+	pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
+	raise(number);
+	return unused;
+}
+
+void sl_save_watch_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction now;
+	pthread_t thread;
+
+	sigemptyset(&watched);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL) /* nohup's stay ignored */
+			sigaddset(&watched, numbers[i]);
+	pthread_sigmask(SIG_BLOCK, &watched, NULL);
+	if (pthread_create(&thread, NULL, watch, NULL))
+		pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
+	else
+		pthread_detach(thread);
+}
+
+bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)
+{
+	struct stat st;
+
+	*save = (struct sl_save){.path = path, .out = stdout};
+	if (!path || !strcmp(path, "-"))
+		return true;
+	if (lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) {
+		if (snprintf(save->made, sizeof(save->made), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(save->made)) {
+			errno = ENAMETOOLONG;
+			return false;
+		}
+		sl_save_unfinished(save->made);
+	}
+	save->out = by_name ? NULL : fopen(save->made[0] ? save->made : path, save->made[0] ? "wxe" : "we");
+	if (save->out || by_name)
+		return true;
+	sl_save_finished(save->made);
+	return false;
+}
+
+bool sl_save_end(struct sl_save *save, bool fine)
+{
+	int before;
+
+	if (save->out == stdout)
+		return !fflush(stdout) && fine;
+	if (save->out)
+		fine = !fclose(save->out) && fine;
+	if (!save->made[0])
+		return fine;
+	fine = fine && !rename(save->made, save->path);
+	before = errno;
+	if (!fine)
+		unlink(save->made);
+	sl_save_finished(save->made);
+	errno = before;
+	return fine;
+}

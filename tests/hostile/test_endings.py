@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""How a command ends: what was not written is an error, what is unfinished is removed, nothing waits for ever, and a trace seen
+twice counts once."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import traces as t  # noqa: E402
+
+ANALYZE = os.path.abspath(sys.argv[1])
+UNSAVED = 4
+
+
+class Endings(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-endings-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.temporary = os.path.join(self.folder, "tmp")
+        os.mkdir(self.temporary)
+        self.traces = os.path.join(self.folder, "t")
+        self.record("rank-00000-100")
+
+    def record(self, name, blocks=3, **fields):
+        numbers = list(range(1, blocks + 1))
+        return t.write(os.path.join(self.traces, name + ".msgpack.zst"), t.header(**fields), t.Thread().events(
+            blocks, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * n for n in numbers], bytes=4096), t.footer())
+
+    def run_it(self, *arguments, **how):
+        how.setdefault("stdout", subprocess.PIPE)
+        return subprocess.run([ANALYZE, *arguments], stderr=subprocess.PIPE, text=True, timeout=60, cwd=self.folder,
+                              env=dict(os.environ, TMPDIR=self.temporary), **how)
+
+    # ---- what was not written
+
+    def test_a_full_disk_under_standard_output(self):
+        for verb in (["tree"], ["table"], ["flame"], ["dump"], ["timeline"], ["-o", "o"], ["--json"], ["export", "csv"], ["export", "ndjson"],
+                     ["export", "prometheus"], ["pack", "-o", "-"], ["check", "--max-peak", "1T"], ["check", "--json", "--max-peak", "1T"]):
+            with open("/dev/full", "w") as full:
+                done = self.run_it(*verb, self.traces, stdout=full)
+            self.assertEqual(done.returncode, UNSAVED, (verb, done.stderr))
+            self.assertRegex(done.stderr, "No space left|not all could be written", verb)
+        with open("/dev/full", "w") as full:
+            self.assertEqual(self.run_it("diff", "t", "t", stdout=full).returncode, UNSAVED)
+            self.assertEqual(self.run_it("--version", stdout=full).returncode, UNSAVED)
+            self.assertEqual(self.run_it("check", "--max-peak", "1", self.traces, stdout=full).returncode, 1, "a limit is a limit")
+
+    def test_a_closed_pipe(self):
+        for verb in (["tree"], ["dump"], ["--json"], ["export", "csv"], ["flame"]):
+            read, write = os.pipe()
+            os.close(read)
+            done = self.run_it(*verb, self.traces, stdout=write)
+            os.close(write)
+            self.assertEqual((done.returncode, done.stderr), (UNSAVED, ""), verb)
+
+    def test_files_that_cannot_be_written_leave_the_old_ones(self):
+        for name in "j.xml", "s.json", "m.prom", "d.html", "d.txt", "x.csv", "x.stormlog":
+            with open(os.path.join(self.folder, name), "w") as file:
+                file.write("the old one")
+        limit = "ulimit -f 0; trap '' XFSZ; exec \"$0\" \"$@\""
+        for verb in (["check", "--max-peak", "1T", "--junit", "j.xml", "t"], ["check", "--max-peak", "1T", "--sarif", "s.json", "t"],
+                     ["check", "--max-peak", "1T", "--metrics", "m.prom", "t"], ["diff", "--html", "d.html", "t", "t"],
+                     ["export", "csv", "-o", "x.csv", "t"], ["pack", "-o", "x.stormlog", "t"]):
+            done = subprocess.run(["bash", "-c", limit, ANALYZE, *verb], capture_output=True, text=True, cwd=self.folder, timeout=60)
+            self.assertEqual(done.returncode, UNSAVED, (verb, done.stderr))
+        left = sorted(os.listdir(self.folder))
+        self.assertEqual(left, ["d.html", "d.txt", "j.xml", "m.prom", "s.json", "t", "tmp", "x.csv", "x.stormlog"])
+        for name in left:
+            if "." in name:
+                with open(os.path.join(self.folder, name)) as file:
+                    self.assertEqual(file.read(), "the old one", name)
+
+    def test_a_link_at_the_place_is_replaced_and_not_followed(self):
+        with open(os.path.join(self.folder, "precious"), "w") as file:
+            file.write("thesis")
+        for name, verb in ("j.xml", ["check", "--max-peak", "1T", "--junit", "j.xml", "t"]), ("x.csv", ["export", "csv", "-o", "x.csv", "t"]):
+            os.symlink("precious", os.path.join(self.folder, name))
+            self.assertEqual(self.run_it(*verb).returncode, 0)
+            self.assertFalse(os.path.islink(os.path.join(self.folder, name)))
+        with open(os.path.join(self.folder, "precious")) as file:
+            self.assertEqual(file.read(), "thesis")
+
+    # ---- interrupted
+
+    def test_a_signal_leaves_nothing(self):
+        shutil.rmtree(self.traces)
+        self.record("rank-00000-100", 300000)
+        self.run_it("pack", "-o", "p.stormlog", "t")
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            for verb in (["-q", "-o", "o", "p.stormlog"], ["export", "csv", "-o", "x.csv", "p.stormlog"], ["pack", "-o", "x.stormlog", "t"]):
+                for milliseconds in 20, 60, 150, 400:
+                    child = subprocess.Popen([ANALYZE, *verb], cwd=self.folder, env=dict(os.environ, TMPDIR=self.temporary),
+                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    time.sleep(milliseconds / 1000)
+                    child.send_signal(number)
+                    self.assertIn(child.wait(60), (0, -number))
+                    self.assertEqual(os.listdir(self.temporary), [], verb)
+                    left = set(os.listdir(self.folder)) - {"t", "tmp", "p.stormlog"}
+                    self.assertLessEqual(left, {"o", "x.csv", "x.stormlog"}, "whole or not at all")
+
+    # ---- what is no file
+
+    def test_nothing_waits_for_a_fifo(self):
+        fifo = os.path.join(self.folder, "f")
+        os.mkfifo(fifo)
+        self.record("rank-00001-101", rank=1, pid=101, ring=fifo)
+        self.assertEqual(self.run_it("--json", "t").returncode, 0)
+        os.mkfifo(os.path.join(self.traces, "rank-00002-102.msgpack.zst"))
+        os.mkfifo(os.path.join(self.traces, "rank-00000-100.ring"))
+        os.symlink("/dev/zero", os.path.join(self.traces, "rank-00003-103.msgpack.zst"))
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(os.path.join(self.traces, "rank-00004-104.ring"))
+            report = json.loads(self.run_it("--json", "t").stdout)
+        self.assertEqual(len(report["processes"]), 2)
+        self.assertEqual(self.run_it("--json", os.path.join(self.traces, "rank-00000-100.msgpack.zst")).returncode, 0)
+        for verb in ["--json"], ["tree"], ["dump"], ["pack"], ["validate"], ["convert"]:
+            self.assertNotEqual(self.run_it(*verb, os.path.join(self.traces, "rank-00002-102.msgpack.zst")).returncode, 0)
+            self.assertNotEqual(self.run_it(*verb, fifo).returncode, 0, verb)
+        os.mkfifo(os.path.join(self.folder, ".stormlog.ini"))
+        self.assertIn(self.run_it("check", "--max-peak", "1T", "t").returncode, (0, 2))
+
+    # ---- twice
+
+    def test_the_same_trace_twice_counts_once(self):
+        alone = json.loads(self.run_it("--json", "t").stdout)
+        ways = {"a link to the folder": lambda: os.symlink(".", os.path.join(self.traces, "loop")),
+                "a copy below": lambda: shutil.copytree(self.traces, os.path.join(self.traces, "backup"), ignore=shutil.ignore_patterns("loop", "backup")),
+                "a hard link": lambda: os.link(os.path.join(self.traces, "rank-00000-100.msgpack.zst"),
+                                               os.path.join(self.traces, "rank-00009-109.msgpack.zst"))}
+        for way, make in ways.items():
+            make()
+            report = json.loads(self.run_it("--json", "t").stdout)
+            self.assertEqual([row["memory"] for row in report["processes"]], [row["memory"] for row in alone["processes"]], way)
+            done = self.run_it("-q", "t")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("is a copy of", done.stderr)
+        done = self.run_it("--json", "t", self.traces, os.path.join(self.traces, "backup"))
+        self.assertEqual(len(json.loads(done.stdout)["processes"]), 1)
+
+    def test_two_images_of_one_process_are_two(self):
+        self.record("rank-00000-100-2", started_ns=t.UNIX0 + 5, monotonic_ns=t.T0 + 5)
+        self.assertEqual(len(json.loads(self.run_it("--json", "t").stdout)["processes"]), 2)
+
+    def test_one_name_in_two_folders_of_two_runs(self):
+        self.traces = os.path.join(self.traces, "other")
+        self.record("rank-00000-100", run_id="run2", started_ns=t.UNIX0 + 10 ** 12)
+        done = self.run_it("-q", "--run", "all", "t")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, "t/analysis/telemetry"))), 2)
+
+    def test_folders_that_lead_to_each_other_are_read_once(self):
+        for i in range(12):
+            os.symlink(".", os.path.join(self.traces, "l%d" % i))
+        self.assertEqual(len(json.loads(self.run_it("--json", "t").stdout)["processes"]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
