@@ -166,7 +166,7 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 		const char *name = sl_defs_text(model->defs, label->text);
 		if (!name)
 			continue;
-		add(taking, SL_MEASURE_LABEL, name, name, label->peak_bytes);
+		add(taking, SL_MEASURE_LABEL, name, name, label->entries ? label->peak_bytes : SL_UNKNOWN);
 		if (growth->verdict)
 			take_growth(taking, name, growth);
 	}

@@ -37,6 +37,7 @@ static void fold_peak(struct sl_model *model)
 	}
 	model->in_use_max = model->in_use;
 	model->held_max = model->held;
+	model->in_use_max_before = -1;
 }
 
 static uint64_t not_negative(int64_t value)
@@ -84,6 +85,9 @@ static void begin(struct sl_model *model, struct sl_thread_state *state, const s
 		.by_torch = model->torch_seen,
 		.communicator = event->address,
 		.message_bytes = event->bytes,
+		.serial = ++model->ranges_begun,
+		.begin_order = model->boundaries++,
+		.possession = sl_ranges_held(model),
 	};
 }
 
@@ -152,20 +156,13 @@ static bool was_cut_short(const struct sl_model *model, const struct sl_open_ran
 	return false;
 }
 
-/* Every so many-th outermost range; when the list is full every second of them goes. */
-static void keep_phase(struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
+/* What happens in a label inside itself has happened in the outer one. */
+static bool is_inside_itself(const struct sl_thread_state *state, size_t at)
 {
-	if (!model->phase_stride)
-		model->phase_stride = 1;
-	if (model->phases_seen++ % model->phase_stride)
-		return;
-	if (model->phase_count == SL_PHASES_MAX) {
-		for (unsigned i = 0; i < SL_PHASES_MAX / 2; i++)
-			model->phases[i] = model->phases[i * 2];
-		model->phase_count /= 2;
-		model->phase_stride *= 2;
-	}
-	model->phases[model->phase_count++] = (struct sl_phase){range->label, thread, range->step, range->begin_ns, model->now_ns};
+	for (size_t i = 0; i < at; i++)
+		if (state->ranges.item[i].label == state->ranges.item[at].label)
+			return true;
+	return false;
 }
 
 static struct sl_entry entry_of(const struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
@@ -199,6 +196,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	struct sl_open_range range;
 	struct sl_label *label;
 	struct sl_entry entry;
+	bool inside = is_inside_itself(state, at);
 
 	fold_peak(model);
 	range = state->ranges.item[at];
@@ -207,26 +205,27 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 		label->before_bytes = range.before;
 		label->first_ns = range.begin_ns;
 	}
+	sl_ranges_keep(model, state, at, thread, false);
 	label->entries++;
-	label->duration_ns += model->now_ns - range.begin_ns;
 	label->last_ns = model->now_ns;
 	label->after_bytes = not_negative(model->in_use);
 	if (not_negative(range.peak) > label->peak_bytes)
 		label->peak_bytes = not_negative(range.peak);
 	entry = entry_of(model, &range, thread);
-	label->allocated_bytes += entry.made_bytes;
-	label->blocks_created += entry.made_blocks;
-	label->freed_bytes += entry.gone_bytes;
-	label->blocks_freed += entry.gone_blocks;
+	if (!inside) {
+		label->duration_ns += model->now_ns - range.begin_ns;
+		label->allocated_bytes += entry.made_bytes;
+		label->blocks_created += entry.made_blocks;
+		label->freed_bytes += entry.gone_bytes;
+		label->blocks_freed += entry.gone_blocks;
+	}
 	if (model->entry)
 		model->entry(model->entry_context, model, &entry);
-	if (!was_cut_short(model, &range, thread)) {
+	if (!inside && !was_cut_short(model, &range, thread)) {
 		add_point(label, label->after_bytes);
 		mark_entry(model, label);
 	}
 	sl_collectives_range(model, &range, thread);
-	if (!at)
-		keep_phase(model, &range, thread);
 	for (size_t i = at + 1; i < state->ranges.count; i++)
 		state->ranges.item[i - 1] = state->ranges.item[i];
 	state->ranges.count--;
@@ -308,7 +307,7 @@ struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t threa
 		if (!state || !state->ranges.count || (thread && t != thread))
 			continue;
 		moment.label = model->labels.item[state->ranges.item[0].label].text;
-		moment.step = state->ranges.item[0].step;
+		moment.step = sl_ranges_step(model, &state->ranges.item[0]);
 	}
 	return moment;
 }
@@ -316,6 +315,11 @@ struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t threa
 void sl_labels_end(struct sl_model *model)
 {
 	fold_peak(model); /* ranges still open are no entries: they have no end */
+	for (size_t t = 0; t < model->threads.count; t++)
+		for (size_t i = 0; model->threads.item[t] && i < model->threads.item[t]->ranges.count; i++) {
+			model->labels.item[model->threads.item[t]->ranges.item[i].label].open++;
+			sl_ranges_keep(model, model->threads.item[t], i, (uint32_t)t, true);
+		}
 }
 
 const struct sl_label *sl_model_steps(const struct sl_model *model)

@@ -193,6 +193,18 @@ static void change_labelled(struct sl_model *model, struct sl_labelled *labelled
 	sl_timeline_set(&model->timeline, labelled->line, model->now_ns, labelled->live_bytes, site);
 }
 
+/* A segment of PyTorch's is in use by the blocks in it, which are reported next. */
+static void raise_in_use(struct sl_model *model, const struct sl_site *site)
+{
+	bool segment = strstr(sl_model_library(model, site), "c10_") != NULL;
+
+	if (segment && model->torch_seen)
+		return;
+	if (segment)
+		model->in_use_max_before = model->in_use_max;
+	model->in_use_max = model->in_use;
+}
+
 static void change_known(struct sl_model *model, struct sl_site *site, struct sl_device_state *device, uint32_t index,
 			 int64_t bytes)
 {
@@ -225,8 +237,8 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	model->held += bytes;
 	if (model->held > model->held_max)
 		model->held_max = model->held;
-	if (!model->torch_seen && model->in_use > model->in_use_max)
-		model->in_use_max = model->in_use;
+	if (model->in_use > model->in_use_max)
+		raise_in_use(model, site);
 }
 
 void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t bytes)

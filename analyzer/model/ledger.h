@@ -16,6 +16,8 @@ struct sl_open_range {
 	uint64_t communicator, message_bytes; /* of NCCL's; 0: unknown */
 	int64_t peak, held_before, held_peak;
 	bool by_torch;
+	uint64_t serial, begin_order;
+	struct sl_possession possession; /* at its begin */
 	uint32_t pairs[SL_PAIRS_MAX];
 	unsigned pair_count;
 };

@@ -218,6 +218,7 @@ struct sl_floor {
 
 struct sl_label {
 	uint32_t text; /* id of the definitions */
+	uint64_t open; /* ranges that never closed: no entries */
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
 	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
 	uint64_t first_ns, last_ns;
@@ -228,11 +229,27 @@ struct sl_label {
 	struct sl_entry_mark early, late; /* of the first SL_LABELLED_MAX labels: between them growth has names */
 };
 
-/* One outermost range, for pictures and phase events: at most SL_PHASES_MAX are kept, every phase_stride-th. */
-#define SL_PHASES_MAX 128
+/* What a process held on its first device at an instant; device -1: it had used none. */
+struct sl_possession {
+	int device;
+	uint64_t known, unused; /* unused: by PyTorch's allocator */
+};
+
+/* One range, for events of phases: at most so many are kept. */
+#define SL_PHASES_MAX 1000
+struct sl_outer {
+	uint32_t label;
+	uint64_t step, serial;
+};
 struct sl_phase {
-	uint32_t label, thread; /* index into labels; thread of the trace, 0: of the process */
-	uint64_t step, begin_ns, end_ns;
+	uint32_t label, thread;		 /* index into labels; thread of the trace, 0: of the process */
+	uint64_t step, number, serial;	 /* step SL_UNKNOWN: none; of its label's from 0 on; of all ranges from 1 on */
+	uint64_t begin_ns, end_ns;	 /* end_ns 0: it never closed */
+	uint64_t begin_order, end_order; /* among all begins and ends */
+	struct sl_possession before, after;
+	struct sl_outer *outer; /* the ranges it lies in, outermost first */
+	unsigned depth;		/* of them */
+	bool overlaps;		/* it is not properly inside others of its thread */
 };
 
 /* Where ranks meet: a call or a range of NCCL or RCCL.  Every collective_stride-th is kept, at most so many. */
@@ -295,9 +312,10 @@ struct sl_model {
 
 	SL_VECTOR(struct sl_label) labels;
 	struct sl_idmap label_ids;
-	struct sl_phase phases[SL_PHASES_MAX];
-	unsigned phase_count;
-	uint64_t phase_stride, phases_seen;
+	SL_VECTOR(struct sl_phase) phases;				       /* in the order of their ends */
+	unsigned phases_level;						       /* of each label every 1 << so many-th is there */
+	uint64_t phases_seen;						       /* ranges that there were */
+	uint64_t ranges_begun, boundaries;				       /* boundaries: begins and ends */
 	struct sl_collective collectives[SL_COLLECTIVES_MAX], last_collective; /* the last range */
 	unsigned collective_count;
 	uint64_t collective_stride, collectives_seen;
@@ -317,6 +335,7 @@ struct sl_model {
 
 	/* bytes in use: known memory less what PyTorch keeps unused; what labels are measured by */
 	int64_t in_use, in_use_max; /* the latter since the last range began or ended anywhere */
+	int64_t in_use_max_before;  /* the last segment was made while nobody knew of blocks; -1: none was */
 	bool torch_seen;
 	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks; /* of blocks of PyTorch where it reports, else of calls */
 	int64_t held, held_max;					   /* known memory of all devices; held_max as in_use_max */

@@ -23,6 +23,7 @@ struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_d
 	memset(model->site_slots, 0xff, 256 * sizeof(*model->site_slots));
 	model->vmm = sl_vmm_new();
 	model->graphs = sl_graphs_new();
+	model->in_use_max_before = -1;
 	model->host = (struct sl_host){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, NULL, NULL};
 	return model;
 }
@@ -64,6 +65,7 @@ void sl_replay_free(struct sl_model *model)
 	}
 	free(model->labels.item);
 	free(model->labelled.item);
+	free(model->phases.item);
 	sl_idmap_free(&model->label_ids);
 	free(model->ooms.item);
 	free(model->traffic.item);

@@ -140,6 +140,8 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	device->torch.used = true;
 	device->torch.events++;
 	if (!model->torch_seen) {
+		if (model->in_use_max_before >= 0)
+			model->in_use_max = model->in_use_max_before;
 		model->torch_seen = true; /* from here on labels count blocks, not segments */
 		model->made_bytes = model->made_blocks = model->gone_bytes = model->gone_blocks = 0;
 	}

@@ -45,6 +45,12 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);
 
+/* The range at `at` of its thread ends now, or is open at the end. */
+void sl_ranges_keep(struct sl_model *model, const struct sl_thread_state *state, size_t at, uint32_t thread, bool open);
+/* Its number; SL_UNKNOWN where its label has none. */
+uint64_t sl_ranges_step(const struct sl_model *model, const struct sl_open_range *range);
+struct sl_possession sl_ranges_held(const struct sl_model *model);
+
 /* A range ends now. */
 void sl_collectives_range(struct sl_model *model, const struct sl_open_range *range, uint32_t thread);
 

@@ -275,14 +275,15 @@ static void put_labels(struct sl_json *j, struct sl_process *process)
 		sl_json_object(j, NULL);
 		sl_json_string(j, "label", sl_defs_text(model->defs, label->text));
 		sl_json_uint(j, "entries", label->entries);
-		sl_json_uint(j, "duration_ns", label->duration_ns);
-		sl_json_uint(j, "before_bytes", label->before_bytes);
-		sl_json_uint(j, "after_bytes", label->after_bytes);
-		sl_json_uint(j, "peak_bytes", label->peak_bytes);
-		sl_json_uint(j, "allocated_bytes", label->allocated_bytes);
-		sl_json_uint(j, "freed_bytes", label->freed_bytes);
-		sl_json_uint(j, "blocks_created", label->blocks_created);
-		sl_json_uint(j, "blocks_freed", label->blocks_freed);
+		sl_json_uint(j, "open", label->open);
+		put_known(j, "duration_ns", label->entries ? label->duration_ns : SL_UNKNOWN);
+		put_known(j, "before_bytes", label->entries ? label->before_bytes : SL_UNKNOWN);
+		put_known(j, "after_bytes", label->entries ? label->after_bytes : SL_UNKNOWN);
+		put_known(j, "peak_bytes", label->entries ? label->peak_bytes : SL_UNKNOWN);
+		put_known(j, "allocated_bytes", label->entries ? label->allocated_bytes : SL_UNKNOWN);
+		put_known(j, "freed_bytes", label->entries ? label->freed_bytes : SL_UNKNOWN);
+		put_known(j, "blocks_created", label->entries ? label->blocks_created : SL_UNKNOWN);
+		put_known(j, "blocks_freed", label->entries ? label->blocks_freed : SL_UNKNOWN);
 		if (growth->verdict) {
 			sl_json_double(j, "growth_bytes_per_entry", growth->slope);
 			sl_json_double(j, "growth_error_bytes", growth->error);

@@ -6,6 +6,7 @@
  */
 #include <cairo-svg.h>
 #include <cairo.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@
 #define BOTTOM	70
 #define COLUMNS (WIDTH - LEFT - RIGHT)
 #define LAYERS	8
+#define TENSORS "tensors"
 
 struct layer {
 	const char *name;
@@ -60,10 +62,14 @@ static void add_line(double *columns, const struct sl_timeline *timeline, const 
 		columns[c] += one[c];
 }
 
+/* What lies at the bottom is drawn at its full height. */
 static int by_size(const void *a, const void *b)
 {
 	const struct layer *x = a, *y = b;
+	bool first = !strcmp(x->name, TENSORS), second = !strcmp(y->name, TENSORS);
 
+	if (first != second)
+		return first ? -1 : 1;
 	return x->size < y->size ? 1 : -(x->size > y->size);
 }
 
@@ -81,7 +87,7 @@ static void add_layer(struct picture *p, const char *name, const struct sl_line 
 	if (i == p->layers)
 		p->layer[p->layers++] = (struct layer){.name = name};
 	layer = &p->layer[i];
-	add_line(layer->column, &p->process->model->timeline, line, p->begin_ns, p->end_ns, false);
+	add_line(layer->column, &p->process->model->timeline, line, p->begin_ns, p->end_ns, true);
 	if (less)
 		add_line(minus, &p->process->model->timeline, less, p->begin_ns, p->end_ns, false);
 	for (unsigned c = 0; c < COLUMNS; c++)
@@ -107,7 +113,7 @@ static void fill(struct picture *p, const struct sl_process *process)
 		if (line->what == SL_LINE_LIBRARY && !(torch && strstr(model->libraries.item[line->index], "c10_")))
 			add_layer(p, model->libraries.item[line->index], line, NULL);
 		else if (line->what == SL_LINE_ALLOCATED)
-			add_layer(p, "tensors", line, NULL);
+			add_layer(p, TENSORS, line, NULL);
 		else if (line->what == SL_LINE_RESERVED)
 			add_layer(p, "kept by PyTorch, unused", line,
 				  sl_timeline_find(timeline, SL_LINE_ALLOCATED, line->device, 0));
@@ -174,23 +180,25 @@ static void draw_line(cairo_t *c, const struct picture *p, const double *columns
 	cairo_stroke(c);
 }
 
-/* Means stacked; the maximum of all over them is never below them. */
+/* Maxima stacked as far as the maximum of all leaves room: they need not happen at once. */
 static void draw_areas(cairo_t *c, const struct picture *p)
 {
-	static double base[COLUMNS];
+	static double base[COLUMNS], top[COLUMNS];
 
 	memset(base, 0, sizeof(base));
 	for (unsigned k = 0; k < p->layers; k++) {
+		for (unsigned x = 0; x < COLUMNS; x++)
+			top[x] = fmax(base[x], fmin(base[x] + p->layer[k].column[x], k ? fmax(p->known[x], base[x]) : INFINITY));
 		cairo_set_source_rgb(c, colours[k][0], colours[k][1], colours[k][2]);
 		cairo_move_to(c, LEFT, y_of(p, base[0]));
 		for (unsigned x = 0; x < COLUMNS; x++) {
-			cairo_line_to(c, LEFT + x, y_of(p, base[x] + p->layer[k].column[x]));
-			cairo_line_to(c, LEFT + x + 1, y_of(p, base[x] + p->layer[k].column[x]));
+			cairo_line_to(c, LEFT + x, y_of(p, top[x]));
+			cairo_line_to(c, LEFT + x + 1, y_of(p, top[x]));
 		}
 		for (unsigned x = COLUMNS; x--;) {
 			cairo_line_to(c, LEFT + x + 1, y_of(p, base[x]));
 			cairo_line_to(c, LEFT + x, y_of(p, base[x]));
-			base[x] += p->layer[k].column[x];
+			base[x] = top[x];
 		}
 		cairo_fill(c);
 	}

@@ -231,6 +231,12 @@ static void put_peak(struct sl_text_page *page)
 
 /* ---- growth, leaks, hidden, in flight */
 
+/* The slope that it has by its own error. */
+static double at_least(const struct sl_growth *growth)
+{
+	return 2 * growth->slope - growth->at_most;
+}
+
 static void put_growth(struct sl_text_page *page)
 {
 	struct sl_process *process = NULL;
@@ -245,7 +251,7 @@ static void put_growth(struct sl_text_page *page)
 
 			if (!g->verdict || strcmp(g->verdict, "growing"))
 				continue;
-			if (growth && g->slope <= growth->slope)
+			if (growth && at_least(g) <= at_least(growth))
 				continue;
 			growth = g;
 			process = &page->report->processes[i];

@@ -108,6 +108,19 @@ static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state
 	return event;
 }
 
+/* What the process held of the device then, exactly: a bin of a line tells its mean. */
+static void set_held(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
+		     struct sl_v3_event *event)
+{
+	event->reserved_bytes = (int64_t)known;
+	event->allocated_bytes = (int64_t)(known > unused ? known - unused : 0);
+	if (event->active_bytes != SL_EVENT_UNKNOWN) {
+		event->active_bytes = event->allocated_bytes;
+		event->inactive_bytes = event->reserved_bytes - event->allocated_bytes;
+	}
+	set_used(m, device, ns, event);
+}
+
 static void add(struct maker *m, struct sl_v3_event event)
 {
 	event.change_bytes = event.allocated_bytes - m->last_allocated;
@@ -123,6 +136,56 @@ static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
 	return used && used->begun && bin >= used->first && bin <= used->bin ? used->bins[bin].max : 0;
 }
 
+static void add_sample(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
+		       uint32_t step)
+{
+	struct sl_v3_event event = event_at(m, device, ns, "sample");
+
+	if (device->line && device->line->begun)
+		set_held(m, device, ns, known, unused, &event);
+	event.interval_ms = (int64_t)(((uint64_t)step << m->process->model->timeline.shift) / 1000000);
+	event.metadata = new_metadata(m, 0, device);
+	add(m, event);
+}
+
+/*
+ * What PyTorch kept unused when the process held most in the bin.  Means tell tensors and what lies outside PyTorch: a segment that
+ * was just made is held before it is reported, and is no tensor.
+ */
+static uint64_t unused_at(const struct sl_model *model, const struct sl_device_state *device, const struct sl_bin *known)
+{
+	int64_t reserved, outside, in_use;
+
+	if (!device->torch.used)
+		return 0;
+	reserved = at(model, device->torch.reserved, known->max_ns);
+	outside = at(model, device->line, known->max_ns) - reserved;
+	in_use = (outside > 0 ? outside : 0) + at(model, device->torch.allocated, known->max_ns);
+	return (int64_t)known->max > in_use ? known->max - (uint64_t)in_use : 0;
+}
+
+/* Where the tensors of a group were most, beside where the process held most: both are extremes. */
+static void add_most_tensors(struct maker *m, const struct sl_device_state *device, uint32_t from, uint32_t to)
+{
+	const struct sl_model *model = m->process->model;
+	const struct sl_line *allocated = device->torch.allocated;
+	const struct sl_bin *best = NULL;
+	int64_t reserved, known;
+
+	for (uint32_t b = from; allocated && allocated->begun && b < to; b++)
+		if (b >= allocated->first && b <= allocated->bin && (!best || allocated->bins[b].max > best->max))
+			best = &allocated->bins[b];
+	if (!best)
+		return;
+	known = at(model, device->line, best->max_ns);
+	reserved = at(model, device->torch.reserved, best->max_ns);
+	if (reserved < (int64_t)best->max)
+		reserved = (int64_t)best->max;
+	if (known < reserved)
+		known = reserved;
+	add_sample(m, device, best->max_ns, (uint64_t)known, (uint64_t)reserved - best->max, to - from);
+}
+
 /* One sample a group of bins: at the maximum of what the process held in it, of several where the device's was. */
 static void add_samples(struct maker *m, const struct sl_device_state *device, unsigned samples)
 {
@@ -131,45 +194,32 @@ static void add_samples(struct maker *m, const struct sl_device_state *device, u
 
 	if (!line || !line->begun || !samples)
 		return;
+	if (device->torch.used && samples > 1)
+		samples /= 2;
 	step = (line->bin - line->first + samples) / samples;
 	for (uint32_t b = line->first; b <= line->bin; b += step) {
-		uint32_t at = b;
-		const struct sl_bin *best;
-		struct sl_v3_event event;
+		uint32_t top = b;
 
 		for (uint32_t k = b + 1; k < b + step && k <= line->bin; k++)
-			if (line->bins[k].max > line->bins[at].max ||
-			    (line->bins[k].max == line->bins[at].max && used_in(device, k) > used_in(device, at)))
-				at = k;
-		best = &line->bins[at];
-		event = event_at(m, device, best->max_ns, "sample");
-		if (line == device->line) {
-			int64_t more = (int64_t)best->max - event.reserved_bytes; /* exact at the extreme */
-
-			event.reserved_bytes += more;
-			event.allocated_bytes += more;
-			if (event.active_bytes != SL_EVENT_UNKNOWN)
-				event.active_bytes += more;
-			set_used(m, device, best->max_ns, &event);
-		}
-		event.interval_ms = (int64_t)(((uint64_t)step << m->process->model->timeline.shift) / 1000000);
-		event.metadata = new_metadata(m, 0, device);
-		add(m, event);
+			if (line->bins[k].max > line->bins[top].max ||
+			    (line->bins[k].max == line->bins[top].max && used_in(device, k) > used_in(device, top)))
+				top = k;
+		add_sample(m, device, line->bins[top].max_ns, line->bins[top].max,
+			   unused_at(m->process->model, device, &line->bins[top]), step);
+		add_most_tensors(m, device, b, b + step);
 	}
 }
 
 static void add_peak(struct maker *m, const struct sl_device_state *device)
 {
 	struct sl_v3_event event;
+	uint64_t unused;
 
 	if (!device->known_peak)
 		return;
 	event = event_at(m, device, device->known_peak_ns, "peak");
-	event.allocated_bytes += (int64_t)device->known_peak - event.reserved_bytes;
-	if (event.active_bytes != SL_EVENT_UNKNOWN)
-		event.active_bytes = event.allocated_bytes;
-	event.reserved_bytes = (int64_t)device->known_peak;
-	set_used(m, device, device->known_peak_ns, &event);
+	sl_model_unused(&device->torch_at_peak, &unused);
+	set_held(m, device, device->known_peak_ns, device->known_peak, unused, &event);
 	event.context = "Peak of this process";
 	event.metadata = new_metadata(m, 0, device);
 	add(m, event);
@@ -226,42 +276,66 @@ static void add_ooms(struct maker *m)
 }
 
 /* "step_#" with index 12 -> "step_12" */
-static const char *phase_name(struct maker *m, const struct sl_phase *phase)
+static const char *range_name(struct maker *m, uint32_t label, uint64_t step)
 {
-	const char *text = sl_defs_text(m->process->model->defs, m->process->model->labels.item[phase->label].text);
+	const char *text = sl_defs_text(m->process->model->defs, m->process->model->labels.item[label].text);
 	const char *mark = text ? strchr(text, '#') : NULL;
 
 	if (!text || !*text)
 		return "range";
-	if (!mark || phase->step == SL_UNKNOWN)
+	if (!mark || step == SL_UNKNOWN)
 		return text;
-	return sl_arena_printf(m->arena, "%.*s%llu%s", (int)(mark - text), text, (unsigned long long)phase->step, mark + 1);
+	return sl_arena_printf(m->arena, "%.*s%llu%s", (int)(mark - text), text, (unsigned long long)step, mark + 1);
 }
 
-static void add_phase(struct maker *m, const struct sl_phase *phase, unsigned number, const struct sl_device_state *device)
+static const char *scope_id(struct maker *m, uint64_t serial)
+{
+	return sl_arena_printf(m->arena, "range-%llu", (unsigned long long)serial);
+}
+
+/* Readers replay a stack per thread: a range that is not properly inside others of its thread has one of its own. */
+#define OWN_THREADS (1ll << 32)
+
+static struct sl_value *scope_of(struct maker *m, const struct sl_phase *phase, bool exit)
 {
 	const struct sl_thread *thread = sl_defs_thread(m->process->model->defs, phase->thread);
-	const char *name = phase_name(m, phase), *id = sl_arena_printf(m->arena, "range-%u", number);
+	const char *name = range_name(m, phase->label, phase->step);
+	struct sl_value *scope = sl_value_object(m->arena, 9);
+	unsigned depth = phase->overlaps ? 0 : phase->depth;
+	struct sl_value *path = sl_arena_alloc(m->arena, (depth + 1) * sizeof(*path));
 
-	for (int exit = 0; exit < 2; exit++) {
-		struct sl_v3_event event =
-			event_at(m, device, exit ? phase->end_ns : phase->begin_ns, exit ? "phase_exit" : "phase_enter");
-		struct sl_value *metadata = new_metadata(m, 1, device), *scope = sl_value_object(m->arena, 9);
-		struct sl_value *path = sl_arena_alloc(m->arena, sizeof(*path));
+	for (unsigned i = 0; i < depth; i++)
+		path[i] = sl_value_of_text(range_name(m, phase->outer[i].label, phase->outer[i].step));
+	path[depth] = sl_value_of_text(name);
+	sl_value_set(scope, "action", sl_value_of_text(exit ? "exit" : "enter"));
+	sl_value_set(scope, "name", sl_value_of_text(name));
+	sl_value_set(scope, "path", (struct sl_value){.kind = SL_VALUE_ARRAY, .count = depth + 1, .items = path});
+	sl_value_set(scope, "depth", sl_value_of_int(depth + 1));
+	sl_value_set(scope, "scope_id", sl_value_of_text(scope_id(m, phase->serial)));
+	sl_value_set(scope, "parent_scope_id", sl_value_of_text(depth ? scope_id(m, phase->outer[depth - 1].serial) : NULL));
+	sl_value_set(scope, "thread_id",
+		     sl_value_of_int(phase->overlaps	     ? OWN_THREADS + (int64_t)phase->serial
+				     : thread && thread->tid ? thread->tid
+							     : phase->thread));
+	sl_value_set(scope, "thread_name", sl_value_of_text(thread && thread->name ? thread->name : "thread"));
+	sl_value_set(scope, "sequence", sl_value_of_int((int64_t)(exit ? phase->end_order : phase->begin_order)));
+	return scope;
+}
 
-		*path = sl_value_of_text(name);
-		sl_value_set(scope, "action", sl_value_of_text(exit ? "exit" : "enter"));
-		sl_value_set(scope, "name", sl_value_of_text(name));
-		sl_value_set(scope, "path", (struct sl_value){.kind = SL_VALUE_ARRAY, .count = 1, .items = path});
-		sl_value_set(scope, "depth", sl_value_of_int(1));
-		sl_value_set(scope, "scope_id", sl_value_of_text(id));
-		sl_value_set(scope, "parent_scope_id", sl_value_of_text(NULL));
-		sl_value_set(scope, "thread_id", sl_value_of_int(thread && thread->tid ? thread->tid : phase->thread));
-		sl_value_set(scope, "thread_name", sl_value_of_text(thread && thread->name ? thread->name : "thread"));
-		sl_value_set(scope, "sequence", sl_value_of_int(2 * number + (unsigned)exit));
-		sl_value_set(metadata, "phase_scope", *scope);
-		event.context = name;
-		event.metadata = metadata;
+/* A range that never closed is entered and not left. */
+static void add_phase(struct maker *m, const struct sl_phase *phase, const struct sl_device_state *first)
+{
+	for (int exit = 0; exit < (phase->end_ns ? 2 : 1); exit++) {
+		const struct sl_possession *held = exit ? &phase->after : &phase->before;
+		const struct sl_device_state *device = held->device < 0 ? first : m->process->model->devices[held->device + 1];
+		uint64_t ns = exit ? phase->end_ns : phase->begin_ns;
+		struct sl_v3_event event = event_at(m, device, ns, exit ? "phase_exit" : "phase_enter");
+
+		if (held->device >= 0)
+			set_held(m, device, ns, held->known, held->unused, &event);
+		event.context = range_name(m, phase->label, phase->step);
+		event.metadata = new_metadata(m, 1, device);
+		sl_value_set((struct sl_value *)event.metadata, "phase_scope", *scope_of(m, phase, exit));
 		add(m, event);
 	}
 }
@@ -269,13 +343,20 @@ static void add_phase(struct maker *m, const struct sl_phase *phase, unsigned nu
 static void add_lifecycle(struct maker *m, const struct sl_device_state *device, bool start)
 {
 	const struct sl_trace *trace = m->process->trace;
+	const struct sl_model *model = m->process->model;
 	struct sl_v3_event event;
+	struct sl_value *metadata;
 
 	if (!start && trace->status != SL_STATUS_COMPLETED)
 		return;
 	event = event_at(m, device, start ? trace->header.monotonic_ns : m->process->model->now_ns, start ? "start" : "stop");
 	event.timestamp_ns = (int64_t)(start ? m->process->started_unix_ns : m->process->ended_unix_ns);
-	event.metadata = new_metadata(m, 0, device);
+	metadata = new_metadata(m, 2, device);
+	if (model->phases.count < model->phases_seen) { /* thinned: said here */
+		sl_value_set(metadata, "label_entries", sl_value_of_int((int64_t)model->phases_seen));
+		sl_value_set(metadata, "label_entries_with_events", sl_value_of_int((int64_t)model->phases.count));
+	}
+	event.metadata = metadata;
 	event.context = start ? "Recording started" : "Process ended";
 	add(m, event);
 }
@@ -391,8 +472,8 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 			add_peak(&m, model->devices[d]);
 		}
 	add_ooms(&m);
-	for (unsigned i = 0; i < model->phase_count; i++)
-		add_phase(&m, &model->phases[i], i, first);
+	for (size_t i = 0; i < model->phases.count; i++)
+		add_phase(&m, &model->phases.item[i], first);
 	add_marks(&m, first);
 	add_lifecycle(&m, first, false);
 	sl_event_sort(session->events, session->count);

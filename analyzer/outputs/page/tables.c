@@ -198,7 +198,7 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_known(page, "entries", label->entries);
 		sl_page_put_known(page, "points", label->points);
 		sl_page_put_known(page, "duration", label->duration_ns);
-		sl_page_put_known(page, "peak", label->peak_bytes);
+		sl_page_put_known(page, "peak", label->entries ? label->peak_bytes : SL_UNKNOWN);
 		sl_page_put_time(page, "first", process, label->first_ns);
 		sl_page_put_time(page, "last", process, label->last_ns);
 		sl_page_key(page, "slope");

@@ -128,21 +128,16 @@ export function difference(a, b) {
 }
 
 /*
- * Layers on top of each other, first at the bottom: tops[k][i].  With mode "max" the layers of a cell add up to the
- * maximum of the total there (not to the sum of their own maxima, which need not happen at once): what the total's
- * maximum exceeds the means by is given to the layers in proportion to how far each exceeds its own mean.
+ * Layers on top of each other, first at the bottom: tops[k][i].  With mode "max" a layer is as high as its own maximum in the cell,
+ * as far as the total's maximum leaves room above those below it: maxima of several layers need not happen at once.  So the
+ * first, PyTorch's tensors where they are drawn, is never lower than it was.
  */
 export function stackUp(layers, total, mode) {
 	const n = total.max.length, tops = layers.map(() => new Float64Array(n));
 	for (let i = 0; i < n; i++) {
-		let means = 0, room = 0, at = 0;
-		for (const layer of layers) {
-			means += layer.mean[i];
-			room += Math.max(0, layer.max[i] - layer.mean[i]);
-		}
-		const excess = mode === "max" ? Math.max(0, total.max[i] - means) : 0, share = room > 0 ? Math.min(1, excess / room) : 0;
+		let at = 0;
 		layers.forEach((layer, k) => {
-			at += layer.mean[i] + Math.max(0, layer.max[i] - layer.mean[i]) * share;
+			at = mode === "max" ? Math.max(at, Math.min(at + layer.max[i], Math.max(total.max[i], layers[0].max[i]))) : at + layer.mean[i];
 			tops[k][i] = at;
 		});
 	}

@@ -71,6 +71,13 @@ test("a spike of one layer is drawn in that layer", () => {
 	assert.equal(tops[1][0], 100);
 });
 
+test("the lowest layer is drawn at its own maximum, whatever the others did meanwhile", () => {
+	const tensors = {min: [0], mean: [20], max: [188]}, unused = {min: [0], mean: [200], max: [300]}, total = {min: [220], mean: [220], max: [330]};
+	const tops = stackUp([tensors, unused], total, "max");
+	assert.equal(tops[0][0], 188);
+	assert.equal(tops[1][0], 330);
+});
+
 test("a difference is never below zero", () => {
 	const bins = (v) => ({min: [v], max: [v], mean: [v], known: [1]});
 	assert.equal(difference(bins(3), bins(5)).mean[0], 0);

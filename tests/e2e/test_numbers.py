@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""One quantity has one value: what outputs say of a program against what the program noted itself, and against each other."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+MIB = 1 << 20
+
+# Steps with a forward and a backward inside, tensors that come and go within microseconds, a label inside itself, one that never closes.
+TRAIN = """
+import ctypes, json, os, random, sys
+c10, nvtx = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so")), ctypes.CDLL("libnvToolsExt.so.1")
+cudart = ctypes.CDLL("libcudart.so.13")
+c10.caching_new.restype = ctypes.c_void_p
+steps, live, most, entries, open_ranges = int(sys.argv[1]), 8 << 20, 8 << 20, [], []
+outside = ctypes.c_void_p()
+assert cudart.cudaMalloc(ctypes.byref(outside), ctypes.c_size_t(8 << 20)) == 0
+def new(bytes):
+    global live, most
+    block = c10.caching_new(ctypes.c_size_t(bytes))
+    assert block
+    live += bytes
+    most = max(most, live)
+    for entry in open_ranges:
+        entry["peak"] = max(entry["peak"], live)
+    return block, bytes
+def delete(block):
+    global live
+    c10.caching_delete(ctypes.c_void_p(block[0]))
+    live -= block[1]
+def push(name):
+    nvtx.nvtxRangePushA(name.encode())
+    open_ranges.append({"name": name, "before": live, "peak": live})
+def pop():
+    nvtx.nvtxRangePop()
+    entries.append({**open_ranges.pop(), "after": live, "outer": [e["name"] for e in open_ranges]})
+sizes, kept = random.Random(int(os.environ["SEED"])), []
+for i in range(steps):
+    push("step_%d" % i)
+    push("forward")
+    kept += [new(512 * sizes.randrange(1, 40000)) for _ in range(4)]
+    delete(new(512 * sizes.randrange(1, 90000)))
+    pop()
+    push("backward")
+    while len(kept) > 6:
+        delete(kept.pop(sizes.randrange(len(kept))))
+    pop()
+    pop()
+push("again")
+push("again")
+kept.append(new(3 << 20))
+pop()
+pop()
+push("never closed")
+json.dump({"entries": entries, "most": most, "live": live}, open("truth.json", "w"))
+"""
+
+
+class Trained(unittest.TestCase):
+    def train(self, steps, seed=1):
+        run = e2e.Recording(sys.executable, "-c", TRAIN, str(steps), APPS=e2e.APPS, SIM_VRAM="8G", SEED=str(seed),
+                            LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS)
+        self.addCleanup(run.__exit__)
+        with open(os.path.join(run.folder, "truth.json")) as file:
+            return run, json.load(file)
+
+    def events(self, run):
+        subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
+        sinks = os.path.join(run.traces, "analysis", "telemetry")
+        lines = []
+        for folder, _, names in os.walk(sinks):
+            for name in sorted(names):
+                if name.endswith(".jsonl"):
+                    with open(os.path.join(folder, name)) as file:
+                        lines += map(json.loads, file)
+        return lines
+
+    def test_a_range_of_any_depth_has_events_that_carry_what_was_in_use_then(self):
+        run, truth = self.train(60)
+        events = self.events(run)
+        enters, exits = ([e for e in events if e["event_type"] == kind] for kind in ("phase_enter", "phase_exit"))
+        by_id = {e["metadata"]["phase_scope"]["scope_id"]: e for e in exits}
+        self.assertEqual(len(enters), len(truth["entries"]) + 1)  # and the one that never closes
+        self.assertEqual(len(exits), len(truth["entries"]))
+        self.assertEqual([e["context"] for e in enters if e["metadata"]["phase_scope"]["scope_id"] not in by_id], ["never closed"])
+        for entry in truth["entries"]:
+            scopes = [e for e in enters if e["context"] == entry["name"] and e["metadata"]["phase_scope"]["path"][:-1] == entry["outer"]
+                      and e["allocator_allocated_bytes"] == entry["before"]
+                      and by_id[e["metadata"]["phase_scope"]["scope_id"]]["allocator_allocated_bytes"] == entry["after"]]
+            self.assertTrue(scopes, entry)
+
+    def test_the_greatest_value_of_a_sink_is_the_greatest_there_was(self):
+        for seed in range(3):
+            run, truth = self.train(40, seed)
+            events = self.events(run)
+            mine, = run.report()["processes"]
+            self.assertEqual(max(e["allocator_allocated_bytes"] for e in events), truth["most"])
+            self.assertEqual(mine["pytorch"][0]["peak_allocated_bytes"], truth["most"] - 8 * MIB)
+            peak = max(e["allocator_reserved_bytes"] for e in events)
+            self.assertEqual(peak, mine["pytorch"][0]["peak_reserved_bytes"] + 8 * MIB)
+
+    def test_many_steps_are_thinned_evenly_by_label_and_that_is_said(self):
+        run, truth = self.train(1500)
+        events = self.events(run)
+        names = [e["context"].rstrip("0123456789") for e in events if e["event_type"] == "phase_enter"]
+        counts = {name: names.count(name) for name in set(names)}
+        self.assertEqual(set(counts), {"step_", "forward", "backward", "again", "never closed"})
+        self.assertGreater(counts["step_"], 180)
+        self.assertTrue(counts["step_"] == counts["forward"] == counts["backward"], counts)
+        start, = [e for e in events if e["event_type"] == "start"]
+        self.assertEqual((start["metadata"]["label_entries"], start["metadata"]["label_entries_with_events"]),
+                         (len(truth["entries"]) + 1, len(names)))
+
+    def test_every_entry_of_a_label_can_be_listed(self):
+        run, truth = self.train(1200)
+        for label in ("step_#", "forward", "again"):
+            done = subprocess.run([e2e.ANALYZE, "entries", "--label", label, run.traces], capture_output=True, check=True)
+            said = [json.loads(line) for line in done.stdout.splitlines()]
+            mine = [entry for entry in truth["entries"] if entry["name"].split("_")[0] == label.split("_")[0]]
+            self.assertEqual([[e["before_bytes"], e["after_bytes"], e["peak_bytes"]] for e in said],
+                             [[e["before"], e["after"], e["peak"]] for e in mine])
+
+    def test_a_label_inside_itself_counts_once_and_an_open_one_is_unknown(self):
+        run, truth = self.train(3)
+        labels = {label["label"]: label for label in run.report()["processes"][0]["labels"]}
+        self.assertEqual((labels["again"]["entries"], labels["again"]["allocated_bytes"], labels["again"]["blocks_created"]),
+                         (2, 3 * MIB, 1))
+        never = labels["never closed"]
+        self.assertEqual((never["entries"], never["open"]), (0, 1))
+        self.assertEqual([never[name] for name in ("before_bytes", "after_bytes", "peak_bytes", "allocated_bytes", "duration_ns")], [None] * 5)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
