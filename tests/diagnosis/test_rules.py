@@ -140,6 +140,8 @@ class Claims(unittest.TestCase):
         self.assertIsNone(truth.returns([process(("alloc", 1, 8), ("free", 1, 8), ("alloc", 2, 1))], .2))
         self.assertIsNotNone(truth.returns([self.kept], .9))
         self.assertIsNone(truth.empty([self.kept, self.steady], True))
+        self.assertIsNone(truth.most([self.kept, self.steady], 64))
+        self.assertIsNotNone(truth.most([self.kept, self.steady], 63))
 
 
 if __name__ == "__main__":

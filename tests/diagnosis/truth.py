@@ -12,6 +12,7 @@ Claims, each a member of "truth"; `work` is what a process did from its first al
     devices  {processes, device}                   so many processes made allocations or contexts on a device
     steady   factor                                no more is live in the last third of the work than in the first two, times the factor
     returns  share                                 what is live at the end of the work is at most that share of the peak
+    most     bytes                                 no process ever has more live: for threads, whose order is the machine's
     empty    true                                  nothing is live when all is over; false: something is
     processes  count                               so many processes used the GPU
 """
@@ -142,6 +143,11 @@ def returns(processes, share):
     return "; ".join(wrong) or None
 
 
+def most(processes, limit):
+    tops = [highest(process.effects)[0] for process in processes]
+    return None if max(tops) <= limit else "%s bytes live at most" % tops
+
+
 def empty(processes, wanted):
     left = [live_after(process.effects)[0] for process in processes]
     return None if (sum(left) == 0) == wanted else "%s blocks live at the end" % left
@@ -151,7 +157,7 @@ def processes(found, count):
     return None if len(found) == count else "%d processes used the GPU" % len(found)
 
 
-CLAIMS = {claim.__name__: claim for claim in (rising, stairs, objects, failed, largest, outlier, devices, steady, returns, empty, processes)}
+CLAIMS = {claim.__name__: claim for claim in (rising, stairs, objects, failed, largest, outlier, devices, steady, returns, most, empty, processes)}
 
 
 def wrong(program, recording):
