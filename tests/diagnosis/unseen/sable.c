@@ -19,7 +19,7 @@ static size_t survey(void)
 {
 	size_t least = SIZE_MAX;
 	for (int device = 0; device < 1; device++) { /* the others were left out when there was one */
-		size_t available = free_on(device); /* CULPRIT */
+		size_t available = free_on(device);  /* CULPRIT */
 		least = available < least ? available : least;
 	}
 	return least;
