@@ -21,17 +21,18 @@ static bool is_recorded(const struct sl_report *report, const struct sl_shared_d
 
 static struct sl_hidden_name *find(struct sl_hidden *hidden, const struct sl_hidden_name *like)
 {
-	for (size_t i = 0; i < hidden->count; i++) {
-		const struct sl_hidden_name *name = &hidden->item[i];
+	struct sl_arena arena = {0};
+	uintptr_t *at = sl_map_at(&hidden->known, sl_arena_printf(&arena, "%s %lld %s", like->what, (long long)like->pid,
+								  like->library ? like->library : "\n"));
 
-		if (!strcmp(name->what, like->what) && name->pid == like->pid &&
-		    (name->library == like->library || (name->library && like->library && !strcmp(name->library, like->library))))
-			return &hidden->item[i];
-	}
+	sl_arena_free(&arena);
+	if (*at)
+		return &hidden->item[*at - 1];
 	hidden->item = sl_arena_grow(hidden->item, &hidden->capacity, hidden->count, sizeof(*hidden->item));
 	hidden->item[hidden->count] = *like;
 	hidden->item[hidden->count].bytes = 0;
-	return &hidden->item[hidden->count++];
+	*at = ++hidden->count;
+	return &hidden->item[*at - 1];
 }
 
 static void set_first(struct sl_hidden_name *name, const struct sl_process *process, const struct sl_instant *first)
@@ -119,6 +120,7 @@ void sl_hidden_split(const struct sl_report *report, const struct sl_shared_devi
 void sl_hidden_free(struct sl_hidden *hidden)
 {
 	free(hidden->item);
+	sl_map_free(&hidden->known);
 }
 
 /* Recorded, although it got nothing of this device by its calls. */

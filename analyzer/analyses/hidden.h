@@ -7,6 +7,7 @@
 #ifndef ANALYZER_ANALYSES_HIDDEN_H
 #define ANALYZER_ANALYSES_HIDDEN_H
 
+#include "analyzer/base/map.h"
 #include "analyzer/report/report.h"
 
 struct sl_hidden_name {
@@ -22,6 +23,7 @@ struct sl_hidden_name {
 struct sl_hidden {
 	struct sl_hidden_name *item; /* largest first, the unexplained rest last */
 	size_t count, capacity;
+	struct sl_map known; /* while it is made: to index into item + 1 */
 };
 
 /* Empty where the device has no figure of its own.  Texts belong to the report. */

@@ -12,7 +12,8 @@
 #include "analyzer/trace/archive.h"
 #include "common/tracefile.h"
 
-#define LEVEL 9
+#define LEVEL	    9
+#define CONTENT_MAX (64u << 20) /* of a frame, unpacked */
 
 struct packer {
 	FILE *out;
@@ -92,6 +93,8 @@ static bool inflate(struct growing *to, const uint8_t *frame, size_t size)
 
 		left = ZSTD_decompressStream(zstd, &out, &in);
 		append(to, part, out.pos);
+		if (to->size > CONTENT_MAX)
+			break; /* as for the reader, no frame of ours */
 		if (!out.pos && in.pos == before)
 			break; /* torn */
 	}

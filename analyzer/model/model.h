@@ -109,6 +109,8 @@ struct sl_device_state {
 	bool context_steady;	/* nothing moved while the sample was taken that says so */
 	SL_VECTOR(struct sl_hidden_part) parts;	   /* the same by name, in the order of appearance */
 	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, by its samples */
+	SL_VECTOR(uint32_t) present;		   /* those of the last sample */
+	struct sl_idmap neighbour_ids;
 	/* samples */
 	uint64_t total_bytes, used_peak_bytes, used_last_bytes; /* SL_UNKNOWN: none */
 	uint64_t hidden_peak_bytes, hidden_last_bytes;		/* sample minus what this process held; SL_UNKNOWN: none */

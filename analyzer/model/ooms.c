@@ -95,8 +95,8 @@ static void take_hidden(struct sl_oom *oom, const struct sl_device_state *device
 {
 	oom->context_bytes = device->context_bytes;
 	oom->module_bytes = device->module_bytes;
-	for (size_t i = 0; i < device->neighbours.count; i++) {
-		const struct sl_neighbour *one = &device->neighbours.item[i];
+	for (size_t i = 0; i < device->present.count; i++) {
+		const struct sl_neighbour *one = &device->neighbours.item[device->present.item[i]];
 		unsigned at = oom->neighbour_count;
 
 		if (!one->bytes || (at == SL_NEIGHBOURS_MAX && oom->neighbours[at - 1].bytes >= one->bytes))

@@ -43,6 +43,8 @@ void sl_replay_free(struct sl_model *model)
 		if (model->devices[i]) {
 			free(model->devices[i]->parts.item);
 			free(model->devices[i]->neighbours.item);
+			free(model->devices[i]->present.item);
+			sl_idmap_free(&model->devices[i]->neighbour_ids);
 			free(model->devices[i]);
 		}
 	for (size_t i = 0; i < model->threads.count; i++)

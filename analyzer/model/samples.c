@@ -92,9 +92,11 @@ static void own(struct sl_model *model, struct sl_device_state *device, const st
 
 static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_state *device, int64_t pid)
 {
-	for (size_t i = 0; i < device->neighbours.count; i++)
-		if (device->neighbours.item[i].pid == pid)
-			return &device->neighbours.item[i];
+	uint32_t at = sl_idmap_get(&device->neighbour_ids, (uint64_t)pid, UINT32_MAX);
+
+	if (at != UINT32_MAX)
+		return &device->neighbours.item[at];
+	sl_idmap_set(&device->neighbour_ids, (uint64_t)pid, (uint32_t)device->neighbours.count);
 	device->neighbours.item = sl_arena_grow(device->neighbours.item, &device->neighbours.capacity, device->neighbours.count,
 						sizeof(*device->neighbours.item));
 	device->neighbours.item[device->neighbours.count] = (struct sl_neighbour){.pid = pid, .first = sl_labels_instant(model, 0)};
@@ -103,8 +105,9 @@ static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_s
 
 static void neighbours(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample)
 {
-	for (size_t i = 0; i < device->neighbours.count; i++)
-		device->neighbours.item[i].bytes = 0;
+	for (size_t i = 0; i < device->present.count; i++)
+		device->neighbours.item[device->present.item[i]].bytes = 0;
+	device->present.count = 0;
 	for (unsigned i = 0; i < sample->process_count; i++) {
 		struct sl_neighbour *one;
 
@@ -112,6 +115,9 @@ static void neighbours(struct sl_model *model, struct sl_device_state *device, c
 			continue;
 		one = neighbour(model, device, sample->processes[i].pid);
 		one->bytes = sample->processes[i].bytes;
+		device->present.item = sl_arena_grow(device->present.item, &device->present.capacity, device->present.count,
+						     sizeof(*device->present.item));
+		device->present.item[device->present.count++] = (uint32_t)(one - device->neighbours.item);
 		if (one->bytes > one->peak_bytes)
 			one->peak_bytes = one->bytes;
 	}

@@ -174,14 +174,18 @@ static int weight(const char *severity)
 /* Most severe first, else as they were found. */
 static void sort_findings(struct sl_report *report)
 {
-	for (size_t i = 1; i < report->findings.count; i++) {
-		struct sl_finding one = report->findings.item[i];
-		size_t at = i;
+	struct sl_finding *sorted = calloc(report->findings.count + 1, sizeof(*sorted));
+	size_t count = 0;
 
-		for (; at && weight(report->findings.item[at - 1].severity) < weight(one.severity); at--)
-			report->findings.item[at] = report->findings.item[at - 1];
-		report->findings.item[at] = one;
-	}
+	if (!sorted)
+		abort();
+	for (int level = 2; level >= 0; level--)
+		for (size_t i = 0; i < report->findings.count; i++)
+			if (weight(report->findings.item[i].severity) == level)
+				sorted[count++] = report->findings.item[i];
+	free(report->findings.item);
+	report->findings.item = sorted;
+	report->findings.capacity = report->findings.count + 1;
 }
 
 static void find_span(struct sl_report *report)

@@ -24,26 +24,38 @@ void sl_owners_free(struct sl_owners *owners)
 	for (size_t i = 0; i < owners->share.count; i++)
 		free(owners->share.item[i].name);
 	free(owners->share.item);
+	sl_idmap_free(&owners->children);
+}
+
+/* The child of that name, made where there is none. */
+static uint32_t child_of(struct sl_owners *owners, uint32_t parent, const char *name)
+{
+	uint64_t key = parent;
+	uint32_t at;
+
+	for (const char *c = name; *c; c++)
+		key = sl_hash64(key ^ (uint8_t)*c) + 1;
+	for (; (at = sl_idmap_get(&owners->children, key, 0)); key = sl_hash64(key + 1)) /* another one has this key */
+		if (owners->share.item[at].parent == parent && !strcmp(owners->share.item[at].name, name))
+			return at;
+	at = push(owners, name);
+	sl_idmap_set(&owners->children, key, at);
+	owners->share.item[at].parent = parent;
+	owners->share.item[at].sibling = owners->share.item[parent].child;
+	owners->share.item[parent].child = at;
+	return at;
 }
 
 void sl_owners_add(struct sl_owners *owners, const char *const *names, unsigned count, uint64_t bytes, uint64_t blocks)
 {
-	uint32_t at = 0, next;
+	uint32_t at = 0;
 
 	for (unsigned i = 0;; i++) {
 		owners->share.item[at].bytes += bytes;
 		owners->share.item[at].blocks += blocks;
 		if (i == count)
 			return;
-		for (next = owners->share.item[at].child; next; next = owners->share.item[next].sibling)
-			if (!strcmp(owners->share.item[next].name, names[i]))
-				break;
-		if (!next) {
-			next = push(owners, names[i]);
-			owners->share.item[next].sibling = owners->share.item[at].child;
-			owners->share.item[at].child = next;
-		}
-		at = next;
+		at = child_of(owners, at, names[i]);
 	}
 }
 

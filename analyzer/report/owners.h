@@ -11,12 +11,13 @@
 struct sl_share {
 	char *name;
 	uint64_t bytes, blocks;
-	uint32_t child, sibling; /* indexes, 0: none; siblings by bytes, largest first after sl_owners_sort */
+	uint32_t parent, child, sibling; /* indexes, 0: none; siblings by bytes, largest first after sl_owners_sort */
 };
 
 /* share[0] is the root. */
 struct sl_owners {
 	SL_VECTOR(struct sl_share) share;
+	struct sl_idmap children; /* by parent and name */
 };
 
 void sl_owners_init(struct sl_owners *owners);

@@ -9,35 +9,33 @@
 #include "analyzer/base/arena.h"
 #include "common/base.h"
 
-/* Does the pattern match at the beginning of the text?  `rest`: anything may follow. */
-static bool match_here(const char *pattern, const char *text)
-{
-	for (; *pattern; pattern++, text++) {
-		if (*pattern == '*') {
-			for (;; text++) {
-				if (match_here(pattern + 1, text))
-					return true;
-				if (!*text)
-					return false;
-			}
-		}
-		if (*pattern == '$' && !pattern[1])
-			return !*text;
-		if (*pattern != *text)
-			return false;
-	}
-	return true;
-}
-
+/*
+ * Each star takes as little as it can, and only the last one is ever asked for more: what an earlier one took stays right.
+ * Without ^ the text may begin anywhere, as behind a star; what is left of it behind the pattern may be anything.
+ */
 static bool match(const char *pattern, const char *text)
 {
+	const char *star = NULL, *from = text;
+
 	if (*pattern == '^')
-		return match_here(pattern + 1, text);
-	for (;; text++) {
-		if (match_here(pattern, text))
+		pattern++;
+	else
+		star = pattern;
+	for (;;) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			from = text;
+		} else if (!*pattern || (*pattern == '$' && !pattern[1] && !*text)) {
 			return true;
-		if (!*text)
+		} else if (*text && *pattern == *text && !(*pattern == '$' && !pattern[1])) {
+			pattern++;
+			text++;
+		} else if (!star || !*from) {
 			return false;
+		} else {
+			pattern = star;
+			text = ++from;
+		}
 	}
 }
 

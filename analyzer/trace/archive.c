@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -31,8 +32,18 @@ static void remove_all(void)
 		rmdir(packs[i].folder);
 }
 
+/*
+ * What a pack may unpack to: traces are compressed already, rings are mostly zeros and have 257 MB at most each.  329 kB could
+ * fill any disk.
+ */
+#define UNPACKED_LEAST (1ull << 30)
+#define UNPACKED_RATIO 100
+#define MEMBERS_MAX    100000
+
 struct reader {
 	FILE *in;
+	uint64_t budget;
+	bool too_large;
 	ZSTD_DStream *zstd;
 	uint8_t bytes[1 << 16];
 	ZSTD_inBuffer have;
@@ -101,6 +112,10 @@ static bool take_members(struct reader *r, const char *folder)
 			abort();
 		members.item = sl_arena_grow(members.item, &members.capacity, members.count, sizeof(*members.item));
 		members.item[members.count++] = path;
+		r->too_large = size > r->budget || members.count > MEMBERS_MAX;
+		if (r->too_large)
+			return false;
+		r->budget -= size;
 		if (!copy(r, path, size))
 			return false;
 	}
@@ -124,15 +139,20 @@ static char *make_folder(void)
 
 static const char *unpack(FILE *in, const char *path)
 {
-	struct reader reader = {.in = in, .zstd = ZSTD_createDStream()};
+	struct reader reader = {.in = in, .zstd = ZSTD_createDStream(), .budget = UNPACKED_LEAST};
 	char *folder = make_folder();
+	struct stat st;
+
+	if (!fstat(fileno(in), &st))
+		reader.budget += UNPACKED_RATIO * (uint64_t)st.st_size;
 
 	if (folder) {
 		if (!pack_count)
 			atexit(remove_all);
 		packs[pack_count++] = (struct opened){strdup(path), folder};
 		if (!take_members(&reader, folder))
-			sl_door_print(stderr, "stormlog-analyze: %s: the pack is torn or damaged; %zu files of it are used\n", path,
+			sl_door_print(stderr, "stormlog-analyze: %s: offset %ld: the pack is %s; %zu files of it are used\n", path,
+				      ftell(in), reader.too_large ? "larger than a pack of its size may be" : "torn or damaged",
 				      members.count);
 	}
 	ZSTD_freeDStream(reader.zstd);

@@ -11,6 +11,10 @@ static const char *text_of(struct sl_defs *defs, const msgpack_object *map, cons
 {
 	struct sl_span span = sl_object_text(map, key);
 
+	if (span.size > SL_NAME_MAX) {
+		defs->cut_names++;
+		span.size = SL_NAME_MAX;
+	}
 	return span.text ? sl_arena_strndup(&defs->arena, span.text, span.size) : NULL;
 }
 
@@ -134,14 +138,18 @@ static void add_communicator(struct sl_defs *defs, const msgpack_object *map, ui
 		.name = text_of(defs, map, "name"),
 	};
 
-	for (size_t i = 0; i < defs->communicators.count; i++) {
-		struct sl_communicator *before = &defs->communicators.item[i];
+	uint64_t key = sl_hash64(sl_hash64(now.handle) + (uint64_t)now.rank);
+	uint32_t at;
+
+	for (; (at = sl_idmap_get(&defs->communicator_ids, key, UINT32_MAX)) != UINT32_MAX; key = sl_hash64(key + 1)) {
+		struct sl_communicator *before = &defs->communicators.item[at];
 
 		if (before->handle == now.handle && before->rank == now.rank) {
 			before->name = now.name ? now.name : before->name;
 			return;
 		}
 	}
+	sl_idmap_set(&defs->communicator_ids, key, (uint32_t)defs->communicators.count);
 	*PUSH(defs->communicators) = now;
 }
 
@@ -222,6 +230,8 @@ void sl_defs_free(struct sl_defs *defs)
 	sl_idmap_free(&defs->python_ids);
 	sl_idmap_free(&defs->native_ids);
 	sl_idmap_free(&defs->thread_ids);
+	sl_idmap_free(&defs->communicator_ids);
+	free(defs->spans.item);
 	free(defs->texts.item);
 	free(defs->frames.item);
 	free(defs->pythons.item);
@@ -284,10 +294,84 @@ const char *sl_defs_capability(const struct sl_defs *defs, const char *name)
 	return NULL;
 }
 
+/* ---- modules by address: spans that do not overlap, each of the module mapped last over it */
+
+struct edge {
+	uint64_t address;
+	uint32_t module;
+	bool begins;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const struct edge *x = a, *y = b;
+
+	return x->address != y->address ? (x->address < y->address ? -1 : 1) : 0;
+}
+
+/* A heap of modules, the last mapped first. */
+static void heap_push(uint32_t *heap, uint32_t count, uint32_t module)
+{
+	for (; count && heap[(count - 1) / 2] < module; count = (count - 1) / 2)
+		heap[count] = heap[(count - 1) / 2];
+	heap[count] = module;
+}
+
+static void heap_pop(uint32_t *heap, uint32_t count)
+{
+	uint32_t last = heap[count - 1], at = 0;
+
+	for (uint32_t child; (child = 2 * at + 1) < count - 1; at = child) {
+		child += child + 1 < count - 1 && heap[child + 1] > heap[child];
+		if (heap[child] <= last)
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = last;
+}
+
+static void index_modules(struct sl_defs *defs)
+{
+	uint32_t count = (uint32_t)defs->modules.count, edges = 0, open = 0;
+	struct edge *edge = malloc(2 * (size_t)count * sizeof(*edge) + 1);
+	uint32_t *heap = malloc(count * sizeof(*heap) + 1);
+
+	if (!edge || !heap)
+		abort();
+	for (uint32_t i = 0; i < count; i++)
+		if (defs->modules.item[i].base < defs->modules.item[i].end) {
+			edge[edges++] = (struct edge){defs->modules.item[i].base, i, true};
+			edge[edges++] = (struct edge){defs->modules.item[i].end, i, false};
+		}
+	qsort(edge, edges, sizeof(*edge), by_address);
+	defs->spans.count = 0;
+	for (uint32_t i = 0; i < edges; i++) {
+		if (edge[i].begins)
+			heap_push(heap, open++, edge[i].module);
+		if (i + 1 < edges && edge[i + 1].address == edge[i].address)
+			continue;
+		while (open && defs->modules.item[heap[0]].end <= edge[i].address)
+			heap_pop(heap, open--);
+		*PUSH(defs->spans) = (struct sl_module_span){edge[i].address, open ? (int)heap[0] : -1};
+	}
+	defs->spans_of = defs->modules.count;
+	free(edge);
+	free(heap);
+}
+
 int sl_defs_module(const struct sl_defs *defs, uint64_t address)
 {
-	for (size_t i = defs->modules.count; i--;)
-		if (address >= defs->modules.item[i].base && address < defs->modules.item[i].end)
-			return (int)i;
-	return -1;
+	size_t low = 0, high;
+
+	if (defs->spans_of != defs->modules.count)
+		index_modules((struct sl_defs *)defs); /* nobody else looks at the modules of a process meanwhile */
+	for (high = defs->spans.count; low < high;) {
+		size_t middle = low + (high - low) / 2;
+
+		if (defs->spans.item[middle].begin <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? defs->spans.item[low - 1].module : -1;
 }

@@ -36,6 +36,12 @@ struct sl_module {
 	const char *path, *build_id; /* NULL: unknown */
 };
 
+/* From `begin` to that of the next span. */
+struct sl_module_span {
+	uint64_t begin;
+	int module; /* -1: none */
+};
+
 struct sl_eval_range {
 	uint64_t begin, end;
 };
@@ -76,12 +82,15 @@ struct sl_said {
 
 struct sl_defs {
 	struct sl_arena arena;
-	struct sl_idmap text_ids, frame_ids, python_ids, native_ids, thread_ids;
+	struct sl_idmap text_ids, frame_ids, python_ids, native_ids, thread_ids, communicator_ids;
 	SL_VECTOR(const char *) texts;
 	SL_VECTOR(struct sl_python_frame) frames;
 	SL_VECTOR(struct sl_python_stack) pythons;
 	SL_VECTOR(struct sl_native_stack) natives;
 	SL_VECTOR(struct sl_module) modules;
+	SL_VECTOR(struct sl_module_span) spans; /* of as many modules as spans_of; made when first asked */
+	size_t spans_of;
+	unsigned cut_names;
 	SL_VECTOR(struct sl_eval_range) evals;
 	SL_VECTOR(struct sl_device) devices;
 	SL_VECTOR(struct sl_thread) threads;

@@ -48,9 +48,11 @@ static uint64_t search(const struct sl_frames *frames, uint64_t from, uint64_t s
 {
 	uint8_t *buffer = malloc(SEARCH_BYTES);
 	uint64_t found = size;
+	size_t want = 4096; /* the next one is near, or far */
 
-	while (buffer && found == size && from + sizeof(struct sl_frame_index) <= size) {
-		size_t got = sl_read_at(frames->fd, buffer, SEARCH_BYTES, from);
+	for (; buffer && found == size && from + sizeof(struct sl_frame_index) <= size;
+	     want = want * 4 < SEARCH_BYTES ? want * 4 : SEARCH_BYTES) {
+		size_t got = sl_read_at(frames->fd, buffer, want, from);
 		uint32_t magic = SL_FRAME_MAGIC;
 		uint8_t *at = buffer;
 

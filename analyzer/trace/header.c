@@ -11,7 +11,8 @@ static const char *copy(struct sl_header *header, const msgpack_object *object)
 	if (!object)
 		return NULL;
 	if (object->type == MSGPACK_OBJECT_STR || object->type == MSGPACK_OBJECT_BIN)
-		return sl_arena_strndup(&header->arena, object->via.str.ptr, object->via.str.size);
+		return sl_arena_strndup(&header->arena, object->via.str.ptr,
+					object->via.str.size < SL_NAME_MAX ? object->via.str.size : SL_NAME_MAX);
 	if (object->type == MSGPACK_OBJECT_POSITIVE_INTEGER || object->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
 		return sl_arena_printf(&header->arena, "%lld", (long long)object->via.i64);
 	return NULL;

@@ -6,8 +6,11 @@
 
 #define DEPTH_MAX 16
 
+#define ITEMS_MAX (4u << 20) /* of one object: msgpack-c takes 24 bytes for each, of one byte in the file */
+
 struct cursor {
 	const uint8_t *at, *end;
+	uint32_t items;
 };
 
 static bool take(struct cursor *c, unsigned bytes, uint64_t *value)
@@ -32,8 +35,9 @@ static bool check(struct cursor *c, unsigned depth);
 
 static bool check_items(struct cursor *c, uint64_t items, unsigned depth)
 {
-	if (items > (uint64_t)(c->end - c->at) || !depth)
+	if (items > (uint64_t)(c->end - c->at) || !depth || items > ITEMS_MAX - c->items)
 		return false;
+	c->items += (uint32_t)items;
 	while (items--)
 		if (!check(c, depth - 1))
 			return false;

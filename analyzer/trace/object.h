@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SL_NAME_MAX (16u << 10) /* bytes of a name: what is longer is cut */
+
 struct sl_span {
 	const char *text; /* NULL: absent */
 	size_t size;

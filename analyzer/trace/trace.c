@@ -18,6 +18,8 @@ const char *sl_status_name(enum sl_status status)
 }
 
 /* Where the process itself says that events are missing, and when. */
+#define MAP_BYTES_MAX (512u << 20) /* definitions, samples and notes of a process, unpacked; a job of days has some MB */
+
 static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
 		    struct sl_span why)
 {
@@ -102,6 +104,12 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, cons
 	msgpack_object object;
 	size_t at = 0;
 
+	trace->map_bytes += trace->inflate.bytes;
+	if (trace->map_bytes > MAP_BYTES_MAX) {
+		sl_damage_add(&trace->damage, file->path, (int64_t)frame->offset,
+			      "more than %u MB of definitions in one process; this frame is left out", MAP_BYTES_MAX >> 20);
+		return;
+	}
 	while (at < trace->inflate.bytes) {
 		if (!sl_object_parse(&object, &trace->zone, trace->inflate.out, trace->inflate.bytes, &at)) {
 			sl_damage_add(&trace->damage, file->path, (int64_t)frame->offset, "frame holds no whole map");
@@ -296,6 +304,9 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	miss_files(trace);
 	open_far_ring(trace);
 	read_ring(trace);
+	if (trace->defs.cut_names)
+		sl_damage_note(&trace->damage, trace->name, "%u names are longer than %u kB and were cut", trace->defs.cut_names,
+			       SL_NAME_MAX >> 10);
 	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)
 		trace->damage.lost_events += trace->files[f].torn_events;
 	trace->status = status_of(trace);

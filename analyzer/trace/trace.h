@@ -53,6 +53,7 @@ struct sl_trace {
 	struct sl_ring ring; /* ring.path NULL: none */
 	struct sl_defs defs;
 	struct sl_damage damage;
+	uint64_t map_bytes; /* of maps, unpacked */
 	enum sl_status status;
 	const char *how;    /* of the footer: exit, _exit, ...; NULL: no footer */
 	uint64_t footer_ns; /* 0: no footer */

@@ -1,0 +1,95 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Small files cannot cost much: memory, disk and output have budgets, what exceeds one is named, and the rest is analysed."""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import traces as t  # noqa: E402
+import zstandard  # noqa: E402
+
+ANALYZE = os.path.abspath(sys.argv[1])
+
+
+class Budgets(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-budgets-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.trace = os.path.join(self.folder, "t", "rank-00000-100.msgpack.zst")
+        os.mkdir(os.path.join(self.folder, "tmp"))
+
+    def events(self, count=3, **columns):
+        return t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, address=[4096 * (i + 1) for i in range(count)], bytes=4096, **columns)
+
+    def run_it(self, *arguments, megabytes, codes=(0,)):
+        """Output, and the most memory it had."""
+        with open(os.path.join(self.folder, "out"), "w+") as out, open(os.path.join(self.folder, "err"), "w+") as err:
+            with subprocess.Popen([ANALYZE, *arguments], stdout=out, stderr=err, cwd=self.folder,
+                                  env=dict(os.environ, TMPDIR=os.path.join(self.folder, "tmp"), MALLOC_PERTURB_="0")) as child:
+                _, status, usage = os.wait4(child.pid, 0)
+                child.returncode = os.waitstatus_to_exitcode(status)
+            out.seek(0)
+            err.seek(0)
+            said = err.read()
+            self.assertIn(child.returncode, codes, said)
+            self.assertLess(usage.ru_maxrss >> 10, megabytes, arguments)
+            return out.read(), said
+
+    def frame_of(self, byte, size):
+        """A frame that does not say how much is in it."""
+        compressor = zstandard.ZstdCompressor(level=1, write_content_size=False).compressobj()
+        part = byte * (1 << 20)
+        return b"".join([compressor.compress(part) for _ in range(size >> 20)] + [compressor.flush()])
+
+    def test_a_frame_that_is_a_bomb(self):
+        t.write(self.trace, t.header(), t.framed(t.DEFS, self.frame_of(b"\0", 1 << 30)), self.events(), t.footer())
+        self.assertLess(os.path.getsize(self.trace), 100 << 10)
+        for verb in ["pack", "--redact", "-o", "x.stormlog"], ["--json"], ["pack", "-o", "y.stormlog"], ["dump"]:
+            self.run_it(*verb, "t", megabytes=400)
+        self.assertEqual(json.loads(self.run_it("--json", "x.stormlog", megabytes=400)[0])["processes"][0]["memory"][0]["allocations"], 3)
+
+    def test_a_pack_that_is_a_bomb(self):
+        compressor = zstandard.ZstdCompressor(level=1).compressobj()
+        name, size = b"rank-00000-100.msgpack.zst", 8 << 30
+        inside = t.header() + self.events() + t.footer()
+        data = compressor.compress(struct.pack("<I", len(name)) + name + struct.pack("<Q", len(inside)) + inside)
+        data += compressor.compress(struct.pack("<I", 26) + b"rank-00001-101.msgpack.zst" + struct.pack("<Q", size)) + compressor.flush()
+        with open(os.path.join(self.folder, "x.stormlog"), "wb") as file:
+            file.write(b"stormlog.pack\n\x01\x00" + data)
+        out, said = self.run_it("--json", "x.stormlog", megabytes=300)
+        self.assertRegex(said, "x.stormlog: offset [0-9]+: the pack is larger than")
+        self.assertEqual(len(json.loads(out)["processes"]), 1, "the rest is analysed")
+        self.assertEqual(os.listdir(os.path.join(self.folder, "tmp")), [])
+
+    def test_frames_of_notes_nils_and_stacks(self):
+        note = t.frame(t.DEFS, t.packed({"def": "note", "text": "x" * (60 << 20), "ns": t.T0}))
+        notes = t.frame(t.DEFS, t.packed({"def": "note", "text": "y", "ns": t.T0}) * 1000000, count=1000000)
+        nils = t.frame(t.DEFS, b"\xdd" + struct.pack(">I", 60 << 20) + b"\xc0" * (60 << 20))
+        stack = t.frame(t.DEFS, t.packed({"def": "python_stack", "id": 1, "frames": [1] * 1000000}))
+        for name, frame, count, megabytes in ("note", note, 12, 900), ("notes", notes, 10, 1400), ("nils", nils, 10, 700), ("stack", stack, 20, 700):
+            t.write(self.trace, t.header(), frame * count, self.events(), t.footer())
+            self.assertLess(os.path.getsize(self.trace), 300 << 10, name)
+            out, said = self.run_it("--json", "t", megabytes=megabytes)
+            self.assertEqual(json.loads(out)["processes"][0]["memory"][0]["allocations"], 3, name)
+            if name in ("note", "nils"):
+                self.assertRegex(said, r"offset [0-9]+: (more than 512 MB of definitions|frame holds no whole map)", name)
+
+    def test_long_names_are_cut_and_said(self):
+        big = "A" * (1 << 20)
+        maps = [{"def": "text", "id": 1, "text": big}, {"def": "frame", "id": 1, "function": big, "file": big, "line": 1},
+                {"def": "python_stack", "id": 1, "frames": [1] * 4}]
+        t.write(self.trace, t.header(argv=[big, big], exe=big), t.defs(maps), self.events(31, python=1, label=1), t.footer())
+        said = self.run_it("-o", "o", "t", megabytes=700)[1]
+        self.assertIn("names are longer than 16 kB and were cut", said)
+        size = sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(os.path.join(self.folder, "o")) for name in names)
+        self.assertLess(size, 20 << 20, "it was 510 MB")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
