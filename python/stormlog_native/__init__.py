@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+"""Say what a program does, and ask what it uses: the recorder from inside Python.
+
+    from stormlog_native import GPUMemoryProfiler, profile_function, annotate, step
+
+Start the program by stormlog-run; without it ranges do nothing, and reading a result raises ConfigurationError.
+doc/python.md has the rest; the names of Python Stormlog mean here what they mean there."""
+from .agent import annotate, available, end_step, flush, mark, metadata, pop, push, range, record, step, trace_path
+from .errors import ConfigurationError, ProfilerError, VisualizationError
+from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult, get_global_profiler, profile_context, profile_function
+from .recorder import RecorderReader, generate_report
+from .recording import Report, entries, follow, report
+from .system import format_memory, get_system_info
+from .tensorflow import ProfiledLayer, TensorFlowProfiler, TFMemoryProfiler
+from .tracker import CPUMemoryTracker, MemoryTracker, OOMExceptionClassification, OOMFlightRecorderConfig, classify_oom_exception
+
+__all__ = ["annotate", "available", "end_step", "flush", "mark", "metadata", "pop", "push", "range", "record", "step", "trace_path",
+           "ConfigurationError", "ProfilerError", "VisualizationError", "GPUMemoryProfiler", "MemorySnapshot", "ProfileResult",
+           "get_global_profiler", "profile_context", "profile_function", "RecorderReader", "generate_report", "Report", "entries",
+           "follow", "report", "format_memory", "get_system_info", "ProfiledLayer", "TensorFlowProfiler", "TFMemoryProfiler",
+           "CPUMemoryTracker", "MemoryTracker", "OOMExceptionClassification", "OOMFlightRecorderConfig", "classify_oom_exception"]

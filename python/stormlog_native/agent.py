@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""The agent in this process, by ctypes: include/stormlog.h's table.  Without it every call here is nothing."""
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import itertools
+import os
+import re
+import threading
+from typing import Any, Dict, Iterator, List, Mapping, Optional
+
+from .errors import ConfigurationError
+
+HOW_TO_START = ("this program is not recorded. Start it under the recorder:\n"
+                "    stormlog-run python train.py")
+
+
+class _Table(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_size_t),
+                ("push", ctypes.CFUNCTYPE(None, ctypes.c_char_p)),
+                ("push_step", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint64)),
+                ("pair", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)),
+                ("pop", ctypes.CFUNCTYPE(None)),
+                ("mark", ctypes.CFUNCTYPE(None, ctypes.c_char_p)),
+                ("metadata", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)),
+                ("name", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)),
+                ("flush", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint)),
+                ("record", ctypes.CFUNCTYPE(None, ctypes.c_int)),
+                ("trace", ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t))]
+
+
+def _find() -> Optional[_Table]:
+    try:
+        return _Table.in_dll(ctypes.CDLL(None), "stormlog_api_v1")
+    except (ValueError, OSError):
+        return None
+
+
+_agent = _find()
+
+
+def available() -> bool:
+    """True: the agent is in this process, and what is said here is recorded."""
+    return _agent is not None
+
+
+def trace_path() -> str:
+    """Path of this process's trace.  ConfigurationError: there is none, or none yet."""
+    if _agent is None:
+        raise ConfigurationError(HOW_TO_START)
+    size = _agent.trace(None, 0)
+    if not size:
+        raise ConfigurationError("nothing is recorded yet: this process has made no GPU call. To record what a program without a GPU "
+                                 "uses:\n    stormlog-run --host python train.py")
+    room = ctypes.create_string_buffer(size + 1)
+    _agent.trace(room, len(room))
+    return os.fsdecode(room.value)
+
+
+def recording() -> bool:
+    """True: the recording has begun, with this process's first GPU call."""
+    return _agent is not None and _agent.trace(None, 0) > 0
+
+
+def _bytes(text: Any) -> bytes:
+    return str(text).encode("utf-8", "replace").replace(b"\0", b"?")
+
+
+def push(name: str, step: Optional[int] = None, **pairs: Any) -> None:
+    """Open a range of this thread; pairs are said of it.  With a step it is that entry of "NAME_#"."""
+    if _agent is None:
+        return
+    if step is None:
+        _agent.push(_bytes(name))
+    else:
+        _agent.push_step(_bytes(name), step)
+    for key, value in pairs.items():
+        _agent.pair(_bytes(key), _bytes(value))
+
+
+def pop() -> None:
+    """Close the innermost range of this thread that was opened here."""
+    if _agent is not None:
+        _agent.pop()
+
+
+class Call:
+    """One entry of a range, by which its figures are found again."""
+
+    __slots__ = ("name", "label", "step")
+
+    def __init__(self, name: str, label: str, step: int) -> None:
+        self.name, self.label, self.step = name, label, step
+
+
+_calls: Dict[str, Iterator[int]] = collections.defaultdict(itertools.count)
+
+
+def begin(name: str, pairs: Optional[Mapping[str, Any]] = None) -> Call:
+    """Open a numbered range.  The agent collapses the numbers of a name, so calls are counted by what it makes of it."""
+    name = _bytes(name)[:200].decode("utf-8", "ignore")
+    label = re.sub(r"[0-9]+", "#", name) + "_#"
+    call = Call(name, label, next(_calls[label]))
+    push(name, call.step, **dict(pairs or {}))
+    return call
+
+
+@contextlib.contextmanager
+def range(name: str, step: Optional[int] = None, **pairs: Any) -> Iterator[None]:  # noqa: A001
+    """with range("forward"): ...  As an NVTX range; pairs are said of it."""
+    push(name, step, **pairs)
+    try:
+        yield
+    finally:
+        pop()
+
+
+def mark(text: str) -> None:
+    """An instant of the time line."""
+    if _agent is not None:
+        _agent.mark(_bytes(text))
+
+
+def metadata(**pairs: Any) -> None:
+    """Said of the whole run, as stormlog-run's --meta: metadata(model="resnet50")."""
+    if _agent is not None:
+        for key, value in pairs.items():
+            _agent.metadata(_bytes(key), _bytes(value))
+
+
+def flush(timeout: float = 10.0) -> bool:
+    """What was recorded until now is in the trace file, synced.  False: not within that time."""
+    return _agent is None or _agent.flush(int(timeout * 1000)) == 0
+
+
+def record(on: bool) -> None:
+    """False: calls are recorded without stacks from now on, which is most of what recording costs."""
+    if _agent is not None:
+        _agent.record(1 if on else 0)
+
+
+_steps = threading.local()
+_step_count = itertools.count()
+
+
+def step(number: Optional[int] = None) -> int:
+    """A step of the program begins, and the one before it on this thread ends: call it first in the loop's body.  Not inside a
+    range that was opened here and is to go on."""
+    end_step()
+    number = next(_step_count) if number is None else number
+    push("step", number)
+    _steps.open = True
+    return number
+
+
+def end_step() -> None:
+    """The last step is over; else it ends with the next one."""
+    if getattr(_steps, "open", False):
+        _steps.open = False
+        pop()
+
+
+def _extents(what: Any) -> List["tuple[int, int]"]:
+    """[(address, bytes), ...] of a tensor of any framework, a module's parameters and buffers, or a mapping or list of such."""
+    if isinstance(what, Mapping):
+        return [extent for value in what.values() for extent in _extents(value)]
+    if isinstance(what, (list, tuple)):
+        return [extent for value in what for extent in _extents(value)]
+    if hasattr(what, "parameters") and hasattr(what, "buffers"):
+        return [extent for part in (*what.parameters(), *what.buffers()) for extent in _extents(part)]
+    if hasattr(what, "untyped_storage"):
+        storage = what.untyped_storage()
+        return [(storage.data_ptr(), storage.nbytes())]
+    if hasattr(what, "data_ptr"):
+        return [(what.data_ptr(), what.numel() * what.element_size())]
+    interface = getattr(what, "__cuda_array_interface__", None)
+    if interface:
+        size = int(interface["typestr"][2:])
+        for extent in interface["shape"]:
+            size *= extent
+        return [(interface["data"][0], size)]
+    raise TypeError("annotate: %s is neither a tensor nor made of tensors" % type(what).__name__)
+
+
+def annotate(what: Any, name: str) -> Any:
+    """The memory of a tensor, or of what is made of tensors (a module, a list, a dict), is called `name` in every report.  Returns
+    what it was given.  A pair (address, bytes) of integers is an address range, bytes 0: the whole block there."""
+    if _agent is None:
+        return what
+    if isinstance(what, tuple) and len(what) == 2 and all(isinstance(part, int) for part in what):
+        extents = [what]
+    else:
+        extents = [extent for extent in _extents(what) if extent[0] and extent[1]]
+    for address, size in extents:
+        _agent.name(address, size, _bytes(name))
+    return what

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""python -m stormlog_native.bundle, an order as JSON on stdin: writes the bundle of an out-of-memory error and prints its path.
+
+A child of the job that stumbled: it reads the running trace through stormlog-analyze.  Where the recording saw a call run out, the
+bundle is that call's, with what the exception said in place of the vendor's words; else (an error that was simulated, or raised by
+a framework that never asked the driver) one is made of the last events."""
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import time
+from typing import Any, Dict, List, Optional
+
+from . import recording
+from .system import get_system_info
+
+
+def _load(path: str) -> Any:
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _save(path: str, value: Any) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2)
+        file.write("\n")
+
+
+def newest(folder: str, since_ns: int) -> Optional[str]:
+    """The last error's bundle that the analysis wrote, if it was after `since_ns`."""
+    ooms = _load(os.path.join(folder, "report.json"))["ooms"]
+    recent = [oom for oom in ooms if oom["bundle"] and oom["timestamp_ns"] >= since_ns]
+    return os.path.join(folder, max(recent, key=lambda oom: oom["timestamp_ns"])["bundle"]) if recent else None
+
+
+def legacy(event: Dict[str, Any]) -> Dict[str, Any]:
+    """A V3 event as events.json has it: upstream's names, and its own so that nothing is lost."""
+    kept = {key: value for key, value in event.items() if key != "schema_version"}  # what has one is not read as legacy
+    return dict(kept, timestamp=event["timestamp_ns"] / 1e9, memory_allocated=event["allocator_allocated_bytes"],
+                memory_reserved=event["allocator_reserved_bytes"], memory_change=event["allocator_change_bytes"],
+                device_used=event["device_used_bytes"], device_free=event["device_free_bytes"],
+                device_total=event["device_total_bytes"], backend=event["metadata"].get("backend"))
+
+
+def made(folder: str, order: Dict[str, Any], events: List[Dict[str, Any]]) -> str:
+    """A bundle of the last events, for an error that no call of the recording had."""
+    bundle = os.path.join(folder, "made")
+    os.mkdir(bundle)
+    last = events[-order["buffer_size"]:]
+    process = _load(os.path.join(folder, "analysis", "report.json"))["processes"][0]
+    backend = last[-1]["metadata"].get("backend", "cuda") if last else "cpu"
+    session = {"session_id": process["session_id"], "session_status": process["status"], "session": None}
+    _save(os.path.join(bundle, "events.json"), [legacy(event) for event in last])
+    _save(os.path.join(bundle, "metadata.json"), {"backend": backend, "captured_event_count": len(last), **session,
+                                                  "custom_metadata": {}})
+    _save(os.path.join(bundle, "environment.json"), {"pid": process["pid"], "cwd": os.getcwd()})
+    _save(os.path.join(bundle, "manifest.json"), {"schema_version": 2, "backend": backend, "event_count": len(last), **session,
+                                                  "files": ["manifest.json", "events.json", "metadata.json", "environment.json"]})
+    return bundle
+
+
+def complete(bundle: str, order: Dict[str, Any]) -> None:
+    """What the exception, the program and the machine say beside the recording."""
+    metadata = _load(os.path.join(bundle, "metadata.json"))
+    recorded = metadata.get("exception_message")
+    metadata.update({key: order[key] for key in ("reason", "exception_type", "exception_module", "exception_message", "context")})
+    metadata["custom_metadata"] = {**metadata["custom_metadata"], **order["metadata"]}
+    if recorded:
+        metadata["custom_metadata"]["recorded"] = recorded
+    _save(os.path.join(bundle, "metadata.json"), metadata)
+    environment = _load(os.path.join(bundle, "environment.json"))
+    environment["system"] = {key: value for key, value in get_system_info().items() if key not in ("devices", "device_count", "recorded")}
+    environment["system"]["python_version"] = platform.python_version()
+    _save(os.path.join(bundle, "environment.json"), environment)
+
+
+def place(bundle: str, order: Dict[str, Any]) -> str:
+    """Into the directory under a name of its own, the manifest last; returns the path."""
+    manifest = _load(os.path.join(bundle, "manifest.json"))
+    os.remove(os.path.join(bundle, "manifest.json"))
+    backend = re.sub(r"[^A-Za-z0-9_-]+", "_", manifest["backend"])
+    os.makedirs(order["directory"], mode=0o700, exist_ok=True)
+    pid = _load(os.path.join(bundle, "environment.json"))["pid"]
+    for number in range(1, 10_000):
+        name = time.strftime("oom_dump_%Y%m%dT%H%M%SZ", time.gmtime()) + "_%d_%s_%d" % (pid, backend, number)
+        path = os.path.join(os.path.abspath(order["directory"]), name)
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            continue
+        for file in os.listdir(bundle):
+            shutil.move(os.path.join(bundle, file), path)
+        manifest.update(bundle_name=name, reason=order["reason"], created_at_utc=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        _save(os.path.join(path, "manifest.json"), manifest)
+        return path
+    raise OSError("%s is full of bundles" % order["directory"])
+
+
+def retain(order: Dict[str, Any], newest_path: str) -> None:
+    """Oldest bundles go until the rest is few and small enough; the newest always stays."""
+    folder = os.path.abspath(order["directory"])
+    bundles = []
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name.startswith("oom_dump_") and os.path.exists(os.path.join(path, "manifest.json")):
+            size = sum(os.path.getsize(os.path.join(path, file)) for file in os.listdir(path))
+            bundles.append((os.stat(path).st_mtime_ns, path, size))
+    bundles.sort(key=lambda one: (one[1] == newest_path, one))
+    while len(bundles) > 1 and (len(bundles) > order["max_dumps"] or sum(one[2] for one in bundles) > order["max_total_bytes"]):
+        shutil.rmtree(bundles.pop(0)[1])
+
+
+def main() -> None:
+    order = json.load(sys.stdin)
+    with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
+        analysis = os.path.join(folder, "analysis")
+        events = recording.telemetry(analysis, order["trace"], "--oom-buffer-size", str(order["buffer_size"]))
+        bundle = newest(analysis, order["since_ns"]) or made(folder, order, events)
+        complete(bundle, order)
+        path = place(bundle, order)
+    retain(order, path)
+    print(path)
+
+
+if __name__ == "__main__":
+    main()

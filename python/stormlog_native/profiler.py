@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+"""GPUMemoryProfiler and its kin: what calls and blocks did to memory, found in the recording.
+
+Upstream reads PyTorch's counters around a call.  Here a call is a range of the recording; before, after and peak are what its
+replay says, whichever library asked, and a peak between two samples is not missed."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from . import agent, recording
+from .errors import ProfilerError
+
+
+@dataclass
+class MemorySnapshot:
+    """Memory at one instant.  allocated: in use, over all devices of the process (PyTorch's blocks where it reports them, else what
+    calls obtained); reserved: obtained from the driver.  cpu_memory None: not known for that instant."""
+    timestamp: float
+    allocated_memory: int
+    reserved_memory: int
+    max_memory_allocated: int
+    max_memory_reserved: int
+    active_memory: int
+    inactive_memory: int
+    cpu_memory: Optional[int]
+    device_id: int
+    operation: Optional[str] = None
+
+    def to_dict(self) -> Dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass
+class ProfileResult:
+    """What one call did.  tensors_*: blocks made and freed during it; memory_allocated, memory_freed: their bytes."""
+    function_name: str
+    execution_time: float
+    memory_before: MemorySnapshot
+    memory_after: MemorySnapshot
+    memory_peak: MemorySnapshot
+    memory_allocated: int
+    memory_freed: int
+    tensors_created: int
+    tensors_deleted: int
+    call_count: int = 1
+
+    _span: Tuple[int, int, Optional[int], str] = (0, 0, None, "")
+
+    def memory_diff(self) -> int:
+        """What stayed: bytes in use after it less those before."""
+        return self.memory_after.allocated_memory - self.memory_before.allocated_memory
+
+    def peak_memory_usage(self) -> int:
+        """What it needed beyond what was there before."""
+        return self.memory_peak.allocated_memory - self.memory_before.allocated_memory
+
+    def lines(self) -> List[Dict[str, Any]]:
+        """The places that allocated during the call, largest first: [{"where", "bytes", "blocks"}, ...]."""
+        begin, end, thread, path = self._span
+        places: Dict[str, List[int]] = {}
+        events = [row for row in recording.lines("dump", path) if row["result"] == 0 and row["verb"] in ("ALLOC", "BLOCK_ALLOC")
+                  and begin <= row["t1_ns"] <= end and (thread is None or row["thread"] == thread)]
+        blocks = [row for row in events if row["verb"] == "BLOCK_ALLOC"] or events
+        for row in blocks:
+            total = places.setdefault(_place(row["stack"] or []), [0, 0])
+            total[0] += row["bytes"] or 0
+            total[1] += 1
+        return [{"where": where, "bytes": total[0], "blocks": total[1]}
+                for where, total in sorted(places.items(), key=lambda item: -item[1][0])]
+
+    def to_dict(self) -> Dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "_span"}
+
+
+def _place(stack: List[str]) -> str:
+    """The line of Python that asked, which native frames of its libraries stand before; else the innermost frame."""
+    for frame in stack:
+        if not re.search(r"\+0x[0-9a-f]+$", frame):
+            return frame
+    return stack[0] if stack else "(no stack)"
+
+
+def _device_number(device: Any) -> int:
+    """0 of None, 1 of 1, "cuda:1" and torch.device("cuda", 1)."""
+    if device is None:
+        return 0
+    if isinstance(device, int):
+        return device
+    number = getattr(device, "index", None)
+    if isinstance(number, int):
+        return number
+    tail = str(device).rpartition(":")[2]
+    return int(tail) if tail.isdigit() else 0
+
+
+def _host_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        import resource
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def snapshot_at(entry: Dict[str, Any], when: str, device: int, cpu: Optional[int], operation: str) -> MemorySnapshot:
+    """`when`: before, after or peak, of a line of `entries`."""
+    allocated, held = entry[when + "_bytes"], entry["held_%s_bytes" % when]
+    nanoseconds = entry["end_ns" if when == "after" else "begin_ns"]
+    return MemorySnapshot(timestamp=nanoseconds / 1e9, allocated_memory=allocated, reserved_memory=held,
+                          max_memory_allocated=max(allocated, entry["peak_bytes"] if when != "before" else allocated),
+                          max_memory_reserved=max(held, entry["held_peak_bytes"] if when != "before" else held),
+                          active_memory=allocated, inactive_memory=max(0, held - allocated), cpu_memory=cpu, device_id=device,
+                          operation=operation)
+
+
+class _Done:
+    """A call that has ended, and what of it only the process knew."""
+
+    def __init__(self, call: agent.Call, cpu_before: Optional[int], cpu_after: Optional[int]) -> None:
+        self.call, self.cpu_before, self.cpu_after = call, cpu_before, cpu_after
+
+
+class GPUMemoryProfiler:
+    """Profile calls and blocks.  track_tensors and collect_stack_traces are always on in a recording and are taken for
+    compatibility alone; `device` names the device in the results, whose figures are of the whole process."""
+
+    def __init__(self, device: Any = None, track_tensors: bool = True, track_cpu_memory: bool = True,
+                 collect_stack_traces: bool = False) -> None:
+        self.device = _device_number(device)
+        self.track_tensors, self.track_cpu_memory, self.collect_stack_traces = track_tensors, track_cpu_memory, collect_stack_traces
+        self._done: List[_Done] = []
+        self._lock = threading.Lock()
+        self._monitoring: Optional[Tuple[float, float]] = None
+        self._monitored: List[Tuple[float, float, float]] = []
+
+    @contextlib.contextmanager
+    def profile_context(self, name: str = "context", **pairs: Any) -> Iterator[None]:
+        """with profiler.profile_context("forward"): ..."""
+        if not agent.available():
+            yield
+            return
+        before = _host_bytes() if self.track_cpu_memory else None
+        call = agent.begin(name, pairs)
+        try:
+            yield
+        finally:
+            agent.pop()
+            after = _host_bytes() if self.track_cpu_memory else None
+            with self._lock:
+                self._done.append(_Done(call, before, after))
+
+    def profile_function(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> ProfileResult:
+        """Call func once and return what it did.  ConfigurationError where nothing is recorded, before it is called."""
+        if not agent.available():
+            agent.trace_path()  # raises, and says how to start
+        with self.profile_context(getattr(func, "__name__", type(func).__name__)):
+            func(*args, **kwargs)
+        return self._results_of(self._done[-1:])[0]
+
+    def start_monitoring(self, interval: Optional[float] = None) -> None:
+        """The time line from here on; the recording has all of it, `interval` is how finely get_summary tells it."""
+        self._monitoring = (time.time(), interval or 0.1)
+        agent.mark("monitoring started")
+
+    def stop_monitoring(self) -> None:
+        if self._monitoring:
+            self._monitored.append((self._monitoring[0], time.time(), self._monitoring[1]))
+            self._monitoring = None
+            agent.mark("monitoring stopped")
+
+    def _results_of(self, done: List[_Done]) -> List[ProfileResult]:
+        path = agent.trace_path()
+        found = {(row["label"], row["step"]): row for row in recording.entries(path)}
+        results, counts = [], {}  # type: List[ProfileResult], Dict[str, int]
+        for one in done:
+            entry = found.get((one.call.label, one.call.step))
+            if entry is None:
+                raise ProfilerError("the recording has no entry of %r: ranges deeper than 32, or with --labels off, are not "
+                                    "recorded" % one.call.name)
+            counts[one.call.name] = counts.get(one.call.name, 0) + 1
+            name = one.call.name
+            results.append(ProfileResult(
+                function_name=name, execution_time=(entry["end_ns"] - entry["begin_ns"]) / 1e9,
+                memory_before=snapshot_at(entry, "before", self.device, one.cpu_before, name),
+                memory_after=snapshot_at(entry, "after", self.device, one.cpu_after, name),
+                memory_peak=snapshot_at(entry, "peak", self.device, None, name),
+                memory_allocated=entry["allocated_bytes"], memory_freed=entry["freed_bytes"],
+                tensors_created=entry["blocks_created"], tensors_deleted=entry["blocks_freed"], call_count=counts[name],
+                _span=(entry["begin_ns"], entry["end_ns"], entry["thread"], path)))
+        return results
+
+    def get_results(self) -> List[ProfileResult]:
+        """Every call and block that has ended, in their order."""
+        with self._lock:
+            done = list(self._done)
+        agent.trace_path()
+        return self._results_of(done) if done else []
+
+    @property
+    def results(self) -> List[ProfileResult]:
+        return self.get_results()
+
+    def get_summary(self) -> Dict[str, Any]:
+        """Totals of what was profiled, by function, and what the process uses now."""
+        results, now = self.get_results(), recording.process()
+        functions: Dict[str, Dict[str, Any]] = {}
+        for result in results:
+            row = functions.setdefault(result.function_name, {"call_count": 0, "total_time": 0.0, "total_allocated": 0,
+                                                              "total_freed": 0, "peak_memory": 0})
+            row["call_count"] += 1
+            row["total_time"] += result.execution_time
+            row["total_allocated"] += result.memory_allocated
+            row["total_freed"] += result.memory_freed
+            row["peak_memory"] = max(row["peak_memory"], result.memory_peak.allocated_memory)
+        for row in functions.values():
+            row["average_time"] = row["total_time"] / row["call_count"]
+        device = [row for row in now["memory"] if row["kind"] in ("device", "pool", "managed", "vmm", "array", "graph")]
+        return {"device": self.device, "total_functions_profiled": len(functions), "total_function_calls": len(results),
+                "total_execution_time": sum(result.execution_time for result in results),
+                "total_memory_allocated": sum(result.memory_allocated for result in results),
+                "total_memory_freed": sum(result.memory_freed for result in results),
+                "net_memory_change": sum(result.memory_diff() for result in results),
+                "peak_memory_usage": max((result.memory_peak.allocated_memory for result in results), default=None),
+                "memory_change_from_baseline": results[-1].memory_after.allocated_memory -
+                results[0].memory_before.allocated_memory if results else None,
+                "current_memory_reserved": sum(row["live_bytes"] for row in device),
+                "function_summaries": functions, "monitored": [
+                    {"start_time": begin, "end_time": end, "interval": interval} for begin, end, interval in self._monitored]}
+
+    def clear_results(self) -> None:
+        """Forget what was profiled; the recording keeps it."""
+        with self._lock:
+            self._done.clear()
+            self._monitored.clear()
+
+
+_global: Optional[GPUMemoryProfiler] = None
+
+
+def get_global_profiler() -> GPUMemoryProfiler:
+    """The profiler of the module's own profile_function and profile_context."""
+    global _global
+    if _global is None:
+        _global = GPUMemoryProfiler()
+    return _global
+
+
+def profile_context(name: str = "context", **pairs: Any) -> "contextlib.AbstractContextManager[None]":
+    """with profile_context("forward"): ...  Results: get_global_profiler().get_results()."""
+    return get_global_profiler().profile_context(name, **pairs)
+
+
+def profile_function(func: Optional[Callable[..., Any]] = None, *, name: Optional[str] = None) -> Any:
+    """@profile_function, or @profile_function(name="step"): every call is a range of that name."""
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        label = name or function.__name__
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with get_global_profiler().profile_context(label):
+                return function(*args, **kwargs)
+        return wrapper
+    return decorate(func) if func is not None else decorate

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""pytest: @pytest.mark.limit_gpu_memory("2 GiB") and @pytest.mark.limit_gpu_leaks("0"), and a table at the end.
+
+Each marked test is a range of the recording of this pytest: stormlog-run -- pytest.  What it used is read by a child when it has
+ended, and a test beyond its limit fails, with its figures.  Without the recorder marked tests run and the table says
+that nothing was measured; --gpu-memory-required makes that an error."""
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List
+
+import pytest
+
+from . import agent, recording
+from .errors import ProfilerError
+from .system import format_memory
+
+_UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def parse_size(text: Any) -> int:
+    """"2 GiB", "512MB", "0": binary, as every size here."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", str(text), re.I)
+    if not match:
+        raise ValueError("%r is no size; write \"2 GiB\"" % (text,))
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def pytest_addoption(parser: Any) -> None:
+    parser.getgroup("stormlog").addoption("--gpu-memory-required", action="store_true",
+                                          help="limits of GPU memory that cannot be measured are errors")
+
+
+def pytest_configure(config: Any) -> None:
+    config.addinivalue_line("markers", "limit_gpu_memory(size): the test fails if it needs more than that beyond what was held before")
+    config.addinivalue_line("markers", "limit_gpu_leaks(size): the test fails if more than that stays when it has ended")
+    config.pluginmanager.register(_Limits(config), "stormlog-limits")
+
+
+class _Limits:
+    def __init__(self, config: Any) -> None:
+        self.config = config
+        self.calls: Dict[str, agent.Call] = {}
+        self.rows: List[str] = []
+        self.problem = ""
+
+    def _limits(self, item: Any) -> Dict[str, int]:
+        return {name: parse_size(mark.args[0] if mark.args else mark.kwargs["size"])
+                for name in ("limit_gpu_leaks", "limit_gpu_memory") for mark in item.iter_markers(name)}
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self, item: Any) -> Any:
+        limited = bool(self._limits(item))
+        if limited:
+            self.calls[item.nodeid] = agent.begin("test " + item.name)
+        yield
+        if limited:
+            agent.pop()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Any:
+        report = (yield).get_result()
+        if call.when != "call" or item.nodeid not in self.calls:
+            return
+        wrong = self._judge(item)
+        if wrong and report.passed:
+            report.outcome, report.longrepr = "failed", wrong
+
+    def _judge(self, item: Any) -> str:
+        """What is wrong with the test's memory, and its row of the table."""
+        call = self.calls.pop(item.nodeid)
+        try:
+            if not agent.available():
+                agent.trace_path()
+            if not agent.recording():
+                rows: List[Dict[str, Any]] = []  # no GPU call so far: nothing was used
+            else:
+                rows = [row for row in recording.entries(label=call.label) if row["step"] == call.step]
+        except ProfilerError as error:
+            self.problem = str(error).splitlines()[0]
+            return self.problem if self.config.getoption("--gpu-memory-required") else ""
+        peak = rows[0]["peak_bytes"] - rows[0]["before_bytes"] if rows else 0
+        stays = max(0, rows[0]["after_bytes"] - rows[0]["before_bytes"]) if rows else 0
+        found = {"limit_gpu_memory": (peak, "needed %s of GPU memory"), "limit_gpu_leaks": (stays, "left %s of GPU memory behind")}
+        wrong = [found[name][1] % format_memory(found[name][0]) + ", limit %s" % format_memory(limit)
+                 for name, limit in self._limits(item).items() if found[name][0] > limit]
+        self.rows.append("%12s %12s  %s" % (format_memory(peak), format_memory(stays), item.nodeid))
+        return "; ".join(wrong)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self.rows and not self.problem:
+            return
+        terminalreporter.section("GPU memory")
+        if self.problem:
+            terminalreporter.line("not measured: %s (stormlog-run -- pytest)" % self.problem)
+        if self.rows:
+            terminalreporter.line("%12s %12s  test" % ("peak", "stays"))
+        for row in self.rows:
+            terminalreporter.line(row)

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: MIT
+"""Read stormlog's traces from Python: one small module on msgpack, zstandard and numpy.
+
+    import stormlog_trace
+    for trace in stormlog_trace.open_folder("traces"):
+        print(trace.header["rank"], trace.header["argv"], trace.complete)
+        events = trace.events()             # dict of numpy columns, in time order
+        calls = events["api"]               # ids; trace.hooks[id - 1] is its row
+        stack = trace.stack(events["python"][0])
+
+With pandas, what each label allocated, and who allocated the most:
+
+    table = trace.frame()
+    made = table[(table.verb == "ALLOC") & (table.result == 0)]
+    print(made.groupby("label", dropna=False).bytes.sum())
+    print(made.groupby(made.python.map(lambda i: (trace.stack(i) or [None])[0])).bytes.sum().nlargest(10))
+
+Written from doc/trace-format.md alone, so that it tests that page.  It holds a trace in memory; use
+stormlog-analyze for big ones.
+"""
+import glob
+import mmap
+import os
+import struct
+
+import msgpack
+import numpy as np
+import zstandard
+
+INDEX = struct.Struct("<IIIIQQIIQQQ")
+MAGIC = 0x184D2A5C
+KINDS = {1: "header", 2: "defs", 3: "block", 4: "footer"}
+
+SEGMENT = struct.Struct("<IIiIQQ32xQ56x")
+SEGMENT_BYTES = 1 << 20
+SEGMENT_TABLE = 16 + 16 + 16 + 40 + 16 + 24 + 256 + 512  # magic, sizes, pid, boot id, states, gaps, name, reserve
+HEADER_AT = 64 << 10
+HEAD = 256 << 10
+SLOTS = SEGMENT_BYTES // 64
+FLAG_IN_FLIGHT = 1
+SIGNED = {"device": np.int64, "result": np.int64}
+# What an event has where the header does not say it.
+FIELDS = ("time_ns duration_ns api driver_api kind flags device result address bytes stream context object extra extra2 caller"
+          " python native label").split()
+
+
+def frame_check(index):
+    value = 0xCBF29CE484222325
+    for byte in index[:56]:
+        value = ((value ^ byte) * 0x100000001B3) & (2**64 - 1)
+    return value
+
+
+def decode_block(block):
+    """The columns of a block as a dict of numpy arrays (uint64, or int64 for signed ones)."""
+    count, columns = block["count"], {}
+    for name, (encoding, width, shift, base, data) in block["columns"].items():
+        if width:
+            x = np.frombuffer(data, dtype="<u%d" % width).astype(np.uint64)
+        else:
+            x = np.zeros(count, np.uint64)
+        first = np.uint64(base & (2**64 - 1))
+        if encoding == 0:
+            x = first + (x << np.uint64(shift))
+        else:
+            delta = (x >> np.uint64(1)) ^ (np.uint64(0) - (x & np.uint64(1)))
+            x = first + np.cumsum(delta, dtype=np.uint64)
+        columns[name] = x.astype(SIGNED.get(name, np.uint64))
+    columns["thread"] = np.full(count, block["thread"], np.uint64)
+    return columns
+
+
+class Trace:
+    """One process image: header, definitions by kind, samples, and its events."""
+
+    def __init__(self, path):
+        self.path = path
+        self.header = None
+        self.defs = {}
+        self.damage = []
+        self.blocks = []
+        self._next = {}
+        self._log = 0
+        self.folded_through = 0
+        self._stacks = None
+        self._read_file(path)
+        for later in sorted(glob.glob(glob.escape(path[: -len(".msgpack.zst")]) + ".??????.msgpack.zst")):
+            if int(later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]) > self.folded_through:
+                self._read_file(later)
+        ring = path[: -len(".msgpack.zst")] + ".ring"
+        if self.header and os.sep in str(self.header.get("ring") or ""):
+            ring = self.header["ring"]
+        self.ring_state = None
+        if os.path.exists(ring):
+            self._read_ring(ring)
+
+    # the trace file
+
+    def _read_file(self, path):
+        with open(path, "rb") as file:
+            data = file.read()
+        decompress = zstandard.ZstdDecompressor()
+        at, lost = 0, False  # lost: looking for the next frame after one damage was said
+        while at < len(data):
+            head = data[at : at + 64]
+            fields = INDEX.unpack(head) if len(head) == 64 else None
+            if not fields or fields[0] != MAGIC or fields[-1] != frame_check(head):
+                if not lost:
+                    self.damage.append((at, "no frame index"))
+                lost = True
+                at = data.find(struct.pack("<I", MAGIC), at + 1)
+                if at < 0:
+                    break
+                continue
+            _, _, kind, thread, first, after, count, size, *_ = fields
+            frame = data[at + 64 : at + 64 + size]
+            try:
+                content = decompress.decompress(frame, max_output_size=1 << 26)
+            except zstandard.ZstdError as error:
+                self.damage.append((at, str(error)))
+                lost = True
+                at += 64
+                continue
+            lost = False
+            unpacker = msgpack.Unpacker(raw=False, unicode_errors="replace", max_buffer_size=1 << 27)
+            unpacker.feed(content)
+            for item in unpacker:
+                self._take(item)
+            if KINDS.get(kind) == "block":
+                self._next[thread] = max(after, self._next.get(thread, 0))
+            if KINDS.get(kind) == "defs":
+                self._log = max(after, self._log)
+            at += 64 + size
+
+    def _take(self, item):
+        what = item.get("def")
+        if what == "header":
+            self.header = self.header or item
+        elif what == "block":
+            self.blocks.append(decode_block(item))
+        elif what == "checkpoint":
+            self.folded_through = item["through"]
+            self._log = max(self._log, item["log_next"])
+            for thread, after in item["threads"]:
+                self._next[thread] = max(after, self._next.get(thread, 0))
+            self.defs.setdefault(what, []).append(item)
+        else:
+            self.defs.setdefault(what, []).append(item)
+
+    # the ring
+
+    def _read_ring(self, path):
+        with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:  # killed before it had a size
+                return
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if data[:15] != b"stormlog.ring\n\1":
+            return
+        header_bytes = struct.unpack_from("<I", data, 28)[0]
+        state, segments = struct.unpack_from("<II", data, 88)
+        self.ring_state = state
+        if self.header is None and header_bytes:
+            self.header = msgpack.unpackb(data[HEADER_AT : HEADER_AT + header_bytes], raw=False)
+        table = []
+        for i in range(segments):
+            use, thread, tid, order, first, end, tail = SEGMENT.unpack_from(data, SEGMENT_TABLE + 128 * i)
+            table.append((order, i, use, thread, first, end, tail))
+        table.sort()
+        for _, i, use, _, first, _, _ in table:
+            if use == 3:
+                self._read_log(data, HEAD + i * SEGMENT_BYTES, first)
+        for _, i, use, thread, first, end, tail in table:
+            if use == 2:
+                self._read_segment(data, HEAD + i * SEGMENT_BYTES, thread, first, end, tail)
+
+    def _read_log(self, data, base, first):
+        at = 0
+        while at + 8 <= SEGMENT_BYTES:
+            word = struct.unpack_from("<Q", data, base + at)[0]
+            state, size = word & 0xFF, word >> 8
+            if state in (0, 3):
+                break
+            if state == 2 and first + at >= self._log:
+                self._take(msgpack.unpackb(data[base + at + 8 : base + at + 8 + size], raw=False,
+                                           unicode_errors="replace"))
+            at += 8 + (size + 7 & ~7)
+
+    def _read_segment(self, data, base, thread, first, end, tail):
+        seq = max(tail, self._next.get(thread, 0))
+        rows = []
+        while not end or seq < end:
+            state, *w = struct.unpack_from("<8Q", data, base + (seq - first) % SLOTS * 64)
+            if state == seq << 4 | 1:  # given up before it was filled
+                seq += 1
+                continue
+            if state >> 4 != seq or state & 3 < 2:
+                break
+            wide = state & 4
+            second = struct.unpack_from("<8Q", data, base + (seq + 1 - first) % SLOTS * 64)[1:] if wide else None
+            rows.append(self._slot(w, second, state & 3 == 2))
+            seq += 2 if wide else 1
+        if rows:
+            columns = {name: np.array([row[name] for row in rows], SIGNED.get(name, np.uint64)) for name in rows[0]}
+            columns["thread"] = np.full(len(rows), thread, np.uint64)
+            self.blocks.append(columns)
+
+    def _slot(self, w, second, in_flight):
+        signed = lambda value, bits: value - (1 << bits) if value >> (bits - 1) else value
+        row = dict.fromkeys(self.fields, 0)
+        api = w[0] & 0xFFFF
+        row.update(api=api, driver_api=w[0] >> 16 & 0xFFFF, kind=w[0] >> 32 & 0xFF,
+                   flags=w[0] >> 40 & 0xFF | (FLAG_IN_FLIGHT if in_flight else 0),
+                   device=signed(w[0] >> 48, 16), time_ns=w[1], address=w[3], bytes=w[4])
+        if second:
+            before = self.header["verbs"][self.hooks[api - 1][1]][1] == "before"
+            row.update(python=w[5] & 0xFFFFFFFF, native=w[5] >> 32, label=w[6] >> 32, stream=second[0],
+                       context=second[1], object=second[2], extra=second[3], extra2=second[4], caller=second[5])
+            if not in_flight:
+                row.update(duration_ns=w[2], result=signed(w[6] & 0xFFFFFFFF, 32))
+                row["time_ns"] += 0 if before else w[2]
+        else:
+            row.update(extra=w[2], extra2=w[5], label=w[6] & 0xFFFFFFFF, python=w[6] >> 32)
+        return row
+
+    # what users ask for
+
+    @property
+    def hooks(self):
+        """[[name, verb, kind, family], ...]; an event's api is 1 + the index."""
+        return self.header["hooks"]
+
+    @property
+    def complete(self):
+        """True when the process ended by itself and wrote so."""
+        return bool(self.defs.get("footer"))
+
+    def events(self):
+        """All events in time order, as a dict of numpy columns."""
+        if not self.blocks:
+            return {}
+        names = self.fields + ["thread"]
+        columns = {name: np.concatenate([block[name] for block in self.blocks if name in block]) for name in names
+                   if any(name in block for block in self.blocks)}
+        verbs = np.array([-1] + [hook[1] for hook in self.hooks])[columns["api"].astype(np.int64)]
+        free_first = np.array([verb[1] != "before" for verb in self.header["verbs"]])[verbs]
+        order = np.lexsort((free_first, columns["time_ns"]))
+        return {name: column[order] for name, column in columns.items()}
+
+    @property
+    def fields(self):
+        """The names of an event's columns."""
+        return [field[0] for field in self.header.get("fields", [])] or list(FIELDS)
+
+    def names(self):
+        """{api id: exported name}, for events()["api"]; 0 is None."""
+        return {0: None, **{i + 1: hook[0] for i, hook in enumerate(self.hooks)}}
+
+    def verbs(self):
+        """{api id: verb}: what a call means to memory, as "ALLOC" or "FREE"."""
+        return {0: None, **{i + 1: self.header["verbs"][hook[1]][0] for i, hook in enumerate(self.hooks)}}
+
+    def texts(self):
+        """{id: text}, for events()["label"]; 0 is None."""
+        return {0: None, **{item["id"]: item["text"] for item in self.defs.get("text", [])}}
+
+    def unix_ns(self, monotonic_ns):
+        """Times of the trace (a number or a column) as Unix nanoseconds."""
+        offset = self.header["started_ns"] - self.header["monotonic_ns"]
+        if isinstance(monotonic_ns, np.ndarray):
+            return monotonic_ns.astype(np.int64) + offset
+        return monotonic_ns + offset
+
+    @property
+    def gaps(self):
+        """[(count, begin_ns, end_ns), ...]: events that could not be kept."""
+        return [(gap.get("count"), gap.get("begin_ns"), gap.get("end_ns")) for gap in self.defs.get("gap", [])]
+
+    def samples(self):
+        """Samples of devices and of the process as a dict of float64 columns, in time order; what is unknown is NaN."""
+        rows = sorted(self.defs.get("sample", []), key=lambda row: row["ns"])
+        names = sorted({name for row in rows for name, value in row.items() if isinstance(value, int)})
+        return {name: np.array([row.get(name, np.nan) for row in rows], np.float64) for name in names}
+
+    def stack(self, python_id):
+        """[(function, file, line), ...] of a Python stack, innermost first."""
+        if self._stacks is None:
+            frames = {frame["id"]: (frame["function"], frame["file"], frame["line"]) for frame in self.defs.get("frame", [])}
+            self._stacks = {stack["id"]: [frames[i] for i in stack["frames"] if i in frames]
+                            for stack in self.defs.get("python_stack", [])}
+        return self._stacks.get(int(python_id), [])
+
+    def native_stack(self, native_id):
+        """[(file name of the module or None, offset in it), ...] of a native stack, innermost first."""
+        for stack in self.defs.get("native_stack", []):
+            if stack["id"] == native_id:
+                return [self.place(pc) for (pc,) in struct.iter_unpack("<Q", stack["pcs"])]
+        return []
+
+    def place(self, address):
+        """(path of the module or None, offset in it) of an address."""
+        for module in reversed(self.defs.get("module", [])):
+            if module["base"] <= address < module["end"]:
+                return module.get("path"), int(address) - module["base"]
+        return None, int(address)
+
+    def frame(self):
+        """The events as a pandas.DataFrame with names in place of ids."""
+        import pandas
+        table = pandas.DataFrame(self.events())
+        if len(table):
+            table["verb"] = table["api"].map(self.verbs())
+            table["api"] = table["api"].map(self.names())
+            table["label"] = table["label"].map(self.texts())
+            table["kind"] = table["kind"].map(dict(enumerate(kind[0] for kind in self.header["kinds"])))
+            table["time"] = pandas.to_datetime(self.unix_ns(self.events()["time_ns"]), utc=True)
+        return table
+
+
+def open_folder(folder):
+    """Every trace of a folder, by name."""
+    return [Trace(os.path.join(folder, name)) for name in sorted(os.listdir(folder))
+            if name.endswith(".msgpack.zst") and name.count(".") == 2]

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""What is known of a recording, read by a child: stormlog-analyze, on this process's running trace or any other.  The job itself
+keeps no totals and parses no trace."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any, Dict, Iterator, List, Optional
+
+from .agent import trace_path
+from .errors import ConfigurationError, ProfilerError
+
+
+def program(name: str) -> str:
+    """Absolute path of stormlog-run or stormlog-analyze: the wheel's own, $STORMLOG_BIN's, or the first in PATH."""
+    places = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin"), os.environ.get("STORMLOG_BIN", "")]
+    for place in places:
+        path = os.path.join(place, name)
+        if place and os.access(path, os.X_OK):
+            return path
+    # A script of the same name that pip made would start Python to come here again.
+    for place in os.environ.get("PATH", "").split(os.pathsep):
+        path = os.path.join(place, name)
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            with open(path, "rb") as file:
+                if file.read(4) == b"\x7fELF":
+                    return path
+    raise ConfigurationError("%s is not to be found: install stormlog, or say where its programs are in STORMLOG_BIN" % name)
+
+
+def child_environment() -> Dict[str, str]:
+    """A child of ours is not part of what is recorded."""
+    clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    kept = [part for part in os.environ.get("LD_PRELOAD", "").replace(":", " ").split() if "libstormlog_preload" not in part]
+    if kept:
+        clean["LD_PRELOAD"] = ":".join(kept)
+    clean["STORMLOG_DISABLE"] = "1"
+    return clean
+
+
+def analyze(*arguments: str, ok: "tuple[int, ...]" = (0,)) -> str:
+    """What stormlog-analyze prints."""
+    done = subprocess.run([program("stormlog-analyze"), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=child_environment())
+    if done.returncode not in ok:
+        raise ProfilerError("stormlog-analyze %s: exit status %d\n%s" % (
+            " ".join(arguments), done.returncode, done.stderr.decode("utf-8", "replace")))
+    return done.stdout.decode("utf-8", "replace")
+
+
+def lines(*arguments: str) -> List[Dict[str, Any]]:
+    return [json.loads(line) for line in analyze(*arguments).splitlines()]
+
+
+def entries(path: Optional[str] = None, label: Optional[str] = None) -> List[Dict[str, Any]]:
+    """Each entry of a range that has ended: what was in use before, after and at its peak, made and freed."""
+    return lines("entries", *(["--label", label] if label else []), path or trace_path())
+
+
+def summary(path: Optional[str] = None) -> Dict[str, Any]:
+    """report.json, of this process or of a folder of traces."""
+    return json.loads(analyze("report", "--json", path or trace_path()))
+
+
+def process(path: Optional[str] = None) -> Dict[str, Any]:
+    """The process's own part of report.json."""
+    found = summary(path)["processes"]
+    if not found:
+        raise ProfilerError("%s holds no process" % (path or trace_path()))
+    return found[0]
+
+
+def samples(path: Optional[str] = None) -> Dict[str, List[Optional[float]]]:
+    """Samples of the device and of the process (rss_bytes) as columns; `ns` is Unix time.  Read by a child too."""
+    done = subprocess.run([sys.executable, "-m", __package__ + ".samples", path or trace_path()], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, env=dict(child_environment(), PYTHONPATH=os.pathsep.join(p for p in sys.path if p)))
+    if done.returncode:
+        raise ProfilerError("samples: %s" % done.stderr.decode("utf-8", "replace"))
+    return json.loads(done.stdout)
+
+
+def telemetry(folder: str, path: Optional[str] = None, *options: str) -> List[Dict[str, Any]]:
+    """Writes the whole analysis into `folder` and returns its telemetry events (V3), in time order."""
+    analyze("report", "-q", "-o", folder, *options, path or trace_path())
+    events: List[Dict[str, Any]] = []
+    for place, _, names in os.walk(os.path.join(folder, "telemetry")):
+        for name in sorted(names):
+            if name.endswith(".jsonl"):
+                with open(os.path.join(place, name), encoding="utf-8") as file:
+                    events.extend(json.loads(line) for line in file)
+    return sorted(events, key=lambda event: event["timestamp_ns"])
+
+
+class Report:
+    """The analysis of a run, as written to a folder: report.json as `data`, tables, and the page inline in a notebook."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        with open(os.path.join(folder, "report.json"), encoding="utf-8") as file:
+            self.data: Dict[str, Any] = json.load(file)
+
+    def __repr__(self) -> str:
+        return "<stormlog report of %d processes in %s>" % (len(self.data["processes"]), self.folder)
+
+    def _repr_html_(self) -> str:
+        import base64
+        try:
+            with open(os.path.join(self.folder, "report.html"), "rb") as file:
+                page = base64.b64encode(file.read()).decode()
+        except OSError as error:
+            from .errors import VisualizationError
+            raise VisualizationError("no page: %s" % error) from error
+        return '<iframe src="data:text/html;base64,%s" width="100%%" height="720" style="border:0"></iframe>' % page
+
+    def frame(self, table: str = "memory") -> Any:
+        """A pandas.DataFrame of a table of each process: memory, apis, libraries, labels, pytorch, names; or of leaks, ooms, findings."""
+        try:
+            import pandas
+        except ImportError as error:
+            from .errors import VisualizationError
+            raise VisualizationError("DataFrames need pandas: pip install pandas") from error
+        if table in ("leaks", "ooms", "findings", "gap_findings"):
+            return pandas.DataFrame(self.data[table])
+        return pandas.DataFrame([dict(row, rank=process["rank"], pid=process["pid"]) for process in self.data["processes"]
+                                 for row in process[table]])
+
+
+def report(path: Optional[str] = None, output: Optional[str] = None) -> Report:
+    """Analyse a folder of traces, or without `path` this process as it is now, into `output` (default: PATH/analysis)."""
+    path = path or trace_path()
+    folder = output or os.path.join(path if os.path.isdir(path) else os.path.dirname(path), "analysis")
+    analyze("report", "-q", "-o", folder, path)
+    return Report(folder)
+
+
+def _trace_of(pid: int, folder: str) -> str:
+    found = sorted(name for name in os.listdir(folder) if name.endswith(".msgpack.zst") and name.count(".") == 2
+                   and name.split(".")[0].split("-")[2:3] == [str(pid)])
+    if not found:
+        raise ConfigurationError("no trace of process %d in %s: start it by stormlog-run -o %s" % (pid, folder, folder))
+    return os.path.join(folder, found[-1])
+
+
+def follow(pid: int, folder: str = "traces", interval: float = 1.0) -> Iterator[Dict[str, Any]]:
+    """What a running process uses, every `interval` seconds until it ends: its part of report.json, the last time with its end."""
+    import time
+    path = _trace_of(pid, folder)
+    while True:
+        now = process(path)
+        yield now
+        if now["status"] != "running":
+            return
+        time.sleep(interval)
+
+

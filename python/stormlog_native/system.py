@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""What this machine is, and bytes for people."""
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from typing import Any, Dict
+
+UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+
+
+def format_memory(bytes_value: int) -> str:
+    """"1.50 GB", in steps of 1024, as Python Stormlog writes it."""
+    value, unit = float(bytes_value), 0
+    while abs(value) >= 1024 and unit < len(UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return "%.2f %s" % (value, UNITS[unit]) if bytes_value else "0 B"
+
+
+def _memory() -> Dict[str, Any]:
+    found: Dict[str, Any] = {"memory_total": None, "memory_available": None}
+    with open("/proc/meminfo") as file:
+        for line in file:
+            name, _, rest = line.partition(":")
+            if name in ("MemTotal", "MemAvailable"):
+                found["memory_total" if name == "MemTotal" else "memory_available"] = int(rest.split()[0]) * 1024
+    return found
+
+
+def _torch() -> Dict[str, Any]:
+    """Of a PyTorch that the program has imported: to import it here would make its context."""
+    torch = sys.modules.get("torch")
+    version = getattr(torch, "version", None)
+    return {"torch_version": getattr(torch, "__version__", None), "cuda_version": getattr(version, "cuda", None),
+            "rocm_version": getattr(version, "hip", None)}
+
+
+def get_system_info() -> Dict[str, Any]:
+    """The machine and its GPUs, without a call of the driver; devices are those that the recording has seen used."""
+    from . import agent, recording
+    from .errors import ProfilerError
+    nvidia = os.path.exists("/proc/driver/nvidia/version") or os.path.exists("/dev/nvidiactl")
+    amd = os.path.exists("/dev/kfd")
+    info = {"platform": platform.platform(), "architecture": platform.machine(), "python_version": platform.python_version(),
+            "cpu_count": os.cpu_count(), "mps_built": False, "mps_available": False, "rocm_available": amd, "cuda_available": nvidia,
+            "recorded": agent.available(), "devices": None, **_memory(), **_torch()}
+    try:
+        run = recording.summary()["run"]
+        info["devices"] = run["devices"]
+    except ProfilerError:
+        pass
+    used = bool(info["devices"])
+    info["detected_backend"] = "rocm" if amd else "cuda" if nvidia or used else "cpu"
+    info["device_count"] = len(info["devices"]) if info["devices"] is not None else None
+    return info

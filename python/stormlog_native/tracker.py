@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: MIT
+"""MemoryTracker and CPUMemoryTracker: what happened over time, and the bundle of an out-of-memory error while the job runs.
+
+Upstream samples by a thread of the job.  Here the recording has every change; a tracker marks a span of it, and whoever asks has
+it read by a child.  Bundles are written by a child too (bundle.py)."""
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+
+from . import agent, recording
+from .errors import ConfigurationError, ProfilerError
+
+
+@dataclass(frozen=True)
+class OOMFlightRecorderConfig:
+    """Where bundles go and how many stay: the oldest go first."""
+    enabled: bool = False
+    dump_dir: str = "oom_dumps"
+    buffer_size: int = 10_000
+    max_dumps: int = 5
+    max_total_mb: int = 256
+
+
+@dataclass(frozen=True)
+class OOMExceptionClassification:
+    is_oom: bool
+    reason: Optional[str] = None
+
+
+PATTERNS = ("out of memory", "cuda out of memory", "hip out of memory", "resource exhausted", "failed to allocate",
+            "allocation failed", "memoryerror", "std::bad_alloc")
+
+
+def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
+    """Is it an out-of-memory error, and by what it was told: PyTorch's or TensorFlow's type, else the message."""
+    torch = sys.modules.get("torch")
+    for holder in (torch, getattr(torch, "cuda", None)):
+        kind = getattr(holder, "OutOfMemoryError", None)
+        if isinstance(kind, type) and isinstance(exc, kind):
+            return OOMExceptionClassification(True, "torch.cuda.OutOfMemoryError")
+    if type(exc).__name__.lower().endswith("resourceexhaustederror"):
+        return OOMExceptionClassification(True, "tensorflow.ResourceExhaustedError")
+    message = str(exc).lower()
+    for pattern in PATTERNS:
+        if pattern in message:
+            return OOMExceptionClassification(True, "message_pattern:" + pattern)
+    return OOMExceptionClassification(False)
+
+
+class MemoryTracker:
+    """A span of the recording: its events, statistics and alerts, and bundles of out-of-memory errors in it."""
+
+    def __init__(self, device: Any = None, sampling_interval: float = 0.1, max_events: int = 10_000, enable_alerts: bool = True,
+                 enable_oom_flight_recorder: bool = False, oom_dump_dir: str = "oom_dumps", oom_buffer_size: Optional[int] = None,
+                 oom_max_dumps: int = 5, oom_max_total_mb: int = 256, warning_threshold: float = 80.0,
+                 critical_threshold: float = 95.0) -> None:
+        if oom_max_dumps < 1 or oom_max_total_mb < 1 or (oom_buffer_size is not None and oom_buffer_size < 1):
+            raise ConfigurationError("oom_buffer_size, oom_max_dumps and oom_max_total_mb are at least 1")
+        self.device, self.sampling_interval, self.max_events, self.enable_alerts = device, sampling_interval, max_events, enable_alerts
+        self.config = OOMFlightRecorderConfig(enable_oom_flight_recorder, oom_dump_dir, oom_buffer_size or max_events, oom_max_dumps,
+                                              oom_max_total_mb)
+        self.thresholds = {"memory_warning_percent": warning_threshold, "memory_critical_percent": critical_threshold}
+        self.last_oom_dump_path: Optional[str] = None
+        self.is_tracking = False
+        self._begin: Optional[float] = None
+        self._end: Optional[float] = None
+        self._callbacks: List[Callable[[Dict[str, Any]], None]] = []
+
+    def start_tracking(self) -> None:
+        if self.is_tracking:
+            return
+        self._begin, self._end, self.is_tracking = time.time(), None, True
+        agent.mark("tracking started")
+
+    def stop_tracking(self) -> None:
+        """The span ends; alerts in it are handed to whoever asked for them."""
+        if not self.is_tracking:
+            return
+        self._end, self.is_tracking = time.time(), False
+        agent.mark("tracking stopped")
+        if self._callbacks and agent.available():
+            for alert in self.get_alerts():
+                for callback in self._callbacks:
+                    callback(alert)
+
+    def __enter__(self) -> "MemoryTracker":
+        self.start_tracking()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.stop_tracking()
+
+    def set_threshold(self, name: str, value: float) -> None:
+        """memory_warning_percent or memory_critical_percent."""
+        if name not in self.thresholds:
+            raise ConfigurationError("no threshold %r; there are %s" % (name, ", ".join(self.thresholds)))
+        self.thresholds[name] = value
+
+    def add_alert_callback(self, callback: Callable[[Dict[str, Any]], None]) -> None:
+        """Called for each alert once tracking stops: the job itself watches nothing."""
+        self._callbacks.append(callback)
+
+    def _events(self) -> List[Dict[str, Any]]:
+        if self._begin is None:
+            raise ConfigurationError("nothing was tracked: call start_tracking() first")
+        agent.trace_path()
+        with tempfile.TemporaryDirectory(prefix="stormlog-") as folder:
+            events = recording.telemetry(os.path.join(folder, "analysis"), None,
+                                         "--alert-warning", "%g" % self.thresholds["memory_warning_percent"],
+                                         "--alert-critical", "%g" % self.thresholds["memory_critical_percent"])
+        begin, end = int(self._begin * 1e9), int((self._end or time.time()) * 1e9)
+        return [event for event in events if begin <= event["timestamp_ns"] <= end][-self.max_events:]
+
+    def get_events(self, event_type: Optional[str] = None, last_n: Optional[int] = None,
+                   since: Optional[float] = None) -> List[Dict[str, Any]]:
+        """Telemetry events (V3) of the span, oldest first."""
+        events = [event for event in self._events() if (event_type is None or event["event_type"] == event_type)
+                  and (since is None or event["timestamp_ns"] >= since * 1e9)]
+        return events[-last_n:] if last_n else events
+
+    def get_alerts(self, last_n: Optional[int] = None) -> List[Dict[str, Any]]:
+        alerts = [event for event in self._events() if event["event_type"] in ("warning", "critical", "error")] \
+            if self.enable_alerts else []
+        return alerts[-last_n:] if last_n else alerts
+
+    def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
+        """{"timestamps", "allocated", "reserved"}: the last known figures at each multiple of the interval."""
+        events = self._events()
+        line: Dict[str, List[Any]] = {"timestamps": [], "allocated": [], "reserved": []}
+        if not events:
+            return line
+        at, index = events[0]["timestamp_ns"], 0
+        while at <= events[-1]["timestamp_ns"] + int(interval * 1e9):
+            while index + 1 < len(events) and events[index + 1]["timestamp_ns"] <= at:
+                index += 1
+            line["timestamps"].append(at / 1e9)
+            line["allocated"].append(events[index]["allocator_allocated_bytes"])
+            line["reserved"].append(events[index]["allocator_reserved_bytes"])
+            at += int(interval * 1e9)
+        return line
+
+    def get_statistics(self) -> Dict[str, Any]:
+        """Of the span; None where it holds no event."""
+        events = self._events()
+        last = events[-1] if events else None
+        changes = [event["allocator_change_bytes"] for event in events]
+        total = last["device_total_bytes"] if last else None
+        return {"total_events": len(events), "session_id": last["session_id"] if last else None,
+                "peak_memory": max((event["allocator_allocated_bytes"] for event in events), default=None),
+                "peak_reserved": max((event["allocator_reserved_bytes"] for event in events), default=None),
+                "total_allocation_bytes": sum(change for change in changes if change > 0) if events else None,
+                "total_deallocation_bytes": -sum(change for change in changes if change < 0) if events else None,
+                "alert_count": sum(event["event_type"] in ("warning", "critical", "error") for event in events),
+                "oom_count": sum("oom_reason" in event["metadata"] for event in events),
+                "current_memory_allocated": last["allocator_allocated_bytes"] if last else None,
+                "current_memory_reserved": last["allocator_reserved_bytes"] if last else None,
+                "device_used_bytes": last["device_used_bytes"] if last else None, "device_total_bytes": total,
+                "memory_utilization_percent": 100.0 * last["allocator_allocated_bytes"] / total if last and total else None,
+                "tracking_duration_seconds": (self._end or time.time()) - (self._begin or 0),
+                "last_oom_dump_path": self.last_oom_dump_path}
+
+    def export_events(self, filename: str, format: str = "json") -> None:  # noqa: A002
+        events = self._events()
+        with open(filename, "w", encoding="utf-8", newline="") as file:
+            if format == "json":
+                json.dump(events, file, indent=2)
+            elif format == "csv" and events:
+                writer = csv.DictWriter(file, list(events[0]))
+                writer.writeheader()
+                writer.writerows({key: json.dumps(value) if isinstance(value, dict) else value for key, value in event.items()}
+                                 for event in events)
+            elif format != "csv":
+                raise ConfigurationError("format is json or csv")
+
+    # out of memory
+
+    def handle_exception(self, exc: BaseException, context: Optional[str] = None,
+                         metadata: Optional[Mapping[str, Any]] = None) -> Optional[str]:
+        """Path of the bundle, written by a child before this returns; None: no out-of-memory error, or the flight recorder is off."""
+        found = classify_oom_exception(exc)
+        if not found.is_oom or not self.config.enabled:
+            return None
+        order = {"trace": agent.trace_path(), "reason": found.reason, "exception_type": type(exc).__name__,
+                 "exception_module": type(exc).__module__, "exception_message": str(exc), "context": context,
+                 "metadata": dict(metadata or {}), "since_ns": int((self._begin or 0) * 1e9), "directory": self.config.dump_dir,
+                 "buffer_size": self.config.buffer_size, "max_dumps": self.config.max_dumps,
+                 "max_total_bytes": self.config.max_total_mb << 20}
+        done = subprocess.run([sys.executable, "-m", __package__ + ".bundle"], input=json.dumps(order, default=str).encode(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=dict(recording.child_environment(), PYTHONPATH=os.pathsep.join(p for p in sys.path if p)))
+        if done.returncode:
+            raise ProfilerError("the bundle was not written: %s" % done.stderr.decode("utf-8", "replace").strip())
+        self.last_oom_dump_path = done.stdout.decode().strip()
+        return self.last_oom_dump_path
+
+    @contextlib.contextmanager
+    def capture_oom(self, context: str = "runtime", metadata: Optional[Mapping[str, Any]] = None) -> Iterator[None]:
+        """An out-of-memory error that leaves the block makes a bundle, last_oom_dump_path, and goes on.  The block is a range of
+        the recording, of which the metadata are said."""
+        agent.push(context, **{str(key): value for key, value in (metadata or {}).items()})
+        try:
+            yield
+        except Exception as exc:
+            if agent.available():
+                try:
+                    self.handle_exception(exc, context, metadata)
+                except ProfilerError as error:  # the program's own error is the one to see
+                    sys.stderr.write("stormlog: no bundle: %s\n" % error)
+            raise
+        finally:
+            agent.pop()
+
+
+class CPUMemoryTracker:
+    """Host memory of the process over time: stormlog-run --host python train.py"""
+
+    def __init__(self, sampling_interval: float = 0.1, max_events: int = 10_000, enable_oom_flight_recorder: bool = False,
+                 oom_dump_dir: str = "oom_dumps", **options: Any) -> None:
+        self._tracker = MemoryTracker("cpu", sampling_interval, max_events, enable_oom_flight_recorder=enable_oom_flight_recorder,
+                                      oom_dump_dir=oom_dump_dir, **options)
+        self.capture_oom, self.handle_exception = self._tracker.capture_oom, self._tracker.handle_exception
+
+    @property
+    def last_oom_dump_path(self) -> Optional[str]:
+        return self._tracker.last_oom_dump_path
+
+    @property
+    def is_tracking(self) -> bool:
+        return self._tracker.is_tracking
+
+    def start_tracking(self) -> None:
+        self._tracker.start_tracking()
+
+    def stop_tracking(self) -> None:
+        self._tracker.stop_tracking()
+
+    def _samples(self) -> List["tuple[float, float]"]:
+        if self._tracker._begin is None:
+            raise ConfigurationError("nothing was tracked: call start_tracking() first")
+        columns = recording.samples()
+        begin, end = self._tracker._begin, self._tracker._end or time.time()
+        return [(ns / 1e9, rss) for ns, rss in zip(columns.get("ns", []), columns.get("rss_bytes", []))
+                if ns is not None and rss is not None and begin <= ns / 1e9 <= end]
+
+    def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
+        """{"timestamps", "allocated", "reserved"}: resident bytes, as sampled (--device-interval), at most one an interval."""
+        line: Dict[str, List[Any]] = {"timestamps": [], "allocated": [], "reserved": []}
+        for at, rss in self._samples():
+            if not line["timestamps"] or at - line["timestamps"][-1] >= interval:
+                for name, value in (("timestamps", at), ("allocated", int(rss)), ("reserved", int(rss))):
+                    line[name].append(value)
+        return line
+
+    def get_statistics(self) -> Dict[str, Any]:
+        samples = self._samples()
+        return {"mode": "cpu", "total_events": len(samples), "peak_memory": int(max(rss for _, rss in samples)) if samples else None,
+                "current_memory_allocated": int(samples[-1][1]) if samples else None,
+                "memory_change_from_baseline": int(samples[-1][1] - samples[0][1]) if samples else None,
+                "tracking_duration_seconds": (self._tracker._end or time.time()) - (self._tracker._begin or 0),
+                "last_oom_dump_path": self.last_oom_dump_path}

@@ -1,0 +1,326 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog_native as its users write it, on every CPython at hand: figures are what the program did to the simulated GPU."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.join(HERE, "..", "..", "python")
+sys.path[:0] = [os.path.join(HERE, "..", "e2e"), PACKAGE]
+try:
+    from e2e import ANALYZE, RUN, Recording
+    import stormlog_native
+    os.environ["STORMLOG_BIN"] = os.path.dirname(ANALYZE)
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+PYTHONS = ["/usr/bin/python3"] + sorted(glob.glob("/root/.pyenv/versions/3.*/bin/python") + glob.glob("/usr/local/bin/python3.[0-9]*"))
+PYTHONS = [path for path in PYTHONS if os.path.exists(path) and subprocess.run(
+    [path, "-c", "import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 15))"]).returncode == 0 and not path.endswith("-config")]
+START = '''
+import ctypes, json, os
+cudart = ctypes.CDLL("libcudart.so.13")
+MIB = 1 << 20
+def take(mib):
+    p = ctypes.c_void_p()
+    code = cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20))
+    if code: raise RuntimeError("CUDA out of memory. Tried to allocate %d MiB" % mib)
+    return p
+def give(p):
+    assert cudart.cudaFree(p) == 0
+import stormlog_native as sn
+'''
+
+
+def program(text, python="/usr/bin/python3", preload=True, code=0, launcher=None, **environment):
+    run = Recording(python, "-c", START + text, preload=preload, code=code, launcher=launcher, PYTHONPATH=PACKAGE, SIM_DEVICES=1,
+                    PATH=os.pathsep.join([os.path.dirname(ANALYZE), os.path.dirname(RUN), os.environ["PATH"]]), **environment)
+    return run
+
+
+def answer(run):
+    return json.loads(run.done.stdout.splitlines()[-1])
+
+
+PROFILE = '''
+@sn.profile_function
+def forward():
+    a = take(4); b = take(2); give(a)
+    return b
+held = take(8)
+profiler = sn.GPUMemoryProfiler(device="cuda:0")
+kept = forward()
+with sn.profile_context("layer 1"):
+    give(take(16))
+with sn.profile_context("layer 2"):
+    pass
+result = profiler.profile_function(lambda: give(take(1)))
+rows = sn.get_global_profiler().get_results()
+print(json.dumps({"rows": [[r.function_name, r.memory_before.allocated_memory, r.memory_after.allocated_memory,
+    r.memory_peak.allocated_memory, r.memory_allocated, r.memory_freed, r.tensors_created, r.tensors_deleted, r.call_count,
+    r.execution_time > 0, r.memory_before.cpu_memory > 0, r.memory_before.device_id] for r in rows],
+  "one": [result.function_name, result.peak_memory_usage(), result.memory_diff()],
+  "lines": rows[0].lines(), "summary": sn.get_global_profiler().get_summary()}))
+'''
+
+
+class Profiler(unittest.TestCase):
+    def test_results_are_what_the_calls_did_on_every_python(self):
+        mib = 1 << 20
+        for python in PYTHONS:
+            with self.subTest(python), program(PROFILE, python) as run:
+                found = answer(run)
+                self.assertEqual(found["rows"], [
+                    ["forward", 8 * mib, 10 * mib, 14 * mib, 6 * mib, 4 * mib, 2, 1, 1, True, True, 0],
+                    ["layer 1", 10 * mib, 10 * mib, 26 * mib, 16 * mib, 16 * mib, 1, 1, 1, True, True, 0],
+                    ["layer 2", 10 * mib, 10 * mib, 10 * mib, 0, 0, 0, 0, 1, True, True, 0]])
+                self.assertEqual(found["one"], ["<lambda>", mib, 0])
+                self.assertEqual([(row["bytes"], row["blocks"]) for row in found["lines"]], [(6 * mib, 2)])
+                self.assertIn("take", found["lines"][0]["where"])
+                self.assertEqual(found["summary"]["peak_memory_usage"], 26 * mib)
+                self.assertEqual(found["summary"]["total_function_calls"], 3)
+                self.assertEqual(found["summary"]["current_memory_reserved"], 10 * mib)
+                # the report says the same
+                labels = {row["label"]: row for row in run.report()["processes"][0]["labels"]}
+                self.assertEqual(labels["layer #_#"]["entries"], 2)
+                self.assertEqual(labels["forward_#"]["peak_bytes"], 14 * mib)
+
+    def test_without_the_agent_ranges_do_nothing_and_results_say_how_to_start(self):
+        text = '''
+with sn.profile_context("x"): give(take(1))
+sn.step(); sn.annotate((1, 2), "a"); sn.mark("m"); sn.metadata(a=1); assert sn.flush()
+tracker = sn.MemoryTracker(enable_oom_flight_recorder=True); tracker.start_tracking()
+said = []
+for what in (sn.get_global_profiler().get_results, sn.GPUMemoryProfiler().get_summary, tracker.get_statistics, sn.report, sn.entries,
+             lambda: sn.GPUMemoryProfiler().profile_function(take, 1)):
+    try:
+        what()
+        said.append("no error")
+    except sn.ConfigurationError as error:
+        said.append("stormlog-run" in str(error))
+try:
+    with tracker.capture_oom("x"): raise RuntimeError("out of memory")
+except RuntimeError: pass
+print(json.dumps([said, tracker.last_oom_dump_path]))
+'''
+        with program(text, preload=False) as run:
+            self.assertEqual(answer(run), [[True] * 6, None])
+            self.assertEqual(run.done.stderr, b"")
+
+    def test_before_the_first_gpu_call_nothing_is_known_and_it_says_so(self):
+        with program('''
+try: sn.report()
+except sn.ConfigurationError as error: print(json.dumps("no GPU call" in str(error)))
+''') as run:
+            self.assertIs(answer(run), True)
+
+    def test_steps_annotations_and_metadata_are_in_the_report(self):
+        with program('''
+sn.metadata(model="resnet50")
+kept = []
+for i in range(4):
+    sn.step()
+    kept.append(sn.annotate((take(1).value, 0), "KV cache"))
+sn.end_step()
+class Tensor:
+    def __init__(self, p): self.__cuda_array_interface__ = {"data": (p.value, False), "shape": (256, 1024), "typestr": "<f4"}
+sn.annotate({"w": [Tensor(take(1))]}, "weights")
+report = sn.report(output=os.path.join(os.getcwd(), "out"))
+print(json.dumps([report.data["run"]["metadata"], report.data["processes"][0]["names"], "<iframe" in report._repr_html_(),
+                  [row["label"] for row in report.data["processes"][0]["labels"]], report.data["processes"][0]["status"]]))
+''') as run:
+            metadata, names, page, labels, status = answer(run)
+            self.assertEqual(metadata, {"model": "resnet50"})
+            self.assertEqual({row["name"]: row["live_bytes"] for row in names}, {"KV cache": 4 << 20, "weights": 1 << 20})
+            self.assertEqual((page, labels, status), (True, ["step_#"], "running"))
+
+
+class Tracker(unittest.TestCase):
+    CAPTURE = '''
+tracker = sn.MemoryTracker(device=0, sampling_interval=0.1, enable_oom_flight_recorder=True, oom_dump_dir="dumps",
+                           oom_buffer_size=%d, oom_max_dumps=%d, oom_max_total_mb=128)
+tracker.start_tracking()
+paths = []
+held = take(64)
+for i in range(%d):
+    try:
+        with tracker.capture_oom(context="training.forward_pass", metadata={"batch_size": 128, "model": "resnet50"}):
+            %s
+    except RuntimeError as e:
+        paths.append(tracker.last_oom_dump_path)
+        assert os.path.isdir(paths[-1])
+tracker.stop_tracking()
+print(json.dumps([paths, tracker.get_statistics()]))
+'''
+
+    def read(self, path):
+        files = {}
+        for name in ("manifest", "metadata", "environment", "events"):
+            with open(os.path.join(path, name + ".json")) as file:
+                files[name] = json.load(file)
+        return files
+
+    def test_a_real_error_makes_a_bundle_inside_the_except(self):
+        with program(self.CAPTURE % (10000, 3, 1, "take(1 << 30)")) as run:
+            (path,), statistics = answer(run)
+            files = self.read(path)
+            self.assertEqual(files["metadata"]["context"], "training.forward_pass")
+            self.assertEqual(files["metadata"]["exception_type"], "RuntimeError")
+            self.assertIn("Tried to allocate", files["metadata"]["exception_message"])
+            custom = files["metadata"]["custom_metadata"]
+            self.assertEqual((custom["batch_size"], custom["model"], custom["api"]), (128, "resnet50", "cudaMalloc"))
+            self.assertEqual(custom["requested_bytes"], 1 << 50)
+            self.assertEqual(custom["range"], {"batch_size": "128", "model": "resnet50"})
+            self.assertEqual(files["manifest"]["bundle_name"], os.path.basename(path))
+            self.assertEqual(files["manifest"]["event_count"], len(files["events"]))
+            self.assertEqual(files["events"][-1]["memory_allocated"], 64 << 20)
+            self.assertEqual(statistics["current_memory_allocated"], 64 << 20)
+            self.assertGreaterEqual(statistics["oom_count"], 1)
+            done = subprocess.run([ANALYZE, "validate", path], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+
+    def test_a_simulated_error_makes_one_too(self):
+        with program(self.CAPTURE % (3, 3, 1, 'raise RuntimeError("simulated out of memory for demo")')) as run:
+            (path,), _ = answer(run)
+            files = self.read(path)
+            self.assertEqual(files["metadata"]["reason"], "message_pattern:out of memory")
+            self.assertLessEqual(len(files["events"]), 3)
+            self.assertTrue(files["events"])
+            done = subprocess.run([ANALYZE, "validate", path], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+
+    def test_only_so_many_bundles_stay_the_newest(self):
+        with program(self.CAPTURE % (10, 2, 3, 'raise RuntimeError("out of memory")')) as run:
+            paths, _ = answer(run)
+            self.assertEqual(sorted(os.listdir(os.path.join(run.folder, "dumps"))), sorted(os.path.basename(p) for p in paths[1:]))
+
+    def test_another_error_makes_none(self):
+        with program(self.CAPTURE.replace("assert os.path.isdir(paths[-1])", "pass") % (
+                10, 2, 1, 'raise RuntimeError("shapes do not match")')) as run:
+            self.assertEqual(answer(run)[0], [None])
+
+    def test_the_stress_scenario_is_a_command(self):
+        for mode, refused in (("stress", "cudaMalloc returned 2"), ("simulated", "simulated")):
+            with self.subTest(mode), Recording("/usr/bin/python3", "-m", "stormlog_native.stress", "--mode", mode, "--max-total-mb",
+                                               1 << 20, "--step-mb", 256, PYTHONPATH=PACKAGE, SIM_DEVICES=1, SIM_VRAM="4G",
+                                               PATH=os.path.dirname(ANALYZE) + os.pathsep + os.environ["PATH"]) as run:
+                said = run.done.stdout.decode()
+                self.assertIn(refused, said)
+                self.assertTrue(os.path.isdir(said.split("bundle: ")[1].strip()))
+
+    def test_host_memory_of_a_program_without_a_gpu(self):
+        with program('''
+import time
+tracker = sn.CPUMemoryTracker(sampling_interval=0.1)
+tracker.start_tracking()
+time.sleep(0.4); block = bytearray(64 << 20); time.sleep(0.6)
+tracker.stop_tracking()
+print(json.dumps([tracker.get_statistics(), len(tracker.get_memory_timeline(0.1)["timestamps"])]))
+''', STORMLOG_HOST="1") as run:
+            statistics, points = answer(run)
+            self.assertGreaterEqual(statistics["memory_change_from_baseline"], 60 << 20)
+            self.assertGreater(points, 2)
+
+
+class Classification(unittest.TestCase):
+    def test_as_upstream(self):
+        with open(os.path.join(HERE, "..", "golden", "stormlog", "oom_classification.json")) as file:
+            cases = json.load(file)
+        for case in cases:
+            kind = type(case["exception_type"], (Exception,), {})
+            found = stormlog_native.classify_oom_exception(kind(case["message"]))
+            self.assertEqual((found.is_oom, found.reason), (case["is_oom"], case["reason"]), case)
+
+    def test_bytes_for_people(self):
+        with open(os.path.join(HERE, "..", "golden", "stormlog", "format_bytes.jsonl")) as file:
+            for line in file:
+                case = json.loads(line)
+                self.assertEqual(stormlog_native.format_memory(case["bytes"]), case["text"])
+
+
+class Others(unittest.TestCase):
+    def test_tensorflow_like_models(self):
+        with program('''
+class Model:
+    def fit(self, data, epochs, steps_per_epoch, verbose): give(take(3))
+    def predict(self, data, batch_size, verbose): give(take(5))
+give(take(1))
+profiler = sn.TensorFlowProfiler(device="/GPU:0")
+profiler.profile_training(Model(), [], epochs=2)
+found = profiler.profile_inference(Model(), [])
+class Layer:
+    name = "dense"
+    units = 7
+    def __call__(self, x): give(take(2)); return x + 1
+layer = sn.ProfiledLayer(Layer())
+print(json.dumps([[(c["name"], c["memory_peak_mb"]) for c in found["function_calls"]], found["peak_memory_mb"], layer(1), layer.units,
+                  layer.get_results()[0]["memory_peak_mb"]]))
+''') as run:
+            self.assertEqual(answer(run), [[["epoch", 3.0], ["epoch", 3.0], ["inference", 5.0]], 5.0, 2, 7, 2.0])
+
+    def test_recorder_viz_way_in(self):
+        with program("for i in range(3): give(take(1))") as run:
+            reader = stormlog_native.RecorderReader(run.traces)
+            self.assertEqual(reader.GM.total_ranks, 1)
+            counts = dict(zip(reader.funcs, reader.LMs[0].function_count))
+            self.assertEqual((counts["cudaMalloc"], counts["cudaFree"]), (3, 3))
+            self.assertEqual(reader.LMs[0].total_records, len(reader.records[0]))
+            first = next(r for r in reader.records[0] if reader.funcs[r.func_id] == "cudaMalloc")
+            self.assertIn("bytes=%d" % (1 << 20), first.args)
+            self.assertLess(first.tstart, first.tend)
+            page = os.path.join(run.folder, "page.html")
+            stormlog_native.generate_report(reader, page)
+            with open(page) as file:
+                self.assertIn("<html", file.read(4096))
+
+    def test_follow_a_process_until_it_ends(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with program("import time; p = take(5); open('up', 'w').close(); time.sleep(1.5); give(p)") as run:
+                seen = list(stormlog_native.follow(run.report()["processes"][0]["pid"], run.traces, 0.1))
+                self.assertEqual(seen[-1]["status"], "completed")
+                self.assertEqual(seen[-1]["memory"][0]["peak_bytes"], 5 << 20)
+
+    def test_pytest_limits(self):
+        text = START + '''
+import pytest
+@pytest.mark.limit_gpu_memory("8 MiB")
+def test_fits(): give(take(8))
+@pytest.mark.limit_gpu_memory("8MiB")
+def test_too_much(): give(take(9))
+@pytest.mark.limit_gpu_leaks("0")
+def test_leaks(): take(1)
+@pytest.mark.limit_gpu_leaks("0")
+@pytest.mark.limit_gpu_memory("1 GiB")
+def test_clean(): give(take(1))
+'''
+        pytests = [p for p in PYTHONS if subprocess.run([p, "-c", "import pytest"], stderr=subprocess.DEVNULL).returncode == 0]
+        if not pytests:
+            self.skipTest("no pytest")
+        for preload in (True, False):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "test_it.py")
+                with open(path, "w") as file:
+                    file.write(text)
+                with Recording(pytests[0], "-m", "pytest", "-p", "stormlog_native.pytest_plugin", "-p", "no:cacheprovider", path,
+                               preload=preload, code=None, PYTHONPATH=PACKAGE, SIM_DEVICES=1,
+                               PATH=os.path.dirname(ANALYZE) + os.pathsep + os.environ["PATH"]) as run:
+                    said = run.done.stdout.decode()
+                    if preload:
+                        self.assertEqual(run.done.returncode, 1, said)
+                        self.assertIn("2 failed, 2 passed", said)
+                        self.assertIn("needed 9.00 MB of GPU memory, limit 8.00 MB", said)
+                        self.assertIn("left 1.00 MB of GPU memory behind, limit 0 B", said)
+                        self.assertRegex(said, r"8\.00 MB +0 B +.*test_fits")
+                    else:
+                        self.assertIn("4 passed", said)
+                        self.assertIn("not measured", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
