@@ -7,13 +7,18 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "agent/clock.h"
 #include "agent/options.h"
 #include "agent/process/process.h"
-#include "agent/file/ring.h"
-#include "agent/file/store.h"
+#include "common/base.h"
+
+struct sl_frame;
+struct sl_producer;
+struct sl_ring;
+struct sl_store;
 
 enum sl_phase { SL_PHASE_IDLE, SL_PHASE_STARTING, SL_PHASE_RUNNING, SL_PHASE_LATE, SL_PHASE_OFF };
 
@@ -41,11 +46,12 @@ struct sl_agent {
 	bool no_writer;			    /* no thread could be made: the end of the process writes */
 	struct sl_options options;
 	struct sl_process process;
-	struct sl_ring ring;
-	struct sl_store store;
+	struct sl_ring *ring; /* these two lie in the same pages; NULL until the recording starts */
+	struct sl_store *store;
 };
 
 extern struct sl_agent *_Atomic sl_agent SL_OURS; /* never NULL */
+extern struct sl_agent sl_agent_idle SL_OURS;	  /* until the first GPU call */
 
 struct sl_thread {
 	uint64_t generation; /* of the recording that `ring` belongs to */
@@ -78,19 +84,38 @@ static inline void sl_agent_begin_at(struct sl_thread *thread, uintptr_t frame)
 static inline void sl_agent_end(struct sl_thread *thread)
 {
 	atomic_signal_fence(memory_order_seq_cst);
-	if (SL_LIKELY(thread->inside)) /* it was taken for left (sl_record_inside) */
+	if (SL_LIKELY(thread->inside)) /* it was taken for left (sl_unwound_inside) */
 		thread->inside--;
 }
 
+/*
+ * Around questions to the driver and the walk of a stack: hooked calls meanwhile are the agent's own, and errno stays the
+ * program's.  What a call does without them a signal handler's call may interrupt.
+ */
+static inline __attribute__((always_inline)) int sl_agent_work_begin(void)
+{
+	sl_agent_begin(&sl_thread);
+	return errno;
+}
+
+static inline void sl_agent_work_end(int saved)
+{
+	errno = saved;
+	sl_agent_end(&sl_thread);
+}
+
 /* Attach the calling thread to the recording, starting that if it has not begun.  False: not recording. */
-bool sl_preload_attach(void);
+bool sl_agent_attach(void); /* in preload.c, which knows the order of a start: a call upwards */
 
 static inline bool sl_agent_attached(void)
 {
 	uint64_t generation = atomic_load_explicit(&sl_agent->generation, memory_order_acquire);
 
-	return SL_LIKELY(generation && sl_thread.generation == generation) || sl_preload_attach();
+	return SL_LIKELY(generation && sl_thread.generation == generation) || sl_agent_attach();
 }
+
+/* The writer is to work again where it is parked; in file/writer_thread.c, a call upwards too.  Any thread. */
+void sl_agent_unpark(void);
 
 /* CLOCK_MONOTONIC in nanoseconds (clock.h), of what has been done so far. */
 uint64_t sl_agent_now(void);

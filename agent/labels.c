@@ -6,9 +6,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "agent/instant.h"
+#include "agent/unwound.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
-#include "agent/record.h"
 #include "agent/stacks/stacks.h"
 
 /* --- texts ----------------------------------------------------------------------------------------------
@@ -181,9 +182,9 @@ static uint32_t id_of(uint16_t label)
 	known = atomic_load_explicit(&text->id, memory_order_relaxed);
 	if (SL_LIKELY(known >> 32 == tag))
 		return (uint32_t)known;
-	sl_record_enter();
+	sl_agent_begin(&sl_thread);
 	id = sl_stacks_text(text->text, text->bytes);
-	sl_record_leave();
+	sl_agent_end(&sl_thread);
 	if (id)
 		atomic_store_explicit(&text->id, (uint64_t)tag << 32 | id, memory_order_relaxed);
 	errno = saved;
@@ -228,8 +229,8 @@ static bool recording(void)
 /* The thread's open ranges precede the event, in slot order too. */
 static void event(unsigned api, uint16_t label, uint64_t extra, struct sl_collective collective)
 {
-	if (label && recording() && !sl_record_inside() && sl_agent_attached())
-		sl_record_range(api, id_of(label), extra, collective);
+	if (label && recording() && !sl_unwound_inside() && sl_agent_attached())
+		sl_instant_record(api, id_of(label), extra, collective);
 }
 
 static const struct sl_collective no_collective;
@@ -319,8 +320,8 @@ void sl_labels_end(unsigned api, uint64_t id)
 		if (atomic_compare_exchange_strong(&started[i].id, &mine, 0))
 			break;
 	}
-	if (recording() && !sl_record_inside() && sl_agent_attached())
-		sl_record_range(api, label ? id_of(label) : 0, id, no_collective);
+	if (recording() && !sl_unwound_inside() && sl_agent_attached())
+		sl_instant_record(api, label ? id_of(label) : 0, id, no_collective);
 }
 
 void sl_labels_mark(unsigned api, struct sl_label what)
@@ -343,9 +344,9 @@ static bool has_frames(void)
 {
 	bool frames;
 
-	sl_record_enter();
+	sl_agent_begin(&sl_thread);
 	frames = sl_stacks_capture(SL_STACKS_PYTHON).python != 0;
-	sl_record_leave();
+	sl_agent_end(&sl_thread);
 	return frames;
 }
 
@@ -380,13 +381,13 @@ static bool lend(uint16_t label)
 	uint64_t generation = atomic_load(&sl_agent->generation), now, next;
 	uint32_t stack;
 
-	if (!recording() || sl_record_inside() || !sl_agent_attached())
+	if (!recording() || sl_unwound_inside() || !sl_agent_attached())
 		return false;
 	prctl(PR_GET_NAME, lent.name);
 	open_here.autograd = 1;
-	sl_record_enter();
+	sl_agent_begin(&sl_thread);
 	stack = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;
-	sl_record_leave();
+	sl_agent_end(&sl_thread);
 	if (atomic_load(&lent.generation) != generation) {
 		atomic_store(&lent.running_stack, 0);
 		atomic_store(&lent.label, label);
@@ -495,7 +496,7 @@ static void tell_started(void)
 		uint64_t id = atomic_load_explicit(&started[i].id, memory_order_acquire);
 
 		if (id && id != UINT64_MAX && started[i].label)
-			sl_record_range(started[i].api, id_of(started[i].label), id, no_collective);
+			sl_instant_record(started[i].api, id_of(started[i].label), id, no_collective);
 	}
 }
 
@@ -508,6 +509,6 @@ void sl_labels_attached(void)
 		const struct open_range *range = &open_here.ranges[i];
 
 		if (range->label)
-			sl_record_range(range->api, id_of(range->label), range->index, no_collective);
+			sl_instant_record(range->api, id_of(range->label), range->index, no_collective);
 	}
 }

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/hooks/communicators.h"
+#include "agent/instant.h"
 #include "common/base.h"
 
 #define SL_LABELS_DEPTH	   32u

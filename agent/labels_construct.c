@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/file/define.h"
+#include "agent/pages.h"
 #include "agent/labels.h"
 #include "common/text.h"
 #include "common/base.h"
@@ -54,9 +54,9 @@ SL_AT_START void sl_labels_construct(void)
 	while (environ && environ[count])
 		count++;
 	bytes = strlen(VARIABLE "=") + strlen(path) + 1;
-	vector =
-		(char **)(bytes + (count + 2) * sizeof(*vector) <= sizeof(usual) ? usual
-										 : sl_pages(bytes + (count + 2) * sizeof(*vector)));
+	vector = (char **)(bytes + (count + 2) * sizeof(*vector) <= sizeof(usual)
+				   ? usual
+				   : sl_pages_map(bytes + (count + 2) * sizeof(*vector)));
 	if (!vector)
 		return;
 	entry = sl_text_begin((char *)&vector[count + 2], bytes);

@@ -2,7 +2,6 @@
 #include "agent/preload.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -11,6 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/pages.h"
+#include "agent/unwound.h"
+#include "agent/symbols/threads.h"
+#include "agent/file/store.h"
+#include "agent/file/ring.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/gpu/device.h"
@@ -19,8 +23,7 @@
 #include "agent/gpu/limit.h"
 #include "agent/mute.h"
 #include "agent/symbols/objects.h"
-#include "agent/file/pack.h"
-#include "agent/record.h"
+#include "common/pack.h"
 #include "agent/symbols/resolve.h"
 #include "agent/said.h"
 #include "agent/stacks/stacks.h"
@@ -38,51 +41,39 @@
 
 #define KEY_WANTED 31 /* glibc keeps the values of 32 keys inside the thread's descriptor */
 
-static struct sl_agent idle; /* until the first GPU call */
-struct sl_agent *_Atomic sl_agent = &idle;
+/* What the kernel empties in a child. */
+struct recording {
+	struct sl_agent agent;
+	struct sl_ring ring;
+	struct sl_store store;
+};
 
 static pthread_key_t key; /* of the process image: tells the end of threads */
 static bool have_key;
-
-uint64_t sl_agent_now(void)
-{
-	return sl_clock_after(&sl_agent->clock);
-}
-
-void sl_agent_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
-{
-	struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / SL_NS_PER_S), .tv_nsec = (long)(timeout_ns % SL_NS_PER_S)};
-
-	syscall(SYS_futex, word, FUTEX_WAIT, value, &timeout, NULL, 0);
-}
-
-void sl_agent_wake(_Atomic uint32_t *word)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-}
 
 /* --- start ------------------------------------------------------------------------------------------ */
 
 /* Before Linux 4.14 there is no MADV_WIPEONFORK: then the C library tells us, for fork() alone. */
 static void forget_in_child(void)
 {
-	memset(sl_agent, 0, sizeof(*sl_agent));
+	memset((struct recording *)sl_agent, 0, sizeof(struct recording));
 }
 
 /* The pages that hold the recording, made once per process image. */
 static struct sl_agent *make_pages(void)
 {
-	struct sl_agent *pages = sl_pages(sizeof(*pages)), *expected = &idle;
+	struct recording *pages = sl_pages_map(sizeof(*pages));
+	struct sl_agent *expected = &sl_agent_idle;
 
 	if (!pages)
 		return NULL;
 	if (madvise(pages, (sizeof(*pages) + 4095) & ~(size_t)4095, MADV_WIPEONFORK))
 		__register_atfork(NULL, NULL, forget_in_child, NULL);
-	if (!atomic_compare_exchange_strong(&sl_agent, &expected, pages)) {
+	if (!atomic_compare_exchange_strong(&sl_agent, &expected, &pages->agent)) {
 		munmap(pages, sizeof(*pages));
 		return expected;
 	}
-	return pages;
+	return &pages->agent;
 }
 
 static void bad_option(const char *variable, const char *value)
@@ -106,11 +97,11 @@ static void ignore_option(const char *variable, const char *value)
 /* Identity into the ring and, as its first frame, into the file: a trace says who it is from its first moment. */
 static int write_header(struct sl_agent *agent)
 {
-	struct sl_ringfile *file = agent->ring.file;
+	struct sl_ringfile *file = agent->ring->file;
 	uint8_t *map = (uint8_t *)file + SL_RINGFILE_HEADER_AT;
 	const char *name;
 	size_t bytes = sl_process_header(map, SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT, &agent->process, &agent->options,
-					 sl_store_ring_name(&agent->store), 1);
+					 sl_store_ring_name(agent->store), 1);
 	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
 
 	if (!bytes)
@@ -118,32 +109,32 @@ static int write_header(struct sl_agent *agent)
 	file->pid = agent->process.pid;
 	file->process_start = agent->process.process_start;
 	memcpy(file->boot_id, agent->process.boot_id, sizeof(file->boot_id));
-	name = agent->store.ring_elsewhere ? agent->store.trace : strrchr(agent->store.trace, '/') + 1;
+	name = agent->store->ring_elsewhere ? agent->store->trace : strrchr(agent->store->trace, '/') + 1;
 	struct sl_text trace = sl_text_begin(file->trace, sizeof(file->trace));
 
 	sl_text_add(&trace, name);
 	file->header_bytes = (uint32_t)bytes;
 	memcpy(file->magic, SL_RINGFILE_MAGIC, sizeof(file->magic));
 	atomic_store(&file->state, SL_PROCESS_RUNNING);
-	return sl_store_append(&agent->store, index, map, bytes);
+	return sl_store_append(agent->store, index, map, bytes);
 }
 
 static int open_files(struct sl_agent *agent)
 {
 	int ring_fd = -1, err = sl_process_make_directory(&agent->process);
 
-	if (err || (err = sl_store_claim(&agent->store, &agent->process, &ring_fd)))
+	if (err || (err = sl_store_claim(agent->store, &agent->process, &ring_fd)))
 		return err;
-	err = sl_ring_create(&agent->ring, ring_fd, SEGMENTS);
+	err = sl_ring_create(agent->ring, ring_fd, agent->store->ring, agent->store->ring_elsewhere, SEGMENTS);
 	if (!err) {
 		sl_file_lock(ring_fd);
-		int defs = sl_ring_claim(&agent->ring, SL_SEGMENT_DEFS, 0, 0, 0);
+		int defs = sl_ring_claim(agent->ring, SL_SEGMENT_DEFS, 0, 0, 0);
 
-		atomic_store(&agent->ring.defs, (uint32_t)defs);
+		atomic_store(&agent->ring->defs, (uint32_t)defs);
 		err = write_header(agent);
 	}
 	if (err)
-		sl_store_abandon(&agent->store);
+		sl_store_abandon(agent->store);
 	return err;
 }
 
@@ -154,8 +145,8 @@ static void thread_ended(void *producer)
 	if (thread->ring != producer || thread->generation != atomic_load(&sl_agent->generation))
 		return;
 	sl_stacks_thread_end();
-	sl_record_end(thread);
-	sl_ring_detach(&sl_agent->ring, thread->ring);
+	sl_unwound_end(thread);
+	sl_ring_detach(sl_agent->ring, thread->ring);
 	thread->generation = 0;
 	thread->ring = NULL;
 }
@@ -186,6 +177,8 @@ static void start(struct sl_agent *agent)
 
 	bool inherited = sl_ring_drop_inherited(), threads;
 
+	agent->ring = &((struct recording *)agent)->ring;
+	agent->store = &((struct recording *)agent)->store;
 	sl_options_read(options, ignore_option);
 	sl_process_identify(&agent->process, options);
 	if (!sl_process_wanted(&agent->process, options) || !sl_writer_prepare() || open_files(agent)) {
@@ -199,7 +192,7 @@ static void start(struct sl_agent *agent)
 		sl_stacks_child();
 		sl_device_child();
 	}
-	threads = sl_objects_try();
+	threads = sl_threads_try();
 	if (!sl_objects_trusted()) {
 		sl_native_disable("forked while another thread held the loader's lock");
 		sl_note("forked while another thread held the loader's lock: no native stacks, no NVML");
@@ -219,7 +212,7 @@ static void start(struct sl_agent *agent)
 /* Only the thread that moved IDLE to STARTING starts; others wait, unless they are that thread's own signal handler. */
 static bool ensure_started(void)
 {
-	struct sl_agent *agent = sl_agent == &idle ? make_pages() : sl_agent;
+	struct sl_agent *agent = sl_agent == &sl_agent_idle ? make_pages() : sl_agent;
 	uint32_t expected = SL_PHASE_IDLE;
 
 	if (!agent)
@@ -262,11 +255,11 @@ static bool attach(struct sl_thread *thread)
 		/* A forked child: what the thread knows is the parent's. */
 		thread->generation = 0;
 		thread->ring = NULL;
-		sl_record_forget(thread);
+		sl_unwound_forget(thread);
 	}
 	if (ensure_started())
-		sl_writer_thread_unpark();
-	if (!atomic_load(&sl_agent->generation) || !(thread->ring = sl_ring_attach(&sl_agent->ring, tid)))
+		sl_agent_unpark();
+	if (!atomic_load(&sl_agent->generation) || !(thread->ring = sl_ring_attach(sl_agent->ring, tid)))
 		return false;
 	define_thread(thread->ring, tid);
 	sl_stacks_modules();
@@ -281,7 +274,7 @@ static bool attach(struct sl_thread *thread)
  * meanwhile, which may leave by longjmp, and no cancellation is acted upon, for which the C library has points in much
  * that it does.
  */
-bool sl_preload_attach(void)
+bool sl_agent_attach(void)
 {
 	struct sl_thread *thread = &sl_thread;
 	int saved = errno, cancel;
@@ -311,7 +304,7 @@ bool sl_preload_attach(void)
 
 static SL_AT_START bool is_ours(struct sl_agent *agent)
 {
-	return agent != &idle && atomic_load(&agent->generation) && (uint64_t)syscall(SYS_getpid) == agent->process.pid;
+	return agent != &sl_agent_idle && atomic_load(&agent->generation) && (uint64_t)syscall(SYS_getpid) == agent->process.pid;
 }
 
 void sl_preload_finish(const char *how)
@@ -329,10 +322,10 @@ void sl_preload_finish(const char *how)
 		sl_mute_end(&mute);
 		return;
 	}
-	atomic_store(&agent->ring.file->state, SL_PROCESS_COMPLETED);
+	atomic_store(&agent->ring->file->state, SL_PROCESS_COMPLETED);
 	agent->how = how;
 	atomic_store(&agent->finish, 1);
-	sl_writer_thread_unpark();
+	sl_agent_unpark();
 	if (agent->no_writer) {
 		if (agent->options.device_interval)
 			sl_device_sample_host(sl_agent_now());
@@ -343,38 +336,13 @@ void sl_preload_finish(const char *how)
 	sl_mute_end(&mute);
 	deadline = sl_agent_now() + FINISH_NS;
 	while (!atomic_load(&agent->finished) && sl_agent_now() < deadline) {
-		sl_writer_thread_unpark(); /* it was slow to end */
+		sl_agent_unpark(); /* it was slow to end */
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
 	}
 	/* Other threads may be at work to the last moment: then the ring stays and has what they still do. */
-	if (atomic_load(&agent->finished) == 1 && sl_ring_quiet(&agent->ring, sl_thread.ring))
-		sl_store_remove_ring(&agent->store);
+	if (atomic_load(&agent->finished) == 1 && sl_ring_quiet(agent->ring, sl_thread.ring))
+		sl_store_remove_ring(agent->store);
 	errno = saved;
-}
-
-/* Several threads at once: the one that writes takes the others' events too. */
-void sl_preload_late(void)
-{
-	static _Atomic uint32_t wanted;
-	const struct sl_producer *ring = sl_thread.ring;
-	uint32_t seen, expected;
-	struct sl_mute mute;
-
-	if (atomic_load(&sl_agent->finished) != 1)
-		return;
-	if (!sl_agent->store.ring_removed && sl_ring_position(ring) - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
-		return; /* it is safe where it is */
-	atomic_fetch_add(&wanted, 1);
-	mute = sl_mute_begin();
-	do {
-		expected = 0;
-		if (!atomic_compare_exchange_strong(&sl_agent->late, &expected, 1))
-			break;
-		seen = atomic_load(&wanted);
-		sl_writer_drain();
-		atomic_store(&sl_agent->late, 0);
-	} while (atomic_load(&wanted) != seen);
-	sl_mute_end(&mute);
 }
 
 void sl_preload_resume(void)
@@ -386,12 +354,12 @@ void sl_preload_resume(void)
 	if (!is_ours(agent) || atomic_load(&agent->phase) != SL_PHASE_LATE || atomic_load(&agent->finished) != 1)
 		return;
 	mute = sl_mute_begin();
-	sl_store_remove_ring(&agent->store);
-	if (!sl_ring_rebuild(&agent->ring, agent->store.ring)) {
-		agent->store.ring_removed = false;
+	sl_store_remove_ring(agent->store);
+	if (!sl_ring_rebuild(agent->ring)) {
+		agent->store->ring_removed = false;
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);
-		atomic_store(&agent->ring.file->state, SL_PROCESS_RUNNING);
+		atomic_store(&agent->ring->file->state, SL_PROCESS_RUNNING);
 		agent->no_writer = agent->no_writer || sl_writer_thread_start();
 		sl_note("exec failed: the process went on");
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
@@ -412,7 +380,7 @@ bool sl_preload_alone(void)
 void sl_preload_not_alone(void)
 {
 	if (is_ours(sl_agent))
-		sl_writer_thread_unpark();
+		sl_agent_unpark();
 }
 
 static void before_fork(void)
@@ -436,9 +404,9 @@ static void after_fork(void)
 	if (!is_ours(sl_agent) || !atomic_load(&sl_agent->parking))
 		return;
 	if (counts_threads())
-		sl_ring_remind(&sl_agent->ring);
+		sl_ring_remind(sl_agent->ring);
 	else
-		sl_writer_thread_unpark();
+		sl_agent_unpark();
 }
 
 /* A program that never touches a GPU begins its recording itself, where that is wanted. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "agent/agent.h"
-#include "agent/record.h"
+#include "agent/unwound.h"
 
 /*
  * True when this process records: starts the recording if this is its first GPU call.  One load and one
@@ -14,23 +14,17 @@
  */
 static inline bool sl_preload_running(void)
 {
-	return !sl_record_inside() && sl_agent_attached();
+	return !sl_unwound_inside() && sl_agent_attached();
 }
 
 /*
  * The process is about to end or to become another image (`how`: "exit", "_exit", "quick_exit", "exec"): what
  * waits is written, the footer too, and the ring goes.  Waits at most 2 s for the writer; where the disk hangs the ring stays
  * behind.  Does nothing in a vfork child, in a process that records nothing, or the second time.
- * `again` for exec: the recording is taken up again if exec fails.
  */
 void sl_preload_finish(const char *how);
-void sl_preload_resume(void);
 
-/*
- * A call ended after the footer was written (destructors free memory after ours): its thread writes the event
- * itself, since the writer has ended.  Such events have the flag late.
- */
-void sl_preload_late(void);
+void sl_preload_resume(void); /* exec failed: the recording goes on */
 
 /*
  * A call follows that only a process of one thread may make (unshare, setns): the writer's ends.  False: it was not there, or

@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "agent/unwound.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
-#include "agent/file/pack.h"
-#include "agent/record.h"
+#include "common/pack.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 
@@ -45,7 +45,7 @@ static void define(const char *key, const char *value)
 
 static bool recording(void)
 {
-	return atomic_load(&sl_agent->generation) && !sl_record_inside() && sl_agent_attached();
+	return atomic_load(&sl_agent->generation) && !sl_unwound_inside() && sl_agent_attached();
 }
 
 void sl_said_metadata(const char *key, const char *value)

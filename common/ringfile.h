@@ -11,9 +11,6 @@
  * number s of the thread lies at slots[(s - first) % SL_SEGMENT_SLOTS] of the segment the thread then wrote
  * to.  A thread that fills its segment before the writer has drained it moves on to a fresh one, whose
  * `first` is the next slot number; the old one then has `end` set and is freed when drained.
- *
- * A call takes two slots, a range event one, a block event one or two.  The state word of an event's first slot is its truth:
- * it is set last, with release order.
  */
 #ifndef COMMON_RINGFILE_H
 #define COMMON_RINGFILE_H
@@ -21,7 +18,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "common/event.h"
+#include "common/slot.h"
 
 #define SL_RINGFILE_MAGIC   "stormlog.ring\n\1" /* 15 bytes and the terminator */
 #define SL_RINGFILE_VERSION 2
@@ -37,37 +34,6 @@
 
 #define SL_RINGFILE_HEADER_AT (64u << 10)
 #define SL_RINGFILE_HEAD      (256u << 10)
-
-enum sl_slot_state {
-	SL_SLOT_EMPTY,	   /* never used, or the second slot of a call */
-	SL_SLOT_FILLING,   /* given up before its words were valid: passed over */
-	SL_SLOT_IN_FLIGHT, /* the real call is running: words of the first slot are valid but for time and result */
-	SL_SLOT_DONE,
-};
-
-#define SL_SLOT_WIDE		       4u /* the event goes on in the next slot */
-#define SL_SLOT_SHIFT		       4
-#define SL_SLOT_WORD(seq, state, wide) ((uint64_t)(seq) << SL_SLOT_SHIFT | ((wide) ? SL_SLOT_WIDE : 0) | (state))
-
-/*
- * Words of the first slot:
- *	0  api | driver_api << 16 | kind << 32 | flags << 40 | (uint16_t)device << 48
- *	1  time_ns at which the call began (calls) or happened (one stamp)
- *	2  duration_ns		(one stamp: extra)
- *	3  address		4  bytes
- *	5  python | native << 32	(block events: extra2; python is in word 6's upper half)
- *	6  (uint32_t)result | label << 32	(block and range events: label | python << 32)
- * of the second: stream, context, object, extra, extra2, caller, the agent's own
- *	(block events have a second slot where stream or object is not 0, and of it these two)
- *
- * Slot words carry the time a call began; the event's time_ns is that, or plus duration_ns for verbs stamped
- * after the call.  agent/record.c writes them, sl_slot_decode reads them: nobody else knows the layout.
- */
-struct sl_slot {
-	_Atomic uint64_t state; /* SL_SLOT_WORD; slot numbers start at 1 */
-	uint64_t words[7];
-};
-_Static_assert(sizeof(struct sl_slot) == 64, "one cache line");
 
 enum sl_segment_use { SL_SEGMENT_FREE, SL_SEGMENT_CLAIMED, SL_SEGMENT_EVENTS, SL_SEGMENT_DEFS };
 
@@ -114,14 +80,5 @@ _Static_assert(sizeof(struct sl_ringfile) <= SL_RINGFILE_HEADER_AT, "header map 
 enum sl_def_state { SL_DEF_NONE, SL_DEF_WRITING, SL_DEF_DONE, SL_DEF_END };
 #define SL_DEF_WORD(bytes, state) ((uint64_t)(bytes) << 8 | (state))
 #define SL_DEF_SIZE(bytes)	  (8 + (((size_t)(bytes) + 7) & ~(size_t)7))
-
-/*
- * The event of a slot whose state word is IN_FLIGHT or DONE; `second` is the slot after it, ignored when the
- * state is not wide.  stamped_before and one_stamp come from the verb of the hook row.  An event in flight
- * has flag in_flight, time_ns of its begin, duration_ns, result 0.
- */
-enum sl_slot_shape { SL_SHAPE_CALL, SL_SHAPE_BLOCK, SL_SHAPE_RANGE };
-enum sl_slot_shape sl_slot_shape(enum sl_verb verb);
-void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second, enum sl_verb verb);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "agent/file/capability.h"
+
 #include "agent/file/define.h"
-#include "agent/file/pack.h"
+#include "common/pack.h"
 
 void sl_capability(const char *name, const char *value)
 {

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "agent/agent.h"
 #include "agent/mute.h"
-#include "agent/file/pack.h"
+#include "common/pack.h"
+#include "agent/file/ring.h"
 
 #define MAP_MAX	  (64u << 10)
 #define SPINS_MAX 1000
@@ -73,11 +73,11 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 
 bool sl_define(const void *map, size_t bytes)
 {
-	struct sl_ring *ring = &sl_agent->ring;
+	struct sl_ring *ring = sl_agent->ring;
 	struct sl_mute mute;
 	bool done;
 
-	if (!ring->file || bytes > MAP_MAX)
+	if (!ring || !ring->file || bytes > MAP_MAX)
 		return false;
 	/* A record that is begun and left would end the log for everybody. */
 	mute = sl_mute_begin();
@@ -113,11 +113,4 @@ void sl_note(const char *text)
 	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
 	if (!pack.failed)
 		sl_define(map, pack.used);
-}
-
-void *sl_pages(size_t bytes)
-{
-	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return pages == MAP_FAILED ? NULL : pages;
 }

@@ -17,12 +17,14 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "agent/file/ring.h"
+#include "agent/pages.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/file/file.h"
 #include "agent/file/retention_last.h"
-#include "agent/hooks/hooks.h"
-#include "agent/file/pack.h"
+#include "agent/hooks/ids.h"
+#include "common/pack.h"
 #include "common/block.h"
 #include "common/unpack.h"
 
@@ -377,7 +379,7 @@ static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_
  */
 static unsigned threads_in_ring(uint32_t threads[SL_SEGMENT_MAX])
 {
-	const struct sl_ringfile *file = sl_agent->ring.file;
+	const struct sl_ringfile *file = sl_agent->ring->file;
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < atomic_load(&file->segments); i++) {
@@ -504,7 +506,7 @@ static bool open_source(struct sl_store *store, unsigned source)
 	if (fold.needed[source]) /* somebody may have made it longer */
 		return fold.size / sizeof(struct sl_frame_index) < fold.needed_bytes[source];
 	fold.needed_bytes[source] = fold.size / sizeof(struct sl_frame_index) + 1;
-	fold.needed[source] = sl_pages(fold.needed_bytes[source]);
+	fold.needed[source] = sl_pages_map(fold.needed_bytes[source]);
 	return fold.needed[source];
 }
 
@@ -515,11 +517,11 @@ static bool have_buffers(void)
 
 	if (fold.decompressor)
 		return true;
-	pages = sl_pages(workspace);
-	fold.packed = sl_pages(ZSTD_compressBound(CONTENT_BYTES));
-	fold.content = sl_pages(CONTENT_BYTES);
-	fold.made = sl_pages(CONTENT_BYTES);
-	fold.pending = sl_pages(2 * SL_BLOCK_EVENTS * sizeof(*fold.pending));
+	pages = sl_pages_map(workspace);
+	fold.packed = sl_pages_map(ZSTD_compressBound(CONTENT_BYTES));
+	fold.content = sl_pages_map(CONTENT_BYTES);
+	fold.made = sl_pages_map(CONTENT_BYTES);
+	fold.pending = sl_pages_map(2 * SL_BLOCK_EVENTS * sizeof(*fold.pending));
 	if (pages && fold.packed && fold.content && fold.made && fold.pending)
 		fold.decompressor = ZSTD_initStaticDCtx(pages, workspace);
 	return fold.decompressor;
@@ -553,8 +555,8 @@ static bool begin(struct sl_store *store, unsigned files)
 	fold.out_at = fold.until_ns = fold.log_next = 0;
 	fold.devices = fold.pending_count = 0;
 	memset(fold.thinned, 0, sizeof(fold.thinned));
-	fold.threads = atomic_load(&sl_agent->ring.file->threads) + 1;
-	fold.thread_next = sl_pages((fold.threads + 1) * sizeof(*fold.thread_next));
+	fold.threads = atomic_load(&sl_agent->ring->file->threads) + 1;
+	fold.thread_next = sl_pages_map((fold.threads + 1) * sizeof(*fold.thread_next));
 	fold.active = true;
 	sl_store_path(store, 0, path);
 	unlink(path);

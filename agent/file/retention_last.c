@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "agent/file/define.h"
+#include "agent/pages.h"
 
 #define FIRST_SLOTS (1u << 14)
 
@@ -20,7 +20,7 @@ static struct sl_last *find(const struct sl_last_table *table, uint64_t address)
 /* Into a table of `slots`, all but what is free and older than oldest_ns. */
 static bool copy(struct sl_last_table *into, const struct sl_last_table *table, uint64_t slots, uint64_t oldest_ns)
 {
-	*into = (struct sl_last_table){.slot = sl_pages(slots * sizeof(*into->slot)), .mask = slots - 1};
+	*into = (struct sl_last_table){.slot = sl_pages_map(slots * sizeof(*into->slot)), .mask = slots - 1};
 	if (!into->slot)
 		return false;
 	for (uint64_t i = 0; table->slot && i <= table->mask; i++) {

@@ -13,7 +13,6 @@
 #include "agent/file/file.h"
 #include "agent/mute.h"
 #include "agent/process/procfile.h"
-#include "agent/file/writer_thread.h"
 
 #define RING_BYTES    (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
 #define WAIT_MAX_NS   10000000ull
@@ -73,7 +72,7 @@ static int extend(int fd, size_t from, size_t to)
 	return err;
 }
 
-int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments)
+int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewhere, unsigned segments)
 {
 	size_t bytes = SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES;
 	int err = extend(fd, 0, bytes);
@@ -83,6 +82,8 @@ int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments)
 	if (!map_more(ring, fd, 0, bytes))
 		return errno;
 	ring->fd = fd;
+	ring->path = path;
+	ring->elsewhere = elsewhere;
 	sl_file_identity(fd, &ring->device, &ring->inode);
 	ring->file->version = SL_RINGFILE_VERSION;
 	ring->file->segment_bytes = SL_SEGMENT_BYTES;
@@ -110,10 +111,10 @@ static int move_to(int fd)
 	return err;
 }
 
-int sl_ring_rebuild(struct sl_ring *ring, const char *path)
+int sl_ring_rebuild(struct sl_ring *ring)
 {
 	size_t bytes = SL_RINGFILE_HEAD + (size_t)atomic_load(&ring->file->segments) * SL_SEGMENT_BYTES;
-	int fd = sl_file_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW), err;
+	int fd = sl_file_open(ring->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW), err;
 
 	if (fd < 0)
 		return errno;
@@ -122,7 +123,7 @@ int sl_ring_rebuild(struct sl_ring *ring, const char *path)
 	if (!err)
 		err = move_to(fd);
 	if (err) {
-		unlink(path);
+		unlink(ring->path);
 		sl_file_close(fd);
 		return err;
 	}
@@ -160,7 +161,7 @@ static bool have_file(struct sl_ring *ring)
 
 	if (sl_file_is(ring->fd, ring->device, ring->inode))
 		return true;
-	fd = sl_file_open(sl_agent->store.ring, O_RDWR | O_NOFOLLOW);
+	fd = sl_file_open(ring->path, O_RDWR | O_NOFOLLOW);
 	if (fd >= 0 && sl_file_is(fd, ring->device, ring->inode)) {
 		ring->fd = sl_file_move_high(fd);
 		sl_file_lock(ring->fd);
@@ -207,7 +208,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 
 	if (segments > most_segments(ring))
 		segments = most_segments(ring);
-	if (segments <= have || no_room(ring) || (!sl_agent->store.ring_elsewhere && disk_hangs(sl_agent_now())) ||
+	if (segments <= have || no_room(ring) || (!ring->elsewhere && disk_hangs(sl_agent_now())) ||
 	    !atomic_compare_exchange_strong(&ring->growing, &expected, 1))
 		return false;
 	have = atomic_load(&ring->file->segments);
@@ -432,7 +433,7 @@ uint64_t sl_ring_last_ns(const struct sl_producer *producer, uint64_t next)
 		uint64_t word = atomic_load(&slot->state);
 
 		if (word >> SL_SLOT_SHIFT == seq && (word & 3) >= SL_SLOT_IN_FLIGHT)
-			return slot->words[1];
+			return sl_slot_begin_ns(slot);
 	}
 	return 0;
 }
@@ -546,12 +547,12 @@ static bool holds_itself_up(const struct sl_producer *producer)
 
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 {
-	struct sl_ring *ring = &sl_agent->ring;
+	struct sl_ring *ring = sl_agent->ring;
 	struct patience patience = {0};
 	int saved = errno;
 	bool room;
 
-	sl_writer_thread_unpark();
+	sl_agent_unpark();
 	do {
 		struct sl_mute mute = sl_mute_begin();
 

@@ -41,6 +41,8 @@ enum sl_producer_use {
 struct sl_ring {
 	struct sl_ringfile *file; /* the mapping; segments follow at SL_RINGFILE_HEAD */
 	int fd;
+	const char *path;				/* the file's; it lives as long as the ring */
+	bool elsewhere;					/* it lies in memory, not on the disk that the trace is written to */
 	uint64_t device, inode;				/* of fd: the program may have closed it and opened another */
 	_Atomic uint32_t growing;			/* a thread is making the file longer */
 	_Atomic uint64_t refused_ns;			/* when there was no room for that; 0: there was */
@@ -57,14 +59,14 @@ struct sl_ring {
 	struct sl_producer producers[SL_PRODUCER_MAX];
 };
 
-/* Map a ring over fd, which is empty, with room for `segments`.  0 or errno. */
-int sl_ring_create(struct sl_ring *ring, int fd, unsigned segments);
+/* Map a ring over fd, an empty file at `path`, with room for `segments`.  0 or errno. */
+int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewhere, unsigned segments);
 
 /*
- * Give a ring whose file was removed a new file at `path`, at the same addresses, with what it holds.  0 or errno.
+ * Give a ring whose file was removed a new file, by the same name and at the same addresses, with what it holds.  0 or errno.
  * Events of other threads in this very moment may be lost: exec of a program with other threads at work failed.
  */
-int sl_ring_rebuild(struct sl_ring *ring, const char *path);
+int sl_ring_rebuild(struct sl_ring *ring);
 
 /* Forget the parent's ring, in a child.  False: there is none, this is no child of a recorded process. */
 bool sl_ring_drop_inherited(void);

@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "agent/file/ring.h"
+#include "agent/pages.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/file/file.h"
@@ -109,11 +111,11 @@ static int claim_pair(struct sl_store *store, int *ring_fd)
 static bool make_compressor(struct sl_store *store)
 {
 	size_t workspace = ZSTD_estimateCCtxSize(LEVEL);
-	void *pages = sl_pages(workspace);
+	void *pages = sl_pages_map(workspace);
 	ZSTD_CCtx *cctx = pages ? ZSTD_initStaticCCtx(pages, workspace) : NULL;
 
 	store->frame_bytes = ZSTD_compressBound(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
-	store->frame = sl_pages(store->frame_bytes);
+	store->frame = sl_pages_map(store->frame_bytes);
 	if (!cctx || !store->frame)
 		return false;
 	ZSTD_CCtx_setParameter(cctx, ZSTD_c_compressionLevel, LEVEL);
@@ -156,7 +158,7 @@ int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, cons
 /* Someone removed the file: the recording goes on in a new one, which says so. */
 static int begin_anew(struct sl_store *store, const char *path)
 {
-	const struct sl_ringfile *ring = sl_agent->ring.file;
+	const struct sl_ringfile *ring = sl_agent->ring->file;
 	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
 
 	store->fd = sl_store_create(path);

@@ -4,14 +4,17 @@
 #include <sched.h>
 #include <string.h>
 
+#include "agent/pages.h"
+#include "agent/file/capability.h"
+#include "agent/file/store.h"
+#include "agent/file/ring.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/gpu/device.h"
 #include "agent/file/retention.h"
-#include "agent/hooks/hooks.h"
+#include "agent/hooks/ids.h"
 #include "agent/symbols/objects.h"
-#include "agent/file/pack.h"
-#include "agent/record.h"
+#include "common/pack.h"
 #include "agent/stacks/stacks.h"
 #include "common/block.h"
 
@@ -38,9 +41,9 @@ bool sl_writer_prepare(void)
 	stacks_said[0] = 0;
 	sl_fold_prepare();
 	if (!events)
-		events = sl_pages(SL_BLOCK_EVENTS * sizeof(*events));
+		events = sl_pages_map(SL_BLOCK_EVENTS * sizeof(*events));
 	if (!map_bytes)
-		map_bytes = sl_pages(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
+		map_bytes = sl_pages_map(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
 	return events && map_bytes;
 }
 
@@ -100,7 +103,7 @@ static bool drain_defs_once(struct sl_ring *ring)
 	}
 	frame.first = from;
 	frame.next = position;
-	if (used && sl_store_append(&sl_agent->store, frame, map_bytes, used))
+	if (used && sl_store_append(sl_agent->store, frame, map_bytes, used))
 		return false;
 	atomic_store_explicit(&segment->tail, position, memory_order_release);
 	if (ended)
@@ -122,9 +125,9 @@ static void release_defs(struct sl_ring *ring)
 
 static void drain_defs(void)
 {
-	while (drain_defs_once(&sl_agent->ring))
+	while (drain_defs_once(sl_agent->ring))
 		;
-	release_defs(&sl_agent->ring);
+	release_defs(sl_agent->ring);
 }
 
 /* --- events ----------------------------------------------------------------------------------------- */
@@ -150,9 +153,9 @@ static bool next_event(const struct sl_segment *segment, const struct sl_slot *s
 	state = word & 3;
 	if (word >> SL_SLOT_SHIFT != *seq || (state != SL_SLOT_DONE && !(take_open && state == SL_SLOT_IN_FLIGHT)))
 		return false;
-	if (first->words[1] > cutoff_ns)
+	if (sl_slot_begin_ns(first) > cutoff_ns)
 		return false;
-	sl_slot_decode(event, first, second, sl_hooks[first->words[0] & 0xffff].verb);
+	sl_slot_decode(event, first, second, sl_hooks[sl_slot_api(first)].verb);
 	*seq += word & SL_SLOT_WIDE ? 2 : 1;
 	return true;
 }
@@ -194,7 +197,7 @@ static bool write_block(const struct sl_segment *segment, uint64_t first, uint64
 	sl_stacks_modules();
 	drain_defs();
 	size = sl_block_encode(map_bytes, segment->thread, first, next, events, count);
-	if (sl_store_append(&sl_agent->store, frame, map_bytes, size))
+	if (sl_store_append(sl_agent->store, frame, map_bytes, size))
 		return false;
 	written_events += count;
 	return true;
@@ -209,7 +212,7 @@ static bool is_closed(const struct sl_segment *segment)
 /* Returns false when the file could not be written; *wrote says whether events were. */
 static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 {
-	struct sl_ring *ring = &sl_agent->ring;
+	struct sl_ring *ring = sl_agent->ring;
 	struct sl_segment *segment = &ring->file->segment[index];
 	const struct sl_slot *slots = (const struct sl_slot *)sl_ring_segment_bytes(ring, index);
 	bool closed = is_closed(segment), ended = closed && !sl_ring_has_thread(ring, segment);
@@ -273,7 +276,7 @@ static bool drain_older(struct sl_ring *ring, unsigned index, bool *good, bool *
 
 static bool drain(bool everything, bool *wrote)
 {
-	struct sl_ring *ring = &sl_agent->ring;
+	struct sl_ring *ring = sl_agent->ring;
 	uint32_t order = 0;
 	bool good = true;
 	int index;
@@ -285,7 +288,7 @@ static bool drain(bool everything, bool *wrote)
 	}
 	if (good && everything)
 		drain_defs();
-	return good && !sl_agent->store.err;
+	return good && !sl_agent->store->err;
 }
 
 /* When the event began that the segment has behind those of one step; UINT64_MAX: it has none there. */
@@ -298,7 +301,7 @@ static uint64_t behind_step(const struct sl_segment *segment, const struct sl_sl
 		uint64_t word = atomic_load_explicit(&slot->state, memory_order_acquire);
 
 		if (word >> SL_SLOT_SHIFT == seq && (word & 3) >= SL_SLOT_IN_FLIGHT)
-			return slot->words[1];
+			return sl_slot_begin_ns(slot);
 	}
 	return UINT64_MAX;
 }
@@ -332,14 +335,14 @@ bool sl_writer_drain(void)
 static void write_gap(struct sl_ringfile *file)
 {
 	uint64_t count = atomic_load(&file->gap_events);
-	const char *why = atomic_load(&sl_agent->ring.crowded)
+	const char *why = atomic_load(&sl_agent->ring->crowded)
 				  ? "more than 240 threads were inside calls at once, or at work faster than the writer"
 				  : "the ring was full and the writer could not go on";
 
 	if (count == gaps_said || !sl_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns), why))
 		return;
 	gaps_said = count;
-	atomic_store(&sl_agent->ring.crowded, 0);
+	atomic_store(&sl_agent->ring->crowded, 0);
 	atomic_store(&file->gap_begin_ns, 0); /* the next gap is another one */
 }
 
@@ -355,7 +358,7 @@ static void write_footer(const char *how)
 	sl_pack_pair_text(&pack, "how", how);
 	sl_pack_pair_uint(&pack, "events", written_events);
 	if (!pack.failed)
-		sl_store_append(&sl_agent->store,
+		sl_store_append(sl_agent->store,
 				(struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1, .begin_ns = now_ns, .end_ns = now_ns},
 				map, pack.used);
 }
@@ -370,11 +373,11 @@ static void continue_file(void)
 	bool wrote = false;
 	size_t bytes;
 
-	if (!drain(true, &wrote) || sl_store_continue(&agent->store))
+	if (!drain(true, &wrote) || sl_store_continue(agent->store))
 		return;
 	bytes = sl_process_header(map_bytes, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &agent->process, &agent->options,
-				  sl_store_ring_name(&agent->store), agent->store.number);
-	sl_store_append(&agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
+				  sl_store_ring_name(agent->store), agent->store->number);
+	sl_store_append(agent->store, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, map_bytes, bytes);
 }
 
 /* Which stacks this recording has, and of an interpreter that is not known why not: said when it changes. */
@@ -398,7 +401,7 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 	uint64_t keep = sl_agent->options.keep, begin_ns = sl_agent_now(), fold_ns;
 	bool some = false;
 
-	cutoff_ns = end_of_step(&sl_agent->ring, until_ns);
+	cutoff_ns = end_of_step(sl_agent->ring, until_ns);
 	if (!drain(everything, &some))
 		return false;
 	if (!some && cutoff_ns < until_ns) { /* a call under way holds its thread's events back, and the end with them */
@@ -407,19 +410,19 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 			return false;
 	}
 	*wrote = *wrote || some;
-	if (sl_agent->store.end > sl_fold_file_bytes(keep))
+	if (sl_agent->store->end > sl_fold_file_bytes(keep))
 		continue_file();
 	/* To fold an event costs half of what it costs to write it (doc/performance.md): the rest is for what stays, which each
 	   fold reads and writes anew.  A fold must not fall behind. */
 	fold_ns = 4 * (sl_agent_now() - begin_ns);
-	*folding = sl_fold_work(&sl_agent->store, keep, fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns);
+	*folding = sl_fold_work(sl_agent->store, keep, fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns);
 	return true;
 }
 
 /* Threads that are idle for so long give up their segments: a thread found none, or many threads have one. */
 static bool short_of_segments(uint64_t now_ns, uint64_t *idle_ns)
 {
-	struct sl_ring *ring = &sl_agent->ring;
+	struct sl_ring *ring = sl_agent->ring;
 
 	if (atomic_exchange(&ring->wanted, 0))
 		*idle_ns = 0;
@@ -444,14 +447,14 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 	/* A ring that lies elsewhere may be out of reach after the node is gone. */
 	everything =
 		sync || short_of_segments(now_ns, &idle_ns) ||
-		(sl_agent->store.ring_elsewhere && (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
+		(sl_agent->store->ring_elsewhere && (atomic_exchange(&sl_agent->urgent, 0) || now_ns - written_at_ns >= REMOTE_NS));
 	do
 		good = step(now_ns, everything, &wrote, &folding);
 	while (good && cutoff_ns < now_ns);
 	if (wrote || everything)
 		written_at_ns = now_ns;
 	if (sync && good) {
-		sl_store_sync(&sl_agent->store);
+		sl_store_sync(sl_agent->store);
 		synced_at_ns = now_ns;
 		if (asked) {
 			atomic_store(&sl_agent->flushed, flush);
@@ -459,12 +462,12 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 		}
 	}
 	if (good && wrote) {
-		write_gap(sl_agent->ring.file);
+		write_gap(sl_agent->ring->file);
 		say_stacks();
 	}
 	if (good && idle_ns != UINT64_MAX)
-		sl_ring_take_back(&sl_agent->ring, idle_ns);
-	sl_ring_provide(&sl_agent->ring, SPARE);
+		sl_ring_take_back(sl_agent->ring, idle_ns);
+	sl_ring_provide(sl_agent->ring, SPARE);
 	sl_native_watch();
 	if (good && folding)
 		return 0;
@@ -474,13 +477,13 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 void sl_writer_finish(void)
 {
 	sl_writer_pass(sl_agent_now());
-	sl_fold_stop(&sl_agent->store);
+	sl_fold_stop(sl_agent->store);
 	cutoff_ns = UINT64_MAX;
 	sl_objects_say_holes();
-	write_gap(sl_agent->ring.file);
+	write_gap(sl_agent->ring->file);
 	say_stacks();
 	if (sl_writer_drain())
 		write_footer(sl_agent->how);
-	atomic_store(&sl_agent->finished, sl_agent->store.err ? 2 : 1);
+	atomic_store(&sl_agent->finished, sl_agent->store->err ? 2 : 1);
 	sl_agent_wake(&sl_agent->finished);
 }

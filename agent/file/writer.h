@@ -13,7 +13,7 @@ uint64_t sl_writer_pass(uint64_t now_ns);
 void sl_writer_finish(void);
 
 /*
- * One pass over the ring by the calling thread, everything that has finished.  The writer's own, and sl_preload_late's
+ * One pass over the ring by the calling thread, everything that has finished.  The writer's own, and sl_late_write's
  * once the writer has ended.  False: something could not be written.
  */
 bool sl_writer_drain(void);

@@ -7,12 +7,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/symbols/resolve.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/gpu/device.h"
 #include "agent/mute.h"
 #include "agent/symbols/objects.h"
-#include "agent/record.h"
 #include "agent/stacks/stacks.h"
 #include "agent/file/writer.h"
 
@@ -71,13 +71,13 @@ static void work(void)
 static void be_the_last(void)
 {
 	sl_agent->no_writer = true;
-	sl_record_leave();
+	sl_agent_end(&sl_thread);
 	sl_mute_end(&program_signals);
 }
 
 static void *run(void *unused)
 {
-	sl_record_enter();
+	sl_agent_begin(&sl_thread);
 	atomic_store(&sl_agent->writer, (uint32_t)syscall(SYS_gettid));
 	open_libraries();
 	work();
@@ -151,7 +151,7 @@ bool sl_writer_thread_park(void)
 }
 
 /* One that has not ended in time is waited for by its successor: two at once would write over each other. */
-void sl_writer_thread_unpark(void)
+void sl_agent_unpark(void)
 {
 	struct sl_agent *agent = sl_agent;
 	uint32_t parked = PARKED;

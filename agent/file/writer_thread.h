@@ -23,7 +23,4 @@ int sl_writer_thread_start(void);
 /* End it and wait until the kernel counts it no more.  False: it was not there, or did not end in time. */
 bool sl_writer_thread_park(void);
 
-/* Start it again where it is parked.  Any thread. */
-void sl_writer_thread_unpark(void);
-
 #endif

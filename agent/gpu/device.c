@@ -5,6 +5,7 @@
  * and cuMemGetInfo is then legal.  The writer thread has none, and to borrow one (cuCtxPushCurrent of the application's,
  * or a retained primary context) races with its destruction, so it does not.
  */
+#include "agent/file/capability.h"
 #include "agent/symbols/objects.h"
 #include "agent/gpu/device.h"
 
@@ -18,7 +19,7 @@
 #include "agent/gpu/limit.h"
 #include "agent/mute.h"
 #include "agent/gpu/nvml.h"
-#include "agent/file/pack.h"
+#include "common/pack.h"
 #include "common/text.h"
 #include "agent/gpu/vendor.h"
 #include "common/base.h"

@@ -11,8 +11,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "agent/pages.h"
 #include "agent/file/define.h"
-#include "agent/hooks/hooks.h"
+#include "agent/hooks/ids.h"
 #include "agent/process/procfile.h"
 #include "agent/gpu/vendor.h"
 #include "common/base.h"
@@ -77,7 +78,7 @@ void sl_limit_start(const struct sl_options *options)
 	if (limit_bytes && blocks)
 		memset(blocks, 0, BLOCKS * sizeof(*blocks));
 	else if (limit_bytes)
-		blocks = sl_pages(BLOCKS * sizeof(*blocks));
+		blocks = sl_pages_map(BLOCKS * sizeof(*blocks));
 	if (limit_bytes && !blocks) {
 		limit_bytes = 0;
 		sl_note("no memory for STORMLOG_LIMIT: no limit");

@@ -27,7 +27,7 @@ bool sl_limit_injects(unsigned api, enum sl_kind kind, uint64_t bytes);
 struct sl_limit_claim {
 	uint64_t bytes; /* 0: none */
 	int device;
-	bool kept; /* in the slot of its event too (record.c) */
+	bool kept; /* in the slot of its event too (sl_limit_keep) */
 };
 
 /*
@@ -46,6 +46,31 @@ void sl_limit_context_gone(int device);
 
 /* The claim's bytes are nobody's: the allocation failed, or the block is free. */
 void sl_limit_release(struct sl_limit_claim *claim);
+
+/*
+ * A claim is kept in the slot of its event too, because the stack of a call that is unwound is the program's again.  Who takes
+ * it from there gives it back.  `word` holds one claim, 0 none.
+ */
+static inline void sl_limit_keep(struct sl_limit_claim *claim, uint64_t *word)
+{
+	if (!claim->bytes || *word)
+		return;
+	claim->kept = true;
+	*word = claim->bytes << 8 | (uint8_t)claim->device;
+}
+
+static inline uint64_t sl_limit_take_kept(uint64_t *word)
+{
+	return __atomic_exchange_n(word, 0, __ATOMIC_RELAXED);
+}
+
+static inline void sl_limit_release_kept(uint64_t *word)
+{
+	uint64_t kept = sl_limit_take_kept(word);
+	struct sl_limit_claim claim = {.bytes = kept >> 8, .device = (uint8_t)kept};
+
+	sl_limit_release(&claim);
+}
 
 /*
  * What the program asks about memory, after the real call succeeded: clamp to the limit, consistently for

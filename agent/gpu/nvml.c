@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/file/define.h"
 #include "agent/process/procfile.h"
 #include "agent/symbols/resolve.h"
 #include "common/text.h"

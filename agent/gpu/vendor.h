@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Questions to the driver (CUDA) or runtime (HIP) about devices, through the real functions, found once without the
- * loader's lock.  None of them makes a context.  All are for a thread that is inside the agent (sl_record_enter), after a
+ * loader's lock.  None of them makes a context.  All are for a thread that is inside the agent (sl_agent_begin), after a
  * real call of the family has returned.
  *
  * HIP before 7 forgets a pending error (hipGetLastError) at the next call that succeeds, so while one is pending HIP is

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/file/writer_thread.h"
-#include "agent/hooks/hooks.h"
+#include "agent/file/store.h"
+#include "agent/hooks/ids.h"
 #include "agent/labels.h"
 #include "agent/symbols/plain.h"
 #include "agent/preload.h"
@@ -96,11 +96,11 @@ static void say(unsigned api, const char *text, struct sl_collective where)
 
 	if (!recording() || sl_agent->options.labels == SL_LABELS_OFF)
 		return;
-	sl_record_enter();
+	sl_agent_begin(&sl_thread);
 	id = sl_stacks_text(text, sl_plain_length(text));
-	sl_record_leave();
+	sl_agent_end(&sl_thread);
 	if (id)
-		sl_record_range(api, id, 0, where);
+		sl_instant_record(api, id, 0, where);
 	errno = saved;
 }
 
@@ -133,7 +133,7 @@ static int flush(unsigned timeout_ms)
 
 	if (!recording() || agent->no_writer)
 		return recording() ? -1 : 0;
-	sl_writer_thread_unpark();
+	sl_agent_unpark();
 	wanted = atomic_fetch_add(&agent->flush, 1) + 1;
 	atomic_fetch_add(&agent->wake, 1);
 	sl_agent_wake(&agent->wake);
@@ -166,9 +166,9 @@ static size_t trace(char *path, size_t bytes)
 		return 0;
 	if (bytes) {
 		text = sl_text_begin(path, bytes);
-		sl_text_add(&text, sl_agent->store.trace);
+		sl_text_add(&text, sl_agent->store->trace);
 	}
-	return sl_plain_length(sl_agent->store.trace);
+	return sl_plain_length(sl_agent->store->trace);
 }
 
 __attribute__((visibility("default"))) extern const struct stormlog_api stormlog_api_v1;

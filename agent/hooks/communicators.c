@@ -7,7 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/file/define.h"
-#include "agent/file/pack.h"
+#include "common/pack.h"
 #include "common/vendor_abi.h"
 #include "common/base.h"
 

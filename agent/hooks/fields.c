@@ -2,8 +2,12 @@
 #include "agent/hooks/fields.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent.h"
+#include "agent/gpu/device.h"
+#include "agent/preload.h"
 #include "agent/hooks/table.h"
 #include "agent/gpu/limit.h"
 #include "agent/record.h"
@@ -151,10 +155,10 @@ unsigned sl_fields_primary_gone(void *real, const char *state, int device)
 	unsigned flags;
 	int active = 1;
 
-	sl_record_enter();
+	sl_agent_begin(&sl_thread);
 	if (!get_state || get_state(device, &flags, &active))
 		active = 1;
-	sl_record_leave();
+	sl_agent_end(&sl_thread);
 	return !active;
 }
 
@@ -234,7 +238,7 @@ void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_b
 {
 	unsigned long long total_before = total_bytes ? *total_bytes : 0;
 
-	if (!total_bytes || !free_bytes || !used_bytes || !sl_hook_limited())
+	if (!total_bytes || !free_bytes || !used_bytes || !sl_fields_limited())
 		return;
 	sl_limit_clamp(ordinal_of(real, device), (uint64_t *)free_bytes, (uint64_t *)total_bytes);
 	if (*total_bytes != total_before)
@@ -291,7 +295,7 @@ void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *to
 	int (*get_total)(uint32_t, unsigned, uint64_t *) = sl_resolve_beside(real, "rsmi_dev_memory_total_get");
 	uint64_t id, total;
 
-	if (type || (!total_bytes && !used_bytes) || !sl_hook_limited() || !get_id || !get_total || get_id(device, &id) ||
+	if (type || (!total_bytes && !used_bytes) || !sl_fields_limited() || !get_id || !get_total || get_id(device, &id) ||
 	    get_total(device, type, &total))
 		return;
 	clamp_vram(id, total, total_bytes, used_bytes);
@@ -303,7 +307,7 @@ void sl_fields_amd_smi(void *real, amdsmi_processor_handle device, unsigned type
 	int (*get_total)(void *, unsigned, uint64_t *) = sl_resolve_beside(real, "amdsmi_get_gpu_memory_total");
 	uint64_t id, total;
 
-	if (type || (!total_bytes && !used_bytes) || !sl_hook_limited() || !get_id || !get_total || get_id(device, &id) ||
+	if (type || (!total_bytes && !used_bytes) || !sl_fields_limited() || !get_id || !get_total || get_id(device, &id) ||
 	    get_total(device, type, &total))
 		return;
 	clamp_vram(id, total, total_bytes, used_bytes);
@@ -349,4 +353,25 @@ void sl_fields_by_version(const char *base, void **found, int version, uint64_t 
 	if (family == SL_FAMILY_cuda_driver)
 		version = known_version(*found, version);
 	*found = sl_hooks_wrap_version(base, version, flags, family, *found);
+}
+
+/* --- --limit -------------------------------------------------------------------------------------------- */
+
+bool sl_fields_limited(void)
+{
+	static atomic_bool asked;
+
+	if (SL_LIKELY(atomic_load_explicit(&asked, memory_order_relaxed)))
+		return sl_limit_active;
+	atomic_store_explicit(&asked, true, memory_order_relaxed);
+	if (getenv("STORMLOG_LIMIT"))
+		sl_preload_running();
+	return sl_limit_active;
+}
+
+void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes)
+{
+	if (device < 0)
+		device = sl_device_current(family).device;
+	sl_limit_clamp(device, free_bytes, total_bytes);
 }

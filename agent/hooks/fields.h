@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 #include "agent/hooks/communicators.h"
-#include "agent/hooks/hooks.h"
+#include "agent/call.h"
+#include "agent/hooks/ids.h"
 #include "common/vendor_abi.h"
 
 /* A pointer or handle as a number. */
@@ -106,5 +107,14 @@ void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_b
 void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
 void sl_fields_amd_smi(void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
 void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_vram_usage_t *usage);
+
+/*
+ * True when --limit is on.  The first query of a process looks for the setting in the environment and starts the
+ * recording only where it is set: a program may ask for the free memory before it allocates any.
+ */
+bool sl_fields_limited(void);
+
+/* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
+void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes);
 
 #endif

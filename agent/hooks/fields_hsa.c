@@ -84,9 +84,9 @@ static int walk_agents(void *real, struct walk *walk)
 	walk->get_info = sl_resolve_beside(real, "hsa_agent_get_info");
 	if (!each_agent || !walk->get_info)
 		return NOWHERE;
-	sl_record_enter();
+	sl_agent_begin(&sl_thread);
 	each_agent(visit_agent, walk);
-	sl_record_leave();
+	sl_agent_end(&sl_thread);
 	errno = saved;
 	if (!walk->found)
 		return NOWHERE;
@@ -149,9 +149,9 @@ int sl_fields_hsa_device_of_handle(void *real, hsa_amd_vmem_alloc_handle_t handl
 
 	if (!ask)
 		return 0;
-	sl_record_enter();
+	sl_agent_begin(&sl_thread);
 	failed = ask(handle, &pool, &type);
-	sl_record_leave();
+	sl_agent_end(&sl_thread);
 	errno = saved;
 	return failed ? 0 : sl_fields_hsa_device(real, pool.handle, SL_HSA_POOLS, true);
 }
@@ -166,9 +166,9 @@ int sl_fields_hsa_device_of_pointer(void *real, const void *pointer)
 
 	if (!ask || !pointer)
 		return 0;
-	sl_record_enter();
+	sl_agent_begin(&sl_thread);
 	failed = ask(pointer, &info, NULL, NULL, NULL);
-	sl_record_leave();
+	sl_agent_end(&sl_thread);
 	errno = saved;
 	walk.agent = info.agentOwner.handle;
 	return failed || !walk.agent ? 0 : device_at(walk_agents(real, &walk));

@@ -5,7 +5,7 @@
  *
  *	cudaMalloc (exported, instance 0), cudaMalloc__1 .. __3 (handed out by look-ups)  ->  cudaMalloc__body
  */
-#include "agent/hooks/hooks.h"
+#include "agent/hooks/ids.h"
 
 #include <limits.h>
 
@@ -117,8 +117,8 @@ enum {
 		if (SL_UNLIKELY(!real))                                                                                            \
 			return (ret)OF_FAMILY(ABSENT_);                                                                            \
 		result = real args;                                                                                                \
-		if (!result && sl_hook_limited())                                                                                  \
-			sl_hook_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes);                                     \
+		if (!result && sl_fields_limited())                                                                                \
+			sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes);                                   \
 		return result;                                                                                                     \
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/hooks/hooks.h"
+#include "agent/hooks/table.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 #include "common/base.h"

@@ -4,37 +4,13 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "agent/gpu/device.h"
-#include "agent/hooks/hooks.h"
-#include "agent/gpu/limit.h"
+#include "agent/hooks/ids.h"
 #include "agent/symbols/objects.h"
-#include "agent/preload.h"
 #include "agent/symbols/resolve.h"
 #include "common/base.h"
 
 /* --- names ---------------------------------------------------------------------------------------------- */
-
-#define JOIN_(a, b)	JOIN__(a, b)
-#define JOIN__(a, b)	a##b
-#define OF_FAMILY(what) JOIN_(what, ROW_FAMILY)
-
-const struct sl_hook sl_hooks[SL_API_COUNT] = {
-	[SL_API_none] = {""},
-#include "agent/hooks/verbs.h"
-#define ROW(verb, kind, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
-#define ALSO(verb, kind, ret, name, tag) {#name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
-#define LOOKUP(ret, name, ...)		 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
-#define QUERY(ret, name, ...)		 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
-#define RANGE(verb, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_none, OF_FAMILY(SL_FAMILY_), SL_VERB_##verb != SL_VERB_CALL},
-#define INJECTED(ret, name, ...)	 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
-#define HAND(verb, kind, id, name)	 {name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
-#include "agent/hooks/all.def"
-#include "agent/hooks/verbs.h"
-};
-const unsigned sl_hook_count = SL_API_COUNT;
 
 #define INDEX_SIZE 4096 /* a power of two, well above the number of rows */
 _Static_assert(SL_API_COUNT * 2 < INDEX_SIZE, "index of names too full");
@@ -264,25 +240,4 @@ SL_HOT void *sl_hook_real(unsigned api, unsigned instance, const void *caller)
 	    SL_LIKELY((real = kept_real(api, (uintptr_t)caller >> PAGE_BITS, kept_word(caller, unload)))))
 		return real;
 	return find_real(api, caller, unload);
-}
-
-/* --- --limit -------------------------------------------------------------------------------------------- */
-
-bool sl_hook_limited(void)
-{
-	static atomic_bool asked;
-
-	if (SL_LIKELY(atomic_load_explicit(&asked, memory_order_relaxed)))
-		return sl_limit_active;
-	atomic_store_explicit(&asked, true, memory_order_relaxed);
-	if (getenv("STORMLOG_LIMIT"))
-		sl_preload_running();
-	return sl_limit_active;
-}
-
-void sl_hook_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes)
-{
-	if (device < 0)
-		device = sl_device_current(family).device;
-	sl_limit_clamp(device, free_bytes, total_bytes);
 }

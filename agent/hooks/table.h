@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the wrappers of hooks.c ask of the table: the real function behind an instance. */
+/* Which real function a wrapper stands for: by name, by ABI version, by caller. */
 #ifndef AGENT_HOOKS_TABLE_H
 #define AGENT_HOOKS_TABLE_H
 
@@ -9,19 +9,39 @@
 #include "common/event.h"
 
 /*
+ * A row has up to SL_HOOK_INSTANCES wrappers, because one process may hold several real functions of one name
+ * (libcudart.so.11.0 beside .so.13): instance 0 is the exported one, which finds its real function per caller;
+ * the others are handed out by look-ups, one per real function.
+ */
+#define SL_HOOK_INSTANCES 4
+
+/*
+ * The wrapper to hand out instead of `real`, found by a look-up (dlsym, cuGetProcAddress, ...) of the exact
+ * exported name; `real` itself when the name is not ours or all instances are taken (counted by
+ * sl_hooks_unwrapped).  Lock-free, any thread, also before the constructor ran.
+ */
+void *sl_hooks_wrap(const char *name, void *real);
+
+/* As above for a driver or HIP entry point asked by base name and version: picks the ABI variant. */
+void *sl_hooks_wrap_version(const char *base, int version, uint64_t flags, enum sl_family family, void *real);
+
+/* Row that wraps this exported name, SL_API_none if there is none; of any family that is looked up by name. */
+unsigned sl_hooks_find(const char *name);
+
+/* Row of the ABI variant that a driver hands out for this request. */
+unsigned sl_hooks_find_version(const char *base, int version, uint64_t flags, enum sl_family family);
+
+/* True when the address is one of our wrappers. */
+bool sl_hooks_is_wrapper(const void *address);
+
+/* Look-ups refused because no instance was left, for the footer. */
+unsigned sl_hooks_unwrapped(void);
+
+/*
  * The real function that instance `instance` of row `api` forwards to when called from `caller`; NULL: nobody
  * provides it.  A few loads where the caller has been here before.
  */
 void *sl_hook_real(unsigned api, unsigned instance, const void *caller);
-
-/*
- * True when --limit is on.  The first query of a process looks for the setting in the environment and starts the
- * recording only where it is set: a program may ask for the free memory before it allocates any.
- */
-bool sl_hook_limited(void);
-
-/* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
-void sl_hook_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes);
 
 /* hooks.c: distances from the element itself to the wrapper of instance 1, 2, 3; 0 none. */
 extern const int32_t sl_hook_entries[][3] __attribute__((visibility("hidden")));

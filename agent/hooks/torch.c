@@ -11,14 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/file/capability.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/file/file.h"
-#include "agent/hooks/hooks.h"
+#include "agent/hooks/ids.h"
 #include "agent/hooks/torch.h"
 #include "agent/labels.h"
 #include "agent/symbols/objects.h"
-#include "agent/file/pack.h"
+#include "common/pack.h"
 #include "agent/preload.h"
 #include "agent/record.h"
 #include "agent/symbols/resolve.h"

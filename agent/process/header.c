@@ -8,10 +8,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "agent/hooks/hooks.h"
+#include "agent/hooks/ids.h"
 #include "agent/process/identity.h"
 #include "agent/process/redact.h"
-#include "agent/file/pack.h"
+#include "common/pack.h"
 #include "agent/process/procfile.h"
 #include "common/base.h"
 #include "common/tracefile.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "agent/file/define.h"
+#include "agent/pages.h"
 #include "common/base.h"
 
 /* A claim goes field by field, each by compare and exchange from 0: a, then b, then id.  A thread that comes
@@ -55,7 +55,7 @@ static struct sl_intern_slot *segment_at(struct sl_intern *table, unsigned numbe
 
 	if (segment)
 		return segment;
-	fresh = sl_pages(segment_slots(number) * sizeof(*fresh));
+	fresh = sl_pages_map(segment_slots(number) * sizeof(*fresh));
 	if (!fresh)
 		return NULL;
 	/* The loser's pages are never touched, so they cost address space only. */

@@ -9,7 +9,7 @@
 
 #include "agent/file/define.h"
 #include "agent/symbols/objects.h"
-#include "agent/file/pack.h"
+#include "common/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
 #include "agent/stacks/utf8.h"

@@ -18,12 +18,15 @@
 #include <libunwind.h>
 #include <unwind.h>
 
+#include "agent/symbols/resolve.h"
 #include "agent/file/define.h"
 #include "agent/file/file.h"
 #include "agent/mute.h"
+#include "agent/pages.h"
 #include "agent/symbols/objects.h"
-#include "agent/file/pack.h"
+#include "common/pack.h"
 #include "agent/stacks/intern.h"
+#include "agent/stacks/stacks.h"
 #include "agent/stacks/thread.h"
 #include "common/base.h"
 
@@ -191,7 +194,7 @@ static int32_t *find_pipe(const struct data *data)
 /* A first unwinding, in which libunwind makes its pipe. */
 static SL_APART void try_libunwind(void)
 {
-	struct data *data = sl_pages(sizeof(*data));
+	struct data *data = sl_pages_map(sizeof(*data));
 	void *pcs[4] = {NULL};
 	int32_t *ends = NULL;
 	bool readable;

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "agent/file/define.h"
 #include "agent/mute.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"

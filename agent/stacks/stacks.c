@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/pages.h"
 #include "agent/file/define.h"
-#include "agent/file/pack.h"
+#include "common/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
 #include "agent/stacks/utf8.h"
@@ -56,7 +57,7 @@ static struct sl_stacks_thread *attach(void)
 		if (thread->python.used)
 			forget_python(thread);
 	} else {
-		thread = sl_pages(sizeof(*thread));
+		thread = sl_pages_map(sizeof(*thread));
 		if (!thread)
 			return NULL;
 		thread->epoch = atomic_load(&epoch);

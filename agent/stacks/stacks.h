@@ -16,15 +16,13 @@
 #define SL_STACKS_PYTHON 1u
 #define SL_STACKS_NATIVE 2u
 
-#define SL_STACKS_DEPTH_MAX 256u
-
 /* 0: no stack of that kind here, not asked for, or not to be had */
 struct sl_stack_ids {
 	uint32_t python, native;
 };
 
 /* Once, at the process's first GPU call, any thread.  depth: innermost frames kept, at most
- * SL_STACKS_DEPTH_MAX; 0: 128.  A deeper stack's definition says "truncated". */
+ * 256; 0: 128.  A deeper stack's definition says "truncated". */
 void sl_stacks_start(unsigned mode, unsigned depth);
 
 /* Writer thread only: may take the loader's lock.  Until it has run, native stacks come from libgcc_s. */

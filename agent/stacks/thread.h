@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #include "agent/stacks/cache.h"
-#include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
 
-#define SL_STACKS_TEXT_MAX 4096u
-#define SL_PYTHON_SEEN	   256u
+#define SL_STACKS_DEPTH_MAX 256u
+#define SL_STACKS_TEXT_MAX  4096u
+#define SL_PYTHON_SEEN	    256u
 
 struct sl_stacks_thread {
 	struct sl_stacks_thread *next;	      /* of all, for as long as the process lives */

@@ -32,11 +32,10 @@ struct link_map *sl_objects_first(void);
 /* True where the loader's locks can be taken: not a forked child, or one that has tried. */
 bool sl_objects_trusted(void);
 
-/*
- * In a forked child: find out, by a thread that may wait, for 20 ms at most.  False: no thread can be made here; where that
- * would wait for ever, a copy of this process has found out.
- */
-bool sl_objects_try(void);
+void sl_objects_trust(void); /* somebody has taken them */
+
+/* fork() of the C library made this process, and has reset the locks of its own that making a thread takes. */
+bool sl_objects_is_forked(void);
 
 /*
  * Unloads so far (dlclose as we see it), times SL_UNLOAD; the low byte counts those under way.  What was found in an object holds

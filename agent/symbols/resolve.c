@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "agent/symbols/needed.h"
-#include "agent/file/define.h"
 #include "agent/symbols/elf_object.h"
 #include "agent/symbols/objects.h"
 #include "common/base.h"

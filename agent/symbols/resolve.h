@@ -19,6 +19,9 @@
  */
 void *sl_resolve_for(const char *name, const void *caller);
 
+/* `name` in any loaded object other than ours; NULL if none. */
+void *sl_resolve_symbol(const char *name);
+
 /* Any loaded object's `name` other than ours; prefers the object with this soname prefix if not NULL. */
 void *sl_resolve_in(const char *soname_prefix, const char *name);
 

@@ -108,7 +108,7 @@ static const struct sl_event *next_slot(struct sl_order *order, struct stream *s
 	slot = sl_ring_next(&s->walk, &second);
 	if (!slot)
 		return NULL;
-	*hook = sl_header_hook(&order->trace->header, slot->words[0] & 0xffff);
+	*hook = sl_header_hook(&order->trace->header, sl_slot_api(slot));
 	sl_slot_decode(&s->slot_event, slot, second, *hook ? (*hook)->verb : SL_VERB_CALL);
 	return &s->slot_event;
 }

@@ -5,9 +5,8 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "agent/file/define.h"
 #include "agent/gpu/device.h"
-#include "agent/hooks/hooks.h"
+#include "agent/hooks/ids.h"
 #include "agent/gpu/limit.h"
 #include "agent/symbols/resolve.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "agent/pages.h"
 #include "tests/agent/test.h"
 
 #include <pthread.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/file/define.h"
-#include "agent/hooks/hooks.h"
+#include "agent/hooks/ids.h"
 #include "agent/gpu/limit.h"
 #include "agent/gpu/vendor.h"
 
@@ -20,7 +21,7 @@ void sl_note(const char *text)
 	notes++;
 }
 
-void *sl_pages(size_t bytes)
+void *sl_pages_map(size_t bytes)
 {
 	return calloc(1, bytes);
 }

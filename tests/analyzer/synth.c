@@ -510,15 +510,15 @@ static void encode_slots(struct sl_slot *slots, const struct slot_event *waiting
 		w[2] = e->duration_ns;
 		w[5] = e->python | e->native << 32;
 		w[6] = (uint32_t)e->result | e->label << 32;
-		memcpy(second->words, (uint64_t[7]){e->stream, e->context, e->object, e->extra, e->extra2, e->caller, 0},
-		       sizeof(second->words));
+		memcpy(&second->more, (uint64_t[7]){e->stream, e->context, e->object, e->extra, e->extra2, e->caller, 0},
+		       sizeof(second->more));
 		atomic_store(&second->state, SL_SLOT_WORD(waiting->seq + 1, SL_SLOT_EMPTY, false));
 	} else {
 		w[2] = e->extra;
 		w[5] = e->extra2;
 		w[6] = (uint32_t)e->label | e->python << 32;
 	}
-	memcpy(first->words, w, sizeof(w));
+	memcpy(&first->call, w, sizeof(w));
 	atomic_store(&first->state,
 		     SL_SLOT_WORD(waiting->seq, waiting->in_flight ? SL_SLOT_IN_FLIGHT : SL_SLOT_DONE, shape == SL_SHAPE_CALL));
 }

@@ -30,7 +30,7 @@ class Layers(unittest.TestCase):
         return done.stderr
 
     def test_a_tree_without_a_wrong_arrow_passes(self):
-        self.write("agent/file/ring.c", '#include "agent/file/ring.h"\n#include "agent/stacks/stacks.h"\n#include <stdio.h>\n')
+        self.write("agent/record.c", '#include "agent/file/ring.h"\n#include "agent/stacks/stacks.h"\n#include <stdio.h>\n')
         self.assertEqual(self.errors(), "")
 
     def test_the_agent_must_not_know_the_analyzer_nor_the_reverse(self):
@@ -39,6 +39,10 @@ class Layers(unittest.TestCase):
         self.write("agent/file/ring.c", "")
         self.write("analyzer/model/model.c", '#include "agent/file/ring.h"\n')
         self.assertIn("analyzer/model/model.c:1", self.errors())
+
+    def test_the_agent_s_rooms_go_one_way(self):
+        self.write("agent/file/ring.c", '\n#include "agent/stacks/stacks.h"\n')
+        self.assertIn("agent/file/ring.c:2: agent/file must not include agent/stacks/stacks.h", self.errors())
 
     def test_common_knows_nobody(self):
         self.write("common/base.c", '#include "agent/file/ring.h"\n')

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "agent/pages.h"
 #include "agent/file/define.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
@@ -76,7 +77,7 @@ bool sl_resolve_loaded(const void *address)
 	return dladdr(address, &object);
 }
 
-void *sl_pages(size_t bytes)
+void *sl_pages_map(size_t bytes)
 {
 	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 

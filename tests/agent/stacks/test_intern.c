@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/pages.h"
 #include "agent/file/define.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/utf8.h"
@@ -14,7 +15,7 @@
 
 static _Atomic int refuse_pages;
 
-void *sl_pages(size_t bytes)
+void *sl_pages_map(size_t bytes)
 {
 	return atomic_load(&refuse_pages) ? NULL : calloc(1, bytes);
 }

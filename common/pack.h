@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* msgpack maps into a fixed buffer: msgpack-c's packer without its allocations. */
-#ifndef AGENT_FILE_PACK_H
-#define AGENT_FILE_PACK_H
+#ifndef COMMON_PACK_H
+#define COMMON_PACK_H
 
 #include <msgpack.h>
 #include <stdbool.h>

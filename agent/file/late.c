@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/file/late.h"
+
+#include "agent/agent.h"
+#include "agent/file/ring.h"
+#include "agent/file/store.h"
+#include "agent/file/writer.h"
+#include "agent/mute.h"
+
+/* Several threads at once: the one that writes takes the others' events too. */
+void sl_late_write(void)
+{
+	static _Atomic uint32_t wanted;
+	const struct sl_producer *ring = sl_thread.ring;
+	uint32_t seen, expected;
+	struct sl_mute mute;
+
+	if (atomic_load(&sl_agent->finished) != 1)
+		return;
+	if (!sl_agent->store->ring_removed && sl_ring_position(ring) - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
+		return; /* it is safe where it is */
+	atomic_fetch_add(&wanted, 1);
+	mute = sl_mute_begin();
+	do {
+		expected = 0;
+		if (!atomic_compare_exchange_strong(&sl_agent->late, &expected, 1))
+			break;
+		seen = atomic_load(&wanted);
+		sl_writer_drain();
+		atomic_store(&sl_agent->late, 0);
+	} while (atomic_load(&wanted) != seen);
+	sl_mute_end(&mute);
+}

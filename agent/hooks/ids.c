@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/hooks/ids.h"
+
+#define JOIN_(a, b)	JOIN__(a, b)
+#define JOIN__(a, b)	a##b
+#define OF_FAMILY(what) JOIN_(what, ROW_FAMILY)
+
+const struct sl_hook sl_hooks[SL_API_COUNT] = {
+	[SL_API_none] = {""},
+#include "agent/hooks/verbs.h"
+#define ROW(verb, kind, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
+#define ALSO(verb, kind, ret, name, tag) {#name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
+#define LOOKUP(ret, name, ...)		 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
+#define QUERY(ret, name, ...)		 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
+#define RANGE(verb, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_none, OF_FAMILY(SL_FAMILY_), SL_VERB_##verb != SL_VERB_CALL},
+#define INJECTED(ret, name, ...)	 {#name, SL_VERB_CALL, SL_KIND_none, OF_FAMILY(SL_FAMILY_), false},
+#define HAND(verb, kind, id, name)	 {name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},
+#include "agent/hooks/all.def"
+#include "agent/hooks/verbs.h"
+};
+const unsigned sl_hook_count = SL_API_COUNT;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Every call the agent wraps, one row each in hooks/<interface>.def (doc/add-a-hook.md): ids, names, traits. */
+#ifndef AGENT_HOOKS_IDS_H
+#define AGENT_HOOKS_IDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/event.h"
+
+/* Ids of rows: SL_API_cudaMalloc.  A second meaning of a call has its tag behind: SL_API_cuGraphAddNode_free. */
+enum sl_api {
+	SL_API_none,
+#include "agent/hooks/verbs.h"
+#define ROW(verb, kind, ret, name, ...)	 SL_API_##name,
+#define ALSO(verb, kind, ret, name, tag) SL_API_##name##_##tag,
+#define LOOKUP(ret, name, ...)		 SL_API_##name,
+#define QUERY(ret, name, ...)		 SL_API_##name,
+#define RANGE(verb, ret, name, ...)	 SL_API_##name,
+#define INJECTED(ret, name, ...)	 SL_API_##name,
+#define HAND(verb, kind, id, name)	 SL_API_##id,
+#include "agent/hooks/all.def"
+#include "agent/hooks/verbs.h"
+	SL_API_COUNT
+};
+
+struct sl_hook {
+	char name[60]; /* exported symbol; in place, so that the table needs no relocation; a row is a cache line */
+	uint8_t verb, kind, family;
+	bool recorded; /* false: look-ups, queries, calls wrapped for --limit alone */
+};
+
+extern const struct sl_hook sl_hooks[] SL_OURS; /* [0] is none; ids are indexes */
+extern const unsigned sl_hook_count;		/* SL_API_COUNT */
+
+#endif

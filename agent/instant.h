@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* An event that happens at an instant and has nothing to return: ranges and marks. */
+#ifndef AGENT_INSTANT_H
+#define AGENT_INSTANT_H
+
+#include <stdint.h>
+
+/* What NCCL says of a range of its own; 0: nothing. */
+struct sl_collective {
+	uint64_t communicator, bytes;
+};
+
+void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_collective collective);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/limited.h"
+
+#include "agent/agent.h"
+#include "agent/gpu/device.h"
+#include "agent/unwound.h"
+
+static bool wants_refusal(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner)
+{
+	bool driver = hook->family != SL_FAMILY_cuda_runtime;
+
+	if (hook->verb != SL_VERB_ALLOC || !driver)
+		return false;
+	return owner ? owner->inject : frame->inject;
+}
+
+/* The driver's level alone, and of calls one inside the other the outer, so that nothing counts twice. */
+static bool is_counted(const struct sl_hook *hook, const struct sl_frame *owner)
+{
+	return hook->family != SL_FAMILY_cuda_runtime && (!owner || (hook->family == SL_FAMILY_cuda_driver && !owner->claim.bytes));
+}
+
+void sl_limited_open(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *in)
+{
+	const struct sl_frame *owner = frame->owner;
+	int device, saved;
+
+	frame->claim = (struct sl_limit_claim){0};
+	if (!owner)
+		frame->inject = hook->verb == SL_VERB_ALLOC && sl_limit_injects(frame->api, in->kind, in->size);
+	frame->refuse = wants_refusal(frame, hook, owner);
+	if (frame->refuse || !is_counted(hook, owner))
+		return;
+	if (hook->verb == SL_VERB_FREE)
+		sl_limit_freed(in->kind, in->addr, &frame->claim);
+	if (hook->verb != SL_VERB_ALLOC)
+		return;
+	device = in->device_plus_one - 1;
+	saved = sl_agent_work_begin();
+	if (!in->device_plus_one && hook->family != SL_FAMILY_hsa)
+		device = sl_device_current(hook->family).device;
+	frame->refuse = sl_limit_refuses(device, in->kind, in->size, &frame->claim);
+	sl_agent_work_end(saved);
+}
+
+void sl_limited_close(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok, int device)
+{
+	struct sl_slot *second = frame->slot ? frame->second : sl_unwound_is_recorded(frame->owner) ? frame->owner->second : NULL;
+
+	if (!frame->claim.kept && frame->slot)
+		sl_limit_release_kept(&frame->second->more.claim); /* of an inner call that was unwound */
+	else if (frame->claim.kept && second && !sl_limit_take_kept(&second->more.claim))
+		frame->claim.bytes = 0; /* it was taken for unwound */
+	if (!is_counted(hook, frame->owner))
+		return;
+	if (ok && hook->verb == SL_VERB_ALLOC) {
+		sl_limit_allocated(device, out->kind, out->addr, out->size, &frame->claim);
+	} else if (!ok && hook->verb == SL_VERB_FREE && frame->claim.bytes) {
+		sl_limit_allocated(frame->claim.device, out->kind, out->addr, frame->claim.bytes, &frame->claim);
+	} else {
+		sl_limit_release(&frame->claim);
+	}
+	if (ok && hook->verb == SL_VERB_DEVICE_RESET)
+		sl_limit_context_gone(device);
+}

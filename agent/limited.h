@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* A recorded call where STORMLOG_INJECT_OOM or STORMLOG_LIMIT is set (gpu/limit.h): what is refused, claimed and counted. */
+#ifndef AGENT_LIMITED_H
+#define AGENT_LIMITED_H
+
+#include "agent/call.h"
+#include "agent/hooks/ids.h"
+
+/* Before the real call: sets frame->inject and frame->refuse, and claims the call's bytes. */
+void sl_limited_open(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *in);
+
+/* After it; device: of an allocation or reset that succeeded. */
+void sl_limited_close(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok, int device);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/symbols/threads.h"
+
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/process/procfile.h"
+#include "agent/symbols/objects.h"
+#include "agent/symbols/resolve.h"
+
+#define TRY_NS	   20000000ull
+#define LOOK_NS	   1000000
+#define ASLEEP_MAX 20	/* looks in a row that see a process asleep which has nothing to wait for */
+#define LOOKS_MAX  2000 /* where /proc does not tell */
+
+static _Atomic uint32_t tried;
+
+static int stop(struct dl_phdr_info *info, size_t size, void *data)
+{
+	return 1;
+}
+
+/* If it waits for ever nobody minds: it holds nothing. */
+static void *try_locks(void *open_self)
+{
+	void *(*open)(const char *, int) = open_self;
+
+	if (open)
+		open(NULL, 1 /* RTLD_LAZY */);
+	dl_iterate_phdr(stop, NULL);
+	sl_objects_trust();
+	atomic_store(&tried, 1);
+	sl_agent_wake(&tried);
+	return NULL;
+}
+
+/* Nobody who is no more holds what making a thread takes: fork() has reset it, or a thread was made in this process. */
+static bool is_fresh(void)
+{
+	char status[4096];
+	const char *line;
+	uint64_t threads;
+
+	if (sl_objects_is_forked())
+		return true;
+	return sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0 && (line = sl_procfile_line(status, "Threads:")) &&
+	       sl_procfile_digits(line, &threads) && threads > 1;
+}
+
+static void *nothing(void *unused)
+{
+	return unused;
+}
+
+/* What became of the copy: 0 it made a thread, else it did not, or it fell asleep for good and was killed. */
+static int outcome(pid_t copy)
+{
+	const struct timespec step = {.tv_nsec = LOOK_NS};
+	unsigned asleep = 0;
+	int status = -1;
+
+	for (unsigned looks = 0; looks < LOOKS_MAX && asleep < ASLEEP_MAX; looks++) {
+		long got = syscall(SYS_wait4, copy, &status, WNOHANG | __WALL, NULL);
+
+		if (got == copy || (got < 0 && errno != EINTR))
+			return status;
+		/* Its parent as well: /proc may be another pid namespace's. */
+		asleep = sl_procfile_state((uint64_t)copy) == 'S' &&
+					 sl_procfile_parent((uint64_t)copy) == (uint64_t)syscall(SYS_getpid)
+				 ? asleep + 1
+				 : 0;
+		syscall(SYS_nanosleep, &step, NULL);
+	}
+	syscall(SYS_kill, copy, SIGKILL);
+	while (syscall(SYS_wait4, copy, &status, __WALL, NULL) < 0 && errno == EINTR)
+		;
+	return -1;
+}
+
+/*
+ * pthread_create takes locks that fork() resets, but neither _Fork() nor clone: malloc's, and glibc's of thread-local data.  If
+ * a thread that is no more holds one, who asks for it waits for ever, and so must not be a thread of the program.  A copy of
+ * this process, which has the same locks, asks instead.  It sends no SIGCHLD, no wait of the program sees it, no debugger.
+ */
+static bool can_make_threads(int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))
+{
+	pthread_t thread;
+	long copy;
+
+	if (is_fresh())
+		return true;
+	copy = syscall(SYS_clone, CLONE_FILES | CLONE_FS | CLONE_UNTRACED, NULL, NULL, NULL, NULL);
+	if (!copy)
+		syscall(SYS_exit_group, create(&thread, NULL, nothing, NULL) != 0);
+	return copy > 0 && outcome((pid_t)copy) == 0;
+}
+
+bool sl_threads_try(void)
+{
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	int (*detach)(pthread_t);
+	pthread_t thread;
+
+	if (sl_objects_trusted())
+		return true;
+	create = sl_resolve_symbol("pthread_create");
+	detach = sl_resolve_symbol("pthread_detach");
+	atomic_store(&tried, 0);
+	if (!create || !can_make_threads(create) || create(&thread, NULL, try_locks, sl_resolve_symbol("dlopen")))
+		return false;
+	if (detach)
+		detach(thread);
+	sl_agent_sleep(&tried, 0, TRY_NS);
+	return true;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The 64 bytes that an event waits in until the writer has encoded it.  A call takes two slots; what happens
+ * at an instant takes one, a block of a framework two where its stream or what was asked for is known.  Nobody but this file and slot.c knows which word holds what.
+ *
+ * The state word of an event's first slot is its truth: it is set last, with release order.
+ *
+ * Room for more: bit 3 of the state word is free, and the last word of a call's second slot is once the call is done.  A further
+ * field goes there and the bit says so; readers that do not know the bit pass over it (doc/add-a-field.md).
+ */
+#ifndef COMMON_SLOT_H
+#define COMMON_SLOT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "common/event.h"
+
+enum sl_slot_state {
+	SL_SLOT_EMPTY,	   /* never used, or the second slot of a call */
+	SL_SLOT_FILLING,   /* given up before its words were valid: passed over */
+	SL_SLOT_IN_FLIGHT, /* the real call is running: words of the first slot are valid but for time and result */
+	SL_SLOT_DONE,
+};
+
+#define SL_SLOT_WIDE		       4u /* the event goes on in the next slot */
+#define SL_SLOT_SHIFT		       4
+#define SL_SLOT_WORD(seq, state, wide) ((uint64_t)(seq) << SL_SLOT_SHIFT | ((wide) ? SL_SLOT_WIDE : 0) | (state))
+
+/*
+ * The time of a call is when it began; the event's time_ns is that, or plus duration_ns for verbs stamped after the call.
+ * Words of 64 bits: what is written as one word and read as a smaller one waits for the store.
+ */
+struct sl_slot {
+	_Atomic uint64_t state; /* SL_SLOT_WORD; slot numbers start at 1 */
+	union {
+		struct {
+			uint64_t head; /* sl_slot_head */
+			uint64_t begin_ns, duration_ns;
+			uint64_t address, bytes;
+			uint64_t stacks; /* python | native << 32 */
+			uint64_t result; /* (uint32_t)result | label << 32 */
+		} call;
+		struct {
+			uint64_t stream, context, object, extra, extra2, caller;
+			uint64_t claim; /* while the call is in flight under --limit: the agent's own */
+		} more;			/* the second slot of a call; of a block: stream and object */
+		struct {
+			uint64_t head, time_ns;
+			uint64_t extra, address, bytes, extra2;
+			uint64_t label; /* label | python << 32 */
+		} instant;
+	};
+};
+_Static_assert(sizeof(struct sl_slot) == 64, "one cache line");
+
+#define SL_SLOT_FLAGS_AT  40
+#define SL_SLOT_DEVICE_AT 48
+
+/* api | driver_api << 16 | kind << 32 | flags << 40 | (uint16_t)device << 48 */
+static inline uint64_t sl_slot_head(unsigned api, unsigned kind, unsigned flags, int device)
+{
+	return api | (uint64_t)(kind | flags << (SL_SLOT_FLAGS_AT - 32) | (uint32_t)device << (SL_SLOT_DEVICE_AT - 32)) << 32;
+}
+
+/* What an inner call has put into the head of the event it is part of, which the end of that event must not lose. */
+static inline uint64_t sl_slot_head_kept(uint64_t head)
+{
+	return head & (0xffff0000ull | (uint64_t)(SL_FLAG_nested | SL_FLAG_borrowed) << SL_SLOT_FLAGS_AT);
+}
+
+static inline uint64_t sl_slot_with_driver_api(uint64_t head, unsigned api)
+{
+	return (head & ~(uint64_t)0xffff0000) | (uint64_t)api << 16;
+}
+
+static inline uint64_t sl_slot_with_device(uint64_t head, int device)
+{
+	return (head & ~((uint64_t)0xffff << SL_SLOT_DEVICE_AT)) | (uint64_t)(uint16_t)device << SL_SLOT_DEVICE_AT;
+}
+
+static inline void sl_slot_add_flags(struct sl_slot *slot, unsigned flags)
+{
+	slot->call.head |= (uint64_t)flags << SL_SLOT_FLAGS_AT;
+}
+
+static inline unsigned sl_slot_flags(const struct sl_slot *slot)
+{
+	return slot->call.head >> SL_SLOT_FLAGS_AT & 0xff;
+}
+
+static inline int sl_slot_device(const struct sl_slot *slot)
+{
+	return (int16_t)(slot->call.head >> SL_SLOT_DEVICE_AT);
+}
+
+static inline unsigned sl_slot_api(const struct sl_slot *slot)
+{
+	return slot->call.head & 0xffff;
+}
+
+/* When the event began, or happened. */
+static inline uint64_t sl_slot_begin_ns(const struct sl_slot *slot)
+{
+	return slot->call.begin_ns;
+}
+
+/*
+ * The event of a slot whose state word is IN_FLIGHT or DONE; `second` is the slot after it, ignored when the
+ * state is not wide.  verb: of the hook row.  An event in flight
+ * has flag in_flight, time_ns of its begin, duration_ns, result 0.
+ */
+enum sl_slot_shape { SL_SHAPE_CALL, SL_SHAPE_BLOCK, SL_SHAPE_RANGE };
+enum sl_slot_shape sl_slot_shape(enum sl_verb verb);
+void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, const struct sl_slot *second, enum sl_verb verb);
+
+#endif
