@@ -66,6 +66,9 @@ bool sl_fit_others(struct sl_fit_engine *engine, uint64_t bytes);
 /* The address that the next segment of the driver gets (SL_FIT_GIVEN). */
 void sl_fit_place(struct sl_fit_engine *engine, uint64_t address);
 
+/* The driver refuses the next so many requests, whatever there is; 0: as many as it has to. */
+void sl_fit_refuse(struct sl_fit_engine *engine, unsigned times);
+
 const struct sl_fit_stats *sl_fit_stats(const struct sl_fit_engine *engine);
 uint64_t sl_fit_block_bytes(const struct sl_fit_block *block);
 /* The largest request that would find a free block on this stream, without asking the driver. */

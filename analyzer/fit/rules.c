@@ -57,6 +57,7 @@ struct sl_fit_engine {
 	size_t pending_count, pending_room;
 	uint64_t others, up, down, placed; /* where the next segment lies */
 	bool is_placed;
+	unsigned refuse;
 	uint64_t born;
 	uint32_t random;
 	struct sl_fit_block *spare; /* linked by next */
@@ -199,6 +200,10 @@ static bool driver_has(struct sl_fit_engine *e, uint64_t bytes)
 {
 	uint64_t needed = e->stats.reserved + e->others + bytes;
 
+	if (e->refuse) {
+		e->refuse--;
+		return false;
+	}
 	return judge(e, needed <= e->machine.capacity, needed);
 }
 
@@ -791,6 +796,11 @@ void sl_fit_place(struct sl_fit_engine *e, uint64_t address)
 {
 	e->placed = address;
 	e->is_placed = true;
+}
+
+void sl_fit_refuse(struct sl_fit_engine *e, unsigned times)
+{
+	e->refuse = times;
 }
 
 const struct sl_fit_stats *sl_fit_stats(const struct sl_fit_engine *e)

@@ -55,27 +55,6 @@ static uint64_t end_of(const struct sl_process *process)
 	return sl_process_unix(process, last > footer ? last : footer);
 }
 
-static void name_session(struct sl_process *process)
-{
-	const struct sl_header *header = &process->trace->header;
-	char rank[32] = "00000", image[16] = "";
-	const char *dash = strstr(process->trace->name, ".msgpack");
-
-	if (header->rank >= 0)
-		snprintf(rank, sizeof(rank), "%05lld", (long long)header->rank);
-	/* a second image of the same pid (exec) is rank-R-PID-2 */
-	if (dash) {
-		const char *base = sl_stacks_basename(process->trace->name);
-		unsigned parts[3];
-
-		if (sscanf(base, "rank-%u-%u-%u", &parts[0], &parts[1], &parts[2]) == 3)
-			snprintf(image, sizeof(image), "-%u", parts[2]);
-	}
-	if (asprintf(&process->session_id, "%s-%s-%lld%s", header->run_id ? header->run_id : "run", rank, (long long)header->pid,
-		     image) < 0)
-		abort();
-}
-
 static void replay(struct job *job, struct sl_process *process)
 {
 	struct sl_trace *trace = process->trace;
@@ -99,7 +78,7 @@ static void replay(struct job *job, struct sl_process *process)
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);
 	process->gone = until && !item && !sl_process_lived(process, job->options->until_unix_ns);
-	name_session(process);
+	process->session_id = sl_report_session(process->trace);
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
 		if ((*a)->process)
 			(*a)->process(process);

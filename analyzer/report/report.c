@@ -72,6 +72,27 @@ unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *fra
 	return sl_stacks_resolve(frames, &process->trace->defs, process->symbols, python, native, caller);
 }
 
+char *sl_report_session(const struct sl_trace *trace)
+{
+	const struct sl_header *header = &trace->header;
+	char *session, rank[32] = "00000", image[16] = "";
+	const char *dash = strstr(trace->name, ".msgpack");
+
+	if (header->rank >= 0)
+		snprintf(rank, sizeof(rank), "%05lld", (long long)header->rank);
+	/* a second image of the same pid (exec) is rank-R-PID-2 */
+	if (dash) {
+		const char *base = sl_stacks_basename(trace->name);
+		unsigned parts[3];
+
+		if (sscanf(base, "rank-%u-%u-%u", &parts[0], &parts[1], &parts[2]) == 3)
+			snprintf(image, sizeof(image), "-%u", parts[2]);
+	}
+	if (asprintf(&session, "%s-%s-%lld%s", header->run_id ? header->run_id : "run", rank, (long long)header->pid, image) < 0)
+		abort();
+	return session;
+}
+
 void sl_report_free(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {

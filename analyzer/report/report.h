@@ -181,4 +181,7 @@ static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_
 	return sl_header_unix(&process->trace->header, ns);
 }
 
+/* The name of a process in every output; malloc'ed. */
+char *sl_report_session(const struct sl_trace *trace);
+
 #endif

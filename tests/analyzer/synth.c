@@ -62,6 +62,8 @@ static const struct row {
 	ROW(block_alloc, BLOCK_ALLOC, block, torch),
 	ROW(block_free, BLOCK_FREE, block, torch),
 	ROW(block_oom, BLOCK_OOM, block, torch),
+	ROW(block_wait, BLOCK_WAIT, block, torch),
+	ROW(block_done, BLOCK_DONE, block, torch),
 	ROW(ncclCommInitRank, CALL, none, nccl),
 	ROW(range_push, RANGE_PUSH, none, label),
 	ROW(range_pop, RANGE_POP, none, label),
@@ -484,6 +486,16 @@ void synth_note(struct sl_synth *s, const char *value)
 	msgpack_pack_map(&pk, 2);
 	pair_text(&pk, "def", "note");
 	pair_text(&pk, "text", value);
+}
+
+void synth_capability(struct sl_synth *s, const char *name, const char *value)
+{
+	msgpack_packer pk = begin_def(s);
+
+	msgpack_pack_map(&pk, 3);
+	pair_text(&pk, "def", "capability");
+	pair_text(&pk, "name", name);
+	pair_text(&pk, "value", value);
 }
 
 /* ---- the ring: one segment of definitions, one for each thread */

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/fit.h"
+
+#include <stdio.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/model/stacks.h"
+
+const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice)
+{
+	const char *text = subject->choices[choice].text;
+
+	text = text ? text : subject->recording->text;
+	return *text ? text : "(none)";
+}
+
+static const char *verdict_of(const struct sl_fit_answer *a, unsigned i)
+{
+	static const char *const words[] = {[SL_FIT_FITS] = "fits", [SL_FIT_FAILS] = "no", [SL_FIT_UNKNOWN] = "unknown"};
+
+	return a->ambiguous[i] ? "either" : words[a->at[i].verdict];
+}
+
+/* --- for people -------------------------------------------------------------------------------------------- */
+
+static void put_line(const struct sl_fit_recording *r, size_t at)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_stacks_resolve(frames, &r->trace->defs, NULL, r->ops.item[at].python, 0, 0);
+	char text[300];
+
+	if (!count)
+		return;
+	sl_stacks_describe(text, sizeof(text), &frames[0]);
+	printf("  %s", text);
+}
+
+static void put_failures(const struct sl_fit_subject *s)
+{
+	char size[SL_FORMAT_BYTES], capacity[SL_FORMAT_BYTES], number[SL_FORMAT_BYTES];
+
+	for (unsigned c = 0; c < s->choice_count; c++)
+		for (unsigned i = 0; i < s->capacity_count; i++) {
+			const struct sl_fit_outcome *o = &s->answers[c].at[i];
+
+			if (o->verdict != SL_FIT_FAILS)
+				continue;
+			printf("  %s, %s: ", sl_format_size(capacity, s->capacities[i]), sl_fit_name(s, c));
+			if (o->request)
+				printf("request %s, of %s", sl_format_count(number, o->request), sl_format_size(size, o->bytes));
+			else
+				printf("another call, when everything else had %s", sl_format_size(size, o->bytes));
+			printf(", %s reserved", sl_format_size(size, o->stats.reserved));
+			put_line(s->recording, o->at);
+			putchar('\n');
+		}
+}
+
+static void put_row(const struct sl_fit_subject *s, unsigned c)
+{
+	const struct sl_fit_answer *a = &s->answers[c];
+	char size[SL_FORMAT_BYTES];
+
+	printf("  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
+	printf(" %10s", a->scan.always_from == SL_UNKNOWN ? "unknown" : sl_format_size(size, a->scan.always_from));
+	printf(" %10s", sl_format_size(size, a->free.stats.peak_reserved));
+	for (unsigned i = 0; i < s->capacity_count; i++)
+		printf(" %10s", verdict_of(a, i));
+	putchar('\n');
+	for (size_t i = 0; i < a->scan.also.count && i < 3; i++) {
+		char to[SL_FORMAT_BYTES];
+
+		printf("    also from %s to %s\n", sl_format_size(size, a->scan.also.item[i].from),
+		       sl_format_size(to, a->scan.also.item[i].to));
+	}
+	if (a->other_from != SL_UNKNOWN)
+		printf("    %s where the driver's addresses fall instead of rise\n", sl_format_size(size, a->other_from));
+}
+
+static void put_best(const struct sl_fit_subject *s)
+{
+	unsigned best = 0;
+	char size[SL_FORMAT_BYTES], less[SL_FORMAT_BYTES];
+
+	for (unsigned c = 1; c < s->choice_count; c++)
+		if (s->answers[c].scan.always_from < s->answers[best].scan.always_from)
+			best = c;
+	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
+		return;
+	printf("best: PYTORCH_CUDA_ALLOC_CONF=%s needs %s", sl_fit_name(s, best),
+	       sl_format_size(size, s->answers[best].scan.always_from));
+	if (s->answers[0].scan.always_from != SL_UNKNOWN)
+		printf(", %s less", sl_format_size(less, s->answers[0].scan.always_from - s->answers[best].scan.always_from));
+	putchar('\n');
+}
+
+static void put_doubt(const struct sl_fit_subject *s)
+{
+	char size[SL_FORMAT_BYTES];
+
+	if (s->recording->doubt)
+		printf("no verdict: %s\n", s->recording->doubt);
+	else if (s->check.error == SL_UNKNOWN)
+		printf("no verdict: the replay of the recorded run is granted what was refused, or the other way round\n");
+	else
+		printf("no verdict: the replay of the recorded run is off by up to %s\n", sl_format_size(size, s->check.error));
+}
+
+static void put_subject(const struct sl_fit_subject *s, bool of_allocator)
+{
+	const struct sl_fit_recording *r = s->recording;
+	char number[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES];
+
+	printf("%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device, r->release / 100, r->release % 100,
+	       sl_format_count(number, r->requests));
+	if (!s->answers) {
+		put_doubt(s);
+		return;
+	}
+	printf("the replay reproduces the recorded run exactly (%s events)\n", sl_format_count(number, s->check.compared));
+	if (r->unasked)
+		printf("of %s requests the size is not known, and the block's is taken: other settings can be off\n",
+		       sl_format_count(number, r->unasked));
+	if (!of_allocator && !r->others_known)
+		printf("what contexts and other processes take is not known, and not in these figures\n");
+	if (r->ooms && r->goes_on)
+		printf("it went on after an out-of-memory: what it does depends on the card\n");
+	printf("\n  %-63s %10s %10s", of_allocator ? "settings; sizes are the allocator's" : "settings; sizes are the device's",
+	       "always fits", "reserved");
+	for (unsigned i = 0; i < s->capacity_count; i++)
+		printf(" %10s", sl_format_size(size, s->capacities[i]));
+	putchar('\n');
+	for (unsigned c = 0; c < s->choice_count; c++)
+		put_row(s, c);
+	put_failures(s);
+	put_best(s);
+}
+
+static void put_drivers(const struct sl_fit_process *p, const char *session)
+{
+	char size[SL_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < p->driver_count; i++)
+		printf("%s  device %d  without PyTorch's allocator: %s live at most%s\n", session, p->drivers[i].device,
+		       sl_format_size(size, p->drivers[i].peak_bytes),
+		       p->drivers[i].pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
+}
+
+void sl_fit_print(const struct sl_fit_result *result)
+{
+	for (unsigned i = 0; i < result->subject_count; i++) {
+		if (i)
+			putchar('\n');
+		put_subject(&result->subjects[i], result->of_allocator);
+	}
+	for (unsigned p = 0; p < result->process_count; p++)
+		put_drivers(&result->processes[p], result->sessions[p]);
+}
+
+/* --- for programs ------------------------------------------------------------------------------------------ */
+
+static void put_size(struct sl_json *j, const char *key, uint64_t bytes)
+{
+	if (bytes == SL_UNKNOWN)
+		sl_json_null(j, key);
+	else
+		sl_json_uint(j, key, bytes);
+}
+
+static void put_failed(struct sl_json *j, const struct sl_fit_subject *s, const struct sl_fit_outcome *o)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count;
+	char text[512];
+
+	if (o->verdict != SL_FIT_FAILS) {
+		sl_json_null(j, "failed_at");
+		return;
+	}
+	count = sl_stacks_resolve(frames, &s->recording->trace->defs, NULL, s->recording->ops.item[o->at].python, 0, 0);
+	sl_json_object(j, "failed_at");
+	put_size(j, "request", o->request ? o->request : SL_UNKNOWN);
+	sl_json_uint(j, "bytes", o->bytes);
+	sl_json_array(j, "stack");
+	for (unsigned i = 0; i < count; i++) {
+		sl_stacks_describe(text, sizeof(text), &frames[i]);
+		sl_json_string(j, NULL, text);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static void put_run(struct sl_json *j, const struct sl_fit_subject *s, unsigned c, unsigned i, bool of_allocator)
+{
+	const struct sl_fit_answer *a = s->answers ? &s->answers[c] : NULL;
+	const struct sl_fit_outcome *o = a ? &a->at[i] : NULL;
+	const char *text = s->choices[c].text;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "process", s->recording->session);
+	sl_json_int(j, "device", s->recording->device);
+	sl_json_uint(j, "capacity_bytes", s->capacities[i]);
+	sl_json_string(j, "capacity_of", of_allocator ? "allocator" : "device");
+	sl_json_string(j, "settings", text ? text : s->recording->text);
+	if (!o || o->verdict == SL_FIT_UNKNOWN || a->ambiguous[i])
+		sl_json_null(j, "fits");
+	else
+		sl_json_bool(j, "fits", o->verdict == SL_FIT_FITS);
+	put_size(j, "peak_reserved_bytes", o ? o->stats.peak_reserved : SL_UNKNOWN);
+	put_size(j, "peak_allocated_bytes", o ? o->stats.peak_allocated : SL_UNKNOWN);
+	put_size(j, "fragmented_bytes", o ? o->stats.inactive_at_peak : SL_UNKNOWN);
+	put_size(j, "retries", o ? o->stats.retries : SL_UNKNOWN);
+	if (o)
+		put_failed(j, s, o);
+	else
+		sl_json_null(j, "failed_at");
+	sl_json_end(j);
+}
+
+static void put_smallest(struct sl_json *j, const struct sl_fit_subject *s, unsigned c, bool of_allocator)
+{
+	const struct sl_fit_scan *scan = s->answers ? &s->answers[c].scan : NULL;
+	const char *text = s->choices[c].text;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "process", s->recording->session);
+	sl_json_int(j, "device", s->recording->device);
+	sl_json_string(j, "capacity_of", of_allocator ? "allocator" : "device");
+	sl_json_string(j, "settings", text ? text : s->recording->text);
+	put_size(j, "always_from_bytes", scan ? scan->always_from : SL_UNKNOWN);
+	put_size(j, "looked_down_to_bytes", scan ? scan->looked_to : SL_UNKNOWN);
+	sl_json_array(j, "also_fits");
+	for (size_t i = 0; scan && i < scan->also.count; i++) {
+		sl_json_array(j, NULL);
+		sl_json_uint(j, NULL, scan->also.item[i].from);
+		sl_json_uint(j, NULL, scan->also.item[i].to);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static void put_notes(struct sl_json *j, const struct sl_fit_result *result)
+{
+	sl_json_array(j, "notes");
+	for (unsigned i = 0; i < result->subject_count; i++) {
+		const struct sl_fit_subject *s = &result->subjects[i];
+		const struct sl_fit_recording *r = s->recording;
+		char text[300];
+
+		if (r->doubt)
+			sl_json_string(j, NULL, r->doubt);
+		else if (!s->check.exact && s->check.error != SL_UNKNOWN) {
+			snprintf(text, sizeof(text), "device %d: the replay of the recorded run is off by up to %llu bytes",
+				 r->device, (unsigned long long)s->check.error);
+			sl_json_string(j, NULL, text);
+		} else if (!s->check.exact)
+			sl_json_string(j, NULL,
+				       "the replay of the recorded run is granted what was refused, or the other way round");
+		if (r->unasked)
+			sl_json_string(j, NULL, "of some requests the size is not known, and the block's is taken");
+		if (!result->of_allocator && !r->others_known)
+			sl_json_string(j, NULL, "what contexts and other processes take is not known");
+		if (r->ooms && r->goes_on)
+			sl_json_string(j, NULL, "it went on after an out-of-memory: what it does depends on the card");
+	}
+	sl_json_end(j);
+}
+
+void sl_fit_print_json(const struct sl_fit_result *result)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+	uint64_t events = 0;
+	bool exact = result->subject_count > 0;
+
+	for (unsigned i = 0; i < result->subject_count; i++) {
+		exact &= result->subjects[i].answers != NULL;
+		events += result->subjects[i].check.compared;
+	}
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.fit");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_bool(j, "reproduces", exact);
+	sl_json_uint(j, "events", events);
+	sl_json_array(j, "runs");
+	for (unsigned i = 0; i < result->subject_count; i++)
+		for (unsigned c = 0; c < result->subjects[i].choice_count; c++)
+			for (unsigned k = 0; k < result->subjects[i].capacity_count; k++)
+				put_run(j, &result->subjects[i], c, k, result->of_allocator);
+	sl_json_end(j);
+	sl_json_array(j, "smallest");
+	for (unsigned i = 0; i < result->subject_count; i++)
+		for (unsigned c = 0; c < result->subjects[i].choice_count; c++)
+			put_smallest(j, &result->subjects[i], c, result->of_allocator);
+	sl_json_end(j);
+	sl_json_array(j, "drivers");
+	for (unsigned p = 0; p < result->process_count; p++)
+		for (unsigned i = 0; i < result->processes[p].driver_count; i++) {
+			sl_json_object(j, NULL);
+			sl_json_string(j, "process", result->sessions[p]);
+			sl_json_int(j, "device", result->processes[p].drivers[i].device);
+			sl_json_uint(j, "peak_live_bytes", result->processes[p].drivers[i].peak_bytes);
+			sl_json_bool(j, "lower_bound", result->processes[p].drivers[i].pool);
+			sl_json_end(j);
+		}
+	sl_json_end(j);
+	put_notes(j, result);
+	sl_json_end(j);
+	sl_json_newline(j);
+	sl_json_close(j);
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A driver call belongs to the report that its thread makes next: PyTorch holds the device's lock from before the one to
+ * after the other.  So a segment's address and a refusal are the next request's; a segment that goes without a refusal
+ * before it is empty_cache()'s.
+ */
+#include "analyzer/fit/recording.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/model/replay.h"
+
+/* What a thread did since its last report. */
+struct thread {
+	unsigned refused;
+	uint64_t placed; /* address of the driver's newest block; 0: none */
+	SL_VECTOR(uint64_t) waits, done;
+};
+
+struct lane {
+	struct sl_fit_recording out;
+	struct sl_table blocks; /* by address; owner is the id */
+	uint32_t *spare;	/* ids to use again */
+	size_t spare_count, spare_room;
+	uint32_t *waits; /* by id: events a freed block waits for */
+	size_t waits_room;
+	struct sl_idmap streams;
+	uint64_t others;
+	bool emptied; /* since the last report */
+};
+
+struct builder {
+	struct sl_fit_process *process;
+	struct sl_model *model;
+	struct lane *lanes[SL_DEVICES_MAX];
+	struct thread *threads;
+	size_t thread_count;
+	struct sl_table events; /* by handle; owner is the id, thread the device */
+	const char *session, *text;
+	const char *doubt;
+};
+
+#define PUSH(vector, value)                                                                                                        \
+	do {                                                                                                                       \
+		(vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item));          \
+		(vector).item[(vector).count++] = (value);                                                                         \
+	} while (0)
+
+static void put(struct lane *lane, struct sl_fit_op op, uint64_t reserved)
+{
+	PUSH(lane->out.ops, op);
+	PUSH(lane->out.reserved, reserved);
+}
+
+static struct thread *thread_of(struct builder *b, uint32_t id)
+{
+	if (id >= b->thread_count) {
+		size_t count = id + 16;
+
+		b->threads = realloc(b->threads, count * sizeof(*b->threads));
+		if (!b->threads)
+			abort();
+		memset(b->threads + b->thread_count, 0, (count - b->thread_count) * sizeof(*b->threads));
+		b->thread_count = count;
+	}
+	return &b->threads[id];
+}
+
+static unsigned release_of(const struct sl_defs *defs)
+{
+	const char *text = sl_defs_capability(defs, "pytorch");
+	unsigned major, minor;
+
+	return text && sscanf(text, "c10 %u.%u", &major, &minor) == 2 ? SL_FIT_RELEASE(major, minor) : 0;
+}
+
+static const char *setting_of(const struct sl_header *header)
+{
+	static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+
+	for (size_t n = 0; n < SL_COUNT(names); n++)
+		for (unsigned i = 0; i < header->environment_count; i++)
+			if (!strcmp(header->environment[i].name, names[n]) && header->environment[i].value)
+				return header->environment[i].value;
+	return "";
+}
+
+static struct lane *lane_of(struct builder *b, int64_t device)
+{
+	struct lane *lane;
+	const char *at;
+
+	if (device < 0 || device >= SL_DEVICES_MAX)
+		return NULL;
+	if (!(lane = b->lanes[device])) {
+		lane = b->lanes[device] = calloc(1, sizeof(*lane));
+		if (!lane)
+			abort();
+		lane->out.device = (int)device;
+		lane->out.release = release_of(&b->process->trace->defs);
+		lane->out.settings = sl_fit_defaults;
+		if (sl_fit_settings_parse(&lane->out.settings, b->text, lane->out.release, &at))
+			b->doubt = "the recorded settings are not understood";
+	}
+	return lane;
+}
+
+static uint32_t new_id(struct lane *lane, uint64_t address)
+{
+	struct sl_live *live = sl_table_find(&lane->blocks, address);
+	uint32_t id = lane->spare_count ? lane->spare[--lane->spare_count] : lane->out.ids++;
+
+	if (!live)
+		live = sl_table_add(&lane->blocks, address);
+	live->owner = id;
+	if (id >= lane->waits_room) {
+		lane->waits_room = id ? 2 * (size_t)id + 2 : 64;
+		lane->waits = realloc(lane->waits, lane->waits_room * sizeof(*lane->waits));
+		if (!lane->waits)
+			abort();
+	}
+	lane->waits[id] = 0;
+	return id;
+}
+
+static void spare_id(struct lane *lane, uint32_t id)
+{
+	lane->spare = sl_arena_grow(lane->spare, &lane->spare_room, lane->spare_count, sizeof(*lane->spare));
+	lane->spare[lane->spare_count++] = id;
+}
+
+static uint16_t stream_of(struct lane *lane, uint64_t handle)
+{
+	uint32_t number = sl_idmap_get(&lane->streams, handle, UINT32_MAX);
+
+	if (number == UINT32_MAX)
+		sl_idmap_set(&lane->streams, handle, number = lane->streams.count);
+	return (uint16_t)number;
+}
+
+/* An event is over; the last one of a block ends its wait. */
+static void finish(struct builder *b, uint64_t event)
+{
+	struct sl_live *live = sl_table_find(&b->events, event);
+	struct lane *lane;
+	uint32_t id;
+
+	if (!live)
+		return;
+	id = (uint32_t)live->owner;
+	lane = b->lanes[live->thread];
+	sl_table_remove(&b->events, live);
+	if (--lane->waits[id])
+		return;
+	put(lane, (struct sl_fit_op){.verb = SL_FIT_DONE, .id = id}, SL_UNKNOWN);
+	spare_id(lane, id);
+}
+
+static void settle(struct builder *b, struct thread *thread)
+{
+	for (size_t i = 0; i < thread->done.count; i++)
+		finish(b, thread->done.item[i]);
+	thread->done.count = thread->waits.count = 0;
+	thread->refused = 0;
+	thread->placed = 0;
+}
+
+/* What else is on the device, now that PyTorch's own figure is the newest. */
+static void note_others(struct lane *lane, const struct sl_device_state *device)
+{
+	uint64_t reserved = device->torch.reserved_bytes, others = device->known > reserved ? device->known - reserved : 0;
+
+	if (device->context_bytes) {
+		others += device->context_bytes + device->module_bytes;
+		for (size_t i = 0; i < device->neighbours.count; i++)
+			others += device->neighbours.item[i].bytes;
+	} else if (device->hidden_last_bytes != SL_UNKNOWN) {
+		others += device->hidden_last_bytes;
+	}
+	lane->out.others_known |= device->context_bytes || device->hidden_last_bytes != SL_UNKNOWN;
+	if (others != lane->others)
+		put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS, .bytes = others}, SL_UNKNOWN);
+	lane->others = others;
+}
+
+static void request(struct builder *b, struct lane *lane, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct thread *thread = thread_of(b, item->thread);
+	struct sl_fit_op op = {.bytes = event->bytes, .python = (uint32_t)event->python, .verb = SL_FIT_ALLOC};
+
+	op.refused = (uint8_t)(thread->refused < 255 ? thread->refused : 255);
+	if (event->object) {
+		op.bytes -= event->object - 1;
+		op.stream = stream_of(lane, event->stream);
+	} else {
+		lane->out.unasked++;
+		op.stream = stream_of(lane, 0);
+	}
+	if (thread->placed)
+		put(lane, (struct sl_fit_op){.verb = SL_FIT_PLACE, .bytes = thread->placed}, SL_UNKNOWN);
+	lane->out.requests++;
+	lane->out.goes_on |= lane->out.ooms != 0;
+	if (item->hook->verb == SL_VERB_BLOCK_OOM) {
+		op.verb = SL_FIT_TRY;
+		lane->out.ooms++;
+		lane->out.goes_on = false;
+	} else {
+		op.id = new_id(lane, event->address);
+	}
+	put(lane, op, event->extra2 ? event->extra2 : SL_UNKNOWN);
+}
+
+static void give_back(struct builder *b, struct lane *lane, const struct sl_item *item)
+{
+	struct thread *thread = thread_of(b, item->thread);
+	struct sl_live *live = sl_table_find(&lane->blocks, item->event->address), *event;
+	uint32_t id;
+
+	if (!live)
+		return; /* made before the recording began */
+	id = (uint32_t)live->owner;
+	sl_table_remove(&lane->blocks, live);
+	put(lane, (struct sl_fit_op){.verb = thread->waits.count ? SL_FIT_FREE_LATER : SL_FIT_FREE, .id = id}, item->event->extra2);
+	if (!thread->waits.count)
+		spare_id(lane, id);
+	for (size_t i = 0; i < thread->waits.count; i++) {
+		if ((event = sl_table_find(&b->events, thread->waits.item[i])))
+			sl_table_remove(&b->events, event);
+		event = sl_table_add(&b->events, thread->waits.item[i]);
+		event->owner = id;
+		event->thread = (uint32_t)lane->out.device;
+		lane->waits[id]++;
+	}
+}
+
+static void block(struct builder *b, const struct sl_item *item)
+{
+	struct lane *lane = lane_of(b, item->event->device);
+
+	if (!lane)
+		return;
+	sl_replay_apply(b->model, item);
+	lane->out.events++;
+	lane->emptied = false;
+	note_others(lane, b->model->devices[item->event->device + 1]);
+	if (item->hook->verb == SL_VERB_BLOCK_FREE)
+		give_back(b, lane, item);
+	else
+		request(b, lane, item);
+	settle(b, thread_of(b, item->thread));
+}
+
+/* A call that is no report: a segment may come or go, or be refused. */
+static void call(struct builder *b, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	struct thread *thread = thread_of(b, item->thread);
+	struct lane *lane = event->device >= 0 && event->device < SL_DEVICES_MAX ? b->lanes[event->device] : NULL;
+	uint64_t before[SL_DEVICES_MAX];
+	bool allocates =
+		item->hook && item->hook->verb == SL_VERB_ALLOC && (event->kind == SL_KIND_device || event->kind == SL_KIND_vmm);
+
+	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
+		before[d] = b->lanes[d] ? b->model->devices[d + 1]->torch.reserved_bytes : 0;
+	sl_replay_apply(b->model, item);
+	if (allocates && item->hook->oom && event->result == item->hook->oom)
+		thread->refused++;
+	else if (allocates && !event->result && event->kind == SL_KIND_device)
+		thread->placed = event->address;
+	for (unsigned d = 0; d < SL_DEVICES_MAX; d++) {
+		if (!(lane = b->lanes[d]) || b->model->devices[d + 1]->torch.reserved_bytes >= before[d])
+			continue;
+		if (!thread->refused && !lane->emptied && !(lane->out.settings.gc_threshold > 0 && lane->out.settings.fraction > 0))
+			put(lane, (struct sl_fit_op){.verb = SL_FIT_EMPTY}, SL_UNKNOWN);
+		lane->emptied = true;
+	}
+}
+
+static void setting(struct builder *b, const struct sl_item *item)
+{
+	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
+		if (b->lanes[d])
+			put(b->lanes[d], (struct sl_fit_op){.verb = SL_FIT_SETTINGS, .id = (uint32_t)item->event->label},
+			    SL_UNKNOWN);
+}
+
+static void take(struct builder *b, const struct sl_item *item)
+{
+	enum sl_verb verb = item->kind == SL_ITEM_EVENT && item->hook ? item->hook->verb : SL_VERB_CALL;
+
+	if (item->kind != SL_ITEM_EVENT) {
+		sl_replay_apply(b->model, item);
+	} else if (verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE || verb == SL_VERB_BLOCK_OOM) {
+		block(b, item);
+	} else if (verb == SL_VERB_BLOCK_WAIT) {
+		PUSH(thread_of(b, item->thread)->waits, item->event->address);
+	} else if (verb == SL_VERB_BLOCK_DONE) {
+		if (thread_of(b, item->thread)->refused)
+			PUSH(thread_of(b, item->thread)->done, item->event->address); /* the engine waits by itself */
+		else
+			finish(b, item->event->address);
+	} else if (verb == SL_VERB_MARK && !strcmp(item->hook->name, "c10::setAllocatorSettings")) {
+		setting(b, item);
+	} else {
+		if (item->event->flags & SL_FLAG_captured)
+			b->doubt = "memory was asked for during the capture of a graph, whose private pools are not replayed";
+		if (verb == SL_VERB_ALLOC || verb == SL_VERB_FREE || verb == SL_VERB_MAP || verb == SL_VERB_UNMAP)
+			call(b, item);
+		else
+			sl_replay_apply(b->model, item);
+	}
+}
+
+static const char *doubt_of(const struct builder *b, const struct sl_fit_recording *out)
+{
+	const struct sl_trace *trace = b->process->trace;
+
+	if (b->doubt)
+		return b->doubt;
+	if (trace->folded.through || trace->gap_events)
+		return "events are missing in the trace (--keep, or lost)";
+	if (!out->release)
+		return "the release of PyTorch is not in the trace";
+	if (out->settings.backend != SL_FIT_NATIVE)
+		return "the backend is not PyTorch's own allocator";
+	if (out->ops.count && out->reserved.item[out->reserved.count - 1] == SL_UNKNOWN && !out->events)
+		return "this PyTorch reports no totals";
+	return NULL;
+}
+
+static void keep_lane(struct builder *b, struct lane *lane)
+{
+	struct sl_fit_recording *out = &lane->out;
+	const struct sl_device *device = sl_defs_device(&b->process->trace->defs, out->device);
+	const struct sl_device_state *state = b->model->devices[out->device + 1];
+
+	out->session = b->session;
+	out->trace = b->process->trace;
+	out->text = b->text;
+	out->device_total = state->total_bytes != SL_UNKNOWN ? state->total_bytes : device ? device->total_bytes : 0;
+	out->doubt = doubt_of(b, out);
+	b->process->recordings = realloc(b->process->recordings, (b->process->count + 1) * sizeof(*out));
+	if (!b->process->recordings)
+		abort();
+	b->process->recordings[b->process->count++] = *out;
+}
+
+static void keep_driver(struct builder *b, const struct sl_device_state *state)
+{
+	struct sl_fit_process *p = b->process;
+	const struct sl_device *device = sl_defs_device(&p->trace->defs, state->device);
+
+	p->drivers = realloc(p->drivers, (p->driver_count + 1) * sizeof(*p->drivers));
+	if (!p->drivers)
+		abort();
+	p->drivers[p->driver_count].device = state->device;
+	p->drivers[p->driver_count].peak_bytes = state->known_peak;
+	p->drivers[p->driver_count].pool = b->model->rows[SL_KIND_pool][state->device + 1].used;
+	p->drivers[p->driver_count].largest_bytes = 0;
+	p->drivers[p->driver_count].total_bytes = state->total_bytes != SL_UNKNOWN ? state->total_bytes
+						  : device			   ? device->total_bytes
+										   : 0;
+	p->driver_count++;
+}
+
+static void end(struct builder *b)
+{
+	for (unsigned d = 0; d < SL_DEVICES_MAX; d++) {
+		struct lane *lane = b->lanes[d];
+
+		if (!lane) {
+			if (b->model->devices[d + 1] && b->model->devices[d + 1]->known_peak)
+				keep_driver(b, b->model->devices[d + 1]);
+			continue;
+		}
+		keep_lane(b, lane);
+		sl_table_free(&lane->blocks);
+		sl_idmap_free(&lane->streams);
+		free(lane->spare);
+		free(lane->waits);
+		free(lane);
+	}
+	for (size_t i = 0; i < b->thread_count; i++) {
+		free(b->threads[i].waits.item);
+		free(b->threads[i].done.item);
+	}
+	free(b->threads);
+	sl_table_free(&b->events);
+	sl_replay_free(b->model);
+}
+
+void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session)
+{
+	struct builder b = {.process = process, .session = session, .text = setting_of(&trace->header)};
+	struct sl_order *order = sl_order_new(trace);
+	const struct sl_item *item;
+
+	*process = (struct sl_fit_process){.trace = trace};
+	b.model = sl_replay_new(&trace->header, &trace->defs);
+	sl_replay_folded(b.model, &trace->folded);
+	while ((item = sl_order_next(order)))
+		take(&b, item);
+	sl_order_free(order);
+	end(&b);
+}
+
+void sl_fit_forget(struct sl_fit_process *process)
+{
+	for (unsigned i = 0; i < process->count; i++) {
+		free(process->recordings[i].ops.item);
+		free(process->recordings[i].reserved.item);
+	}
+	free(process->recordings);
+	free(process->drivers);
+}

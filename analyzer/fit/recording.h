@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a recorded process asked of PyTorch's allocator on one device, in the order in which it took effect, and what of
+ * the device everything else took meanwhile.  About 32 bytes an event.
+ */
+#ifndef ANALYZER_FIT_RECORDING_H
+#define ANALYZER_FIT_RECORDING_H
+
+#include "analyzer/fit/settings.h"
+#include "analyzer/trace/trace.h"
+
+enum sl_fit_verb {
+	SL_FIT_ALLOC,
+	SL_FIT_TRY, /* PyTorch gave up: out of memory */
+	SL_FIT_FREE,
+	SL_FIT_FREE_LATER, /* waits for events, until SL_FIT_DONE */
+	SL_FIT_DONE,
+	SL_FIT_EMPTY,	 /* torch.cuda.empty_cache() */
+	SL_FIT_OTHERS,	 /* everything else on the device takes `bytes` from now on */
+	SL_FIT_PLACE,	 /* the next segment of the driver lies at address `bytes` */
+	SL_FIT_SETTINGS, /* text `id` of the definitions */
+};
+
+struct sl_fit_op {
+	uint64_t bytes;
+	uint32_t id;	 /* of the block while it lives; numbers are used again */
+	uint32_t python; /* stack */
+	uint16_t stream; /* numbered as they appear */
+	uint8_t verb;
+	uint8_t refused; /* ALLOC, TRY: so often the driver had nothing */
+};
+
+struct sl_fit_recording {
+	const char *session; /* of the report */
+	struct sl_trace *trace;
+	int device;
+	unsigned release; /* SL_FIT_RELEASE; 0: not known */
+	const char *text; /* the recorded settings */
+	struct sl_fit_settings settings;
+	uint64_t device_total; /* 0: not known */
+	SL_VECTOR(struct sl_fit_op) ops;
+	SL_VECTOR(uint64_t) reserved; /* after each op, as PyTorch said; SL_UNKNOWN: it said nothing */
+	uint32_t ids;
+	uint64_t events, requests; /* PyTorch's reports; of which requests */
+	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
+	uint64_t ooms;
+	bool goes_on;	   /* after an out-of-memory */
+	bool others_known; /* context and other processes are in SL_FIT_OTHERS */
+	const char *doubt; /* why there can be no verdict; NULL: there can */
+};
+
+/*
+ * All devices of a process that PyTorch's native allocator reported, and live bytes at most of those where nobody did.
+ * The trace is read to its end and belongs to the caller, who keeps it as long as the recordings.
+ */
+struct sl_fit_process {
+	struct sl_trace *trace;
+	struct sl_fit_recording *recordings;
+	unsigned count;
+	struct {
+		int device;
+		uint64_t peak_bytes, largest_bytes, total_bytes; /* of the driver; total 0: not known */
+		bool pool;					 /* cudaMallocAsync's: a lower bound */
+	} * drivers;
+	unsigned driver_count;
+	bool asks_free; /* it asked how much memory is free: another card changes what it does */
+};
+
+void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);
+void sl_fit_forget(struct sl_fit_process *process);
+
+#endif

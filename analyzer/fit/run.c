@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/fit/run.h"
+
+#include <stdlib.h>
+
+#define TRIES_MAX      600
+#define OPERATIONS_MAX 60000000ull  /* of one scan: about ten seconds */
+#define STEP	       (2ull << 20) /* where each capacity is its own run */
+
+static struct sl_fit_engine *engine_of(const struct sl_fit_recording *r, const struct sl_fit_case *how)
+{
+	struct sl_fit_machine machine = {.release = r->release, .capacity = how->capacity, .ties = how->ties};
+
+	machine.device_total = how->capacity != UINT64_MAX ? how->capacity : r->device_total ? r->device_total : 1ull << 40;
+	return sl_fit_new(&machine, how->settings ? how->settings : &r->settings);
+}
+
+/* What each op does that does not ask for memory. */
+static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r, const struct sl_fit_op *op,
+		 struct sl_fit_block **live, const struct sl_fit_case *how, struct sl_fit_settings *settings)
+{
+	const char *text, *at;
+
+	switch (op->verb) {
+	case SL_FIT_FREE:
+		sl_fit_free(engine, live[op->id]);
+		break;
+	case SL_FIT_FREE_LATER:
+		sl_fit_free_later(engine, live[op->id], op->id);
+		break;
+	case SL_FIT_DONE:
+		sl_fit_done(engine, op->id);
+		break;
+	case SL_FIT_EMPTY:
+		sl_fit_empty_cache(engine);
+		break;
+	case SL_FIT_PLACE:
+		sl_fit_place(engine, op->bytes);
+		break;
+	case SL_FIT_SETTINGS:
+		text = sl_defs_text(&r->trace->defs, op->id);
+		if (!how->settings && text && !sl_fit_settings_parse(settings, text, r->release, &at))
+			sl_fit_set(engine, settings);
+		break;
+	default:
+		break;
+	}
+}
+
+static void compare(struct sl_fit_check *check, const struct sl_fit_recording *r, size_t i, uint64_t reserved)
+{
+	uint64_t said = r->reserved.item[i], error = said > reserved ? said - reserved : reserved - said;
+
+	if (said == SL_UNKNOWN)
+		return;
+	check->compared++;
+	if (!error)
+		return;
+	if (check->exact)
+		check->first = i;
+	check->exact = false;
+	if (error > check->error)
+		check->error = error;
+}
+
+static void check_with(struct sl_fit_check *check, const struct sl_fit_recording *r, enum sl_fit_ties ties)
+{
+	const struct sl_fit_case how = {.capacity = UINT64_MAX, .of_allocator = true, .ties = ties};
+	struct sl_fit_engine *engine = engine_of(r, &how);
+	struct sl_fit_block **live = calloc(r->ids + 1, sizeof(*live));
+	struct sl_fit_settings settings = r->settings;
+
+	if (!live)
+		abort();
+	*check = (struct sl_fit_check){.exact = true, .ties = ties};
+	for (size_t i = 0; i < r->ops.count; i++) {
+		const struct sl_fit_op *op = &r->ops.item[i];
+
+		if (op->verb == SL_FIT_ALLOC || op->verb == SL_FIT_TRY) {
+			struct sl_fit_block *block;
+
+			sl_fit_refuse(engine, op->refused);
+			block = sl_fit_alloc(engine, op->bytes, op->stream);
+			if (!block != (op->verb == SL_FIT_TRY)) { /* granted and refused are the other way round */
+				if (check->exact)
+					check->first = i;
+				check->exact = false;
+				check->error = SL_UNKNOWN;
+				break;
+			}
+			live[op->id] = block ? block : live[op->id];
+		} else {
+			step(engine, r, op, live, &how, &settings);
+		}
+		compare(check, r, i, sl_fit_stats(engine)->reserved);
+	}
+	sl_fit_delete(engine);
+	free(live);
+}
+
+void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *r)
+{
+	static const enum sl_fit_ties ties[] = {SL_FIT_GIVEN, SL_FIT_ASCENDING, SL_FIT_DESCENDING};
+	struct sl_fit_check one;
+
+	for (unsigned i = 0; i < SL_COUNT(ties) && !(i && check->exact); i++) {
+		check_with(&one, r, ties[i]);
+		if (!i || one.exact || one.error < check->error)
+			*check = one;
+	}
+}
+
+/* True where the run goes on. */
+static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const struct sl_fit_recording *r,
+		const struct sl_fit_op *op, struct sl_fit_block **live)
+{
+	struct sl_fit_block *block = sl_fit_alloc(engine, op->bytes, op->stream);
+
+	o->request++;
+	o->bytes = op->bytes;
+	if (op->verb == SL_FIT_TRY) {
+		bool last = !r->goes_on && o->request == r->requests;
+
+		if (block || last)
+			o->verdict = block ? SL_FIT_UNKNOWN : SL_FIT_FAILS;
+		return !block && !last;
+	}
+	live[op->id] = block;
+	if (!block)
+		o->verdict = SL_FIT_FAILS;
+	return block;
+}
+
+void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, const struct sl_fit_case *how)
+{
+	struct sl_fit_engine *engine = engine_of(r, how);
+	const struct sl_fit_stats *stats = sl_fit_stats(engine);
+	struct sl_fit_block **live = calloc(r->ids + 1, sizeof(*live));
+	struct sl_fit_settings settings = r->settings;
+	uint64_t others = 0;
+	bool on = true;
+
+	if (!live)
+		abort();
+	*o = (struct sl_fit_outcome){.verdict = SL_FIT_FITS};
+	for (size_t i = 0; i < r->ops.count && on; i++) {
+		const struct sl_fit_op *op = &r->ops.item[i];
+
+		o->at = i;
+		o->operations++;
+		if (op->verb == SL_FIT_ALLOC || op->verb == SL_FIT_TRY) {
+			on = ask(o, engine, r, op, live);
+		} else if (op->verb == SL_FIT_OTHERS && !how->of_allocator) {
+			others = op->bytes;
+			if (!sl_fit_others(engine, op->bytes)) {
+				*o = (struct sl_fit_outcome){.verdict = SL_FIT_FAILS, .at = i, .bytes = others, .operations = i};
+				on = false;
+			}
+		} else {
+			step(engine, r, op, live, how, &settings);
+		}
+		if (stats->allocated + others > o->floor)
+			o->floor = stats->allocated + others;
+	}
+	o->stats = *stats;
+	sl_fit_delete(engine);
+	free(live);
+}
+
+/* Capacities that a collection of garbage or a fraction looks at are each their own. */
+static bool is_stepped(const struct sl_fit_recording *r, const struct sl_fit_case *how)
+{
+	const struct sl_fit_settings *settings = how->settings ? how->settings : &r->settings;
+
+	return settings->fraction > 0 && settings->gc_threshold > 0;
+}
+
+static void add_span(struct sl_fit_scan *scan, uint64_t from, uint64_t to)
+{
+	struct sl_fit_span *last = scan->also.count ? &scan->also.item[scan->also.count - 1] : NULL;
+
+	if (last && last->from == to + 1) {
+		last->from = from;
+		return;
+	}
+	scan->also.item = sl_arena_grow(scan->also.item, &scan->also.capacity, scan->also.count, sizeof(*scan->also.item));
+	scan->also.item[scan->also.count++] = (struct sl_fit_span){from, to};
+}
+
+void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, const struct sl_fit_case *how)
+{
+	struct sl_fit_case one = *how;
+	struct sl_fit_outcome o;
+	uint64_t next, from, floor, operations = 0;
+	bool always = true;
+
+	*scan = (struct sl_fit_scan){.always_from = SL_UNKNOWN, .looked_to = SL_UNKNOWN};
+	one.capacity = UINT64_MAX;
+	sl_fit_run(&o, r, &one);
+	if (o.verdict != SL_FIT_FITS)
+		return;
+	scan->always_from = next = o.stats.granted;
+	floor = o.floor;
+	for (; next > floor && scan->runs < TRIES_MAX && operations < OPERATIONS_MAX; scan->runs++) {
+		one.capacity = --next;
+		sl_fit_run(&o, r, &one);
+		operations += o.operations;
+		from = is_stepped(r, how) ? (next > STEP ? next - STEP + 1 : 0) : o.stats.granted < next ? o.stats.granted : next;
+		if (o.verdict != SL_FIT_FITS)
+			always = false;
+		else if (always)
+			scan->always_from = from;
+		else
+			add_span(scan, from, next);
+		next = from;
+	}
+	scan->looked_to = next > floor ? next : floor;
+}

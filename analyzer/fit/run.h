@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* A recording run again: as it was, to see whether the rules are the program's; or with another capacity and settings. */
+#ifndef ANALYZER_FIT_RUN_H
+#define ANALYZER_FIT_RUN_H
+
+#include "analyzer/fit/engine.h"
+#include "analyzer/fit/recording.h"
+
+/* The recorded run under its own settings, each refusal of the driver as it was. */
+struct sl_fit_check {
+	bool exact; /* reserved bytes agree after every event */
+	uint64_t compared;
+	size_t first;	       /* op that first did not agree */
+	uint64_t error;	       /* largest difference, bytes */
+	enum sl_fit_ties ties; /* that fit best */
+};
+void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *recording);
+
+enum sl_fit_verdict {
+	SL_FIT_FITS,
+	SL_FIT_FAILS,
+	SL_FIT_UNKNOWN, /* what was refused in the recording is granted here: nobody knows how the program goes on */
+};
+
+struct sl_fit_case {
+	uint64_t capacity; /* UINT64_MAX: no end */
+	bool of_allocator; /* what PyTorch alone may take; else the device's, of which others take their part */
+	const struct sl_fit_settings *settings; /* NULL: the recorded ones, with their changes */
+	enum sl_fit_ties ties;
+};
+
+struct sl_fit_outcome {
+	enum sl_fit_verdict verdict;
+	struct sl_fit_stats stats;
+	size_t at;	     /* op that failed, or from which on nothing is known */
+	uint64_t request;    /* its number among the requests, from 1; 0: not a request of PyTorch's */
+	uint64_t bytes;	     /* what it asked; of another call's: what everything else then has */
+	uint64_t floor;	     /* allocated with what others have, at most: nothing below can do */
+	uint64_t operations; /* that were replayed */
+};
+void sl_fit_run(struct sl_fit_outcome *outcome, const struct sl_fit_recording *recording, const struct sl_fit_case *how);
+
+/* Capacities, by the byte, from `from` to `to`. */
+struct sl_fit_span {
+	uint64_t from, to;
+};
+
+/* Every capacity is covered: between those that were run the runs are the same (engine.h). */
+struct sl_fit_scan {
+	uint64_t always_from;		    /* this and any more; SL_UNKNOWN: no capacity would do, or nobody knows */
+	SL_VECTOR(struct sl_fit_span) also; /* below it, largest first */
+	uint64_t looked_to;		    /* below this nothing was tried */
+	unsigned runs;
+};
+void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *recording, const struct sl_fit_case *how);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * make_recording FOLDER RELEASE SEED: a trace of the program of that seed (ops.h) on a device without end, with default
+ * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
+ * SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/fit/engine.h"
+#include "analyzer/fit/order.h"
+#include "tests/analyzer/synth.h"
+#include "tests/fit/ops.h"
+
+static uint64_t segments = 1ull << 40; /* as the engine has them */
+
+static void record(struct sl_synth *s, struct sl_fit_engine *e, const char *name, const struct sl_fit_block *block,
+		   struct sl_event event)
+{
+	const struct sl_fit_stats *stats = sl_fit_stats(e);
+
+	event.address = block->address;
+	event.bytes = sl_fit_block_bytes(block);
+	event.extra = stats->allocated;
+	event.extra2 = stats->reserved;
+	synth_event(s, 1, name, event);
+}
+
+static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e, const struct op *op)
+{
+	uint64_t before = sl_fit_stats(e)->reserved;
+	struct sl_fit_block *block = sl_fit_alloc(e, op->bytes, op->stream);
+	uint64_t grown = sl_fit_stats(e)->reserved - before;
+
+	if (grown)
+		synth_call(s, 1, "cudaMalloc", .address = segments, .bytes = grown, .device = 0);
+	segments += grown;
+	record(s, e, "block_alloc", block,
+	       (struct sl_event){.stream = op->stream * 0x1000, .object = 1 + sl_fit_block_bytes(block) - op->bytes});
+	return block;
+}
+
+static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *ops, unsigned count)
+{
+	struct sl_fit_block **live = calloc(count, sizeof(*live)), copy;
+	unsigned first_later = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		for (; ops[i].kind == OP_ALLOC && first_later < i; first_later++) {
+			if (ops[first_later].kind == OP_FREE_LATER && ops[first_later].due > i)
+				break;
+			if (ops[first_later].kind != OP_FREE_LATER)
+				continue;
+			sl_fit_done(e, ops[first_later].id);
+			synth_call(s, 1, "block_done", .address = 0x7000000 + first_later, .device = -1);
+		}
+		if (ops[i].kind == OP_ALLOC) {
+			printf("%u\n", i);
+			live[ops[i].id] = allocate(s, e, &ops[i]);
+			continue;
+		}
+		copy = *live[ops[i].id];
+		if (ops[i].kind == OP_FREE) {
+			sl_fit_free(e, live[ops[i].id]);
+		} else {
+			sl_fit_free_later(e, live[ops[i].id], ops[i].id);
+			synth_call(s, 1, "block_wait", .address = 0x7000000 + i, .device = -1);
+		}
+		record(s, e, "block_free", &copy, (struct sl_event){0});
+	}
+	free(live);
+}
+
+int main(int argc, char **argv)
+{
+	struct sl_fit_machine machine = {.device_total = 1ull << 40, .capacity = UINT64_MAX};
+	unsigned major, minor, count;
+	struct sl_synth *s;
+	struct op *ops;
+	char release[32];
+
+	if (argc != 4 || sscanf(argv[2], "%u.%u", &major, &minor) != 2)
+		return 2;
+	machine.release = SL_FIT_RELEASE(major, minor);
+	snprintf(release, sizeof(release), "c10 %s", argv[2]);
+	if (!strcmp(argv[3], "other")) {
+		s = synth_new(argv[1], 0, 4242);
+		synth_capability(s, "pytorch", release);
+		synth_call(s, 1, "cudaMalloc", .address = segments, .bytes = 3 << 20, .device = 0);
+		synth_call(s, 1, "block_alloc", .address = segments, .bytes = 1 << 20, .extra = 1 << 20, .extra2 = 3 << 20,
+			   .object = 1);
+		synth_close(s, SYNTH_COMPLETED);
+		return 0;
+	}
+	ops = ops_make(strtoull(argv[3], NULL, 10), &count);
+	for (unsigned i = 0; i < count; i++)
+		if (ops[i].kind == OP_EMPTY)
+			return 0;
+	s = synth_new(argv[1], 0, 4242);
+	synth_capability(s, "pytorch", release);
+	play(s, sl_fit_new(&machine, &sl_fit_defaults), ops, count);
+	synth_close(s, SYNTH_COMPLETED);
+	return 0;
+}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Programs for tests/fit/real_programs.py, run in the torch rig: programs.py NAME OUT.  OUT: peaks, retries, out of memory or not."""
+import json
+import os
+import sys
+
+import torch
+
+torch.backends.cudnn.enabled = False
+device = torch.device("cuda")
+
+
+def made(make):
+    """Parameters made where they live: the simulator copies into no mapped pages."""
+    with device:
+        return make()
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.qkv, self.out = torch.nn.LayerNorm(width), torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        x = x + self.out(torch.softmax(q @ k.transpose(-1, -2), -1) @ v)
+        return x + self.down(torch.nn.functional.gelu(self.up(x)))
+
+
+def step(model, optimizer, x):
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+
+
+def gpt():
+    model = made(lambda: torch.nn.Sequential(*(Block(512) for _ in range(4))))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(4):
+        step(model, optimizer, torch.empty(8, 256, 512, device=device))
+
+
+def varlen():
+    model = made(lambda: torch.nn.Sequential(*(Block(384) for _ in range(4))))
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(14):
+        step(model, optimizer, torch.empty(8, 64 + 37 * (i * 7 % 11), 384, device=device))
+
+
+def accumulate():
+    model = made(lambda: torch.nn.Sequential(*(Block(512) for _ in range(3))))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    for i in range(4):
+        for part in range(3):
+            model(torch.empty(4, 200 + 13 * part, 512, device=device)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            kept = [model(torch.empty(16, 333, 512, device=device)) for _ in range(2)]
+        del kept
+
+
+def streams():
+    side = [torch.cuda.Stream() for _ in range(2)]
+    kept = []
+    for i in range(60):
+        buckets = [torch.empty((1 + (i * 5 + k * 3) % 9) << 20, device=device) for k in range(4)]
+        for k, bucket in enumerate(buckets):
+            with torch.cuda.stream(side[k % 2]):
+                bucket.add_(1)
+                kept.append(torch.empty((2 + (i + k) % 5) << 19, device=device))
+            bucket.record_stream(side[k % 2])
+        kept = kept[-10:]
+
+
+def cache():
+    keys = torch.empty(0, 4096, device=device)
+    for i in range(80):
+        keys = torch.cat((keys, torch.empty(8 + i % 17, 4096, device=device)))
+        torch.empty(1000 + 411 * (i % 7), 1024, device=device) @ torch.empty(1024, 512, device=device)
+
+
+def checkpoint():
+    from torch.utils.checkpoint import checkpoint as again
+    model = made(lambda: torch.nn.ModuleList(Block(512) for _ in range(6)))
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(4):
+        x = torch.empty(8, 200 + 50 * (i % 3), 512, device=device, requires_grad=True)
+        for block in model:
+            x = again(block, x, use_reentrant=False)
+        x.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def emptied():
+    for i in range(6):
+        kept = [torch.empty((3 + i) << 20, device=device) for _ in range(5)]
+        small = [torch.empty(1000 * (k + 1), device=device) for k in range(50)]
+        del kept
+        torch.cuda.empty_cache()
+        torch.empty((40 + 7 * i) << 18, device=device)
+
+
+def main():
+    name, out = sys.argv[1:]
+    failed = False
+    try:
+        globals()[name]()
+    except torch.OutOfMemoryError:
+        failed = True
+    stats = torch.cuda.memory_stats()
+    with open(out, "w") as file:
+        json.dump({"oom": failed, "peak_reserved": stats["reserved_bytes.all.peak"], "retries": stats["num_alloc_retries"],
+                   "peak_allocated": stats["allocated_bytes.all.peak"]}, file)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+main()

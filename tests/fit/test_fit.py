@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""stormlog-analyze fit over traces: the real allocator's answers (golden/), schema, and no verdict where there can be none.
+
+    test_fit.py MAKE_RECORDING STORMLOG_ANALYZE
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+MAKE, ANALYZE = sys.argv[1:3]
+MIB = 1 << 20
+
+
+def recording(folder, release, seed):
+    """The op behind each request; empty where the program empties the cache."""
+    done = subprocess.run([MAKE, folder, release, str(seed)], capture_output=True, text=True, check=True)
+    return [int(line) for line in done.stdout.split()]
+
+
+def fit(folder, *options, code=(0, 1)):
+    done = subprocess.run([ANALYZE, "fit", "--json", *options, str(folder)], capture_output=True, text=True)
+    assert done.returncode in code, (done.returncode, done.stderr)
+    return json.loads(done.stdout)
+
+
+class Fit(unittest.TestCase):
+    def test_runs_are_as_the_real_allocator_answered(self):
+        compared = refused = 0
+        for release in ("2.2", "2.6", "2.11", "2.12", "2.14"):
+            for line in (HERE / "golden" / f"{release}.txt").read_text().splitlines():
+                question, answer = line.split(" = ")
+                seed, capacity, fraction, settings = question.split()
+                oom, peak_reserved, peak_allocated, _, _, _, retries, _, _ = map(int, answer.split())
+                if fraction != "0":
+                    continue
+                with tempfile.TemporaryDirectory() as folder:
+                    requests = recording(folder, release, seed)
+                    if not requests:
+                        continue
+                    said = fit(folder, "--allocator-capacity", f"{capacity}M", "--settings", "" if settings == "-" else settings)
+                self.assertTrue(said["reproduces"], line)
+                run, = said["runs"]
+                self.assertEqual((run["peak_reserved_bytes"], run["peak_allocated_bytes"], run["retries"]),
+                                 (peak_reserved, peak_allocated, retries), line)
+                if run["fits"] is not None:  # null: it depends on where the driver puts segments
+                    self.assertEqual(run["fits"], oom == -1, line)
+                if oom >= 0 and run["failed_at"]:
+                    self.assertEqual(requests[run["failed_at"]["request"] - 1], oom, line)
+                    refused += 1
+                compared += 1
+        self.assertGreater(compared, 80)
+        self.assertGreater(refused, 20)
+
+    def test_the_smallest_capacity_fits_and_a_byte_less_does_not(self):
+        for seed in (3, 4, 7):
+            with tempfile.TemporaryDirectory() as folder:
+                if not recording(folder, "2.14", seed):
+                    continue
+                for settings in ("", "expandable_segments:True", "max_split_size_mb:64"):
+                    smallest, = fit(folder, "--allocator-capacity", "64G", "--settings", settings)["smallest"]
+                    least = smallest["always_from_bytes"]
+                    sizes = [least, least - 1] + [size for pair in smallest["also_fits"] for size in (pair[0], pair[1], pair[1] + 1)]
+                    said = fit(folder, "--allocator-capacity", ",".join(str(size) for size in sizes[:20]), "--settings", settings)
+                    fits = [run["fits"] for run in said["runs"]]
+                    self.assertEqual(fits, ([True, False] + [True, True, False] * len(smallest["also_fits"]))[:len(fits)], (seed, settings))
+
+    def test_a_capacity_that_does_not_do_is_exit_status_1(self):
+        with tempfile.TemporaryDirectory() as folder:
+            seed = next(seed for seed in range(1, 20) if recording(folder, "2.14", seed))
+            self.assertTrue(fit(folder, "--allocator-capacity", "1T", "--settings", "", code=(0,))["runs"][0]["fits"])
+            failed = fit(folder, "--allocator-capacity", "3M", "--settings", "", code=(1,))["runs"][0]
+            self.assertFalse(failed["fits"])
+            self.assertGreaterEqual(failed["failed_at"]["request"], 1)
+            self.assertIsInstance(seed, int)
+
+    def test_a_wrong_setting_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([ANALYZE, "fit", "--settings", "max_split:1", folder], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("no such setting", done.stderr)
+
+    def test_no_verdict_where_the_replay_is_not_what_happened(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording(folder, "2.14", "other")
+            said = fit(folder, "--allocator-capacity", "8G", "--settings", "")
+            self.assertFalse(said["reproduces"])
+            self.assertIsNone(said["runs"][0]["fits"])
+            self.assertIsNone(said["smallest"][0]["always_from_bytes"])
+            self.assertTrue(said["notes"])
+
+
+if __name__ == "__main__":
+    sys.argv[1:] = []
+    unittest.main()
