@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/model/stacks.h"
@@ -33,7 +34,7 @@ static void put_line(const struct sl_fit_recording *r, size_t at)
 	if (!count)
 		return;
 	sl_stacks_describe(text, sizeof(text), &frames[0]);
-	printf("  %s", text);
+	sl_door_print(stdout, "  %s", text);
 }
 
 static void put_failures(const struct sl_fit_subject *s)
@@ -46,12 +47,13 @@ static void put_failures(const struct sl_fit_subject *s)
 
 			if (o->verdict != SL_FIT_FAILS)
 				continue;
-			printf("  %s, %s: ", sl_format_size(capacity, s->capacities[i]), sl_fit_name(s, c));
+			sl_door_print(stdout, "  %s, %s: ", sl_format_size(capacity, s->capacities[i]), sl_fit_name(s, c));
 			if (o->request)
-				printf("request %s, of %s", sl_format_count(number, o->request), sl_format_size(size, o->bytes));
+				sl_door_print(stdout, "request %s, of %s", sl_format_count(number, o->request),
+					      sl_format_size(size, o->bytes));
 			else
-				printf("another call, when everything else had %s", sl_format_size(size, o->bytes));
-			printf(", %s reserved", sl_format_size(size, o->stats.reserved));
+				sl_door_print(stdout, "another call, when everything else had %s", sl_format_size(size, o->bytes));
+			sl_door_print(stdout, ", %s reserved", sl_format_size(size, o->stats.reserved));
 			put_line(s->recording, o->at);
 			putchar('\n');
 		}
@@ -62,20 +64,21 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 	const struct sl_fit_answer *a = &s->answers[c];
 	char size[SL_FORMAT_BYTES];
 
-	printf("  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
-	printf(" %10s", a->scan.always_from == SL_UNKNOWN ? "unknown" : sl_format_size(size, a->scan.always_from));
-	printf(" %10s", sl_format_size(size, a->free.stats.peak_reserved));
+	sl_door_print(stdout, "  %-52.52s%s", sl_fit_name(s, c), !s->choices[c].text ? " (recorded)" : "           ");
+	sl_door_print(stdout, " %10s", a->scan.always_from == SL_UNKNOWN ? "unknown" : sl_format_size(size, a->scan.always_from));
+	sl_door_print(stdout, " %10s", sl_format_size(size, a->free.stats.peak_reserved));
 	for (unsigned i = 0; i < s->capacity_count; i++)
-		printf(" %10s", verdict_of(a, i));
+		sl_door_print(stdout, " %10s", verdict_of(a, i));
 	putchar('\n');
 	for (size_t i = 0; i < a->scan.also.count && i < 3; i++) {
 		char to[SL_FORMAT_BYTES];
 
-		printf("    also from %s to %s\n", sl_format_size(size, a->scan.also.item[i].from),
-		       sl_format_size(to, a->scan.also.item[i].to));
+		sl_door_print(stdout, "    also from %s to %s\n", sl_format_size(size, a->scan.also.item[i].from),
+			      sl_format_size(to, a->scan.also.item[i].to));
 	}
 	if (a->other_from != SL_UNKNOWN)
-		printf("    %s where the driver's addresses fall instead of rise\n", sl_format_size(size, a->other_from));
+		sl_door_print(stdout, "    %s where the driver's addresses fall instead of rise\n",
+			      sl_format_size(size, a->other_from));
 }
 
 static void put_best(const struct sl_fit_subject *s)
@@ -88,10 +91,11 @@ static void put_best(const struct sl_fit_subject *s)
 			best = c;
 	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
 		return;
-	printf("best: PYTORCH_CUDA_ALLOC_CONF=%s needs %s", sl_fit_name(s, best),
-	       sl_format_size(size, s->answers[best].scan.always_from));
+	sl_door_print(stdout, "best: PYTORCH_CUDA_ALLOC_CONF=%s needs %s", sl_fit_name(s, best),
+		      sl_format_size(size, s->answers[best].scan.always_from));
 	if (s->answers[0].scan.always_from != SL_UNKNOWN)
-		printf(", %s less", sl_format_size(less, s->answers[0].scan.always_from - s->answers[best].scan.always_from));
+		sl_door_print(stdout, ", %s less",
+			      sl_format_size(less, s->answers[0].scan.always_from - s->answers[best].scan.always_from));
 	putchar('\n');
 }
 
@@ -100,11 +104,13 @@ static void put_doubt(const struct sl_fit_subject *s)
 	char size[SL_FORMAT_BYTES];
 
 	if (s->recording->doubt)
-		printf("no verdict: %s\n", s->recording->doubt);
+		sl_door_print(stdout, "no verdict: %s\n", s->recording->doubt);
 	else if (s->check.error == SL_UNKNOWN)
-		printf("no verdict: the replay of the recorded run is granted what was refused, or the other way round\n");
+		sl_door_print(stdout,
+			      "no verdict: the replay of the recorded run is granted what was refused, or the other way round\n");
 	else
-		printf("no verdict: the replay of the recorded run is off by up to %s\n", sl_format_size(size, s->check.error));
+		sl_door_print(stdout, "no verdict: the replay of the recorded run is off by up to %s\n",
+			      sl_format_size(size, s->check.error));
 }
 
 static void put_subject(const struct sl_fit_subject *s, bool of_allocator)
@@ -112,24 +118,26 @@ static void put_subject(const struct sl_fit_subject *s, bool of_allocator)
 	const struct sl_fit_recording *r = s->recording;
 	char number[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES];
 
-	printf("%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device, r->release / 100, r->release % 100,
-	       sl_format_count(number, r->requests));
+	sl_door_print(stdout, "%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device, r->release / 100,
+		      r->release % 100, sl_format_count(number, r->requests));
 	if (!s->answers) {
 		put_doubt(s);
 		return;
 	}
-	printf("the replay reproduces the recorded run exactly (%s events)\n", sl_format_count(number, s->check.compared));
+	sl_door_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n",
+		      sl_format_count(number, s->check.compared));
 	if (r->unasked)
-		printf("of %s requests the size is not known, and the block's is taken: other settings can be off\n",
-		       sl_format_count(number, r->unasked));
+		sl_door_print(stdout, "of %s requests the size is not known, and the block's is taken: other settings can be off\n",
+			      sl_format_count(number, r->unasked));
 	if (!of_allocator && !r->others_known)
-		printf("what contexts and other processes take is not known, and not in these figures\n");
+		sl_door_print(stdout, "what contexts and other processes take is not known, and not in these figures\n");
 	if (r->ooms && r->goes_on)
-		printf("it went on after an out-of-memory: what it does depends on the card\n");
-	printf("\n  %-63s %10s %10s", of_allocator ? "settings; sizes are the allocator's" : "settings; sizes are the device's",
-	       "always fits", "reserved");
+		sl_door_print(stdout, "it went on after an out-of-memory: what it does depends on the card\n");
+	sl_door_print(stdout, "\n  %-63s %10s %10s",
+		      of_allocator ? "settings; sizes are the allocator's" : "settings; sizes are the device's", "always fits",
+		      "reserved");
 	for (unsigned i = 0; i < s->capacity_count; i++)
-		printf(" %10s", sl_format_size(size, s->capacities[i]));
+		sl_door_print(stdout, " %10s", sl_format_size(size, s->capacities[i]));
 	putchar('\n');
 	for (unsigned c = 0; c < s->choice_count; c++)
 		put_row(s, c);
@@ -142,9 +150,9 @@ static void put_drivers(const struct sl_fit_process *p, const char *session)
 	char size[SL_FORMAT_BYTES];
 
 	for (unsigned i = 0; i < p->driver_count; i++)
-		printf("%s  device %d  without PyTorch's allocator: %s live at most%s\n", session, p->drivers[i].device,
-		       sl_format_size(size, p->drivers[i].peak_bytes),
-		       p->drivers[i].pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
+		sl_door_print(stdout, "%s  device %d  without PyTorch's allocator: %s live at most%s\n", session,
+			      p->drivers[i].device, sl_format_size(size, p->drivers[i].peak_bytes),
+			      p->drivers[i].pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
 }
 
 void sl_fit_print(const struct sl_fit_result *result)
