@@ -99,7 +99,8 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 	sl_owners_line(process, site->python, site->native, site->caller, 2, what, sizeof(what));
 	measure = add(taking, of, key, what[0] ? what : library, bytes);
 	measure->critical |= critical;
-	if (!measure->file && frame && sl_stacks_is_own(frame) && frame->file && frame->line) {
+	/* a native line counts where the source is in the repository, which the forms ask */
+	if (!measure->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
 		measure->file = copy(frame->file);
 		measure->line = frame->line;
 	}

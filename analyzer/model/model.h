@@ -149,6 +149,7 @@ struct sl_oom {
 	enum sl_scope scope;
 	int recovered;			  /* 1, 0, -1 unknown */
 	bool injected, reported_by_torch; /* injected: by --inject-oom or --limit */
+	bool nested;			  /* the call was made inside another */
 	bool in_retry;			  /* followed by another attempt of the same request: folded into its bundle */
 	uint32_t group;			  /* of one bundle */
 	/* who held the device then, largest first */

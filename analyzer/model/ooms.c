@@ -123,9 +123,31 @@ static void take_changes(struct sl_model *model, struct sl_oom *oom, const struc
 	oom->change_count = (unsigned)count;
 }
 
+/*
+ * The error of a call that this one made, a context or code that it wanted, is handed up: one error, of the call that the program
+ * made, and what it ran out of is what the inner one did.
+ */
+static enum sl_scope take_inner(struct sl_model *model, const struct sl_item *item)
+{
+	enum sl_scope scope = scope_of(item);
+
+	while (model->ooms.count) {
+		const struct sl_oom *inner = &model->ooms.item[model->ooms.count - 1];
+
+		if (!inner->nested || inner->thread != item->thread || inner->time_ns < model->call_begin_ns)
+			break;
+		scope = inner->scope;
+		model->ooms.count--;
+		model->ooms_total--;
+		sl_ledger_thread(model, item->thread)->pending--;
+	}
+	return scope;
+}
+
 static void add(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
+	enum sl_scope scope = take_inner(model, item);
 	struct sl_oom *oom;
 
 	if (++model->ooms_total > SL_OOMS_MAX)
@@ -146,7 +168,8 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		.caller = event->caller,
 		.stream = event->stream,
 		.api = (uint16_t)event->api,
-		.scope = scope_of(item),
+		.scope = scope,
+		.nested = event->flags & SL_FLAG_nested,
 		.recovered = -1,
 		.injected = event->flags & SL_FLAG_injected,
 		.group = (uint32_t)model->ooms.count,

@@ -395,6 +395,15 @@ static unsigned find_scopes(struct sl_symbols *symbols, Dwarf_Die *cu, uint64_t 
 	return used;
 }
 
+/* A file that the compiler was given by a relative name lies below the directory it ran in. */
+static char *whole_path(struct sl_arena *arena, Dwarf_Die *cu, const char *file)
+{
+	Dwarf_Attribute attribute;
+	const char *folder = *file == '/' ? NULL : dwarf_formstring(dwarf_attr(cu, DW_AT_comp_dir, &attribute));
+
+	return folder && *folder == '/' ? sl_arena_printf(arena, "%s/%s", folder, file) : sl_arena_strdup(arena, file);
+}
+
 static unsigned look_up(struct sl_symbols *symbols, Dwfl_Module *object, uint64_t pc, struct sl_symbol *found)
 {
 	const char *file, *name;
@@ -410,7 +419,7 @@ static unsigned look_up(struct sl_symbols *symbols, Dwfl_Module *object, uint64_
 	if (cu)
 		count = find_scopes(symbols, cu, pc - bias, found, SL_SYMBOL_DEPTH);
 	if (file) {
-		found[0].file = sl_arena_strdup(&symbols->arena, file);
+		found[0].file = whole_path(&symbols->arena, cu, file);
 		found[0].line = (uint32_t)number;
 	}
 	if (count)

@@ -48,6 +48,14 @@ static int64_t at(const struct sl_model *model, const struct sl_line *line, uint
 	return line ? (int64_t)sl_timeline_at(&model->timeline, line, ns) : 0;
 }
 
+/* Some sample had told by then what was hidden on the device: the bin in which the first did is passed over. */
+static bool was_looked_at(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
+{
+	const struct sl_line *hidden = device->hidden_line;
+
+	return hidden && hidden->begun && ns >= model->timeline.begin_ns + ((uint64_t)(hidden->first + 1) << model->timeline.shift);
+}
+
 /* The whole device by its samples.  A sample is older than what the process got or gave back since: what was hidden then
  * is added to what the process holds now, so that the gap is hidden memory and nothing else. */
 static void set_used(struct maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event)
@@ -55,10 +63,10 @@ static void set_used(struct maker *m, const struct sl_device_state *device, uint
 	const struct sl_model *model = m->process->model;
 
 	event->used_bytes = event->reserved_bytes;
-	if (!device->used_line || !device->used_line->begun)
+	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
+	if (!was_looked_at(model, device, ns))
 		return;
 	event->used_bytes += at(model, device->hidden_line, ns);
-	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
 	if (device->total_bytes == SL_UNKNOWN)
 		return;
 	event->total_bytes = (int64_t)device->total_bytes;

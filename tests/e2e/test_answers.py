@@ -143,6 +143,12 @@ class OutOfMemory(Answers):
         with script("alloc=10", "samples=4", "free", SIM_VRAM="8G") as run:
             self.absent("device.neighbour", run.report())
 
+    def test_an_error_that_an_inner_call_hands_up_is_one(self):
+        with script("try=10", SIM_FAIL="cuDevicePrimaryCtxRetain:0:2", SIM_VRAM="8G") as run:
+            report = run.report()
+            oom, = report["ooms"]
+            self.assertEqual((oom["api"], oom["scope"], oom["requested_bytes"]), ("cudaMalloc", "context", 10 << 20))
+
     def test_an_injected_error_is_called_that_and_blames_nobody(self):
         with Recording(app("oom"), launcher=("--inject-oom", "1"), code=None) as run:
             report = run.report()

@@ -4,6 +4,7 @@
 became of the trace."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -73,6 +74,8 @@ class Faults(unittest.TestCase):
         os.mkdir(self.traces)
         os.chmod(self.folder, 0o777)
         os.chmod(self.traces, 0o755)
+        if not all(os.stat(folder).st_mode & 0o5 == 0o5 for folder in map(str, [e2e.BUILD, *pathlib.Path(os.path.realpath(e2e.BUILD)).parents])):
+            self.skipTest("somebody else may not enter the folders above the build")
         said, _ = self.run_with(["setpriv", "--reuid", "65534", "--clear-groups"], shell="umask 0; exec \"$@\"")
         self.assertRegex(said, "nothing recorded: .*Permission denied")
 

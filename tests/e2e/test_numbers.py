@@ -109,6 +109,15 @@ class Trained(unittest.TestCase):
             peak = max(e["allocator_reserved_bytes"] for e in events)
             self.assertEqual(peak, mine["pytorch"][0]["peak_reserved_bytes"] + 8 * MIB)
 
+    def test_what_nobody_looked_at_is_unknown_and_no_gap_of_0(self):
+        program = TRAIN + "\nimport time\ntime.sleep(0.3)\n"
+        with e2e.Recording(sys.executable, "-c", program, "30", APPS=e2e.APPS, SIM_VRAM="8G", SEED="1", STORMLOG_DEVICE_INTERVAL="20",
+                           LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+            samples = [e for e in self.events(run) if e["event_type"] in ("sample", "peak", "phase_enter", "phase_exit")]
+            known = [e["device_used_bytes"] - e["allocator_reserved_bytes"] for e in samples if e["device_total_bytes"] is not None]
+            self.assertTrue(known)
+            self.assertGreaterEqual(min(known), 299 * MIB)  # the context
+
     def test_many_steps_are_thinned_evenly_by_label_and_that_is_said(self):
         run, truth = self.train(1500)
         events = self.events(run)

@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 try:
-    from e2e import ANALYZE, BUILD, Recording
+    from e2e import ANALYZE, BUILD, SIM, Recording
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
@@ -349,6 +349,20 @@ class Forms(Folder):
         for result in run["results"]:
             self.assertEqual(run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"], result["ruleId"])
         self.assertTrue(any("partialFingerprints" in result for result in run["results"]))
+
+    def test_sarif_points_at_c_that_was_compiled_by_relative_names(self):
+        self.path("repo/.git/HEAD", "")
+        source = self.path("repo/src/leak.c", "int cudaMalloc(void **, unsigned long);\n"
+                           "__attribute__((noinline)) static int keeps(void **p) { return cudaMalloc(p, 3 << 20); }\n"
+                           "int main(void) { void *p; return keeps(&p) + 0; }\n")
+        program = self.path("repo/leak")
+        cc = shutil.which("cc") or self.skipTest("needs a C compiler")
+        subprocess.run([cc, "-g", "-O0", "-o", program, "leak.c", "-L" + SIM, "-l:libcudart.so.13"], cwd=os.path.dirname(source), check=True)
+        with Recording(program) as run:
+            check("--max-leak", "1M", "--sarif", self.path("s.sarif"), run.traces, code=1, cwd=self.path("repo"))
+        result = json.loads(self.read("s.sarif"))["runs"][0]["results"][0]
+        place = result["locations"][0]["physicalLocation"]
+        self.assertEqual((place["artifactLocation"]["uri"], place["region"]["startLine"]), ("src/leak.c", 2))
 
     def test_sarif_is_valid(self):
         self.forms()
