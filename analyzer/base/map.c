@@ -78,6 +78,14 @@ uintptr_t sl_map_find(const struct sl_map *map, const char *text)
 	return map->capacity ? slot_of(map->slots, map->capacity, text, hash_of(text))->value : 0;
 }
 
+const char *sl_map_key(const struct sl_map *map, size_t at)
+{
+	for (size_t i = 0; i < map->capacity; i++)
+		if (map->slots[i].key && !at--)
+			return map->slots[i].key;
+	return NULL;
+}
+
 void sl_map_free(struct sl_map *map)
 {
 	free(map->slots);

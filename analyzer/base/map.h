@@ -26,6 +26,9 @@ uintptr_t *sl_map_at(struct sl_map *map, const char *text);
 /* The word, or 0 where the text was never added. */
 uintptr_t sl_map_find(const struct sl_map *map, const char *text);
 
+/* One text after the other, in no order: that number `at`; NULL behind the last. */
+const char *sl_map_key(const struct sl_map *map, size_t at);
+
 void sl_map_free(struct sl_map *map);
 
 #endif

@@ -15,7 +15,7 @@
 
 static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output"},
-	{"--redact", 0, NULL, "mask paths, functions, labels, arguments, hosts"},
+	{"--redact", 0, NULL, "mask all names but those that everybody knows, and print which stayed"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{0},
 };

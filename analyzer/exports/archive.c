@@ -18,7 +18,7 @@
 struct packer {
 	FILE *out;
 	ZSTD_CCtx *zstd;
-	uint64_t salt;
+	struct sl_redaction redaction; /* salt 0: none */
 	uint8_t packed[1 << 16];
 };
 
@@ -113,7 +113,7 @@ static bool append_masked(struct packer *p, struct growing *to, struct sl_frame_
 	if (!again || !zstd)
 		abort();
 	if (fine) {
-		sl_redact_maps(plain.bytes, plain.size, p->salt);
+		sl_redact_maps(&p->redaction, plain.bytes, plain.size);
 		ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
 		packed = ZSTD_compress2(zstd, again, bound, plain.bytes, plain.size);
 		fine = !ZSTD_isError(packed);
@@ -144,7 +144,7 @@ static void mask_trace(struct packer *p, uint8_t **bytes, size_t *size)
 			continue;
 		}
 		at += sizeof(index);
-		if (index.kind == SL_FRAME_BLOCK || index.kind == SL_FRAME_FOOTER) {
+		if (index.kind == SL_FRAME_BLOCK) {
 			append(&masked, &index, sizeof(index));
 			append(&masked, *bytes + at, index.compressed);
 		} else {
@@ -157,7 +157,7 @@ static void mask_trace(struct packer *p, uint8_t **bytes, size_t *size)
 	*size = masked.size;
 }
 
-static void mask_log(uint8_t *segment, uint64_t salt)
+static void mask_log(struct packer *p, uint8_t *segment)
 {
 	for (size_t at = 0; at + 8 <= SL_SEGMENT_BYTES;) {
 		uint64_t word;
@@ -165,7 +165,7 @@ static void mask_log(uint8_t *segment, uint64_t salt)
 		memcpy(&word, segment + at, sizeof(word));
 		if (((word & 0xff) != SL_DEF_WRITING && (word & 0xff) != SL_DEF_DONE) || word >> 8 > SL_SEGMENT_BYTES - at - 8)
 			return;
-		sl_redact_maps(segment + at + 8, word >> 8, salt);
+		sl_redact_maps(&p->redaction, segment + at + 8, word >> 8);
 		at += SL_DEF_SIZE(word >> 8);
 	}
 }
@@ -178,7 +178,7 @@ static bool mask_ring(struct packer *p, uint8_t *bytes, size_t size)
 	if (size < SL_RINGFILE_HEAD || memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) ||
 	    head->header_bytes > SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT || head->version != SL_RINGFILE_VERSION)
 		return false;
-	sl_redact_maps(bytes + SL_RINGFILE_HEADER_AT, head->header_bytes, p->salt);
+	sl_redact_maps(&p->redaction, bytes + SL_RINGFILE_HEADER_AT, head->header_bytes);
 	memset(head->trace, 0, sizeof(head->trace));
 	for (unsigned i = 0; i < SL_SEGMENT_MAX; i++) {
 		size_t at = SL_RINGFILE_HEAD + (size_t)i * SL_SEGMENT_BYTES;
@@ -186,7 +186,7 @@ static bool mask_ring(struct packer *p, uint8_t *bytes, size_t size)
 		if (at + SL_SEGMENT_BYTES > size)
 			break;
 		if (atomic_load(&head->segment[i].use) != SL_SEGMENT_EVENTS)
-			mask_log(bytes + at, p->salt);
+			mask_log(p, bytes + at);
 	}
 	return true;
 }
@@ -197,9 +197,9 @@ static bool add_file(struct packer *p, const char *path, const char *name, bool 
 	uint8_t *bytes = read_whole(path, &size);
 	bool fine = bytes != NULL, known = true;
 
-	if (bytes && p->salt && ring)
+	if (bytes && p->redaction.salt && ring)
 		known = mask_ring(p, bytes, size);
-	else if (bytes && p->salt)
+	else if (bytes && p->redaction.salt)
 		mask_trace(p, &bytes, &size);
 	fine = fine && (!known || push_member(p, name, bytes, size));
 	free(bytes);
@@ -230,7 +230,7 @@ static bool add_image(struct packer *p, const struct sl_image *image)
 
 bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t salt)
 {
-	struct packer p = {.out = out, .zstd = ZSTD_createCCtx(), .salt = salt};
+	struct packer p = {.out = out, .zstd = ZSTD_createCCtx(), .redaction = {.salt = salt}};
 	uint32_t end = 0;
 	bool fine = p.zstd && fwrite(SL_PACK_MAGIC, 1, sizeof(SL_PACK_MAGIC), out) == sizeof(SL_PACK_MAGIC);
 
@@ -241,5 +241,8 @@ bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t 
 			fine = add_image(&p, &images->images[i]);
 	fine = fine && push(&p, &end, sizeof(end), ZSTD_e_end);
 	ZSTD_freeCCtx(p.zstd);
+	if (salt && fine)
+		sl_redact_say(&p.redaction, stderr);
+	sl_map_free(&p.redaction.kept);
 	return fine;
 }

@@ -3,57 +3,363 @@
 
 #include <ctype.h>
 #include <msgpack.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/door.h"
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/object.h"
 #include "common/base.h"
 
-/* Words that are everybody's: what the analyzer looks for, and what the system is made of. */
-static bool is_public(const char *word, size_t size)
-{
-	static const char *const begins[] = {"libcu",	"libnv",  "libnccl",	 "librccl",  "libamd",	  "libhip",
-					     "libhsa",	"libroc", "libMIOpen",	 "libc10",   "libtorch",  "libtensorflow",
-					     "libc.so", "libc-",  "libpthread",	 "libdl",    "libm.so",	  "libstdc++",
-					     "libgcc",	"libffi", "libstormlog", "ld-linux", "libpython", "python",
-					     "_ctypes", "cupy",	  "jax",	 "xla",	     "pjrt",	  "nvidia"};
-	static const char *const words[] = {"usr",
-					    "lib",
-					    "lib64",
-					    "local",
-					    "opt",
-					    "bin",
-					    "sbin",
-					    "site-packages",
-					    "dist-packages",
-					    "x86_64-linux-gnu",
-					    "aarch64-linux-gnu",
-					    "<module>",
-					    "<lambda>",
-					    "<listcomp>",
-					    "main",
-					    "_start",
-					    "torch",
-					    "cuda",
-					    "forward",
-					    "backward",
-					    "step"};
+/* ---- what everybody knows: whole words, no beginnings of words */
 
-	for (size_t i = 0; i < SL_COUNT(begins); i++)
-		if (size >= strlen(begins[i]) && !memcmp(word, begins[i], strlen(begins[i])))
-			return true;
-	for (size_t i = 0; i < SL_COUNT(words); i++)
-		if (size == strlen(words[i]) && !memcmp(word, words[i], size))
+static const char *const words[] = {
+	"usr",
+	"lib",
+	"lib64",
+	"local",
+	"opt",
+	"bin",
+	"sbin",
+	"site-packages",
+	"dist-packages",
+	"x86_64-linux-gnu",
+	"aarch64-linux-gnu",
+	"<module>",
+	"<lambda>",
+	"<listcomp>",
+	"main",
+	"_start",
+	"torch",
+	"cuda",
+	"cupy",
+	"jax",
+	"jaxlib",
+	"xla",
+	"triton",
+	"tensorflow",
+	"numpy",
+	"nvidia",
+	"forward",
+	"backward",
+	"step",
+	"hip",
+	"rocm",
+	"nvml",
+	"amdgpu",
+	"true",
+	"false",
+	"exit",
+	"_exit",
+	"exec",
+	"return",
+	"signal",
+	"NVIDIA",
+	"AMD",
+	"Instinct",
+	"GeForce",
+	"RTX",
+	"Tesla",
+	"Radeon",
+	"Simulated",
+	"GPU",
+	"PCIe",
+	"HBM3",
+	"HBM3e",
+	"SXM4",
+	"SXM5",
+	"NVL",
+	"linux-vdso.so.1",
+	"header",
+	"text",
+	"frame",
+	"python_stack",
+	"native_stack",
+	"thread",
+	"module",
+	"eval_range",
+	"device",
+	"communicator",
+	"capability",
+	"note",
+	"gap",
+	"sample",
+	"oom",
+	"checkpoint",
+	"footer",
+	"block",
+	"cuda_runtime",
+	"cuda_driver",
+	"hsa",
+	"nccl",
+	"label",
+	"process",
+	"[vdso]",
+};
+
+/* lib*.so: the C library, the vendors' and the frameworks'. */
+static const char *const libraries[] = {
+	"cuda",
+	"cudart",
+	"cublas",
+	"cublasLt",
+	"cudnn",
+	"cudnn_ops",
+	"cudnn_cnn",
+	"cudnn_adv",
+	"cudnn_graph",
+	"cufft",
+	"curand",
+	"cusolver",
+	"cusparse",
+	"cusparseLt",
+	"cufile",
+	"nvrtc",
+	"nvJitLink",
+	"nvToolsExt",
+	"nvidia-ml",
+	"nccl",
+	"nvshmem",
+	"rccl",
+	"amdhip64",
+	"hsa-runtime64",
+	"hiprtc",
+	"rocblas",
+	"hipblas",
+	"hipblaslt",
+	"hipfft",
+	"rocfft",
+	"hipsparse",
+	"rocsparse",
+	"hiprand",
+	"rocrand",
+	"hipsolver",
+	"rocsolver",
+	"rocm_smi64",
+	"roctx64",
+	"MIOpen",
+	"c10",
+	"c10_cuda",
+	"c10_hip",
+	"torch",
+	"torch_cpu",
+	"torch_cuda",
+	"torch_hip",
+	"torch_python",
+	"torch_global_deps",
+	"tensorflow_framework",
+	"tensorflow_cc",
+	"c",
+	"m",
+	"dl",
+	"pthread",
+	"rt",
+	"stdc++",
+	"gcc_s",
+	"ffi",
+	"gomp",
+	"stormlog_preload",
+};
+
+/* Names of maps' fields and of the header's lists (doc/trace-format.md); of settings; of variables that any job has. */
+static const char *const keys[] = {
+	"agent",
+	"argv",
+	"base",
+	"begin",
+	"begin_ns",
+	"bias",
+	"blocks",
+	"boot_id",
+	"build_id",
+	"c_boundaries",
+	"cgroup_bytes",
+	"cgroup_limit_bytes",
+	"cgroup_peak_bytes",
+	"columns",
+	"count",
+	"cwd",
+	"def",
+	"device",
+	"end",
+	"end_ns",
+	"environment",
+	"events",
+	"exe",
+	"families",
+	"family",
+	"fields",
+	"file",
+	"first",
+	"first_line",
+	"flags",
+	"format",
+	"frames",
+	"free_bytes",
+	"function",
+	"handle",
+	"hooks",
+	"host",
+	"how",
+	"id",
+	"job_id",
+	"key",
+	"kinds",
+	"line",
+	"local_rank",
+	"log_next",
+	"metadata",
+	"monotonic_ns",
+	"name",
+	"next",
+	"ns",
+	"oom_kills",
+	"ordinal",
+	"path",
+	"pci",
+	"pcs",
+	"pid",
+	"pids",
+	"ppid",
+	"process_bytes",
+	"process_start",
+	"processes",
+	"rank",
+	"restart",
+	"ring",
+	"rss_bytes",
+	"run_id",
+	"seq",
+	"settings",
+	"source",
+	"started_ns",
+	"tag",
+	"text",
+	"thread",
+	"threads",
+	"through",
+	"tid",
+	"total_bytes",
+	"truncated",
+	"until_ns",
+	"used_bytes",
+	"uuid",
+	"value",
+	"verbs",
+	"version",
+	"vm_bytes",
+	"vm_limit_bytes",
+	"why",
+	"world_size",
+	"device_interval",
+	"disable",
+	"free_stacks",
+	"fsync",
+	"inject_oom",
+	"keep",
+	"labels",
+	"limit",
+	"meta",
+	"only",
+	"output",
+	"quiet",
+	"ranks",
+	"stack_depth",
+	"stacks",
+	"tensors",
+	"PYTORCH_CUDA_ALLOC_CONF",
+	"PYTORCH_ALLOC_CONF",
+	"PYTORCH_HIP_ALLOC_CONF",
+	"PYTORCH_NO_CUDA_MEMORY_CACHING",
+	"XLA_PYTHON_CLIENT_PREALLOCATE",
+	"XLA_PYTHON_CLIENT_MEM_FRACTION",
+	"XLA_PYTHON_CLIENT_ALLOCATOR",
+	"CUDA_VISIBLE_DEVICES",
+	"CUDA_DEVICE_ORDER",
+	"CUDA_MODULE_LOADING",
+	"CUDA_LAUNCH_BLOCKING",
+	"HIP_VISIBLE_DEVICES",
+	"ROCR_VISIBLE_DEVICES",
+	"RANK",
+	"LOCAL_RANK",
+	"WORLD_SIZE",
+	"LOCAL_WORLD_SIZE",
+	"STORMLOG_DIR",
+	"STORMLOG_RUN_ID",
+};
+
+/* Fields that say how to read the rest: without them a trace is numbers. */
+static const char *const formats[] = {"format", "version", "agent", "fields", "verbs", "kinds", "families", "flags", "hooks"};
+
+/* Bytes that are numbers. */
+static const char *const binaries[] = {"columns", "pcs", "blocks", "threads"};
+
+static const char *const endings[] = {".py", ".pyc", ".so", ".c", ".cc", ".cpp", ".cu", ".h", ".zst", ".ring"};
+
+static bool is_one_of(const char *word, size_t size, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strlen(list[i]) == size && !memcmp(word, list[i], size))
 			return true;
 	return false;
 }
+#define IS_ONE_OF(word, size, list) is_one_of(word, size, list, SL_COUNT(list))
 
-static void mask_word(char *word, size_t size, uint64_t salt)
+static size_t span_of(const char *text, size_t size, const char *accept)
 {
-	uint64_t hash = salt;
+	size_t at = 0;
 
-	if (is_public(word, size))
+	while (at < size && text[at] && strchr(accept, text[at]))
+		at++;
+	return at;
+}
+
+/* libcublas.so.13, libc-2.36.so, libpython3.11.so.1.0 */
+static bool is_library(const char *word, size_t size)
+{
+	static const char version[] = ".0123456789";
+	const char *so = memmem(word, size, ".so", 3);
+	size_t stem;
+
+	if (size < 4 || memcmp(word, "lib", 3) || !so ||
+	    span_of(so + 3, size - (size_t)(so + 3 - word), version) != size - (size_t)(so + 3 - word))
+		return false;
+	stem = (size_t)(so - word) - 3;
+	if (stem > 6 && !memcmp(word + 3, "python", 6))
+		return span_of(word + 9, stem - 6, version) == stem - 6;
+	for (size_t dash = stem; dash; dash--)
+		if (word[3 + dash] == '-' && span_of(word + 4 + dash, stem - dash - 1, version) == stem - dash - 1 &&
+		    IS_ONE_OF(word + 3, dash, libraries))
+			return true;
+	return IS_ONE_OF(word + 3, stem, libraries);
+}
+
+static bool is_public(const char *word, size_t size)
+{
+	if (IS_ONE_OF(word, size, words) || is_library(word, size))
+		return true;
+	return size >= 6 && !memcmp(word, "python", 6) && span_of(word + 6, size - 6, ".0123456789") == size - 6;
+}
+
+/* ---- masks */
+
+static void keep(struct sl_redaction *redaction, const char *word, size_t size)
+{
+	struct sl_arena arena = {0};
+
+	if (size)
+		sl_map_intern(&redaction->kept, sl_arena_strndup(&arena, word, size));
+	sl_arena_free(&arena);
+}
+
+static void mask_word(struct sl_redaction *redaction, char *word, size_t size)
+{
+	uint64_t hash = redaction->salt;
+
+	if (is_public(word, size)) {
+		keep(redaction, word, size);
 		return;
+	}
 	for (size_t i = 0; i < size; i++)
 		hash = sl_hash64(hash + (uint8_t)word[i]);
 	for (size_t i = 0; i < size; i++) {
@@ -67,80 +373,108 @@ static void mask_word(char *word, size_t size, uint64_t salt)
 	}
 }
 
-/* Words lie between slashes, dots behind a name are kept: model.py becomes xkqzw.py. */
-static void mask(struct sl_span span, uint64_t salt)
+/* Words lie between slashes, blanks and equal signs; a known ending of a file's name stays: model.py becomes xkqzw.py. */
+static void mask(struct sl_redaction *redaction, const char *text, size_t size)
 {
-	char *at = (char *)span.text, *end = at + span.size;
+	char *at = (char *)text, *end = at + size;
 
-	while (at && at < end) {
+	while (at < end) {
 		char *next = at, *tail;
 
 		while (next < end && *next != '/' && *next != ' ' && *next != '=')
 			next++;
 		tail = memrchr(at, '.', (size_t)(next - at));
-		if (is_public(at, (size_t)(next - at)))
-			tail = NULL;
-		else if (tail && next - tail <= 5 && tail > at) /* an extension */
-			mask_word(at, (size_t)(tail - at), salt);
+		if (tail && tail > at && IS_ONE_OF(tail, (size_t)(next - tail), endings) && !is_public(at, (size_t)(next - at)))
+			mask_word(redaction, at, (size_t)(tail - at));
 		else
-			mask_word(at, (size_t)(next - at), salt);
+			mask_word(redaction, at, (size_t)(next - at));
 		at = next + 1;
 	}
 }
 
-static void mask_value(const msgpack_object *value, uint64_t salt)
+static void redact(struct sl_redaction *redaction, const msgpack_object *object, const char *key, size_t size);
+
+/* top: a definition itself, in which the format's own fields stay. */
+static void redact_map(struct sl_redaction *redaction, const msgpack_object *map, bool top)
 {
-	if (value && value->type == MSGPACK_OBJECT_STR)
-		mask((struct sl_span){value->via.str.ptr, value->via.str.size}, salt);
+	for (uint32_t i = 0; i < map->via.map.size; i++) {
+		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
+		bool text = key->type == MSGPACK_OBJECT_STR || key->type == MSGPACK_OBJECT_BIN;
+		bool known = text && IS_ONE_OF(key->via.str.ptr, key->via.str.size, keys);
+
+		if (top && known && IS_ONE_OF(key->via.str.ptr, key->via.str.size, formats))
+			continue;
+		redact(redaction, value, known ? key->via.str.ptr : "", known ? key->via.str.size : 0);
+		if (!known)
+			redact(redaction, key, "", 0);
+	}
 }
 
-static void mask_values(const msgpack_object *map, const char *key, uint64_t salt)
+/* key: under which it stands, in the nearest map. */
+static void redact(struct sl_redaction *redaction, const msgpack_object *object, const char *key, size_t size)
 {
-	const msgpack_object *value = sl_object_get(map, key);
-
-	if (value && value->type == MSGPACK_OBJECT_ARRAY)
-		for (uint32_t i = 0; i < value->via.array.size; i++)
-			mask_value(&value->via.array.ptr[i], salt);
-	else if (value && value->type == MSGPACK_OBJECT_MAP)
-		for (uint32_t i = 0; i < value->via.map.size; i++)
-			mask_value(&value->via.map.ptr[i].val, salt);
-	else
-		mask_value(value, salt);
+	switch (object->type) {
+	case MSGPACK_OBJECT_STR:
+		mask(redaction, object->via.str.ptr, object->via.str.size);
+		break;
+	case MSGPACK_OBJECT_BIN:
+		if (!IS_ONE_OF(key, size, binaries))
+			mask(redaction, object->via.bin.ptr, object->via.bin.size);
+		break;
+	case MSGPACK_OBJECT_EXT:
+		mask(redaction, object->via.ext.ptr, object->via.ext.size);
+		break;
+	case MSGPACK_OBJECT_ARRAY:
+		for (uint32_t i = 0; i < object->via.array.size; i++)
+			redact(redaction, &object->via.array.ptr[i], key, size);
+		break;
+	case MSGPACK_OBJECT_MAP:
+		if (size && IS_ONE_OF(key, size, binaries)) /* columns by name */
+			break;
+		redact_map(redaction, object, false);
+		break;
+	default:
+		break;
+	}
 }
 
-static void redact(const msgpack_object *map, uint64_t salt)
-{
-	static const struct {
-		const char *def, *keys[12];
-	} rules[] = {
-		{"header",
-		 {"host", "run_id", "job_id", "argv", "exe", "cwd", "tag", "metadata", "environment", "settings", "ring"}},
-		{"text", {"text"}},
-		{"thread", {"name"}},
-		{"frame", {"function", "file"}},
-		{"module", {"path"}},
-		{"communicator", {"name"}},
-		{"note", {"text"}},
-		{"metadata", {"key", "value"}},
-		{"device", {"uuid", "pci"}},
-	};
-
-	for (size_t i = 0; i < SL_COUNT(rules); i++)
-		if (sl_object_is_text(sl_object_get(map, "def"), rules[i].def))
-			for (const char *const *key = rules[i].keys; *key; key++)
-				mask_values(map, *key, salt);
-}
-
-void sl_redact_maps(uint8_t *bytes, size_t size, uint64_t salt)
+void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size)
 {
 	msgpack_zone zone;
-	msgpack_object map;
+	msgpack_object object;
 	size_t at = 0;
 
 	msgpack_zone_init(&zone, 4096);
-	while (sl_object_parse(&map, &zone, bytes, size, &at)) {
-		redact(&map, salt);
+	while (sl_object_parse(&object, &zone, bytes, size, &at)) {
+		if (object.type == MSGPACK_OBJECT_MAP)
+			redact_map(redaction, &object, true);
+		else
+			redact(redaction, &object, "", 0);
 		msgpack_zone_clear(&zone);
 	}
 	msgpack_zone_destroy(&zone);
+	if (at < size) /* what is behind is no map: nobody can say what names are in it */
+		memset(bytes + at, 0, size - at);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
+{
+	const char **list = calloc(redaction->kept.count + 1, sizeof(*list));
+	size_t count = 0;
+
+	if (!list)
+		abort();
+	for (const char *word; (word = sl_map_key(&redaction->kept, count));)
+		list[count++] = word;
+	qsort(list, count, sizeof(*list), by_text);
+	sl_door_print(out, "not masked, besides the names of vendors' calls:");
+	for (size_t i = 0; i < count; i++)
+		sl_door_print(out, " %s", list[i]);
+	fputs(count ? "\n" : " nothing\n", out);
+	free(list);
 }

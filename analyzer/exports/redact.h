@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names in definition maps masked in place, letter by letter, so that nothing changes its length: paths, functions,
- * labels, hosts, arguments, values of the environment.  The same name has the same mask within one pack and another
- * one in the next.  Vendors' libraries, the system's folders and punctuation stay: without them a trace says nothing.
+ * Names in definition maps masked in place, letter by letter, so that nothing changes its length.  Whatever is text is
+ * masked (keys, nested values, text stored as bytes) unless each of its words is on a list of words that everybody knows:
+ * vendors' libraries and calls, the system's folders, the format's own.  The same name has the same mask within one pack and
+ * another one in the next; punctuation stays.
  */
 #ifndef ANALYZER_EXPORTS_REDACT_H
 #define ANALYZER_EXPORTS_REDACT_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-/* All whole maps in `bytes`. */
-void sl_redact_maps(uint8_t *bytes, size_t size, uint64_t salt);
+#include "analyzer/base/map.h"
+
+struct sl_redaction {
+	uint64_t salt;
+	struct sl_map kept; /* words that were not masked */
+};
+
+/* All whole maps in `bytes`; what is behind them becomes zeros. */
+void sl_redact_maps(struct sl_redaction *redaction, uint8_t *bytes, size_t size);
+
+/* A line of the words that stayed, for review. */
+void sl_redact_say(const struct sl_redaction *redaction, FILE *out);
 
 #endif

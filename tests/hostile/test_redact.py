@@ -41,5 +41,49 @@ class Redact(unittest.TestCase):
         self.pack()
 
 
+    def test_no_name_is_left_in_the_bytes(self):
+        import zstandard
+        secret = "SecretAcme"
+        names = [secret, "python_" + secret, "jax_" + secret + "fn", "/opt/xla-" + secret + "/x.py", "nvidia-" + secret, "libcu" + secret + ".so",
+                 "lib" + secret + ".so.1", "a." + secret[:4], secret + ".acme", "x=" + secret, secret.encode()]
+        nested = {secret: secret, "version": secret, "agent": [secret, {secret: {"def": secret}}], "name": secret.encode()}
+        maps = []
+        for i, name in enumerate(names, 1):
+            maps += [{"def": "text", "id": i, "text": name}, {"def": "frame", "id": i, "function": name, "file": name, "line": 1},
+                     {"def": "thread", "id": i, "name": name}, {"def": "module", "base": 1, "end": 2, "path": name, "build_id": name},
+                     {"def": "note", "text": name, "ns": t.T0}, {"def": "gap", "count": 1, "begin_ns": t.T0, "end_ns": t.T0, "why": name},
+                     {"def": "capability", "name": name, "value": name}, {"def": "communicator", "handle": i, "name": name},
+                     {"def": "device", "ordinal": i, "name": name, "uuid": name, "pci": name},
+                     {"def": "sample", "ns": t.T0, "device": 0, "source": name}, {"def": secret, secret: nested, "unknown": name}]
+        ring = t.ring(self.trace, b"".join(t.record(t.packed(one)) for one in maps), host=secret, metadata=nested)
+        t.write(self.trace, t.header(host="eqxi2.acme", argv=names, exe=names[3], cwd=secret, tag=secret, metadata=nested, environment=nested,
+                                     settings=nested, job_id=secret, run_id=secret, extra=nested), t.defs(maps), t.footer(how=secret))
+        t.write(self.trace.replace(".msgpack.zst", ".ring"), ring)
+        done = subprocess.run([ANALYZE, "pack", "--redact", "-o", os.path.join(self.folder, "x.stormlog"), os.path.dirname(self.trace)],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "not masked, besides")
+        self.assertNotIn("Acme", done.stderr)
+        with open(os.path.join(self.folder, "x.stormlog"), "rb") as file:
+            data = zstandard.ZstdDecompressor().stream_reader(file.read()[16:]).read()
+        plain = data
+        for at in range(len(data)):
+            if data[at:at + 4] == b"\x28\xb5\x2f\xfd":
+                plain += zstandard.ZstdDecompressor().decompressobj().decompress(data[at:])
+        for word in b"Secret", b"Acme", b"acme", b"eqxi":
+            self.assertFalse(word in plain, word)
+        self.assertTrue(b"cudaMalloc" in plain)
+
+    def test_what_everybody_knows_stays(self):
+        known = ["/usr/lib/x86_64-linux-gnu/libcublas.so.13", "/usr/lib/libc-2.36.so", "libpython3.11.so.1.0", "/usr/lib/libtorch_cuda.so"]
+        t.write(self.trace, t.header(), t.defs([{"def": "module", "base": i << 20, "end": (i + 1) << 20, "path": path, "build_id": "", "ns": t.T0}
+                                                for i, path in enumerate(known, 1)]),
+                t.Thread().events(4, api=t.MALLOC, kind=1, duration_ns=1, address=[4096, 8192, 12288, 16384], bytes=4096,
+                                  caller=[(i << 20) + 8 for i in (1, 2, 3, 4)]), t.footer())
+        said = self.pack()
+        for path in known[0], known[3]:
+            self.assertIn(os.path.basename(path), said)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
