@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/confine.h"
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
@@ -141,6 +142,11 @@ static int run(int argc, char **argv)
 	}
 	if (status < 0 && !options.json && !choose_place(&place, &options, parsed.paths, native))
 		status = SL_EXIT_USAGE;
+	if (status < 0 && !options.open) { /* a browser is another program */
+		const char *const writes[] = {place.folder[0] ? place.folder : NULL, NULL};
+
+		sl_confine(writes);
+	}
 	if (status < 0)
 		status = (native ? native_report : sl_telemetry_report)(&options, parsed.paths, parsed.path_count, &place);
 	sl_report_options_free(&options);
