@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "agent/process/procfile.h"
+#include "agent/process/kept.h"
 
 uint64_t sl_clock_system(void)
 {
@@ -33,7 +33,7 @@ static bool counter_keeps_time(void)
 	char source[16];
 
 	return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && edx & INVARIANT &&
-	       sl_procfile_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof(source)) > 0 &&
+	       sl_kept_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof(source)) > 0 &&
 	       source[0] == 't' && source[1] == 's' && source[2] == 'c';
 }
 

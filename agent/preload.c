@@ -19,11 +19,12 @@
 #include "agent/file/define.h"
 #include "agent/gpu/device.h"
 #include "agent/labels.h"
-#include "agent/file/file.h"
+#include "agent/process/file.h"
 #include "agent/gpu/limit.h"
 #include "agent/mute.h"
 #include "agent/symbols/objects.h"
 #include "common/pack.h"
+#include "agent/process/kept.h"
 #include "agent/symbols/resolve.h"
 #include "agent/said.h"
 #include "agent/stacks/stacks.h"
@@ -188,6 +189,7 @@ static void start(struct sl_agent *agent)
 	sl_options_read(options, bad_option); /* the same again: now there is a trace to say it in */
 	if (!have_key)
 		make_key();
+	sl_kept_begin();
 	if (inherited) {
 		sl_stacks_child();
 		sl_device_child();
@@ -340,7 +342,7 @@ void sl_preload_finish(const char *how)
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
 	}
 	/* Other threads may be at work to the last moment: then the ring stays and has what they still do. */
-	if (atomic_load(&agent->finished) == 1 && sl_ring_quiet(agent->ring, sl_thread.ring))
+	if (atomic_load(&agent->finished) == 1 && sl_ring_quiet(agent->ring, sl_thread.ring) && !sl_kept_sandboxed())
 		sl_store_remove_ring(agent->store);
 	errno = saved;
 }

@@ -202,9 +202,9 @@ static void check_limits(const struct sl_run *run)
 	if (memory.cgroup_limit_bytes != SL_HOSTMEM_UNKNOWN)
 		line("limits", "this cgroup may use %s, %s in use", size_text(memory.cgroup_limit_bytes),
 		     size_text(memory.cgroup_bytes));
-	if (memory.vm_limit_bytes != SL_HOSTMEM_UNKNOWN)
+	if (sl_hostmem_limit() != SL_HOSTMEM_UNKNOWN)
 		line("limits", "address space of a process %s (ulimit -v): CUDA needs far more than it uses",
-		     size_text(memory.vm_limit_bytes));
+		     size_text(sl_hostmem_limit()));
 	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY)
 		line("limits", "files of at most %s (ulimit -f)%s", size_text(limit.rlim_cur),
 		     run->options.keep && run->options.keep <= limit.rlim_cur ? "" : ": choose a smaller --keep");

@@ -21,7 +21,7 @@
 #include "agent/pages.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
-#include "agent/file/file.h"
+#include "agent/process/file.h"
 #include "agent/file/retention_last.h"
 #include "agent/hooks/ids.h"
 #include "common/pack.h"

@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/file/file.h"
+#include "agent/process/file.h"
 #include "agent/mute.h"
+#include "agent/process/kept.h"
 #include "agent/process/procfile.h"
 
 #define RING_BYTES    (SL_RINGFILE_HEAD + (size_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES)
@@ -59,10 +60,10 @@ static int extend(int fd, size_t from, size_t to)
 	static const char zeros[4096];
 	int err = 0;
 
-	if (!sl_file_fits(to))
+	if (!sl_kept_sandboxed() && !sl_file_fits(to))
 		return EFBIG;
 	do
-		err = syscall(SYS_fallocate, fd, 0, (off_t)from, (off_t)(to - from)) ? errno : 0;
+		err = sl_kept_sandboxed() ? EOPNOTSUPP : syscall(SYS_fallocate, fd, 0, (off_t)from, (off_t)(to - from)) ? errno : 0;
 	while (err == EINTR);
 	if (err != EOPNOTSUPP && err != ENOSYS)
 		return err;
@@ -235,7 +236,7 @@ void sl_ring_provide(struct sl_ring *ring, unsigned spare)
 		used += atomic_load(&ring->file->segment[i].use) != SL_SEGMENT_FREE;
 	if (spare < used)
 		spare = used;
-	if (have - used < spare)
+	if (have - used < spare && !sl_kept_sandboxed())
 		grow(ring, used + spare);
 }
 

@@ -13,7 +13,7 @@
 #include "agent/pages.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
-#include "agent/file/file.h"
+#include "agent/process/file.h"
 #include "agent/process/netfs.h"
 #include "common/text.h"
 #include "common/base.h"

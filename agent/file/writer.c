@@ -15,6 +15,7 @@
 #include "agent/hooks/ids.h"
 #include "agent/symbols/objects.h"
 #include "common/pack.h"
+#include "agent/process/kept.h"
 #include "agent/stacks/stacks.h"
 #include "common/block.h"
 
@@ -410,7 +411,7 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 			return false;
 	}
 	*wrote = *wrote || some;
-	if (sl_agent->store->end > sl_fold_file_bytes(keep))
+	if (sl_agent->store->end > sl_fold_file_bytes(keep) && !sl_kept_sandboxed())
 		continue_file();
 	/* To fold an event costs half of what it costs to write it (doc/performance.md): the rest is for what stays, which each
 	   fold reads and writes anew.  A fold must not fall behind. */
@@ -476,6 +477,7 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 
 void sl_writer_finish(void)
 {
+	sl_kept_look();
 	sl_writer_pass(sl_agent_now());
 	sl_fold_stop(sl_agent->store);
 	cutoff_ns = UINT64_MAX;

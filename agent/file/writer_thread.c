@@ -10,13 +10,16 @@
 #include "agent/symbols/resolve.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
+#include "agent/process/file.h"
 #include "agent/gpu/device.h"
 #include "agent/mute.h"
+#include "agent/process/kept.h"
 #include "agent/symbols/objects.h"
 #include "agent/stacks/stacks.h"
 #include "agent/file/writer.h"
 
 #define STACK_BYTES (1u << 20)	 /* whatever the program's default is: vendors' libraries run on it too */
+#define LOOK_NS	    90000000ull	 /* at the program\'s filters */
 #define PARK_NS	    100000000ull /* it may be in a vendor's library, or wait for a lock that who parks it holds */
 
 enum parking { NOT_PARKED, PARKED, STARTING_AGAIN };
@@ -48,12 +51,16 @@ static void open_libraries(void)
 
 static void work(void)
 {
-	uint64_t interval_ns = sl_agent->options.device_interval * 1000000ull, sampled_ns = 0;
+	uint64_t interval_ns = sl_agent->options.device_interval * 1000000ull, sampled_ns = 0, looked_ns = 0;
 
 	while (!has_to_end()) {
 		uint32_t wake = atomic_load(&sl_agent->wake);
 		uint64_t now_ns = sl_agent_now(), sleep_ns;
 
+		if (now_ns - looked_ns >= LOOK_NS) {
+			sl_kept_look();
+			looked_ns = now_ns;
+		}
 		if (interval_ns && (now_ns - sampled_ns >= interval_ns || sl_device_news())) {
 			sl_device_sample(now_ns);
 			sampled_ns = now_ns;
@@ -72,6 +79,8 @@ static void be_the_last(void)
 {
 	sl_agent->no_writer = true;
 	sl_agent_end(&sl_thread);
+	sl_file_no_signals(false);
+	program_signals.before |= 1ull << (SIGXFSZ - 1); /* may be pending */
 	sl_mute_end(&program_signals);
 }
 
@@ -79,6 +88,7 @@ static void *run(void *unused)
 {
 	sl_agent_begin(&sl_thread);
 	atomic_store(&sl_agent->writer, (uint32_t)syscall(SYS_gettid));
+	sl_file_no_signals(true);
 	open_libraries();
 	work();
 	if (atomic_load(&sl_agent->finish)) {

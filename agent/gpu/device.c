@@ -16,6 +16,7 @@
 #include "agent/gpu/amdgpu.h"
 #include "agent/file/define.h"
 #include "agent/process/hostmem.h"
+#include "agent/process/kept.h"
 #include "agent/gpu/limit.h"
 #include "agent/mute.h"
 #include "agent/gpu/nvml.h"
@@ -223,7 +224,7 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 	}
 	sl_hostmem_read(&memory);
 	map_number(&map, "vm_bytes", memory.vm_bytes);
-	map_number(&map, "vm_limit_bytes", memory.vm_limit_bytes);
+	map_number(&map, "vm_limit_bytes", sl_hostmem_limit());
 	map_number(&map, "rss_bytes", memory.rss_bytes);
 	map_number(&map, "cgroup_bytes", memory.cgroup_bytes);
 	map_number(&map, "cgroup_limit_bytes", memory.cgroup_limit_bytes);
@@ -324,7 +325,7 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	uint64_t live, begin_ns;
 	struct sl_sample sample;
 
-	if (device->source == SOURCE_UNDECIDED && last)
+	if (device->source == SOURCE_UNDECIDED && (last || sl_kept_sandboxed()))
 		return;
 	if (device->source == SOURCE_UNDECIDED)
 		decide(device, vendor);
@@ -333,11 +334,11 @@ static void sample_device(struct device *device, int ordinal, enum sl_vendor ven
 	begin_ns = sl_agent_now();
 	switch (device->source) {
 	case SOURCE_NVML:
-		if (sl_nvml_sample(device->nvml, &sample))
+		if (!sl_kept_sandboxed() && sl_nvml_sample(device->nvml, &sample))
 			take_shared(ordinal, "nvml", "nvml", live, begin_ns, &sample);
 		break;
 	case SOURCE_AMDGPU:
-		if (!sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
+		if (sl_kept_sandboxed() || !sl_amdgpu_sample(device->is.pci, device->kfd, &sample))
 			break;
 		if (device->kfd)
 			take_shared(ordinal, "amdgpu", "kfd", live, begin_ns, &sample);

@@ -43,10 +43,15 @@ static unsigned own_pids(uint64_t pids[8])
 static bool pids_are_ours(const struct sl_sample *sample)
 {
 	static const char host[] = "pid:[4026531836]"; /* PROC_PID_INIT_INO: fixed since Linux 3.8 */
+	static int known;			       /* 0: not asked, 1: the host's, -1: another */
 	char link[64];
-	long size = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/pid", link, sizeof(link));
 
-	if (size == sizeof(host) - 1 && !memcmp(link, host, sizeof(host) - 1))
+	if (!known)
+		known = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/pid", link, sizeof(link)) == sizeof(host) - 1 &&
+					!memcmp(link, host, sizeof(host) - 1)
+				? 1
+				: -1;
+	if (known > 0)
 		return true;
 	for (unsigned i = 0; i < sample->count; i++)
 		if (!sl_procfile_start(sample->processes[i].pid))

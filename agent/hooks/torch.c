@@ -14,7 +14,7 @@
 #include "agent/file/capability.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
-#include "agent/file/file.h"
+#include "agent/process/file.h"
 #include "agent/hooks/ids.h"
 #include "agent/hooks/torch.h"
 #include "agent/labels.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/mute.h"
+#include "agent/process/kept.h"
 #include "agent/process/procfile.h"
 #include "common/text.h"
 
@@ -32,7 +33,7 @@ static bool read_number(const char *where, const char *name, uint64_t *number)
 
 	sl_text_add(&text, where);
 	sl_text_add(&text, name);
-	return sl_procfile_number(path, number);
+	return sl_kept_number(path, number);
 }
 
 /* A limit that is one: version 1 writes "none" as the largest multiple of a page. */
@@ -134,7 +135,7 @@ static void read_cgroup(struct sl_hostmem *memory)
 		memory->cgroup_limit_bytes = SL_HOSTMEM_UNKNOWN;
 	sl_text_add(&text, folder);
 	sl_text_add(&text, layout->events);
-	if (sl_procfile_read(path, content, sizeof(content)) > 0 && (kills = sl_procfile_line(content, layout->kills)))
+	if (sl_kept_read(path, content, sizeof(content)) > 0 && (kills = sl_procfile_line(content, layout->kills)))
 		sl_procfile_digits(kills, &memory->oom_kills);
 }
 
@@ -146,20 +147,25 @@ static uint64_t page_bytes(void)
 void sl_hostmem_read(struct sl_hostmem *memory)
 {
 	char content[128];
-	struct rlimit64 limit;
 	uint64_t pages;
 
 	memset(memory, 0xff, sizeof(*memory));
-	if (sl_procfile_read("/proc/self/statm", content, sizeof(content)) > 0 && sl_procfile_digits(content, &pages)) {
+	if (sl_kept_read("/proc/self/statm", content, sizeof(content)) > 0 && sl_procfile_digits(content, &pages)) {
 		const char *second = strchr(content, ' ');
 
 		memory->vm_bytes = pages * page_bytes();
 		if (second && sl_procfile_digits(second + 1, &pages))
 			memory->rss_bytes = pages * page_bytes();
 	}
-	if (!syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) && limit.rlim_cur != RLIM64_INFINITY)
-		memory->vm_limit_bytes = limit.rlim_cur;
 	read_cgroup(memory);
+}
+
+uint64_t sl_hostmem_limit(void)
+{
+	struct rlimit64 limit;
+
+	return !syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) && limit.rlim_cur != RLIM64_INFINITY ? limit.rlim_cur
+													: SL_HOSTMEM_UNKNOWN;
 }
 
 void sl_hostmem_child(void)

@@ -11,12 +11,15 @@
 #define SL_HOSTMEM_UNKNOWN UINT64_MAX
 
 struct sl_hostmem {
-	uint64_t rss_bytes, vm_bytes, vm_limit_bytes;		      /* vm_limit: RLIMIT_AS; unknown: none */
+	uint64_t rss_bytes, vm_bytes;
 	uint64_t cgroup_bytes, cgroup_limit_bytes, cgroup_peak_bytes; /* of the tightest limit above us; limit unknown: none */
 	uint64_t oom_kills;					      /* in that cgroup since it was made */
 };
 
 void sl_hostmem_read(struct sl_hostmem *memory);
+
+/* RLIMIT_AS; unknown: none. */
+uint64_t sl_hostmem_limit(void);
 
 /* Forget the cgroup: looked for anew at the next read. */
 void sl_hostmem_child(void);

@@ -2,6 +2,7 @@
 /* What is mapped where: definitions of the objects that native addresses lie in. */
 #include <elf.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
@@ -95,16 +96,25 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* The program's is asked of the kernel once: it may forbid itself to ask (seccomp). */
 static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t bytes)
 {
+	static char program[4096];
+	static _Atomic int known;
 	ssize_t n;
 
 	if (info->dlpi_name && info->dlpi_name[0])
 		return info->dlpi_name;
+	if (atomic_load(&known))
+		return program;
 	n = readlink("/proc/self/exe", buffer, bytes - 1);
 	if (n <= 0) /* no /proc here: as it was called, perhaps relative */
 		return getauxval(AT_EXECFN) ? (const char *)getauxval(AT_EXECFN) : "";
 	buffer[n] = 0;
+	if ((size_t)n < sizeof(program)) { /* several threads write the same */
+		memcpy(program, buffer, (size_t)n + 1);
+		atomic_store(&known, 1);
+	}
 	return buffer;
 }
 

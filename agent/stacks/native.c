@@ -20,7 +20,7 @@
 
 #include "agent/symbols/resolve.h"
 #include "agent/file/define.h"
-#include "agent/file/file.h"
+#include "agent/process/file.h"
 #include "agent/mute.h"
 #include "agent/pages.h"
 #include "agent/symbols/objects.h"
@@ -134,20 +134,17 @@ static void *open_libunwind(open_library *open)
 
 static struct pipe_end {
 	int fd;
-	char is[32]; /* "pipe:[123]", as the link in /proc says */
+	uint64_t device, inode;
 } pipe_ends[PIPE_ENDS];
 static unsigned pipe_count;
 
 static bool read_end(struct pipe_end *end, int fd)
 {
-	char path[32];
-	ssize_t n;
+	char path[32], is[8] = "";
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = readlink(path, end->is, sizeof(end->is) - 1);
 	end->fd = fd;
-	end->is[n > 0 ? n : 0] = 0;
-	return n > 0 && !strncmp(end->is, "pipe:", 5);
+	return readlink(path, is, 5) == 5 && !strcmp(is, "pipe:") && sl_file_identity(fd, &end->device, &end->inode);
 }
 
 /* libunwind's writable data, and what it was before its first unwinding. */
@@ -186,7 +183,7 @@ static int32_t *find_pipe(const struct data *data)
 	for (size_t i = 0; i + 1 < data->count; i++)
 		if (data->before[i] == -1 && data->before[i + 1] == -1 && data->at[i] >= 0 && data->at[i + 1] >= 0 &&
 		    data->at[i] != data->at[i + 1] && read_end(&ends[0], data->at[i]) && read_end(&ends[1], data->at[i + 1]) &&
-		    !strcmp(ends[0].is, ends[1].is))
+		    ends[0].inode == ends[1].inode)
 			return &data->at[i];
 	return NULL;
 }
@@ -215,10 +212,8 @@ static SL_APART void try_libunwind(void)
 
 void sl_native_watch(void)
 {
-	struct pipe_end now;
-
 	for (unsigned i = 0; i < pipe_count; i++)
-		if (!read_end(&now, pipe_ends[i].fd) || strcmp(now.is, pipe_ends[i].is)) {
+		if (!sl_file_is(pipe_ends[i].fd, pipe_ends[i].device, pipe_ends[i].inode)) {
 			sl_native_disable("the program closed libunwind's descriptors");
 			pipe_count = 0;
 		}

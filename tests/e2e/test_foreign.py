@@ -100,6 +100,16 @@ class Foreign(unittest.TestCase):
         for _ in range(5):
             self.plain_and_recorded("descriptors")
 
+    def test_a_sandbox_that_allows_what_the_writer_is_said_to_do_does_not_kill(self):
+        for interval in (0, 1000):
+            with self.subTest(interval=interval):
+                # the simulator's journal would open files of its own
+                run = Recording(FOREIGN, "sandbox", code=7, STORMLOG_DEVICE_INTERVAL=interval, SIM_JOURNAL="")
+                self.addCleanup(run.__exit__)
+                row = self.device_row(run)
+                self.assertEqual((row["allocations"], row["frees"]), (20001, 20000))
+                self.assertEqual([process["status"] for process in run.report()["processes"]], ["completed"])
+
     def test_address_space_is_taken_for_what_is_used_alone(self):
         run = self.plain_and_recorded("little_address_space", 600)
         self.assertEqual(run.done.stdout, b"malloc has it\n")

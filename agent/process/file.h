@@ -3,8 +3,8 @@
  * Files of our own inside a program that may close any descriptor: each is remembered by device and inode and
  * checked before use, so that we never write into a file of the program's.
  */
-#ifndef AGENT_FILE_FILE_H
-#define AGENT_FILE_FILE_H
+#ifndef AGENT_PROCESS_FILE_H
+#define AGENT_PROCESS_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +21,9 @@ void sl_file_close(int fd);
 
 /* May a file grow to `bytes`?  Beyond RLIMIT_FSIZE an attempt would be a SIGXFSZ in the program. */
 bool sl_file_fits(uint64_t bytes);
+
+/* This thread has SIGXFSZ blocked for good, or no more: the attempt itself tells. */
+void sl_file_no_signals(bool none);
 
 /* A copy of fd high up, where programs that close or dup2 low descriptors do not look; fd itself is closed. */
 int sl_file_move_high(int fd);

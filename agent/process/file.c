@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/file/file.h"
+#include "agent/process/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,11 +33,18 @@ void sl_file_close(int fd)
 	syscall(SYS_close, fd);
 }
 
+static __thread bool no_signals __attribute__((tls_model("initial-exec")));
+
+void sl_file_no_signals(bool none)
+{
+	no_signals = none;
+}
+
 bool sl_file_fits(uint64_t bytes)
 {
 	struct rlimit limit;
 
-	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+	return no_signals || getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
 int sl_file_move_high(int fd)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files of /proc and /sys that are read again and again: kept open, for a program may forbid itself to open any (seccomp), and
+ * count the numbers it gets.  Numbers of 1000 and above, as those of our own files; with a limit of few descriptors nothing is kept.
+ */
+#ifndef AGENT_PROCESS_KEPT_H
+#define AGENT_PROCESS_KEPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* As sl_procfile_read and sl_procfile_number.  Any thread. */
+long sl_kept_read(const char *path, char *buffer, size_t size);
+bool sl_kept_number(const char *path, uint64_t *number);
+
+/*
+ * Writer: has the program put a seccomp filter on itself since the recording began?  Then nothing is done any more that opens,
+ * removes or maps (agent/README.md, Sandboxes).
+ */
+void sl_kept_look(void);
+bool sl_kept_sandboxed(void);
+
+/* When a recording begins: what a forked child inherited is forgotten, and the filters there are are those of a container. */
+void sl_kept_begin(void);
+
+#endif
