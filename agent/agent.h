@@ -50,8 +50,8 @@ struct sl_agent {
 	struct sl_store *store;
 };
 
-extern struct sl_agent *_Atomic sl_agent SL_OURS; /* never NULL */
-extern struct sl_agent sl_agent_idle SL_OURS;	  /* until the first GPU call */
+extern struct sl_agent *_Atomic sl_agent SL_HIDDEN; /* never NULL */
+extern struct sl_agent sl_agent_idle SL_HIDDEN;	    /* until the first GPU call */
 
 struct sl_thread {
 	uint64_t generation; /* of the recording that `ring` belongs to */

@@ -59,7 +59,7 @@ bool sl_labels_wanted(void);
  */
 uint32_t sl_labels_innermost(void);
 
-extern atomic_bool sl_labels_used SL_OURS; /* some thread has opened a range: of a program without any nothing more is asked */
+extern atomic_bool sl_labels_used SL_HIDDEN; /* some thread has opened a range: of a program without any nothing more is asked */
 
 static inline uint32_t sl_labels_current(void)
 {
@@ -80,7 +80,7 @@ uint32_t sl_labels_borrowed_stack(void);
 /* The thread has attached to the recording: its open ranges become events. */
 void sl_labels_attached(void);
 
-/* Before the first GPU call, from the constructor: NVTX_INJECTION64_PATH where it is unset (house.md). */
+/* Before the first GPU call, from the constructor: NVTX_INJECTION64_PATH where it is unset. */
 void sl_labels_construct(void);
 
 #endif

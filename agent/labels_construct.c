@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-static SL_AT_START int find_own_path(struct dl_phdr_info *info, size_t size, void *path)
+static SL_STARTUP_TEXT int find_own_path(struct dl_phdr_info *info, size_t size, void *path)
 {
 	ElfW(Addr) offset = (ElfW(Addr)) & find_own_path - info->dlpi_addr;
 
@@ -30,14 +30,14 @@ static SL_AT_START int find_own_path(struct dl_phdr_info *info, size_t size, voi
 	return *(const char **)path != NULL;
 }
 
-static SL_AT_START bool is_set(const char *variable, const char *value)
+static SL_STARTUP_TEXT bool is_set(const char *variable, const char *value)
 {
 	const char *now = getenv(variable);
 
 	return now && !strcmp(now, value);
 }
 
-SL_AT_START void sl_labels_construct(void)
+SL_STARTUP_TEXT void sl_labels_construct(void)
 {
 	/* Together and aligned: every process of a job pays for each page that is touched here. */
 	static _Alignas(512) char usual[4096];

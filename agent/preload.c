@@ -304,7 +304,7 @@ bool sl_agent_attach(void)
 
 /* --- end -------------------------------------------------------------------------------------------- */
 
-static SL_AT_START bool is_ours(struct sl_agent *agent)
+static SL_STARTUP_TEXT bool is_ours(struct sl_agent *agent)
 {
 	return agent != &sl_agent_idle && atomic_load(&agent->generation) && (uint64_t)syscall(SYS_getpid) == agent->process.pid;
 }
@@ -412,7 +412,7 @@ static void after_fork(void)
 }
 
 /* A program that never touches a GPU begins its recording itself, where that is wanted. */
-static SL_AT_START void start_host(void)
+static SL_STARTUP_TEXT void start_host(void)
 {
 	struct sl_options options;
 
@@ -431,7 +431,7 @@ __attribute__((constructor)) static void construct(void)
 	start_host();
 }
 
-__attribute__((destructor)) static SL_AT_START void destruct(void)
+__attribute__((destructor)) static SL_STARTUP_TEXT void destruct(void)
 {
 	if (is_ours(sl_agent))
 		sl_preload_finish("exit");

@@ -67,7 +67,7 @@ static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
  * Code and contexts take memory that no allocation names: free memory before and after such a call tells how much.  Only
  * where the thread has a context on that device already; these calls are rare.  0: not known.
  */
-static SL_APART uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
+static SL_NOINLINE uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
 {
 	int saved = sl_agent_work_begin();
 	struct sl_where current = sl_device_current(hook->family);
@@ -80,7 +80,7 @@ static SL_APART uint64_t free_around(const struct sl_hook *hook, int device_plus
 }
 
 /* The stack of this call as a slot has it, and SL_FLAG_borrowed in *flags: autograd's threads borrow the Python part. */
-static SL_APART uint64_t take_stack(unsigned *flags)
+static SL_NOINLINE uint64_t take_stack(unsigned *flags)
 {
 	int saved = sl_agent_work_begin();
 	struct sl_stack_ids stacks = sl_stacks_capture(sl_agent->options.stacks);
@@ -192,7 +192,7 @@ static bool is_asked(const struct sl_hook *hook)
 }
 
 /* Where it is not known, the thread's device and context are the call's.  used: there is memory on the device from now on. */
-static SL_APART struct sl_where ask_place(enum sl_family family, struct sl_where place, bool used)
+static SL_NOINLINE struct sl_where ask_place(enum sl_family family, struct sl_where place, bool used)
 {
 	int saved = sl_agent_work_begin();
 
@@ -210,7 +210,7 @@ static SL_APART struct sl_where ask_place(enum sl_family family, struct sl_where
 	return place;
 }
 
-static SL_APART int device_of_pointer(enum sl_family family, uint64_t address)
+static SL_NOINLINE int device_of_pointer(enum sl_family family, uint64_t address)
 {
 	int saved = sl_agent_work_begin(), device = sl_device_of_pointer(family, address);
 
@@ -240,7 +240,7 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 	return place;
 }
 
-static SL_APART void close_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
+static SL_NOINLINE void close_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
 {
 	bool placed = ok && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_DEVICE_RESET);
 	int saved = sl_agent_work_begin();
@@ -275,7 +275,7 @@ static void record_more(const struct sl_frame *frame, const struct sl_hook *hook
 }
 
 /* What a row cannot say and only some calls have: asked of the driver. */
-static SL_APART void ask_more(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out)
+static SL_NOINLINE void ask_more(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out)
 {
 	bool memory = hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE;
 	uint64_t graph;
@@ -294,7 +294,7 @@ static SL_APART void ask_more(struct sl_frame *frame, const struct sl_hook *hook
 }
 
 /* Capture the stack late: after a failure, or on free with --free-stacks. */
-static SL_APART void take_late_stack(struct sl_slot *slot)
+static SL_NOINLINE void take_late_stack(struct sl_slot *slot)
 {
 	unsigned flags = 0;
 
@@ -303,8 +303,8 @@ static SL_APART void take_late_stack(struct sl_slot *slot)
 	sl_slot_add_flags(slot, flags);
 }
 
-static SL_APART void close_failed(struct sl_frame *frame, const struct sl_hook *hook, int64_t result, uint64_t end_ns,
-				  const struct sl_fields *out, bool injected)
+static SL_NOINLINE void close_failed(struct sl_frame *frame, const struct sl_hook *hook, int64_t result, uint64_t end_ns,
+				     const struct sl_fields *out, bool injected)
 {
 	take_late_stack(frame->slot);
 	if (frame->refuse || frame->inject || injected)
@@ -318,7 +318,7 @@ static SL_APART void close_failed(struct sl_frame *frame, const struct sl_hook *
 }
 
 /* The ring may be lost with the node: the writer is woken to bring home what led to this. */
-static SL_APART void tell_writer(struct sl_agent *agent)
+static SL_NOINLINE void tell_writer(struct sl_agent *agent)
 {
 	int saved = errno;
 
@@ -328,7 +328,7 @@ static SL_APART void tell_writer(struct sl_agent *agent)
 	errno = saved;
 }
 
-static SL_APART void close_late(void)
+static SL_NOINLINE void close_late(void)
 {
 	int saved = sl_agent_work_begin();
 

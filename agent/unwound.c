@@ -43,7 +43,7 @@ bool sl_unwound_inside_at(uintptr_t frame)
 		return true;
 	thread->inside = 0;
 	thread->refused = 0;
-	sl_stacks_left();
+	sl_stacks_unwound();
 	return false;
 }
 

@@ -12,17 +12,17 @@
 #define SL_UNLIKELY(x)	  __builtin_expect(!!(x), 0)
 #define SL_PRINTF(fmt, a) __attribute__((format(printf, fmt, a)))
 
-/* A variable of this very library or program: reached without a table of addresses. */
-#define SL_OURS __attribute__((visibility("hidden")))
+/* Hidden visibility: reached without a table of addresses. */
+#define SL_HIDDEN __attribute__((visibility("hidden")))
 
 /* On the path of every event: together, and each from the beginning of a cache line. */
 #define SL_HOT __attribute__((hot, aligned(64)))
 
-/* What few events need: in line it would take registers and a frame pointer from the path of every one. */
-#define SL_APART __attribute__((noinline))
+/* The cold path: inlined, it would take registers and a frame pointer from the path of every event. */
+#define SL_NOINLINE __attribute__((noinline))
 
 /* What each process runs at its start and end, GPU or not: beside what the loader has read of the library, no pages of its own. */
-#define SL_AT_START __attribute__((section(".text.startup")))
+#define SL_STARTUP_TEXT __attribute__((section(".text.startup")))
 
 #define SL_STRING_(x) #x
 #define SL_STRING(x)  SL_STRING_(x)

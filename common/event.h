@@ -65,13 +65,13 @@ struct sl_verb_info {
 	const char *name; /* as in the trace header: ALLOC, FREE, ... */
 	bool stamped_before;
 };
-extern const struct sl_verb_info sl_event_verbs[SL_VERB_COUNT] SL_OURS;
+extern const struct sl_verb_info sl_event_verbs[SL_VERB_COUNT] SL_HIDDEN;
 
 struct sl_kind_info {
 	const char *name;
 	bool on_host;
 };
-extern const struct sl_kind_info sl_event_kinds[SL_KIND_COUNT] SL_OURS;
+extern const struct sl_kind_info sl_event_kinds[SL_KIND_COUNT] SL_HIDDEN;
 
 struct sl_flag_info {
 	const char *name;
@@ -84,6 +84,6 @@ struct sl_family_info {
 	const char *name;
 	int oom; /* result that means out of memory; 0: none does */
 };
-extern const struct sl_family_info sl_event_families[SL_FAMILY_COUNT] SL_OURS;
+extern const struct sl_family_info sl_event_families[SL_FAMILY_COUNT] SL_HIDDEN;
 
 #endif

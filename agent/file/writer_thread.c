@@ -108,7 +108,7 @@ void sl_writer_thread_signals(const struct sl_mute *mute)
 	program_signals = *mute;
 }
 
-/* pthread_create moved between libraries over the years: looked up, never imported (trace.md). */
+/* pthread_create moved between libraries over the years: looked up, never imported. */
 int sl_writer_thread_start(void)
 {
 	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = sl_resolve_symbol("pthread_create");

@@ -120,7 +120,7 @@ static void publish_sample(int ordinal, const char *source, uint64_t begin_ns, u
 	map_end(&map);
 }
 
-static SL_APART void sample_here(int ordinal, enum sl_vendor vendor)
+static SL_NOINLINE void sample_here(int ordinal, enum sl_vendor vendor)
 {
 	uint64_t free_bytes, total_bytes, begin_ns = sl_agent_now();
 
@@ -129,7 +129,7 @@ static SL_APART void sample_here(int ordinal, enum sl_vendor vendor)
 			       total_bytes);
 }
 
-static SL_APART void first_used(struct device *device, int ordinal, enum sl_vendor vendor)
+static SL_NOINLINE void first_used(struct device *device, int ordinal, enum sl_vendor vendor)
 {
 	struct sl_mute mute = sl_mute_begin();
 	unsigned unused = UNUSED;

@@ -2,7 +2,7 @@
 /*
  * STORMLOG_INJECT_OOM and STORMLOG_LIMIT: failures on demand.  Off: one load of sl_limit_active on the path of an
  * allocation and nothing else.  On, limit.c keeps the process's live bytes per device, the one place in the
- * agent that does (house.md says why).
+ * agent that does (doc/architecture.md says why).
  */
 #ifndef AGENT_GPU_LIMIT_H
 #define AGENT_GPU_LIMIT_H
@@ -13,7 +13,7 @@
 #include "agent/options.h"
 #include "common/event.h"
 
-extern bool sl_limit_active SL_OURS;
+extern bool sl_limit_active SL_HIDDEN;
 
 void sl_limit_start(const struct sl_options *options); /* at the first GPU call */
 

@@ -39,7 +39,7 @@
 	ROW(hipStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n))              \
 	ROW(hipThreadExchangeStreamCaptureMode, (int *mode))
 
-static SL_APART void *find(const char *library, const char *name, _Atomic uint64_t *saved, uint64_t unloads)
+static SL_NOINLINE void *find(const char *library, const char *name, _Atomic uint64_t *saved, uint64_t unloads)
 {
 	void *found = sl_resolve_in(library, name);
 
@@ -86,7 +86,7 @@ static bool hip_is_quiet(void)
 	return known > 0 || OK(hipPeekAtLastError);
 }
 
-static SL_APART struct sl_where hip_current(void)
+static SL_NOINLINE struct sl_where hip_current(void)
 {
 	if (hip_is_quiet() && !OK(hipGetDevice, &hip_device))
 		hip_device = -1;

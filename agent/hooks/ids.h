@@ -31,7 +31,7 @@ struct sl_hook {
 	bool recorded; /* false: look-ups, queries, calls wrapped for --limit alone */
 };
 
-extern const struct sl_hook sl_hooks[] SL_OURS; /* [0] is none; ids are indexes */
-extern const unsigned sl_hook_count;		/* SL_API_COUNT */
+extern const struct sl_hook sl_hooks[] SL_HIDDEN; /* [0] is none; ids are indexes */
+extern const unsigned sl_hook_count;		  /* SL_API_COUNT */
 
 #endif

@@ -203,7 +203,7 @@ static inline void *kept_real(unsigned api, unsigned at, uint64_t wanted)
 		       : NULL;
 }
 
-static SL_APART void *find_real(unsigned api, const void *caller, uint64_t unload)
+static SL_NOINLINE void *find_real(unsigned api, const void *caller, uint64_t unload)
 {
 	_Atomic uint64_t *kept = callers[api];
 	unsigned at = (uintptr_t)caller >> PAGE_BITS & (CALLERS - 1), instance;

@@ -10,7 +10,7 @@
 /* Where the code of the library lies that reports CUDA blocks; end 0: none has. */
 extern struct sl_torch_code {
 	uintptr_t begin, bytes;
-} sl_torch_code SL_OURS;
+} sl_torch_code SL_HIDDEN;
 
 void sl_torch_event_seen(unsigned api, uint64_t event);
 

@@ -23,7 +23,7 @@ struct sl_process {
 	char hip_devices[256];	       /* those that HIP shows, as the environment lists them; "" : all */
 };
 
-/* Identity from environment and /proc, as contract.md 1 and 2 say (rank groups, job, run id). */
+/* Identity from environment and /proc, rank groups, job, run id. */
 void sl_process_identify(struct sl_process *process, const struct sl_options *options);
 
 /* False: this process is not to be recorded (disabled, rank not in the list, argv[0] does not match). */

@@ -189,7 +189,7 @@ static int32_t *find_pipe(const struct data *data)
 }
 
 /* A first unwinding, in which libunwind makes its pipe. */
-static SL_APART void try_libunwind(void)
+static SL_NOINLINE void try_libunwind(void)
 {
 	struct data *data = sl_pages_map(sizeof(*data));
 	void *pcs[4] = {NULL};

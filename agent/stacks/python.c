@@ -178,7 +178,7 @@ static uint32_t capture_new(struct sl_stacks_thread *thread, uintptr_t first, co
 }
 
 /* A program that embeds Python may unload it; what another puts into its place is no business of ours. */
-static SL_APART bool is_there(uint64_t unloads)
+static SL_NOINLINE bool is_there(uint64_t unloads)
 {
 	if (!sl_resolve_loaded((const void *)sl_python.thread_state)) {
 		atomic_store(&refusal, "its library was unloaded");

@@ -209,7 +209,7 @@ void sl_stacks_child(void)
 	sl_modules_child();
 }
 
-void sl_stacks_left(void)
+void sl_stacks_unwound(void)
 {
 	if (!self)
 		return;

@@ -39,8 +39,8 @@ uint32_t sl_stacks_text(const char *text, size_t bytes);
 /* The thread ends and gives its cache to the next one.  A capture after it is allowed. */
 void sl_stacks_thread_end(void);
 
-/* A capture of the calling thread was left by longjmp. */
-void sl_stacks_left(void);
+/* A capture of the calling thread was unwound by longjmp. */
+void sl_stacks_unwound(void);
 
 /* In a forked child before its first capture, while no other thread captures: all ids are forgotten, so that
  * the child's own file defines what it names.  Ends native stacks if another thread of the parent was

@@ -19,7 +19,7 @@ struct at {
 };
 
 /* No signal handler comes, or leaves by longjmp, while an address is beside another's rule. */
-static SL_APART struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uintptr_t pc)
+static SL_NOINLINE struct sl_cfi_rule learn_rule(struct sl_walk_rule *entry, uintptr_t pc)
 {
 	struct sl_mute mute = sl_mute_begin();
 	struct sl_cfi_rule rule = sl_cfi_find(pc);
@@ -123,7 +123,7 @@ static bool was_entered(const struct sl_walk *walk, uint32_t turn)
 	return *(const volatile uint32_t *)&walk->turn != turn;
 }
 
-static SL_APART enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max, struct at at)
+static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max, struct at at)
 {
 	uint32_t first = walk->first ? walk->first : SL_WALK_FRAMES, old = first, n = 0, common = SL_WALK_FRAMES;
 	uint32_t turn = ++walk->turn;

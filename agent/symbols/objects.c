@@ -22,7 +22,7 @@ static long own_pid(void)
 	return syscall(SYS_getpid);
 }
 
-SL_AT_START void sl_objects_trust(void)
+SL_STARTUP_TEXT void sl_objects_trust(void)
 {
 	atomic_store(&trusted, own_pid());
 }
@@ -44,7 +44,7 @@ void sl_objects_forked(void)
 	atomic_store(&forked, own_pid());
 }
 
-SL_AT_START void sl_objects_construct(void)
+SL_STARTUP_TEXT void sl_objects_construct(void)
 {
 	sl_objects_trust();
 }

@@ -42,7 +42,7 @@ bool sl_objects_is_forked(void);
  * until this changes.
  */
 #define SL_UNLOAD 256u
-extern _Atomic uint64_t sl_objects_unloads SL_OURS;
+extern _Atomic uint64_t sl_objects_unloads SL_HIDDEN;
 
 static inline void sl_objects_unload_begin(void)
 {
