@@ -45,7 +45,7 @@ static const char *size_text(uint64_t bytes)
 
 static bool check_agent(struct sl_run *run, struct sl_run_calls *calls)
 {
-	if (!sl_run_find_library(run->library, sizeof(run->library))) {
+	if (!sl_paths_library(run->library, sizeof(run->library))) {
 		line("agent", "no libstormlog_preload.so beside stormlog-run or in ../lib: nothing can be recorded");
 		return false;
 	}
@@ -110,12 +110,12 @@ static bool check_command(const struct sl_run *run)
 
 	if (!run->command[0])
 		return true;
-	error = sl_run_find_command(run->command[0], path, sizeof(path));
+	error = sl_paths_command(run->command[0], path, sizeof(path));
 	if (error) {
 		line("command", "%s: %s", run->command[0], error == ENOENT ? "not found" : "not executable");
 		return false;
 	}
-	why = sl_run_target_hinders(path, interpreter, sizeof(interpreter));
+	why = sl_target_hinders(path, interpreter, sizeof(interpreter));
 	if (why) {
 		line("command", "%s", why);
 		return false;
@@ -212,7 +212,7 @@ static void check_limits(const struct sl_run *run)
 		line("limits", "each device pretends to have %s (--limit)", size_text(run->options.limit));
 }
 
-int sl_run_check(struct sl_run *run)
+int sl_check_run(struct sl_run *run)
 {
 	struct sl_run_calls calls = {NULL, 0};
 	bool agent = check_agent(run, &calls), command = check_command(run), folder;

@@ -32,7 +32,7 @@ static void preload(const char *library)
 	free(joined);
 }
 
-int sl_run_exec(const struct sl_run *run)
+int sl_child_exec(const struct sl_run *run)
 {
 	preload(run->library);
 	setenv("STORMLOG_DIR", run->directory, 1);
@@ -70,7 +70,7 @@ static void take_copy(int number)
 /* Sent by a process outside, and to us alone: or to the group, which the command has left. */
 static bool is_for_command(const siginfo_t *info, pid_t child)
 {
-	bool to_all = sl_run_witness_saw(info->si_signo);
+	bool to_all = sl_witness_saw(info->si_signo);
 
 	if (to_all)
 		take_copy(info->si_signo);
@@ -108,7 +108,7 @@ static int wait_for(pid_t child, const sigset_t *set)
 	return status;
 }
 
-int sl_run_child(const struct sl_run *run)
+int sl_child_run(const struct sl_run *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
 	sigset_t set, before;
@@ -123,7 +123,7 @@ int sl_run_child(const struct sl_run *run)
 			sigaddset(&set, handed_on[i]);
 	sigaction(SIGCHLD, &plain, &chld);
 	sigprocmask(SIG_BLOCK, &set, &before);
-	sl_run_witness_start(run);
+	sl_witness_start(run);
 	child = fork();
 	if (child < 0) {
 		sl_run_say("cannot start a process: %s", strerror(errno));
@@ -132,15 +132,15 @@ int sl_run_child(const struct sl_run *run)
 	if (!child) {
 		sigaction(SIGCHLD, &chld, NULL);
 		sigprocmask(SIG_SETMASK, &before, NULL);
-		_exit(sl_run_exec(run));
+		_exit(sl_child_exec(run));
 	}
 	if (child > 0)
 		status = wait_for(child, &set);
-	sl_run_witness_end();
+	sl_witness_end();
 	return status;
 }
 
-void sl_run_end(int status)
+void sl_child_end(int status)
 {
 	struct rlimit none = {0, 0};
 	sigset_t set;

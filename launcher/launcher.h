@@ -25,7 +25,7 @@ struct sl_run {
 /* stderr, "stormlog-run: " before it, a newline after it. */
 void sl_run_say(const char *format, ...) SL_PRINTF(1, 2);
 
-/* --- run_options.c --- */
+/* --- launcher/options.c --- */
 
 /*
  * Flags into the environment and run->options.  -1: go on; else the exit status (usage, --help, --version).  Speaks
@@ -33,60 +33,62 @@ void sl_run_say(const char *format, ...) SL_PRINTF(1, 2);
  */
 int sl_run_options(struct sl_run *run, int argc, char **argv, bool aloud);
 
-/* --- run_paths.c --- */
+/* --- launcher/paths.c --- */
 
 /* Of a library or program of ours: beside the launcher, where an installation or a build folder has it. */
-bool sl_run_find_library(char *path, size_t size);
-bool sl_run_find_analyzer(char *path, size_t size);
+bool sl_paths_library(char *path, size_t size);
+bool sl_paths_analyzer(char *path, size_t size);
 
 /* As execvp finds it.  0, ENOENT or EACCES. */
-int sl_run_find_command(const char *name, char *path, size_t size);
+int sl_paths_command(const char *name, char *path, size_t size);
 
-/* --- run_target.c --- */
+/* --- launcher/target.c --- */
 
 /*
  * What stands against recording the program in the file, followed through #! lines; NULL: nothing.  In static
  * storage.  interpreter, if not NULL, receives the program that will run in the end.
  */
-const char *sl_run_target_hinders(const char *path, char *interpreter, size_t size);
+const char *sl_target_hinders(const char *path, char *interpreter, size_t size);
 
-/* --- run_child.c --- */
+/* --- launcher/child.c --- */
 
 /* In the process that will be the command: variables, then exec.  Returns the exit status for why it failed. */
-int sl_run_exec(const struct sl_run *run);
+int sl_child_exec(const struct sl_run *run);
 
 /*
  * The command as a child: signals sent to us go to it, it stops and we stop.  Its wait status, or a status that
  * means exit 125..127.
  */
-int sl_run_child(const struct sl_run *run);
+int sl_child_run(const struct sl_run *run);
 
 /* End as the wait status says: exit, or the same signal. */
-_Noreturn void sl_run_end(int status);
+_Noreturn void sl_child_end(int status);
 
-/* --- run_witness.c --- */
+/* --- launcher/witness.c --- */
 
 /* Before the command is started, to its end.  Where there can be no witness it has seen nothing. */
-void sl_run_witness_start(const struct sl_run *run);
-void sl_run_witness_end(void);
+void sl_witness_start(const struct sl_run *run);
+void sl_witness_end(void);
 
 /* The signal that has just reached us was sent to our whole group.  To be asked once for each. */
-bool sl_run_witness_saw(int number);
+bool sl_witness_saw(int number);
 
-/* --- run_recorded.c --- */
+/* --- launcher/recorded.c --- */
 
 /* Traces of this run in its folder.  paths: folders that hold them, from malloc, NULL at their end; NULL: not asked. */
-unsigned sl_run_recorded(const struct sl_run *run, char ***paths);
+unsigned sl_recorded_count(const struct sl_run *run, char ***paths);
 
-/* --- run_check.c --- */
+/* --- launcher/check.c --- */
 
 /* Says on stderr what would work; 0, or 125 when nothing could be recorded. */
-int sl_run_check(struct sl_run *run);
+int sl_check_run(struct sl_run *run);
+
+/* --- launcher/trial.c --- */
 
 /*
  * Nothing was recorded: try what the agent does first in the run's folder, and leave nothing behind.  0, or the errno that
  * it met; `folder` is what that is about.
  */
-int sl_run_trial(const struct sl_run *run, char *folder, size_t size);
+int sl_trial_run(const struct sl_run *run, char *folder, size_t size);
 
 #endif

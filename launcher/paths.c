@@ -49,7 +49,7 @@ static bool find(const char *const *patterns, size_t count, char *path, size_t s
 	return true;
 }
 
-bool sl_run_find_library(char *path, size_t size)
+bool sl_paths_library(char *path, size_t size)
 {
 	static const char *const patterns[] = {
 		"libstormlog_preload.so",		    /* a build folder, or everything in one */
@@ -62,14 +62,14 @@ bool sl_run_find_library(char *path, size_t size)
 	return find(patterns, SL_COUNT(patterns), path, size);
 }
 
-bool sl_run_find_analyzer(char *path, size_t size)
+bool sl_paths_analyzer(char *path, size_t size)
 {
 	static const char *const patterns[] = {"stormlog-analyze", "../analyzer/stormlog-analyze"};
 
-	return find(patterns, SL_COUNT(patterns), path, size) || !sl_run_find_command("stormlog-analyze", path, size);
+	return find(patterns, SL_COUNT(patterns), path, size) || !sl_paths_command("stormlog-analyze", path, size);
 }
 
-int sl_run_find_command(const char *name, char *path, size_t size)
+int sl_paths_command(const char *name, char *path, size_t size)
 {
 	const char *at = getenv("PATH");
 	int error = ENOENT;

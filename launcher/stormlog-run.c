@@ -64,7 +64,7 @@ static void warn_unwritable(const struct sl_run *run)
 
 static bool find_agent(struct sl_run *run)
 {
-	if (!sl_run_find_library(run->library, sizeof(run->library))) {
+	if (!sl_paths_library(run->library, sizeof(run->library))) {
 		sl_run_say("libstormlog_preload.so is neither beside stormlog-run nor in ../lib");
 		return false;
 	}
@@ -96,9 +96,9 @@ static bool warn_target(const struct sl_run *run)
 	char path[4096];
 	const char *why;
 
-	if (sl_run_find_command(run->command[0], path, sizeof(path)))
+	if (sl_paths_command(run->command[0], path, sizeof(path)))
 		return false; /* exec says why */
-	why = sl_run_target_hinders(path, NULL, 0);
+	why = sl_target_hinders(path, NULL, 0);
 	if (why)
 		sl_run_say("%s", why);
 	return true;
@@ -117,7 +117,7 @@ static void report(const struct sl_run *run, char **folders)
 	char analyzer[4096];
 	pid_t child;
 
-	if (!sl_run_find_analyzer(analyzer, sizeof(analyzer))) {
+	if (!sl_paths_analyzer(analyzer, sizeof(analyzer))) {
 		sl_run_say("stormlog-analyze is neither beside stormlog-run nor in PATH: no report");
 		return;
 	}
@@ -138,7 +138,7 @@ static void report(const struct sl_run *run, char **folders)
 static void say_why_nothing(const struct sl_run *run)
 {
 	char folder[sizeof(run->directory)];
-	int err = sl_run_trial(run, folder, sizeof(folder));
+	int err = sl_trial_run(run, folder, sizeof(folder));
 
 	if (err == EFBIG)
 		fprintf(stderr, "stormlog: nothing recorded: the limit on file sizes (ulimit -f) is below the 4 MiB of a trace's "
@@ -155,7 +155,7 @@ static void say_recorded(struct sl_run *run)
 	unsigned count;
 
 	learn_run(run);
-	count = sl_run_recorded(run, &folders);
+	count = sl_recorded_count(run, &folders);
 	if (!run->options.quiet && !count)
 		say_why_nothing(run);
 	else if (!run->options.quiet && run->report)
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (run.check)
-		return make_absolute(&run) ? sl_run_check(&run) : SL_RUN_FAILED;
+		return make_absolute(&run) ? sl_check_run(&run) : SL_RUN_FAILED;
 	if (!run.command[0]) {
 		sl_run_say("no command given; as in: stormlog-run -- python train.py");
 		return SL_RUN_FAILED;
@@ -194,11 +194,11 @@ int main(int argc, char **argv)
 	}
 	/* Nothing to do afterwards: be the command, and nothing stands between it and its signals. */
 	if (!first || (run.options.quiet && !run.report))
-		return sl_run_exec(&run);
+		return sl_child_exec(&run);
 	if (found)
 		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
-	status = sl_run_child(&run);
+	status = sl_child_run(&run);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_RUN_FAILED || WEXITSTATUS(status) > SL_RUN_NOT_FOUND)
 		say_recorded(&run);
-	sl_run_end(status);
+	sl_child_end(status);
 }

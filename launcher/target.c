@@ -86,7 +86,7 @@ static bool script_program(char *line, char *program, size_t size)
 	}
 	while ((word = strtok_r(NULL, " \t\n", &save)))
 		if (*word != '-' && !strchr(word, '='))
-			return !sl_run_find_command(word, program, size);
+			return !sl_paths_command(word, program, size);
 	return false;
 }
 
@@ -115,7 +115,7 @@ static const char *inspect(const char *path, char *interpreter, size_t size, uns
 	return why;
 }
 
-const char *sl_run_target_hinders(const char *path, char *interpreter, size_t size)
+const char *sl_target_hinders(const char *path, char *interpreter, size_t size)
 {
 	return inspect(path, interpreter, size, 0);
 }

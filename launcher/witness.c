@@ -71,7 +71,7 @@ _Noreturn static void watch(pid_t launcher, int out)
 	}
 }
 
-void sl_run_witness_start(const struct sl_run *run)
+void sl_witness_start(const struct sl_run *run)
 {
 	pid_t launcher = getpid();
 	sigset_t all, before;
@@ -116,7 +116,7 @@ static bool ask(int number)
 	return saw;
 }
 
-bool sl_run_witness_saw(int number)
+bool sl_witness_saw(int number)
 {
 	const struct timespec again = {.tv_nsec = AGAIN_NS};
 	bool saw = false;
@@ -129,7 +129,7 @@ bool sl_run_witness_saw(int number)
 	return saw;
 }
 
-void sl_run_witness_end(void)
+void sl_witness_end(void)
 {
 	if (witness <= 0)
 		return;

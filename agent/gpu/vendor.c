@@ -8,7 +8,7 @@
 #include "agent/symbols/resolve.h"
 #include "common/text.h"
 
-/* One row a function: name, prototype.  The numbers of cuda.h and hip_runtime_api.h are written where they are used. */
+/* One row a function: name, prototype.  The numbers of cuda.h and hip/hip_runtime_api.h are written where they are used. */
 #define CUDA_FUNCTIONS(ROW)                                                                                                        \
 	ROW(cuCtxGetCurrent, (void **context))                                                                                     \
 	ROW(cuCtxGetDevice, (int *device))                                                                                         \

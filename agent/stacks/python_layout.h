@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layout of the interpreter's structs, and readers of them that python.c and python_lines.c share. */
+/* Layout of the interpreter's structs, and readers of them that the other files of python_*.c share. */
 #ifndef AGENT_STACKS_PYTHON_LAYOUT_H
 #define AGENT_STACKS_PYTHON_LAYOUT_H
 

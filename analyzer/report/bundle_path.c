@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * oom_dump_<utc>_<pid>_<backend>_<n>: one bundle per error, its attempts together.  telemetry/bundle_write.c counts n
+ * oom_dump_<utc>_<pid>_<backend>_<n>: one bundle per error, its attempts together.  upstream/files/bundle_write.c counts n
  * up within one second; errors are written in their order, so the number is known before the bundle is.
  */
 #include "analyzer/report/bundle_path.h"

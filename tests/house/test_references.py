@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""What comments and pages name exists: files of ours by path or name, functions and types of ours.
+
+    test_references.py [ROOT]
+
+A file counts where a path of ours ends so; a name `sl_...` where code uses it, which a comment is not.
+"""
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(sys.argv.pop(1) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2])
+SOURCE = (".c", ".h", ".def", ".S")
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+FILE = re.compile(r"(?<![\w/.<>*-])((?:[\w.-]+/)*[\w-]+\.(?:c|h|def|S|md))(?![\w.*])")
+NAME = re.compile(r"\bsl_[a-z0-9_]*[a-z0-9]\b(?!\*|_\*)")
+# Of others: headers of vendors, systems and interpreters; and what a report writes.
+ELSEWHERE = re.compile(r"^(summary\.md|nvToolsExtPayload|cuda|hsa|hip/|link|dlfcn|signal|elf|ceval|pystate|frame\.c|nvtx3?/|std|sys/|linux/|asm/|cupti|nvml)")
+
+
+def tracked():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True)
+    if listed.returncode or not listed.stdout:
+        sys.exit(77)
+    return listed.stdout.split()
+
+
+def prose_of(path, text):
+    """Comments of code, the whole of a page."""
+    if path.suffix in SOURCE:
+        return [(text.count("\n", 0, found.start()) + 1, found[0]) for found in COMMENT.finditer(text)]
+    return [(1, text)]
+
+
+class References(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.paths = tracked()
+        cls.texts = {}
+        for path in cls.paths:
+            if path.endswith((*SOURCE, ".md", ".py", ".build", ".map")) and (ROOT / path).is_file():
+                cls.texts[path] = (ROOT / path).read_text(errors="replace")
+        cls.endings = {"/" + path for path in cls.paths}
+
+    def prose(self):
+        for path, text in self.texts.items():
+            if path.endswith((*SOURCE, ".md")) and not path.startswith(("tests/golden/", "NEWS")):
+                for line, part in prose_of(Path(path), text):
+                    yield path, line, part
+
+    def test_files_that_are_named_exist(self):
+        missing = []
+        for path, line, part in self.prose():
+            for found in FILE.finditer(part):
+                name = found[1].lstrip("./")
+                if not ELSEWHERE.search(name) and not any(there.endswith("/" + name) for there in self.endings):
+                    missing.append(f"{path}:{line + part.count(chr(10), 0, found.start())}: {found[1]}")
+        self.assertEqual(missing, [])
+
+    def test_functions_and_types_that_are_named_exist(self):
+        code = set()
+        for path, text in self.texts.items():
+            if not path.endswith(".md"):
+                code.update(NAME.findall(COMMENT.sub("", text)))
+        missing = []
+        for path, line, part in self.prose():
+            for found in NAME.finditer(part):
+                if found[0] not in code and not any(name.startswith(found[0] + "_") for name in code):
+                    missing.append(f"{path}:{line + part.count(chr(10), 0, found.start())}: {found[0]}")
+        self.assertEqual(missing, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
