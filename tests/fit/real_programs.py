@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Real programs of PyTorch 2.6 in the torch rig: each recorded once, and really run under other capacities and settings.
 
-    real_programs.py RIG [-k] [NAME...]
+    real_programs.py RIG [NAME...]
 
 What stormlog-analyze fit says of the recording is held against the real runs: fits or not, peak reserved, retries.  scripts/torch-rig makes RIG.
 """
@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
@@ -38,12 +39,11 @@ def environment(rig, vram, settings, **more):
 
 def really(rig, name, vram, settings):
     out = os.path.join(rig, "work", f"{name}-real.json")
-    sim = os.path.join(rig, "work", f"sim-{os.getpid()}")
-    os.makedirs(sim, exist_ok=True)
     if os.path.exists(out):
         os.remove(out)
-    done = subprocess.run(command(rig, name, out), env={**os.environ, **environment(rig, vram, settings, SIM_DIR=sim)}, capture_output=True,
-                          text=True)
+    with tempfile.TemporaryDirectory(dir=os.path.join(rig, "work")) as sim:  # a machine of its own: the first process decides its size
+        done = subprocess.run(command(rig, name, out), env={**os.environ, **environment(rig, vram, settings, SIM_DIR=sim)},
+                              capture_output=True, text=True)
     if not os.path.exists(out):
         sys.exit(f"{name}: {done.stderr[-1000:]}")
     with open(out) as file:
@@ -68,17 +68,19 @@ def judge(rig, name):
         for text in SETTINGS:
             options += ["--settings", text]
         runs = {(run["capacity_bytes"], run["settings"]): run for run in fit(recording.traces, *options)["runs"]}
-    wrong, peaks, refused = [], 0, 0
+    wrong, peaks, refused, silent = [], 0, 0, 0
     for (capacity, settings), run in runs.items():
         real = really(rig, name, capacity, settings)
         refused += real["oom"]
-        if run["fits"] is None or run["fits"] == real["oom"]:
+        if run["fits"] is None:
+            silent += 1
+        elif run["fits"] == real["oom"]:
             wrong.append((capacity, settings, run["fits"], real))
         elif run["peak_reserved_bytes"] != real["peak_reserved"] or run["retries"] != real["retries"]:
             peaks += 1
             wrong.append((capacity, settings, run["peak_reserved_bytes"], run["retries"], real))
     print(f"{name}: reproduces {said['reproduces']}, {said['events']} events, {len(runs)} runs, {refused} out of memory, "
-          f"{len(wrong) - peaks} wrong verdicts, {peaks} other peaks or retries", flush=True)
+          f"{len(wrong) - peaks} wrong verdicts, {peaks} other peaks or retries, {silent} without a verdict", flush=True)
     for line in wrong[:6]:
         print("   ", *line)
     return len(wrong) + (not said["reproduces"])
