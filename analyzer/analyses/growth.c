@@ -9,13 +9,15 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
 #define POINTS_MIN	4     /* fewer say nothing */
 #define SLOPE_MIN_BYTES 512   /* an entry: the smallest block there is */
 #define TOTAL_MIN_PART	0.001 /* of what is in use: less is steady whatever the line */
-#define HOLDER_MIN_PART 0.1   /* of the growth: less is not worth a line */
+#define CREDIT_MIN_PART 0.3
+#define HOLDER_MIN_PART 0.1 /* of the growth: less is not worth a line */
 
 /* Student's t that chance exceeds once in 200, by degrees of freedom from 1 on; the last for all that follow. */
 static const double t_by_freedom[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17,
@@ -126,6 +128,19 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 	free(all);
 }
 
+/*
+ * Where three ranges follow each other, memory at the end of each grows alike: the one whose entries end higher than they begin has it.
+ * And what is asked for and given back further out does not grow: then no place keeps anything.
+ */
+static bool is_credited(const struct sl_process *process, const struct sl_growth *growth)
+{
+	const struct sl_label *label = &process->model->labels.item[growth->label];
+	double inside = (double)label->net_bytes;
+
+	return inside >= CREDIT_MIN_PART * growth->slope * (double)label->entries &&
+	       (process->kept.count || process->model->folded_ns);
+}
+
 static void process(struct sl_process *process)
 {
 	for (uint32_t i = 0; i < process->model->labels.count; i++) {
@@ -136,6 +151,7 @@ static void process(struct sl_process *process)
 
 		if (growth->verdict && !strcmp(growth->verdict, "growing"))
 			name_holders(growth, process->model);
+		growth->credited = growth->verdict && is_credited(process, growth);
 		growth->advice = growth->holder_count ? "free what these lines keep of each one, or bound it"
 						      : "look for what each one keeps: a list of losses, a cache without a bound";
 	}
@@ -153,7 +169,7 @@ static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 	for (unsigned i = 0; i < growth->holder_count; i++) {
 		const struct sl_holder_of_growth *holder = &growth->holders[i];
 		unsigned frame_count = sl_process_stack(process, frames, holder->python, holder->native, holder->caller);
-		const struct sl_stack_frame *frame = sl_stacks_interesting(frames, frame_count);
+		const struct sl_stack_frame *frame = sl_place_of(process, frames, frame_count);
 
 		if (frame)
 			sl_stacks_describe(where[count], sizeof(where[count]), frame);
@@ -200,7 +216,8 @@ static void run(struct sl_report *report)
 			const char *text = sl_defs_text(model->defs, label->text);
 			char size[SL_FORMAT_BYTES], *by;
 
-			if (!growth->verdict || strcmp(growth->verdict, "growing") || is_inside(&report->processes[i], growth))
+			if (!growth->verdict || strcmp(growth->verdict, "growing") || !growth->credited ||
+			    is_inside(&report->processes[i], growth))
 				continue;
 			by = held_by(&report->processes[i], growth);
 			sl_report_find(report, &(struct sl_finding){

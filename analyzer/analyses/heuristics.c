@@ -46,12 +46,13 @@ static void process(struct sl_process *process)
 	}
 }
 
-/* It has a name already: a label's growth or a leak's. */
+/* It has a name already: a label's growth, a leak's, a cache's that fills. */
 static bool is_named(const struct sl_report *report, unsigned process)
 {
 	for (size_t i = 0; i < report->findings.count; i++)
 		if (report->findings.item[i].process == (int)process &&
-		    (!strcmp(report->findings.item[i].id, "label.growing") || !strcmp(report->findings.item[i].id, "leak.growing")))
+		    (!strcmp(report->findings.item[i].id, "leak.kept") || !strcmp(report->findings.item[i].id, "memory.filling") ||
+		     !strcmp(report->findings.item[i].id, "label.growing") || !strcmp(report->findings.item[i].id, "leak.growing")))
 			return true;
 	return false;
 }

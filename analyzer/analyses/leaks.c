@@ -9,11 +9,13 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/report/place.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
 #define GROWING_BLOCKS_MIN 5
+#define KEPT_BIRTHS_MIN	   8	/* of analyses/kept.c */
 #define GROWING_SPAN_MIN   0.25 /* of the program's steps or seconds: births further apart than a set-up phase */
 #define IN_STEPS_MIN	   0.8	/* of the births */
 #define R_SQUARED_MIN	   0.8
@@ -178,6 +180,17 @@ static double line(const struct birth *births, size_t count, const struct clock 
 	return xy / xx;
 }
 
+/* What analyses/kept.c says of the place, which has seen what was freed too; it judges no place with fewer births, and no folded trace. */
+static bool is_kept(const struct sl_process *process, const struct sl_track *track)
+{
+	if (process->model->folded_ns || track->births < KEPT_BIRTHS_MIN)
+		return true;
+	for (size_t i = 0; i < process->kept.count; i++)
+		if (process->kept.item[i].track == track)
+			return process->kept.item[i].verdict == SL_KEPT_GROWING;
+	return false;
+}
+
 /* Births of one leak, oldest first. */
 static void fit(struct sl_leak *leak, const struct birth *births, size_t count, const struct clock *clock)
 {
@@ -212,8 +225,8 @@ static void judge(struct sl_leak *leak, bool torch)
 		leak->suggestion = "free each block when its work is done: this place added to the total all the time";
 	} else {
 		leak->verdict = "live_at_exit";
-		leak->severity = "warning";
-		leak->suggestion = "free it before the process ends";
+		leak->severity = "info"; /* it does not grow: the system takes it back */
+		leak->suggestion = "free it before the process ends, if it is to run inside another";
 	}
 }
 
@@ -236,7 +249,8 @@ static void add_leak(struct sl_process *process, const struct birth *births, siz
 
 	for (size_t i = 0; i < count; i++)
 		leak.bytes += births[i].bytes;
-	fit(&leak, births, count, &clock);
+	if (is_kept(process, &model->tracks.item[site->track]))
+		fit(&leak, births, count, &clock);
 	judge(&leak, births[0].torch);
 	process->leaks.item = sl_arena_grow(process->leaks.item, &process->leaks.capacity, process->leaks.count, sizeof(leak));
 	process->leaks.item[process->leaks.count++] = leak;
@@ -293,7 +307,7 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 	struct sl_process *process = &report->processes[index];
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
-	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
 	const char *step = leak->step ? sl_defs_text(process->model->defs, leak->step) : NULL;
 	char where[256], size[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES];
 

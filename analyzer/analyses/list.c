@@ -3,10 +3,11 @@
 
 #include "analyzer/analyses/analysis.h"
 
-extern const struct sl_analysis sl_analysis_leaks, sl_analysis_growth, sl_analysis_accounts, sl_analysis_hidden, sl_analysis_ranks,
-	sl_analysis_heuristics;
+extern const struct sl_analysis sl_analysis_kept, sl_analysis_leaks, sl_analysis_growth, sl_analysis_accounts, sl_analysis_hidden,
+	sl_analysis_ranks, sl_analysis_heuristics;
 
 const struct sl_analysis *const sl_analyses[] = {
+	&sl_analysis_kept, /* first: others are silent about what it has named */
 	&sl_analysis_leaks,
 	&sl_analysis_growth,
 	&sl_analysis_accounts,

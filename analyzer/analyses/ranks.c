@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/report/place.h"
 #include "analyzer/report/skew.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
@@ -321,7 +322,7 @@ static void describe_item(struct sl_process *process, const struct sl_item *item
 		.python = (uint32_t)item->event->python, .native = (uint32_t)item->event->native, .caller = item->event->caller};
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, site.python, site.native, site.caller);
-	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
 
 	out[0] = 0;
 	if (frame)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
 /* Smaller changes of one stack are rounding: the granularity of the driver is 2 MiB at most. */
@@ -182,9 +183,9 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 				      "%s of %s failed with %s held, at %s", hook ? hook->plain : "a call",
 				      sl_format_size(size, oom->requested_bytes), sl_format_size(live, oom->live_bytes),
 				      line[0] ? line : "an unknown place");
-			frame = sl_stacks_interesting(frames,
-						      sl_process_stack(process, frames, oom->python, oom->native, oom->caller));
-			if (frame && sl_stacks_is_own(frame)) {
+			frame = sl_place_of(process, frames,
+					    sl_process_stack(process, frames, oom->python, oom->native, oom->caller));
+			if (frame && frame->own) {
 				outcome->file = copy(frame->file);
 				outcome->line = frame->line;
 			}

@@ -6,6 +6,7 @@
 
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/base/map.h"
+#include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
 const char *const sl_measure_names[SL_MEASURE_OF_COUNT] = {"total", "library", "stack", "leak", "label", "growth"};
@@ -91,7 +92,7 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, frames, site->python, site->native, site->caller);
-	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
 	char key[SL_FINGERPRINT_BYTES], what[400];
 	struct sl_measure *measure;
 

@@ -209,6 +209,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 	label->entries++;
 	label->last_ns = model->now_ns;
 	label->after_bytes = not_negative(model->in_use);
+	label->net_bytes += (int64_t)label->after_bytes - (int64_t)range.before;
 	if (not_negative(range.peak) > label->peak_bytes)
 		label->peak_bytes = not_negative(range.peak);
 	entry = entry_of(model, &range, thread);

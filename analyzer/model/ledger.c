@@ -5,6 +5,7 @@
 
 #include "analyzer/model/pending.h"
 #include "analyzer/model/stacks.h"
+#include "analyzer/model/tracks.h"
 #include "common/base.h"
 
 static unsigned slot_of(int64_t device)
@@ -133,7 +134,7 @@ static uint32_t labelled_of(struct sl_model *model, uint32_t text, int device)
 	return (uint32_t)i;
 }
 
-static uint32_t new_site(struct sl_model *model, const struct sl_site *key)
+static uint32_t new_site(struct sl_model *model, const struct sl_site *key, const struct sl_event *event)
 {
 	struct sl_site *site;
 	const char *library = key->kind == SL_KIND_block
@@ -144,6 +145,7 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key)
 	site = &model->sites.item[model->sites.count];
 	*site = *key;
 	site->holder = holder_of(model, library, key->device);
+	site->track = sl_tracks_of(model, event, key->kind, key->device);
 	site->labelled = sl_model_is_known(key->kind) ? labelled_of(model, key->label, key->device) : SL_NO_SITE;
 	return (uint32_t)model->sites.count++;
 }
@@ -167,7 +169,7 @@ uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, ui
 	for (; (at = model->site_slots[i]) != UINT32_MAX; i = (i + 1) & model->site_mask)
 		if (same_site(&model->sites.item[at], &key))
 			return at;
-	at = new_site(model, &key);
+	at = new_site(model, &key, event);
 	if (model->sites.count > model->site_mask / 4 * 3)
 		grow_sites(model);
 	else
@@ -248,6 +250,7 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t byte
 	struct sl_row *row = sl_ledger_row(model, site->kind, site->device);
 
 	save_at_peak(site, device);
+	sl_tracks_birth(model, site->track, bytes, site->label);
 	site->live_bytes += bytes;
 	site->live_blocks++;
 	site->total_bytes += bytes;
@@ -277,6 +280,7 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes,
 	struct sl_row *row = sl_ledger_row(model, site->kind, site->device);
 
 	save_at_peak(site, device);
+	sl_tracks_death(model, site->track, bytes);
 	site->live_bytes -= bytes;
 	site->live_blocks--;
 	row->live_blocks--;

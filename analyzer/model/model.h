@@ -14,6 +14,7 @@
 #include "analyzer/model/moment.h"
 #include "analyzer/model/table.h"
 #include "analyzer/model/timeline.h"
+#include "analyzer/model/track.h"
 #include "analyzer/trace/trace.h"
 
 #define SL_DEVICES_MAX	  256 /* ordinals above are counted as unknown */
@@ -30,6 +31,7 @@ struct sl_site {
 	uint8_t kind;
 	uint32_t holder;   /* library and device */
 	uint32_t labelled; /* label and device; SL_NO_SITE: none, or one label too many */
+	uint32_t track;	   /* of the model's tracks */
 	uint64_t live_bytes, live_blocks;
 	uint64_t total_bytes, total_blocks;
 	uint64_t at_peak_bytes, at_peak_blocks; /* use sl_model_site_at_peak */
@@ -223,6 +225,7 @@ struct sl_label {
 	uint32_t text; /* id of the definitions */
 	uint64_t open; /* ranges that never closed: no entries */
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
+	int64_t net_bytes; /* of all entries together: how much more was in use at their ends than at their beginnings */
 	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
 	uint64_t first_ns, last_ns;
 	struct sl_steps steps; /* of labels with a number */
@@ -331,6 +334,8 @@ struct sl_model {
 	SL_VECTOR(struct sl_in_flight) in_flight;
 	SL_VECTOR(struct sl_thread_state *) threads; /* by thread id of the trace */
 
+	struct sl_tracks tracks;
+	struct sl_table objects[SL_OBJECT_END - SL_OBJECT_CONTEXT];
 	struct sl_timeline timeline;
 	struct sl_moments moments;
 	struct sl_host host;

@@ -5,6 +5,7 @@
 
 #include "analyzer/model/moments.h"
 #include "analyzer/model/pending.h"
+#include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
 struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_defs *defs)
@@ -72,6 +73,9 @@ void sl_replay_free(struct sl_model *model)
 	free(model->ooms.item);
 	free(model->traffic.item);
 	free(model->in_flight.item);
+	for (size_t i = 0; i < SL_COUNT(model->objects); i++)
+		sl_table_free(&model->objects[i]);
+	sl_tracks_free(&model->tracks);
 	sl_timeline_free(&model->timeline);
 	sl_moments_free(&model->moments);
 	sl_arena_free(&model->arena);
@@ -145,16 +149,28 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_PRIMARY_RELEASE:
 	case SL_VERB_DEVICE_RESET:
 	case SL_VERB_MODULE_LOAD:
+		if (failed)
+			break;
+		sl_owners_apply(model, item);
+		sl_objects_apply(model, item);
+		break;
+	case SL_VERB_MODULE_UNLOAD:
+	case SL_VERB_POOL_CREATE:
+	case SL_VERB_POOL_DESTROY:
 		if (!failed)
-			sl_owners_apply(model, item);
+			sl_objects_apply(model, item);
+		break;
+	case SL_VERB_GRAPH_CREATE:
+	case SL_VERB_GRAPH_INSTANTIATE:
+	case SL_VERB_GRAPH_DESTROY:
+	case SL_VERB_EXEC_DESTROY:
+		sl_graphs_apply(model, item);
+		if (!failed)
+			sl_objects_apply(model, item);
 		break;
 	case SL_VERB_GRAPH_ALLOC:
 	case SL_VERB_GRAPH_FREE:
-	case SL_VERB_GRAPH_CREATE:
-	case SL_VERB_GRAPH_INSTANTIATE:
 	case SL_VERB_GRAPH_LAUNCH:
-	case SL_VERB_GRAPH_DESTROY:
-	case SL_VERB_EXEC_DESTROY:
 		sl_graphs_apply(model, item);
 		break;
 	case SL_VERB_BLOCK_ALLOC:

@@ -49,7 +49,7 @@ static bool is_interpreter(const char *path)
 	return !strncmp(name, "python", 6) && strspn(name + 6, "0123456789.") == strlen(name + 6);
 }
 
-static bool passes_on(const char *module)
+bool sl_stacks_passes_on(const char *module)
 {
 	return is_bridge(module) || is_interpreter(module);
 }
@@ -76,7 +76,7 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 	const struct sl_native_stack *stack = sl_defs_native(defs, native);
 	const struct sl_module *module = module_at(defs, caller);
 
-	if (module && module->path && !passes_on(module->path))
+	if (module && module->path && !sl_stacks_passes_on(module->path))
 		return sl_stacks_basename(module->path);
 	for (uint32_t i = 0; stack && i < stack->count; i++) {
 		module = module_at(defs, stack->pcs[i] - 1);
@@ -117,6 +117,7 @@ static void add_python(struct out *out, const struct sl_defs *defs, const struct
 			now->file = frame ? frame->file : NULL;
 			now->line = frame ? frame->line : 0;
 			now->passes_on = now->file && !strncmp(now->file, "<frozen ", 8); /* importlib's */
+			now->own = !sl_stacks_is_installed(now->file);
 		}
 		for (uint32_t i = 0; i < stack->boundary_count; i++)
 			boundary |= stack->boundaries[i] == *at;
@@ -134,6 +135,13 @@ static bool is_eval(const struct sl_defs *defs, uint64_t pc)
 	return false;
 }
 
+/* Objects and headers of the system, and of installed packages. */
+static bool is_systems(const char *path)
+{
+	return !path || !strncmp(path, "/usr/", 5) || !strncmp(path, "/lib", 4) || strstr(path, "site-packages/") ||
+	       strstr(path, "dist-packages/");
+}
+
 static void add_native(struct out *out, const struct sl_defs *defs, struct sl_symbols *symbols, uint64_t pc)
 {
 	struct sl_symbol found[8];
@@ -149,13 +157,14 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 			return;
 		now->module = module ? sl_stacks_basename(module->path) : NULL;
 		now->offset = module ? pc - module->base : pc;
-		now->passes_on = passes_on(now->module);
+		now->passes_on = sl_stacks_passes_on(now->module);
 		if (!count)
 			return;
 		now->function = found[i].function;
 		now->file = found[i].file;
 		now->line = found[i].line;
 		now->inlined = i + 1 < count;
+		now->own = now->line && !now->passes_on && !is_systems(module->path) && !is_systems(now->file);
 		now->passes_on |= now->function && !strcmp(now->function, "_start");
 	}
 }
@@ -224,7 +233,7 @@ bool sl_stacks_is_installed(const char *file)
 
 bool sl_stacks_is_own(const struct sl_stack_frame *frame)
 {
-	return frame->python && !sl_stacks_is_installed(frame->file);
+	return frame->python && frame->own;
 }
 
 const struct sl_stack_frame *sl_stacks_interesting(const struct sl_stack_frame *frames, unsigned count)

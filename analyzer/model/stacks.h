@@ -17,6 +17,7 @@ struct sl_stack_frame {
 	const char *module;	     /* file name of the object, NULL for Python */
 	uint64_t offset;	     /* in the module; native only */
 	bool inlined;
+	bool own;	/* a line that was written here: not of the standard library, nor installed, nor a system's object */
 	bool passes_on; /* of the interpreter, a bridge, the C library, or what starts a program: asks for nothing itself */
 };
 
@@ -25,6 +26,9 @@ struct sl_stack_frame {
 /* "libcublas.so.13"; the program's own name where no caller is known or where it is a script. */
 const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, uint32_t python, uint32_t native,
 			      uint64_t caller);
+
+/* An object that passes the request on and never is the one that asked: interpreters, bridges, the C library. */
+bool sl_stacks_passes_on(const char *module);
 
 /* "train.py", "-m torch.distributed.run" as its module, else the file name of the program. */
 const char *sl_stacks_program(const struct sl_header *header);

@@ -39,6 +39,8 @@ static inline void sl_called_freed(struct sl_model *model, uint64_t address, uin
 	if (SL_UNLIKELY(model->called_parts.count))
 		sl_called_drop(model, address, bytes);
 }
+/* Contexts, modules, pools, graphs and executables as blocks of their creators. */
+void sl_objects_apply(struct sl_model *model, const struct sl_item *item);
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
 void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool failed);

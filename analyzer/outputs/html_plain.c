@@ -3,6 +3,7 @@
  * report.html of a build without node: the numbers as tables, and the pictures beside it.  Nothing from a trace is
  * written but through put_text.
  */
+#include "analyzer/report/place.h"
 #include "analyzer/base/format.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/outputs/output.h"
@@ -92,7 +93,7 @@ static void put_leaks(struct sl_report *report, FILE *out)
 		for (size_t k = 0; k < report->processes[i].leaks.count && k < 100; k++) {
 			const struct sl_leak *leak = &report->processes[i].leaks.item[k];
 			unsigned count = sl_process_stack(&report->processes[i], frames, leak->python, leak->native, leak->caller);
-			const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count);
+			const struct sl_stack_frame *frame = sl_place_of(&report->processes[i], frames, count);
 
 			fputs("<tr>", out);
 			put_size(out, leak->bytes);

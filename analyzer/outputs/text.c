@@ -12,11 +12,15 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
 
 #define OWNERS_SHOWN   5
 #define LINES_SHOWN    3
+#define KEPT_SHOWN     3
+#define FULL_IN_MIN    10 /* seconds: a program that lives shorter is not stopped by it */
+#define FULL_IN_MAX    (30 * 86400)
 #define RIGHT	       40
 #define NAMES_SHOWN    4
 #define FINDINGS_SHOWN 6
@@ -249,7 +253,7 @@ static void put_growth(struct sl_text_page *page)
 		for (size_t k = 0; k < page->report->processes[i].growth.count; k++) {
 			const struct sl_growth *g = &page->report->processes[i].growth.item[k];
 
-			if (!g->verdict || strcmp(g->verdict, "growing"))
+			if (!g->verdict || strcmp(g->verdict, "growing") || !g->credited)
 				continue;
 			if (growth && at_least(g) <= at_least(growth))
 				continue;
@@ -279,6 +283,64 @@ static void put_growth(struct sl_text_page *page)
 	page->said = true;
 }
 
+/* Where it is made, what is known of it, and what comes of it. */
+static void put_kept_one(struct sl_text_page *page, struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_track *track = kept->track;
+	char rate[200], what[200], text[600], where[512], who[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
+	double full_in = sl_kept_full_in(process, kept);
+
+	sl_owners_line(process, track->python, track->native, track->caller, 3, where, sizeof(where));
+	sl_kept_rate(rate, sizeof(rate), process, kept);
+	sl_kept_amount(what, sizeof(what), kept);
+	sl_text_head(page, "LEAK", true);
+	snprintf(text, sizeof(text), "     %s%s%s, %s", page->report->process_count > 1 ? sl_text_rank(who, process) : "",
+		 page->report->process_count > 1 ? "  " : "", rate, what);
+	sl_text_line(page, 0, text, "");
+	snprintf(text, sizeof(text), "      %s", where);
+	sl_text_line(page, 0, text, "");
+	snprintf(text, sizeof(text), "      since %s; %s", sl_format_duration(time, track->first_ns - process->model->first_ns),
+		 kept->left ? "never freed" : "not freed before the program ended");
+	if (process->iterations.count && !process->iterations.by_label)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %llu iterations by the program's own period",
+			 (unsigned long long)process->iterations.count);
+	if (full_in >= FULL_IN_MIN && full_in <= FULL_IN_MAX)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; at this rate device %d is full in %s", track->device,
+			 sl_format_duration(time, (uint64_t)(full_in * 1e9)));
+	sl_text_line(page, 0, text, "");
+}
+
+/* Of all processes the largest. */
+static void put_kept(struct sl_text_page *page)
+{
+	struct sl_process *process;
+	const struct sl_kept *shown[KEPT_SHOWN] = {NULL};
+	unsigned owner[KEPT_SHOWN], count = 0, more = 0;
+
+	for (unsigned i = 0; i < page->report->process_count; i++) {
+		process = &page->report->processes[i];
+		for (size_t k = 0; k < process->kept.count && process->kept.item[k].verdict == SL_KEPT_GROWING; k++) {
+			const struct sl_kept *one = &process->kept.item[k];
+			unsigned at = count < KEPT_SHOWN ? count++ : KEPT_SHOWN - 1;
+
+			more += shown[at] != NULL;
+			if (shown[at] && sl_kept_weight(shown[at]) >= sl_kept_weight(one))
+				continue;
+			for (; at && sl_kept_weight(shown[at - 1]) < sl_kept_weight(one); at--) {
+				shown[at] = shown[at - 1];
+				owner[at] = owner[at - 1];
+			}
+			shown[at] = one;
+			owner[at] = i;
+		}
+	}
+	for (unsigned i = 0; i < count; i++)
+		put_kept_one(page, &page->report->processes[owner[i]], shown[i]);
+	if (more)
+		say(page, "  and %u more places that leak, in report.json", more);
+	page->said |= count > 0;
+}
+
 /* What grows will be the largest one day: it comes first. */
 static void put_leaks(struct sl_text_page *page)
 {
@@ -305,8 +367,9 @@ static void put_leaks(struct sl_text_page *page)
 	if (!places)
 		return;
 	sl_owners_line(process, worst->python, worst->native, worst->caller, 1, where, sizeof(where));
-	sl_text_head(page, "LEAKS", false);
-	snprintf(left, sizeof(left), "    %u place%s, %s", places, places == 1 ? "" : "s", sl_format_size(size, bytes));
+	sl_text_head(page, growing ? "LEAKS" : "LEFT", false);
+	snprintf(left, sizeof(left), "%s   %s never freed, %u place%s", growing ? "" : " ", sl_format_size(size, bytes), places,
+		 places == 1 ? "" : "s");
 	if (growing && places > 1)
 		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %u growing", growing);
 	if (page->report->process_count > 1)
@@ -317,7 +380,7 @@ static void put_leaks(struct sl_text_page *page)
 		 sl_format_size(each, worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s",
 		 worst->growing ? ", growing" : "");
 	sl_text_line(page, 30, left, right);
-	page->said = true;
+	page->said |= growing > 0;
 }
 
 static bool has_pools(const struct sl_report *report, const struct sl_shared_device *device)
@@ -415,7 +478,8 @@ static void put_findings(struct sl_text_page *page)
 		const struct sl_finding *finding = &page->report->findings.item[i];
 
 		if (!strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "ranks.first") ||
-		    !strcmp(finding->id, "leak.growing") || !strcmp(finding->id, "label.growing"))
+		    !strcmp(finding->id, "leak.growing") || !strcmp(finding->id, "leak.kept") ||
+		    !strcmp(finding->id, "label.growing"))
 			continue;
 		char who[48] = "";
 
@@ -512,6 +576,7 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 	put_title(&page);
 	fputc('\n', out);
 	sl_text_ooms(&page);
+	put_kept(&page);
 	put_peak(&page);
 	put_growth(&page);
 	put_leaks(&page);

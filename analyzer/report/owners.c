@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/owners.h"
 
+#include "analyzer/report/place.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +91,7 @@ void sl_owners_sort(struct sl_owners *owners)
 	free(order);
 }
 
-/* Callers worth a word beside the frame that was chosen: of its own language, not what only passes calls on. */
+/* Callers worth a word behind a frame that is not the program's own: of its language, not what only passes calls on. */
 static bool tells_more(const struct sl_stack_frame *frame, const struct sl_stack_frame *chosen)
 {
 	if (frame->python != chosen->python)
@@ -99,25 +101,34 @@ static bool tells_more(const struct sl_stack_frame *frame, const struct sl_stack
 	return frame->function && frame->module && !frame->passes_on;
 }
 
+static bool append(char *out, size_t size, size_t *at, const char *between, const struct sl_stack_frame *frame)
+{
+	char one[256];
+
+	sl_stacks_describe(one, sizeof(one), frame);
+	if (*at + strlen(one) + strlen(between) + 1 > size)
+		return false;
+	*at += (size_t)snprintf(out + *at, size - *at, "%s%s", *at ? between : "", one);
+	return true;
+}
+
 void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, unsigned frames, char *out,
 		    size_t size)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, stack, python, native, caller);
-	const struct sl_stack_frame *chosen = sl_stacks_interesting(stack, count), *frame = chosen;
-	char one[256];
+	const struct sl_stack_frame *chain[SL_STACK_MAX], *via;
+	unsigned count = sl_process_stack(process, stack, python, native, caller), given;
 	size_t at = 0;
 
 	out[0] = 0;
-	for (unsigned done = 0; frame && frame < stack + count && done < frames; frame++) {
-		if (frame != chosen && !tells_more(frame, chosen))
-			continue;
-		sl_stacks_describe(one, sizeof(one), frame);
-		if (at + strlen(one) + 4 > size)
-			return;
-		at += (size_t)snprintf(out + at, size - at, "%s%s", done ? " < " : "", one);
-		done++;
-	}
+	given = sl_place_chain(process, stack, count, chain, frames, &via);
+	for (unsigned i = 0; i < given && append(out, size, &at, " < ", chain[i]); i++)
+		;
+	if (via)
+		append(out, size, &at, " via ", via);
+	for (const struct sl_stack_frame *frame = given == 1 && !chain[0]->own ? chain[0] + 1 : stack + count;
+	     frame < stack + count && given < frames; frame++)
+		given += tells_more(frame, chain[0]) && append(out, size, &at, " < ", frame);
 }
 
 bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site)

@@ -99,10 +99,12 @@ void sl_report_free(struct sl_report *report)
 		struct sl_process *process = &report->processes[i];
 
 		sl_trace_close(process->trace);
+		sl_places_free(process->places);
 		free(process->session_id);
 		free(process->leaks.item);
 		free(process->growth.item);
 		free(process->heuristics.item);
+		free(process->kept.item);
 		for (size_t k = 0; process->accounts && k < process->model->ooms.count; k++) {
 			free(process->accounts[k].cause_text);
 			free(process->accounts[k].advice);

@@ -44,6 +44,32 @@ struct sl_growth {
 	struct sl_holder_of_growth holders[SL_HOLDERS_MAX]; /* of growing ones, largest first */
 	unsigned holder_count;
 	const char *advice; /* static, of growing ones */
+	bool credited;	    /* what grew was asked for in its entries, and something is kept: it has a finding */
+};
+
+/* A place that keeps a part of what it asks for, to the end of the run; analyses/kept.c. */
+enum sl_kept_verdict {
+	SL_KEPT_GROWING, /* evenly until the end: a leak */
+	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
+};
+struct sl_kept {
+	const struct sl_track *track; /* of the model; of several with one place the largest */
+	enum sl_kept_verdict verdict;
+	bool count_only;		     /* amount counts objects, else bytes */
+	double amount;			     /* kept at the end */
+	uint64_t births, blocks;	     /* asked for, and of these kept */
+	uint64_t bytes;			     /* that they cost the device, of objects too; SL_UNKNOWN */
+	double per_birth;		     /* of amount */
+	double per_second, per_second_error; /* of amount; a straight line's, and its standard error */
+	double confidence;		     /* that it is no chance, over all places tested */
+	bool left;			     /* still held when the process ended */
+};
+
+/* The program's own steps: entries of a label, or the births that most of its places have in common. */
+struct sl_iterations {
+	uint64_t count;	  /* 0: none were found */
+	const char *name; /* "step_#", "iteration" */
+	bool by_label;
 };
 
 /* Upstream's leak heuristics on what was in use of a device; analyses/heuristics.c. */
@@ -81,6 +107,8 @@ struct sl_account {
 /* What is to be said of a run, with the numbers that prove it. */
 struct sl_finding {
 	const char *id, *severity; /* static: "oom.fragmented"; info, warning, critical */
+	const char *class;	   /* static: "leak", what kind of cause it is; NULL: that of the id before its point */
+	double confidence;	   /* 0: not a test */
 	int process, device;	   /* -1: of the run, of no device */
 	uint64_t unix_ns, bytes;   /* 0, SL_UNKNOWN: none */
 	char *text, *advice;	   /* a sentence each; advice may be NULL */
@@ -88,16 +116,22 @@ struct sl_finding {
 	uint64_t caller;
 };
 
+struct sl_places;
+void sl_places_free(struct sl_places *places); /* place.h */
+
 /* One process, replayed. */
 struct sl_process {
 	struct sl_trace *trace;
 	struct sl_model *model;
 	struct sl_symbols *symbols; /* of the run: all its processes have the same; main thread only */
+	struct sl_places *places;   /* made when first asked for; place.h, main thread only */
 	char *session_id;
-	uint64_t started_unix_ns, ended_unix_ns;    /* of one that was killed: its last sign of life */
-	bool gone;				    /* it had ended by the instant replayed to */
-	SL_VECTOR(struct sl_leak) leaks;	    /* largest first; analyses/leaks.c */
-	SL_VECTOR(struct sl_growth) growth;	    /* one per label; analyses/growth.c */
+	uint64_t started_unix_ns, ended_unix_ns; /* of one that was killed: its last sign of life */
+	bool gone;				 /* it had ended by the instant replayed to */
+	SL_VECTOR(struct sl_leak) leaks;	 /* largest first; analyses/leaks.c */
+	SL_VECTOR(struct sl_growth) growth;	 /* one per label; analyses/growth.c */
+	SL_VECTOR(struct sl_kept) kept;		 /* growing first, then largest first; analyses/kept.c */
+	struct sl_iterations iterations;
 	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
 	uint64_t bundles_from_ns;		    /* errors before it (Unix) have no bundle: retention by count */
 	uint64_t bundles_kept_ns;		    /* the same by size, which is known when they are written */

@@ -277,8 +277,22 @@ class Leaks(Answers):
             subprocess.run([os.path.join(e2e.BUILD, "tests", "e2e", "make_series"), run.traces, how], check=True)
             return run.report()
 
-    def test_memory_that_rises_all_the_time_is_said_where_nothing_else_names_it(self):
+    def test_a_place_that_keeps_is_named_although_the_program_frees_all_at_its_end(self):
         report = self.series("rises")
+        (finding,) = self.found("leak.kept", report)
+        self.assertRegex(finding["description"], r"work\.py:\d+ .*blocks kept, .*not freed before the program ended$")
+        self.assertEqual(report["leaks"], [])
+        with script(*["alloc=3", "free"] * 30) as run:
+            self.absent("leak.kept", run.report())
+
+    def test_a_cache_that_fills_more_and_more_slowly_is_no_leak(self):
+        report = self.series("fills")
+        self.found("memory.filling", report)
+        self.absent("leak.kept", report)
+        self.absent("memory.filling", self.series("kept"))
+
+    def test_memory_that_rises_all_the_time_is_said_where_nothing_else_names_it(self):
+        report = self.series("scatters")
         (finding,) = self.found("memory.rising", report)
         self.assertRegex(finding["description"], r"rose in \d\d+ % of 31 stretches of the run, from \S+ MiB to 1\d\d MiB")
         (row,) = report["processes"][0]["leak_heuristics"]
@@ -325,7 +339,7 @@ class Growth(Answers):
         self.assertIn("keep_loss", held[1][1])
         self.assertEqual(labels["work"]["verdict"], "growing")
         (finding,) = self.found("label.growing", report)  # of the outermost range alone
-        self.assertRegex(finding["description"], r"grew by 3\.00 MiB with each step #.*: 3\.00 MiB by script.py:\d+ allocate$")
+        self.assertRegex(finding["description"], r"grew by 3\.00 MiB with each step #.*: 2\.00 MiB by script.py:\d+ <module>, 1\.00 MiB by script.py:\d+ keep_loss$")
         self.assertRegex(text, r"GROWTH   \+3\.00 MiB per step #, r² 1\.00 over 18 entries\n +3\.00 MiB  script.py\n +2\.00 MiB  script.py:.*\n +1\.00 MiB  script.py:.* keep_loss")
 
     def test_a_steady_label_is_not(self):

@@ -299,10 +299,10 @@ class Baselines(Folder):
         base = self.path("base.json")
         check("--baseline", base, "--update-baseline", self.record("a"))
         out = check("--baseline", base, self.record("b", leak=8), code=1).stdout
-        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ take < job.py:\d+ remember: 8.00 MiB, baseline 4.00 MiB \(\+100.0%\)")
+        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ remember < job.py:\d+ <module> via job.py:\d+ take: 8.00 MiB, baseline 4.00 MiB \(\+100.0%\)")
         check("--baseline", base, "--tolerance", "100%", self.record("b", leak=8))
         out = check("--baseline", base, self.record("c", more="def fresh():\n    take(3)\nfresh()"), code=1).stdout
-        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ take < job.py:\d+ fresh: 3.00 MiB, new")
+        self.assertRegex(out, r"FAIL +baseline-leak +job.py:\d+ fresh < job.py:\d+ <module> via job.py:\d+ take: 3.00 MiB, new")
         check("--baseline", base, self.record("d", work=9))  # less is fine
 
     def test_a_file_that_is_no_baseline_is_usage(self):

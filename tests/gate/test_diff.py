@@ -28,7 +28,7 @@ class Diff(Folder):
 
     def changes(self, *arguments):
         found = json.loads(self.diff("--json", *arguments))
-        return {(d["of"], d["what"].split(":")[0] + d["what"][-9:] if d["of"] in ("stack", "leak") else d["key"]): d
+        return {(d["of"], d["what"] if d["of"] in ("stack", "leak") else d["key"]): d
                 for d in found["differences"]}
 
     def test_the_same_run_did_not_change(self):

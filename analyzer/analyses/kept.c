@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Places that keep a part of what they ask for, to the end of the run, whether or not the program cleans up when it ends. Judged are
+ * the tracks of the model (model/tracks.h): the least that a place held in each of its windows, and of that what was never given back
+ * later ("kept"). Warm-up, a cache that fills, sawtooth, vectors that double and stationary noise do not keep evenly until the end.
+ *
+ * A place grows if (doc/analyzer.md, Leaks without labels): it has BIRTHS_MIN births; what is kept rises in the windows by more than
+ * chance, which is Mann and Kendall's test over the windows, with the level divided by the number of places that are tested; it rises in
+ * each of the last three quarters, by the clock and by the births of the whole process, no less than QUARTER_MIN of their mean; what is
+ * given back in between is less than half of it; and its births go on to the end. The teardown, the terminal run of deaths, is not judged.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/model/tracks.h"
+#include "analyzer/report/kept.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+#include "analyzer/report/report.h"
+
+#define BIRTHS_MIN	     8
+#define KEPT_MIN_BYTES	     (64 << 10)
+#define KEPT_MIN_PART	     0.0005 /* of the most that was held */
+#define LEVEL		     0.05
+#define QUARTER_MIN	     0.35
+#define STALL		     4
+#define STOPPED_TICKS	     0.15 /* of the process's births since the place's first without another of its own */
+#define STOPPED_TIME	     0.3  /* the same of time, in which a process may wait */
+#define STOPPED_MIN_NS	     50e6 /* an interpreter may take so long to end */
+#define BURST_EVENTS	     1.2  /* of the process for each birth */
+#define BURST_PART	     0.4  /* of the run */
+#define ITERATION_PLACES_MAX 2000
+#define FINDINGS_MAX	     8 /* of a process */
+#define STOPPED_GAPS	     3 /* times the mean time between births */
+
+struct series {
+	/* clocks at the windows' beginnings, and at the end: nanoseconds, the same without stalls, births of the process */
+	double time[SL_TRACK_WINDOWS + 1], busy[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1];
+	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
+	unsigned count;
+};
+
+/* Objects, and imports whose size is not told, are counted. */
+static bool by_count(const struct sl_track *track)
+{
+	return track->kind >= SL_OBJECT_CONTEXT || !track->born_bytes || track->kind == SL_KIND_imported;
+}
+
+static uint64_t end_of(const struct sl_model *model)
+{
+	uint64_t end = model->tracks.teardown_ns ? model->tracks.teardown_ns : model->now_ns;
+
+	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
+}
+
+/* A process that waits its turn for a hundred steps' time has not stopped: a gap counts for no more than STALL usual ones. */
+static void take_busy(struct series *series)
+{
+	double gaps[SL_TRACK_WINDOWS], most;
+
+	for (unsigned i = 0; i < series->count; i++)
+		gaps[i] = series->time[i + 1] - series->time[i];
+	most = STALL * sl_stats_median(gaps, series->count);
+	series->busy[0] = series->time[0];
+	for (unsigned i = 0; i < series->count; i++)
+		series->busy[i + 1] = series->busy[i] + fmin(series->time[i + 1] - series->time[i], most);
+}
+
+static void take_series(const struct sl_model *model, const struct sl_track *track, bool count, struct series *series)
+{
+	double later = INFINITY;
+
+	series->count = track->count;
+	for (uint32_t i = 0; i < track->count; i++) {
+		uint64_t bytes, blocks;
+
+		sl_tracks_least(&model->tracks, track, i, &bytes, &blocks);
+		series->least[i] = count ? (double)blocks : (double)bytes;
+		series->time[i] = (double)(track->windows[i].begin_ns - model->first_ns);
+		series->tick[i] = (double)track->windows[i].begin_tick;
+	}
+	/* what falls in the last window falls with the program: its beginning was the last birth but a few */
+	if (series->count > 4 && series->least[series->count - 1] < series->least[series->count - 2])
+		series->count--;
+	series->time[series->count] = (double)(end_of(model) - model->first_ns);
+	series->tick[series->count] = (double)model->tracks.ticks;
+	take_busy(series);
+	for (unsigned i = series->count; i--;)
+		series->kept[i] = later = fmin(later, series->least[i]);
+}
+
+/* The chance of so many pairs in order when there is no order: one-sided, normal. */
+static double chance_of_order(const struct series *series)
+{
+	double n = series->count, order = 0;
+
+	for (unsigned i = 0; i < series->count; i++)
+		for (unsigned k = i + 1; k < series->count; k++)
+			order += (series->kept[k] > series->kept[i]) - (series->kept[k] < series->kept[i]);
+	return 0.5 * erfc((order - 1) / sqrt(n * (n - 1) * (2 * n + 5) / 18) / M_SQRT2);
+}
+
+/* What was kept by the time `at` of the clock. */
+static double kept_at(const struct series *series, const double *clock, double at)
+{
+	double before = 0, from = clock[0];
+
+	for (unsigned i = 0; i < series->count; i++) {
+		if (clock[i] >= at)
+			return clock[i] > from ? before + (series->kept[i] - before) * (at - from) / (clock[i] - from)
+					       : series->kept[i];
+		before = series->kept[i];
+		from = clock[i];
+	}
+	return before;
+}
+
+/* The least of the last three quarters' growth, as a part of their mean; last: of the last quarter alone. */
+static double evenness(const struct series *series, const double *clock, double *last)
+{
+	double begin = clock[0], span = clock[series->count] - begin, part[4], mean, least;
+
+	for (int q = 0; q < 4; q++)
+		part[q] = kept_at(series, clock, begin + span * (q + 1) / 4) - kept_at(series, clock, begin + span * q / 4);
+	mean = (part[1] + part[2] + part[3]) / 3;
+	least = fmin(part[1], fmin(part[2], part[3]));
+	*last = mean > 0 ? part[3] / mean : 0;
+	return mean > 0 ? least / mean : 0;
+}
+
+static double given_back(const struct series *series)
+{
+	double most = 0;
+
+	for (unsigned i = 0; i < series->count; i++)
+		most = fmax(most, series->least[i] - series->kept[i]);
+	return most;
+}
+
+static bool is_gap(double gap, double span, double part, uint64_t births)
+{
+	return gap > part * span && gap > STOPPED_GAPS * (span - gap) / (double)(births - 1);
+}
+
+/* All at once, nothing else between: what is taken at the start, in a program that does little else. */
+static bool is_burst(const struct sl_model *model, const struct sl_track *track)
+{
+	double alone = (double)(track->last_event - track->first_event) / (double)(track->births - 1);
+	double span = (double)(track->last_ns - track->first_ns), life = (double)(model->now_ns - model->first_ns);
+
+	return alone < BURST_EVENTS && span < BURST_PART * life;
+}
+
+static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
+{
+	double ticks = (double)model->tracks.ticks, end = (double)end_of(model), gap = end - (double)track->last_ns;
+
+	return is_burst(model, track) ||
+	       is_gap(ticks - (double)track->last_tick, ticks - (double)track->windows[0].begin_tick, STOPPED_TICKS,
+		      track->births) ||
+	       (gap > STOPPED_MIN_NS && is_gap(gap, end - (double)track->first_ns, STOPPED_TIME, track->births));
+}
+
+static bool is_judged(const struct sl_process *process, const struct sl_track *track, double kept)
+{
+	const struct sl_model *model = process->model;
+	const struct sl_device_state *device = track->device >= 0 ? model->devices[track->device + 1] : NULL;
+	double most = device ? (double)device->known_peak : 0;
+
+	if (by_count(track))
+		return kept >= BIRTHS_MIN;
+	return kept >= KEPT_MIN_BYTES && kept >= KEPT_MIN_PART * most;
+}
+
+/* A segment of PyTorch's is its cache; its blocks are judged. */
+static bool *segments_of(const struct sl_model *model)
+{
+	bool *segments = calloc(model->tracks.count + 1, sizeof(*segments));
+
+	if (!segments)
+		abort();
+	for (size_t i = 0; i < model->sites.count; i++)
+		segments[model->sites.item[i].track] |=
+			sl_model_is_known(model->sites.item[i].kind) && !sl_model_in_use(model, &model->sites.item[i]);
+	return segments;
+}
+
+/* Least squares of what is kept over a clock, and the error of the slope. */
+static double slope_of(const struct series *series, const double *clock, double *error)
+{
+	double n = series->count, sx = 0, sy = 0, xx = 0, xy = 0, left = 0, slope;
+
+	for (unsigned i = 0; i < series->count; i++) {
+		sx += clock[i];
+		sy += series->kept[i];
+	}
+	for (unsigned i = 0; i < series->count; i++) {
+		xx += (clock[i] - sx / n) * (clock[i] - sx / n);
+		xy += (clock[i] - sx / n) * (series->kept[i] - sy / n);
+	}
+	slope = xx > 0 ? xy / xx : 0;
+	for (unsigned i = 0; i < series->count; i++) {
+		double off = series->kept[i] - sy / n - slope * (clock[i] - sx / n);
+
+		left += off * off;
+	}
+	*error = xx > 0 && n > 2 ? sqrt(left / (n - 2) / xx) : 0;
+	return slope;
+}
+
+static void measure(struct sl_kept *kept, const struct sl_model *model, const struct series *series)
+{
+	const struct sl_track *track = kept->track;
+	uint64_t bytes, blocks;
+	double error;
+
+	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	kept->count_only = by_count(track);
+	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
+	kept->per_birth =
+		(series->kept[series->count - 1] - series->kept[0]) / (double)((series->count - 1) * track->births_per_window);
+	kept->births = track->births;
+	kept->blocks = blocks;
+	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
+	kept->per_second = slope_of(series, series->time, &error) * 1e9;
+	kept->per_second_error = error * 1e9;
+	kept->left = track->live_blocks > 0;
+}
+
+static bool judge(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
+{
+	struct series series;
+	double grown, chance, last[2], even;
+
+	take_series(process->model, track, true, &series);
+	if (series.count < 4 || chance_of_order(&series) * tested > LEVEL)
+		return false;
+	even = fmin(evenness(&series, series.busy, &last[0]), evenness(&series, series.tick, &last[1]));
+	if (!by_count(track)) { /* as many blocks, larger ones: a vector that doubles, a ring */
+		if (fmin(last[0], last[1]) < 0.05)
+			return false;
+		take_series(process->model, track, false, &series);
+	}
+	grown = series.kept[series.count - 1] - series.kept[0];
+	chance = fmin(1, chance_of_order(&series) * tested);
+	if (!is_judged(process, track, grown) || chance > LEVEL || grown < 2 * given_back(&series))
+		return false;
+	even = fmin(even, fmin(evenness(&series, series.busy, &last[0]), evenness(&series, series.tick, &last[1])));
+	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
+	if (even >= QUARTER_MIN && !has_stopped(process->model, track))
+		kept->verdict = SL_KEPT_GROWING;
+	else if (fmin(last[0], last[1]) > 0.05 && !has_stopped(process->model, track))
+		kept->verdict = SL_KEPT_FILLING;
+	else
+		return false;
+	measure(kept, process->model, &series);
+	return true;
+}
+
+static int by_amount(const void *a, const void *b)
+{
+	const struct sl_kept *x = a, *y = b;
+
+	if (x->verdict != y->verdict)
+		return (int)x->verdict - (int)y->verdict;
+	return x->amount < y->amount ? 1 : x->amount > y->amount ? -1 : 0;
+}
+
+/* The births that most places have in common: the program's own period. */
+static void find_iterations(struct sl_process *process)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	const struct sl_label *steps = sl_model_steps(process->model);
+	unsigned most = 1;
+
+	if (steps && steps->entries >= BIRTHS_MIN) {
+		process->iterations = (struct sl_iterations){steps->entries, sl_defs_text(process->model->defs, steps->text), true};
+		return;
+	}
+	for (size_t i = 0; i < tracks->count && i < ITERATION_PLACES_MAX; i++) {
+		uint64_t births = tracks->item[i].births;
+		unsigned same = 0;
+
+		for (size_t k = 0; births >= BIRTHS_MIN && k < tracks->count && k < ITERATION_PLACES_MAX; k++)
+			same += tracks->item[k].births == births;
+		if (same > most || (same == most && most > 1 && births > process->iterations.count)) {
+			most = same;
+			process->iterations = (struct sl_iterations){births, "iteration", false};
+		}
+	}
+}
+
+static void process(struct sl_process *process)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	bool *segments = segments_of(process->model);
+	unsigned tested = 0;
+	struct sl_kept kept;
+
+	find_iterations(process);
+	for (size_t i = 0; i < tracks->count; i++)
+		tested += tracks->item[i].births >= BIRTHS_MIN;
+	for (size_t i = 0; i < tracks->count && !process->model->folded_ns; i++) {
+		const struct sl_track *track = &tracks->item[i];
+
+		if (track->births < BIRTHS_MIN || segments[i] || !judge(process, track, tested, &kept))
+			continue;
+		process->kept.item = sl_arena_grow(process->kept.item, &process->kept.capacity, process->kept.count, sizeof(kept));
+		process->kept.item[process->kept.count++] = kept;
+	}
+	free(segments);
+	if (process->kept.count)
+		qsort(process->kept.item, process->kept.count, sizeof(kept), by_amount);
+}
+
+static const struct sl_stack_frame *place_of(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller,
+					     struct sl_stack_frame *frames)
+{
+	return sl_place_of(process, frames, sl_process_stack(process, frames, python, native, caller));
+}
+
+static bool is_one_place(struct sl_process *process, const struct sl_stack_frame *a, const struct sl_track *track)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *b = place_of(process, track->python, track->native, track->caller, frames);
+
+	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
+}
+
+/* Stacks that part beyond the line to name are one leak. */
+static void join(struct sl_process *process)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	size_t kept = 0, k;
+
+	for (size_t i = 0; i < process->kept.count; i++) {
+		struct sl_kept one = process->kept.item[i], *to;
+		const struct sl_stack_frame *place =
+			place_of(process, one.track->python, one.track->native, one.track->caller, frames);
+
+		for (k = 0; k < kept; k++) {
+			const struct sl_track *other = process->kept.item[k].track;
+
+			if (other->kind == one.track->kind && other->device == one.track->device &&
+			    is_one_place(process, place, other))
+				break;
+		}
+		to = &process->kept.item[k];
+		if (k == kept) {
+			process->kept.item[kept++] = one;
+			continue;
+		}
+		to->per_birth = (to->per_birth * (double)to->births + one.per_birth * (double)one.births) /
+				(double)(to->births + one.births);
+		to->amount += one.amount;
+		to->births += one.births;
+		to->blocks += one.blocks;
+		to->bytes = to->bytes == SL_UNKNOWN ? one.bytes : one.bytes == SL_UNKNOWN ? to->bytes : to->bytes + one.bytes;
+		to->per_second += one.per_second;
+		to->per_second_error =
+			sqrt(to->per_second_error * to->per_second_error + one.per_second_error * one.per_second_error);
+		to->confidence = fmax(to->confidence, one.confidence);
+		to->left |= one.left;
+	}
+	process->kept.count = kept;
+}
+
+static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept", [SL_KEPT_FILLING] = "memory.filling"};
+
+/* What is still there when the process ends has a finding of analyses/leaks.c. */
+static bool is_leak(struct sl_process *process, const struct sl_kept *kept)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		const struct sl_leak *leak = &process->leaks.item[i];
+
+		if (!strcmp(leak->verdict, "growing") && leak->kind == kept->track->kind &&
+		    is_one_place(process, place_of(process, leak->python, leak->native, leak->caller, frames), kept->track))
+			return true;
+	}
+	return false;
+}
+
+static void find(struct sl_report *report, unsigned index, const struct sl_kept *kept)
+{
+	bool growing = kept->verdict == SL_KEPT_GROWING;
+	const struct sl_track *track = kept->track;
+	char where[300], what[200], rate[200];
+
+	sl_owners_line(&report->processes[index], track->python, track->native, track->caller, 2, where, sizeof(where));
+	sl_kept_amount(what, sizeof(what), kept);
+	sl_kept_rate(rate, sizeof(rate), &report->processes[index], kept);
+	sl_report_find(
+		report,
+		&(struct sl_finding){
+			.id = ids[kept->verdict],
+			.severity = growing ? "warning" : "info",
+			.class = growing ? "leak" : "filling",
+			.confidence = kept->confidence,
+			.process = (int)index,
+			.device = track->device,
+			.bytes = kept->bytes,
+			.text = growing ? sl_report_text("%s leaks %s: %s, %s", where, rate, what,
+							 kept->left ? "never freed" : "not freed before the program ended")
+					: sl_report_text("%s still fills, more and more slowly: %s", where, what),
+			.advice = strdup(growing ? "find what keeps them, there or in its callers: a list, a cache without a "
+						   "bound, a handle nobody closes"
+						 : "a cache without a bound, or one that is not full yet: a longer run tells"),
+			.python = track->python,
+			.native = track->native,
+			.caller = track->caller});
+}
+
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		join(process);
+		for (size_t k = 0; k < process->kept.count && k < FINDINGS_MAX; k++)
+			if (!is_leak(process, &process->kept.item[k]))
+				find(report, i, &process->kept.item[k]);
+	}
+}
+
+const struct sl_analysis sl_analysis_kept = {.name = "kept", .process = process, .run = run};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* What is no memory and costs some: contexts, modules, pools, graphs and executables, each a block of the place that made it. */
+#include "analyzer/model/tracks.h"
+#include "analyzer/model/verbs.h"
+
+struct made {
+	unsigned object;
+	bool ends;
+};
+
+static bool means(const struct sl_item *item, struct made *made)
+{
+	static const struct {
+		unsigned verb;
+		struct made made;
+	} verbs[] = {
+		{SL_VERB_CONTEXT_CREATE, {SL_OBJECT_CONTEXT, false}}, {SL_VERB_CONTEXT_DESTROY, {SL_OBJECT_CONTEXT, true}},
+		{SL_VERB_MODULE_LOAD, {SL_OBJECT_MODULE, false}},     {SL_VERB_MODULE_UNLOAD, {SL_OBJECT_MODULE, true}},
+		{SL_VERB_POOL_CREATE, {SL_OBJECT_POOL, false}},	      {SL_VERB_POOL_DESTROY, {SL_OBJECT_POOL, true}},
+		{SL_VERB_GRAPH_CREATE, {SL_OBJECT_GRAPH, false}},     {SL_VERB_GRAPH_DESTROY, {SL_OBJECT_GRAPH, true}},
+		{SL_VERB_GRAPH_INSTANTIATE, {SL_OBJECT_EXEC, false}}, {SL_VERB_EXEC_DESTROY, {SL_OBJECT_EXEC, true}},
+	};
+
+	for (size_t i = 0; i < SL_COUNT(verbs); i++)
+		if (verbs[i].verb == item->hook->verb) {
+			*made = verbs[i].made;
+			return true;
+		}
+	return false;
+}
+
+static void end(struct sl_model *model, struct sl_table *objects, struct sl_live *live)
+{
+	struct sl_live gone = *live;
+
+	sl_table_remove(objects, live);
+	sl_tracks_death(model, gone.site, gone.bytes);
+}
+
+/* Code goes with its context. */
+static void end_inside(struct sl_model *model, uint64_t context)
+{
+	struct sl_table *modules = &model->objects[SL_OBJECT_MODULE - SL_OBJECT_CONTEXT];
+	SL_VECTOR(uint64_t) gone = {0};
+
+	SL_TABLE_EACH(modules, live)
+	{
+		if (live->owner != context)
+			continue;
+		gone.item = sl_arena_grow(gone.item, &gone.capacity, gone.count, sizeof(*gone.item));
+		gone.item[gone.count++] = live->address;
+	}
+	for (size_t i = 0; i < gone.count; i++)
+		end(model, modules, sl_table_find(modules, gone.item[i]));
+	free(gone.item);
+}
+
+void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
+{
+	const struct sl_event *event = item->event;
+	const struct sl_thread_state *thread = sl_ledger_thread(model, item->thread);
+	struct made made;
+	uint64_t handle;
+	struct sl_table *objects;
+	struct sl_live *live;
+
+	if (!means(item, &made))
+		return;
+	objects = &model->objects[made.object - SL_OBJECT_CONTEXT];
+	handle = made.object == SL_OBJECT_CONTEXT ? (event->context ? event->context
+						     : made.ends    ? thread->context
+								    : 0)
+						  : event->address;
+	live = handle ? sl_table_find(objects, handle) : NULL;
+	if (live) /* a handle is given again: its end was not seen */
+		end(model, objects, live);
+	if (made.ends && made.object == SL_OBJECT_CONTEXT && handle)
+		end_inside(model, handle);
+	if (made.ends || !handle)
+		return;
+	live = sl_table_add(objects, handle);
+	live->site = sl_tracks_of(model, event, made.object, (int)event->device);
+	live->bytes = event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
+	live->owner = event->context ? event->context : thread->context;
+	if (made.object == SL_OBJECT_GRAPH || made.object == SL_OBJECT_EXEC || made.object == SL_OBJECT_POOL)
+		live->bytes = 0; /* extra means something else there */
+	sl_tracks_birth(model, live->site, live->bytes, (uint32_t)event->label);
+}

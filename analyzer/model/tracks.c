@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/model/tracks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/model/stacks.h"
+#include "analyzer/model/model.h"
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return sl_hash64((hash ^ value) * 0xff51afd7ed558ccdull);
+}
+
+/* A function that is there already, further in, is the same one recursing. */
+static bool is_repeated(const struct sl_defs *defs, const struct sl_python_stack *stack, uint32_t at)
+{
+	const struct sl_python_frame *frame = sl_defs_frame(defs, stack->frames[at]);
+
+	for (uint32_t i = 0; i < at; i++) {
+		const struct sl_python_frame *other = sl_defs_frame(defs, stack->frames[i]);
+
+		if (frame && other && frame->function && other->function && frame->file == other->file &&
+		    !strcmp(frame->function, other->function))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t hash_native(uint64_t hash, const struct sl_defs *defs, const struct sl_native_stack *stack)
+{
+	for (uint32_t i = 0; i < stack->count; i++) {
+		int module = sl_defs_module(defs, stack->pcs[i] - 1);
+		bool repeated = module >= 0 && sl_stacks_passes_on(defs->modules.item[module].path);
+
+		for (uint32_t k = 0; k < i && !repeated; k++)
+			repeated = stack->pcs[k] == stack->pcs[i];
+		if (!repeated)
+			hash = mix(hash, stack->pcs[i]);
+	}
+	return hash;
+}
+
+static uint64_t hash_of(const struct sl_defs *defs, const struct sl_event *event, unsigned kind, int device)
+{
+	const struct sl_python_stack *lines = sl_defs_python(defs, event->python);
+	const struct sl_native_stack *stack = sl_defs_native(defs, event->native);
+	uint64_t hash = mix(kind, (uint64_t)(device + 1));
+
+	if (stack)
+		hash = hash_native(hash, defs, stack);
+	else if (!lines)
+		hash = mix(hash, event->caller);
+	for (uint32_t i = 0; lines && i < lines->count; i++)
+		if (!is_repeated(defs, lines, i))
+			hash = mix(hash, lines->frames[i]);
+	return hash;
+}
+
+static void grow_slots(struct sl_tracks *tracks)
+{
+	tracks->mask = tracks->mask ? tracks->mask * 2 + 1 : 255;
+	free(tracks->slots);
+	tracks->slots = malloc(((size_t)tracks->mask + 1) * sizeof(*tracks->slots));
+	if (!tracks->slots)
+		abort();
+	memset(tracks->slots, 0xff, ((size_t)tracks->mask + 1) * sizeof(*tracks->slots));
+	for (uint32_t t = 0; t < tracks->count; t++) {
+		uint32_t i = (uint32_t)tracks->item[t].hash & tracks->mask;
+
+		while (tracks->slots[i] != UINT32_MAX)
+			i = (i + 1) & tracks->mask;
+		tracks->slots[i] = t;
+	}
+}
+
+uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device)
+{
+	struct sl_tracks *tracks = &model->tracks;
+	uint64_t hash = hash_of(model->defs, event, kind, device);
+	uint32_t i, at;
+
+	if (tracks->count >= tracks->mask / 4 * 3)
+		grow_slots(tracks);
+	for (i = (uint32_t)hash & tracks->mask; (at = tracks->slots[i]) != UINT32_MAX; i = (i + 1) & tracks->mask)
+		if (tracks->item[at].hash == hash)
+			return at;
+	tracks->item = sl_arena_grow(tracks->item, &tracks->capacity, tracks->count, sizeof(*tracks->item));
+	tracks->slots[i] = (uint32_t)tracks->count;
+	tracks->item[tracks->count] = (struct sl_track){
+		.hash = hash,
+		.caller = event->caller,
+		.python = (uint32_t)event->python,
+		.native = (uint32_t)event->native,
+		.kind = kind,
+		.device = device,
+		.births_per_window = 1,
+	};
+	return (uint32_t)tracks->count++;
+}
+
+/* Two windows become one. */
+static void merge(struct sl_track *track)
+{
+	for (uint32_t i = 0; i < SL_TRACK_WINDOWS / 2; i++) {
+		struct sl_track_window one = track->windows[2 * i], *two = &track->windows[2 * i + 1];
+
+		one.least_bytes = two->least_bytes < one.least_bytes ? two->least_bytes : one.least_bytes;
+		one.least_blocks = two->least_blocks < one.least_blocks ? two->least_blocks : one.least_blocks;
+		track->windows[i] = one;
+	}
+	track->count /= 2;
+	track->births_per_window *= 2;
+}
+
+static void open_window(struct sl_track *track, uint64_t now_ns, uint64_t tick)
+{
+	if (track->count == SL_TRACK_WINDOWS)
+		merge(track);
+	if (track->count == track->capacity) {
+		track->capacity = track->capacity ? track->capacity * 2 : 2;
+		track->windows = realloc(track->windows, track->capacity * sizeof(*track->windows));
+		if (!track->windows)
+			abort();
+	}
+	track->windows[track->count++] = (struct sl_track_window){now_ns, tick, track->live_bytes, track->live_blocks};
+	track->births_in_last = 0;
+}
+
+void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uint32_t label)
+{
+	struct sl_tracks *tracks = &model->tracks;
+	struct sl_track *track = &tracks->item[index];
+
+	tracks->ticks++;
+	tracks->last_birth_ns = model->now_ns;
+	tracks->teardown_ns = 0;
+	track->live_bytes += bytes;
+	track->live_blocks++;
+	track->born_bytes += bytes;
+	if (!track->births++) {
+		track->first_ns = model->now_ns;
+		track->first_event = model->events;
+		track->label = label;
+	}
+	track->last_label = label;
+	track->last_ns = model->now_ns;
+	track->last_event = model->events;
+	track->last_tick = tracks->ticks;
+	if (!track->count || track->births_in_last >= track->births_per_window)
+		open_window(track, model->now_ns, tracks->ticks);
+	track->births_in_last++;
+}
+
+void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
+{
+	struct sl_tracks *tracks = &model->tracks;
+	struct sl_track *track = &tracks->item[index];
+	struct sl_track_window *last;
+
+	track->deaths++;
+	track->live_bytes -= bytes;
+	track->live_blocks--;
+	if (!tracks->teardown_ns)
+		tracks->teardown_ns = model->now_ns;
+	if (!track->count) /* only of what a checkpoint of --keep brought */
+		return;
+	last = &track->windows[track->count - 1];
+	if (track->death_tick != tracks->ticks) {
+		track->before_bytes = last->least_bytes;
+		track->before_blocks = last->least_blocks;
+		track->death_tick = tracks->ticks;
+		track->died_bytes = track->died_blocks = 0;
+	}
+	track->died_bytes += bytes;
+	track->died_blocks++;
+	if (track->live_bytes < last->least_bytes)
+		last->least_bytes = track->live_bytes;
+	if (track->live_blocks < last->least_blocks)
+		last->least_blocks = track->live_blocks;
+}
+
+void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window, uint64_t *bytes,
+		     uint64_t *blocks)
+{
+	bool torn_down = window + 1 == track->count && track->death_tick == tracks->ticks;
+
+	*bytes = torn_down ? track->before_bytes : track->windows[window].least_bytes;
+	*blocks = torn_down ? track->before_blocks : track->windows[window].least_blocks;
+}
+
+void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks)
+{
+	bool torn_down = track->death_tick == tracks->ticks;
+
+	*bytes = track->live_bytes + (torn_down ? track->died_bytes : 0);
+	*blocks = track->live_blocks + (torn_down ? track->died_blocks : 0);
+}
+
+void sl_tracks_free(struct sl_tracks *tracks)
+{
+	for (size_t i = 0; i < tracks->count; i++)
+		free(tracks->item[i].windows);
+	free(tracks->item);
+	free(tracks->slots);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Tracks of a replay: how they are kept, and what is read of them (track.h). */
+#ifndef ANALYZER_MODEL_TRACKS_H
+#define ANALYZER_MODEL_TRACKS_H
+
+#include "analyzer/model/track.h"
+
+struct sl_model;
+struct sl_event;
+
+/* The track of an event's stack; a block of it begins or ends. */
+uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device);
+void sl_tracks_birth(struct sl_model *model, uint32_t track, uint64_t bytes, uint32_t label);
+void sl_tracks_death(struct sl_model *model, uint32_t track, uint64_t bytes);
+void sl_tracks_free(struct sl_tracks *tracks);
+
+/* The window's least until the terminal run of deaths. */
+void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window, uint64_t *bytes,
+		     uint64_t *blocks);
+/* Blocks that were there when the terminal run of deaths began. */
+void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/kept.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "analyzer/base/format.h"
+
+/* Plural. */
+static const char *noun_of(unsigned kind)
+{
+	static const char *const memory[SL_KIND_COUNT] = {
+		[SL_KIND_pool] = "blocks of a memory pool",
+		[SL_KIND_managed] = "managed blocks",
+		[SL_KIND_vmm] = "physical blocks (VMM)",
+		[SL_KIND_array] = "arrays",
+		[SL_KIND_graph] = "blocks of graphs",
+		[SL_KIND_imported] = "imported blocks (IPC)",
+		[SL_KIND_host_pinned] = "blocks of pinned host memory",
+		[SL_KIND_host_registered] = "registered ranges of host memory",
+		[SL_KIND_block] = "tensors",
+	};
+	static const char *const objects[] = {"contexts", "modules", "memory pools", "graphs", "graph executables"};
+
+	if (kind >= SL_OBJECT_CONTEXT)
+		return objects[kind - SL_OBJECT_CONTEXT];
+	return memory[kind] ? memory[kind] : "blocks";
+}
+
+void sl_kept_amount(char *out, size_t size, const struct sl_kept *kept)
+{
+	char bytes[SL_FORMAT_BYTES], count[SL_FORMAT_BYTES], births[SL_FORMAT_BYTES];
+	int at = snprintf(out, size, "%s of %s %s kept", sl_format_count(count, kept->blocks),
+			  sl_format_count(births, kept->births), noun_of(kept->track->kind));
+
+	if (kept->bytes != SL_UNKNOWN && kept->bytes && at > 0 && (size_t)at < size)
+		snprintf(out + at, size - (size_t)at, ", %s", sl_format_size(bytes, kept->bytes));
+}
+
+/* "128 KiB", "1 context" is one; a count of which a part is given back has a fraction. */
+static void describe_part(char *out, size_t size, const struct sl_kept *kept, double amount)
+{
+	if (!kept->count_only)
+		sl_format_size(out, (uint64_t)(amount + 0.5));
+	else if (amount - floor(amount + 0.05) < 0.05)
+		snprintf(out, size, "%.0f", amount);
+	else
+		snprintf(out, size, "%.2f", amount);
+}
+
+void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_iterations *steps = &process->iterations;
+	double every = steps->count ? (double)steps->count / (double)kept->births : 0;
+	double span = (double)(kept->track->last_ns - kept->track->first_ns);
+	char amount[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
+
+	describe_part(amount, sizeof(amount), kept, every && every < 1.5 ? kept->per_birth / every : kept->per_birth);
+	if (every && every < 1.5)
+		snprintf(out, size, "+%s per %s", amount, steps->name);
+	else if (every)
+		snprintf(out, size, "+%s every %.0f%s", amount, every, steps->by_label ? " of its steps" : " iterations");
+	else
+		snprintf(out, size, "+%s every %s", amount,
+			 sl_format_duration(time, (uint64_t)(span / (double)(kept->births - 1))));
+}
+
+double sl_kept_full_in(const struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_device_state *device = kept->track->device >= 0 ? process->model->devices[kept->track->device + 1] : NULL;
+	double rate =
+		kept->count_only
+			? kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0
+			: kept->per_second;
+	uint64_t used;
+
+	if (!device || device->total_bytes == SL_UNKNOWN || device->used_peak_bytes == SL_UNKNOWN || rate <= 0)
+		return -1;
+	used = device->used_peak_bytes;
+	return used < device->total_bytes ? (double)(device->total_bytes - used) / rate : 0;
+}
+
+double sl_kept_weight(const struct sl_kept *kept)
+{
+	return kept->bytes != SL_UNKNOWN ? (double)kept->bytes : kept->amount;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What a place keeps, in words; the numbers are analyses/kept.c's. */
+#ifndef ANALYZER_REPORT_KEPT_H
+#define ANALYZER_REPORT_KEPT_H
+
+#include "analyzer/report/report.h"
+
+/* "360 of 361 blocks, 45.0 MiB", "60 of 60 contexts kept, 5.27 GiB of the device" */
+void sl_kept_amount(char *out, size_t size, const struct sl_kept *kept);
+/* "+128 KiB per iteration", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
+void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+/* Seconds until the device has no room for more of it, by NVML's last sample; negative: not known. */
+double sl_kept_full_in(const struct sl_process *process, const struct sl_kept *kept);
+
+/* Bytes, of objects whose bytes are not known their number: what comes first. */
+double sl_kept_weight(const struct sl_kept *kept);
+
+#endif

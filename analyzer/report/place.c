@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STACKS_MAX 1000 /* of a process, the largest: others do not change who is a helper */
+
+struct pair {
+	uint64_t function, other; /* hashes; other: a line of it, or a line that calls it */
+};
+
+struct pairs {
+	SL_VECTOR(struct pair) list;
+};
+
+struct sl_places {
+	struct pairs lines, callers; /* sorted, each pair once */
+};
+
+static uint64_t mix(uint64_t hash, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3ull;
+	return (hash ^ 0xff) * 0x100000001b3ull;
+}
+
+/* "float* n::make<float>(unsigned long)" is n::make, whatever it is made for; names of Python are as they are. */
+static size_t plain_name(char *out, size_t size, const struct sl_stack_frame *frame)
+{
+	const char *name = frame->function ? frame->function : "";
+	size_t at = 0;
+	int depth = 0;
+
+	if (frame->python)
+		return (size_t)snprintf(out, size, "%s", name);
+	for (; *name && at + 1 < size; name++) {
+		if (*name == '<')
+			depth++;
+		else if (*name == '>')
+			depth -= depth > 0;
+		else if (depth)
+			continue;
+		else if (*name == '(' && at && strncmp(name, "(anonymous", 10))
+			break;
+		else if (*name == ' ')
+			at = 0;
+		else
+			out[at++] = *name;
+	}
+	out[at] = 0;
+	return at;
+}
+
+static uint64_t function_of(const struct sl_stack_frame *frame)
+{
+	char name[512];
+	size_t size = plain_name(name, sizeof(name), frame);
+	const char *home = frame->file ? sl_stacks_basename(frame->file) : frame->module;
+
+	if (size >= sizeof(name))
+		size = sizeof(name) - 1;
+	return mix(mix(0xcbf29ce484222325ull, name, size), home ? home : "", home ? strlen(home) : 0);
+}
+
+static uint64_t line_of(const struct sl_stack_frame *frame)
+{
+	uint64_t line = frame->line ? frame->line : frame->offset;
+
+	return mix(function_of(frame), (const char *)&line, sizeof(line));
+}
+
+static bool is_constructor(const struct sl_stack_frame *frame)
+{
+	char name[512];
+	const char *last, *before;
+	size_t size;
+
+	plain_name(name, sizeof(name), frame);
+	if (frame->python) {
+		last = strrchr(name, '.');
+		last = last ? last + 1 : name;
+		return !strcmp(last, "__init__") || !strcmp(last, "__new__") || !strcmp(last, "__post_init__");
+	}
+	last = strrchr(name, ':');
+	if (!last || last < name + 2)
+		return false;
+	for (before = last - 2; before >= name && *before != ':'; before--)
+		;
+	size = (size_t)(last - 2 - before);
+	return strlen(last + 1) == size && !strncmp(last + 1, before + 1, size);
+}
+
+static bool is_wrapper(const struct sl_stack_frame *frame)
+{
+	static const char *const names[] = {"wrapper", "wrapped", "_wrapper", "inner", "decorated", "__call__", "_call_impl"};
+	const char *last = frame->function ? strrchr(frame->function, '.') : NULL;
+
+	last = last ? last + 1 : frame->function;
+	for (size_t i = 0; frame->python && last && i < SL_COUNT(names); i++)
+		if (!strcmp(last, names[i]))
+			return true;
+	return false;
+}
+
+/* The frames that may be a place, innermost first, without recursion and wrappers. */
+static unsigned own_frames(const struct sl_stack_frame *frames, unsigned count, const struct sl_stack_frame **own)
+{
+	uint64_t functions[SL_STACK_MAX];
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t function;
+
+		if (!frames[i].own || (used && is_wrapper(&frames[i])))
+			continue;
+		function = function_of(&frames[i]);
+		for (unsigned k = 0; k < used; k++)
+			if (functions[k] == function) {
+				used = k + 1; /* what stood between is the recursion */
+				function = 0;
+				break;
+			}
+		if (!function)
+			continue;
+		functions[used] = function;
+		own[used++] = &frames[i];
+	}
+	return used;
+}
+
+static void push(struct pairs *pairs, uint64_t function, uint64_t other)
+{
+	pairs->list.item = sl_arena_grow(pairs->list.item, &pairs->list.capacity, pairs->list.count, sizeof(*pairs->list.item));
+	pairs->list.item[pairs->list.count++] = (struct pair){function, other};
+}
+
+static int by_pair(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	return x->other < y->other ? -1 : x->other > y->other;
+}
+
+static void unique(struct pairs *pairs)
+{
+	size_t kept = 0;
+
+	if (pairs->list.count)
+		qsort(pairs->list.item, pairs->list.count, sizeof(*pairs->list.item), by_pair);
+	for (size_t i = 0; i < pairs->list.count; i++)
+		if (!kept || by_pair(&pairs->list.item[kept - 1], &pairs->list.item[i]))
+			pairs->list.item[kept++] = pairs->list.item[i];
+	pairs->list.count = kept;
+}
+
+static unsigned others_of(const struct pairs *pairs, uint64_t function)
+{
+	size_t low = 0, high = pairs->list.count;
+	unsigned count = 0;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (pairs->list.item[middle].function < function)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low + count < pairs->list.count && pairs->list.item[low + count].function == function)
+		count++;
+	return count;
+}
+
+static int by_born(const void *a, const void *b)
+{
+	const struct sl_track *x = *(const struct sl_track *const *)a, *y = *(const struct sl_track *const *)b;
+
+	return x->born_bytes != y->born_bytes ? (x->born_bytes < y->born_bytes ? 1 : -1) : x < y ? -1 : x > y;
+}
+
+static void add_stack(struct sl_places *places, struct sl_process *process, const struct sl_track *track)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *own[SL_STACK_MAX];
+	unsigned count = own_frames(frames, sl_process_stack(process, frames, track->python, track->native, track->caller), own);
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t function = function_of(own[i]);
+
+		push(&places->lines, function, line_of(own[i]));
+		if (i + 1 < count)
+			push(&places->callers, function, line_of(own[i + 1]));
+	}
+}
+
+static struct sl_places *places_of(struct sl_process *process)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	const struct sl_track **order;
+
+	if (process->places)
+		return process->places;
+	process->places = calloc(1, sizeof(*process->places));
+	order = calloc(tracks->count + 1, sizeof(*order));
+	if (!process->places || !order)
+		abort();
+	for (size_t i = 0; i < tracks->count; i++)
+		order[i] = &tracks->item[i];
+	qsort(order, tracks->count, sizeof(*order), by_born);
+	for (size_t i = 0; i < tracks->count && i < STACKS_MAX; i++)
+		add_stack(process->places, process, order[i]);
+	free(order);
+	unique(&process->places->lines);
+	unique(&process->places->callers);
+	return process->places;
+}
+
+static unsigned place_among(const struct sl_places *places, const struct sl_stack_frame *const *own, unsigned count)
+{
+	unsigned place = 0;
+
+	for (unsigned i = 0; i + 1 < count; i++) {
+		uint64_t function = function_of(own[i]);
+		unsigned lines = others_of(&places->lines, function), callers = others_of(&places->callers, function);
+
+		if ((lines <= 1 && is_constructor(own[i])) || (callers >= 2 && callers >= 2 * lines))
+			place = i + 1;
+		else if (lines > 1)
+			break;
+	}
+	return place;
+}
+
+unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count,
+			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame **via)
+{
+	const struct sl_stack_frame *own[SL_STACK_MAX];
+	unsigned used = own_frames(frames, count, own), place, given = 0;
+
+	*via = NULL;
+	if (!used) {
+		chain[0] = sl_stacks_interesting(frames, count);
+		return chain[0] != NULL;
+	}
+	place = place_among(places_of(process), own, used);
+	if (place)
+		*via = own[0];
+	for (; place < used && given < max; place++)
+		chain[given++] = own[place];
+	return given;
+}
+
+const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count)
+{
+	const struct sl_stack_frame *place = NULL, *via;
+
+	return sl_place_chain(process, frames, count, &place, 1, &via) ? place : NULL;
+}
+
+void sl_places_free(struct sl_places *places)
+{
+	if (!places)
+		return;
+	free(places->lines.list.item);
+	free(places->callers.list.item);
+	free(places);
+}
