@@ -7,9 +7,15 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/report/kept.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
+
+#define SPIKE_BIRTHS 5 /* of the place before it */
+#define SPIKE_TIMES  2
+#define GREW_PART    0.25 /* of what the process held */
 
 struct names {
 	char text[6][SL_FORMAT_BYTES];
@@ -246,6 +252,36 @@ static const char *limited(const struct sl_oom *oom)
 	return oom->injected && !sl_oom_made_to_fail(oom) ? " under --limit" : "";
 }
 
+/* What it came from, where the trace tells: one request unlike those before, or a place that grew until nothing was left. */
+static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
+{
+	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
+	char where[300], what[200], *cause = account->cause_text;
+	bool spike = oom->place_births >= SPIKE_BIRTHS && oom->asked_bytes >= SPIKE_TIMES * oom->place_most;
+	bool grew = kept && kept->verdict == SL_KEPT_GROWING && kept->bytes != SL_UNKNOWN &&
+		    kept->bytes >= GREW_PART * (double)oom->live_bytes;
+	struct names n = {0};
+
+	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || (!spike && !grew))
+		return;
+	free(account->advice);
+	if (spike) {
+		account->cause_text =
+			sl_report_text("%s; this request is %.1f times the largest of the %llu before it at its place, %s", cause,
+				       (double)oom->asked_bytes / (double)oom->place_most, (unsigned long long)oom->place_births,
+				       size(&n, oom->place_most));
+		account->advice = sl_report_text("bound this size: up to %s had fitted", size(&n, oom->free_bytes));
+	} else {
+		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 2, where, sizeof(where));
+		sl_kept_amount(what, sizeof(what), kept);
+		account->cause_text = sl_report_text("%s; it grew: leak at %s, %s", cause, where, what);
+		account->advice =
+			sl_report_text("free there what is not needed any more: %s less had been enough",
+				       size(&n, oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0));
+	}
+	free(cause);
+}
+
 static void account(struct sl_report *report, unsigned process, size_t index)
 {
 	struct sl_process *p = &report->processes[process];
@@ -262,11 +298,12 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 	take_hidden(oom, account);
 	account->cause = cause_of(oom, account);
 	say(oom, account);
+	explain(p, oom, account);
 	if (oom->recovered == 1 || oom->group != index || !account->cause_text)
 		return;
 	sl_report_find(report,
 		       &(struct sl_finding){.id = ids[account->cause],
-					    .severity = sl_oom_made_to_fail(oom) ? "info" : "critical",
+					    .severity = sl_oom_made_to_fail(oom) || oom->less_bytes ? "info" : "critical",
 					    .process = (int)process,
 					    .device = oom->device,
 					    .unix_ns = sl_process_unix(p, oom->time_ns),

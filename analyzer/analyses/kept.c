@@ -27,6 +27,7 @@
 #define KEPT_MIN_PART	     0.0005 /* of the most that was held */
 #define LEVEL		     0.05
 #define QUARTER_MIN	     0.35
+#define BUSY_SLACK	     1.75 /* a clock is less even than births, on a machine that is shared */
 #define STALL		     4
 #define STOPPED_TICKS	     0.15 /* of the process's births since the place's first without another of its own */
 #define STOPPED_TIME	     0.3  /* the same of time, in which a process may wait */
@@ -239,7 +240,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	take_series(process->model, track, true, &series);
 	if (series.count < 4 || chance_of_order(&series) * tested > LEVEL)
 		return false;
-	even = fmin(evenness(&series, series.busy, &last[0]), evenness(&series, series.tick, &last[1]));
+	even = fmin(BUSY_SLACK * evenness(&series, series.busy, &last[0]), evenness(&series, series.tick, &last[1]));
 	if (!by_count(track)) { /* as many blocks, larger ones: a vector that doubles, a ring */
 		if (fmin(last[0], last[1]) < 0.05)
 			return false;
@@ -249,7 +250,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	chance = fmin(1, chance_of_order(&series) * tested);
 	if (!is_judged(process, track, grown) || chance > LEVEL || grown < 2 * given_back(&series))
 		return false;
-	even = fmin(even, fmin(evenness(&series, series.busy, &last[0]), evenness(&series, series.tick, &last[1])));
+	even = fmin(even, fmin(BUSY_SLACK * evenness(&series, series.busy, &last[0]), evenness(&series, series.tick, &last[1])));
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
 	if (even >= QUARTER_MIN && !has_stopped(process->model, track))
 		kept->verdict = SL_KEPT_GROWING;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/skew.h"
 #include "analyzer/report/devices.h"
@@ -141,6 +142,20 @@ static void find_first(struct sl_report *report)
 
 /* ---- contexts on devices of others */
 
+/* The first line of a process that asked for anything on a device. */
+static const struct sl_track *first_on(const struct sl_process *process, int device)
+{
+	const struct sl_track *first = NULL;
+
+	for (size_t i = 0; i < process->model->tracks.count; i++) {
+		const struct sl_track *track = &process->model->tracks.item[i];
+
+		if (track->device == device && track->births && (!first || track->first_ns < first->first_ns))
+			first = track;
+	}
+	return first;
+}
+
 static void find_stray(struct sl_report *report, const struct sl_shared_device *device)
 {
 	const struct sl_process *owner = NULL;
@@ -152,12 +167,16 @@ static void find_stray(struct sl_report *report, const struct sl_shared_device *
 			owner = p;
 	}
 	for (unsigned i = 0; i < device->process_count && owner; i++) {
-		const struct sl_process *p = &report->processes[device->processes[i]];
+		struct sl_process *p = &report->processes[device->processes[i]];
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-		char size[SL_FORMAT_BYTES];
+		const struct sl_track *track;
+		char size[SL_FORMAT_BYTES], where[300] = "";
 
 		if (!is_rank(p) || p == owner || home_of(p) == state)
 			continue;
+		track = first_on(p, state->device);
+		if (track)
+			sl_owners_line(p, track->python, track->native, track->caller, 2, where, sizeof(where));
 		sl_report_find(
 			report,
 			&(struct sl_finding){
@@ -166,10 +185,13 @@ static void find_stray(struct sl_report *report, const struct sl_shared_device *
 				.process = (int)device->processes[i],
 				.device = state->device,
 				.bytes = state->known_peak + state->context_bytes,
-				.text = sl_report_text("rank %lld uses device %d, which is rank %lld's: %s there and a context",
-						       (long long)p->trace->header.rank, device->device,
-						       (long long)owner->trace->header.rank,
-						       sl_format_size(size, state->known_peak)),
+				.text = sl_report_text(
+					"rank %lld uses device %d, which is rank %lld's: a stray context and %s there%s%s",
+					(long long)p->trace->header.rank, device->device, (long long)owner->trace->header.rank,
+					sl_format_size(size, state->known_peak), where[0] ? ", first at " : "", where),
+				.python = track ? track->python : 0,
+				.native = track ? track->native : 0,
+				.caller = track ? track->caller : 0,
 				.advice = strdup(
 					"call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES")});
 	}
@@ -394,7 +416,8 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 			report,
 			&(struct sl_finding){
 				.id = "ranks.outlier",
-				.severity = "warning",
+				/* rank 0 gathers and writes for the others: unlike them, and no fault */
+				.severity = report->processes[i].trace->header.rank == 0 && peak > median ? "info" : "warning",
 				.process = (int)i,
 				.device = home_of(&report->processes[i])->device,
 				.bytes = (uint64_t)peak,

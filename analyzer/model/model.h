@@ -166,8 +166,10 @@ struct sl_oom {
 	unsigned neighbour_count;
 	uint64_t context_bytes, module_bytes; /* then; 0: not known */
 	uint64_t largest_cached;	      /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
-	uint64_t step;			      /* index of the innermost label, SL_UNKNOWN */
-	uint32_t pairs[SL_PAIRS_MAX];	      /* said of the thread's open ranges, innermost first */
+	uint64_t place_births, place_most;    /* of the same place before it: blocks, and the largest of them */
+	uint64_t less_bytes;	      /* the thread went on with so much instead, by its next call of the name; 0: it did not */
+	uint64_t step;		      /* index of the innermost label, SL_UNKNOWN */
+	uint32_t pairs[SL_PAIRS_MAX]; /* said of the thread's open ranges, innermost first */
 	unsigned pair_count;
 	const struct sl_known_at *changes; /* the last ones of its device before it, in their order */
 	unsigned change_count;

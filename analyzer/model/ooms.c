@@ -2,7 +2,10 @@
 /* Calls whose code means out of memory: what was asked, who held the device, whether the program got over it. */
 #include <string.h>
 
+#define LESS_MIN 8 /* an eighth of it, or more, is the same request made smaller */
+
 #include "analyzer/model/moments.h"
+#include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
 static enum sl_scope scope_of(const struct sl_item *item)
@@ -45,6 +48,35 @@ static void settle(struct sl_model *model, const struct sl_item *item, bool fail
 		state->pending--;
 		return; /* earlier ones of the same request were settled by this one */
 	}
+}
+
+/* A failure after which the thread asks for less, of the same order, and gets it. */
+static void relent(struct sl_model *model, const struct sl_item *item)
+{
+	for (size_t i = model->ooms.count; i--;) {
+		struct sl_oom *oom = &model->ooms.item[i];
+
+		if (oom->thread != item->thread || oom->api != item->event->api)
+			continue;
+		if (!oom->less_bytes && oom->recovered < 0 && item->event->bytes < oom->requested_bytes &&
+		    item->event->bytes >= oom->requested_bytes / LESS_MIN)
+			oom->less_bytes = item->event->bytes;
+		return;
+	}
+}
+
+/* What its place asked for before. */
+static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
+{
+	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
+	const struct sl_track *track;
+
+	if (kind == SL_KIND_none || kind >= SL_KIND_COUNT)
+		return;
+	track = &model->tracks.item[sl_tracks_of(model, item->event, kind,
+						 sl_event_kinds[kind].on_host ? -1 : (int)item->event->device)];
+	oom->place_births = track->births;
+	oom->place_most = track->most_bytes;
 }
 
 static void add_owner(struct sl_oom *oom, struct sl_owner owner)
@@ -183,6 +215,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 	    same_request(&model->ooms.item[model->ooms.count - 1], item))
 		oom->group = model->ooms.item[model->ooms.count - 1].group;
 	take_owners(model, oom);
+	take_place(model, oom, item);
 	if (oom->device >= 0) {
 		oom->torch = sl_ledger_device(model, oom->device)->torch;
 		if (oom->torch.used && !model->moments.at_oom.time_ns)
@@ -205,6 +238,8 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 {
 	if (is_allocation(item->hook->verb))
 		settle(model, item, failed);
+	if (!failed && model->ooms.count && item->hook->verb == SL_VERB_ALLOC)
+		relent(model, item);
 	if (failed && item->hook->oom && item->event->result == item->hook->oom)
 		add(model, item);
 }

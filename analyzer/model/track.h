@@ -37,6 +37,7 @@ struct sl_track {
 	unsigned kind;		    /* enum of kinds, or sl_object */
 	int device;
 	uint64_t live_bytes, live_blocks, born_bytes, births, deaths;
+	uint64_t most_bytes;		       /* the largest that was born */
 	uint64_t first_ns, last_ns, last_tick; /* of births */
 	uint64_t first_event, last_event;      /* the same, counted in events of the process */
 	struct sl_track_window *windows;

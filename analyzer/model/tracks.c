@@ -138,6 +138,7 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	track->live_bytes += bytes;
 	track->live_blocks++;
 	track->born_bytes += bytes;
+	track->most_bytes = bytes > track->most_bytes ? bytes : track->most_bytes;
 	if (!track->births++) {
 		track->first_ns = model->now_ns;
 		track->first_event = model->events;

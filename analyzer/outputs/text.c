@@ -394,6 +394,32 @@ static bool has_pools(const struct sl_report *report, const struct sl_shared_dev
 	return false;
 }
 
+/* Where most code was loaded, if it is a part worth a line. */
+static void put_code_places(struct sl_text_page *page, const struct sl_shared_device *device)
+{
+	struct sl_process *process = NULL;
+	const struct sl_track *most = NULL;
+	char where[300], size[SL_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < device->process_count; i++) {
+		struct sl_process *p = &page->report->processes[device->processes[i]];
+
+		for (size_t k = 0; k < p->model->tracks.count; k++) {
+			const struct sl_track *track = &p->model->tracks.item[k];
+
+			if (track->kind == SL_OBJECT_MODULE && track->born_bytes >= device->hidden_peak_bytes / 10 &&
+			    (!most || track->born_bytes > most->born_bytes)) {
+				most = track;
+				process = p;
+			}
+		}
+	}
+	if (!most)
+		return;
+	sl_owners_line(process, most->python, most->native, most->caller, 3, where, sizeof(where));
+	say(page, "      %s of code loaded at %s", sl_format_size(size, most->born_bytes), where);
+}
+
 /* The device with the largest hidden peak, by name. */
 static void put_hidden(struct sl_text_page *page)
 {
@@ -446,6 +472,7 @@ static void put_hidden(struct sl_text_page *page)
 		     hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right
 		     : pools ? "contexts, and freed memory that pools keep"
 			     : "outside recorded allocations");
+	put_code_places(page, most);
 	sl_hidden_free(&hidden);
 }
 

@@ -148,7 +148,7 @@ static void put_oom(struct sl_text_page *page, struct sl_process *process, size_
 	const struct sl_oom *oom = &process->model->ooms.item[index];
 	const struct sl_account *account = &process->accounts[index];
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-	char text[256], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], where[512];
+	char text[1024], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], where[512];
 	size_t at;
 
 	put_title(page, process, oom, attempts);
@@ -194,6 +194,12 @@ struct shown {
 	uint64_t unix_ns;
 };
 
+/* Tried again with success, or with less. */
+static bool is_cured(const struct sl_oom *oom)
+{
+	return oom->recovered == 1 || oom->less_bytes;
+}
+
 static unsigned choose(const struct sl_report *report, struct shown *shown, unsigned *more, unsigned *cured)
 {
 	unsigned count = 0;
@@ -206,8 +212,8 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 			struct shown one = {process, k, 0, sl_process_unix(process, model->ooms.item[k].time_ns)};
 			unsigned at;
 
-			*cured += model->ooms.item[k].recovered == 1;
-			if (model->ooms.item[k].recovered == 1 || model->ooms.item[k].group != k)
+			*cured += is_cured(&model->ooms.item[k]);
+			if (is_cured(&model->ooms.item[k]) || model->ooms.item[k].group != k)
 				continue;
 			for (size_t m = k; m < model->ooms.count; m++)
 				one.attempts += model->ooms.item[m].group == k;
@@ -240,7 +246,8 @@ void sl_text_ooms(struct sl_text_page *page)
 		char text[80];
 
 		sl_text_head(page, "RETRIED", false);
-		snprintf(text, sizeof(text), "  %u failed allocation%s, got over by trying again", cured, cured == 1 ? "" : "s");
+		snprintf(text, sizeof(text), "  %u failed allocation%s, got over by trying again, or with less", cured,
+			 cured == 1 ? "" : "s");
 		sl_text_line(page, 0, text, "");
 	}
 	page->said |= count || cured;
