@@ -69,14 +69,13 @@ static void relent(struct sl_model *model, const struct sl_item *item)
 static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
 {
 	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
-	const struct sl_track *track;
+	uint32_t track;
 
 	if (kind == SL_KIND_none || kind >= SL_KIND_COUNT)
 		return;
-	track = &model->tracks.item[sl_tracks_of(model, item->event, kind,
-						 sl_event_kinds[kind].on_host ? -1 : (int)item->event->device)];
-	oom->place_births = track->births;
-	oom->place_most = track->most_bytes;
+	track = sl_tracks_of(model, item->event, kind, sl_event_kinds[kind].on_host ? -1 : (int)item->event->device);
+	oom->place_births = model->tracks.item[track].births; /* asking may have moved them */
+	oom->place_most = model->tracks.item[track].most_bytes;
 }
 
 static void add_owner(struct sl_oom *oom, struct sl_owner owner)

@@ -16,8 +16,7 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
 
-#define OWNERS_SHOWN   5
-#define LINES_SHOWN    3
+#define CALLS_SHOWN    3
 #define KEPT_SHOWN     3
 #define FULL_IN_MIN    10 /* seconds: a program that lives shorter is not stopped by it */
 #define FULL_IN_MAX    (30 * 86400)
@@ -166,27 +165,6 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 		snprintf(out, size, "   others %s", b);
 }
 
-/* Libraries, and below each its lines; a library's only line stands beside it. */
-static void put_shares(struct sl_text_page *page, const struct sl_owners *sorted)
-{
-	const struct sl_share *share = sorted->share.item;
-	unsigned libraries = 0;
-
-	for (uint32_t l = share[0].child; l && libraries < OWNERS_SHOWN; l = share[l].sibling, libraries++) {
-		unsigned lines = 0;
-		uint32_t f = share[l].child;
-		bool one = f && !share[f].sibling;
-
-		sl_text_owner(page, share[l].bytes, share[l].name, one ? share[f].name : "");
-		for (; f && !one && lines < LINES_SHOWN; f = share[f].sibling, lines++) {
-			char size[SL_FORMAT_BYTES], left[128];
-
-			snprintf(left, sizeof(left), "%12s  %12s", "", sl_format_size(size, share[f].bytes));
-			sl_text_line(page, 28, left, share[f].name);
-		}
-	}
-}
-
 static void put_peak_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
 	struct sl_owners owners;
@@ -211,7 +189,7 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 	if (rest)
 		sl_owners_add(&owners, &rest, 1, left, 0);
 	sl_owners_sort(&owners);
-	put_shares(page, &owners);
+	sl_text_shares(page, &owners);
 	sl_owners_free(&owners);
 }
 
@@ -278,7 +256,7 @@ static void put_growth(struct sl_text_page *page)
 		sl_owners_add(&owners, names, where[0] ? 2 : 1, (uint64_t)holder->bytes_per_entry, 0);
 	}
 	sl_owners_sort(&owners);
-	put_shares(page, &owners);
+	sl_text_shares(page, &owners);
 	sl_owners_free(&owners);
 	page->said = true;
 }
@@ -481,7 +459,7 @@ static void put_in_flight(struct sl_text_page *page)
 	for (unsigned i = 0; i < page->report->process_count; i++) {
 		const struct sl_process *process = &page->report->processes[i];
 
-		for (size_t k = 0; k < process->model->in_flight.count && k < LINES_SHOWN; k++) {
+		for (size_t k = 0; k < process->model->in_flight.count && k < CALLS_SHOWN; k++) {
 			const struct sl_in_flight *call = &process->model->in_flight.item[k];
 			const struct sl_hook *hook = sl_header_hook(process->model->header, call->api);
 			char who[48], size[SL_FORMAT_BYTES], text[256];

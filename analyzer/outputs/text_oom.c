@@ -7,65 +7,35 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
 
-#define OOMS_SHOWN   3
-#define OWNERS_SHOWN 5
-#define RIGHT	     40
+#define OOMS_SHOWN 3
+#define RIGHT	   40
 
-struct owner_sum {
-	const char *name;
-	uint64_t bytes, top_bytes;
-	const struct sl_site *top;
-};
-
-static int by_bytes(const void *a, const void *b)
+/* The largest sites then, by library. */
+static void put_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct owner_sum *x = a, *y = b;
+	long long communicators = (long long)sl_collectives_communicators(process->model);
+	struct sl_owners owners;
 
-	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
-}
-
-/* The largest sites by library. */
-static unsigned sum_owners(const struct sl_process *process, const struct sl_oom *oom, struct owner_sum *sums)
-{
-	unsigned count = 0;
-
+	sl_owners_init(&owners);
 	for (unsigned i = 0; i < oom->owner_count; i++) {
 		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
-		const char *name = sl_model_library(process->model, site);
-		unsigned at = 0;
+		const char *names[2] = {sl_model_library(process->model, site)};
+		char where[512], line[600];
 
 		if (oom->scope != SL_SCOPE_HOST && !sl_owners_shows(process, site))
 			continue;
-		while (at < count && strcmp(sums[at].name, name))
-			at++;
-		if (at == count)
-			sums[count++] = (struct owner_sum){.name = name};
-		sums[at].bytes += oom->owners[i].bytes;
-		if (oom->owners[i].bytes > sums[at].top_bytes) {
-			sums[at].top_bytes = oom->owners[i].bytes;
-			sums[at].top = site;
-		}
+		sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
+		snprintf(line, sizeof(line), "%s", where[0] ? where : "no stack");
+		if (strstr(names[0], "nccl") && communicators > 1)
+			snprintf(line, sizeof(line), "%lld communicators  %s", communicators, where);
+		if (!strcmp(names[0], "PyTorch tensors"))
+			names[0] = "tensors";
+		names[1] = line;
+		sl_owners_add(&owners, names, 2, oom->owners[i].bytes, 0);
 	}
-	qsort(sums, count, sizeof(*sums), by_bytes);
-	return count;
-}
-
-static void put_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_oom *oom)
-{
-	struct owner_sum sums[SL_OWNERS_MAX];
-	unsigned count = sum_owners(process, oom, sums);
-	char where[512], text[600];
-
-	for (unsigned i = 0; i < count && i < OWNERS_SHOWN; i++) {
-		sl_owners_line(process, sums[i].top->python, sums[i].top->native, sums[i].top->caller, 3, where, sizeof(where));
-		if (strstr(sums[i].name, "nccl") && sl_collectives_communicators(process->model) > 1) {
-			snprintf(text, sizeof(text), "%lld communicators  %s",
-				 (long long)sl_collectives_communicators(process->model), where);
-			memcpy(where, text, sizeof(where) - 1);
-			where[sizeof(where) - 1] = 0;
-		}
-		sl_text_owner(page, sums[i].bytes, strcmp(sums[i].name, "PyTorch tensors") ? sums[i].name : "tensors", where);
-	}
+	sl_owners_sort(&owners);
+	sl_text_shares(page, &owners);
+	sl_owners_free(&owners);
 }
 
 static size_t add_part(char *out, size_t size, size_t at, const char *name, uint64_t bytes)

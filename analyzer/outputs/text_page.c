@@ -7,8 +7,10 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 
-#define HANG	    6  /* columns by which a line goes on further in */
-#define OWNER_RIGHT 40 /* where what is beside an owner begins */
+#define OWNERS_SHOWN 5
+#define LINES_SHOWN  3
+#define HANG	     6	/* columns by which a line goes on further in */
+#define OWNER_RIGHT  40 /* where what is beside an owner begins */
 
 static bool begins(unsigned char c)
 {
@@ -153,6 +155,26 @@ void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, 
 
 	snprintf(left, sizeof(left), "%12s  %s", sl_format_size(size, bytes), name);
 	sl_text_line(page, OWNER_RIGHT, left, right);
+}
+
+void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted)
+{
+	const struct sl_share *share = sorted->share.item;
+	unsigned libraries = 0;
+
+	for (uint32_t l = share[0].child; l && libraries < OWNERS_SHOWN; l = share[l].sibling, libraries++) {
+		unsigned lines = 0;
+		uint32_t f = share[l].child;
+		bool one = f && !share[f].sibling;
+
+		sl_text_owner(page, share[l].bytes, share[l].name, one ? share[f].name : "");
+		for (; f && !one && lines < LINES_SHOWN; f = share[f].sibling, lines++) {
+			char size[SL_FORMAT_BYTES], left[128];
+
+			snprintf(left, sizeof(left), "%12s  %12s", "", sl_format_size(size, share[f].bytes));
+			sl_text_line(page, 28, left, share[f].name);
+		}
+	}
 }
 
 const char *sl_text_rank(char *out, const struct sl_process *process)

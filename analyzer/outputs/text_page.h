@@ -4,6 +4,7 @@
 #define ANALYZER_OUTPUTS_TEXT_PAGE_H
 
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/owners.h"
 
 struct sl_text_page {
 	struct sl_report *report;
@@ -24,6 +25,9 @@ void sl_text_line(struct sl_text_page *page, unsigned at, const char *left, cons
 
 /* One holder of memory: size, name, and what is known beside it. */
 void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, const char *right);
+
+/* Libraries, and below each its lines with what is theirs; a library's only line stands beside it. */
+void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted);
 
 /* "rank 3", "pid 41237"; a buffer of SL_FORMAT_BYTES. */
 const char *sl_text_rank(char *out, const struct sl_process *process);
