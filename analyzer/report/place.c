@@ -198,7 +198,8 @@ static void add_stack(struct sl_places *places, struct sl_process *process, cons
 
 static struct sl_places *places_of(struct sl_process *process)
 {
-	const struct sl_tracks *tracks = &process->model->tracks;
+	static const struct sl_tracks none; /* of an export that replays nothing */
+	const struct sl_tracks *tracks = process->model ? &process->model->tracks : &none;
 	const struct sl_track **order;
 
 	if (process->places)

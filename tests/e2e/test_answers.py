@@ -520,11 +520,12 @@ class Telemetry(Answers):
         self.assertEqual({(event["allocator_active_bytes"], event["allocator_inactive_bytes"]) for event in events}, {(None, None)})
         self.assertEqual(max(event["allocator_allocated_bytes"] for event in events), 100 * MIB)
 
-    def test_outermost_ranges_are_phases(self):
+    def test_ranges_of_every_depth_are_phases(self):
         with script("alloc=1", *sum([["push=step %d" % n, "push=forward", "alloc=10", "pop", "free", "pop"] for n in range(5)], [])) as run:
             (session,) = run.report()["telemetry"]["per_session"].values()
         spans = session["phase_spans"]
-        self.assertEqual([span["path"] for span in spans], [["step %d" % n] for n in range(5)])
+        self.assertEqual([span["path"] for span in spans],
+                         [path for n in range(5) for path in (["step %d" % n], ["step %d" % n, "forward"])])
         for span in spans:
             self.assertLess(span["start_ns"], span["end_ns"])
         self.assertFalse([span for span in spans if span["synthetic_end"]])
