@@ -9,13 +9,11 @@
 #include "agent/process/regex.h"
 #include "common/nearest.h"
 
-enum { REPORT = 256, CHECK, HELP, VERSION, TABLE };
+enum { REPORT = 256, GATE, CHECK, HELP, VERSION, TABLE };
 
 static const struct option own[] = {
-	{"report", no_argument, NULL, REPORT},
-	{"check", no_argument, NULL, CHECK},
-	{"help", no_argument, NULL, HELP},
-	{"version", no_argument, NULL, VERSION},
+	{"report", no_argument, NULL, REPORT}, {"gate", no_argument, NULL, GATE},	{"check", no_argument, NULL, CHECK},
+	{"help", no_argument, NULL, HELP},     {"version", no_argument, NULL, VERSION},
 };
 
 static const char *const internal[] = {
@@ -47,6 +45,8 @@ static void print_help(void)
 	for (unsigned i = 0; i < sl_options_count; i++)
 		print_option(&sl_options_table[i]);
 	printf("      --report                          analyse and print the summary after the command has ended\n"
+	       "      --gate                            hold the run against .stormlog.ini, and exit as `stormlog-analyze check`\n"
+	       "                                        does where the command itself succeeded\n"
 	       "      --check                           say what would work here for this command, record nothing\n"
 	       "      --help, --version\n\n"
 	       "Each option is a variable too (STORMLOG_KEEP for --keep); SIZE takes K M G T.  The exit status is the\n"
@@ -247,6 +247,9 @@ int sl_run_options(struct sl_run *run, int argc, char **argv, bool aloud)
 			return 0;
 		case REPORT:
 			run->report = true;
+			continue;
+		case GATE:
+			run->gate = true;
 			continue;
 		case CHECK:
 			run->check = true;

@@ -111,28 +111,34 @@ static void learn_run(struct sl_run *run)
 		sl_identity_run_named(run->run_id, sizeof(run->run_id));
 }
 
-/* stormlog-analyze over this run; its summary goes to stderr, for stdout is the command's. */
-static void report(const struct sl_run *run, char **folders)
+/* stormlog-analyze over this run; what it says goes to stderr, for stdout is the command's.  Its worst exit status. */
+static int analyze(const struct sl_run *run, char *verb, char **folders)
 {
+	int worst = 0, status = 0;
 	char analyzer[4096];
 	pid_t child;
 
 	if (!sl_paths_analyzer(analyzer, sizeof(analyzer))) {
-		sl_run_say("stormlog-analyze is neither beside stormlog-run nor in PATH: no report");
-		return;
+		sl_run_say("stormlog-analyze is neither beside stormlog-run nor in PATH: no %s", verb);
+		return SL_RUN_FAILED;
 	}
 	for (; *folders; folders++) {
-		char *args[] = {analyzer, "report", "--run", (char *)run->run_id, *folders, NULL};
+		/* check takes the newest run, which is this one. */
+		char *report[] = {analyzer, verb, "--run", (char *)run->run_id, *folders, NULL};
+		char *check[] = {analyzer, verb, *folders, NULL};
 
 		child = fork();
 		if (!child) {
 			dup2(STDERR_FILENO, STDOUT_FILENO);
-			execv(analyzer, args);
+			execv(analyzer, strcmp(verb, "check") ? report : check);
 			_exit(SL_RUN_FAILED);
 		}
-		if (child > 0)
-			waitpid(child, NULL, 0);
+		if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+			worst = SL_RUN_FAILED;
+		else if (WEXITSTATUS(status) > worst)
+			worst = WEXITSTATUS(status);
 	}
+	return worst;
 }
 
 static void say_why_nothing(const struct sl_run *run)
@@ -149,8 +155,12 @@ static void say_why_nothing(const struct sl_run *run)
 		fprintf(stderr, "stormlog: nothing recorded: no process made a GPU call that the agent could see\n");
 }
 
-static void say_recorded(struct sl_run *run)
+#define NOTHING_READABLE 3 /* stormlog-analyze's own status */
+
+/* What was recorded, the report and the gate as they were asked for.  What the gate says: 0 also where there is none. */
+static int say_recorded(struct sl_run *run)
 {
+	int verdict = 0;
 	char **folders;
 	unsigned count;
 
@@ -164,10 +174,13 @@ static void say_recorded(struct sl_run *run)
 		fprintf(stderr, "stormlog: %u process%s recorded.  stormlog-analyze %s\n", count, count == 1 ? "" : "es",
 			strchr(run->options.output, '%') ? folders[0] : shown_folder(run));
 	if (count && run->report)
-		report(run, folders);
+		analyze(run, "report", folders);
+	if (run->gate)
+		verdict = count ? analyze(run, "check", folders) : NOTHING_READABLE;
 	for (char **at = folders; at && *at; at++)
 		free(*at);
 	free(folders);
+	return verdict;
 }
 
 int main(int argc, char **argv)
@@ -175,7 +188,7 @@ int main(int argc, char **argv)
 	struct sl_run run = {0};
 	/* Of several launchers in one job the first alone speaks, and a launcher below another is silent. */
 	bool first = sl_identity_rank().rank <= 0, found = false;
-	int status = sl_run_options(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
+	int verdict = 0, status = sl_run_options(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 
 	if (status >= 0)
 		return status;
@@ -193,12 +206,14 @@ int main(int argc, char **argv)
 		warn_unwritable(&run);
 	}
 	/* Nothing to do afterwards: be the command, and nothing stands between it and its signals. */
-	if (!first || (run.options.quiet && !run.report))
+	if (!first || (run.options.quiet && !run.report && !run.gate))
 		return sl_child_exec(&run);
 	if (found)
 		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
 	status = sl_child_run(&run);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_RUN_FAILED || WEXITSTATUS(status) > SL_RUN_NOT_FOUND)
-		say_recorded(&run);
+		verdict = say_recorded(&run);
+	if (verdict && WIFEXITED(status) && !WEXITSTATUS(status))
+		return verdict;
 	sl_child_end(status);
 }

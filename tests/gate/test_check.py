@@ -415,5 +415,27 @@ class Forms(Folder):
         self.assertEqual([o["level"] for o in out["outcomes"] if o["fails"]], ["critical"])
 
 
+
+class Launched(Folder):
+    """stormlog-run --gate -- CMD: recorded, held against .stormlog.ini, and its exit status."""
+
+    def run_(self, limit, *command):
+        self.path(".stormlog.ini", "[check]\nmax-peak = %s\n" % limit)
+        env = {name: value for name, value in os.environ.items() if not name.startswith("STORMLOG_")}
+        env.update(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "sim"), SIM_DIR=self.path("sim"),
+                   PATH=os.path.dirname(ANALYZE) + os.pathsep + os.environ["PATH"])
+        return subprocess.run([os.path.join(BUILD, "agent", "stormlog-run"), "--gate", "--", *command], env=env, cwd=self.folder,
+                              capture_output=True).returncode
+
+    def test_it_exits_as_check_does(self):
+        hold = ("python3", "-c", PROGRAM.format(shift="", work=10, leak=4, more=""))
+        self.assertEqual(self.run_("1GiB", *hold), 0)
+        self.assertEqual(self.run_("1MiB", *hold), 1)
+
+    def test_a_command_that_failed_keeps_its_status_and_one_that_recorded_nothing_fails(self):
+        self.assertEqual(self.run_("1GiB", "sh", "-c", "exit 7"), 7)
+        self.assertEqual(self.run_("1GiB", "true"), 3)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The wheel of this build, unpacked as pip does it: its programs record and read from where they lie."""
+import base64
+import csv
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("STORMLOG_BUILD", os.path.join(HERE, "..", "..", "build"))
+if not shutil.which("patchelf"):
+    print("skipped: no patchelf")
+    sys.exit(77)
+
+
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="stormlog-wheel-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        subprocess.run([os.path.join(HERE, "..", "..", "scripts", "wheel"), BUILD, cls.folder], check=True, stdout=subprocess.DEVNULL)
+        cls.wheel, = glob.glob(os.path.join(cls.folder, "*.whl"))
+        cls.tree = os.path.join(cls.folder, "tree")
+        with zipfile.ZipFile(cls.wheel) as archive:
+            archive.extractall(cls.tree)
+            for entry in archive.infolist():
+                os.chmod(os.path.join(cls.tree, entry.filename), entry.external_attr >> 16 & 0o777 or 0o644)
+
+    def test_the_record_is_true_and_complete(self):
+        record, = glob.glob(os.path.join(self.tree, "*.dist-info", "RECORD"))
+        with open(record) as file:
+            rows = list(csv.reader(file))
+        for name, digest, size in rows[:-1]:
+            with open(os.path.join(self.tree, name), "rb") as file:
+                data = file.read()
+            self.assertEqual(digest, "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode())
+            self.assertEqual(int(size), len(data))
+        with zipfile.ZipFile(self.wheel) as archive:
+            self.assertEqual(sorted(archive.namelist()), sorted(row[0] for row in rows))
+
+    def test_it_offers_no_command_of_upstreams_name(self):
+        points, = glob.glob(os.path.join(self.tree, "*.dist-info", "entry_points.txt"))
+        with open(points) as file:
+            names = [line.split(" = ")[0] for line in file if " = " in line]
+        self.assertEqual(names, ["stormlog-run", "stormlog-analyze", "stormlog"])  # the last is the pytest plugin's
+        with open(points) as file:
+            self.assertIn("[pytest11]\nstormlog =", file.read())
+
+    def test_its_libraries_are_its_own(self):
+        for name in ("stormlog-run", "stormlog-analyze"):
+            said = subprocess.run(["ldd", os.path.join(self.tree, "stormlog_native", "bin", name)], capture_output=True, text=True).stdout
+            for line in said.splitlines():
+                if "=>" in line and not line.split()[0].startswith(("libc.", "libm.", "libdl.", "libpthread.", "librt.")):
+                    self.assertIn(os.path.join(self.tree, "stormlog_native"), os.path.realpath(line.split()[2]))
+
+    def test_it_records_and_reads(self):
+        env = {name: value for name, value in os.environ.items() if not name.startswith("STORMLOG_")}
+        env.update(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "sim"), SIM_DIR=os.path.join(self.folder, "sim"), PYTHONPATH=self.tree)
+        traces = os.path.join(self.folder, "traces")
+        start = [sys.executable, "-c", "from stormlog_native import launch; launch.%s()"]
+        subprocess.run([*start[:2], start[2] % "run", "-q", "-o", traces, "--", os.path.join(BUILD, "tests", "apps", "runtime13")], env=env,
+                       check=True, capture_output=True)
+        done = subprocess.run([*start[:2], start[2] % "analyze", "--json", traces], env=env, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('"cudaMalloc"', done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
