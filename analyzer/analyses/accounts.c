@@ -332,9 +332,7 @@ static void retain(struct sl_report *report)
 		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++) {
 			if (report->processes[i].model->ooms.item[k].group != k)
 				continue;
-			times.item = sl_arena_grow(times.item, &times.capacity, times.count, sizeof(*times.item));
-			times.item[times.count++] =
-				sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
+			*SL_PUSH(&times) = sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
 		}
 	if (times.count > most) {
 		qsort(times.item, times.count, sizeof(*times.item), by_time);

@@ -144,8 +144,7 @@ static bool is_credited(const struct sl_process *process, const struct sl_growth
 static void process(struct sl_process *process)
 {
 	for (uint32_t i = 0; i < process->model->labels.count; i++) {
-		process->growth.item = sl_arena_grow(process->growth.item, &process->growth.capacity, process->growth.count,
-						     sizeof(*process->growth.item));
+		SL_ROOM(&process->growth);
 		process->growth.item[process->growth.count] = growth_of(&process->model->labels.item[i], i);
 		struct sl_growth *growth = &process->growth.item[process->growth.count++];
 

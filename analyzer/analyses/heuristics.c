@@ -37,9 +37,7 @@ static void process(struct sl_process *process)
 
 		if (!line || !line->begun)
 			continue;
-		process->heuristics.item = sl_arena_grow(process->heuristics.item, &process->heuristics.capacity,
-							 process->heuristics.count, sizeof(*found));
-		found = &process->heuristics.item[process->heuristics.count++];
+		found = SL_PUSH(&process->heuristics);
 		found->device = state->device;
 		found->samples = take_series(line, megabytes);
 		sl_leak_series_analyze(megabytes, found->samples, &found->series);

@@ -28,7 +28,7 @@ static struct sl_hidden_name *find(struct sl_hidden *hidden, const struct sl_hid
 	sl_arena_free(&arena);
 	if (*at)
 		return &hidden->item[*at - 1];
-	hidden->item = sl_arena_grow(hidden->item, &hidden->capacity, hidden->count, sizeof(*hidden->item));
+	SL_ROOM(hidden);
 	hidden->item[hidden->count] = *like;
 	hidden->item[hidden->count].bytes = 0;
 	*at = ++hidden->count;

@@ -310,8 +310,7 @@ static void process(struct sl_process *process)
 
 		if (track->births < BIRTHS_MIN || segments[i] || !judge(process, track, tested, &kept))
 			continue;
-		process->kept.item = sl_arena_grow(process->kept.item, &process->kept.capacity, process->kept.count, sizeof(kept));
-		process->kept.item[process->kept.count++] = kept;
+		*SL_PUSH(&process->kept) = kept;
 	}
 	free(segments);
 	if (process->kept.count)

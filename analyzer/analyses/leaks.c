@@ -66,8 +66,7 @@ static void add(struct births *births, const struct sl_model *model, struct birt
 		return;
 	if (!births->stacks[birth.site])
 		births->stacks[birth.site] = hash_stack(model, &model->sites.item[birth.site]);
-	births->list.item = sl_arena_grow(births->list.item, &births->list.capacity, births->list.count, sizeof(birth));
-	births->list.item[births->list.count++] = birth;
+	*SL_PUSH(&births->list) = birth;
 }
 
 /* Physical memory is a segment of PyTorch's when a mapping of it is. */
@@ -252,8 +251,7 @@ static void add_leak(struct sl_process *process, const struct birth *births, siz
 	if (is_kept(process, &model->tracks.item[site->track]))
 		fit(&leak, births, count, &clock);
 	judge(&leak, births[0].torch);
-	process->leaks.item = sl_arena_grow(process->leaks.item, &process->leaks.capacity, process->leaks.count, sizeof(leak));
-	process->leaks.item[process->leaks.count++] = leak;
+	*SL_PUSH(&process->leaks) = leak;
 }
 
 static int by_bytes(const void *a, const void *b)

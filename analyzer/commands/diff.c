@@ -85,8 +85,7 @@ static void add_stacks(struct comparison *c, struct sl_process *process, unsigne
 		*to = 0;
 		at = sl_map_at(&c->index, text);
 		if (!*at) {
-			c->stacks.item =
-				sl_arena_grow(c->stacks.item, &c->stacks.capacity, c->stacks.count, sizeof(*c->stacks.item));
+			SL_ROOM(&c->stacks);
 			*at = ++c->stacks.count;
 			c->stacks.item[*at - 1] = (struct stack){.text = strdup(text)};
 		}
@@ -104,7 +103,7 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 	if (status == SL_EXIT_FINE) {
 		struct sl_side *to = &c->sides[side];
 
-		to->runs.item = sl_arena_grow(to->runs.item, &to->runs.capacity, to->runs.count, sizeof(*to->runs.item));
+		SL_ROOM(&to->runs);
 		sl_measures_take(&to->runs.item[to->runs.count++], &report);
 		for (unsigned i = 0; c->collapsed && i < report.process_count; i++)
 			add_stacks(c, &report.processes[i], side, 1.0 / runs);

@@ -92,7 +92,7 @@ static uint64_t track_of(struct writer *w, const struct sl_stream_process *p, en
 	*fresh = sl_idmap_get(&w->seen, uuid, UINT32_MAX) == UINT32_MAX;
 	if (!*fresh)
 		return uuid;
-	w->values.item = sl_arena_grow(w->values.item, &w->values.capacity, w->values.count, sizeof(*w->values.item));
+	SL_ROOM(&w->values);
 	sl_idmap_set(&w->seen, uuid, (uint32_t)w->values.count);
 	w->values.item[w->values.count++] = UINT64_MAX;
 	packet = begin_packet(w);

@@ -37,9 +37,7 @@ static uint64_t text_id(struct profile *profile, const char *text)
 	if (id)
 		return id - 1;
 	id = *at = profile->texts.count + 1;
-	profile->texts.item =
-		sl_arena_grow(profile->texts.item, &profile->texts.capacity, profile->texts.count, sizeof(*profile->texts.item));
-	profile->texts.item[profile->texts.count++] = sl_map_intern(&profile->strings, text);
+	*SL_PUSH(&profile->texts) = sl_map_intern(&profile->strings, text);
 	return id - 1;
 }
 

@@ -209,8 +209,7 @@ static void collect(struct lives *lives, const struct sl_table *table)
 {
 	SL_TABLE_EACH(table, live)
 	{
-		lives->list.item = sl_arena_grow(lives->list.item, &lives->list.capacity, lives->list.count, sizeof(*live));
-		lives->list.item[lives->list.count++] = *live;
+		*SL_PUSH(&lives->list) = *live;
 	}
 	if (lives->list.count)
 		qsort(lives->list.item, lives->list.count, sizeof(*lives->list.item), by_address);

@@ -70,9 +70,7 @@ static uint32_t number_of(struct scope *scope, struct sl_json *j, const struct s
 
 static void push(struct scope *scope, uint32_t number)
 {
-	scope->numbers.item =
-		sl_arena_grow(scope->numbers.item, &scope->numbers.capacity, scope->numbers.count, sizeof(*scope->numbers.item));
-	scope->numbers.item[scope->numbers.count++] = number;
+	*SL_PUSH(&scope->numbers) = number;
 	scope->samples.item[scope->samples.count - 1].count++;
 }
 
@@ -83,10 +81,7 @@ static void add_site(struct scope *scope, struct sl_json *j, struct sl_stream_pr
 	unsigned count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
 	char name[600];
 
-	scope->samples.item =
-		sl_arena_grow(scope->samples.item, &scope->samples.capacity, scope->samples.count, sizeof(*scope->samples.item));
-	scope->samples.item[scope->samples.count++] =
-		(struct sample){.bytes = bytes, .process = p->index, .first = (unsigned)scope->numbers.count};
+	*SL_PUSH(&scope->samples) = (struct sample){.bytes = bytes, .process = p->index, .first = (unsigned)scope->numbers.count};
 	for (unsigned f = count; f--;) {
 		sl_stacks_describe(name, sizeof(name), &frames[f]);
 		push(scope, number_of(scope, j, &frames[f], name));

@@ -238,8 +238,7 @@ uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, 
 		return at;
 	at = (uint32_t)p->wheres.count;
 	sl_idmap_set(&p->where_ids, key, at);
-	p->wheres.item = sl_arena_grow(p->wheres.item, &p->wheres.capacity, p->wheres.count, sizeof(*p->wheres.item));
-	where = &p->wheres.item[p->wheres.count++];
+	where = SL_PUSH(&p->wheres);
 	sl_owners_line(&p->process, python, native, caller, 1, line, sizeof(line));
 	*where = (struct sl_where){
 		.python = python,

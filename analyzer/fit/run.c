@@ -183,8 +183,7 @@ static void add_span(struct sl_fit_scan *scan, uint64_t from, uint64_t to)
 		last->from = from;
 		return;
 	}
-	scan->also.item = sl_arena_grow(scan->also.item, &scan->also.capacity, scan->also.count, sizeof(*scan->also.item));
-	scan->also.item[scan->also.count++] = (struct sl_fit_span){from, to};
+	*SL_PUSH(&scan->also) = (struct sl_fit_span){from, to};
 }
 
 void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, const struct sl_fit_case *how)

@@ -58,9 +58,7 @@ static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, en
 	struct sl_outcome *outcome;
 	va_list args;
 
-	outcomes->list.item =
-		sl_arena_grow(outcomes->list.item, &outcomes->list.capacity, outcomes->list.count, sizeof(*outcomes->list.item));
-	outcome = &outcomes->list.item[outcomes->list.count++];
+	outcome = SL_PUSH(&outcomes->list);
 	*outcome = (struct sl_outcome){.rule = rule, .subject = copy(subject), .level = level, .fails = fails};
 	va_start(args, format);
 	outcome->message = text_of(format, args);

@@ -38,10 +38,7 @@ static void take(struct sl_differences *differences, struct sl_map *index, const
 			snprintf(name, sizeof(name), "%d %s", (int)m->of, m->key);
 			at = sl_map_at(index, name);
 			if (!*at) {
-				differences->list.item = sl_arena_grow(differences->list.item, &differences->list.capacity,
-								       differences->list.count, sizeof(*d));
-				differences->list.item[differences->list.count++] =
-					(struct sl_difference){.of = m->of, .key = m->key, .what = m->what};
+				*SL_PUSH(&differences->list) = (struct sl_difference){.of = m->of, .key = m->key, .what = m->what};
 				*at = differences->list.count;
 			}
 			d = &differences->list.item[*at - 1];

@@ -32,9 +32,7 @@ struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure
 {
 	struct sl_measure *measure;
 
-	measures->list.item =
-		sl_arena_grow(measures->list.item, &measures->list.capacity, measures->list.count, sizeof(*measures->list.item));
-	measure = &measures->list.item[measures->list.count++];
+	measure = SL_PUSH(&measures->list);
 	*measure = (struct sl_measure){.of = of, .key = copy(key), .what = copy(what), .bytes = SL_UNKNOWN};
 	return measure;
 }

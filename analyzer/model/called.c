@@ -36,8 +36,7 @@ static uint32_t called(struct sl_model *model, uint32_t text, int device)
 	for (size_t i = 0; i < model->called.count; i++)
 		if (model->called.item[i].text == text && model->called.item[i].device == device)
 			return (uint32_t)i;
-	model->called.item =
-		sl_arena_grow(model->called.item, &model->called.capacity, model->called.count, sizeof(*model->called.item));
+	SL_ROOM(&model->called);
 	model->called.item[model->called.count] = (struct sl_called){.text = text, .device = device};
 	return (uint32_t)model->called.count++;
 }
@@ -87,8 +86,7 @@ void sl_called_apply(struct sl_model *model, const struct sl_event *event)
 		return;
 	sl_called_drop(model, part.address, part.bytes); /* named anew */
 	at = part_at(model, part.address);
-	model->called_parts.item = sl_arena_grow(model->called_parts.item, &model->called_parts.capacity, model->called_parts.count,
-						 sizeof(*model->called_parts.item));
+	SL_ROOM(&model->called_parts);
 	memmove(&model->called_parts.item[at + 1], &model->called_parts.item[at],
 		(model->called_parts.count - at) * sizeof(*model->called_parts.item));
 	model->called_parts.item[at] = part;

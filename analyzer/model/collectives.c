@@ -51,8 +51,7 @@ static struct sl_traffic *traffic_of(struct sl_model *model, uint64_t communicat
 	for (size_t i = 0; i < model->traffic.count; i++)
 		if (model->traffic.item[i].communicator == communicator)
 			return &model->traffic.item[i];
-	model->traffic.item =
-		sl_arena_grow(model->traffic.item, &model->traffic.capacity, model->traffic.count, sizeof(*model->traffic.item));
+	SL_ROOM(&model->traffic);
 	model->traffic.item[model->traffic.count] = (struct sl_traffic){.communicator = communicator};
 	return &model->traffic.item[model->traffic.count++];
 }

@@ -28,8 +28,7 @@ static void drop(struct sl_model *model, struct sl_table *table, uint64_t contex
 	{
 		if (!goes(model, live, context, device))
 			continue;
-		gone.item = sl_arena_grow(gone.item, &gone.capacity, gone.count, sizeof(*gone.item));
-		gone.item[gone.count++] = live->address;
+		*SL_PUSH(&gone) = live->address;
 	}
 	for (size_t i = 0; i < gone.count; i++) {
 		struct sl_live *live = sl_table_find(table, gone.item[i]), block = *live;

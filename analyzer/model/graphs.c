@@ -57,9 +57,7 @@ static struct graph *graph_of(struct sl_graphs *graphs, uint64_t handle)
 	if (!graph)
 		abort();
 	graph->handle = handle;
-	graphs->graphs.item =
-		sl_arena_grow(graphs->graphs.item, &graphs->graphs.capacity, graphs->graphs.count, sizeof(*graphs->graphs.item));
-	graphs->graphs.item[graphs->graphs.count++] = graph;
+	*SL_PUSH(&graphs->graphs) = graph;
 	return graph;
 }
 
@@ -85,8 +83,7 @@ static void end_graph(struct sl_model *model, struct graph *graph)
 		if (live->owner != graph->handle || live->flags & SL_LIVE_LAUNCHED ||
 		    model->sites.item[live->site].kind != SL_KIND_graph)
 			continue;
-		gone.item = sl_arena_grow(gone.item, &gone.capacity, gone.count, sizeof(*gone.item));
-		gone.item[gone.count++] = live->address;
+		*SL_PUSH(&gone) = live->address;
 	}
 	for (size_t i = 0; i < gone.count; i++)
 		end_block(model, gone.item[i]);
@@ -113,9 +110,7 @@ static void instantiate(struct sl_graphs *graphs, const struct sl_event *event)
 {
 	struct graph *graph = graph_of(graphs, event->object);
 
-	graphs->execs.item =
-		sl_arena_grow(graphs->execs.item, &graphs->execs.capacity, graphs->execs.count, sizeof(*graphs->execs.item));
-	graphs->execs.item[graphs->execs.count++] = (struct exec){event->address, graph};
+	*SL_PUSH(&graphs->execs) = (struct exec){event->address, graph};
 	graph->execs++;
 }
 
@@ -158,8 +153,7 @@ static void add_node(struct sl_model *model, const struct sl_item *item)
 		.thread = item->thread,
 		.refs = 1,
 	};
-	graph->allocs.item = sl_arena_grow(graph->allocs.item, &graph->allocs.capacity, graph->allocs.count, sizeof(made));
-	graph->allocs.item[graph->allocs.count++] = made;
+	*SL_PUSH(&graph->allocs) = made;
 	begin_block(model, &made);
 }
 
@@ -195,9 +189,7 @@ void sl_graphs_free_node(struct sl_model *model, uint64_t handle, uint64_t addre
 {
 	struct graph *graph = graph_of(model->graphs, handle);
 
-	graph->frees.item =
-		sl_arena_grow(graph->frees.item, &graph->frees.capacity, graph->frees.count, sizeof(*graph->frees.item));
-	graph->frees.item[graph->frees.count++] = address;
+	*SL_PUSH(&graph->frees) = address;
 }
 
 void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)

@@ -11,8 +11,7 @@ static uint32_t label_of(struct sl_model *model, uint64_t text)
 
 	if (index != UINT32_MAX)
 		return index;
-	model->labels.item =
-		sl_arena_grow(model->labels.item, &model->labels.capacity, model->labels.count, sizeof(*model->labels.item));
+	SL_ROOM(&model->labels);
 	model->labels.item[model->labels.count] = (struct sl_label){.text = (uint32_t)text};
 	sl_idmap_set(&model->label_ids, text, (uint32_t)model->labels.count);
 	return (uint32_t)model->labels.count++;
@@ -67,9 +66,7 @@ static void begin(struct sl_model *model, struct sl_thread_state *state, const s
 {
 	fold_peak(model);
 	forget_oldest(state);
-	state->ranges.item =
-		sl_arena_grow(state->ranges.item, &state->ranges.capacity, state->ranges.count, sizeof(*state->ranges.item));
-	state->ranges.item[state->ranges.count++] = (struct sl_open_range){
+	*SL_PUSH(&state->ranges) = (struct sl_open_range){
 		.label = label_of(model, event->label),
 		.id = id,
 		.step = event->extra,

@@ -48,9 +48,7 @@ struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread
 	if (thread > 1u << 20) /* only a damaged trace has such ids */
 		thread = 1u << 20;
 	while (model->threads.count <= thread) {
-		model->threads.item = sl_arena_grow(model->threads.item, &model->threads.capacity, model->threads.count,
-						    sizeof(*model->threads.item));
-		model->threads.item[model->threads.count++] = NULL;
+		*SL_PUSH(&model->threads) = NULL;
 	}
 	if (!model->threads.item[thread]) {
 		model->threads.item[thread] = calloc(1, sizeof(struct sl_thread_state));
@@ -102,16 +100,12 @@ static uint32_t holder_of(struct sl_model *model, const char *library, int devic
 	while (l < model->libraries.count && strcmp(model->libraries.item[l], library))
 		l++;
 	if (l == model->libraries.count) {
-		model->libraries.item = sl_arena_grow(model->libraries.item, &model->libraries.capacity, model->libraries.count,
-						      sizeof(*model->libraries.item));
-		model->libraries.item[model->libraries.count++] = sl_arena_strdup(&model->arena, library);
+		*SL_PUSH(&model->libraries) = sl_arena_strdup(&model->arena, library);
 	}
 	while (h < model->holders.count && (model->holders.item[h].library != l || model->holders.item[h].device != device))
 		h++;
 	if (h == model->holders.count) {
-		model->holders.item = sl_arena_grow(model->holders.item, &model->holders.capacity, model->holders.count,
-						    sizeof(*model->holders.item));
-		model->holders.item[model->holders.count++] = (struct sl_holder){.library = l, .device = device};
+		*SL_PUSH(&model->holders) = (struct sl_holder){.library = l, .device = device};
 	}
 	return h;
 }
@@ -127,9 +121,7 @@ static uint32_t labelled_of(struct sl_model *model, uint32_t text, int device)
 	if (i == SL_LABELLED_MAX)
 		return SL_NO_SITE;
 	if (i == model->labelled.count) {
-		model->labelled.item = sl_arena_grow(model->labelled.item, &model->labelled.capacity, model->labelled.count,
-						     sizeof(*model->labelled.item));
-		model->labelled.item[model->labelled.count++] = (struct sl_labelled){.text = text, .device = device};
+		*SL_PUSH(&model->labelled) = (struct sl_labelled){.text = text, .device = device};
 	}
 	return (uint32_t)i;
 }
@@ -141,7 +133,7 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 				      ? "PyTorch tensors"
 				      : sl_stacks_library(model->defs, model->header, key->python, key->native, key->caller);
 
-	model->sites.item = sl_arena_grow(model->sites.item, &model->sites.capacity, model->sites.count, sizeof(*site));
+	SL_ROOM(&model->sites);
 	site = &model->sites.item[model->sites.count];
 	*site = *key;
 	site->holder = holder_of(model, library, key->device);

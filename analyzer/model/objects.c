@@ -47,8 +47,7 @@ static void end_inside(struct sl_model *model, uint64_t context)
 	{
 		if (live->owner != context)
 			continue;
-		gone.item = sl_arena_grow(gone.item, &gone.capacity, gone.count, sizeof(*gone.item));
-		gone.item[gone.count++] = live->address;
+		*SL_PUSH(&gone) = live->address;
 	}
 	for (size_t i = 0; i < gone.count; i++)
 		end(model, modules, sl_table_find(modules, gone.item[i]));

@@ -183,7 +183,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 
 	if (++model->ooms_total > SL_OOMS_MAX)
 		return;
-	model->ooms.item = sl_arena_grow(model->ooms.item, &model->ooms.capacity, model->ooms.count, sizeof(*oom));
+	SL_ROOM(&model->ooms);
 	oom = &model->ooms.item[model->ooms.count];
 	*oom = (struct sl_oom){
 		.time_ns = event->time_ns,

@@ -70,9 +70,7 @@ static void keep(struct sl_model *model, const struct sl_thread_state *state, si
 				(struct sl_outer){state->ranges.item[i].label, sl_ranges_step(model, &state->ranges.item[i]),
 						  state->ranges.item[i].serial};
 	}
-	model->phases.item =
-		sl_arena_grow(model->phases.item, &model->phases.capacity, model->phases.count, sizeof(*model->phases.item));
-	model->phases.item[model->phases.count++] = phase;
+	*SL_PUSH(&model->phases) = phase;
 }
 
 void sl_ranges_keep(struct sl_model *model, const struct sl_thread_state *state, size_t at, uint32_t thread, bool open)

@@ -195,9 +195,7 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 
 static void add_in_flight(struct sl_model *model, const struct sl_item *item)
 {
-	model->in_flight.item = sl_arena_grow(model->in_flight.item, &model->in_flight.capacity, model->in_flight.count,
-					      sizeof(*model->in_flight.item));
-	model->in_flight.item[model->in_flight.count++] =
+	*SL_PUSH(&model->in_flight) =
 		(struct sl_in_flight){(uint16_t)item->event->api, item->thread, item->event->bytes, item->event->time_ns};
 }
 

@@ -80,9 +80,7 @@ static void own(struct sl_model *model, struct sl_device_state *device, const st
 		return;
 	device->context_bytes = bytes;
 	device->context_steady = steady;
-	device->parts.item =
-		sl_arena_grow(device->parts.item, &device->parts.capacity, device->parts.count, sizeof(*device->parts.item));
-	device->parts.item[device->parts.count++] =
+	*SL_PUSH(&device->parts) =
 		(struct sl_hidden_part){.what = SL_HIDDEN_CONTEXT,
 					.bytes = bytes,
 					.count = 1,
@@ -97,8 +95,7 @@ static struct sl_neighbour *neighbour(struct sl_model *model, struct sl_device_s
 	if (at != UINT32_MAX)
 		return &device->neighbours.item[at];
 	sl_idmap_set(&device->neighbour_ids, (uint64_t)pid, (uint32_t)device->neighbours.count);
-	device->neighbours.item = sl_arena_grow(device->neighbours.item, &device->neighbours.capacity, device->neighbours.count,
-						sizeof(*device->neighbours.item));
+	SL_ROOM(&device->neighbours);
 	device->neighbours.item[device->neighbours.count] = (struct sl_neighbour){.pid = pid, .first = sl_labels_instant(model, 0)};
 	return &device->neighbours.item[device->neighbours.count++];
 }
@@ -115,9 +112,7 @@ static void neighbours(struct sl_model *model, struct sl_device_state *device, c
 			continue;
 		one = neighbour(model, device, sample->processes[i].pid);
 		one->bytes = sample->processes[i].bytes;
-		device->present.item = sl_arena_grow(device->present.item, &device->present.capacity, device->present.count,
-						     sizeof(*device->present.item));
-		device->present.item[device->present.count++] = (uint32_t)(one - device->neighbours.item);
+		*SL_PUSH(&device->present) = (uint32_t)(one - device->neighbours.item);
 		if (one->bytes > one->peak_bytes)
 			one->peak_bytes = one->bytes;
 	}

@@ -252,10 +252,7 @@ static const char *open_object(struct object *object, const char *build_id)
 
 static void miss(struct sl_symbols *symbols, const struct object *object)
 {
-	symbols->missed.item = sl_arena_grow(symbols->missed.item, &symbols->missed.capacity, symbols->missed.count,
-					     sizeof(*symbols->missed.item));
-	symbols->missed.item[symbols->missed.count++] =
-		(struct sl_symbols_missed){object->path, object->why, object->why == not_here};
+	*SL_PUSH(&symbols->missed) = (struct sl_symbols_missed){object->path, object->why, object->why == not_here};
 }
 
 /* ---- libdw ends the program when memory is out, with a status that means something else here */
@@ -290,8 +287,7 @@ static size_t object_of(struct sl_symbols *symbols, const struct sl_module *modu
 
 	if (*known)
 		return *known - 1;
-	symbols->objects.item =
-		sl_arena_grow(symbols->objects.item, &symbols->objects.capacity, symbols->objects.count, sizeof(object));
+	SL_ROOM(&symbols->objects);
 	object = sl_arena_alloc(&symbols->arena, sizeof(*object));
 	symbols->objects.item[symbols->objects.count++] = object;
 	*object = (struct object){.path = sl_arena_strdup(&symbols->arena, module->path)};
@@ -464,9 +460,7 @@ unsigned sl_symbols_find(struct sl_symbols *symbols, const struct sl_module *mod
 	if (at == UINT32_MAX) {
 		ask(symbols, object, object->fixed ? pc : PLACE + offset, &answer);
 		at = (uint32_t)symbols->answers.count;
-		symbols->answers.item =
-			sl_arena_grow(symbols->answers.item, &symbols->answers.capacity, symbols->answers.count, sizeof(answer));
-		symbols->answers.item[symbols->answers.count++] = answer;
+		*SL_PUSH(&symbols->answers) = answer;
 		sl_idmap_set(&symbols->asked, key, at);
 	}
 	answer = symbols->answers.item[at];

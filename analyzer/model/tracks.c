@@ -85,7 +85,7 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 	for (i = (uint32_t)hash & tracks->mask; (at = tracks->slots[i]) != UINT32_MAX; i = (i + 1) & tracks->mask)
 		if (tracks->item[at].hash == hash)
 			return at;
-	tracks->item = sl_arena_grow(tracks->item, &tracks->capacity, tracks->count, sizeof(*tracks->item));
+	SL_ROOM(tracks);
 	tracks->slots[i] = (uint32_t)tracks->count;
 	tracks->item[tracks->count] = (struct sl_track){
 		.hash = hash,

@@ -51,8 +51,7 @@ void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t s
 	if (vmm->unused.count) {
 		index = vmm->unused.item[--vmm->unused.count];
 	} else {
-		vmm->physical.item = sl_arena_grow(vmm->physical.item, &vmm->physical.capacity, vmm->physical.count,
-						   sizeof(*vmm->physical.item));
+		SL_ROOM(&vmm->physical);
 		index = (uint32_t)vmm->physical.count++;
 	}
 	vmm->physical.item[index] = (struct sl_physical){event->address, event->bytes, model->now_ns, site, 1, 0};
@@ -70,8 +69,7 @@ static void end_if_unused(struct sl_model *model, uint32_t index, enum sl_end ho
 	if (physical->refs || physical->mappings)
 		return;
 	physical->site = SL_NO_SITE;
-	vmm->unused.item = sl_arena_grow(vmm->unused.item, &vmm->unused.capacity, vmm->unused.count, sizeof(*vmm->unused.item));
-	vmm->unused.item[vmm->unused.count++] = index;
+	*SL_PUSH(&vmm->unused) = index;
 	sl_ledger_end_block(model, site, physical->bytes, how);
 }
 

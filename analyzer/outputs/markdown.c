@@ -47,8 +47,7 @@ static void put_memory(FILE *out, const struct sl_report *report)
 
 				if (!row->used)
 					continue;
-				rows.item = sl_arena_grow(rows.item, &rows.capacity, rows.count, sizeof(*rows.item));
-				rows.item[rows.count++] = (struct row){&report->processes[i], row, kind, d};
+				*SL_PUSH(&rows) = (struct row){&report->processes[i], row, kind, d};
 			}
 	if (rows.count)
 		qsort(rows.item, rows.count, sizeof(*rows.item), by_peak);
@@ -93,8 +92,7 @@ static void put_leaks(FILE *out, struct sl_report *report)
 
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].leaks.count; k++) {
-			all.item = sl_arena_grow(all.item, &all.capacity, all.count, sizeof(*all.item));
-			all.item[all.count++] = (struct held){&report->processes[i], &report->processes[i].leaks.item[k]};
+			*SL_PUSH(&all) = (struct held){&report->processes[i], &report->processes[i].leaks.item[k]};
 		}
 	if (!all.count)
 		return;

@@ -9,8 +9,7 @@
 
 static uint32_t push(struct sl_owners *owners, const char *name)
 {
-	owners->share.item =
-		sl_arena_grow(owners->share.item, &owners->share.capacity, owners->share.count, sizeof(*owners->share.item));
+	SL_ROOM(&owners->share);
 	owners->share.item[owners->share.count] = (struct sl_share){.name = strdup(name)};
 	return (uint32_t)owners->share.count++;
 }

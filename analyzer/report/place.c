@@ -131,8 +131,7 @@ static unsigned own_frames(const struct sl_stack_frame *frames, unsigned count, 
 
 static void push(struct pairs *pairs, uint64_t function, uint64_t other)
 {
-	pairs->list.item = sl_arena_grow(pairs->list.item, &pairs->list.capacity, pairs->list.count, sizeof(*pairs->list.item));
-	pairs->list.item[pairs->list.count++] = (struct pair){function, other};
+	*SL_PUSH(&pairs->list) = (struct pair){function, other};
 }
 
 static int by_pair(const void *a, const void *b)

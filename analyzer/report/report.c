@@ -15,9 +15,7 @@ void sl_report_warn(struct sl_report *report, const char *format, ...)
 	if (vasprintf(&line, format, args) < 0)
 		abort();
 	va_end(args);
-	report->warnings.item = sl_arena_grow(report->warnings.item, &report->warnings.capacity, report->warnings.count,
-					      sizeof(*report->warnings.item));
-	report->warnings.item[report->warnings.count++] = line;
+	*SL_PUSH(&report->warnings) = line;
 }
 
 void sl_report_warn_of_symbols(struct sl_report *report)
@@ -54,9 +52,7 @@ char *sl_report_text(const char *format, ...)
 
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding)
 {
-	report->findings.item = sl_arena_grow(report->findings.item, &report->findings.capacity, report->findings.count,
-					      sizeof(*report->findings.item));
-	report->findings.item[report->findings.count++] = *finding;
+	*SL_PUSH(&report->findings) = *finding;
 }
 
 bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns)

@@ -110,8 +110,7 @@ static bool take_members(struct reader *r, const char *folder)
 			return false;
 		if (asprintf(&path, "%s/%s", folder, name) < 0)
 			abort();
-		members.item = sl_arena_grow(members.item, &members.capacity, members.count, sizeof(*members.item));
-		members.item[members.count++] = path;
+		*SL_PUSH(&members) = path;
 		r->too_large = size > r->budget || members.count > MEMBERS_MAX;
 		if (r->too_large)
 			return false;

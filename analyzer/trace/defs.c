@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+/* A new last item of zeroes. */
 #define PUSH(vector)                                                                                                               \
-	((vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item)),                 \
-	 memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
+	(SL_ROOM(&(vector)), memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
 
 static const char *text_of(struct sl_defs *defs, const msgpack_object *map, const char *key)
 {

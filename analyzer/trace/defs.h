@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "analyzer/base/arena.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/object.h"
 
@@ -72,13 +72,6 @@ struct sl_capability {
 struct sl_said {
 	const char *key, *value;
 };
-
-/* A vector in the arena: items, count and room. */
-#define SL_VECTOR(type)                                                                                                            \
-	struct {                                                                                                                   \
-		type *item;                                                                                                        \
-		size_t count, capacity;                                                                                            \
-	}
 
 struct sl_defs {
 	struct sl_arena arena;

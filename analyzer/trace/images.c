@@ -80,9 +80,7 @@ static void look_into(struct sl_images *folder, const char *path, struct level *
 		if (stat(inside, &st)) {
 			free(inside);
 		} else if (S_ISDIR(st.st_mode) && is_new(folder, &st)) {
-			below->folders.item =
-				sl_arena_grow(below->folders.item, &below->folders.capacity, below->folders.count, sizeof(inside));
-			below->folders.item[below->folders.count++] = inside;
+			*SL_PUSH(&below->folders) = inside;
 		} else {
 			if (sl_names_is_trace(entry->d_name))
 				add_path(folder, inside, &st);

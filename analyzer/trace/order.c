@@ -239,8 +239,7 @@ static void keep_ring_record(void *data, const uint8_t *bytes, size_t size)
 	size_t at = 0;
 
 	if (sl_object_parse(&object, &s->zone, bytes, size, &at) && sl_record_read(&item, &object)) {
-		s->ring_records.item =
-			sl_arena_grow(s->ring_records.item, &s->ring_records.capacity, s->ring_records.count, sizeof(item));
+		SL_ROOM(&s->ring_records);
 		/* `source` points into the ring, which outlives the order */
 		s->ring_records.item[s->ring_records.count++] = item;
 	}

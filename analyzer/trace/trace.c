@@ -62,16 +62,13 @@ static void take_checkpoint(struct sl_trace *trace, const msgpack_object *map)
 	for (uint32_t i = 0; blocks && blocks->type == MSGPACK_OBJECT_ARRAY && i < blocks->via.array.size; i++) {
 		const msgpack_object *row = &blocks->via.array.ptr[i];
 
-		folded->blocks.item = sl_arena_grow(folded->blocks.item, &folded->blocks.capacity, folded->blocks.count,
-						    sizeof(*folded->blocks.item));
-		folded->blocks.item[folded->blocks.count++] = (struct sl_folded_blocks){
+		*SL_PUSH(&folded->blocks) = (struct sl_folded_blocks){
 			(int64_t)cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3), cell(row, 4), cell(row, 5), cell(row, 6)};
 	}
 	for (uint32_t i = 0; threads && threads->type == MSGPACK_OBJECT_ARRAY && i < threads->via.array.size; i++) {
 		const msgpack_object *row = &threads->via.array.ptr[i];
 
-		folded->threads.item = sl_arena_grow(folded->threads.item, &folded->threads.capacity, folded->threads.count,
-						     sizeof(*folded->threads.item));
+		SL_ROOM(&folded->threads);
 		folded->threads.item[folded->threads.count].thread = cell(row, 0);
 		folded->threads.item[folded->threads.count++].next = cell(row, 1);
 	}

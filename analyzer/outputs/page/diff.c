@@ -22,8 +22,7 @@ static void add(struct sl_page_changes *changes, uint32_t node, bool after, doub
 	uint32_t at = sl_idmap_get(&changes->index, node, 0);
 
 	if (!at) {
-		changes->stacks.item = sl_arena_grow(changes->stacks.item, &changes->stacks.capacity, changes->stacks.count,
-						     sizeof(*changes->stacks.item));
+		SL_ROOM(&changes->stacks);
 		changes->stacks.item[changes->stacks.count] = (struct sl_page_change){.node = node};
 		at = (uint32_t)++changes->stacks.count;
 		sl_idmap_set(&changes->index, node, at);

@@ -16,8 +16,7 @@ struct samples {
 
 static void add(struct samples *samples, uint32_t node, double bytes, double blocks)
 {
-	samples->s.item = sl_arena_grow(samples->s.item, &samples->s.capacity, samples->s.count, sizeof(*samples->s.item));
-	samples->s.item[samples->s.count++] = (struct sample){node, bytes, blocks};
+	*SL_PUSH(&samples->s) = (struct sample){node, bytes, blocks};
 }
 
 static int by_node(const void *a, const void *b)

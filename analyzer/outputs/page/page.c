@@ -8,12 +8,6 @@
 
 /* ---- tables */
 
-#define PUSH(vector, value)                                                                                                        \
-	do {                                                                                                                       \
-		(vector).item = sl_arena_grow((vector).item, &(vector).capacity, (vector).count, sizeof(*(vector).item));          \
-		(vector).item[(vector).count++] = (value);                                                                         \
-	} while (0)
-
 uint32_t sl_page_string(struct sl_page *page, const char *text)
 {
 	uintptr_t *at;
@@ -23,7 +17,7 @@ uint32_t sl_page_string(struct sl_page *page, const char *text)
 	at = sl_map_at(&page->strings, text);
 	if (!*at) {
 		*at = page->texts.count;
-		PUSH(page->texts, sl_map_intern(&page->strings, text));
+		*SL_PUSH(&page->texts) = sl_map_intern(&page->strings, text);
 	}
 	return (uint32_t)*at;
 }
@@ -48,7 +42,7 @@ static uint32_t frame_id(struct sl_page *page, const struct sl_stack_frame *fram
 	snprintf(text, sizeof(text), "%x %x %x %x %x %x", key.function, key.file, key.module, key.line, key.python, key.folded);
 	at = sl_map_at(&page->frame_ids, text);
 	if (!*at) {
-		PUSH(page->frames, key);
+		*SL_PUSH(&page->frames) = key;
 		*at = page->frames.count;
 	}
 	return (uint32_t)*at - 1;
@@ -62,8 +56,8 @@ static uint32_t child(struct sl_page *page, uint32_t parent, uint32_t frame)
 	if (node)
 		return node;
 	node = (uint32_t)page->node_parent.count;
-	PUSH(page->node_parent, parent);
-	PUSH(page->node_frame, frame);
+	*SL_PUSH(&page->node_parent) = parent;
+	*SL_PUSH(&page->node_frame) = frame;
 	sl_idmap_set(&page->node_ids, key, node);
 	return node;
 }
@@ -218,9 +212,9 @@ void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_pag
 	page->order = calloc(processes + 1, sizeof(*page->order));
 	if (!page->timelines || !page->site_nodes || !page->stack_nodes || !page->order)
 		abort();
-	PUSH(page->texts, "");
-	PUSH(page->node_parent, 0);
-	PUSH(page->node_frame, 0);
+	*SL_PUSH(&page->texts) = "";
+	*SL_PUSH(&page->node_parent) = 0;
+	*SL_PUSH(&page->node_frame) = 0;
 }
 
 void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag)

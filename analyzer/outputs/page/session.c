@@ -17,9 +17,7 @@ struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const
 {
 	struct sl_page_finding *finding;
 
-	page->findings.item =
-		sl_arena_grow(page->findings.item, &page->findings.capacity, page->findings.count, sizeof(*page->findings.item));
-	finding = &page->findings.item[page->findings.count++];
+	finding = SL_PUSH(&page->findings);
 	*finding = (struct sl_page_finding){.id = id, .severity = severity, .process = -1, .device = -1};
 	return finding;
 }
