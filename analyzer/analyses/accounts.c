@@ -195,6 +195,11 @@ static void say_address_space(const struct sl_oom *oom, struct sl_account *accou
 	}
 }
 
+static uint64_t missing(const struct sl_oom *oom)
+{
+	return oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0;
+}
+
 static void say(const struct sl_oom *oom, struct sl_account *account)
 {
 	const char *who = account->other_count == 1 ? "another process" : "other processes";
@@ -229,10 +234,9 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		account->advice = sl_report_text("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:
-		account->cause_text =
-			sl_report_text("the device was full: %s held by this process, %s missing", size(&n, oom->live_bytes),
-				       size(&n, oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0));
-		account->advice = sl_report_text("make what held most smaller, or free it before this call");
+		account->cause_text = sl_report_text("the device was full: %s held by this process, %s missing",
+						     size(&n, oom->live_bytes), size(&n, missing(oom)));
+		account->advice = sl_report_text("%s less, held or asked, had been enough", size(&n, missing(oom)));
 		break;
 	case SL_CAUSE_UNKNOWN:
 		break;
@@ -258,11 +262,12 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
 	char where[300], what[200], *cause = account->cause_text;
 	bool spike = oom->place_births >= SPIKE_BIRTHS && oom->asked_bytes >= SPIKE_TIMES * oom->place_most;
-	bool grew = kept && kept->verdict == SL_KEPT_GROWING && kept->bytes != SL_UNKNOWN &&
-		    kept->bytes >= GREW_PART * (double)oom->live_bytes;
+	bool leaks = kept && kept->verdict == SL_KEPT_GROWING && kept->bytes != SL_UNKNOWN;
+	bool grew = leaks && kept->bytes >= GREW_PART * (double)oom->live_bytes;
+	bool enough = leaks && account->cause == SL_CAUSE_FULL && kept->bytes >= missing(oom);
 	struct names n = {0};
 
-	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || (!spike && !grew))
+	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || (!spike && !grew && !enough))
 		return;
 	free(account->advice);
 	if (spike) {
@@ -272,12 +277,18 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 				       size(&n, oom->place_most));
 		account->advice = sl_report_text("bound this size: up to %s had fitted", size(&n, oom->free_bytes));
 	} else {
-		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 2, where, sizeof(where));
+		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, grew ? 2 : 1, where,
+			       sizeof(where));
 		sl_kept_amount(what, sizeof(what), kept);
-		account->cause_text = sl_report_text("%s; it grew: leak at %s, %s", cause, where, what);
-		account->advice =
-			sl_report_text("free there what is not needed any more: %s less had been enough",
-				       size(&n, oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0));
+		if (grew) {
+			account->cause_text = sl_report_text("%s; it grew: leak at %s, %s", cause, where, what);
+			account->advice = sl_report_text("free there what is not needed any more: %s less had been enough",
+							 size(&n, missing(oom)));
+		} else {
+			cause = NULL; /* it stays */
+			account->advice = sl_report_text("%s less had been enough: the leak at %s has %s", size(&n, missing(oom)),
+							 where, what);
+		}
 	}
 	free(cause);
 }

@@ -48,10 +48,18 @@ static void describe_part(char *out, size_t size, const struct sl_kept *kept, do
 		snprintf(out, size, "%.2f", amount);
 }
 
+/* Steps a birth; 0: not known.  The first or the last of so many births may lack its step. */
+static double steps_per_birth(const struct sl_iterations *steps, const struct sl_kept *kept)
+{
+	double steps_counted = (double)steps->count, births = (double)kept->births, whole = round(steps_counted / births);
+
+	return whole > 0 && fabs(steps_counted - whole * births) <= whole ? whole : steps_counted / births;
+}
+
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_iterations *steps = &process->iterations;
-	double every = steps->count ? (double)steps->count / (double)kept->births : 0;
+	double every = steps_per_birth(steps, kept);
 	double span = (double)(kept->track->last_ns - kept->track->first_ns);
 	char amount[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
 

@@ -103,6 +103,12 @@ static bool is_wrapper(const struct sl_stack_frame *frame)
 	return false;
 }
 
+/* The program's entry, which is the C library's although it is linked into the program. */
+static bool is_entry(const struct sl_stack_frame *frame)
+{
+	return !frame->python && frame->function && !strcmp(frame->function, "_start");
+}
+
 /* The frames that may be a place, innermost first, without recursion and wrappers. */
 static unsigned own_frames(const struct sl_stack_frame *frames, unsigned count, const struct sl_stack_frame **own)
 {
@@ -112,7 +118,7 @@ static unsigned own_frames(const struct sl_stack_frame *frames, unsigned count, 
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t function;
 
-		if (!frames[i].own || (used && is_wrapper(&frames[i])))
+		if (!frames[i].own || (used && is_wrapper(&frames[i])) || is_entry(&frames[i]))
 			continue;
 		function = function_of(&frames[i]);
 		for (unsigned k = 0; k < used; k++)
