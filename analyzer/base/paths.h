@@ -15,6 +15,6 @@ void sl_paths_empty(char *const *paths, unsigned count, const char *what);
  */
 struct stat;
 int sl_paths_open_regular(const char *path, struct stat *st);
-FILE *sl_paths_open_file(const char *path); /* the same as a stream, or NULL */
+FILE *sl_paths_open_file(const char *path); /* the same as a stream, or /dev/null as an empty one; NULL with errno */
 
 #endif

@@ -164,7 +164,7 @@ class Limits(Folder):
         out = check("--fail-on", "critical", self.demo(), code=1).stdout
         self.assertIn("3 of 3 failed, 2 found that no limit asks about; asked: fail-on critical", out)
         out = check("--fail-on=warning", self.demo(), code=1).stdout
-        self.assertIn("4 of 4 failed; asked: fail-on warning", out)
+        self.assertIn("5 of 5 failed; asked: fail-on warning", out)
         self.assertRegex(out, r"(?m)^FAIL +finding +ranks.first: ")
 
     def test_fail_on_takes_every_finding_that_the_report_shows(self):
