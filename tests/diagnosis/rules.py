@@ -25,7 +25,9 @@ CLASSES = {
 # Words that open a block on the screen and are said of a program in which something is wrong.
 ALARMS = r"(OUT OF MEMORY|LEAKS?|GROWTH|FOUND|SPIKE|STRAY|OUTLIERS?|WARNING|CRITICAL)\b"
 RECORDED = ("run", "processes")  # what was recorded: findings may stand in it
-UPSTREAM = "telemetry"  # what Python Stormlog says of samples, in its own words: alerts of its own, no findings of ours
+# What Python Stormlog says of samples, by its own rules: alerts of its own, no findings of ours. It adds up the ranks of a device, so what
+# it says of a device that two processes use depends on when each came.
+UPSTREAM = ("telemetry", "gap_findings", "collective_attribution", "cross_rank")
 
 
 def blocks(screen):
@@ -68,7 +70,7 @@ def findings(report):
     def walk(node, section, recorded):
         if isinstance(node, dict):
             for key, value in node.items():
-                if key != UPSTREAM:
+                if key not in UPSTREAM:
                     yield from walk(value, key, recorded or key in RECORDED)
         elif isinstance(node, list):
             for element in node:

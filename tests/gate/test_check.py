@@ -106,6 +106,10 @@ for i in range(10):
 '''
 
 
+# Two recorded processes on one device; the second comes later.
+SHARING = NEIGHBOUR.replace('env=dict(os.environ, STORMLOG_DISABLE="1"), ', "").replace('    os.environ["STORMLOG_DISABLE"] = "1"\n', "    pass\n")
+
+
 def fit(points):
     n, mx, my = len(points), (len(points) - 1) / 2, sum(points) / len(points)
     xx = sum((i - mx) ** 2 for i in range(n))
@@ -177,6 +181,14 @@ class Limits(Folder):
                 self.assertRegex(out, r"(?m)^FAIL +\S+ +%s: " % name)
             last = check("--max-peak", "1T", run.traces).stdout.splitlines()[-1]
             self.assertRegex(last, r"^0 of 1 failed, [1-9]\d* found that no limit asks about; asked: max-peak")
+
+    def test_a_rank_that_comes_later_to_the_same_device_is_no_gap(self):
+        with Recording(sys.executable, self.path("sharing.py", SHARING), SIM_VRAM="4G", STORMLOG_DEVICE_INTERVAL=20) as run:
+            gaps = [gap["classification"] for gap in run.report()["gap_findings"]]
+            self.assertTrue(gaps)
+            out = check("--fail-on", "warning", run.traces, code=1).stdout
+            for name in gaps:
+                self.assertNotIn(name, out)
 
     def test_what_is_meant_is_not_counted(self):
         with Recording(sys.executable, self.path("job.py", PROGRAM.format(shift="", work=10, leak=4, more="")), SIM_VRAM="8G") as run:
