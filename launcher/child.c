@@ -32,9 +32,23 @@ static void preload(const char *library)
 	free(joined);
 }
 
+/* The agent says the same to AddressSanitizer's shared runtime, but not where the program itself says something there. */
+static void need_not_be_first(void)
+{
+	static const char option[] = "verify_asan_link_order=0";
+	const char *before = getenv("ASAN_OPTIONS");
+	char *joined;
+
+	if (asprintf(&joined, "%s%s%s", before ? before : "", before && *before ? ":" : "", option) < 0)
+		return;
+	setenv("ASAN_OPTIONS", joined, 1);
+	free(joined);
+}
+
 int sl_child_exec(const struct sl_run *run)
 {
 	preload(run->library);
+	need_not_be_first();
 	setenv("STORMLOG_DIR", run->directory, 1);
 	setenv("STORMLOG_LAUNCHER", SL_VERSION, 1);
 	if (*run->run_id)

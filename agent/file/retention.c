@@ -462,7 +462,7 @@ void sl_fold_stop(struct sl_store *store)
 		return;
 	close_files();
 	sl_store_path(store, 0, path);
-	unlink(path);
+	sl_file_remove(path);
 }
 
 /* Its descriptor, high up; -1 and size 0: it is not there. */
@@ -559,7 +559,7 @@ static bool begin(struct sl_store *store, unsigned files)
 	fold.thread_next = sl_pages_map((fold.threads + 1) * sizeof(*fold.thread_next));
 	fold.active = true;
 	sl_store_path(store, 0, path);
-	unlink(path);
+	sl_file_remove(path);
 	fold.out = sl_store_create(path);
 	if (!fold.thread_next || !have_buffers() || !sl_file_identity(fold.out, &fold.out_device, &fold.out_inode) ||
 	    !open_source(store, 0)) {
@@ -634,11 +634,11 @@ static bool finish(struct sl_store *store)
 		return false;
 	sl_store_path(store, 0, made);
 	sl_store_path(store, 1, path);
-	if (rename(made, path))
+	if (sl_file_rename(made, path))
 		return false;
 	for (unsigned source = 1; source < fold.sources; source++) {
 		sl_store_path(store, file_of(source), path);
-		unlink(path);
+		sl_file_remove(path);
 	}
 	store->closed_bytes = fold.out_at + bytes_behind(store);
 	store->base_bytes = fold.out_at;

@@ -124,7 +124,7 @@ int sl_ring_rebuild(struct sl_ring *ring)
 	if (!err)
 		err = move_to(fd);
 	if (err) {
-		unlink(ring->path);
+		sl_file_remove(ring->path);
 		sl_file_close(fd);
 		return err;
 	}

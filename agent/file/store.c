@@ -103,7 +103,7 @@ static int claim_pair(struct sl_store *store, int *ring_fd)
 		return 0;
 	err = errno;
 	sl_file_close(store->fd);
-	unlink(store->trace);
+	sl_file_remove(store->trace);
 	store->fd = -1;
 	return err;
 }
@@ -126,7 +126,7 @@ static bool make_compressor(struct sl_store *store)
 
 int sl_store_claim(struct sl_store *store, const struct sl_process *process, int *ring_fd)
 {
-	bool elsewhere = sl_remote_why(process->directory) && !access(SL_REMOTE_RING, W_OK);
+	bool elsewhere = sl_remote_why(process->directory) && !syscall(SYS_faccessat, AT_FDCWD, SL_REMOTE_RING, W_OK);
 	int err = EEXIST;
 
 	if (!make_compressor(store))
@@ -266,14 +266,14 @@ int sl_store_continue(struct sl_store *store)
 
 void sl_store_remove_ring(struct sl_store *store)
 {
-	unlink(store->ring);
+	sl_file_remove(store->ring);
 	store->ring_removed = true;
 }
 
 void sl_store_abandon(struct sl_store *store)
 {
-	unlink(store->ring);
-	unlink(store->trace);
+	sl_file_remove(store->ring);
+	sl_file_remove(store->trace);
 	sl_file_close(store->fd);
 	store->fd = -1;
 }

@@ -9,6 +9,7 @@
 
 #include "agent/process/procfile.h"
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/sanitizers.h"
 #include "common/text.h"
 #include "common/base.h"
 
@@ -57,6 +58,8 @@ static const char *try_open(void)
 
 	if (!open_library)
 		return "the program has no dlopen";
+	if (sl_sanitizers_present())
+		return "beside a sanitizer no library is opened";
 	library = open_library("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
 	if (!library)
 		return "libnvidia-ml.so.1 cannot be loaded";

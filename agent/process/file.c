@@ -121,6 +121,21 @@ int sl_file_write(int fd, const struct iovec *parts, int count, uint64_t at)
 	return 0;
 }
 
+int sl_file_remove(const char *path)
+{
+	return syscall(SYS_unlinkat, AT_FDCWD, path, 0) ? errno : 0;
+}
+
+int sl_file_rename(const char *from, const char *to)
+{
+	return syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to) ? errno : 0;
+}
+
+ssize_t sl_file_link(const char *path, char *text, size_t size)
+{
+	return syscall(SYS_readlinkat, AT_FDCWD, path, text, size);
+}
+
 ssize_t sl_file_read(const char *path, char *text, size_t size)
 {
 	int fd = sl_file_open(path, O_RDONLY);

@@ -44,6 +44,12 @@ void sl_file_lock(int fd);
 /* All of it at `at`, or errno; restarts on EINTR. */
 int sl_file_write(int fd, const struct iovec *parts, int count, uint64_t at);
 
+/* By system call as well: a sanitizer's runtime looks into the paths that the C library is given.  0 or errno. */
+int sl_file_remove(const char *path);
+int sl_file_rename(const char *from, const char *to);
+/* What a link names, without a terminator; bytes, -1 with errno. */
+ssize_t sl_file_link(const char *path, char *text, size_t size);
+
 /* At most size - 1 bytes of a small file and a terminator; bytes read, -1 with errno. */
 ssize_t sl_file_read(const char *path, char *text, size_t size);
 

@@ -3,7 +3,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "common/base.h"
 
@@ -29,7 +31,7 @@ static int type_of(const char *folder)
 {
 	struct statfs fs;
 
-	if (statfs(folder, &fs))
+	if (syscall(SYS_statfs, folder, &fs)) /* as in file.h */
 		return -1;
 	for (unsigned i = 0; i < SL_COUNT(types); i++)
 		if ((uint32_t)fs.f_type == types[i].magic)

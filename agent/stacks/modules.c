@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/file/define.h"
+#include "agent/process/file.h"
 #include "agent/symbols/objects.h"
 #include "common/pack.h"
 #include "agent/stacks/intern.h"
@@ -107,7 +108,7 @@ static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t
 		return info->dlpi_name;
 	if (atomic_load(&known))
 		return program;
-	n = readlink("/proc/self/exe", buffer, bytes - 1);
+	n = sl_file_link("/proc/self/exe", buffer, bytes - 1);
 	if (n <= 0) /* no /proc here: as it was called, perhaps relative */
 		return getauxval(AT_EXECFN) ? (const char *)getauxval(AT_EXECFN) : "";
 	buffer[n] = 0;

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -24,7 +23,9 @@
 #include "agent/mute.h"
 #include "agent/pages.h"
 #include "agent/symbols/objects.h"
+#include "agent/symbols/sanitizers.h"
 #include "common/pack.h"
+#include "common/text.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/stacks.h"
 #include "agent/stacks/thread.h"
@@ -47,6 +48,7 @@ struct libunwind {
 static struct libunwind opened;
 static _Atomic(const struct libunwind *) libunwind;
 static uint64_t opened_unloads; /* sl_objects_unloads then */
+static _Atomic bool alone;	/* there will be no libunwind */
 
 /* libgcc_s of the program, if it has one: twenty times slower, so only until libunwind is there. */
 static _Unwind_Reason_Code (*gcc_backtrace)(_Unwind_Trace_Fn, void *);
@@ -141,10 +143,12 @@ static unsigned pipe_count;
 static bool read_end(struct pipe_end *end, int fd)
 {
 	char path[32], is[8] = "";
+	struct sl_text name = sl_text_begin(path, sizeof(path));
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	sl_text_add(&name, "/proc/self/fd/");
+	sl_text_add_number(&name, (uint64_t)fd);
 	end->fd = fd;
-	return readlink(path, is, 5) == 5 && !strcmp(is, "pipe:") && sl_file_identity(fd, &end->device, &end->inode);
+	return sl_file_link(path, is, 5) == 5 && !strcmp(is, "pipe:") && sl_file_identity(fd, &end->device, &end->inode);
 }
 
 /* libunwind's writable data, and what it was before its first unwinding. */
@@ -228,6 +232,10 @@ void sl_native_open(void)
 
 	if (!open || !find || atomic_load(&libunwind))
 		return;
+	if (sl_sanitizers_present()) {
+		atomic_store(&alone, true);
+		return;
+	}
 	library = open_libunwind(open);
 	if (!library) {
 		open("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD); /* it serves from now on, and may not go */
@@ -517,16 +525,20 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 	return a->count == b->count && a->truncated == b->truncated && !memcmp(a->pcs, b->pcs, a->count * sizeof(*a->pcs));
 }
 
-/* libunwind keeps what it knew of an object that was unloaded, and takes it for what lies there now. */
-static bool is_libunwind_stale(void)
+/*
+ * The walk is believed without libunwind, which keeps what it knew of an object that was unloaded, and takes it for what lies
+ * there now; and which is not there beside a sanitizer.
+ */
+static bool is_walk_alone(void)
 {
-	return atomic_load_explicit(&libunwind, memory_order_acquire) &&
-	       atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads;
+	return atomic_load(&alone) || (atomic_load_explicit(&libunwind, memory_order_acquire) &&
+				       atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) != opened_unloads);
 }
 
 /*
  * A walk is many times faster than libunwind, but only stacks that libunwind has seen too are believed: a new one is
- * unwound by both, and where they differ nothing is walked any more.  Once an object was unloaded the walk is believed alone.
+ * unwound by both, and where they differ nothing is walked any more.  Once an object was unloaded, and beside a sanitizer, the
+ * walk is believed alone.
  */
 uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 {
@@ -547,7 +559,7 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 	if (end != SL_WALK_UNKNOWN && trim(&stack, (int)walked.count, depth)) {
 		entry = find(&stack, &hash);
 		id = entry ? entry->id : 0;
-		if (SL_UNLIKELY(!id) && is_libunwind_stale())
+		if (SL_UNLIKELY(!id) && is_walk_alone())
 			id = define_stack(&stack, entry, hash);
 		if (id) {
 			sl_walk_name(&thread->walk, &walked, id);
@@ -573,16 +585,21 @@ void sl_native_child(void)
 	atomic_store(&learning, 0);
 }
 
-int sl_native_describe(char *text, size_t bytes)
+void sl_native_describe(struct sl_text *text)
 {
 	const char *why = atomic_load(&disabled);
 
-	if (why)
-		return snprintf(text, bytes, "no native stacks: %s", why);
-	if (atomic_load(&libunwind))
-		return snprintf(text, bytes, "native libunwind.so.8%s",
-				atomic_load(&walk_differs) ? " alone, slow: our own walk differs" : "");
-	if (gcc_backtrace && gcc_get_ip)
-		return snprintf(text, bytes, "native libgcc_s, slow: libunwind.so.8 not found");
-	return snprintf(text, bytes, "no native stacks: libunwind.so.8 not found");
+	if (why) {
+		sl_text_add(text, "no native stacks: ");
+		sl_text_add(text, why);
+	} else if (atomic_load(&libunwind)) {
+		sl_text_add(text, "native libunwind.so.8");
+		if (atomic_load(&walk_differs))
+			sl_text_add(text, " alone, slow: our own walk differs");
+	} else if (alone) {
+		sl_text_add(text, "native, our own walk alone: beside a sanitizer no libunwind is loaded");
+	} else {
+		sl_text_add(text, gcc_backtrace && gcc_get_ip ? "native libgcc_s, slow: " : "no native stacks: ");
+		sl_text_add(text, "libunwind.so.8 not found");
+	}
 }

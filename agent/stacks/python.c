@@ -2,7 +2,6 @@
 #include "agent/stacks/python.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "agent/mute.h"
 #include "agent/symbols/objects.h"
@@ -256,22 +255,27 @@ uintptr_t sl_python_eval_function(void)
 	return atomic_load_explicit(&state, memory_order_acquire) == CHECKED ? sl_python.eval_function : 0;
 }
 
-int sl_python_describe(char *text, size_t bytes)
+void sl_python_describe(struct sl_text *text)
 {
-	const char *why = atomic_load(&refusal);
+	int is = atomic_load_explicit(&state, memory_order_acquire);
 
-	switch (atomic_load_explicit(&state, memory_order_acquire)) {
-	case UNSUPPORTED:
-		return snprintf(text, bytes, "python %s not supported", sl_python.version);
-	case UNCHECKED:
-		return snprintf(text, bytes, "python %s%s, no stack so far", sl_python.version, where->threaded ? "t" : "");
-	case CHECKED:
-		return snprintf(text, bytes, "python %s%s%s", sl_python.version, where->threaded ? "t" : "",
-				sl_codes_watched() ? "" : ", uncached");
-	case REFUSED:
-		return snprintf(text, bytes, "python %s refused: %s", sl_python.version, why);
-	default:
-		return snprintf(text, bytes, "no python");
+	if (is != UNSUPPORTED && is != UNCHECKED && is != CHECKED && is != REFUSED) {
+		sl_text_add(text, "no python");
+		return;
+	}
+	sl_text_add(text, "python ");
+	sl_text_add(text, sl_python.version);
+	if (is == UNSUPPORTED)
+		sl_text_add(text, " not supported");
+	else if (is != REFUSED && where->threaded)
+		sl_text_add(text, "t");
+	if (is == UNCHECKED)
+		sl_text_add(text, ", no stack so far");
+	else if (is == CHECKED && !sl_codes_watched())
+		sl_text_add(text, ", uncached");
+	if (is == REFUSED) {
+		sl_text_add(text, " refused: ");
+		sl_text_add(text, atomic_load(&refusal));
 	}
 }
 

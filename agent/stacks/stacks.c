@@ -2,7 +2,6 @@
 #include "agent/stacks/stacks.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "agent/pages.h"
@@ -217,13 +216,17 @@ void sl_stacks_unwound(void)
 	self->busy = false;
 }
 
-int sl_stacks_describe(char *text, size_t bytes)
+void sl_stacks_describe(char *text, size_t bytes)
 {
-	char python[96] = "no python stacks", native[96] = "no native stacks";
+	struct sl_text line = sl_text_begin(text, bytes);
 
 	if (wanted & SL_STACKS_PYTHON)
-		sl_python_describe(python, sizeof(python));
+		sl_python_describe(&line);
+	else
+		sl_text_add(&line, "no python stacks");
+	sl_text_add(&line, "; ");
 	if (wanted & SL_STACKS_NATIVE)
-		sl_native_describe(native, sizeof(native));
-	return snprintf(text, bytes, "%s; %s", python, native);
+		sl_native_describe(&line);
+	else
+		sl_text_add(&line, "no native stacks");
 }

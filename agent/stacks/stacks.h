@@ -57,8 +57,7 @@ void sl_native_watch(void);
 /* No native stacks from now on; said in sl_stacks_describe. */
 void sl_native_disable(const char *why);
 
-/* One line for the capabilities record: "python 3.11.2; native libunwind.so.8".  Returns its length, as
- * snprintf. */
-int sl_stacks_describe(char *text, size_t bytes);
+/* One line for the capabilities record: "python 3.11.2; native libunwind.so.8". */
+void sl_stacks_describe(char *text, size_t bytes);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "agent/stacks/cache.h"
 #include "agent/stacks/walk.h"
+#include "common/text.h"
 
 #define SL_STACKS_DEPTH_MAX 256u
 #define SL_STACKS_TEXT_MAX  4096u
@@ -41,7 +42,7 @@ struct sl_stacks_thread {
 uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth);
 /* Look for an interpreter in the process; cheap when it is known. */
 void sl_python_find(void);
-int sl_python_describe(char *text, size_t bytes);
+void sl_python_describe(struct sl_text *text);
 /* Addresses on the C stack that lie in the frames of the evaluation loop, innermost first; at most max. */
 unsigned sl_python_anchors(uintptr_t *anchors, unsigned max);
 /* Where a loop has no anchors (3.9), the address of its function; 0 otherwise. */
@@ -51,7 +52,7 @@ void sl_python_child(void);
 uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth);
 void sl_native_start(void);
 void sl_native_open(void);
-int sl_native_describe(char *text, size_t bytes);
+void sl_native_describe(struct sl_text *text);
 void sl_native_child(void);
 
 /* Modules are defined by whoever is about to define an address in them; uses thread->map. */

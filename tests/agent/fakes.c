@@ -9,6 +9,7 @@
 #include "agent/hooks/ids.h"
 #include "agent/gpu/limit.h"
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/sanitizers.h"
 
 const struct sl_hook sl_hooks[] = {
 	{"", SL_VERB_CALL, SL_KIND_none, SL_FAMILY_process, false},
@@ -34,6 +35,11 @@ bool sl_resolve_loaded(const void *address)
 	Dl_info object;
 
 	return dladdr(address, &object);
+}
+
+bool sl_sanitizers_present(void)
+{
+	return false;
 }
 
 bool sl_limit_active;

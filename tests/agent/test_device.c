@@ -13,6 +13,7 @@
 #include "agent/gpu/device.h"
 #include "agent/gpu/limit.h"
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/sanitizers.h"
 
 /* --- what the test can set --------------------------------------------------------------------------- */
 
@@ -224,6 +225,11 @@ _Atomic uint64_t sl_objects_unloads;
 bool sl_objects_trusted(void)
 {
 	return true;
+}
+
+bool sl_sanitizers_present(void)
+{
+	return false;
 }
 
 void *sl_resolve_symbol(const char *name)

@@ -42,6 +42,12 @@ class Library(unittest.TestCase):
         forbidden |= {"strtol", "strtoll", "strtoul", "strtoull", "sscanf", "fscanf", "scanf"}
         self.assertEqual(imports & forbidden, set())
 
+    def test_no_function_on_memory_or_text_is_asked_of_anybody(self):
+        """A sanitizer's runtime would answer, which sees no order in what our threads do (agent/libc.c)."""
+        imports = {name.split("@")[0] for name in self.names(defined=False)}
+        self.assertEqual({name for name in imports if re.match(r"(mem|str|bcmp|__mem|__str|v?s?n?printf|__s?n?printf)", name)}, set())
+        self.assertEqual(imports & {"access", "readlink", "rename", "statfs", "statfs64", "unlink"}, set())
+
     def test_a_program_that_traces_zstd_does_not_see_ours(self):
         self.assertEqual([name for name in self.names(defined=False) if "ZSTD" in name], [])
 

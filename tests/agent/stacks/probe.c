@@ -17,6 +17,7 @@
 #include "agent/file/define.h"
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/sanitizers.h"
 #include "agent/stacks/cfi.h"
 #include "agent/stacks/stacks.h"
 
@@ -75,6 +76,11 @@ bool sl_resolve_loaded(const void *address)
 	Dl_info object;
 
 	return dladdr(address, &object);
+}
+
+bool sl_sanitizers_present(void)
+{
+	return false;
 }
 
 void *sl_pages_map(size_t bytes)
@@ -184,7 +190,8 @@ EXPORT size_t probe_log(const uint8_t **log)
 
 EXPORT int probe_describe(char *text, size_t bytes)
 {
-	return sl_stacks_describe(text, bytes);
+	sl_stacks_describe(text, bytes);
+	return (int)strlen(text);
 }
 
 static double now_ns(void)

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The C library's functions on memory and text, for this library alone: its calls, the compiler's and zstd's are bound to these.
+ * A sanitizer's runtime puts itself in the place of the C library's.  It sees what we read and write through them and nothing of
+ * what orders it: ThreadSanitizer reports races that are none, MemorySanitizer reads of memory that it never saw written.
+ *
+ * Compiled so that no loop is turned into a call of itself (meson.build).
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/base.h"
+
+/* Of any address and of any type, as memory is. */
+struct word16 {
+	unsigned char bytes __attribute__((vector_size(16)));
+} __attribute__((packed, may_alias));
+
+struct word8 {
+	uint64_t value;
+} __attribute__((packed, may_alias));
+
+struct word4 {
+	uint32_t value;
+} __attribute__((packed, may_alias));
+
+/* Both ends of what is shorter than two words, which may overlap: read before either is written. */
+#define MOVE_ENDS(type)                                                                                                            \
+	do {                                                                                                                       \
+		struct type first = *(const struct type *)from, last = *(const struct type *)(from + size - sizeof(last));         \
+                                                                                                                                   \
+		*(struct type *)to = first;                                                                                        \
+		*(struct type *)(to + size - sizeof(last)) = last;                                                                 \
+	} while (0)
+
+static inline void move_small(char *to, const char *from, size_t size)
+{
+	if (size >= 8) {
+		MOVE_ENDS(word8);
+	} else if (size >= 4) {
+		MOVE_ENDS(word4);
+	} else if (size) {
+		char first = from[0], middle = from[size / 2], last = from[size - 1];
+
+		to[0] = first;
+		to[size / 2] = middle;
+		to[size - 1] = last;
+	}
+}
+
+void *memcpy(void *restrict target, const void *restrict source, size_t size)
+{
+	const char *from = source;
+	char *to = target;
+
+	if (size < 16) {
+		move_small(to, from, size);
+		return target;
+	}
+	struct word16 last = *(const struct word16 *)(from + size - 16);
+
+	for (size_t at = 0; at < size - 16; at += 16)
+		*(struct word16 *)(to + at) = *(const struct word16 *)(from + at);
+	*(struct word16 *)(to + size - 16) = last;
+	return target;
+}
+
+void *memmove(void *target, const void *source, size_t size)
+{
+	const char *from = source;
+	char *to = target;
+
+	if (size < 16) {
+		move_small(to, from, size);
+	} else if ((uintptr_t)to - (uintptr_t)from >= size) {
+		struct word16 last = *(const struct word16 *)(from + size - 16);
+
+		for (size_t at = 0; at < size - 16; at += 16)
+			*(struct word16 *)(to + at) = *(const struct word16 *)(from + at);
+		*(struct word16 *)(to + size - 16) = last;
+	} else {
+		struct word16 first = *(const struct word16 *)from;
+
+		for (size_t at = size; at > 16; at -= 16)
+			*(struct word16 *)(to + at - 16) = *(const struct word16 *)(from + at - 16);
+		*(struct word16 *)to = first;
+	}
+	return target;
+}
+
+void *memset(void *target, int byte, size_t size)
+{
+	uint64_t value = (unsigned char)byte * 0x0101010101010101ull;
+	char *to = target;
+
+	if (size < 8) {
+		for (; size; size--)
+			to[size - 1] = (char)byte;
+		return target;
+	}
+	for (size_t at = 0; at < size - 8; at += 8)
+		((struct word8 *)(to + at))->value = value;
+	((struct word8 *)(to + size - 8))->value = value;
+	return target;
+}
+
+int memcmp(const void *a, const void *b, size_t size)
+{
+	const unsigned char *one = a, *other = b;
+
+	for (; size >= 32; size -= 32, one += 32, other += 32) {
+		const struct word8 *x = (const struct word8 *)one, *y = (const struct word8 *)other;
+
+		if ((x[0].value ^ y[0].value) | (x[1].value ^ y[1].value) | (x[2].value ^ y[2].value) | (x[3].value ^ y[3].value))
+			break;
+	}
+	for (; size; size--, one++, other++)
+		if (*one != *other)
+			return *one < *other ? -1 : 1;
+	return 0;
+}
+
+int bcmp(const void *a, const void *b, size_t size)
+{
+	return memcmp(a, b, size);
+}
+
+void *memchr(const void *memory, int byte, size_t size)
+{
+	const unsigned char *at = memory;
+
+	for (; size; size--, at++)
+		if (*at == (unsigned char)byte)
+			return (void *)at;
+	return NULL;
+}
+
+size_t strnlen(const char *text, size_t most)
+{
+	size_t length = 0;
+
+	while (length < most && text[length])
+		length++;
+	return length;
+}
+
+size_t strlen(const char *text)
+{
+	return strnlen(text, SIZE_MAX);
+}
+
+char *strchr(const char *text, int byte)
+{
+	for (;; text++)
+		if (*text == (char)byte)
+			return (char *)text;
+		else if (!*text)
+			return NULL;
+}
+
+char *strrchr(const char *text, int byte)
+{
+	for (size_t at = strlen(text) + 1; at; at--)
+		if (text[at - 1] == (char)byte)
+			return (char *)text + at - 1;
+	return NULL;
+}
+
+int strncmp(const char *a, const char *b, size_t most)
+{
+	for (; most; most--, a++, b++)
+		if (*a != *b || !*a)
+			return (unsigned char)*a - (unsigned char)*b;
+	return 0;
+}
+
+int strcmp(const char *a, const char *b)
+{
+	return strncmp(a, b, SIZE_MAX);
+}
+
+char *strncpy(char *restrict to, const char *restrict from, size_t size)
+{
+	size_t length = strnlen(from, size);
+
+	memcpy(to, from, length);
+	memset(to + length, 0, size - length);
+	return to;
+}
+
+char *strcpy(char *restrict to, const char *restrict from)
+{
+	return memcpy(to, from, strlen(from) + 1);
+}
+
+/* How much of the text's beginning is, or is not, of these bytes. */
+static size_t span(const char *text, const char *bytes, bool is_of)
+{
+	size_t length = 0;
+
+	while (text[length] && (memchr(bytes, text[length], strlen(bytes)) != NULL) == is_of)
+		length++;
+	return length;
+}
+
+size_t strspn(const char *text, const char *bytes)
+{
+	return span(text, bytes, true);
+}
+
+size_t strcspn(const char *text, const char *bytes)
+{
+	return span(text, bytes, false);
+}
+
+char *strstr(const char *text, const char *part)
+{
+	size_t length = strlen(part);
+
+	for (; strncmp(text, part, length); text++)
+		if (!*text)
+			return NULL;
+	return (char *)text;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/symbols/sanitizers.h"
+
+#include "agent/symbols/resolve.h"
+#include "common/text.h"
+
+/*
+ * Of a runtime inside the program the names alone are seen that some library has or asks for: so by one of the C library's that
+ * nobody else stands in for.
+ */
+bool sl_sanitizers_present(void)
+{
+	const void *rare = sl_resolve_symbol("ether_hostton");
+
+	return sl_resolve_symbol("__sanitizer_set_report_fd") || (rare && !sl_resolve_beside(rare, "gnu_get_libc_version"));
+}
+
+/*
+ * AddressSanitizer's shared runtime asks a function of this name for options, the program's if it has one, and then insists on
+ * being the first library, lest another one have memory of the C library's malloc.  We have none.  What another library says
+ * there stays.
+ */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+	static char options[1024];
+	const char *(*next)(void) = (const char *(*)(void))sl_resolve_symbol("__asan_default_options");
+	struct sl_text text = sl_text_begin(options, sizeof(options));
+
+	sl_text_add(&text, "verify_asan_link_order=0:");
+	if (next)
+		sl_text_add(&text, next());
+	return options;
+}
