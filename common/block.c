@@ -6,9 +6,10 @@
 #include "common/base.h"
 #include "common/unpack.h"
 
+#define GATHERED 64 /* events: their members are moved to columns together */
+
 struct out {
 	uint8_t *at;
-	uint64_t *column; /* room for one, at the end of what at points into */
 };
 
 static int append(void *data, const char *bytes, size_t size)
@@ -60,49 +61,53 @@ struct narrow64 {
 	uint64_t x;
 } __attribute__((packed, may_alias));
 
-static void store_narrow(uint8_t *at, unsigned width, unsigned count, const uint64_t *x, unsigned shift)
+static void store_narrow(uint8_t *at, unsigned width, unsigned count, const uint64_t *x, uint64_t base, unsigned shift)
 {
 	switch (width) {
 	case 1:
 		for (unsigned i = 0; i < count; i++)
-			at[i] = x[i] >> shift;
+			at[i] = (x[i] - base) >> shift;
 		break;
 	case 2:
 		for (unsigned i = 0; i < count; i++)
-			((struct narrow16 *)at)[i].x = x[i] >> shift;
+			((struct narrow16 *)at)[i].x = (x[i] - base) >> shift;
 		break;
 	case 4:
 		for (unsigned i = 0; i < count; i++)
-			((struct narrow32 *)at)[i].x = x[i] >> shift;
+			((struct narrow32 *)at)[i].x = (x[i] - base) >> shift;
 		break;
 	case 8:
 		for (unsigned i = 0; i < count; i++)
-			((struct narrow64 *)at)[i].x = x[i] >> shift;
+			((struct narrow64 *)at)[i].x = (x[i] - base) >> shift;
 		break;
 	}
 }
 
-/* Fill x with what the column stores, before narrowing; returns its base. */
-static uint64_t plain_values(uint64_t *x, const struct sl_event *events, unsigned count, unsigned field)
+/* The least of the values; *bits: all that are set in any value less this one. */
+static uint64_t find_base(const uint64_t *x, unsigned count, bool is_signed, uint64_t *bits)
 {
-	uint64_t base = value_at(events, 0, field);
+	uint64_t sign = is_signed ? (uint64_t)1 << 63 : 0, least = x[0] ^ sign;
 
-	for (unsigned i = 0; i < count; i++) {
-		x[i] = value_at(events, i, field);
-		if (sl_event_fields[field].is_signed ? (int64_t)x[i] < (int64_t)base : x[i] < base)
-			base = x[i];
-	}
+	/* Without a branch: addresses and sizes come in no order. */
+	for (unsigned i = 1; i < count; i++)
+		least += ((x[i] ^ sign) - least) & -(uint64_t)((x[i] ^ sign) < least);
+	*bits = 0;
 	for (unsigned i = 0; i < count; i++)
-		x[i] -= base;
-	return base;
+		*bits |= x[i] - (least ^ sign);
+	return least ^ sign;
 }
 
-static uint64_t delta_values(uint64_t *x, const struct sl_event *events, unsigned count, unsigned field)
+/* The values become differences; returns the first of them. */
+static uint64_t make_differences(uint64_t *x, unsigned count, uint64_t *bits)
 {
-	x[0] = 0;
-	for (unsigned i = 1; i < count; i++)
-		x[i] = zigzag(value_at(events, i, field) - value_at(events, i - 1, field));
-	return value_at(events, 0, field);
+	uint64_t first = x[0];
+
+	for (unsigned i = count - 1; i > 0; i--)
+		x[i] = zigzag(x[i] - x[i - 1]);
+	x[0] = *bits = 0;
+	for (unsigned i = 0; i < count; i++)
+		*bits |= x[i];
+	return first;
 }
 
 static void pack_head(msgpack_packer *pk, unsigned field, enum sl_encoding encoding, unsigned width, unsigned shift, uint64_t base,
@@ -120,20 +125,15 @@ static void pack_head(msgpack_packer *pk, unsigned field, enum sl_encoding encod
 	msgpack_pack_bin(pk, (size_t)width * count);
 }
 
-static SL_HOT void pack_column(msgpack_packer *pk, struct out *out, const struct sl_event *events, unsigned count, unsigned field)
+static void pack_column(msgpack_packer *pk, struct out *out, uint64_t *x, unsigned count, unsigned field)
 {
-	enum sl_encoding encoding = field == SL_FIELD_time_ns ? SL_ENCODING_DELTA : SL_ENCODING_PLAIN;
-	uint64_t *x = out->column, bits = 0, base;
-	unsigned shift = 0, width;
+	bool differences = field == SL_FIELD_time_ns;
+	uint64_t bits, base = differences ? make_differences(x, count, &bits)
+					  : find_base(x, count, sl_event_fields[field].is_signed, &bits);
+	unsigned shift = bits && !differences ? (unsigned)__builtin_ctzll(bits) : 0, width = width_of(bits >> shift);
 
-	base = encoding == SL_ENCODING_DELTA ? delta_values(x, events, count, field) : plain_values(x, events, count, field);
-	for (unsigned i = 0; i < count; i++)
-		bits |= x[i];
-	if (bits && encoding == SL_ENCODING_PLAIN)
-		shift = __builtin_ctzll(bits);
-	width = width_of(bits >> shift);
-	pack_head(pk, field, encoding, width, shift, base, count);
-	store_narrow(out->at, width, count, x, shift);
+	pack_head(pk, field, differences ? SL_ENCODING_DELTA : SL_ENCODING_PLAIN, width, shift, base, count);
+	store_narrow(out->at, width, count, x, differences ? 0 : base, shift);
 	out->at += (size_t)width * count;
 }
 
@@ -150,11 +150,24 @@ static void find_varying(uint64_t *varies, const struct sl_event *events, unsign
 	memcpy(varies, seen, sizeof(seen));
 }
 
+/* Some events at a time: they are in the first cache meanwhile. */
+static void gather(uint64_t *columns, const struct sl_event *events, unsigned count, const uint8_t *fields, unsigned field_count)
+{
+	for (unsigned from = 0, to; from < count; from = to) {
+		to = from + GATHERED < count ? from + GATHERED : count;
+		for (unsigned k = 0; k < field_count; k++)
+			for (unsigned i = from; i < to; i++)
+				columns[(size_t)k * count + i] = value_at(events, i, fields[k]);
+	}
+}
+
 SL_HOT size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events,
 			      unsigned count)
 {
-	struct out out = {bytes, (uint64_t *)((uint8_t *)bytes + SL_BLOCK_BYTES(count)) - count};
-	uint64_t varies[SL_FIELD_COUNT];
+	struct out out = {bytes};
+	uint64_t varies[SL_FIELD_COUNT], *columns;
+	uint8_t fields[SL_FIELD_COUNT];
+	unsigned field_count = 0;
 	msgpack_packer pk;
 
 	msgpack_packer_init(&pk, &out, append);
@@ -174,7 +187,13 @@ SL_HOT size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint
 	find_varying(varies, events, count);
 	for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
 		if (varies[field] || field == SL_FIELD_time_ns)
-			pack_column(&pk, &out, events, count, field);
+			fields[field_count++] = field;
+	/* At the end of the room: what is written of a column ends before the next one begins. */
+	columns = (uint64_t *)((uint8_t *)bytes + SL_BLOCK_BYTES(count)) - (size_t)field_count * count;
+	gather(columns, events, count, fields, field_count);
+	for (unsigned field = 0, k = 0; field < SL_FIELD_COUNT; field++)
+		if (k < field_count && fields[k] == field)
+			pack_column(&pk, &out, columns + (size_t)k++ * count, count, field);
 		else
 			pack_head(&pk, field, SL_ENCODING_PLAIN, 0, 0, value_at(events, 0, field), count);
 	return out.at - (uint8_t *)bytes;

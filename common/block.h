@@ -25,7 +25,7 @@
 
 enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA };
 
-/* Bytes that hold any block of `count` events, and behind it one column before it is narrowed (a multiple of 8). */
+/* Bytes that hold any block of `count` events, and its columns before they are narrowed, of which each is one behind what is written (a multiple of 8). */
 #define SL_BLOCK_BYTES(count) ((size_t)(count)*8 * (SL_FIELD_COUNT + 1) + 64 * SL_FIELD_COUNT + 256)
 
 /*

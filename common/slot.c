@@ -47,14 +47,12 @@ SL_HOT void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, 
 	bool in_flight = (atomic_load_explicit(&first->state, memory_order_relaxed) & 3) == SL_SLOT_IN_FLIGHT;
 	uint64_t head = first->call.head;
 
-	*event = (struct sl_event){
-		.api = head & 0xffff,
-		.driver_api = head >> 16 & 0xffff,
-		.kind = head >> 32 & 0xff,
-		.flags = sl_slot_flags(first) | (in_flight ? SL_FLAG_in_flight : 0),
-		.device = sl_slot_device(first),
-		.time_ns = sl_slot_begin_ns(first),
-	};
+	event->api = head & 0xffff;
+	event->driver_api = head >> 16 & 0xffff;
+	event->kind = head >> 32 & 0xff;
+	event->flags = sl_slot_flags(first) | (in_flight ? SL_FLAG_in_flight : 0);
+	event->device = sl_slot_device(first);
+	event->time_ns = sl_slot_begin_ns(first);
 	if (sl_slot_shape(verb) == SL_SHAPE_CALL) {
 		event->address = first->call.address;
 		event->bytes = first->call.bytes;
@@ -63,6 +61,8 @@ SL_HOT void sl_slot_decode(struct sl_event *event, const struct sl_slot *first, 
 			event->duration_ns = event->result = 0;
 		return;
 	}
+	event->duration_ns = event->stream = event->context = event->object = event->caller = event->native = 0;
+	event->result = 0;
 	event->address = first->instant.address;
 	event->bytes = first->instant.bytes;
 	event->extra = first->instant.extra;

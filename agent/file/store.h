@@ -27,6 +27,7 @@ struct sl_store {
 	bool ring_removed;	      /* at the end: nothing was in it */
 	bool ring_elsewhere;	      /* not in the trace's folder, which may outlive the node */
 	char trace[3400], ring[3400]; /* absolute paths; trace: of file 1 */
+	bool hurried;		      /* compress fast: more waits than could be compressed well */
 	void *compressor;	      /* ZSTD_CCtx in pages of ours: zstd must not call the program's malloc */
 	void *frame;		      /* room for the largest frame */
 	size_t frame_bytes;

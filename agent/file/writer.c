@@ -26,11 +26,14 @@
 #define FOLD_MIN_NS   2000000ull	    /* work at a fold between two passes */
 #define SPARE	      2			    /* free segments kept ahead of need */
 #define DEFS_WAIT_MAX 1000
-#define CROWD	      64 /* threads with a segment of 1 MiB each */
+#define AHEAD	      24      /* slots */
+#define HURRY_NS      2000ull /* an event: half a million a second */
+#define CROWD	      64      /* threads with a segment of 1 MiB each */
 
 /* One writer, so one set; emptied pages are not needed, a child makes its own. */
 static struct sl_event *events; /* SL_BLOCK_EVENTS */
 static uint8_t *map_bytes;	/* a block, or joined definitions */
+static uint64_t block_ns;	/* when the last block was made */
 static uint64_t written_events, written_at_ns, synced_at_ns, taken_back_ns, gaps_said;
 static char stacks_said[224];
 static uint64_t cutoff_ns; /* what began before it is taken: so a pass ends, however fast the program is */
@@ -146,6 +149,7 @@ static bool next_event(const struct sl_segment *segment, const struct sl_slot *s
 
 	for (;; ++*seq) {
 		first = &slots[(*seq - segment->first) % SL_SEGMENT_SLOTS];
+		__builtin_prefetch(first + AHEAD); /* it is in the cache of another core */
 		second = &slots[(*seq + 1 - segment->first) % SL_SEGMENT_SLOTS];
 		word = atomic_load_explicit(&first->state, memory_order_acquire);
 		if (word != SL_SLOT_WORD(*seq, SL_SLOT_FILLING, false))
@@ -174,6 +178,15 @@ static unsigned collect(const struct sl_segment *segment, const struct sl_slot *
 	return count;
 }
 
+/* Large blocks come faster than they can be compressed well with a small part of a core. */
+static bool is_hurried(unsigned count)
+{
+	uint64_t now_ns = sl_agent_now(), since_ns = now_ns - block_ns;
+
+	block_ns = now_ns;
+	return count >= SL_BLOCK_EVENTS / 2 && since_ns < count * HURRY_NS;
+}
+
 static bool write_block(const struct sl_segment *segment, uint64_t first, uint64_t next, unsigned count)
 {
 	struct sl_frame_index frame = {
@@ -186,6 +199,7 @@ static bool write_block(const struct sl_segment *segment, uint64_t first, uint64
 		.end_ns = events[0].time_ns,
 	};
 	size_t size;
+	bool failed;
 
 	for (unsigned i = 1; i < count; i++) {
 		if (events[i].time_ns < frame.begin_ns)
@@ -198,10 +212,11 @@ static bool write_block(const struct sl_segment *segment, uint64_t first, uint64
 	sl_stacks_modules();
 	drain_defs();
 	size = sl_block_encode(map_bytes, segment->thread, first, next, events, count);
-	if (sl_store_append(sl_agent->store, frame, map_bytes, size))
-		return false;
-	written_events += count;
-	return true;
+	sl_agent->store->hurried = is_hurried(count);
+	failed = sl_store_append(sl_agent->store, frame, map_bytes, size);
+	sl_agent->store->hurried = false;
+	written_events += failed ? 0 : count;
+	return !failed;
 }
 
 /* The thread writes to it no more: it has another one, or has ended. */

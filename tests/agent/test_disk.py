@@ -229,7 +229,7 @@ class Disk(unittest.TestCase):
         os.unlink(os.path.join(folder, names[0]))
         mine, said = report(folder)
         self.assertTrue(mine["damaged"])
-        self.assertIn("file 2 of its process is missing", said)
+        self.assertIn("file %d of its process is missing" % int(names[0].split(".")[1]), said)
 
 
 if __name__ == "__main__":
