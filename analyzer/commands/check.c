@@ -182,7 +182,7 @@ static bool shares_a_device(const struct sl_report *report)
 }
 
 /* Answers of Stormlog's gap analysis, which report.json shows, are findings too. It takes a device's gap for that of one process:
- * where several recorded processes share a device, it finds who came and went, and no limit is to fail on that. */
+ * where several recorded processes share a device, it finds whose context came and went, and no limit is to fail on that. */
 static void find_gaps(struct sl_report *report)
 {
 	struct sl_arena arena = {0};

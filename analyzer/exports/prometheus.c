@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* prometheus: a file for node_exporter's textfile collector.  No time stamps, one HELP and TYPE a family. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/exports/export.h"
+#include "analyzer/report/devices.h"
 
 static void put_labels(FILE *out, const char *family, const struct sl_stream_process *p, int device, const char *key,
 		       const char *value)
@@ -98,11 +100,29 @@ static void put_process(struct sl_export_job *job, const char *name, const char 
 	}
 }
 
+/* What the others of the run held is hidden from nobody. */
+static void join_devices(struct sl_stream *stream)
+{
+	struct sl_report report = {.process_count = stream->count};
+
+	report.processes = calloc(stream->count + 1, sizeof(*report.processes));
+	if (!report.processes)
+		abort();
+	for (unsigned i = 0; i < stream->count; i++) {
+		report.processes[i] = stream->processes[i].process;
+		report.processes[i].ended_unix_ns = sl_process_unix(&report.processes[i], report.processes[i].model->now_ns);
+	}
+	sl_devices_join(&report);
+	sl_report_free_devices(&report);
+	free(report.processes);
+}
+
 static void put_hidden(struct sl_export_job *job)
 {
 	static const char name[] = "stormlog_device_hidden_peak_bytes";
 
-	put_family(job->out, name, "gauge", "Most used on the device beyond what this process held.");
+	join_devices(job->stream);
+	put_family(job->out, name, "gauge", "Most used on the device beyond what recorded processes held, as this one saw it.");
 	for (unsigned i = 0; i < job->stream->count; i++)
 		for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
 			const struct sl_device_state *device = job->stream->processes[i].process.model->devices[d];

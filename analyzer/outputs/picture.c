@@ -32,8 +32,9 @@ struct layer {
 struct picture {
 	const struct sl_process *process;
 	uint64_t begin_ns, end_ns;
-	double top, used[COLUMNS], known[COLUMNS];
-	bool has_used;
+	double top, used[COLUMNS], known[COLUMNS], others[COLUMNS]; /* others: of recorded processes */
+	unsigned devices;					    /* of which `used` is the sum */
+	bool has_others;
 	struct layer layer[LAYERS];
 	unsigned layers;
 };
@@ -120,7 +121,9 @@ static void fill(struct picture *p, const struct sl_process *process)
 		else if (line->what == SL_LINE_KNOWN)
 			add_line(p->known, timeline, line, p->begin_ns, p->end_ns, true);
 		else if (line->what == SL_LINE_USED)
-			p->has_used = true, add_line(p->used, timeline, line, p->begin_ns, p->end_ns, true);
+			p->devices++, add_line(p->used, timeline, line, p->begin_ns, p->end_ns, true);
+		else if (line->what == SL_LINE_OTHERS)
+			p->has_others = true, add_line(p->others, timeline, line, p->begin_ns, p->end_ns, true);
 	}
 	qsort(p->layer, p->layers, sizeof(p->layer[0]), by_size);
 	for (unsigned c = 0; c < COLUMNS; c++) {
@@ -180,6 +183,20 @@ static void draw_line(cairo_t *c, const struct picture *p, const double *columns
 	cairo_stroke(c);
 }
 
+static void draw_area(cairo_t *c, const struct picture *p, const double *base, const double *top)
+{
+	cairo_move_to(c, LEFT, y_of(p, base[0]));
+	for (unsigned x = 0; x < COLUMNS; x++) {
+		cairo_line_to(c, LEFT + x, y_of(p, top[x]));
+		cairo_line_to(c, LEFT + x + 1, y_of(p, top[x]));
+	}
+	for (unsigned x = COLUMNS; x--;) {
+		cairo_line_to(c, LEFT + x + 1, y_of(p, base[x]));
+		cairo_line_to(c, LEFT + x, y_of(p, base[x]));
+	}
+	cairo_fill(c);
+}
+
 /* Maxima stacked as far as the maximum of all leaves room: they need not happen at once. */
 static void draw_areas(cairo_t *c, const struct picture *p)
 {
@@ -190,22 +207,17 @@ static void draw_areas(cairo_t *c, const struct picture *p)
 		for (unsigned x = 0; x < COLUMNS; x++)
 			top[x] = fmax(base[x], fmin(base[x] + p->layer[k].column[x], k ? fmax(p->known[x], base[x]) : INFINITY));
 		cairo_set_source_rgb(c, colours[k][0], colours[k][1], colours[k][2]);
-		cairo_move_to(c, LEFT, y_of(p, base[0]));
-		for (unsigned x = 0; x < COLUMNS; x++) {
-			cairo_line_to(c, LEFT + x, y_of(p, top[x]));
-			cairo_line_to(c, LEFT + x + 1, y_of(p, top[x]));
-		}
-		for (unsigned x = COLUMNS; x--;) {
-			cairo_line_to(c, LEFT + x + 1, y_of(p, base[x]));
-			cairo_line_to(c, LEFT + x, y_of(p, base[x]));
-			base[x] = top[x];
-		}
-		cairo_fill(c);
+		draw_area(c, p, base, top);
+		memcpy(base, top, sizeof(base));
 	}
+	for (unsigned x = 0; x < COLUMNS; x++)
+		top[x] = p->known[x] + p->others[x];
+	cairo_set_source_rgb(c, .8, .82, .84);
+	draw_area(c, p, p->known, top);
 	cairo_set_source_rgb(c, .04, .24, .36);
 	cairo_set_line_width(c, 1.2);
 	draw_line(c, p, p->known);
-	if (p->has_used) {
+	if (p->devices) {
 		const double dash[] = {4, 3};
 
 		cairo_set_source_rgb(c, .23, .19, .33);
@@ -238,7 +250,7 @@ static void draw_words(cairo_t *c, const struct picture *p)
 	text(c, LEFT, 22, 0, title);
 	cairo_set_font_size(c, 12);
 	text(c, WIDTH - RIGHT, 22, 1, header->host ? header->host : "");
-	for (unsigned k = 0; k < p->layers && x < WIDTH - 200; k++) {
+	for (unsigned k = 0; k < p->layers && x < WIDTH - (p->has_others ? 400 : 200); k++) {
 		cairo_set_source_rgb(c, colours[k][0], colours[k][1], colours[k][2]);
 		cairo_rectangle(c, x, HEIGHT - 28, 11, 11);
 		cairo_fill(c);
@@ -247,8 +259,11 @@ static void draw_words(cairo_t *c, const struct picture *p)
 		cairo_get_current_point(c, &x, &peak);
 		x += 18;
 	}
-	if (p->has_used)
-		text(c, WIDTH - RIGHT, HEIGHT - 18, 1, "dashed: device-wide use");
+	if (p->devices) {
+		snprintf(title, sizeof(title), "%sdashed: use of %s", p->has_others ? "grey: other recorded processes, " : "",
+			 p->devices > 1 ? "all its devices" : "the device");
+		text(c, WIDTH - RIGHT, HEIGHT - 18, 1, title);
+	}
 }
 
 static cairo_status_t to_file(void *file, const unsigned char *data, unsigned size)

@@ -8,13 +8,12 @@ static bool same_text(const char *a, const char *b)
 	return a && b && !strcmp(a, b);
 }
 
-const struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device,
-					       unsigned process)
+struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device, unsigned process)
 {
 	const struct sl_process *p = &report->processes[process];
 
 	for (size_t i = 1; i < SL_COUNT(p->model->devices); i++) {
-		const struct sl_device_state *state = p->model->devices[i];
+		struct sl_device_state *state = p->model->devices[i];
 		const struct sl_device *def = state ? sl_defs_device(&p->trace->defs, state->device) : NULL;
 
 		if (!state || !state->used)
@@ -100,44 +99,83 @@ static void measure_known(const struct sl_report *report, struct sl_shared_devic
 	}
 }
 
+/* A line of what is taken from the hidden one, bin by bin. */
+static struct sl_line *add_others(struct sl_timeline *timeline, const struct sl_line *hidden)
+{
+	struct sl_line *others = sl_timeline_add(timeline, SL_LINE_OTHERS, hidden->device, 0);
+	struct sl_bin *bins = others->bins;
+
+	*others = *hidden;
+	others->what = SL_LINE_OTHERS;
+	others->bins = bins;
+	memcpy(bins, hidden->bins, SL_TIMELINE_BINS * sizeof(*bins));
+	return others;
+}
+
+static uint64_t less(uint64_t bytes, uint64_t others)
+{
+	return bytes > others ? bytes - others : 0;
+}
+
+static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t others)
+{
+	hidden->min = less(taken->min, others);
+	hidden->max = less(taken->max, others);
+	hidden->last = less(taken->last, others);
+	hidden->area = taken->max ? taken->area * (double)hidden->max / (double)taken->max : 0;
+	taken->min -= hidden->min;
+	taken->max -= hidden->max;
+	taken->last -= hidden->last;
+	taken->area -= hidden->area;
+}
+
 /*
+ * What other recorded processes held is hidden from nobody: it leaves the line of what is hidden for one of their own.
  * A bin tells of a sample before it.  Of other processes the most they held since then and a little after counts, so that
  * what came and went is never called hidden.
  */
-static void measure_hidden(const struct sl_report *report, struct sl_shared_device *device, unsigned process)
+static void take_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned process)
 {
 	const struct sl_process *p = &report->processes[process];
-	const struct sl_device_state *state = sl_devices_state(report, device, process);
-	const struct sl_line *hidden = state->hidden_line;
-	uint64_t around = 1ull << p->model->timeline.shift, tail = p->model->now_ns - state->last_sample_ns;
+	struct sl_device_state *state = sl_devices_state(report, device, process);
+	struct sl_line *hidden = state->hidden_line, *taken;
+	uint64_t around = 1ull << p->model->timeline.shift, tail = p->model->now_ns - state->last_sample_ns, most = 0;
 	/* a sample enters the line when the next one comes, and stays until the one after */
 	uint64_t before = around + state->sample_gap_ns + (tail > state->sample_gap_ns ? tail : state->sample_gap_ns);
 
-	for (uint32_t b = hidden && hidden->begun ? hidden->first : 1; hidden && hidden->begun && b <= hidden->bin; b++) {
-		uint64_t at = sl_process_unix(p, hidden->bins[b].max_ns), bytes;
-		uint64_t others = held_by_others(report, device, process, at - before, at + around);
+	if (!hidden || !hidden->begun)
+		return;
+	taken = state->others_line = add_others(&p->model->timeline, hidden);
+	for (uint32_t b = hidden->first; b <= hidden->bin; b++) {
+		uint64_t at = sl_process_unix(p, hidden->bins[b].max_ns);
 
-		bytes = hidden->bins[b].max > others ? hidden->bins[b].max - others : 0;
-		if (device->hidden_peak_bytes == SL_UNKNOWN || bytes > device->hidden_peak_bytes) {
-			device->hidden_peak_bytes = bytes;
-			device->hidden_peak_unix_ns = at;
+		take(&hidden->bins[b], &taken->bins[b], held_by_others(report, device, process, at - before, at + around));
+		if (b == hidden->first || hidden->bins[b].max > most) {
+			most = hidden->bins[b].max;
+			state->hidden_peak_ns = hidden->bins[b].max_ns;
 		}
 	}
+	state->hidden_peak_bytes = most;
+	hidden->value = hidden->bins[hidden->bin].last;
+	taken->value = taken->bins[taken->bin].last;
 }
 
 static void measure(const struct sl_report *report, struct sl_shared_device *device)
 {
-	const struct sl_device_state *state = sl_devices_state(report, device, device->processes[0]);
-
-	if (device->process_count == 1) {
-		device->known_peak_bytes = state->known_peak;
-		device->hidden_peak_bytes = state->hidden_peak_bytes;
-		device->hidden_peak_unix_ns = sl_process_unix(&report->processes[device->processes[0]], state->hidden_peak_ns);
-		return;
-	}
 	for (unsigned i = 0; i < device->process_count; i++) {
-		measure_known(report, device, device->processes[i]);
-		measure_hidden(report, device, device->processes[i]);
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		if (device->process_count > 1) {
+			measure_known(report, device, device->processes[i]);
+			take_others(report, device, device->processes[i]);
+		} else {
+			device->known_peak_bytes = state->known_peak;
+		}
+		if (state->hidden_peak_bytes == SL_UNKNOWN ||
+		    (device->hidden_peak_bytes != SL_UNKNOWN && state->hidden_peak_bytes <= device->hidden_peak_bytes))
+			continue;
+		device->hidden_peak_bytes = state->hidden_peak_bytes;
+		device->hidden_peak_unix_ns = sl_process_unix(&report->processes[device->processes[i]], state->hidden_peak_ns);
 	}
 }
 

@@ -5,11 +5,10 @@
 
 #include "analyzer/report/report.h"
 
-/* Fills report->devices from its processes. */
+/* Fills report->devices from its processes, and takes out of what each calls hidden what the others held. */
 void sl_devices_join(struct sl_report *report);
 
 /* State of the shared device in one of its processes; NULL: not used there. */
-const struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device,
-					       unsigned process);
+struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device, unsigned process);
 
 #endif

@@ -89,6 +89,13 @@ char *sl_report_session(const struct sl_trace *trace)
 	return session;
 }
 
+void sl_report_free_devices(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->device_count; i++)
+		free(report->devices[i].processes);
+	free(report->devices);
+}
+
 void sl_report_free(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -108,8 +115,7 @@ void sl_report_free(struct sl_report *report)
 		free(process->accounts);
 		sl_replay_free(process->model);
 	}
-	for (unsigned i = 0; i < report->device_count; i++)
-		free(report->devices[i].processes);
+	sl_report_free_devices(report);
 	for (size_t i = 0; i < report->warnings.count; i++)
 		free(report->warnings.item[i]);
 	free(report->warnings.item);
@@ -118,7 +124,6 @@ void sl_report_free(struct sl_report *report)
 		free(report->findings.item[i].advice);
 	}
 	free(report->findings.item);
-	free(report->devices);
 	free(report->processes);
 	sl_symbols_free(report->symbols);
 	sl_images_free(&report->images);

@@ -195,6 +195,7 @@ struct sl_report {
 };
 
 void sl_report_free(struct sl_report *report);
+void sl_report_free_devices(struct sl_report *report); /* alone, of a report that borrows its processes */
 
 void sl_report_warn(struct sl_report *report, const char *format, ...) SL_PRINTF(2, 3);
 

@@ -56,8 +56,9 @@ static bool was_looked_at(const struct sl_model *model, const struct sl_device_s
 	return hidden && hidden->begun && ns >= model->timeline.begin_ns + ((uint64_t)(hidden->first + 1) << model->timeline.shift);
 }
 
-/* The whole device by its samples.  A sample is older than what the process got or gave back since: what was hidden then
- * is added to what the process holds now, so that the gap is hidden memory and nothing else. */
+/* The device by its samples.  A sample is older than what the process got or gave back since: what was hidden then
+ * is added to what the process holds now, so that the gap is hidden memory and nothing else.  What other recorded processes
+ * hold is in their own sinks; here it only is not free. */
 static void set_used(struct maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event)
 {
 	const struct sl_model *model = m->process->model;
@@ -73,6 +74,8 @@ static void set_used(struct maker *m, const struct sl_device_state *device, uint
 	if (event->used_bytes > event->total_bytes)
 		event->used_bytes = event->total_bytes;
 	event->free_bytes = event->total_bytes - event->used_bytes;
+	event->free_bytes -=
+		at(model, device->others_line, ns) < event->free_bytes ? at(model, device->others_line, ns) : event->free_bytes;
 }
 
 static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state *device, uint64_t ns, const char *type)

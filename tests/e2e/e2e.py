@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Run a program under the agent on the simulated GPU, analyse, and hold report.json against the simulator's journal."""
+import base64
+import gzip
 import json
 import os
 import re
@@ -13,6 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "sim"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
 import journal
+import msgpack
+import numpy
 
 BUILD = os.environ.get("STORMLOG_BUILD", os.path.join(HERE, "..", "..", "build"))
 PRELOAD = os.path.join(BUILD, "agent", "libstormlog_preload.so")
@@ -22,6 +26,7 @@ SIM = os.path.join(BUILD, "tests", "sim")
 APPS = os.path.join(BUILD, "tests", "apps")
 SCRIPT = os.path.join(HERE, "..", "apps", "script.py")
 EXACT = ("allocations", "frees", "failed_allocations", "implicit_frees", "allocated_bytes", "live_blocks", "live_bytes")
+COLUMNS = {1: "u1", 2: "<u2", 3: "<u4", 4: "<f4", 5: "<f8"}  # of the page's data, doc/report-page.md
 SETTINGS = re.compile(r"STORMLOG_|SIM_|SLURM_|OMPI_|PMI|TORCHELASTIC|(LOCAL_)?RANK$|WORLD_SIZE$|LD_PRELOAD$")
 
 
@@ -71,6 +76,23 @@ class Recording:
         if done.returncode != code:
             raise AssertionError("stormlog-analyze: exit %s\n%s" % (done.returncode, done.stderr.decode()))
         return json.loads(done.stdout)
+
+    def page(self):
+        """The data of report.html, after report() or another run of the analyzer has written it; None: a build without the page."""
+        with open(os.path.join(self.traces, "analysis", "report.html")) as file:
+            found = re.search(r'type="text/plain">([^<]*)<', file.read())
+        return found and msgpack.unpackb(gzip.decompress(base64.b64decode(found[1])), strict_map_key=False,
+                                         ext_hook=lambda code, data: numpy.frombuffer(data, COLUMNS[code]))
+
+    def sinks(self):
+        """All events of analysis/telemetry, by session in the order of time."""
+        events = []
+        for folder, _, names in os.walk(os.path.join(self.traces, "analysis", "telemetry")):
+            for name in sorted(names):
+                if name.endswith(".jsonl"):
+                    with open(os.path.join(folder, name)) as file:
+                        events += map(json.loads, file)
+        return events
 
     def truth(self):
         """The journal's processes that made a call which the agent records."""

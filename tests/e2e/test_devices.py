@@ -24,9 +24,10 @@ class Machine:
     Each samples when it begins and when it ends, never while another is ending.
     """
 
-    def __init__(self, **environment):
+    def __init__(self, interval="3600000", **environment):
         self.run = e2e.Recording("true", preload=False)
         self.traces, self.environment, self.children = self.run.traces, environment, []
+        self.interval = interval
 
     def __enter__(self):
         return self
@@ -45,7 +46,7 @@ class Machine:
         name = "process%d" % len(self.children)
         env = {key: value for key, value in os.environ.items() if not e2e.SETTINGS.match(key)}
         env.update(LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=self.path("sim"), SIM_VRAM="8G", STORMLOG_DIR=self.traces, STORMLOG_RUN_ID="devices",
-                   STORMLOG_DEVICE_INTERVAL="3600000", **self.environment, **environment)
+                   STORMLOG_DEVICE_INTERVAL=self.interval, **self.environment, **environment)
         env.pop("STORMLOG_BUILD", None)
         if recorded:
             env["LD_PRELOAD"] = e2e.PRELOAD
@@ -98,6 +99,33 @@ class Devices(unittest.TestCase):
         self.assertEqual(device["hidden_peak_bytes"], 200 * MIB + 3 * CONTEXT)
         self.assertEqual(hidden_by(device), {("context", first): CONTEXT, ("context", second): CONTEXT,
                                              ("process", stranger): 200 * MIB + CONTEXT})
+
+    def test_what_another_recorded_process_holds_is_hidden_in_no_output(self):
+        with Machine(interval="20") as machine:
+            first = machine.start("alloc=100")
+            machine.start("alloc=200", recorded=False)
+            second = machine.start("alloc=300", "samples=3")
+            report = machine.report()
+            run = machine.run
+            subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
+            hidden, most = 200 * MIB + 3 * CONTEXT, {}
+            for event in run.sinks():
+                gap = event["device_used_bytes"] - event["allocator_reserved_bytes"]
+                most[event["pid"]] = max(most.get(event["pid"], 0), gap)
+                if event["device_total_bytes"] is not None:
+                    self.assertLessEqual(event["device_used_bytes"] + event["device_free_bytes"], event["device_total_bytes"])
+            self.assertEqual(max(most.values()), hidden)
+            gauges = subprocess.run([e2e.ANALYZE, "export", "prometheus", run.traces], check=True, capture_output=True, text=True).stdout
+            page = run.page()
+        values = [int(line.split()[-1]) for line in gauges.splitlines() if line.startswith("stormlog_device_hidden_peak_bytes{")]
+        self.assertEqual(max(values), hidden)
+        self.assertEqual(report["run"]["devices"][0]["hidden_peak_bytes"], hidden)
+        if page:
+            lines = {(line["what"], page["processes"][line["process"]]["pid"]): line["max"].max() for line in page["lines"]}
+            self.assertEqual({p["hidden"] for p in page["processes"]} - set(values), set())
+            self.assertEqual(max(lines["hidden", first], lines["hidden", second]), hidden)
+            # what the other held is there, as the other's
+            self.assertEqual(lines["others", first] or lines["others", second], 300 * MIB if lines["others", first] else 100 * MIB)
 
     def test_in_a_container_the_hosts_pids_are_nobodys_and_the_device_is_whole(self):
         self.need_containers()

@@ -104,7 +104,7 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 		[SL_LINE_KIND] = "kind",	   [SL_LINE_KNOWN] = "known",	    [SL_LINE_LIBRARY] = "library",
 		[SL_LINE_ALLOCATED] = "allocated", [SL_LINE_RESERVED] = "reserved", [SL_LINE_USED] = "used",
 		[SL_LINE_HIDDEN] = "hidden",	   [SL_LINE_RSS] = "rss",	    [SL_LINE_CGROUP] = "cgroup",
-		[SL_LINE_LABEL] = "label",
+		[SL_LINE_LABEL] = "label",	   [SL_LINE_OTHERS] = "others",
 	};
 	unsigned fold = 0;
 	struct columns c;

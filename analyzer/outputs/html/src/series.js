@@ -92,6 +92,8 @@ export class Series {
 		const layers = this.layersOf(scope, by);
 		const totals = by === "host" ? layers.flatMap((l) => l.lines) : this.pick(wide, "known");
 		const overlay = by === "host" ? [...this.pick(scope, "rss"), ...this.pick(scope, "cgroup")] : this.usedLines(wide);
+		/* what other recorded processes held of the device, where they are not in the picture themselves */
+		const others = by !== "host" && new Set(totals.map((line) => line.process)).size === 1 ? this.pick(wide, "others") : [];
 		const hidden = this.pick(wide, "hidden"), all = [...totals, ...overlay];
 		const finest = all.reduce((best, line) => (!best || line.width < best.width ? line : best), null);
 		const grid = makeGrid(finest ? finest.start : 0, finest ? finest.width : Math.max(1, (to - from) / most), from, to, most);
@@ -101,6 +103,7 @@ export class Series {
 		const total = add(totals);
 		return {grid, layers, bins, total, overlaid: by === "host" ? "host" : "device", tops: stackUp(bins, total, mode === "max" ? "max" : "mean"),
 			used: overlay.length ? add(overlay) : null, usedName: by === "host" ? "process memory (RSS)" : "device-wide use",
+			others: others.some((line) => line.peak > 0) ? add(others) : null,
 			hidden: hidden.length === 1 ? add(hidden) : null, several: totals.length > 1, totalLines: totals,
 			stackLines: by === "pytorch" ? [...layers[0].lines, ...totals] : totals};
 	}

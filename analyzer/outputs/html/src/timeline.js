@@ -53,7 +53,7 @@ export class Timeline {
 		const by = this.series.choose(this.scope(), this.state.get("by"));
 		const picture = this.series.picture(this.scope(), by, mode, from, to, Math.floor((width - 80) / 1.5));
 		this.picture = picture;
-		const {grid, tops, total, used} = picture, n = grid.n;
+		const {grid, tops, total, used, others} = picture, n = grid.n;
 		const xs = Float64Array.from({length: n + 1}, (_, i) => grid.start + i * grid.width);
 		const column = (values, ok) => {
 			const out = new Array(n + 1);
@@ -67,6 +67,11 @@ export class Timeline {
 		if (used) {
 			data.push(column(used.max, used.known));
 			lines.push({...quiet, stroke: p.used, width: 1.5, fill: hatch(p.hidden)});
+		}
+		if (others) {
+			const own = mode === "mean" ? total.mean : total.max;
+			data.push(column(own.map((bytes, i) => bytes + others.max[i]), total.known));
+			lines.push({...quiet, stroke: p.paper, width: 0.6, fill: p.other});
 		}
 		if (mode === "both") {
 			data.push(column(total.max, total.known));
@@ -113,12 +118,13 @@ export class Timeline {
 	}
 
 	drawLegend(mode) {
-		const {layers, used, usedName} = this.picture, q = this.state.get("q").toLowerCase();
+		const {layers, used, usedName, others} = this.picture, q = this.state.get("q").toLowerCase();
 		const swatch = (style) => h("span", {class: "swatch", style});
 		replace(this.legend,
 			layers.map((layer, k) => h("li", {class: q && layer.name.toLowerCase().includes(q) ? "hit" : null},
 				swatch({background: this.colour(k)}), visible(layer.name, 60))).reverse(),
 			mode === "both" && h("li", {}, swatch({background: this.palette().peak + "55"}), "peaks inside a bin"),
+			others && h("li", {}, swatch({background: this.palette().other}), "other recorded processes"),
 			used && h("li", {}, h("span", {class: "swatch hatched"}), `${usedName}${this.picture.overlaid === "host" ? "" : "; the hatched band is hidden memory"}`));
 	}
 
@@ -288,12 +294,13 @@ export class Timeline {
 
 	/* What a cell of the picture says: also what tests read. */
 	facts(cell) {
-		const {grid, layers, bins, total, used, hidden, totalLines, stackLines} = this.picture;
+		const {grid, layers, bins, total, used, others, hidden, totalLines, stackLines} = this.picture;
 		const from = grid.start + cell * grid.width, to = from + grid.width;
 		const stacks = stackLines.flatMap((line) => peaksIn(line.pyramid, from, to).stacks);
 		const highest = totalLines.map((line) => peaksIn(line.pyramid, from, to)).reduce((a, b) => (b.max > (a?.max ?? -1) ? b : a), null);
 		return {from, to, total: {min: total.min[cell], mean: total.mean[cell], max: total.max[cell]},
 			used: used && used.known[cell] ? used.max[cell] : null,
+			others: others && others.known[cell] ? others.max[cell] : 0,
 			hidden: hidden && hidden.known[cell] ? hidden.max[cell] : null,
 			layers: layers.map((layer, k) => ({k, name: layer.name, mean: bins[k].mean[cell], max: bins[k].max[cell]})),
 			stacks, common: this.stacks.common(stacks), frequent: mostFrequent(stacks), peak: highest};
@@ -318,7 +325,8 @@ export class Timeline {
 			h("p", {class: "big"}, bytes(f.total.max), h("span", {class: "soft"}, ` at most · mean ${bytes(f.total.mean)} · least ${bytes(f.total.min)}`)),
 			f.used !== null && h("p", {class: "soft"}, `${this.picture.usedName} ${bytes(f.used)}`,
 				this.picture.overlaid === "host" ? null : f.hidden !== null ? ` when sampled, hidden ${bytes(f.hidden)}` :
-					f.used < f.total.max ? " when sampled" : `, hidden ${bytes(f.used - f.total.max)}`),
+					f.used < f.total.max + f.others ? " when sampled" : `, hidden ${bytes(f.used - f.total.max - f.others)}`,
+				f.others > 0 && `, of other recorded processes ${bytes(f.others)}`),
 			h("table", {class: "mini"}, h("tbody", {}, rows.map((l) => h("tr", {},
 				h("td", {}, h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)),
 				h("td", {class: "num"}, value(l.mean, l.max)))))),
