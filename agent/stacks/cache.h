@@ -8,6 +8,7 @@
 #ifndef AGENT_STACKS_CACHE_H
 #define AGENT_STACKS_CACHE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -35,6 +36,15 @@ static inline uint64_t sl_cache_hash(uint64_t hash, uint64_t word)
 	return (hash ^ word) * 0x9e3779b97f4a7c15u;
 }
 
+static inline bool sl_cache_same(const uint64_t *a, const uint64_t *b, uint32_t count)
+{
+	uint32_t i = 0;
+
+	while (i < count && a[i] == b[i])
+		i++;
+	return i == count;
+}
+
 static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint64_t hash, const uint64_t *words, uint32_t count,
 						   uint32_t flags)
 {
@@ -42,7 +52,7 @@ static inline struct sl_cache_entry *sl_cache_find(struct sl_cache *cache, uint6
 
 	for (unsigned way = 0; way < 2; way++) {
 		if (entry->hash == hash && entry->count == count && entry->flags == flags &&
-		    !memcmp(&cache->words[entry->at], words, count * sizeof(*words)))
+		    sl_cache_same(&cache->words[entry->at], words, count))
 			return entry;
 		entry = &cache->entry[(hash >> (64 - SL_CACHE_BITS)) ^ 1];
 	}

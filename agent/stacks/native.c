@@ -553,6 +553,8 @@ uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth)
 		return 0;
 	if (SL_LIKELY(!atomic_load_explicit(&walk_differs, memory_order_relaxed)))
 		end = sl_walk(&thread->walk, depth + OURS_MAX, &walked);
+	if (end == SL_WALK_KNOWN)
+		return walked.name;
 	if (end == SL_WALK_SAME && SL_LIKELY((id = sl_walk_name_of(&thread->walk, &walked))))
 		return id;
 	stack.pcs = (void **)walked.pcs;

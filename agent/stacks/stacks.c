@@ -89,7 +89,7 @@ static inline struct sl_stacks_thread *enter(void)
 		forget_python(thread);
 		memset(thread->native.entry, 0, sizeof(thread->native.entry));
 		thread->native.used = 0;
-		thread->walk.named = 0;
+		sl_walk_forget(&thread->walk);
 	}
 	return thread;
 }

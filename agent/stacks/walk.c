@@ -176,6 +176,63 @@ static SL_NOINLINE enum sl_walk_end walk_from(struct sl_walk *walk, uint32_t max
 	return SL_WALK_DONE;
 }
 
+static bool is_same(struct sl_walk *walk, const struct at *at)
+{
+	uint32_t first = walk->first, turn = ++walk->turn;
+
+	return first && !was_entered(walk, turn) && walk->frame[first].sp == at->sp && walk->pc[first] == at->pc &&
+	       (walk->frame[first].bp == at->bp || !walk->frame[first].bp_matters) &&
+	       still_there(walk, first) == SL_WALK_FRAMES - 1 && !was_entered(walk, turn);
+}
+
+/* The innermost frames of the stack, and its number if it has one. */
+static uint32_t follow_trail(struct sl_walk *walk, struct at at)
+{
+	struct sl_trail_start *start = &walk->start;
+	uint32_t turn = ++walk->turn, name;
+	uint64_t hash = 0;
+
+	for (unsigned n = 0; n < SL_TRAIL_FRAMES; n++) {
+		start->pc[n] = at.pc;
+		hash = sl_cache_hash(hash, at.pc);
+		if (!step(&at, rule_at(walk, at.pc)))
+			return 0;
+	}
+	start->sp = at.sp;
+	start->bp = at.bp;
+	start->hash = sl_cache_hash(hash, at.sp);
+	walk->started = turn + 1; /* the walk that follows takes another turn */
+	name = sl_trails_find(&walk->trails, start);
+	return was_entered(walk, turn) ? 0 : name;
+}
+
+/* The stack that was walked last is known by its name from now on. */
+static void keep_trail(struct sl_walk *walk, uint32_t name)
+{
+	uint32_t from = walk->first + SL_TRAIL_FRAMES, most = 2 * (SL_WALK_FRAMES - from), count = 0, turn = walk->turn;
+	struct sl_cache_entry *entry;
+	struct sl_trail_check *check;
+
+	if (walk->started != walk->built || from >= SL_WALK_FRAMES || walk->frame[from].sp != walk->start.sp ||
+	    most > SL_TRAIL_CHECKS)
+		return;
+	entry = sl_trails_open(&walk->trails, &walk->start, walk->frame[from].bp_matters, most);
+	if (!entry)
+		return;
+	check = sl_trails_checks(&walk->trails, entry);
+	for (uint32_t i = from; i < SL_WALK_FRAMES; i++) {
+		const struct sl_walk_frame *frame = &walk->frame[i];
+
+		check[count++] = (struct sl_trail_check){frame->sp - 8, walk->pc[i]};
+		if (i > from && frame->check != &frame->bp)
+			check[count++] = (struct sl_trail_check){(uintptr_t)frame->check, frame->bp};
+	}
+	if (was_entered(walk, turn)) /* by a walk that may have kept one in the midst of it */
+		sl_walk_forget(walk);
+	else
+		sl_trails_close(entry, count, name);
+}
+
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked)
 {
 	uint64_t now = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire) + 1;
@@ -191,9 +248,15 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 	if (SL_UNLIKELY(walk->max != max)) {
 		walk->first = 0;
 		walk->max = max;
+		sl_walk_forget(walk);
 	}
 	__asm__ volatile("lea 1f(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2\n1:" : "=&r"(at.pc), "=&r"(at.sp), "=&r"(at.bp));
-	end = walk_from(walk, max < SL_WALK_FRAMES - 1 ? max : SL_WALK_FRAMES - 1, at);
+	if (is_same(walk, &at))
+		end = SL_WALK_SAME;
+	else if ((walked->name = follow_trail(walk, at)))
+		return SL_WALK_KNOWN;
+	else
+		end = walk_from(walk, max < SL_WALK_FRAMES - 1 ? max : SL_WALK_FRAMES - 1, at);
 	if (end != SL_WALK_UNKNOWN) {
 		walked->pcs = &walk->pc[walk->first];
 		walked->count = SL_WALK_FRAMES - walk->first < max ? SL_WALK_FRAMES - walk->first : max;
@@ -202,7 +265,17 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 	return end;
 }
 
+void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name)
+{
+	*(volatile uint64_t *)&walk->named = (uint64_t)walked->built << 32 | name;
+	keep_trail(walk, name);
+}
+
 #else
+
+void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name)
+{
+}
 
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked)
 {
@@ -210,3 +283,11 @@ enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *w
 }
 
 #endif
+
+void sl_walk_forget(struct sl_walk *walk)
+{
+	walk->named = 0;
+	if (walk->trails.used)
+		memset(walk->trails.entry, 0, sizeof(walk->trails.entry));
+	walk->trails.used = 0;
+}

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "agent/stacks/cfi.h"
+#include "agent/stacks/trails.h"
 
 #define SL_WALK_FRAMES 288u
 #define SL_WALK_RULES  8192u
@@ -49,11 +50,15 @@ struct sl_walk {
 		struct sl_walk_frame frame[SL_WALK_FRAMES];
 	} fresh; /* frames of the walk that is under way */
 	struct sl_walk_rule rule[SL_WALK_RULES];
+	struct sl_trail_start start; /* of the walk that is under way */
+	uint32_t started;	     /* its turn */
+	struct sl_cache trails;	     /* stacks that have a name */
 };
 
 enum sl_walk_end {
 	SL_WALK_UNKNOWN, /* a frame without a simple rule: ask libunwind */
 	SL_WALK_SAME,	 /* every frame is as it was at the last walk */
+	SL_WALK_KNOWN,	 /* a stack that had a name before; its addresses are not given */
 	SL_WALK_DONE,
 };
 
@@ -61,6 +66,7 @@ struct sl_walked {
 	uintptr_t *pcs; /* innermost first, the caller's own among them; valid until the next walk */
 	uint32_t count; /* at most `max` */
 	uint32_t built;
+	uint32_t name; /* SL_WALK_KNOWN */
 };
 
 enum sl_walk_end sl_walk(struct sl_walk *walk, unsigned max, struct sl_walked *walked);
@@ -71,9 +77,9 @@ static inline uint32_t sl_walk_name_of(const struct sl_walk *walk, const struct 
 	return walk->named >> 32 == walked->built ? (uint32_t)walk->named : 0;
 }
 
-static inline void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name)
-{
-	*(volatile uint64_t *)&walk->named = (uint64_t)walked->built << 32 | name;
-}
+void sl_walk_name(struct sl_walk *walk, const struct sl_walked *walked, uint32_t name);
+
+/* Names that were given mean nothing any more. */
+void sl_walk_forget(struct sl_walk *walk);
 
 #endif
