@@ -118,8 +118,8 @@ struct sl_device_state {
 	uint64_t hidden_peak_bytes, hidden_last_bytes;		/* sample minus what this process held; SL_UNKNOWN: none */
 	uint64_t hidden_peak_ns;
 	char source[32];
-	struct sl_line *used_line, *hidden_line, *others_line; /* NULL: none */
-	struct sl_known_at recent[SL_RECENT];		       /* a ring; `changes` were made */
+	struct sl_line *used_line, *hidden_line, *others_line, *samples_line; /* NULL: none */
+	struct sl_known_at recent[SL_RECENT];				      /* a ring; `changes` were made */
 	uint64_t changes;
 	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
 	/* the last sample, until no call can follow that had begun before it; known SL_UNKNOWN: none waits */

@@ -30,9 +30,10 @@ enum sl_line_what {
 	SL_LINE_LIBRARY,   /* the same, of one library */
 	SL_LINE_ALLOCATED, /* PyTorch */
 	SL_LINE_RESERVED,
-	SL_LINE_USED,	/* the device, by samples */
-	SL_LINE_HIDDEN, /* the same less the most that this process held while the sample was taken, and less SL_LINE_OTHERS */
-	SL_LINE_OTHERS, /* of the same what other recorded processes held; report/devices.c makes it */
+	SL_LINE_USED,	 /* the device, by samples */
+	SL_LINE_HIDDEN,	 /* the same less the most that this process held while the sample was taken, and less SL_LINE_OTHERS */
+	SL_LINE_OTHERS,	 /* of the same what other recorded processes held; report/devices.c makes it */
+	SL_LINE_SAMPLES, /* how many samples of the device have told so far what is hidden; drawn nowhere */
 	SL_LINE_RSS,
 	SL_LINE_CGROUP,
 	SL_LINE_LABEL, /* like SL_LINE_LIBRARY, of what was asked for under one label */

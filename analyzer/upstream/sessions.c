@@ -20,6 +20,7 @@ struct maker {
 	const struct sl_value *plain; /* metadata of an event that has none of its own */
 	const char *backend;
 	int64_t last_allocated;
+	uint32_t told; /* bins of the device whose samples are in the session */
 	unsigned alerts;
 };
 
@@ -59,15 +60,12 @@ static bool was_looked_at(const struct sl_model *model, const struct sl_device_s
 /* The device by its samples.  A sample is older than what the process got or gave back since: what was hidden then
  * is added to what the process holds now, so that the gap is hidden memory and nothing else.  What other recorded processes
  * hold is in their own sinks; here it only is not free. */
-static void set_used(struct maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event)
+static void set_hidden(struct maker *m, const struct sl_device_state *device, uint64_t ns, int64_t hidden,
+		       struct sl_v3_event *event)
 {
 	const struct sl_model *model = m->process->model;
 
-	event->used_bytes = event->reserved_bytes;
-	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
-	if (!was_looked_at(model, device, ns))
-		return;
-	event->used_bytes += at(model, device->hidden_line, ns);
+	event->used_bytes = event->reserved_bytes + hidden;
 	if (device->total_bytes == SL_UNKNOWN)
 		return;
 	event->total_bytes = (int64_t)device->total_bytes;
@@ -76,6 +74,48 @@ static void set_used(struct maker *m, const struct sl_device_state *device, uint
 	event->free_bytes = event->total_bytes - event->used_bytes;
 	event->free_bytes -=
 		at(model, device->others_line, ns) < event->free_bytes ? at(model, device->others_line, ns) : event->free_bytes;
+}
+
+static void set_used(struct maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event)
+{
+	event->used_bytes = event->reserved_bytes;
+	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
+	if (was_looked_at(m->process->model, device, ns))
+		set_hidden(m, device, ns, at(m->process->model, device->hidden_line, ns), event);
+}
+
+/* Some sample told in bins [from, to) what is hidden. */
+static bool was_sampled(const struct sl_device_state *device, uint32_t from, uint32_t to)
+{
+	const struct sl_line *line = device->samples_line;
+
+	if (!line || !line->begun || from >= to || from > line->bin || to <= line->first)
+		return false;
+	return line->bins[to > line->bin ? line->bin : to - 1].last > (from > line->first ? line->bins[from - 1].last : 0);
+}
+
+/* Each sample of the device is one sample of the sink, with the most that was hidden.  Between them the device's size is not
+ * said, by which upstream's gap analysis knows what it may count. */
+static void set_sampled(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint32_t from, uint32_t to,
+			struct sl_v3_event *event)
+{
+	const struct sl_timeline *timeline = &m->process->model->timeline;
+	uint64_t begin = timeline->begin_ns + ((uint64_t)from << timeline->shift),
+		 end = timeline->begin_ns + ((uint64_t)to << timeline->shift) - 1;
+	struct sl_value *metadata;
+
+	from = from > m->told ? from : m->told;
+	m->told = to;
+	if (was_sampled(device, from, to)) {
+		set_hidden(m, device, ns, (int64_t)sl_timeline_max(timeline, device->hidden_line, begin, end), event);
+		return;
+	}
+	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
+	if (!device->used_line)
+		return;
+	metadata = new_metadata(m, 1, device);
+	sl_value_set(metadata, "device_used_source", sl_value_of_text("between samples of the device"));
+	event->metadata = metadata;
 }
 
 static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state *device, uint64_t ns, const char *type)
@@ -147,15 +187,17 @@ static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
 	return used && used->begun && bin >= used->first && bin <= used->bin ? used->bins[bin].max : 0;
 }
 
+/* Of bins [from, to). */
 static void add_sample(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
-		       uint32_t step)
+		       uint32_t from, uint32_t to)
 {
 	struct sl_v3_event event = event_at(m, device, ns, "sample");
 
 	if (device->line && device->line->begun)
 		set_held(m, device, ns, known, unused, &event);
-	event.interval_ms = (int64_t)(((uint64_t)step << m->process->model->timeline.shift) / 1000000);
+	event.interval_ms = (int64_t)(((uint64_t)(to - from) << m->process->model->timeline.shift) / 1000000);
 	event.metadata = new_metadata(m, 0, device);
+	set_sampled(m, device, ns, from, to, &event);
 	add(m, event);
 }
 
@@ -194,7 +236,7 @@ static void add_most_tensors(struct maker *m, const struct sl_device_state *devi
 		reserved = (int64_t)best->max;
 	if (known < reserved)
 		known = reserved;
-	add_sample(m, device, best->max_ns, (uint64_t)known, (uint64_t)reserved - best->max, to - from);
+	add_sample(m, device, best->max_ns, (uint64_t)known, (uint64_t)reserved - best->max, from, to);
 }
 
 /* One sample a group of bins: at the maximum of what the process held in it, of several where the device's was. */
@@ -216,7 +258,7 @@ static void add_samples(struct maker *m, const struct sl_device_state *device, u
 			    (line->bins[k].max == line->bins[top].max && used_in(device, k) > used_in(device, top)))
 				top = k;
 		add_sample(m, device, line->bins[top].max_ns, line->bins[top].max,
-			   unused_at(m->process->model, device, &line->bins[top]), step);
+			   unused_at(m->process->model, device, &line->bins[top]), b, b + step);
 		add_most_tensors(m, device, b, b + step);
 	}
 }
@@ -409,7 +451,8 @@ static void add_alert(void *context, const struct sl_v3_event *event)
 }
 
 /* Of the samples of one device, which are the events from `from` on. */
-static void add_alerts(struct maker *m, size_t from, const struct sl_alert_thresholds *thresholds)
+static void add_alerts(struct maker *m, const struct sl_device_state *device, size_t from,
+		       const struct sl_alert_thresholds *thresholds)
 {
 	size_t count = m->session->count - from;
 	struct sl_v3_event *samples = sl_arena_alloc(m->arena, (count + 1) * sizeof(*samples));
@@ -417,6 +460,7 @@ static void add_alerts(struct maker *m, size_t from, const struct sl_alert_thres
 
 	for (size_t i = 0; i < count; i++) {
 		samples[i] = m->session->events[from + i];
+		samples[i].total_bytes = device->total_bytes == SL_UNKNOWN ? SL_EVENT_UNKNOWN : (int64_t)device->total_bytes;
 		series.events[series.count++] = &samples[i];
 	}
 	sl_alerts_derive(&series, thresholds ? thresholds : &sl_alert_defaults, m->arena, add_alert, m);
@@ -477,9 +521,10 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 	for (size_t d = 1; d < SL_COUNT(model->devices) && devices; d++)
 		if (model->devices[d] && model->devices[d]->used) {
 			m.last_allocated = 0;
+			m.told = 0;
 			from = session->count;
 			add_samples(&m, model->devices[d], samples / devices);
-			add_alerts(&m, from, report->options.alerts);
+			add_alerts(&m, model->devices[d], from, report->options.alerts);
 			add_peak(&m, model->devices[d]);
 		}
 	add_ooms(&m);

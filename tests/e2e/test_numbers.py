@@ -14,6 +14,8 @@ except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
 
+import stormlog_trace
+
 MIB = 1 << 20
 
 # Steps with a forward and a backward inside, tensors that come and go within microseconds, a label inside itself, one that never closes.
@@ -117,6 +119,22 @@ class Trained(unittest.TestCase):
             known = [e["device_used_bytes"] - e["allocator_reserved_bytes"] for e in samples if e["device_total_bytes"] is not None]
             self.assertTrue(known)
             self.assertGreaterEqual(min(known), 299 * MIB)  # the context
+
+    def test_each_sample_of_the_device_counts_once_and_a_gap_says_what_to_do(self):
+        with e2e.Recording(sys.executable, e2e.SCRIPT, "alloc=8", "samples=3", "calls=3000", "samples=2", *["module", "samples=1"] * 6, "calls=3000",
+                           SIM_VRAM="8G", SIM_MODULE_BYTES="256M", CUDA_MODULE_LOADING="EAGER", STORMLOG_DEVICE_INTERVAL="20") as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            taken = [row for row in trace.defs["sample"] if "device" in row]
+            gaps = run.report()["gap_findings"]
+            known = [e for e in self.events(run) if e["event_type"] == "sample" and e["device_total_bytes"] is not None]
+        self.assertGreater(len(taken), 10)
+        # two that fall into one bin are one
+        self.assertLessEqual(len(known), len(taken))
+        self.assertGreaterEqual(len(known), len(taken) - 3)
+        self.assertIn("persistent_drift", [gap["classification"] for gap in gaps])
+        for gap in gaps:
+            self.assertTrue(gap["remediation"][0])
+            self.assertLessEqual(gap["evidence"].get("spike_count", 0), len(taken))
 
     def test_many_steps_are_thinned_evenly_by_label_and_that_is_said(self):
         run, truth = self.train(1500)

@@ -147,7 +147,7 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 
 static bool is_drawn(const struct sl_line *line, bool detailed)
 {
-	return line->begun && (detailed || line->what == SL_LINE_KNOWN) &&
+	return line->begun && line->what != SL_LINE_SAMPLES && (detailed || line->what == SL_LINE_KNOWN) &&
 	       !(line->what == SL_LINE_KIND && line->index == SL_KIND_block);
 }
 

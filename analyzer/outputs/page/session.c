@@ -38,16 +38,10 @@ static void take_gap(struct sl_page *page, const struct sl_gap_finding *gap,
 		     int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
 {
 	static const char *const ids[] = {"gap.transient_spike", "gap.persistent_drift", "gap.fragmentation_like"};
-	static const char *const advice[] = {
-		"look at the hatched band on the time line: something other than the allocator took device memory for a moment",
-		"the device fills while the allocator does not: look for contexts, modules and libraries that load or allocate "
-		"again and again",
-		"much of what the allocator reserved is unused: try expandable segments, or fewer sizes",
-	};
 	struct sl_page_finding *f = sl_page_find(page, ids[gap->kind], gap->critical ? "critical" : "warning");
 
 	snprintf(f->text, sizeof(f->text), "%s", gap->description);
-	f->advice = advice[gap->kind];
+	f->advice = sl_gap_advice[gap->kind];
 	f->process = process_of(page, gap->event->rank, gap->event->pid);
 	f->device = (int)gap->event->device_id;
 	f->from_unix = f->to_unix = (uint64_t)gap->event->timestamp_ns;

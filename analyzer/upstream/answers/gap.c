@@ -16,6 +16,15 @@ const char *const sl_gap_kind_names[] = {
 	[SL_GAP_FRAGMENTATION] = "fragmentation_like",
 };
 
+const char *const sl_gap_advice[] = {
+	[SL_GAP_SPIKE] =
+		"look at what is hidden on the time line: something other than the allocator took device memory for a moment",
+	[SL_GAP_DRIFT] =
+		"the device fills while the allocator does not: look for contexts, modules, libraries and other processes that "
+		"load or allocate again and again",
+	[SL_GAP_FRAGMENTATION] = "much of what the allocator reserved is unused: try expandable segments, or fewer sizes",
+};
+
 /* The samples of a known device size. */
 struct usable {
 	const struct sl_v3_event **events;
@@ -238,6 +247,7 @@ void sl_gap_write(struct sl_json *j, const char *key, const struct sl_gap_result
 		sl_gap_write_evidence(j, "evidence", finding);
 		sl_json_string(j, "description", finding->description);
 		sl_json_array(j, "remediation");
+		sl_json_string(j, NULL, sl_gap_advice[finding->kind]);
 		sl_json_end(j);
 		sl_json_int(j, "evidence_timestamp_ns", finding->event->timestamp_ns);
 		sl_phases_write_attribution(j, "phase_attribution", &finding->phase);

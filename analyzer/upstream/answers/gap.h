@@ -21,6 +21,7 @@ extern const struct sl_gap_thresholds sl_gap_defaults;
 enum sl_gap_kind { SL_GAP_SPIKE, SL_GAP_DRIFT, SL_GAP_FRAGMENTATION };
 
 extern const char *const sl_gap_kind_names[];
+extern const char *const sl_gap_advice[]; /* by kind: what to do, a sentence */
 
 struct sl_gap_finding {
 	enum sl_gap_kind kind;
