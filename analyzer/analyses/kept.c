@@ -73,16 +73,17 @@ static void take_busy(struct series *series)
 
 static void take_series(const struct sl_model *model, const struct sl_track *track, bool count, struct series *series)
 {
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	double later = INFINITY;
 
-	series->count = track->count;
-	for (uint32_t i = 0; i < track->count; i++) {
+	series->count = course->count;
+	for (uint32_t i = 0; i < course->count; i++) {
 		uint64_t bytes, blocks;
 
 		sl_tracks_least(&model->tracks, track, i, &bytes, &blocks);
 		series->least[i] = count ? (double)blocks : (double)bytes;
-		series->time[i] = (double)(track->windows[i].begin_ns - model->first_ns);
-		series->tick[i] = (double)track->windows[i].begin_tick;
+		series->time[i] = (double)(course->windows[i].begin_ns - model->first_ns);
+		series->tick[i] = (double)course->windows[i].begin_tick;
 	}
 	/* what falls in the last window falls with the program: its beginning was the last birth but a few */
 	if (series->count > 4 && series->least[series->count - 1] < series->least[series->count - 2])
@@ -150,7 +151,8 @@ static bool is_gap(double gap, double span, double part, uint64_t births)
 /* All at once, nothing else between: what is taken at the start, in a program that does little else. */
 static bool is_burst(const struct sl_model *model, const struct sl_track *track)
 {
-	double alone = (double)(track->last_event - track->first_event) / (double)(track->births - 1);
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
+	double alone = (double)(course->last_event - course->first_event) / (double)(track->births - 1);
 	double span = (double)(track->last_ns - track->first_ns), life = (double)(model->now_ns - model->first_ns);
 
 	return alone < BURST_EVENTS && span < BURST_PART * life;
@@ -158,10 +160,11 @@ static bool is_burst(const struct sl_model *model, const struct sl_track *track)
 
 static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
 {
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	double ticks = (double)model->tracks.ticks, end = (double)end_of(model), gap = end - (double)track->last_ns;
 
 	return is_burst(model, track) ||
-	       is_gap(ticks - (double)track->last_tick, ticks - (double)track->windows[0].begin_tick, STOPPED_TICKS,
+	       is_gap(ticks - (double)course->last_tick, ticks - (double)course->windows[0].begin_tick, STOPPED_TICKS,
 		      track->births) ||
 	       (gap > STOPPED_MIN_NS && is_gap(gap, end - (double)track->first_ns, STOPPED_TIME, track->births));
 }
@@ -216,14 +219,13 @@ static double slope_of(const struct series *series, const double *clock, double 
 static void measure(struct sl_kept *kept, const struct sl_model *model, const struct series *series)
 {
 	const struct sl_track *track = kept->track;
-	uint64_t bytes, blocks;
+	uint64_t bytes, blocks, births = sl_tracks_course(&model->tracks, track)->births_per_window;
 	double error;
 
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 	kept->count_only = by_count(track);
 	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
-	kept->per_birth =
-		(series->kept[series->count - 1] - series->kept[0]) / (double)((series->count - 1) * track->births_per_window);
+	kept->per_birth = (series->kept[series->count - 1] - series->kept[0]) / (double)((series->count - 1) * births);
 	kept->births = track->births;
 	kept->blocks = blocks;
 	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;

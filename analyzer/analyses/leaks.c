@@ -397,8 +397,8 @@ static void run(struct sl_report *report)
 				find_growing(report, i, leak);
 		}
 		for (int d = 0; d < SL_DEVICES_MAX; d++)
-			if (process->model->rows[SL_KIND_device][d + 1].used)
-				find_arena(report, i, &process->model->rows[SL_KIND_device][d + 1], d);
+			if (sl_model_row(process->model, SL_KIND_device, d + 1)->used)
+				find_arena(report, i, sl_model_row(process->model, SL_KIND_device, d + 1), d);
 	}
 }
 

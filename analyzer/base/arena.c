@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 64 * 1024, ALIGN = 16 };
+/* A small owner costs what it holds: the first chunk is small, each next one twice as large. */
+enum { CHUNK_FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = 16 };
 
 struct sl_arena_chunk {
 	struct sl_arena_chunk *next;
@@ -29,13 +30,14 @@ void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
 	struct sl_arena_chunk *chunk = arena->chunk;
 
 	if (!chunk || chunk->size - chunk->used < bytes) {
-		size_t size = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_BYTES;
+		size_t usual = !chunk ? CHUNK_FIRST_BYTES : chunk->size < CHUNK_BYTES / 2 ? chunk->size * 2 : CHUNK_BYTES;
+		size_t size = bytes > usual / 4 ? bytes : usual;
 
 		chunk = must(malloc(sizeof(*chunk) + size));
 		chunk->used = 0;
 		chunk->size = size;
 		/* A block of its own goes behind the current chunk, whose room is still good. */
-		if (size != CHUNK_BYTES && arena->chunk) {
+		if (size != usual && arena->chunk) {
 			chunk->next = arena->chunk->next;
 			arena->chunk->next = chunk;
 		} else {
@@ -111,4 +113,15 @@ void *sl_arena_grow(void *items, size_t *capacity, size_t count, size_t item_byt
 		return items;
 	*capacity = *capacity ? *capacity * 2 : 16;
 	return must(realloc(items, *capacity * item_bytes));
+}
+
+void *sl_arena_trim(void *items, size_t *capacity, size_t count, size_t item_bytes)
+{
+	if (count == *capacity)
+		return items;
+	*capacity = count;
+	if (count)
+		return must(realloc(items, count * item_bytes));
+	free(items);
+	return NULL;
 }

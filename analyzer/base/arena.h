@@ -29,5 +29,7 @@ void sl_arena_free(struct sl_arena *arena);
 
 /* A growing array: makes room for one more item, doubling. Ends the program when memory is out. */
 void *sl_arena_grow(void *items, size_t *capacity, size_t count, size_t item_bytes);
+/* The opposite: room for `count` items and no more. */
+void *sl_arena_trim(void *items, size_t *capacity, size_t count, size_t item_bytes);
 
 #endif

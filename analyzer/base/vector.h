@@ -3,6 +3,8 @@
 #ifndef ANALYZER_BASE_VECTOR_H
 #define ANALYZER_BASE_VECTOR_H
 
+#include <stdlib.h>
+
 #include "analyzer/base/arena.h"
 
 #define SL_VECTOR(type)                                                                                                            \
@@ -16,5 +18,11 @@
 
 /* The address of a new last item, which is not cleared: *SL_PUSH(&list) = value. */
 #define SL_PUSH(v) (SL_ROOM(v), &(v)->item[(v)->count++])
+
+/* Empty again. */
+#define SL_DROP(v) (free((v)->item), (v)->item = NULL, (v)->count = (v)->capacity = 0)
+
+/* No room for more than there is; the items move. */
+#define SL_TRIM(v) ((v)->item = sl_arena_trim((v)->item, &(v)->capacity, (v)->count, sizeof(*(v)->item)))
 
 #endif

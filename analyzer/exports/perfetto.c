@@ -249,7 +249,7 @@ static void put_counters(struct writer *w, const struct sl_stream_process *p, in
 		put_counter(w, p, OF_TORCH, (uint32_t)ordinal, name, device->torch.allocated_bytes);
 	}
 	for (unsigned kind = 1; kind < SL_KIND_COUNT; kind++) {
-		const struct sl_row *row = &p->process.model->rows[kind][ordinal + 1];
+		const struct sl_row *row = sl_model_row(p->process.model, kind, ordinal + 1);
 
 		if (!row->used || kind == SL_KIND_block)
 			continue;

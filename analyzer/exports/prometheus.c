@@ -60,7 +60,7 @@ static void put_memory(struct sl_export_job *job, enum of of)
 
 		for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
 			for (int d = 0; d <= SL_DEVICES_MAX; d++) {
-				const struct sl_row *row = &p->process.model->rows[kind][d];
+				const struct sl_row *row = sl_model_row(p->process.model, kind, d);
 
 				if (!row->used || kind == SL_KIND_block)
 					continue;

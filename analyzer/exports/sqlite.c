@@ -142,7 +142,7 @@ static void put_memory(struct base *base, const struct sl_stream_process *p, sql
 {
 	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
 		for (int d = 0; d <= SL_DEVICES_MAX; d++) {
-			const struct sl_row *row = &p->process.model->rows[kind][d];
+			const struct sl_row *row = sl_model_row(p->process.model, kind, d);
 
 			if (row->used && kind != SL_KIND_block)
 				insert(base, memory, "itniiiiiiii", (int64_t)p->index, sl_event_kinds[kind].name, (int64_t)d - 1,

@@ -358,7 +358,7 @@ static void keep_driver(struct builder *b, const struct sl_device_state *state)
 		abort();
 	p->drivers[p->driver_count].device = state->device;
 	p->drivers[p->driver_count].peak_bytes = state->known_peak;
-	p->drivers[p->driver_count].pool = b->model->rows[SL_KIND_pool][state->device + 1].used;
+	p->drivers[p->driver_count].pool = sl_model_row(b->model, SL_KIND_pool, state->device + 1)->used;
 	p->drivers[p->driver_count].largest_bytes = 0;
 	p->drivers[p->driver_count].total_bytes = state->total_bytes != SL_UNKNOWN ? state->total_bytes
 						  : device			   ? device->total_bytes

@@ -14,13 +14,13 @@ static void keep(struct sl_model *model, struct sl_collective collective)
 		model->collective_stride = 1;
 	if (model->collectives_seen++ % model->collective_stride)
 		return;
-	if (model->collective_count == SL_COLLECTIVES_MAX) {
+	if (model->collectives.count == SL_COLLECTIVES_MAX) {
 		for (unsigned i = 0; i < SL_COLLECTIVES_MAX / 2; i++)
-			model->collectives[i] = model->collectives[i * 2];
-		model->collective_count /= 2;
+			model->collectives.item[i] = model->collectives.item[i * 2];
+		model->collectives.count /= 2;
 		model->collective_stride *= 2;
 	}
-	model->collectives[model->collective_count++] = collective;
+	*SL_PUSH(&model->collectives) = collective;
 }
 
 static bool is_of(const struct sl_collective *range, const char *call, uint32_t thread, uint64_t begin_ns)

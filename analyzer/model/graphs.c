@@ -35,6 +35,8 @@ struct sl_graphs *sl_graphs_new(void)
 
 void sl_graphs_free(struct sl_graphs *graphs)
 {
+	if (!graphs)
+		return;
 	for (size_t i = 0; i < graphs->graphs.count; i++) {
 		free(graphs->graphs.item[i]->frees.item);
 		free(graphs->graphs.item[i]->allocs.item);

@@ -33,8 +33,15 @@ struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device)
 
 struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t device)
 {
-	struct sl_row *row = &model->rows[kind][sl_event_kinds[kind].on_host ? 0 : slot_of(device)];
+	unsigned slot = sl_event_kinds[kind].on_host ? 0 : slot_of(device);
+	struct sl_row *row;
 
+	if (SL_UNLIKELY(!model->rows[slot])) {
+		model->rows[slot] = calloc(SL_KIND_COUNT, sizeof(*row));
+		if (!model->rows[slot])
+			abort();
+	}
+	row = &model->rows[slot][kind];
 	if (SL_UNLIKELY(!row->used)) {
 		row->used = true;
 		row->line = sl_timeline_add(&model->timeline, SL_LINE_KIND,

@@ -303,8 +303,8 @@ struct sl_model {
 	uint64_t folded_ns;	   /* until then block events that nothing outlived are not in the trace (--keep); 0: all are */
 	uint64_t first_ns, now_ns; /* of the replay; now_ns does not go back even where a trace is damaged */
 
-	struct sl_row rows[SL_KIND_COUNT][SL_DEVICES_MAX + 1]; /* [device + 1] */
-	struct sl_device_state *devices[SL_DEVICES_MAX + 1];   /* [device + 1], NULL: not seen */
+	struct sl_row *rows[SL_DEVICES_MAX + 1];	     /* [device + 1], NULL: not seen; else SL_KIND_COUNT of them */
+	struct sl_device_state *devices[SL_DEVICES_MAX + 1]; /* [device + 1], NULL: not seen */
 
 	struct sl_table pointers, arrays, registered, imports, blocks; /* spaces; blocks are PyTorch's */
 	struct sl_vmm *vmm;
@@ -320,12 +320,12 @@ struct sl_model {
 
 	SL_VECTOR(struct sl_label) labels;
 	struct sl_idmap label_ids;
-	SL_VECTOR(struct sl_phase) phases;				       /* in the order of their ends */
-	unsigned phases_level;						       /* of each label every 1 << so many-th is there */
-	uint64_t phases_seen;						       /* ranges that there were */
-	uint64_t ranges_begun, boundaries;				       /* boundaries: begins and ends */
-	struct sl_collective collectives[SL_COLLECTIVES_MAX], last_collective; /* the last range */
-	unsigned collective_count;
+	SL_VECTOR(struct sl_phase) phases;	     /* in the order of their ends */
+	unsigned phases_level;			     /* of each label every 1 << so many-th is there */
+	uint64_t phases_seen;			     /* ranges that there were */
+	uint64_t ranges_begun, boundaries;	     /* boundaries: begins and ends */
+	SL_VECTOR(struct sl_collective) collectives; /* at most SL_COLLECTIVES_MAX */
+	struct sl_collective last_collective;	     /* the last range */
 	uint64_t collective_stride, collectives_seen;
 	struct sl_meeting meetings[SL_MEETINGS_MAX];
 	unsigned meeting_count;
@@ -355,6 +355,14 @@ struct sl_model {
 	void (*entry)(void *context, const struct sl_model *model, const struct sl_entry *entry); /* NULL: nobody asks */
 	void *entry_context;
 };
+
+/* A row, of zeroes where nothing was ever asked for.  slot: device + 1. */
+static inline const struct sl_row *sl_model_row(const struct sl_model *model, unsigned kind, int slot)
+{
+	static const struct sl_row none;
+
+	return model->rows[slot] ? &model->rows[slot][kind] : &none;
+}
 
 /* Kinds that are memory of the device: device, pool, vmm, array, graph. */
 static inline bool sl_model_is_known(unsigned kind)

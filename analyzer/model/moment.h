@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/base/vector.h"
+
 #define SL_MOMENTS_MAX	      64
 #define SL_MOMENT_SITES_MAX   512 /* the largest; the others add up to rest_bytes */
 #define SL_MOMENT_DEVICES_MAX 16
@@ -66,13 +68,13 @@ struct sl_steps {
 
 struct sl_moments {
 	uint64_t next_ns, width_ns; /* 0: not begun */
-	struct sl_moment moment[SL_MOMENTS_MAX];
-	unsigned count;
-	struct sl_segments largest; /* of the moments with segments the one with most known memory */
-	struct sl_segments at_oom;  /* of the first out-of-memory error */
+	struct sl_moment *moment;   /* at most SL_MOMENTS_MAX */
+	size_t count, capacity;
+	struct sl_segments largest;	      /* of the moments with segments the one with most known memory */
+	struct sl_segments at_oom;	      /* of the first out-of-memory error */
+	SL_VECTOR(struct sl_segments) at_end; /* of each device with segments; made by sl_replay_rest */
 	uint64_t largest_bytes;
-	struct sl_mark marks[SL_MARKS_MAX];
-	unsigned mark_count;
+	SL_VECTOR(struct sl_mark) marks; /* the first SL_MARKS_MAX */
 };
 
 #endif

@@ -63,9 +63,9 @@ static void keep_largest(const struct sl_model *model, struct sl_moments *moment
 
 static void halve(struct sl_moments *moments)
 {
-	unsigned kept = 0;
+	size_t kept = 0;
 
-	for (unsigned i = 0; i < moments->count; i++)
+	for (size_t i = 0; i < moments->count; i++)
 		if (moments->moment[i].time_ns % (moments->width_ns * 2))
 			free(moments->moment[i].held);
 		else
@@ -89,6 +89,7 @@ void sl_moments_take(struct sl_model *model, uint64_t time_ns)
 		halve(moments);
 	at = time_ns - time_ns % moments->width_ns; /* what is live now was live since before `at` */
 	if (at >= moments->next_ns) {
+		moments->moment = sl_arena_grow(moments->moment, &moments->capacity, moments->count, sizeof(*moments->moment));
 		moments->moment[moments->count] = (struct sl_moment){.time_ns = at};
 		fill(model, &moments->moment[moments->count++]);
 		keep_largest(model, moments, at);
@@ -98,8 +99,8 @@ void sl_moments_take(struct sl_model *model, uint64_t time_ns)
 
 void sl_moments_mark(struct sl_moments *moments, struct sl_mark mark)
 {
-	if (moments->mark_count < SL_MARKS_MAX)
-		moments->marks[moments->mark_count++] = mark;
+	if (moments->marks.count < SL_MARKS_MAX)
+		*SL_PUSH(&moments->marks) = mark;
 }
 
 void sl_moments_step(struct sl_steps *steps, uint64_t time_ns, uint64_t number)
@@ -126,8 +127,13 @@ void sl_moments_free(struct sl_moments *moments)
 {
 	for (unsigned i = 0; i < moments->count; i++)
 		free(moments->moment[i].held);
+	free(moments->moment);
+	free(moments->marks.item);
 	sl_segments_free(&moments->largest);
 	sl_segments_free(&moments->at_oom);
+	for (size_t i = 0; i < moments->at_end.count; i++)
+		sl_segments_free(&moments->at_end.item[i]);
+	free(moments->at_end.item);
 }
 
 /* ---- segments */
@@ -195,6 +201,21 @@ void sl_segments_take(const struct sl_model *model, int device, struct sl_segmen
 	if (segments->block_count > SL_PIECES_MAX) {
 		segments->left_out = segments->block_count - SL_PIECES_MAX;
 		segments->block_count = SL_PIECES_MAX;
+	}
+}
+
+void sl_segments_end(struct sl_model *model)
+{
+	for (int d = 0; d <= SL_DEVICES_MAX; d++) {
+		struct sl_segments end;
+
+		if (!model->devices[d] || !model->devices[d]->torch.used)
+			continue;
+		sl_segments_take(model, d - 1, &end);
+		if (end.segment_count)
+			*SL_PUSH(&model->moments.at_end) = end;
+		else
+			sl_segments_free(&end);
 	}
 }
 

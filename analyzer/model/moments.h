@@ -19,6 +19,7 @@ void sl_moments_free(struct sl_moments *moments);
 
 /* The segments of PyTorch on a device as they are now; nothing where none are known.  The result is the caller's. */
 void sl_segments_take(const struct sl_model *model, int device, struct sl_segments *segments);
+void sl_segments_end(struct sl_model *model); /* of all devices, into moments.at_end */
 void sl_segments_free(struct sl_segments *segments);
 
 #endif

@@ -115,7 +115,7 @@ static uint64_t live_bytes(const struct sl_model *model, const struct sl_oom *oo
 	uint64_t bytes = 0;
 
 	if (oom->scope == SL_SCOPE_HOST)
-		return model->rows[SL_KIND_host_pinned][0].live_bytes;
+		return sl_model_row(model, SL_KIND_host_pinned, 0)->live_bytes;
 	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
 		if (model->devices[i] && (oom->device < 0 || model->devices[i]->device == oom->device))
 			bytes += model->devices[i]->known;

@@ -29,35 +29,59 @@ struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_d
 	return model;
 }
 
-void sl_replay_free(struct sl_model *model)
+static void free_replay(struct sl_model *model)
 {
-	if (!model)
-		return;
 	sl_table_free(&model->pointers);
 	sl_table_free(&model->arrays);
 	sl_table_free(&model->registered);
 	sl_table_free(&model->imports);
 	sl_table_free(&model->blocks);
+	for (size_t i = 0; i < SL_COUNT(model->objects); i++)
+		sl_table_free(&model->objects[i]);
 	sl_vmm_free(model->vmm);
+	model->vmm = NULL;
 	sl_graphs_free(model->graphs);
-	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
-		if (model->devices[i]) {
-			free(model->devices[i]->parts.item);
-			free(model->devices[i]->neighbours.item);
-			free(model->devices[i]->present.item);
-			sl_idmap_free(&model->devices[i]->neighbour_ids);
-			free(model->devices[i]);
-		}
+	model->graphs = NULL;
 	for (size_t i = 0; i < model->threads.count; i++)
 		if (model->threads.item[i]) {
 			free(model->threads.item[i]->ranges.item);
 			free(model->threads.item[i]);
 		}
-	free(model->threads.item);
-	free(model->called.item);
-	free(model->called_parts.item);
-	free(model->sites.item);
+	SL_DROP(&model->threads);
+	SL_DROP(&model->called_parts);
 	free(model->site_slots);
+	model->site_slots = NULL;
+	sl_tracks_rest(&model->tracks);
+}
+
+void sl_replay_rest(struct sl_model *model)
+{
+	sl_segments_end(model);
+	free_replay(model);
+}
+
+static void free_devices(struct sl_model *model)
+{
+	for (size_t i = 0; i < SL_COUNT(model->devices); i++) {
+		free(model->rows[i]);
+		if (!model->devices[i])
+			continue;
+		free(model->devices[i]->parts.item);
+		free(model->devices[i]->neighbours.item);
+		free(model->devices[i]->present.item);
+		sl_idmap_free(&model->devices[i]->neighbour_ids);
+		free(model->devices[i]);
+	}
+}
+
+void sl_replay_free(struct sl_model *model)
+{
+	if (!model)
+		return;
+	free_replay(model);
+	free_devices(model);
+	free(model->called.item);
+	free(model->sites.item);
 	free(model->holders.item);
 	free(model->libraries.item);
 	free(model->apis);
@@ -69,12 +93,11 @@ void sl_replay_free(struct sl_model *model)
 	free(model->labels.item);
 	free(model->labelled.item);
 	free(model->phases.item);
+	free(model->collectives.item);
 	sl_idmap_free(&model->label_ids);
 	free(model->ooms.item);
 	free(model->traffic.item);
 	free(model->in_flight.item);
-	for (size_t i = 0; i < SL_COUNT(model->objects); i++)
-		sl_table_free(&model->objects[i]);
 	sl_tracks_free(&model->tracks);
 	sl_timeline_free(&model->timeline);
 	sl_moments_free(&model->moments);
@@ -237,4 +260,6 @@ void sl_replay_end(struct sl_model *model)
 			sl_pending_settle(model, model->devices[i]);
 	sl_labels_end(model);
 	sl_timeline_end(&model->timeline, model->now_ns);
+	SL_TRIM(&model->sites);
+	SL_TRIM(&model->tracks);
 }

@@ -71,7 +71,7 @@ static void own(struct sl_model *model, struct sl_device_state *device, const st
 		return;
 	bytes = sample->process_bytes - taken;
 	steady = is_steady(device, sample->begin_ns);
-	tells = !model->rows[SL_KIND_pool][device->device + 1].frees;
+	tells = !sl_model_row(model, SL_KIND_pool, device->device + 1)->frees;
 	if (part && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
 		part->bytes = device->context_bytes = bytes;
 		device->context_steady = true;

@@ -12,9 +12,6 @@ struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what 
 	timeline->lines = realloc(timeline->lines, (timeline->line_count + 1) * sizeof(*timeline->lines));
 	if (!line || !timeline->lines)
 		abort();
-	line->bins = calloc(SL_TIMELINE_BINS, sizeof(*line->bins));
-	if (!line->bins)
-		abort();
 	line->what = what;
 	line->device = device;
 	line->index = index;
@@ -80,10 +77,26 @@ static uint32_t bin_of(struct sl_timeline *timeline, uint64_t time_ns)
 	return (uint32_t)((time_ns - timeline->begin_ns) >> timeline->shift);
 }
 
+/* As many bins as the line has reached, rounded up: a short run is small. */
+static void reach(struct sl_line *line, uint32_t bin)
+{
+	uint32_t capacity = line->capacity ? line->capacity : 16;
+
+	if (bin < line->capacity)
+		return;
+	while (capacity <= bin)
+		capacity *= 2;
+	line->bins = realloc(line->bins, capacity * sizeof(*line->bins));
+	if (!line->bins)
+		abort();
+	line->capacity = capacity;
+}
+
 void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns)
 {
 	uint32_t bin = bin_of(timeline, time_ns);
 
+	reach(line, bin);
 	if (!line->begun) {
 		line->begun = true;
 		line->site = SL_NO_SITE;

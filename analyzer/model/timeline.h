@@ -48,6 +48,7 @@ struct sl_line {
 	uint64_t value, last_ns;
 	uint32_t site; /* of the event that raised it to `value`; SL_NO_SITE: it fell */
 	struct sl_bin *bins;
+	uint32_t capacity; /* of bins */
 };
 
 struct sl_timeline {

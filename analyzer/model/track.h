@@ -37,9 +37,13 @@ struct sl_track {
 	unsigned kind;		    /* enum of kinds, or sl_object */
 	int device;
 	uint64_t live_bytes, live_blocks, born_bytes, births, deaths;
-	uint64_t most_bytes;		       /* the largest that was born */
-	uint64_t first_ns, last_ns, last_tick; /* of births */
-	uint64_t first_event, last_event;      /* the same, counted in events of the process */
+	uint64_t most_bytes;	    /* the largest that was born */
+	uint64_t first_ns, last_ns; /* of births */
+};
+
+/* What only tells whether a place keeps what it asks for; gone when that was told (sl_replay_rest). */
+struct sl_track_course {
+	uint64_t last_tick, first_event, last_event; /* of births: among all of them, and in events of the process */
 	struct sl_track_window *windows;
 	uint32_t count, capacity;
 	uint64_t births_per_window, births_in_last;
@@ -50,7 +54,8 @@ struct sl_track {
 
 struct sl_tracks {
 	struct sl_track *item;
-	size_t count, capacity;
+	struct sl_track_course *course; /* of each item */
+	size_t count, capacity, course_capacity;
 	uint32_t *slots;
 	uint32_t mask;
 	uint64_t ticks; /* births anywhere */

@@ -86,6 +86,8 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 		if (tracks->item[at].hash == hash)
 			return at;
 	SL_ROOM(tracks);
+	tracks->course = sl_arena_grow(tracks->course, &tracks->course_capacity, tracks->count, sizeof(*tracks->course));
+	tracks->course[tracks->count] = (struct sl_track_course){.births_per_window = 1};
 	tracks->slots[i] = (uint32_t)tracks->count;
 	tracks->item[tracks->count] = (struct sl_track){
 		.hash = hash,
@@ -94,43 +96,44 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 		.native = (uint32_t)event->native,
 		.kind = kind,
 		.device = device,
-		.births_per_window = 1,
 	};
 	return (uint32_t)tracks->count++;
 }
 
 /* Two windows become one. */
-static void merge(struct sl_track *track)
+static void merge(struct sl_track_course *course)
 {
 	for (uint32_t i = 0; i < SL_TRACK_WINDOWS / 2; i++) {
-		struct sl_track_window one = track->windows[2 * i], *two = &track->windows[2 * i + 1];
+		struct sl_track_window one = course->windows[2 * i], *two = &course->windows[2 * i + 1];
 
 		one.least_bytes = two->least_bytes < one.least_bytes ? two->least_bytes : one.least_bytes;
 		one.least_blocks = two->least_blocks < one.least_blocks ? two->least_blocks : one.least_blocks;
-		track->windows[i] = one;
+		course->windows[i] = one;
 	}
-	track->count /= 2;
-	track->births_per_window *= 2;
+	course->count /= 2;
+	course->births_per_window *= 2;
 }
 
-static void open_window(struct sl_track *track, uint64_t now_ns, uint64_t tick)
+static void open_window(struct sl_track_course *course, const struct sl_track *track, const struct sl_model *model)
 {
-	if (track->count == SL_TRACK_WINDOWS)
-		merge(track);
-	if (track->count == track->capacity) {
-		track->capacity = track->capacity ? track->capacity * 2 : 2;
-		track->windows = realloc(track->windows, track->capacity * sizeof(*track->windows));
-		if (!track->windows)
+	if (course->count == SL_TRACK_WINDOWS)
+		merge(course);
+	if (course->count == course->capacity) {
+		course->capacity = course->capacity ? course->capacity * 2 : 2;
+		course->windows = realloc(course->windows, course->capacity * sizeof(*course->windows));
+		if (!course->windows)
 			abort();
 	}
-	track->windows[track->count++] = (struct sl_track_window){now_ns, tick, track->live_bytes, track->live_blocks};
-	track->births_in_last = 0;
+	course->windows[course->count++] =
+		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks};
+	course->births_in_last = 0;
 }
 
 void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uint32_t label)
 {
 	struct sl_tracks *tracks = &model->tracks;
 	struct sl_track *track = &tracks->item[index];
+	struct sl_track_course *course = &tracks->course[index];
 
 	tracks->ticks++;
 	tracks->last_birth_ns = model->now_ns;
@@ -141,22 +144,23 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	track->most_bytes = bytes > track->most_bytes ? bytes : track->most_bytes;
 	if (!track->births++) {
 		track->first_ns = model->now_ns;
-		track->first_event = model->events;
+		course->first_event = model->events;
 		track->label = label;
 	}
 	track->last_label = label;
 	track->last_ns = model->now_ns;
-	track->last_event = model->events;
-	track->last_tick = tracks->ticks;
-	if (!track->count || track->births_in_last >= track->births_per_window)
-		open_window(track, model->now_ns, tracks->ticks);
-	track->births_in_last++;
+	course->last_event = model->events;
+	course->last_tick = tracks->ticks;
+	if (!course->count || course->births_in_last >= course->births_per_window)
+		open_window(course, track, model);
+	course->births_in_last++;
 }
 
 void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 {
 	struct sl_tracks *tracks = &model->tracks;
 	struct sl_track *track = &tracks->item[index];
+	struct sl_track_course *course = &tracks->course[index];
 	struct sl_track_window *last;
 
 	track->deaths++;
@@ -164,17 +168,17 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 	track->live_blocks--;
 	if (!tracks->teardown_ns)
 		tracks->teardown_ns = model->now_ns;
-	if (!track->count) /* only of what a checkpoint of --keep brought */
+	if (!course->count) /* only of what a checkpoint of --keep brought */
 		return;
-	last = &track->windows[track->count - 1];
-	if (track->death_tick != tracks->ticks) {
-		track->before_bytes = last->least_bytes;
-		track->before_blocks = last->least_blocks;
-		track->death_tick = tracks->ticks;
-		track->died_bytes = track->died_blocks = 0;
+	last = &course->windows[course->count - 1];
+	if (course->death_tick != tracks->ticks) {
+		course->before_bytes = last->least_bytes;
+		course->before_blocks = last->least_blocks;
+		course->death_tick = tracks->ticks;
+		course->died_bytes = course->died_blocks = 0;
 	}
-	track->died_bytes += bytes;
-	track->died_blocks++;
+	course->died_bytes += bytes;
+	course->died_blocks++;
 	if (track->live_bytes < last->least_bytes)
 		last->least_bytes = track->live_bytes;
 	if (track->live_blocks < last->least_blocks)
@@ -184,24 +188,34 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window, uint64_t *bytes,
 		     uint64_t *blocks)
 {
-	bool torn_down = window + 1 == track->count && track->death_tick == tracks->ticks;
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
+	bool torn_down = window + 1 == course->count && course->death_tick == tracks->ticks;
 
-	*bytes = torn_down ? track->before_bytes : track->windows[window].least_bytes;
-	*blocks = torn_down ? track->before_blocks : track->windows[window].least_blocks;
+	*bytes = torn_down ? course->before_bytes : course->windows[window].least_bytes;
+	*blocks = torn_down ? course->before_blocks : course->windows[window].least_blocks;
 }
 
 void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks)
 {
-	bool torn_down = track->death_tick == tracks->ticks;
+	const struct sl_track_course *course = sl_tracks_course(tracks, track);
+	bool torn_down = course->death_tick == tracks->ticks;
 
-	*bytes = track->live_bytes + (torn_down ? track->died_bytes : 0);
-	*blocks = track->live_blocks + (torn_down ? track->died_blocks : 0);
+	*bytes = track->live_bytes + (torn_down ? course->died_bytes : 0);
+	*blocks = track->live_blocks + (torn_down ? course->died_blocks : 0);
+}
+
+void sl_tracks_rest(struct sl_tracks *tracks)
+{
+	for (size_t i = 0; tracks->course && i < tracks->count; i++)
+		free(tracks->course[i].windows);
+	free(tracks->course);
+	free(tracks->slots);
+	tracks->course = NULL;
+	tracks->slots = NULL;
 }
 
 void sl_tracks_free(struct sl_tracks *tracks)
 {
-	for (size_t i = 0; i < tracks->count; i++)
-		free(tracks->item[i].windows);
+	sl_tracks_rest(tracks);
 	free(tracks->item);
-	free(tracks->slots);
 }

@@ -12,7 +12,13 @@ struct sl_event;
 uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device);
 void sl_tracks_birth(struct sl_model *model, uint32_t track, uint64_t bytes, uint32_t label);
 void sl_tracks_death(struct sl_model *model, uint32_t track, uint64_t bytes);
+void sl_tracks_rest(struct sl_tracks *tracks); /* without courses; nothing is born or dies after it */
 void sl_tracks_free(struct sl_tracks *tracks);
+
+static inline const struct sl_track_course *sl_tracks_course(const struct sl_tracks *tracks, const struct sl_track *track)
+{
+	return &tracks->course[track - tracks->item];
+}
 
 /* The window's least until the terminal run of deaths. */
 void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window, uint64_t *bytes,

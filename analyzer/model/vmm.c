@@ -24,6 +24,8 @@ struct sl_vmm *sl_vmm_new(void)
 
 void sl_vmm_free(struct sl_vmm *vmm)
 {
+	if (!vmm)
+		return;
 	sl_table_free(&vmm->handles);
 	sl_table_free(&vmm->mappings);
 	free(vmm->physical.item);

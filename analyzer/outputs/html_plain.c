@@ -65,7 +65,7 @@ static void put_processes(const struct sl_report *report, FILE *out)
 		for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
 			for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
 				const struct sl_process *p = &report->processes[i];
-				const struct sl_row *row = &p->model->rows[kind][d];
+				const struct sl_row *row = sl_model_row(p->model, kind, d);
 
 				if (!row->used || kind == SL_KIND_block)
 					continue;

@@ -162,7 +162,7 @@ static void put_memory(struct sl_json *j, const struct sl_process *process)
 	sl_json_array(j, "memory");
 	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
 		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
-			const struct sl_row *row = &process->model->rows[kind][d];
+			const struct sl_row *row = sl_model_row(process->model, kind, d);
 
 			if (!row->used || kind == SL_KIND_block)
 				continue;

@@ -43,7 +43,7 @@ static void put_memory(FILE *out, const struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (unsigned kind = 0; kind < SL_KIND_block; kind++)
 			for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
-				const struct sl_row *row = &report->processes[i].model->rows[kind][d];
+				const struct sl_row *row = sl_model_row(report->processes[i].model, kind, d);
 
 				if (!row->used)
 					continue;

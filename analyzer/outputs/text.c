@@ -366,7 +366,7 @@ static bool has_pools(const struct sl_report *report, const struct sl_shared_dev
 	for (unsigned i = 0; i < device->process_count; i++) {
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 
-		if (state && report->processes[device->processes[i]].model->rows[SL_KIND_pool][state->device + 1].frees)
+		if (state && sl_model_row(report->processes[device->processes[i]].model, SL_KIND_pool, state->device + 1)->frees)
 			return true;
 	}
 	return false;
@@ -518,8 +518,8 @@ static bool put_refused(struct sl_text_page *page)
 		ooms += model->ooms.count;
 		for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
 			for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
-				made += model->rows[kind][d].allocations;
-				failed += model->rows[kind][d].failed_allocations;
+				made += sl_model_row(model, kind, d)->allocations;
+				failed += sl_model_row(model, kind, d)->failed_allocations;
 			}
 	}
 	if (made || ooms || !failed)

@@ -133,7 +133,7 @@ static void put_oom(struct sl_text_page *page, struct sl_process *process, size_
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 3, where, sizeof(where));
 	sl_text_line(page, RIGHT, text, where);
 	put_owners(page, process, oom);
-	put_rest(page, account, process->model->rows[SL_KIND_pool][oom->device + 1].frees > 0);
+	put_rest(page, account, sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
 	if (account->cause_text) {
 		snprintf(text, sizeof(text), "  %s", account->cause_text);
 		sl_text_line(page, 0, text, "");

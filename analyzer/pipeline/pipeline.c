@@ -82,6 +82,8 @@ static void replay(struct job *job, struct sl_process *process)
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
 		if ((*a)->process)
 			(*a)->process(process);
+	sl_replay_rest(process->model);
+	sl_trace_rest(trace);
 }
 
 static void *work(void *data)

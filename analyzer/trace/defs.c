@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "analyzer/base/pool.h"
+
 /* A new last item of zeroes. */
 #define PUSH(vector)                                                                                                               \
 	(SL_ROOM(&(vector)), memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
@@ -15,25 +17,30 @@ static const char *text_of(struct sl_defs *defs, const msgpack_object *map, cons
 		defs->cut_names++;
 		span.size = SL_NAME_MAX;
 	}
-	return span.text ? sl_arena_strndup(&defs->arena, span.text, span.size) : NULL;
+	return span.text ? sl_pool_keep(span.text, span.size) : NULL;
 }
 
-static const uint32_t *ids_of(struct sl_defs *defs, const msgpack_object *map, const char *key, uint32_t *count)
+static const uint32_t *ids_of(const msgpack_object *map, const char *key, uint32_t *count)
 {
 	const msgpack_object *array = sl_object_get(map, key);
+	const uint32_t *kept;
 	uint32_t *ids;
 
 	*count = 0;
 	if (!array || array->type != MSGPACK_OBJECT_ARRAY || !array->via.array.size)
 		return NULL;
-	ids = sl_arena_alloc(&defs->arena, array->via.array.size * sizeof(*ids));
+	ids = malloc(array->via.array.size * sizeof(*ids));
+	if (!ids)
+		abort();
 	for (uint32_t i = 0; i < array->via.array.size; i++) {
 		uint64_t id;
 
 		if (sl_object_number(&array->via.array.ptr[i], &id))
 			ids[(*count)++] = (uint32_t)id;
 	}
-	return ids;
+	kept = sl_pool_keep(ids, *count * sizeof(*ids));
+	free(ids);
+	return kept;
 }
 
 static void add_text(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
@@ -61,8 +68,9 @@ static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t
 {
 	struct sl_python_stack stack;
 
-	stack.frames = ids_of(defs, map, "frames", &stack.count);
-	stack.boundaries = ids_of(defs, map, "c_boundaries", &stack.boundary_count);
+	memset(&stack, 0, sizeof(stack)); /* its holes too: equal stacks are equal bytes */
+	stack.frames = ids_of(map, "frames", &stack.count);
+	stack.boundaries = ids_of(map, "c_boundaries", &stack.boundary_count);
 	stack.truncated = is_true(sl_object_get(map, "truncated"));
 	sl_idmap_set(&defs->python_ids, id, (uint32_t)defs->pythons.count);
 	*PUSH(defs->pythons) = stack;
@@ -71,10 +79,8 @@ static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t
 static void add_native(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	struct sl_span pcs = sl_object_text(map, "pcs");
-	uint64_t *copy = sl_arena_alloc(&defs->arena, pcs.size + 8);
+	const uint64_t *copy = sl_pool_keep(pcs.size ? pcs.text : "", pcs.size & ~(size_t)7);
 
-	if (pcs.size)
-		memcpy(copy, pcs.text, pcs.size & ~(size_t)7);
 	sl_idmap_set(&defs->native_ids, id, (uint32_t)defs->natives.count);
 	*PUSH(defs->natives) = (struct sl_native_stack){(uint32_t)(pcs.size / 8), copy, is_true(sl_object_get(map, "truncated"))};
 }
@@ -223,18 +229,39 @@ bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
 	return false;
 }
 
+static void *share(void *own, size_t bytes)
+{
+	void *shared = own ? (void *)sl_pool_keep(own, bytes) : NULL;
+
+	free(own);
+	return shared;
+}
+
+void sl_defs_share(struct sl_defs *defs)
+{
+	struct sl_idmap *frames = &defs->frame_ids, *pythons = &defs->python_ids;
+
+	defs->frames.item = share(defs->frames.item, defs->frames.count * sizeof(*defs->frames.item));
+	defs->pythons.item = share(defs->pythons.item, defs->pythons.count * sizeof(*defs->pythons.item));
+	frames->slot = share(frames->slot, ((size_t)frames->mask + 1) * sizeof(*frames->slot));
+	pythons->slot = share(pythons->slot, ((size_t)pythons->mask + 1) * sizeof(*pythons->slot));
+	defs->shared = true;
+}
+
 void sl_defs_free(struct sl_defs *defs)
 {
 	sl_idmap_free(&defs->text_ids);
-	sl_idmap_free(&defs->frame_ids);
-	sl_idmap_free(&defs->python_ids);
 	sl_idmap_free(&defs->native_ids);
 	sl_idmap_free(&defs->thread_ids);
 	sl_idmap_free(&defs->communicator_ids);
 	free(defs->spans.item);
 	free(defs->texts.item);
-	free(defs->frames.item);
-	free(defs->pythons.item);
+	if (!defs->shared) {
+		sl_idmap_free(&defs->frame_ids);
+		sl_idmap_free(&defs->python_ids);
+		free(defs->frames.item);
+		free(defs->pythons.item);
+	}
 	free(defs->natives.item);
 	free(defs->modules.item);
 	free(defs->evals.item);

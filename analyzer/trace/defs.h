@@ -2,7 +2,7 @@
 /*
  * What events name by number: texts, stacks, modules, threads, devices (doc/trace-format.md, Maps).  Read before
  * the first event; as large as the program is varied, not as long as it ran.  Ids that were never defined, in a
- * damaged trace, give NULL.
+ * damaged trace, give NULL.  Texts and stacks are in the pool (analyzer/base/pool.h), which its owner has entered.
  */
 #ifndef ANALYZER_TRACE_DEFS_H
 #define ANALYZER_TRACE_DEFS_H
@@ -84,6 +84,7 @@ struct sl_defs {
 	SL_VECTOR(struct sl_module_span) spans; /* of as many modules as spans_of; made when first asked */
 	size_t spans_of;
 	unsigned cut_names;
+	bool shared; /* frames, pythons and their ids are the pool's */
 	SL_VECTOR(struct sl_eval_range) evals;
 	SL_VECTOR(struct sl_device) devices;
 	SL_VECTOR(struct sl_thread) threads;
@@ -95,6 +96,8 @@ struct sl_defs {
 
 /* Take in one map when it is a definition; false when its "def" is none of these. */
 bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map);
+/* After the last one: processes that define the same stacks in the same order have them once. */
+void sl_defs_share(struct sl_defs *defs);
 void sl_defs_free(struct sl_defs *defs);
 
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyzer/base/pool.h"
 #include "common/base.h"
 #include "common/tracefile.h"
 
@@ -16,6 +17,14 @@ static const char *copy(struct sl_header *header, const msgpack_object *object)
 	if (object->type == MSGPACK_OBJECT_POSITIVE_INTEGER || object->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
 		return sl_arena_printf(&header->arena, "%lld", (long long)object->via.i64);
 	return NULL;
+}
+
+/* The same, of what all ranks of a run have alike. */
+static const char *shared(const msgpack_object *object)
+{
+	if (!object || (object->type != MSGPACK_OBJECT_STR && object->type != MSGPACK_OBJECT_BIN))
+		return NULL;
+	return sl_pool_keep(object->via.str.ptr, object->via.str.size < SL_NAME_MAX ? object->via.str.size : SL_NAME_MAX);
 }
 
 static const char *text(struct sl_header *header, const msgpack_object *map, const char *key)
@@ -62,7 +71,7 @@ static uint32_t cell_number(const msgpack_object *table, uint32_t row, uint32_t 
 	})
 
 /* cuMemAlloc_v2, cuMemAllocAsync_ptsz -> the name programmers write. */
-static const char *plain_name(struct sl_header *header, const char *name)
+static const char *plain_name(const char *name)
 {
 	static const char *const suffixes[] = {"_ptsz", "_ptds", "_v2", "_v3", "_v4"};
 	size_t size = strlen(name);
@@ -74,29 +83,32 @@ static const char *plain_name(struct sl_header *header, const char *name)
 
 			if (size > tail && !memcmp(name + size - tail, suffixes[i], tail)) {
 				size -= tail;
-				name = sl_arena_strndup(&header->arena, name, size);
 				cut = true;
 			}
 		}
 	}
-	return name;
+	return sl_pool_keep(name, size);
 }
 
 static void read_hooks(struct sl_header *header, const msgpack_object *map)
 {
 	const msgpack_object *hooks = array(map, "hooks"), *verbs = array(map, "verbs"), *families = array(map, "families");
 
+	struct sl_hook *all;
+
 	if (!hooks)
 		return;
 	header->hook_count = hooks->via.array.size;
-	header->hooks = sl_arena_alloc(&header->arena, (header->hook_count + 1) * sizeof(*header->hooks));
+	all = calloc(header->hook_count + 1, sizeof(*all));
+	if (!all)
+		abort();
 	for (unsigned i = 0; i < header->hook_count; i++) {
-		struct sl_hook *hook = &header->hooks[i];
+		struct sl_hook *hook = &all[i];
 		uint32_t family = cell_number(hooks, i, 3), kind = cell_number(hooks, i, 2);
 		uint64_t oom = 0;
 
-		hook->name = copy(header, cell(hooks, i, 0));
-		hook->name = hook->name ? hook->name : "?";
+		hook->name = shared(cell(hooks, i, 0));
+		hook->name = hook->name ? hook->name : sl_pool_keep("?", 1);
 		hook->verb = KNOWN(verbs, cell_number(hooks, i, 1), sl_event_verbs, SL_VERB_COUNT);
 		if (hook->verb == SL_VERB_COUNT) {
 			hook->verb = SL_VERB_CALL;
@@ -105,13 +117,15 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 		hook->kind = kind < 256 ? header->kinds[kind] : SL_KIND_unknown;
 		hook->family = KNOWN(families, family, sl_event_families, SL_FAMILY_COUNT);
 		/* a runtime's _ptsz is the name the application was compiled to use; the driver's is an ABI's affair */
-		hook->plain = hook->family == SL_FAMILY_cuda_driver ? plain_name(header, hook->name) : hook->name;
-		hook->family_name = copy(header, cell(families, family, 0));
+		hook->plain = hook->family == SL_FAMILY_cuda_driver ? plain_name(hook->name) : hook->name;
+		hook->family_name = shared(cell(families, family, 0));
 		if (cell(families, family, 1) && sl_object_number(cell(families, family, 1), &oom))
 			hook->oom = (int64_t)oom;
 		hook->is_call = hook->family != SL_FAMILY_label && hook->family != SL_FAMILY_torch &&
 				hook->family != SL_FAMILY_process && hook->verb != SL_VERB_UNMAP_MORE;
 	}
+	header->hooks = sl_pool_keep(all, header->hook_count * sizeof(*all));
+	free(all);
 }
 
 static void read_kinds(struct sl_header *header, const msgpack_object *map)
@@ -161,7 +175,7 @@ static void read_argv(struct sl_header *header, const msgpack_object *map)
 	}
 }
 
-bool sl_header_read(struct sl_header *header, const msgpack_object *map)
+bool sl_header_identify(struct sl_header *header, const msgpack_object *map)
 {
 	const msgpack_object *def = sl_object_get(map, "def"), *format = sl_object_get(map, "format");
 
@@ -192,9 +206,16 @@ bool sl_header_read(struct sl_header *header, const msgpack_object *map)
 	header->settings = read_pairs(header, map, "settings", &header->setting_count);
 	header->environment = read_pairs(header, map, "environment", &header->environment_count);
 	read_argv(header, map);
+	header->known = true;
+	return true;
+}
+
+bool sl_header_read(struct sl_header *header, const msgpack_object *map)
+{
+	if (!sl_header_identify(header, map))
+		return false;
 	read_kinds(header, map);
 	read_hooks(header, map);
-	header->known = true;
 	return true;
 }
 

@@ -34,12 +34,16 @@ struct sl_header {
 	unsigned argc, hook_count, metadata_count, setting_count, environment_count, unknown_verbs;
 	const char **argv;
 	struct sl_pair *metadata, *settings, *environment;
-	struct sl_hook *hooks; /* row i is api i + 1 */
-	uint8_t kinds[256];    /* kind of the file -> enum sl_kind */
-	bool same_kinds;       /* kinds[i] == i for all: nothing to translate */
+	const struct sl_hook *hooks; /* row i is api i + 1; in the pool */
+	uint8_t kinds[256];	     /* kind of the file -> enum sl_kind */
+	bool same_kinds;	     /* kinds[i] == i for all: nothing to translate */
 };
 
-/* Fill from a map whose "def" is "header"; false: it is none, or of a format or version not known. */
+/*
+ * Fill from a map whose "def" is "header"; false: it is none, or of a format or version not known.  identify: who it is of,
+ * without what its numbers mean; the other one is for who is inside the pool (analyzer/base/pool.h).
+ */
+bool sl_header_identify(struct sl_header *header, const msgpack_object *map);
 bool sl_header_read(struct sl_header *header, const msgpack_object *map);
 void sl_header_free(struct sl_header *header);
 

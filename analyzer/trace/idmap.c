@@ -17,18 +17,26 @@ static void grow(struct sl_idmap *map)
 {
 	struct sl_idmap bigger = {.mask = map->slot ? map->mask * 2 + 1 : 63};
 
+	while (map->count >= bigger.mask / 4 * 3)
+		bigger.mask = bigger.mask * 2 + 1;
 	bigger.slot = calloc((size_t)bigger.mask + 1, sizeof(*bigger.slot));
 	if (!bigger.slot)
 		abort();
 	for (uint32_t i = 0; map->slot && i <= map->mask; i++)
 		if (map->slot[i].used)
 			place(&bigger, map->slot[i].id, map->slot[i].value);
+	for (uint32_t i = 0; !map->slot && i < map->count; i++)
+		place(&bigger, map->first + i, i);
 	free(map->slot);
 	*map = bigger;
 }
 
 void sl_idmap_set(struct sl_idmap *map, uint64_t id, uint32_t value)
 {
+	if (!map->slot && value == map->count && (!map->count || id == map->first + map->count)) {
+		map->first = map->count++ ? map->first : id;
+		return;
+	}
 	if (!map->slot || map->count >= map->mask / 4 * 3)
 		grow(map);
 	place(map, id, value);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A map from a 64-bit id to a 32-bit value: open addressing, linear probing, no removal.  All zeroes is empty. */
+/*
+ * A map from a 64-bit id to a 32-bit value: open addressing, linear probing, no removal.  All zeroes is empty.  Ids that are
+ * given one by one, from `first` on, with the values 0, 1, 2... need no slots.
+ */
 #ifndef ANALYZER_TRACE_IDMAP_H
 #define ANALYZER_TRACE_IDMAP_H
 
@@ -14,6 +17,7 @@ struct sl_idmap_slot {
 struct sl_idmap {
 	struct sl_idmap_slot *slot;
 	uint32_t mask, count;
+	uint64_t first; /* without slots */
 };
 
 static inline uint64_t sl_hash64(uint64_t x)
@@ -27,7 +31,7 @@ static inline uint64_t sl_hash64(uint64_t x)
 static inline uint32_t sl_idmap_get(const struct sl_idmap *map, uint64_t id, uint32_t none)
 {
 	if (!map->slot)
-		return none;
+		return id - map->first < map->count ? (uint32_t)(id - map->first) : none;
 	for (uint32_t i = (uint32_t)sl_hash64(id) & map->mask;; i = (i + 1) & map->mask) {
 		if (!map->slot[i].used)
 			return none;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "analyzer/base/pool.h"
 #include "analyzer/trace/names.h"
 #include "common/block.h"
 #include "common/tracefile.h"
@@ -291,6 +292,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 
 	if (!trace)
 		abort();
+	sl_pool_enter();
 	msgpack_zone_init(&trace->zone, 8192);
 	trace->name = strdup(image->name);
 	trace->files = calloc(image->file_count + 1, sizeof(*trace->files));
@@ -301,6 +303,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	miss_files(trace);
 	open_far_ring(trace);
 	read_ring(trace);
+	sl_defs_share(&trace->defs);
 	if (trace->defs.cut_names)
 		sl_damage_note(&trace->damage, trace->name, "%u names are longer than %u kB and were cut", trace->defs.cut_names,
 			       SL_NAME_MAX >> 10);
@@ -336,6 +339,14 @@ void sl_trace_close(struct sl_trace *trace)
 	msgpack_zone_destroy(&trace->zone);
 	free(trace->name);
 	free(trace);
+	sl_pool_leave();
+}
+
+void sl_trace_rest(struct sl_trace *trace)
+{
+	sl_inflate_free(&trace->inflate);
+	msgpack_zone_destroy(&trace->zone);
+	msgpack_zone_init(&trace->zone, 256);
 }
 
 static bool peek_file(const char *path, struct sl_header *header)
@@ -352,7 +363,7 @@ static bool peek_file(const char *path, struct sl_header *header)
 	msgpack_zone_init(&zone, 8192);
 	if (frames.count && sl_frame_read(&inflate, &frames, &frames.frame[0], NULL) &&
 	    sl_object_parse(&object, &zone, inflate.out, inflate.bytes, &at))
-		sl_header_read(header, &object);
+		sl_header_identify(header, &object);
 	msgpack_zone_destroy(&zone);
 	sl_inflate_free(&inflate);
 	sl_frames_close(&frames);
@@ -378,7 +389,7 @@ bool sl_trace_peek(const struct sl_image *image, struct sl_header *header)
 	}
 	msgpack_zone_init(&zone, 8192);
 	if (ring.header_map && sl_object_parse(&object, &zone, ring.header_map, ring.head->header_bytes, &at))
-		sl_header_read(header, &object);
+		sl_header_identify(header, &object);
 	msgpack_zone_destroy(&zone);
 	sl_ring_free(&ring);
 	sl_damage_free(&damage);

@@ -69,6 +69,9 @@ struct sl_trace {
 struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage);
 void sl_trace_close(struct sl_trace *trace);
 
+/* Gives back what only reading needs; it may be read again. */
+void sl_trace_rest(struct sl_trace *trace);
+
 /* Only the header, for grouping by run; false when none can be read. */
 bool sl_trace_peek(const struct sl_image *image, struct sl_header *header);
 

@@ -471,8 +471,8 @@ static void add_marks(struct maker *m, const struct sl_device_state *device)
 {
 	const struct sl_model *model = m->process->model;
 
-	for (unsigned i = 0; i < model->collective_count; i++) {
-		const struct sl_collective *mark = &model->collectives[i];
+	for (size_t i = 0; i < model->collectives.count; i++) {
+		const struct sl_collective *mark = &model->collectives.item[i];
 		struct sl_v3_event event = event_at(m, device, mark->begin_ns, "collective");
 		struct sl_value *metadata = new_metadata(m, 4, device);
 

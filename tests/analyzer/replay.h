@@ -75,7 +75,7 @@ static inline void replay_free(struct replay *r)
 
 static inline const struct sl_row *replay_row(const struct replay *r, enum sl_kind kind, int device)
 {
-	return &r->model->rows[kind][device + 1];
+	return sl_model_row(r->model, kind, device + 1);
 }
 
 #define expect_row(r, kind, device, allocs, free_calls, implicit, live)                                                            \

@@ -467,9 +467,9 @@ static void ranges_of_nccl_say_what_each_communicator_moved_and_when(void **stat
 	assert_int_equal(r.model->traffic.item[1].bytes, 50000);
 	/* A bounded number over the whole run, evenly. */
 	assert_int_equal(r.model->collective_stride, 4);
-	assert_int_equal(r.model->collective_count, 250);
-	assert_string_equal(r.model->collectives[249].name, "NCCL:ncclAllReduce");
-	assert_true(r.model->collectives[249].begin_ns > r.model->collectives[248].end_ns);
+	assert_int_equal(r.model->collectives.count, 250);
+	assert_string_equal(r.model->collectives.item[249].name, "NCCL:ncclAllReduce");
+	assert_true(r.model->collectives.item[249].begin_ns > r.model->collectives.item[248].end_ns);
 	replay_free(&r);
 }
 
@@ -502,7 +502,7 @@ static void an_event_of_a_kind_that_the_header_does_not_name_is_a_call_without_m
 	synth_call(r.synth, 1, "cudaMalloc", .address = 0x2000, .bytes = 512, .device = 0, .kind = 255);
 	synth_call(r.synth, 1, "cudaMalloc", .address = 0x3000, .bytes = 512, .device = 0);
 	replay_end(&r, SYNTH_COMPLETED);
-	assert_int_equal(r.model->rows[SL_KIND_device][1].allocations, 1);
+	assert_int_equal(sl_model_row(r.model, SL_KIND_device, 1)->allocations, 1);
 	assert_int_equal(r.model->apis[synth_api("cudaMalloc")].calls, 3);
 	replay_free(&r);
 }

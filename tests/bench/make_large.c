@@ -6,6 +6,8 @@
  *	fresh	driver calls, each of a size that was never asked for before, 64 frames deep
  *	leak	steady, but each thousandth block stays for ever, from 1024 places 64 frames deep
  *	random	every address new and nothing freed in order: no cache helps
+ *	places	each thing asked for at a place of its own, the same places on every rank, eight frames deep
+ *	apart	the same, and no rank has a place of another's
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,13 +35,14 @@ static uint64_t random_next(struct run *run)
 	return run->random ^= run->random << 17;
 }
 
-static void define_places(struct run *run, unsigned count, unsigned depth)
+/* owner -1: the same for every rank. */
+static void define_places(struct run *run, unsigned count, unsigned depth, int owner)
 {
 	struct synth_frame frames[64];
-	char name[32];
+	char name[64];
 
 	for (unsigned i = 0; i < count; i++) {
-		snprintf(name, sizeof(name), "layer_%u", i);
+		snprintf(name, sizeof(name), owner < 0 ? "layer_%u" : "layer_%u_of_%d", i, owner);
 		for (unsigned f = 0; f < depth; f++)
 			frames[f] = (struct synth_frame){f ? "forward" : name, "/home/me/train/model.py", 10 + i + f};
 		run->places[i] = synth_python_frames(run->s, depth, frames);
@@ -117,13 +120,19 @@ static void anything(struct run *run, unsigned thread, uint64_t i)
 		   .bytes = number >> 20, .extra = number, .extra2 = number, .python = run->places[number % 64]);
 }
 
+static void each(struct run *run, unsigned thread, uint64_t i)
+{
+	block(run, thread, i / 2 % LIVE, run->places[i / 2 % PLACES_MAX]);
+}
+
 static const struct shape {
 	const char *name;
 	unsigned places, depth;
 	void (*event)(struct run *run, unsigned thread, uint64_t i);
 } shapes[] = {
 	{"steady", 64, 30, steady},	{"driver", 64, 30, driver},   {"fresh", 64, 64, fresh},
-	{"leak", PLACES_MAX, 64, leak}, {"random", 64, 30, anything},
+	{"leak", PLACES_MAX, 64, leak}, {"random", 64, 30, anything}, {"places", PLACES_MAX, 8, each},
+	{"apart", PLACES_MAX, 8, each},
 };
 
 static void make(const struct shape *shape, const char *folder, unsigned rank, unsigned ranks, unsigned threads, uint64_t events)
@@ -137,7 +146,8 @@ static void make(const struct shape *shape, const char *folder, unsigned rank, u
 
 	if (!run.live)
 		abort();
-	define_places(&run, shape->places, shape->depth);
+	define_places(&run, events < 2 * shape->places ? (unsigned)(events + 1) / 2 + 1 : shape->places, shape->depth,
+		      shape->event == each && !strcmp(shape->name, "apart") ? (int)rank : -1);
 	run.label = synth_text(run.s, "step_#");
 	for (uint64_t i = 0; i < events; i++)
 		shape->event(&run, 1 + (unsigned)(i % threads), i / threads);
@@ -155,6 +165,6 @@ int main(int argc, char **argv)
 				make(&shapes[i], argv[2], rank, ranks, threads, strtoull(argv[3], NULL, 10) / ranks);
 			return 0;
 		}
-	fprintf(stderr, "usage: make_large steady|driver|fresh|leak|random FOLDER EVENTS [RANKS [THREADS]]\n");
+	fprintf(stderr, "usage: make_large steady|driver|fresh|leak|random|places|apart FOLDER EVENTS [RANKS [THREADS]]\n");
 	return 2;
 }

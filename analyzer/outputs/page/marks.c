@@ -27,8 +27,8 @@ static void put_marks(struct sl_page *page, unsigned process)
 			 sl_format_size(size, model->ooms.item[k].requested_bytes));
 		put_mark(page, process, model->ooms.item[k].device, model->ooms.item[k].time_ns, "oom", text);
 	}
-	for (unsigned k = 0; k < model->moments.mark_count; k++) {
-		const struct sl_mark *mark = &model->moments.marks[k];
+	for (size_t k = 0; k < model->moments.marks.count; k++) {
+		const struct sl_mark *mark = &model->moments.marks.item[k];
 		const struct sl_hook *hook = sl_header_hook(model->header, mark->api);
 
 		snprintf(text, sizeof(text), "%s%s%s%s", hook ? hook->plain : kinds[mark->kind], mark->bytes ? ", cost " : "",
@@ -69,7 +69,7 @@ void sl_page_marks(struct sl_page *page)
 	for (unsigned k = 0; k < detailed; k++) {
 		const struct sl_model *model = page->report->processes[page->order[k]].model;
 
-		count += (uint32_t)model->ooms.count + model->moments.mark_count;
+		count += (uint32_t)model->ooms.count + (uint32_t)model->moments.marks.count;
 		steps += sl_model_steps(model) != NULL;
 	}
 	sl_page_key(page, "marks");

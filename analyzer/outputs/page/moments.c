@@ -172,7 +172,7 @@ static uint32_t device_moments(struct sl_page *page, unsigned process, bool put)
 static uint32_t timed_moments(struct sl_page *page, unsigned process, bool put)
 {
 	const struct sl_model *model = page->report->processes[process].model;
-	unsigned every = (model->moments.count + page->budget.moments - 1) / page->budget.moments;
+	unsigned every = ((unsigned)model->moments.count + page->budget.moments - 1) / page->budget.moments;
 	struct samples samples = {0};
 	uint32_t count = 0;
 

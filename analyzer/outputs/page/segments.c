@@ -90,16 +90,9 @@ static uint32_t maps_of(struct sl_page *page, unsigned process, bool put)
 		put_map(page, process, &model->moments.at_oom, "oom");
 	if (model->moments.largest.segment_count && ++count && put)
 		put_map(page, process, &model->moments.largest, "peak");
-	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
-		struct sl_segments end;
-
-		if (!model->devices[d] || !model->devices[d]->torch.used)
-			continue;
-		sl_segments_take(model, (int)d - 1, &end);
-		if (end.segment_count && ++count && put)
-			put_map(page, process, &end, "end");
-		sl_segments_free(&end);
-	}
+	for (size_t i = 0; i < model->moments.at_end.count; i++, count++)
+		if (put)
+			put_map(page, process, &model->moments.at_end.item[i], "end");
 	return count;
 }
 

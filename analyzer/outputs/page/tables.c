@@ -135,7 +135,7 @@ static uint32_t memory_rows(struct sl_page *page, unsigned process, bool put)
 
 	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
 		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
-			const struct sl_row *row = &model->rows[kind][d];
+			const struct sl_row *row = sl_model_row(model, kind, d);
 
 			if (!row->used || kind == SL_KIND_block)
 				continue;

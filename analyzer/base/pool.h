@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What many owners have in common, kept once: texts, and arrays made of what is in the pool.  Ranks of a run name the same
+ * functions and files; equal bytes have one address.  Any thread.  All of it lives until as many have left as entered.
+ */
+#ifndef ANALYZER_BASE_POOL_H
+#define ANALYZER_BASE_POOL_H
+
+#include <stddef.h>
+
+void sl_pool_enter(void);
+void sl_pool_leave(void);
+
+/* The pool's own copy, aligned to 16 bytes, a NUL behind it; never NULL.  Less than 4 GiB. */
+const void *sl_pool_keep(const void *bytes, size_t size);
+
+#endif

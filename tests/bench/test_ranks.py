@@ -1,0 +1,46 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_ranks.py ANALYZE MAKE_LARGE: a run of many ranks costs what its ranks show, and no more."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ANALYZE, MAKE = map(os.path.abspath, sys.argv[1:3])
+
+
+class Ranks(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-ranks-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def run_of(self, shape, ranks, events):
+        """A folder with a run of so many ranks, each of so many events."""
+        folder = os.path.join(self.folder, "%s-%d-%d" % (shape, ranks, events))
+        os.mkdir(folder)
+        subprocess.run([MAKE, shape, folder, str(ranks * events), str(ranks)], check=True)
+        return folder
+
+    def memory_of(self, folder):
+        """The most memory that a report of it takes, in bytes."""
+        with subprocess.Popen([ANALYZE, "-q", "-j", "2", "-o", folder + ".out", folder], env=dict(os.environ, MALLOC_PERTURB_="0")) as child:
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(child.returncode, 0)
+        return usage.ru_maxrss << 10
+
+    def per_rank(self, shape, events):
+        few, many = self.memory_of(self.run_of(shape, 64, events)), self.memory_of(self.run_of(shape, 320, events))
+        return (many - few) / 256
+
+    def test_a_rank_of_two_events_is_kilobytes(self):
+        self.assertLess(self.per_rank("places", 2), 80 << 10, "it was 230 kB, and 18 MB before that")
+
+    def test_places_that_ranks_have_in_common_are_kept_once(self):
+        self.assertLess(self.per_rank("places", 1000), 320 << 10, "it was 1200 kB")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
