@@ -39,11 +39,25 @@
 	ROW(hipStreamGetCaptureInfo_v2, (void *stream, int *status, uint64_t *id, void **graph, void *deps, void *n))              \
 	ROW(hipThreadExchangeStreamCaptureMode, (int *mode))
 
-static SL_NOINLINE void *find(const char *library, const char *name, _Atomic uint64_t *saved, uint64_t unloads)
-{
-	void *found = sl_resolve_in(library, name);
+/*
+ * To look for a function that is not there takes a microsecond or two.  It is looked for again once something was opened, and at times
+ * where we may not have seen that.
+ */
+#define ASKED_IN_VAIN 1024u
 
+static SL_NOINLINE void *find(const char *library, const char *name, _Atomic uint64_t *saved, _Atomic uint64_t *absent,
+			      uint64_t unloads)
+{
+	uint64_t loads = atomic_load(&sl_objects_loads) << 16, word = atomic_load_explicit(absent, memory_order_relaxed);
+	void *found;
+
+	if (word > loads && word < loads + ASKED_IN_VAIN) {
+		atomic_store_explicit(absent, word + 1, memory_order_relaxed);
+		return NULL;
+	}
+	found = sl_resolve_in(library, name);
 	sl_objects_keep(saved, found, unloads);
+	atomic_store_explicit(absent, found ? 0 : loads + 1, memory_order_relaxed);
 	return found;
 }
 
@@ -51,11 +65,11 @@ static SL_NOINLINE void *find(const char *library, const char *name, _Atomic uin
 #define SAVED(name, prototype, library)                                                                                            \
 	static int(*name(void)) prototype                                                                                          \
 	{                                                                                                                          \
-		static _Atomic uint64_t saved;                                                                                     \
+		static _Atomic uint64_t saved, absent;                                                                             \
 		uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);                                \
 		void *kept = sl_objects_kept(&saved, unloads);                                                                     \
                                                                                                                                    \
-		return (int(*) prototype)(SL_LIKELY(kept) ? kept : find(library, #name, &saved, unloads));                         \
+		return (int(*) prototype)(SL_LIKELY(kept) ? kept : find(library, #name, &saved, &absent, unloads));                \
 	}
 #define CUDA(name, prototype) SAVED(name, prototype, "libcuda.so")
 #define HIP(name, prototype)  SAVED(name, prototype, "libamdhip64.so")

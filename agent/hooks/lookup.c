@@ -111,6 +111,7 @@ void *sl_lookup_opening(int flags)
 
 	if (!found)
 		atomic_store_explicit(&real, found = sl_resolve_next("dlopen"), memory_order_relaxed);
+	atomic_fetch_add(&sl_objects_loads, 1);
 	if (flags & RTLD_DEEPBIND)
 		sl_objects_hole(SL_HOLE_DEEPBIND);
 	return found;
@@ -123,6 +124,7 @@ void *sl_lookup_opening_in(long name_space)
 
 	if (!found)
 		atomic_store_explicit(&real, found = sl_resolve_next("dlmopen"), memory_order_relaxed);
+	atomic_fetch_add(&sl_objects_loads, 1);
 	if (name_space != LM_ID_BASE)
 		sl_objects_hole(SL_HOLE_NAMESPACE);
 	return found;

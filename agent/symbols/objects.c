@@ -15,7 +15,7 @@
 static _Atomic long trusted = NOBODY; /* pid of the process whose locks are known to be free; NOBODY: no constructor has run yet */
 static _Atomic long forked = NOBODY;  /* pid of the process that fork() made last */
 
-_Atomic uint64_t sl_objects_unloads;
+_Atomic uint64_t sl_objects_unloads, sl_objects_loads;
 
 static long own_pid(void)
 {

@@ -44,6 +44,9 @@ bool sl_objects_is_forked(void);
 #define SL_UNLOAD 256u
 extern _Atomic uint64_t sl_objects_unloads SL_HIDDEN;
 
+/* Calls of dlopen that we have seen begin. */
+extern _Atomic uint64_t sl_objects_loads SL_HIDDEN;
+
 static inline void sl_objects_unload_begin(void)
 {
 	atomic_fetch_add(&sl_objects_unloads, 1);

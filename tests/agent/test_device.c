@@ -220,7 +220,7 @@ static void *fake_dlsym(void *library, const char *name)
 	return NULL;
 }
 
-_Atomic uint64_t sl_objects_unloads;
+_Atomic uint64_t sl_objects_unloads, sl_objects_loads;
 
 bool sl_objects_trusted(void)
 {
@@ -240,6 +240,16 @@ void *sl_resolve_symbol(const char *name)
 void *sl_resolve_dlsym(void)
 {
 	return fake_dlsym;
+}
+
+static bool range_is_loaded;
+static unsigned range_lookups;
+
+static int hip_range(uint64_t *base, size_t *bytes, uint64_t address)
+{
+	*base = address;
+	*bytes = 4096;
+	return 0;
 }
 
 void *sl_resolve_in(const char *library, const char *name)
@@ -262,6 +272,10 @@ void *sl_resolve_in(const char *library, const char *name)
 			 {"hipGetDevice", hip_get_device},
 			 {"hipMemGetInfo", get_memory}};
 
+	if (!strcmp(name, "hipMemGetAddressRange")) {
+		range_lookups++;
+		return range_is_loaded ? hip_range : NULL;
+	}
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (!strcmp(functions[i].name, name))
 			return functions[i].function;
@@ -449,6 +463,18 @@ static void a_device_nvml_does_not_know_is_sampled_by_the_programs_next_call(voi
 	assert_number(0, "used_bytes", 600);
 }
 
+static void what_is_not_there_is_not_looked_for_at_every_call(void **state)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(sl_vendor_size_of(SL_VENDOR_HIP, 4096), 0);
+	assert_int_equal(range_lookups, 1);
+	range_is_loaded = true;
+	atomic_fetch_add(&sl_objects_loads, 1); /* by dlopen */
+	assert_int_equal(sl_vendor_size_of(SL_VENDOR_HIP, 4096), 4096);
+	assert_int_equal(sl_vendor_size_of(SL_VENDOR_HIP, 4096), 4096);
+	assert_int_equal(range_lookups, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +483,7 @@ int main(void)
 		cmocka_unit_test_setup(a_device_is_described_once_by_name_uuid_and_total, fresh),
 		cmocka_unit_test_setup(an_oom_says_what_was_free_and_what_the_process_may_use, fresh),
 		cmocka_unit_test_setup(hip_with_a_pending_error_is_not_asked, fresh),
+		cmocka_unit_test_setup(what_is_not_there_is_not_looked_for_at_every_call, fresh),
 		cmocka_unit_test_setup(nothing_is_sampled_of_a_device_before_it_is_used, fresh),
 		cmocka_unit_test_setup(nvml_gives_the_device_and_this_process_and_more_than_there_is_room_for_are_said_once, fresh),
 		cmocka_unit_test_setup(the_last_sample_opens_nothing, fresh),
