@@ -87,7 +87,7 @@ for kind in ("noisy", "leaky", "stair", "cache"):
 json.dump(truth, open("truth.json", "w"))
 '''
 
-# Another process takes more and more of the device, then gives it back.
+# Another process takes more and more of the device, for as long as this one runs.
 NEIGHBOUR = '''
 import ctypes, os, subprocess, sys, time
 if len(sys.argv) > 1:
@@ -99,10 +99,9 @@ def take(mib):
 take(64)
 if len(sys.argv) == 1:
     subprocess.run([sys.executable, __file__, "other"], env=dict(os.environ, STORMLOG_DISABLE="1"), check=True)
-for i in range(10):
+for i in range(10 if len(sys.argv) > 1 else 0):
     time.sleep(0.05)
-    if len(sys.argv) > 1:
-        take(200)
+    take(200)
 '''
 
 
