@@ -215,8 +215,8 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	device->used = true;
 	sl_pending_change(model, device, bytes);
 	device->known += (uint64_t)bytes;
-	device->recent[device->changes % SL_RECENT].end_ns = model->call_end_ns;
-	device->recent[device->changes++ % SL_RECENT].known = device->known;
+	device->recent[device->changes++ % SL_RECENT] =
+		(struct sl_known_at){.end_ns = model->call_end_ns, .known = device->known, .site = index, .api = model->call_api};
 	if (SL_UNLIKELY(!device->line))
 		device->line = sl_timeline_add(&model->timeline, SL_LINE_KNOWN, device->device, 0);
 	sl_timeline_set(&model->timeline, device->line, now, device->known, index);

@@ -94,6 +94,8 @@ struct sl_neighbour {
 /* What the process held on a device after a change, and when the call that made it ended. */
 struct sl_known_at {
 	uint64_t end_ns, known;
+	uint32_t site; /* of what was got or given back */
+	uint16_t api;
 };
 
 struct sl_device_state {
@@ -299,6 +301,7 @@ struct sl_model {
 	const struct sl_defs *defs;
 	uint64_t events, unknown_frees, unknown_hooks;
 	uint64_t call_begin_ns, call_end_ns; /* of the event being applied */
+	uint16_t call_api;
 	uint64_t last_call_ns;
 	uint64_t folded_ns;	   /* until then block events that nothing outlived are not in the trace (--keep); 0: all are */
 	uint64_t first_ns, now_ns; /* of the replay; now_ns does not go back even where a trace is damaged */

@@ -127,6 +127,7 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	bool failed = item->event->result != 0;
 	uint64_t time_ns = item->event->time_ns, duration_ns = item->event->duration_ns;
 
+	model->call_api = (uint16_t)item->event->api;
 	model->call_begin_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns : time_ns - duration_ns;
 	model->call_end_ns = sl_event_verbs[hook->verb].stamped_before ? time_ns + duration_ns : time_ns;
 	if (item->event->context && item->event->device >= 0) {

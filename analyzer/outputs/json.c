@@ -47,8 +47,8 @@ static void put_frames(struct sl_json *j, const char *key, const struct sl_stack
 	sl_json_end(j);
 }
 
-static void put_stack(struct sl_json *j, const char *key, struct sl_process *process, uint32_t python, uint32_t native,
-		      uint64_t caller)
+void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *process, uint32_t python, uint32_t native,
+		     uint64_t caller)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 
@@ -260,7 +260,7 @@ static void put_holder(struct sl_json *j, struct sl_process *process, const stru
 	sl_json_object(j, NULL);
 	sl_json_double(j, "bytes_per_entry", holder->bytes_per_entry);
 	sl_json_string(j, "library", holder->library);
-	put_stack(j, "stack", process, holder->python, holder->native, holder->caller);
+	sl_output_stack(j, "stack", process, holder->python, holder->native, holder->caller);
 	sl_json_end(j);
 }
 
@@ -474,7 +474,7 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 		sl_json_bool(j, "recovered", oom->recovered);
 	sl_json_bool(j, "injected", oom->injected);
 	put_account(j, process, oom);
-	put_stack(j, "stack", process, oom->python, oom->native, oom->caller);
+	sl_output_stack(j, "stack", process, oom->python, oom->native, oom->caller);
 	sl_json_string(j, "bundle", sl_oom_bundle_path(process, oom, bundle, sizeof(bundle)) ? bundle : NULL);
 	sl_json_end(j);
 }
@@ -503,7 +503,7 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 		sl_json_null(j, "confidence");
 	sl_json_string(j, "suggestion", leak->suggestion);
 	sl_json_string(j, "library", leak->library);
-	put_stack(j, "stack", process, leak->python, leak->native, leak->caller);
+	sl_output_stack(j, "stack", process, leak->python, leak->native, leak->caller);
 	sl_json_end(j);
 }
 
@@ -553,7 +553,7 @@ static void put_finding(struct sl_json *j, const struct sl_report *report, const
 	sl_json_string(j, "description", finding->text);
 	sl_json_string(j, "recommendation", finding->advice);
 	if (process)
-		put_stack(j, "stack", process, finding->python, finding->native, finding->caller);
+		sl_output_stack(j, "stack", process, finding->python, finding->native, finding->caller);
 	else
 		put_frames(j, "stack", NULL, 0);
 	sl_json_end(j);

@@ -7,12 +7,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/outputs/output.h"
+#include "analyzer/outputs/text_page.h"
+#include "analyzer/report/bundle_path.h"
+#include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/files/bundle_write.h"
 
 struct writer {
+	struct sl_report *report;
 	struct sl_process *process;
 	const struct sl_oom *oom;
 	const struct sl_account *account;
@@ -24,6 +27,27 @@ static void put_known(struct sl_json *j, const char *key, uint64_t value)
 		sl_json_null(j, key);
 	else
 		sl_json_uint(j, key, value);
+}
+
+/* What the run's summary says of the error, line by line: `stormlog-analyze BUNDLE` prints it again. */
+static void put_account(struct sl_json *j, const struct writer *w)
+{
+	static const struct sl_text_style style = {.ascii = true, .columns = 100};
+	char *text = NULL, *rest;
+	size_t length;
+	FILE *memory = open_memstream(&text, &length);
+	struct sl_text_page page = {.report = w->report, .out = memory, .style = &style};
+
+	if (!memory)
+		abort();
+	sl_text_oom(&page, w->process, (size_t)(w->oom - w->process->model->ooms.item));
+	fclose(memory);
+	rest = text;
+	sl_json_array(j, "account");
+	for (char *line; (line = strsep(&rest, "\n")) && rest;)
+		sl_json_string(j, NULL, line);
+	sl_json_end(j);
+	free(text);
 }
 
 static void put_custom(struct sl_json *j, void *context)
@@ -48,6 +72,26 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_output_metadata(j, w->process->model);
 	sl_json_end(j);
 	sl_output_pairs(j, "range", w->process->model, w->oom->pairs, w->oom->pair_count);
+	sl_output_stack(j, "stack", w->process, w->oom->python, w->oom->native, w->oom->caller);
+	put_account(j, w);
+}
+
+static void put_devices(struct sl_json *j, const struct sl_report *report, const struct sl_process *process)
+{
+	sl_json_array(j, "devices");
+	for (unsigned i = 0; i < report->device_count; i++) {
+		const struct sl_shared_device *device = &report->devices[i];
+
+		if (!sl_devices_state(report, device, (unsigned)(process - report->processes)))
+			continue;
+		sl_json_object(j, NULL);
+		sl_json_known(j, "device", device->device);
+		sl_json_string(j, "name", device->name);
+		sl_json_string(j, "uuid", device->uuid);
+		put_known(j, "total_bytes", device->total_bytes);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
 }
 
 static void put_environment(struct sl_json *j, void *context)
@@ -60,6 +104,14 @@ static void put_environment(struct sl_json *j, void *context)
 		sl_json_string(j, header->environment[i].name, header->environment[i].value);
 	sl_json_end(j);
 	sl_json_string(j, "exe", header->exe);
+	sl_json_array(j, "argv");
+	for (unsigned i = 0; i < header->argc; i++)
+		sl_json_string(j, NULL, header->argv[i]);
+	sl_json_end(j);
+	sl_json_string(j, "cwd", header->cwd);
+	sl_json_string(j, "host", header->host);
+	sl_json_string(j, "agent", header->agent);
+	put_devices(j, w->report, w->process);
 }
 
 /* Live blocks by the place that made them, largest first. */
@@ -92,10 +144,21 @@ static bool set_age(const char *path, int64_t ns)
 	return !utimensat(AT_FDCWD, path, times, 0);
 }
 
-static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, const struct sl_session *session, const char *folder,
-			 size_t before, struct sl_arena *arena)
+/* The range that was open, "step_412"; NULL: none. */
+static const char *range_of(const struct sl_process *process, const struct sl_oom *oom, struct sl_arena *arena)
 {
-	struct writer writer = {process, oom, &process->accounts[oom - process->model->ooms.item]};
+	const char *label = oom->label ? sl_defs_text(process->model->defs, oom->label) : NULL;
+	const char *mark = label && oom->step != SL_UNKNOWN ? strchr(label, '#') : NULL;
+
+	if (!mark)
+		return label;
+	return sl_arena_printf(arena, "%.*s%llu%s", (int)(mark - label), label, (unsigned long long)oom->step, mark + 1);
+}
+
+static bool write_bundle(struct sl_report *report, struct sl_process *process, const struct sl_oom *oom,
+			 const struct sl_session *session, const char *folder, size_t before, struct sl_arena *arena)
+{
+	struct writer writer = {report, process, oom, &process->accounts[oom - process->model->ooms.item]};
 	const struct sl_bundle_file owners = {"live_blocks.json", put_owners, &writer};
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns);
@@ -110,7 +173,10 @@ static bool write_bundle(struct sl_process *process, const struct sl_oom *oom, c
 		.created_at_ns = when,
 		.pid = process->trace->header.pid,
 		.backend = hook && (hook->family == SL_FAMILY_hip || hook->family == SL_FAMILY_hsa) ? "rocm" : "cuda",
-		.reason = "message_pattern:out of memory",
+		.reason = sl_oom_reason(oom),
+		.exception_type = oom->reported_by_torch ? "OutOfMemoryError" : NULL,
+		.exception_module = oom->reported_by_torch ? "torch" : NULL,
+		.context = range_of(process, oom, arena),
 		.exception_message = sl_arena_printf(arena, "%s returned %lld: out of memory", hook ? hook->plain : "a call",
 						     (long long)oom->code),
 		.session = &session->summary,
@@ -169,7 +235,7 @@ static bool write_all(struct sl_report *report, const char *path)
 				fine = made = !mkdir(path, 0777) || errno == EEXIST;
 			if (!count++)
 				sl_sessions_make(report, process, &arena, &session);
-			fine = fine && write_bundle(process, oom, &session, path, before, &arena);
+			fine = fine && write_bundle(report, process, oom, &session, path, before, &arena);
 		}
 		free(session.events);
 	}

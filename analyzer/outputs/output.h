@@ -49,6 +49,9 @@ struct sl_json;
 void sl_output_metadata(struct sl_json *j, const struct sl_model *model);
 /* KEY=VALUE texts as an object; of one key the first holds. */
 void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *model, const uint32_t *pairs, unsigned count);
+/* A stack as report.json has it: an array of frames, innermost first. */
+void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *process, uint32_t python, uint32_t native,
+		     uint64_t caller);
 
 /* report.json, for --json */
 bool sl_json_report(struct sl_report *report, FILE *out);

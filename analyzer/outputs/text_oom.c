@@ -113,14 +113,17 @@ static void put_title(struct sl_text_page *page, const struct sl_process *proces
 	sl_text_line(page, 0, text, "");
 }
 
-static void put_oom(struct sl_text_page *page, struct sl_process *process, size_t index, unsigned attempts)
+void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t index)
 {
 	const struct sl_oom *oom = &process->model->ooms.item[index];
 	const struct sl_account *account = &process->accounts[index];
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	char text[1024], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], where[512];
+	unsigned attempts = 0;
 	size_t at;
 
+	for (size_t i = index; i < process->model->ooms.count; i++)
+		attempts += process->model->ooms.item[i].group == index;
 	put_title(page, process, oom, attempts);
 	at = (size_t)snprintf(text, sizeof(text), "  asked %s", sl_format_size(a, oom->asked_bytes));
 	if (!oom->asked_bytes)
@@ -160,7 +163,6 @@ static void put_first(struct sl_text_page *page)
 struct shown {
 	struct sl_process *process;
 	size_t index;
-	unsigned attempts;
 	uint64_t unix_ns;
 };
 
@@ -179,14 +181,12 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 		const struct sl_model *model = process->model;
 
 		for (size_t k = 0; k < model->ooms.count; k++) {
-			struct shown one = {process, k, 0, sl_process_unix(process, model->ooms.item[k].time_ns)};
+			struct shown one = {process, k, sl_process_unix(process, model->ooms.item[k].time_ns)};
 			unsigned at;
 
 			*cured += is_cured(&model->ooms.item[k]);
 			if (is_cured(&model->ooms.item[k]) || model->ooms.item[k].group != k)
 				continue;
-			for (size_t m = k; m < model->ooms.count; m++)
-				one.attempts += model->ooms.item[m].group == k;
 			*more += count == OOMS_SHOWN;
 			if (count == OOMS_SHOWN && shown[count - 1].unix_ns <= one.unix_ns)
 				continue;
@@ -205,7 +205,7 @@ void sl_text_ooms(struct sl_text_page *page)
 	unsigned more = 0, cured = 0, count = choose(page->report, shown, &more, &cured);
 
 	for (unsigned i = 0; i < count; i++)
-		put_oom(page, shown[i].process, shown[i].index, shown[i].attempts);
+		sl_text_oom(page, shown[i].process, shown[i].index);
 	if (more)
 		sl_door_print(page->out, "  and %u more, in report.json\n", more);
 	if (count) {

@@ -34,5 +34,7 @@ const char *sl_text_rank(char *out, const struct sl_process *process);
 
 /* text_oom.c: the out-of-memory errors. */
 void sl_text_ooms(struct sl_text_page *page);
+/* One of them, the first attempt of its group. */
+void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t index);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "analyzer/upstream/answers/alerts.h"
 #include "analyzer/report/bundle_path.h"
+#include "analyzer/report/owners.h"
 
 #define COLLECTOR_CUDA "stormlog.cuda_preload"
 #define COLLECTOR_ROCM "stormlog.rocm_preload"
@@ -316,7 +317,7 @@ static void add_ooms(struct maker *m)
 			continue;
 		event = event_at(m, device, oom->time_ns, "error");
 		set_exactly(&event, oom);
-		sl_value_set(metadata, "oom_reason", sl_value_of_text("message_pattern:out of memory"));
+		sl_value_set(metadata, "oom_reason", sl_value_of_text(sl_oom_reason(oom)));
 		if (sl_oom_bundle_path(m->process, oom, bundle, sizeof(bundle)))
 			sl_value_set(metadata, "oom_dump_path", sl_value_of_text(sl_arena_strdup(m->arena, bundle)));
 		sl_value_set(metadata, "api", sl_value_of_text(hook ? hook->plain : NULL));
@@ -556,7 +557,24 @@ struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_are
 	return sessions;
 }
 
-struct sl_v3_event *sl_sessions_before(const struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
+/* Which call it was, for how much, and where the memory was asked for. */
+static void say_call(struct maker *m, struct sl_process *process, const struct sl_device_state *device,
+		     const struct sl_known_at *change, struct sl_v3_event *event)
+{
+	const struct sl_hook *hook = sl_header_hook(process->model->header, change->api);
+	const struct sl_site *site = &process->model->sites.item[change->site];
+	struct sl_value *metadata = new_metadata(m, 3, device);
+	char where[512];
+
+	sl_owners_line(process, site->python, site->native, site->caller, 3, where, sizeof(where));
+	event->context = hook ? hook->plain : NULL;
+	sl_value_set(metadata, "api", sl_value_of_text(event->context));
+	sl_value_set(metadata, "bytes", sl_value_of_int(event->change_bytes < 0 ? -event->change_bytes : event->change_bytes));
+	sl_value_set(metadata, "where", sl_value_of_text(where[0] ? sl_arena_strdup(m->arena, where) : NULL));
+	event->metadata = metadata;
+}
+
+struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
 				       const struct sl_oom *oom, size_t *count)
 {
 	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
@@ -586,8 +604,10 @@ struct sl_v3_event *sl_sessions_before(const struct sl_process *process, struct 
 			event.inactive_bytes = known - event.allocated_bytes;
 		}
 		set_used(&m, device, change->end_ns, &event);
+		say_call(&m, process, device, change, &event);
 		last = known;
-		if (i && event.timestamp_ns <= when) /* how much the first one changed is not known */
+		/* of a full ring it is not known how much the first one changed */
+		if ((i || oom->change_count < SL_RECENT) && event.timestamp_ns <= when)
 			events[at++] = event;
 	}
 	sl_event_sort(events, at);

@@ -26,9 +26,9 @@ struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_are
 
 /*
  * What led up to an error: the events of its session until then, and beside the thinned samples each of the last changes of
- * what the process held on that device.  malloc'ed.
+ * what the process held on that device, with its call and where the memory was asked for.  malloc'ed.  Main thread only.
  */
-struct sl_v3_event *sl_sessions_before(const struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
+struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
 				       const struct sl_oom *oom, size_t *count);
 
 /* All of them as telemetry, which takes the events; texts live in `arena`, and it is freed first. */

@@ -234,6 +234,39 @@ class Bundles(Answers):
         self.assertIn("script.py", json.dumps(blocks))
         self.assertEqual(sum(owner["bytes"] for owner in blocks), 7 * MIB)
 
+    def test_it_has_the_place_the_range_the_program_and_the_last_calls(self):
+        with script("push=step_412", "push=forward", "alloc=7", "alloc=3", "try=900000", "pop", "pop", SIM_VRAM="4G") as run:
+            printed = summary(run)
+            report, bundles = self.kept(run)
+            (name, bundle), = bundles.items()
+            again = subprocess.run([ANALYZE, os.path.join(run.traces, "analysis", name), "-o", os.path.join(run.folder, "again")], check=True,
+                                   capture_output=True, text=True).stdout
+            argv, cwd = run.done.args[1:], run.folder
+        metadata, environment = bundle["metadata.json"], bundle["environment.json"]
+        self.assertEqual(metadata["context"], "forward")
+        self.assertEqual(metadata["custom_metadata"]["stack"], report["ooms"][0]["stack"])
+        with open(e2e.SCRIPT) as file:
+            lines = file.read().splitlines()
+        place = next(frame for frame in metadata["custom_metadata"]["stack"] if frame["language"] == "python")
+        self.assertIn("cudaMalloc(", lines[place["line"] - 1])
+        self.assertEqual((environment["argv"][1:], os.path.realpath(environment["cwd"])), (argv, os.path.realpath(cwd)))
+        self.assertEqual([device["total_bytes"] for device in environment["devices"]], [4 << 30])
+        calls = [event["metadata"] for event in bundle["events.json"] if event["event_type"] == "allocation"]
+        self.assertEqual([(call["api"], call["bytes"]) for call in calls], [("cudaMalloc", 7 * MIB), ("cudaMalloc", 3 * MIB)])
+        for call in calls:
+            self.assertIn("script.py:", call["where"])
+        # the bundle says what the run's own summary did; widths differ
+        account = printed[printed.index("OUT OF MEMORY"):printed.index("PEAK")].split()
+        self.assertEqual(again[again.index("OUT OF MEMORY"):].split()[:len(account)], account)
+
+    def test_pytorchs_error_is_named_as_pytorchs(self):
+        with script("tensor=900000", SIM_VRAM="4G", LD_LIBRARY_PATH=e2e.SIM + ":" + APPS) as run:
+            _, bundles = self.kept(run)
+        (bundle,) = bundles.values()
+        metadata = bundle["metadata.json"]
+        self.assertEqual((metadata["exception_module"], metadata["exception_type"], metadata["reason"]),
+                         ("torch", "OutOfMemoryError", "torch.cuda.OutOfMemoryError"))
+
     def test_a_run_without_errors_has_none(self):
         with script("alloc=7") as run:
             self.assertEqual(self.kept(run)[1], {})

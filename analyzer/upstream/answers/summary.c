@@ -130,6 +130,24 @@ static void put_issues(FILE *out, const struct sl_telemetry *t, const struct sl_
 	sl_arena_free(&arena);
 }
 
+/* What our own bundles say of the error, else upstream's words. */
+static void put_bundle(FILE *out, const struct sl_oom_row *row)
+{
+	sl_door_print(out, "\n%s\n", strcmp(row->path, ".") ? row->path : "");
+	if (sl_value_is(row->account, SL_VALUE_ARRAY)) {
+		for (uint32_t i = 0; i < row->account->count; i++)
+			if (row->account->items[i].kind == SL_VALUE_STRING)
+				sl_door_print(out, "%s\n", row->account->items[i].text);
+		return;
+	}
+	sl_door_print(out, "OUT OF MEMORY   %s", row->exception_type ? row->exception_type : row->reason ? row->reason : "");
+	if (row->context)
+		sl_door_print(out, ", in %s", row->context);
+	fputs("\n", out);
+	if (row->exception_message)
+		sl_door_print(out, "  %s\n", row->exception_message);
+}
+
 struct warnings {
 	FILE *out;
 	size_t count;
@@ -157,6 +175,10 @@ static void put_all(FILE *out, const struct sl_telemetry *t, const struct sl_emi
 		put_session(out, &t->sessions[i], &t->sessions[i] == t->selected);
 	if (t->session_count > LISTED)
 		sl_door_print(out, "  and %zu more: --json has them\n", t->session_count - LISTED);
+	for (size_t i = 0; i < t->bundle_count && i < LISTED; i++)
+		put_bundle(out, &t->bundles[i]);
+	if (t->bundle_count > LISTED)
+		sl_door_print(out, "  and %zu more bundles\n", t->bundle_count - LISTED);
 	if (t->selected && t->selected->count)
 		put_findings(out, t->selected, options);
 	put_issues(out, t, options);

@@ -31,6 +31,9 @@ void sl_bundle_load(struct sl_telemetry *t, const char *folder, const struct sl_
 		.session_status = text_of(manifest, "session_status"),
 		.exception_type = text_of(metadata, "exception_type"),
 		.exception_module = text_of(metadata, "exception_module"),
+		.exception_message = text_of(metadata, "exception_message"),
+		.context = text_of(metadata, "context"),
+		.account = sl_value_get(sl_value_get(metadata, "custom_metadata"), "account"),
 		.event_count = sl_value_get_int64(manifest, "event_count", &count) ? count : SL_EVENT_UNKNOWN,
 	};
 	path = sl_arena_printf(&t->arena, "%s/events.json", folder);

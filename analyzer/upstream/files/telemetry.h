@@ -30,7 +30,8 @@ struct sl_problem {
 /* An OOM bundle's own words; texts may be NULL, counts SL_EVENT_UNKNOWN. */
 struct sl_oom_row {
 	const char *path, *created_at_utc, *backend, *reason, *session_id, *session_status;
-	const char *exception_type, *exception_module;
+	const char *exception_type, *exception_module, *exception_message, *context;
+	const struct sl_value *account; /* lines of a summary, where the bundle is ours; an array or NULL */
 	int64_t event_count;
 };
 
