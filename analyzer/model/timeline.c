@@ -2,6 +2,7 @@
 #include "analyzer/model/timeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FIRST_SHIFT 16
 
@@ -17,6 +18,19 @@ struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what 
 	line->index = index;
 	timeline->lines[timeline->line_count++] = line;
 	return line;
+}
+
+struct sl_line *sl_timeline_copy(struct sl_timeline *timeline, const struct sl_line *line, enum sl_line_what what)
+{
+	struct sl_line *copy = sl_timeline_add(timeline, what, line->device, line->index);
+
+	*copy = *line;
+	copy->what = what;
+	copy->bins = malloc(line->capacity * sizeof(*copy->bins));
+	if (!copy->bins)
+		abort();
+	memcpy(copy->bins, line->bins, line->capacity * sizeof(*copy->bins));
+	return copy;
 }
 
 struct sl_line *sl_timeline_find(const struct sl_timeline *timeline, enum sl_line_what what, int device, int index)

@@ -61,6 +61,8 @@ struct sl_timeline {
 
 /* Index of a new line. */
 struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
+/* A line of its own that begins as a copy of another. */
+struct sl_line *sl_timeline_copy(struct sl_timeline *timeline, const struct sl_line *line, enum sl_line_what what);
 struct sl_line *sl_timeline_find(const struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
 
 /* Slow part of sl_timeline_set: opens bins up to the one of time_ns. */

@@ -99,19 +99,6 @@ static void measure_known(const struct sl_report *report, struct sl_shared_devic
 	}
 }
 
-/* A line of what is taken from the hidden one, bin by bin. */
-static struct sl_line *add_others(struct sl_timeline *timeline, const struct sl_line *hidden)
-{
-	struct sl_line *others = sl_timeline_add(timeline, SL_LINE_OTHERS, hidden->device, 0);
-	struct sl_bin *bins = others->bins;
-
-	*others = *hidden;
-	others->what = SL_LINE_OTHERS;
-	others->bins = bins;
-	memcpy(bins, hidden->bins, SL_TIMELINE_BINS * sizeof(*bins));
-	return others;
-}
-
 static uint64_t less(uint64_t bytes, uint64_t others)
 {
 	return bytes > others ? bytes - others : 0;
@@ -145,7 +132,7 @@ static void take_others(const struct sl_report *report, const struct sl_shared_d
 
 	if (!hidden || !hidden->begun)
 		return;
-	taken = state->others_line = add_others(&p->model->timeline, hidden);
+	taken = state->others_line = sl_timeline_copy(&p->model->timeline, hidden, SL_LINE_OTHERS);
 	for (uint32_t b = hidden->first; b <= hidden->bin; b++) {
 		uint64_t at = sl_process_unix(p, hidden->bins[b].max_ns);
 
