@@ -388,6 +388,15 @@ static void put_capabilities(struct sl_json *j, const struct sl_defs *defs)
 	sl_json_end(j);
 }
 
+void sl_json_figures(struct sl_json *j, const struct sl_process *process)
+{
+	put_in_flight(j, process);
+	put_memory(j, process);
+	put_apis(j, process->model);
+	put_libraries(j, process->model);
+	put_torch(j, process->model);
+}
+
 static void put_process(struct sl_json *j, struct sl_process *process)
 {
 	const struct sl_trace *trace = process->trace;
@@ -411,11 +420,7 @@ static void put_process(struct sl_json *j, struct sl_process *process)
 	sl_json_uint(j, "lost_events", trace->gap_events + trace->damage.lost_events);
 	sl_json_uint(j, "unknown_frees", process->model->unknown_frees);
 	sl_json_bool(j, "damaged", trace->damage.damaged);
-	put_in_flight(j, process);
-	put_memory(j, process);
-	put_apis(j, process->model);
-	put_libraries(j, process->model);
-	put_torch(j, process->model);
+	sl_json_figures(j, process);
 	put_labels(j, process);
 	put_names(j, process->model);
 	put_communicators(j, process->model);

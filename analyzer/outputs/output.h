@@ -53,6 +53,9 @@ void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *
 void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *process, uint32_t python, uint32_t native,
 		     uint64_t caller);
 
+/* Members of an object that is open: in_flight, memory, apis, libraries, pytorch of a process, as report.json has them. */
+void sl_json_figures(struct sl_json *j, const struct sl_process *process);
+
 /* report.json, for --json */
 bool sl_json_report(struct sl_report *report, FILE *out);
 

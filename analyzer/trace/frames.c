@@ -110,9 +110,10 @@ static uint64_t resynchronise(struct sl_frames *frames, uint64_t offset, uint64_
 static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *damage)
 {
 	struct sl_frame_index index;
-	uint64_t offset = 0;
+	uint64_t offset = frames->scanned;
 
-	while (offset < size) {
+	/* What ends the file and is no whole frame may become one: `scanned` stays before it. */
+	for (; offset < size; frames->scanned = offset < size ? offset : frames->scanned) {
 		size_t got = sl_read_at(frames->fd, &index, sizeof(index), offset);
 		uint64_t inside = offset + sizeof(index);
 
@@ -146,7 +147,30 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 					       .begin_ns = index.begin_ns,
 					       .end_ns = index.end_ns});
 		offset = inside + index.compressed;
+		frames->scanned = offset;
 	}
+}
+
+void sl_frames_grow(struct sl_frames *frames)
+{
+	uint64_t torn_events = frames->torn_events;
+	struct sl_damage unsaid = {0};
+	struct stat st;
+
+	if (!fstat(frames->fd, &st) && (uint64_t)st.st_size > frames->scanned)
+		scan(frames, (uint64_t)st.st_size, &unsaid);
+	frames->torn_events = torn_events;
+	sl_damage_free(&unsaid);
+}
+
+void sl_frames_forget(struct sl_frames *frames)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < frames->count; i++)
+		if (frames->frame[i].compressed)
+			frames->frame[kept++] = frames->frame[i];
+	frames->count = kept;
 }
 
 bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number, struct sl_damage *damage)

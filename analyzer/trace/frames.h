@@ -31,10 +31,15 @@ struct sl_frames {
 	struct sl_frame *frame;
 	size_t count, capacity;
 	uint64_t torn_events; /* that torn frames announce; a ring may still have them */
+	uint64_t scanned;     /* up to here all that can be a frame is in `frame`; behind it one may be in the making */
 };
 
 /* Scan the file.  false: it cannot be opened (errno).  Damage is added to `damage`. */
 bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number, struct sl_damage *damage);
+/* Adds what was written since; says nothing of what is not whole yet. */
+void sl_frames_grow(struct sl_frames *frames);
+/* Forgets frames whose `compressed` is 0. */
+void sl_frames_forget(struct sl_frames *frames);
 void sl_frames_close(struct sl_frames *frames);
 
 /* Into buffer; short, with the bytes that were there, where the file ends or cannot be read. */

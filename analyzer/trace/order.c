@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "analyzer/trace/cursor.h"
 #include "analyzer/trace/trace.h"
 #include "common/block.h"
 #include "common/tracefile.h"
@@ -13,6 +14,7 @@
 struct waiting {
 	struct sl_event event;
 	const struct sl_hook *hook;
+	uint64_t number;
 };
 
 struct stream {
@@ -21,7 +23,10 @@ struct stream {
 	bool after;	  /* the head is stamped after its call: loses ties */
 	bool opened;	  /* head is valid */
 
-	const struct sl_frame **frames;
+	struct sl_taken *taken; /* by earlier passes; NULL: there are none */
+	uint64_t number;	/* of the next event that is read */
+
+	struct sl_frame **frames;
 	size_t frame_count, frame_at, frame_capacity;
 	struct sl_inflate inflate;
 	msgpack_zone zone;
@@ -39,8 +44,10 @@ struct stream {
 	/* the head where nothing waits and nothing can come before it: not copied */
 	const struct sl_event *direct;
 	const struct sl_hook *direct_hook;
+	uint64_t direct_number;
 
 	/* records */
+	bool record_taken;
 	size_t map_at;
 	struct sl_item record;
 	SL_VECTOR(struct sl_item) ring_records;
@@ -72,6 +79,16 @@ static uint64_t begin_of(const struct sl_event *event, const struct sl_hook *hoo
 
 /* ---- events of one thread, in slot order */
 
+/* Its frame does not open: the events are not waited for. */
+static void lose(struct sl_order *order, struct stream *s, const struct sl_frame *frame)
+{
+	order->trace->damage.lost_events += frame->count;
+	for (uint32_t i = 0; s->taken && i < frame->count; i++)
+		if (!sl_cursor_has(s->taken, s->number + i))
+			sl_cursor_take(s->taken, s->number + i);
+	s->number += frame->count;
+}
+
 static bool next_frame(struct sl_order *order, struct stream *s)
 {
 	while (s->frame_at < s->frame_count) {
@@ -80,7 +97,7 @@ static bool next_frame(struct sl_order *order, struct stream *s)
 		const char *wrong;
 
 		if (!sl_frame_read(&s->inflate, file, frame, &order->trace->damage)) {
-			order->trace->damage.lost_events += frame->count;
+			lose(order, s, frame);
 			continue;
 		}
 		wrong = sl_block_decode(&s->block, s->inflate.out, s->inflate.bytes);
@@ -90,7 +107,7 @@ static bool next_frame(struct sl_order *order, struct stream *s)
 			return true;
 		}
 		sl_damage_add(&order->trace->damage, file->path, (int64_t)frame->offset, "block: %s", wrong);
-		order->trace->damage.lost_events += frame->count;
+		lose(order, s, frame);
 	}
 	return false;
 }
@@ -129,7 +146,7 @@ static const struct sl_event *next_event(struct sl_order *order, struct stream *
 	return next_slot(order, s, hook);
 }
 
-static void push(struct stream *s, const struct sl_event *event, const struct sl_hook *hook)
+static void push(struct stream *s, const struct sl_event *event, const struct sl_hook *hook, uint64_t number)
 {
 	size_t at;
 
@@ -145,7 +162,7 @@ static void push(struct stream *s, const struct sl_event *event, const struct sl
 	}
 	for (at = s->end++; at > s->begin && s->waiting[at - 1].event.time_ns > event->time_ns; at--)
 		s->waiting[at] = s->waiting[at - 1];
-	s->waiting[at] = (struct waiting){*event, hook};
+	s->waiting[at] = (struct waiting){*event, hook, number};
 }
 
 /* The thread's next call, where that can be seen without reading on, had not begun by then: so no event comes before. */
@@ -164,7 +181,7 @@ static bool fill(struct sl_order *order, struct stream *s)
 	while (!s->exhausted) {
 		const struct sl_hook *hook = NULL;
 		const struct sl_event *event;
-		uint64_t begin;
+		uint64_t begin, number;
 
 		if (s->begin != s->end && is_next(order, s, s->waiting[s->begin].event.time_ns))
 			break;
@@ -173,15 +190,19 @@ static bool fill(struct sl_order *order, struct stream *s)
 			s->exhausted = true;
 			break;
 		}
+		number = s->number++;
+		if (s->taken && sl_cursor_has(s->taken, number))
+			continue;
 		begin = begin_of(event, hook);
 		if (s->begin == s->end && (event->time_ns <= begin || is_next(order, s, event->time_ns))) {
 			s->direct = event;
 			s->direct_hook = hook;
+			s->direct_number = number;
 			s->time_ns = event->time_ns;
 			s->after = !stamped_before(hook);
 			return true;
 		}
-		push(s, event, hook);
+		push(s, event, hook, number);
 		if (s->waiting[s->begin].event.time_ns <= begin)
 			break;
 	}
@@ -293,7 +314,7 @@ static struct stream *stream_of(struct sl_order *order, struct sl_idmap *ids, ui
 	return &order->streams[at];
 }
 
-static void add_frame(struct stream *s, const struct sl_frame *frame)
+static void add_frame(struct stream *s, struct sl_frame *frame)
 {
 	size_t at;
 
@@ -308,16 +329,18 @@ static void add_frame(struct stream *s, const struct sl_frame *frame)
 /* A frame whose slots another frame holds already is left out: never twice. */
 static void drop_doubles(struct sl_order *order, struct stream *s)
 {
-	uint64_t next = 0;
+	uint64_t next = s->taken ? s->taken->dropped : 0;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->frame_count; i++) {
-		const struct sl_frame *frame = s->frames[i];
+		struct sl_frame *frame = s->frames[i];
 
-		if (kept && frame->first < next) {
+		if ((kept || next) && frame->first < next) {
 			sl_damage_note(&order->trace->damage, order->trace->files[frame->file].path,
 				       "offset %llu: events that another frame holds already are skipped",
 				       (unsigned long long)frame->offset);
+			if (s->taken)
+				frame->compressed = 0;
 			continue;
 		}
 		s->frames[kept++] = frame;
@@ -333,7 +356,7 @@ static void collect(struct sl_order *order)
 
 	for (unsigned f = 0; f < trace->file_count; f++)
 		for (size_t i = 0; i < trace->files[f].count; i++) {
-			const struct sl_frame *frame = &trace->files[f].frame[i];
+			struct sl_frame *frame = &trace->files[f].frame[i];
 
 			if (!frame->compressed)
 				continue;
@@ -356,6 +379,41 @@ static void collect(struct sl_order *order)
 	sl_idmap_free(&ids);
 }
 
+/* Go on where the passes before ended. */
+static void resume(struct sl_order *order)
+{
+	struct sl_cursor *cursor = order->trace->cursor;
+
+	for (size_t i = 0; i < order->stream_count; i++)
+		sl_cursor_of(cursor, order->streams[i].thread);
+	for (size_t i = 0; i < order->stream_count; i++) {
+		struct stream *s = &order->streams[i];
+
+		s->taken = sl_cursor_of(cursor, s->thread); /* stays where it is from here on */
+		s->number = s->taken->base;
+		if (s->file_next < s->taken->next)
+			s->file_next = s->taken->next;
+		s->taken->next = s->file_next;
+	}
+}
+
+/* Records that are in memory: of the ring, or left by the pass before. */
+static void collect_records(struct sl_order *order, struct stream *s)
+{
+	struct sl_trace *trace = order->trace;
+	struct sl_cursor *cursor = trace->cursor;
+
+	if (cursor && cursor->begun) {
+		s->ring_records.item = cursor->records.item;
+		s->ring_records.count = cursor->records.count;
+		s->ring_records.capacity = cursor->records.capacity;
+		cursor->records.item = NULL;
+		cursor->records.count = cursor->records.capacity = 0;
+	} else if (trace->ring.path) {
+		sl_ring_defs(&trace->ring, trace->log_next, keep_ring_record, s);
+	}
+}
+
 struct sl_order *sl_order_new(struct sl_trace *trace)
 {
 	struct sl_order *order = calloc(1, sizeof(*order));
@@ -364,6 +422,8 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 		abort();
 	order->trace = trace;
 	collect(order);
+	if (trace->cursor)
+		resume(order);
 	order->heap = calloc(order->stream_count, sizeof(*order->heap));
 	for (size_t i = 0; i < order->stream_count; i++) {
 		struct stream *s = &order->streams[i];
@@ -371,8 +431,8 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 		msgpack_zone_init(&s->zone, 1024);
 		if (s->thread)
 			drop_doubles(order, s);
-		else if (trace->ring.path)
-			sl_ring_defs(&trace->ring, trace->log_next, keep_ring_record, s);
+		else
+			collect_records(order, s);
 		if (s->thread && s->frame_count)
 			s->time_ns = s->frames[0]->begin_ns; /* opened when its time comes */
 		else if (!advance(order, s))
@@ -395,10 +455,12 @@ static void retire(struct stream *s)
 static const struct sl_item *give(struct sl_order *order, struct stream *s)
 {
 	order->given = s;
+	s->record_taken = false;
 	if (!s->thread)
 		return &s->record;
 	order->item.kind = SL_ITEM_EVENT;
 	order->item.thread = s->thread;
+	order->item.number = s->direct ? s->direct_number : s->waiting[s->begin].number;
 	order->item.hook = s->direct ? s->direct_hook : s->waiting[s->begin].hook;
 	order->item.event = s->direct ? s->direct : &s->waiting[s->begin].event;
 	if (SL_UNLIKELY(!order->trace->header.same_kinds || order->item.event->kind >= SL_KIND_COUNT)) {
@@ -417,6 +479,8 @@ const struct sl_item *sl_order_next(struct sl_order *order)
 		if (!s)
 			return NULL;
 		if (order->given == s || !s->opened) {
+			if (order->given == s && !s->thread && !s->record_taken && order->trace->cursor)
+				sl_trace_keep_record(order->trace, &s->record);
 			if (order->given == s && s->direct)
 				s->direct = NULL;
 			else if (order->given == s && s->thread)
@@ -452,4 +516,53 @@ void sl_order_free(struct sl_order *order)
 	free(order->streams);
 	free(order->heap);
 	free(order);
+}
+
+void sl_order_take(struct sl_order *order)
+{
+	struct stream *s = order->given;
+
+	if (s->thread)
+		sl_cursor_take(s->taken, order->item.number);
+	else
+		s->record_taken = true;
+}
+
+/* Frames whose events are all taken are not kept. */
+static void drop_taken(struct stream *s)
+{
+	for (size_t i = 0; i < s->frame_count && s->taken->base + s->frames[i]->count <= s->taken->prefix; i++) {
+		s->taken->base += s->frames[i]->count;
+		s->taken->dropped = s->frames[i]->next;
+		s->frames[i]->compressed = 0;
+	}
+}
+
+static void keep_records(struct sl_order *order, struct stream *s)
+{
+	bool ended = true, there = !(order->given == s && s->record_taken);
+
+	for (size_t i = 0; i < order->heap_count; i++)
+		ended = ended && order->heap[i] != s;
+	for (; !ended && (there || next_record(order, s)); there = false)
+		sl_trace_keep_record(order->trace, &s->record);
+	for (size_t i = 0; i < s->frame_count; i++)
+		s->frames[i]->compressed = 0;
+}
+
+void sl_order_suspend(struct sl_order *order)
+{
+	struct sl_trace *trace = order->trace;
+
+	for (size_t i = 0; i < order->stream_count; i++)
+		if (order->streams[i].thread)
+			drop_taken(&order->streams[i]);
+		else
+			keep_records(order, &order->streams[i]);
+	if (!trace->cursor->begun && trace->ring.path)
+		trace->log_next = sl_ring_defs_settled(&trace->ring, trace->log_next, NULL, NULL);
+	trace->cursor->begun = true;
+	for (unsigned f = 0; f < trace->file_count; f++)
+		sl_frames_forget(&trace->files[f]);
+	sl_order_free(order);
 }

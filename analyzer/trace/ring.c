@@ -77,6 +77,23 @@ static void settle(int fd, uint64_t offset, struct sl_slot *slots)
 	free(again);
 }
 
+/* The log's segments that the living process gave back, and perhaps to somebody else, while we copied them: all of it is in the file. */
+static void settle_log(struct sl_ring *ring, int fd)
+{
+	struct sl_ringfile *now = malloc(sizeof(*now));
+
+	if (!now)
+		abort();
+	read_at(fd, now, sizeof(*now), 0);
+	for (unsigned i = 0; i < ring->segments; i++)
+		if (ring->defs[i] && (atomic_load(&now->segment[i].use) != SL_SEGMENT_DEFS ||
+				      now->segment[i].order != ring->head->segment[i].order)) {
+			free(ring->defs[i]);
+			ring->defs[i] = NULL;
+		}
+	free(now);
+}
+
 static void load_segments(struct sl_ring *ring, int fd, struct sl_damage *damage)
 {
 	for (unsigned i = 0; i < ring->segments; i++) {
@@ -99,9 +116,11 @@ static void load_segments(struct sl_ring *ring, int fd, struct sl_damage *damage
 			ring->defs[i] = bytes;
 		}
 	}
+	if (ring->alive)
+		settle_log(ring, fd);
 }
 
-bool sl_ring_open(struct sl_ring *ring, const char *path, struct sl_damage *damage)
+static bool open_ring(struct sl_ring *ring, const char *path, struct sl_damage *damage, bool contents)
 {
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
@@ -136,9 +155,20 @@ bool sl_ring_open(struct sl_ring *ring, const char *path, struct sl_damage *dama
 	ring->segments = atomic_load(&head->segments);
 	if (ring->segments > SL_SEGMENT_MAX)
 		ring->segments = SL_SEGMENT_MAX;
-	load_segments(ring, fd, damage);
+	if (contents)
+		load_segments(ring, fd, damage);
 	close(fd);
 	return true;
+}
+
+bool sl_ring_open(struct sl_ring *ring, const char *path, struct sl_damage *damage)
+{
+	return open_ring(ring, path, damage, true);
+}
+
+bool sl_ring_open_head(struct sl_ring *ring, const char *path, struct sl_damage *damage)
+{
+	return open_ring(ring, path, damage, false);
 }
 
 void sl_ring_free(struct sl_ring *ring)
@@ -242,4 +272,37 @@ void sl_ring_defs(const struct sl_ring *ring, uint64_t from, void (*each)(void *
 
 		segment_defs(ring->defs[index[i]], segment->first, segment->first, from, each, data);
 	}
+}
+
+/* Whether the log goes on behind the record at `position`, in the next segment. */
+static bool is_end(const uint8_t *log, uint64_t first, uint64_t position)
+{
+	return position - first + 8 > SL_SEGMENT_BYTES || (sl_load_le(log + (position - first), 8) & 0xff) == SL_DEF_END;
+}
+
+uint64_t sl_ring_defs_settled(const struct sl_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
+			      void *data)
+{
+	uint8_t index[SL_SEGMENT_MAX];
+	unsigned count = sl_ring_segments(ring, 0, index);
+
+	for (unsigned i = 0; i < count; i++) {
+		const uint8_t *log = ring->defs[index[i]];
+		uint64_t first = ring->head->segment[index[i]].first, position = first;
+
+		while (position - first + 8 <= SL_SEGMENT_BYTES) {
+			uint64_t at = position - first, word = sl_load_le(log + at, 8), bytes = word >> 8;
+
+			if ((word & 0xff) != SL_DEF_DONE || bytes > SL_SEGMENT_BYTES - at - 8)
+				break;
+			if (each && position >= from)
+				each(data, log + at + 8, bytes);
+			position += SL_DEF_SIZE(bytes);
+		}
+		if (position > from)
+			from = position;
+		if (!is_end(log, first, position))
+			break;
+	}
+	return from;
 }

@@ -25,6 +25,8 @@ struct sl_ring {
 /* false: no ring there, or none that can be read (said).  Read it before the trace file, so that what is
  * drained in between is in both and not in neither. */
 bool sl_ring_open(struct sl_ring *ring, const char *path, struct sl_damage *damage);
+/* Without what is in it. */
+bool sl_ring_open_head(struct sl_ring *ring, const char *path, struct sl_damage *damage);
 void sl_ring_free(struct sl_ring *ring);
 
 /* Segments of one thread, or of the log (thread 0), by order; returns how many of `index` were filled. */
@@ -49,5 +51,8 @@ const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_sl
 /* Whole maps of the definition log from position `from` on. */
 void sl_ring_defs(const struct sl_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
 		  void *data);
+/* The same up to the first that is not whole yet; returns where to go on.  each NULL: that alone. */
+uint64_t sl_ring_defs_settled(const struct sl_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
+			      void *data);
 
 #endif

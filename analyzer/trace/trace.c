@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "analyzer/base/pool.h"
+#include "analyzer/trace/cursor.h"
 #include "analyzer/trace/names.h"
 #include "common/block.h"
+#include "common/ringfile.h"
 #include "common/tracefile.h"
 
 const char *sl_status_name(enum sl_status status)
@@ -97,10 +99,34 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 	}
 }
 
+void sl_trace_keep_record(struct sl_trace *trace, const struct sl_item *record)
+{
+	struct sl_cursor *cursor = trace->cursor;
+	struct sl_item kept = *record;
+	struct sl_span *source = &kept.sample.source, *last = &cursor->source;
+
+	if (kept.kind == SL_ITEM_SAMPLE && source->text) {
+		if (!last->text || last->size != source->size || memcmp(last->text, source->text, source->size))
+			*last = (struct sl_span){sl_arena_strndup(&trace->defs.arena, source->text, source->size), source->size};
+		*source = *last;
+	}
+	*SL_PUSH(&cursor->records) = kept;
+}
+
+static void take_record(struct sl_trace *trace, const msgpack_object *map)
+{
+	struct sl_item item;
+
+	if (sl_record_read(&item, map))
+		sl_trace_keep_record(trace, &item);
+}
+
 static void take_maps(struct sl_trace *trace, const struct sl_frames *file, const struct sl_frame *frame)
 {
+	/* What a pass has taken from the ring is not taken again from the file. */
+	uint64_t position = frame->first, from = trace->cursor && frame->next ? trace->log_next : 0;
 	msgpack_object object;
-	size_t at = 0;
+	size_t at = 0, begin;
 
 	trace->map_bytes += trace->inflate.bytes;
 	if (trace->map_bytes > MAP_BYTES_MAX) {
@@ -108,14 +134,18 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, cons
 			      "more than %u MB of definitions in one process; this frame is left out", MAP_BYTES_MAX >> 20);
 		return;
 	}
-	while (at < trace->inflate.bytes) {
+	for (begin = at; at < trace->inflate.bytes; begin = at) {
 		if (!sl_object_parse(&object, &trace->zone, trace->inflate.out, trace->inflate.bytes, &at)) {
 			sl_damage_add(&trace->damage, file->path, (int64_t)frame->offset, "frame holds no whole map");
 			break;
 		}
 		if (!trace->header.known)
 			sl_header_read(&trace->header, &object);
-		take_map(trace, &object);
+		if (position >= from)
+			take_map(trace, &object);
+		if (position >= from && trace->cursor)
+			take_record(trace, &object);
+		position += SL_DEF_SIZE(at - begin);
 		msgpack_zone_clear(&trace->zone);
 	}
 }
@@ -146,7 +176,7 @@ static void read_definitions(struct sl_trace *trace)
 		struct sl_frames *file = &trace->files[f];
 
 		/* It is in the first file already; the process was killed before it could remove it. */
-		if (f && sl_names_segment(file->path) <= trace->folded.through)
+		if (f && file->count && sl_names_segment(file->path) <= trace->folded.through)
 			file->count = 0;
 		for (size_t i = 0; i < file->count; i++) {
 			struct sl_frame *frame = &file->frame[i];
@@ -161,9 +191,11 @@ static void read_definitions(struct sl_trace *trace)
 				classify(trace, frame);
 			if (frame->kind == SL_FRAME_BLOCK)
 				continue;
+			take_maps(trace, file, frame);
 			if (frame->kind == SL_FRAME_DEFS && frame->next > trace->log_next)
 				trace->log_next = frame->next;
-			take_maps(trace, file, frame);
+			if (trace->cursor)
+				frame->compressed = 0; /* done with */
 		}
 	}
 }
@@ -191,14 +223,26 @@ static void take_ring_map(void *data, const uint8_t *bytes, size_t size)
 	msgpack_object object;
 	size_t at = 0;
 
-	if (sl_object_parse(&object, &trace->zone, bytes, size, &at))
+	if (sl_object_parse(&object, &trace->zone, bytes, size, &at)) {
 		take_map(trace, &object);
+		if (trace->cursor)
+			take_record(trace, &object);
+	}
 	msgpack_zone_clear(&trace->zone);
+}
+
+static void take_lost(struct sl_trace *trace)
+{
+	struct sl_ringfile *head = trace->ring.head;
+	uint64_t lost = atomic_load(&head->gap_events);
+
+	if (lost > trace->gap_events)
+		add_gap(trace, trace->ring.path, lost - trace->gap_events, atomic_load(&head->gap_begin_ns),
+			atomic_load(&head->gap_end_ns), (struct sl_span){NULL, 0});
 }
 
 static void read_ring(struct sl_trace *trace)
 {
-	uint64_t lost;
 	size_t at = 0;
 	msgpack_object object;
 
@@ -210,10 +254,7 @@ static void read_ring(struct sl_trace *trace)
 		msgpack_zone_clear(&trace->zone);
 	}
 	sl_ring_defs(&trace->ring, trace->log_next, take_ring_map, trace);
-	lost = atomic_load(&trace->ring.head->gap_events);
-	if (lost > trace->gap_events)
-		add_gap(trace, trace->ring.path, lost - trace->gap_events, atomic_load(&trace->ring.head->gap_begin_ns),
-			atomic_load(&trace->ring.head->gap_end_ns), (struct sl_span){NULL, 0});
+	take_lost(trace);
 	if (atomic_load(&trace->ring.head->stopped))
 		sl_damage_add(&trace->damage, trace->ring.path, -1, "the recording stopped early: %s",
 			      strerror((int)atomic_load(&trace->ring.head->stopped)));
@@ -337,6 +378,7 @@ void sl_trace_close(struct sl_trace *trace)
 	sl_damage_free(&trace->damage);
 	sl_inflate_free(&trace->inflate);
 	msgpack_zone_destroy(&trace->zone);
+	sl_cursor_free(trace->cursor);
 	free(trace->name);
 	free(trace);
 	sl_pool_leave();
@@ -347,6 +389,104 @@ void sl_trace_rest(struct sl_trace *trace)
 	sl_inflate_free(&trace->inflate);
 	msgpack_zone_destroy(&trace->zone);
 	msgpack_zone_init(&trace->zone, 256);
+}
+
+/* ---- a trace that grows */
+
+void sl_trace_follow(struct sl_trace *trace)
+{
+	trace->cursor = calloc(1, sizeof(*trace->cursor));
+	if (!trace->cursor)
+		abort();
+	trace->cursor->ring = trace->ring.path ? strdup(trace->ring.path) : NULL;
+	if (trace->file_count)
+		trace->cursor->last_file = sl_names_segment(trace->files[trace->file_count - 1].path);
+}
+
+static char *path_of(const struct sl_trace *trace, unsigned number)
+{
+	int stem = (int)(strlen(trace->name) - strlen(SL_TRACE_SUFFIX));
+	char *path;
+
+	if (number == 1)
+		return strdup(trace->name);
+	if (asprintf(&path, "%.*s.%06u%s", stem, trace->name, number, SL_TRACE_SUFFIX) < 0)
+		abort();
+	return path;
+}
+
+static bool exists(const struct sl_trace *trace, unsigned number)
+{
+	char *path = path_of(trace, number);
+	bool found = !access(path, F_OK);
+
+	free(path);
+	return found;
+}
+
+#define AHEAD 16 /* files that a process may fold between two passes */
+
+/* Files that the process has gone on in.  False: one was folded into the first before it was read. */
+static bool open_next(struct sl_trace *trace)
+{
+	struct sl_cursor *cursor = trace->cursor;
+	struct sl_damage unsaid = {0};
+
+	while (exists(trace, cursor->last_file + 1)) {
+		char *path = path_of(trace, cursor->last_file + 1);
+
+		trace->files = realloc(trace->files, (trace->file_count + 1) * sizeof(*trace->files));
+		if (!trace->files)
+			abort();
+		if (!sl_frames_open(&trace->files[trace->file_count], path, (uint16_t)trace->file_count, &unsaid)) {
+			free(path);
+			return false;
+		}
+		free(path);
+		sl_damage_free(&unsaid);
+		trace->files[trace->file_count++].torn_events = 0;
+		cursor->last_file++;
+	}
+	for (unsigned ahead = 2; ahead < AHEAD; ahead++)
+		if (exists(trace, cursor->last_file + ahead))
+			return false;
+	return true;
+}
+
+/* An old file that was read is let go: its process may have removed it, and its disk would stay taken. */
+static void close_read(struct sl_trace *trace)
+{
+	for (unsigned f = 0; f + 1 < trace->file_count; f++)
+		if (trace->files[f].path && !trace->files[f].count)
+			sl_frames_close(&trace->files[f]);
+}
+
+bool sl_trace_refresh(struct sl_trace *trace)
+{
+	struct sl_damage unsaid = {0};
+
+	if (!trace->cursor->begun)
+		return true;
+	/* The ring first: what is drained meanwhile is in both and not in neither. */
+	sl_ring_free(&trace->ring);
+	if (trace->cursor->ring)
+		sl_ring_open(&trace->ring, trace->cursor->ring, &unsaid);
+	sl_damage_free(&unsaid);
+	for (unsigned f = 0; f < trace->file_count; f++)
+		if (trace->files[f].path)
+			sl_frames_grow(&trace->files[f]);
+	if (!open_next(trace))
+		return false;
+	read_definitions(trace);
+	for (unsigned f = 0; f < trace->file_count; f++)
+		sl_frames_forget(&trace->files[f]);
+	close_read(trace);
+	if (trace->ring.path) {
+		trace->log_next = sl_ring_defs_settled(&trace->ring, trace->log_next, take_ring_map, trace);
+		take_lost(trace);
+	}
+	trace->status = status_of(trace);
+	return true;
 }
 
 static bool peek_file(const char *path, struct sl_header *header)

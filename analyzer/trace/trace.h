@@ -63,6 +63,7 @@ struct sl_trace {
 	unsigned unknown_maps, unknown_columns;
 	struct sl_inflate inflate;
 	msgpack_zone zone;
+	struct sl_cursor *cursor; /* NULL: read once, from the beginning to the end */
 };
 
 /* NULL: nothing of it can be read; `damage` then says why and is the caller's. */
@@ -103,6 +104,7 @@ enum sl_item_kind { SL_ITEM_EVENT, SL_ITEM_SAMPLE, SL_ITEM_OOM };
 struct sl_item {
 	enum sl_item_kind kind;
 	uint32_t thread;	      /* of the trace, events only */
+	uint64_t number;	      /* of the event among its thread's */
 	const struct sl_event *event; /* kind is already ours; NULL for other items */
 	const struct sl_hook *hook;   /* NULL: a row that the header does not have */
 	union {
@@ -120,6 +122,28 @@ struct sl_order;
 struct sl_order *sl_order_new(struct sl_trace *trace);
 const struct sl_item *sl_order_next(struct sl_order *order);
 void sl_order_free(struct sl_order *order);
+
+/*
+ * A trace that still grows is read in passes.  A pass gives each event that no pass has taken, and may end at any item:
+ *
+ *	sl_trace_follow(trace);
+ *	while (sl_trace_refresh(trace)) {
+ *		order = sl_order_new(trace);
+ *		while ((item = sl_order_next(order)) && wanted(item))
+ *			sl_order_take(order);
+ *		sl_order_suspend(order);
+ *	}
+ *
+ * What was given and not taken (an item that was not wanted, a call in flight) is given again by the next pass.  An event may come
+ * whose time lies before that of one taken earlier: its thread was between the stamp and the ring.
+ */
+void sl_trace_follow(struct sl_trace *trace); /* before the first pass */
+/* Reads what was written since.  False: it must be opened anew (files were folded that had not been read). */
+bool sl_trace_refresh(struct sl_trace *trace);
+/* For a later pass: a copy; what it points to is kept with the definitions. */
+void sl_trace_keep_record(struct sl_trace *trace, const struct sl_item *record);
+void sl_order_take(struct sl_order *order);    /* the item that sl_order_next gave last */
+void sl_order_suspend(struct sl_order *order); /* instead of sl_order_free */
 
 /* Parse a map that is a sample or an oom context into the item. */
 bool sl_record_read(struct sl_item *item, const msgpack_object *map);

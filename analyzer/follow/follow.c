@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/follow/follow.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/model/replay.h"
+#include "analyzer/report/place.h"
+#include "analyzer/trace/cursor.h"
+
+struct sl_follow {
+	SL_VECTOR(struct sl_followed *) processes;
+	SL_VECTOR(char *) paths;
+	struct sl_map known; /* names of images that are followed, or of other runs */
+	struct sl_symbols *symbols;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+struct sl_follow *sl_follow_new(void)
+{
+	struct sl_follow *follow = calloc(1, sizeof(*follow));
+
+	if (!follow)
+		abort();
+	follow->symbols = sl_symbols_new();
+	return follow;
+}
+
+static void close_process(struct sl_followed *followed)
+{
+	struct sl_process *process = &followed->process;
+
+	sl_places_free(process->places);
+	sl_replay_free(process->model);
+	sl_trace_close(process->trace);
+	free(process->session_id);
+	*process = (struct sl_process){0};
+}
+
+void sl_follow_free(struct sl_follow *follow)
+{
+	if (!follow)
+		return;
+	for (size_t i = 0; i < follow->processes.count; i++) {
+		close_process(follow->processes.item[i]);
+		free(follow->processes.item[i]);
+	}
+	for (size_t i = 0; i < follow->paths.count; i++)
+		free(follow->paths.item[i]);
+	free(follow->processes.item);
+	free(follow->paths.item);
+	sl_map_free(&follow->known);
+	sl_symbols_free(follow->symbols);
+	free(follow);
+}
+
+unsigned sl_follow_count(const struct sl_follow *follow)
+{
+	return (unsigned)follow->processes.count;
+}
+
+struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned index)
+{
+	return follow->processes.item[index];
+}
+
+/* ---- one process */
+
+/* False: it is listed and not counted, because it has not returned. */
+static bool is_done(struct sl_model *model, const struct sl_item *item)
+{
+	if (item->kind != SL_ITEM_EVENT || !(item->event->flags & SL_FLAG_in_flight))
+		return true;
+	if (item->hook)
+		*SL_PUSH(&model->in_flight) =
+			(struct sl_in_flight){(uint16_t)item->event->api, item->thread, item->event->bytes, item->event->time_ns};
+	return false;
+}
+
+static uint64_t time_of(const struct sl_item *item)
+{
+	return item->kind == SL_ITEM_EVENT    ? item->event->time_ns
+	       : item->kind == SL_ITEM_SAMPLE ? item->sample.time_ns
+					      : item->oom.time_ns;
+}
+
+/* A free counts from its begin: what is behind one that has not returned waits for it, but not for ever. */
+static bool holds(const struct sl_item *item, uint64_t now)
+{
+	return item->hook && sl_event_verbs[item->hook->verb].stamped_before && item->event->time_ns + SL_FOLLOW_HOLD_NS > now;
+}
+
+static void apply(struct sl_followed *followed, const struct sl_item *item)
+{
+	bool abandoned = item->kind == SL_ITEM_EVENT && item->event->flags & SL_FLAG_abandoned;
+
+	if (time_of(item) < followed->applied_ns && !abandoned) {
+		followed->late++;
+		followed->late_ever++;
+	} else if (!abandoned) {
+		followed->applied_ns = time_of(item);
+	}
+	sl_replay_apply(followed->process.model, item);
+}
+
+/* All that the files and the ring hold up to `limit_ns` and no pass has applied. */
+static bool pass(struct sl_followed *followed, uint64_t limit_ns, uint64_t now)
+{
+	struct sl_model *model = followed->process.model;
+	struct sl_order *order = sl_order_new(followed->process.trace);
+	const struct sl_item *item;
+	bool any = false;
+
+	model->in_flight.count = 0;
+	while ((item = sl_order_next(order))) {
+		if (!is_done(model, item)) {
+			if (item->event->time_ns < limit_ns && limit_ns != UINT64_MAX && holds(item, now))
+				limit_ns = item->event->time_ns;
+		} else if (time_of(item) <= limit_ns) {
+			apply(followed, item);
+			sl_order_take(order);
+			any = true;
+		}
+	}
+	sl_order_suspend(order);
+	return any;
+}
+
+/* Until when events are all there: for ever once it has ended, or where its clock is not ours. */
+static uint64_t limit_of(const struct sl_trace *trace, uint64_t now)
+{
+	bool runs = trace->status == SL_STATUS_RUNNING && trace->ring.alive && now > trace->header.monotonic_ns;
+
+	return runs ? now - SL_FOLLOW_BEHIND_NS : UINT64_MAX;
+}
+
+static bool open_process(struct sl_followed *followed, const struct sl_image *image)
+{
+	struct sl_process *process = &followed->process;
+	struct sl_damage damage = {0};
+	uint64_t begin = now_ns();
+
+	process->trace = sl_trace_open(image, &damage);
+	sl_damage_free(&damage);
+	if (!process->trace)
+		return false;
+	sl_trace_follow(process->trace);
+	process->model = sl_replay_new(&process->trace->header, &process->trace->defs);
+	sl_replay_folded(process->model, &process->trace->folded);
+	process->started_unix_ns = process->trace->header.started_ns;
+	process->session_id = sl_report_session(process->trace);
+	followed->applied_ns = followed->late = 0;
+	pass(followed, limit_of(process->trace, begin), begin);
+	followed->replayed_ns = now_ns();
+	followed->replay_cost_ns = followed->replayed_ns - begin;
+	followed->replays++;
+	return true;
+}
+
+/* From the files anew.  False: they are gone. */
+static bool replay_again(struct sl_follow *follow, struct sl_followed *followed)
+{
+	const struct sl_trace *trace = followed->process.trace;
+	struct sl_images images = {0};
+	bool found;
+
+	if (access(trace->name, F_OK) && trace->cursor->ring)
+		sl_images_add(&images, trace->cursor->ring);
+	else
+		sl_images_add(&images, trace->name);
+	sl_images_group(&images);
+	found = images.image_count == 1;
+	if (found) {
+		close_process(followed);
+		found = open_process(followed, &images.images[0]);
+		followed->process.symbols = follow->symbols;
+	}
+	sl_images_free(&images);
+	return found;
+}
+
+static void end(struct sl_followed *followed)
+{
+	struct sl_process *process = &followed->process;
+	uint64_t last = process->model->now_ns, footer = process->trace->footer_ns;
+
+	sl_replay_end(process->model);
+	process->ended_unix_ns = sl_process_unix(process, last > footer ? last : footer);
+	followed->ended = true;
+}
+
+/* 1: something new; 0: nothing; -1: it cannot be read any more. */
+static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
+{
+	uint64_t now = now_ns();
+	bool worn, ends;
+	int changed;
+
+	if (!sl_trace_refresh(followed->process.trace))
+		return replay_again(follow, followed) ? 1 : -1;
+	sl_places_free(followed->process.places); /* stacks were added */
+	followed->process.places = NULL;
+	changed = pass(followed, limit_of(followed->process.trace, now), now);
+	ends = followed->process.trace->status != SL_STATUS_RUNNING;
+	worn = followed->late && now - followed->replayed_ns > 100 * followed->replay_cost_ns;
+	if (followed->late && (ends || worn))
+		changed = replay_again(follow, followed) ? 1 : -1;
+	if (ends && changed >= 0 && followed->process.trace->status != SL_STATUS_RUNNING) {
+		end(followed);
+		changed = 1;
+	}
+	return changed;
+}
+
+/* ---- which processes */
+
+static void meet(struct sl_follow *follow, const struct sl_image *image)
+{
+	struct sl_followed *followed = calloc(1, sizeof(*followed));
+
+	if (!followed)
+		abort();
+	if (!open_process(followed, image)) {
+		free(followed);
+		return; /* nothing of it can be read yet: it is met again */
+	}
+	followed->process.symbols = follow->symbols;
+	*SL_PUSH(&follow->processes) = followed;
+	*sl_map_at(&follow->known, image->name) = 1;
+}
+
+/* Of what lies there at first the newest run; what comes later is all followed. */
+static void look(struct sl_follow *follow, const char *path, bool first)
+{
+	struct sl_images images = {0};
+	bool any = false;
+
+	sl_images_add(&images, path);
+	for (unsigned i = 0; i < images.image_count; i++)
+		any = any || !*sl_map_at(&follow->known, images.images[i].name);
+	if (any)
+		sl_images_group(&images);
+	for (unsigned i = 0; any && i < images.image_count; i++) {
+		const struct sl_image *image = &images.images[i];
+
+		if (*sl_map_at(&follow->known, image->name))
+			continue;
+		if (first && images.run_of[i] != 0 && images.runs[images.run_of[i]].id[0])
+			*sl_map_at(&follow->known, image->name) = 1;
+		else
+			meet(follow, image);
+	}
+	sl_images_free(&images);
+}
+
+bool sl_follow_add(struct sl_follow *follow, const char *path)
+{
+	if (access(path, F_OK))
+		return false;
+	for (size_t i = 0; i < follow->paths.count; i++)
+		if (!strcmp(follow->paths.item[i], path))
+			return true;
+	*SL_PUSH(&follow->paths) = strdup(path);
+	look(follow, path, true);
+	return true;
+}
+
+bool sl_follow_poll(struct sl_follow *follow)
+{
+	bool changed = false;
+	size_t before = follow->processes.count;
+
+	for (size_t i = 0; i < follow->paths.count; i++)
+		look(follow, follow->paths.item[i], false);
+	for (size_t i = 0; i < follow->processes.count; i++) {
+		struct sl_followed *followed = follow->processes.item[i];
+		int state = followed->ended ? 0 : poll_process(follow, followed);
+
+		changed = changed || state > 0;
+		if (state < 0)
+			followed->ended = true;
+		if (state < 0 && !followed->process.trace) {
+			free(followed);
+			follow->processes.item[i--] = follow->processes.item[--follow->processes.count];
+		}
+	}
+	return changed || follow->processes.count != before;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recordings while they run.  What is on disk is replayed, then files and rings are read as they grow: through later files of
+ * --keep, exec, fork, new ranks, and the end.  Nothing is written, no lock is taken, and the process that records does nothing
+ * for it.
+ *
+ *	struct sl_follow *follow = sl_follow_new();
+ *	sl_follow_add(follow, "traces/");
+ *	for (;; sleep(1)) {
+ *		sl_follow_poll(follow);
+ *		for (unsigned i = 0; i < sl_follow_count(follow); i++)
+ *			show(sl_follow_process(follow, i)->process.model);
+ *	}
+ *
+ * The model is the same as a report's.  It stands SL_FOLLOW_BEHIND_NS behind the clock, so that the events of all threads come in
+ * the order in which they took effect, and at most SL_FOLLOW_HOLD_NS behind a free that has not returned.  An event that is later
+ * still is applied, and the process is replayed from its files when that costs less than a hundredth of the time since, and at
+ * its end: so figures are at last those of the report.  One thread.
+ */
+#ifndef ANALYZER_FOLLOW_FOLLOW_H
+#define ANALYZER_FOLLOW_FOLLOW_H
+
+#include "analyzer/report/report.h"
+
+#define SL_FOLLOW_BEHIND_NS 20000000ull
+#define SL_FOLLOW_HOLD_NS   1000000000ull
+
+struct sl_followed {
+	struct sl_process process; /* trace and model; analyses have not run */
+	bool ended;		   /* it will not change any more */
+	uint64_t applied_ns;	   /* events up to here are in the model */
+	uint64_t late;		   /* events that came after later ones, since it was last replayed */
+	uint64_t late_ever;	   /* the same since it was met */
+	unsigned replays;	   /* from its files, the first among them */
+	uint64_t replayed_ns, replay_cost_ns;
+};
+
+struct sl_follow;
+struct sl_follow *sl_follow_new(void);
+void sl_follow_free(struct sl_follow *follow);
+
+/* A folder: its newest run, and whatever begins in it later.  A file or ring: its process.  False: no such path (errno). */
+bool sl_follow_add(struct sl_follow *follow, const char *path);
+
+/* Recordings of living processes on this node whose rings this user may read.  pid 0: all.  How many rings are there. */
+unsigned sl_follow_node(struct sl_follow *follow, long pid);
+
+/* Reads what is new; true where anything changed. */
+bool sl_follow_poll(struct sl_follow *follow);
+
+/* In the order in which they were met.  Pointers are valid until the next poll. */
+unsigned sl_follow_count(const struct sl_follow *follow);
+struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned index);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/cursor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sl_taken *sl_cursor_of(struct sl_cursor *cursor, uint32_t thread)
+{
+	uint32_t at = sl_idmap_get(&cursor->threads, thread, UINT32_MAX);
+
+	if (at == UINT32_MAX) {
+		at = (uint32_t)cursor->taken.count;
+		*SL_PUSH(&cursor->taken) = (struct sl_taken){0};
+		sl_idmap_set(&cursor->threads, thread, at);
+	}
+	return &cursor->taken.item[at];
+}
+
+/* The first of `beyond` that is not below `number`. */
+static size_t find(const struct sl_taken *taken, uint64_t number)
+{
+	size_t low = 0, high = taken->beyond.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (taken->beyond.item[middle] < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool sl_cursor_has(const struct sl_taken *taken, uint64_t number)
+{
+	size_t at;
+
+	if (number < taken->prefix)
+		return true;
+	at = find(taken, number);
+	return at < taken->beyond.count && taken->beyond.item[at] == number;
+}
+
+void sl_cursor_take(struct sl_taken *taken, uint64_t number)
+{
+	uint64_t *beyond;
+	size_t at = 0;
+
+	if (number != taken->prefix) {
+		at = find(taken, number);
+		SL_ROOM(&taken->beyond);
+		beyond = taken->beyond.item;
+		memmove(beyond + at + 1, beyond + at, (taken->beyond.count++ - at) * sizeof(*beyond));
+		beyond[at] = number;
+		return;
+	}
+	taken->prefix++;
+	beyond = taken->beyond.item;
+	while (at < taken->beyond.count && beyond[at] == taken->prefix) {
+		taken->prefix++;
+		at++;
+	}
+	if (at)
+		memmove(beyond, beyond + at, (taken->beyond.count -= at) * sizeof(*beyond));
+}
+
+void sl_cursor_free(struct sl_cursor *cursor)
+{
+	if (!cursor)
+		return;
+	for (size_t i = 0; i < cursor->taken.count; i++)
+		free(cursor->taken.item[i].beyond.item);
+	free(cursor->taken.item);
+	free(cursor->records.item);
+	free(cursor->ring);
+	sl_idmap_free(&cursor->threads);
+	free(cursor);
+}

@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_follow.py FOLLOWED: a reader follows a job that runs; at random moments the job is stopped, and what the reader knows is what
+stormlog-analyze says of a copy of the folder."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+try:
+    import e2e
+    import journal
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+FOLLOWED = sys.argv.pop(1)
+STOPS = int(os.environ.get("STORMLOG_STOPS", "4"))
+FIGURES = ("events", "unknown_frees", "in_flight", "memory", "apis", "libraries", "pytorch")
+
+
+class Job:
+    """A program under the agent, and a reader that follows its folder."""
+
+    def __init__(self, *argv, **environment):
+        self.run = e2e.Recording("true", preload=False)
+        self.traces = self.run.traces
+        os.makedirs(self.traces, exist_ok=True)
+        env = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
+        env.update(LD_LIBRARY_PATH=e2e.SIM, SIM_JOURNAL=self.run.journals, SIM_DIR=os.path.join(self.run.folder, "sim"),
+                   STORMLOG_DIR=self.traces, LD_PRELOAD=e2e.PRELOAD, APPS=e2e.APPS, STORMLOG_RUN_ID="follow", **environment)
+        env.pop("STORMLOG_BUILD", None)
+        self.process = subprocess.Popen([str(arg) for arg in argv], env=env, stdout=subprocess.DEVNULL, cwd=self.run.folder)
+        self.reader = subprocess.Popen([FOLLOWED, self.traces], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.process.kill()
+        self.process.wait()
+        self.reader.stdin.close()
+        self.reader.stdout.close()
+        self.reader.wait()
+        self.run.__exit__(*error)
+
+    def poll(self, word="poll"):
+        self.reader.stdin.write(word + "\n")
+        self.reader.stdin.flush()
+        return json.loads(self.reader.stdout.readline())
+
+    def wait_for(self, condition):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            known = self.poll()
+            if condition(known):
+                return known
+            time.sleep(0.02)
+        raise AssertionError("never: %s" % known)
+
+    def stop(self):
+        """All threads stand still when this returns."""
+        self.process.send_signal(signal.SIGSTOP)
+        tasks = pathlib.Path("/proc/%d/task" % self.process.pid)
+        while any(task.joinpath("stat").read_text().rsplit(")")[-1].split()[0] not in "TZ" for task in tasks.iterdir()):
+            time.sleep(0.001)
+
+    def report_of_a_copy(self):
+        copy = os.path.join(self.run.folder, "copy")
+        shutil.copytree(self.traces, copy)
+        try:
+            done = subprocess.run([e2e.ANALYZE, "--json", copy], capture_output=True, timeout=600)
+            if done.returncode:
+                raise AssertionError("stormlog-analyze: exit %s\n%s" % (done.returncode, done.stderr.decode()))
+            return json.loads(done.stdout)["processes"]
+        finally:
+            shutil.rmtree(copy)
+
+
+def by_trace(processes):
+    return {process["trace"]: {figure: process[figure] for figure in FIGURES} for process in processes}
+
+
+def figures(processes):
+    """Everything but peaks."""
+    found = by_trace(processes)
+    for process in found.values():
+        process["memory"] = [{key: value for key, value in row.items() if "peak" not in key} for row in process["memory"]]
+        process["libraries"] = [{key: value for key, value in row.items() if "peak" not in key} for row in process["libraries"]]
+    return found
+
+
+class Follow(unittest.TestCase):
+    maxDiff = None
+
+    def stop_and_compare(self, job):
+        job.poll()
+        job.stop()
+        time.sleep(1.1)  # what is held for a free that does not return is let go
+        known, report = job.poll(), job.report_of_a_copy()
+        self.assertEqual(figures(known), figures(report))
+        if not any(process["late"] for process in known):
+            self.assertEqual(by_trace(known), by_trace(report))
+        job.process.send_signal(signal.SIGCONT)
+        return known
+
+    def end_equals_report(self, job):
+        known = job.wait_for(lambda known: known and all(process["ended"] for process in known))
+        self.assertEqual(by_trace(known), by_trace(job.report_of_a_copy()))
+        return known
+
+    def test_random_stops_of_a_job_that_is_killed(self):
+        for threads in (1, 4):
+            with self.subTest(threads), Job(os.path.join(e2e.APPS, "kill_me"), threads) as job:
+                for _ in range(STOPS):
+                    time.sleep(random.random() / 5)
+                    self.stop_and_compare(job)
+                job.process.kill()
+                known, = self.end_equals_report(job)
+                self.assertEqual(known["status"], "interrupted")
+
+    def test_random_stops_of_a_job_that_ends_and_the_simulators_journal(self):
+        for threads in (1, 4):
+            with self.subTest(threads), Job(os.path.join(e2e.APPS, "threads"), threads, 30000 // threads) as job:
+                while job.process.poll() is None:
+                    time.sleep(random.random() / 5)
+                    if job.poll() and job.process.poll() is None:
+                        self.stop_and_compare(job)
+                known, = self.end_equals_report(job)
+                truth, = [process for process in journal.load(job.run.journals) if process.apis]
+                self.assertEqual(e2e.differences(known, truth, e2e.rows_of(job.traces), threads), [])
+
+    def test_blocks_of_a_framework_through_files_that_are_folded(self):
+        with Job(os.path.join(e2e.APPS, "keep_me"), "journal.bin", 4, 3000000, "exit", STORMLOG_KEEP="2M") as job:
+            seen = set()
+            while job.process.poll() is None:
+                job.poll()
+                seen.update(os.listdir(job.traces))
+                time.sleep(0.02)
+            self.assertTrue([name for name in seen if ".000003." in name], seen)
+            known = job.wait_for(lambda known: known and all(process["ended"] for process in known))
+            report = job.report_of_a_copy()
+            for row in ("in_flight", "memory", "apis", "libraries", "pytorch"):
+                self.assertEqual(figures(known)[known[0]["trace"]][row], figures(report)[known[0]["trace"]][row])
+
+    def test_fork_and_exec_and_the_end(self):
+        with Job(os.path.join(e2e.APPS, "fork_exec")) as job:
+            while job.process.poll() is None:
+                job.poll()
+            known = self.end_equals_report(job)
+            self.assertGreater(len(known), 1)
+
+    def test_a_finished_run_opens_as_well(self):
+        with Job(os.path.join(e2e.APPS, "runtime12")) as job:
+            job.process.wait()
+            self.end_equals_report(job)
+
+    def test_rings_of_the_node_are_found(self):
+        with Job("python3", e2e.SCRIPT, "alloc=3", "sleep=60") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            other = subprocess.Popen([FOLLOWED, "/nowhere"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            said, _ = other.communicate("node\n")
+            found = [process for process in json.loads(said) if process["pid"] == job.process.pid]
+            self.assertEqual([row["live_bytes"] for row in found[0]["memory"]], [3 << 20])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
