@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze monitor [PATH|PID]...: a row for each device of each process that runs, every so often. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/commands/options.h"
+#include "analyzer/follow/figures.h"
+
+static const struct sl_option table[] = {
+	{"--interval", 0, "SECONDS", "between two looks, 0.1 to 3600 (default: 1)"},
+	{"--duration", 0, "SECONDS", "for so long (default: until every process has ended)"},
+	{"--format", 0, "table|csv|ndjson", "of the rows (default: table)"},
+	{"--output", 'o', "FILE", "write there (default: standard output)"},
+	{0},
+};
+enum { INTERVAL, DURATION, FORMAT, OUTPUT };
+enum format { TABLE, CSV, NDJSON };
+
+#define DEVICES 16 /* of a process */
+
+struct monitor {
+	double interval, duration;
+	enum format format;
+	const char *output;
+	FILE *out;
+	struct sl_json *json;
+	bool told;			   /* the header of table or csv */
+	SL_VECTOR(struct sl_trend) trends; /* DEVICES of each process */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+struct row {
+	const struct sl_followed *followed;
+	struct sl_figures figures;
+	uint64_t unix_ns;
+	bool grows;
+	double per_second;
+};
+
+/* Until the device is full; below 0: it is not known, or it never will be. */
+static double full_in(const struct row *row)
+{
+	const struct sl_figures *f = &row->figures;
+
+	if (!row->grows || row->per_second <= 0 || f->total == SL_UNKNOWN || f->used == SL_UNKNOWN || f->used > f->total)
+		return -1;
+	return (double)(f->total - f->used) / row->per_second;
+}
+
+static void put_known(struct sl_json *j, const char *key, uint64_t bytes)
+{
+	if (bytes == SL_UNKNOWN)
+		sl_json_null(j, key);
+	else
+		sl_json_uint(j, key, bytes);
+}
+
+static void put_json(struct monitor *monitor, const struct row *row)
+{
+	const struct sl_process *process = &row->followed->process;
+	const struct sl_header *header = &process->trace->header;
+	const struct sl_figures *f = &row->figures;
+	struct sl_json *j = monitor->json;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.monitor");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_uint(j, "timestamp_ns", row->unix_ns);
+	sl_json_string(j, "session_id", process->session_id);
+	sl_json_string(j, "host", header->host);
+	sl_json_int(j, "pid", header->pid);
+	sl_json_known(j, "rank", header->rank);
+	sl_json_string(j, "status", sl_status_name(process->trace->status));
+	sl_json_int(j, "device_id", f->device);
+	sl_json_string(j, "device_uuid", f->uuid);
+	sl_json_uint(j, "live_bytes", f->live);
+	sl_json_uint(j, "peak_bytes", f->peak);
+	put_known(j, "allocator_allocated_bytes", f->allocated);
+	put_known(j, "allocator_reserved_bytes", f->reserved);
+	put_known(j, "device_used_bytes", f->used);
+	put_known(j, "device_total_bytes", f->total);
+	put_known(j, "hidden_bytes", f->hidden);
+	sl_json_uint(j, "events", process->model->events);
+	sl_json_uint(j, "ooms", process->model->ooms_total);
+	sl_json_uint(j, "calls_in_flight", process->model->in_flight.count);
+	if (row->grows)
+		sl_json_double(j, "growth_bytes_per_second", row->per_second);
+	else
+		sl_json_null(j, "growth_bytes_per_second");
+	if (full_in(row) >= 0)
+		sl_json_double(j, "full_in_seconds", full_in(row));
+	else
+		sl_json_null(j, "full_in_seconds");
+	sl_json_end(j);
+	sl_json_newline(j);
+}
+
+static void cell(FILE *out, uint64_t bytes)
+{
+	if (bytes == SL_UNKNOWN)
+		putc(',', out);
+	else
+		sl_door_print(out, ",%llu", (unsigned long long)bytes);
+}
+
+static void put_csv(struct monitor *monitor, const struct row *row)
+{
+	const struct sl_process *process = &row->followed->process;
+	const struct sl_figures *f = &row->figures;
+	FILE *out = monitor->out;
+
+	if (!monitor->told)
+		fputs("timestamp_ns,session_id,pid,rank,status,device_id,live_bytes,peak_bytes,allocator_allocated_bytes,"
+		      "allocator_reserved_bytes,device_used_bytes,device_total_bytes,hidden_bytes,events,ooms,calls_in_flight\n",
+		      out);
+	sl_door_print(out, "%llu,", (unsigned long long)row->unix_ns);
+	sl_door_put(out, SL_DOOR_CSV, process->session_id);
+	sl_door_print(out, ",%lld,", (long long)process->trace->header.pid);
+	if (process->trace->header.rank >= 0)
+		sl_door_print(out, "%lld", (long long)process->trace->header.rank);
+	sl_door_print(out, ",%s,%d", sl_status_name(process->trace->status), f->device);
+	cell(out, f->live);
+	cell(out, f->peak);
+	cell(out, f->allocated);
+	cell(out, f->reserved);
+	cell(out, f->used);
+	cell(out, f->total);
+	cell(out, f->hidden);
+	cell(out, process->model->events);
+	cell(out, process->model->ooms_total);
+	cell(out, process->model->in_flight.count);
+	putc('\n', out);
+}
+
+static const char *size(char *text, uint64_t bytes)
+{
+	return bytes == SL_UNKNOWN ? "-" : sl_format_size(text, bytes);
+}
+
+static void put_table(struct monitor *monitor, const struct row *row)
+{
+	char rank[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES], total[SL_FORMAT_BYTES],
+	     rate[SL_FORMAT_BYTES + 8] = "", time[SL_FORMAT_BYTES];
+	const struct sl_process *process = &row->followed->process;
+	const struct sl_figures *f = &row->figures;
+
+	if (!monitor->told)
+		sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %s\n", "time", "pid", "rank", "dev", "live",
+			      "peak", "used", "device", "growth");
+	if (process->trace->header.rank >= 0)
+		snprintf(rank, sizeof(rank), "%lld", (long long)process->trace->header.rank);
+	if (row->grows) {
+		sl_format_size(live, (uint64_t)(row->per_second < 0 ? -row->per_second : row->per_second));
+		snprintf(rate, sizeof(rate), "%c%s/s", row->per_second < 0 ? '-' : '+', live);
+	}
+	sl_door_print(monitor->out, "%-20s %8lld %5s %4d  %10s %10s %10s of %-10s %s%s\n", sl_format_time(time, row->unix_ns),
+		      (long long)process->trace->header.pid, rank, f->device, size(live, f->live), size(peak, f->peak),
+		      size(used, f->used), size(total, f->total), rate,
+		      process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
+}
+
+static struct sl_trend *trend_of(struct monitor *monitor, unsigned process, unsigned device)
+{
+	while (monitor->trends.count < (size_t)(process + 1) * DEVICES)
+		*SL_PUSH(&monitor->trends) = (struct sl_trend){0};
+	return &monitor->trends.item[process * DEVICES + device];
+}
+
+static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
+{
+	static void (*const put[])(struct monitor * monitor, const struct row *row) = {put_table, put_csv, put_json};
+	struct row row = {.unix_ns = clock_ns(CLOCK_REALTIME)};
+
+	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
+		struct sl_figures figures[DEVICES];
+		unsigned count;
+
+		row.followed = sl_follow_process(follow, i);
+		count = sl_figures_of(&row.followed->process, figures, DEVICES);
+		for (unsigned d = 0; d < count; d++) {
+			struct sl_trend *trend = trend_of(monitor, i, d);
+
+			row.figures = figures[d];
+			sl_trend_add(trend, clock_ns(CLOCK_MONOTONIC), figures[d].live);
+			row.grows = sl_trend_slope(trend, &row.per_second);
+			put[monitor->format](monitor, &row);
+			monitor->told = true;
+		}
+	}
+	fflush(monitor->out);
+}
+
+static bool all_ended(const struct sl_follow *follow)
+{
+	for (unsigned i = 0; i < sl_follow_count(follow); i++)
+		if (!sl_follow_process(follow, i)->ended)
+			return false;
+	return sl_follow_count(follow) > 0;
+}
+
+static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC), step = (uint64_t)(monitor->interval * 1e9), next = begin;
+
+	for (;;) {
+		struct timespec until;
+
+		if (node)
+			sl_follow_node(follow, 0);
+		sl_follow_poll(follow);
+		put_rows(monitor, follow);
+		next += step;
+		if ((!node && all_ended(follow)) || ferror(monitor->out) ||
+		    (monitor->duration > 0 && (double)(next - begin) / 1e9 > monitor->duration))
+			break;
+		until = (struct timespec){(time_t)(next / SL_NS_PER_S), (long)(next % SL_NS_PER_S)};
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	}
+}
+
+/* A path, or the number of a process that records. */
+static bool add(struct sl_follow *follow, const char *what)
+{
+	bool number = *what != 0;
+
+	if (sl_follow_add(follow, what))
+		return true;
+	for (const char *at = what; *at; at++)
+		number = number && isdigit((unsigned char)*at);
+	return number && sl_follow_node(follow, atol(what)) > 0;
+}
+
+static bool seconds(const char *text, double least, double most, double *value)
+{
+	char *end;
+
+	*value = strtod(text, &end);
+	return end != text && !*end && *value >= least && *value <= most;
+}
+
+static bool take(struct monitor *monitor, int option, const char *value)
+{
+	static const char *const formats[] = {"table", "csv", "ndjson"};
+
+	if (option == INTERVAL)
+		return seconds(value, 0.1, 3600, &monitor->interval);
+	if (option == DURATION)
+		return seconds(value, 0, 1e9, &monitor->duration);
+	if (option == OUTPUT) {
+		monitor->output = value;
+		return true;
+	}
+	for (unsigned i = 0; i < SL_COUNT(formats); i++)
+		if (!strcmp(value, formats[i])) {
+			monitor->format = (enum format)i;
+			return true;
+		}
+	return false;
+}
+
+/* An exit status, said, or -1: go on; *node: no path was named. */
+static int parse(struct sl_options *options, struct monitor *monitor, struct sl_follow *follow, bool *node)
+{
+	int option;
+
+	*node = true;
+	while ((option = sl_options_next(options)) != SL_OPTION_END) {
+		if (option == SL_OPTION_HELP)
+			return SL_EXIT_FINE;
+		if (option == SL_OPTION_WRONG)
+			return SL_EXIT_USAGE;
+		if (option == SL_OPTION_PATH) {
+			*node = false;
+			if (!add(follow, options->value)) {
+				sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
+					      options->value);
+				return SL_EXIT_USAGE;
+			}
+		} else if (option >= 0 && !take(monitor, option, options->value)) {
+			sl_door_print(stderr, "stormlog-analyze: %s cannot be %s\n", table[option].name, options->value);
+			return SL_EXIT_USAGE;
+		}
+	}
+	return -1;
+}
+
+static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
+{
+	monitor->out = monitor->output ? fopen(monitor->output, "we") : stdout;
+	if (!monitor->out) {
+		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", monitor->output);
+		return SL_EXIT_UNSAVED;
+	}
+	monitor->json = sl_json_new(monitor->out, SL_JSON_COMPACT);
+	watch(monitor, follow, node);
+	if (!sl_json_close(monitor->json) || ferror(monitor->out) || (monitor->output && fclose(monitor->out)))
+		return SL_EXIT_UNSAVED;
+	return sl_follow_count(follow) || node ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_options parsed = {
+		.usage = "monitor [options] [PATH|PID]...",
+		.about = "What runs holds now, a row for each device of each process; without PATH of all recordings on this node.",
+		.table = table,
+		.argc = argc,
+		.argv = argv};
+	struct monitor monitor = {.interval = 1};
+	struct sl_follow *follow = sl_follow_new();
+	bool node;
+	int status = parse(&parsed, &monitor, follow, &node);
+
+	if (status < 0)
+		status = save(&monitor, follow, node);
+	sl_follow_free(follow);
+	free(monitor.trends.item);
+	return status;
+}
+
+const struct sl_command sl_command_monitor = {"monitor", "what runs holds now, row by row", run};

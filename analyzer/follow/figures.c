@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/follow/figures.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/report/owners.h"
+
+#define SITES_NAMED 400 /* the largest; names are looked up for them alone */
+
+static void fill(struct sl_figures *f, const struct sl_process *process, const struct sl_device_state *state)
+{
+	const struct sl_device *known = sl_defs_device(&process->trace->defs, state->device);
+	const struct sl_torch *torch = &state->torch;
+
+	*f = (struct sl_figures){
+		.device = state->device,
+		.uuid = known ? known->uuid : NULL,
+		.name = known ? known->name : NULL,
+		.live = state->known,
+		.peak = state->known_peak,
+		.allocated = torch->used ? torch->allocated_bytes : SL_UNKNOWN,
+		.reserved = torch->used ? torch->reserved_bytes : SL_UNKNOWN,
+		.peak_allocated = torch->used ? torch->peak_allocated_bytes : SL_UNKNOWN,
+		.peak_reserved = torch->used ? torch->peak_reserved_bytes : SL_UNKNOWN,
+		.used = state->used_last_bytes,
+		.total = state->total_bytes && state->total_bytes != SL_UNKNOWN ? state->total_bytes
+			 : known && known->total_bytes				? known->total_bytes
+										: SL_UNKNOWN,
+		.hidden = state->hidden_last_bytes,
+	};
+}
+
+unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most)
+{
+	unsigned count = 0;
+
+	for (unsigned d = 1; d <= SL_DEVICES_MAX && count < most; d++)
+		if (process->model->devices[d] && process->model->devices[d]->used)
+			fill(&out[count++], process, process->model->devices[d]);
+	return count;
+}
+
+void sl_trend_add(struct sl_trend *trend, uint64_t ns, uint64_t bytes)
+{
+	trend->ns[trend->count % SL_TREND_POINTS] = ns;
+	trend->bytes[trend->count++ % SL_TREND_POINTS] = bytes;
+}
+
+bool sl_trend_slope(const struct sl_trend *trend, double *per_second)
+{
+	unsigned n = trend->count < SL_TREND_POINTS ? trend->count : SL_TREND_POINTS;
+	double x = 0, y = 0, xx = 0, xy = 0, yy = 0, slope, error;
+
+	if (n < 8)
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		double s = ((double)trend->ns[i] - (double)trend->ns[0]) / 1e9,
+		       b = (double)trend->bytes[i] - (double)trend->bytes[0];
+
+		x += s;
+		y += b;
+		xx += s * s;
+		xy += s * b;
+		yy += b * b;
+	}
+	xx -= x * x / n;
+	xy -= x * y / n;
+	yy -= y * y / n;
+	if (xx <= 0)
+		return false;
+	slope = xy / xx;
+	error = sqrt(fmax(0, yy - slope * xy) / (n - 2) / xx);
+	*per_second = slope;
+	return slope != 0 && fabs(slope) > 3 * error;
+}
+
+void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed)
+{
+	const struct sl_model *model = followed->process.model;
+
+	mark->replays = followed->replays;
+	mark->held.count = 0;
+	for (uint32_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+
+		*SL_PUSH(&mark->held) = (struct sl_held){i, site->live_bytes, site->total_blocks};
+	}
+}
+
+struct largest {
+	uint32_t site;
+	uint64_t bytes;
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct largest *x = a, *y = b;
+
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x->site > y->site) - (x->site < y->site);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const struct sl_live_place *x = a, *y = b;
+
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->line, y->line);
+}
+
+static void add(struct sl_live_places *places, struct sl_map *lines, struct sl_followed *followed, uint32_t index,
+		const struct sl_live_mark *mark)
+{
+	const struct sl_site *site = &followed->process.model->sites.item[index];
+	struct sl_live_place *place;
+	char line[512];
+	uintptr_t *at;
+
+	sl_owners_line(&followed->process, site->python, site->native, site->caller, 2, line, sizeof(line));
+	at = sl_map_at(lines, line);
+	if (!*at) {
+		*SL_PUSH(&places->place) = (struct sl_live_place){
+			.line = strdup(line), .library = strdup(sl_model_library(followed->process.model, site))};
+		*at = places->place.count;
+	}
+	place = &places->place.item[*at - 1];
+	place->bytes += site->live_bytes;
+	place->blocks += site->live_blocks;
+	place->born += site->total_blocks;
+	if (!mark || mark->replays != followed->replays)
+		return;
+	place->since_bytes += (int64_t)site->live_bytes;
+	place->since_born += (int64_t)site->total_blocks;
+	if (index < mark->held.count) {
+		place->since_bytes -= (int64_t)mark->held.item[index].bytes;
+		place->since_born -= (int64_t)mark->held.item[index].blocks;
+	}
+}
+
+void sl_live_places(struct sl_live_places *places, struct sl_followed *followed, const struct sl_live_mark *mark)
+{
+	const struct sl_model *model = followed->process.model;
+	SL_VECTOR(struct largest) sites = {0};
+	struct sl_map lines = {0};
+
+	*places = (struct sl_live_places){0};
+	for (uint32_t i = 0; i < model->sites.count; i++)
+		if (model->sites.item[i].live_bytes && sl_owners_shows(&followed->process, &model->sites.item[i]))
+			*SL_PUSH(&sites) = (struct largest){i, model->sites.item[i].live_bytes};
+	if (sites.count)
+		qsort(sites.item, sites.count, sizeof(*sites.item), by_bytes);
+	for (size_t i = 0; i < sites.count && i < SITES_NAMED; i++)
+		add(places, &lines, followed, sites.item[i].site, mark);
+	if (places->place.count)
+		qsort(places->place.item, places->place.count, sizeof(*places->place.item), by_size);
+	free(sites.item);
+	sl_map_free(&lines);
+}
+
+void sl_live_places_free(struct sl_live_places *places)
+{
+	for (size_t i = 0; i < places->place.count; i++) {
+		free(places->place.item[i].line);
+		free(places->place.item[i].library);
+	}
+	free(places->place.item);
+	*places = (struct sl_live_places){0};
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* What readers of a running recording show of it: a device of a process as one row, its trend, and who holds it. */
+#ifndef ANALYZER_FOLLOW_FIGURES_H
+#define ANALYZER_FOLLOW_FIGURES_H
+
+#include "analyzer/follow/follow.h"
+
+/* Bytes are SL_UNKNOWN where nobody told them. */
+struct sl_figures {
+	int device;
+	const char *uuid, *name;				     /* NULL: unknown */
+	uint64_t live, peak;					     /* that the process holds by its calls */
+	uint64_t allocated, reserved, peak_allocated, peak_reserved; /* PyTorch */
+	uint64_t used, total, hidden;				     /* of the device, by its last sample */
+};
+/* The devices that a process has used, by ordinal; returns how many of `out` were filled. */
+unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
+
+/* A straight line through the last SL_TREND_POINTS values that a reader has seen. */
+#define SL_TREND_POINTS 64
+struct sl_trend {
+	uint64_t ns[SL_TREND_POINTS], bytes[SL_TREND_POINTS];
+	unsigned count; /* of values ever */
+};
+void sl_trend_add(struct sl_trend *trend, uint64_t ns, uint64_t bytes);
+/* Bytes a second; false: fewer than eight values, or no more than chance (three standard errors) would do. */
+bool sl_trend_slope(const struct sl_trend *trend, double *per_second);
+
+/* Who holds device memory of a process, by line of code; largest first.  Texts are the caller's to free with the list. */
+struct sl_live_place {
+	char *line, *library;
+	uint64_t bytes, blocks, born;	 /* born: blocks ever */
+	int64_t since_bytes, since_born; /* the same since the mark */
+};
+struct sl_live_places {
+	SL_VECTOR(struct sl_live_place) place;
+};
+
+/* What every site held at one moment, to tell what came since. */
+struct sl_live_mark {
+	unsigned replays; /* of the process then: sites are numbered anew by the next */
+	SL_VECTOR(struct sl_held) held;
+};
+void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed);
+/* mark NULL or of an earlier replay: nothing is known of since. */
+void sl_live_places(struct sl_live_places *places, struct sl_followed *followed, const struct sl_live_mark *mark);
+void sl_live_places_free(struct sl_live_places *places);
+
+#endif

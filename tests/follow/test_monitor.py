@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_monitor.py FOLLOWED SCHEMA: rows of `stormlog-analyze monitor` about jobs that run, against what the job was told to allocate."""
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+SCHEMA = sys.argv.pop(2)
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import jsonschema
+    from test_follow import Job, e2e
+except ImportError as error:
+    print("skipped: python3-jsonschema is needed:", error)
+    sys.exit(77)
+MIB = 1 << 20
+
+
+def monitor(*arguments):
+    return subprocess.run([e2e.ANALYZE, "monitor", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+class Monitor(unittest.TestCase):
+    def rows(self, *arguments):
+        done = monitor("--format", "ndjson", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        with open(SCHEMA) as file:
+            schema = json.load(file)
+        for row in rows:
+            jsonschema.validate(row, schema)
+        return rows
+
+    def test_rows_of_a_growing_job_until_its_end(self):
+        with Job("python3", e2e.SCRIPT, "grow=150", "free", "alloc=7", SIM_VRAM="2G") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            rows = self.rows("--interval", "0.1", job.traces)
+        live = [row["live_bytes"] for row in rows]
+        self.assertEqual(live[:-1], sorted(live[:-1]) if live[-2] != 7 * MIB else live[:-1])
+        self.assertEqual((rows[-1]["status"], rows[-1]["live_bytes"], rows[-1]["peak_bytes"]), ("completed", 7 * MIB, 150 * MIB))
+        grew = [row for row in rows if row["growth_bytes_per_second"] and row["status"] == "running"]
+        self.assertTrue(grew, rows)
+        self.assertTrue(10 * MIB < grew[0]["growth_bytes_per_second"] < 60 * MIB, grew[0])  # 1 MiB each 20 ms and more
+        self.assertTrue(grew[0]["full_in_seconds"] > 2048 / 60 / 2, grew[0])
+
+    def test_a_process_by_its_number_and_a_steady_one_does_not_grow(self):
+        with Job("python3", e2e.SCRIPT, "alloc=5", "sleep=60") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            rows = self.rows("--interval", "0.1", "--duration", "2", job.process.pid)
+            self.assertEqual({(row["pid"], row["live_bytes"], row["growth_bytes_per_second"], row["full_in_seconds"]) for row in rows},
+                             {(job.process.pid, 5 * MIB, None, None)})
+            everything = self.rows("--duration", "0.5")
+            self.assertIn(job.process.pid, {row["pid"] for row in everything})
+
+    def test_csv_and_a_table_say_the_same(self):
+        with Job("python3", e2e.SCRIPT, "alloc=9") as job:
+            job.process.wait()
+            done = monitor("--format", "csv", job.traces)
+            row, = csv.DictReader(io.StringIO(done.stdout))
+            self.assertEqual((row["live_bytes"], row["status"], row["allocator_allocated_bytes"]), (str(9 * MIB), "completed", ""))
+            self.assertIn("9.00 MiB", monitor(job.traces).stdout)
+
+    def test_an_interrupt_ends_it_and_the_rows_stay(self):
+        with Job("python3", e2e.SCRIPT, "alloc=5", "sleep=60") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            path = os.path.join(job.run.folder, "rows.csv")
+            process = subprocess.Popen([e2e.ANALYZE, "monitor", "--interval", "0.1", "--format", "csv", "--output", path, job.traces])
+            while not os.path.exists(path) or os.path.getsize(path) < 300:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(20), -signal.SIGINT)
+            with open(path) as file:
+                self.assertEqual({row["live_bytes"] for row in csv.DictReader(file)}, {str(5 * MIB)})
+
+    def test_what_is_not_there_is_said(self):
+        done = monitor("/no/such/folder")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no such path", done.stderr)
+        self.assertEqual(monitor("--interval", "0", "/tmp").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
