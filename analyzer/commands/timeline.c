@@ -32,18 +32,30 @@ struct options {
 	bool ascii, colour;
 };
 
-/* Bins of all known lines of a process on columns: what it held at most, and on average. */
+/* What is drawn of a process: memory of its devices, or where it had none its own on the host. */
+static enum sl_line_what drawn(const struct sl_process *process)
+{
+	const struct sl_timeline *timeline = &process->model->timeline;
+
+	for (unsigned i = 0; i < timeline->line_count; i++)
+		if (timeline->lines[i]->what == SL_LINE_KNOWN && timeline->lines[i]->begun)
+			return SL_LINE_KNOWN;
+	return SL_LINE_RSS;
+}
+
+/* Bins of all lines of a process that are drawn on columns: what it held at most, and on average. */
 static double fill(const struct sl_process *process, double *most, double *mean, unsigned columns)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
 	uint64_t span = timeline->end_ns > timeline->begin_ns ? timeline->end_ns - timeline->begin_ns : 1;
+	enum sl_line_what what = drawn(process);
 	double top = 0;
 
 	for (unsigned i = 0; i < timeline->line_count; i++) {
 		const struct sl_line *line = timeline->lines[i];
 		double max[COLUMNS_MAX] = {0}, area[COLUMNS_MAX] = {0}, bins[COLUMNS_MAX] = {0};
 
-		if (line->what != SL_LINE_KNOWN || !line->begun)
+		if (line->what != what || !line->begun)
 			continue;
 		for (uint32_t b = line->first; b <= line->bin; b++) {
 			double width = (double)(1ull << timeline->shift);
@@ -103,7 +115,8 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 	fputs(o->colour ? "\033[1m" : "", stdout);
 	sl_door_put(stdout, SL_DOOR_LINE, who);
 	fputs(o->colour ? "\033[0m" : "", stdout);
-	sl_door_print(stdout, "  peak %s", sl_format_size(size, (uint64_t)top));
+	sl_door_print(stdout, "  peak %s%s", sl_format_size(size, (uint64_t)top),
+		      drawn(process) == SL_LINE_RSS && top > 0 ? " resident" : "");
 	sl_door_print(stdout, "  %s\n", sl_status_name(process->trace->status));
 	for (unsigned line = (unsigned)o->height; line--;) {
 		double low = top * line / (double)o->height, high = top * (line + 1) / (double)o->height;

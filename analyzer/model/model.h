@@ -289,6 +289,7 @@ struct sl_in_flight {
 
 struct sl_host {
 	uint64_t rss_peak, cgroup_limit, cgroup_peak, oom_kills; /* SL_UNKNOWN */
+	uint64_t oom_kills_before;				 /* by the first sample that told; SL_UNKNOWN */
 	struct sl_line *rss, *cgroup;
 };
 

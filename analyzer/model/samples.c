@@ -19,8 +19,11 @@ static void host(struct sl_model *model, const struct sl_sample *sample)
 	keep_max(&host->cgroup_peak, sample->cgroup_peak_bytes != SL_UNKNOWN ? sample->cgroup_peak_bytes : sample->cgroup_bytes);
 	if (sample->cgroup_limit_bytes != SL_UNKNOWN)
 		host->cgroup_limit = sample->cgroup_limit_bytes;
-	if (sample->oom_kills != SL_UNKNOWN)
+	if (sample->oom_kills != SL_UNKNOWN) {
 		host->oom_kills = sample->oom_kills;
+		if (host->oom_kills_before == SL_UNKNOWN)
+			host->oom_kills_before = sample->oom_kills;
+	}
 	if (sample->rss_bytes != SL_UNKNOWN) {
 		if (!host->rss)
 			host->rss = sl_timeline_add(&model->timeline, SL_LINE_RSS, -1, 0);

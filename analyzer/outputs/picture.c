@@ -101,7 +101,10 @@ static void fill(struct picture *p, const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
 	const struct sl_timeline *timeline = &model->timeline;
+	bool held = false;
 
+	for (size_t d = 0; d < SL_COUNT(model->devices); d++)
+		held |= model->devices[d] && model->devices[d]->used;
 	*p = (struct picture){.process = process, .begin_ns = timeline->begin_ns, .end_ns = timeline->end_ns};
 	if (p->end_ns <= p->begin_ns)
 		p->end_ns = p->begin_ns + 1;
@@ -118,6 +121,9 @@ static void fill(struct picture *p, const struct sl_process *process)
 		else if (line->what == SL_LINE_RESERVED)
 			add_layer(p, "kept by PyTorch, unused", line,
 				  sl_timeline_find(timeline, SL_LINE_ALLOCATED, line->device, 0));
+		else if (line->what == SL_LINE_RSS && !held)
+			add_layer(p, "resident on the host", line, NULL),
+				add_line(p->known, timeline, line, p->begin_ns, p->end_ns, true);
 		else if (line->what == SL_LINE_KNOWN)
 			add_line(p->known, timeline, line, p->begin_ns, p->end_ns, true);
 		else if (line->what == SL_LINE_USED)

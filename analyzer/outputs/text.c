@@ -546,7 +546,32 @@ static void put_warnings(struct sl_text_page *page)
 			    report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
 }
 
-static void put_end(struct sl_text_page *page, bool refused)
+/* Of a run that had no device: the process with the most resident memory. */
+static bool put_host(struct sl_text_page *page)
+{
+	const struct sl_process *most = NULL;
+	char who[SL_FORMAT_BYTES], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], text[200], right[160] = "";
+
+	for (unsigned i = 0; i < page->report->process_count; i++) {
+		const struct sl_process *p = &page->report->processes[i];
+
+		if (p->model->host.rss_peak != SL_UNKNOWN && (!most || p->model->host.rss_peak > most->model->host.rss_peak))
+			most = p;
+	}
+	if (page->report->device_count || !most)
+		return false;
+	sl_text_head(page, "HOST", false);
+	snprintf(text, sizeof(text), "     %s   %s resident at most", sl_text_rank(who, most),
+		 sl_format_size(a, most->model->host.rss_peak));
+	if (most->model->host.cgroup_limit != SL_UNKNOWN && most->model->host.cgroup_peak != SL_UNKNOWN)
+		snprintf(right, sizeof(right), "cgroup %s of %s", sl_format_size(a, most->model->host.cgroup_peak),
+			 sl_format_size(b, most->model->host.cgroup_limit));
+	sl_text_line(page, 40, text, right);
+	page->said = true;
+	return true;
+}
+
+static void put_end(struct sl_text_page *page, bool refused, bool host)
 {
 	const struct sl_report *report = page->report;
 	uint64_t events = 0, lost = 0;
@@ -570,7 +595,9 @@ static void put_end(struct sl_text_page *page, bool refused)
 	if (page->style->saved)
 		sl_door_print(page->out, "   report: %s/report.html", page->style->saved);
 	fputc('\n', page->out);
-	if (page->said)
+	if (host)
+		sl_door_print(page->out, "next: stormlog-analyze timeline %s\n", report->path);
+	else if (page->said)
 		sl_door_print(page->out, "next: stormlog-analyze tree --at %s %s\n", oom ? "oom" : "peak", report->path);
 }
 
@@ -588,8 +615,9 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 	put_hidden(&page);
 	put_findings(&page);
 	put_in_flight(&page);
+	bool host = put_host(&page);
 	bool refused = put_refused(&page);
 
 	put_warnings(&page);
-	put_end(&page, refused);
+	put_end(&page, refused, host);
 }

@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "analyzer/upstream/answers/alerts.h"
+#include "analyzer/base/format.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/owners.h"
 
 #define COLLECTOR_CUDA "stormlog.cuda_preload"
 #define COLLECTOR_ROCM "stormlog.rocm_preload"
+#define COLLECTOR_CPU  "stormlog.cpu_tracker" /* upstream's own: what it tracks of a process is what we sample of one */
 #define OOMS_MAX       64
 #define ALERTS_MAX     64
 
@@ -39,7 +41,11 @@ static struct sl_value *new_metadata(struct maker *m, uint32_t room, const struc
 
 	sl_value_set(metadata, "backend", sl_value_of_text(m->backend));
 	sl_value_set(metadata, "sampling_source",
-		     sl_value_of_text(device && device->used_line && device->source[0] ? device->source : "preload"));
+		     sl_value_of_text(!strcmp(m->backend, "cpu")			 ? "resident memory"
+				      : device && device->used_line && device->source[0] ? device->source
+											 : "preload"));
+	if (!strcmp(m->backend, "cpu"))
+		return metadata;
 	if (!device || !device->used_line)
 		sl_value_set(metadata, "device_used_source", sl_value_of_text("process allocations: no device figure"));
 	return metadata;
@@ -119,6 +125,11 @@ static void set_sampled(struct maker *m, const struct sl_device_state *device, u
 	event->metadata = metadata;
 }
 
+static const char *collector_of(const char *backend)
+{
+	return !strcmp(backend, "rocm") ? COLLECTOR_ROCM : !strcmp(backend, "cpu") ? COLLECTOR_CPU : COLLECTOR_CUDA;
+}
+
 static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state *device, uint64_t ns, const char *type)
 {
 	const struct sl_model *model = m->process->model;
@@ -136,7 +147,7 @@ static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state
 		.world_size = header->rank < 0 || header->world_size < 1 ? 1 : (int32_t)header->world_size,
 		.session_id = m->process->session_id,
 		.event_type = type,
-		.collector = !strcmp(m->backend, "rocm") ? COLLECTOR_ROCM : COLLECTOR_CUDA,
+		.collector = collector_of(m->backend),
 		.host = header->host && *header->host ? header->host : "unknown",
 		.job_id = header->job_id && *header->job_id ? header->job_id : NULL,
 		.metadata = m->plain,
@@ -491,6 +502,47 @@ static void add_marks(struct maker *m, const struct sl_device_state *device)
 	}
 }
 
+/* The most in bins [from, to) of resident memory. */
+static const struct sl_bin *most_resident(const struct sl_line *rss, uint32_t from, uint32_t to)
+{
+	const struct sl_bin *best = &rss->bins[from];
+
+	for (uint32_t b = from; b < to && b <= rss->bin; b++)
+		best = rss->bins[b].max > best->max ? &rss->bins[b] : best;
+	return best;
+}
+
+/* A process without a device, as upstream's CPU tracker tells it: each change of its resident memory, and the peak. */
+static void add_resident(struct maker *m, const struct sl_line *rss, unsigned samples)
+{
+	uint32_t step = samples ? (rss->bin - rss->first + samples) / samples : 1;
+	char size[SL_FORMAT_BYTES];
+	uint64_t peak = 0;
+
+	step = step ? step : 1;
+	for (uint32_t b = rss->first; b <= rss->bin; b += step) {
+		const struct sl_bin *bin = most_resident(rss, b, b + step);
+		int64_t change = (int64_t)bin->max - m->last_allocated;
+		struct sl_v3_event event = event_at(m, NULL, bin->max_ns, change < 0 ? "deallocation" : "allocation");
+
+		event.allocated_bytes = event.reserved_bytes = event.used_bytes = (int64_t)bin->max;
+		if (bin->max > peak) {
+			struct sl_v3_event most = event;
+
+			peak = bin->max;
+			most.event_type = "peak";
+			most.context = sl_arena_printf(m->arena, "New CPU peak RSS: %s", sl_format_size(size, peak));
+			most.change_bytes = change;
+			sl_session_add_event(m->session, &most);
+		}
+		if (!change)
+			continue;
+		event.context = sl_arena_printf(m->arena, "RSS %s by %s", change < 0 ? "decreased" : "increased",
+						sl_format_size(size, (uint64_t)(change < 0 ? -change : change)));
+		add(m, event);
+	}
+}
+
 static unsigned samples_each(const struct sl_report *report)
 {
 	unsigned each = report->process_count ? SL_SESSIONS_SAMPLES / report->process_count : 0;
@@ -512,13 +564,17 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 
 	*session = (struct sl_session){0};
 	summarize(process, arena, session);
-	m.plain = new_metadata(&m, 0, NULL);
 	for (size_t d = 1; d < SL_COUNT(model->devices); d++)
 		if (model->devices[d] && model->devices[d]->used) {
 			first = first ? first : model->devices[d];
 			devices++;
 		}
+	if (!devices && model->host.rss)
+		m.backend = "cpu";
+	m.plain = new_metadata(&m, 0, NULL);
 	add_lifecycle(&m, first, true);
+	if (!strcmp(m.backend, "cpu"))
+		add_resident(&m, model->host.rss, samples);
 	for (size_t d = 1; d < SL_COUNT(model->devices) && devices; d++)
 		if (model->devices[d] && model->devices[d]->used) {
 			m.last_allocated = 0;

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -270,6 +271,69 @@ class Bundles(Answers):
     def test_a_run_without_errors_has_none(self):
         with script("alloc=7") as run:
             self.assertEqual(self.kept(run)[1], {})
+
+
+# Holds so many MiB, each page of them, long enough to be seen; then as many more; then ends, or kills itself.
+HOLDS = """
+import os, resource, sys, time
+first, then, end = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+held = [bytearray(first << 20)]
+time.sleep(0.4)
+held.append(bytearray(then << 20))
+time.sleep(0.4)
+open("most", "w").write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10))
+if end == "kill":
+    os.kill(os.getpid(), 9)
+"""
+
+
+class Host(Answers):
+    def holds(self, first, then, end, code=0, before=()):
+        run = Recording(*before, sys.executable, "-c", HOLDS, first, then, end, code=code, STORMLOG_HOST=1, STORMLOG_DEVICE_INTERVAL=20)
+        self.addCleanup(run.__exit__)
+        return run
+
+    def test_a_program_without_a_gpu_has_its_resident_memory_in_every_output(self):
+        run = self.holds(100, 200, "exit")
+        printed = summary(run)
+        with open(os.path.join(run.folder, "most")) as file:
+            most = int(file.read())
+        process, = run.report()["processes"]
+        peak = process["host_memory"]["rss_peak_bytes"]
+        self.assertTrue(0.95 * most <= peak <= 1.05 * most, (peak, most))
+        events = run.sinks()
+        self.assertEqual({event["collector"] for event in events}, {"stormlog.cpu_tracker"})
+        self.assertEqual(max(event["allocator_allocated_bytes"] for event in events), peak)
+        self.assertEqual(max(event["allocator_allocated_bytes"] for event in events if event["event_type"] == "peak"), peak)
+        self.assertEqual({event["device_id"] for event in events}, {-1})
+        self.assertGreater(sum(event["allocator_change_bytes"] > 90 * MIB or event["event_type"] == "allocation" for event in events), 1)
+        size = re.search(r"HOST +pid \d+ +([\d.]+ MiB) resident", printed)[1]
+        self.assertAlmostEqual(float(size.split()[0]), peak / MIB, delta=1)
+        drawn = subprocess.run([ANALYZE, "timeline", run.traces], check=True, capture_output=True, text=True).stdout
+        self.assertIn("peak %s resident" % size, drawn)
+        page = run.page()
+        if page:
+            self.assertEqual({line["max"].max() for line in page["lines"] if line["what"] == "rss"}, {peak})
+
+    def test_what_the_kernel_kills_at_its_limit_is_said(self):
+        version2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+        folder = ("/sys/fs/cgroup" if version2 else "/sys/fs/cgroup/memory") + "/stormlog-killed-%d" % os.getpid()
+        try:
+            os.mkdir(folder)
+            self.addCleanup(os.rmdir, folder)
+            with open(os.path.join(folder, "memory.max" if version2 else "memory.limit_in_bytes"), "w") as file:
+                file.write(str(128 * MIB))
+        except OSError as error:
+            self.skipTest("no cgroup can be made here: %s" % error)
+        inside = ("sh", "-c", 'echo $$ > %s/cgroup.procs; exec "$@"' % folder, "sh")
+        finding, = self.found("host.killed", self.holds(112, 400, "exit", code=-9, before=inside).report())
+        self.assertIn("128 MiB", finding["description"])
+        self.assertEqual(finding["severity"], "critical")
+        # far below the limit nobody knows who killed it
+        self.absent("host.killed", self.holds(20, 20, "kill", code=-9, before=inside).report())
+
+    def test_what_was_killed_without_a_limit_was_not_killed_by_it(self):
+        self.absent("host.killed", self.holds(50, 50, "kill", code=-9).report())
 
 
 class Leaks(Answers):

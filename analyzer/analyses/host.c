@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of the machine: processes that the kernel killed for it. */
+#include "analyzer/analyses/analysis.h"
+
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/report/report.h"
+
+#define NEAR 0.9 /* of the limit */
+
+/* Its own kill no process sees; those of others in its group it does. */
+static bool kernel_killed(const struct sl_host *host)
+{
+	return host->oom_kills != SL_UNKNOWN && host->oom_kills > host->oom_kills_before;
+}
+
+/* The most that its group held while it was looked at: the kernel's own figure may be of a process before it.  0: unknown. */
+static uint64_t group_held(const struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+
+	return sl_timeline_max(&model->timeline, model->host.cgroup, model->timeline.begin_ns, model->timeline.end_ns);
+}
+
+static bool was_near(const struct sl_process *process)
+{
+	const struct sl_host *host = &process->model->host;
+
+	return host->cgroup_limit != SL_UNKNOWN && (double)group_held(process) >= NEAR * (double)host->cgroup_limit;
+}
+
+static char *words(const struct sl_process *process, const struct sl_host *host)
+{
+	char rss[SL_FORMAT_BYTES] = "an unknown size", most[SL_FORMAT_BYTES] = "", limit[SL_FORMAT_BYTES] = "";
+
+	if (host->rss_peak != SL_UNKNOWN)
+		sl_format_size(rss, host->rss_peak);
+	if (group_held(process))
+		sl_format_size(most, group_held(process));
+	if (host->cgroup_limit != SL_UNKNOWN)
+		sl_format_size(limit, host->cgroup_limit);
+	return sl_report_text("pid %lld was killed with %s resident%s%s%s%s%s", (long long)process->trace->header.pid, rss,
+			      *limit ? "; its cgroup's limit is " : "", limit, *limit && *most ? ", of which it had used " : "",
+			      *limit ? most : "",
+			      kernel_killed(host) ? "; the kernel killed in that cgroup for lack of memory meanwhile" : "");
+}
+
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		const struct sl_host *host = &process->model->host;
+
+		if (process->trace->status != SL_STATUS_INTERRUPTED || (!kernel_killed(host) && !was_near(process)))
+			continue;
+		sl_report_find(report,
+			       &(struct sl_finding){
+				       .id = "host.killed",
+				       .severity = "critical",
+				       .process = (int)i,
+				       .device = -1,
+				       .unix_ns = process->ended_unix_ns,
+				       .bytes = host->rss_peak,
+				       .text = words(process, host),
+				       .advice = strdup("raise the limit, or hold less on the host: workers that load data, "
+							"pinned memory, checkpoints, caches"),
+			       });
+	}
+}
+
+const struct sl_analysis sl_analysis_host = {.name = "host", .run = run};
