@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/process/regex.h"
+#include "agent/process/filter.h"
 #include "common/nearest.h"
 
 enum { REPORT = 256, GATE, CHECK, HELP, VERSION, TABLE };
@@ -121,9 +121,9 @@ static bool is_injection(const char *value)
 /* What only a reader of the text itself can refuse. */
 static const char *why_not(const struct sl_option *option, const char *value)
 {
-	if (!strcmp(option->name, "ranks") && !sl_match_list_valid(value))
+	if (!strcmp(option->name, "ranks") && !sl_filter_list_valid(value))
 		return "wants a list as 0,2,4-7";
-	if (!strcmp(option->name, "only") && !sl_match_regex_valid(value))
+	if (!strcmp(option->name, "only") && !sl_filter_regex_valid(value))
 		return "is no regular expression";
 	if (!strcmp(option->name, "meta") && (!strchr(value, '=') || *value == '='))
 		return "wants KEY=VALUE";

@@ -76,7 +76,7 @@ static struct fold {
 	uint8_t *packed, *content, *made; /* as read, decompressed, to be written */
 } fold;
 
-void sl_fold_prepare(void)
+void sl_retention_prepare(void)
 {
 	if (fold.active) {
 		sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
@@ -90,7 +90,7 @@ void sl_fold_prepare(void)
 	fold.tried = 0;
 }
 
-uint64_t sl_fold_file_bytes(uint64_t keep)
+uint64_t sl_retention_file_bytes(uint64_t keep)
 {
 	if (!keep)
 		return UINT64_MAX;
@@ -454,7 +454,7 @@ static void close_files(void)
 	fold.active = false;
 }
 
-void sl_fold_stop(struct sl_store *store)
+void sl_retention_stop(struct sl_store *store)
 {
 	char path[SL_STORE_PATH];
 
@@ -534,7 +534,8 @@ static bool have_buffers(void)
  */
 static unsigned due(const struct sl_store *store, uint64_t keep)
 {
-	uint64_t file = sl_fold_file_bytes(keep), all = store->closed_bytes + store->end, need = all + store->base_bytes + file / 2;
+	uint64_t file = sl_retention_file_bytes(keep), all = store->closed_bytes + store->end,
+		 need = all + store->base_bytes + file / 2;
 	uint64_t closed = store->number - 1 - store->folded, may = closed ? closed - 1 : 0;
 	uint64_t most = may < SOURCES_MAX - 1 ? may : SOURCES_MAX - 1;
 
@@ -563,7 +564,7 @@ static bool begin(struct sl_store *store, unsigned files)
 	fold.out = sl_store_create(path);
 	if (!fold.thread_next || !have_buffers() || !sl_file_identity(fold.out, &fold.out_device, &fold.out_inode) ||
 	    !open_source(store, 0)) {
-		sl_fold_stop(store);
+		sl_retention_stop(store);
 		return false;
 	}
 	return true;
@@ -667,7 +668,7 @@ static uint64_t worked_ns(void)
 	return (uint64_t)used.tv_sec * SL_NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
-bool sl_fold_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns)
+bool sl_retention_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns)
 {
 	uint64_t since_ns = worked_ns(), begin_ns = sl_agent_now();
 	unsigned files = fold.active ? 0 : due(store, keep);
@@ -678,7 +679,7 @@ bool sl_fold_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns)
 	       !atomic_load(&sl_agent->urgent)) {
 		atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
 		if (!(fold.at < fold.size ? step(store) : turn(store)))
-			sl_fold_stop(store);
+			sl_retention_stop(store);
 		atomic_store(&sl_agent->writing_since_ns, 0);
 	}
 	return fold.active;

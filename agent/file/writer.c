@@ -43,7 +43,7 @@ bool sl_writer_prepare(void)
 	written_events = written_at_ns = synced_at_ns = taken_back_ns = gaps_said = 0;
 	cutoff_ns = UINT64_MAX;
 	stacks_said[0] = 0;
-	sl_fold_prepare();
+	sl_retention_prepare();
 	if (!events)
 		events = sl_pages_map(SL_BLOCK_EVENTS * sizeof(*events));
 	if (!map_bytes)
@@ -426,12 +426,12 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 			return false;
 	}
 	*wrote = *wrote || some;
-	if (sl_agent->store->end > sl_fold_file_bytes(keep) && !sl_kept_sandboxed())
+	if (sl_agent->store->end > sl_retention_file_bytes(keep) && !sl_kept_sandboxed())
 		continue_file();
 	/* To fold an event costs half of what it costs to write it (doc/performance.md): the rest is for what stays, which each
 	   fold reads and writes anew.  A fold must not fall behind. */
 	fold_ns = 4 * (sl_agent_now() - begin_ns);
-	*folding = sl_fold_work(sl_agent->store, keep, fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns);
+	*folding = sl_retention_work(sl_agent->store, keep, fold_ns < FOLD_MIN_NS ? FOLD_MIN_NS : fold_ns);
 	return true;
 }
 
@@ -494,7 +494,7 @@ void sl_writer_finish(void)
 {
 	sl_kept_look();
 	sl_writer_pass(sl_agent_now());
-	sl_fold_stop(sl_agent->store);
+	sl_retention_stop(sl_agent->store);
 	cutoff_ns = UINT64_MAX;
 	sl_objects_say_holes();
 	write_gap(sl_agent->ring->file);

@@ -80,7 +80,7 @@ static void pack_argv(struct header *out)
 {
 	static char line[ARGUMENTS_MAX], masked[ARGUMENTS_MAX]; /* too large for the stack of a small thread */
 	long size = sl_procfile_read("/proc/self/cmdline", line, sizeof(line));
-	enum sl_mask_follows follows = SL_MASK_NOTHING;
+	enum sl_redact_follows follows = SL_REDACT_NOTHING;
 	unsigned count = 0;
 
 	for (long i = 0; i < size; i++)
@@ -90,7 +90,7 @@ static void pack_argv(struct header *out)
 	key(out, "argv");
 	sl_pack_array(&out->pack, count);
 	for (const char *at = line; count--; at += strlen(at) + 1) {
-		sl_mask_argument(at, &follows, masked, sizeof(masked));
+		sl_redact_argument(at, &follows, masked, sizeof(masked));
 		sl_pack_text(&out->pack, masked);
 	}
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/process/identity.h"
-#include "agent/process/regex.h"
+#include "agent/process/filter.h"
 #include "agent/process/procfile.h"
 #include "common/text.h"
 #include "common/base.h"
@@ -104,12 +104,12 @@ bool sl_process_wanted(const struct sl_process *process, const struct sl_options
 	if (options->disable)
 		return false;
 	/* A process without a rank is its job's only one, and its file says rank 0. */
-	if (options->ranks && !sl_match_number(options->ranks, process->rank < 0 ? 0 : (unsigned)process->rank))
+	if (options->ranks && !sl_filter_lists(options->ranks, process->rank < 0 ? 0 : (unsigned)process->rank))
 		return false;
 	if (!options->only)
 		return true;
 	/* The first string of the command line. */
-	return sl_procfile_read("/proc/self/cmdline", command, sizeof(command)) >= 0 && sl_match_regex(options->only, command);
+	return sl_procfile_read("/proc/self/cmdline", command, sizeof(command)) >= 0 && sl_filter_matches(options->only, command);
 }
 
 int sl_process_make_directory(const struct sl_process *process)

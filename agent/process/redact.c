@@ -82,7 +82,7 @@ static void add_value(struct sl_text *text, const char *value)
 	const char *scheme, *at;
 
 	if (is_secret_value(value)) {
-		sl_text_add(text, SL_MASK);
+		sl_text_add(text, SL_REDACTED);
 		return;
 	}
 	while ((scheme = strstr(value, "://"))) {
@@ -90,7 +90,7 @@ static void add_value(struct sl_text *text, const char *value)
 		at = scheme + strcspn(scheme, "@/?# ");
 		sl_text_add_bytes(text, value, (size_t)(scheme - value));
 		if (*at == '@') {
-			sl_text_add(text, SL_MASK);
+			sl_text_add(text, SL_REDACTED);
 			scheme = at;
 		}
 		value = scheme;
@@ -108,32 +108,32 @@ static void add_value(struct sl_text *text, const char *value)
 		value += 1 + name;
 		if (*value != '=' || !is_secret_name(value - name, name))
 			continue;
-		sl_text_add(text, "=" SL_MASK);
+		sl_text_add(text, "=" SL_REDACTED);
 		value += strcspn(value, "&# ");
 	}
 }
 
-void sl_mask_argument(const char *argument, enum sl_mask_follows *follows, char *out, size_t size)
+void sl_redact_argument(const char *argument, enum sl_redact_follows *follows, char *out, size_t size)
 {
 	struct sl_text text = sl_text_begin(out, size);
 	size_t dashes = strspn(argument, "-"), name = strcspn(argument + dashes, "=: \t\n'\"");
 	bool secret = is_secret_name(argument + dashes, name), alone = dashes && !argument[dashes + name];
-	enum sl_mask_follows announced = *follows;
+	enum sl_redact_follows announced = *follows;
 
-	*follows = SL_MASK_NOTHING;
+	*follows = SL_REDACT_NOTHING;
 	if (alone && secret)
-		*follows = SL_MASK_SECRET;
+		*follows = SL_REDACT_SECRET;
 	else if (alone && (!strcmp(argument, "-u") || !strcmp(argument, "--user")))
-		*follows = SL_MASK_USER;
-	if (!dashes && (announced == SL_MASK_SECRET || (announced == SL_MASK_USER && strchr(argument, ':')))) {
-		sl_text_add(&text, SL_MASK);
+		*follows = SL_REDACT_USER;
+	if (!dashes && (announced == SL_REDACT_SECRET || (announced == SL_REDACT_USER && strchr(argument, ':')))) {
+		sl_text_add(&text, SL_REDACTED);
 		return;
 	}
 	if (argument[dashes + name] == '=') {
 		sl_text_add_bytes(&text, argument, dashes + name + 1);
 		argument += dashes + name + 1;
 		if (secret && *argument) {
-			sl_text_add(&text, SL_MASK);
+			sl_text_add(&text, SL_REDACTED);
 			return;
 		}
 	}

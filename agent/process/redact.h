@@ -5,16 +5,16 @@
 
 #include <stddef.h>
 
-#define SL_MASK "***"
+#define SL_REDACTED "***"
 
 /* What an argument said of the next one: its value is a secret; it is one if it is a name:password (curl -u). */
-enum sl_mask_follows { SL_MASK_NOTHING, SL_MASK_SECRET, SL_MASK_USER };
+enum sl_redact_follows { SL_REDACT_NOTHING, SL_REDACT_SECRET, SL_REDACT_USER };
 
 /*
- * `argument` into out, its secret parts replaced by SL_MASK: the value of --name=value or --name VALUE where the name
+ * `argument` into out, its secret parts replaced by SL_REDACTED: the value of --name=value or --name VALUE where the name
  * looks like a key's, the user of a URL, what its query names as a secret, things shaped like access tokens.  Errs on
- * the side of masking.  follows: SL_MASK_NOTHING for the first argument, then as the last call left it.
+ * the side of masking.  follows: SL_REDACT_NOTHING for the first argument, then as the last call left it.
  */
-void sl_mask_argument(const char *argument, enum sl_mask_follows *follows, char *out, size_t size);
+void sl_redact_argument(const char *argument, enum sl_redact_follows *follows, char *out, size_t size);
 
 #endif

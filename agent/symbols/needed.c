@@ -7,7 +7,7 @@
 
 #define MAX_OBJECTS 4096
 
-bool sl_closure_read(struct sl_elf_object *object, const struct dl_phdr_info *info)
+bool sl_needed_read(struct sl_elf_object *object, const struct dl_phdr_info *info)
 {
 	const ElfW(Dyn) *dynamic = NULL;
 
@@ -17,12 +17,12 @@ bool sl_closure_read(struct sl_elf_object *object, const struct dl_phdr_info *in
 	return sl_elf_read(object, info->dlpi_addr, dynamic);
 }
 
-const char *sl_closure_base_name(const char *path)
+const char *sl_needed_base_name(const char *path)
 {
 	return path ? sl_plain_name(path) : NULL;
 }
 
-struct sl_closure_node {
+struct sl_needed_node {
 	struct sl_elf_object object;
 	uint32_t soname, file; /* hashes of the names it may be needed by */
 	bool reached;
@@ -35,94 +35,94 @@ static uint32_t hash_of(const char *text)
 
 static int add_node(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct sl_closure *closure = data;
-	struct sl_closure_node *node = &closure->nodes[closure->count++];
+	struct sl_needed *needed = data;
+	struct sl_needed_node *node = &needed->nodes[needed->count++];
 
-	sl_closure_read(&node->object, info);
+	sl_needed_read(&node->object, info);
 	node->soname = hash_of(node->object.soname);
-	node->file = hash_of(sl_closure_base_name(info->dlpi_name));
-	return closure->count == MAX_OBJECTS;
+	node->file = hash_of(sl_needed_base_name(info->dlpi_name));
+	return needed->count == MAX_OBJECTS;
 }
 
-static const size_t closure_bytes = MAX_OBJECTS * (sizeof(struct sl_closure_node) + sizeof(uint32_t));
+static const size_t closure_bytes = MAX_OBJECTS * (sizeof(struct sl_needed_node) + sizeof(uint32_t));
 
-bool sl_closure_open(struct sl_closure *closure)
+bool sl_needed_open(struct sl_needed *needed)
 {
 	void *pages = sl_plain_map(closure_bytes);
 
 	if (!pages)
 		return false;
-	*closure = (struct sl_closure){.nodes = pages, .queue = (void *)((struct sl_closure_node *)pages + MAX_OBJECTS)};
-	sl_objects_walk(add_node, closure);
+	*needed = (struct sl_needed){.nodes = pages, .queue = (void *)((struct sl_needed_node *)pages + MAX_OBJECTS)};
+	sl_objects_walk(add_node, needed);
 	return true;
 }
 
-void sl_closure_close(struct sl_closure *closure)
+void sl_needed_close(struct sl_needed *needed)
 {
-	sl_plain_unmap(closure->nodes, closure_bytes);
+	sl_plain_unmap(needed->nodes, closure_bytes);
 }
 
-static void reach(struct sl_closure *closure, unsigned index)
+static void reach(struct sl_needed *needed, unsigned index)
 {
-	if (closure->nodes[index].reached)
+	if (needed->nodes[index].reached)
 		return;
-	closure->nodes[index].reached = true;
-	closure->queue[closure->queued++] = index;
+	needed->nodes[index].reached = true;
+	needed->queue[needed->queued++] = index;
 }
 
-static void reach_needed(struct sl_closure *closure, unsigned index)
+static void reach_needed(struct sl_needed *needed, unsigned index)
 {
-	const struct sl_elf_object *object = &closure->nodes[index].object;
+	const struct sl_elf_object *object = &needed->nodes[index].object;
 
 	for (const ElfW(Dyn) *d = object->dynamic; d && object->strings && d->d_tag != DT_NULL; d++) {
-		uint32_t hash = d->d_tag == DT_NEEDED ? hash_of(sl_closure_base_name(object->strings + d->d_un.d_val)) : 0;
+		uint32_t hash = d->d_tag == DT_NEEDED ? hash_of(sl_needed_base_name(object->strings + d->d_un.d_val)) : 0;
 
-		for (unsigned i = 0; hash && i < closure->count; i++)
-			if (closure->nodes[i].soname == hash || closure->nodes[i].file == hash) {
-				reach(closure, i);
+		for (unsigned i = 0; hash && i < needed->count; i++)
+			if (needed->nodes[i].soname == hash || needed->nodes[i].file == hash) {
+				reach(needed, i);
 				break;
 			}
 	}
 }
 
 /* Breadth first from the nodes queued already: the loader's own order. */
-static void close_over(struct sl_closure *closure, unsigned from)
+static void close_over(struct sl_needed *needed, unsigned from)
 {
-	for (unsigned i = from; i < closure->queued; i++)
-		reach_needed(closure, closure->queue[i]);
+	for (unsigned i = from; i < needed->queued; i++)
+		reach_needed(needed, needed->queue[i]);
 }
 
-static void forget(struct sl_closure *closure)
+static void forget(struct sl_needed *needed)
 {
-	for (unsigned i = 0; i < closure->queued; i++)
-		closure->nodes[closure->queue[i]].reached = false;
-	closure->queued = 0;
+	for (unsigned i = 0; i < needed->queued; i++)
+		needed->nodes[needed->queue[i]].reached = false;
+	needed->queued = 0;
 }
 
-/* What was loaded when the program started: the closure of the program and of the preloaded libraries. */
-void sl_closure_startup(struct sl_closure *closure, unsigned own_order)
+/* What was loaded when the program started: the needed of the program and of the preloaded libraries. */
+void sl_needed_startup(struct sl_needed *needed, unsigned own_order)
 {
-	forget(closure);
-	for (unsigned i = 0; i <= own_order && i < closure->count; i++)
-		reach(closure, i);
-	close_over(closure, 0);
+	forget(needed);
+	for (unsigned i = 0; i <= own_order && i < needed->count; i++)
+		reach(needed, i);
+	close_over(needed, 0);
 	/* Preloaded behind us: they lie before the first object that the program needs. */
-	for (unsigned i = own_order + 1; i < closure->count && !closure->nodes[i].reached; i++) {
-		unsigned from = closure->queued;
+	for (unsigned i = own_order + 1; i < needed->count && !needed->nodes[i].reached; i++) {
+		unsigned from = needed->queued;
 
-		reach(closure, i);
-		close_over(closure, from);
+		reach(needed, i);
+		close_over(needed, from);
 	}
 }
 
-void sl_closure_of(struct sl_closure *closure, unsigned object)
+void sl_needed_by(struct sl_needed *needed, unsigned object)
 {
-	forget(closure);
-	reach(closure, object);
-	close_over(closure, 0);
+	forget(needed);
+	reach(needed, object);
+	close_over(needed, 0);
 }
 
-bool sl_closure_has(const struct sl_closure *closure, unsigned object)
+bool sl_needed_has(const struct sl_needed *needed, unsigned object)
 {
-	return closure->nodes[object].reached;
+	return needed->nodes[object].reached;
 }

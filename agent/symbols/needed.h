@@ -10,28 +10,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sl_closure_node;
+struct sl_needed_node;
 
-struct sl_closure {
-	struct sl_closure_node *nodes;
+struct sl_needed {
+	struct sl_needed_node *nodes;
 	unsigned count;
 	uint32_t *queue; /* those reached, in the loader's order: breadth first */
 	unsigned queued;
 };
 
 /* All loaded objects, none reached.  False: no memory (pages of its own, given back by close). */
-bool sl_closure_open(struct sl_closure *closure);
-void sl_closure_close(struct sl_closure *closure);
+bool sl_needed_open(struct sl_needed *needed);
+void sl_needed_close(struct sl_needed *needed);
 
 /* Reach these instead of what was reached before: an object and all it needs; what was loaded at start. */
-void sl_closure_of(struct sl_closure *closure, unsigned object);
-void sl_closure_startup(struct sl_closure *closure, unsigned own_order);
+void sl_needed_by(struct sl_needed *needed, unsigned object);
+void sl_needed_startup(struct sl_needed *needed, unsigned own_order);
 
-bool sl_closure_has(const struct sl_closure *closure, unsigned object);
+bool sl_needed_has(const struct sl_needed *needed, unsigned object);
 
 /* What the walks of resolve.c and needed.c share. */
 struct sl_elf_object;
-bool sl_closure_read(struct sl_elf_object *object, const struct dl_phdr_info *info);
-const char *sl_closure_base_name(const char *path);
+bool sl_needed_read(struct sl_elf_object *object, const struct dl_phdr_info *info);
+const char *sl_needed_base_name(const char *path);
 
 #endif

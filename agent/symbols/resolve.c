@@ -73,7 +73,7 @@ static int add_provider(struct dl_phdr_info *info, size_t size, void *data)
 	}
 	if (all->caller && contains(info, all->caller))
 		all->caller_order = order;
-	address = sl_closure_read(&object, info) ? sl_elf_find(&object, &all->name) : NULL;
+	address = sl_needed_read(&object, info) ? sl_elf_find(&object, &all->name) : NULL;
 	if (!address)
 		return 0;
 	all->found[all->count].address = address;
@@ -91,37 +91,37 @@ static struct providers providers_of(const char *name, const char *version, cons
 
 /* --- which of several ------------------------------------------------------------------------------------ */
 
-static void *first_reached(const struct sl_closure *closure, const struct providers *all, unsigned behind)
+static void *first_reached(const struct sl_needed *needed, const struct providers *all, unsigned behind)
 {
 	for (unsigned i = 0; i < all->count; i++)
-		if (all->found[i].order > behind && sl_closure_has(closure, all->found[i].order))
+		if (all->found[i].order > behind && sl_needed_has(needed, all->found[i].order))
 			return all->found[i].address;
 	return NULL;
 }
 
-static void *first_queued(const struct sl_closure *closure, const struct providers *all)
+static void *first_queued(const struct sl_needed *needed, const struct providers *all)
 {
-	for (unsigned q = 0; q < closure->queued; q++)
+	for (unsigned q = 0; q < needed->queued; q++)
 		for (unsigned i = 0; i < all->count; i++)
-			if (all->found[i].order == closure->queue[q])
+			if (all->found[i].order == needed->queue[q])
 				return all->found[i].address;
 	return NULL;
 }
 
 static void *choose(const struct providers *all)
 {
-	struct sl_closure closure;
+	struct sl_needed needed;
 	void *answer = NULL;
 
-	if (!sl_closure_open(&closure))
+	if (!sl_needed_open(&needed))
 		return all->found[0].address;
-	sl_closure_startup(&closure, all->own_order);
-	answer = first_reached(&closure, all, all->own_order);
-	if (!answer && all->caller_order < closure.count) {
-		sl_closure_of(&closure, all->caller_order);
-		answer = first_queued(&closure, all);
+	sl_needed_startup(&needed, all->own_order);
+	answer = first_reached(&needed, all, all->own_order);
+	if (!answer && all->caller_order < needed.count) {
+		sl_needed_by(&needed, all->caller_order);
+		answer = first_queued(&needed, all);
 	}
-	sl_closure_close(&closure);
+	sl_needed_close(&needed);
 	for (unsigned i = 0; i < all->count && !answer; i++)
 		if (all->found[i].order > all->own_order)
 			answer = all->found[i].address;
@@ -142,7 +142,7 @@ static int read_wanted(struct dl_phdr_info *info, size_t size, void *data)
 
 	if (!contains(info, wanted->caller))
 		return 0;
-	if (sl_closure_read(&object, info))
+	if (sl_needed_read(&object, info))
 		wanted->version = sl_elf_wanted_version(&object, wanted->name);
 	return 1;
 }
@@ -183,10 +183,10 @@ static int search_in(struct dl_phdr_info *info, size_t size, void *data)
 
 	if (contains(info, own_object) || (search->beside && !contains(info, search->beside)))
 		return 0;
-	if (!sl_closure_read(&object, info))
+	if (!sl_needed_read(&object, info))
 		return 0;
 	if (search->prefix) {
-		const char *soname = object.soname ? object.soname : sl_closure_base_name(info->dlpi_name);
+		const char *soname = object.soname ? object.soname : sl_needed_base_name(info->dlpi_name);
 
 		if (!soname || !sl_plain_begins(soname, search->prefix))
 			return 0;
@@ -223,18 +223,18 @@ void *sl_resolve_beside(const void *address, const char *name)
 static void run_in_group(struct job *job)
 {
 	struct providers all = providers_of(job->name, job->version, job->caller);
-	struct sl_closure closure;
+	struct sl_needed needed;
 
-	if (!all.count || all.caller_order == UINT32_MAX || !sl_closure_open(&closure))
+	if (!all.count || all.caller_order == UINT32_MAX || !sl_needed_open(&needed))
 		return;
-	for (unsigned root = 0; root < closure.count && !job->answer; root++) {
+	for (unsigned root = 0; root < needed.count && !job->answer; root++) {
 		if (root == all.own_order || root == 0)
 			continue;
-		sl_closure_of(&closure, root);
-		if (sl_closure_has(&closure, all.caller_order))
-			job->answer = first_queued(&closure, &all);
+		sl_needed_by(&needed, root);
+		if (sl_needed_has(&needed, all.caller_order))
+			job->answer = first_queued(&needed, &all);
 	}
-	sl_closure_close(&closure);
+	sl_needed_close(&needed);
 }
 
 void *sl_resolve_in_group(const char *name, const char *version, const void *caller)
@@ -331,7 +331,7 @@ static int read_place(struct dl_phdr_info *info, size_t size, void *data)
 
 	if (!contains(info, job->caller))
 		return 0;
-	soname = sl_closure_read(&object, info) && object.soname ? object.soname : sl_closure_base_name(info->dlpi_name);
+	soname = sl_needed_read(&object, info) && object.soname ? object.soname : sl_needed_base_name(info->dlpi_name);
 	job->place.driver = soname && sl_plain_begins(soname, "libcuda.so");
 	/* The list is stable: this is inside a walk. */
 	for (struct link_map *map = sl_objects_first(); map && !job->place.map; map = map->l_next)

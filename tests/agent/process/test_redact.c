@@ -10,12 +10,12 @@ static const char *masked(const char *line)
 {
 	static char result[1024];
 	char copy[1024], one[512];
-	enum sl_mask_follows follows = SL_MASK_NOTHING;
+	enum sl_redact_follows follows = SL_REDACT_NOTHING;
 
 	strcpy(copy, line);
 	*result = 0;
 	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
-		sl_mask_argument(word, &follows, one, sizeof(one));
+		sl_redact_argument(word, &follows, one, sizeof(one));
 		strcat(strcat(result, *result ? " " : ""), one);
 	}
 	return result;
@@ -64,12 +64,12 @@ static void ordinary_arguments_stay_as_they_are(void **state)
 
 static void a_long_argument_is_cut_at_the_end_of_the_buffer(void **state)
 {
-	enum sl_mask_follows follows = SL_MASK_NOTHING;
+	enum sl_redact_follows follows = SL_REDACT_NOTHING;
 	char out[8];
 
-	sl_mask_argument("0123456789", &follows, out, sizeof(out));
+	sl_redact_argument("0123456789", &follows, out, sizeof(out));
 	assert_string_equal(out, "0123456");
-	sl_mask_argument("--token=verysecret", &follows, out, sizeof(out));
+	sl_redact_argument("--token=verysecret", &follows, out, sizeof(out));
 	assert_string_equal(out, "--token");
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/process/regex.h"
+#include "agent/process/filter.h"
 
 static void what_it_matches_is_what_the_c_library_matches(void **state)
 {
@@ -22,7 +22,7 @@ static void what_it_matches_is_what_the_c_library_matches(void **state)
 
 		assert_int_equal(regcomp(&regex, regexes[i], REG_EXTENDED | REG_NOSUB), 0);
 		for (size_t j = 0; j < sizeof(texts) / sizeof(texts[0]); j++)
-			if (sl_match_regex(regexes[i], texts[j]) != !regexec(&regex, texts[j], 0, NULL, 0))
+			if (sl_filter_matches(regexes[i], texts[j]) != !regexec(&regex, texts[j], 0, NULL, 0))
 				fail_msg("%s against \"%s\"", regexes[i], texts[j]);
 		regfree(&regex);
 	}
@@ -33,8 +33,8 @@ static void broken_expressions_match_nothing(void **state)
 	static const char *const regexes[] = {"(a", "a)", "[a", "a\\", "*a", "a**", "(a|[b)"};
 
 	for (size_t i = 0; i < sizeof(regexes) / sizeof(regexes[0]); i++) {
-		assert_false(sl_match_regex_valid(regexes[i]));
-		assert_false(sl_match_regex(regexes[i], "a"));
+		assert_false(sl_filter_regex_valid(regexes[i]));
+		assert_false(sl_filter_matches(regexes[i], "a"));
 	}
 }
 
@@ -42,22 +42,22 @@ static void an_expression_made_to_explode_gives_up(void **state)
 {
 	clock_t begin = clock();
 
-	sl_match_regex("(a*)*(a*)*(a*)*(a*)*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+	sl_filter_matches("(a*)*(a*)*(a*)*(a*)*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
 	assert_true(clock() - begin < CLOCKS_PER_SEC);
 }
 
 static void lists_of_ranks(void **state)
 {
-	assert_true(sl_match_number("0,2,4-7", 0));
-	assert_false(sl_match_number("0,2,4-7", 1));
-	assert_true(sl_match_number("0,2,4-7", 5));
-	assert_true(sl_match_number("0,2,4-7", 7));
-	assert_false(sl_match_number("0,2,4-7", 8));
-	assert_true(sl_match_list_valid("0,2,4-7"));
-	assert_false(sl_match_list_valid("0,"));
-	assert_false(sl_match_list_valid("7-4"));
-	assert_false(sl_match_list_valid("a"));
-	assert_false(sl_match_list_valid("1 2"));
+	assert_true(sl_filter_lists("0,2,4-7", 0));
+	assert_false(sl_filter_lists("0,2,4-7", 1));
+	assert_true(sl_filter_lists("0,2,4-7", 5));
+	assert_true(sl_filter_lists("0,2,4-7", 7));
+	assert_false(sl_filter_lists("0,2,4-7", 8));
+	assert_true(sl_filter_list_valid("0,2,4-7"));
+	assert_false(sl_filter_list_valid("0,"));
+	assert_false(sl_filter_list_valid("7-4"));
+	assert_false(sl_filter_list_valid("a"));
+	assert_false(sl_filter_list_valid("1 2"));
 }
 
 int main(void)

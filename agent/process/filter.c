@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process/regex.h"
+#include "agent/process/filter.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -173,7 +173,7 @@ static bool alternatives(struct matcher *m, const char *re, const char *end, con
 	}
 }
 
-bool sl_match_regex_valid(const char *regex)
+bool sl_filter_regex_valid(const char *regex)
 {
 	const char *end = regex + strlen(regex);
 	bool repeatable = false;
@@ -187,11 +187,11 @@ bool sl_match_regex_valid(const char *regex)
 	return regex != NULL;
 }
 
-bool sl_match_regex(const char *regex, const char *text)
+bool sl_filter_matches(const char *regex, const char *text)
 {
 	struct matcher m = {text, 0, 0};
 
-	if (!sl_match_regex_valid(regex))
+	if (!sl_filter_regex_valid(regex))
 		return false;
 	for (;; text++) {
 		if (alternatives(&m, regex, regex + strlen(regex), text, NULL))
@@ -221,7 +221,7 @@ static bool range(const char **list, uint64_t *low, uint64_t *high)
 	return true;
 }
 
-bool sl_match_list_valid(const char *list)
+bool sl_filter_list_valid(const char *list)
 {
 	uint64_t low, high;
 
@@ -231,7 +231,7 @@ bool sl_match_list_valid(const char *list)
 	return true;
 }
 
-bool sl_match_number(const char *list, unsigned number)
+bool sl_filter_lists(const char *list, unsigned number)
 {
 	uint64_t low, high;
 

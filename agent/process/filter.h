@@ -3,8 +3,8 @@
  * STORMLOG_ONLY and STORMLOG_RANKS.  regcomp allocates, and the first GPU call of a process may be made by its
  * allocator or below a lock of it, so the expression is matched as it stands, by backtracking.
  */
-#ifndef AGENT_PROCESS_REGEX_H
-#define AGENT_PROCESS_REGEX_H
+#ifndef AGENT_PROCESS_FILTER_H
+#define AGENT_PROCESS_FILTER_H
 
 #include <stdbool.h>
 
@@ -13,13 +13,13 @@
  * any character; bytes, not characters; no {m,n}, no [:class:], no back references.  After a bounded number of
  * steps it gives up and says no.  `\` at the end and unbalanced brackets match nothing.
  */
-bool sl_match_regex(const char *regex, const char *text);
+bool sl_filter_matches(const char *regex, const char *text);
 
 /* Is `number` in a list as "0,2,4-7"? */
-bool sl_match_number(const char *list, unsigned number);
+bool sl_filter_lists(const char *list, unsigned number);
 
 /* Can the list, the expression be read? */
-bool sl_match_list_valid(const char *list);
-bool sl_match_regex_valid(const char *regex);
+bool sl_filter_list_valid(const char *list);
+bool sl_filter_regex_valid(const char *regex);
 
 #endif
