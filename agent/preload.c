@@ -86,7 +86,7 @@ static void bad_option(const char *variable, const char *value)
 	sl_text_add(&note, "=");
 	sl_text_add(&note, value);
 	sl_text_add(&note, " is not understood; the default is used");
-	sl_note(text);
+	sl_define_note(text);
 }
 
 static void ignore_option(const char *variable, const char *value)
@@ -197,13 +197,13 @@ static void start(struct sl_agent *agent)
 	threads = sl_threads_try();
 	if (!sl_objects_trusted()) {
 		sl_native_disable("forked while another thread held the loader's lock");
-		sl_note("forked while another thread held the loader's lock: no native stacks, no NVML");
+		sl_define_note("forked while another thread held the loader's lock: no native stacks, no NVML");
 	}
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
 	if (!threads || sl_writer_thread_start()) {
 		agent->no_writer = true;
-		sl_note("no background thread could be started: this trace ends when the ring is full");
+		sl_define_note("no background thread could be started: this trace ends when the ring is full");
 	} else if (options->stacks & SL_STACKS_NATIVE)
 		sl_agent_sleep(&agent->libraries, 0, LIBRARIES_NS);
 	atomic_store(&agent->phase, SL_PHASE_RUNNING);
@@ -245,7 +245,7 @@ static void define_thread(const struct sl_producer *producer, int tid)
 	sl_pack_pair_text(&pack, "name", name);
 	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
 	if (!pack.failed)
-		sl_define(map, pack.used);
+		sl_define_publish(map, pack.used);
 }
 
 static bool attach(struct sl_thread *thread)
@@ -363,7 +363,7 @@ void sl_preload_resume(void)
 		atomic_store(&agent->finished, 0);
 		atomic_store(&agent->ring->file->state, SL_PROCESS_RUNNING);
 		agent->no_writer = agent->no_writer || sl_writer_thread_start();
-		sl_note("exec failed: the process went on");
+		sl_define_note("exec failed: the process went on");
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
 	}
 	sl_mute_end(&mute);

@@ -40,7 +40,7 @@ static void define(const char *key, const char *value)
 	sl_pack_bytes(&pack, value, strnlen(value, SL_SAID_VALUE));
 	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
 	if (!pack.failed)
-		sl_define(map, pack.used);
+		sl_define_publish(map, pack.used);
 }
 
 static bool recording(void)

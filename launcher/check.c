@@ -43,13 +43,13 @@ static const char *size_text(uint64_t bytes)
 	return out;
 }
 
-static bool check_agent(struct sl_run *run, struct sl_run_calls *calls)
+static bool check_agent(struct sl_launch *run, struct sl_probe_calls *calls)
 {
 	if (!sl_paths_library(run->library, sizeof(run->library))) {
 		line("agent", "no libstormlog_preload.so beside stormlog-run or in ../lib: nothing can be recorded");
 		return false;
 	}
-	*calls = sl_run_calls(run->library);
+	*calls = sl_probe_calls(run->library);
 	line("agent", "%s  %s, wraps %zu functions", run->library, SL_VERSION, calls->count);
 	if (!strpbrk(run->library, " :"))
 		return true;
@@ -102,7 +102,7 @@ static void check_python(const char *python)
 		line("PyTorch", "%s", torch);
 }
 
-static bool check_command(const struct sl_run *run)
+static bool check_command(const struct sl_launch *run)
 {
 	char path[4096], interpreter[4096];
 	const char *why;
@@ -128,15 +128,15 @@ static bool check_command(const struct sl_run *run)
 	return true;
 }
 
-static void check_library(enum sl_run_library library, const struct sl_run_calls *calls, char *absent, size_t size)
+static void check_library(enum sl_probe_which library, const struct sl_probe_calls *calls, char *absent, size_t size)
 {
-	const char *name = sl_run_probe_name(library);
+	const char *name = sl_probe_name(library);
 	bool found = false;
 
-	for (unsigned version = 0; version < sl_run_probe_versions(library); version++) {
-		struct sl_run_probe probe;
+	for (unsigned version = 0; version < sl_probe_versions(library); version++) {
+		struct sl_probe_result probe;
 
-		if (sl_run_probe(library, version, calls, &probe)) {
+		if (sl_probe_library(library, version, calls, &probe)) {
 			char count[64] = "";
 
 			if (probe.calls)
@@ -163,7 +163,7 @@ static void existing(char *path)
 		strcpy(path, "/");
 }
 
-static bool check_folder(const struct sl_run *run)
+static bool check_folder(const struct sl_launch *run)
 {
 	char path[sizeof(run->directory)];
 	struct statvfs space;
@@ -193,7 +193,7 @@ static bool check_folder(const struct sl_run *run)
 	return true;
 }
 
-static void check_limits(const struct sl_run *run)
+static void check_limits(const struct sl_launch *run)
 {
 	struct sl_hostmem memory;
 	struct rlimit limit;
@@ -212,22 +212,22 @@ static void check_limits(const struct sl_run *run)
 		line("limits", "each device pretends to have %s (--limit)", size_text(run->options.limit));
 }
 
-int sl_check_run(struct sl_run *run)
+int sl_check_run(struct sl_launch *run)
 {
-	struct sl_run_calls calls = {NULL, 0};
+	struct sl_probe_calls calls = {NULL, 0};
 	bool agent = check_agent(run, &calls), command = check_command(run), folder;
 	char absent[256] = "";
 
-	for (enum sl_run_library library = 0; library < SL_RUN_LIBRARIES; library++)
+	for (enum sl_probe_which library = 0; library < SL_PROBE_LIBRARIES; library++)
 		check_library(library, &calls, absent, sizeof(absent));
 	if (*absent)
 		line("not here", "%s (a program may bring its own)", absent);
-	if (strstr(absent, sl_run_probe_name(SL_RUN_LIBUNWIND)))
+	if (strstr(absent, sl_probe_name(SL_PROBE_LIBUNWIND)))
 		line("", "no native stacks without libunwind.so.8: install libunwind8 or libunwind");
 	if (!access("/sys/class/kfd/kfd/proc", R_OK))
 		line("amdgpu", "device memory, and each process's, from the kernel");
 	folder = check_folder(run);
 	check_limits(run);
 	free(calls.names);
-	return agent && command && folder ? 0 : SL_RUN_FAILED;
+	return agent && command && folder ? 0 : SL_LAUNCH_FAILED;
 }

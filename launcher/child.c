@@ -45,7 +45,7 @@ static void need_not_be_first(void)
 	free(joined);
 }
 
-int sl_child_exec(const struct sl_run *run)
+int sl_child_exec(const struct sl_launch *run)
 {
 	preload(run->library);
 	need_not_be_first();
@@ -57,8 +57,8 @@ int sl_child_exec(const struct sl_run *run)
 	if (run->options.labels != SL_LABELS_OFF)
 		setenv("NVTX_INJECTION64_PATH", run->library, 0);
 	execvp(run->command[0], run->command);
-	sl_run_say("%s: %s", run->command[0], errno == ENOENT ? "not found" : strerror(errno));
-	return errno == ENOENT ? SL_RUN_NOT_FOUND : SL_RUN_NO_EXECUTE;
+	sl_launcher_say("%s: %s", run->command[0], errno == ENOENT ? "not found" : strerror(errno));
+	return errno == ENOENT ? SL_LAUNCH_NOT_FOUND : SL_LAUNCH_NO_EXECUTE;
 }
 
 static bool is_below_us(pid_t pid)
@@ -110,7 +110,7 @@ static bool child_goes_on(pid_t child, int *status)
 
 static int wait_for(pid_t child, const sigset_t *set)
 {
-	int status = SL_RUN_FAILED << 8;
+	int status = SL_LAUNCH_FAILED << 8;
 	siginfo_t info;
 
 	while (child_goes_on(child, &status)) {
@@ -122,7 +122,7 @@ static int wait_for(pid_t child, const sigset_t *set)
 	return status;
 }
 
-int sl_child_run(const struct sl_run *run)
+int sl_child_run(const struct sl_launch *run)
 {
 	struct sigaction chld, plain = {.sa_handler = SIG_DFL}, is;
 	sigset_t set, before;
@@ -140,8 +140,8 @@ int sl_child_run(const struct sl_run *run)
 	sl_witness_start(run);
 	child = fork();
 	if (child < 0) {
-		sl_run_say("cannot start a process: %s", strerror(errno));
-		status = SL_RUN_FAILED << 8;
+		sl_launcher_say("cannot start a process: %s", strerror(errno));
+		status = SL_LAUNCH_FAILED << 8;
 	}
 	if (!child) {
 		sigaction(SIGCHLD, &chld, NULL);

@@ -9,11 +9,11 @@
 #include "agent/options.h"
 #include "common/base.h"
 
-#define SL_RUN_FAILED	  125 /* our own failure, or usage */
-#define SL_RUN_NO_EXECUTE 126
-#define SL_RUN_NOT_FOUND  127
+#define SL_LAUNCH_FAILED     125 /* our own failure, or usage */
+#define SL_LAUNCH_NO_EXECUTE 126
+#define SL_LAUNCH_NOT_FOUND  127
 
-struct sl_run {
+struct sl_launch {
 	bool report, gate, check;
 	struct sl_options options; /* as the command's processes will read them */
 	char **command;		   /* argv of the command; [0] NULL: none given */
@@ -23,15 +23,15 @@ struct sl_run {
 };
 
 /* stderr, "stormlog-run: " before it, a newline after it. */
-void sl_run_say(const char *format, ...) SL_PRINTF(1, 2);
+void sl_launcher_say(const char *format, ...) SL_PRINTF(1, 2);
 
-/* --- launcher/options.c --- */
+/* --- launcher/flags.c --- */
 
 /*
  * Flags into the environment and run->options.  -1: go on; else the exit status (usage, --help, --version).  Speaks
  * of unknown and unreadable STORMLOG_* when `aloud`.
  */
-int sl_run_options(struct sl_run *run, int argc, char **argv, bool aloud);
+int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud);
 
 /* --- launcher/paths.c --- */
 
@@ -53,13 +53,13 @@ const char *sl_target_hinders(const char *path, char *interpreter, size_t size);
 /* --- launcher/child.c --- */
 
 /* In the process that will be the command: variables, then exec.  Returns the exit status for why it failed. */
-int sl_child_exec(const struct sl_run *run);
+int sl_child_exec(const struct sl_launch *run);
 
 /*
  * The command as a child: signals sent to us go to it, it stops and we stop.  Its wait status, or a status that
  * means exit 125..127.
  */
-int sl_child_run(const struct sl_run *run);
+int sl_child_run(const struct sl_launch *run);
 
 /* End as the wait status says: exit, or the same signal. */
 _Noreturn void sl_child_end(int status);
@@ -67,7 +67,7 @@ _Noreturn void sl_child_end(int status);
 /* --- launcher/witness.c --- */
 
 /* Before the command is started, to its end.  Where there can be no witness it has seen nothing. */
-void sl_witness_start(const struct sl_run *run);
+void sl_witness_start(const struct sl_launch *run);
 void sl_witness_end(void);
 
 /* The signal that has just reached us was sent to our whole group.  To be asked once for each. */
@@ -76,12 +76,12 @@ bool sl_witness_saw(int number);
 /* --- launcher/recorded.c --- */
 
 /* Traces of this run in its folder.  paths: folders that hold them, from malloc, NULL at their end; NULL: not asked. */
-unsigned sl_recorded_count(const struct sl_run *run, char ***paths);
+unsigned sl_recorded_count(const struct sl_launch *run, char ***paths);
 
 /* --- launcher/check.c --- */
 
 /* Says on stderr what would work; 0, or 125 when nothing could be recorded. */
-int sl_check_run(struct sl_run *run);
+int sl_check_run(struct sl_launch *run);
 
 /* --- launcher/trial.c --- */
 
@@ -89,6 +89,6 @@ int sl_check_run(struct sl_run *run);
  * Nothing was recorded: try what the agent does first in the run's folder, and leave nothing behind.  0, or the errno that
  * it met; `folder` is what that is about.
  */
-int sl_trial_run(const struct sl_run *run, char *folder, size_t size);
+int sl_trial_run(const struct sl_launch *run, char *folder, size_t size);
 
 #endif

@@ -17,22 +17,22 @@
 static const struct {
 	const char *name, *prefix, *other; /* calls begin with prefix and not with other */
 	const char *sonames[4];
-} libraries[SL_RUN_LIBRARIES] = {
-	[SL_RUN_CUDA_DRIVER] = {"CUDA driver", "cu", "cuda", {"libcuda.so.1"}},
-	[SL_RUN_CUDA_RUNTIME] = {"CUDA runtime", "cuda", NULL, {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}},
-	[SL_RUN_HIP] = {"HIP", "hip", NULL, {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}},
-	[SL_RUN_HSA] = {"HSA", "hsa", NULL, {"libhsa-runtime64.so.1"}},
-	[SL_RUN_NCCL] = {"NCCL", "nccl", NULL, {"libnccl.so.2", "librccl.so.1"}},
-	[SL_RUN_NVML] = {"NVML", "nvml", NULL, {"libnvidia-ml.so.1"}},
-	[SL_RUN_LIBUNWIND] = {"libunwind", NULL, NULL, {"libunwind.so.8"}},
+} libraries[SL_PROBE_LIBRARIES] = {
+	[SL_PROBE_CUDA_DRIVER] = {"CUDA driver", "cu", "cuda", {"libcuda.so.1"}},
+	[SL_PROBE_CUDA_RUNTIME] = {"CUDA runtime", "cuda", NULL, {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}},
+	[SL_PROBE_HIP] = {"HIP", "hip", NULL, {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}},
+	[SL_PROBE_HSA] = {"HSA", "hsa", NULL, {"libhsa-runtime64.so.1"}},
+	[SL_PROBE_NCCL] = {"NCCL", "nccl", NULL, {"libnccl.so.2", "librccl.so.1"}},
+	[SL_PROBE_NVML] = {"NVML", "nvml", NULL, {"libnvidia-ml.so.1"}},
+	[SL_PROBE_LIBUNWIND] = {"libunwind", NULL, NULL, {"libunwind.so.8"}},
 };
 
-const char *sl_run_probe_name(enum sl_run_library library)
+const char *sl_probe_name(enum sl_probe_which library)
 {
 	return libraries[library].name;
 }
 
-unsigned sl_run_probe_versions(enum sl_run_library library)
+unsigned sl_probe_versions(enum sl_probe_which library)
 {
 	unsigned count = 0;
 
@@ -57,9 +57,9 @@ static const char *map_file(const char *path, size_t *size)
 }
 
 /* Our own file, just built or installed: its tables are taken as they are.  Stays mapped: names point into it. */
-struct sl_run_calls sl_run_calls(const char *library)
+struct sl_probe_calls sl_probe_calls(const char *library)
 {
-	struct sl_run_calls calls = {NULL, 0};
+	struct sl_probe_calls calls = {NULL, 0};
 	size_t size;
 	const char *file = map_file(library, &size);
 	const Elf64_Ehdr *head = (const void *)file;
@@ -123,29 +123,29 @@ static void answer_nvml(void *library, char *answer, size_t size)
 	snprintf(answer, size, "driver %s, %d device%s", version, count, count == 1 ? "" : "s");
 }
 
-static void answer_of(enum sl_run_library which, void *library, char *answer, size_t size)
+static void answer_of(enum sl_probe_which which, void *library, char *answer, size_t size)
 {
 	int version = 0;
 
 	switch (which) {
-	case SL_RUN_CUDA_DRIVER:
+	case SL_PROBE_CUDA_DRIVER:
 		answer_cuda_driver(library, answer, size);
 		break;
-	case SL_RUN_NVML:
+	case SL_PROBE_NVML:
 		answer_nvml(library, answer, size);
 		break;
-	case SL_RUN_CUDA_RUNTIME:
+	case SL_PROBE_CUDA_RUNTIME:
 		if (!ask(library, "cudaRuntimeGetVersion", &version))
 			snprintf(answer, size, "%d.%d", version / 1000, version % 1000 / 10);
 		break;
-	case SL_RUN_HIP:
+	case SL_PROBE_HIP:
 		if (!ask(library, "hipRuntimeGetVersion", &version))
 			snprintf(answer, size, "%d.%d", version / 10000000, version / 100000 % 100);
 		break;
-	case SL_RUN_LIBUNWIND:
+	case SL_PROBE_LIBUNWIND:
 		snprintf(answer, size, "native stacks are recorded");
 		break;
-	case SL_RUN_NCCL:
+	case SL_PROBE_NCCL:
 		if (!ask(library, "ncclGetVersion", &version))
 			snprintf(answer, size, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
 		break;
@@ -154,14 +154,14 @@ static void answer_of(enum sl_run_library which, void *library, char *answer, si
 	}
 }
 
-static bool is_of(enum sl_run_library which, const char *call)
+static bool is_of(enum sl_probe_which which, const char *call)
 {
 	const char *prefix = libraries[which].prefix, *other = libraries[which].other;
 
 	return prefix && !strncmp(call, prefix, strlen(prefix)) && (!other || strncmp(call, other, strlen(other)));
 }
 
-static void look(enum sl_run_library which, const char *soname, const struct sl_run_calls *calls, struct sl_run_probe *probe)
+static void look(enum sl_probe_which which, const char *soname, const struct sl_probe_calls *calls, struct sl_probe_result *probe)
 {
 	void *library = dlopen(soname, RTLD_LAZY | RTLD_LOCAL);
 	struct link_map *map;
@@ -183,14 +183,15 @@ static void look(enum sl_run_library which, const char *soname, const struct sl_
 
 /* --- in the launcher -------------------------------------------------------------------------------- */
 
-bool sl_run_probe(enum sl_run_library library, unsigned version, const struct sl_run_calls *calls, struct sl_run_probe *probe)
+bool sl_probe_library(enum sl_probe_which library, unsigned version, const struct sl_probe_calls *calls,
+		      struct sl_probe_result *probe)
 {
-	struct sl_run_probe *shared;
+	struct sl_probe_result *shared;
 	int status = 0;
 	pid_t child;
 
 	memset(probe, 0, sizeof(*probe));
-	if (version >= sl_run_probe_versions(library))
+	if (version >= sl_probe_versions(library))
 		return false;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)

@@ -95,7 +95,7 @@ static void add_folder(char ***folders, unsigned *count, const char *path)
 	*folders = more;
 }
 
-unsigned sl_recorded_count(const struct sl_run *run, char ***folders)
+unsigned sl_recorded_count(const struct sl_launch *run, char ***folders)
 {
 	char pattern[8192];
 	unsigned traces = 0, count = 0;

@@ -12,7 +12,7 @@
 
 #include "agent/process/identity.h"
 
-void sl_run_say(const char *format, ...)
+void sl_launcher_say(const char *format, ...)
 {
 	char line[8192];
 	va_list args;
@@ -25,7 +25,7 @@ void sl_run_say(const char *format, ...)
 }
 
 /* As the user wrote it, with a slash at its end. */
-static const char *shown_folder(const struct sl_run *run)
+static const char *shown_folder(const struct sl_launch *run)
 {
 	static char shown[4096];
 	const char *folder = run->options.output;
@@ -35,13 +35,13 @@ static const char *shown_folder(const struct sl_run *run)
 }
 
 /* Absolute from here on: the command's processes may run elsewhere. */
-static bool make_absolute(struct sl_run *run)
+static bool make_absolute(struct sl_launch *run)
 {
 	const char *folder = run->options.output;
 	char cwd[2048] = "";
 
 	if (*folder != '/' && !getcwd(cwd, sizeof(cwd))) {
-		sl_run_say("the current directory has no name: %s; give an absolute --output", strerror(errno));
+		sl_launcher_say("the current directory has no name: %s; give an absolute --output", strerror(errno));
 		return false;
 	}
 	snprintf(run->directory, sizeof(run->directory), "%s%s%s", cwd, *cwd ? "/" : "", folder);
@@ -49,7 +49,7 @@ static bool make_absolute(struct sl_run *run)
 }
 
 /* The nearest folder that exists must take new files; a placeholder ends what can be looked at. */
-static void warn_unwritable(const struct sl_run *run)
+static void warn_unwritable(const struct sl_launch *run)
 {
 	char path[sizeof(run->directory)];
 
@@ -58,25 +58,25 @@ static void warn_unwritable(const struct sl_run *run)
 	while (*path && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		*strrchr(path, '/') = 0;
 	if (access(*path ? path : "/", W_OK | X_OK) < 0)
-		sl_run_say("%s: %s: nothing will be recorded; choose another folder with --output", *path ? path : "/",
-			   strerror(errno));
+		sl_launcher_say("%s: %s: nothing will be recorded; choose another folder with --output", *path ? path : "/",
+				strerror(errno));
 }
 
-static bool find_agent(struct sl_run *run)
+static bool find_agent(struct sl_launch *run)
 {
 	if (!sl_paths_library(run->library, sizeof(run->library))) {
-		sl_run_say("libstormlog_preload.so is neither beside stormlog-run nor in ../lib");
+		sl_launcher_say("libstormlog_preload.so is neither beside stormlog-run nor in ../lib");
 		return false;
 	}
 	if (strpbrk(run->library, " :")) {
-		sl_run_say("%s: LD_PRELOAD cannot hold a path with a blank or a colon; install elsewhere", run->library);
+		sl_launcher_say("%s: LD_PRELOAD cannot hold a path with a blank or a colon; install elsewhere", run->library);
 		return false;
 	}
 	return true;
 }
 
 /* A name a person can read; processes of the run inherit it. */
-static void name_run(struct sl_run *run)
+static void name_run(struct sl_launch *run)
 {
 	struct utsname system;
 	char stamp[32];
@@ -91,7 +91,7 @@ static void name_run(struct sl_run *run)
 }
 
 /* False: there is no such command. */
-static bool warn_target(const struct sl_run *run)
+static bool warn_target(const struct sl_launch *run)
 {
 	char path[4096];
 	const char *why;
@@ -100,27 +100,27 @@ static bool warn_target(const struct sl_run *run)
 		return false; /* exec says why */
 	why = sl_target_hinders(path, NULL, 0);
 	if (why)
-		sl_run_say("%s", why);
+		sl_launcher_say("%s", why);
 	return true;
 }
 
 /* The id as the processes of the run had it, to know their traces. */
-static void learn_run(struct sl_run *run)
+static void learn_run(struct sl_launch *run)
 {
 	if (!*run->run_id)
 		sl_identity_run_named(run->run_id, sizeof(run->run_id));
 }
 
 /* stormlog-analyze over this run; what it says goes to stderr, for stdout is the command's.  Its worst exit status. */
-static int analyze(const struct sl_run *run, char *verb, char **folders)
+static int analyze(const struct sl_launch *run, char *verb, char **folders)
 {
 	int worst = 0, status = 0;
 	char analyzer[4096];
 	pid_t child;
 
 	if (!sl_paths_analyzer(analyzer, sizeof(analyzer))) {
-		sl_run_say("stormlog-analyze is neither beside stormlog-run nor in PATH: no %s", verb);
-		return SL_RUN_FAILED;
+		sl_launcher_say("stormlog-analyze is neither beside stormlog-run nor in PATH: no %s", verb);
+		return SL_LAUNCH_FAILED;
 	}
 	for (; *folders; folders++) {
 		/* check takes the newest run, which is this one. */
@@ -131,17 +131,17 @@ static int analyze(const struct sl_run *run, char *verb, char **folders)
 		if (!child) {
 			dup2(STDERR_FILENO, STDOUT_FILENO);
 			execv(analyzer, strcmp(verb, "check") ? report : check);
-			_exit(SL_RUN_FAILED);
+			_exit(SL_LAUNCH_FAILED);
 		}
 		if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
-			worst = SL_RUN_FAILED;
+			worst = SL_LAUNCH_FAILED;
 		else if (WEXITSTATUS(status) > worst)
 			worst = WEXITSTATUS(status);
 	}
 	return worst;
 }
 
-static void say_why_nothing(const struct sl_run *run)
+static void say_why_nothing(const struct sl_launch *run)
 {
 	char folder[sizeof(run->directory)];
 	int err = sl_trial_run(run, folder, sizeof(folder));
@@ -158,7 +158,7 @@ static void say_why_nothing(const struct sl_run *run)
 #define NOTHING_READABLE 3 /* stormlog-analyze's own status */
 
 /* What was recorded, the report and the gate as they were asked for.  What the gate says: 0 also where there is none. */
-static int say_recorded(struct sl_run *run)
+static int say_recorded(struct sl_launch *run)
 {
 	int verdict = 0;
 	char **folders;
@@ -185,21 +185,21 @@ static int say_recorded(struct sl_run *run)
 
 int main(int argc, char **argv)
 {
-	struct sl_run run = {0};
+	struct sl_launch run = {0};
 	/* Of several launchers in one job the first alone speaks, and a launcher below another is silent. */
 	bool first = sl_identity_rank().rank <= 0, found = false;
-	int verdict = 0, status = sl_run_options(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
+	int verdict = 0, status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 
 	if (status >= 0)
 		return status;
 	if (run.check)
-		return make_absolute(&run) ? sl_check_run(&run) : SL_RUN_FAILED;
+		return make_absolute(&run) ? sl_check_run(&run) : SL_LAUNCH_FAILED;
 	if (!run.command[0]) {
-		sl_run_say("no command given; as in: stormlog-run -- python train.py");
-		return SL_RUN_FAILED;
+		sl_launcher_say("no command given; as in: stormlog-run -- python train.py");
+		return SL_LAUNCH_FAILED;
 	}
 	if (!make_absolute(&run) || !find_agent(&run))
-		return SL_RUN_FAILED;
+		return SL_LAUNCH_FAILED;
 	name_run(&run);
 	if (first && !run.options.quiet) {
 		found = warn_target(&run);
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 	if (found)
 		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
 	status = sl_child_run(&run);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_RUN_FAILED || WEXITSTATUS(status) > SL_RUN_NOT_FOUND)
+	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_LAUNCH_FAILED || WEXITSTATUS(status) > SL_LAUNCH_NOT_FOUND)
 		verdict = say_recorded(&run);
 	if (verdict && WIFEXITED(status) && !WEXITSTATUS(status))
 		return verdict;

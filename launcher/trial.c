@@ -50,7 +50,7 @@ static int try_file(const char *folder)
 	return err;
 }
 
-int sl_trial_run(const struct sl_run *run, char *folder, size_t size)
+int sl_trial_run(const struct sl_launch *run, char *folder, size_t size)
 {
 	struct stat before;
 	bool existed;

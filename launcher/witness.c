@@ -35,7 +35,7 @@ static time_t now_s(void)
 }
 
 /* Whoever ends the launcher by its name or command line means it alone. */
-static void hide(const struct sl_run *run)
+static void hide(const struct sl_launch *run)
 {
 	char *begin = program_invocation_name, *last = begin;
 
@@ -71,7 +71,7 @@ _Noreturn static void watch(pid_t launcher, int out)
 	}
 }
 
-void sl_witness_start(const struct sl_run *run)
+void sl_witness_start(const struct sl_launch *run)
 {
 	pid_t launcher = getpid();
 	sigset_t all, before;

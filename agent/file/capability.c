@@ -14,5 +14,5 @@ void sl_capability(const char *name, const char *value)
 	sl_pack_pair_text(&pack, "name", name);
 	sl_pack_pair_text(&pack, "value", value);
 	if (!pack.failed)
-		sl_define(map, pack.used);
+		sl_define_publish(map, pack.used);
 }

@@ -71,7 +71,7 @@ static bool append(struct sl_ring *ring, const void *map, size_t bytes)
 	}
 }
 
-bool sl_define(const void *map, size_t bytes)
+bool sl_define_publish(const void *map, size_t bytes)
 {
 	struct sl_ring *ring = sl_agent->ring;
 	struct sl_mute mute;
@@ -88,7 +88,7 @@ bool sl_define(const void *map, size_t bytes)
 	return done;
 }
 
-bool sl_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why)
+bool sl_define_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why)
 {
 	uint8_t map[256];
 	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
@@ -99,10 +99,10 @@ bool sl_gap(uint64_t count, uint64_t begin_ns, uint64_t end_ns, const char *why)
 	sl_pack_pair_uint(&pack, "begin_ns", begin_ns);
 	sl_pack_pair_uint(&pack, "end_ns", end_ns);
 	sl_pack_pair_text(&pack, "why", why);
-	return !pack.failed && sl_define(map, pack.used);
+	return !pack.failed && sl_define_publish(map, pack.used);
 }
 
-void sl_note(const char *text)
+void sl_define_note(const char *text)
 {
 	uint8_t map[1024];
 	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
@@ -112,5 +112,5 @@ void sl_note(const char *text)
 	sl_pack_pair_text(&pack, "text", text);
 	sl_pack_pair_uint(&pack, "ns", sl_agent_now());
 	if (!pack.failed)
-		sl_define(map, pack.used);
+		sl_define_publish(map, pack.used);
 }

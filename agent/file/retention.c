@@ -499,8 +499,8 @@ static bool open_source(struct sl_store *store, unsigned source)
 	if (fold.in < 0 && fold.pass == 2 && fold.needed_bytes[source] > 1)
 		return false;
 	if (fold.in < 0 && fold.pass == 1)
-		sl_gap(0, source ? fold.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(),
-		       "a file of the trace was removed");
+		sl_define_gap(0, source ? fold.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(),
+			      "a file of the trace was removed");
 	fold.source = source;
 	fold.at = fold.frame = 0;
 	if (fold.needed[source]) /* somebody may have made it longer */

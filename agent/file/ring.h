@@ -49,7 +49,7 @@ struct sl_ring {
 	_Atomic uint32_t orders;			/* segments begun */
 	_Atomic uint32_t defs;				/* index of the segment the definition log is in */
 	_Atomic uint32_t defs_hint;			/* offset at or before its first free byte */
-	_Atomic uint32_t defs_users;			/* threads inside sl_define */
+	_Atomic uint32_t defs_users;			/* threads inside sl_define_publish */
 	_Atomic uint32_t held;				/* segments that threads have */
 	_Atomic uint32_t wanted;			/* a thread found none */
 	_Atomic uint32_t waiting;			/* threads that wait for one */

@@ -176,8 +176,8 @@ static int begin_anew(struct sl_store *store, const char *path)
 	sl_file_identity(store->fd, &store->device, &store->inode);
 	store->end = 0;
 	store->torn = false;
-	sl_gap(store->events, sl_agent->process.monotonic_ns, sl_agent_now(),
-	       "the trace file was removed, and the stacks it defined with it");
+	sl_define_gap(store->events, sl_agent->process.monotonic_ns, sl_agent_now(),
+		      "the trace file was removed, and the stacks it defined with it");
 	store->events = 0;
 	return sl_store_append(store, index, (const uint8_t *)ring + SL_RINGFILE_HEADER_AT, ring->header_bytes);
 }

@@ -355,7 +355,8 @@ static void write_gap(struct sl_ringfile *file)
 				  ? "more than 240 threads were inside calls at once, or at work faster than the writer"
 				  : "the ring was full and the writer could not go on";
 
-	if (count == gaps_said || !sl_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns), why))
+	if (count == gaps_said ||
+	    !sl_define_gap(count - gaps_said, atomic_load(&file->gap_begin_ns), atomic_load(&file->gap_end_ns), why))
 		return;
 	gaps_said = count;
 	atomic_store(&sl_agent->ring->crowded, 0);

@@ -85,7 +85,7 @@ static void map_end(struct map *map)
 	if (map->pack.failed || map->keys > 15)
 		return;
 	map->bytes[0] = (uint8_t)(0x80 | map->keys);
-	sl_define(map->bytes, map->pack.used);
+	sl_define_publish(map->bytes, map->pack.used);
 }
 
 /* --- in the calling thread -------------------------------------------------------------------------- */
@@ -267,7 +267,7 @@ static void decide(struct device *device, enum sl_vendor vendor)
 
 		sl_text_add(&text, "device-wide memory is sampled at calls of the program only: ");
 		sl_text_add(&text, why);
-		sl_note(line);
+		sl_define_note(line);
 	}
 }
 
@@ -313,7 +313,7 @@ static void take_shared(int ordinal, const char *source, const char *processes, 
 		sl_capability("device_processes", text);
 	processes_said = true;
 	if (sample->full && !full_said)
-		sl_note("more than 64 processes are on a device: samples have the 64 that were listed first");
+		sl_define_note("more than 64 processes are on a device: samples have the 64 that were listed first");
 	full_said = full_said || sample->full;
 	/* Only where no block came or went while it was asked. */
 	if (sl_limit_active && sample->own_bytes && sl_limit_live(ordinal, &after) && live == after)

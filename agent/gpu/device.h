@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Device-wide and process memory: samples, and what can be known when a call runs out of memory.  Everything
- * is published by sl_define as `device`, `sample`, `oom` and `capability` maps (doc/trace-format.md).
+ * is published by sl_define_publish as `device`, `sample`, `oom` and `capability` maps (doc/trace-format.md).
  */
 #ifndef AGENT_GPU_DEVICE_H
 #define AGENT_GPU_DEVICE_H

@@ -73,7 +73,7 @@ void sl_limit_start(const struct sl_options *options)
 	}
 	read_injection(options->inject_oom);
 	if (options->inject_oom && !inject_at)
-		sl_note("STORMLOG_INJECT_OOM cannot be read: N or N:API, as 3:cudaMalloc; nothing is injected");
+		sl_define_note("STORMLOG_INJECT_OOM cannot be read: N or N:API, as 3:cudaMalloc; nothing is injected");
 	limit_bytes = options->limit;
 	if (limit_bytes && blocks)
 		memset(blocks, 0, BLOCKS * sizeof(*blocks));
@@ -81,7 +81,7 @@ void sl_limit_start(const struct sl_options *options)
 		blocks = sl_pages_map(BLOCKS * sizeof(*blocks));
 	if (limit_bytes && !blocks) {
 		limit_bytes = 0;
-		sl_note("no memory for STORMLOG_LIMIT: no limit");
+		sl_define_note("no memory for STORMLOG_LIMIT: no limit");
 	}
 	sl_limit_active = limit_bytes || inject_at;
 }
@@ -267,7 +267,7 @@ void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_
 	} else {
 		sl_limit_release(claim);
 		if (!atomic_exchange(&overflowed, 1))
-			sl_note("more live blocks than STORMLOG_LIMIT can count: some are outside the limit");
+			sl_define_note("more live blocks than STORMLOG_LIMIT can count: some are outside the limit");
 	}
 	learn(device);
 }

@@ -150,7 +150,7 @@ static bool is_new(const struct communicator *is)
 			return false;
 	}
 	if (!atomic_exchange(&defined.full_said, true))
-		sl_note("more than 256 communicators: rank, size and device of further ones are not known");
+		sl_define_note("more than 256 communicators: rank, size and device of further ones are not known");
 	return false;
 }
 
@@ -175,7 +175,7 @@ static void define(const struct communicator *is, const char *name)
 	if (name)
 		sl_pack_pair_text(&pack, "name", name);
 	if (!pack.failed)
-		sl_define(bytes, pack.used);
+		sl_define_publish(bytes, pack.used);
 }
 
 static int number(const struct schema *schema, const struct sl_payload *payload, enum field field)

@@ -71,7 +71,7 @@ enum {
 #define ROW(verb, kind_, ret, name, proto, args, ...)                                                                              \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);                                        \
+		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
 		struct sl_fields fields;                                                                                           \
 		struct sl_frame frame;                                                                                             \
 		bool done = false;                                                                                                 \
@@ -96,7 +96,7 @@ enum {
 #define LOOKUP(ret, name, proto, args, after)                                                                                      \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);                                        \
+		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
 		ret result;                                                                                                        \
                                                                                                                                    \
 		if (SL_UNLIKELY(!real))                                                                                            \
@@ -111,7 +111,7 @@ enum {
 #define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                                                             \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);                                        \
+		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
 		ret result;                                                                                                        \
                                                                                                                                    \
 		if (SL_UNLIKELY(!real))                                                                                            \
@@ -127,7 +127,7 @@ enum {
 #define RANGE(verb, ret, name, proto, args, deliver)                                                                               \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hook_real(SL_API_##name, instance, caller);                                        \
+		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
 		const uint32_t delivered = sl_nvtx_delivered;                                                                      \
 		ret result = real ? real args : (ret)0;                                                                            \
 		const unsigned api = SL_API_##name;                                                                                \
@@ -145,7 +145,7 @@ enum {
 #define INJECTED(ret, name, proto, args, initialize)                                                                               \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
-		ret(*real) PROTOTYPE proto = instance ? sl_hook_real(SL_API_##name, instance, caller) : NULL;                      \
+		ret(*real) PROTOTYPE proto = instance ? sl_hooks_real(SL_API_##name, instance, caller) : NULL;                     \
                                                                                                                                    \
 		return initialize;                                                                                                 \
 	}                                                                                                                          \

@@ -228,7 +228,7 @@ static SL_NOINLINE void *find_real(unsigned api, const void *caller, uint64_t un
 	return real;
 }
 
-SL_HOT void *sl_hook_real(unsigned api, unsigned instance, const void *caller)
+SL_HOT void *sl_hooks_real(unsigned api, unsigned instance, const void *caller)
 {
 	uint64_t unload;
 	void *real;

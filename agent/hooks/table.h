@@ -41,7 +41,7 @@ unsigned sl_hooks_unwrapped(void);
  * The real function that instance `instance` of row `api` forwards to when called from `caller`; NULL: nobody
  * provides it.  A few loads where the caller has been here before.
  */
-void *sl_hook_real(unsigned api, unsigned instance, const void *caller);
+void *sl_hooks_real(unsigned api, unsigned instance, const void *caller);
 
 /* hooks.c: distances from the element itself to the wrapper of instance 1, 2, 3; 0 none. */
 extern const int32_t sl_hook_entries[][3] __attribute__((visibility("hidden")));

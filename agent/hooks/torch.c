@@ -237,7 +237,7 @@ static void note_type(int type)
 	sl_text_add(&note, "PyTorch blocks on devices of type ");
 	sl_text_add_number(&note, (uint64_t)type);
 	sl_text_add(&note, " are not recorded");
-	sl_note(text);
+	sl_define_note(text);
 }
 
 /* True when a block on this device is to be recorded; `ordinal` as the trace counts, -1 the CPU. */

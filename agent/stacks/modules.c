@@ -58,7 +58,7 @@ static bool publish_module(uint32_t id, const void *what)
 		sl_pack_bytes(&pack, hex, 2 * n);
 	}
 	sl_pack_pair_uint(&pack, "ns", module->time_ns);
-	return !pack.failed && sl_define(pack.bytes, pack.used);
+	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
 }
 
 static void find_build_id(struct module *module, const uint8_t *at, size_t bytes)

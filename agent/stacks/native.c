@@ -325,7 +325,7 @@ static bool publish_range(uint32_t id, const void *what)
 	sl_pack_pair_uint(&pack, "id", id);
 	sl_pack_pair_uint(&pack, "begin", range->begin);
 	sl_pack_pair_uint(&pack, "end", range->end);
-	return !pack.failed && sl_define(pack.bytes, pack.used);
+	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
 }
 
 static bool in_eval(uintptr_t pc)
@@ -429,7 +429,7 @@ static bool publish_stack(uint32_t id, const void *what)
 		sl_pack_text(&pack, "truncated");
 		msgpack_pack_true(&packer);
 	}
-	return !pack.failed && sl_define(pack.bytes, pack.used);
+	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
 }
 
 /* A stack this thread has not had: define the modules, perhaps learn the evaluation loop, define the stack.

@@ -128,7 +128,7 @@ static bool publish_frame(uint32_t id, const void *what)
 		sl_pack_pair_uint(&pack, "line", (uint64_t)text->line);
 	if (text->first_line > 0)
 		sl_pack_pair_uint(&pack, "first_line", (uint64_t)text->first_line);
-	return !pack.failed && sl_define(pack.bytes, pack.used);
+	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
 }
 
 static size_t code_text(uintptr_t code, uint32_t field, char *out, size_t max)
@@ -204,7 +204,7 @@ static bool publish_stack(uint32_t id, const void *what)
 		packer = sl_pack_packer(&pack);
 		msgpack_pack_true(&packer);
 	}
-	return !pack.failed && sl_define(pack.bytes, pack.used);
+	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
 }
 
 uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint32_t count, bool truncated, uint64_t *codes,

@@ -153,7 +153,7 @@ static bool publish_text(uint32_t id, const void *what)
 	sl_pack_pair_uint(&pack, "id", id);
 	sl_pack_text(&pack, "text");
 	sl_pack_bytes(&pack, utf8, sl_utf8_clean(text->bytes, text->count, utf8, SL_STACKS_TEXT_MAX));
-	return !pack.failed && sl_define(pack.bytes, pack.used);
+	return !pack.failed && sl_define_publish(pack.bytes, pack.used);
 }
 
 uint32_t sl_stacks_text(const char *bytes, size_t count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Call stacks of the traced program, as two ids an event can carry.  An id is defined in the trace
- * (sl_define) before it is returned; ids start at 1, are never reused, and equal stacks have equal ids in all
+ * (sl_define_publish) before it is returned; ids start at 1, are never reused, and equal stacks have equal ids in all
  * threads. README.md tells how it is done and how a reader merges the two stacks.
  *
  * Warm, a capture makes no system call, takes no lock and allocates nothing.  A stack seen for the first time

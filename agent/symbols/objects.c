@@ -129,8 +129,8 @@ void sl_objects_say_holes(void)
 		atomic_store(&said, 0);
 	fresh = atomic_load(&holes) & ~atomic_load(&said);
 	if (fresh & SL_HOLE_DEEPBIND)
-		sl_note("a library was opened with RTLD_DEEPBIND: GPU calls it makes itself may be missing");
+		sl_define_note("a library was opened with RTLD_DEEPBIND: GPU calls it makes itself may be missing");
 	if (fresh & SL_HOLE_NAMESPACE)
-		sl_note("a library was opened in a namespace of its own (dlmopen): GPU calls made there are missing");
+		sl_define_note("a library was opened in a namespace of its own (dlmopen): GPU calls made there are missing");
 	atomic_fetch_or(&said, fresh);
 }

@@ -47,7 +47,7 @@ static const char about[] =
 	"of [check] in .stormlog.ini; options win.  What a run cannot tell is said and fails with --strict.";
 
 struct options {
-	struct sl_drive_options drive;
+	struct sl_pipeline_options pipeline;
 	struct sl_limits limits;
 	const char *values[SL_COUNT(table)]; /* as given, NULL: not */
 	struct sl_suppressions suppressions;
@@ -120,8 +120,8 @@ static int settle(struct options *o, const struct sl_options *parsed)
 		o->repository[0] = 0;
 	if (o->values[SUPPRESSIONS] && !sl_native_suppressions(&o->suppressions, o->values[SUPPRESSIONS]))
 		return SL_EXIT_USAGE;
-	o->drive.suppressions = &o->suppressions;
-	o->drive.run = o->values[RUN];
+	o->pipeline.suppressions = &o->suppressions;
+	o->pipeline.run = o->values[RUN];
 	return -1;
 }
 
@@ -258,7 +258,7 @@ static int run(int argc, char **argv)
 	if (status < 0)
 		status = settle(&o, &parsed);
 	if (status < 0) {
-		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.drive);
+		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)
 			status = check(&report, &o, parsed.paths[0]);
 		sl_report_free(&report);

@@ -96,7 +96,7 @@ static void add_stacks(struct comparison *c, struct sl_process *process, unsigne
 /* One path is one run. */
 static int take_run(struct comparison *c, char *path, unsigned side, unsigned runs)
 {
-	struct sl_drive_options options = {0};
+	struct sl_pipeline_options options = {0};
 	struct sl_report report = {0};
 	int status = sl_native_open(&report, &path, 1, &options);
 

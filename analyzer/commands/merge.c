@@ -42,10 +42,10 @@ static int write_merged(struct sl_telemetry *t, const char *folder)
 /* Traces of a run: a session for each process. */
 static int add_native(struct sl_telemetry *t, struct sl_report *report, char **paths, unsigned count)
 {
-	const struct sl_drive_options options = {0};
+	const struct sl_pipeline_options options = {0};
 	struct sl_session *sessions;
 
-	if (sl_drive(report, paths, count, &options) != SL_DRIVE_FINE) {
+	if (sl_pipeline_run(report, paths, count, &options) != SL_PIPELINE_FINE) {
 		for (size_t i = 0; i < report->warnings.count; i++)
 			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
 		sl_door_print(stderr, "stormlog-analyze: nothing of %s can be read\n", report->path);
@@ -72,7 +72,7 @@ static int merge(char **paths, unsigned count, const char *folder)
 	struct sl_telemetry *t = sl_telemetry_new();
 	struct sl_report report = {0};
 	int status = SL_EXIT_FINE;
-	bool native = sl_drive_is_native(paths, count);
+	bool native = sl_pipeline_is_native(paths, count);
 
 	if (native)
 		status = add_native(t, &report, paths, count);

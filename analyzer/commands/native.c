@@ -9,17 +9,17 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/report/suppress.h"
 
-int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_drive_options *options)
+int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options)
 {
-	switch (sl_drive(report, paths, count, options)) {
-	case SL_DRIVE_FINE:
+	switch (sl_pipeline_run(report, paths, count, options)) {
+	case SL_PIPELINE_FINE:
 		for (unsigned i = 0; i < report->damage_lines; i++)
 			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
 		return SL_EXIT_FINE;
-	case SL_DRIVE_NO_PATH:
+	case SL_PIPELINE_NO_PATH:
 		sl_paths_missing(report->path);
 		return SL_EXIT_USAGE;
-	case SL_DRIVE_NO_RUN:
+	case SL_PIPELINE_NO_RUN:
 		sl_door_print(stderr, "stormlog-analyze: %s has no run %s; it has:\n", report->path, options->run);
 		for (unsigned i = 0; i < report->images.run_count; i++)
 			sl_door_print(stderr, "  %s\n", report->images.runs[i].id);

@@ -109,7 +109,7 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 static bool any_native(char **paths)
 {
 	for (; *paths; paths++)
-		if (sl_drive_is_native(paths, 1))
+		if (sl_pipeline_is_native(paths, 1))
 			return true;
 	return false;
 }
@@ -117,7 +117,7 @@ static bool any_native(char **paths)
 static int native_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_place *place)
 {
 	struct sl_report report = {0};
-	int status = sl_native_open(&report, paths, count, &options->drive);
+	int status = sl_native_open(&report, paths, count, &options->pipeline);
 
 	report.html_max_bytes = options->html_max_bytes;
 	if (status == SL_EXIT_FINE)

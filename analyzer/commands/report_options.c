@@ -99,33 +99,33 @@ static bool read_states(struct sl_report_options *options)
 
 static bool take_native(struct sl_report_options *o, int option, const char *value)
 {
-	struct sl_drive_options *drive = &o->drive;
+	struct sl_pipeline_options *pipeline = &o->pipeline;
 	unsigned count;
 	uint64_t size;
 	bool fine;
 
 	switch (option) {
 	case RUN:
-		drive->run = value;
+		pipeline->run = value;
 		return true;
 	case THREADS:
-		return read_count(value, 4096, &drive->threads);
+		return read_count(value, 4096, &pipeline->threads);
 	case TELEMETRY_SAMPLES:
-		return read_count(value, 1000000, &drive->samples);
+		return read_count(value, 1000000, &pipeline->samples);
 	case OOM_MAX_DUMPS:
-		return read_count(value, 1000000, &drive->oom_max_dumps);
+		return read_count(value, 1000000, &pipeline->oom_max_dumps);
 	case OOM_MAX_TOTAL_MB:
 		fine = read_count(value, 1 << 30, &count);
-		drive->oom_max_bytes = (uint64_t)count << 20;
+		pipeline->oom_max_bytes = (uint64_t)count << 20;
 		return fine;
 	case OOM_BUFFER_SIZE:
-		return read_count(value, 1000000, &drive->oom_events);
+		return read_count(value, 1000000, &pipeline->oom_events);
 	case SUPPRESSIONS:
 		o->suppressions_file = value;
 		return true;
 	case CLOCK_SKEW:
 		fine = read_count(value, 1000000000, &count);
-		drive->skew_ns = (uint64_t)count * 1000000;
+		pipeline->skew_ns = (uint64_t)count * 1000000;
 		return fine;
 	case ALERT_WARNING:
 		return read_ratio(value, 100, &o->alerts.warning_percent);
@@ -193,9 +193,9 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_options
 	int status;
 
 	*options = (struct sl_report_options){.alerts = sl_alert_defaults, .emit = sl_emit_defaults};
-	options->drive.alerts = &options->alerts;
-	options->drive.suppressions = &options->suppressions;
-	options->drive.emit = &options->emit;
+	options->pipeline.alerts = &options->alerts;
+	options->pipeline.suppressions = &options->suppressions;
+	options->pipeline.emit = &options->emit;
 	*parsed = (struct sl_options){
 		.usage = "[report] [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	status = sl_options_parse(parsed, take, options);

@@ -13,8 +13,8 @@
 struct sl_report_options {
 	const char *output; /* -o, or NULL */
 	bool json, quiet, open;
-	/* of traces; `drive` points to what stands here */
-	struct sl_drive_options drive;
+	/* of traces; `pipeline` points to what stands here */
+	struct sl_pipeline_options pipeline;
 	struct sl_alert_thresholds alerts;
 	const char *suppressions_file;
 	struct sl_suppressions suppressions;

@@ -26,7 +26,7 @@ enum { RANK, HEIGHT, RUN };
 #define PICTURES    4
 
 struct options {
-	struct sl_drive_options drive;
+	struct sl_pipeline_options pipeline;
 	long rank, height;
 	unsigned columns;
 	bool ascii, colour;
@@ -199,7 +199,7 @@ static bool take(void *context, int option, const char *value)
 	struct options *o = context;
 
 	if (option == RUN)
-		o->drive.run = value;
+		o->pipeline.run = value;
 	return option == RUN ||
 	       (option == RANK ? sl_options_number(value, 0, LONG_MAX, &o->rank) : sl_options_number(value, 4, 200, &o->height));
 }
@@ -217,7 +217,7 @@ static int run(int argc, char **argv)
 
 	look_at_terminal(&o);
 	if (status < 0) {
-		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.drive);
+		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)
 			status = draw_all(&report, &o);
 		sl_report_free(&report);

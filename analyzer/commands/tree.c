@@ -36,7 +36,7 @@ enum at { AT_PEAK, AT_END, AT_OOM, AT_TIME };
 enum by { BY_LIBRARY, BY_STACK, BY_LABEL, BY_THREAD };
 
 struct options {
-	struct sl_drive_options drive;
+	struct sl_pipeline_options pipeline;
 	enum at at;
 	enum by by;
 	double seconds;
@@ -202,7 +202,7 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 			const struct options *options)
 {
 	static const char *const words[] = {[AT_PEAK] = "peak", [AT_END] = "end"};
-	uint64_t begin = report->started_unix_ns, at = options->drive.until_unix_ns;
+	uint64_t begin = report->started_unix_ns, at = options->pipeline.until_unix_ns;
 	char text[SL_FORMAT_BYTES];
 
 	if (only)
@@ -300,7 +300,7 @@ static bool take(void *context, int option, const char *value)
 	case RANK:
 		return sl_options_number(value, 0, LONG_MAX, &options->rank);
 	case RUN:
-		options->drive.run = value;
+		options->pipeline.run = value;
 		return true;
 	case DEPTH:
 		if (!sl_options_number(value, 1, INT_MAX, &depth))
@@ -318,7 +318,7 @@ static int print_instant(struct options *options, const struct sl_options *parse
 {
 	struct sl_report report;
 	uint64_t until;
-	int status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->drive);
+	int status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 
 	if (status == SL_EXIT_FINE && !has_rank(&report, options->rank)) {
 		sl_door_print(stderr, "stormlog-analyze: there is no rank %ld in %s\n", options->rank, report.path);
@@ -328,8 +328,8 @@ static int print_instant(struct options *options, const struct sl_options *parse
 		status = SL_EXIT_USAGE;
 	if (status == SL_EXIT_FINE && until) { /* replay again, up to there */
 		sl_report_free(&report);
-		options->drive.until_unix_ns = until;
-		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->drive);
+		options->pipeline.until_unix_ns = until;
+		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	}
 	if (status == SL_EXIT_FINE)
 		print(&report, options, verb);

@@ -56,7 +56,7 @@ static void check_folder(struct validation *v, const char *path)
 
 	if (sl_telemetry_add_path(t, path, true) == 0 && t->problem_count == 0)
 		report(v, SL_SOURCE_FILE, path, 0,
-		       sl_drive_is_native(&(char *){(char *)path}, 1)
+		       sl_pipeline_is_native(&(char *){(char *)path}, 1)
 			       ? "traces, not telemetry; report writes theirs to analysis/telemetry"
 			       : "nothing here is telemetry");
 	for (size_t i = 0; i < t->problem_count; i++)

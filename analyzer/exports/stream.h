@@ -28,7 +28,7 @@ struct sl_where {
 };
 
 struct sl_stream_options {
-	const char *run;       /* as sl_drive_options */
+	const char *run;       /* as sl_pipeline_options */
 	const char *from, *to; /* seconds since the run began, or Unix nanoseconds; NULL: all */
 	long rank;	       /* -1: all */
 	bool models, progress;

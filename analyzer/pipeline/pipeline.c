@@ -18,7 +18,7 @@
 
 struct job {
 	struct sl_report *report;
-	const struct sl_drive_options *options;
+	const struct sl_pipeline_options *options;
 	unsigned *images;	  /* of the chosen run */
 	struct sl_damage *damage; /* per image, of those that did not open */
 	_Atomic unsigned next;
@@ -223,7 +223,7 @@ static bool choose_run(struct sl_report *report, const char *id)
 	return false;
 }
 
-bool sl_drive_is_native(char *const *paths, unsigned count)
+bool sl_pipeline_is_native(char *const *paths, unsigned count)
 {
 	struct sl_images folder = {0};
 	bool found;
@@ -235,7 +235,8 @@ bool sl_drive_is_native(char *const *paths, unsigned count)
 	return found;
 }
 
-enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsigned count, const struct sl_drive_options *options)
+enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *paths, unsigned count,
+					const struct sl_pipeline_options *options)
 {
 	struct job job = {.report = report, .options = options};
 	bool all = options->run && !strcmp(options->run, "all");
@@ -244,11 +245,11 @@ enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsi
 	for (unsigned i = 0; i < count; i++)
 		if (!sl_images_add(&report->images, paths[i])) {
 			report->path = paths[i];
-			return SL_DRIVE_NO_PATH;
+			return SL_PIPELINE_NO_PATH;
 		}
 	sl_images_group(&report->images);
 	if (!choose_run(report, options->run))
-		return SL_DRIVE_NO_RUN;
+		return SL_PIPELINE_NO_RUN;
 	job.images = calloc(report->images.image_count + 1, sizeof(*job.images));
 	job.damage = calloc(report->images.image_count + 1, sizeof(*job.damage));
 	report->processes = calloc(report->images.image_count + 1, sizeof(*report->processes));
@@ -269,5 +270,5 @@ enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsi
 	reduce(&job);
 	free(job.images);
 	free(job.damage);
-	return report->process_count ? SL_DRIVE_FINE : SL_DRIVE_UNREADABLE;
+	return report->process_count ? SL_PIPELINE_FINE : SL_PIPELINE_UNREADABLE;
 }

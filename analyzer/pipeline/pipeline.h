@@ -8,10 +8,11 @@
 
 #include "analyzer/report/report.h"
 
-enum sl_drive_result { SL_DRIVE_FINE, SL_DRIVE_NO_PATH, SL_DRIVE_NO_RUN, SL_DRIVE_UNREADABLE };
+enum sl_pipeline_result { SL_PIPELINE_FINE, SL_PIPELINE_NO_PATH, SL_PIPELINE_NO_RUN, SL_PIPELINE_UNREADABLE };
 
 /* Folders and files of `paths` hold at least one trace file or ring.  The result is the caller's. */
-bool sl_drive_is_native(char *const *paths, unsigned count);
-enum sl_drive_result sl_drive(struct sl_report *report, char *const *paths, unsigned count, const struct sl_drive_options *options);
+bool sl_pipeline_is_native(char *const *paths, unsigned count);
+enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *paths, unsigned count,
+					const struct sl_pipeline_options *options);
 
 #endif

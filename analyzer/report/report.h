@@ -154,7 +154,7 @@ struct sl_emit_options;
 
 #define SL_OOM_DUMPS  64
 #define SL_OOM_EVENTS 200
-struct sl_drive_options {
+struct sl_pipeline_options {
 	const char *run;		    /* id, "all", or NULL: the newest */
 	unsigned threads;		    /* 0: as many as there are cores */
 	uint64_t until_unix_ns;		    /* replay stops here; 0: at the end */
@@ -190,7 +190,7 @@ struct sl_report {
 	struct sl_skew skew;
 	struct sl_symbols *symbols;
 	unsigned missed_said; /* libraries without names that are among the warnings */
-	struct sl_drive_options options;
+	struct sl_pipeline_options options;
 	uint64_t html_max_bytes; /* of report.html; 0: 8 MiB */
 };
 

@@ -35,7 +35,7 @@ static unsigned map_count, note_count;
 
 bool sl_limit_active;
 
-bool sl_define(const void *map, size_t bytes)
+bool sl_define_publish(const void *map, size_t bytes)
 {
 	static char copies[64][4096]; /* what is unpacked points into them */
 	size_t at = 0;
@@ -49,7 +49,7 @@ bool sl_define(const void *map, size_t bytes)
 	return true;
 }
 
-void sl_note(const char *text)
+void sl_define_note(const char *text)
 {
 	note_count++;
 }

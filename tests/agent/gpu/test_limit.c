@@ -16,7 +16,7 @@ const unsigned sl_hook_count = 5;
 
 static unsigned notes;
 
-void sl_note(const char *text)
+void sl_define_note(const char *text)
 {
 	notes++;
 }

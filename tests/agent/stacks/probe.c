@@ -38,7 +38,7 @@ static _Atomic size_t log_end;
 static _Atomic int refusing;
 static _Atomic uint32_t last_spun;
 
-bool sl_define(const void *map, size_t bytes)
+bool sl_define_publish(const void *map, size_t bytes)
 {
 	uint8_t *log = atomic_load(&log_begin), *fresh = NULL;
 	uint32_t length = (uint32_t)bytes;

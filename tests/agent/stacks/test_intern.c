@@ -20,7 +20,7 @@ void *sl_pages_map(size_t bytes)
 	return atomic_load(&refuse_pages) ? NULL : calloc(1, bytes);
 }
 
-bool sl_define(const void *map, size_t bytes)
+bool sl_define_publish(const void *map, size_t bytes)
 {
 	return map && bytes;
 }

@@ -97,13 +97,13 @@ static void warn_unknown(void)
 		memcpy(name, *at, length);
 		name[length] = 0;
 		if (!is_known(name))
-			sl_run_say("%s is no setting; did you mean %s?", name, nearest_variable(name));
+			sl_launcher_say("%s is no setting; did you mean %s?", name, nearest_variable(name));
 	}
 }
 
 static void warn_unreadable(const char *variable, const char *value)
 {
-	sl_run_say("%s=%s cannot be read, the default is taken; stormlog-run --help lists the settings", variable, value);
+	sl_launcher_say("%s=%s cannot be read, the default is taken; stormlog-run --help lists the settings", variable, value);
 }
 
 static void stay_silent(const char *variable, const char *value)
@@ -148,7 +148,7 @@ static void set_variable(const struct sl_option *option, const char *value, bool
 	free(joined);
 }
 
-static int take(struct sl_run *run, const struct sl_option *option, const char *value, bool again)
+static int take(struct sl_launch *run, const struct sl_option *option, const char *value, bool again)
 {
 	const char *why = value ? why_not(option, value) : NULL;
 
@@ -157,12 +157,12 @@ static int take(struct sl_run *run, const struct sl_option *option, const char *
 	if (!why && !sl_options_parse(option, &run->options, value))
 		why = option->type == SL_OPTION_size ? "wants a size as 512M or 4G" : "wants a number";
 	if (option->type == SL_OPTION_choice && why) {
-		sl_run_say("--%s %s: wants one of %s", option->flag, value, option->choices);
-		return SL_RUN_FAILED;
+		sl_launcher_say("--%s %s: wants one of %s", option->flag, value, option->choices);
+		return SL_LAUNCH_FAILED;
 	}
 	if (why) {
-		sl_run_say("--%s %s: %s", option->flag, value, why);
-		return SL_RUN_FAILED;
+		sl_launcher_say("--%s %s: %s", option->flag, value, why);
+		return SL_LAUNCH_FAILED;
 	}
 	set_variable(option, value, again);
 	return -1;
@@ -173,20 +173,20 @@ static int refuse(int found, char **argv)
 	const char *word = argv[optind - 1], *near;
 
 	if (found == ':') {
-		sl_run_say("%s wants a value; stormlog-run --help", word);
-		return SL_RUN_FAILED;
+		sl_launcher_say("%s wants a value; stormlog-run --help", word);
+		return SL_LAUNCH_FAILED;
 	}
 	/* optopt: a letter, or 0 for a long name. */
 	if (optopt && optopt < 256) {
-		sl_run_say("-%c is no option; stormlog-run --help", optopt);
-		return SL_RUN_FAILED;
+		sl_launcher_say("-%c is no option; stormlog-run --help", optopt);
+		return SL_LAUNCH_FAILED;
 	}
 	near = nearest_flag(word + strspn(word, "-"));
 	if (near)
-		sl_run_say("%s is no option; did you mean --%s?", word, near);
+		sl_launcher_say("%s is no option; did you mean --%s?", word, near);
 	else
-		sl_run_say("%s is no option; stormlog-run --help", word);
-	return SL_RUN_FAILED;
+		sl_launcher_say("%s is no option; stormlog-run --help", word);
+	return SL_LAUNCH_FAILED;
 }
 
 /* getopt's tables from ours: long options return TABLE + row. */
@@ -221,7 +221,7 @@ static unsigned row_of(int found)
 	return row;
 }
 
-int sl_run_options(struct sl_run *run, int argc, char **argv, bool aloud)
+int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 {
 	struct option longs[64];
 	char letters[64];
