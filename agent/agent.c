@@ -8,7 +8,7 @@
 
 struct sl_agent sl_agent_idle;
 struct sl_agent *_Atomic sl_agent = &sl_agent_idle;
-__thread struct sl_thread sl_thread;
+__thread struct sl_agent_thread sl_thread;
 
 uint64_t sl_agent_now(void)
 {

@@ -20,7 +20,7 @@ struct sl_producer;
 struct sl_ring;
 struct sl_store;
 
-enum sl_phase { SL_PHASE_IDLE, SL_PHASE_STARTING, SL_PHASE_RUNNING, SL_PHASE_LATE, SL_PHASE_OFF };
+enum sl_agent_phase { SL_PHASE_IDLE, SL_PHASE_STARTING, SL_PHASE_RUNNING, SL_PHASE_LATE, SL_PHASE_OFF };
 
 struct sl_agent {
 	/* Not 0 while this process records; differs from that of every other process.  A thread whose own
@@ -45,7 +45,7 @@ struct sl_agent {
 	const char *how;		    /* why finish was asked */
 	bool no_writer;			    /* no thread could be made: the end of the process writes */
 	struct sl_options options;
-	struct sl_process process;
+	struct sl_process_identity process;
 	struct sl_ring *ring; /* these two lie in the same pages; NULL until the recording starts */
 	struct sl_store *store;
 };
@@ -53,7 +53,7 @@ struct sl_agent {
 extern struct sl_agent *_Atomic sl_agent SL_HIDDEN; /* never NULL */
 extern struct sl_agent sl_agent_idle SL_HIDDEN;	    /* until the first GPU call */
 
-struct sl_thread {
+struct sl_agent_thread {
 	uint64_t generation; /* of the recording that `ring` belongs to */
 	struct sl_producer *ring;
 	struct sl_frame *top;	/* innermost open call */
@@ -66,12 +66,12 @@ struct sl_thread {
 };
 
 /* initial-exec: one load relative to the thread pointer, and no call that may allocate. */
-extern __thread struct sl_thread sl_thread __attribute__((tls_model("initial-exec")));
+extern __thread struct sl_agent_thread sl_thread __attribute__((tls_model("initial-exec")));
 
 /* The agent's own work begins and ends in the calling function. */
 #define sl_agent_begin(thread) sl_agent_begin_at(thread, (uintptr_t)__builtin_frame_address(0))
 
-static inline void sl_agent_begin_at(struct sl_thread *thread, uintptr_t frame)
+static inline void sl_agent_begin_at(struct sl_agent_thread *thread, uintptr_t frame)
 {
 	if (!thread->inside) {
 		thread->inside_at = frame;
@@ -81,7 +81,7 @@ static inline void sl_agent_begin_at(struct sl_thread *thread, uintptr_t frame)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static inline void sl_agent_end(struct sl_thread *thread)
+static inline void sl_agent_end(struct sl_agent_thread *thread)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	if (SL_LIKELY(thread->inside)) /* it was taken for left (sl_unwound_inside) */

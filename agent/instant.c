@@ -5,9 +5,9 @@
 #include "agent/file/ring.h"
 #include "agent/unwound.h"
 
-void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_collective collective)
+void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_collective collective)
 {
-	struct sl_thread *thread = &sl_thread;
+	struct sl_agent_thread *thread = &sl_thread;
 	struct sl_slot *slot;
 	uint64_t seq;
 

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 /* What NCCL says of a range of its own; 0: nothing. */
-struct sl_collective {
+struct sl_instant_collective {
 	uint64_t communicator, bytes;
 };
 
-void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_collective collective);
+void sl_instant_record(unsigned api, uint32_t label, uint64_t extra, struct sl_instant_collective collective);
 
 #endif

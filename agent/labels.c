@@ -143,10 +143,10 @@ static uint16_t find_text(const struct collapsed *what)
 	return 0;
 }
 
-struct sl_label sl_labels_intern(const char *domain, const char *text)
+struct sl_labels_entry sl_labels_intern(const char *domain, const char *text)
 {
 	struct collapsed what;
-	struct sl_label label = {0};
+	struct sl_labels_entry label = {0};
 
 	what.bytes = 0;
 	what.index = 0;
@@ -224,13 +224,13 @@ static bool recording(void)
 }
 
 /* The thread's open ranges precede the event, in slot order too. */
-static void event(unsigned api, uint16_t label, uint64_t extra, struct sl_collective collective)
+static void event(unsigned api, uint16_t label, uint64_t extra, struct sl_instant_collective collective)
 {
 	if (label && recording() && !sl_unwound_inside() && sl_agent_attached())
 		sl_instant_record(api, id_of(label), extra, collective);
 }
 
-static const struct sl_collective no_collective;
+static const struct sl_instant_collective no_collective;
 
 static int depth_of(unsigned domain)
 {
@@ -241,7 +241,7 @@ static int depth_of(unsigned domain)
 	return depth;
 }
 
-int sl_labels_push(unsigned api, unsigned domain, struct sl_label what)
+int sl_labels_push(unsigned api, unsigned domain, struct sl_labels_entry what)
 {
 	int depth = depth_of(domain);
 
@@ -284,7 +284,7 @@ int sl_labels_pop(unsigned api, unsigned domain)
 /* --- ranges of the process, marks ------------------------------------------------------------------------
  */
 
-uint64_t sl_labels_start(unsigned api, struct sl_label what, uint64_t id)
+uint64_t sl_labels_start(unsigned api, struct sl_labels_entry what, uint64_t id)
 {
 	static _Atomic uint64_t last;
 
@@ -321,7 +321,7 @@ void sl_labels_end(unsigned api, uint64_t id)
 		sl_instant_record(api, label ? id_of(label) : 0, id, no_collective);
 }
 
-void sl_labels_mark(unsigned api, struct sl_label what)
+void sl_labels_mark(unsigned api, struct sl_labels_entry what)
 {
 	event(api, what.label, what.index, what.collective);
 }
@@ -428,7 +428,7 @@ static void backward_over(void)
 static void begin_step(unsigned api, unsigned api_pop)
 {
 	static _Atomic uint64_t steps;
-	struct sl_label label;
+	struct sl_labels_entry label;
 
 	/* A pass that autograd's own thread makes is part of another (checkpointing), and no step. */
 	if (is_autograd(false) || open_here.depth == SL_LABELS_DEPTH)

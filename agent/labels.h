@@ -28,27 +28,27 @@
 #define SL_LABELS_TEXT_MAX 256u /* longer labels are cut */
 
 /* A label and its index; label 0 is none.  collective: what the range is one of. */
-struct sl_label {
+struct sl_labels_entry {
 	uint64_t index;
 	uint16_t label;
-	struct sl_collective collective;
+	struct sl_instant_collective collective;
 };
 
 /* domain: put before the text with a colon, unless NULL or empty. */
-struct sl_label sl_labels_intern(const char *domain, const char *text);
+struct sl_labels_entry sl_labels_intern(const char *domain, const char *text);
 
 /*
  * api: row of the hook table, for the event.  domain: ranges of one domain close in order, those of others
  * stay open. Both return the depth of the range within its domain, 0 the outermost; pop -1 if none was open.
  */
-int sl_labels_push(unsigned api, unsigned domain, struct sl_label what);
+int sl_labels_push(unsigned api, unsigned domain, struct sl_labels_entry what);
 int sl_labels_pop(unsigned api, unsigned domain);
 
 /* Ranges of the process, closed by id on any thread.  id 0: one of ours is made.  Returns the id. */
-uint64_t sl_labels_start(unsigned api, struct sl_label what, uint64_t id);
+uint64_t sl_labels_start(unsigned api, struct sl_labels_entry what, uint64_t id);
 void sl_labels_end(unsigned api, uint64_t id);
 
-void sl_labels_mark(unsigned api, struct sl_label what);
+void sl_labels_mark(unsigned api, struct sl_labels_entry what);
 
 /* False: --labels off.  True also as long as nothing records. */
 bool sl_labels_wanted(void);

@@ -5,7 +5,7 @@
 #include "agent/gpu/device.h"
 #include "agent/unwound.h"
 
-static bool wants_refusal(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_frame *owner)
+static bool wants_refusal(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_frame *owner)
 {
 	bool driver = hook->family != SL_FAMILY_cuda_runtime;
 
@@ -15,12 +15,12 @@ static bool wants_refusal(struct sl_frame *frame, const struct sl_hook *hook, co
 }
 
 /* The driver's level alone, and of calls one inside the other the outer, so that nothing counts twice. */
-static bool is_counted(const struct sl_hook *hook, const struct sl_frame *owner)
+static bool is_counted(const struct sl_hooks_row *hook, const struct sl_frame *owner)
 {
 	return hook->family != SL_FAMILY_cuda_runtime && (!owner || (hook->family == SL_FAMILY_cuda_driver && !owner->claim.bytes));
 }
 
-void sl_limited_open(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *in)
+void sl_limited_open(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *in)
 {
 	const struct sl_frame *owner = frame->owner;
 	int device, saved;
@@ -43,7 +43,7 @@ void sl_limited_open(struct sl_frame *frame, const struct sl_hook *hook, const s
 	sl_agent_work_end(saved);
 }
 
-void sl_limited_close(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok, int device)
+void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out, bool ok, int device)
 {
 	struct sl_slot *second = frame->slot ? frame->second : sl_unwound_is_recorded(frame->owner) ? frame->owner->second : NULL;
 

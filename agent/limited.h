@@ -7,9 +7,9 @@
 #include "agent/hooks/ids.h"
 
 /* Before the real call: sets frame->inject and frame->refuse, and claims the call's bytes. */
-void sl_limited_open(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *in);
+void sl_limited_open(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *in);
 
 /* After it; device: of an allocation or reset that succeeded. */
-void sl_limited_close(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok, int device);
+void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out, bool ok, int device);
 
 #endif

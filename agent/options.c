@@ -6,7 +6,7 @@
 #include "common/base.h"
 #include "common/size.h"
 
-const struct sl_option sl_options_table[] = {
+const struct sl_options_row sl_options_table[] = {
 #define OPTION(name, type, flag, letter, variable, def, unit, choices, help)                                                       \
 	{#name, flag, variable, def, unit, choices, help, SL_OPTION_##type, letter, offsetof(struct sl_options, name)},
 #include "agent/options.def"
@@ -55,7 +55,7 @@ static bool parse_flag(const char *text, bool *flag)
 	return true;
 }
 
-bool sl_options_parse(const struct sl_option *option, struct sl_options *options, const char *text)
+bool sl_options_set(const struct sl_options_row *option, struct sl_options *options, const char *text)
 {
 	void *member = (char *)options + option->offset;
 	int index;
@@ -105,7 +105,7 @@ static const char *choice_text(const char *words, unsigned index, char scratch[2
 	return scratch;
 }
 
-const char *sl_options_text(const struct sl_option *option, const struct sl_options *options, char scratch[24])
+const char *sl_options_text(const struct sl_options_row *option, const struct sl_options *options, char scratch[24])
 {
 	const void *member = (const char *)options + option->offset;
 
@@ -126,12 +126,12 @@ const char *sl_options_text(const struct sl_option *option, const struct sl_opti
 void sl_options_read(struct sl_options *options, void (*bad)(const char *variable, const char *value))
 {
 	for (unsigned i = 0; i < sl_options_count; i++) {
-		const struct sl_option *option = &sl_options_table[i];
+		const struct sl_options_row *option = &sl_options_table[i];
 		const char *text = getenv(option->variable);
 
-		sl_options_parse(option, options, option->def);
+		sl_options_set(option, options, option->def);
 		/* A variable that is empty is unset: the usual way to take a default back. */
-		if (text && *text && !sl_options_parse(option, options, text))
+		if (text && *text && !sl_options_set(option, options, text))
 			bad(option->variable, text);
 	}
 }

@@ -26,20 +26,20 @@ struct sl_options {
 enum sl_option_type { SL_OPTION_text, SL_OPTION_size, SL_OPTION_number, SL_OPTION_flag, SL_OPTION_choice };
 
 /* A row of options.def; strings are "" where the row has none. */
-struct sl_option {
+struct sl_options_row {
 	const char *name, *flag, *variable, *def, *unit, *choices, *help;
 	enum sl_option_type type;
 	char letter;
 	unsigned short offset; /* of the member in struct sl_options */
 };
-extern const struct sl_option sl_options_table[];
+extern const struct sl_options_row sl_options_table[];
 extern const unsigned sl_options_count;
 
 /* Store `text` as the row's member; false, and the member untouched, when it cannot be read as the row's type. */
-bool sl_options_parse(const struct sl_option *option, struct sl_options *options, const char *text);
+bool sl_options_set(const struct sl_options_row *option, struct sl_options *options, const char *text);
 
 /* The member as text, for the trace: borrowed, or written into `scratch`; NULL for text that is unset. */
-const char *sl_options_text(const struct sl_option *option, const struct sl_options *options, char scratch[24]);
+const char *sl_options_text(const struct sl_options_row *option, const struct sl_options *options, char scratch[24]);
 
 /*
  * Fill from the process's environment; a value that cannot be read leaves the default and calls

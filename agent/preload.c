@@ -141,7 +141,7 @@ static int open_files(struct sl_agent *agent)
 
 static void thread_ended(void *producer)
 {
-	struct sl_thread *thread = &sl_thread;
+	struct sl_agent_thread *thread = &sl_thread;
 
 	if (thread->ring != producer || thread->generation != atomic_load(&sl_agent->generation))
 		return;
@@ -248,7 +248,7 @@ static void define_thread(const struct sl_producer *producer, int tid)
 		sl_define_publish(map, pack.used);
 }
 
-static bool attach(struct sl_thread *thread)
+static bool attach(struct sl_agent_thread *thread)
 {
 	int (*set)(pthread_key_t, const void *);
 	int tid = (int)syscall(SYS_gettid);
@@ -278,7 +278,7 @@ static bool attach(struct sl_thread *thread)
  */
 bool sl_agent_attach(void)
 {
-	struct sl_thread *thread = &sl_thread;
+	struct sl_agent_thread *thread = &sl_thread;
 	int saved = errno, cancel;
 	struct sl_mute mute;
 	bool attached;

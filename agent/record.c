@@ -67,10 +67,10 @@ static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
  * Code and contexts take memory that no allocation names: free memory before and after such a call tells how much.  Only
  * where the thread has a context on that device already; these calls are rare.  0: not known.
  */
-static SL_NOINLINE uint64_t free_around(const struct sl_hook *hook, int device_plus_one)
+static SL_NOINLINE uint64_t free_around(const struct sl_hooks_row *hook, int device_plus_one)
 {
 	int saved = sl_agent_work_begin();
-	struct sl_where current = sl_device_current(hook->family);
+	struct sl_vendor_context current = sl_device_current(hook->family);
 	uint64_t bytes = 0;
 
 	if (current.device >= 0 && current.context && (device_plus_one <= 0 || device_plus_one - 1 == current.device))
@@ -120,7 +120,7 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 {
 	unsigned row = in->api ? in->api : api, flags = in->flags;
 	const struct traits trait = traits[sl_hooks[row].verb];
-	struct sl_thread *thread = &sl_thread;
+	struct sl_agent_thread *thread = &sl_thread;
 	uint64_t seq, stacks = 0, label;
 	struct sl_slot *slot, *second;
 	struct sl_producer *ring;
@@ -186,18 +186,18 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 }
 
 /* Of a verb with a place: device and context are asked of the driver.  HIP, which says it, may not be there where HSA is. */
-static bool is_asked(const struct sl_hook *hook)
+static bool is_asked(const struct sl_hooks_row *hook)
 {
 	return (hook->verb != SL_VERB_MAP || hook->kind == SL_KIND_imported) && hook->family != SL_FAMILY_hsa;
 }
 
 /* Where it is not known, the thread's device and context are the call's.  used: there is memory on the device from now on. */
-static SL_NOINLINE struct sl_where ask_place(enum sl_family family, struct sl_where place, bool used)
+static SL_NOINLINE struct sl_vendor_context ask_place(enum sl_family family, struct sl_vendor_context place, bool used)
 {
 	int saved = sl_agent_work_begin();
 
 	if (place.device < 0 || !place.context) {
-		struct sl_where current = sl_device_current(family);
+		struct sl_vendor_context current = sl_device_current(family);
 
 		if (place.device < 0)
 			place.device = current.device;
@@ -219,10 +219,10 @@ static SL_NOINLINE int device_of_pointer(enum sl_family family, uint64_t address
 }
 
 /* Device and context: of the row, of the driver call inside, else asked of the driver after the call. */
-static inline __attribute__((always_inline)) struct sl_where place_of(const struct sl_frame *frame, const struct sl_hook *hook,
-								      const struct sl_fields *out, bool ok)
+static inline __attribute__((always_inline)) struct sl_vendor_context
+place_of(const struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out, bool ok)
 {
-	struct sl_where place = {.device = out->device_plus_one - 1, .context = out->context};
+	struct sl_vendor_context place = {.device = out->device_plus_one - 1, .context = out->context};
 	const struct traits trait = traits[hook->verb];
 	bool on_host = sl_event_kinds[out->kind].on_host & (trait.class == CLASS_MEMORY);
 
@@ -240,7 +240,7 @@ static inline __attribute__((always_inline)) struct sl_where place_of(const stru
 	return place;
 }
 
-static SL_NOINLINE void close_limit(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out, bool ok)
+static SL_NOINLINE void close_limit(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out, bool ok)
 {
 	bool placed = ok && (hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_DEVICE_RESET);
 	int saved = sl_agent_work_begin();
@@ -251,7 +251,7 @@ static SL_NOINLINE void close_limit(struct sl_frame *frame, const struct sl_hook
 }
 
 /* What one call did to further objects, at the time of the call. */
-static void record_more(const struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out)
+static void record_more(const struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out)
 {
 	struct sl_producer *ring = sl_thread.ring;
 
@@ -275,7 +275,7 @@ static void record_more(const struct sl_frame *frame, const struct sl_hook *hook
 }
 
 /* What a row cannot say and only some calls have: asked of the driver. */
-static SL_NOINLINE void ask_more(struct sl_frame *frame, const struct sl_hook *hook, const struct sl_fields *out)
+static SL_NOINLINE void ask_more(struct sl_frame *frame, const struct sl_hooks_row *hook, const struct sl_fields *out)
 {
 	bool memory = hook->verb == SL_VERB_ALLOC || hook->verb == SL_VERB_FREE;
 	uint64_t graph;
@@ -303,7 +303,7 @@ static SL_NOINLINE void take_late_stack(struct sl_slot *slot)
 	sl_slot_add_flags(slot, flags);
 }
 
-static SL_NOINLINE void close_failed(struct sl_frame *frame, const struct sl_hook *hook, int64_t result, uint64_t end_ns,
+static SL_NOINLINE void close_failed(struct sl_frame *frame, const struct sl_hooks_row *hook, int64_t result, uint64_t end_ns,
 				     const struct sl_fields *out, bool injected)
 {
 	take_late_stack(frame->slot);
@@ -339,10 +339,10 @@ static SL_NOINLINE void close_late(void)
 static inline void close_slot(struct sl_agent *agent, struct sl_frame *frame, unsigned row, int64_t result, bool ok,
 			      const struct sl_fields *out)
 {
-	const struct sl_hook *hook = &sl_hooks[row];
+	const struct sl_hooks_row *hook = &sl_hooks[row];
 	/* Verbs stamped before the call use the end only for duration. */
 	uint64_t end_ns = sl_clock_stamp(&agent->clock, !sl_event_verbs[hook->verb].stamped_before);
-	struct sl_where place = place_of(frame, hook, out, ok);
+	struct sl_vendor_context place = place_of(frame, hook, out, ok);
 	struct sl_slot *slot = frame->slot, *second = frame->second;
 	uint64_t head = slot->call.head;
 	bool late;
@@ -398,7 +398,7 @@ static void tell_owner(const struct sl_frame *owner, const struct sl_frame *fram
 SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *out)
 {
 	unsigned row = out->api ? out->api : frame->api;
-	struct sl_thread *thread = &sl_thread;
+	struct sl_agent_thread *thread = &sl_thread;
 	struct sl_agent *agent = sl_agent;
 
 	frame->slot_check &=
@@ -429,7 +429,7 @@ static void put_asked(struct sl_slot *second, const struct sl_asked *asked)
 void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
 		     const struct sl_asked *asked)
 {
-	struct sl_thread *thread = &sl_thread;
+	struct sl_agent_thread *thread = &sl_thread;
 	struct sl_slot *slot;
 	uint64_t seq;
 	uint32_t python, label;

@@ -21,7 +21,7 @@ static bool on_alternate_stack(void)
  * A frame that was left can look alive: what the program has on the stack in its place may have a hole there.  Our own
  * calls, and a signal handler's that interrupted us, are a few; where many come one after the other, nobody is inside.
  */
-static bool too_many_refused(struct sl_thread *thread)
+static bool too_many_refused(struct sl_agent_thread *thread)
 {
 	uint64_t next = thread->ring ? thread->ring->next : 0;
 
@@ -34,7 +34,7 @@ static bool too_many_refused(struct sl_thread *thread)
 
 bool sl_unwound_inside_at(uintptr_t frame)
 {
-	struct sl_thread *thread = &sl_thread;
+	struct sl_agent_thread *thread = &sl_thread;
 
 	if (SL_LIKELY(!thread->inside))
 		return false;
@@ -64,7 +64,7 @@ static __attribute__((no_sanitize("address"))) bool copy_whole(struct sl_frame *
 }
 
 /* Every call that is open from slot number `seq` to `end` was left: the ring must not wait for it. */
-static void abandon(struct sl_thread *thread, uint64_t seq, uint64_t end)
+static void abandon(struct sl_agent_thread *thread, uint64_t seq, uint64_t end)
 {
 	for (; seq < end; seq++) {
 		struct sl_slot *slot = sl_ring_find(sl_agent->ring, thread->ring, seq);
@@ -82,7 +82,7 @@ static void abandon(struct sl_thread *thread, uint64_t seq, uint64_t end)
  * Calls that were left without returning (longjmp, exception, cancellation) lie below the stack pointer or where this one
  * lies, or their frame has been written over.  A handler on an alternate stack is above or below by chance, and truly inside.
  */
-void sl_unwound_drop(struct sl_thread *thread, const struct sl_frame *now)
+void sl_unwound_drop(struct sl_agent_thread *thread, const struct sl_frame *now)
 {
 	struct sl_frame *top = thread->top, frame;
 
@@ -101,7 +101,7 @@ void sl_unwound_drop(struct sl_thread *thread, const struct sl_frame *now)
 	thread->top = top;
 }
 
-void sl_unwound_forget(struct sl_thread *thread)
+void sl_unwound_forget(struct sl_agent_thread *thread)
 {
 	struct sl_frame copy;
 
@@ -112,7 +112,7 @@ void sl_unwound_forget(struct sl_thread *thread)
 	thread->top = NULL;
 }
 
-void sl_unwound_end(struct sl_thread *thread)
+void sl_unwound_end(struct sl_agent_thread *thread)
 {
 	if (thread->top)
 		abandon(thread, thread->open_seq, sl_ring_position(thread->ring));

@@ -46,20 +46,20 @@ static inline bool sl_unwound_is_recorded(const struct sl_frame *frame)
 }
 
 /* A call of the thread begins in frame `now`: complete those that were unwound. */
-void sl_unwound_drop(struct sl_thread *thread, const struct sl_frame *now);
+void sl_unwound_drop(struct sl_agent_thread *thread, const struct sl_frame *now);
 
 /* The same before an instant, which has no frame: an unwound call may be the thread's last for long, and hold up its ring. */
-static inline __attribute__((always_inline)) void sl_unwound_drop_before_instant(struct sl_thread *thread)
+static inline __attribute__((always_inline)) void sl_unwound_drop_before_instant(struct sl_agent_thread *thread)
 {
 	if (SL_UNLIKELY(thread->top != NULL))
 		sl_unwound_drop(thread, (const struct sl_frame *)__builtin_frame_address(0) - 1);
 }
 
 /* In a forked child: the calls that are open are the parent's, in a ring that is not ours. */
-void sl_unwound_forget(struct sl_thread *thread);
+void sl_unwound_forget(struct sl_agent_thread *thread);
 
 /* The thread ends: calls that are open have been unwound. */
-void sl_unwound_end(struct sl_thread *thread);
+void sl_unwound_end(struct sl_agent_thread *thread);
 
 /* The caller is inside the agent's own work, and that has not been unwound. */
 #define sl_unwound_inside() (SL_UNLIKELY(sl_thread.inside) && sl_unwound_inside_at((uintptr_t)__builtin_frame_address(0)))

@@ -202,9 +202,9 @@ SL_HOT size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint
 /* The next value, which must be a number. */
 static bool number(struct sl_unpack *at, uint64_t *number)
 {
-	struct sl_value value;
+	struct sl_unpacked value;
 
-	if (!sl_unpack_next(at, &value) || value.type != SL_VALUE_NUMBER)
+	if (!sl_unpack_next(at, &value) || value.type != SL_UNPACKED_NUMBER)
 		return false;
 	*number = value.number;
 	return true;
@@ -213,11 +213,11 @@ static bool number(struct sl_unpack *at, uint64_t *number)
 static const char *decode_column(struct sl_column *column, struct sl_unpack *at, unsigned count)
 {
 	uint64_t encoding, width, shift, base;
-	struct sl_value array, data;
+	struct sl_unpacked array, data;
 
-	if (!sl_unpack_next(at, &array) || array.type != SL_VALUE_ARRAY || array.number < 5 || !number(at, &encoding) ||
+	if (!sl_unpack_next(at, &array) || array.type != SL_UNPACKED_ARRAY || array.number < 5 || !number(at, &encoding) ||
 	    !number(at, &width) || !number(at, &shift) || !number(at, &base) || !sl_unpack_next(at, &data) ||
-	    data.type != SL_VALUE_BIN)
+	    data.type != SL_UNPACKED_BIN)
 		return "column is not [encoding, width, shift, base, bytes]";
 	for (; array.number > 5; array.number--)
 		if (!sl_unpack_skip(at))
@@ -238,17 +238,17 @@ static const char *decode_column(struct sl_column *column, struct sl_unpack *at,
 
 static const char *decode_columns(struct sl_block *block, struct sl_unpack at)
 {
-	struct sl_value map, name;
+	struct sl_unpacked map, name;
 
-	if (!sl_unpack_next(&at, &map) || map.type != SL_VALUE_MAP)
+	if (!sl_unpack_next(&at, &map) || map.type != SL_UNPACKED_MAP)
 		return "columns is not a map";
 	for (; map.number; map.number--) {
 		unsigned field = 0;
 		const char *wrong;
 
-		if (!sl_unpack_next(&at, &name) || name.type != SL_VALUE_TEXT)
+		if (!sl_unpack_next(&at, &name) || name.type != SL_UNPACKED_TEXT)
 			return "columns has a key that is no text";
-		while (field < SL_FIELD_COUNT && !sl_value_is(&name, sl_event_fields[field].name))
+		while (field < SL_FIELD_COUNT && !sl_unpack_is(&name, sl_event_fields[field].name))
 			field++;
 		if (field == SL_FIELD_COUNT) {
 			block->unknown_columns++;

@@ -11,7 +11,7 @@ static bool take(struct sl_unpack *u, unsigned bytes, uint64_t *value)
 	return true;
 }
 
-static bool content(struct sl_unpack *u, struct sl_value *value, enum sl_value_type type, uint64_t size)
+static bool content(struct sl_unpack *u, struct sl_unpacked *value, enum sl_unpacked_type type, uint64_t size)
 {
 	value->type = type;
 	if ((uint64_t)(u->end - u->at) < size)
@@ -23,18 +23,18 @@ static bool content(struct sl_unpack *u, struct sl_value *value, enum sl_value_t
 }
 
 /* No writer's array has more items than the bytes that follow. */
-static bool items(struct sl_unpack *u, struct sl_value *value, enum sl_value_type type, uint64_t count)
+static bool items(struct sl_unpack *u, struct sl_unpacked *value, enum sl_unpacked_type type, uint64_t count)
 {
 	value->type = type;
 	value->number = count;
 	return count <= (uint64_t)(u->end - u->at);
 }
 
-static bool integer(struct sl_unpack *u, struct sl_value *value, unsigned bytes, bool is_signed)
+static bool integer(struct sl_unpack *u, struct sl_unpacked *value, unsigned bytes, bool is_signed)
 {
 	unsigned unused = 64 - 8 * bytes;
 
-	value->type = SL_VALUE_NUMBER;
+	value->type = SL_UNPACKED_NUMBER;
 	if (!take(u, bytes, &value->number))
 		return false;
 	if (is_signed)
@@ -42,7 +42,7 @@ static bool integer(struct sl_unpack *u, struct sl_value *value, unsigned bytes,
 	return true;
 }
 
-static bool tagged(struct sl_unpack *u, struct sl_value *value, unsigned tag)
+static bool tagged(struct sl_unpack *u, struct sl_unpacked *value, unsigned tag)
 {
 	uint64_t n;
 
@@ -50,15 +50,15 @@ static bool tagged(struct sl_unpack *u, struct sl_value *value, unsigned tag)
 	case 0xc4:
 	case 0xc5:
 	case 0xc6:
-		return take(u, 1u << (tag - 0xc4), &n) && content(u, value, SL_VALUE_BIN, n);
+		return take(u, 1u << (tag - 0xc4), &n) && content(u, value, SL_UNPACKED_BIN, n);
 	case 0xc7:
 	case 0xc8:
 	case 0xc9: /* ext */
-		return take(u, 1u << (tag - 0xc7), &n) && content(u, value, SL_VALUE_OTHER, n + 1);
+		return take(u, 1u << (tag - 0xc7), &n) && content(u, value, SL_UNPACKED_OTHER, n + 1);
 	case 0xca:
-		return content(u, value, SL_VALUE_OTHER, 4);
+		return content(u, value, SL_UNPACKED_OTHER, 4);
 	case 0xcb:
-		return content(u, value, SL_VALUE_OTHER, 8);
+		return content(u, value, SL_UNPACKED_OTHER, 8);
 	case 0xcc:
 	case 0xcd:
 	case 0xce:
@@ -74,51 +74,51 @@ static bool tagged(struct sl_unpack *u, struct sl_value *value, unsigned tag)
 	case 0xd6:
 	case 0xd7:
 	case 0xd8: /* fixext */
-		return content(u, value, SL_VALUE_OTHER, (1u << (tag - 0xd4)) + 1);
+		return content(u, value, SL_UNPACKED_OTHER, (1u << (tag - 0xd4)) + 1);
 	case 0xd9:
 	case 0xda:
 	case 0xdb:
-		return take(u, 1u << (tag - 0xd9), &n) && content(u, value, SL_VALUE_TEXT, n);
+		return take(u, 1u << (tag - 0xd9), &n) && content(u, value, SL_UNPACKED_TEXT, n);
 	case 0xdc:
 	case 0xdd:
-		return take(u, tag == 0xdc ? 2 : 4, &n) && items(u, value, SL_VALUE_ARRAY, n);
+		return take(u, tag == 0xdc ? 2 : 4, &n) && items(u, value, SL_UNPACKED_ARRAY, n);
 	case 0xde:
 	case 0xdf:
-		return take(u, tag == 0xde ? 2 : 4, &n) && items(u, value, SL_VALUE_MAP, n);
+		return take(u, tag == 0xde ? 2 : 4, &n) && items(u, value, SL_UNPACKED_MAP, n);
 	}
 	return tag != 0xc1; /* nil, false, true */
 }
 
-bool sl_unpack_next(struct sl_unpack *u, struct sl_value *value)
+bool sl_unpack_next(struct sl_unpack *u, struct sl_unpacked *value)
 {
 	uint64_t tag;
 
-	*value = (struct sl_value){.type = SL_VALUE_OTHER};
+	*value = (struct sl_unpacked){.type = SL_UNPACKED_OTHER};
 	if (!take(u, 1, &tag))
 		return false;
 	if (tag <= 0x7f || tag >= 0xe0) {
-		value->type = SL_VALUE_NUMBER;
+		value->type = SL_UNPACKED_NUMBER;
 		value->number = (uint64_t)(int64_t)(int8_t)tag;
 		return true;
 	}
 	if (tag <= 0x8f)
-		return items(u, value, SL_VALUE_MAP, tag & 15);
+		return items(u, value, SL_UNPACKED_MAP, tag & 15);
 	if (tag <= 0x9f)
-		return items(u, value, SL_VALUE_ARRAY, tag & 15);
+		return items(u, value, SL_UNPACKED_ARRAY, tag & 15);
 	if (tag <= 0xbf)
-		return content(u, value, SL_VALUE_TEXT, tag & 31);
+		return content(u, value, SL_UNPACKED_TEXT, tag & 31);
 	return tagged(u, value, (unsigned)tag);
 }
 
 bool sl_unpack_skip(struct sl_unpack *u)
 {
-	struct sl_value value;
+	struct sl_unpacked value;
 
 	for (uint64_t left = 1; left; left--) {
 		if (!sl_unpack_next(u, &value))
 			return false;
-		if (value.type == SL_VALUE_ARRAY || value.type == SL_VALUE_MAP)
-			left += value.type == SL_VALUE_MAP ? value.number * 2 : value.number;
+		if (value.type == SL_UNPACKED_ARRAY || value.type == SL_UNPACKED_MAP)
+			left += value.type == SL_UNPACKED_MAP ? value.number * 2 : value.number;
 		if (left > (uint64_t)(u->end - u->at) + 1)
 			return false;
 	}
@@ -127,14 +127,14 @@ bool sl_unpack_skip(struct sl_unpack *u)
 
 bool sl_unpack_get(struct sl_unpack at, const char *key, struct sl_unpack *value)
 {
-	struct sl_value map, name;
+	struct sl_unpacked map, name;
 
-	if (!sl_unpack_next(&at, &map) || map.type != SL_VALUE_MAP)
+	if (!sl_unpack_next(&at, &map) || map.type != SL_UNPACKED_MAP)
 		return false;
 	for (; map.number; map.number--) {
-		if (!sl_unpack_next(&at, &name) || name.type == SL_VALUE_ARRAY || name.type == SL_VALUE_MAP)
+		if (!sl_unpack_next(&at, &name) || name.type == SL_UNPACKED_ARRAY || name.type == SL_UNPACKED_MAP)
 			return false;
-		if (sl_value_is(&name, key)) {
+		if (sl_unpack_is(&name, key)) {
 			*value = at;
 			return true;
 		}
@@ -146,9 +146,9 @@ bool sl_unpack_get(struct sl_unpack at, const char *key, struct sl_unpack *value
 
 bool sl_unpack_number(struct sl_unpack at, const char *key, uint64_t *number)
 {
-	struct sl_value value;
+	struct sl_unpacked value;
 
-	if (!sl_unpack_get(at, key, &at) || !sl_unpack_next(&at, &value) || value.type != SL_VALUE_NUMBER)
+	if (!sl_unpack_get(at, key, &at) || !sl_unpack_next(&at, &value) || value.type != SL_UNPACKED_NUMBER)
 		return false;
 	*number = value.number;
 	return true;
@@ -156,7 +156,7 @@ bool sl_unpack_number(struct sl_unpack at, const char *key, uint64_t *number)
 
 bool sl_unpack_text_is(struct sl_unpack at, const char *key, const char *text)
 {
-	struct sl_value value;
+	struct sl_unpacked value;
 
-	return sl_unpack_get(at, key, &at) && sl_unpack_next(&at, &value) && sl_value_is(&value, text);
+	return sl_unpack_get(at, key, &at) && sl_unpack_next(&at, &value) && sl_unpack_is(&value, text);
 }

@@ -14,24 +14,31 @@ struct sl_unpack {
 	const uint8_t *at, *end;
 };
 
-enum sl_value_type { SL_VALUE_OTHER, SL_VALUE_NUMBER, SL_VALUE_TEXT, SL_VALUE_BIN, SL_VALUE_ARRAY, SL_VALUE_MAP };
+enum sl_unpacked_type {
+	SL_UNPACKED_OTHER,
+	SL_UNPACKED_NUMBER,
+	SL_UNPACKED_TEXT,
+	SL_UNPACKED_BIN,
+	SL_UNPACKED_ARRAY,
+	SL_UNPACKED_MAP
+};
 
 /* The head of a value.  Of arrays and maps what is inside follows and is the caller's to read. */
-struct sl_value {
-	enum sl_value_type type;
+struct sl_unpacked {
+	enum sl_unpacked_type type;
 	uint64_t number;      /* negative ones in two's complement; of arrays the items, of maps the pairs */
 	const uint8_t *bytes; /* of texts and bins */
 	size_t size;
 };
 
-bool sl_unpack_next(struct sl_unpack *unpack, struct sl_value *value);
+bool sl_unpack_next(struct sl_unpack *unpack, struct sl_unpacked *value);
 
 /* Past one whole value, everything inside included. */
 bool sl_unpack_skip(struct sl_unpack *unpack);
 
-static inline bool sl_value_is(const struct sl_value *value, const char *text)
+static inline bool sl_unpack_is(const struct sl_unpacked *value, const char *text)
 {
-	return value->type == SL_VALUE_TEXT && value->size == strlen(text) && !memcmp(value->bytes, text, value->size);
+	return value->type == SL_UNPACKED_TEXT && value->size == strlen(text) && !memcmp(value->bytes, text, value->size);
 }
 
 /* The value of a key of the map at `at`, which is not moved; false: it is no map, or has no such key. */

@@ -22,7 +22,7 @@ static const char *const internal[] = {
 #undef INTERNAL
 };
 
-static void print_option(const struct sl_option *option)
+static void print_option(const struct sl_options_row *option)
 {
 	const char *value = *option->choices ? option->choices : option->unit;
 	char left[80];
@@ -119,7 +119,7 @@ static bool is_injection(const char *value)
 }
 
 /* What only a reader of the text itself can refuse. */
-static const char *why_not(const struct sl_option *option, const char *value)
+static const char *why_not(const struct sl_options_row *option, const char *value)
 {
 	if (!strcmp(option->name, "ranks") && !sl_filter_list_valid(value))
 		return "wants a list as 0,2,4-7";
@@ -133,7 +133,7 @@ static const char *why_not(const struct sl_option *option, const char *value)
 }
 
 /* Several --meta are lines of one variable. */
-static void set_variable(const struct sl_option *option, const char *value, bool again)
+static void set_variable(const struct sl_options_row *option, const char *value, bool again)
 {
 	const char *before = again && !strcmp(option->name, "meta") ? getenv(option->variable) : NULL;
 	char *joined;
@@ -148,13 +148,13 @@ static void set_variable(const struct sl_option *option, const char *value, bool
 	free(joined);
 }
 
-static int take(struct sl_launch *run, const struct sl_option *option, const char *value, bool again)
+static int take(struct sl_launch *run, const struct sl_options_row *option, const char *value, bool again)
 {
 	const char *why = value ? why_not(option, value) : NULL;
 
 	if (!value)
 		value = "1";
-	if (!why && !sl_options_parse(option, &run->options, value))
+	if (!why && !sl_options_set(option, &run->options, value))
 		why = option->type == SL_OPTION_size ? "wants a size as 512M or 4G" : "wants a number";
 	if (option->type == SL_OPTION_choice && why) {
 		sl_launcher_say("--%s %s: wants one of %s", option->flag, value, option->choices);
@@ -195,7 +195,7 @@ static void make_tables(struct option *longs, char *letters)
 	*letters++ = '+'; /* stop at the command */
 	*letters++ = ':'; /* and leave the words to us */
 	for (unsigned i = 0; i < sl_options_count; i++) {
-		const struct sl_option *option = &sl_options_table[i];
+		const struct sl_options_row *option = &sl_options_table[i];
 		bool value = option->type != SL_OPTION_flag;
 
 		if (*option->flag)

@@ -311,7 +311,7 @@ static bool sample_stays(struct sl_unpack map)
 /* The items of an array of rows, one row at a time. */
 static uint64_t row_number(struct sl_unpack *at)
 {
-	struct sl_value value;
+	struct sl_unpacked value;
 
 	return sl_unpack_next(at, &value) ? value.number : 0;
 }
@@ -319,7 +319,7 @@ static uint64_t row_number(struct sl_unpack *at)
 /* What earlier folds left out counts on. */
 static void take_checkpoint(struct sl_unpack map)
 {
-	struct sl_value rows, row;
+	struct sl_unpacked rows, row;
 	struct sl_unpack at;
 	uint64_t number;
 

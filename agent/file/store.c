@@ -28,7 +28,7 @@ static const struct effort {
 #define NAMES_MAX 10000
 
 /* "rank-00003-41237-2" and a suffix; -2 and on where the name is taken. */
-static void add_name(struct sl_text *text, const struct sl_process *process, unsigned attempt, const char *suffix)
+static void add_name(struct sl_text *text, const struct sl_process_identity *process, unsigned attempt, const char *suffix)
 {
 	sl_text_add(text, "rank-");
 	sl_text_add_padded(text, process->rank < 0 ? 0 : (uint64_t)process->rank, 5);
@@ -42,7 +42,7 @@ static void add_name(struct sl_text *text, const struct sl_process *process, uns
 }
 
 /* A ring that lies elsewhere shares its folder with every job of the node: the run's id is part of its name. */
-static void add_run(struct sl_text *text, const struct sl_process *process)
+static void add_run(struct sl_text *text, const struct sl_process_identity *process)
 {
 	size_t begin = text->used;
 
@@ -54,7 +54,7 @@ static void add_run(struct sl_text *text, const struct sl_process *process)
 			*at = '_';
 }
 
-static void name_files(struct sl_store *store, const struct sl_process *process, bool elsewhere, unsigned attempt)
+static void name_files(struct sl_store *store, const struct sl_process_identity *process, bool elsewhere, unsigned attempt)
 {
 	struct sl_text trace = sl_text_begin(store->trace, sizeof(store->trace));
 	struct sl_text ring = sl_text_begin(store->ring, sizeof(store->ring));
@@ -128,7 +128,7 @@ static bool make_compressor(struct sl_store *store)
 	return true;
 }
 
-int sl_store_claim(struct sl_store *store, const struct sl_process *process, int *ring_fd)
+int sl_store_claim(struct sl_store *store, const struct sl_process_identity *process, int *ring_fd)
 {
 	bool elsewhere = sl_remote_why(process->directory) && !syscall(SYS_faccessat, AT_FDCWD, SL_REMOTE_RING, W_OK);
 	int err = EEXIST;

@@ -37,7 +37,7 @@ struct sl_store {
  * Claim a trace and a ring file by names nobody has, O_EXCL, mode 0600.  Returns 0 and the ring's descriptor
  * in *ring_fd, or errno; nothing is left behind on failure.
  */
-int sl_store_claim(struct sl_store *store, const struct sl_process *process, int *ring_fd);
+int sl_store_claim(struct sl_store *store, const struct sl_process_identity *process, int *ring_fd);
 
 /* Compress `bytes` into one frame and append index and frame.  Writer thread, and once the starting one.  0 or errno. */
 int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size);

@@ -402,7 +402,7 @@ static void say_stacks(void)
 {
 	char text[sizeof(stacks_said)];
 
-	sl_stacks_describe(text, sizeof(text));
+	sl_stacks_state(text, sizeof(text));
 	if (!strcmp(text, stacks_said))
 		return;
 	memcpy(stacks_said, text, sizeof(text));

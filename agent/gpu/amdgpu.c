@@ -89,7 +89,7 @@ struct entry {
 	char name[];
 };
 
-static void take_process(struct sl_sample *sample, const char *name, uint64_t kfd)
+static void take_process(struct sl_device_sample *sample, const char *name, uint64_t kfd)
 {
 	char path[160];
 	struct sl_text text = sl_text_begin(path, sizeof(path));
@@ -105,7 +105,7 @@ static void take_process(struct sl_sample *sample, const char *name, uint64_t kf
 		sl_sample_add(sample, pid, bytes);
 }
 
-static void read_processes(struct sl_sample *sample, uint64_t kfd)
+static void read_processes(struct sl_device_sample *sample, uint64_t kfd)
 {
 	_Alignas(8) static char list[16384];
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, KFD "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -120,7 +120,7 @@ static void read_processes(struct sl_sample *sample, uint64_t kfd)
 	sl_sample_listed(sample);
 }
 
-bool sl_amdgpu_sample(const char *pci, uint64_t kfd, struct sl_sample *sample)
+bool sl_amdgpu_sample(const char *pci, uint64_t kfd, struct sl_device_sample *sample)
 {
 	memset(sample, 0, sizeof(*sample));
 	if (!sl_amdgpu_memory(pci, &sample->used_bytes, &sample->total_bytes))

@@ -18,6 +18,6 @@ bool sl_amdgpu_memory(const char *pci, uint64_t *used_bytes, uint64_t *total_byt
 uint64_t sl_amdgpu_kfd(const char *pci);
 
 /* kfd 0: without processes.  Writer thread. */
-bool sl_amdgpu_sample(const char *pci, uint64_t kfd, struct sl_sample *sample);
+bool sl_amdgpu_sample(const char *pci, uint64_t kfd, struct sl_device_sample *sample);
 
 #endif

@@ -157,7 +157,7 @@ SL_HOT void sl_device_used(int ordinal, enum sl_family family)
 		sample_here(ordinal, vendor);
 }
 
-SL_HOT struct sl_where sl_device_current(enum sl_family family)
+SL_HOT struct sl_vendor_context sl_device_current(enum sl_family family)
 {
 	return sl_vendor_current(sl_vendor_of(family));
 }
@@ -271,7 +271,7 @@ static void decide(struct device *device, enum sl_vendor vendor)
 	}
 }
 
-static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, const struct sl_sample *sample)
+static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, const struct sl_device_sample *sample)
 {
 	struct map map;
 
@@ -299,7 +299,7 @@ static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, c
 
 /* source: as samples say it; processes: who told of them. */
 static void take_shared(int ordinal, const char *source, const char *processes, uint64_t live, uint64_t begin_ns,
-			const struct sl_sample *sample)
+			const struct sl_device_sample *sample)
 {
 	uint64_t after;
 	char text[64];
@@ -323,7 +323,7 @@ static void take_shared(int ordinal, const char *source, const char *processes, 
 static void sample_device(struct device *device, int ordinal, enum sl_vendor vendor, bool last)
 {
 	uint64_t live, begin_ns;
-	struct sl_sample sample;
+	struct sl_device_sample sample;
 
 	if (device->source == SOURCE_UNDECIDED && (last || sl_kept_sandboxed()))
 		return;

@@ -46,7 +46,7 @@ void sl_device_sample_host(uint64_t now_ns);
 void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family family, enum sl_kind kind, uint64_t now_ns);
 
 /* Device and context of the calling thread, by the real driver; cheap, no context is made. */
-struct sl_where sl_device_current(enum sl_family family);
+struct sl_vendor_context sl_device_current(enum sl_family family);
 
 /* Device that owns this address (stream-ordered, managed): cuPointerGetAttribute; -1 unknown. */
 int sl_device_of_pointer(enum sl_family family, uint64_t address);

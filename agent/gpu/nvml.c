@@ -101,7 +101,7 @@ struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci)
 	return NULL;
 }
 
-static bool read_memory(struct sl_nvml_device *device, struct sl_sample *sample)
+static bool read_memory(struct sl_nvml_device *device, struct sl_device_sample *sample)
 {
 	struct memory_v2 v2 = {.version = MEMORY_V2};
 	struct memory_v1 v1;
@@ -120,7 +120,7 @@ static bool read_memory(struct sl_nvml_device *device, struct sl_sample *sample)
 	return true;
 }
 
-static void take(struct sl_sample *sample, const void *list, unsigned count)
+static void take(struct sl_device_sample *sample, const void *list, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		const struct process_v1 *v1 = &((const struct process_v1 *)list)[i];
@@ -132,7 +132,7 @@ static void take(struct sl_sample *sample, const void *list, unsigned count)
 	}
 }
 
-static void read_processes(struct sl_nvml_device *device, struct sl_sample *sample)
+static void read_processes(struct sl_nvml_device *device, struct sl_device_sample *sample)
 {
 	static struct process_v2 list[512];
 	unsigned count = SL_COUNT(list);
@@ -143,7 +143,7 @@ static void read_processes(struct sl_nvml_device *device, struct sl_sample *samp
 	sl_sample_listed(sample);
 }
 
-bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_sample *sample)
+bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_device_sample *sample)
 {
 	memset(sample, 0, sizeof(*sample));
 	if (!read_memory(device, sample))

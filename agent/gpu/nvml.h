@@ -19,6 +19,6 @@ const char *sl_nvml_open(void);
 /* The device of that uuid ("GPU-...", "MIG-...") or PCI id; NULL: NVML does not know it. */
 struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci);
 
-bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_sample *sample);
+bool sl_nvml_sample(struct sl_nvml_device *device, struct sl_device_sample *sample);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "agent/process/procfile.h"
 
-void sl_sample_add(struct sl_sample *sample, uint64_t pid, uint64_t bytes)
+void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes)
 {
 	sample->full = sample->count == SL_SAMPLE_PROCESSES;
 	if (sample->full)
@@ -40,7 +40,7 @@ static unsigned own_pids(uint64_t pids[8])
  * Drivers count in the host's pid namespace.  In another one their numbers are not ours, unless every one of them names
  * a process here: then they were translated.
  */
-static bool pids_are_ours(const struct sl_sample *sample)
+static bool pids_are_ours(const struct sl_device_sample *sample)
 {
 	static const char host[] = "pid:[4026531836]"; /* PROC_PID_INIT_INO: fixed since Linux 3.8 */
 	static int known;			       /* 0: not asked, 1: the host's, -1: another */
@@ -59,7 +59,7 @@ static bool pids_are_ours(const struct sl_sample *sample)
 	return true;
 }
 
-void sl_sample_listed(struct sl_sample *sample)
+void sl_sample_listed(struct sl_device_sample *sample)
 {
 	uint64_t own[8];
 	unsigned pids;

@@ -8,7 +8,7 @@
 
 #define SL_SAMPLE_PROCESSES 64
 
-struct sl_sample {
+struct sl_device_sample {
 	uint64_t total_bytes, free_bytes, used_bytes; /* used: by all processes and, where it is told apart, not what is reserved */
 	bool has_processes;			      /* the list below is whole, or full, and its pids mean something */
 	bool full;				      /* there were more */
@@ -20,9 +20,9 @@ struct sl_sample {
 };
 
 /* One more process, where there is room. */
-void sl_sample_add(struct sl_sample *sample, uint64_t pid, uint64_t bytes);
+void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes);
 
 /* The list is whole: whether its pids mean something here, and which is ours. */
-void sl_sample_listed(struct sl_sample *sample);
+void sl_sample_listed(struct sl_device_sample *sample);
 
 #endif

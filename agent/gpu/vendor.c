@@ -100,14 +100,14 @@ static bool hip_is_quiet(void)
 	return known > 0 || OK(hipPeekAtLastError);
 }
 
-static SL_NOINLINE struct sl_where hip_current(void)
+static SL_NOINLINE struct sl_vendor_context hip_current(void)
 {
 	if (hip_is_quiet() && !OK(hipGetDevice, &hip_device))
 		hip_device = -1;
-	return (struct sl_where){hip_device, 0};
+	return (struct sl_vendor_context){hip_device, 0};
 }
 
-SL_HOT struct sl_where sl_vendor_current(enum sl_vendor vendor)
+SL_HOT struct sl_vendor_context sl_vendor_current(enum sl_vendor vendor)
 {
 	void *context = NULL;
 	int device;
@@ -115,8 +115,8 @@ SL_HOT struct sl_where sl_vendor_current(enum sl_vendor vendor)
 	if (vendor == SL_VENDOR_HIP)
 		return hip_current();
 	if (!OK(cuCtxGetCurrent, &context) || !context)
-		return (struct sl_where){-1, 0};
-	return (struct sl_where){OK(cuCtxGetDevice, &device) ? device : -1, (uintptr_t)context};
+		return (struct sl_vendor_context){-1, 0};
+	return (struct sl_vendor_context){OK(cuCtxGetDevice, &device) ? device : -1, (uintptr_t)context};
 }
 
 int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address)

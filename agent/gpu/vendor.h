@@ -23,7 +23,7 @@ static inline enum sl_vendor sl_vendor_of(enum sl_family family)
 	return family == SL_FAMILY_hip || family == SL_FAMILY_hsa ? SL_VENDOR_HIP : SL_VENDOR_CUDA;
 }
 
-struct sl_where {
+struct sl_vendor_context {
 	int device;	  /* its ordinal; -1 unknown */
 	uint64_t context; /* 0 unknown */
 };
@@ -35,7 +35,7 @@ struct sl_vendor_device {
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device);
 
 /* The calling thread's. */
-struct sl_where sl_vendor_current(enum sl_vendor vendor);
+struct sl_vendor_context sl_vendor_current(enum sl_vendor vendor);
 int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address);
 
 /* Size of the allocation that begins at this address; 0 unknown. */

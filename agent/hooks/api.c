@@ -36,15 +36,15 @@ struct kept {
 };
 static __thread struct kept kept_steps[KEPT] __attribute__((tls_model("initial-exec")));
 
-static struct sl_label step_label(const char *name)
+static struct sl_labels_entry step_label(const char *name)
 {
 	struct kept *kept = &kept_steps[(uintptr_t)name / 8 % KEPT];
 	char numbered[SL_LABELS_TEXT_MAX];
 	struct sl_text text;
-	struct sl_label label;
+	struct sl_labels_entry label;
 
 	if (SL_LIKELY(kept->label && sl_plain_same(kept->name, name)))
-		return (struct sl_label){.label = kept->label};
+		return (struct sl_labels_entry){.label = kept->label};
 	text = sl_text_begin(numbered, sizeof(numbered));
 	sl_text_add(&text, name);
 	sl_text_add(&text, "_#");
@@ -62,7 +62,7 @@ static struct sl_label step_label(const char *name)
 
 static void push_step(const char *name, uint64_t step)
 {
-	struct sl_label label;
+	struct sl_labels_entry label;
 
 	if (!sl_labels_wanted())
 		return;
@@ -89,7 +89,7 @@ static bool recording(void)
 }
 
 /* An event with a text as it was given.  It says something of a recording that runs, and begins none. */
-static void say(unsigned api, const char *text, struct sl_collective where)
+static void say(unsigned api, const char *text, struct sl_instant_collective where)
 {
 	int saved = errno;
 	uint32_t id;
@@ -112,7 +112,7 @@ static void pair(const char *key, const char *value)
 	sl_text_add(&text, key ? key : "");
 	sl_text_add(&text, "=");
 	sl_text_add(&text, value ? value : "");
-	say(SL_API_api_pair, both, (struct sl_collective){0});
+	say(SL_API_api_pair, both, (struct sl_instant_collective){0});
 }
 
 static void name(const void *address, size_t bytes, const char *called)
@@ -121,7 +121,7 @@ static void name(const void *address, size_t bytes, const char *called)
 	struct sl_text text = sl_text_begin(cut, sizeof(cut));
 
 	sl_text_add(&text, called ? called : "");
-	say(SL_API_api_name, cut, (struct sl_collective){(uintptr_t)address, bytes});
+	say(SL_API_api_name, cut, (struct sl_instant_collective){(uintptr_t)address, bytes});
 }
 
 static int flush(unsigned timeout_ms)
@@ -153,7 +153,7 @@ static int flush(unsigned timeout_ms)
 static void record(int on)
 {
 	sl_said_stacks(on);
-	say(SL_API_api_record, on ? "recording on" : "recording off: calls without stacks", (struct sl_collective){0});
+	say(SL_API_api_record, on ? "recording on" : "recording off: calls without stacks", (struct sl_instant_collective){0});
 }
 
 static size_t trace(char *path, size_t bytes)

@@ -185,9 +185,9 @@ static int number(const struct schema *schema, const struct sl_payload *payload,
 	return read_field(schema, payload, field, &value) ? (int32_t)value : -1;
 }
 
-static struct sl_collective read_payload(const struct schema *schema, const struct sl_payload *payload)
+static struct sl_instant_collective read_payload(const struct schema *schema, const struct sl_payload *payload)
 {
-	struct sl_collective collective = {0, 0};
+	struct sl_instant_collective collective = {0, 0};
 	struct communicator is = {0, number(schema, payload, RANK), number(schema, payload, RANKS),
 				  number(schema, payload, DEVICE)};
 
@@ -204,7 +204,7 @@ static struct sl_collective read_payload(const struct schema *schema, const stru
 	return collective;
 }
 
-struct sl_collective sl_communicators_payload(unsigned domain, const struct sl_payload *payloads, size_t count)
+struct sl_instant_collective sl_communicators_payload(unsigned domain, const struct sl_payload *payloads, size_t count)
 {
 	for (size_t i = 0; payloads && i < count && i < 4; i++) {
 		const struct schema *schema = schema_of(domain, payloads[i].schema);
@@ -212,7 +212,7 @@ struct sl_collective sl_communicators_payload(unsigned domain, const struct sl_p
 		if (schema)
 			return read_payload(schema, &payloads[i]);
 	}
-	return (struct sl_collective){0, 0};
+	return (struct sl_instant_collective){0, 0};
 }
 
 /* Configurations of before 2.27 end before the name. */

@@ -5,7 +5,7 @@
 #define JOIN__(a, b)	a##b
 #define OF_FAMILY(what) JOIN_(what, ROW_FAMILY)
 
-const struct sl_hook sl_hooks[SL_API_COUNT] = {
+const struct sl_hooks_row sl_hooks[SL_API_COUNT] = {
 	[SL_API_none] = {""},
 #include "agent/hooks/verbs.h"
 #define ROW(verb, kind, ret, name, ...)	 {#name, SL_VERB_##verb, SL_KIND_##kind, OF_FAMILY(SL_FAMILY_), true},

@@ -25,13 +25,13 @@ enum sl_api {
 	SL_API_COUNT
 };
 
-struct sl_hook {
+struct sl_hooks_row {
 	char name[60]; /* exported symbol; in place, so that the table needs no relocation; a row is a cache line */
 	uint8_t verb, kind, family;
 	bool recorded; /* false: look-ups, queries, calls wrapped for --limit alone */
 };
 
-extern const struct sl_hook sl_hooks[] SL_HIDDEN; /* [0] is none; ids are indexes */
-extern const unsigned sl_hook_count;		  /* SL_API_COUNT */
+extern const struct sl_hooks_row sl_hooks[] SL_HIDDEN; /* [0] is none; ids are indexes */
+extern const unsigned sl_hook_count;		       /* SL_API_COUNT */
 
 #endif

@@ -32,7 +32,7 @@ static void *real_lookup(void *handle, const struct request *request)
  * global scope behind us, which is all of it but the program and earlier preloads.  Objects opened RTLD_LOCAL
  * have their own scope too.
  */
-static void *default_lookup(const struct request *request, const struct sl_place *place, bool local_too)
+static void *default_lookup(const struct request *request, const struct sl_resolve_place *place, bool local_too)
 {
 	void *found = sl_resolve_before_us(request->name, NULL);
 
@@ -47,7 +47,7 @@ static void *default_lookup(const struct request *request, const struct sl_place
  * An object before us asks for the next one: that is us where nobody comes in between, and we are only there
  * when somebody behind us is.
  */
-static bool next_exists(const struct request *request, const struct sl_place *place)
+static bool next_exists(const struct request *request, const struct sl_resolve_place *place)
 {
 	return sl_resolve_before_us(request->name, place->map) || real_lookup(RTLD_NEXT, request);
 }
@@ -58,7 +58,7 @@ static bool next_exists(const struct request *request, const struct sl_place *pl
  */
 static __thread const char *asker;
 
-static struct sl_lookup absent(const struct sl_place *place, void *handle, const struct request *request)
+static struct sl_lookup absent(const struct sl_resolve_place *place, void *handle, const struct request *request)
 {
 	bool special = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
 
@@ -80,7 +80,7 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 {
 	struct sl_lookup go_on = {NULL, version ? sl_resolve_dlvsym() : sl_resolve_dlsym()};
 	struct request request = {name, version, caller};
-	struct sl_place place;
+	struct sl_resolve_place place;
 	void *found;
 
 	if (SL_LIKELY(!may_be_ours(name)) || !go_on.jump || !sl_hooks_find(name))

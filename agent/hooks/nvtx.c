@@ -100,7 +100,7 @@ static struct string *find_string(uint64_t key, bool make)
 	return &no_string;
 }
 
-void *sl_nvtx_registered(void *handle, struct sl_label label)
+void *sl_nvtx_registered(void *handle, struct sl_labels_entry label)
 {
 	uint64_t key = handle ? (uintptr_t)handle : (label.index ^ (uint64_t)label.label << 40) | (uint64_t)1 << 63;
 	struct string *string = find_string(key, true);
@@ -112,14 +112,14 @@ void *sl_nvtx_registered(void *handle, struct sl_label label)
 	return handle ? handle : string;
 }
 
-static struct sl_label registered(const void *handle)
+static struct sl_labels_entry registered(const void *handle)
 {
 	const struct string *string = handle;
 
 	if ((uintptr_t)handle - (uintptr_t)strings >= sizeof(strings))
 		string = find_string((uintptr_t)handle, false);
-	return (struct sl_label){.index = atomic_load_explicit(&string->index, memory_order_relaxed),
-				 .label = atomic_load_explicit(&string->label, memory_order_relaxed)};
+	return (struct sl_labels_entry){.index = atomic_load_explicit(&string->index, memory_order_relaxed),
+					.label = atomic_load_explicit(&string->label, memory_order_relaxed)};
 }
 
 /* --- messages ---------------------------------------------------------------------------------------------
@@ -147,12 +147,12 @@ static const char *to_utf8(char *to, size_t size, const wchar_t *wide)
 	return to;
 }
 
-struct sl_label sl_nvtx_ascii(const void *domain, const char *text)
+struct sl_labels_entry sl_nvtx_ascii(const void *domain, const char *text)
 {
 	return sl_labels_intern(domains[sl_nvtx_domain(domain)].name, text);
 }
 
-struct sl_label sl_nvtx_wide(const void *domain, const wchar_t *text)
+struct sl_labels_entry sl_nvtx_wide(const void *domain, const wchar_t *text)
 {
 	char utf8[SL_LABELS_TEXT_MAX];
 
@@ -166,7 +166,7 @@ void *sl_nvtx_created_wide(void *handle, const wchar_t *name)
 	return sl_nvtx_created(handle, to_utf8(utf8, sizeof(utf8), name));
 }
 
-static struct sl_label message_of(const void *domain, const struct sl_nvtx_attributes *attributes)
+static struct sl_labels_entry message_of(const void *domain, const struct sl_nvtx_attributes *attributes)
 {
 	switch (attributes->message_type) {
 	case SL_NVTX_MESSAGE_ASCII:
@@ -180,9 +180,9 @@ static struct sl_label message_of(const void *domain, const struct sl_nvtx_attri
 	}
 }
 
-struct sl_label sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attributes *attributes)
+struct sl_labels_entry sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attributes *attributes)
 {
-	struct sl_label label;
+	struct sl_labels_entry label;
 
 	if (!attributes || attributes->size < sizeof(*attributes))
 		return sl_nvtx_ascii(domain, "");

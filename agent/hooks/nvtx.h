@@ -31,9 +31,9 @@ enum { SL_NVTX_PAYLOAD_EXTENDED = (int32_t)0xdfbd0009 };
 enum { SL_NVTX_MESSAGE_ASCII = 1, SL_NVTX_MESSAGE_WIDE = 2, SL_NVTX_MESSAGE_REGISTERED = 3 };
 
 /* domain: the handle that NVTX's caller holds, NULL the default one. */
-struct sl_label sl_nvtx_ascii(const void *domain, const char *text);
-struct sl_label sl_nvtx_wide(const void *domain, const wchar_t *text);
-struct sl_label sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attributes *attributes);
+struct sl_labels_entry sl_nvtx_ascii(const void *domain, const char *text);
+struct sl_labels_entry sl_nvtx_wide(const void *domain, const wchar_t *text);
+struct sl_labels_entry sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attributes *attributes);
 uint64_t sl_nvtx_schema(const void *domain, const struct sl_payload_schema *schema, uint64_t known);
 void sl_nvtx_payload(const void *domain, const struct sl_payload *payloads, size_t count);
 
@@ -46,7 +46,7 @@ unsigned sl_nvtx_domain(const void *domain);
  */
 void *sl_nvtx_created(void *handle, const char *name);
 void *sl_nvtx_created_wide(void *handle, const wchar_t *name);
-void *sl_nvtx_registered(void *handle, struct sl_label label);
+void *sl_nvtx_registered(void *handle, struct sl_labels_entry label);
 int sl_nvtx_destroyed(const void *domain);
 
 /* How many calls have been delivered on this thread. */

@@ -56,7 +56,7 @@ static void key_integer(struct header *out, const char *name, int value)
 }
 
 /* pids in each namespace that /proc shows, outermost first; kernels before 4.1 do not say. */
-static void pack_pids(struct header *out, const struct sl_process *process)
+static void pack_pids(struct header *out, const struct sl_process_identity *process)
 {
 	char status[8192];
 	const char *at = NULL;
@@ -239,7 +239,7 @@ static void pack_hooks(struct header *out)
 	key(out, "hooks");
 	sl_pack_array(&out->pack, sl_hook_count ? sl_hook_count - 1 : 0);
 	for (unsigned i = 1; i < sl_hook_count; i++) {
-		const struct sl_hook *hook = &sl_hooks[i];
+		const struct sl_hooks_row *hook = &sl_hooks[i];
 
 		sl_pack_array(&out->pack, 4);
 		sl_pack_text(&out->pack, hook->name);
@@ -249,7 +249,7 @@ static void pack_hooks(struct header *out)
 	}
 }
 
-static void pack_identity(struct header *out, const struct sl_process *process)
+static void pack_identity(struct header *out, const struct sl_process_identity *process)
 {
 	struct utsname system;
 
@@ -272,7 +272,7 @@ static void pack_identity(struct header *out, const struct sl_process *process)
 	key_integer(out, "restart", sl_identity_restart());
 }
 
-size_t sl_process_header(void *buffer, size_t size, const struct sl_process *process, const struct sl_options *options,
+size_t sl_process_header(void *buffer, size_t size, const struct sl_process_identity *process, const struct sl_options *options,
 			 const char *ring, unsigned file)
 {
 	struct header out = {.pack = sl_pack_begin(buffer, size)};

@@ -34,7 +34,7 @@ static void add_component(struct sl_text *text, const char *name)
 }
 
 /* DIR with %h %r %p %j replaced, against the current directory when it is relative. */
-static void find_directory(struct sl_process *process, const char *template, const char *host)
+static void find_directory(struct sl_process_identity *process, const char *template, const char *host)
 {
 	struct sl_text text = sl_text_begin(process->directory, sizeof(process->directory));
 	char cwd[2048];
@@ -71,7 +71,7 @@ static void find_directory(struct sl_process *process, const char *template, con
 	}
 }
 
-void sl_process_identify(struct sl_process *process, const struct sl_options *options)
+void sl_process_identify(struct sl_process_identity *process, const struct sl_options *options)
 {
 	struct sl_identity_rank rank = sl_identity_rank();
 	int saved = errno;
@@ -97,7 +97,7 @@ void sl_process_identify(struct sl_process *process, const struct sl_options *op
 	errno = saved;
 }
 
-bool sl_process_wanted(const struct sl_process *process, const struct sl_options *options)
+bool sl_process_wanted(const struct sl_process_identity *process, const struct sl_options *options)
 {
 	char command[4096];
 
@@ -112,7 +112,7 @@ bool sl_process_wanted(const struct sl_process *process, const struct sl_options
 	return sl_procfile_read("/proc/self/cmdline", command, sizeof(command)) >= 0 && sl_filter_matches(options->only, command);
 }
 
-int sl_process_make_directory(const struct sl_process *process)
+int sl_process_make_directory(const struct sl_process_identity *process)
 {
 	char path[sizeof(process->directory)];
 	int saved = errno, error = 0;

@@ -13,7 +13,7 @@
 
 #include "agent/options.h"
 
-struct sl_process {
+struct sl_process_identity {
 	int rank, local_rank, world_size; /* -1: the environment names none */
 	uint64_t pid, process_start;	  /* pid as getpid() says; start in clock ticks after boot */
 	char boot_id[40];
@@ -24,19 +24,19 @@ struct sl_process {
 };
 
 /* Identity from environment and /proc, rank groups, job, run id. */
-void sl_process_identify(struct sl_process *process, const struct sl_options *options);
+void sl_process_identify(struct sl_process_identity *process, const struct sl_options *options);
 
 /* False: this process is not to be recorded (disabled, rank not in the list, argv[0] does not match). */
-bool sl_process_wanted(const struct sl_process *process, const struct sl_options *options);
+bool sl_process_wanted(const struct sl_process_identity *process, const struct sl_options *options);
 
 /* mkdir -p of process->directory, mode 0700 for what is made.  0 or errno. */
-int sl_process_make_directory(const struct sl_process *process);
+int sl_process_make_directory(const struct sl_process_identity *process);
 
 /*
  * The header map of doc/trace-format.md into out; returns its bytes, 0 when it does not fit.
  * ring: what the header's `ring` says; file: 1 for the first of the process, 2, ...
  */
-size_t sl_process_header(void *out, size_t size, const struct sl_process *process, const struct sl_options *options,
+size_t sl_process_header(void *out, size_t size, const struct sl_process_identity *process, const struct sl_options *options,
 			 const char *ring, unsigned file);
 
 #endif

@@ -224,7 +224,7 @@ void sl_native_watch(void)
 }
 
 /* dlopen and dlsym are looked up, not imported: before glibc 2.34 they would bring libdl along. */
-void sl_native_open(void)
+void sl_native_load(void)
 {
 	open_library *open = (open_library *)sl_resolve_symbol("dlopen");
 	find_symbol *find = (find_symbol *)sl_resolve_symbol("dlsym");

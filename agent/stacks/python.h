@@ -90,7 +90,7 @@ static inline bool read_word(sl_python_read *get, uintptr_t object, uint32_t off
 	return get(value, object + offset, sizeof(*value));
 }
 
-struct sl_python_frame {
+struct sl_python_raw_frame {
 	uintptr_t address;
 	uintptr_t code; /* as the frame has it: perhaps no code object */
 	uintptr_t instr;
@@ -98,10 +98,10 @@ struct sl_python_frame {
 };
 
 /* The Python frame at or above `address`; its address is 0 at the end.  False: unreadable. */
-bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_frame *frame);
+bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_raw_frame *frame);
 
 /* Where the instructions of a frame's code begin, as this thread runs it. */
-uintptr_t sl_python_bytecode(const struct sl_python_frame *frame);
+uintptr_t sl_python_bytecode(const struct sl_python_raw_frame *frame);
 
 /* Reads what may be no memory: false instead of a signal. */
 bool sl_python_read_carefully(void *out, uintptr_t address, size_t bytes);

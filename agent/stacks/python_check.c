@@ -34,7 +34,7 @@ static bool has_type(uintptr_t object, uintptr_t type)
 	return object && read_word(sl_python_read_carefully, object, where->ob_type, &seen) && seen == type;
 }
 
-static const char *check_code(const struct sl_python_frame *frame)
+static const char *check_code(const struct sl_python_raw_frame *frame)
 {
 	uintptr_t name, file, table, units, base;
 	int32_t first_line;
@@ -62,7 +62,7 @@ static const char *check_code(const struct sl_python_frame *frame)
 /* Reads the whole stack as the cold walk would. */
 const char *sl_python_check(uintptr_t thread, unsigned *frames)
 {
-	struct sl_python_frame frame;
+	struct sl_python_raw_frame frame;
 	const char *why;
 	uintptr_t at;
 

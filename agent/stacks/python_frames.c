@@ -23,12 +23,12 @@ static bool is_shim(sl_python_read *get, uintptr_t frame, bool *shim)
 	return true;
 }
 
-bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_frame *frame)
+bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_raw_frame *frame)
 {
 	bool shim = false;
 	uint8_t entry = 1;
 
-	*frame = (struct sl_python_frame){0};
+	*frame = (struct sl_python_raw_frame){0};
 	for (unsigned shims = 0; address; shims++) {
 		if (!is_shim(get, address, &shim) || shims > 16)
 			return false;
@@ -69,7 +69,7 @@ bool sl_python_frame(sl_python_read *get, uintptr_t address, struct sl_python_fr
 }
 
 /* Read carefully: another thread may replace the array of copies. */
-uintptr_t sl_python_bytecode(const struct sl_python_frame *frame)
+uintptr_t sl_python_bytecode(const struct sl_python_raw_frame *frame)
 {
 	uintptr_t copies, count, copy, base = frame->code + where->bytecode;
 	int32_t index;
@@ -84,7 +84,7 @@ uintptr_t sl_python_bytecode(const struct sl_python_frame *frame)
 }
 
 /* Offset of a frame's instruction in its bytecode; -1: not begun, -2: outside. */
-static int instruction_offset(const struct sl_python_frame *frame)
+static int instruction_offset(const struct sl_python_raw_frame *frame)
 {
 	uintptr_t base;
 	intptr_t offset;
@@ -143,7 +143,7 @@ static bool is_code(uintptr_t code)
 	return code && word_at(code, where->ob_type) == sl_python.code_type;
 }
 
-static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_python_frame *frame)
+static uint32_t define_frame(struct sl_stacks_thread *thread, const struct sl_python_raw_frame *frame)
 {
 	struct frame_text text = {.function = thread->function,
 				  .file = thread->file,
@@ -213,7 +213,7 @@ uint32_t sl_python_define(struct sl_stacks_thread *thread, uintptr_t first, uint
 	struct stack_ids stack = {
 		.frames = thread->frames, .map = thread->map, .map_bytes = sizeof(thread->map), .truncated = truncated};
 	struct sl_hash hash = SL_HASH_INIT;
-	struct sl_python_frame frame;
+	struct sl_python_raw_frame frame;
 
 	for (uintptr_t at = first; stack.count < count && sl_python_frame(read_directly, at, &frame) && frame.address;
 	     at = word_at(frame.address, where->previous)) {

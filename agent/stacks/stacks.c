@@ -114,7 +114,7 @@ void sl_stacks_start(unsigned mode, unsigned depth)
 void sl_stacks_open_libraries(void)
 {
 	if (wanted & SL_STACKS_NATIVE)
-		sl_native_open();
+		sl_native_load();
 }
 
 struct sl_stack_ids sl_stacks_capture(unsigned mode)
@@ -216,7 +216,7 @@ void sl_stacks_unwound(void)
 	self->busy = false;
 }
 
-void sl_stacks_describe(char *text, size_t bytes)
+void sl_stacks_state(char *text, size_t bytes)
 {
 	struct sl_text line = sl_text_begin(text, bytes);
 

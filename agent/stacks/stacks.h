@@ -54,10 +54,10 @@ void sl_stacks_modules(void);
 /* Writer thread, now and then: no native stacks from when the program has closed libunwind's own descriptors. */
 void sl_native_watch(void);
 
-/* No native stacks from now on; said in sl_stacks_describe. */
+/* No native stacks from now on; said in sl_stacks_state. */
 void sl_native_disable(const char *why);
 
 /* One line for the capabilities record: "python 3.11.2; native libunwind.so.8". */
-void sl_stacks_describe(char *text, size_t bytes);
+void sl_stacks_state(char *text, size_t bytes);
 
 #endif

@@ -32,7 +32,7 @@ struct job {
 	void (*run)(struct job *job);
 	const char *name, *version;
 	const void *caller;
-	struct sl_place place;
+	struct sl_resolve_place place;
 	void *answer;
 };
 
@@ -340,7 +340,7 @@ static int read_place(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-struct sl_place sl_resolve_place(const void *address)
+struct sl_resolve_place sl_resolve_place(const void *address)
 {
 	struct job job = {.caller = address};
 	struct link_map *own = own_map();

@@ -42,12 +42,12 @@ void *sl_resolve_dlvsym(void);
 const char *sl_resolve_own_name(void);
 
 /* The object around an address. */
-struct sl_place {
+struct sl_resolve_place {
 	struct link_map *map; /* NULL: in no object.  No handle: only what dlopen returned is one */
 	bool program, driver; /* the main program; libcuda.so */
 	bool before_us;	      /* comes before us in link order: the program, earlier preloads */
 };
-struct sl_place sl_resolve_place(const void *address);
+struct sl_resolve_place sl_resolve_place(const void *address);
 
 /*
  * The first definition of `name` in link order before us and behind `after` (NULL: from the program on): what

@@ -9,7 +9,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
 #include "analyzer/report/suppress.h"
@@ -63,13 +63,13 @@ static int wrong(const char *name, const char *value, const char *why)
 }
 
 /* Options are applied after the file, and growth of the file goes where growth is given here. */
-static int apply_options(struct options *o, const struct sl_options *parsed)
+static int apply_options(struct options *o, const struct sl_arguments *parsed)
 {
-	struct sl_options again = {.usage = parsed->usage, .table = parsed->table, .argc = parsed->argc, .argv = parsed->argv};
+	struct sl_arguments again = {.usage = parsed->usage, .table = parsed->table, .argc = parsed->argc, .argv = parsed->argv};
 	bool growth = false;
 	const char *why;
 
-	for (int i; (i = sl_options_next(&again)) != SL_OPTION_END;) {
+	for (int i; (i = sl_arguments_next(&again)) != SL_ARGUMENT_END;) {
 		if (i < 0 || i >= LIMITS)
 			continue;
 		if (!strcmp(table[i].name, "--max-growth") && !growth) {
@@ -92,7 +92,7 @@ static bool take(void *context, int option, const char *value)
 }
 
 /* An exit status, or -1 to go on. */
-static int settle(struct options *o, const struct sl_options *parsed)
+static int settle(struct options *o, const struct sl_arguments *parsed)
 {
 	char why[PATH_MAX + 300];
 	int status;
@@ -250,10 +250,11 @@ static int check(struct sl_report *report, const struct options *o, const char *
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "check [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct sl_arguments parsed = {
+		.usage = "check [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct options o = {0};
 	struct sl_report report = {0};
-	int status = sl_options_parse(&parsed, take, &o);
+	int status = sl_arguments_parse(&parsed, take, &o);
 
 	if (status < 0)
 		status = settle(&o, &parsed);
@@ -264,7 +265,7 @@ static int run(int argc, char **argv)
 		sl_report_free(&report);
 	}
 	sl_suppressions_free(&o.suppressions);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

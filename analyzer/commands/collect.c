@@ -17,7 +17,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/trace/images.h"
 #include "common/tracefile.h"
 
@@ -91,7 +91,7 @@ static void look_at(struct collection *collection, const char *path)
 	struct stat st;
 	struct sl_damage damage = {0};
 	char trace[sizeof(((struct sl_ringfile *)0)->trace) + 1] = "";
-	struct sl_ring ring;
+	struct sl_recovered_ring ring;
 	size_t size;
 
 	if (lstat(path, &st) || !S_ISREG(st.st_mode) || !sl_ring_open(&ring, path, &damage)) {
@@ -143,17 +143,17 @@ static bool take(void *context, int option, const char *value)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {
+	struct sl_arguments parsed = {
 		.usage = "collect DIR",
 		.table = table,
 		.argc = argc,
 		.argv = argv,
 		.about = "Run on the node after the job: brings what killed processes left in its memory to their traces in DIR."};
-	int status = sl_options_parse(&parsed, take, NULL);
+	int status = sl_arguments_parse(&parsed, take, NULL);
 
 	for (char **folder = parsed.paths; status <= SL_EXIT_FINE && *folder; folder++)
 		status = collect(*folder);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

@@ -6,7 +6,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/record.h"
 #include "analyzer/upstream/records/session_id.h"
@@ -93,17 +93,17 @@ static int convert(struct conversion *c, char **paths)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "convert [options] FILE...",
-				    .table = table,
-				    .argc = argc,
-				    .argv = argv,
-				    .about = "Write every telemetry record of the files as a V3 JSON line to stdout."};
+	struct sl_arguments parsed = {.usage = "convert [options] FILE...",
+				      .table = table,
+				      .argc = argc,
+				      .argv = argv,
+				      .about = "Write every telemetry record of the files as a V3 JSON line to stdout."};
 	struct conversion c = {.all = true};
-	int status = sl_options_parse(&parsed, take, &c);
+	int status = sl_arguments_parse(&parsed, take, &c);
 
 	if (status < 0)
 		status = convert(&c, parsed.paths);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

@@ -7,7 +7,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
@@ -297,22 +297,22 @@ static bool take(void *context, int option, const char *value)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {
+	struct sl_arguments parsed = {
 		.usage = "diff [options] BEFORE AFTER", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct comparison c = {0};
-	int status = sl_options_parse(&parsed, take, &c);
+	int status = sl_arguments_parse(&parsed, take, &c);
 	unsigned counts[2] = {parsed.split, parsed.path_count - parsed.split};
 
 	if (status < 0 && !counts[1] && counts[0] == 2)
 		counts[0] = counts[1] = 1;
 	if (status < 0 && (!counts[0] || !counts[1])) {
-		sl_options_usage(&parsed, true);
+		sl_arguments_usage(&parsed, true);
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
 		status = compare(&c, parsed.paths, counts);
 	comparison_free(&c);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

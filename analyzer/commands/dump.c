@@ -5,7 +5,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/base/json.h"
 
 static const struct sl_option table[] = {
@@ -171,14 +171,14 @@ static bool take(void *context, int option, const char *value)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "dump [options] PATH...",
-				    .table = table,
-				    .argc = argc,
-				    .argv = argv,
-				    .about = "Every event as a line of JSON, in time order over all processes of the run."};
+	struct sl_arguments parsed = {.usage = "dump [options] PATH...",
+				      .table = table,
+				      .argc = argc,
+				      .argv = argv,
+				      .about = "Every event as a line of JSON, in time order over all processes of the run."};
 	struct sl_images images = {0};
 	const char *chosen = NULL;
-	int status = sl_options_parse(&parsed, take, &chosen);
+	int status = sl_arguments_parse(&parsed, take, &chosen);
 
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
@@ -187,7 +187,7 @@ static int run(int argc, char **argv)
 		status = dump(&images, chosen) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 	}
 	sl_images_free(&images);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

@@ -6,7 +6,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/model/model.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/model/replay.h"
@@ -115,7 +115,7 @@ static bool take(void *context, int option, const char *value)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {
+	struct sl_arguments parsed = {
 		.usage = "entries [options] PATH...",
 		.table = table,
 		.argc = argc,
@@ -124,7 +124,7 @@ static int run(int argc, char **argv)
 			 "what was in use before, after and at its peak, what was made and freed."};
 	struct sl_images images = {0};
 	struct choice choice = {0};
-	int status = sl_options_parse(&parsed, take, &choice);
+	int status = sl_arguments_parse(&parsed, take, &choice);
 
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
@@ -133,7 +133,7 @@ static int run(int argc, char **argv)
 		status = entries(&images, &choice) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 	}
 	sl_images_free(&images);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

@@ -11,7 +11,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/exports/export.h"
 
 static const struct sl_option table[] = {
@@ -63,7 +63,7 @@ static bool take(void *context, int option, const char *value)
 		o->stream.to = value;
 		return true;
 	case RANK:
-		return sl_options_number(value, 0, LONG_MAX, &o->stream.rank);
+		return sl_arguments_number(value, 0, LONG_MAX, &o->stream.rank);
 	case RUN:
 		o->stream.run = value;
 		return true;
@@ -71,7 +71,7 @@ static bool take(void *context, int option, const char *value)
 		o->job.weigh = !strcmp(value, "live") ? SL_WEIGH_LIVE : !strcmp(value, "total") ? SL_WEIGH_TOTAL : SL_WEIGH_PEAK;
 		return o->job.weigh || !strcmp(value, "peak");
 	case MAX_EVENTS:
-		if (!sl_options_number(value, 1, LONG_MAX, &count))
+		if (!sl_arguments_number(value, 1, LONG_MAX, &count))
 			return false;
 		o->job.max_events = (uint64_t)count;
 		return true;
@@ -93,13 +93,13 @@ static const char *list_formats(void)
 }
 
 /* An exit status, or -1 to go on. */
-static int choose(struct options *o, const struct sl_options *parsed)
+static int choose(struct options *o, const struct sl_arguments *parsed)
 {
 	o->format = find(parsed->paths[0]);
 	if (!o->format)
 		return SL_EXIT_USAGE;
 	if (parsed->path_count < 2) {
-		sl_options_usage(parsed, true);
+		sl_arguments_usage(parsed, true);
 		return SL_EXIT_USAGE;
 	}
 	if (o->format->wants_path && (!o->output || !strcmp(o->output, "-"))) {
@@ -141,16 +141,16 @@ static int export_run(struct options *o, char **paths, unsigned count)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {
+	struct sl_arguments parsed = {
 		.usage = "export FORMAT [options] PATH...", .about = list_formats(), .table = table, .argc = argc, .argv = argv};
 	struct options o = {.stream.rank = -1};
-	int status = sl_options_parse(&parsed, take, &o);
+	int status = sl_arguments_parse(&parsed, take, &o);
 
 	if (status < 0)
 		status = choose(&o, &parsed);
 	if (status < 0)
 		status = export_run(&o, parsed.paths + 1, parsed.path_count - 1);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

@@ -7,7 +7,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/report/report.h"
 #include "common/size.h"
 
@@ -252,9 +252,9 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 static int run(int argc, char **argv)
 {
 	struct asked asked = {0};
-	struct sl_options parsed = {.usage = "fit [options] PATH...", .table = table, .argc = argc, .argv = argv, .about = about};
+	struct sl_arguments parsed = {.usage = "fit [options] PATH...", .table = table, .argc = argc, .argv = argv, .about = about};
 	struct sl_images images = {0};
-	int status = sl_options_parse(&parsed, take, &asked);
+	int status = sl_arguments_parse(&parsed, take, &asked);
 
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
@@ -263,7 +263,7 @@ static int run(int argc, char **argv)
 		status = fit(&images, &asked);
 	}
 	sl_images_free(&images);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

@@ -8,7 +8,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/sessions.h"
@@ -95,7 +95,7 @@ static int merge(char **paths, unsigned count, const char *folder)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {
+	struct sl_arguments parsed = {
 		.usage = "merge PATH... -o DIR",
 		.table = table,
 		.argc = argc,
@@ -103,7 +103,7 @@ static int run(int argc, char **argv)
 		.about =
 			"Write one telemetry sink in which the ranks of PATH share a session, for upstream's cross-rank analysis."};
 	const char *folder = NULL;
-	int status = sl_options_parse(&parsed, take, &folder);
+	int status = sl_arguments_parse(&parsed, take, &folder);
 
 	if (status < 0 && !folder) {
 		fputs("stormlog-analyze: merge needs -o DIR\n", stderr);
@@ -111,7 +111,7 @@ static int run(int argc, char **argv)
 	}
 	if (status < 0)
 		status = merge(parsed.paths, parsed.path_count, folder);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

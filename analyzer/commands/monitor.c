@@ -10,7 +10,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/follow/figures.h"
 
 static const struct sl_option table[] = {
@@ -273,17 +273,17 @@ static bool take(struct monitor *monitor, int option, const char *value)
 }
 
 /* An exit status, said, or -1: go on; *node: no path was named. */
-static int parse(struct sl_options *options, struct monitor *monitor, struct sl_follow *follow, bool *node)
+static int parse(struct sl_arguments *options, struct monitor *monitor, struct sl_follow *follow, bool *node)
 {
 	int option;
 
 	*node = true;
-	while ((option = sl_options_next(options)) != SL_OPTION_END) {
-		if (option == SL_OPTION_HELP)
+	while ((option = sl_arguments_next(options)) != SL_ARGUMENT_END) {
+		if (option == SL_ARGUMENT_HELP)
 			return SL_EXIT_FINE;
-		if (option == SL_OPTION_WRONG)
+		if (option == SL_ARGUMENT_WRONG)
 			return SL_EXIT_USAGE;
-		if (option == SL_OPTION_PATH) {
+		if (option == SL_ARGUMENT_PATH) {
 			*node = false;
 			if (!add(follow, options->value)) {
 				sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
@@ -314,7 +314,7 @@ static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {
+	struct sl_arguments parsed = {
 		.usage = "monitor [options] [PATH|PID]...",
 		.about = "What runs holds now, a row for each device of each process; without PATH of all recordings on this node.",
 		.table = table,

@@ -10,7 +10,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/exports/archive.h"
 
 static const struct sl_option table[] = {
@@ -65,10 +65,11 @@ static bool take(void *context, int option, const char *value)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "pack [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct sl_arguments parsed = {
+		.usage = "pack [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct settings s = {.path = "traces.stormlog"};
 	struct sl_images images = {0};
-	int status = sl_options_parse(&parsed, take, &s), chosen;
+	int status = sl_arguments_parse(&parsed, take, &s), chosen;
 
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
@@ -80,7 +81,7 @@ static int run(int argc, char **argv)
 		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, s.path, s.salt);
 	}
 	sl_images_free(&images);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

@@ -38,7 +38,7 @@ static struct sl_text_style style_of_terminal(void)
 }
 
 /* Where the analysis goes: -o, or beside what is read (but not beside a single one of Stormlog's own files). */
-static bool choose_place(struct sl_place *place, const struct sl_report_options *options, char **paths, bool native)
+static bool choose_place(struct sl_destination *place, const struct sl_report_options *options, char **paths, bool native)
 {
 	const char *path = paths[0], *slash = strrchr(path, '/');
 	char folder[PATH_MAX + 16];
@@ -54,7 +54,7 @@ static bool choose_place(struct sl_place *place, const struct sl_report_options 
 		return true;
 	else
 		snprintf(folder, sizeof(folder), "%.*sanalysis", slash ? (int)(slash + 1 - path) : 0, path);
-	if (sl_place_choose(place, folder, paths))
+	if (sl_destination_choose(place, folder, paths))
 		return true;
 	sl_door_print(stderr, "stormlog-analyze: %s\n", place->why);
 	return false;
@@ -89,7 +89,7 @@ void sl_open_page(const char *folder)
 	posix_spawnattr_destroy(&attributes);
 }
 
-static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_place *place)
+static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_destination *place)
 {
 	struct sl_text_style style = style_of_terminal();
 
@@ -114,7 +114,7 @@ static bool any_native(char **paths)
 	return false;
 }
 
-static int native_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_place *place)
+static int native_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place)
 {
 	struct sl_report report = {0};
 	int status = sl_native_open(&report, paths, count, &options->pipeline);
@@ -129,8 +129,8 @@ static int native_report(struct sl_report_options *options, char **paths, unsign
 static int run(int argc, char **argv)
 {
 	struct sl_report_options options;
-	struct sl_options parsed;
-	struct sl_place place = {0};
+	struct sl_arguments parsed;
+	struct sl_destination place = {0};
 	int status = sl_report_options_parse(&options, &parsed, argc, argv);
 	bool native = status < 0 && any_native(parsed.paths);
 	const char *foreign = native ? options.only_telemetry : options.only_native;
@@ -150,7 +150,7 @@ static int run(int argc, char **argv)
 	if (status < 0)
 		status = (native ? native_report : sl_telemetry_report)(&options, parsed.paths, parsed.path_count, &place);
 	sl_report_options_free(&options);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

@@ -73,7 +73,7 @@ enum {
 static bool read_count(const char *value, long most, unsigned *count)
 {
 	long number;
-	bool fine = sl_options_number(value, 1, most, &number);
+	bool fine = sl_arguments_number(value, 1, most, &number);
 
 	*count = (unsigned)number;
 	return fine;
@@ -188,7 +188,7 @@ static const char about[] =
 	"report.json, summary.md, pictures, telemetry, OOM bundles.  PATH: a folder of traces, a trace, a pack, or what Python\n"
 	"Stormlog writes.";
 
-int sl_report_options_parse(struct sl_report_options *options, struct sl_options *parsed, int argc, char **argv)
+int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed, int argc, char **argv)
 {
 	int status;
 
@@ -196,9 +196,9 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_options
 	options->pipeline.alerts = &options->alerts;
 	options->pipeline.suppressions = &options->suppressions;
 	options->pipeline.emit = &options->emit;
-	*parsed = (struct sl_options){
+	*parsed = (struct sl_arguments){
 		.usage = "[report] [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
-	status = sl_options_parse(parsed, take, options);
+	status = sl_arguments_parse(parsed, take, options);
 	if (status >= 0)
 		return status;
 	if (parsed->path_count > 1 && !options->output && !options->json) {

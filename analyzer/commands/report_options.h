@@ -5,9 +5,9 @@
 
 #include "analyzer/upstream/answers/alerts.h"
 #include "analyzer/report/suppress.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/report/report.h"
-#include "analyzer/outputs/place.h"
+#include "analyzer/outputs/destination.h"
 #include "analyzer/upstream/answers/emit.h"
 
 struct sl_report_options {
@@ -28,10 +28,10 @@ struct sl_report_options {
 };
 
 /* An exit status, said; or -1: go on with parsed->paths.  Both are the caller's to free, whatever the answer. */
-int sl_report_options_parse(struct sl_report_options *options, struct sl_options *parsed, int argc, char **argv);
+int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed, int argc, char **argv);
 void sl_report_options_free(struct sl_report_options *options);
 
 /* `report` where no path holds a trace; an exit status.  place: chosen; without a folder nothing is written. */
-int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_place *place);
+int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place);
 
 #endif

@@ -93,7 +93,8 @@ static bool put_html(const struct page *page, FILE *out)
 	return sl_html_telemetry(page->telemetry, page->path, &page->options->emit, page->options->html_max_bytes, out);
 }
 
-static bool save_one(struct sl_place *place, const char *name, bool (*put)(const struct page *, FILE *), const struct page *page)
+static bool save_one(struct sl_destination *place, const char *name, bool (*put)(const struct page *, FILE *),
+		     const struct page *page)
 {
 	char path[PATH_MAX + 64];
 	FILE *out;
@@ -107,18 +108,18 @@ static bool save_one(struct sl_place *place, const char *name, bool (*put)(const
 	return !fclose(out) && fine;
 }
 
-static bool save(struct sl_place *place, const struct page *page)
+static bool save(struct sl_destination *place, const struct page *page)
 {
-	if (!sl_place_begin(place))
+	if (!sl_destination_begin(place))
 		return false;
 	if (save_one(place, "report.json", put_json, page) && save_one(place, "report.html", put_html, page))
-		return sl_place_end(place);
+		return sl_destination_end(place);
 	snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
-	sl_place_drop(place);
+	sl_destination_drop(place);
 	return false;
 }
 
-static int print_summary(const struct page *page, struct sl_place *place)
+static int print_summary(const struct page *page, struct sl_destination *place)
 {
 	const struct sl_report_options *options = page->options;
 
@@ -160,7 +161,7 @@ static void say_unreadable(const struct sl_telemetry *t, char *const *paths, uns
 	sl_paths_empty(paths, count, "trace, telemetry file or bundle");
 }
 
-int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_place *place)
+int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place)
 {
 	struct sl_telemetry *t = sl_telemetry_new();
 	const struct page page = {t, options, paths[0]};

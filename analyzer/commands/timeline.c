@@ -10,7 +10,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/base/format.h"
 
 static const struct sl_option table[] = {
@@ -200,20 +200,20 @@ static bool take(void *context, int option, const char *value)
 
 	if (option == RUN)
 		o->pipeline.run = value;
-	return option == RUN ||
-	       (option == RANK ? sl_options_number(value, 0, LONG_MAX, &o->rank) : sl_options_number(value, 4, 200, &o->height));
+	return option == RUN || (option == RANK ? sl_arguments_number(value, 0, LONG_MAX, &o->rank)
+						: sl_arguments_number(value, 4, 200, &o->height));
 }
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "timeline [options] PATH...",
-				    .about = "Memory over time, one picture a process.",
-				    .table = table,
-				    .argc = argc,
-				    .argv = argv};
+	struct sl_arguments parsed = {.usage = "timeline [options] PATH...",
+				      .about = "Memory over time, one picture a process.",
+				      .table = table,
+				      .argc = argc,
+				      .argv = argv};
 	struct options o = {.rank = -1, .height = 16};
 	struct sl_report report = {0};
-	int status = sl_options_parse(&parsed, take, &o);
+	int status = sl_arguments_parse(&parsed, take, &o);
 
 	look_at_terminal(&o);
 	if (status < 0) {
@@ -222,7 +222,7 @@ static int run(int argc, char **argv)
 			status = draw_all(&report, &o);
 		sl_report_free(&report);
 	}
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

@@ -8,7 +8,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
@@ -298,12 +298,12 @@ static bool take(void *context, int option, const char *value)
 	case BY:
 		return parse_by(options, value);
 	case RANK:
-		return sl_options_number(value, 0, LONG_MAX, &options->rank);
+		return sl_arguments_number(value, 0, LONG_MAX, &options->rank);
 	case RUN:
 		options->pipeline.run = value;
 		return true;
 	case DEPTH:
-		if (!sl_options_number(value, 1, INT_MAX, &depth))
+		if (!sl_arguments_number(value, 1, INT_MAX, &depth))
 			return false;
 		options->depth = (unsigned)depth;
 		return true;
@@ -314,7 +314,7 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
-static int print_instant(struct options *options, const struct sl_options *parsed, const char *verb)
+static int print_instant(struct options *options, const struct sl_arguments *parsed, const char *verb)
 {
 	struct sl_report report;
 	uint64_t until;
@@ -339,14 +339,14 @@ static int print_instant(struct options *options, const struct sl_options *parse
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {
+	struct sl_arguments parsed = {
 		.usage = "tree|table|flame [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct options options = {.rank = -1, .depth = 40};
-	int status = sl_options_parse(&parsed, take, &options);
+	int status = sl_arguments_parse(&parsed, take, &options);
 
 	if (status < 0)
 		status = print_instant(&options, &parsed, argv[0]);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

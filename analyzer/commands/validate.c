@@ -7,7 +7,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/record.h"
@@ -110,18 +110,18 @@ static int validate(struct validation *v, char **paths)
 
 static int run(int argc, char **argv)
 {
-	struct sl_options parsed = {.usage = "validate [options] PATH...",
-				    .table = table,
-				    .argc = argc,
-				    .argv = argv,
-				    .about = "Check telemetry files, sinks and bundles, one line for each thing that is wrong."};
+	struct sl_arguments parsed = {.usage = "validate [options] PATH...",
+				      .table = table,
+				      .argc = argc,
+				      .argv = argv,
+				      .about = "Check telemetry files, sinks and bundles, one line for each thing that is wrong."};
 	struct validation v = {.valid = true};
-	int status = sl_options_parse(&parsed, take, &v);
+	int status = sl_arguments_parse(&parsed, take, &v);
 
 	if (status < 0)
 		status = validate(&v, parsed.paths);
 	sl_arena_free(&v.arena);
-	sl_options_free(&parsed);
+	sl_arguments_free(&parsed);
 	return status;
 }
 

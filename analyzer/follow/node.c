@@ -16,7 +16,7 @@ static char *trace_of(const char *path)
 {
 	struct sl_damage unsaid = {0};
 	char *trace = strdup(path);
-	struct sl_ring ring;
+	struct sl_recovered_ring ring;
 
 	if (sl_ring_open_head(&ring, path, &unsaid)) {
 		if (ring.head->trace[0] == '/') {

@@ -310,7 +310,7 @@ struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t threa
 	return moment;
 }
 
-void sl_labels_end(struct sl_model *model)
+void sl_labels_finish(struct sl_model *model)
 {
 	fold_peak(model); /* ranges still open are no entries: they have no end */
 	for (size_t t = 0; t < model->threads.count; t++)

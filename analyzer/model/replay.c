@@ -259,7 +259,7 @@ void sl_replay_end(struct sl_model *model)
 	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
 		if (model->devices[i])
 			sl_pending_settle(model, model->devices[i]);
-	sl_labels_end(model);
+	sl_labels_finish(model);
 	sl_timeline_end(&model->timeline, model->now_ns);
 	SL_TRIM(&model->sites);
 	SL_TRIM(&model->tracks);

@@ -28,7 +28,7 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
 /* Where `thread` is (0: any thread that is in a range). */
 struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
-void sl_labels_end(struct sl_model *model);
+void sl_labels_finish(struct sl_model *model);
 /* What was said of the ranges that are open on a thread, innermost first. */
 unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX]);
 void sl_called_apply(struct sl_model *model, const struct sl_event *event);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analyzer/outputs/place.h"
+#include "analyzer/outputs/destination.h"
 #include "analyzer/report/report.h"
 
 struct sl_output {
@@ -69,6 +69,6 @@ struct sl_text_style {
 void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style);
 
 /* Write all of sl_outputs into a place that was chosen.  On failure what was there stays, and place->why tells. */
-bool sl_outputs_write(struct sl_report *report, struct sl_place *place);
+bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);
 
 #endif

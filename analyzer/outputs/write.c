@@ -22,15 +22,15 @@ static bool write_one(struct sl_report *report, const struct sl_output *output, 
 	return !fclose(out) && fine;
 }
 
-bool sl_outputs_write(struct sl_report *report, struct sl_place *place)
+bool sl_outputs_write(struct sl_report *report, struct sl_destination *place)
 {
-	if (!sl_place_begin(place))
+	if (!sl_destination_begin(place))
 		return false;
 	for (const struct sl_output *const *o = sl_outputs; *o; o++)
 		if (!write_one(report, *o, place->made)) {
 			snprintf(place->why, sizeof(place->why), "%s: %s: %s", place->folder, (*o)->name, strerror(errno));
-			sl_place_drop(place);
+			sl_destination_drop(place);
 			return false;
 		}
-	return sl_place_end(place);
+	return sl_destination_end(place);
 }

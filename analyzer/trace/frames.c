@@ -31,7 +31,7 @@ size_t sl_read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 	return done;
 }
 
-static void push(struct sl_frames *frames, struct sl_frame frame)
+static void push(struct sl_frames *frames, struct sl_zstd_frame frame)
 {
 	if (frames->count == frames->capacity) {
 		frames->capacity = frames->capacity ? frames->capacity * 2 : 64;
@@ -96,7 +96,7 @@ static uint64_t resynchronise(struct sl_frames *frames, uint64_t offset, uint64_
 	uint32_t compressed = whole_frame(frames, inside, next);
 
 	if (compressed && inside + compressed == next) {
-		push(frames, (struct sl_frame){.offset = inside, .compressed = compressed});
+		push(frames, (struct sl_zstd_frame){.offset = inside, .compressed = compressed});
 		sl_damage_note(damage, frames->path, "offset %llu: index is damaged, its frame is whole",
 			       (unsigned long long)offset);
 		return next;
@@ -137,15 +137,15 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 			offset = next;
 			continue;
 		}
-		push(frames, (struct sl_frame){.offset = inside,
-					       .compressed = index.compressed,
-					       .count = index.count,
-					       .thread = index.thread,
-					       .kind = (uint16_t)index.kind,
-					       .first = index.first,
-					       .next = index.next,
-					       .begin_ns = index.begin_ns,
-					       .end_ns = index.end_ns});
+		push(frames, (struct sl_zstd_frame){.offset = inside,
+						    .compressed = index.compressed,
+						    .count = index.count,
+						    .thread = index.thread,
+						    .kind = (uint16_t)index.kind,
+						    .first = index.first,
+						    .next = index.next,
+						    .begin_ns = index.begin_ns,
+						    .end_ns = index.end_ns});
 		offset = inside + index.compressed;
 		frames->scanned = offset;
 	}
@@ -222,7 +222,7 @@ static size_t inflate_unsized(struct sl_inflate *inflate, size_t compressed)
 	}
 }
 
-bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, const struct sl_frame *frame,
+bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, const struct sl_zstd_frame *frame,
 		   struct sl_damage *damage)
 {
 	unsigned long long content;

@@ -15,7 +15,7 @@
 
 #include "analyzer/trace/damage.h"
 
-struct sl_frame {
+struct sl_zstd_frame {
 	uint64_t offset; /* of the zstd frame in its file */
 	uint32_t compressed, count;
 	uint32_t thread;
@@ -28,7 +28,7 @@ struct sl_frames {
 	char *path;
 	int fd;
 	uint16_t number; /* sl_frame.file */
-	struct sl_frame *frame;
+	struct sl_zstd_frame *frame;
 	size_t count, capacity;
 	uint64_t torn_events; /* that torn frames announce; a ring may still have them */
 	uint64_t scanned;     /* up to here all that can be a frame is in `frame`; behind it one may be in the making */
@@ -57,7 +57,7 @@ struct sl_inflate {
  * Read and decompress one frame into inflate->out.  false: said in `damage` (NULL: not said).  The contents are
  * valid until the next call on the same `inflate`.
  */
-bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, const struct sl_frame *frame,
+bool sl_frame_read(struct sl_inflate *inflate, const struct sl_frames *frames, const struct sl_zstd_frame *frame,
 		   struct sl_damage *damage);
 void sl_inflate_free(struct sl_inflate *inflate);
 

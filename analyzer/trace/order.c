@@ -26,7 +26,7 @@ struct stream {
 	struct sl_taken *taken; /* by earlier passes; NULL: there are none */
 	uint64_t number;	/* of the next event that is read */
 
-	struct sl_frame **frames;
+	struct sl_zstd_frame **frames;
 	size_t frame_count, frame_at, frame_capacity;
 	struct sl_inflate inflate;
 	msgpack_zone zone;
@@ -80,7 +80,7 @@ static uint64_t begin_of(const struct sl_event *event, const struct sl_hook *hoo
 /* ---- events of one thread, in slot order */
 
 /* Its frame does not open: the events are not waited for. */
-static void lose(struct sl_order *order, struct stream *s, const struct sl_frame *frame)
+static void lose(struct sl_order *order, struct stream *s, const struct sl_zstd_frame *frame)
 {
 	order->trace->damage.lost_events += frame->count;
 	for (uint32_t i = 0; s->taken && i < frame->count; i++)
@@ -92,7 +92,7 @@ static void lose(struct sl_order *order, struct stream *s, const struct sl_frame
 static bool next_frame(struct sl_order *order, struct stream *s)
 {
 	while (s->frame_at < s->frame_count) {
-		const struct sl_frame *frame = s->frames[s->frame_at++];
+		const struct sl_zstd_frame *frame = s->frames[s->frame_at++];
 		const struct sl_frames *file = &order->trace->files[frame->file];
 		const char *wrong;
 
@@ -314,7 +314,7 @@ static struct stream *stream_of(struct sl_order *order, struct sl_idmap *ids, ui
 	return &order->streams[at];
 }
 
-static void add_frame(struct stream *s, struct sl_frame *frame)
+static void add_frame(struct stream *s, struct sl_zstd_frame *frame)
 {
 	size_t at;
 
@@ -333,7 +333,7 @@ static void drop_doubles(struct sl_order *order, struct stream *s)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->frame_count; i++) {
-		struct sl_frame *frame = s->frames[i];
+		struct sl_zstd_frame *frame = s->frames[i];
 
 		if ((kept || next) && frame->first < next) {
 			sl_damage_note(&order->trace->damage, order->trace->files[frame->file].path,
@@ -356,7 +356,7 @@ static void collect(struct sl_order *order)
 
 	for (unsigned f = 0; f < trace->file_count; f++)
 		for (size_t i = 0; i < trace->files[f].count; i++) {
-			struct sl_frame *frame = &trace->files[f].frame[i];
+			struct sl_zstd_frame *frame = &trace->files[f].frame[i];
 
 			if (!frame->compressed)
 				continue;

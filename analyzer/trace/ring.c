@@ -78,7 +78,7 @@ static void settle(int fd, uint64_t offset, struct sl_slot *slots)
 }
 
 /* The log's segments that the living process gave back, and perhaps to somebody else, while we copied them: all of it is in the file. */
-static void settle_log(struct sl_ring *ring, int fd)
+static void settle_log(struct sl_recovered_ring *ring, int fd)
 {
 	struct sl_ringfile *now = malloc(sizeof(*now));
 
@@ -94,7 +94,7 @@ static void settle_log(struct sl_ring *ring, int fd)
 	free(now);
 }
 
-static void load_segments(struct sl_ring *ring, int fd, struct sl_damage *damage)
+static void load_segments(struct sl_recovered_ring *ring, int fd, struct sl_damage *damage)
 {
 	for (unsigned i = 0; i < ring->segments; i++) {
 		uint64_t offset = SL_RINGFILE_HEAD + (uint64_t)i * SL_SEGMENT_BYTES;
@@ -120,13 +120,13 @@ static void load_segments(struct sl_ring *ring, int fd, struct sl_damage *damage
 		settle_log(ring, fd);
 }
 
-static bool open_ring(struct sl_ring *ring, const char *path, struct sl_damage *damage, bool contents)
+static bool open_ring(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage, bool contents)
 {
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
 	struct sl_ringfile *head;
 
-	*ring = (struct sl_ring){0};
+	*ring = (struct sl_recovered_ring){0};
 	if (fd < 0)
 		return false;
 	head = malloc(sizeof(*head));
@@ -161,17 +161,17 @@ static bool open_ring(struct sl_ring *ring, const char *path, struct sl_damage *
 	return true;
 }
 
-bool sl_ring_open(struct sl_ring *ring, const char *path, struct sl_damage *damage)
+bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage)
 {
 	return open_ring(ring, path, damage, true);
 }
 
-bool sl_ring_open_head(struct sl_ring *ring, const char *path, struct sl_damage *damage)
+bool sl_ring_open_head(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage)
 {
 	return open_ring(ring, path, damage, false);
 }
 
-void sl_ring_free(struct sl_ring *ring)
+void sl_ring_free(struct sl_recovered_ring *ring)
 {
 	for (unsigned i = 0; i < SL_SEGMENT_MAX; i++) {
 		free(ring->slots[i]);
@@ -180,10 +180,10 @@ void sl_ring_free(struct sl_ring *ring)
 	free(ring->header_map);
 	free(ring->head);
 	free(ring->path);
-	*ring = (struct sl_ring){0};
+	*ring = (struct sl_recovered_ring){0};
 }
 
-unsigned sl_ring_segments(const struct sl_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX])
+unsigned sl_ring_segments(const struct sl_recovered_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX])
 {
 	unsigned count = 0;
 
@@ -203,7 +203,7 @@ unsigned sl_ring_segments(const struct sl_ring *ring, uint32_t thread, uint8_t i
 	return count;
 }
 
-uint32_t sl_ring_threads(const struct sl_ring *ring)
+uint32_t sl_ring_threads(const struct sl_recovered_ring *ring)
 {
 	uint32_t greatest = 0;
 
@@ -213,7 +213,7 @@ uint32_t sl_ring_threads(const struct sl_ring *ring)
 	return greatest;
 }
 
-void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_ring *ring, uint32_t thread, uint64_t from)
+void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_recovered_ring *ring, uint32_t thread, uint64_t from)
 {
 	*walk = (struct sl_ring_walk){.ring = ring, .seq = from};
 	walk->count = sl_ring_segments(ring, thread, walk->index);
@@ -262,7 +262,8 @@ static uint64_t segment_defs(const uint8_t *log, uint64_t first, uint64_t positi
 	return position;
 }
 
-void sl_ring_defs(const struct sl_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes), void *data)
+void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
+		  void *data)
 {
 	uint8_t index[SL_SEGMENT_MAX];
 	unsigned count = sl_ring_segments(ring, 0, index);
@@ -280,8 +281,8 @@ static bool is_end(const uint8_t *log, uint64_t first, uint64_t position)
 	return position - first + 8 > SL_SEGMENT_BYTES || (sl_load_le(log + (position - first), 8) & 0xff) == SL_DEF_END;
 }
 
-uint64_t sl_ring_defs_settled(const struct sl_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
-			      void *data)
+uint64_t sl_ring_defs_settled(const struct sl_recovered_ring *ring, uint64_t from,
+			      void (*each)(void *data, const uint8_t *map, size_t bytes), void *data)
 {
 	uint8_t index[SL_SEGMENT_MAX];
 	unsigned count = sl_ring_segments(ring, 0, index);

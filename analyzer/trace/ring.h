@@ -12,7 +12,7 @@
 #include "analyzer/trace/damage.h"
 #include "common/ringfile.h"
 
-struct sl_ring {
+struct sl_recovered_ring {
 	char *path; /* NULL: there is none */
 	bool alive; /* its process holds the lock, or lives on this boot */
 	struct sl_ringfile *head;
@@ -24,35 +24,35 @@ struct sl_ring {
 
 /* false: no ring there, or none that can be read (said).  Read it before the trace file, so that what is
  * drained in between is in both and not in neither. */
-bool sl_ring_open(struct sl_ring *ring, const char *path, struct sl_damage *damage);
+bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
 /* Without what is in it. */
-bool sl_ring_open_head(struct sl_ring *ring, const char *path, struct sl_damage *damage);
-void sl_ring_free(struct sl_ring *ring);
+bool sl_ring_open_head(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
+void sl_ring_free(struct sl_recovered_ring *ring);
 
 /* Segments of one thread, or of the log (thread 0), by order; returns how many of `index` were filled. */
-unsigned sl_ring_segments(const struct sl_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX]);
+unsigned sl_ring_segments(const struct sl_recovered_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX]);
 
 /* Greatest thread id that has a segment. */
-uint32_t sl_ring_threads(const struct sl_ring *ring);
+uint32_t sl_ring_threads(const struct sl_recovered_ring *ring);
 
 /*
  * The next slot of a thread at or after *seq, in the segment index[*at]; moves both.  NULL at the end.
  * *second is the slot after it.  FILLING slots are passed over.
  */
 struct sl_ring_walk {
-	const struct sl_ring *ring;
+	const struct sl_recovered_ring *ring;
 	uint8_t index[SL_SEGMENT_MAX];
 	unsigned count, at;
 	uint64_t seq; /* next slot number to look at */
 };
-void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_ring *ring, uint32_t thread, uint64_t from);
+void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_recovered_ring *ring, uint32_t thread, uint64_t from);
 const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_slot **second);
 
 /* Whole maps of the definition log from position `from` on. */
-void sl_ring_defs(const struct sl_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
+void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
 		  void *data);
 /* The same up to the first that is not whole yet; returns where to go on.  each NULL: that alone. */
-uint64_t sl_ring_defs_settled(const struct sl_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
-			      void *data);
+uint64_t sl_ring_defs_settled(const struct sl_recovered_ring *ring, uint64_t from,
+			      void (*each)(void *data, const uint8_t *map, size_t bytes), void *data);
 
 #endif

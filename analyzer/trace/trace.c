@@ -121,7 +121,7 @@ static void take_record(struct sl_trace *trace, const msgpack_object *map)
 		sl_trace_keep_record(trace, &item);
 }
 
-static void take_maps(struct sl_trace *trace, const struct sl_frames *file, const struct sl_frame *frame)
+static void take_maps(struct sl_trace *trace, const struct sl_frames *file, const struct sl_zstd_frame *frame)
 {
 	/* What a pass has taken from the ring is not taken again from the file. */
 	uint64_t position = frame->first, from = trace->cursor && frame->next ? trace->log_next : 0;
@@ -151,7 +151,7 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, cons
 }
 
 /* Its index was damaged: learn from the contents what the frame is. */
-static void classify(struct sl_trace *trace, struct sl_frame *frame)
+static void classify(struct sl_trace *trace, struct sl_zstd_frame *frame)
 {
 	const struct sl_event *event;
 	struct sl_block block;
@@ -179,7 +179,7 @@ static void read_definitions(struct sl_trace *trace)
 		if (f && file->count && sl_names_segment(file->path) <= trace->folded.through)
 			file->count = 0;
 		for (size_t i = 0; i < file->count; i++) {
-			struct sl_frame *frame = &file->frame[i];
+			struct sl_zstd_frame *frame = &file->frame[i];
 
 			if (frame->kind == SL_FRAME_BLOCK)
 				continue;
@@ -515,7 +515,7 @@ bool sl_trace_peek(const struct sl_image *image, struct sl_header *header)
 {
 	struct sl_damage damage = {0};
 	msgpack_object object;
-	struct sl_ring ring;
+	struct sl_recovered_ring ring;
 	msgpack_zone zone;
 	size_t at = 0;
 

@@ -50,7 +50,7 @@ struct sl_trace {
 	struct sl_header header;
 	struct sl_frames *files;
 	unsigned file_count;
-	struct sl_ring ring; /* ring.path NULL: none */
+	struct sl_recovered_ring ring; /* ring.path NULL: none */
 	struct sl_defs defs;
 	struct sl_damage damage;
 	uint64_t map_bytes; /* of maps, unpacked */

@@ -11,7 +11,7 @@
 #include "agent/symbols/resolve.h"
 #include "agent/symbols/sanitizers.h"
 
-const struct sl_hook sl_hooks[] = {
+const struct sl_hooks_row sl_hooks[] = {
 	{"", SL_VERB_CALL, SL_KIND_none, SL_FAMILY_process, false},
 	{"cudaMalloc", SL_VERB_ALLOC, SL_KIND_device, SL_FAMILY_cuda_runtime, true},
 	{"cudaFree", SL_VERB_FREE, SL_KIND_unknown, SL_FAMILY_cuda_runtime, true},
@@ -113,9 +113,9 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 {
 }
 
-struct sl_where sl_device_current(enum sl_family family)
+struct sl_vendor_context sl_device_current(enum sl_family family)
 {
-	return (struct sl_where){0, 0xc0};
+	return (struct sl_vendor_context){0, 0xc0};
 }
 
 int sl_device_of_pointer(enum sl_family family, uint64_t address)

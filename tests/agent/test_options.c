@@ -96,19 +96,19 @@ static void an_empty_variable_is_an_unset_one(void **state)
 static void every_default_of_the_table_is_readable_and_reads_back_as_text(void **state)
 {
 	for (unsigned i = 0; i < sl_options_count; i++) {
-		const struct sl_option *option = &sl_options_table[i];
+		const struct sl_options_row *option = &sl_options_table[i];
 		struct sl_options options, again;
 		char scratch[24];
 		const char *text;
 
 		memset(&options, 0, sizeof(options));
 		memset(&again, 0, sizeof(again));
-		assert_true(sl_options_parse(option, &options, option->def));
+		assert_true(sl_options_set(option, &options, option->def));
 		text = sl_options_text(option, &options, scratch);
 		if (option->type == SL_OPTION_text)
 			continue;
 		assert_non_null(text);
-		assert_true(sl_options_parse(option, &again, text));
+		assert_true(sl_options_set(option, &again, text));
 		assert_memory_equal(&options, &again, sizeof(options));
 	}
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "analyzer/upstream/answers/alerts.h"
-#include "analyzer/outputs/place.h"
+#include "analyzer/outputs/destination.h"
 #include "analyzer/upstream/files/bundle_write.h"
 #include "analyzer/upstream/files/run_envelope.h"
 #include "analyzer/upstream/files/sink.h"
@@ -292,14 +292,14 @@ static void put_text(const char *file_path, const char *text)
 static void what_came_into_the_place_meanwhile_stays(void **state)
 {
 	char *const inputs[] = {NULL};
-	struct sl_place place;
+	struct sl_destination place;
 
-	assert_true(sl_place_choose(&place, path("analysis"), inputs));
-	assert_true(sl_place_begin(&place));
+	assert_true(sl_destination_choose(&place, path("analysis"), inputs));
+	assert_true(sl_destination_begin(&place));
 	put_text(sl_arena_printf(&arena, "%s/report.json", place.made), "{\n  \"schema\": \"stormlog.report\"}\n");
 	assert_int_equal(mkdir(path("analysis"), 0700), 0);
 	put_text(path("analysis/thesis.tex"), "x");
-	assert_false(sl_place_end(&place));
+	assert_false(sl_destination_end(&place));
 	assert_non_null(strstr(place.why, "thesis.tex"));
 	assert_int_equal(access(path("analysis/thesis.tex"), F_OK), 0);
 	assert_int_not_equal(access(path("analysis/report.json"), F_OK), 0);

@@ -18,7 +18,7 @@ MAY = {
     "outputs/page/msgpack.c": "the page's data", "upstream/files/sink.c": "lines of JSON",
 }
 ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that came through the door
-        ("commands/options.c", "fputs(options->about, out);")}  # words of ours, of several lines
+        ("commands/arguments.c", "fputs(options->about, out);")}  # words of ours, of several lines
 CALL = re.compile(r"(?<![\w>.])(v?f?printf|fputs|puts|fputc|putc|putchar|fwrite|perror|write|dprintf)\s*\(")
 WORDS = re.compile(r'"(?:[^"\\]|\\.)*"' r"|'(?:[^'\\]|\\.)+'")
 

@@ -60,8 +60,8 @@ class Layers(unittest.TestCase):
         self.assertIn("analyzer/loose.c: its folder is in no room", self.errors())
 
     def test_the_model_must_not_know_the_verbs(self):
-        self.write("analyzer/commands/options.h", "")
-        self.write("analyzer/model/model.c", '#include "analyzer/commands/options.h"\n')
+        self.write("analyzer/commands/arguments.h", "")
+        self.write("analyzer/model/model.c", '#include "analyzer/commands/arguments.h"\n')
         self.assertIn("analyzer/model/model.c:1: analyzer/model must not include", self.errors())
 
     def test_files_of_a_room_that_include_each_other_in_a_circle_are_named(self):

@@ -74,7 +74,7 @@ static void a_device_is_found_by_domain_and_place(void **state)
 
 static void a_sample_lists_each_process_that_kfd_knows_on_that_device(void **state)
 {
-	struct sl_sample sample;
+	struct sl_device_sample sample;
 	uint64_t others = 0;
 
 	assert_true(sl_amdgpu_sample("0000:c1:00.0", 41210, &sample));
@@ -90,7 +90,7 @@ static void a_sample_lists_each_process_that_kfd_knows_on_that_device(void **sta
 
 static void without_kfd_there_is_the_device_alone_and_without_amdgpu_nothing(void **state)
 {
-	struct sl_sample sample;
+	struct sl_device_sample sample;
 
 	assert_true(sl_amdgpu_sample("0000:c1:00.0", 0, &sample));
 	assert_false(sample.has_processes);

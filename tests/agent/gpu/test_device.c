@@ -328,7 +328,7 @@ static int fresh(void **state)
 
 static void the_current_device_is_unknown_without_a_context(void **state)
 {
-	struct sl_where place;
+	struct sl_vendor_context place;
 
 	fake.context = NULL;
 	place = sl_device_current(SL_FAMILY_cuda_driver);

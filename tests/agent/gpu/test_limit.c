@@ -11,7 +11,7 @@
 #include "agent/gpu/limit.h"
 #include "agent/gpu/vendor.h"
 
-const struct sl_hook sl_hooks[] = {{""}, {"cudaMalloc"}, {"cuMemAlloc_v2"}, {"cudaMallocAsync_ptsz"}, {"cudaMallocHost"}};
+const struct sl_hooks_row sl_hooks[] = {{""}, {"cudaMalloc"}, {"cuMemAlloc_v2"}, {"cudaMallocAsync_ptsz"}, {"cudaMallocHost"}};
 const unsigned sl_hook_count = 5;
 
 static unsigned notes;
@@ -63,9 +63,9 @@ static void freed(enum sl_kind kind, uint64_t address)
 static uint64_t context_bytes;
 static int current = -1;
 
-struct sl_where sl_vendor_current(enum sl_vendor vendor)
+struct sl_vendor_context sl_vendor_current(enum sl_vendor vendor)
 {
-	return (struct sl_where){vendor == SL_VENDOR_CUDA ? current : -1, 0};
+	return (struct sl_vendor_context){vendor == SL_VENDOR_CUDA ? current : -1, 0};
 }
 
 bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)

@@ -15,7 +15,7 @@
 #include "agent/process/process.h"
 
 /* A hook table of this test's own. */
-const struct sl_hook sl_hooks[] = {{""}, {"cuMemAlloc_v2", SL_VERB_ALLOC, SL_KIND_device, SL_FAMILY_cuda_driver, true}};
+const struct sl_hooks_row sl_hooks[] = {{""}, {"cuMemAlloc_v2", SL_VERB_ALLOC, SL_KIND_device, SL_FAMILY_cuda_driver, true}};
 const unsigned sl_hook_count = 2;
 
 static const char *golden;
@@ -25,16 +25,16 @@ static void no_bad(const char *variable, const char *value)
 	fail_msg("%s=%s", variable, value);
 }
 
-static struct sl_process identify(struct sl_options *options)
+static struct sl_process_identity identify(struct sl_options *options)
 {
-	struct sl_process process;
+	struct sl_process_identity process;
 
 	sl_options_read(options, no_bad);
 	sl_process_identify(&process, options);
 	return process;
 }
 
-static struct sl_process identify_with(const char *environment)
+static struct sl_process_identity identify_with(const char *environment)
 {
 	struct sl_options options;
 	char copy[512];
@@ -67,7 +67,7 @@ static void identity_is_python_stormlogs(void **state)
 		json_t *record = json_loads(line, 0, NULL), *output = json_object_get(record, "output");
 		json_t *environment = json_object_get(record, "env");
 		struct sl_options options;
-		struct sl_process process;
+		struct sl_process_identity process;
 		const char *job;
 
 		assert_non_null(record);
@@ -98,7 +98,7 @@ static void identity_is_python_stormlogs(void **state)
 
 static void launchers_that_upstream_does_not_know_give_ranks_too(void **state)
 {
-	struct sl_process process = identify_with("PMI_RANK=3 PMI_SIZE=8 MPI_LOCALRANKID=1");
+	struct sl_process_identity process = identify_with("PMI_RANK=3 PMI_SIZE=8 MPI_LOCALRANKID=1");
 
 	assert_int_equal(process.rank, 3);
 	assert_int_equal(process.local_rank, 1);
@@ -113,7 +113,7 @@ static void launchers_that_upstream_does_not_know_give_ranks_too(void **state)
 
 static void a_run_is_named_by_launcher_then_scheduler_then_session(void **state)
 {
-	struct sl_process process = identify_with("STORMLOG_RUN_ID=mine SLURM_JOB_ID=9");
+	struct sl_process_identity process = identify_with("STORMLOG_RUN_ID=mine SLURM_JOB_ID=9");
 
 	assert_string_equal(process.run_id, "mine");
 	process = identify_with("SLURM_JOB_ID=9 SLURM_STEP_ID=2 SLURM_RESTART_COUNT=1");
@@ -131,7 +131,8 @@ static void a_run_is_named_by_launcher_then_scheduler_then_session(void **state)
 static void placeholders_are_replaced_and_the_folder_is_absolute(void **state)
 {
 	char expected[PATH_MAX + 512], cwd[PATH_MAX], host[256];
-	struct sl_process process = identify_with("STORMLOG_DIR=a/%h/%r-%p/%j/100%%/%x% RANK=3 WORLD_SIZE=4 SLURM_JOB_ID=7/8");
+	struct sl_process_identity process =
+		identify_with("STORMLOG_DIR=a/%h/%r-%p/%j/100%%/%x% RANK=3 WORLD_SIZE=4 SLURM_JOB_ID=7/8");
 
 	assert_non_null(getcwd(cwd, sizeof(cwd)));
 	assert_int_equal(gethostname(host, sizeof(host)), 0);
@@ -144,7 +145,7 @@ static void placeholders_are_replaced_and_the_folder_is_absolute(void **state)
 static void the_folder_is_made_with_its_parents_for_the_user_alone(void **state)
 {
 	char base[] = "/tmp/stormlog-XXXXXX", path[256];
-	struct sl_process process = {0};
+	struct sl_process_identity process = {0};
 	struct stat status;
 
 	assert_non_null(mkdtemp(base));
@@ -166,7 +167,7 @@ static void the_folder_is_made_with_its_parents_for_the_user_alone(void **state)
 
 static bool wanted_with(const char *environment)
 {
-	struct sl_process process = identify_with(environment);
+	struct sl_process_identity process = identify_with(environment);
 	struct sl_options options;
 
 	sl_options_read(&options, no_bad);
@@ -213,7 +214,7 @@ static void the_header_is_one_map_with_every_key_of_the_format(void **state)
 					   "flags",	  "families", "hooks"};
 	static char buffer[64 << 10];
 	struct sl_options options;
-	struct sl_process process;
+	struct sl_process_identity process;
 	const msgpack_object *map;
 	msgpack_unpacked unpacked;
 	size_t size, at = 0;

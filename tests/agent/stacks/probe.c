@@ -190,7 +190,7 @@ EXPORT size_t probe_log(const uint8_t **log)
 
 EXPORT int probe_describe(char *text, size_t bytes)
 {
-	sl_stacks_describe(text, bytes);
+	sl_stacks_state(text, bytes);
 	return (int)strlen(text);
 }
 

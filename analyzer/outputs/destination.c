@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/outputs/place.h"
+#include "analyzer/outputs/destination.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -108,7 +108,7 @@ static bool has_mark(int folder)
 }
 
 /* The folder `path` is empty, or one that we wrote. */
-static bool may_replace(struct sl_place *place, const char *path)
+static bool may_replace(struct sl_destination *place, const char *path)
 {
 	struct walk walk = {0};
 	int folder = open_folder(AT_FDCWD, path);
@@ -155,12 +155,12 @@ static bool ends_in_dots(const char *folder)
 	return !*name || !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-bool sl_place_choose(struct sl_place *place, const char *folder, char *const *inputs)
+bool sl_destination_choose(struct sl_destination *place, const char *folder, char *const *inputs)
 {
 	size_t length = strlen(folder);
 	struct stat st;
 
-	*place = (struct sl_place){0};
+	*place = (struct sl_destination){0};
 	while (length > 1 && folder[length - 1] == '/')
 		length--;
 	if (!length || length >= PATH_MAX) {
@@ -197,13 +197,13 @@ static bool make_parents(const char *path)
 	return true;
 }
 
-static bool fail(struct sl_place *place)
+static bool fail(struct sl_destination *place)
 {
 	snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
 	return false;
 }
 
-bool sl_place_begin(struct sl_place *place)
+bool sl_destination_begin(struct sl_destination *place)
 {
 	const char *slash = strrchr(place->folder, '/'), *name = slash ? slash + 1 : place->folder;
 	mode_t mask;
@@ -227,7 +227,7 @@ static bool clear(const char *path)
 	return !rmdir(path);
 }
 
-void sl_place_drop(struct sl_place *place)
+void sl_destination_drop(struct sl_destination *place)
 {
 	int before = errno;
 
@@ -237,7 +237,7 @@ void sl_place_drop(struct sl_place *place)
 }
 
 /* The old folder comes out of the place under `aside`; the new one is in it.  In one step where the file system can. */
-static bool exchange(struct sl_place *place, char *aside, size_t size)
+static bool exchange(struct sl_destination *place, char *aside, size_t size)
 {
 	snprintf(aside, size, "%s", place->made);
 	if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE))
@@ -252,7 +252,7 @@ static bool exchange(struct sl_place *place, char *aside, size_t size)
 }
 
 /* The reverse; `made` is the new one again. */
-static void put_back(struct sl_place *place, const char *aside)
+static void put_back(struct sl_destination *place, const char *aside)
 {
 	if (!strcmp(aside, place->made))
 		(void)!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE);
@@ -260,7 +260,7 @@ static void put_back(struct sl_place *place, const char *aside)
 		(void)!rename(aside, place->folder);
 }
 
-bool sl_place_end(struct sl_place *place)
+bool sl_destination_end(struct sl_destination *place)
 {
 	char aside[PATH_MAX + 24];
 
@@ -278,6 +278,6 @@ bool sl_place_end(struct sl_place *place)
 	} else { /* somebody put another one there while we worked */
 		put_back(place, aside);
 	}
-	sl_place_drop(place);
+	sl_destination_drop(place);
 	return false;
 }

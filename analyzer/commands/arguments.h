@@ -4,15 +4,15 @@
  * "--" there are only paths.  One thread.
  *
  *	static const struct sl_option table[] = {{"--run", 0, "ID|all", "of a folder with several runs"}, {0}};
- *	struct sl_options o = {.usage = "check [options] PATH...", .table = table, .argc = argc, .argv = argv};
- *	int status = sl_options_parse(&o, take, &settings);
+ *	struct sl_arguments o = {.usage = "check [options] PATH...", .table = table, .argc = argc, .argv = argv};
+ *	int status = sl_arguments_parse(&o, take, &settings);
  *
  *	if (status < 0)
  *		status = work(&settings, o.paths, o.path_count);
- *	sl_options_free(&o);
+ *	sl_arguments_free(&o);
  */
-#ifndef ANALYZER_COMMANDS_OPTIONS_H
-#define ANALYZER_COMMANDS_OPTIONS_H
+#ifndef ANALYZER_COMMANDS_ARGUMENTS_H
+#define ANALYZER_COMMANDS_ARGUMENTS_H
 
 #include <stdbool.h>
 
@@ -23,24 +23,24 @@ struct sl_option {
 	const char *help;
 };
 
-/* What sl_options_next gives that is no index into the table. */
+/* What sl_arguments_next gives that is no index into the table. */
 enum {
-	SL_OPTION_END = -1,
-	SL_OPTION_PATH = -2,	  /* value is the path */
-	SL_OPTION_SEPARATOR = -3, /* "--" */
-	SL_OPTION_HELP = -4,	  /* printed on stdout */
-	SL_OPTION_WRONG = -5,	  /* said on stderr */
+	SL_ARGUMENT_END = -1,
+	SL_ARGUMENT_PATH = -2,	    /* value is the path */
+	SL_ARGUMENT_SEPARATOR = -3, /* "--" */
+	SL_ARGUMENT_HELP = -4,	    /* printed on stdout */
+	SL_ARGUMENT_WRONG = -5,	    /* said on stderr */
 };
 
-struct sl_options {
+struct sl_arguments {
 	const char *usage, *about; /* "VERB [options] PATH..."; a paragraph for --help, or NULL */
 	const struct sl_option *table;
 	int argc;
 	char **argv;
-	/* after sl_options_parse: */
-	char **paths;		    /* of argv, NULL at their end; sl_options_free */
+	/* after sl_arguments_parse: */
+	char **paths;		    /* of argv, NULL at their end; sl_arguments_free */
 	unsigned path_count, split; /* split: paths before "--", path_count where there is none */
-	/* of sl_options_next: */
+	/* of sl_arguments_next: */
 	int at;
 	bool only_paths;
 	const char *value;
@@ -50,15 +50,15 @@ struct sl_options {
  * All of argv.  An option goes to `take`, its index in the table and its value (NULL: a flag's), which says whether the
  * value is one.  An exit status, said; or -1: go on, with one path at least.
  */
-typedef bool sl_options_take(void *context, int option, const char *value);
-int sl_options_parse(struct sl_options *options, sl_options_take *take, void *context);
-void sl_options_free(struct sl_options *options);
+typedef bool sl_arguments_take(void *context, int option, const char *value);
+int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context);
+void sl_arguments_free(struct sl_arguments *options);
 
 /* A whole number from least to most, no more and no less. */
-bool sl_options_number(const char *text, long least, long most, long *value);
+bool sl_arguments_number(const char *text, long least, long most, long *value);
 
 /* Index into the table, or one of the above. */
-int sl_options_next(struct sl_options *options);
-void sl_options_usage(const struct sl_options *options, bool wrong);
+int sl_arguments_next(struct sl_arguments *options);
+void sl_arguments_usage(const struct sl_arguments *options, bool wrong);
 
 #endif

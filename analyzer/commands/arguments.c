@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/commands/options.h"
+#include "analyzer/commands/arguments.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void put_wrapped(FILE *out, const char *words)
 	fputc('\n', out);
 }
 
-void sl_options_usage(const struct sl_options *options, bool wrong)
+void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 {
 	FILE *out = wrong ? stderr : stdout;
 
@@ -60,7 +60,7 @@ void sl_options_usage(const struct sl_options *options, bool wrong)
 }
 
 /* The value of an option at the place reached, as --name=VALUE, --name VALUE, -nVALUE or -n VALUE; NULL: another one, or none. */
-static const char *value_of(struct sl_options *options, const struct sl_option *o)
+static const char *value_of(struct sl_arguments *options, const struct sl_option *o)
 {
 	const char *text = options->argv[options->at];
 	size_t size = strlen(o->name);
@@ -74,7 +74,7 @@ static const char *value_of(struct sl_options *options, const struct sl_option *
 }
 
 /* No option of the table. */
-static int refuse(const struct sl_options *options, const char *text)
+static int refuse(const struct sl_arguments *options, const char *text)
 {
 	struct sl_nearest nearest = {.wanted = text, .distance = SL_NEAREST_TYPO};
 
@@ -84,27 +84,27 @@ static int refuse(const struct sl_options *options, const char *text)
 		sl_door_print(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
 	else
 		sl_door_print(stderr, "stormlog-analyze: %s is no option here\n", text);
-	sl_options_usage(options, true);
-	return SL_OPTION_WRONG;
+	sl_arguments_usage(options, true);
+	return SL_ARGUMENT_WRONG;
 }
 
-int sl_options_next(struct sl_options *options)
+int sl_arguments_next(struct sl_arguments *options)
 {
 	char *text;
 
 	if (++options->at >= options->argc)
-		return SL_OPTION_END;
+		return SL_ARGUMENT_END;
 	text = options->argv[options->at];
 	options->value = text;
 	if (!strcmp(text, "--") && !options->only_paths) {
 		options->only_paths = true;
-		return SL_OPTION_SEPARATOR;
+		return SL_ARGUMENT_SEPARATOR;
 	}
 	if (options->only_paths || text[0] != '-' || !text[1])
-		return SL_OPTION_PATH;
+		return SL_ARGUMENT_PATH;
 	if (!strcmp(text, "--help")) {
-		sl_options_usage(options, false);
-		return SL_OPTION_HELP;
+		sl_arguments_usage(options, false);
+		return SL_ARGUMENT_HELP;
 	}
 	for (int i = 0; options->table[i].name; i++) {
 		const struct sl_option *o = &options->table[i];
@@ -118,23 +118,23 @@ int sl_options_next(struct sl_options *options)
 			return i;
 		} else if (!strcmp(text, o->name) || (o->letter && text[1] == o->letter)) {
 			sl_door_print(stderr, "stormlog-analyze: %s needs %s\n", text, o->value);
-			return SL_OPTION_WRONG;
+			return SL_ARGUMENT_WRONG;
 		}
 	}
 	return refuse(options, text);
 }
 
-int sl_options_parse(struct sl_options *options, sl_options_take *take, void *context)
+int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context)
 {
 	options->paths = calloc((size_t)options->argc + 1, sizeof(*options->paths));
 	if (!options->paths)
 		abort();
-	for (int i; (i = sl_options_next(options)) != SL_OPTION_END;) {
-		if (i == SL_OPTION_HELP)
+	for (int i; (i = sl_arguments_next(options)) != SL_ARGUMENT_END;) {
+		if (i == SL_ARGUMENT_HELP)
 			return SL_EXIT_FINE;
-		if (i == SL_OPTION_WRONG)
+		if (i == SL_ARGUMENT_WRONG)
 			return SL_EXIT_USAGE;
-		if (i == SL_OPTION_PATH) {
+		if (i == SL_ARGUMENT_PATH) {
 			options->paths[options->path_count++] = options->argv[options->at];
 			options->split += !options->only_paths;
 		} else if (i >= 0 && !take(context, i, options->value)) {
@@ -145,16 +145,16 @@ int sl_options_parse(struct sl_options *options, sl_options_take *take, void *co
 	}
 	if (options->path_count)
 		return -1;
-	sl_options_usage(options, true);
+	sl_arguments_usage(options, true);
 	return SL_EXIT_USAGE;
 }
 
-void sl_options_free(struct sl_options *options)
+void sl_arguments_free(struct sl_arguments *options)
 {
 	free(options->paths);
 }
 
-bool sl_options_number(const char *text, long least, long most, long *value)
+bool sl_arguments_number(const char *text, long least, long most, long *value)
 {
 	char *end;
 
