@@ -82,6 +82,8 @@ static void put_libraries(struct sl_export_job *job)
 		for (size_t k = 0; k < model->holders.count; k++) {
 			const struct sl_holder *holder = &model->holders.item[k];
 
+			if (!holder->peak_bytes) /* PyTorch's blocks lie in memory of c10: what they hold is no library's */
+				continue;
 			put_labels(job->out, name, p, holder->device, "library", model->libraries.item[holder->library]);
 			sl_door_print(job->out, "%llu\n", (unsigned long long)holder->peak_bytes);
 		}

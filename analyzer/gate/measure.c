@@ -157,6 +157,8 @@ static void take_names(struct taking *taking, const struct sl_process *process)
 	char library[256];
 
 	for (size_t i = 0; i < model->holders.count; i++) {
+		if (!model->holders.item[i].peak_bytes)
+			continue;
 		sl_fingerprint_library(library, sizeof(library), model->libraries.item[model->holders.item[i].library]);
 		add(taking, SL_MEASURE_LIBRARY, library, library, model->holders.item[i].peak_bytes);
 	}

@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """One quantity has one value: what outputs say of a program against what the program noted itself, and against each other."""
+import contextlib
 import json
 import os
+import re
+import sqlite3
 import subprocess
 import sys
 import unittest
@@ -165,6 +168,163 @@ class Trained(unittest.TestCase):
         never = labels["never closed"]
         self.assertEqual((never["entries"], never["open"]), (0, 1))
         self.assertEqual([never[name] for name in ("before_bytes", "after_bytes", "peak_bytes", "allocated_bytes", "duration_ns")], [None] * 5)
+
+
+# Several kinds, devices, threads' worth of errors and ranges, by the seed.
+VARIED = """
+import ctypes, os, random
+cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
+pick, held = random.Random(int(os.environ["SEED"])), []
+calls = [(cudart.cudaMalloc, cudart.cudaFree, ()), (cudart.cudaMallocHost, cudart.cudaFreeHost, ()), (cudart.cudaMallocManaged, cudart.cudaFree, (1,))]
+for i in range(pick.randrange(20, 60)):
+    nvtx.nvtxRangePushA(b"step_%d" % i)
+    assert cudart.cudaSetDevice(pick.randrange(2)) == 0
+    for _ in range(pick.randrange(1, 8)):
+        get, give, more = pick.choice(calls)
+        p = ctypes.c_void_p()
+        if get(ctypes.byref(p), ctypes.c_size_t(pick.randrange(1, 64 << 20)), *more) == 0:
+            held.append((p, give))
+    if pick.random() < 0.1:
+        cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 40))
+    while held and pick.random() < 0.75:
+        p, give = held.pop(pick.randrange(len(held)))
+        assert give(p) == 0
+    nvtx.nvtxRangePop()
+"""
+
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+GAUGE = re.compile(r"^stormlog_(\w+)\{(.*)\} (\d+)$", re.M)
+
+
+class Agreement(unittest.TestCase):
+    """What two outputs of one run say of one quantity."""
+
+    def gauges(self, run):
+        text = subprocess.run([e2e.ANALYZE, "export", "prometheus", "-q", run.traces], check=True, capture_output=True, text=True).stdout
+        found = {}
+        for name, labels, value in GAUGE.findall(text):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+            key = [int(labels["pid"])] + [int(labels[k]) if k == "device" else labels[k] for k in ("device", "kind", "library") if k in labels]
+            found.setdefault(name, {})[tuple(key)] = int(value)
+        return found
+
+    def rows(self, run):
+        database = os.path.join(run.folder, "run.db")
+        subprocess.run([e2e.ANALYZE, "export", "sqlite", "-q", "-o", database, run.traces], check=True)
+        with contextlib.closing(sqlite3.connect(database)) as file:
+            return {row[:3]: row[3:] for row in file.execute("SELECT pid, kind, device, allocations, frees, failed_allocations, implicit_frees, "
+                                                             "allocated_bytes, live_blocks, live_bytes, peak_bytes FROM memory JOIN processes USING(process)")}
+
+    def totals(self, run):
+        baseline = os.path.join(run.folder, "baseline.json")
+        subprocess.run([e2e.ANALYZE, "check", "--baseline", baseline, "--update-baseline", run.traces], check=True, capture_output=True)
+        with open(baseline) as file:
+            return json.load(file)
+
+    def agrees(self, run):
+        report = run.report()
+        printed = subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True, text=True).stdout
+        page, events, gauges, rows, gate = run.page(), run.sinks(), self.gauges(run), self.rows(run), self.totals(run)
+        devices, processes = report["run"]["devices"], report["processes"]
+        for process in processes:
+            pid = process["pid"]
+            self.assertEqual(gauges["events_total"][pid,], process["events"])
+            self.assertEqual(gauges["out_of_memory_total"][pid,], sum(oom["session_id"] == process["session_id"] for oom in report["ooms"]))
+            for row in process["memory"]:
+                key = (pid, -1 if row["device"] is None else row["device"], row["kind"])
+                of = {k[0:1] + (k[1] if len(k) == 3 else -1, k[-1]): k for k in gauges["memory_peak_bytes"]}
+                for gauge, name in (("memory_live_bytes", "live_bytes"), ("memory_peak_bytes", "peak_bytes"),
+                                    ("memory_allocations_total", "allocations"), ("memory_failed_allocations_total", "failed_allocations")):
+                    self.assertEqual(gauges[gauge][of[key]], row[name], (key, name))
+                self.assertEqual(rows[pid, row["kind"], row["device"]],
+                                 tuple(row[name] for name in ("allocations", "frees", "failed_allocations", "implicit_frees", "allocated_bytes",
+                                                              "live_blocks", "live_bytes", "peak_bytes")))
+            self.assertEqual({key[1:]: value for key, value in gauges["library_peak_bytes"].items() if key[0] == pid},
+                             {(one["device"], one["library"]): one["peak_bytes"] for one in process["libraries"]})
+        known = [device["known_peak_bytes"] for device in devices]
+        hidden = [device["hidden_peak_bytes"] for device in devices if device["hidden_peak_bytes"] is not None]
+        self.assertEqual(gate["total"]["peak"]["bytes"], max(known))
+        self.assertEqual(gate["total"]["hidden"]["bytes"], max(hidden))
+        self.assertEqual(max(gauges["device_hidden_peak_bytes"].values()), max(hidden))
+        found = re.search(r"PEAK .*?([\d.]+) (\w+B)\b", printed)
+        if found:
+            said = float(found[1]) * UNITS[found[2]]
+            self.assertTrue(any(abs(said - most) <= said * 0.01 for most in self.peaks(page, known)), found[0])
+        words = re.search(r"^HIDDEN +(.*?)(  |$)", printed, re.M)[1]  # of several devices the least and the most
+        said = max(float(size) * UNITS[unit] for size, unit in re.findall(r"([\d.]+) (\w*B)", words))
+        self.assertAlmostEqual(said, max(hidden), delta=said * 0.01)
+        for device in {(event["pid"], event["device_id"]) for event in events if event["device_id"] >= 0}:
+            most = max(event["allocator_reserved_bytes"] for event in events if (event["pid"], event["device_id"]) == device)
+            shown = [line["max"].max() for line in (page or {"lines": []})["lines"]
+                     if line["what"] == "known" and (page["processes"][line["process"]]["pid"], line["device"]) == device]
+            self.assertEqual([most] * len(shown), shown)
+            gaps = [event["device_used_bytes"] - event["allocator_reserved_bytes"] for event in events if event["event_type"] == "sample" and
+                    (event["pid"], event["device_id"]) == device and event["device_total_bytes"] is not None]
+            self.assertEqual(max(gaps, default=None), gauges["device_hidden_peak_bytes"].get(device), device)
+        if page:
+            self.page_agrees(page, report)
+
+    def peaks(self, page, known):
+        return known + [process["peak"] for process in page["processes"]] if page else known
+
+    def page_agrees(self, page, report):
+        by_pid = {process["pid"]: process for process in report["processes"]}
+        names = {"used_peak": "used_peak_bytes", "known_peak": "known_peak_bytes", "hidden_peak": "hidden_peak_bytes", "total": "total_bytes"}
+        self.assertEqual([{name: device[name] for name in names} for device in page["devices"]],
+                         [{name: device[key] for name, key in names.items()} for device in report["run"]["devices"]])
+        pids = [process["pid"] for process in page["processes"]]
+        for process in page["processes"]:
+            theirs = by_pid[process["pid"]]
+            self.assertEqual((process["events"], process["lost_events"], process["status"]),
+                             (theirs["events"], theirs["lost_events"], theirs["status"]))
+        for row in page["memory"]:
+            theirs, = [one for one in by_pid[pids[row["process"]]]["memory"] if (one["kind"], one["device"]) == (row["kind"], row["device"])]
+            self.assertEqual([row["peak"], row["live"], row["blocks"], row["allocations"], row["failed"], row["allocated"], row["frees"]],
+                             [theirs["peak_bytes"], theirs["live_bytes"], theirs["live_blocks"], theirs["allocations"], theirs["failed_allocations"],
+                              theirs["allocated_bytes"], theirs["frees"] + theirs["implicit_frees"]])
+        self.assertEqual(sorted((pids[one["process"]], one["library"], one["device"], one["peak"], one["live"]) for one in page["libraries"]),
+                         sorted((pid, one["library"], one["device"], one["peak_bytes"], one["live_bytes"])
+                                for pid, process in by_pid.items() for one in process["libraries"]))
+        for label in page["labels"]:
+            theirs, = [one for one in by_pid[pids[label["process"]]]["labels"] if one["label"] == label["label"]]
+            self.assertEqual((label["entries"], label["peak"], label["slope"], label["r_squared"], label["verdict"]),
+                             (theirs["entries"], theirs["peak_bytes"], theirs["growth_bytes_per_entry"], theirs["r_squared"], theirs["verdict"]))
+        for line in page["lines"]:
+            self.assertEqual(line["peak"], line["max"].max())
+            of = by_pid[pids[line["process"]]]
+            for what, name in (("allocated", "peak_allocated_bytes"), ("reserved", "peak_reserved_bytes")):
+                if line["what"] == what:
+                    self.assertEqual([line["peak"]], [one[name] for one in of["pytorch"] if one["device"] == line["device"]])
+            if line["what"] == "kind":
+                self.assertEqual([line["peak"]], [one["peak_bytes"] for one in of["memory"] if (one["kind"], one["device"]) == (line["name"], line["device"])])
+            if line["what"] == "library":
+                self.assertEqual([line["peak"]], [one["peak_bytes"] for one in of["libraries"] if (one["library"], one["device"]) == (line["name"], line["device"])] or [0])
+        self.assertEqual(sorted((oom["requested"], oom["live"]) for oom in page["ooms"]),
+                         sorted((oom["requested_bytes"], oom["live_bytes"]) for oom in report["ooms"]))
+
+    def test_eight_seeded_runs(self):
+        for seed in range(8):
+            with e2e.Recording(sys.executable, "-c", VARIED, SEED=seed, SIM_VRAM="1G", STORMLOG_DEVICE_INTERVAL=5) as run:
+                self.agrees(run)
+
+    def test_runs_of_pytorchs_allocator(self):
+        for seed in range(2):
+            with e2e.Recording(sys.executable, "-c", TRAIN, 30, APPS=e2e.APPS, SIM_VRAM="8G", SEED=seed, STORMLOG_DEVICE_INTERVAL=5,
+                               LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+                self.agrees(run)
+
+    def test_ranks_that_share_devices(self):
+        def steps(rank):
+            return ["device=%d" % (rank % 2), "alloc=%d" % (50 + 30 * rank), "samples=2", "meet=there", "grow=20", "samples=2", "meet=done", "free"]
+        with e2e.Ranks(4, steps, devices=2, STORMLOG_DEVICE_INTERVAL="10") as ranks:
+            ranks.run.traces = ranks.traces
+            self.agrees(ranks.run)
+
+    def test_the_demo(self):
+        examples = os.path.join(e2e.HERE, "..", "..", "examples")
+        with e2e.Recording("sh", "-c", "%s; exec python3 %s" % (os.path.join(e2e.BUILD, "examples", "solver"), os.path.join(examples, "train.py")),
+                           launcher=("--tag", "demo"), code=1, SIM_VRAM="8G", SIM_DEVICES="1", EXAMPLES=os.path.join(e2e.BUILD, "examples")) as run:
+            self.agrees(run)
 
 
 if __name__ == "__main__":
