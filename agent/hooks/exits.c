@@ -48,8 +48,8 @@ LEAVE(_exit, "_exit")
 LEAVE(_Exit, "_exit")
 LEAVE(quick_exit, "quick_exit")
 
-/* exec: the recording goes on where it fails. */
-#define EXEC(name, prototype, arguments)                                                                                           \
+/* The real function with `before` and `after` around it; the caller sees its errno. */
+#define AROUND(name, prototype, arguments, before, after)                                                                          \
 	EXPORTED int name prototype                                                                                                \
 	{                                                                                                                          \
 		static _Atomic(void *) cache;                                                                                      \
@@ -60,13 +60,16 @@ LEAVE(quick_exit, "quick_exit")
 			errno = ENOSYS;                                                                                            \
 			return -1;                                                                                                 \
 		}                                                                                                                  \
-		sl_preload_finish("exec");                                                                                         \
+		before;                                                                                                            \
 		result = real arguments;                                                                                           \
 		saved = errno;                                                                                                     \
-		sl_preload_resume();                                                                                               \
+		after;                                                                                                             \
 		errno = saved;                                                                                                     \
 		return result;                                                                                                     \
 	}
+
+/* exec: the recording goes on where it fails. */
+#define EXEC(name, prototype, arguments) AROUND(name, prototype, arguments, sl_preload_finish("exec"), sl_preload_resume())
 
 EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp))
 EXEC(execv, (const char *path, char *const argv[]), (path, argv))
@@ -75,29 +78,10 @@ EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file,
 EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp))
 EXEC(execveat, (int dir, const char *path, char *const argv[], char *const envp[], int flags), (dir, path, argv, envp, flags))
 
-/* What only a process of one thread may do, where `when`. */
-#define ALONE(name, prototype, arguments, when)                                                                                    \
-	EXPORTED int name prototype                                                                                                \
-	{                                                                                                                          \
-		static _Atomic(void *) cache;                                                                                      \
-		int(*real) prototype = find(&cache, #name);                                                                        \
-		int result, saved;                                                                                                 \
-                                                                                                                                   \
-		if (!real) {                                                                                                       \
-			errno = ENOSYS;                                                                                            \
-			return -1;                                                                                                 \
-		}                                                                                                                  \
-		if (when)                                                                                                          \
-			sl_preload_alone();                                                                                        \
-		result = real arguments;                                                                                           \
-		saved = errno;                                                                                                     \
-		sl_preload_not_alone();                                                                                            \
-		errno = saved;                                                                                                     \
-		return result;                                                                                                     \
-	}
-
-ALONE(unshare, (int flags), (flags), flags &(CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM))
-ALONE(setns, (int fd, int kind), (fd, kind), true)
+/* Only a process of one thread may do these. */
+#define NEW_USER_OR_MEMORY (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
+AROUND(unshare, (int flags), (flags), if (flags & NEW_USER_OR_MEMORY) sl_preload_alone(), sl_preload_not_alone())
+AROUND(setns, (int fd, int kind), (fd, kind), sl_preload_alone(), sl_preload_not_alone())
 
 /*
  * The variadic ones cannot be passed on as they are, so they become what the C library makes of them: a list on the

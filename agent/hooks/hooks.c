@@ -109,19 +109,8 @@ enum {
 	ENTRIES(ret, name, proto, args)
 
 #define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                                                             \
-	BODY(ret, name, proto)                                                                                                     \
-	{                                                                                                                          \
-		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
-		ret result;                                                                                                        \
-                                                                                                                                   \
-		if (SL_UNLIKELY(!real))                                                                                            \
-			return (ret)OF_FAMILY(ABSENT_);                                                                            \
-		result = real args;                                                                                                \
-		if (!result && sl_fields_limited())                                                                                \
-			sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes);                                   \
-		return result;                                                                                                     \
-	}                                                                                                                          \
-	ENTRIES(ret, name, proto, args)
+	LOOKUP(ret, name, proto, args,                                                                                             \
+	       if (sl_fields_limited()) sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes))
 
 /* Delivered here unless the real function has called back into nvtx.c. */
 #define RANGE(verb, ret, name, proto, args, deliver)                                                                               \

@@ -108,7 +108,6 @@ unsigned sl_hooks_find_version(const char *base, int version, uint64_t flags, en
 
 /* Real functions of a row, in the order in which they were met; instance i forwards to the (i - 1)th. */
 static _Atomic(void *) reals[SL_API_COUNT][SL_HOOK_INSTANCES - 1];
-static atomic_uint unwrapped;
 
 static unsigned instance_of(unsigned api, void *real)
 {
@@ -147,10 +146,8 @@ static void *wrap(unsigned api, void *real)
 	if (!api || !real || sl_hooks_is_wrapper(real))
 		return real;
 	instance = instance_of(api, real);
-	if (!instance) {
-		atomic_fetch_add_explicit(&unwrapped, 1, memory_order_relaxed);
+	if (!instance)
 		return real;
-	}
 	return (char *)&sl_hook_entries[api][instance - 1] + sl_hook_entries[api][instance - 1];
 }
 
@@ -162,11 +159,6 @@ void *sl_hooks_wrap(const char *name, void *real)
 void *sl_hooks_wrap_version(const char *base, int version, uint64_t flags, enum sl_family family, void *real)
 {
 	return wrap(sl_hooks_find_version(base, version, flags, family), real);
-}
-
-unsigned sl_hooks_unwrapped(void)
-{
-	return atomic_load_explicit(&unwrapped, memory_order_relaxed);
 }
 
 /* --- instance 0: who calls? ------------------------------------------------------------------------------ */

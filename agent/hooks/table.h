@@ -17,8 +17,8 @@
 
 /*
  * The wrapper to hand out instead of `real`, found by a look-up (dlsym, cuGetProcAddress, ...) of the exact
- * exported name; `real` itself when the name is not ours or all instances are taken (counted by
- * sl_hooks_unwrapped).  Lock-free, any thread, also before the constructor ran.
+ * exported name; `real` itself when the name is not ours or all instances are taken.  Lock-free, any thread, also
+ * before the constructor ran.
  */
 void *sl_hooks_wrap(const char *name, void *real);
 
@@ -33,9 +33,6 @@ unsigned sl_hooks_find_version(const char *base, int version, uint64_t flags, en
 
 /* True when the address is one of our wrappers. */
 bool sl_hooks_is_wrapper(const void *address);
-
-/* Look-ups refused because no instance was left, for the footer. */
-unsigned sl_hooks_unwrapped(void);
 
 /*
  * The real function that instance `instance` of row `api` forwards to when called from `caller`; NULL: nobody

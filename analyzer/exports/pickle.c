@@ -103,11 +103,6 @@ void sl_pickle_bool(struct sl_pickle *pickle, bool truth)
 	fputc(truth ? 0x88 : 0x89, pickle->out);
 }
 
-void sl_pickle_none(struct sl_pickle *pickle)
-{
-	fputc('N', pickle->out);
-}
-
 uint32_t sl_pickle_remember(struct sl_pickle *pickle)
 {
 	fputc('r', pickle->out); /* LONG_BINPUT */

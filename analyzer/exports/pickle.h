@@ -32,7 +32,6 @@ void sl_pickle_close(struct sl_pickle *pickle);
 void sl_pickle_text(struct sl_pickle *pickle, const char *text); /* bad UTF-8 becomes '?' */
 void sl_pickle_int(struct sl_pickle *pickle, int64_t value);
 void sl_pickle_bool(struct sl_pickle *pickle, bool truth);
-void sl_pickle_none(struct sl_pickle *pickle);
 
 /* Remember what was written last; returns the number for sl_pickle_recall. */
 uint32_t sl_pickle_remember(struct sl_pickle *pickle);

@@ -6,7 +6,7 @@
 
 #include "analyzer/base/text.h"
 
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2 };
+enum { VARINT = 0, BYTES = 2 };
 
 static uint8_t *room(struct sl_proto *proto, size_t bytes)
 {
@@ -33,13 +33,6 @@ void sl_proto_uint(struct sl_proto *proto, unsigned field, uint64_t value)
 {
 	put_varint(proto, field << 3 | VARINT);
 	put_varint(proto, value);
-}
-
-void sl_proto_fixed64(struct sl_proto *proto, unsigned field, uint64_t value)
-{
-	put_varint(proto, field << 3 | FIXED64);
-	memcpy(room(proto, 8), &value, 8);
-	proto->size += 8;
 }
 
 /* Readers refuse a string that is no UTF-8. */

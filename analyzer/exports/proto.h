@@ -15,7 +15,6 @@ struct sl_proto {
 };
 
 void sl_proto_uint(struct sl_proto *proto, unsigned field, uint64_t value);
-void sl_proto_fixed64(struct sl_proto *proto, unsigned field, uint64_t value);
 void sl_proto_text(struct sl_proto *proto, unsigned field, const char *text); /* NULL: nothing; bad UTF-8 becomes '?' */
 size_t sl_proto_begin(struct sl_proto *proto, unsigned field);		      /* for sl_proto_end */
 void sl_proto_end(struct sl_proto *proto, size_t begun);

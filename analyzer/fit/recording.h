@@ -63,7 +63,6 @@ struct sl_fit_process {
 		bool pool;					 /* cudaMallocAsync's: a lower bound */
 	} * drivers;
 	unsigned driver_count;
-	bool asks_free; /* it asked how much memory is free: another card changes what it does */
 };
 
 void sl_fit_record(struct sl_fit_process *process, struct sl_trace *trace, const char *session);

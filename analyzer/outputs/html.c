@@ -41,7 +41,7 @@ static bool fits(uint64_t most, size_t zipped)
 
 static bool put_page(FILE *out, const unsigned char *zipped, size_t size)
 {
-	return fwrite(sl_html_before, 1, sl_html_before_size, out) == sl_html_before_size && !sl_pack_base64(zipped, size, out) &&
+	return fwrite(sl_html_before, 1, sl_html_before_size, out) == sl_html_before_size && !sl_packed_base64(zipped, size, out) &&
 	       fwrite(sl_html_after, 1, sl_html_after_size, out) == sl_html_after_size;
 }
 
@@ -61,7 +61,7 @@ static bool write_html(struct sl_report *report, FILE *out)
 			continue;
 		free(zipped);
 		sl_page_build(&page, report, telemetry, &budgets[i]);
-		zipped = sl_pack_gzip(&page.pack, &size);
+		zipped = sl_packed_gzip(&page.pack, &size);
 		sl_page_free(&page);
 	}
 	sl_telemetry_free(telemetry);
@@ -84,7 +84,7 @@ bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, c
 
 		free(zipped);
 		sl_page_build_telemetry(&page, telemetry, path, emit, &budgets[i]);
-		zipped = sl_pack_gzip(&page.pack, &size);
+		zipped = sl_packed_gzip(&page.pack, &size);
 		sl_page_free(&page);
 	}
 	fine = put_page(out, zipped, size);
@@ -125,7 +125,7 @@ bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_diff
 
 		free(zipped);
 		sl_page_changes_build(&page, &changes->stacks, differences, paths, counts, i ? &budgets[i - 1] : &whole);
-		zipped = sl_pack_gzip(&page.pack, &size);
+		zipped = sl_packed_gzip(&page.pack, &size);
 		sl_page_free(&page);
 	}
 	fine = put_page(out, zipped, size);

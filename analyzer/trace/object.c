@@ -170,10 +170,3 @@ struct sl_span sl_object_text(const msgpack_object *map, const char *key)
 		return (struct sl_span){NULL, 0};
 	return (struct sl_span){object->via.str.ptr, object->via.str.size};
 }
-
-char *sl_object_strdup(const msgpack_object *map, const char *key)
-{
-	struct sl_span span = sl_object_text(map, key);
-
-	return span.text ? strndup(span.text, span.size) : NULL;
-}

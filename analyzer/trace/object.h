@@ -33,7 +33,6 @@ int64_t sl_object_i64(const msgpack_object *map, const char *key, int64_t unknow
 struct sl_span sl_object_text(const msgpack_object *map, const char *key);
 
 /* A copy with a terminator that the caller frees; NULL when absent. */
-char *sl_object_strdup(const msgpack_object *map, const char *key);
 
 /* False for NULL, which is what sl_object_get gives where nothing is. */
 bool sl_object_is_text(const msgpack_object *object, const char *text);

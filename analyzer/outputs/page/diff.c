@@ -58,14 +58,14 @@ static void put_spread(struct sl_page *page, const char *key, const struct sl_sp
 {
 	sl_page_key(page, key);
 	if (!spread->count) {
-		sl_pack_nil(&page->pack);
+		sl_packed_nil(&page->pack);
 		return;
 	}
-	sl_pack_map(&page->pack, 3);
+	sl_packed_map(&page->pack, 3);
 	sl_page_put_known(page, "min", spread->min);
 	sl_page_put_known(page, "max", spread->max);
 	sl_page_key(page, "mean");
-	sl_pack_double(&page->pack, spread->mean);
+	sl_packed_double(&page->pack, spread->mean);
 }
 
 /* What changed most first: totals, then what is a change, then by how much. */
@@ -92,13 +92,13 @@ static int by_place(const void *a, const void *b)
 
 static void put_row(struct sl_page *page, const struct sl_difference *d)
 {
-	sl_pack_map(&page->pack, 7);
+	sl_packed_map(&page->pack, 7);
 	sl_page_put_text(page, "of", sl_measure_names[d->of]);
 	sl_page_put_text(page, "key", d->key);
 	sl_page_put_text(page, "what", d->what);
 	sl_page_put_text(page, "change", sl_change_names[d->change]);
 	sl_page_key(page, "bytes");
-	sl_pack_double(&page->pack, d->bytes);
+	sl_packed_double(&page->pack, d->bytes);
 	put_spread(page, "before", &d->before);
 	put_spread(page, "after", &d->after);
 }
@@ -116,7 +116,7 @@ static void put_rows(struct sl_page *page, const struct sl_differences *differen
 	qsort(rows, shown, sizeof(*rows), by_place);
 	page->left_rows = count - shown;
 	sl_page_key(page, "differences");
-	sl_pack_array(&page->pack, (uint32_t)shown);
+	sl_packed_array(&page->pack, (uint32_t)shown);
 	for (size_t i = 0; i < shown; i++)
 		put_row(page, rows[i]);
 	free(rows);
@@ -131,7 +131,7 @@ static void put_places(struct sl_page *page, const struct sl_differences *differ
 		if (differences->list.item[i].of == SL_MEASURE_STACK || differences->list.item[i].of == SL_MEASURE_LEAK)
 			counts[differences->list.item[i].change]++;
 	sl_page_key(page, "places");
-	sl_pack_map(&page->pack, SL_CHANGE_NEW + 1);
+	sl_packed_map(&page->pack, SL_CHANGE_NEW + 1);
 	for (unsigned i = 0; i <= SL_CHANGE_NEW; i++)
 		sl_page_put_known(page, sl_change_names[i], counts[i]);
 }
@@ -195,13 +195,13 @@ static void put_stacks(struct sl_page *page, const struct sl_page_changes *chang
 		node[shown++] = sl_page_note(page, rest);
 	}
 	sl_page_key(page, "stacks");
-	sl_pack_map(&page->pack, 3);
+	sl_packed_map(&page->pack, 3);
 	sl_page_key(page, "stack");
-	sl_pack_column(&page->pack, SL_PACK_U32, node, shown);
+	sl_packed_column(&page->pack, SL_PACKED_U32, node, shown);
 	sl_page_key(page, "before");
-	sl_pack_column(&page->pack, SL_PACK_F64, bytes[0], shown);
+	sl_packed_column(&page->pack, SL_PACKED_F64, bytes[0], shown);
 	sl_page_key(page, "after");
-	sl_pack_column(&page->pack, SL_PACK_F64, bytes[1], shown);
+	sl_packed_column(&page->pack, SL_PACKED_F64, bytes[1], shown);
 	free(all);
 	free(node);
 	free(bytes[0]);
@@ -216,16 +216,16 @@ void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *c
 	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL);
 	for (unsigned side = 0; side < 2; side++) {
 		sl_page_key(page, side ? "after" : "before");
-		sl_pack_array(&page->pack, counts[side]);
+		sl_packed_array(&page->pack, counts[side]);
 		for (unsigned i = 0; i < counts[side]; i++)
-			sl_pack_string(&page->pack, paths[side ? counts[0] + i : i]);
+			sl_packed_string(&page->pack, paths[side ? counts[0] + i : i]);
 	}
 	put_places(page, differences);
 	put_rows(page, differences);
 	put_stacks(page, changes);
 	for (unsigned i = 0; i < 2; i++) { /* what search looks through */
 		sl_page_key(page, i ? "libraries" : "warnings");
-		sl_pack_array(&page->pack, 0);
+		sl_packed_array(&page->pack, 0);
 	}
 	sl_page_close(page);
 }

@@ -19,9 +19,9 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 	for (unsigned i = 0; i < oom->owner_count; i++)
 		count += is_owner(model, oom, &oom->owners[i]);
 	sl_page_key(page, "owners");
-	sl_pack_array(&page->pack, count);
+	sl_packed_array(&page->pack, count);
 	if (unused) {
-		sl_pack_map(&page->pack, 4);
+		sl_packed_map(&page->pack, 4);
 		sl_page_put_text(page, "name", "kept by PyTorch, unused");
 		sl_page_put_known(page, "bytes", oom->torch.reserved_bytes - oom->torch.allocated_bytes);
 		sl_page_put_known(page, "blocks", 0);
@@ -32,12 +32,12 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 
 		if (!is_owner(model, oom, &oom->owners[i]))
 			continue;
-		sl_pack_map(&page->pack, 4);
+		sl_packed_map(&page->pack, 4);
 		sl_page_put_text(page, "name", sl_model_library(model, site));
 		sl_page_put_known(page, "bytes", oom->owners[i].bytes);
 		sl_page_put_known(page, "blocks", oom->owners[i].blocks);
 		sl_page_key(page, "stack");
-		sl_pack_uint(&page->pack, sl_page_site(page, process, oom->owners[i].site));
+		sl_packed_uint(&page->pack, sl_page_site(page, process, oom->owners[i].site));
 	}
 }
 
@@ -60,9 +60,9 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
 
-	sl_pack_map(&page->pack, 20);
+	sl_packed_map(&page->pack, 20);
 	sl_page_key(page, "process");
-	sl_pack_uint(&page->pack, process);
+	sl_packed_uint(&page->pack, process);
 	sl_page_put_device(page, "device", oom->device);
 	sl_page_put_time(page, "at", process, oom->time_ns);
 	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
@@ -73,22 +73,22 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	sl_page_put_known(page, "total", oom->total_bytes);
 	sl_page_key(page, "recovered");
 	if (oom->recovered < 0)
-		sl_pack_nil(&page->pack);
+		sl_packed_nil(&page->pack);
 	else
-		sl_pack_bool(&page->pack, oom->recovered);
+		sl_packed_bool(&page->pack, oom->recovered);
 	sl_page_key(page, "injected");
-	sl_pack_bool(&page->pack, oom->injected);
+	sl_packed_bool(&page->pack, oom->injected);
 	sl_page_key(page, "stack");
-	sl_pack_uint(&page->pack, sl_page_stack(page, process, oom->python, oom->native, oom->caller));
+	sl_packed_uint(&page->pack, sl_page_stack(page, process, oom->python, oom->native, oom->caller));
 	put_owners(page, process, oom);
 	put_account(page, &page->report->processes[process].accounts[index]);
 }
 
 static void put_leak(struct sl_page *page, unsigned process, const struct sl_leak *leak)
 {
-	sl_pack_map(&page->pack, 16);
+	sl_packed_map(&page->pack, 16);
 	sl_page_key(page, "process");
-	sl_pack_uint(&page->pack, process);
+	sl_packed_uint(&page->pack, process);
 	sl_page_put_device(page, "device", leak->device);
 	sl_page_put_text(page, "kind", sl_event_kinds[leak->kind].name);
 	sl_page_put_known(page, "bytes", leak->bytes);
@@ -96,18 +96,18 @@ static void put_leak(struct sl_page *page, unsigned process, const struct sl_lea
 	sl_page_put_text(page, "verdict", leak->verdict);
 	sl_page_put_text(page, "severity", leak->severity);
 	sl_page_key(page, "growth");
-	leak->growing ? sl_pack_double(&page->pack, leak->bytes_per_second) : sl_pack_nil(&page->pack);
+	leak->growing ? sl_packed_double(&page->pack, leak->bytes_per_second) : sl_packed_nil(&page->pack);
 	sl_page_put_text(page, "step", leak->step ? sl_defs_text(page->report->processes[process].model->defs, leak->step) : NULL);
 	sl_page_key(page, "step_growth");
-	leak->growing && leak->step ? sl_pack_double(&page->pack, leak->bytes_per_step) : sl_pack_nil(&page->pack);
+	leak->growing && leak->step ? sl_packed_double(&page->pack, leak->bytes_per_step) : sl_packed_nil(&page->pack);
 	sl_page_key(page, "confidence");
-	leak->growing ? sl_pack_double(&page->pack, leak->r_squared) : sl_pack_nil(&page->pack);
+	leak->growing ? sl_packed_double(&page->pack, leak->r_squared) : sl_packed_nil(&page->pack);
 	sl_page_put_time(page, "first", process, leak->first_ns);
 	sl_page_put_time(page, "last", process, leak->last_ns);
 	sl_page_put_text(page, "suggestion", leak->suggestion);
 	sl_page_put_text(page, "library", leak->library);
 	sl_page_key(page, "stack");
-	sl_pack_uint(&page->pack, sl_page_stack(page, process, leak->python, leak->native, leak->caller));
+	sl_packed_uint(&page->pack, sl_page_stack(page, process, leak->python, leak->native, leak->caller));
 }
 
 /* Evenly from all processes: each gives its first ones until the budget is spent. */
@@ -158,12 +158,12 @@ void sl_page_findings(struct sl_page *page)
 		leaks += share_of(page, report->processes[i].leaks.count);
 	}
 	sl_page_key(page, "ooms");
-	sl_pack_array(&page->pack, (uint32_t)ooms);
+	sl_packed_array(&page->pack, (uint32_t)ooms);
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < share_of(page, report->processes[i].model->ooms.count); k++)
 			put_oom(page, i, k);
 	sl_page_key(page, "leaks");
-	sl_pack_array(&page->pack, (uint32_t)leaks);
+	sl_packed_array(&page->pack, (uint32_t)leaks);
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < share_of(page, report->processes[i].leaks.count); k++)
 			put_leak(page, i, &report->processes[i].leaks.item[k]);

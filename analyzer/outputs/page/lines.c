@@ -115,33 +115,33 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 	c = reduce(page, process, line, fold);
 	for (uint32_t i = 0; i < c.n; i++)
 		peak = c.max[i] > peak ? c.max[i] : peak;
-	sl_pack_map(&page->pack, 14);
+	sl_packed_map(&page->pack, 14);
 	sl_page_key(page, "process");
-	sl_pack_uint(&page->pack, process);
+	sl_packed_uint(&page->pack, process);
 	sl_page_put_text(page, "what", whats[line->what]);
 	sl_page_put_device(page, "device", line->device);
 	sl_page_put_device(page, "shared", shared);
 	sl_page_put_text(page, "name", name);
 	sl_page_key(page, "peak");
-	sl_pack_double(&page->pack, peak);
+	sl_packed_double(&page->pack, peak);
 	sl_page_key(page, "start");
 	/* before t0 where the first bin begins before the first process */
-	sl_pack_double(&page->pack,
-		       (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
+	sl_packed_double(&page->pack,
+			 (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
 	sl_page_key(page, "width");
-	sl_pack_double(&page->pack, (double)(1ull << c.shift));
+	sl_packed_double(&page->pack, (double)(1ull << c.shift));
 	sl_page_key(page, "offset");
-	sl_pack_uint(&page->pack, c.offset);
+	sl_packed_uint(&page->pack, c.offset);
 	sl_page_key(page, "min");
-	sl_pack_column(&page->pack, SL_PACK_F64, c.min, c.n);
+	sl_packed_column(&page->pack, SL_PACKED_F64, c.min, c.n);
 	sl_page_key(page, "max");
-	sl_pack_column(&page->pack, SL_PACK_F64, c.max, c.n);
+	sl_packed_column(&page->pack, SL_PACKED_F64, c.max, c.n);
 	sl_page_key(page, "mean");
-	sl_pack_column(&page->pack, SL_PACK_F32, c.mean, c.n);
+	sl_packed_column(&page->pack, SL_PACKED_F32, c.mean, c.n);
 	sl_page_key(page, "stack");
-	sl_pack_column(&page->pack, SL_PACK_U32, c.stack, c.n);
+	sl_packed_column(&page->pack, SL_PACKED_U32, c.stack, c.n);
 	sl_page_key(page, "at");
-	sl_pack_column(&page->pack, SL_PACK_U8, c.at, c.n);
+	sl_packed_column(&page->pack, SL_PACKED_U8, c.at, c.n);
 	free_columns(&c);
 }
 
@@ -158,7 +158,7 @@ void sl_page_lines(struct sl_page *page)
 	for (int pass = 0; pass < 2; pass++) {
 		if (pass) {
 			sl_page_key(page, "lines");
-			sl_pack_array(&page->pack, count);
+			sl_packed_array(&page->pack, count);
 		}
 		for (unsigned k = 0; k < page->report->process_count; k++) {
 			const struct sl_timeline *timeline = page->timelines[page->order[k]].timeline;
@@ -231,19 +231,19 @@ void sl_page_heat(struct sl_page *page)
 	for (size_t i = 0; i < (size_t)rows * columns; i++)
 		cells[i] = (uint8_t)(values[i] / scale * 255 + 0.999);
 	sl_page_key(page, "heat");
-	sl_pack_map(&page->pack, 6);
+	sl_packed_map(&page->pack, 6);
 	sl_page_key(page, "row");
-	sl_pack_column(&page->pack, SL_PACK_U32, row, rows);
+	sl_packed_column(&page->pack, SL_PACKED_U32, row, rows);
 	sl_page_key(page, "start");
-	sl_pack_double(&page->pack, 0);
+	sl_packed_double(&page->pack, 0);
 	sl_page_key(page, "width");
-	sl_pack_double(&page->pack, width);
+	sl_packed_double(&page->pack, width);
 	sl_page_key(page, "bins");
-	sl_pack_uint(&page->pack, columns);
+	sl_packed_uint(&page->pack, columns);
 	sl_page_key(page, "scale");
-	sl_pack_double(&page->pack, scale);
+	sl_packed_double(&page->pack, scale);
 	sl_page_key(page, "values");
-	sl_pack_column(&page->pack, SL_PACK_U8, cells, (size_t)rows * columns);
+	sl_packed_column(&page->pack, SL_PACKED_U8, cells, (size_t)rows * columns);
 	free(values);
 	free(cells);
 	free(row);

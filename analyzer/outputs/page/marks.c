@@ -7,9 +7,9 @@
 
 static void put_mark(struct sl_page *page, unsigned process, int device, uint64_t ns, const char *kind, const char *text)
 {
-	sl_pack_map(&page->pack, 5);
+	sl_packed_map(&page->pack, 5);
 	sl_page_key(page, "process");
-	sl_pack_uint(&page->pack, process);
+	sl_packed_uint(&page->pack, process);
 	sl_page_put_device(page, "device", device);
 	sl_page_put_time(page, "at", process, ns);
 	sl_page_put_text(page, "kind", kind);
@@ -45,18 +45,18 @@ static void put_steps(struct sl_page *page, unsigned process, const struct sl_la
 
 	if (!column)
 		abort();
-	sl_pack_map(&page->pack, 4);
+	sl_packed_map(&page->pack, 4);
 	sl_page_key(page, "process");
-	sl_pack_uint(&page->pack, process);
+	sl_packed_uint(&page->pack, process);
 	sl_page_put_text(page, "label", sl_defs_text(model->defs, label->text));
 	for (uint32_t i = 0; i < steps->count; i++)
 		column[i] = sl_page_time(page, process, steps->item[i].time_ns);
 	sl_page_key(page, "at");
-	sl_pack_column(&page->pack, SL_PACK_F64, column, steps->count);
+	sl_packed_column(&page->pack, SL_PACKED_F64, column, steps->count);
 	for (uint32_t i = 0; i < steps->count; i++)
 		column[i] = (double)steps->item[i].number;
 	sl_page_key(page, "number");
-	sl_pack_column(&page->pack, SL_PACK_F64, column, steps->count);
+	sl_packed_column(&page->pack, SL_PACKED_F64, column, steps->count);
 	free(column);
 }
 
@@ -73,11 +73,11 @@ void sl_page_marks(struct sl_page *page)
 		steps += sl_model_steps(model) != NULL;
 	}
 	sl_page_key(page, "marks");
-	sl_pack_array(&page->pack, count);
+	sl_packed_array(&page->pack, count);
 	for (unsigned k = 0; k < detailed; k++)
 		put_marks(page, page->order[k]);
 	sl_page_key(page, "steps");
-	sl_pack_array(&page->pack, steps);
+	sl_packed_array(&page->pack, steps);
 	for (unsigned k = 0; k < detailed; k++) {
 		const struct sl_label *label = sl_model_steps(page->report->processes[page->order[k]].model);
 

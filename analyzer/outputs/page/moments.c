@@ -82,18 +82,18 @@ static void put_moment(struct sl_page *page, unsigned process, int device, const
 		bytes[i] = samples->s.item[i].bytes;
 		blocks[i] = samples->s.item[i].blocks;
 	}
-	sl_pack_map(&page->pack, 7);
+	sl_packed_map(&page->pack, 7);
 	sl_page_key(page, "process");
-	sl_pack_uint(&page->pack, process);
+	sl_packed_uint(&page->pack, process);
 	sl_page_put_device(page, "device", device);
 	sl_page_put_text(page, "kind", kind);
 	sl_page_put_time(page, "at", process, at_ns);
 	sl_page_key(page, "stack");
-	sl_pack_column(&page->pack, SL_PACK_U32, stack, n);
+	sl_packed_column(&page->pack, SL_PACKED_U32, stack, n);
 	sl_page_key(page, "bytes");
-	sl_pack_column(&page->pack, SL_PACK_F64, bytes, n);
+	sl_packed_column(&page->pack, SL_PACKED_F64, bytes, n);
 	sl_page_key(page, "blocks");
-	sl_pack_column(&page->pack, SL_PACK_F64, blocks, n);
+	sl_packed_column(&page->pack, SL_PACKED_F64, blocks, n);
 	free(stack);
 	free(bytes);
 	free(blocks);
@@ -238,7 +238,7 @@ void sl_page_moments(struct sl_page *page)
 	for (int put = 0; put < 2; put++) {
 		if (put) {
 			sl_page_key(page, "moments");
-			sl_pack_array(&page->pack, count);
+			sl_packed_array(&page->pack, count);
 		}
 		for (unsigned k = 0; k < detailed; k++)
 			count += device_moments(page, page->order[k], put) + timed_moments(page, page->order[k], put) +

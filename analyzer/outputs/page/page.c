@@ -119,46 +119,46 @@ double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns)
 
 void sl_page_key(struct sl_page *page, const char *key)
 {
-	sl_pack_string(&page->pack, key);
+	sl_packed_string(&page->pack, key);
 }
 
 void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns)
 {
 	sl_page_key(page, key);
 	if (ns && ns != SL_UNKNOWN)
-		sl_pack_double(&page->pack, sl_page_time(page, process, ns));
+		sl_packed_double(&page->pack, sl_page_time(page, process, ns));
 	else
-		sl_pack_nil(&page->pack);
+		sl_packed_nil(&page->pack);
 }
 
 void sl_page_put_device(struct sl_page *page, const char *key, int device)
 {
 	sl_page_key(page, key);
 	if (device < 0)
-		sl_pack_nil(&page->pack);
+		sl_packed_nil(&page->pack);
 	else
-		sl_pack_int(&page->pack, device);
+		sl_packed_int(&page->pack, device);
 }
 
 void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value)
 {
 	sl_page_key(page, key);
-	sl_pack_known(&page->pack, value);
+	sl_packed_known(&page->pack, value);
 }
 
 void sl_page_put_text(struct sl_page *page, const char *key, const char *text)
 {
 	sl_page_key(page, key);
-	sl_pack_string(&page->pack, text);
+	sl_packed_string(&page->pack, text);
 }
 
 void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
 {
 	sl_page_key(page, key);
 	if (unix_ns)
-		sl_pack_double(&page->pack, unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0);
+		sl_packed_double(&page->pack, unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0);
 	else
-		sl_pack_nil(&page->pack);
+		sl_packed_nil(&page->pack);
 }
 
 /* ---- the whole */
@@ -221,10 +221,10 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 {
 	char number[32];
 
-	sl_pack_map(&page->pack, keys);
+	sl_packed_map(&page->pack, keys);
 	sl_page_put_text(page, "schema", "stormlog.page");
 	sl_page_key(page, "version");
-	sl_pack_int(&page->pack, 1);
+	sl_packed_int(&page->pack, 1);
 	sl_page_put_text(page, "generator", SL_VERSION);
 	sl_page_put_text(page, "source", source);
 	sl_page_put_text(page, "title", title);
@@ -233,7 +233,7 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)page->t0_unix_ns);
 	sl_page_put_text(page, "t0_unix_ns", number);
 	sl_page_key(page, "duration_ns");
-	sl_pack_double(&page->pack, (double)(page->t1_unix_ns - page->t0_unix_ns));
+	sl_packed_double(&page->pack, (double)(page->t1_unix_ns - page->t0_unix_ns));
 }
 
 static void put_tables(struct sl_page *page)
@@ -245,36 +245,36 @@ static void put_tables(struct sl_page *page)
 	if (!column || !flag)
 		abort();
 	sl_page_key(page, "strings");
-	sl_pack_array(&page->pack, (uint32_t)page->texts.count);
+	sl_packed_array(&page->pack, (uint32_t)page->texts.count);
 	for (size_t i = 0; i < page->texts.count; i++)
-		sl_pack_string(&page->pack, page->texts.item[i]);
+		sl_packed_string(&page->pack, page->texts.item[i]);
 	sl_page_key(page, "frames");
-	sl_pack_map(&page->pack, 6);
+	sl_packed_map(&page->pack, 6);
 #define COLUMN(name, to, type)                                                                                                     \
 	for (size_t i = 0; i < count; i++)                                                                                         \
 		to[i] = page->frames.item[i].name;                                                                                 \
 	sl_page_key(page, #name);                                                                                                  \
-	sl_pack_column(&page->pack, type, to, count)
-	COLUMN(function, column, SL_PACK_U32);
-	COLUMN(file, column, SL_PACK_U32);
-	COLUMN(module, column, SL_PACK_U32);
-	COLUMN(line, column, SL_PACK_U32);
-	COLUMN(python, flag, SL_PACK_U8);
-	COLUMN(folded, flag, SL_PACK_U8);
+	sl_packed_column(&page->pack, type, to, count)
+	COLUMN(function, column, SL_PACKED_U32);
+	COLUMN(file, column, SL_PACKED_U32);
+	COLUMN(module, column, SL_PACKED_U32);
+	COLUMN(line, column, SL_PACKED_U32);
+	COLUMN(python, flag, SL_PACKED_U8);
+	COLUMN(folded, flag, SL_PACKED_U8);
 #undef COLUMN
 	sl_page_key(page, "nodes");
-	sl_pack_map(&page->pack, 2);
+	sl_packed_map(&page->pack, 2);
 	sl_page_key(page, "parent");
-	sl_pack_column(&page->pack, SL_PACK_U32, page->node_parent.item, page->node_parent.count);
+	sl_packed_column(&page->pack, SL_PACKED_U32, page->node_parent.item, page->node_parent.count);
 	sl_page_key(page, "frame");
-	sl_pack_column(&page->pack, SL_PACK_U32, page->node_frame.item, page->node_frame.count);
+	sl_packed_column(&page->pack, SL_PACKED_U32, page->node_frame.item, page->node_frame.count);
 	free(column);
 	free(flag);
 }
 
 void sl_page_put_warning(void *page, const char *text)
 {
-	sl_pack_string(&((struct sl_page *)page)->pack, text);
+	sl_packed_string(&((struct sl_page *)page)->pack, text);
 }
 
 /* What was given up to stay below the size, in words. */
@@ -305,9 +305,9 @@ static void put_given_up(struct sl_page *page)
 		snprintf(lines[said++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; %s has every number.",
 			 diff ? "diff --json" : "report.json");
 	sl_page_key(page, "given_up");
-	sl_pack_array(&page->pack, said);
+	sl_packed_array(&page->pack, said);
 	for (uint32_t i = 0; i < said; i++)
-		sl_pack_string(&page->pack, lines[i]);
+		sl_packed_string(&page->pack, lines[i]);
 }
 
 void sl_page_close(struct sl_page *page)
@@ -361,7 +361,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	sl_page_put_findings(page);
 	sl_report_warn_of_symbols(report);
 	sl_page_key(page, "warnings");
-	sl_pack_array(&page->pack, (uint32_t)report->warnings.count);
+	sl_packed_array(&page->pack, (uint32_t)report->warnings.count);
 	for (size_t i = 0; i < report->warnings.count; i++)
 		sl_page_put_warning(page, report->warnings.item[i]);
 	sl_page_close(page);
@@ -386,5 +386,5 @@ void sl_page_free(struct sl_page *page)
 	sl_map_free(&page->strings);
 	sl_map_free(&page->frame_ids);
 	sl_idmap_free(&page->node_ids);
-	sl_pack_free(&page->pack);
+	sl_packed_free(&page->pack);
 }

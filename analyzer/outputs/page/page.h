@@ -11,7 +11,7 @@
 
 #include "analyzer/report/report.h"
 #include "analyzer/base/map.h"
-#include "analyzer/outputs/page/msgpack.h"
+#include "analyzer/outputs/page/packed.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 struct sl_page_budget {
@@ -69,7 +69,7 @@ struct sl_page {
 	SL_VECTOR(uint32_t) node_frame;
 	uint32_t **site_nodes;	      /* [process][site]: node + 1, 0: not resolved yet */
 	struct sl_idmap *stack_nodes; /* [process]: python << 32 | native -> node */
-	struct sl_pack pack;
+	struct sl_packed pack;
 };
 
 /* What changed between runs: stacks are added run by run, while its report is open. */

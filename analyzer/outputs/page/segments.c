@@ -55,9 +55,9 @@ static void put_map(struct sl_page *page, unsigned process, const struct sl_segm
 	struct columns c = match(page, process, map);
 	char text[96];
 
-	sl_pack_map(&page->pack, 10);
+	sl_packed_map(&page->pack, 10);
 	sl_page_key(page, "process");
-	sl_pack_uint(&page->pack, process);
+	sl_packed_uint(&page->pack, process);
 	sl_page_put_device(page, "device", map->device);
 	sl_page_put_text(page, "kind", kind);
 	sl_page_put_time(page, "at", process, map->time_ns);
@@ -65,15 +65,15 @@ static void put_map(struct sl_page *page, unsigned process, const struct sl_segm
 		 map->block_count + map->left_out - c.blocks);
 	sl_page_put_text(page, "left_out", c.blocks == page->budget.blocks || map->left_out ? text : NULL);
 	sl_page_key(page, "segment_bytes");
-	sl_pack_column(&page->pack, SL_PACK_F64, c.segment_bytes, c.segments);
+	sl_packed_column(&page->pack, SL_PACKED_F64, c.segment_bytes, c.segments);
 	sl_page_key(page, "block_segment");
-	sl_pack_column(&page->pack, SL_PACK_U32, c.block_segment, c.blocks);
+	sl_packed_column(&page->pack, SL_PACKED_U32, c.block_segment, c.blocks);
 	sl_page_key(page, "block_offset");
-	sl_pack_column(&page->pack, SL_PACK_F64, c.block_offset, c.blocks);
+	sl_packed_column(&page->pack, SL_PACKED_F64, c.block_offset, c.blocks);
 	sl_page_key(page, "block_bytes");
-	sl_pack_column(&page->pack, SL_PACK_F64, c.block_bytes, c.blocks);
+	sl_packed_column(&page->pack, SL_PACKED_F64, c.block_bytes, c.blocks);
 	sl_page_key(page, "block_stack");
-	sl_pack_column(&page->pack, SL_PACK_U32, c.block_stack, c.blocks);
+	sl_packed_column(&page->pack, SL_PACKED_U32, c.block_stack, c.blocks);
 	free(c.segment_bytes);
 	free(c.block_offset);
 	free(c.block_bytes);
@@ -104,7 +104,7 @@ void sl_page_segments(struct sl_page *page)
 	for (unsigned k = 0; k < most; k++)
 		count += maps_of(page, page->order[k], false);
 	sl_page_key(page, "segments");
-	sl_pack_array(&page->pack, count);
+	sl_packed_array(&page->pack, count);
 	for (unsigned k = 0; k < most; k++)
 		maps_of(page, page->order[k], true);
 }

@@ -144,28 +144,28 @@ void sl_page_session_findings(struct sl_page *page, const struct sl_session *ses
 void sl_page_put_findings(struct sl_page *page)
 {
 	sl_page_key(page, "findings");
-	sl_pack_array(&page->pack, (uint32_t)page->findings.count);
+	sl_packed_array(&page->pack, (uint32_t)page->findings.count);
 	for (size_t i = 0; i < page->findings.count; i++) {
 		const struct sl_page_finding *f = &page->findings.item[i];
 
-		sl_pack_map(&page->pack, 10);
+		sl_packed_map(&page->pack, 10);
 		sl_page_put_text(page, "id", f->id);
 		sl_page_put_text(page, "severity", f->severity);
 		sl_page_key(page, "process");
-		f->process < 0 ? sl_pack_nil(&page->pack) : sl_pack_int(&page->pack, f->process);
+		f->process < 0 ? sl_packed_nil(&page->pack) : sl_packed_int(&page->pack, f->process);
 		sl_page_put_device(page, "device", f->device);
 		sl_page_put_unix(page, "from", f->from_unix);
 		sl_page_put_unix(page, "to", f->to_unix);
 		sl_page_put_text(page, "text", f->text);
 		sl_page_put_text(page, "advice", f->advice);
 		sl_page_key(page, "evidence");
-		sl_pack_array(&page->pack, f->evidence_count);
+		sl_packed_array(&page->pack, f->evidence_count);
 		for (unsigned k = 0; k < f->evidence_count; k++) {
-			sl_pack_array(&page->pack, 2);
-			sl_pack_string(&page->pack, f->evidence[k].name);
-			sl_pack_string(&page->pack, f->evidence[k].value);
+			sl_packed_array(&page->pack, 2);
+			sl_packed_string(&page->pack, f->evidence[k].name);
+			sl_packed_string(&page->pack, f->evidence[k].value);
 		}
 		sl_page_key(page, "stack");
-		sl_pack_uint(&page->pack, f->node);
+		sl_packed_uint(&page->pack, f->node);
 	}
 }

@@ -73,15 +73,15 @@ static void put_process(struct sl_page *page, unsigned index)
 	const struct sl_header *header = &p->trace->header;
 	uint64_t when = 0, peak = sl_page_peak(p, &when);
 
-	sl_pack_map(&page->pack, 17);
+	sl_packed_map(&page->pack, 17);
 	sl_page_key(page, "rank");
 	if (header->rank < 0)
-		sl_pack_nil(&page->pack);
+		sl_packed_nil(&page->pack);
 	else
-		sl_pack_int(&page->pack, header->rank);
+		sl_packed_int(&page->pack, header->rank);
 	sl_page_put_text(page, "host", header->host ? header->host : "");
 	sl_page_key(page, "pid");
-	sl_pack_int(&page->pack, header->pid);
+	sl_packed_int(&page->pack, header->pid);
 	put_command(page, header);
 	sl_page_put_text(page, "session", p->session_id);
 	sl_page_put_text(page, "trace", sl_stacks_basename(p->trace->name));
@@ -103,19 +103,19 @@ void sl_page_processes(struct sl_page *page)
 	const struct sl_report *report = page->report;
 
 	sl_page_key(page, "processes");
-	sl_pack_array(&page->pack, report->process_count);
+	sl_packed_array(&page->pack, report->process_count);
 	for (unsigned i = 0; i < report->process_count; i++)
 		put_process(page, i);
 	sl_page_key(page, "devices");
-	sl_pack_array(&page->pack, report->device_count);
+	sl_packed_array(&page->pack, report->device_count);
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 
-		sl_pack_map(&page->pack, 9);
+		sl_packed_map(&page->pack, 9);
 		sl_page_key(page, "processes");
-		sl_pack_array(&page->pack, device->process_count);
+		sl_packed_array(&page->pack, device->process_count);
 		for (unsigned k = 0; k < device->process_count; k++)
-			sl_pack_uint(&page->pack, device->processes[k]);
+			sl_packed_uint(&page->pack, device->processes[k]);
 		sl_page_put_text(page, "host", device->host ? device->host : "");
 		sl_page_put_device(page, "device", device->device);
 		sl_page_put_text(page, "name", device->name);
@@ -142,9 +142,9 @@ static uint32_t memory_rows(struct sl_page *page, unsigned process, bool put)
 			count++;
 			if (!put)
 				continue;
-			sl_pack_map(&page->pack, 10);
+			sl_packed_map(&page->pack, 10);
 			sl_page_key(page, "process");
-			sl_pack_uint(&page->pack, process);
+			sl_packed_uint(&page->pack, process);
 			sl_page_put_text(page, "kind", sl_event_kinds[kind].name);
 			sl_page_put_device(page, "device", (int)d - 1);
 			sl_page_put_known(page, "peak", row->peak_bytes);
@@ -171,9 +171,9 @@ static uint32_t library_rows(struct sl_page *page, unsigned process, bool put)
 		count++;
 		if (!put)
 			continue;
-		sl_pack_map(&page->pack, 5);
+		sl_packed_map(&page->pack, 5);
 		sl_page_key(page, "process");
-		sl_pack_uint(&page->pack, process);
+		sl_packed_uint(&page->pack, process);
 		sl_page_put_text(page, "library", model->libraries.item[holder->library]);
 		sl_page_put_device(page, "device", holder->device);
 		sl_page_put_known(page, "peak", holder->peak_bytes);
@@ -191,9 +191,9 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		const struct sl_label *label = &p->model->labels.item[growth->label];
 		const char *text = sl_defs_text(p->model->defs, label->text);
 
-		sl_pack_map(&page->pack, 14);
+		sl_packed_map(&page->pack, 14);
 		sl_page_key(page, "process");
-		sl_pack_uint(&page->pack, process);
+		sl_packed_uint(&page->pack, process);
 		sl_page_put_text(page, "label", text ? text : "");
 		sl_page_put_known(page, "entries", label->entries);
 		sl_page_put_known(page, "points", label->points);
@@ -202,16 +202,17 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		sl_page_put_time(page, "first", process, label->first_ns);
 		sl_page_put_time(page, "last", process, label->last_ns);
 		sl_page_key(page, "slope");
-		growth->verdict ? sl_pack_double(&page->pack, growth->slope) : sl_pack_nil(&page->pack);
+		growth->verdict ? sl_packed_double(&page->pack, growth->slope) : sl_packed_nil(&page->pack);
 		sl_page_key(page, "r_squared");
-		growth->verdict ? sl_pack_double(&page->pack, growth->r_squared) : sl_pack_nil(&page->pack);
+		growth->verdict ? sl_packed_double(&page->pack, growth->r_squared) : sl_packed_nil(&page->pack);
 		sl_page_put_text(page, "verdict", growth->verdict);
 		sl_page_put_text(page, "advice", growth->advice);
 		sl_page_put_known(page, "held", growth->holder_count ? (uint64_t)growth->holders[0].bytes_per_entry : SL_UNKNOWN);
 		sl_page_key(page, "stack");
-		sl_pack_uint(&page->pack, growth->holder_count ? sl_page_stack(page, process, growth->holders[0].python,
-									       growth->holders[0].native, growth->holders[0].caller)
-							       : 0);
+		sl_packed_uint(&page->pack, growth->holder_count
+						    ? sl_page_stack(page, process, growth->holders[0].python,
+								    growth->holders[0].native, growth->holders[0].caller)
+						    : 0);
 	}
 	return (uint32_t)p->growth.count;
 }
@@ -229,9 +230,9 @@ static uint32_t api_rows(struct sl_page *page, unsigned process, bool put)
 		count++;
 		if (!put)
 			continue;
-		sl_pack_map(&page->pack, 6);
+		sl_packed_map(&page->pack, 6);
 		sl_page_key(page, "process");
-		sl_pack_uint(&page->pack, process);
+		sl_packed_uint(&page->pack, process);
 		sl_page_put_text(page, "api", model->header->hooks[i].name);
 		sl_page_put_known(page, "calls", api->calls);
 		sl_page_put_known(page, "failures", api->failures);
@@ -256,7 +257,7 @@ void sl_page_tables(struct sl_page *page)
 		for (unsigned k = 0; k < detailed; k++)
 			count += tables[t].rows(page, page->order[k], false);
 		sl_page_key(page, tables[t].name);
-		sl_pack_array(&page->pack, count);
+		sl_packed_array(&page->pack, count);
 		for (unsigned k = 0; k < detailed; k++)
 			tables[t].rows(page, page->order[k], true);
 	}

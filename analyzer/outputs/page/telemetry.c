@@ -143,12 +143,12 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 		hidden = device->hidden > hidden ? device->hidden : hidden;
 		end += device->end;
 	}
-	sl_pack_map(&page->pack, 17);
+	sl_packed_map(&page->pack, 17);
 	sl_page_key(page, "rank");
-	first->world_size > 1 || t->count > 1 ? sl_pack_int(&page->pack, first->rank) : sl_pack_nil(&page->pack);
+	first->world_size > 1 || t->count > 1 ? sl_packed_int(&page->pack, first->rank) : sl_packed_nil(&page->pack);
 	sl_page_put_text(page, "host", first->host);
 	sl_page_key(page, "pid");
-	first->pid < 0 ? sl_pack_nil(&page->pack) : sl_pack_int(&page->pack, first->pid);
+	first->pid < 0 ? sl_packed_nil(&page->pack) : sl_packed_int(&page->pack, first->pid);
 	sl_page_put_text(page, "command", first->collector);
 	sl_page_put_text(page, "session", session->summary.session_id);
 	sl_page_put_text(page, "trace", session->summary.source);
@@ -167,11 +167,11 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 
 static void put_device(struct sl_page *page, const struct place *place)
 {
-	sl_pack_map(&page->pack, 9);
+	sl_packed_map(&page->pack, 9);
 	sl_page_key(page, "processes");
-	sl_pack_array(&page->pack, (uint32_t)place->ranks.count);
+	sl_packed_array(&page->pack, (uint32_t)place->ranks.count);
 	for (size_t i = 0; i < place->ranks.count; i++)
-		sl_pack_uint(&page->pack, place->ranks.item[i]);
+		sl_packed_uint(&page->pack, place->ranks.item[i]);
 	sl_page_put_text(page, "host", place->host);
 	sl_page_put_device(page, "device", place->device);
 	sl_page_put_text(page, "name", NULL);
@@ -189,7 +189,7 @@ static void put_lines(struct telemetry_page *t)
 	for (unsigned r = 0; r < t->count; r++)
 		count += t->ranks[r].timeline.line_count;
 	sl_page_key(t->page, "lines");
-	sl_pack_array(&t->page->pack, count);
+	sl_packed_array(&t->page->pack, count);
 	for (unsigned r = 0; r < t->count; r++)
 		for (size_t d = 0; d < t->ranks[r].devices.count; d++)
 			for (unsigned i = 0; i < 4; i++)
@@ -215,16 +215,16 @@ static void put_ooms(struct telemetry_page *t)
 	for (unsigned r = 0; r < t->count; r++)
 		count += t->ranks[r].ooms;
 	sl_page_key(page, "ooms");
-	sl_pack_array(&page->pack, (uint32_t)count);
+	sl_packed_array(&page->pack, (uint32_t)count);
 	for (unsigned r = 0; r < t->count; r++)
 		for (size_t i = 0; i < t->ranks[r].series->all.count; i++) {
 			const struct sl_v3_event *event = t->ranks[r].series->all.events[i];
 
 			if (!sl_event_is_oom(event))
 				continue;
-			sl_pack_map(&page->pack, 20);
+			sl_packed_map(&page->pack, 20);
 			sl_page_key(page, "process");
-			sl_pack_uint(&page->pack, r);
+			sl_packed_uint(&page->pack, r);
 			sl_page_put_device(page, "device", (int)event->device_id);
 			sl_page_put_unix(page, "at", (uint64_t)event->timestamp_ns);
 			sl_page_put_text(page, "api", NULL);
@@ -235,12 +235,12 @@ static void put_ooms(struct telemetry_page *t)
 			sl_page_put_known(page, "free", known(event->free_bytes));
 			sl_page_put_known(page, "total", known(event->total_bytes));
 			sl_page_key(page, "recovered");
-			sl_pack_nil(&page->pack);
+			sl_packed_nil(&page->pack);
 			sl_page_key(page, "injected");
-			sl_pack_bool(&page->pack, false);
+			sl_packed_bool(&page->pack, false);
 			sl_page_put_known(page, "stack", 0);
 			sl_page_key(page, "owners");
-			sl_pack_array(&page->pack, 0);
+			sl_packed_array(&page->pack, 0);
 			sl_page_put_text(page, "cause", event->context);
 			sl_page_put_text(page, "advice", NULL);
 		}
@@ -251,14 +251,14 @@ static void put_marks(struct telemetry_page *t, const struct sl_markers *markers
 	struct sl_page *page = t->page;
 
 	sl_page_key(page, "marks");
-	sl_pack_array(&page->pack, (uint32_t)markers->count);
+	sl_packed_array(&page->pack, (uint32_t)markers->count);
 	for (size_t i = 0; i < markers->count; i++) {
 		const struct sl_marker *mark = &markers->list[i];
 		int process = process_of(page, mark->rank, -1);
 
-		sl_pack_map(&page->pack, 5);
+		sl_packed_map(&page->pack, 5);
 		sl_page_key(page, "process");
-		sl_pack_uint(&page->pack, process < 0 ? 0 : (unsigned)process);
+		sl_packed_uint(&page->pack, process < 0 ? 0 : (unsigned)process);
 		sl_page_put_device(page, "device", -1);
 		sl_page_put_unix(page, "at", (uint64_t)mark->start_ns);
 		sl_page_put_text(page, "kind", mark->kind);
@@ -269,7 +269,7 @@ static void put_marks(struct telemetry_page *t, const struct sl_markers *markers
 static void put_nothing(struct sl_page *page, const char *key)
 {
 	sl_page_key(page, key);
-	sl_pack_array(&page->pack, 0);
+	sl_packed_array(&page->pack, 0);
 }
 
 static void count_warning(void *context, const char *text)
@@ -284,7 +284,7 @@ static void put_warnings(struct sl_page *page, const struct sl_telemetry *teleme
 
 	sl_telemetry_each_warning(telemetry, count_warning, &count);
 	sl_page_key(page, "warnings");
-	sl_pack_array(&page->pack, count + (telemetry->session_count > 1));
+	sl_packed_array(&page->pack, count + (telemetry->session_count > 1));
 	if (telemetry->session_count > 1) {
 		snprintf(text, sizeof(text), "This is one of %zu sessions: --session-id chooses another, report.json has all.",
 			 telemetry->session_count);
@@ -304,11 +304,11 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 
 	sl_page_open(page, SL_PAGE_KEYS, "telemetry", path, session ? session->summary.session_id : NULL, NULL);
 	sl_page_key(page, "processes");
-	sl_pack_array(&page->pack, t->count);
+	sl_packed_array(&page->pack, t->count);
 	for (unsigned r = 0; r < t->count; r++)
 		put_process(t, session, &t->ranks[r]);
 	sl_page_key(page, "devices");
-	sl_pack_array(&page->pack, (uint32_t)t->places.count);
+	sl_packed_array(&page->pack, (uint32_t)t->places.count);
 	for (size_t i = 0; i < t->places.count; i++)
 		put_device(page, &t->places.item[i]);
 	put_lines(t);

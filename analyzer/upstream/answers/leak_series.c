@@ -183,17 +183,3 @@ void sl_leak_series_analyze(const double *megabytes, size_t count, struct sl_lea
 	find_drift(megabytes, count, result);
 	find_autocorrelation(megabytes, count, result);
 }
-
-double sl_leak_series_efficiency(const struct sl_leak_series *leaks, double peak_mb, double growth_mb_per_s, double fragmentation)
-{
-	double mark = 10;
-
-	mark -= peak_mb > 8000 ? 3 : peak_mb > 4000 ? 1.5 : 0;
-	mark -= growth_mb_per_s > 200 ? 2 : growth_mb_per_s > 100 ? 1 : 0;
-	mark -= fragmentation > 0.5 ? 2 : fragmentation > 0.3 ? 1 : 0;
-	if (leaks->monotonic_high)
-		mark -= 3;
-	else if (leaks->monotonic || leaks->spikes || leaks->no_cleanup)
-		mark -= 1.5;
-	return mark > 0 ? mark : 0;
-}

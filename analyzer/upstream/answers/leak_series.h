@@ -31,7 +31,4 @@ struct sl_leak_series {
 /* Fills all fields; fewer than ten values find nothing. */
 void sl_leak_series_analyze(const double *megabytes, size_t count, struct sl_leak_series *result);
 
-/* Upstream's mark from 0 to 10: peak and growth in MB and MB/s, fragmentation 0..1. */
-double sl_leak_series_efficiency(const struct sl_leak_series *leaks, double peak_mb, double growth_mb_per_s, double fragmentation);
-
 #endif
