@@ -377,6 +377,21 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 	}
 }
 
+/* A pattern that names nothing may be mistyped, or of code that is gone. */
+static void warn_unused(struct sl_report *report, const struct sl_suppressions *list)
+{
+	for (size_t p = 0; list && p < list->count; p++) {
+		const struct sl_suppressions one = {.pattern = &list->pattern[p], .count = 1};
+		bool used = false;
+
+		for (unsigned i = 0; i < report->process_count && !used; i++)
+			for (size_t k = 0; k < report->processes[i].leaks.count && !used; k++)
+				used = suppressed_by(&one, &report->processes[i], &report->processes[i].leaks.item[k]);
+		if (!used)
+			sl_report_warn(report, "the suppression leak:%s names nothing that was left", list->pattern[p]);
+	}
+}
+
 static void run(struct sl_report *report)
 {
 	const struct sl_suppressions *list = report->options.suppressions;
@@ -400,6 +415,7 @@ static void run(struct sl_report *report)
 			if (sl_model_row(process->model, SL_KIND_device, d + 1)->used)
 				find_arena(report, i, sl_model_row(process->model, SL_KIND_device, d + 1), d);
 	}
+	warn_unused(report, list);
 }
 
 const struct sl_analysis sl_analysis_leaks = {.name = "leaks", .process = process, .run = run};

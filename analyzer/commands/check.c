@@ -219,6 +219,9 @@ static int check(struct sl_report *report, const struct options *o, const char *
 
 	find_gaps(report);
 	sl_measures_take(&measures, report);
+	/* among the notes is what the file names and nothing was */
+	for (size_t i = report->damage_lines; o->suppressions.count && i < report->warnings.count; i++)
+		sl_door_print(stderr, "note: %s\n", report->warnings.item[i]);
 	if (o->values[UPDATE]) {
 		if (!sl_baseline_write(&measures, o->limits.baseline)) {
 			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", o->limits.baseline, strerror(errno));

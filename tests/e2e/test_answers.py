@@ -363,6 +363,11 @@ class Leaks(Answers):
             file.flush()
             self.assertEqual({leak["verdict"] for leak in run.report()["leaks"]}, {"live_at_exit"})
             self.assertEqual({leak["verdict"] for leak in run.report("--suppressions", file.name)["leaks"]}, {"workspace"})
+            self.assertFalse([note for note in run.report("--suppressions", file.name)["warnings"] if "suppression" in note])
+            file.write("leak:^no_such_function$\n")
+            file.flush()
+            note, = [note for note in run.report("--suppressions", file.name)["warnings"] if "suppression" in note]
+            self.assertIn("leak:^no_such_function$", note)
             file.write("memory:x\n")
             file.flush()
             summary(run, "--suppressions", file.name, code=2)
