@@ -139,6 +139,24 @@ class Trained(unittest.TestCase):
             self.assertTrue(gap["remediation"][0])
             self.assertLessEqual(gap["evidence"].get("spike_count", 0), len(taken))
 
+    def test_the_picture_is_as_high_as_what_it_draws_was(self):
+        """timeline.svg, of which timeline.png is the same drawing."""
+        for seed in range(3):
+            run, truth = self.train(40, seed)
+            device, = run.report()["run"]["devices"]
+            subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
+            with open(os.path.join(run.traces, "analysis", "timeline.svg")) as file:
+                paths = re.findall(r'(fill|stroke):rgb\(([^)]*)\)[^"]*"\s+d="([^"]*)"', file.read())
+            def height(how, colour):
+                points = next(d for kind, rgb, d in paths if (kind, rgb) == (how, colour))
+                ys = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", points)]
+                return max(ys) - min(ys)
+            known = height("stroke", "4%,24%,36%")
+            unit = device["known_peak_bytes"] / known
+            tensors, used = height("fill", "0%,44.7%,69.8%"), height("stroke", "23%,19%,33%")
+            self.assertAlmostEqual(tensors * unit, truth["most"] - 8 * MIB, delta=unit)
+            self.assertAlmostEqual(used * unit, device["used_peak_bytes"], delta=2 * unit)
+
     def test_many_steps_are_thinned_evenly_by_label_and_that_is_said(self):
         run, truth = self.train(1500)
         events = self.events(run)
