@@ -2,6 +2,7 @@
 #include "analyzer/base/save.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
@@ -123,4 +124,14 @@ bool sl_save_end(struct sl_save *save, bool fine)
 	sl_save_finished(save->made);
 	errno = before;
 	return fine;
+}
+
+FILE *sl_save_private(const char *path)
+{
+	int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	FILE *out = file < 0 ? NULL : fdopen(file, "w");
+
+	if (file >= 0 && !out)
+		close(file);
+	return out;
 }

@@ -30,4 +30,7 @@ void sl_save_watch_signals(void);
 void sl_save_unfinished(const char *path);
 void sl_save_finished(const char *path);
 
+/* A new file of an analysis: as traces, for nobody but the user.  NULL: errno says why. */
+FILE *sl_save_private(const char *path);
+
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
@@ -101,7 +102,7 @@ static bool save_one(struct sl_destination *place, const char *name, bool (*put)
 	bool fine;
 
 	snprintf(path, sizeof(path), "%s/%s", place->made, name);
-	out = fopen(path, "wxe");
+	out = sl_save_private(path);
 	if (!out)
 		return false;
 	fine = put(page, out);

@@ -206,15 +206,11 @@ static bool fail(struct sl_destination *place)
 bool sl_destination_begin(struct sl_destination *place)
 {
 	const char *slash = strrchr(place->folder, '/'), *name = slash ? slash + 1 : place->folder;
-	mode_t mask;
 
 	snprintf(place->made, sizeof(place->made), "%.*s.%s.XXXXXX", (int)(name - place->folder), place->folder, name);
 	if (!make_parents(place->folder) || !mkdtemp(place->made))
 		return fail(place);
 	sl_save_unfinished(place->made);
-	mask = umask(0);
-	umask(mask);
-	chmod(place->made, 0777 & ~mask); /* mkdtemp gives it to nobody else */
 	return true;
 }
 

@@ -232,7 +232,7 @@ static bool write_all(struct sl_report *report, const char *path)
 			if (oom->group != k || sl_process_unix(process, oom->time_ns) < process->bundles_from_ns)
 				continue;
 			if (!made)
-				fine = made = !mkdir(path, 0777) || errno == EEXIST;
+				fine = made = !mkdir(path, 0700) || errno == EEXIST;
 			if (!count++)
 				sl_sessions_make(report, process, &arena, &session);
 			fine = fine && write_bundle(report, process, oom, &session, path, before, &arena);

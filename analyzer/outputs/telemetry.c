@@ -13,7 +13,7 @@
 static bool write_sinks(struct sl_report *report, const char *path)
 {
 	struct sl_arena arena = {0};
-	bool fine = !mkdir(path, 0777) || errno == EEXIST;
+	bool fine = !mkdir(path, 0700) || errno == EEXIST;
 
 	for (unsigned i = 0; i < report->process_count && fine; i++) {
 		const char *name = sl_stacks_basename(report->processes[i].trace->name);

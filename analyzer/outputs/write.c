@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "analyzer/base/save.h"
 #include "analyzer/outputs/output.h"
 
 static bool write_one(struct sl_report *report, const struct sl_output *output, const char *folder)
@@ -15,7 +16,7 @@ static bool write_one(struct sl_report *report, const struct sl_output *output, 
 	snprintf(path, sizeof(path), "%s/%s", folder, output->name);
 	if (output->folder)
 		return output->folder(report, path);
-	out = fopen(path, "we");
+	out = sl_save_private(path);
 	if (!out)
 		return false;
 	fine = output->file(report, out);

@@ -71,6 +71,22 @@ json.dump({"entries": entries, "most": most, "live": live}, open("truth.json", "
 """
 
 
+class Written(unittest.TestCase):
+    def test_traces_and_analysis_are_for_nobody_but_the_user(self):
+        before = os.umask(0o022)
+        self.addCleanup(os.umask, before)
+        with e2e.script("push=step_1", "alloc=7", "try=900000", "pop", SIM_VRAM="4G") as run:
+            subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
+            again = os.path.join(run.folder, "again")  # of Stormlog's own files
+            subprocess.run([e2e.ANALYZE, "-q", "-o", again, os.path.join(run.traces, "analysis", "telemetry")], check=True)
+            for top in (run.traces, again):
+                for folder, _, names in os.walk(top):
+                    self.assertEqual(oct(os.stat(folder).st_mode & 0o777), "0o700", folder)
+                    for name in names:
+                        self.assertEqual(oct(os.stat(os.path.join(folder, name)).st_mode & 0o777), "0o600", name)
+            self.assertTrue(os.path.exists(os.path.join(again, "report.html")))
+
+
 class Trained(unittest.TestCase):
     def train(self, steps, seed=1):
         run = e2e.Recording(sys.executable, "-c", TRAIN, str(steps), APPS=e2e.APPS, SIM_VRAM="8G", SEED=str(seed),
@@ -145,7 +161,10 @@ class Trained(unittest.TestCase):
             run, truth = self.train(40, seed)
             device, = run.report()["run"]["devices"]
             subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
-            with open(os.path.join(run.traces, "analysis", "timeline.svg")) as file:
+            picture = os.path.join(run.traces, "analysis", "timeline.svg")
+            if not os.path.exists(picture):
+                self.skipTest("a build without pictures")
+            with open(picture) as file:
                 paths = re.findall(r'(fill|stroke):rgb\(([^)]*)\)[^"]*"\s+d="([^"]*)"', file.read())
             def height(how, colour):
                 points = next(d for kind, rgb, d in paths if (kind, rgb) == (how, colour))
