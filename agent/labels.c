@@ -83,7 +83,7 @@ static uint64_t hash_of(const char *text, uint32_t bytes)
 	return bytes ? mix(hash ^ sl_load_le((const uint8_t *)text, bytes), 0xe7037ed1a0b428dbu) : hash;
 }
 
-/* NULL: no room.  What is taken is never given back, so that no other thread can be given it too. */
+/* NULL: no room.  Texts are never freed, so no text is ever given to two threads. */
 static struct text *new_text(uint64_t hash, const struct collapsed *from)
 {
 	uint32_t size = (uint32_t)(sizeof(struct text) + from->bytes + 7) & ~7u, at;
@@ -407,7 +407,7 @@ static void take_back(void)
 	do {
 		if (!(now >> 32))
 			return;
-		/* Of two passes nobody knows which one's stack is left. */
+		/* Two passes ran at once: nobody knows whose stack is left. */
 		next = now >> 32 == 1 ? 0 : ((now >> 32) - 1) << 32;
 	} while (!atomic_compare_exchange_weak(&lent.running_stack, &now, next));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The C library's functions on memory and text, for this library alone: its calls, the compiler's and zstd's are bound to these.
- * A sanitizer's runtime puts itself in the place of the C library's.  It sees what we read and write through them and nothing of
- * what orders it: ThreadSanitizer reports races that are none, MemorySanitizer reads of memory that it never saw written.
+ * memcpy and its like for this library alone: our calls, the compiler's and zstd's are bound to these.  A sanitizer's runtime
+ * replaces those of the C library.  It would see what we read and write, but not what orders it: ThreadSanitizer would report
+ * false races, and MemorySanitizer reads of memory that it never saw written.
  *
  * Compiled so that no loop is turned into a call of itself (meson.build).
  */
@@ -13,7 +13,7 @@
 
 #include "common/base.h"
 
-/* Of any address and of any type, as memory is. */
+/* May lie at any address and alias any type, as memory does. */
 struct word16 {
 	unsigned char bytes __attribute__((vector_size(16)));
 } __attribute__((packed, may_alias));

@@ -54,7 +54,7 @@ static bool have_key;
 
 /* --- start ------------------------------------------------------------------------------------------ */
 
-/* Before Linux 4.14 there is no MADV_WIPEONFORK: then the C library tells us, for fork() alone. */
+/* Linux before 4.14 has no MADV_WIPEONFORK.  There the C library's fork() calls this; other ways to fork are not seen. */
 static void forget_in_child(void)
 {
 	memset((struct recording *)sl_agent, 0, sizeof(struct recording));

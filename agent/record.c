@@ -185,7 +185,7 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	return true;
 }
 
-/* Of a verb with a place: device and context are asked of the driver.  HIP, which says it, may not be there where HSA is. */
+/* Is the driver asked for this call's device and context?  Not for HSA: HIP, which would answer, may not be loaded. */
 static bool is_asked(const struct sl_hooks_row *hook)
 {
 	return (hook->verb != SL_VERB_MAP || hook->kind == SL_KIND_imported) && hook->family != SL_FAMILY_hsa;

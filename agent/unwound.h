@@ -23,7 +23,7 @@
 #define SL_FRAME_OPEN  0x4f50454e4c4f4720ull /* slot_check of a frame that has no event, or not yet */
 #define SL_FRAME_EVENT 1u /* in slot_check, whose other bits vouch for the slot: calls inside are part of the event */
 
-/* Of a frame that lies `at`, itself or a copy. */
+/* Check word of a frame at the address `at`; `frame` is the frame itself or a copy. */
 static inline uintptr_t sl_unwound_check(const struct sl_frame *frame, const struct sl_frame *at)
 {
 	return (uintptr_t)at ^ (uintptr_t)frame->outer >> 1 ^ (uintptr_t)frame->owner << 1 ^ (uintptr_t)SL_FRAME_CHECK;
@@ -34,7 +34,7 @@ static inline uintptr_t sl_unwound_slot_check(const struct sl_frame *frame)
 	return ((uintptr_t)frame->slot ^ frame->seq << 1 ^ (uintptr_t)SL_FRAME_CHECK) | SL_FRAME_EVENT;
 }
 
-/* It is a call under way that is an event of its own, in the ring or, where that had no room, counted as lost. */
+/* Is this a running call with an event of its own, either in the ring or counted as lost for want of room? */
 static inline bool sl_unwound_is_event(const struct sl_frame *frame)
 {
 	return frame && frame->check == sl_unwound_check(frame, frame) && frame->slot_check == sl_unwound_slot_check(frame);

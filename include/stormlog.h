@@ -118,7 +118,7 @@ STORMLOG_UNUSED_ static inline void stormlog_mark(const char *text)
 		agent->mark(text);
 }
 
-/* Of the whole run, as --meta at its start; the last value of a key holds.  Cut at 63 and 191 bytes. */
+/* Metadata of the whole run, as --meta gives it at the start.  The last value of a key counts.  Cut at 63 and 191 bytes. */
 STORMLOG_UNUSED_ static inline void stormlog_metadata(const char *key, const char *value)
 {
 	const struct stormlog_api *agent = stormlog_agent();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The command runs in our process group, so that it sees the terminal and its signals as it would without us.
- * What the terminal or anybody else sends to the group reaches both, and is the command's business alone; what a process
- * sends to us alone is handed on.
+ * A signal sent to the group reaches both, and only the command acts on it; a signal sent to us alone is passed on to
+ * the command.
  */
 #include "launcher/launcher.h"
 
@@ -32,7 +32,7 @@ static void preload(const char *library)
 	free(joined);
 }
 
-/* The agent says the same to AddressSanitizer's shared runtime, but not where the program itself says something there. */
+/* The agent sets the same option for AddressSanitizer's shared runtime, unless the program sets options itself. */
 static void need_not_be_first(void)
 {
 	static const char option[] = "verify_asan_link_order=0";
@@ -81,7 +81,7 @@ static void take_copy(int number)
 	sigtimedwait(&one, NULL, &(const struct timespec){0});
 }
 
-/* Sent by a process outside, and to us alone: or to the group, which the command has left. */
+/* Was the signal sent by another process, to us alone, or to our group after the command left it? */
 static bool is_for_command(const siginfo_t *info, pid_t child)
 {
 	bool to_all = sl_witness_saw(info->si_signo);

@@ -35,7 +35,7 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud);
 
 /* --- launcher/paths.c --- */
 
-/* Of a library or program of ours: beside the launcher, where an installation or a build folder has it. */
+/* Path of our library or program, found beside the launcher in an installation or a build folder. */
 bool sl_paths_library(char *path, size_t size);
 bool sl_paths_analyzer(char *path, size_t size);
 
@@ -45,8 +45,8 @@ int sl_paths_command(const char *name, char *path, size_t size);
 /* --- launcher/target.c --- */
 
 /*
- * What stands against recording the program in the file, followed through #! lines; NULL: nothing.  In static
- * storage.  interpreter, if not NULL, receives the program that will run in the end.
+ * Why the program in the file cannot be recorded; NULL: it can.  Follows #! lines.  The text is in static storage.
+ * interpreter, if not NULL, receives the program that will finally run.
  */
 const char *sl_target_hinders(const char *path, char *interpreter, size_t size);
 

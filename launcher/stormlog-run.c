@@ -186,7 +186,7 @@ static int say_recorded(struct sl_launch *run)
 int main(int argc, char **argv)
 {
 	struct sl_launch run = {0};
-	/* Of several launchers in one job the first alone speaks, and a launcher below another is silent. */
+	/* Only the first rank's launcher prints, and a launcher started by another prints nothing. */
 	bool first = sl_identity_rank().rank <= 0, found = false;
 	int verdict = 0, status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 

@@ -609,7 +609,7 @@ static bool step(struct sl_store *store)
 	return true;
 }
 
-/* Of the files from the fold's on; they may have been removed. */
+/* Bytes of the files that are not folded yet.  One that was removed counts 0. */
 static uint64_t bytes_behind(const struct sl_store *store)
 {
 	uint64_t all = 0, size;

@@ -33,8 +33,8 @@ bool sl_last_grow(struct sl_last_table *table, uint64_t oldest_ns);
 void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame);
 
 /*
- * What has to stay of an address: an allocation that nothing frees; and a free whose allocation is still to come, in a
- * later file, because its thread was inside a call when the file was cut.
+ * Must the address stay in the folded file?  Yes for an allocation that no event frees, and for a free whose allocation
+ * follows in a later file because its thread was inside a call when the file was cut.
  */
 static inline bool sl_last_counts(const struct sl_last *last)
 {

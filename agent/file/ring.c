@@ -181,7 +181,7 @@ static bool writer_runnable(void)
 	return writer && sl_procfile_state(writer) == 'R';
 }
 
-/* The disk holds the writer in a system call.  On a busy machine such a call may also wait for a processor. */
+/* Is the writer stuck in a system call to the disk?  A runnable writer only waits for a processor. */
 static bool disk_hangs(uint64_t now_ns)
 {
 	uint64_t since_ns = atomic_load(&sl_agent->writing_since_ns);
@@ -189,7 +189,7 @@ static bool disk_hangs(uint64_t now_ns)
 	return since_ns && now_ns - since_ns > WAIT_MAX_NS && !writer_runnable();
 }
 
-/* There was no room a moment ago: who drops an event does not pay for asking at each. */
+/* There was no room a moment ago.  While events are dropped, not every one of them asks again. */
 static bool no_room(const struct sl_ring *ring)
 {
 	uint64_t refused_ns = atomic_load(&ring->refused_ns);
@@ -342,8 +342,8 @@ struct patience {
 };
 
 /*
- * Nothing can be hoped for: there is no writer, the disk refuses, or holds the writer in a write.  A writer that is not waits
- * for a processor, as we do, and is given longer.  From then on nobody waits until it writes again.
+ * Waiting is useless: there is no writer, the disk refuses, or the writer is stuck in a write.  A writer that is not stuck
+ * waits for a processor, as we do, so it is given longer.  After that no thread waits until the writer writes again.
  */
 static bool stalled(const struct patience *patience)
 {
@@ -366,7 +366,7 @@ static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_
 	return index;
 }
 
-/* Nearly every segment is a thread's that is inside a call: nobody waits for others' calls for long, they may wait for us. */
+/* Nearly every segment belongs to a thread inside a call.  Do not wait long for those calls: they may be waiting for us. */
 static bool is_crowded(const struct sl_ring *ring)
 {
 	return atomic_load(&ring->held) > SL_SEGMENT_MAX - CROWDED_LEFT;
@@ -456,7 +456,7 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 	return true;
 }
 
-/* While the writer has it, for some microseconds, its thread waits: nothing else tells whose the segment is. */
+/* Wait while the writer holds the producer, a few microseconds: `taken` is all that tells who owns the segment. */
 static void seize(struct sl_producer *producer, enum sl_producer_use use)
 {
 	const struct timespec step = {.tv_nsec = SEIZED_NS};

@@ -63,8 +63,8 @@ struct sl_ring {
 int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewhere, unsigned segments);
 
 /*
- * Give a ring whose file was removed a new file, by the same name and at the same addresses, with what it holds.  0 or errno.
- * Events of other threads in this very moment may be lost: exec of a program with other threads at work failed.
+ * Give a ring whose file was removed a new file with the same name, addresses and contents.  0 or errno.  Needed after an
+ * exec that failed; events that other threads record at this moment may be lost.
  */
 int sl_ring_rebuild(struct sl_ring *ring);
 
@@ -83,28 +83,28 @@ static inline uint64_t sl_ring_position(const struct sl_producer *producer)
 	return *(volatile const uint64_t *)&producer->next & ~SL_RING_NOWHERE;
 }
 
-/* Writer: take back the segments of threads that made no call for idle_ns and of which everything is in the file. */
+/* Writer: take back the segments of threads that made no call for idle_ns and whose events are all in the file. */
 void sl_ring_take_back(struct sl_ring *ring, uint64_t idle_ns);
 
 /* When the thread's last event began; 0: it has none in its segment. */
 uint64_t sl_ring_last_ns(const struct sl_producer *producer, uint64_t next);
 
-/* Nothing waits, no call is in flight, and no thread but `mine` (NULL: none) made one a moment ago: nobody is at work. */
+/* No event waits, no call is in flight, and no thread but `mine` (NULL: none) made a call just now. */
 bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
 
 /* The thread ends: what it wrote will be drained and its segment freed. */
 void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer);
 
-/* The thread whose segment it is is at work still. */
+/* The thread that owns the segment still uses it. */
 bool sl_ring_has_thread(const struct sl_ring *ring, const struct sl_segment *segment);
 
-/* Slots that were taken and not published are given up: whoever took them is interrupted, and tries again, or was left. */
+/* Give up slots that were taken but not published: their owner was interrupted and will try again, or was unwound. */
 void sl_ring_settle(struct sl_producer *producer);
 
 /* Room for `slots` more.  False: the ring is at its cap and the writer makes no progress; the event is counted as a gap. */
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots);
 
-/* Every thread's next call looks for room, and with it for the writer.  One that does so in this very moment may miss it. */
+/* Make every thread's next call look for room, and so for the writer.  A thread that looks at this moment may miss it. */
 void sl_ring_remind(struct sl_ring *ring);
 
 /* The slot of that number in any segment of the thread; NULL: it is in the file. */
@@ -174,7 +174,7 @@ static inline struct sl_slot *sl_ring_reserve(struct sl_producer *producer, unsi
 	}
 }
 
-/* The words are valid.  False: the slots have been given up meanwhile, reserve others. */
+/* Declare the words valid.  False: the slots were given up meanwhile; reserve others. */
 static inline bool sl_ring_publish(struct sl_producer *producer, struct sl_slot *slot, uint64_t seq, enum sl_slot_state state,
 				   bool wide)
 {

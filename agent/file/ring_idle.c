@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads there may be any number of, segments 256: a thread that is idle gives its segment up.  It does nothing for that.  The
- * writer marks the thread's next slot number, which the thread exchanges in one instruction whenever it takes a slot, and has
- * every thread of the process pass a barrier (membarrier): then either the thread sees the mark, or has written over it.
+ * There are 256 segments for any number of threads, so the writer takes segments back from idle threads, without their help.
+ * It marks the thread's next slot number, which the thread exchanges in one instruction whenever it takes a slot, and makes
+ * every thread of the process pass a barrier (membarrier): after that the thread either sees the mark or has overwritten it.
  */
 #include "agent/file/ring.h"
 

@@ -322,7 +322,7 @@ static uint64_t behind_step(const struct sl_segment *segment, const struct sl_sl
 	return UINT64_MAX;
 }
 
-/* The instant up to which a step takes what waits: files are cut there alone. */
+/* A step takes events up to this instant; a file is only ever cut at such an instant. */
 static uint64_t end_of_step(const struct sl_ring *ring, uint64_t until_ns)
 {
 	uint64_t end_ns = until_ns;

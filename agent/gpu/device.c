@@ -184,7 +184,7 @@ uint64_t sl_device_free_bytes(enum sl_family family)
 	return sl_vendor_memory(sl_vendor_of(family), &free_bytes, &total_bytes) ? free_bytes : 0;
 }
 
-/* Of the device that had no room; false where nothing safe tells. */
+/* Memory of the device that had no room.  False: no call that is safe now tells it. */
 static bool memory_of(int ordinal, enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	struct device *device = ordinal >= 0 && ordinal < DEVICES ? &devices[vendor][ordinal] : NULL;

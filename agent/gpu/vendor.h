@@ -44,7 +44,7 @@ uint64_t sl_vendor_size_of(enum sl_vendor vendor, uint64_t address);
 /* The stream is being captured: an allocation on it is a node of *graph (0 unknown). */
 bool sl_vendor_capturing(enum sl_vendor vendor, uint64_t stream, uint64_t *graph);
 
-/* Of the current context's device, also during stream capture.  False: not to be had now. */
+/* Memory of the current context's device; safe during stream capture.  False: it cannot be asked now. */
 bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *total_bytes);
 
 #endif

@@ -44,8 +44,8 @@ static void *default_lookup(const struct request *request, const struct sl_resol
 }
 
 /*
- * An object before us asks for the next one: that is us where nobody comes in between, and we are only there
- * when somebody behind us is.
+ * An object before us asks for the next definition.  We are the next one if no object between us has it, but we only
+ * answer if an object behind us has it too.
  */
 static bool next_exists(const struct request *request, const struct sl_resolve_place *place)
 {
@@ -53,8 +53,8 @@ static bool next_exists(const struct request *request, const struct sl_resolve_p
 }
 
 /*
- * There is nothing.  The error that the real function left behind names us as the one who asked: dlerror says
- * who did.
+ * The symbol does not exist.  The real function's error names us as the caller; dlerror replaces that by the object
+ * that really asked.
  */
 static __thread const char *asker;
 

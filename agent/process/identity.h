@@ -33,7 +33,7 @@ void sl_identity_hip_devices(char *out, size_t size);
  */
 bool sl_identity_run_named(char *out, size_t size);
 
-/* The run of a process that nothing names: its host, boot, session leader (torchrun's: its parent) and that one's start. */
+/* Run id when the environment names none: host, boot, and pid and start of the session leader (under torchrun: the parent). */
 void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id);
 
 /*

@@ -15,8 +15,8 @@ long sl_kept_read(const char *path, char *buffer, size_t size);
 bool sl_kept_number(const char *path, uint64_t *number);
 
 /*
- * Writer: has the program put a seccomp filter on itself since the recording began?  Then nothing is done any more that opens,
- * removes or maps (agent/README.md, Sandboxes).
+ * Writer: has the program put a seccomp filter on itself since the recording began?  If so, the writer no longer opens,
+ * removes or maps files (agent/README.md, Sandboxes).
  */
 void sl_kept_look(void);
 bool sl_kept_sandboxed(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of DWARF's call frame information what concerns rsp, rbp and the return address; DWARF 5, 6.4, and the LSB's .eh_frame. */
+/* Reads DWARF call frame information for rsp, rbp and the return address (DWARF 5, 6.4; .eh_frame of the LSB). */
 #include "agent/stacks/cfi.h"
 
 #include <link.h>

@@ -9,7 +9,7 @@
 #define HEAD_WORDS 2 /* behind the key: whether bp matters, and bp; then the checks */
 #define PATIENCE   8 /* times another stack with the same start came before it takes the place of the one that is kept */
 
-/* Of an entry, `stamp` is the number of checks, `sum` how often another stack with its start was kept. */
+/* In an entry, `stamp` is the number of checks; `sum` is how often another stack with the same start was kept. */
 static struct sl_cache_entry *find(struct sl_cache *trails, const struct sl_trail_start *start)
 {
 	return sl_cache_find(trails, start->hash, start->pc, KEY_WORDS, 0);

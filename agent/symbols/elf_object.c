@@ -165,8 +165,8 @@ void *sl_elf_find(const struct sl_elf_object *object, const struct sl_elf_name *
 }
 
 /*
- * How many symbols may be undefined ones.  They come before the hashed ones; an object that defines nothing
- * has an empty table which does not say how many, but then its strings follow its symbols.
+ * The most symbols that can be undefined.  Undefined symbols come before the hashed ones.  The table of an object that
+ * defines nothing is empty and does not tell their number; then the strings follow the symbols and bound it.
  */
 static size_t undefined_limit(const struct sl_elf_object *object)
 {

@@ -25,8 +25,8 @@ static bool contains(const struct dl_phdr_info *info, const void *address)
 }
 
 /*
- * Everything below runs inside one walk over the loaded objects, whose lock is recursive and held for the whole of the job:
- * no object comes or goes meanwhile, and inner walks see the same list.
+ * All functions below run inside one walk over the loaded objects.  The walk's lock is recursive and held until the job is
+ * done: no object is loaded or unloaded meanwhile, and inner walks see the same list.
  */
 struct job {
 	void (*run)(struct job *job);

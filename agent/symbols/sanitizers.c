@@ -5,8 +5,8 @@
 #include "common/text.h"
 
 /*
- * Of a runtime inside the program the names alone are seen that some library has or asks for: so by one of the C library's that
- * nobody else stands in for.
+ * A runtime that is linked into the program exports only names that some library has or asks for.  So ask for a function
+ * of the C library that only sanitizers replace, and see whether another object provides it.
  */
 bool sl_sanitizers_present(void)
 {

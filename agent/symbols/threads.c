@@ -29,7 +29,7 @@ static int stop(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-/* If it waits for ever nobody minds: it holds nothing. */
+/* This thread may wait for ever without harm: it holds no lock. */
 static void *try_locks(void *open_self)
 {
 	void *(*open)(const char *, int) = open_self;

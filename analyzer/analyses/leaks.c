@@ -285,7 +285,7 @@ static void process(struct sl_process *process)
 		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
 }
 
-/* Of the library, or of any frame. */
+/* The suppression that matches the leak's library or any frame of its stack; NULL: none. */
 static const char *suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const struct sl_leak *leak)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];

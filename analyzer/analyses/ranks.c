@@ -199,7 +199,7 @@ static void find_stray(struct sl_report *report, const struct sl_shared_device *
 
 /* ---- groups of ranks that do the same */
 
-/* Of each stack that allocates a number that is the same in every rank, of names and lines. */
+/* One number per stack that allocates, made of names and lines, so that it is the same in every rank. */
 struct places {
 	uint64_t stack[PLACES_MAX]; /* sorted, once each */
 	unsigned count;

@@ -38,9 +38,9 @@ struct sl_fit_stats {
 	uint64_t driver_calls, retries, collections;
 	uint64_t allocated_at_peak, inactive_at_peak; /* when reserved was at its peak */
 	/*
-	 * Of this capacity nothing depends but: every request of the driver that was granted needed at most
-	 * `granted`, every one that was refused at least `refused` (UINT64_MAX: none was).  So any capacity from
-	 * `granted` up to below `refused` gives the same run.  Both with what others held then.
+	 * Every request to the driver that was granted needed a capacity of at most `granted`, every one that was
+	 * refused needed at least `refused` (UINT64_MAX: none was).  So every capacity from `granted` to below
+	 * `refused` gives the same run.  Both include what others held at the time.
 	 */
 	uint64_t granted, refused;
 };

@@ -238,7 +238,7 @@ static void meet(struct sl_follow *follow, const struct sl_image *image)
 	*sl_map_at(&follow->known, image->name) = 1;
 }
 
-/* Of what lies there at first the newest run; what comes later is all followed. */
+/* At first only the newest run is followed; later everything that appears is. */
 static void look(struct sl_follow *follow, const char *path, bool first)
 {
 	struct sl_images images = {0};

@@ -53,7 +53,7 @@ static void note_step(struct sl_model *model, const struct sl_event *event)
 		sl_moments_step(&model->labels.item[label_of(model, event->label)].steps, model->now_ns, event->extra);
 }
 
-/* Of a program that opens ranges and never closes them the newest are kept: each boundary looks at all. */
+/* A program may open ranges and never close them.  Keep the newest: every boundary looks at all open ranges. */
 static void forget_oldest(struct sl_thread_state *state)
 {
 	if (state->ranges.count < SL_OPEN_RANGES_MAX)

@@ -378,7 +378,7 @@ static inline bool sl_model_is_known(unsigned kind)
 /* The site's bytes are in use: segments of PyTorch's allocator are not, the blocks in them are. */
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);
 
-/* Of the numbered labels the one whose entries last longest together: a program's own step, most often.  NULL: none. */
+/* The numbered label whose entries last longest in sum: usually the program's step.  NULL: there is none. */
 const struct sl_label *sl_model_steps(const struct sl_model *model);
 /* Steps begun before an instant, and the part of the one under way: a clock that stands still while the program pauses. */
 double sl_model_step_at(const struct sl_label *label, uint64_t ns);

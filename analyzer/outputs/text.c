@@ -288,7 +288,7 @@ static void put_kept_one(struct sl_text_page *page, struct sl_process *process, 
 	sl_text_line(page, 0, text, "");
 }
 
-/* Of all processes the largest. */
+/* The largest kept memory among all processes. */
 static void put_kept(struct sl_text_page *page)
 {
 	struct sl_process *process;
@@ -546,7 +546,7 @@ static void put_warnings(struct sl_text_page *page)
 			    report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
 }
 
-/* Of a run that had no device: the process with the most resident memory. */
+/* A run without a device: show the process with the most resident memory. */
 static bool put_host(struct sl_text_page *page)
 {
 	const struct sl_process *most = NULL;

@@ -165,7 +165,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct sl_image *)a)->name, ((const struct sl_image *)b)->name);
 }
 
-/* Of a process by path; segments count up with six digits. */
+/* By segment number, then by path. */
 static int by_segment(const void *a, const void *b)
 {
 	unsigned x = sl_names_segment(*(char *const *)a), y = sl_names_segment(*(char *const *)b);

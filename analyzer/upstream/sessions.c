@@ -199,7 +199,7 @@ static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
 	return used && used->begun && bin >= used->first && bin <= used->bin ? used->bins[bin].max : 0;
 }
 
-/* Of bins [from, to). */
+/* One sample event for the bins [from, to). */
 static void add_sample(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
 		       uint32_t from, uint32_t to)
 {
@@ -462,7 +462,7 @@ static void add_alert(void *context, const struct sl_v3_event *event)
 		sl_session_add_event(m->session, event);
 }
 
-/* Of the samples of one device, which are the events from `from` on. */
+/* Alerts of one device, whose samples are the events from `from` on. */
 static void add_alerts(struct maker *m, const struct sl_device_state *device, size_t from,
 		       const struct sl_alert_thresholds *thresholds)
 {

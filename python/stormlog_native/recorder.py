@@ -21,7 +21,7 @@ class GlobalMetadata:
 
 @dataclass
 class LocalMetadata:
-    """Of one rank; function_count[i] is how often reader.funcs[i] was called.  Files: those of its trace."""
+    """What one rank recorded; function_count[i] is how often reader.funcs[i] was called.  Files: those of its trace."""
     total_records: int
     num_files: int
     filemap: Set[str]

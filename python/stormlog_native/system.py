@@ -29,7 +29,7 @@ def _memory() -> Dict[str, Any]:
 
 
 def _torch() -> Dict[str, Any]:
-    """Of a PyTorch that the program has imported: to import it here would make its context."""
+    """Versions of the PyTorch that the program has imported, if any; importing it here would make a CUDA context."""
     torch = sys.modules.get("torch")
     version = getattr(torch, "version", None)
     return {"torch_version": getattr(torch, "__version__", None), "cuda_version": getattr(version, "cuda", None),

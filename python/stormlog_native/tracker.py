@@ -149,7 +149,7 @@ class MemoryTracker:
         return line
 
     def get_statistics(self) -> Dict[str, Any]:
-        """Of the span; None where it holds no event."""
+        """Statistics of the span; None where it holds no event."""
         events = self._events()
         last = events[-1] if events else None
         changes = [event["allocator_change_bytes"] for event in events]

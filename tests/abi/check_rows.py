@@ -300,7 +300,7 @@ def main():
     with open(os.path.join(scratch, "crt", "host_defines.h"), "w") as out:
         out.write(HOST_DEFINES)
     os.mkdir(os.path.join(scratch, "hip"))
-    # Of what NCCL and RCCL include they use two names.
+    # NCCL and RCCL use only two names of what they include.
     for name in ("cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "hip/hip_fp16.h"):
         open(os.path.join(scratch, name), "w").close()
     for name, vendor in (("cuda_runtime.h", "cuda"), ("hip/hip_runtime.h", "hip")):

@@ -189,7 +189,7 @@ static int descriptors(int unused)
 	return 0;
 }
 
-/* Of agent/README.md, Sandboxes, and the program's own. */
+/* The system calls that agent/README.md lists under Sandboxes, and the program's own. */
 static const int allowed[] = {SYS_futex,	 SYS_pwrite64,	SYS_pread64,	 SYS_newfstatat, SYS_rt_sigprocmask,
 			      SYS_clock_gettime, SYS_getpid,	SYS_sched_yield, SYS_nanosleep,	 SYS_clock_nanosleep,
 			      SYS_madvise,	 SYS_munmap,	SYS_exit,	 SYS_gettid,	 SYS_write,

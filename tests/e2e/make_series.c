@@ -29,7 +29,7 @@ static void give_back(unsigned block, uint64_t at_ns)
 		   .duration_ns = 100);
 }
 
-/* Of numbered turns of uneven length. */
+/* A series of numbered turns of uneven length. */
 static void step_through(bool pauses)
 {
 	uint64_t now = TURN_NS;

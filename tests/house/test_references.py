@@ -16,7 +16,7 @@ SOURCE = (".c", ".h", ".def", ".S")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 FILE = re.compile(r"(?<![\w/.<>*-])((?:[\w.-]+/)*[\w-]+\.(?:c|h|def|S|md))(?![\w.*])")
 NAME = re.compile(r"\bsl_[a-z0-9_]*[a-z0-9]\b(?!\*|_\*)")
-# Of others: headers of vendors, systems and interpreters; and what a report writes.
+# Not ours: headers of vendors, systems and interpreters, and files that a report writes.
 ELSEWHERE = re.compile(r"^(summary\.md|nvToolsExtPayload|cuda|hsa|hip/|link|dlfcn|signal|elf|ceval|pystate|frame\.c|nvtx3?/|std|sys/|linux/|asm/|cupti|nvml)")
 
 
@@ -60,6 +60,12 @@ class References(unittest.TestCase):
                 if not ELSEWHERE.search(name) and not any(there.endswith("/" + name) for there in self.endings):
                     missing.append(f"{path}:{line + part.count(chr(10), 0, found.start())}: {found[1]}")
         self.assertEqual(missing, [])
+
+    def test_no_comment_opens_with_of(self):
+        """"Of a leak." tells a reader who has not read the code nothing: a comment begins with its subject."""
+        riddles = [f"{path}:{line}" for path, line, part in self.prose()
+                   if path.endswith(SOURCE) and re.match(r"/\*[\s*]*Of ", part)]
+        self.assertEqual(riddles, [])
 
     def test_functions_and_types_that_are_named_exist(self):
         code = set()

@@ -334,7 +334,7 @@ static int listed(int map[SIM_MAX_DEVICES])
 	return n;
 }
 
-/* Of MIG instances a process has one. */
+/* A process sees one MIG instance. */
 static int visible(int map[SIM_MAX_DEVICES])
 {
 	int n = listed(map);

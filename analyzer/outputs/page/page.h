@@ -93,7 +93,7 @@ void sl_page_changes_free(struct sl_page_changes *changes);
 /* telemetry: the same run's; its analyses are findings too. */
 void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
 		   const struct sl_page_budget *budget);
-/* Of its selected session. */
+/* The page of telemetry's selected session. */
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
 			     const struct sl_emit_options *emit, const struct sl_page_budget *budget);
 void sl_page_free(struct sl_page *page);

@@ -43,8 +43,8 @@ static double mean_of_chunk(const double *x, size_t count)
 	return sum / (double)count;
 }
 
-/* Of two chunks of values less the mean of all. A flat chunk has no correlation, NaN, but where rounding leaves it
- * some, upstream counts that too; the order of additions is what makes both the same. */
+/* Correlation of two chunks of values, each less the mean of all.  A flat chunk gives NaN, or what rounding leaves;
+ * upstream counts that too, so the additions are made in upstream's order. */
 static double correlate(const double *x, const double *y, size_t count, double mean)
 {
 	double a[16], b[16], xx = 0, yy = 0, xy = 0;

@@ -378,7 +378,7 @@ static void an_oom_says_what_was_free_and_what_the_process_may_use(void **state)
 	assert_number(1, "total_bytes", 1000);
 	assert_true(find(1, "rss_bytes")->via.u64 > 100000);
 	assert_null(find(1, "vm_limit_bytes"));
-	/* Of another device than the thread's nothing is known; host memory has none. */
+	/* Nothing is known of a device that is not the thread's; host memory has no device. */
 	sl_device_oom(3, 9, 1, SL_FAMILY_cuda_driver, SL_KIND_device, 55);
 	assert_text(3, "def", "oom");
 	assert_null(find(3, "free_bytes"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a file of many columns through a caching allocator. Of each chunk one small column stays, which holds the chunk's segment. */
+/* Reads a file of many columns through a caching allocator. One small column of each chunk stays and holds the chunk's segment. */
 #include <dlfcn.h>
 
 #include "../../apps/gpu.h"
