@@ -27,7 +27,9 @@ static const char schema[] =
 	" failed_allocations INTEGER, implicit_frees INTEGER, allocated_bytes INTEGER, live_blocks INTEGER, live_bytes INTEGER,"
 	" peak_bytes INTEGER);"
 	"CREATE TABLE sites(process INTEGER, place INTEGER, kind TEXT, device INTEGER, label TEXT, at_peak_bytes INTEGER,"
-	" live_bytes INTEGER, live_blocks INTEGER, total_bytes INTEGER, total_blocks INTEGER);";
+	" live_bytes INTEGER, live_blocks INTEGER, total_bytes INTEGER, total_blocks INTEGER);"
+	"CREATE TABLE entries(process INTEGER, label TEXT, step INTEGER, t0_ns INTEGER, t1_ns INTEGER, before_bytes INTEGER,"
+	" after_bytes INTEGER, peak_bytes INTEGER, allocated_bytes INTEGER, freed_bytes INTEGER);";
 
 static const char finish[] =
 	"CREATE INDEX events_by_time ON events(t0_ns); CREATE INDEX events_by_address ON events(process, address);"
@@ -46,6 +48,7 @@ static const char finish[] =
 struct base {
 	struct sl_export_job *job;
 	sqlite3 *db;
+	sqlite3_stmt *entries;
 	bool wrong; /* said */
 };
 
@@ -105,6 +108,25 @@ static void insert(struct base *base, sqlite3_stmt *statement, const char *types
 static int64_t known(uint64_t value)
 {
 	return value == SL_UNKNOWN ? -1 : (int64_t)value;
+}
+
+struct entering {
+	struct base *base;
+	const struct sl_stream_process *process;
+};
+
+/* The end of a range that never closed, and what was in use then, are NULL. */
+static void put_entry(void *context, const struct sl_model *model, const struct sl_entry *entry)
+{
+	const struct entering *entering = context;
+	const char *label = sl_defs_text(model->defs, model->labels.item[entry->label].text);
+
+	insert(entering->base, entering->base->entries, "itniuinini", (int64_t)entering->process->index, label,
+	       label && strchr(label, '#') && entry->thread ? (int64_t)entry->step : (int64_t)-1,
+	       (int64_t)sl_process_unix(&entering->process->process, entry->begin_ns),
+	       entry->end_ns ? (int64_t)sl_process_unix(&entering->process->process, entry->end_ns) : (int64_t)0,
+	       (int64_t)entry->before, known(entry->after), (int64_t)entry->peak, (int64_t)entry->made_bytes,
+	       (int64_t)entry->gone_bytes);
 }
 
 static void put_events(struct base *base)
@@ -220,13 +242,25 @@ static void put_processes(struct base *base)
 static bool run(struct sl_export_job *job)
 {
 	struct base base = {.job = job};
+	struct entering *entering = calloc(job->stream->count + 1, sizeof(*entering));
+
+	if (!entering)
+		abort();
 
 	unlink(job->path);
 	if (sqlite3_open_v2(job->path, &base.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)
 		fail(&base);
 	execute(&base, schema);
+	base.entries = prepare(&base, "INSERT INTO entries VALUES(?,?,?,?,?,?,?,?,?,?)");
+	for (unsigned i = 0; i < job->stream->count; i++) {
+		entering[i] = (struct entering){&base, &job->stream->processes[i]};
+		job->stream->processes[i].process.model->entry = put_entry;
+		job->stream->processes[i].process.model->entry_context = &entering[i];
+	}
 	put_events(&base);
 	put_processes(&base);
+	sqlite3_finalize(base.entries);
+	free(entering);
 	execute(&base, finish);
 	if (sqlite3_close(base.db) != SQLITE_OK)
 		base.wrong = true;

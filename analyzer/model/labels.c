@@ -310,12 +310,23 @@ struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t threa
 	return moment;
 }
 
+static void tell_open(const struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
+{
+	struct sl_entry entry = entry_of(model, range, thread);
+
+	entry.end_ns = 0;
+	entry.after = entry.held_after = SL_UNKNOWN;
+	if (model->entry)
+		model->entry(model->entry_context, model, &entry);
+}
+
 void sl_labels_finish(struct sl_model *model)
 {
-	fold_peak(model); /* ranges still open are no entries: they have no end */
+	fold_peak(model); /* ranges still open do not count as entries: they have no end */
 	for (size_t t = 0; t < model->threads.count; t++)
 		for (size_t i = 0; model->threads.item[t] && i < model->threads.item[t]->ranges.count; i++) {
 			model->labels.item[model->threads.item[t]->ranges.item[i].label].open++;
+			tell_open(model, &model->threads.item[t]->ranges.item[i], (uint32_t)t);
 			sl_ranges_keep(model, model->threads.item[t], i, (uint32_t)t, true);
 		}
 }

@@ -190,7 +190,7 @@ struct sl_called_part {
 	uint32_t called; /* index into the model's */
 };
 
-/* One entry of a range, when it ends; bytes as in struct sl_label, `held`: obtained from the driver. */
+/* One entry of a range, when it ends, or open when the trace does (end_ns 0, what is after it SL_UNKNOWN); bytes as in struct sl_label, `held`: obtained from the driver. */
 struct sl_entry {
 	uint32_t label, thread; /* index into labels; thread of the trace, 0: of the process */
 	uint64_t step, begin_ns, end_ns;

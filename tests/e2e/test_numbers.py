@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """One quantity has one value: what outputs say of a program against what the program noted itself, and against each other."""
 import contextlib
+import csv
 import json
 import os
 import re
@@ -194,8 +195,22 @@ class Trained(unittest.TestCase):
             done = subprocess.run([e2e.ANALYZE, "entries", "--label", label, run.traces], capture_output=True, check=True)
             said = [json.loads(line) for line in done.stdout.splitlines()]
             mine = [entry for entry in truth["entries"] if entry["name"].split("_")[0] == label.split("_")[0]]
-            self.assertEqual([[e["before_bytes"], e["after_bytes"], e["peak_bytes"]] for e in said],
-                             [[e["before"], e["after"], e["peak"]] for e in mine])
+            mine = [[e["before"], e["after"], e["peak"]] for e in mine]
+            self.assertEqual([[e["before_bytes"], e["after_bytes"], e["peak_bytes"]] for e in said], mine)
+            table = subprocess.run([e2e.ANALYZE, "entries", "--csv", "--label", label, run.traces], capture_output=True, check=True, text=True).stdout
+            rows = list(csv.DictReader(table.splitlines()))
+            self.assertEqual([[int(row[name]) for name in ("before_bytes", "after_bytes", "peak_bytes")] for row in rows], mine)
+            self.assertEqual([int(row["end_ns"]) - int(row["begin_ns"]) for row in rows], [e["end_ns"] - e["begin_ns"] for e in said])
+            database = os.path.join(run.folder, "run.db")
+            subprocess.run([e2e.ANALYZE, "export", "sqlite", "-q", "-o", database, run.traces], check=True)
+            with contextlib.closing(sqlite3.connect(database)) as file:
+                self.assertEqual([list(row) for row in file.execute("SELECT before_bytes, after_bytes, peak_bytes FROM entries WHERE label = ? "
+                                                                    "ORDER BY t1_ns", (label,))], mine)
+                self.assertEqual([row for row in file.execute("SELECT t1_ns, after_bytes FROM entries WHERE label = 'never closed'")], [(None, None)])
+        last, = [json.loads(line) for line in subprocess.run([e2e.ANALYZE, "entries", "--label", "never closed", run.traces],
+                                                             capture_output=True, check=True).stdout.splitlines()]
+        self.assertEqual([last["end_ns"], last["after_bytes"], last["held_after_bytes"]], [None] * 3)
+        self.assertEqual(last["before_bytes"], truth["live"])
 
     def test_a_label_inside_itself_counts_once_and_an_open_one_is_unknown(self):
         run, truth = self.train(3)
