@@ -6,6 +6,7 @@
 #include "analyzer/gate/diff.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/page/parts.h"
 
 #define KEYS 20
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/page/parts.h"
 
 static bool is_owner(const struct sl_model *model, const struct sl_oom *oom, const struct sl_owner *owner)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "analyzer/report/devices.h"
-#include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/page/parts.h"
 
 struct columns {
 	uint32_t n;

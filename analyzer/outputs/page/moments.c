@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/page/parts.h"
 
 struct sample {
 	uint32_t node;

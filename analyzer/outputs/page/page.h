@@ -2,75 +2,12 @@
 /*
  * The data of report.html, built from a report (doc/report-page.md has the format).  What may be given up to fit a
  * size is in struct sl_page_budget; everything else is the same at every size.
- *
- * Times in the page are ns since the run's first process started; texts, frames and stacks are numbers into
- * tables that are written last, when all of them are known.
  */
 #ifndef ANALYZER_OUTPUTS_PAGE_PAGE_H
 #define ANALYZER_OUTPUTS_PAGE_PAGE_H
 
-#include "analyzer/report/report.h"
-#include "analyzer/base/map.h"
-#include "analyzer/outputs/page/packed.h"
+#include "analyzer/outputs/page/document.h"
 #include "analyzer/upstream/files/telemetry.h"
-
-struct sl_page_budget {
-	unsigned bins;	   /* of one line, at most */
-	unsigned samples;  /* places of one moment, or stacks of a diff; the smaller ones become one */
-	unsigned moments;  /* of one process, beside peak, end, errors, leaks and churn */
-	unsigned detailed; /* processes with all their lines; the others keep their total */
-	unsigned heat;	   /* columns of the heat map */
-	unsigned blocks;   /* of one segment map */
-	unsigned cards;	   /* leaks and errors, or rows of a diff */
-};
-
-struct sl_page_frame {
-	uint32_t function, file, module, line;
-	uint8_t python, folded;
-};
-
-/* The lines of a process, and what turns their clock into Unix time. */
-struct sl_page_timeline {
-	const struct sl_timeline *timeline;
-	int64_t unix_offset;
-};
-
-/* One card. */
-struct sl_page_finding {
-	const char *id, *severity, *advice;
-	int process, device;	     /* -1: of the run, of no device */
-	uint64_t from_unix, to_unix; /* 0: at no time */
-	char text[400];
-	struct {
-		char name[40], value[64];
-	} evidence[6];
-	unsigned evidence_count;
-	uint32_t node;
-};
-
-struct sl_page {
-	struct sl_report *report;	    /* NULL: of telemetry alone */
-	struct sl_page_timeline *timelines; /* of each process */
-	int32_t *ranks;			    /* of each process, where there is no report */
-	unsigned process_count;
-	SL_VECTOR(struct sl_page_finding) findings;
-	struct sl_page_budget budget;
-	size_t left_stacks, left_rows;	    /* of a diff, beyond the budget */
-	const struct sl_emit_options *emit; /* of Stormlog's analyses; NULL: the defaults */
-	uint64_t t0_unix_ns, t1_unix_ns;
-	unsigned *order; /* processes, those unlike the others first */
-
-	struct sl_map strings; /* text -> number */
-	SL_VECTOR(const char *) texts;
-	struct sl_map frame_ids; /* packed frame as text -> number + 1 */
-	SL_VECTOR(struct sl_page_frame) frames;
-	struct sl_idmap node_ids; /* parent << 32 | frame -> node */
-	SL_VECTOR(uint32_t) node_parent;
-	SL_VECTOR(uint32_t) node_frame;
-	uint32_t **site_nodes;	      /* [process][site]: node + 1, 0: not resolved yet */
-	struct sl_idmap *stack_nodes; /* [process]: python << 32 | native -> node */
-	struct sl_packed pack;
-};
 
 /* What changed between runs: stacks are added run by run, while its report is open. */
 struct sl_side;
@@ -96,62 +33,5 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 /* The page of telemetry's selected session. */
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
 			     const struct sl_emit_options *emit, const struct sl_page_budget *budget);
-void sl_page_free(struct sl_page *page);
-
-/* ---- between the files of this folder */
-
-/* The span in t0_unix_ns and t1_unix_ns, and `order`, are to be filled between begin and open. */
-void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget);
-void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag);
-void sl_page_put_warning(void *page, const char *text); /* each of the array `warnings` */
-void sl_page_close(struct sl_page *page);		/* given_up, and the tables strings, frames, nodes */
-#define SL_PAGE_KEYS 29					/* of a page with a time line */
-
-uint32_t sl_page_string(struct sl_page *page, const char *text); /* NULL is "" and 0 */
-uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller);
-uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t site); /* SL_NO_SITE: 0 */
-/* Frames, innermost first, around `root` (0: none). */
-uint32_t sl_page_frames(struct sl_page *page, uint32_t root, const struct sl_stack_frame *frames, unsigned count);
-/* A stack of one frame that is no code: "120 smaller places". */
-uint32_t sl_page_note(struct sl_page *page, const char *text);
-
-/* ns since t0; NaN-free: times before it are 0 */
-double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns);
-
-void sl_page_key(struct sl_page *page, const char *key);
-void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0: nil */
-void sl_page_put_device(struct sl_page *page, const char *key, int device);		     /* -1: nil */
-void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns);		     /* 0: nil */
-void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
-void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
-
-/*
- * What is shown of a device: where PyTorch's allocator reports, its tensors and what it keeps unused stand for the
- * segments that it got from the driver.
- */
-bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device);
-
-/* Known memory of a process at its largest, over all its devices the fullest one, and when; live at the end. */
-uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when);
-uint64_t sl_page_end(const struct sl_process *process);
-
-/* What upstream's analyses say of a session: gap, collectives, first cause; `process_of` a rank and pid (-1: any), or -1. */
-void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
-			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid));
-struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const char *severity);
-void sl_page_put_findings(struct sl_page *page); /* findings */
-
-/* One line of a process; name "" where `what` says all, shared: number of the device that several processes sample, or -1. */
-void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared);
-
-/* Parts of the page: each writes keys and their values into the open map. */
-void sl_page_lines(struct sl_page *page);     /* lines */
-void sl_page_heat(struct sl_page *page);      /* heat */
-void sl_page_moments(struct sl_page *page);   /* moments */
-void sl_page_marks(struct sl_page *page);     /* marks, steps */
-void sl_page_segments(struct sl_page *page);  /* segments */
-void sl_page_processes(struct sl_page *page); /* processes, devices */
-void sl_page_tables(struct sl_page *page);    /* memory, libraries, labels, apis */
-void sl_page_findings(struct sl_page *page);  /* ooms, leaks; takes the report's findings */
 
 #endif

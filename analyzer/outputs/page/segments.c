@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "analyzer/model/moments.h"
-#include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/page/parts.h"
 
 struct columns {
 	double *segment_bytes, *block_offset, *block_bytes;

@@ -7,7 +7,7 @@
 #include "analyzer/upstream/answers/cross_rank.h"
 #include "analyzer/upstream/answers/gap.h"
 #include "analyzer/base/format.h"
-#include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/page/parts.h"
 #include "analyzer/upstream/answers/emit.h"
 
 #define INTERVALS 12 /* of collectives, most certain first */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/page/parts.h"
 
 uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when)
 {

@@ -8,6 +8,7 @@
 
 #include "analyzer/upstream/answers/markers.h"
 #include "analyzer/outputs/page/page.h"
+#include "analyzer/outputs/page/parts.h"
 #include "analyzer/upstream/answers/emit.h"
 
 /* A rank on one device. */

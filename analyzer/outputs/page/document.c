@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/outputs/page/document.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+
+/* ---- tables */
+
+uint32_t sl_page_string(struct sl_page *page, const char *text)
+{
+	uintptr_t *at;
+
+	if (!text || !*text)
+		return 0;
+	at = sl_map_at(&page->strings, text);
+	if (!*at) {
+		*at = page->texts.count;
+		*SL_PUSH(&page->texts) = sl_map_intern(&page->strings, text);
+	}
+	return (uint32_t)*at;
+}
+
+static uint32_t frame_id(struct sl_page *page, const struct sl_stack_frame *frame)
+{
+	struct sl_page_frame key = {
+		.function = sl_page_string(page, frame->function),
+		.file = sl_page_string(page, frame->file),
+		.module = sl_page_string(page, frame->module),
+		.line = frame->line,
+		.python = frame->python,
+		.folded = frame->passes_on,
+	};
+	char text[64], unnamed[32];
+	uintptr_t *at;
+
+	if (!key.function && !frame->python) { /* without symbols the place in the module tells frames apart */
+		snprintf(unnamed, sizeof(unnamed), "+0x%llx", (unsigned long long)frame->offset);
+		key.function = sl_page_string(page, unnamed);
+	}
+	snprintf(text, sizeof(text), "%x %x %x %x %x %x", key.function, key.file, key.module, key.line, key.python, key.folded);
+	at = sl_map_at(&page->frame_ids, text);
+	if (!*at) {
+		*SL_PUSH(&page->frames) = key;
+		*at = page->frames.count;
+	}
+	return (uint32_t)*at - 1;
+}
+
+static uint32_t child(struct sl_page *page, uint32_t parent, uint32_t frame)
+{
+	uint64_t key = (uint64_t)parent << 32 | frame;
+	uint32_t node = sl_idmap_get(&page->node_ids, key, 0);
+
+	if (node)
+		return node;
+	node = (uint32_t)page->node_parent.count;
+	*SL_PUSH(&page->node_parent) = parent;
+	*SL_PUSH(&page->node_frame) = frame;
+	sl_idmap_set(&page->node_ids, key, node);
+	return node;
+}
+
+uint32_t sl_page_frames(struct sl_page *page, uint32_t root, const struct sl_stack_frame *frames, unsigned count)
+{
+	while (count--)
+		root = child(page, root, frame_id(page, &frames[count]));
+	return root;
+}
+
+uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	uint64_t key = (uint64_t)python << 32 | native;
+	uint32_t node;
+	unsigned count;
+
+	node = key ? sl_idmap_get(&page->stack_nodes[process], key, UINT32_MAX) : UINT32_MAX;
+	if (node != UINT32_MAX)
+		return node;
+	count = sl_process_stack(&page->report->processes[process], frames, python, native, caller);
+	node = sl_page_frames(page, 0, frames, count);
+	if (key)
+		sl_idmap_set(&page->stack_nodes[process], key, node);
+	return node;
+}
+
+uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t index)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	const struct sl_site *site;
+	uint32_t *node;
+
+	if (index >= model->sites.count)
+		return 0;
+	site = &model->sites.item[index];
+	node = &page->site_nodes[process][index];
+	if (!*node)
+		*node = 1 + sl_page_stack(page, process, site->python, site->native, site->caller);
+	return *node - 1;
+}
+
+uint32_t sl_page_note(struct sl_page *page, const char *text)
+{
+	struct sl_stack_frame frame = {.function = text};
+
+	return child(page, 0, frame_id(page, &frame));
+}
+
+/* ---- values */
+
+double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns)
+{
+	uint64_t unix_ns = sl_process_unix(&page->report->processes[process], ns);
+
+	return unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0;
+}
+
+void sl_page_key(struct sl_page *page, const char *key)
+{
+	sl_packed_string(&page->pack, key);
+}
+
+void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns)
+{
+	sl_page_key(page, key);
+	if (ns && ns != SL_UNKNOWN)
+		sl_packed_double(&page->pack, sl_page_time(page, process, ns));
+	else
+		sl_packed_nil(&page->pack);
+}
+
+void sl_page_put_device(struct sl_page *page, const char *key, int device)
+{
+	sl_page_key(page, key);
+	if (device < 0)
+		sl_packed_nil(&page->pack);
+	else
+		sl_packed_int(&page->pack, device);
+}
+
+void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value)
+{
+	sl_page_key(page, key);
+	sl_packed_known(&page->pack, value);
+}
+
+void sl_page_put_text(struct sl_page *page, const char *key, const char *text)
+{
+	sl_page_key(page, key);
+	sl_packed_string(&page->pack, text);
+}
+
+void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
+{
+	sl_page_key(page, key);
+	if (unix_ns)
+		sl_packed_double(&page->pack, unix_ns > page->t0_unix_ns ? (double)(unix_ns - page->t0_unix_ns) : 0);
+	else
+		sl_packed_nil(&page->pack);
+}
+
+/* ---- the whole */
+
+void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget)
+{
+	*page = (struct sl_page){.process_count = processes, .budget = *budget};
+	page->timelines = calloc(processes + 1, sizeof(*page->timelines));
+	page->site_nodes = calloc(processes + 1, sizeof(*page->site_nodes));
+	page->stack_nodes = calloc(processes + 1, sizeof(*page->stack_nodes));
+	page->order = calloc(processes + 1, sizeof(*page->order));
+	if (!page->timelines || !page->site_nodes || !page->stack_nodes || !page->order)
+		abort();
+	*SL_PUSH(&page->texts) = "";
+	*SL_PUSH(&page->node_parent) = 0;
+	*SL_PUSH(&page->node_frame) = 0;
+}
+
+void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag)
+{
+	char number[32];
+
+	sl_packed_map(&page->pack, keys);
+	sl_page_put_text(page, "schema", "stormlog.page");
+	sl_page_key(page, "version");
+	sl_packed_int(&page->pack, 1);
+	sl_page_put_text(page, "generator", SL_VERSION);
+	sl_page_put_text(page, "source", source);
+	sl_page_put_text(page, "title", title);
+	sl_page_put_text(page, "run", run);
+	sl_page_put_text(page, "tag", tag);
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)page->t0_unix_ns);
+	sl_page_put_text(page, "t0_unix_ns", number);
+	sl_page_key(page, "duration_ns");
+	sl_packed_double(&page->pack, (double)(page->t1_unix_ns - page->t0_unix_ns));
+}
+
+static void put_tables(struct sl_page *page)
+{
+	size_t count = page->frames.count;
+	uint32_t *column = calloc(count + 1, sizeof(*column));
+	uint8_t *flag = calloc(count + 1, 1);
+
+	if (!column || !flag)
+		abort();
+	sl_page_key(page, "strings");
+	sl_packed_array(&page->pack, (uint32_t)page->texts.count);
+	for (size_t i = 0; i < page->texts.count; i++)
+		sl_packed_string(&page->pack, page->texts.item[i]);
+	sl_page_key(page, "frames");
+	sl_packed_map(&page->pack, 6);
+#define COLUMN(name, to, type)                                                                                                     \
+	for (size_t i = 0; i < count; i++)                                                                                         \
+		to[i] = page->frames.item[i].name;                                                                                 \
+	sl_page_key(page, #name);                                                                                                  \
+	sl_packed_column(&page->pack, type, to, count)
+	COLUMN(function, column, SL_PACKED_U32);
+	COLUMN(file, column, SL_PACKED_U32);
+	COLUMN(module, column, SL_PACKED_U32);
+	COLUMN(line, column, SL_PACKED_U32);
+	COLUMN(python, flag, SL_PACKED_U8);
+	COLUMN(folded, flag, SL_PACKED_U8);
+#undef COLUMN
+	sl_page_key(page, "nodes");
+	sl_packed_map(&page->pack, 2);
+	sl_page_key(page, "parent");
+	sl_packed_column(&page->pack, SL_PACKED_U32, page->node_parent.item, page->node_parent.count);
+	sl_page_key(page, "frame");
+	sl_packed_column(&page->pack, SL_PACKED_U32, page->node_frame.item, page->node_frame.count);
+	free(column);
+	free(flag);
+}
+
+void sl_page_put_warning(void *page, const char *text)
+{
+	sl_packed_string(&((struct sl_page *)page)->pack, text);
+}
+
+/* What was given up to stay below the size, in words. */
+static void put_given_up(struct sl_page *page)
+{
+	const struct sl_page_budget *b = &page->budget;
+	unsigned count = page->process_count;
+	bool diff = page->left_stacks || page->left_rows;
+	char lines[4][256];
+	uint32_t said = 0;
+
+	if (b->bins < SL_TIMELINE_BINS)
+		snprintf(lines[said++], sizeof(lines[0]),
+			 "To keep this page small every line has %u bins instead of %u (each still knows its least and most).",
+			 b->bins, SL_TIMELINE_BINS);
+	if (b->detailed < count)
+		snprintf(lines[said++], sizeof(lines[0]),
+			 "To keep this page small %u of %u processes, those unlike the others, have their lines by kind and "
+			 "library and their stacks; the others have their total.",
+			 b->detailed, count);
+	if (page->left_stacks)
+		snprintf(lines[said++], sizeof(lines[0]),
+			 "To keep this page small %zu stacks, those that changed least, are drawn as one.", page->left_stacks);
+	if (page->left_rows)
+		snprintf(lines[said++], sizeof(lines[0]),
+			 "To keep this page small %zu rows, those that changed least, are left out.", page->left_rows);
+	if (said)
+		snprintf(lines[said++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; %s has every number.",
+			 diff ? "diff --json" : "report.json");
+	sl_page_key(page, "given_up");
+	sl_packed_array(&page->pack, said);
+	for (uint32_t i = 0; i < said; i++)
+		sl_packed_string(&page->pack, lines[i]);
+}
+
+void sl_page_close(struct sl_page *page)
+{
+	put_given_up(page);
+	put_tables(page); /* strings frames nodes */
+}
+
+void sl_page_free(struct sl_page *page)
+{
+	for (unsigned i = 0; i < page->process_count; i++) {
+		free(page->site_nodes[i]);
+		sl_idmap_free(&page->stack_nodes[i]);
+	}
+	free(page->site_nodes);
+	free(page->stack_nodes);
+	free(page->timelines);
+	free(page->ranks);
+	free(page->findings.item);
+	free(page->order);
+	free(page->texts.item);
+	free(page->frames.item);
+	free(page->node_parent.item);
+	free(page->node_frame.item);
+	sl_map_free(&page->strings);
+	sl_map_free(&page->frame_ids);
+	sl_idmap_free(&page->node_ids);
+	sl_packed_free(&page->pack);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of the page: each writes its keys and their values into the open map. */
+#ifndef ANALYZER_OUTPUTS_PAGE_PARTS_H
+#define ANALYZER_OUTPUTS_PAGE_PARTS_H
+
+#include "analyzer/outputs/page/document.h"
+#include "analyzer/upstream/files/telemetry.h"
+
+void sl_page_lines(struct sl_page *page);     /* lines */
+void sl_page_heat(struct sl_page *page);      /* heat */
+void sl_page_moments(struct sl_page *page);   /* moments */
+void sl_page_marks(struct sl_page *page);     /* marks, steps */
+void sl_page_segments(struct sl_page *page);  /* segments */
+void sl_page_processes(struct sl_page *page); /* processes, devices */
+void sl_page_tables(struct sl_page *page);    /* memory, libraries, labels, apis */
+void sl_page_findings(struct sl_page *page);  /* ooms, leaks; takes the report's findings */
+
+/*
+ * What is shown of a device: where PyTorch's allocator reports, its tensors and what it keeps unused stand for the
+ * segments that it got from the driver.
+ */
+bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device);
+
+/* Known memory of a process at its largest, over all its devices the fullest one, and when; live at the end. */
+uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when);
+uint64_t sl_page_end(const struct sl_process *process);
+
+/* What upstream's analyses say of a session: gap, collectives, first cause; `process_of` a rank and pid (-1: any), or -1. */
+void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
+			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid));
+struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const char *severity);
+void sl_page_put_findings(struct sl_page *page); /* findings */
+
+/* One line of a process; name "" where `what` says all, shared: number of the device that several processes sample, or -1. */
+void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared);
+
+#endif
