@@ -327,6 +327,14 @@ class Agreement(unittest.TestCase):
         pids = [process["pid"] for process in page["processes"]]
         for process in page["processes"]:
             theirs = by_pid[process["pid"]]
+            lines = {(line["what"], line["device"]): line for line in page["lines"] if pids[line["process"]] == process["pid"]}
+            for device in process["devices"]:
+                known = lines.get(("known", device["device"]))
+                self.assertEqual(device["peak"], known["peak"] if known else 0)
+                held = [row["live_bytes"] for row in theirs["memory"] if row["device"] == device["device"] and row["kind"] in ("device", "pool", "vmm", "array", "graph")]
+                self.assertEqual(device["end"], sum(held))
+            for name in ("peak", "end"):
+                self.assertEqual(process[name], max(device[name] for device in process["devices"]))
             self.assertEqual((process["events"], process["lost_events"], process["status"]),
                              (theirs["events"], theirs["lost_events"], theirs["status"]))
         for row in page["memory"]:

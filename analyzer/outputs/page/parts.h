@@ -21,7 +21,7 @@ void sl_page_findings(struct sl_page *page);  /* ooms, leaks; takes the report's
  */
 bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device);
 
-/* Known memory of a process at its largest, over all its devices the fullest one, and when; live at the end. */
+/* Known memory of a process at its largest, over all its devices the fullest one, and when; the most on one device at the end. */
 uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when);
 uint64_t sl_page_end(const struct sl_process *process);
 

@@ -26,8 +26,8 @@ uint64_t sl_page_end(const struct sl_process *process)
 	uint64_t bytes = 0;
 
 	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++)
-		if (process->model->devices[d])
-			bytes += process->model->devices[d]->known;
+		if (process->model->devices[d] && process->model->devices[d]->known > bytes)
+			bytes = process->model->devices[d]->known;
 	return bytes;
 }
 
@@ -67,13 +67,37 @@ static void put_command(struct sl_page *page, const struct sl_header *header)
 	sl_page_put_text(page, "command", text);
 }
 
+/* The same figures for each device: those of the process are of the one where they are largest. */
+static void put_devices(struct sl_page *page, unsigned index)
+{
+	const struct sl_model *model = page->report->processes[index].model;
+	uint32_t count = 0;
+
+	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++)
+		count += model->devices[d] && model->devices[d]->used;
+	sl_page_key(page, "devices");
+	sl_packed_array(&page->pack, count);
+	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
+		const struct sl_device_state *device = model->devices[d];
+
+		if (!device || !device->used)
+			continue;
+		sl_packed_map(&page->pack, 5);
+		sl_page_put_device(page, "device", device->device);
+		sl_page_put_known(page, "peak", device->known_peak);
+		sl_page_put_time(page, "peak_at", index, device->known_peak ? device->known_peak_ns : 0);
+		sl_page_put_known(page, "hidden", device->hidden_peak_bytes);
+		sl_page_put_known(page, "end", device->known);
+	}
+}
+
 static void put_process(struct sl_page *page, unsigned index)
 {
 	const struct sl_process *p = &page->report->processes[index];
 	const struct sl_header *header = &p->trace->header;
 	uint64_t when = 0, peak = sl_page_peak(p, &when);
 
-	sl_packed_map(&page->pack, 17);
+	sl_packed_map(&page->pack, 18);
 	sl_page_key(page, "rank");
 	if (header->rank < 0)
 		sl_packed_nil(&page->pack);
@@ -91,6 +115,7 @@ static void put_process(struct sl_page *page, unsigned index)
 	sl_page_put_known(page, "peak", peak);
 	sl_page_put_time(page, "peak_at", index, peak ? when : 0);
 	sl_page_put_known(page, "end", sl_page_end(p));
+	put_devices(page, index);
 	sl_page_put_known(page, "hidden", hidden_of(p));
 	sl_page_put_known(page, "leaks", leaks_of(p));
 	sl_page_put_known(page, "ooms", p->model->ooms_total);

@@ -165,18 +165,26 @@ export class Ranks {
 		}
 	}
 
+	/* A rank's own row has, of each figure, the device where it is largest. */
+	deviceRow(d) {
+		return h("tr", {class: "soft"}, h("td", {}), h("td", {colspan: "3"}, `device ${d.device}`), h("td", {class: "num"}, bytes(d.peak)),
+			h("td", {class: "num"}, d.peak_at === null ? "–" : instant(d.peak_at, fine(this.page.duration_ns))), h("td", {class: "num"}, bytes(d.hidden)),
+			h("td", {class: "num"}, bytes(d.end)), h("td", {colspan: "4"}));
+	}
+
 	drawTable() {
 		const shown = this.hits.size ? this.order.filter((i) => this.hits.has(i)) : this.order;
 		const some = this.all ? shown : shown.slice(0, FIRST_ROWS);
 		const head = ["Rank", "Host", "Process", "Ended", "Peak", "At", "Hidden", "At the end", "Leaks", "OOM", "Events", "Lost"];
 		replace(this.table, h("table", {class: "lines"}, h("thead", {}, h("tr", {}, head.map((t, k) => h("th", {scope: "col", class: k > 3 ? "num" : null}, t)))),
-			h("tbody", {}, some.map((i) => {
+			h("tbody", {}, some.flatMap((i) => {
 				const p = this.page.processes[i];
-				return h("tr", {class: p.ooms ? "bad" : null},
+				const row = h("tr", {class: p.ooms ? "bad" : null},
 					h("td", {}, h("button", {class: "link", onclick: () => this.onOpen(i)}, this.name(i))), h("td", {}, visible(p.host, 40)), h("td", {}, String(p.pid)),
 					h("td", {}, p.status), h("td", {class: "num"}, bytes(p.peak)), h("td", {class: "num"}, p.peak_at === null ? "–" : instant(p.peak_at, fine(this.page.duration_ns))),
 					h("td", {class: "num"}, bytes(p.hidden)), h("td", {class: "num"}, bytes(p.end)), h("td", {class: "num"}, p.leaks === null ? "–" : bytes(p.leaks)),
 					h("td", {class: "num"}, p.ooms ? h("strong", {class: "oom"}, String(p.ooms)) : "0"), h("td", {class: "num"}, count(p.events)), h("td", {class: "num"}, count(p.lost_events)));
+				return p.devices && p.devices.length > 1 ? [row, ...p.devices.map((d) => this.deviceRow(d))] : [row];
 			}))),
 		shown.length > some.length && h("button", {onclick: () => {
 			this.all = true;
