@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -664,7 +665,7 @@ static uint64_t worked_ns(void)
 {
 	struct timespec used;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &used);
 	return (uint64_t)used.tv_sec * SL_NS_PER_S + (uint64_t)used.tv_nsec;
 }
 

@@ -16,6 +16,8 @@
 #include "common/base.h"
 #include "common/tracefile.h"
 
+#define VALUE_MAX     4096	  /* bytes of a variable kept */
+#define VALUES_MAX    (64u << 10) /* of all; the header's room is 192 KiB */
 #define ARGUMENTS_MAX (16u << 10) /* bytes of the command line kept */
 
 /* The map while it is built; how many keys it has is known at the end alone. */
@@ -166,6 +168,7 @@ static void pack_environment(struct header *out)
 {
 	const char *kept[256];
 	unsigned count = 0;
+	size_t left = VALUES_MAX;
 
 	for (char **at = environ; at && *at && count < SL_COUNT(kept); at++)
 		if (is_listed(*at, strcspn(*at, "=")))
@@ -175,8 +178,12 @@ static void pack_environment(struct header *out)
 	for (unsigned i = 0; i < count; i++) {
 		size_t name = strcspn(kept[i], "=");
 
+		const char *value = kept[i][name] ? kept[i] + name + 1 : "";
+		size_t bytes = strnlen(value, left < VALUE_MAX ? left : VALUE_MAX);
+
 		sl_pack_bytes(&out->pack, kept[i], name);
-		sl_pack_text(&out->pack, kept[i][name] ? kept[i] + name + 1 : "");
+		sl_pack_bytes(&out->pack, value, bytes);
+		left -= bytes;
 	}
 }
 

@@ -114,6 +114,20 @@ class Foreign(unittest.TestCase):
         run = self.plain_and_recorded("little_address_space", 600)
         self.assertEqual(run.done.stdout, b"malloc has it\n")
 
+    def test_a_faked_clock_is_the_programs_own_business(self):
+        fake = os.path.join(e2e.APPS, "fake_clock.so")
+        for order in ((fake, e2e.PRELOAD), (e2e.PRELOAD, fake)):
+            with self.subTest(order=order), Recording(FOREIGN, "small_default_stack", 65536, LD_PRELOAD=":".join(order)) as run:
+                said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True).stdout
+                self.assertEqual(self.device_row(run)["allocations"], 20000)
+                self.assertRegex(said.splitlines()[0], r"  [\d.]+ (ms|s)  completed$")  # not half a million hours
+
+    def test_long_values_of_recorded_variables_are_cut_and_the_recording_goes_on(self):
+        for values in (2, 20):
+            settings = {"NCCL_LONG_%d" % i: "x" * 100000 for i in range(values)}
+            with self.subTest(values=values), Recording(FOREIGN, "small_default_stack", 65536, **settings) as run:
+                self.assertEqual(self.device_row(run)["allocations"], 20000)
+
     def test_all_that_is_mapped_can_be_read(self):
         with Recording(FOREIGN, "read_all_memory") as run:
             self.assertEqual(run.done.stdout, b"read\n")
