@@ -76,17 +76,34 @@ bool sl_trend_slope(const struct sl_trend *trend, double *per_second)
 	return slope != 0 && fabs(slope) > 3 * error;
 }
 
+static uint64_t key_of(const struct sl_site *site)
+{
+	uint64_t key = sl_hash64(site->caller + 1);
+
+	key = sl_hash64(key + ((uint64_t)site->python << 32 | site->native));
+	key = sl_hash64(key + ((uint64_t)site->label << 32 | site->thread));
+	return sl_hash64(key + ((uint64_t)site->api << 32 | (uint64_t)site->kind << 16 | (uint16_t)site->device));
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct sl_marked *x = a, *y = b;
+
+	return (x->site > y->site) - (x->site < y->site);
+}
+
 void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed)
 {
 	const struct sl_model *model = followed->process.model;
 
-	mark->replays = followed->replays;
 	mark->held.count = 0;
 	for (uint32_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 
-		*SL_PUSH(&mark->held) = (struct sl_held){i, site->live_bytes, site->total_blocks};
+		*SL_PUSH(&mark->held) = (struct sl_marked){key_of(site), site->live_bytes, site->total_blocks};
 	}
+	if (mark->held.count)
+		qsort(mark->held.item, mark->held.count, sizeof(*mark->held.item), by_key);
 }
 
 struct largest {
@@ -112,6 +129,7 @@ static void add(struct sl_live_places *places, struct sl_map *lines, struct sl_f
 		const struct sl_live_mark *mark)
 {
 	const struct sl_site *site = &followed->process.model->sites.item[index];
+	struct sl_marked wanted, *before;
 	struct sl_live_place *place;
 	char line[512];
 	uintptr_t *at;
@@ -127,13 +145,15 @@ static void add(struct sl_live_places *places, struct sl_map *lines, struct sl_f
 	place->bytes += site->live_bytes;
 	place->blocks += site->live_blocks;
 	place->born += site->total_blocks;
-	if (!mark || mark->replays != followed->replays)
+	if (!mark)
 		return;
 	place->since_bytes += (int64_t)site->live_bytes;
 	place->since_born += (int64_t)site->total_blocks;
-	if (index < mark->held.count) {
-		place->since_bytes -= (int64_t)mark->held.item[index].bytes;
-		place->since_born -= (int64_t)mark->held.item[index].blocks;
+	wanted.site = key_of(site);
+	before = mark->held.count ? bsearch(&wanted, mark->held.item, mark->held.count, sizeof(wanted), by_key) : NULL;
+	if (before) {
+		place->since_bytes -= (int64_t)before->bytes;
+		place->since_born -= (int64_t)before->born;
 	}
 }
 

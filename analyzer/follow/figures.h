@@ -36,13 +36,15 @@ struct sl_live_places {
 	SL_VECTOR(struct sl_live_place) place;
 };
 
-/* What every site held at one moment, to tell what came since. */
+/* What every site held at one moment, to tell what came since; by what it is, since a replay numbers sites anew. */
+struct sl_marked {
+	uint64_t site, bytes, born;
+};
 struct sl_live_mark {
-	unsigned replays; /* of the process then: sites are numbered anew by the next */
-	SL_VECTOR(struct sl_held) held;
+	SL_VECTOR(struct sl_marked) held; /* by site */
 };
 void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed);
-/* mark NULL or of an earlier replay: nothing is known of since. */
+/* mark NULL: nothing is known of since. */
 void sl_live_places(struct sl_live_places *places, struct sl_followed *followed, const struct sl_live_mark *mark);
 void sl_live_places_free(struct sl_live_places *places);
 

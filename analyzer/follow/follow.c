@@ -103,7 +103,9 @@ static void apply(struct sl_followed *followed, const struct sl_item *item)
 {
 	bool abandoned = item->kind == SL_ITEM_EVENT && item->event->flags & SL_FLAG_abandoned;
 
-	if (time_of(item) < followed->applied_ns && !abandoned) {
+	if (time_of(item) < followed->applied_ns && item->kind != SL_ITEM_EVENT) {
+		followed->late_records++;
+	} else if (time_of(item) < followed->applied_ns && !abandoned) {
 		followed->late++;
 		followed->late_ever++;
 	} else if (!abandoned) {
@@ -158,7 +160,7 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 	sl_replay_folded(process->model, &process->trace->folded);
 	process->started_unix_ns = process->trace->header.started_ns;
 	process->session_id = sl_report_session(process->trace);
-	followed->applied_ns = followed->late = 0;
+	followed->applied_ns = followed->late = followed->late_records = 0;
 	pass(followed, limit_of(process->trace, begin), begin);
 	followed->replayed_ns = now_ns();
 	followed->replay_cost_ns = followed->replayed_ns - begin;
@@ -212,7 +214,7 @@ static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 	changed = pass(followed, limit_of(followed->process.trace, now), now);
 	ends = followed->process.trace->status != SL_STATUS_RUNNING;
 	worn = followed->late && now - followed->replayed_ns > 100 * followed->replay_cost_ns;
-	if (followed->late && (ends || worn))
+	if (worn || (ends && (followed->late || followed->late_records)))
 		changed = replay_again(follow, followed) ? 1 : -1;
 	if (ends && changed >= 0 && followed->process.trace->status != SL_STATUS_RUNNING) {
 		end(followed);

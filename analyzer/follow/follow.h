@@ -31,6 +31,7 @@ struct sl_followed {
 	uint64_t applied_ns;	   /* events up to here are in the model */
 	uint64_t late;		   /* events that came after later ones, since it was last replayed */
 	uint64_t late_ever;	   /* the same since it was met */
+	uint64_t late_records;	   /* samples that did; they move what is hidden alone, and wait for the end */
 	unsigned replays;	   /* from its files, the first among them */
 	uint64_t replayed_ns, replay_cost_ns;
 };

@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_top.py FOLLOWED TOP: screens of stormlog-top in tmux, about jobs whose figures are known from what they were told to do."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+TOP = sys.argv.pop(2)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "follow"))
+from test_follow import Job, e2e  # takes FOLLOWED, exits 77 where it cannot run
+
+VIEWS = ("Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls")
+
+
+class Terminal:
+    """stormlog-top in a terminal of its own."""
+
+    def __init__(self, *arguments, columns=80, rows=24, locale="C.UTF-8"):
+        self.socket = "stormlog-%d-%d" % (os.getpid(), time.monotonic_ns())
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), "env", "LC_ALL=" + locale, TOP, "-d", "0.2", *arguments)
+
+    def tmux(self, *arguments, check=True):
+        return subprocess.run(["tmux", "-L", self.socket, "-f", "/dev/null", *arguments], capture_output=True, text=True, check=check)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.tmux("kill-server", check=False)
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p").stdout
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def wait_for(self, pattern):
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            screen = self.screen()
+            if re.search(pattern, screen):
+                return screen
+            time.sleep(0.1)
+        raise AssertionError("%r is never there:\n%s" % (pattern, screen))
+
+    def runs(self):
+        return self.tmux("ls", check=False).returncode == 0
+
+
+def holding(*steps, **environment):
+    return Job("python3", e2e.SCRIPT, *steps, "sleep=100", SIM_VRAM="2G", **environment)
+
+
+@unittest.skipUnless(shutil.which("tmux"), "tmux is needed")
+class Top(unittest.TestCase):
+    def test_each_view_small_and_large(self):
+        for columns, rows in ((80, 24), (200, 50)):
+            with self.subTest(columns), holding("alloc=300", "tensor=50", RANK="0", LOCAL_RANK="0", WORLD_SIZE="1") as job, \
+                    Terminal(job.traces, columns=columns, rows=rows) as top:
+                screen = top.wait_for(r"%d +0 +0 +556 MiB +556 MiB" % job.process.pid)  # a tensor's segment has 256
+                self.assertRegex(screen, "device 0 +.*of 2.00 GiB")
+                for number, wanted in enumerate((r"556 MiB", r"0 +300 MiB +1 .*script\.py:\d+ <module>", r"556 MiB +.*[█▄]",
+                                                 r"50\.0 MiB +256 MiB +206 MiB +80\.5%", r"from median", r"nothing to report|warning|info",
+                                                 r"running +\d+ +script\.py"), 1):
+                    top.keys(str(number))
+                    screen = top.wait_for(wanted)
+                    self.assertTrue(all(name in screen for name in VIEWS), screen)
+                    self.assertLessEqual(max(map(len, screen.splitlines())), columns)
+                    self.assertIn("q quit", screen.splitlines()[0])
+                    self.assertIn("m mark", screen.splitlines()[rows - 1])
+
+    def test_what_was_born_since_the_mark_and_the_place_that_grows(self):
+        with holding("alloc=100", "grow=500") as job, Terminal(job.traces, columns=160) as top:
+            screen = top.wait_for(r"device 0 .*\+[\d.]+ MiB/s\s+full in .* at this rate: script\.py:\d+ \w+")
+            self.assertRegex(screen, r"\+[\d.]+ MiB/s")
+            top.wait_for(r" 600 MiB +600 MiB")
+            top.keys("2")
+            top.wait_for(r"500 MiB +500 +\+\d")
+            top.keys("m")
+            top.wait_for("marked")
+            top.keys("k")
+            screen = top.wait_for(r"500 MiB +500 +0 B")
+            self.assertNotRegex(screen, r" \+\d+ MiB ")
+
+    def test_keys(self):
+        with holding("alloc=100") as job, Terminal(job.traces) as top:
+            top.wait_for("100 MiB")
+            top.keys("?")
+            top.wait_for("mark this moment")
+            top.keys("?")
+            top.wait_for("hidden +growth")
+            top.keys("Tab")
+            top.wait_for("since mark")
+            top.keys("BTab")
+            top.wait_for("hidden +growth")
+            top.keys("/", "nowhere")
+            top.wait_for("/nowhere_")
+            self.assertNotIn("%d " % job.process.pid, top.screen())
+            top.keys("Escape")
+            top.wait_for(r"%d +" % job.process.pid)
+            top.keys("Enter")
+            top.wait_for("Esc all processes")
+            top.keys("Escape")
+            top.keys("1")
+            top.wait_for("hidden +growth")
+            top.keys("Space")
+            top.wait_for("paused")
+            top.keys("q")
+            until = time.monotonic() + 10
+            while top.runs() and time.monotonic() < until:
+                time.sleep(0.1)
+            self.assertFalse(top.runs())
+
+    def test_resize(self):
+        with holding("alloc=100") as job, Terminal(job.traces) as top:
+            top.wait_for("100 MiB")
+            for columns, rows in ((200, 50), (30, 5), (80, 24)):
+                top.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+                screen = top.wait_for("too small" if columns < 40 else r"(?s)100 MiB.*m mark")
+                self.assertEqual(len(screen.rstrip("\n").splitlines()) > 24, rows == 50)
+
+    def test_a_job_that_is_killed(self):
+        with holding("alloc=100") as job, Terminal(job.traces) as top:
+            top.wait_for("100 MiB")
+            job.process.send_signal(signal.SIGKILL)
+            job.process.wait()
+            screen = top.wait_for("killed")
+            self.assertIn("0 running, 1 ended", screen)
+
+    def test_a_finished_run_and_no_utf8(self):
+        with Job("python3", e2e.SCRIPT, "alloc=100") as job:
+            job.process.wait()
+            with Terminal(job.traces, locale="C") as top:
+                screen = top.wait_for("100 MiB .*  ended")
+                self.assertTrue(screen.isascii(), screen)
+
+    def test_recordings_of_the_node_without_a_folder_and_one_by_its_number(self):
+        with holding("alloc=77") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            with Terminal(rows=50) as top:
+                top.wait_for(r"%d +- +0 +77\.0 MiB" % job.process.pid)
+            with Terminal("-p", str(job.process.pid)) as top:
+                top.wait_for(r"1 running, 0 ended")
+
+    def test_what_it_cannot_do_is_said(self):
+        for arguments, words in ((["/no/such"], "terminal"), (["-d", "0"], "not what this option takes")):
+            done = subprocess.run([TOP, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(words, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Findings are those of a report of this moment.  A child makes it, so that the screen does not wait for it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analyzer/pipeline/pipeline.h"
+#include "top/top.h"
+
+#define SHARE	 100 /* a report may cost one part in so many of the time */
+#define LEAST_NS 5000000000ull
+
+/* In the child: a line for each finding, "critical: text (advice)". */
+static void say(struct top *top, int fd)
+{
+	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
+	unsigned count = sl_follow_count(top->follow);
+	char **traces = calloc(count + 1, sizeof(*traces));
+	struct sl_report report = {0};
+	FILE *out = fdopen(fd, "w");
+
+	for (unsigned i = 0; traces && i < count; i++)
+		traces[i] = top_process(top, i)->process.trace->name;
+	if (out && traces && count && sl_pipeline_run(&report, traces, count, &options) == SL_PIPELINE_FINE)
+		for (size_t i = 0; i < report.findings.count; i++) {
+			const struct sl_finding *finding = &report.findings.item[i];
+			const struct sl_header *header =
+				finding->process >= 0 ? &report.processes[finding->process].trace->header : NULL;
+			char who[48] = "";
+
+			if (header)
+				snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld: " : "rank %lld: ",
+					 (long long)(header->rank < 0 ? header->pid : header->rank));
+			fprintf(out, "%-8s %s%s\n", finding->severity, who, finding->text);
+		}
+	if (out)
+		fclose(out);
+	_exit(0);
+}
+
+void top_findings_ask(struct top *top)
+{
+	struct findings *findings = &top->findings;
+	int ends[2];
+
+	if (findings->fd >= 0 || top->now_ns < findings->next_ns || pipe2(ends, O_CLOEXEC))
+		return;
+	findings->begun_ns = top->now_ns;
+	findings->child = fork();
+	if (!findings->child)
+		say(top, ends[1]);
+	close(ends[1]);
+	findings->fd = ends[0];
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	if (findings->child < 0)
+		top_findings_end(top);
+}
+
+void top_findings_take(struct top *top)
+{
+	struct findings *findings = &top->findings;
+	char bytes[4096];
+	ssize_t got;
+
+	while (findings->fd >= 0 && (got = read(findings->fd, bytes, sizeof(bytes))) != 0) {
+		if (got < 0)
+			return; /* later */
+		findings->said = realloc(findings->said, findings->size + (size_t)got + 1);
+		if (!findings->said)
+			abort();
+		memcpy(findings->said + findings->size, bytes, (size_t)got);
+		findings->size += (size_t)got;
+	}
+	if (findings->fd < 0)
+		return;
+	free(findings->text);
+	findings->text = findings->said ? findings->said : strdup("");
+	findings->text[findings->size] = 0;
+	findings->said = NULL;
+	findings->size = 0;
+	findings->next_ns = top->now_ns + SHARE * (top->now_ns - findings->begun_ns);
+	if (findings->next_ns < top->now_ns + LEAST_NS)
+		findings->next_ns = top->now_ns + LEAST_NS;
+	top_findings_end(top);
+}
+
+void top_findings_end(struct top *top)
+{
+	struct findings *findings = &top->findings;
+
+	if (findings->fd < 0)
+		return;
+	close(findings->fd);
+	findings->fd = -1;
+	if (findings->child > 0) {
+		kill((pid_t)findings->child, SIGKILL);
+		waitpid((pid_t)findings->child, NULL, 0);
+	}
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* The screen: title, devices, tabs, the lines of a view that fit, and what the keys do.  Nothing is told by colour alone. */
+#include <curses.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
+#include "top/top.h"
+
+#define DEVICES_SHOWN 4
+#define BAR_MAX	      40
+
+/* Names come from traces: they leave through the door, cut to the columns that are left. */
+static void put(int y, int x, attr_t attributes, const char *format, ...)
+{
+	char *text = NULL, *clean = NULL;
+	size_t bytes = 0, length;
+	va_list arguments;
+	wchar_t *wide;
+	FILE *door;
+	int left = COLS - x;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		abort();
+	va_end(arguments);
+	door = open_memstream(&clean, &bytes);
+	if (!door)
+		abort();
+	sl_door_put(door, SL_DOOR_LINE, text);
+	fclose(door);
+	wide = calloc(bytes + 1, sizeof(*wide));
+	if (!wide)
+		abort();
+	length = mbstowcs(wide, clean, bytes);
+	for (size_t i = 0; length != (size_t)-1 && i < length; i++) {
+		int width = wcwidth(wide[i]);
+
+		left -= width > 0 ? width : 0;
+		if (left < 0)
+			length = i;
+	}
+	if (length != (size_t)-1 && y < LINES && x < COLS) {
+		attron(attributes);
+		mvaddnwstr(y, x, wide, (int)length);
+		attroff(attributes);
+	}
+	free(wide);
+	free(clean);
+	free(text);
+}
+
+static void title(const struct top *top)
+{
+	unsigned count = sl_follow_count(top->follow), running = 0;
+	const struct sl_header *header = count ? &top_process(top, 0)->process.trace->header : NULL;
+	uint64_t begun = UINT64_MAX;
+	char since[SL_FORMAT_BYTES] = "";
+	struct timespec now;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t started = top_process(top, i)->process.started_unix_ns;
+
+		running += !top_process(top, i)->ended;
+		begun = started < begun ? started : begun;
+	}
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (count && (uint64_t)now.tv_sec * SL_NS_PER_S > begun)
+		sl_format_duration(since, (uint64_t)now.tv_sec * SL_NS_PER_S - begun);
+	mvchgat(0, 0, -1, A_REVERSE, 0, NULL);
+	put(0, 1, A_REVERSE, "stormlog-top  %s  %u running, %u ended%s%s  %s%s",
+	    header ? sl_stacks_program(header) : "nothing is recorded", running, count - running,
+	    header && header->host ? " on " : "", header && header->host ? header->host : "", since, top->paused ? "  paused" : "");
+	put(0, COLS > 16 ? COLS - 15 : 0, A_REVERSE, "q quit  ? help");
+}
+
+struct shared {
+	const char *uuid, *host;
+	int device, process;
+	uint64_t used, total, live;
+	double per_second; /* of all that grow together */
+};
+
+/* Devices over processes: one with a UUID is the same in all of them. */
+static unsigned devices_of(const struct top *top, struct shared *shared, unsigned most)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
+		const struct sl_followed *followed = top_process(top, i);
+		struct sl_figures f[TOP_DEVICES];
+		unsigned devices = sl_figures_of(&followed->process, f, TOP_DEVICES);
+
+		for (unsigned d = 0; d < devices; d++) {
+			double per_second = 0;
+			unsigned at = 0;
+
+			while (at < count && !(f[d].uuid && shared[at].uuid && !strcmp(f[d].uuid, shared[at].uuid)))
+				at++;
+			if (at == most)
+				continue;
+			if (at == count)
+				shared[count++] =
+					(struct shared){f[d].uuid, NULL, f[d].device, (int)i, f[d].used, f[d].total, 0, 0};
+			if (followed->ended)
+				continue;
+			shared[at].live += f[d].live;
+			if (f[d].used != SL_UNKNOWN) /* the latest word of a process that lives */
+				shared[at].used = f[d].used;
+			if (sl_trend_slope(&top->seen.item[i].trend[d], &per_second))
+				shared[at].per_second += per_second;
+		}
+	}
+	return count;
+}
+
+static int fuller(const void *a, const void *b)
+{
+	const struct shared *x = a, *y = b;
+	double p = x->total && x->total != SL_UNKNOWN && x->used != SL_UNKNOWN ? (double)x->used / (double)x->total : 0;
+	double q = y->total && y->total != SL_UNKNOWN && y->used != SL_UNKNOWN ? (double)y->used / (double)y->total : 0;
+
+	return p != q ? (p < q ? 1 : -1) : x->device - y->device;
+}
+
+/* Lines that it took. */
+static int bar(int y, const struct top *top, const struct shared *device, const char *place)
+{
+	char used[SL_FORMAT_BYTES], total[SL_FORMAT_BYTES], text[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "";
+	bool known = device->total != SL_UNKNOWN && device->total && device->used != SL_UNKNOWN;
+	double share = known ? fmin(1, (double)device->used / (double)device->total) : 0;
+	unsigned width = COLS > 100 ? BAR_MAX : 24, filled = (unsigned)(share * width + 0.5);
+
+	if (device->per_second > 0)
+		snprintf(rate, sizeof(rate), "+%s/s", sl_format_size(text, (uint64_t)device->per_second));
+	put(y, 1, 0, "device %d", device->device);
+	for (unsigned i = 0; i < width; i++)
+		put(y, 11 + (int)i, share > 0.95 ? A_BOLD : 0, "%s", i < filled ? top->ascii ? "#" : "█" : top->ascii ? "." : "░");
+	put(y, 12 + (int)width, share > 0.95 ? A_BOLD : 0, "%s of %s%s  %s",
+	    device->used == SL_UNKNOWN ? "?" : sl_format_size(used, device->used),
+	    device->total == SL_UNKNOWN ? "?" : sl_format_size(total, device->total), share > 0.95 ? " FULL" : "", rate);
+	if (device->per_second <= 0 || !known || device->total <= device->used)
+		return 1;
+	put(y + 1, 11, A_BOLD, "full in %s at this rate%s%s",
+	    sl_format_duration(text, (uint64_t)((double)(device->total - device->used) / device->per_second * 1e9)),
+	    *place ? ": " : "", place);
+	return 2;
+}
+
+static int devices(struct top *top, int y)
+{
+	struct shared shared[64];
+	unsigned count = devices_of(top, shared, 64);
+	char grows[256];
+
+	top_growth(top, grows, sizeof(grows));
+	qsort(shared, count, sizeof(*shared), fuller);
+	for (unsigned i = 0; i < count && i < DEVICES_SHOWN; i++)
+		y += bar(y, top, &shared[i], grows);
+	if (count > DEVICES_SHOWN)
+		put(y++, 1, A_DIM, "and %u more devices", count - DEVICES_SHOWN);
+	return y;
+}
+
+static void tabs(const struct top *top, int y)
+{
+	int x = 1;
+
+	for (unsigned i = 0; i < VIEW_COUNT; i++) {
+		put(y, x, i == top->view ? A_REVERSE | A_BOLD : 0, "%u %s", i + 1, top_view_names[i]);
+		x += (int)strlen(top_view_names[i]) + 4;
+	}
+}
+
+static void help(int y)
+{
+	static const char *const keys[] = {
+		"1 .. 7, Tab, Shift-Tab    the views",
+		"up down PgUp PgDn Home End j k, wheel    select",
+		"Enter    places of the selected process    Esc    every process again",
+		"m        mark this moment: places show what was born since",
+		"/        only lines with what you type (rank, library, function); Esc: all",
+		"Space    hold the picture      + -    look less, more often",
+		"q, F10   quit                  ?, h, F1    this page",
+		"",
+		"live    held by calls of the process      d    deviations from the median",
+		"hidden  on the device and named by no call",
+		"growth  a line through the last 64 looks, where it is more than chance",
+		"Finished runs open as well: stormlog-top traces/",
+	};
+
+	for (size_t i = 0; i < SL_COUNT(keys); i++)
+		put(y + (int)i, 2, 0, "%s", keys[i]);
+}
+
+static void body(struct top *top, struct lines *lines, int y, int rows)
+{
+	static const attr_t tones[] = {
+		[TONE_PLAIN] = 0, [TONE_BOLD] = A_BOLD, [TONE_DIM] = A_DIM, [TONE_WARN] = A_BOLD | A_UNDERLINE};
+	unsigned count = (unsigned)lines->line.count, room = rows > 0 ? (unsigned)rows : 0;
+
+	if (top->at >= count)
+		top->at = count ? count - 1 : 0;
+	if (top->at < top->first)
+		top->first = top->at;
+	if (top->at >= top->first + room)
+		top->first = top->at - room + 1;
+	if (top->first + room > count)
+		top->first = count > room ? count - room : 0;
+	for (unsigned i = 0; i < room && top->first + i < count; i++) {
+		const struct line *line = &lines->line.item[top->first + i];
+		bool selected = top->first + i == top->at && top->view != VIEW_TIME;
+
+		put(y + (int)i, 0, tones[line->tone] | (selected ? A_REVERSE : 0), "%s", line->text);
+	}
+}
+
+static void bottom(const struct top *top)
+{
+	if (top->filtering)
+		put(LINES - 1, 0, A_BOLD, "/%s_", top->filter);
+	else if (*top->said)
+		put(LINES - 1, 0, A_BOLD, "%s", top->said);
+	else
+		put(LINES - 1, 0, A_DIM, " m mark   / filter%s%s   %s   Tab next view   q quit", *top->filter ? " " : "",
+		    top->filter, top->process == ALL ? "Enter who holds it" : "Esc all processes");
+}
+
+void top_draw(struct top *top, struct lines *lines)
+{
+	int y;
+
+	erase();
+	if (LINES < 8 || COLS < 40) {
+		put(0, 0, 0, "too small");
+		refresh();
+		return;
+	}
+	title(top);
+	y = devices(top, 1);
+	tabs(top, y++);
+	if (top->helping) {
+		help(y + 1);
+	} else {
+		top_view(top, lines, (unsigned)(LINES - y - 2), (unsigned)COLS);
+		put(y++, 0, A_UNDERLINE, "%s", lines->header);
+		body(top, lines, y, LINES - 1 - y);
+	}
+	bottom(top);
+	refresh();
+}

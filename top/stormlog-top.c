@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-top [DIR...] [-p PID]: what runs holds now, on a terminal.  Reads what is on disk; the programs do not notice. */
+#include <curses.h>
+#include <getopt.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "top/top.h"
+
+#define NODE_NS 5000000000ull /* between two searches for recordings of the node */
+
+static const char usage[] =
+	"usage: stormlog-top [options] [DIR...]\n\n"
+	"What recordings hold while they run: of each DIR the newest run, a finished one too; without DIR of every living\n"
+	"recording on this node that you may read.\n\n"
+	"  -p, --pid PID        of this process alone\n"
+	"  -d, --delay SECONDS  between two looks, 0.1 to 60 (default: 1)\n"
+	"      --ascii          no character beyond ASCII (so too where the locale is not UTF-8)\n"
+	"      --help, --version\n\n"
+	"Keys: ? shows them.  Exit status: 0 fine, 2 usage, a path that does not exist or no terminal.\n";
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static struct seen *seen_of(struct top *top, unsigned index)
+{
+	const struct sl_followed *followed = top_process(top, index);
+
+	while (top->seen.count <= index)
+		*SL_PUSH(&top->seen) = (struct seen){0};
+	if (top->seen.item[index].followed != followed) {
+		free(top->seen.item[index].mark.held.item);
+		top->seen.item[index] = (struct seen){.followed = followed, .marked_ns = top->now_ns};
+		sl_live_mark(&top->seen.item[index].mark, followed);
+	}
+	return &top->seen.item[index];
+}
+
+void top_mark(struct top *top)
+{
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
+		struct seen *seen = seen_of(top, i);
+
+		sl_live_mark(&seen->mark, top_process(top, i));
+		seen->marked_ns = top->now_ns;
+	}
+	snprintf(top->said, sizeof(top->said), "marked: places show what was born since");
+}
+
+/* What came since the last look, and a point of every trend. */
+static void look(struct top *top, bool search)
+{
+	if (search && (!*top->paths || top->pid))
+		sl_follow_node(top->follow, top->pid);
+	sl_follow_poll(top->follow);
+	top->now_ns = now_ns();
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
+		struct seen *seen = seen_of(top, i);
+		struct sl_figures f[TOP_DEVICES];
+		unsigned count = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
+
+		for (unsigned d = 0; d < count && !top_process(top, i)->ended; d++)
+			sl_trend_add(&seen->trend[d], top->now_ns, f[d].live);
+	}
+	if (top->view == VIEW_FINDINGS)
+		top_findings_ask(top);
+	top_findings_take(top);
+}
+
+static void type(struct top *top, int key)
+{
+	size_t length = strlen(top->filter);
+
+	if (key == '\n' || key == KEY_ENTER) {
+		top->filtering = false;
+	} else if (key == 27) {
+		top->filtering = false;
+		top->filter[0] = 0;
+	} else if (key == KEY_BACKSPACE || key == 127 || key == 8) {
+		top->filter[length ? length - 1 : 0] = 0;
+	} else if (key >= ' ' && key < 127 && length + 1 < sizeof(top->filter)) {
+		top->filter[length] = (char)key;
+		top->filter[length + 1] = 0;
+	}
+}
+
+static void show(struct top *top, enum view view)
+{
+	top->view = view;
+	top->at = top->first = 0;
+	top->helping = false;
+	if (view == VIEW_FINDINGS)
+		top_findings_ask(top);
+}
+
+static void move_by(struct top *top, int by)
+{
+	int at = (int)top->at + by;
+
+	top->at = at > 0 ? (unsigned)at : 0; /* the end is found when it is drawn */
+}
+
+static void click(struct top *top)
+{
+	MEVENT event;
+
+	if (getmouse(&event) != OK)
+		return;
+	if (event.bstate & BUTTON4_PRESSED)
+		move_by(top, -3);
+	else if (event.bstate & BUTTON5_PRESSED)
+		move_by(top, 3);
+}
+
+/* Shows the places of the selected line's process. */
+static void enter(struct top *top, const struct lines *lines)
+{
+	if (top->at < lines->line.count && lines->line.item[top->at].process != ALL) {
+		int process = lines->line.item[top->at].process;
+
+		show(top, VIEW_PLACES);
+		top->process = process;
+	}
+}
+
+/* False: quit. */
+static bool press(struct top *top, int key, const struct lines *lines)
+{
+	top->said[0] = 0;
+	if (top->filtering) {
+		type(top, key);
+		return true;
+	}
+	if (key >= '1' && key < '1' + VIEW_COUNT)
+		show(top, (enum view)(key - '1'));
+	switch (key) {
+	case 'q':
+	case KEY_F(10):
+		return false;
+	case '?':
+	case 'h':
+	case KEY_F(1):
+		top->helping = !top->helping;
+		break;
+	case '\t':
+		show(top, (top->view + 1) % VIEW_COUNT);
+		break;
+	case KEY_BTAB:
+		show(top, (top->view + VIEW_COUNT - 1) % VIEW_COUNT);
+		break;
+	case KEY_DOWN:
+	case 'j':
+		move_by(top, 1);
+		break;
+	case KEY_UP:
+	case 'k':
+		move_by(top, -1);
+		break;
+	case KEY_NPAGE:
+		move_by(top, LINES - 8);
+		break;
+	case KEY_PPAGE:
+		move_by(top, 8 - LINES);
+		break;
+	case KEY_HOME:
+		top->at = 0;
+		break;
+	case KEY_END:
+		top->at = (unsigned)lines->line.count;
+		break;
+	case '\n':
+	case KEY_ENTER:
+		enter(top, lines);
+		break;
+	case 27:
+		top->process = ALL;
+		top->helping = false;
+		break;
+	case 'm':
+		top_mark(top);
+		break;
+	case '/':
+		top->filtering = true;
+		break;
+	case ' ':
+		top->paused = !top->paused;
+		break;
+	case '+':
+		top->interval = top->interval < 30 ? top->interval * 2 : 60;
+		break;
+	case '-':
+		top->interval = top->interval > 0.2 ? top->interval / 2 : 0.1;
+		break;
+	case KEY_MOUSE:
+		click(top);
+		break;
+	}
+	return true;
+}
+
+static void clear_lines(struct lines *lines)
+{
+	for (size_t i = 0; i < lines->line.count; i++)
+		free(lines->line.item[i].text);
+	lines->line.count = 0;
+	lines->header[0] = 0;
+}
+
+static void loop(struct top *top)
+{
+	uint64_t look_ns = 0, search_ns = 0;
+	struct lines lines = {0};
+	bool goes_on = true;
+
+	while (goes_on) {
+		uint64_t now = now_ns(), step = (uint64_t)(top->interval * 1e9);
+		int key;
+
+		if (!top->paused && now >= look_ns) {
+			look(top, now >= search_ns);
+			search_ns = now >= search_ns ? now + NODE_NS : search_ns;
+			look_ns = now + step;
+		}
+		clear_lines(&lines);
+		top_draw(top, &lines);
+		now = now_ns();
+		timeout(top->paused || now >= look_ns ? 100 : (int)((look_ns - now) / 1000000) + 1);
+		while ((key = getch()) != ERR && goes_on) { /* all that was typed, then one picture */
+			goes_on = press(top, key, &lines);
+			timeout(0);
+		}
+	}
+	clear_lines(&lines);
+	free(lines.line.item);
+}
+
+static int open_paths(struct top *top)
+{
+	for (char **path = top->paths; *path; path++)
+		if (!sl_follow_add(top->follow, *path)) {
+			sl_door_print(stderr, "stormlog-top: %s: %m\n", *path);
+			return 2;
+		}
+	if (top->pid && !sl_follow_node(top->follow, top->pid)) {
+		sl_door_print(stderr, "stormlog-top: process %ld is none that records and that you may read\n", top->pid);
+		return 2;
+	}
+	return 0;
+}
+
+static int parse(struct top *top, int argc, char **argv)
+{
+	static const struct option table[] = {{"pid", 1, NULL, 'p'},  {"delay", 1, NULL, 'd'},	 {"ascii", 0, NULL, 'a'},
+					      {"help", 0, NULL, 'H'}, {"version", 0, NULL, 'V'}, {0}};
+	char *end = "";
+	int option;
+
+	while ((option = getopt_long(argc, argv, "p:d:", table, NULL)) != -1) {
+		switch (option) {
+		case 'p':
+			top->pid = strtol(optarg, &end, 10);
+			break;
+		case 'd':
+			top->interval = strtod(optarg, &end);
+			break;
+		case 'a':
+			top->ascii = true;
+			break;
+		case 'H':
+			fputs(usage, stdout);
+			return 0;
+		case 'V':
+			puts("stormlog-top " SL_VERSION);
+			return 0;
+		default:
+			return 2;
+		}
+		if (*end || top->pid < 0 || !(top->interval >= 0.1 && top->interval <= 60)) {
+			sl_door_print(stderr, "stormlog-top: %s is not what this option takes\n", optarg);
+			return 2;
+		}
+	}
+	top->paths = argv + optind;
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct top top = {.process = ALL, .interval = 1, .findings.fd = -1};
+	int status = parse(&top, argc, argv);
+
+	if (status >= 0)
+		return status;
+	setlocale(LC_ALL, "");
+	setlocale(LC_NUMERIC, "C");
+	top.ascii = top.ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		fputs("stormlog-top: needs a terminal; for scripts there is stormlog-analyze monitor\n", stderr);
+		return 2;
+	}
+	top.follow = sl_follow_new();
+	status = open_paths(&top);
+	if (!status) {
+		set_escdelay(25);
+		if (!initscr())
+			return 2;
+		cbreak();
+		noecho();
+		keypad(stdscr, TRUE);
+		curs_set(0);
+		mousemask(BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+		loop(&top);
+		endwin();
+	}
+	top_findings_end(&top);
+	for (size_t i = 0; i < top.seen.count; i++)
+		free(top.seen.item[i].mark.held.item);
+	free(top.seen.item);
+	free(top.findings.text);
+	free(top.findings.said);
+	sl_follow_free(top.follow);
+	return status;
+}

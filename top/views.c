@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/* The views: lines of text, from the models of what is followed. */
+#include "top/top.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+
+const char *const top_view_names[VIEW_COUNT] = {"Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls"};
+
+void top_line(struct lines *lines, enum tone tone, int process, const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		abort();
+	va_end(arguments);
+	*SL_PUSH(&lines->line) = (struct line){text, tone, process};
+}
+
+static const char *size(char *text, uint64_t bytes)
+{
+	return bytes == SL_UNKNOWN ? "-" : sl_format_size(text, bytes);
+}
+
+static const char *rank_of(char *text, const struct sl_process *process)
+{
+	snprintf(text, 24, process->trace->header.rank < 0 ? "-" : "%lld", (long long)process->trace->header.rank);
+	return text;
+}
+
+static bool shown(const struct top *top, unsigned index)
+{
+	return top->process == ALL || top->process == (int)index;
+}
+
+static const char *state_of(const struct sl_followed *followed)
+{
+	switch (followed->process.trace->status) {
+	case SL_STATUS_RUNNING:
+		return "";
+	case SL_STATUS_INTERRUPTED:
+		return "killed";
+	default:
+		return "ended";
+	}
+}
+
+/* +2.1 MiB/s; "" where chance would do as much. */
+static const char *rate(char *text, const struct sl_trend *trend)
+{
+	char bytes[SL_FORMAT_BYTES];
+	double per_second;
+
+	text[0] = 0;
+	if (sl_trend_slope(trend, &per_second))
+		snprintf(text, SL_FORMAT_BYTES + 8, "%c%s/s", per_second < 0 ? '-' : '+',
+			 sl_format_size(bytes, (uint64_t)fabs(per_second)));
+	return text;
+}
+
+#define SPARKS 12
+
+/* From the line's begin to now, or to the end. */
+static uint64_t span_of(const struct sl_model *model)
+{
+	return model->now_ns > model->timeline.begin_ns ? model->now_ns - model->timeline.begin_ns : 1;
+}
+
+/* The most in each of so many columns of a run's life.  Behind the last change the value stays what it is. */
+static void columns_of(const struct sl_model *model, const struct sl_line *line, double *column, unsigned count)
+{
+	const struct sl_timeline *timeline = &model->timeline;
+	uint64_t span = span_of(model);
+	unsigned last = 0;
+
+	for (uint32_t b = line->first; line->begun && b <= line->bin; b++) {
+		double width = (double)(1ull << timeline->shift), from = b * width / (double)span * count;
+		double to = ((b + 1) * width - 1) / (double)span * count;
+
+		for (unsigned c = (unsigned)from; c <= (unsigned)to && c < count; c++)
+			column[last = c] = fmax(column[c], (double)line->bins[b].max);
+	}
+	while (line->begun && ++last < count)
+		column[last] = fmax(column[last], (double)line->value);
+}
+
+static void spark(const struct top *top, const struct sl_process *process, int device, char *text)
+{
+	static const char *const eighths[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	const struct sl_line *line = process->model->devices[device + 1]->line;
+	double column[SPARKS] = {0}, most = 0;
+
+	text[0] = 0;
+	if (!line)
+		return;
+	columns_of(process->model, line, column, SPARKS);
+	for (unsigned c = 0; c < SPARKS; c++)
+		most = fmax(most, column[c]);
+	for (unsigned c = 0; c < SPARKS && most > 0; c++) {
+		unsigned level = (unsigned)(column[c] / most * 7.99);
+
+		strcat(text, top->ascii ? &"_\0.\0:\0-\0=\0+\0*\0#"[2 * level] : eighths[level]);
+	}
+}
+
+static void overview(struct top *top, struct lines *lines)
+{
+	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], grows[SL_FORMAT_BYTES + 8], rank[24], bars[64];
+
+	snprintf(lines->header, sizeof(lines->header), "%8s %5s %4s %10s %10s %10s %13s %s", "pid", "rank", "dev", "live", "peak",
+		 "hidden", "growth", "trend");
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
+		const struct sl_followed *followed = top_process(top, i);
+		struct sl_figures f[TOP_DEVICES];
+		unsigned count = sl_figures_of(&followed->process, f, TOP_DEVICES);
+
+		for (unsigned d = 0; d < count; d++) {
+			spark(top, &followed->process, f[d].device, bars);
+			top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %4d %10s %10s %10s %13s %s",
+				 (long long)followed->process.trace->header.pid, rank_of(rank, &followed->process), f[d].device,
+				 size(live, f[d].live), size(peak, f[d].peak), size(hidden, f[d].hidden),
+				 followed->ended ? state_of(followed) : rate(grows, &top->seen.item[i].trend[d]), bars);
+		}
+	}
+}
+
+static void places_of(struct top *top, struct lines *lines, unsigned index, bool wide)
+{
+	struct sl_followed *followed = top_process(top, index);
+	const struct seen *seen = &top->seen.item[index];
+	double since = (double)(top->now_ns - seen->marked_ns) / 1e9;
+	char bytes[SL_FORMAT_BYTES], more[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], rank[24], speed[SL_FORMAT_BYTES + 8],
+		signed_more[SL_FORMAT_BYTES + 2];
+	struct sl_live_places places;
+
+	sl_live_places(&places, followed, &seen->mark);
+	for (size_t i = 0; i < places.place.count; i++) {
+		const struct sl_live_place *place = &places.place.item[i];
+		uint64_t change = (uint64_t)llabs(place->since_bytes);
+		bool grew = place->since_bytes > 0;
+
+		snprintf(speed, sizeof(speed), " %9s/s", size(each, since > 0 ? (uint64_t)((double)change / since) : 0));
+		snprintf(signed_more, sizeof(signed_more), "%s%s", change ? grew ? "+" : "-" : "", size(more, change));
+		top_line(lines, grew && change > place->bytes / 10 ? TONE_BOLD : TONE_PLAIN, (int)index,
+			 "%4s %9s %7llu %10s%s %s  %s", rank_of(rank, &followed->process), size(bytes, place->bytes),
+			 (unsigned long long)place->blocks, signed_more, wide ? speed : "", place->line, place->library);
+	}
+	sl_live_places_free(&places);
+}
+
+static void places(struct top *top, struct lines *lines, unsigned columns)
+{
+	bool wide = columns >= 110;
+
+	snprintf(lines->header, sizeof(lines->header), "%4s %9s %7s %10s%s %s", "rank", "live", "blocks", "since mark",
+		 wide ? "       per s" : "", "place");
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++)
+		if (shown(top, i))
+			places_of(top, lines, i, wide);
+}
+
+#define CHART_MAX 512
+
+static void chart(struct top *top, struct lines *lines, unsigned index, unsigned rows, unsigned columns)
+{
+	const struct sl_process *process = &top_process(top, index)->process;
+	const struct sl_timeline *timeline = &process->model->timeline;
+	double column[CHART_MAX] = {0}, most = 0;
+	char top_text[SL_FORMAT_BYTES], span[SL_FORMAT_BYTES], rank[24];
+
+	columns = columns > 14 ? columns - 14 : 1;
+	columns = columns < CHART_MAX ? columns : CHART_MAX;
+	for (unsigned i = 0; i < timeline->line_count; i++)
+		if (timeline->lines[i]->what == SL_LINE_KNOWN) {
+			double one[CHART_MAX] = {0};
+
+			columns_of(process->model, timeline->lines[i], one, columns);
+			for (unsigned c = 0; c < columns; c++)
+				column[c] += one[c];
+		}
+	for (unsigned c = 0; c < columns; c++)
+		most = fmax(most, column[c]);
+	for (unsigned row = rows; row--;) {
+		char text[CHART_MAX * 4 + 1], *at = text;
+
+		for (unsigned c = 0; c < columns; c++) {
+			double low = most * row / rows, level = most > 0 ? (column[c] - low) / (most / rows) : 0;
+			const char *cell = level <= 0 ? " " : level >= 0.5 ? (top->ascii ? "#" : "█") : (top->ascii ? "." : "▄");
+
+			at = stpcpy(at, cell);
+		}
+		*at = 0;
+		top_line(lines, TONE_PLAIN, (int)index, "%10s %s", row + 1 == rows ? size(top_text, (uint64_t)most) : "", text);
+	}
+	sl_format_duration(span, span_of(process->model));
+	top_line(lines, TONE_DIM, (int)index, "%10s 0 .. %s", "", span);
+	snprintf(lines->header, sizeof(lines->header), "rank %s, pid %lld: what it held", rank_of(rank, process),
+		 (long long)process->trace->header.pid);
+}
+
+/* The chosen process, else the one that held most. */
+static void time_line(struct top *top, struct lines *lines, unsigned rows, unsigned columns)
+{
+	unsigned chosen = 0;
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
+		struct sl_figures f[TOP_DEVICES];
+		unsigned count = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
+
+		for (unsigned d = 0; d < count && top->process == ALL; d++)
+			if (f[d].peak > most) {
+				most = f[d].peak;
+				chosen = i;
+			}
+	}
+	chosen = top->process == ALL ? chosen : (unsigned)top->process;
+	if (chosen < sl_follow_count(top->follow))
+		chart(top, lines, chosen, rows > 3 ? rows - 1 : 2, columns);
+}
+
+static void pytorch(struct top *top, struct lines *lines)
+{
+	char t[5][SL_FORMAT_BYTES], rank[24];
+
+	snprintf(lines->header, sizeof(lines->header), "%7s %4s %3s %10s %10s %10s %6s %10s %10s", "pid", "rank", "dev", "tensors",
+		 "reserved", "unused", "of it", "peak", "peak res.");
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
+		const struct sl_process *process = &top_process(top, i)->process;
+		struct sl_figures f[TOP_DEVICES];
+		unsigned count = sl_figures_of(process, f, TOP_DEVICES);
+
+		for (unsigned d = 0; d < count; d++) {
+			uint64_t unused;
+
+			if (f[d].reserved == SL_UNKNOWN)
+				continue;
+			unused = f[d].reserved > f[d].allocated ? f[d].reserved - f[d].allocated : 0;
+			top_line(lines, TONE_PLAIN, (int)i, "%7lld %4s %3d %10s %10s %10s %5.1f%% %10s %10s",
+				 (long long)process->trace->header.pid, rank_of(rank, process), f[d].device,
+				 size(t[0], f[d].allocated), size(t[1], f[d].reserved), size(t[2], unused),
+				 f[d].reserved ? 100.0 * (double)unused / (double)f[d].reserved : 0.0,
+				 size(t[3], f[d].peak_allocated), size(t[4], f[d].peak_reserved));
+		}
+	}
+	if (!lines->line.count)
+		top_line(lines, TONE_DIM, ALL, "no PyTorch allocator has reported");
+}
+
+struct standing {
+	unsigned process;
+	uint64_t live, peak;
+	double away; /* deviations (1.4826 x MAD) of the median */
+};
+
+static int by_live(const void *a, const void *b)
+{
+	const struct standing *x = a, *y = b;
+
+	return (x->live > y->live) - (x->live < y->live);
+}
+
+static int by_away(const void *a, const void *b)
+{
+	const struct standing *x = a, *y = b;
+
+	return x->away != y->away ? (fabs(x->away) < fabs(y->away) ? 1 : -1)
+				  : (x->process > y->process) - (x->process < y->process);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+/* How far each is from the median, outliers first. */
+static void compare(struct standing *standing, unsigned count)
+{
+	double *off = calloc(count + 1, sizeof(*off)), median, spread;
+
+	if (!off)
+		abort();
+	qsort(standing, count, sizeof(*standing), by_live);
+	median = (double)standing[count / 2].live;
+	for (unsigned i = 0; i < count; i++)
+		off[i] = fabs((double)standing[i].live - median);
+	qsort(off, count, sizeof(*off), by_number);
+	spread = fmax(1.4826 * off[count / 2], fmax(0.02 * median / 3.5, 1)); /* as the report: 2 % at least */
+	for (unsigned i = 0; i < count; i++)
+		standing[i].away = ((double)standing[i].live - median) / spread;
+	qsort(standing, count, sizeof(*standing), by_away);
+	free(off);
+}
+
+static void ranks(struct top *top, struct lines *lines)
+{
+	unsigned count = sl_follow_count(top->follow);
+	struct standing *standing = calloc(count + 1, sizeof(*standing));
+	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], rank[24];
+
+	if (!standing)
+		abort();
+	for (unsigned i = 0; i < count; i++) {
+		struct sl_figures f[TOP_DEVICES];
+		unsigned devices = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
+
+		standing[i].process = i;
+		for (unsigned d = 0; d < devices; d++) {
+			standing[i].live += f[d].live;
+			standing[i].peak += f[d].peak;
+		}
+	}
+	if (count)
+		compare(standing, count);
+	snprintf(lines->header, sizeof(lines->header), "%5s %8s %-20s %10s %10s %12s", "rank", "pid", "host", "live", "peak",
+		 "from median");
+	for (unsigned i = 0; i < count; i++) {
+		const struct sl_followed *followed = top_process(top, standing[i].process);
+		bool unlike = count >= 4 && fabs(standing[i].away) > 3.5;
+
+		top_line(lines, unlike ? TONE_WARN : TONE_PLAIN, (int)standing[i].process,
+			 "%5s %8lld %-20.20s %10s %10s %+11.1fd %s %s", rank_of(rank, &followed->process),
+			 (long long)followed->process.trace->header.pid,
+			 followed->process.trace->header.host ? followed->process.trace->header.host : "-",
+			 size(live, standing[i].live), size(peak, standing[i].peak), standing[i].away, unlike ? "unlike" : "",
+			 state_of(followed));
+	}
+	free(standing);
+}
+
+static void findings(struct top *top, struct lines *lines)
+{
+	char *copy = strdup(top->findings.text ? top->findings.text : ""), *at = copy, *text;
+
+	snprintf(lines->header, sizeof(lines->header), "what a report of this moment finds");
+	while ((text = strsep(&at, "\n")))
+		if (*text)
+			top_line(lines, !strncmp(text, "critical", 8) ? TONE_WARN : TONE_PLAIN, ALL, "%s", text);
+	if (!lines->line.count)
+		top_line(lines, TONE_DIM, ALL, top->findings.text ? "nothing to report" : "asking...");
+	free(copy);
+}
+
+static void calls(struct top *top, struct lines *lines)
+{
+	char bytes[SL_FORMAT_BYTES], since[SL_FORMAT_BYTES], events[SL_FORMAT_BYTES], rank[24];
+	struct timespec now;
+	uint64_t unix_ns;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	unix_ns = (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+	snprintf(lines->header, sizeof(lines->header), "%8s %5s %-10s %14s  %s", "pid", "rank", "", "events",
+		 "command, and calls in flight");
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
+		const struct sl_followed *followed = top_process(top, i);
+		const struct sl_process *process = &followed->process;
+		const struct sl_model *model = process->model;
+
+		top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %-10s %14s  %s",
+			 (long long)process->trace->header.pid, rank_of(rank, process),
+			 followed->ended ? state_of(followed) : "running", sl_format_count(events, model->events),
+			 sl_stacks_program(&process->trace->header));
+		for (size_t c = 0; c < model->in_flight.count; c++) {
+			const struct sl_in_flight *call = &model->in_flight.item[c];
+			const struct sl_hook *hook = sl_header_hook(model->header, call->api);
+			uint64_t begun = sl_process_unix(process, call->since_ns);
+
+			top_line(lines, TONE_BOLD, (int)i, "%42s%s of %s since %s", "", hook ? hook->plain : "a call",
+				 size(bytes, call->bytes), sl_format_duration(since, unix_ns > begun ? unix_ns - begun : 0));
+		}
+	}
+}
+
+void top_growth(struct top *top, char *out, size_t bytes)
+{
+	double most = 0, per_second;
+	unsigned grows = 0;
+
+	out[0] = 0;
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++)
+		for (unsigned d = 0; d < TOP_DEVICES; d++)
+			if (!top_process(top, i)->ended && sl_trend_slope(&top->seen.item[i].trend[d], &per_second) &&
+			    per_second > most) {
+				most = per_second;
+				grows = i;
+			}
+	if (most > 0) {
+		struct sl_live_places found;
+		size_t best = 0;
+
+		sl_live_places(&found, top_process(top, grows), &top->seen.item[grows].mark);
+		for (size_t i = 1; i < found.place.count; i++)
+			if (found.place.item[i].since_bytes > found.place.item[best].since_bytes)
+				best = i;
+		if (found.place.count && found.place.item[best].since_bytes > 0)
+			snprintf(out, bytes, "%s", found.place.item[best].line);
+		sl_live_places_free(&found);
+	}
+}
+
+void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned columns)
+{
+	static void (*const views[VIEW_COUNT])(struct top * top, struct lines * lines) = {overview, NULL,     NULL, pytorch,
+											  ranks,    findings, calls};
+	size_t kept = 0;
+
+	if (top->view == VIEW_TIME) {
+		time_line(top, lines, rows, columns);
+		return;
+	}
+	if (top->view == VIEW_PLACES)
+		places(top, lines, columns);
+	else
+		views[top->view](top, lines);
+	for (size_t i = 0; i < lines->line.count; i++)
+		if (!*top->filter || strcasestr(lines->line.item[i].text, top->filter))
+			lines->line.item[kept++] = lines->line.item[i];
+		else
+			free(lines->line.item[i].text);
+	lines->line.count = kept;
+}
