@@ -11,6 +11,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
 #include "analyzer/outputs/text_page.h"
 #include "common/size.h"
 
@@ -18,7 +19,8 @@ static const struct sl_option table[] = {
 	{"--at", 0, "peak|end|oom|TIME",
 	 "the device's peak (default), the end, the first out-of-memory error nobody got over, or a time: "
 	 "seconds since the run began (12.5), or Unix nanoseconds"},
-	{"--by", 0, "library|stack|label|thread", "what the first level is (default: library)"},
+	{"--by", 0, "library|stack|label|thread|rank|place",
+	 "what the first level is (default: library); a place is the line a reader would look at first"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{"--depth", 0, "N", "of tree: so many levels (default: 40)"},
@@ -33,7 +35,7 @@ static const char about[] =
 	"stacks for flamegraph.pl and its kin.";
 
 enum at { AT_PEAK, AT_END, AT_OOM, AT_TIME };
-enum by { BY_LIBRARY, BY_STACK, BY_LABEL, BY_THREAD };
+enum by { BY_LIBRARY, BY_STACK, BY_LABEL, BY_THREAD, BY_RANK, BY_PLACE };
 
 struct options {
 	struct sl_pipeline_options pipeline;
@@ -46,24 +48,40 @@ struct options {
 	unsigned depth;
 };
 
+/* The first level of a site whose whole stack this is; false: the stack itself is. */
+static bool group_of(struct sl_process *process, const struct sl_site *site, const struct sl_stack_frame *stack, unsigned count,
+		     enum by by, char name[300])
+{
+	const struct sl_thread *thread = sl_defs_thread(process->model->defs, site->thread);
+	const struct sl_stack_frame *place = by == BY_PLACE ? sl_place_of(process, stack, count) : NULL;
+	char rank[SL_FORMAT_BYTES];
+
+	if (by == BY_STACK)
+		return false;
+	if (by == BY_LABEL)
+		snprintf(name, 300, "%s", site->label ? sl_defs_text(process->model->defs, site->label) : "no label");
+	else if (by == BY_THREAD)
+		snprintf(name, 300, "pid %lld thread %lld", (long long)process->trace->header.pid,
+			 thread ? (long long)thread->tid : (long long)site->thread);
+	else if (by == BY_RANK)
+		snprintf(name, 300, "%s", sl_text_rank(rank, process));
+	else if (place)
+		sl_stacks_describe(name, 300, place);
+	else
+		snprintf(name, 300, "%s", sl_model_library(process->model, site));
+	return true;
+}
+
 /* The names from the root to a site. */
 static unsigned path_of(struct sl_process *process, const struct sl_site *site, const struct options *options, char names[][300],
 			unsigned max)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
 	unsigned count = sl_process_stack(process, stack, site->python, site->native, site->caller), used = 0;
-	const struct sl_thread *thread = sl_defs_thread(process->model->defs, site->thread);
-	const char *label = site->label ? sl_defs_text(process->model->defs, site->label) : NULL;
 
+	used += group_of(process, site, stack, count, options->by, names[used]);
 	if (!options->all_frames)
 		count = sl_stacks_fold(stack, count);
-	if (options->by == BY_LIBRARY)
-		snprintf(names[used++], 300, "%s", sl_model_library(process->model, site));
-	else if (options->by == BY_LABEL)
-		snprintf(names[used++], 300, "%s", label ? label : "no label");
-	else if (options->by == BY_THREAD)
-		snprintf(names[used++], 300, "pid %lld thread %lld", (long long)process->trace->header.pid,
-			 thread ? (long long)thread->tid : (long long)site->thread);
 	for (unsigned i = count; i-- && used + 1 < max;)
 		sl_stacks_describe(names[used++], 300, &stack[i]);
 	if (!count)
@@ -71,13 +89,18 @@ static unsigned path_of(struct sl_process *process, const struct sl_site *site, 
 	return used;
 }
 
-static void add_rest(struct sl_owners *owners, const struct sl_model *model, const struct sl_device_state *device, bool peak)
+static void add_rest(struct sl_owners *owners, struct sl_process *process, const struct sl_device_state *device,
+		     const struct options *options)
 {
+	char rank[SL_FORMAT_BYTES];
 	uint64_t bytes;
-	const char *name = peak ? sl_model_rest_at_peak(model, device, &bytes) : sl_model_unused(&device->torch, &bytes);
+	const char *name = options->at == AT_PEAK ? sl_model_rest_at_peak(process->model, device, &bytes)
+						  : sl_model_unused(&device->torch, &bytes);
+	const char *names[] = {sl_text_rank(rank, process), name};
+	unsigned skipped = options->by != BY_RANK;
 
 	if (name)
-		sl_owners_add(owners, &name, 1, bytes, 0);
+		sl_owners_add(owners, names + skipped, 2 - skipped, bytes, 0);
 }
 
 static void collect(struct sl_process *process, const struct options *options, struct sl_owners *owners)
@@ -99,7 +122,7 @@ static void collect(struct sl_process *process, const struct options *options, s
 	}
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++)
 		if (process->model->devices[d])
-			add_rest(owners, process->model, process->model->devices[d], options->at == AT_PEAK);
+			add_rest(owners, process, process->model->devices[d], options);
 }
 
 static void put_tree(const struct sl_owners *owners, uint32_t at, unsigned level, const struct options *options)
@@ -277,7 +300,7 @@ static bool parse_at(struct options *options, const char *text)
 
 static bool parse_by(struct options *options, const char *text)
 {
-	static const char *const names[] = {"library", "stack", "label", "thread"};
+	static const char *const names[] = {"library", "stack", "label", "thread", "rank", "place"};
 
 	for (unsigned i = 0; i < SL_COUNT(names); i++)
 		if (!strcmp(text, names[i])) {

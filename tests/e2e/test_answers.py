@@ -502,6 +502,23 @@ class RankComparison(Answers):
         self.assertEqual([finding["rank"] for finding in found], [3])
         self.assertRegex(found[0]["description"], r"first differ at allocation 2: rank 3 asked 900 MiB at script.py:\d+ \w+, rank \d 100 MiB")
 
+    def test_a_table_of_ranks_holds_what_each_asked_for(self):
+        with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=%d" % (100 + 50 * rank)]) as ranks:
+            said = summary(ranks, "table", "--by", "rank")
+        self.assertEqual(re.findall(r"(\d+) MiB +[\d.]+%  (rank \d)", said), [("200", "rank 2"), ("150", "rank 1"), ("100", "rank 0")])
+
+    def test_a_table_of_places_names_who_asked_a_helper(self):
+        program = ("import ctypes", "rt = ctypes.CDLL('libcudart.so.12')", "def ask(mib):",
+                   "    rt.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(mib << 20))",
+                   "def train():", "    ask(300)", "    ask(100)", "train()")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "asks.py")
+            with open(path, "w") as file:
+                file.write("\n".join(program) + "\n")
+            with Recording("python3", path) as run:
+                said = summary(run, "table", "--by", "place")
+        self.assertEqual(re.findall(r"(\d+) MiB +[\d.]+%  (asks.py:\d+ \w+)", said), [("300", "asks.py:6 train"), ("100", "asks.py:7 train")])
+
     def test_stages_that_differ_by_design_are_groups_of_their_own(self):
         """Four ranks hold a little by one line, four much by another: none of them is an outlier."""
         def steps(rank):
