@@ -54,10 +54,14 @@ static bool have_key;
 
 /* --- start ------------------------------------------------------------------------------------------ */
 
-/* Linux before 4.14 has no MADV_WIPEONFORK.  There the C library's fork() calls this; other ways to fork are not seen. */
+/*
+ * Linux before 4.14 has no MADV_WIPEONFORK.  There the C library's fork() calls this; other ways to fork are not seen.  The pages
+ * are given back: to write zeros would take as many new ones, some megabytes in every child.
+ */
 static void forget_in_child(void)
 {
-	memset((struct recording *)sl_agent, 0, sizeof(struct recording));
+	if (madvise((void *)sl_agent, (sizeof(struct recording) + 4095) & ~(size_t)4095, MADV_DONTNEED))
+		memset((struct recording *)sl_agent, 0, sizeof(struct recording));
 }
 
 /* The pages that hold the recording, made once per process image. */

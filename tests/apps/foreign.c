@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { CALLS = 20000 };
@@ -222,6 +223,29 @@ static int sandbox(int unused)
 	return 7;
 }
 
+/* What a child's fork costs it in pages of its own. */
+static int fork_cheaply(int unused)
+{
+	struct rusage used;
+	int status = -1;
+	pid_t child;
+	void *p;
+
+	(void)unused;
+	OK(cudaMalloc(&p, MB));
+	child = fork();
+	if (!child) {
+		CHECK(!getrusage(RUSAGE_SELF, &used));
+		OK(cudaMalloc(&p, MB)); /* of a recording of its own */
+		printf("%s\n", used.ru_minflt < 500 ? "few pages" : "many pages");
+		fflush(stdout);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && !status);
+	OK(cudaFree(p));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -235,7 +259,8 @@ int main(int argc, char **argv)
 		     {"little_address_space", little_address_space},
 		     {"read_all_memory", read_all_memory},
 		     {"descriptors", descriptors},
-		     {"sandbox", sandbox}};
+		     {"sandbox", sandbox},
+		     {"fork", fork_cheaply}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (argc > 1 && !strcmp(argv[1], cases[i].name))

@@ -128,6 +128,12 @@ class Foreign(unittest.TestCase):
             with self.subTest(values=values), Recording(FOREIGN, "small_default_stack", 65536, **settings) as run:
                 self.assertEqual(self.device_row(run)["allocations"], 20000)
 
+    def test_on_an_old_kernel_a_child_begins_anew_and_takes_few_pages_for_that(self):
+        with Recording(FOREIGN, "fork", LD_PRELOAD=os.path.join(e2e.APPS, "old_kernel.so") + ":" + e2e.PRELOAD) as run:
+            self.assertEqual(run.done.stdout, b"few pages\n")
+            rows = [row for process in run.report()["processes"] for row in process["memory"] if row["kind"] == "device"]
+            self.assertEqual(sorted((row["allocations"], row["frees"]) for row in rows), [(1, 0), (1, 1)])
+
     def test_all_that_is_mapped_can_be_read(self):
         with Recording(FOREIGN, "read_all_memory") as run:
             self.assertEqual(run.done.stdout, b"read\n")
