@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The 64 bytes that an event waits in until the writer has encoded it.  A call takes two slots; what happens
- * at an instant takes one, a block of a framework two where its stream or what was asked for is known.  Nobody but this file and slot.c knows which word holds what.
+ * The 64 bytes that an event waits in until the writer has encoded it.  A call takes two slots.  An instant takes one; a block
+ * of a framework takes two if its stream or the size asked for is known.  Only this file and slot.c know which word holds what.
  *
  * The state word of an event's first slot is its truth: it is set last, with release order.
  *
- * Room for more: bit 3 of the state word is free, and the last word of a call's second slot is once the call is done.  A further
- * field goes there and the bit says so; readers that do not know the bit pass over it (doc/add-a-field.md).
+ * Room for another field: the last word of a call's second slot is free once the call is done, and bit 3 of the state word is
+ * free to say that the field is valid.  Readers that do not know the bit ignore it (doc/add-a-field.md).
  */
 #ifndef COMMON_SLOT_H
 #define COMMON_SLOT_H
