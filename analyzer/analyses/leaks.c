@@ -151,7 +151,7 @@ static struct clock clock_of(const struct sl_model *model, const struct birth *b
 
 static double read_clock(const struct clock *clock, uint64_t ns)
 {
-	return clock->steps ? sl_model_step_at(clock->steps, ns) : (double)(ns - clock->begin_ns) / 1e9;
+	return clock->steps ? (double)sl_model_step_at(clock->steps, ns) : (double)(ns - clock->begin_ns) / 1e9;
 }
 
 /* What the births add up to, as a straight line over the clock: bytes a unit of it, and r squared; 0 where there is none. */

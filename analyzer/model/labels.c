@@ -344,11 +344,11 @@ const struct sl_label *sl_model_steps(const struct sl_model *model)
 	return best;
 }
 
-double sl_model_step_at(const struct sl_label *label, uint64_t ns)
+uint64_t sl_model_step_at(const struct sl_label *label, uint64_t ns)
 {
 	const struct sl_step *step = label->steps.item;
 	uint32_t low = 0, high = label->steps.count; /* the first that begins later */
-	double part = 1;
+	double part = 0;			     /* of a stride */
 
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
@@ -362,5 +362,5 @@ double sl_model_step_at(const struct sl_label *label, uint64_t ns)
 		return 0;
 	if (low < label->steps.count && step[low].time_ns > step[low - 1].time_ns)
 		part = (double)(ns - step[low - 1].time_ns) / (double)(step[low].time_ns - step[low - 1].time_ns);
-	return (low - 1 + part) * label->steps.stride;
+	return (uint64_t)((low - 1 + part) * label->steps.stride) + 1;
 }

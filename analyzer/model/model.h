@@ -380,8 +380,8 @@ bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);
 
 /* The numbered label whose entries last longest in sum: usually the program's step.  NULL: there is none. */
 const struct sl_label *sl_model_steps(const struct sl_model *model);
-/* Steps begun before an instant, and the part of the one under way: a clock that stands still while the program pauses. */
-double sl_model_step_at(const struct sl_label *label, uint64_t ns);
+/* Steps begun before an instant: a clock that stands still while the program pauses. */
+uint64_t sl_model_step_at(const struct sl_label *label, uint64_t ns);
 
 /* Communicators that exist at the end, or that were named where the calls are not seen. */
 int64_t sl_collectives_communicators(const struct sl_model *model);

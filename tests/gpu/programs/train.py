@@ -14,6 +14,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--model", choices=("transformer", "cnn"), default="transformer")
 parser.add_argument("--steps", type=int, default=20)
 parser.add_argument("--device", default="cuda")
+parser.add_argument("--allocator-bytes", type=int, help="of PyTorch's memory fraction; says whether training fitted")
 for flag in ("compile", "graph", "workers", "ddp", "oom", "oom-retry", "history", "profiler"):
     parser.add_argument("--" + flag, action="store_true")
 options = parser.parse_args()
@@ -114,6 +115,19 @@ def out_of_memory():
         return "caught"
 
 
+def limited():
+    """The memory fraction is a limit on what PyTorch's allocator has reserved."""
+    torch.cuda.set_per_process_memory_fraction(options.allocator_bytes / torch.cuda.get_device_properties(0).total_memory)
+    try:
+        train()
+    except torch.OutOfMemoryError:
+        return False
+    return True
+
+
+if options.allocator_bytes:
+    finish(fits=limited())
+    raise SystemExit
 if options.history:
     torch.cuda.memory._record_memory_history(stacks="python")
 if options.profiler:

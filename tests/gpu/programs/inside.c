@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a program says of itself: inside STEPS.  Each step is a range that holds a batch for its time and keeps 3 MiB; a block is
+ * named, a mark is set, and the trace is asked for.  Prints {"kept_bytes": N, "flushed": 0, "recorded": true}.
+ */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stormlog.h"
+
+#define MIB ((size_t)1 << 20)
+
+static void *take(size_t bytes)
+{
+	void *p;
+
+	if (cudaMalloc(&p, bytes))
+		exit(1);
+	return p;
+}
+
+static void keep(void)
+{
+	take(3 * MIB);
+}
+
+int main(int argc, char **argv)
+{
+	int steps = argc > 1 ? atoi(argv[1]) : 8;
+	char path[4096];
+	void *weights = take(32 * MIB), *batch;
+
+	stormlog_name(weights, 0, "weights");
+	for (int i = 0; i < steps; i++) {
+		stormlog_push_step("step", (uint64_t)i);
+		batch = take(16 * MIB);
+		keep();
+		cudaFree(batch);
+		stormlog_pop();
+	}
+	stormlog_mark("trained");
+	printf("{\"kept_bytes\": %zu, \"flushed\": %d, \"recorded\": %s}\n", (size_t)steps * 3 * MIB, stormlog_flush(5000),
+	       stormlog_trace(path, sizeof(path)) ? "true" : "false");
+	return 0;
+}
