@@ -351,15 +351,26 @@ static void describe_item(struct sl_process *process, const struct sl_item *item
 		sl_stacks_describe(out, size, frame);
 }
 
+/* The trace of a process; where a summary told of it, its files are opened again. */
+static struct sl_trace *trace_of(const struct sl_process *process)
+{
+	struct sl_damage damage = {0};
+	struct sl_trace *trace = process->origin.name ? sl_trace_open(&process->origin, &damage) : process->trace;
+
+	sl_damage_free(&damage);
+	return trace;
+}
+
 /* Both made their allocations one by one in the same order until here; NULL: they never differed. */
 static char *divergence(struct sl_process *a, struct sl_process *b)
 {
-	struct sl_order *x = sl_order_new(a->trace), *y = sl_order_new(b->trace);
+	struct sl_trace *trace_a = trace_of(a), *trace_b = trace_of(b);
+	struct sl_order *x = trace_a ? sl_order_new(trace_a) : NULL, *y = trace_b ? sl_order_new(trace_b) : NULL;
 	uint32_t thread_a = busiest(a->model), thread_b = busiest(b->model);
 	const struct sl_item *one, *two;
 	char *text = NULL, here[2][200], size[2][SL_FORMAT_BYTES], count[SL_FORMAT_BYTES];
 
-	for (uint64_t n = 1; !text; n++) {
+	for (uint64_t n = 1; x && y && !text; n++) {
 		one = next_allocation(x, thread_a);
 		two = next_allocation(y, thread_b);
 		if (!one || !two)
@@ -373,8 +384,14 @@ static char *divergence(struct sl_process *a, struct sl_process *b)
 				      sl_format_size(size[0], one->event->bytes), here[0], (long long)b->trace->header.rank,
 				      sl_format_size(size[1], two->event->bytes), here[1]);
 	}
-	sl_order_free(x);
-	sl_order_free(y);
+	if (x)
+		sl_order_free(x);
+	if (y)
+		sl_order_free(y);
+	if (trace_a != a->trace)
+		sl_trace_close(trace_a);
+	if (trace_b != b->trace)
+		sl_trace_close(trace_b);
 	return text;
 }
 

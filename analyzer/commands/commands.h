@@ -28,6 +28,7 @@ extern const struct sl_command sl_command_merge;
 extern const struct sl_command sl_command_monitor;
 extern const struct sl_command sl_command_pack;
 extern const struct sl_command sl_command_report;
+extern const struct sl_command sl_command_summarize;
 extern const struct sl_command sl_command_table;
 extern const struct sl_command sl_command_timeline;
 extern const struct sl_command sl_command_tree;

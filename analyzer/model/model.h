@@ -140,6 +140,11 @@ struct sl_owner {
 	uint64_t bytes, blocks;
 };
 
+struct sl_neighbour_then {
+	int64_t pid;
+	uint64_t bytes;
+};
+
 struct sl_oom {
 	uint64_t time_ns, requested_bytes, live_bytes;
 	uint64_t asked_bytes;		  /* requested, or what PyTorch wanted it for where that is more (pages of a segment) */
@@ -161,10 +166,7 @@ struct sl_oom {
 	unsigned owner_count;
 	struct sl_torch torch;
 	/* other processes on the device by the last sample before; largest first */
-	struct {
-		int64_t pid;
-		uint64_t bytes;
-	} neighbours[SL_NEIGHBOURS_MAX];
+	struct sl_neighbour_then neighbours[SL_NEIGHBOURS_MAX];
 	unsigned neighbour_count;
 	uint64_t context_bytes, module_bytes; /* then; 0: not known */
 	uint64_t largest_cached;	      /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */

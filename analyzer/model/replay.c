@@ -8,7 +8,7 @@
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
-struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_defs *defs)
+struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl_defs *defs)
 {
 	struct sl_model *model = calloc(1, sizeof(*model));
 
@@ -16,6 +16,13 @@ struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_d
 		abort();
 	model->header = header;
 	model->defs = defs;
+	return model;
+}
+
+struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_defs *defs)
+{
+	struct sl_model *model = sl_replay_blank(header, defs);
+
 	model->apis = calloc(header->hook_count + 1, sizeof(*model->apis));
 	model->site_mask = 255;
 	model->site_slots = malloc(256 * sizeof(*model->site_slots));

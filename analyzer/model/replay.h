@@ -5,7 +5,8 @@
 
 #include "analyzer/model/model.h"
 
-/* Borrows both. */
+/* Borrows both.  blank: for who fills it otherwise; nothing can be applied. */
+struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl_defs *defs);
 struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_defs *defs);
 void sl_replay_free(struct sl_model *model);
 

@@ -15,6 +15,7 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
 #include "analyzer/model/replay.h"
+#include "analyzer/summary/summary.h"
 
 struct job {
 	struct sl_report *report;
@@ -86,6 +87,21 @@ static void replay(struct job *job, struct sl_process *process)
 	sl_trace_rest(trace);
 }
 
+static void open_one(struct job *job, struct sl_process *process, const struct sl_image *image, struct sl_damage *damage)
+{
+	if (image->summary && job->options->until_unix_ns) {
+		sl_damage_add(damage, image->summary, -1, "a summary is of the end: an earlier moment needs the trace");
+		return;
+	}
+	if (image->summary) {
+		sl_summary_open(process, image, damage);
+		return;
+	}
+	process->trace = sl_trace_open(image, damage);
+	if (process->trace)
+		replay(job, process);
+}
+
 static void *work(void *data)
 {
 	struct job *job = data;
@@ -94,9 +110,10 @@ static void *work(void *data)
 	while ((i = atomic_fetch_add(&job->next, 1)) < job->report->process_count) {
 		struct sl_process *process = &job->report->processes[i];
 
-		process->trace = sl_trace_open(&job->report->images.images[job->images[i]], &job->damage[i]);
-		if (process->trace)
-			replay(job, process);
+		open_one(job, process, &job->report->images.images[job->images[i]], &job->damage[i]);
+		if (job->options->each)
+			job->options->each(job->options->each_context, i, process, &job->report->images.images[job->images[i]],
+					   &job->damage[i]);
 	}
 	return NULL;
 }
@@ -267,7 +284,10 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	work_over_threads(&job);
 	if (job.on_terminal)
 		fputs("\r\033[K", stderr);
-	reduce(&job);
+	if (!options->each)
+		reduce(&job);
+	for (unsigned i = 0; options->each && i < report->process_count; i++)
+		sl_damage_free(&job.damage[i]);
 	free(job.images);
 	free(job.damage);
 	return report->process_count ? SL_PIPELINE_FINE : SL_PIPELINE_UNREADABLE;

@@ -96,25 +96,28 @@ void sl_report_free_devices(struct sl_report *report)
 	free(report->devices);
 }
 
+void sl_process_free(struct sl_process *process)
+{
+	sl_places_free(process->places);
+	free(process->session_id);
+	free(process->leaks.item);
+	free(process->growth.item);
+	free(process->heuristics.item);
+	free(process->kept.item);
+	for (size_t k = 0; process->accounts && k < process->model->ooms.count; k++) {
+		free(process->accounts[k].cause_text);
+		free(process->accounts[k].advice);
+	}
+	free(process->accounts);
+	sl_replay_free(process->model);
+	sl_images_drop(&process->origin);
+	sl_trace_close(process->trace);
+}
+
 void sl_report_free(struct sl_report *report)
 {
-	for (unsigned i = 0; i < report->process_count; i++) {
-		struct sl_process *process = &report->processes[i];
-
-		sl_trace_close(process->trace);
-		sl_places_free(process->places);
-		free(process->session_id);
-		free(process->leaks.item);
-		free(process->growth.item);
-		free(process->heuristics.item);
-		free(process->kept.item);
-		for (size_t k = 0; process->accounts && k < process->model->ooms.count; k++) {
-			free(process->accounts[k].cause_text);
-			free(process->accounts[k].advice);
-		}
-		free(process->accounts);
-		sl_replay_free(process->model);
-	}
+	for (unsigned i = 0; i < report->process_count; i++)
+		sl_process_free(&report->processes[i]);
 	sl_report_free_devices(report);
 	for (size_t i = 0; i < report->warnings.count; i++)
 		free(report->warnings.item[i]);

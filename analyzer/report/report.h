@@ -125,6 +125,7 @@ struct sl_process {
 	struct sl_model *model;
 	struct sl_symbols *symbols; /* of the run: all its processes have the same; main thread only */
 	struct sl_places *places;   /* made when first asked for; place.h, main thread only */
+	struct sl_image origin;	    /* where the trace of one lies that a summary told; no files: of others */
 	char *session_id;
 	uint64_t started_unix_ns, ended_unix_ns; /* of one that was killed: its last sign of life */
 	bool gone;				 /* it had ended by the instant replayed to */
@@ -155,6 +156,10 @@ struct sl_emit_options;
 #define SL_OOM_DUMPS  64
 #define SL_OOM_EVENTS 200
 struct sl_pipeline_options {
+	/* Takes each process as it was replayed and empties it; on the thread that did.  NULL: they are kept and joined. */
+	void (*each)(void *context, unsigned index, struct sl_process *process, const struct sl_image *image,
+		     const struct sl_damage *damage);
+	void *each_context;
 	const char *run;		    /* id, "all", or NULL: the newest */
 	unsigned threads;		    /* 0: as many as there are cores */
 	uint64_t until_unix_ns;		    /* replay stops here; 0: at the end */
@@ -195,6 +200,7 @@ struct sl_report {
 };
 
 void sl_report_free(struct sl_report *report);
+void sl_process_free(struct sl_process *process);      /* what it has, not itself */
 void sl_report_free_devices(struct sl_report *report); /* alone, of a report that borrows its processes */
 
 void sl_report_warn(struct sl_report *report, const char *format, ...) SL_PRINTF(2, 3);

@@ -11,6 +11,7 @@
 
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/names.h"
+#include "analyzer/trace/summaries.h"
 #include "common/tracefile.h"
 
 #define DEPTH_MAX 4
@@ -38,6 +39,33 @@ static struct sl_image *image_of(struct sl_images *folder, const char *stem)
 	if (asprintf(&folder->images[*at - 1].name, "%s%s", stem, SL_TRACE_SUFFIX) < 0)
 		abort();
 	return &folder->images[*at - 1];
+}
+
+struct into {
+	struct sl_images *folder;
+	const char *summary;
+};
+
+static void add_told(void *context, const char *name, struct sl_header *identity, uint64_t offset, uint64_t bytes)
+{
+	struct into *into = context;
+	struct sl_images *folder = into->folder;
+
+	folder->images = sl_arena_grow(folder->images, &folder->capacity, folder->image_count, sizeof(*folder->images));
+	folder->images[folder->image_count++] = (struct sl_image){
+		.name = strdup(name), .summary = into->summary, .identity = identity, .offset = offset, .bytes = bytes};
+}
+
+static void add_summary(struct sl_images *folder, const char *path, const struct stat *st)
+{
+	struct into into = {folder, NULL};
+	const char *why;
+
+	if (!S_ISREG(st->st_mode) || !is_new(folder, st))
+		return;
+	into.summary = *SL_PUSH(&folder->summaries) = strdup(path);
+	if (!sl_summaries_list(path, add_told, &into, &why))
+		sl_damage_add(&folder->copies, path, -1, "%s", why);
 }
 
 static void add_path(struct sl_images *folder, const char *path, const struct stat *st)
@@ -84,6 +112,8 @@ static void look_into(struct sl_images *folder, const char *path, struct level *
 		} else {
 			if (sl_names_is_trace(entry->d_name))
 				add_path(folder, inside, &st);
+			else if (sl_summaries_named(entry->d_name))
+				add_summary(folder, inside, &st);
 			free(inside);
 		}
 	}
@@ -131,6 +161,10 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 		return false;
 	if (S_ISDIR(st.st_mode)) {
 		add_folder(folder, path);
+		return true;
+	}
+	if (sl_summaries_named(path)) {
+		add_summary(folder, path, &st);
 		return true;
 	}
 	if (!sl_names_is_trace(path)) {
@@ -216,13 +250,16 @@ static void sort_runs(struct sl_images *folder)
 	free(place);
 }
 
-static void free_image(struct sl_image *image)
+void sl_images_drop(struct sl_image *image)
 {
 	for (unsigned f = 0; f < image->file_count; f++)
 		free(image->files[f]);
 	free(image->files);
 	free(image->name);
 	free(image->ring);
+	if (image->identity)
+		sl_header_free(image->identity);
+	free(image->identity);
 }
 
 /* The name of the image that a header was met in before, NULL: none.  A process that executes another program is two of them. */
@@ -259,20 +296,25 @@ void sl_images_group(struct sl_images *folder)
 	for (unsigned i = 0; i < folder->image_count; i++) {
 		struct sl_image *image = &folder->images[i];
 		struct sl_header header;
+		bool told = image->identity != NULL;
 		const char *before;
 
 		if (image->file_count)
 			qsort(image->files, image->file_count, sizeof(*image->files), by_segment);
-		sl_trace_peek(image, &header);
+		if (image->identity)
+			header = *image->identity;
+		else
+			sl_trace_peek(image, &header);
 		before = met_before(&headers, &header, image);
 		if (before) {
 			sl_damage_note(&folder->copies, image->name, "is a copy of %s and not counted", before);
-			free_image(image);
+			sl_images_drop(image);
 		} else {
 			folder->run_of[kept] = run_of(folder, &runs, header.run_id ? header.run_id : "", header.started_ns);
 			folder->images[kept++] = *image;
 		}
-		sl_header_free(&header);
+		if (!told)
+			sl_header_free(&header);
 	}
 	folder->image_count = kept;
 	sl_map_free(&headers);
@@ -283,13 +325,16 @@ void sl_images_group(struct sl_images *folder)
 void sl_images_free(struct sl_images *folder)
 {
 	for (unsigned i = 0; i < folder->image_count; i++)
-		free_image(&folder->images[i]);
+		sl_images_drop(&folder->images[i]);
 	for (unsigned i = 0; i < folder->run_count; i++)
 		free(folder->runs[i].id);
 	free(folder->images);
 	free(folder->run_of);
 	free(folder->runs);
 	sl_damage_free(&folder->copies);
+	for (size_t i = 0; i < folder->summaries.count; i++)
+		free(folder->summaries.item[i]);
+	free(folder->summaries.item);
 	sl_map_free(&folder->stems);
 	sl_map_free(&folder->met);
 	*folder = (struct sl_images){0};

@@ -24,7 +24,8 @@ struct sl_images {
 	size_t capacity, run_capacity;
 	struct sl_run *runs; /* newest first */
 	unsigned run_count;
-	struct sl_damage copies;  /* the same trace by another name: said, and counted once */
+	struct sl_damage copies; /* the same trace by another name: said, and counted once */
+	SL_VECTOR(char *) summaries;
 	struct sl_map stems, met; /* index into images + 1; files and folders, whatever their path */
 };
 
@@ -34,5 +35,6 @@ bool sl_images_add(struct sl_images *folder, const char *path);
 /* After the last add: reads the headers and fills runs. */
 void sl_images_group(struct sl_images *folder);
 void sl_images_free(struct sl_images *folder);
+void sl_images_drop(struct sl_image *image); /* what one has, not itself */
 
 #endif

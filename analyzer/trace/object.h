@@ -32,8 +32,6 @@ uint64_t sl_object_u64(const msgpack_object *map, const char *key, uint64_t unkn
 int64_t sl_object_i64(const msgpack_object *map, const char *key, int64_t unknown);
 struct sl_span sl_object_text(const msgpack_object *map, const char *key);
 
-/* A copy with a terminator that the caller frees; NULL when absent. */
-
 /* False for NULL, which is what sl_object_get gives where nothing is. */
 bool sl_object_is_text(const msgpack_object *object, const char *text);
 bool sl_object_number(const msgpack_object *object, uint64_t *value);

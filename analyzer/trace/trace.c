@@ -327,14 +327,21 @@ static void open_settled(struct sl_trace *trace, const struct sl_image *image)
 	free(left.files);
 }
 
-struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage)
+struct sl_trace *sl_trace_blank(void)
 {
 	struct sl_trace *trace = calloc(1, sizeof(*trace));
 
 	if (!trace)
 		abort();
 	sl_pool_enter();
-	msgpack_zone_init(&trace->zone, 8192);
+	msgpack_zone_init(&trace->zone, 256);
+	return trace;
+}
+
+struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage)
+{
+	struct sl_trace *trace = sl_trace_blank();
+
 	trace->name = strdup(image->name);
 	trace->files = calloc(image->file_count + 1, sizeof(*trace->files));
 	if (image->ring)

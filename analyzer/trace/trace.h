@@ -22,7 +22,12 @@ struct sl_image {
 	char **files; /* paths, segments in order */
 	unsigned file_count;
 	size_t capacity;
-	char *ring; /* path, NULL: none beside it */
+	char *ring;	/* path, NULL: none beside it */
+	uint64_t bytes; /* of the files */
+	/* The summary that has it, where it was replayed before, and where its frame lies; NULL: none of these. */
+	const char *summary; /* the path, in the owner's map */
+	uint64_t offset;
+	struct sl_header *identity; /* of the summary's index */
 };
 
 enum sl_status { SL_STATUS_COMPLETED, SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN };
@@ -69,6 +74,9 @@ struct sl_trace {
 /* NULL: nothing of it can be read; `damage` then says why and is the caller's. */
 struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage);
 void sl_trace_close(struct sl_trace *trace);
+
+/* One without files, for who fills it otherwise. */
+struct sl_trace *sl_trace_blank(void);
 
 /* Gives back what only reading needs; it may be read again. */
 void sl_trace_rest(struct sl_trace *trace);

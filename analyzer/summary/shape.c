@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/summary/shape.h"
+
+#include <msgpack.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/pool.h"
+#include "analyzer/model/model.h"
+#include "analyzer/trace/object.h"
+
+/* ---- writing */
+
+struct writer {
+	msgpack_packer pk;
+	const struct sl_model *model;
+};
+
+static void put_text(struct writer *w, const char *text)
+{
+	if (!text) {
+		msgpack_pack_nil(&w->pk);
+		return;
+	}
+	msgpack_pack_str(&w->pk, strlen(text));
+	msgpack_pack_str_body(&w->pk, text, strlen(text));
+}
+
+static uint64_t number_at(const void *at, unsigned size)
+{
+	uint64_t number = 0;
+
+	memcpy(&number, at, size); /* little-endian, as all that stormlog runs on */
+	return number;
+}
+
+static int64_t signed_at(const void *at, unsigned size)
+{
+	unsigned unused = 64 - 8 * size;
+
+	return (int64_t)(number_at(at, size) << unused) >> unused;
+}
+
+static uint64_t line_number(const struct sl_timeline *timeline, const struct sl_line *line)
+{
+	for (unsigned i = 0; line && i < timeline->line_count; i++)
+		if (timeline->lines[i] == line)
+			return i + 1;
+	return 0;
+}
+
+static void put_object(struct writer *w, const struct sl_shape *shape, const char *object);
+
+/* Where the items of a member lie, and how many there are. */
+static const char *items_of(const struct sl_member_of *m, const char *object, size_t *count)
+{
+	*count = m->count_size ? number_at(object + m->count, m->count_size) : m->most;
+	if (m->kind == SL_SHAPE_FIXED)
+		return object + m->at;
+	return *(const char *const *)(const void *)(object + m->at);
+}
+
+static void put_member(struct writer *w, const struct sl_member_of *m, const char *object);
+
+/* One value of each item, or the items themselves where they are plain. */
+static void put_column(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
+{
+	msgpack_pack_array(&w->pk, count);
+	for (size_t i = 0; i < count; i++)
+		put_member(w, m, items + i * stride);
+}
+
+static void put_items(struct writer *w, const struct sl_shape *shape, const char *items, size_t count)
+{
+	if (!shape->members[0].name) {
+		put_column(w, &shape->members[0], items, shape->size, count);
+		return;
+	}
+	msgpack_pack_map(&w->pk, shape->count + 1);
+	put_text(w, "count");
+	msgpack_pack_uint64(&w->pk, count);
+	for (unsigned i = 0; i < shape->count; i++) {
+		put_text(w, shape->members[i].name);
+		put_column(w, &shape->members[i], items, shape->size, count);
+	}
+}
+
+static void put_member(struct writer *w, const struct sl_member_of *m, const char *object)
+{
+	const char *at = object + m->at, *items;
+	size_t count;
+
+	switch (m->kind) {
+	case SL_SHAPE_UNSIGNED:
+		msgpack_pack_uint64(&w->pk, number_at(at, m->size));
+		break;
+	case SL_SHAPE_SIGNED:
+		msgpack_pack_int64(&w->pk, signed_at(at, m->size));
+		break;
+	case SL_SHAPE_DOUBLE:
+		msgpack_pack_double(&w->pk, *(const double *)(const void *)at);
+		break;
+	case SL_SHAPE_TEXT:
+	case SL_SHAPE_OWN:
+		put_text(w, *(const char *const *)(const void *)at);
+		break;
+	case SL_SHAPE_STRUCT:
+		put_object(w, m->shape, at);
+		break;
+	case SL_SHAPE_LINE:
+		msgpack_pack_uint64(&w->pk, line_number(&w->model->timeline, *(struct sl_line *const *)(const void *)at));
+		break;
+	case SL_SHAPE_TRACK:
+		msgpack_pack_uint64(&w->pk,
+				    1 + (uint64_t)(*(const struct sl_track *const *)(const void *)at - w->model->tracks.item));
+		break;
+	default:
+		items = items_of(m, object, &count);
+		put_items(w, m->shape, items, items ? count : 0);
+	}
+}
+
+static void put_object(struct writer *w, const struct sl_shape *shape, const char *object)
+{
+	msgpack_pack_map(&w->pk, shape->count);
+	for (unsigned i = 0; i < shape->count; i++) {
+		put_text(w, shape->members[i].name);
+		put_member(w, &shape->members[i], object);
+	}
+}
+
+void sl_shape_write(msgpack_sbuffer *out, const struct sl_shape *shape, const void *object, const struct sl_model *model)
+{
+	struct writer w = {.model = model};
+
+	msgpack_packer_init(&w.pk, out, msgpack_sbuffer_write);
+	put_object(&w, shape, object);
+}
+
+/* ---- reading */
+
+static void take_object(const msgpack_object *map, const struct sl_shape *shape, char *object, const struct sl_model *model);
+static void take_member(const msgpack_object *value, const struct sl_member_of *m, char *object, const struct sl_model *model);
+
+static void take_text(const msgpack_object *value, const struct sl_member_of *m, char *at)
+{
+	void *text;
+
+	if (value->type != MSGPACK_OBJECT_STR)
+		return;
+	if (m->kind == SL_SHAPE_TEXT)
+		text = (void *)sl_pool_keep(value->via.str.ptr, value->via.str.size);
+	else
+		text = strndup(value->via.str.ptr, value->via.str.size);
+	memcpy(at, &text, sizeof(text));
+}
+
+/* How many items a value has: an array's, or what the columns of a map agree on. */
+static size_t count_of(const msgpack_object *value, const struct sl_shape *shape)
+{
+	const msgpack_object *column;
+	uint64_t count;
+
+	if (value->type == MSGPACK_OBJECT_ARRAY)
+		return shape->members[0].name ? 0 : value->via.array.size;
+	count = sl_object_u64(value, "count", 0);
+	for (unsigned i = 0; i < shape->count && count; i++) {
+		column = sl_object_get(value, shape->members[i].name);
+		if (column && (column->type != MSGPACK_OBJECT_ARRAY || column->via.array.size != count))
+			return 0;
+		if (column)
+			return count; /* as large as the file: no count without its values */
+	}
+	return 0;
+}
+
+static void take_column(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count,
+			const struct sl_model *model)
+{
+	for (size_t i = 0; column && column->type == MSGPACK_OBJECT_ARRAY && i < count && i < column->via.array.size; i++)
+		take_member(&column->via.array.ptr[i], m, items + i * stride, model);
+}
+
+static void take_items(const msgpack_object *value, const struct sl_shape *shape, char *items, size_t count,
+		       const struct sl_model *model)
+{
+	if (value->type == MSGPACK_OBJECT_ARRAY) {
+		take_column(value, &shape->members[0], items, shape->size, count, model);
+		return;
+	}
+	for (unsigned i = 0; i < shape->count; i++)
+		take_column(sl_object_get(value, shape->members[i].name), &shape->members[i], items, shape->size, count, model);
+}
+
+static void take_list(const msgpack_object *value, const struct sl_member_of *m, char *object, const struct sl_model *model)
+{
+	size_t count = count_of(value, m->shape);
+	char *items = object + m->at;
+
+	if (m->kind == SL_SHAPE_FIXED) {
+		count = count < m->most ? count : m->most;
+	} else {
+		items = count ? calloc(count, m->shape->size) : NULL;
+		if (count && !items)
+			abort();
+	}
+	take_items(value, m->shape, items, count, model);
+	if (m->kind == SL_SHAPE_KEPT && items) {
+		char *own = items;
+
+		items = (char *)sl_pool_keep(own, count * m->shape->size);
+		free(own);
+	}
+	if (m->kind != SL_SHAPE_FIXED)
+		memcpy(object + m->at, &items, sizeof(items));
+	if (m->count_size)
+		memcpy(object + m->count, &count, m->count_size);
+	if (m->kind == SL_SHAPE_VECTOR)
+		memcpy(object + m->count + sizeof(size_t), &count, sizeof(size_t)); /* its capacity */
+}
+
+static void take_member(const msgpack_object *value, const struct sl_member_of *m, char *object, const struct sl_model *model)
+{
+	char *at = object + m->at;
+	uint64_t number;
+	const void *pointer = NULL;
+
+	switch (m->kind) {
+	case SL_SHAPE_UNSIGNED:
+	case SL_SHAPE_SIGNED:
+		if (sl_object_number(value, &number)) {
+			number = m->most == 1 ? number != 0 : number; /* bool has no other bytes */
+			memcpy(at, &number, m->size);
+		}
+		break;
+	case SL_SHAPE_DOUBLE:
+		if (value->type == MSGPACK_OBJECT_FLOAT64)
+			memcpy(at, &value->via.f64, sizeof(double));
+		break;
+	case SL_SHAPE_TEXT:
+	case SL_SHAPE_OWN:
+		take_text(value, m, at);
+		break;
+	case SL_SHAPE_STRUCT:
+		take_object(value, m->shape, at, model);
+		break;
+	case SL_SHAPE_LINE:
+		if (sl_object_number(value, &number) && number && number <= model->timeline.line_count)
+			pointer = model->timeline.lines[number - 1];
+		memcpy(at, &pointer, sizeof(pointer));
+		break;
+	case SL_SHAPE_TRACK:
+		if (sl_object_number(value, &number) && number && number <= model->tracks.count)
+			pointer = &model->tracks.item[number - 1];
+		memcpy(at, &pointer, sizeof(pointer));
+		break;
+	default:
+		take_list(value, m, object, model);
+	}
+}
+
+static void take_object(const msgpack_object *map, const struct sl_shape *shape, char *object, const struct sl_model *model)
+{
+	for (unsigned i = 0; i < shape->count; i++) {
+		const msgpack_object *value = sl_object_get(map, shape->members[i].name);
+
+		if (value)
+			take_member(value, &shape->members[i], object, model);
+	}
+}
+
+void sl_shape_read(const msgpack_object *map, const struct sl_shape *shape, void *object, const struct sl_model *model)
+{
+	take_object(map, shape, object, model);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a struct lies in a summary: a table of its members.  One struct is a map of name to value; an array of structs is a map of
+ * name to the column of all values, and "count".  Members that are not in the file are zero, names that are not in the table are
+ * skipped: so older and newer versions read each other.
+ */
+#ifndef ANALYZER_SUMMARY_SHAPE_H
+#define ANALYZER_SUMMARY_SHAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sl_shape_kind {
+	SL_SHAPE_UNSIGNED, /* of `size` bytes, as those below */
+	SL_SHAPE_SIGNED,
+	SL_SHAPE_DOUBLE,
+	SL_SHAPE_TEXT,	 /* const char *, in the pool; NULL is nil */
+	SL_SHAPE_OWN,	 /* char *, malloc'ed; NULL is nil */
+	SL_SHAPE_STRUCT, /* inside; `shape` */
+	SL_SHAPE_VECTOR, /* SL_VECTOR of `shape` */
+	SL_SHAPE_LIST,	 /* a malloc'ed array of `shape`, its length at `count` */
+	SL_SHAPE_KEPT,	 /* the same, in the pool */
+	SL_SHAPE_FIXED,	 /* an array inside, of `most`; its length at `count` where count_size is not 0 */
+	SL_SHAPE_LINE,	 /* struct sl_line * of the model's timeline: its index + 1; 0: NULL */
+	SL_SHAPE_TRACK,	 /* const struct sl_track * of the model: its index + 1 */
+};
+
+struct sl_shape;
+struct sl_member_of {
+	const char *name; /* NULL: the shape is this one value */
+	size_t at, count; /* offsets */
+	enum sl_shape_kind kind;
+	unsigned size, count_size, most;
+	const struct sl_shape *shape;
+};
+
+struct sl_shape {
+	size_t size;
+	unsigned count;
+	const struct sl_member_of *members;
+};
+
+/* What the file says of a process, beside its model (summary.c); lines by value, devices by slot. */
+extern const struct sl_shape sl_shape_trace, sl_shape_process, sl_shape_model, sl_shape_lines, sl_shape_slots, sl_shape_damage;
+
+struct sl_model;
+
+/* Appends to a growing buffer. */
+struct msgpack_sbuffer;
+void sl_shape_write(struct msgpack_sbuffer *out, const struct sl_shape *shape, const void *object, const struct sl_model *model);
+
+/* Fills an object of zeroes from a map; what has another type than it should stays zero. */
+struct msgpack_object;
+void sl_shape_read(const struct msgpack_object *map, const struct sl_shape *shape, void *object, const struct sl_model *model);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/summaries.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "analyzer/base/paths.h"
+#include "analyzer/trace/frames.h"
+
+#define INDEX_MAX   (256u << 20)
+#define CONTENT_MAX (1ull << 30)
+#define RATIO_MAX   1000 /* content of a frame over its bytes: no small file is large */
+
+bool sl_summaries_named(const char *path)
+{
+	size_t size = strlen(path), end = strlen(SL_SUMMARY_SUFFIX);
+
+	return size > end && !strcmp(path + size - end, SL_SUMMARY_SUFFIX);
+}
+
+/* One frame and what is in it. */
+static uint8_t *unpack(const void *frame, size_t size, uint64_t most, size_t *bytes)
+{
+	unsigned long long content = ZSTD_getFrameContentSize(frame, size);
+	uint8_t *out;
+
+	if (content > most || content / RATIO_MAX > size) /* the two that tell of errors too */
+		return NULL;
+	out = malloc(content + 1);
+	if (!out)
+		return NULL;
+	*bytes = ZSTD_decompress(out, content, frame, size);
+	if (!ZSTD_isError(*bytes) && *bytes == content)
+		return out;
+	free(out);
+	return NULL;
+}
+
+static void take_identity(struct sl_header *header, const msgpack_object *map)
+{
+	static const struct {
+		const char *key;
+		size_t at;
+	} texts[] = {{"run_id", offsetof(struct sl_header, run_id)},
+		     {"host", offsetof(struct sl_header, host)},
+		     {"boot_id", offsetof(struct sl_header, boot_id)}};
+
+	for (size_t i = 0; i < SL_COUNT(texts); i++) {
+		struct sl_span span = sl_object_text(map, texts[i].key);
+		const char *copy = span.text ? sl_arena_strndup(&header->arena, span.text, span.size) : NULL;
+
+		memcpy((char *)header + texts[i].at, &copy, sizeof(copy));
+	}
+	header->pid = sl_object_i64(map, "pid", 0);
+	header->rank = sl_object_i64(map, "rank", -1);
+	header->process_start = sl_object_u64(map, "process_start", 0);
+	header->started_ns = sl_object_u64(map, "started_ns", 0);
+	header->monotonic_ns = sl_object_u64(map, "monotonic_ns", 0);
+	header->known = header->started_ns != 0;
+}
+
+static bool take_index(const msgpack_object *index, uint64_t begin, uint64_t size, sl_summaries_add *add, void *context)
+{
+	const msgpack_object *format = sl_object_get(index, "format"), *list = sl_object_get(index, "processes");
+
+	if (!sl_object_is_text(format, SL_SUMMARY_FORMAT) || sl_object_u64(index, "version", 0) != SL_SUMMARY_VERSION || !list ||
+	    list->type != MSGPACK_OBJECT_ARRAY)
+		return false;
+	for (uint32_t i = 0; i < list->via.array.size; i++) {
+		const msgpack_object *map = &list->via.array.ptr[i];
+		uint64_t bytes = sl_object_u64(map, "bytes", 0);
+		struct sl_header *identity;
+		struct sl_span text = sl_object_text(map, "name");
+		char *name = text.text ? strndup(text.text, text.size) : NULL;
+
+		if (!name || !bytes || bytes > size - begin) {
+			free(name);
+			return false;
+		}
+		identity = calloc(1, sizeof(*identity));
+		if (!identity)
+			abort();
+		take_identity(identity, map);
+		add(context, name, identity, begin, bytes);
+		free(name);
+		begin += bytes;
+	}
+	return true;
+}
+
+bool sl_summaries_list(const char *path, sl_summaries_add *add, void *context, const char **why)
+{
+	struct stat st;
+	int fd = sl_paths_open_regular(path, &st);
+	size_t got, first, bytes = 0, at = 0;
+	uint8_t *head, *content = NULL;
+	msgpack_object index;
+	msgpack_zone zone;
+	bool fine = false;
+
+	*why = "it is no summary of this version, or it is torn";
+	if (fd < 0) {
+		*why = strerror(errno);
+		return false;
+	}
+	got = (uint64_t)st.st_size < INDEX_MAX ? (size_t)st.st_size : INDEX_MAX;
+	head = malloc(got + 1);
+	got = head ? sl_read_at(fd, head, got, 0) : 0;
+	close(fd);
+	first = got ? ZSTD_findFrameCompressedSize(head, got) : 0;
+	if (got && !ZSTD_isError(first))
+		content = unpack(head, first, CONTENT_MAX, &bytes);
+	msgpack_zone_init(&zone, 8192);
+	if (content && sl_object_parse(&index, &zone, content, bytes, &at))
+		fine = take_index(&index, first, (uint64_t)st.st_size, add, context);
+	msgpack_zone_destroy(&zone);
+	free(content);
+	free(head);
+	return fine;
+}
+
+void *sl_summaries_frame(const struct sl_image *image, struct sl_damage *damage)
+{
+	struct stat st;
+	int fd = sl_paths_open_regular(image->summary, &st);
+	void *frame = fd >= 0 ? malloc(image->bytes) : NULL;
+	bool fine = frame && sl_read_at(fd, frame, image->bytes, image->offset) == image->bytes;
+
+	if (fd >= 0)
+		close(fd);
+	if (fine)
+		return frame;
+	sl_damage_add(damage, image->summary, (int64_t)image->offset, "cannot be read");
+	free(frame);
+	return NULL;
+}
+
+bool sl_summaries_read(struct sl_summary_part *part, const struct sl_image *image, struct sl_damage *damage)
+{
+	void *frame = sl_summaries_frame(image, damage);
+	size_t bytes = 0, at = 0;
+
+	if (!frame)
+		return false;
+	*part = (struct sl_summary_part){.bytes = unpack(frame, image->bytes, CONTENT_MAX, &bytes)};
+	free(frame);
+	msgpack_zone_init(&part->zone, 65536);
+	if (part->bytes && sl_object_parse(&part->map, &part->zone, part->bytes, bytes, &at))
+		return true;
+	sl_damage_add(damage, image->summary, (int64_t)image->offset, "the summary of %s does not open", image->name);
+	sl_summaries_close(part);
+	return false;
+}
+
+void sl_summaries_close(struct sl_summary_part *part)
+{
+	msgpack_zone_destroy(&part->zone);
+	free(part->bytes);
+}
+
+static void put_text(msgpack_packer *pk, const char *text)
+{
+	if (!text) {
+		msgpack_pack_nil(pk);
+		return;
+	}
+	msgpack_pack_str(pk, strlen(text));
+	msgpack_pack_str_body(pk, text, strlen(text));
+}
+
+static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames, size_t count)
+{
+	msgpack_pack_map(pk, 4);
+	put_text(pk, "def");
+	put_text(pk, "summary");
+	put_text(pk, "format");
+	put_text(pk, SL_SUMMARY_FORMAT);
+	put_text(pk, "version");
+	msgpack_pack_uint64(pk, SL_SUMMARY_VERSION);
+	put_text(pk, "processes");
+	msgpack_pack_array(pk, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct sl_header *header = frames[i].identity;
+		const struct {
+			const char *key, *text;
+		} texts[] = {
+			{"name", frames[i].name}, {"run_id", header->run_id}, {"host", header->host}, {"boot_id", header->boot_id}};
+		const struct {
+			const char *key;
+			uint64_t number;
+		} numbers[] = {{"process_start", header->process_start},
+			       {"started_ns", header->started_ns},
+			       {"monotonic_ns", header->monotonic_ns},
+			       {"bytes", frames[i].size}};
+
+		msgpack_pack_map(pk, SL_COUNT(texts) + SL_COUNT(numbers) + 2);
+		for (size_t k = 0; k < SL_COUNT(texts); k++) {
+			put_text(pk, texts[k].key);
+			put_text(pk, texts[k].text);
+		}
+		for (size_t k = 0; k < SL_COUNT(numbers); k++) {
+			put_text(pk, numbers[k].key);
+			msgpack_pack_uint64(pk, numbers[k].number);
+		}
+		put_text(pk, "pid");
+		msgpack_pack_int64(pk, header->pid);
+		put_text(pk, "rank");
+		msgpack_pack_int64(pk, header->rank);
+	}
+}
+
+bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t count)
+{
+	msgpack_sbuffer index;
+	msgpack_packer pk;
+	void *packed;
+	size_t size;
+	bool fine;
+
+	msgpack_sbuffer_init(&index);
+	msgpack_packer_init(&pk, &index, msgpack_sbuffer_write);
+	put_index(&pk, frames, count);
+	packed = malloc(ZSTD_compressBound(index.size));
+	if (!packed)
+		abort();
+	size = ZSTD_compress(packed, ZSTD_compressBound(index.size), index.data, index.size, 3);
+	fine = !ZSTD_isError(size) && fwrite(packed, 1, size, out) == size;
+	for (size_t i = 0; fine && i < count; i++)
+		fine = fwrite(frames[i].bytes, 1, frames[i].size, out) == frames[i].size;
+	free(packed);
+	msgpack_sbuffer_destroy(&index);
+	return fine;
+}
