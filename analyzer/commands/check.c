@@ -21,6 +21,7 @@ static const struct sl_option table[] = {
 	{"--max-leak", 0, "SIZE", "most that one process may still hold when it ends"},
 	{"--max-growth", 0, "SIZE[/LABEL]", "most that an entry of the label (of any) may add; may be repeated"},
 	{"--max-hidden", 0, "SIZE", "most that may be used on a device beyond what was recorded"},
+	{"--fits", 0, "SIZE", "would it have fit on a device of this capacity? (doc/would-it-fit.md)"},
 	{"--no-oom", 0, NULL, "no call may run out of memory for good"},
 	{"--baseline", 0, "FILE", "hold the run against these numbers"},
 	{"--tolerance", 0, "SHARE", "how far above the baseline is fine (default: 5%)"},
@@ -39,7 +40,7 @@ static const struct sl_option table[] = {
 	{"--quiet", 'q', NULL, "print nothing where all is fine"},
 	{0},
 };
-enum { UPDATE = 9, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
+enum { UPDATE = 10, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
 enum { LIMITS = UPDATE }; /* options before it are limits by name */
 
 static const char about[] =

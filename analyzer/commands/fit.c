@@ -17,29 +17,27 @@ static const struct sl_option table[] = {
 	{"--allocator-capacity", 0, "SIZE,...", "of PyTorch's allocator alone"},
 	{"--settings", 0, "TEXT",
 	 "of PYTORCH_CUDA_ALLOC_CONF, may be given several times (default: the recorded ones and some that are often tried)"},
+	{"--addresses", 0, "reused|rising|falling",
+	 "where the driver puts segments: those given back first, or ever higher, lower ones (up to PyTorch 2.11 it matters; "
+	 "default: reused)"},
 	{"--json", 0, NULL, "a JSON object on stdout"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{0},
 };
-enum { CAPACITY, ALLOCATOR_CAPACITY, SETTINGS, JSON, RUN };
+enum { CAPACITY, ALLOCATOR_CAPACITY, SETTINGS, ADDRESSES, JSON, RUN };
 
 static const char about[] =
 	"Replays what PyTorch's allocator was asked for, with its own rules, under other capacities and settings: fits or\n"
 	"not, where it would have failed, and the smallest capacity that does.  Exit status 1: a capacity that was asked for\n"
 	"does not do.  doc/would-it-fit.md";
 
-static const char *const often_tried[] = {"", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4",
-					  "expandable_segments:True,roundup_power2_divisions:4"};
-
 struct asked {
-	uint64_t capacities[SL_FIT_CAPACITIES];
-	unsigned capacity_count, setting_count;
-	const char *settings[SL_FIT_CHOICES];
+	struct sl_fit_question question;
 	const char *run;
-	bool of_allocator, json;
+	bool json;
 };
 
-static bool take_sizes(struct asked *asked, const char *value, bool of_allocator)
+static bool take_sizes(struct sl_fit_question *asked, const char *value, bool of_allocator)
 {
 	char text[64];
 
@@ -60,7 +58,7 @@ static bool take_sizes(struct asked *asked, const char *value, bool of_allocator
 	return true;
 }
 
-static bool take_settings(struct asked *asked, const char *value)
+static bool take_settings(struct sl_fit_question *asked, const char *value)
 {
 	struct sl_fit_settings settings = sl_fit_defaults;
 	const char *at, *wrong = sl_fit_settings_parse(&settings, value, SL_FIT_RELEASE(2, 14), &at);
@@ -73,6 +71,17 @@ static bool take_settings(struct asked *asked, const char *value)
 	return true;
 }
 
+static bool take_addresses(struct sl_fit_question *asked, const char *value)
+{
+	static const char *const words[] = {
+		[SL_FIT_ASCENDING] = "rising", [SL_FIT_DESCENDING] = "falling", [SL_FIT_REUSED] = "reused"};
+
+	for (asked->ties = 0; asked->ties < SL_COUNT(words); asked->ties++)
+		if (!strcmp(value, words[asked->ties]))
+			return true;
+	return false;
+}
+
 static bool take(void *context, int option, const char *value)
 {
 	struct asked *asked = context;
@@ -80,75 +89,17 @@ static bool take(void *context, int option, const char *value)
 	switch (option) {
 	case CAPACITY:
 	case ALLOCATOR_CAPACITY:
-		return take_sizes(asked, value, option == ALLOCATOR_CAPACITY);
+		return take_sizes(&asked->question, value, option == ALLOCATOR_CAPACITY);
 	case SETTINGS:
-		return take_settings(asked, value);
+		return take_settings(&asked->question, value);
+	case ADDRESSES:
+		return take_addresses(&asked->question, value);
 	case JSON:
 		return asked->json = true;
 	default:
 		asked->run = value;
 		return true;
 	}
-}
-
-static void choose(struct sl_fit_subject *subject, const struct asked *asked)
-{
-	const char *const *list = asked->setting_count ? asked->settings : often_tried, *at;
-	unsigned count = asked->setting_count ? asked->setting_count : SL_COUNT(often_tried);
-	struct sl_fit_choice *choice;
-
-	if (!asked->setting_count)
-		subject->choices[subject->choice_count++] = (struct sl_fit_choice){.settings = subject->recording->settings};
-	for (unsigned i = 0; i < count; i++) {
-		if (!asked->setting_count && !strcmp(list[i], subject->recording->text))
-			continue; /* it is the recorded one */
-		choice = &subject->choices[subject->choice_count++];
-		*choice = (struct sl_fit_choice){list[i], sl_fit_defaults};
-		sl_fit_settings_parse(&choice->settings, list[i], subject->recording->release, &at);
-	}
-	subject->capacity_count = asked->capacity_count;
-	memcpy(subject->capacities, asked->capacities, sizeof(subject->capacities));
-	if (!subject->capacity_count && subject->recording->device_total)
-		subject->capacities[subject->capacity_count++] = subject->recording->device_total;
-}
-
-/* Up to 2.11 results depend on where the driver puts segments: both orders are tried. */
-static bool cares(const struct sl_fit_recording *recording)
-{
-	return recording->release <= SL_FIT_RELEASE(2, 11);
-}
-
-static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject, unsigned choice, bool of_allocator)
-{
-	const struct sl_fit_recording *r = subject->recording;
-	struct sl_fit_case how = {.capacity = UINT64_MAX,
-				  .of_allocator = of_allocator,
-				  .settings = subject->choices[choice].text ? &subject->choices[choice].settings : NULL},
-			   other;
-	struct sl_fit_outcome second;
-	struct sl_fit_scan scan = {0};
-
-	sl_fit_run(&a->free, r, &how);
-	other = how;
-	other.ties = SL_FIT_DESCENDING;
-	a->other_from = SL_UNKNOWN;
-	for (unsigned i = 0; i < subject->capacity_count; i++) {
-		how.capacity = other.capacity = subject->capacities[i];
-		sl_fit_run(&a->at[i], r, &how);
-		if (!cares(r))
-			continue;
-		sl_fit_run(&second, r, &other);
-		a->ambiguous[i] = second.verdict != a->at[i].verdict;
-	}
-	how.capacity = other.capacity = UINT64_MAX;
-	sl_fit_scan(&a->scan, r, &how);
-	if (!cares(r))
-		return;
-	sl_fit_run(&a->other, r, &other);
-	sl_fit_scan(&scan, r, &other);
-	if (scan.always_from != a->scan.always_from)
-		a->other_from = scan.always_from;
-	free(scan.also.item);
 }
 
 static bool all_fit(const struct sl_fit_result *result)
@@ -169,18 +120,7 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 	if (!result->subjects)
 		abort();
 	subject = &result->subjects[result->subject_count++];
-	*subject = (struct sl_fit_subject){.recording = recording};
-	choose(subject, asked);
-	if (recording->doubt)
-		return;
-	sl_fit_check(&subject->check, recording);
-	if (!subject->check.exact)
-		return;
-	subject->answers = calloc(subject->choice_count, sizeof(*subject->answers));
-	if (!subject->answers)
-		abort();
-	for (unsigned c = 0; c < subject->choice_count; c++)
-		answer(&subject->answers[c], subject, c, asked->of_allocator);
+	sl_fit_ask(subject, recording, &asked->question);
 }
 
 static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, const char *run)
@@ -213,11 +153,8 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 
 static void close_all(struct sl_fit_result *result)
 {
-	for (unsigned s = 0; s < result->subject_count; s++) {
-		for (unsigned c = 0; result->subjects[s].answers && c < result->subjects[s].choice_count; c++)
-			free(result->subjects[s].answers[c].scan.also.item);
-		free(result->subjects[s].answers);
-	}
+	for (unsigned s = 0; s < result->subject_count; s++)
+		sl_fit_subject_free(&result->subjects[s]);
 	for (unsigned p = 0; p < result->process_count; p++) {
 		struct sl_trace *trace = result->processes[p].trace;
 
@@ -232,7 +169,7 @@ static void close_all(struct sl_fit_result *result)
 
 static int fit(const struct sl_images *images, const struct asked *asked)
 {
-	struct sl_fit_result result = {.of_allocator = asked->of_allocator};
+	struct sl_fit_result result = {.of_allocator = asked->question.of_allocator};
 	int status = SL_EXIT_FINE;
 
 	if (!open_all(&result, images, asked->run)) {
@@ -242,7 +179,7 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 			for (unsigned i = 0; i < result.processes[p].count; i++)
 				add_subject(&result, &result.processes[p].recordings[i], asked);
 		(asked->json ? sl_fit_print_json : sl_fit_print)(&result);
-		if (asked->capacity_count && !all_fit(&result))
+		if (asked->question.capacity_count && !all_fit(&result))
 			status = SL_EXIT_LIMIT;
 	}
 	close_all(&result);
@@ -251,7 +188,7 @@ static int fit(const struct sl_images *images, const struct asked *asked)
 
 static int run(int argc, char **argv)
 {
-	struct asked asked = {0};
+	struct asked asked = {.question.ties = SL_FIT_REUSED};
 	struct sl_arguments parsed = {.usage = "fit [options] PATH...", .table = table, .argc = argc, .argv = argv, .about = about};
 	struct sl_images images = {0};
 	int status = sl_arguments_parse(&parsed, take, &asked);

@@ -8,14 +8,6 @@
 #include "analyzer/base/json.h"
 #include "analyzer/model/stacks.h"
 
-const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice)
-{
-	const char *text = subject->choices[choice].text;
-
-	text = text ? text : subject->recording->text;
-	return *text ? text : "(none)";
-}
-
 static const char *verdict_of(const struct sl_fit_answer *a, unsigned i)
 {
 	static const char *const words[] = {[SL_FIT_FITS] = "fits", [SL_FIT_FAILS] = "no", [SL_FIT_UNKNOWN] = "unknown"};
@@ -77,18 +69,14 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 			      sl_format_size(to, a->scan.also.item[i].to));
 	}
 	if (a->other_from != SL_UNKNOWN)
-		sl_door_print(stdout, "    %s where the driver's addresses fall instead of rise\n",
-			      sl_format_size(size, a->other_from));
+		sl_door_print(stdout, "    %s where the driver places segments otherwise\n", sl_format_size(size, a->other_from));
 }
 
 static void put_best(const struct sl_fit_subject *s)
 {
-	unsigned best = 0;
+	unsigned best = sl_fit_best(s);
 	char size[SL_FORMAT_BYTES], less[SL_FORMAT_BYTES];
 
-	for (unsigned c = 1; c < s->choice_count; c++)
-		if (s->answers[c].scan.always_from < s->answers[best].scan.always_from)
-			best = c;
 	if (!best || s->choices[0].text || s->answers[best].scan.always_from == SL_UNKNOWN)
 		return;
 	sl_door_print(stdout, "best: PYTORCH_CUDA_ALLOC_CONF=%s needs %s", sl_fit_name(s, best),
@@ -99,29 +87,15 @@ static void put_best(const struct sl_fit_subject *s)
 	putchar('\n');
 }
 
-static void put_doubt(const struct sl_fit_subject *s)
-{
-	char size[SL_FORMAT_BYTES];
-
-	if (s->recording->doubt)
-		sl_door_print(stdout, "no verdict: %s\n", s->recording->doubt);
-	else if (s->check.error == SL_UNKNOWN)
-		sl_door_print(stdout,
-			      "no verdict: the replay of the recorded run is granted what was refused, or the other way round\n");
-	else
-		sl_door_print(stdout, "no verdict: the replay of the recorded run is off by up to %s\n",
-			      sl_format_size(size, s->check.error));
-}
-
 static void put_subject(const struct sl_fit_subject *s, bool of_allocator)
 {
 	const struct sl_fit_recording *r = s->recording;
-	char number[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES];
+	char number[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES], why[120];
 
 	sl_door_print(stdout, "%s  device %d  PyTorch %u.%u  %s requests\n", r->session, r->device, r->release / 100,
 		      r->release % 100, sl_format_count(number, r->requests));
 	if (!s->answers) {
-		put_doubt(s);
+		sl_door_print(stdout, "no verdict: %s\n", sl_fit_why(s, why, sizeof(why)));
 		return;
 	}
 	sl_door_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n",
@@ -257,15 +231,8 @@ static void put_notes(struct sl_json *j, const struct sl_fit_result *result)
 		const struct sl_fit_recording *r = s->recording;
 		char text[300];
 
-		if (r->doubt)
-			sl_json_string(j, NULL, r->doubt);
-		else if (!s->check.exact && s->check.error != SL_UNKNOWN) {
-			snprintf(text, sizeof(text), "device %d: the replay of the recorded run is off by up to %llu bytes",
-				 r->device, (unsigned long long)s->check.error);
-			sl_json_string(j, NULL, text);
-		} else if (!s->check.exact)
-			sl_json_string(j, NULL,
-				       "the replay of the recorded run is granted what was refused, or the other way round");
+		if (!s->answers)
+			sl_json_string(j, NULL, sl_fit_why(s, text, sizeof(text)));
 		if (r->unasked)
 			sl_json_string(j, NULL, "of some requests the size is not known, and the block's is taken");
 		if (!result->of_allocator && !r->others_known)

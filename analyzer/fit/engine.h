@@ -15,11 +15,12 @@
 
 /*
  * Where the driver puts segments.  Up to 2.11 that decides which of equal blocks is taken (rules.c); from 2.12 on
- * the three are the same.
+ * all are the same.
  */
 enum sl_fit_ties {
 	SL_FIT_ASCENDING,  /* at ever higher addresses */
 	SL_FIT_DESCENDING, /* at ever lower ones */
+	SL_FIT_REUSED,	   /* where one of about its size (the same power of two) was given back last, else ascending */
 	SL_FIT_GIVEN,	   /* where sl_fit_place said; ascending where it did not */
 };
 

@@ -27,6 +27,7 @@ struct lane {
 	uint32_t *waits; /* by id: events a freed block waits for */
 	size_t waits_room;
 	struct sl_idmap streams;
+	SL_VECTOR(uint64_t) handles; /* of streams, by number */
 	uint64_t others;
 	bool emptied; /* since the last report */
 };
@@ -135,8 +136,10 @@ static uint16_t stream_of(struct lane *lane, uint64_t handle)
 {
 	uint32_t number = sl_idmap_get(&lane->streams, handle, UINT32_MAX);
 
-	if (number == UINT32_MAX)
+	if (number == UINT32_MAX) {
 		sl_idmap_set(&lane->streams, handle, number = lane->streams.count);
+		PUSH(lane->handles, handle);
+	}
 	return (uint16_t)number;
 }
 
@@ -331,12 +334,30 @@ static const char *doubt_of(const struct builder *b, const struct sl_fit_recordi
 	return NULL;
 }
 
+/* PyTorch orders free blocks by the stream's handle, so numbers follow it. */
+static void number_streams(struct lane *lane)
+{
+	uint16_t *by_handle = calloc(lane->handles.count + 1, sizeof(*by_handle));
+
+	if (!by_handle)
+		abort();
+	for (size_t i = 0; i < lane->handles.count; i++)
+		for (size_t k = 0; k < lane->handles.count; k++)
+			by_handle[i] += lane->handles.item[k] < lane->handles.item[i];
+	for (size_t i = 0; i < lane->out.ops.count; i++)
+		if (lane->out.ops.item[i].verb == SL_FIT_ALLOC || lane->out.ops.item[i].verb == SL_FIT_TRY)
+			lane->out.ops.item[i].stream = by_handle[lane->out.ops.item[i].stream];
+	free(by_handle);
+	free(lane->handles.item);
+}
+
 static void keep_lane(struct builder *b, struct lane *lane)
 {
 	struct sl_fit_recording *out = &lane->out;
 	const struct sl_device *device = sl_defs_device(&b->process->trace->defs, out->device);
 	const struct sl_device_state *state = b->model->devices[out->device + 1];
 
+	number_streams(lane);
 	out->session = b->session;
 	out->trace = b->process->trace;
 	out->text = b->text;

@@ -25,7 +25,7 @@ struct sl_fit_op {
 	uint64_t bytes;
 	uint32_t id;	 /* of the block while it lives; numbers are used again */
 	uint32_t python; /* stack */
-	uint16_t stream; /* numbered as they appear */
+	uint16_t stream; /* numbered in the order of their handles */
 	uint8_t verb;
 	uint8_t refused; /* ALLOC, TRY: so often the driver had nothing */
 };

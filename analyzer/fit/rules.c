@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/vector.h"
 #include "analyzer/fit/order.h"
 #include "common/base.h"
 
@@ -57,6 +58,7 @@ struct sl_fit_engine {
 	size_t pending_count, pending_room;
 	uint64_t others, up, down, placed; /* where the next segment lies */
 	bool is_placed;
+	SL_VECTOR(uint64_t) given_back[64]; /* addresses, by the power of two of their sizes (SL_FIT_REUSED) */
 	unsigned refuse;
 	uint64_t born;
 	uint32_t random;
@@ -223,11 +225,30 @@ static bool fraction_has(struct sl_fit_engine *e, uint64_t bytes)
 	return judge(e, needed <= allowed(e), (uint64_t)((double)needed / e->settings.fraction));
 }
 
+static enum sl_fit_ties ties_of(const struct sl_fit_engine *e)
+{
+	return e->machine.release <= SL_FIT_RELEASE(2, 11) ? e->machine.ties : SL_FIT_ASCENDING;
+}
+
+static unsigned power_of(uint64_t bytes)
+{
+	return bytes > 1 ? 64 - (unsigned)__builtin_clzll(bytes - 1) : 0;
+}
+
+static void give_address(struct sl_fit_engine *e, uint64_t address, uint64_t bytes)
+{
+	if (ties_of(e) == SL_FIT_REUSED)
+		*SL_PUSH(&e->given_back[power_of(bytes) & 63]) = address;
+}
+
 static uint64_t next_address(struct sl_fit_engine *e, uint64_t bytes)
 {
-	enum sl_fit_ties ties = e->machine.release <= SL_FIT_RELEASE(2, 11) ? e->machine.ties : SL_FIT_ASCENDING;
+	enum sl_fit_ties ties = ties_of(e);
+	unsigned power = power_of(bytes) & 63;
 	uint64_t address;
 
+	if (ties == SL_FIT_REUSED && e->given_back[power].count)
+		return e->given_back[power].item[--e->given_back[power].count];
 	if (ties == SL_FIT_DESCENDING)
 		return e->down -= bytes;
 	if (ties == SL_FIT_GIVEN && e->is_placed) {
@@ -341,6 +362,7 @@ static void release(struct sl_fit_engine *e, struct sl_fit_block *block)
 {
 	sl_fit_order_remove(&pool_of(e, block)->free, block);
 	set_reserved(e, e->stats.reserved - block->bytes);
+	give_address(e, block->address, block->bytes);
 	e->stats.segments--;
 	drop_block(e, block);
 }
@@ -385,6 +407,7 @@ static void forget_range(struct sl_fit_engine *e, struct sl_fit_block *block)
 	while (*at != range)
 		at = &(*at)->next;
 	*at = range->next;
+	give_address(e, range->begin, range->bytes);
 	sl_fit_order_remove(&pool_of(e, block)->unmapped, block);
 	drop_block(e, block);
 	free(range);
@@ -775,6 +798,8 @@ void sl_fit_delete(struct sl_fit_engine *e)
 		e->chunks = chunk->next;
 		free(chunk);
 	}
+	for (unsigned i = 0; i < SL_COUNT(e->given_back); i++)
+		free(e->given_back[i].item);
 	free(e->pending);
 	free(e);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #define TRIES_MAX      600
-#define OPERATIONS_MAX 60000000ull  /* of one scan: about ten seconds */
+#define OPERATIONS_MAX 25000000ull  /* of one scan: about four seconds */
 #define STEP	       (2ull << 20) /* where each capacity is its own run */
 
 static struct sl_fit_engine *engine_of(const struct sl_fit_recording *r, const struct sl_fit_case *how)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/gate/fits.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
@@ -20,6 +21,7 @@ const struct sl_rule sl_rules[] = {
 	{"max-leak", "Memory still held when a process ended is above the limit"},
 	{"max-growth", "Memory grows with every entry of a label by more than the limit"},
 	{"max-hidden", "Memory used on a device beyond what was recorded is above the limit"},
+	{"fits", "The run would not have fit on a device of the capacity that is asked for"},
 	{"no-oom", "A call ran out of memory and nobody got over it"},
 	{"baseline-total", "A total is above the baseline by more than the tolerance"},
 	{"baseline-stack", "A place holds more at the peak than in the baseline"},
@@ -194,6 +196,28 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 		add(outcomes, "no-oom", SL_LEVEL_PASS, false, "out of memory", "no call ran out of memory for good");
 }
 
+static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, uint64_t capacity)
+{
+	static const enum sl_level levels[] = {
+		[SL_FITS_YES] = SL_LEVEL_PASS, [SL_FITS_NO] = SL_LEVEL_CRITICAL, [SL_FITS_UNKNOWN] = SL_LEVEL_UNKNOWN};
+	struct sl_fits *fits;
+	unsigned count;
+
+	if (capacity == SL_NO_LIMIT)
+		return;
+	fits = sl_fits_of(report, capacity, &count);
+	for (unsigned i = 0; i < count; i++) {
+		struct sl_outcome *outcome = add(outcomes, "fits", levels[fits[i].verdict], fits[i].verdict == SL_FITS_NO,
+						 fits[i].subject, "%s", fits[i].message);
+
+		outcome->file = fits[i].file[0] ? copy(fits[i].file) : NULL;
+		outcome->line = fits[i].line;
+	}
+	if (!count)
+		add(outcomes, "fits", SL_LEVEL_UNKNOWN, false, "fits", "nothing of a device was asked for in this run");
+	free(fits);
+}
+
 /* ---- what the report finds by itself, with --fail-on */
 
 static void check_found(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
@@ -316,6 +340,7 @@ void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const stru
 	check_total(outcomes, measures, "max-hidden", "hidden", limits->hidden, SL_MEASURE_TOTAL);
 	for (unsigned i = 0; i < limits->growth_count; i++)
 		check_growth(outcomes, measures, &limits->growth[i]);
+	check_fits(outcomes, report, limits->fits);
 	check_ooms(outcomes, report, limits);
 	for (size_t i = 0; baseline && i < measures->list.count; i++)
 		check_against(outcomes, &measures->list.item[i], baseline, limits);

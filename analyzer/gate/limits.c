@@ -15,7 +15,8 @@
 
 void sl_limits_init(struct sl_limits *limits)
 {
-	*limits = (struct sl_limits){.peak = SL_NO_LIMIT, .leak = SL_NO_LIMIT, .hidden = SL_NO_LIMIT, .tolerance = 0.05};
+	*limits = (struct sl_limits){
+		.peak = SL_NO_LIMIT, .leak = SL_NO_LIMIT, .hidden = SL_NO_LIMIT, .fits = SL_NO_LIMIT, .tolerance = 0.05};
 }
 
 void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size)
@@ -27,6 +28,7 @@ void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size)
 		{limits->peak != SL_NO_LIMIT, "max-peak"},
 		{limits->leak != SL_NO_LIMIT, "max-leak"},
 		{limits->hidden != SL_NO_LIMIT, "max-hidden"},
+		{limits->fits != SL_NO_LIMIT, "fits"},
 		{limits->growth_count, "max-growth"},
 		{limits->no_oom, "no-oom"},
 		{limits->baseline[0], "baseline"},
@@ -100,6 +102,8 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 		return sl_size_parse(value, &limits->leak) ? NULL : no_size;
 	if (!strcmp(name, "max-hidden"))
 		return sl_size_parse(value, &limits->hidden) ? NULL : no_size;
+	if (!strcmp(name, "fits"))
+		return sl_size_parse(value, &limits->fits) ? NULL : no_size;
 	if (!strcmp(name, "max-growth"))
 		return set_growth(limits, value);
 	if (!strcmp(name, "no-oom"))

@@ -42,7 +42,8 @@ class Fit(unittest.TestCase):
                     requests = recording(folder, release, seed)
                     if not requests:
                         continue
-                    said = fit(folder, "--allocator-capacity", f"{capacity}M", "--settings", "" if settings == "-" else settings)
+                    said = fit(folder, "--allocator-capacity", f"{capacity}M", "--settings", "" if settings == "-" else settings,
+                               "--addresses", "rising")  # the oracle's
                 self.assertTrue(said["reproduces"], line)
                 run, = said["runs"]
                 self.assertEqual((run["peak_reserved_bytes"], run["peak_allocated_bytes"], run["retries"]),
@@ -78,6 +79,23 @@ class Fit(unittest.TestCase):
             self.assertGreaterEqual(failed["failed_at"]["request"], 1)
             self.assertIsInstance(seed, int)
 
+    def test_check_fits_says_what_the_real_allocator_did(self):
+        said = {0: 0, 1: 0}
+        for line in (HERE / "golden" / "2.14.txt").read_text().splitlines():
+            question, answer = line.split(" = ")
+            seed, capacity, fraction, settings = question.split()
+            with tempfile.TemporaryDirectory() as folder:
+                if (fraction, settings) != ("0", "-") or not recording(folder, "2.14", seed):
+                    continue
+                # of the device: nothing else was on it, and its context is not known
+                done = subprocess.run([ANALYZE, "check", "--config", "/dev/null", "--fits", f"{capacity}M", "--json", folder],
+                                      capture_output=True, text=True)
+            self.assertEqual(done.returncode, int(answer.split()[0] != "-1"), line + done.stdout + done.stderr)
+            outcome, = [o for o in json.loads(done.stdout)["outcomes"] if o["rule"] == "fits"]
+            self.assertEqual(outcome["level"], "critical" if done.returncode else "pass")
+            said[done.returncode] += 1
+        self.assertGreaterEqual(min(said.values()), 2, said)
+
     def test_a_wrong_setting_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([ANALYZE, "fit", "--settings", "max_split:1", folder], capture_output=True, text=True)
@@ -92,6 +110,11 @@ class Fit(unittest.TestCase):
             self.assertIsNone(said["runs"][0]["fits"])
             self.assertIsNone(said["smallest"][0]["always_from_bytes"])
             self.assertTrue(said["notes"])
+            check = [ANALYZE, "check", "--config", "/dev/null", "--fits", "8G", folder]
+            done = subprocess.run(check, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertIn("is not known", done.stdout)
+            self.assertEqual(subprocess.run([*check, "--strict"], capture_output=True).returncode, 1)
 
 
 if __name__ == "__main__":

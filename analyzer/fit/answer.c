@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/fit/answer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+
+static const char *const often_tried[] = {"", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4",
+					  "expandable_segments:True,roundup_power2_divisions:4"};
+
+static void choose(struct sl_fit_subject *subject, const struct sl_fit_question *question)
+{
+	const struct sl_fit_recording *r = subject->recording;
+	const char *const *list = question->setting_count ? question->settings : often_tried, *at;
+	unsigned count = question->setting_count ? question->setting_count : SL_COUNT(often_tried);
+	struct sl_fit_choice *choice;
+
+	if (!question->setting_count)
+		subject->choices[subject->choice_count++] = (struct sl_fit_choice){.settings = r->settings};
+	for (unsigned i = 0; i < count; i++) {
+		if (list[i] && !question->setting_count && !strcmp(list[i], r->text))
+			continue; /* it is the recorded one */
+		choice = &subject->choices[subject->choice_count++];
+		*choice = (struct sl_fit_choice){list[i], list[i] ? sl_fit_defaults : r->settings};
+		if (list[i])
+			sl_fit_settings_parse(&choice->settings, list[i], r->release, &at);
+	}
+	subject->capacity_count = question->capacity_count;
+	memcpy(subject->capacities, question->capacities, sizeof(subject->capacities));
+	if (!subject->capacity_count && r->device_total)
+		subject->capacities[subject->capacity_count++] = r->device_total;
+}
+
+/* Up to 2.11 results depend on where the driver puts segments: the other ways are tried too. */
+static void answer_otherwise(struct sl_fit_answer *a, const struct sl_fit_subject *subject, struct sl_fit_case *how,
+			     const struct sl_fit_question *question)
+{
+	struct sl_fit_outcome other;
+	struct sl_fit_scan scan;
+
+	for (unsigned i = 0; i < subject->capacity_count; i++) {
+		how->capacity = subject->capacities[i];
+		sl_fit_run(&other, subject->recording, how);
+		a->ambiguous[i] |= other.verdict != a->at[i].verdict;
+	}
+	if (question->unscanned)
+		return;
+	sl_fit_scan(&scan, subject->recording, how);
+	if (scan.always_from != a->scan.always_from && (a->other_from == SL_UNKNOWN || scan.always_from > a->other_from))
+		a->other_from = scan.always_from;
+	free(scan.also.item);
+}
+
+static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_choice *choice,
+		   const struct sl_fit_question *question)
+{
+	const struct sl_fit_recording *r = subject->recording;
+	struct sl_fit_case how = {.capacity = UINT64_MAX,
+				  .of_allocator = question->of_allocator,
+				  .settings = choice->text ? &choice->settings : NULL,
+				  .ties = question->ties};
+
+	a->other_from = SL_UNKNOWN;
+	sl_fit_run(&a->free, r, &how);
+	for (unsigned i = 0; i < subject->capacity_count; i++) {
+		how.capacity = subject->capacities[i];
+		sl_fit_run(&a->at[i], r, &how);
+	}
+	if (!question->unscanned)
+		sl_fit_scan(&a->scan, r, &how);
+	for (how.ties = 0; how.ties < SL_FIT_GIVEN && r->release <= SL_FIT_RELEASE(2, 11); how.ties++)
+		if (how.ties != question->ties)
+			answer_otherwise(a, subject, &how, question);
+}
+
+void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question)
+{
+	*subject = (struct sl_fit_subject){.recording = recording};
+	choose(subject, question);
+	if (recording->doubt)
+		return;
+	sl_fit_check(&subject->check, recording);
+	if (!subject->check.exact)
+		return;
+	subject->answers = calloc(subject->choice_count, sizeof(*subject->answers));
+	if (!subject->answers)
+		abort();
+	for (unsigned c = 0; c < subject->choice_count; c++)
+		answer(&subject->answers[c], subject, &subject->choices[c], question);
+}
+
+void sl_fit_subject_free(struct sl_fit_subject *subject)
+{
+	for (unsigned c = 0; subject->answers && c < subject->choice_count; c++)
+		free(subject->answers[c].scan.also.item);
+	free(subject->answers);
+}
+
+const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size)
+{
+	char bytes[SL_FORMAT_BYTES];
+
+	if (subject->recording->doubt)
+		return subject->recording->doubt;
+	if (subject->check.error == SL_UNKNOWN)
+		return "the replay of the recorded run is granted what was refused, or the other way round";
+	snprintf(out, size, "the replay of the recorded run is off by up to %s", sl_format_size(bytes, subject->check.error));
+	return out;
+}
+
+const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice)
+{
+	const char *text = subject->choices[choice].text;
+
+	text = text ? text : subject->recording->text;
+	return *text ? text : "(none)";
+}
+
+unsigned sl_fit_best(const struct sl_fit_subject *subject)
+{
+	unsigned best = 0;
+
+	for (unsigned c = 1; subject->answers && c < subject->choice_count; c++)
+		if (subject->answers[c].scan.always_from < subject->answers[best].scan.always_from)
+			best = c;
+	return best;
+}

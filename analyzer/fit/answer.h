@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A recording under several settings and capacities: what the verb fit, the gate and the page say.  There is an answer
+ * only where the replay of the recorded run is what happened.
+ */
+#ifndef ANALYZER_FIT_ANSWER_H
+#define ANALYZER_FIT_ANSWER_H
+
+#include "analyzer/fit/run.h"
+
+#define SL_FIT_CAPACITIES 64
+#define SL_FIT_CHOICES	  32
+
+struct sl_fit_choice {
+	const char *text; /* NULL: as recorded */
+	struct sl_fit_settings settings;
+};
+
+/* One recording under one choice. */
+struct sl_fit_answer {
+	struct sl_fit_outcome free; /* without an end */
+	struct sl_fit_outcome at[SL_FIT_CAPACITIES];
+	bool ambiguous[SL_FIT_CAPACITIES]; /* it depends on where the driver puts segments */
+	struct sl_fit_scan scan;
+	uint64_t other_from; /* the largest always_from of other addresses; SL_UNKNOWN: the same */
+};
+
+/* What is asked of every recording. */
+struct sl_fit_question {
+	uint64_t capacities[SL_FIT_CAPACITIES]; /* none: the recorded device */
+	unsigned capacity_count;
+	const char *settings[SL_FIT_CHOICES]; /* none: the recorded ones and some that are often tried */
+	unsigned setting_count;
+	bool of_allocator;     /* capacities are what PyTorch's allocator alone may take */
+	bool unscanned;	       /* the smallest capacity is not asked for */
+	enum sl_fit_ties ties; /* whose figures are given; a verdict needs all to agree */
+};
+
+struct sl_fit_subject {
+	const struct sl_fit_recording *recording;
+	struct sl_fit_check check;
+	uint64_t capacities[SL_FIT_CAPACITIES];
+	unsigned capacity_count;
+	struct sl_fit_answer *answers; /* by choice; NULL: no verdict */
+	unsigned choice_count;
+	struct sl_fit_choice choices[SL_FIT_CHOICES];
+};
+
+void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question);
+void sl_fit_subject_free(struct sl_fit_subject *subject);
+
+/* Why there is no answer, in words. */
+const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size);
+/* The settings as a user reads them. */
+const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice);
+/* The choice with the smallest capacity that always does; the first where none is better or nobody knows. */
+unsigned sl_fit_best(const struct sl_fit_subject *subject);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/gate/fits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/fit/answer.h"
+#include "analyzer/report/place.h"
+
+static struct sl_fits *add(struct sl_fits **list, unsigned *count, const char *session, int device)
+{
+	struct sl_fits *one;
+
+	*list = realloc(*list, (*count + 1) * sizeof(**list));
+	if (!*list)
+		abort();
+	one = &(*list)[(*count)++];
+	*one = (struct sl_fits){.verdict = SL_FITS_UNKNOWN};
+	snprintf(one->subject, sizeof(one->subject), "%s device %d", session, device);
+	return one;
+}
+
+static void point(struct sl_fits *one, struct sl_process *process, uint32_t python)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_stack_frame *frame = sl_place_of(process, frames, sl_process_stack(process, frames, python, 0, 0));
+
+	if (!frame || !frame->own)
+		return;
+	snprintf(one->file, sizeof(one->file), "%s", frame->file);
+	one->line = frame->line;
+}
+
+static void judge(struct sl_fits *one, struct sl_process *process, const struct sl_fit_recording *recording, uint64_t capacity)
+{
+	struct sl_fit_question question = {
+		.capacities = {capacity}, .capacity_count = 1, .settings = {NULL}, .setting_count = 1, .unscanned = true};
+	char may[SL_FORMAT_BYTES], bytes[SL_FORMAT_BYTES], reserved[SL_FORMAT_BYTES], number[SL_FORMAT_BYTES], why[120];
+	const struct sl_fit_outcome *o;
+	struct sl_fit_subject subject;
+
+	question.ties = SL_FIT_REUSED;
+	sl_fit_ask(&subject, recording, &question);
+	sl_format_size(may, capacity);
+	o = subject.answers ? &subject.answers->at[0] : NULL;
+	if (!o)
+		snprintf(one->message, sizeof(one->message), "%s: whether it fits in %s is not known: %s", one->subject, may,
+			 sl_fit_why(&subject, why, sizeof(why)));
+	else if (subject.answers->ambiguous[0] || o->verdict == SL_FIT_UNKNOWN)
+		snprintf(one->message, sizeof(one->message), "%s: whether it fits in %s is not known: %s", one->subject, may,
+			 o->verdict == SL_FIT_UNKNOWN ? "the recorded run was refused what is granted there"
+						      : "it depends on where the driver puts segments");
+	else if (o->verdict == SL_FIT_FITS)
+		snprintf(one->message, sizeof(one->message), "%s fits in %s, %s reserved by PyTorch's allocator", one->subject, may,
+			 sl_format_size(reserved, o->stats.peak_reserved));
+	else if (o->request)
+		snprintf(one->message, sizeof(one->message),
+			 "%s does not fit in %s: request %s, of %s, finds nothing when %s are reserved", one->subject, may,
+			 sl_format_count(number, o->request), sl_format_size(bytes, o->bytes),
+			 sl_format_size(reserved, o->stats.reserved));
+	else
+		snprintf(one->message, sizeof(one->message), "%s does not fit in %s: all but PyTorch's allocator has %s",
+			 one->subject, may, sl_format_size(bytes, o->bytes));
+	if (o && !subject.answers->ambiguous[0] && o->verdict != SL_FIT_UNKNOWN)
+		one->verdict = o->verdict == SL_FIT_FITS ? SL_FITS_YES : SL_FITS_NO;
+	if (one->verdict == SL_FITS_NO)
+		point(one, process, recording->ops.item[o->at].python);
+	sl_fit_subject_free(&subject);
+}
+
+/* Without an allocator that is known: the driver has to have what was live, and its pools more than that. */
+static void judge_driver(struct sl_fits *one, uint64_t peak, bool pool, uint64_t capacity)
+{
+	char may[SL_FORMAT_BYTES], bytes[SL_FORMAT_BYTES];
+
+	sl_format_size(may, capacity);
+	sl_format_size(bytes, peak);
+	one->verdict = peak > capacity ? SL_FITS_NO : pool ? SL_FITS_UNKNOWN : SL_FITS_YES;
+	snprintf(one->message, sizeof(one->message), "%s: %s live at most%s, %s asked for", one->subject, bytes,
+		 pool ? " and what the driver's pool keeps" : " and its context", may);
+}
+
+struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned *count)
+{
+	struct sl_fits *list = NULL;
+
+	*count = 0;
+	for (unsigned p = 0; p < report->process_count; p++) {
+		struct sl_process *process = &report->processes[p];
+		struct sl_fit_process fit;
+		char *session;
+
+		if (!process->trace)
+			continue;
+		session = sl_report_session(process->trace);
+		sl_fit_record(&fit, process->trace, session);
+		for (unsigned i = 0; i < fit.count; i++)
+			judge(add(&list, count, session, fit.recordings[i].device), process, &fit.recordings[i], capacity);
+		for (unsigned i = 0; i < fit.driver_count; i++)
+			judge_driver(add(&list, count, session, fit.drivers[i].device), fit.drivers[i].peak_bytes,
+				     fit.drivers[i].pool, capacity);
+		sl_fit_forget(&fit);
+		free(session);
+	}
+	return list;
+}
