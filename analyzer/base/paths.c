@@ -39,6 +39,14 @@ int sl_paths_open_regular(const char *path, struct stat *st)
 	return -1;
 }
 
+void sl_paths_skip_mark(FILE *file)
+{
+	char begin[3];
+
+	if (fread(begin, 1, sizeof(begin), file) != sizeof(begin) || memcmp(begin, "\xef\xbb\xbf", sizeof(begin)))
+		rewind(file);
+}
+
 FILE *sl_paths_open_file(const char *path)
 {
 	struct stat st;

@@ -17,4 +17,7 @@ struct stat;
 int sl_paths_open_regular(const char *path, struct stat *st);
 FILE *sl_paths_open_file(const char *path); /* the same as a stream, or /dev/null as an empty one; NULL with errno */
 
+/* At the beginning of a text file: past the byte order mark that some editors write there. */
+void sl_paths_skip_mark(FILE *file);
+
 #endif

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zstd.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/exports/redact.h"
 #include "analyzer/trace/archive.h"
 #include "common/tracefile.h"
@@ -37,12 +39,33 @@ static bool push(struct packer *p, const void *bytes, size_t size, ZSTD_EndDirec
 	return true;
 }
 
-static bool push_member(struct packer *p, const char *name, const void *bytes, uint64_t size)
+static bool push_head(struct packer *p, const char *name, uint64_t size)
 {
 	uint32_t length = (uint32_t)strlen(name);
 
 	return push(p, &length, sizeof(length), ZSTD_e_continue) && push(p, name, length, ZSTD_e_continue) &&
-	       push(p, &size, sizeof(size), ZSTD_e_continue) && push(p, bytes, size, ZSTD_e_continue);
+	       push(p, &size, sizeof(size), ZSTD_e_continue);
+}
+
+/* A file as a member, some of it at a time.  What it has grown by since it was opened is not taken; what it lacks is zeroes. */
+static bool push_file(struct packer *p, const char *path, const char *name)
+{
+	static const uint8_t zeroes[1 << 16];
+	uint8_t bytes[1 << 16];
+	struct stat st;
+	int fd = sl_paths_open_regular(path, &st);
+	bool fine = fd >= 0 && push_head(p, name, (uint64_t)st.st_size);
+
+	for (uint64_t left = fine ? (uint64_t)st.st_size : 0; left && fine;) {
+		size_t wanted = left < sizeof(bytes) ? left : sizeof(bytes);
+		ssize_t got = read(fd, bytes, wanted);
+
+		fine = got >= 0 && push(p, got ? bytes : zeroes, got ? (size_t)got : wanted, ZSTD_e_continue);
+		left -= got ? (size_t)got : wanted;
+	}
+	if (fd >= 0)
+		close(fd);
+	return fine;
 }
 
 static uint8_t *read_whole(const char *path, size_t *size)
@@ -194,14 +217,18 @@ static bool mask_ring(struct packer *p, uint8_t *bytes, size_t size)
 static bool add_file(struct packer *p, const char *path, const char *name, bool ring)
 {
 	size_t size;
-	uint8_t *bytes = read_whole(path, &size);
-	bool fine = bytes != NULL, known = true;
+	uint8_t *bytes;
+	bool fine, known = true;
 
-	if (bytes && p->redaction.salt && ring)
+	if (!p->redaction.salt)
+		return push_file(p, path, name);
+	bytes = read_whole(path, &size);
+	fine = bytes != NULL;
+	if (bytes && ring)
 		known = mask_ring(p, bytes, size);
-	else if (bytes && p->redaction.salt)
+	else if (bytes)
 		mask_trace(p, &bytes, &size);
-	fine = fine && (!known || push_member(p, name, bytes, size));
+	fine = fine && (!known || (push_head(p, name, size) && push(p, bytes, size, ZSTD_e_continue)));
 	free(bytes);
 	return fine;
 }

@@ -166,6 +166,7 @@ bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_
 		snprintf(why, size, "%s: %s", path, strerror(errno));
 		return false;
 	}
+	sl_paths_skip_mark(in);
 	while (!wrong && fgets(line, sizeof(line), in)) {
 		snprintf(kept, sizeof(kept), "%.180s", trim(line));
 		number++;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/arena.h"
+#include "analyzer/base/paths.h"
 #include "common/base.h"
 
 /*
@@ -67,6 +68,7 @@ bool sl_suppressions_read(struct sl_suppressions *list, const char *path, unsign
 
 	if (!file)
 		return false;
+	sl_paths_skip_mark(file);
 	errno = 0;
 	for (*line = 1; fine && getline(&text, &size, file) >= 0; ++*line) {
 		char *clean = trim(text);

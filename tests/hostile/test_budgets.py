@@ -15,6 +15,7 @@ import traces as t  # noqa: E402
 import zstandard  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "stormlog", "cases", "gap_boundary_equal.jsonl")
 
 
 class Budgets(unittest.TestCase):
@@ -89,6 +90,47 @@ class Budgets(unittest.TestCase):
         self.assertIn("names are longer than 16 kB and were cut", said)
         size = sum(os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(os.path.join(self.folder, "o")) for name in names)
         self.assertLess(size, 20 << 20, "it was 510 MB")
+
+    def write(self, name, *parts):
+        return t.write(os.path.join(self.folder, name), *parts)
+
+    def test_a_large_ring_is_packed_a_part_at_a_time(self):
+        t.write(self.trace, t.header(ring="rank-00000-100.ring"), self.events(), t.footer())
+        ring = self.trace.replace(".msgpack.zst", ".ring")
+        t.write(ring, t.ring(self.trace))
+        os.truncate(ring, 1 << 30)
+        self.run_it("pack", "-o", "x.stormlog", "t", megabytes=200)
+        self.assertEqual(json.loads(self.run_it("--json", "x.stormlog", megabytes=1400)[0])["processes"][0]["memory"][0]["allocations"], 3)
+
+    def test_a_byte_order_mark_loses_nothing(self):
+        with open(GOLDEN) as file:
+            rows = [json.loads(line) for line in file][:5]
+        lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        names = [name for name in rows[0] if not isinstance(rows[0][name], (dict, list))]
+        table = "\n".join([",".join(names) + ",metadata"] +
+                          [",".join("" if row[n] is None else str(row[n]) for n in names) + ",{}" for row in rows]).encode() + b"\n"
+        for suffix, text in ("jsonl", lines), ("csv", table):
+            counts = []
+            for mark in b"", b"\xef\xbb\xbf":
+                name = self.write("x." + suffix, mark, text)
+                out, said = self.run_it("--json", name, megabytes=100)
+                counts.append([row["event_count"] for row in json.loads(out)["telemetry"]["sessions"]])
+                self.assertEqual(said.count("line 1") + said.count(":1:"), 0, said)
+            self.assertEqual(counts[0], [5], suffix)
+            self.assertEqual(counts[1], counts[0], suffix)
+        t.write(self.trace, t.header(), self.events(), t.footer())
+        self.run_it("check", "--max-leak", "1T", "--suppressions", self.write("s.txt", b"\xef\xbb\xbfleak:f\n"), "t", megabytes=100)
+
+    def test_a_line_or_field_too_long_is_passed_over_and_said(self):
+        many = [b"x" * (1 << 20)] * 100  # not in one piece: what this program has at most counts for its children
+        lines = self.write("x.jsonl", *many, b"\n")
+        with open(GOLDEN, "rb") as file, open(lines, "ab") as to:
+            to.write(file.read())
+        table = self.write("x.csv", b'a,timestamp_ns\n"', *many, b'",1\n')
+        out, said = self.run_it("--json", lines, megabytes=120)
+        self.assertIn("x.jsonl:1: a line of more than 16 MiB", said + out)
+        self.assertGreater(json.loads(out)["telemetry"]["sessions"][0]["event_count"], 5, "the rest is analysed")
+        self.run_it(table, megabytes=120, codes=(3,))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@
 
 #include "analyzer/base/text.h"
 
+#define FIELD_MAX_BYTES (16u << 20)
+
 /* One row: fields in quotes may hold commas, line breaks and doubled quotes. */
 struct row {
 	struct sl_arena arena;
@@ -15,10 +17,15 @@ struct row {
 	size_t count, capacity;
 	char *text;
 	size_t length, size;
+	bool cut; /* a field was longer than FIELD_MAX_BYTES */
 };
 
 static void push_char(struct row *row, int c)
 {
+	if (row->length == FIELD_MAX_BYTES) {
+		row->cut = true;
+		return;
+	}
 	row->text = sl_arena_grow(row->text, &row->size, row->length, 1);
 	row->text[row->length++] = (char)c;
 }
@@ -38,6 +45,7 @@ static bool read_row(FILE *file, struct row *row, uint32_t *line)
 
 	sl_arena_reset(&row->arena);
 	row->count = row->length = 0;
+	row->cut = false;
 	while ((c = getc(file)) != EOF) {
 		*line += c == '\n';
 		any = true;
@@ -170,7 +178,9 @@ void sl_csv_read(FILE *file, const char *path, const struct sl_source_reader *re
 		return;
 	}
 	for (begin = line; read_row(file, &row, &line); begin = line)
-		if (row.count > 1 || *row.fields[0])
+		if (row.cut)
+			reader->problem(reader->context, SL_SOURCE_RECORD, path, begin, "a field of more than 16 MiB");
+		else if (row.count > 1 || *row.fields[0])
 			give_row(header.fields, header.count, &row, path, begin, reader);
 	if (ferror(file))
 		reader->problem(reader->context, SL_SOURCE_FILE, path, line, strerror(errno));

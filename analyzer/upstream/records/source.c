@@ -9,8 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/base/text.h"
 #include "analyzer/upstream/records/csv.h"
+
+#define LINE_MAX_BYTES (16u << 20)
 
 enum sl_source_form sl_source_form(const char *path)
 {
@@ -42,8 +45,10 @@ static FILE *open_file(const char *path, char *reason, size_t size)
 	} else {
 		FILE *file = fdopen(fd, "r");
 
-		if (file)
+		if (file) {
+			sl_paths_skip_mark(file);
 			return file;
+		}
 		snprintf(reason, size, "%s", strerror(errno));
 	}
 	if (fd >= 0)
@@ -98,6 +103,30 @@ static bool is_blank_line(const char *line, size_t length)
 	return true;
 }
 
+/*
+ * The next line into a buffer that grows to LINE_MAX_BYTES; its length, 0 at the end.  What is longer is passed over: its first bytes
+ * are there, and *whole is false.
+ */
+static size_t next_line(FILE *file, char **line, size_t *capacity, bool *whole)
+{
+	size_t length = 0;
+	int c;
+
+	*whole = true;
+	while ((c = getc_unlocked(file)) != EOF) {
+		if (length == LINE_MAX_BYTES)
+			*whole = false;
+		else {
+			if (length == *capacity)
+				*line = sl_arena_grow(*line, capacity, length, 1);
+			(*line)[length++] = (char)c;
+		}
+		if (c == '\n')
+			break;
+	}
+	return length;
+}
+
 static bool read_lines(const char *path, const struct sl_source_reader *reader)
 {
 	char reason[128], *line = NULL;
@@ -105,19 +134,24 @@ static bool read_lines(const char *path, const struct sl_source_reader *reader)
 	struct sl_arena arena = {0};
 	size_t size = 0;
 	uint32_t number = 0;
+	bool whole;
 
 	if (!file) {
 		problem(reader, SL_SOURCE_FILE, path, 0, reason);
 		return false;
 	}
-	for (ssize_t length; (length = getline(&line, &size, file)) > 0;) {
+	for (size_t length; (length = next_line(file, &line, &size, &whole)) > 0;) {
 		struct sl_value_error error;
 		bool ended = line[length - 1] == '\n';
 
 		number++;
-		if (is_blank_line(line, (size_t)length))
+		if (!whole) {
+			problem(reader, SL_SOURCE_RECORD, path, number, "a line of more than 16 MiB");
 			continue;
-		const struct sl_value *value = sl_value_parse(&arena, line, (size_t)length, number, &error);
+		}
+		if (is_blank_line(line, length))
+			continue;
+		const struct sl_value *value = sl_value_parse(&arena, line, length, number, &error);
 
 		if (value)
 			reader->record(reader->context, value, number);
