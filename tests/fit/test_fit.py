@@ -81,11 +81,13 @@ class Fit(unittest.TestCase):
 
     def test_check_fits_says_what_the_real_allocator_did(self):
         said = {0: 0, 1: 0}
-        for line in (HERE / "golden" / "2.14.txt").read_text().splitlines():
+        golden = [(release, line) for release in ("2.12", "2.13", "2.14", "2.15")
+                  for line in (HERE / "golden" / f"{release}.txt").read_text().splitlines()]
+        for release, line in golden:
             question, answer = line.split(" = ")
             seed, capacity, fraction, settings = question.split()
             with tempfile.TemporaryDirectory() as folder:
-                if (fraction, settings) != ("0", "-") or not recording(folder, "2.14", seed):
+                if (fraction, settings) != ("0", "-") or not recording(folder, release, seed):
                     continue
                 # of the device: nothing else was on it, and its context is not known
                 done = subprocess.run([ANALYZE, "check", "--config", "/dev/null", "--fits", f"{capacity}M", "--json", folder],
@@ -94,7 +96,7 @@ class Fit(unittest.TestCase):
             outcome, = [o for o in json.loads(done.stdout)["outcomes"] if o["rule"] == "fits"]
             self.assertEqual(outcome["level"], "critical" if done.returncode else "pass")
             said[done.returncode] += 1
-        self.assertGreaterEqual(min(said.values()), 2, said)
+        self.assertGreater(min(said.values()), 2, said)
 
     def test_a_wrong_setting_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
