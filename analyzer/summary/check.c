@@ -19,7 +19,7 @@ static bool is_track_kind(unsigned kind)
 	return kind < SL_KIND_COUNT || (kind >= SL_OBJECT_CONTEXT && kind < SL_OBJECT_END);
 }
 
-#define EACH(type, one, vector) for (const type *one = (vector).item; one && one < (vector).item + (vector).count; one++)
+#define EACH(type, one, vector) for (type const *one = (vector).item; one && one < (vector).item + (vector).count; one++)
 
 static bool trace_is_sound(const struct sl_trace *trace)
 {

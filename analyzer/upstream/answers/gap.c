@@ -19,9 +19,7 @@ const char *const sl_gap_kind_names[] = {
 const char *const sl_gap_advice[] = {
 	[SL_GAP_SPIKE] =
 		"look at what is hidden on the time line: something other than the allocator took device memory for a moment",
-	[SL_GAP_DRIFT] =
-		"the device fills while the allocator does not: look for contexts, modules, libraries and other processes that "
-		"load or allocate again and again",
+	[SL_GAP_DRIFT] = "the device fills while the allocator does not: look for contexts, modules and other processes",
 	[SL_GAP_FRAGMENTATION] = "much of what the allocator reserved is unused: try expandable segments, or fewer sizes",
 };
 
