@@ -118,9 +118,18 @@ static bool is_injection(const char *value)
 	return atol(value) > 0 && (!value[number] || (value[number] == ':' && value[number + 1]));
 }
 
+static bool is_count(const char *value)
+{
+	size_t digits = strspn(value, "0123456789");
+
+	return digits && digits < 10 && !value[digits];
+}
+
 /* What only a reader of the text itself can refuse. */
 static const char *why_not(const struct sl_options_row *option, const char *value)
 {
+	if ((!strcmp(option->name, "rank") || !strcmp(option->name, "world_size")) && !is_count(value))
+		return "wants a number from 0";
 	if (!strcmp(option->name, "ranks") && !sl_filter_list_valid(value))
 		return "wants a list as 0,2,4-7";
 	if (!strcmp(option->name, "only") && !sl_filter_regex_valid(value))
@@ -221,6 +230,17 @@ static unsigned row_of(int found)
 	return row;
 }
 
+/* The recorder would leave out the size of a world that cannot hold the rank. */
+static bool ranks_agree(void)
+{
+	const char *rank = getenv("STORMLOG_RANK"), *size = getenv("STORMLOG_WORLD_SIZE");
+
+	if (!size || !*size || (rank && *rank && atol(rank) < atol(size)))
+		return true;
+	sl_launcher_say("--world-size %s: %s", size, rank && *rank ? "wants to be more than --rank" : "wants --rank too");
+	return false;
+}
+
 int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 {
 	struct option longs[64];
@@ -261,6 +281,8 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 			return status;
 		seen[row] = true;
 	}
+	if (!ranks_agree())
+		return SL_LAUNCH_FAILED;
 	run->command = argv + optind;
 	sl_options_read(&run->options, aloud ? warn_unreadable : stay_silent);
 	return -1;

@@ -40,6 +40,8 @@ struct group {
 
 /* Order matters: torchrun under mpirun or srun has several.  PMIx tells no size: complete with the rank alone. */
 static const struct group groups[] = {
+	{"STORMLOG_RANK", "LOCAL_RANK", "STORMLOG_WORLD_SIZE", true}, /* said by the user */
+	{"STORMLOG_RANK", "LOCAL_RANK", NULL, true},
 	{"RANK", "LOCAL_RANK", "WORLD_SIZE", true},
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", true},
 	{"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", true},
@@ -76,8 +78,10 @@ void sl_identity_job(char *out, size_t size)
 {
 	static const char *const names[] = {"SLURM_JOB_ID", "FLUX_JOB_ID", "LSB_JOBID", "PBS_JOBID"};
 	struct sl_text text = sl_text_begin(out, size);
-	const char *id = torchrun();
+	const char *id = variable("STORMLOG_JOB_ID");
 
+	if (!id)
+		id = torchrun();
 	for (size_t i = 0; !id && i < sizeof(names) / sizeof(names[0]); i++)
 		id = variable(names[i]);
 	sl_text_add(&text, id ? id : "");
@@ -129,7 +133,9 @@ bool sl_identity_run_named(char *out, size_t size)
 		sl_text_add(&text, id);
 		return true;
 	}
-	if ((id = variable("SLURM_JOB_ID")))
+	if ((id = variable("STORMLOG_JOB_ID")))
+		add_two(&text, "job-", id, NULL);
+	else if ((id = variable("SLURM_JOB_ID")))
 		add_two(&text, "slurm-", id, variable("SLURM_STEP_ID"));
 	else if ((id = variable("FLUX_JOB_ID")))
 		add_two(&text, "flux-", id, NULL);
@@ -176,7 +182,7 @@ bool sl_identity_run_shared(void)
 	if (variable("STORMLOG_RUN_ID"))
 		return true;
 	/* A batch script has a job but no step, and may start several launchers one after the other. */
-	if (variable("SLURM_JOB_ID"))
+	if (variable("SLURM_JOB_ID") && !variable("STORMLOG_JOB_ID"))
 		return variable("SLURM_STEP_ID") != NULL;
 	return sl_identity_rank().rank >= 0 && sl_identity_run_named(named, sizeof(named));
 }

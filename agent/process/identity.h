@@ -16,12 +16,12 @@ struct sl_identity_rank {
 };
 
 /*
- * The first complete group of RANK, OMPI_COMM_WORLD_*, SLURM_* (rank and size, and a missing local rank is the
+ * STORMLOG_RANK and STORMLOG_WORLD_SIZE, else the first complete group of RANK, OMPI_COMM_WORLD_*, SLURM_* (rank and size, and a missing local rank is the
  * rank, as Python Stormlog reads them), else of PMI, Flux, JSM, PMIx.  Numbers that cannot be are no group.
  */
 struct sl_identity_rank sl_identity_rank(void);
 
-/* Job as the scheduler names it; "" none. */
+/* STORMLOG_JOB_ID, else the job as the scheduler names it; "" none. */
 void sl_identity_job(char *out, size_t size);
 
 /* HIP_VISIBLE_DEVICES, else CUDA_VISIBLE_DEVICES, which HIP reads too; "" neither. */

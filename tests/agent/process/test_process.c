@@ -111,6 +111,23 @@ static void launchers_that_upstream_does_not_know_give_ranks_too(void **state)
 	assert_int_equal(process.world_size, -1);
 }
 
+static void what_the_user_says_comes_before_the_environment(void **state)
+{
+	struct sl_process_identity process =
+		identify_with("STORMLOG_RANK=5 STORMLOG_WORLD_SIZE=6 STORMLOG_JOB_ID=x RANK=1 WORLD_SIZE=2 "
+			      "LOCAL_RANK=1 SLURM_JOB_ID=9");
+
+	assert_int_equal(process.rank, 5);
+	assert_int_equal(process.local_rank, 1);
+	assert_int_equal(process.world_size, 6);
+	assert_string_equal(process.job_id, "x");
+	assert_string_equal(process.run_id, "job-x");
+	process = identify_with("STORMLOG_RANK=5");
+	assert_int_equal(process.rank, 5);
+	assert_int_equal(process.local_rank, 5);
+	assert_int_equal(process.world_size, -1);
+}
+
 static void a_run_is_named_by_launcher_then_scheduler_then_session(void **state)
 {
 	struct sl_process_identity process = identify_with("STORMLOG_RUN_ID=mine SLURM_JOB_ID=9");
@@ -264,6 +281,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(identity_is_python_stormlogs),
 		cmocka_unit_test(launchers_that_upstream_does_not_know_give_ranks_too),
+		cmocka_unit_test(what_the_user_says_comes_before_the_environment),
 		cmocka_unit_test(a_run_is_named_by_launcher_then_scheduler_then_session),
 		cmocka_unit_test(placeholders_are_replaced_and_the_folder_is_absolute),
 		cmocka_unit_test(the_folder_is_made_with_its_parents_for_the_user_alone),
