@@ -104,7 +104,8 @@ static void put_subject(const struct sl_fit_subject *s, bool of_allocator)
 		sl_door_print(stdout, "of %s requests the size is not known, and the block's is taken: other settings can be off\n",
 			      sl_format_count(number, r->unasked));
 	if (!of_allocator && !r->others_known)
-		sl_door_print(stdout, "what contexts and other processes take is not known, and not in these figures\n");
+		sl_door_print(stdout, "no verdict for a device: no sample tells what contexts and other processes take; "
+				      "--allocator-capacity asks without them\n");
 	if (r->ooms && r->goes_on)
 		sl_door_print(stdout, "it went on after an out-of-memory: what it does depends on the card\n");
 	sl_door_print(stdout, "\n  %-63s %10s %10s",
@@ -236,7 +237,7 @@ static void put_notes(struct sl_json *j, const struct sl_fit_result *result)
 		if (r->unasked)
 			sl_json_string(j, NULL, "of some requests the size is not known, and the block's is taken");
 		if (!result->of_allocator && !r->others_known)
-			sl_json_string(j, NULL, "what contexts and other processes take is not known");
+			sl_json_string(j, NULL, "no verdict for a device: no sample tells what contexts and other processes take");
 		if (r->ooms && r->goes_on)
 			sl_json_string(j, NULL, "it went on after an out-of-memory: what it does depends on the card");
 	}

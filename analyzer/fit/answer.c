@@ -53,6 +53,15 @@ static void answer_otherwise(struct sl_fit_answer *a, const struct sl_fit_subjec
 	free(scan.also.item);
 }
 
+/* What else is on the device is not known: a capacity that does may not do with it, and fitting is not monotone. */
+static void leave_open(struct sl_fit_answer *a, unsigned capacities)
+{
+	for (unsigned i = 0; i < capacities; i++)
+		a->at[i].verdict = SL_FIT_UNKNOWN;
+	a->scan.always_from = SL_UNKNOWN;
+	a->scan.also.count = 0;
+}
+
 static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject, const struct sl_fit_choice *choice,
 		   const struct sl_fit_question *question)
 {
@@ -61,6 +70,7 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 				  .of_allocator = question->of_allocator,
 				  .settings = choice->text ? &choice->settings : NULL,
 				  .ties = question->ties};
+	bool is_told = question->of_allocator || r->others_known;
 
 	a->other_from = SL_UNKNOWN;
 	sl_fit_run(&a->free, r, &how);
@@ -70,7 +80,9 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 	}
 	if (!question->unscanned)
 		sl_fit_scan(&a->scan, r, &how);
-	for (how.ties = 0; how.ties < SL_FIT_GIVEN && r->release <= SL_FIT_RELEASE(2, 11); how.ties++)
+	if (!is_told)
+		leave_open(a, subject->capacity_count);
+	for (how.ties = 0; how.ties < SL_FIT_GIVEN && r->release <= SL_FIT_RELEASE(2, 11) && is_told; how.ties++)
 		if (how.ties != question->ties)
 			answer_otherwise(a, subject, &how, question);
 }

@@ -49,8 +49,9 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 			 sl_fit_why(&subject, why, sizeof(why)));
 	else if (subject.answers->ambiguous[0] || o->verdict == SL_FIT_UNKNOWN)
 		snprintf(one->message, sizeof(one->message), "%s: whether it fits in %s is not known: %s", one->subject, may,
-			 o->verdict == SL_FIT_UNKNOWN ? "the recorded run was refused what is granted there"
-						      : "it depends on where the driver puts segments");
+			 !recording->others_known	? "no sample tells what contexts and other processes take"
+			 : o->verdict == SL_FIT_UNKNOWN ? "the recorded run was refused what is granted there"
+							: "it depends on where the driver puts segments");
 	else if (o->verdict == SL_FIT_FITS)
 		snprintf(one->message, sizeof(one->message), "%s fits in %s, %s reserved by PyTorch's allocator", one->subject, may,
 			 sl_format_size(reserved, o->stats.peak_reserved));

@@ -2,7 +2,7 @@
 /*
  * make_recording FOLDER RELEASE SEED: a trace of the program of that seed (ops.h) on a device without end, with default
  * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
- * SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
+ * NO_SAMPLE in the environment: no sample of the device.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +39,13 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 	record(s, e, "block_alloc", block,
 	       (struct sl_event){.stream = op->stream * 0x1000, .object = 1 + sl_fit_block_bytes(block) - op->bytes});
 	return block;
+}
+
+/* Nothing else is on the device.  Without it nobody knows. */
+static void sample(struct sl_synth *s)
+{
+	if (!getenv("NO_SAMPLE"))
+		synth_sample(s, 1, 0, 0, 1ull << 40);
 }
 
 static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *ops, unsigned count)
@@ -99,6 +106,7 @@ int main(int argc, char **argv)
 			return 0;
 	s = synth_new(argv[1], 0, 4242);
 	synth_capability(s, "pytorch", release);
+	sample(s);
 	play(s, sl_fit_new(&machine, &sl_fit_defaults), ops, count);
 	synth_close(s, SYNTH_COMPLETED);
 	return 0;

@@ -5,6 +5,7 @@
     test_fit.py MAKE_RECORDING STORMLOG_ANALYZE
 """
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,18 @@ class Fit(unittest.TestCase):
             self.assertGreaterEqual(failed["failed_at"]["request"], 1)
             self.assertIsInstance(seed, int)
 
+    def test_no_verdict_for_a_device_of_which_no_sample_tells(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["NO_SAMPLE"] = "1"
+            seed = next(seed for seed in range(1, 20) if recording(folder, "2.14", seed))
+            del os.environ["NO_SAMPLE"]
+            said = fit(folder, "--capacity", "1T,3M", "--settings", "", code=(0,))
+            self.assertTrue(said["reproduces"], seed)
+            self.assertEqual([run["fits"] for run in said["runs"]], [None, None])
+            self.assertIsNone(said["smallest"][0]["always_from_bytes"])
+            self.assertIn("no sample", said["notes"][0])
+            self.assertTrue(fit(folder, "--allocator-capacity", "1T", "--settings", "")["runs"][0]["fits"])
+
     def test_check_fits_says_what_the_real_allocator_did(self):
         said = {0: 0, 1: 0}
         golden = [(release, line) for release in ("2.12", "2.13", "2.14", "2.15")
@@ -89,7 +102,6 @@ class Fit(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 if (fraction, settings) != ("0", "-") or not recording(folder, release, seed):
                     continue
-                # of the device: nothing else was on it, and its context is not known
                 done = subprocess.run([ANALYZE, "check", "--config", "/dev/null", "--fits", f"{capacity}M", "--json", folder],
                                       capture_output=True, text=True)
             self.assertEqual(done.returncode, int(answer.split()[0] != "-1"), line + done.stdout + done.stderr)
