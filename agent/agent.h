@@ -59,6 +59,7 @@ struct sl_agent_thread {
 	struct sl_frame *top;	/* innermost open call */
 	uint64_t open_seq;	/* slot number of the last outermost call */
 	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
+	uint32_t ooms;		/* calls that were recorded as out of memory */
 	uint32_t refused;	/* calls not recorded for that, one after the other */
 	uint64_t refused_at;	/* the thread's next slot number meanwhile */
 	uintptr_t inside_at;	/* the stack frame in which that began, and the return address there: a signal handler */

@@ -312,6 +312,7 @@ static SL_NOINLINE void close_failed(struct sl_frame *frame, const struct sl_hoo
 	if (result && result == sl_event_families[hook->family].oom) {
 		int device = sl_slot_device(frame->slot), saved = sl_agent_work_begin();
 
+		sl_thread.ooms++;
 		sl_device_oom(sl_thread.ring->thread, frame->seq, device, hook->family, out->kind, end_ns);
 		sl_agent_work_end(saved);
 	}
@@ -416,6 +417,17 @@ SL_HOT void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, con
 	/* Last, so that a call whose closing is left by a signal handler is found among the open ones. */
 	thread->top = frame->outer;
 	frame->check = 0;
+}
+
+void sl_record_failed(unsigned api, const void *caller, int64_t result)
+{
+	struct sl_fields fields = {.kind = SL_KIND_none};
+	struct sl_frame frame;
+
+	if (!sl_record_open(&frame, api, caller, &fields))
+		return;
+	fields.device_plus_one = ask_place(sl_hooks[api].family, (struct sl_vendor_context){.device = -1}, false).device + 1;
+	sl_record_close(&frame, result, false, &fields);
 }
 
 /* The second slot of a block event. */

@@ -36,6 +36,9 @@ static inline bool sl_record_refused(const struct sl_frame *frame)
 /* ok: the call succeeded, so that outputs were read. */
 void sl_record_close(struct sl_frame *frame, int64_t result, bool ok, const struct sl_fields *outputs);
 
+/* A call that was only forwarded has returned out of memory: recorded now, with the stack and the thread's device. */
+void sl_record_failed(unsigned api, const void *caller, int64_t result);
+
 /* What was asked of a framework's allocator, as events.def has it in `stream` and `object` of a block event. */
 struct sl_asked {
 	uint64_t stream, object;

@@ -9,6 +9,7 @@
 
 #include <limits.h>
 
+#include "agent/agent.h"
 #include "agent/hooks/fields.h"
 #include "agent/hooks/table.h"
 #include "agent/hooks/prototype.h"
@@ -108,6 +109,23 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
+/* A call inside that failed so was recorded itself. */
+#define CHECKED(ret, name, proto, args)                                                                                            \
+	BODY(ret, name, proto)                                                                                                     \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
+		const uint32_t failures = sl_thread.ooms;                                                                          \
+		ret result;                                                                                                        \
+                                                                                                                                   \
+		if (SL_UNLIKELY(!real))                                                                                            \
+			return (ret)OF_FAMILY(ABSENT_);                                                                            \
+		result = real args;                                                                                                \
+		if (SL_UNLIKELY(result == (ret)OF_FAMILY(OOM_)) && failures == sl_thread.ooms)                                     \
+			sl_record_failed(SL_API_##name, caller, result);                                                           \
+		return result;                                                                                                     \
+	}                                                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
 #define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                                                             \
 	LOOKUP(ret, name, proto, args,                                                                                             \
 	       if (sl_fields_limited()) sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes))
@@ -159,6 +177,7 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 #define ROW(verb, kind, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define ALSO(verb, kind, ret, name, tag) ".long 0\n.long 0\n.long 0\n"
 #define LOOKUP(ret, name, ...)		 ENTRY_DISTANCES(name)
+#define CHECKED(ret, name, ...)		 ENTRY_DISTANCES(name)
 #define QUERY(ret, name, ...)		 ENTRY_DISTANCES(name)
 #define RANGE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define INJECTED(ret, name, ...)	 ENTRY_DISTANCES(name)

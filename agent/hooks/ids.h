@@ -16,6 +16,7 @@ enum sl_api {
 #define ROW(verb, kind, ret, name, ...)	 SL_API_##name,
 #define ALSO(verb, kind, ret, name, tag) SL_API_##name##_##tag,
 #define LOOKUP(ret, name, ...)		 SL_API_##name,
+#define CHECKED(ret, name, ...)		 SL_API_##name,
 #define QUERY(ret, name, ...)		 SL_API_##name,
 #define RANGE(verb, ret, name, ...)	 SL_API_##name,
 #define INJECTED(ret, name, ...)	 SL_API_##name,

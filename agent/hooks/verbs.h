@@ -10,6 +10,7 @@
  *	RANGE(verb, ret, name, (prototype), (arguments), what it means)		nvtx.def
  *	INJECTED(ret, name, (prototype), (arguments), call)			injection.def
  *	HAND(verb, kind, id, "name")	a wrapper written by hand, as torch.c's: SL_API_<id>
+ *	CHECKED(ret, name, (prototype), (arguments))	forwarded; recorded as a CALL where it returns out of memory
  *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
  */
 #ifndef SL_HOOKS_VERBS
@@ -81,6 +82,7 @@
 #undef ROW
 #undef ALSO
 #undef LOOKUP
+#undef CHECKED
 #undef QUERY
 #undef RANGE
 #undef INJECTED

@@ -200,6 +200,20 @@ static uint64_t missing(const struct sl_oom *oom)
 	return oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0;
 }
 
+/* A context, a launch, a copy: how much it wanted nobody tells. */
+static void say_unasked(const struct sl_oom *oom, struct sl_account *account)
+{
+	const char *what = oom->scope == SL_SCOPE_CONTEXT ? "a context"
+			   : oom->scope == SL_SCOPE_CODE  ? "the code"
+							  : "what the call takes itself, as code loaded late or a kernel's stack";
+	struct names n = {0};
+
+	account->cause_text = sl_report_text("the device had no room for %s: %s free, %s held by this process", what,
+					     size(&n, oom->free_bytes), size(&n, oom->live_bytes));
+	if (oom->scope == SL_SCOPE_VRAM)
+		account->advice = sl_report_text("leave more free before it; CUDA_MODULE_LOADING=EAGER loads code at the start");
+}
+
 static void say(const struct sl_oom *oom, struct sl_account *account)
 {
 	const char *who = account->other_count == 1 ? "another process" : "other processes";
@@ -234,6 +248,10 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		account->advice = sl_report_text("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:
+		if (!oom->asked_bytes) {
+			say_unasked(oom, account);
+			break;
+		}
 		account->cause_text = sl_report_text("the device was full: %s held by this process, %s missing",
 						     size(&n, oom->live_bytes), size(&n, missing(oom)));
 		account->advice = sl_report_text("%s less, held or asked, had been enough", size(&n, missing(oom)));

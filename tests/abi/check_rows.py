@@ -100,6 +100,7 @@ def rows():
     text = '#include "agent/hooks/verbs.h"\n'
     text += "#define ROW(verb, kind, ret, name, proto, ...) @@ROW_FAMILY|ret|name|proto@@\n"
     text += "#define LOOKUP(ret, name, proto, ...) @@ROW_FAMILY|ret|name|proto@@\n"
+    text += "#define CHECKED(ret, name, proto, ...) @@ROW_FAMILY|ret|name|proto@@\n"
     text += "#define QUERY(ret, name, proto, ...) @@ROW_FAMILY|ret|name|proto@@\n#define ALSO(...)\n"
     text += '#include "agent/hooks/all.def"\n'
     found = []
@@ -214,17 +215,18 @@ def check_versions(headers):
         listed.setdefault(base, {})[int(version), form == "_PER_THREAD"] = export
     vendor = {}
     for base, version, form in re.findall(r"\bPFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", source):
-        vendor.setdefault(base, set()).add((int(version), bool(form)))
+        vendor.setdefault(base, {})[int(version), bool(form)] = form
     have = {row[2] for row in rows()}
     bases = {re.sub(r"(_v\d+)?(_ptsz|_ptds)?$", "", name) for name in have}
     wrong = []
     for base in sorted(bases & set(vendor)):
-        if len(vendor[base]) > 1 and not vendor[base] <= set(listed.get(base, {})):
+        if len(vendor[base]) > 1 and not set(vendor[base]) <= set(listed.get(base, {})):
             wrong.append(f"versions: {base} has {sorted(vendor[base])}, ours {sorted(listed.get(base, {}))}")
         plain = sorted(version for version, form in listed.get(base, {}) if not form)
         for (version, form), export in listed.get(base, {}).items():
-            rank = "" if form or plain.index(version) == 0 else f"_v{plain.index(version) + 1}"
-            if export and export != base + rank + ("_ptsz" if form else ""):
+            rank = sum(1 for other in plain if other <= version)
+            rank = "" if rank == 1 else f"_v{rank}"
+            if export and export != base + rank + vendor[base].get((version, form), ""):
                 wrong.append(f"versions: {base} {version} is {export}")
     return len(vendor), wrong
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_calls THREADS CALLS [malloc]: pairs of cudaMalloc and cudaFree (or malloc and free), 16 frames deep.  Prints CPU in
+ * bench_calls THREADS CALLS [malloc|sync]: pairs of cudaMalloc and cudaFree (or malloc and free, or waits), 16 frames deep.  Prints CPU in
  * nanoseconds per call of the calling threads (best of five rounds), of all other threads (the writer), and resident KiB.
  */
 #include <pthread.h>
@@ -16,9 +16,10 @@
 
 int cudaMalloc(void **p, size_t bytes);
 int cudaFree(void *p);
+int cuStreamSynchronize(void *stream);
 
 static unsigned long calls;
-static int use_malloc;
+static int use_malloc, use_sync;
 
 static uint64_t cpu_ns(clockid_t clock)
 {
@@ -38,7 +39,10 @@ static __attribute__((noinline)) void pairs(unsigned depth)
 	for (unsigned long i = 0; i < calls / 2; i++) {
 		void *p;
 
-		if (use_malloc) {
+		if (use_sync) {
+			cuStreamSynchronize(&p);
+			cuStreamSynchronize(&p);
+		} else if (use_malloc) {
 			p = malloc(512 + (i & 15) * 512);
 			__asm__ volatile("" : : "r"(p) : "memory");
 			free(p);
@@ -89,7 +93,8 @@ int main(int argc, char **argv)
 	uint64_t begin = cpu_ns(CLOCK_PROCESS_CPUTIME_ID), all;
 
 	calls = argc > 2 ? strtoul(argv[2], NULL, 0) : 1000000;
-	use_malloc = argc > 3;
+	use_sync = argc > 3 && !strcmp(argv[3], "sync");
+	use_malloc = argc > 3 && !use_sync;
 	for (int t = 0; t < threads; t++)
 		pthread_create(&ids[t], NULL, work, NULL);
 	for (int t = 0; t < threads; t++) {

@@ -5,6 +5,7 @@
 
 int cudaMalloc(void **p, size_t bytes);
 int cudaFree(void *p);
+int cuStreamSynchronize(void *stream);
 int cuCtxGetCurrent(void **context);
 int cuCtxGetDevice(int *device);
 int cuStreamIsCapturing(void *stream, int *status);
@@ -25,6 +26,11 @@ int cudaMalloc(void **p, size_t bytes)
 }
 
 int cudaFree(void *p)
+{
+	return 0;
+}
+
+int cuStreamSynchronize(void *stream)
 {
 	return 0;
 }

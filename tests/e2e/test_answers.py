@@ -150,6 +150,25 @@ class OutOfMemory(Answers):
             oom, = report["ooms"]
             self.assertEqual((oom["api"], oom["scope"], oom["requested_bytes"]), ("cudaMalloc", "context", 10 << 20))
 
+    def test_a_launch_a_wait_and_a_copy_that_end_so_are_recorded_once_and_ask_for_nothing(self):
+        calls = """
+import ctypes
+driver, runtime, address = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p()
+assert runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(8 << 20)) == 0
+print(driver.cuLaunchKernel(*[None] * 11) == 2, runtime.cudaDeviceSynchronize() == 2,
+      runtime.cudaMemcpy(address, bytes(64), ctypes.c_size_t(64), 1) == 2)
+"""
+        failures = {"cuLaunchKernel": (True, False, False), "cuCtxSynchronize": (False, True, False),
+                    "cuMemcpy": (False, False, True)}
+        for name, said in failures.items():
+            with self.subTest(name), Recording("/usr/bin/python3", "-c", calls, SIM_FAIL=f"{name}:0:2") as run:
+                report = run.report()
+                self.assertEqual(tuple(word == "True" for word in run.done.stdout.decode().split()), said)
+            oom, = report["ooms"]
+            self.assertEqual((oom["api"], oom["device"], oom["requested_bytes"]), (name, 0, 0), oom)
+            self.assertEqual(self.causes(report), {"oom.full"})
+            self.assertIn("had no room for what the call takes itself", json.dumps(report["findings"]))
+
     def test_an_injected_error_is_called_that_and_blames_nobody(self):
         with Recording(app("oom"), launcher=("--inject-oom", "1"), code=None) as run:
             report = run.report()
