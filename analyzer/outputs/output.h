@@ -22,6 +22,7 @@ struct sl_output {
 
 /* What makes up analysis/, in the order of writing; NULL ends it. */
 extern const struct sl_output *const sl_outputs[];
+extern const struct sl_output sl_output_html;
 
 /* Bytes that a page may have, for both kinds of build.  0: as many as by default. */
 static inline uint64_t sl_html_most(uint64_t asked)

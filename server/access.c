@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/access.h"
+
+#include <ctype.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { FAILURES_MAX = 20, WINDOW_S = 60, SLOTS = 1024, HOST_MAX = 256 };
+
+/* Failures by address; two addresses of one slot share it, which costs a stranger's 429 at worst. */
+static struct {
+	uint64_t window;
+	unsigned count;
+} failures[SLOTS];
+static pthread_mutex_t failures_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static unsigned slot_of(const struct sockaddr *address)
+{
+	const uint8_t *bytes = (const uint8_t *)&((const struct sockaddr_in *)address)->sin_addr;
+	unsigned size = 4, hash = 2166136261u;
+
+	if (address->sa_family == AF_INET6) {
+		bytes = (const uint8_t *)&((const struct sockaddr_in6 *)address)->sin6_addr;
+		size = 8; /* a network of somebody's */
+	}
+	for (unsigned i = 0; i < size; i++)
+		hash = (hash ^ bytes[i]) * 16777619u;
+	return hash % SLOTS;
+}
+
+/* False: too many from there. */
+static bool count_failure(const struct sl_request *request)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	unsigned slot = slot_of(info->client_addr);
+	struct timespec now;
+	bool fine;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	pthread_mutex_lock(&failures_mutex);
+	if (failures[slot].window != (uint64_t)now.tv_sec / WINDOW_S) {
+		failures[slot].window = (uint64_t)now.tv_sec / WINDOW_S;
+		failures[slot].count = 0;
+	}
+	fine = failures[slot].count < FAILURES_MAX;
+	failures[slot].count += fine;
+	pthread_mutex_unlock(&failures_mutex);
+	return fine;
+}
+
+static bool presented(const struct sl_request *request, unsigned *rights)
+{
+	const char *header = sl_request_header(request, "Authorization");
+	char *user, *password = NULL;
+
+	*rights = request->server->open ? SL_RIGHT_READ : 0;
+	if (!header)
+		return false;
+	if (!strncasecmp(header, "Bearer ", 7)) {
+		*rights |= sl_tokens_rights(&request->server->tokens, header + 7 + strspn(header + 7, " "));
+		return true;
+	}
+	user = MHD_basic_auth_get_username_password(request->connection, &password);
+	if (password)
+		*rights |= sl_tokens_rights(&request->server->tokens, password);
+	MHD_free(user);
+	MHD_free(password);
+	return true;
+}
+
+struct sl_outcome sl_access_right(const struct sl_request *request, enum sl_right right)
+{
+	unsigned rights;
+	bool any = presented(request, &rights);
+
+	if (rights & right)
+		return (struct sl_outcome){0};
+	if (any && rights)
+		return (struct sl_outcome){403, "this token does not give that right"};
+	if (any && !count_failure(request))
+		return (struct sl_outcome){429, "too many wrong tokens from there: wait a minute"};
+	return (struct sl_outcome){401, right == SL_RIGHT_WRITE ? "a token for writing is needed: Authorization: Bearer TOKEN"
+								: "a token for reading is needed: Authorization: Bearer TOKEN"};
+}
+
+/* The host without its port, in lower case. */
+static void host_of(const char *text, char host[HOST_MAX])
+{
+	size_t size = *text == '[' ? strcspn(text, "]") + 1 : strcspn(text, ":/");
+
+	if (size >= HOST_MAX)
+		size = 0;
+	for (size_t i = 0; i < size; i++)
+		host[i] = (char)tolower((unsigned char)text[i]);
+	host[size] = 0;
+}
+
+/* A name that somebody else may make point here is none of ours; a number is nobody's. */
+static bool is_ours(const struct sl_request *request, const char *host)
+{
+	if (!*host)
+		return false;
+	if (*host == '[' || strspn(host, "0123456789.") == strlen(host) || !strcmp(host, "localhost"))
+		return true;
+	for (unsigned i = 0; i < request->server->name_count; i++)
+		if (!strcasecmp(host, request->server->names[i]))
+			return true;
+	return false;
+}
+
+struct sl_outcome sl_access_site(const struct sl_request *request)
+{
+	const char *site = sl_request_header(request, "Sec-Fetch-Site"), *origin = sl_request_header(request, "Origin"),
+		   *to = sl_request_header(request, "Host");
+	char host[HOST_MAX], from[HOST_MAX];
+	bool changes = strcmp(request->method, "GET") && strcmp(request->method, "HEAD");
+
+	host_of(to ? to : "", host);
+	if (!is_ours(request, host))
+		return (struct sl_outcome){421, "this server does not go by that name (--name)"};
+	if (changes && site && strcmp(site, "same-origin") && strcmp(site, "none"))
+		return (struct sl_outcome){403, "a page of another site sent this"};
+	if (changes && origin) {
+		const char *authority = strstr(origin, "://");
+
+		host_of(authority ? authority + 3 : "", from);
+		/* The whole authority: another port is another site. */
+		if (strcmp(from, host) || strcasecmp(authority + 3, to))
+			return (struct sl_outcome){403, "a page of another site sent this"};
+	}
+	return (struct sl_outcome){0};
+}

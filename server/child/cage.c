@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/child/cage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#define MEMORY_MAX (3ull << 30)
+#define FILE_MAX   (1ull << 30)
+#define CPU_MAX_S  120
+#define OPEN_MAX_  4096
+
+static bool limit(int what, rlim_t most)
+{
+	struct rlimit now;
+
+	if (getrlimit((__rlimit_resource_t)what, &now))
+		return false;
+	now.rlim_max = now.rlim_max < most ? now.rlim_max : most;
+	now.rlim_cur = now.rlim_max;
+	return !setrlimit((__rlimit_resource_t)what, &now);
+}
+
+bool sl_cage_limits(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(SIGXFSZ, SIG_IGN);  /* an error of writing, then */
+#if !defined(__SANITIZE_ADDRESS__) /* whose shadow is terabytes of addresses */
+	if (!limit(RLIMIT_AS, MEMORY_MAX))
+		return false;
+#endif
+	return limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, FILE_MAX) && limit(RLIMIT_CPU, CPU_MAX_S) &&
+	       limit(RLIMIT_NOFILE, OPEN_MAX_);
+}
+
+/* What malloc, stdio, threads and reading files are made of, on every architecture; what one of them lacks is left out. */
+static const int calls[] = {
+	SCMP_SYS(brk),		 SCMP_SYS(mmap),
+	SCMP_SYS(mmap2),	 SCMP_SYS(munmap),
+	SCMP_SYS(mremap),	 SCMP_SYS(mprotect),
+	SCMP_SYS(madvise),	 SCMP_SYS(read),
+	SCMP_SYS(pread64),	 SCMP_SYS(readv),
+	SCMP_SYS(write),	 SCMP_SYS(writev),
+	SCMP_SYS(lseek),	 SCMP_SYS(close),
+	SCMP_SYS(fstat),	 SCMP_SYS(fstat64),
+	SCMP_SYS(newfstatat),	 SCMP_SYS(fstatat64),
+	SCMP_SYS(stat),		 SCMP_SYS(lstat),
+	SCMP_SYS(statx),	 SCMP_SYS(access),
+	SCMP_SYS(faccessat),	 SCMP_SYS(faccessat2),
+	SCMP_SYS(readlink),	 SCMP_SYS(readlinkat),
+	SCMP_SYS(getcwd),	 SCMP_SYS(getdents64),
+	SCMP_SYS(fcntl),	 SCMP_SYS(fadvise64),
+	SCMP_SYS(futex),	 SCMP_SYS(set_robust_list),
+	SCMP_SYS(rseq),		 SCMP_SYS(sched_getaffinity),
+	SCMP_SYS(sched_yield),	 SCMP_SYS(getpid),
+	SCMP_SYS(gettid),	 SCMP_SYS(tgkill),
+	SCMP_SYS(rt_sigaction),	 SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigreturn),	 SCMP_SYS(sigaltstack),
+	SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(nanosleep),	 SCMP_SYS(gettimeofday),
+	SCMP_SYS(getrandom),	 SCMP_SYS(sysinfo),
+	SCMP_SYS(uname),	 SCMP_SYS(exit),
+	SCMP_SYS(exit_group),	 SCMP_SYS(restart_syscall),
+	SCMP_SYS(ftruncate),	 SCMP_SYS(dup),
+};
+
+/* Other flags than those of reading are refused; openat2, which hides them behind a pointer, is refused as a whole. */
+static bool allow_reading(scmp_filter_ctx filter)
+{
+	const unsigned writing = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND;
+	int failed = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
+
+	seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
+	return !failed;
+}
+
+/* Threads of this process alone: clone3 is refused, and the C library then uses clone. */
+static bool allow_threads(scmp_filter_ctx filter)
+{
+	const unsigned thread = 0x10000 /* CLONE_THREAD */;
+
+	return !seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, thread, thread));
+}
+
+bool sl_cage_close(void)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	bool fine = filter && allow_reading(filter) && allow_threads(filter);
+	int error;
+
+	for (size_t i = 0; fine && i < sizeof(calls) / sizeof(calls[0]); i++)
+		seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+	error = fine ? seccomp_load(filter) : -ENOMEM;
+	if (filter)
+		seccomp_release(filter);
+	errno = -error;
+	return !error;
+}

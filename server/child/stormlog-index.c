@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stormlog-index OUT PACK: what the server keeps of a pack: OUT/report.html, report.json and card.json, of a run that a stranger
+ * may have sent.  stormlog-index OUT BEFORE AFTER NAME NAME: OUT/compare.html.  The server runs it, in a folder that it removes
+ * afterwards; what goes wrong here ends here.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/base/confine.h"
+#include "analyzer/base/door.h"
+#include "analyzer/gate/diff.h"
+#include "analyzer/outputs/output.h"
+#include "analyzer/pipeline/pipeline.h"
+#include "analyzer/trace/archive.h"
+#include "server/child/cage.h"
+#include "server/child/child.h"
+
+static FILE *make(const char *folder, const char *name)
+{
+	char path[4096];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	out = fopen(path, "wxe");
+	if (!out) {
+		sl_door_print(stderr, "%s: %s\n", path, strerror(errno));
+		exit(SL_CHILD_FAILED);
+	}
+	return out;
+}
+
+/* Packs are unpacked before the cage is closed: that is zstd and names, nothing of a trace. */
+static void enter(const char *folder, char *const *packs)
+{
+	const char *const writes[] = {folder, NULL};
+
+	if (!sl_cage_limits())
+		exit(SL_CHILD_FAILED);
+	sl_confine(writes); /* where the kernel can */
+	for (; *packs; packs++)
+		if (!sl_pack_open(*packs)) {
+			fputs("this is no pack that can be unpacked\n", stderr);
+			exit(SL_CHILD_UNREADABLE);
+		}
+	if (sl_cage_close())
+		return;
+	sl_door_print(stderr, "seccomp: %s\n", strerror(errno));
+	exit(SL_CHILD_FAILED);
+}
+
+static bool finish(FILE *out, bool fine)
+{
+	fine = !fflush(out) && !ferror(out) && fine;
+	return !fclose(out) && fine;
+}
+
+static int index_pack(const char *folder, char *pack)
+{
+	FILE *html = make(folder, "report.html"), *json = make(folder, "report.json");
+	char *packs[] = {pack, NULL};
+	struct sl_report report = {0};
+	struct sl_pipeline_options options = {.threads = 1};
+	bool fine;
+
+	enter(folder, packs);
+	if (sl_pipeline_run(&report, packs, 1, &options) != SL_PIPELINE_FINE) {
+		fputs("nothing in this pack can be read\n", stderr);
+		return SL_CHILD_UNREADABLE;
+	}
+	fine = finish(html, sl_output_html.file(&report, html));
+	fine = finish(json, sl_json_report(&report, json)) && fine;
+	return fine ? SL_CHILD_FINE : SL_CHILD_FAILED;
+}
+
+static bool take_side(struct sl_side *side, struct sl_html_changes *page, char *pack, bool after)
+{
+	struct sl_pipeline_options options = {.threads = 1};
+	struct sl_report report = {0};
+	bool fine = sl_pipeline_run(&report, &pack, 1, &options) == SL_PIPELINE_FINE;
+
+	if (fine) {
+		SL_ROOM(&side->runs);
+		sl_measures_take(&side->runs.item[side->runs.count++], &report);
+		for (unsigned i = 0; i < report.process_count; i++)
+			sl_html_changes_add(page, &report.processes[i], after, 1.0);
+	}
+	sl_report_free(&report);
+	return fine;
+}
+
+/* names: what the page calls them. */
+static int compare(const char *folder, char **packs, char *const *names)
+{
+	static const unsigned counts[] = {1, 1};
+	FILE *html = make(folder, "compare.html");
+	struct sl_html_changes *page;
+	struct sl_side sides[2] = {0};
+	struct sl_differences differences;
+	bool fine;
+
+	enter(folder, packs);
+	page = sl_html_changes_new();
+	for (unsigned i = 0; i < 2; i++)
+		if (!take_side(&sides[i], page, packs[i], i)) {
+			fputs("nothing in one of these packs can be read\n", stderr);
+			return SL_CHILD_UNREADABLE;
+		}
+	sl_diff(&differences, &sides[0], &sides[1]);
+	fine = sl_html_changes_write(page, &differences, names, counts, 0, html);
+	return finish(html, fine) ? SL_CHILD_FINE : SL_CHILD_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3)
+		return index_pack(argv[1], argv[2]);
+	if (argc == 6) {
+		char *packs[] = {argv[2], argv[3], NULL};
+
+		return compare(argv[1], packs, argv + 4);
+	}
+	fputs("usage: stormlog-index OUT PACK | OUT BEFORE AFTER NAME NAME\n", stderr);
+	return SL_CHILD_FAILED;
+}

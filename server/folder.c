@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEPTH_MAX 16 /* what a child makes is two deep */
+
+static void remove_at(int at, const char *name, unsigned depth)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && unlinkat(fd, entry->d_name, 0) &&
+		    depth < DEPTH_MAX)
+			remove_at(fd, entry->d_name, depth + 1);
+	if (folder)
+		closedir(folder);
+	unlinkat(at, name, AT_REMOVEDIR);
+}
+
+void sl_folder_remove(int at, const char *name)
+{
+	remove_at(at, name, 0);
+}

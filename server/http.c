@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/http.h"
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/access.h"
+#include "server/routes.h"
+#include "server/slow.h"
+#include "server/upload.h"
+
+enum {
+	THREADS = 4,
+	CONNECTIONS = 1000,
+	HEADERS_MAX = 32 << 10, /* and what else a connection holds in memory */
+	SMALL_MAX = 64 << 10,
+	DRAIN_MAX = 16 << 20, /* of a refused body: who sent it all reads the answer */
+	IDLE_S = 60,
+};
+
+struct sl_http {
+	struct MHD_Daemon *daemon;
+	struct sl_slow *slow;
+};
+
+static bool is_at(const struct sl_route *route, const char *path)
+{
+	size_t size = strlen(route->path);
+
+	return size > 1 && route->path[size - 1] == '/' ? !strncmp(path, route->path, size) : !strcmp(path, route->path);
+}
+
+static bool is_method(const struct sl_route *route, const char *method)
+{
+	return !strcmp(route->method, method) || (!strcmp(route->method, "GET") && !strcmp(method, "HEAD"));
+}
+
+/* Sets the route, or says why there is none: the outcome. */
+static struct sl_outcome find_route(struct sl_request *request)
+{
+	struct sl_outcome outcome = {404, "there is nothing here"};
+
+	for (const struct sl_route *route = sl_routes; route->path; route++) {
+		if (!is_at(route, request->path))
+			continue;
+		if (is_method(route, request->method)) {
+			request->route = route;
+			request->rest = request->path + strlen(route->path);
+			return (struct sl_outcome){0};
+		}
+		outcome = (struct sl_outcome){405, "this place does not take that method"};
+	}
+	return outcome;
+}
+
+static uint64_t body_length(const struct sl_request *request)
+{
+	const char *length = sl_request_header(request, "Content-Length");
+
+	return length ? strtoull(length, NULL, 10) : UINT64_MAX;
+}
+
+static struct sl_request *new_request(struct sl_server *server, struct MHD_Connection *connection, const char *url,
+				      const char *method)
+{
+	struct sl_request *request = calloc(1, sizeof(*request));
+
+	if (!request || !(request->path = strdup(url)))
+		abort();
+	request->server = server;
+	request->connection = connection;
+	request->method = method;
+	request->incoming.fd = -1;
+	return request;
+}
+
+/* Before any of the body: may it come? */
+static struct sl_outcome admit(struct sl_request *request)
+{
+	struct sl_outcome outcome = sl_access_site(request);
+
+	if (!outcome.status)
+		outcome = find_route(request);
+	if (!outcome.status)
+		outcome = sl_access_right(request, request->route->right);
+	if (!outcome.status && request->route->body == SL_BODY_PACK)
+		outcome = sl_upload_begin(request);
+	else if (!outcome.status && request->route->body == SL_BODY_SMALL && body_length(request) > SMALL_MAX)
+		outcome = (struct sl_outcome){413, "too much for this place"};
+	return outcome;
+}
+
+static void take(struct sl_request *request, const char *bytes, size_t size)
+{
+	sl_slow_took(request->connection, size);
+	if (request->outcome.status)
+		return;
+	if (request->route->body == SL_BODY_PACK) {
+		request->outcome = sl_packs_add(&request->server->packs, &request->incoming, bytes, size);
+	} else if (request->route->body == SL_BODY_SMALL && request->body_size + size <= SMALL_MAX) {
+		request->body = realloc(request->body, request->body_size + size + 1);
+		if (!request->body)
+			abort();
+		memcpy(request->body + request->body_size, bytes, size);
+		request->body_size += size;
+		request->body[request->body_size] = 0;
+	} else {
+		request->outcome = (struct sl_outcome){413, "too much for this place"};
+	}
+}
+
+static void refuse(struct sl_request *request)
+{
+	static const char *const who[][2] = {{"WWW-Authenticate", "Basic realm=\"stormlog\", charset=\"UTF-8\""}, {0}};
+	static const char *const later[][2] = {{"Retry-After", "60"}, {0}};
+	unsigned status = request->outcome.status;
+
+	sl_request_say(request, status, request->outcome.why, status == 401 ? who : status == 429 || status == 423 ? later : NULL);
+}
+
+static void answer(struct sl_request *request)
+{
+	if (request->route && request->route->body == SL_BODY_PACK && *request->incoming.name)
+		sl_upload_answer(request); /* it came as far as an upload */
+	else if (request->outcome.status)
+		refuse(request);
+	else
+		request->route->answer(request);
+}
+
+static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url, const char *method,
+			      const char *version, const char *data, size_t *size, void **own)
+{
+	struct sl_request *request = *own;
+
+	if (!request) {
+		const char *expects;
+
+		*own = request = new_request(context, connection, url, method);
+		sl_slow_began(connection);
+		request->outcome = admit(request);
+		expects = sl_request_header(request, "Expect");
+		/* Who waits for our word hears it now; who sends without asking hears it when he listens again. */
+		if (request->outcome.status &&
+		    (expects || (body_length(request) > DRAIN_MAX && body_length(request) != UINT64_MAX)))
+			answer(request);
+		return MHD_YES;
+	}
+	if (*size) {
+		take(request, data, *size);
+		*size = 0;
+		return MHD_YES;
+	}
+	answer(request);
+	return request->answered ? MHD_YES : MHD_NO;
+}
+
+static void completed(void *context, struct MHD_Connection *connection, void **own, enum MHD_RequestTerminationCode how)
+{
+	struct sl_request *request = *own;
+
+	sl_slow_ended(connection);
+	if (!request)
+		return;
+	sl_packs_leave(&request->incoming);
+	free(request->body);
+	free(request->path);
+	free(request);
+	*own = NULL;
+}
+
+struct sl_http *sl_http_start(struct sl_server *server, const struct sockaddr *address, socklen_t size, int *port)
+{
+	struct sl_http *http = calloc(1, sizeof(*http));
+	struct sockaddr_storage bound;
+	socklen_t length = sizeof(bound);
+	int one = 1, fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (!http || fd < 0)
+		return NULL;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, address, size) || listen(fd, 512) || getsockname(fd, (struct sockaddr *)&bound, &length))
+		return NULL; /* the program ends */
+	*port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+						  : ((struct sockaddr_in *)&bound)->sin_port);
+	http->slow = sl_slow_new();
+	http->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, server,
+					MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS,
+					MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+					(size_t)HEADERS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+					MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, sl_slow_notify, http->slow,
+					MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_END);
+	return http->daemon ? http : NULL;
+}
+
+void sl_http_stop(struct sl_http *http)
+{
+	MHD_stop_daemon(http->daemon);
+	sl_slow_free(http->slow);
+	free(http);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/packs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/trace/archive.h"
+#include "analyzer/upstream/records/hash.h"
+
+#define SUFFIX ".stormlog"
+#define PART   ".part"
+#define DAY_S  (24 * 60 * 60)
+
+static void part_path(const char *name, char path[SL_PACKS_NAME + 32])
+{
+	snprintf(path, SL_PACKS_NAME + 32, "incoming/%.64s" PART, name);
+}
+
+void sl_packs_path(const char *name, char path[SL_PACKS_NAME + 32])
+{
+	snprintf(path, SL_PACKS_NAME + 32, "packs/%.2s/%.64s" SUFFIX, name, name);
+}
+
+bool sl_packs_is_name(const char *name)
+{
+	return strspn(name, "0123456789abcdef") == SL_PACKS_NAME && !name[SL_PACKS_NAME];
+}
+
+static void count(void *context, const char *name, const struct stat *st)
+{
+	struct sl_packs *packs = context;
+
+	packs->used += (uint64_t)st->st_size;
+}
+
+bool sl_packs_open(struct sl_packs *packs, const char *path)
+{
+	static const char *const folders[] = {"packs", "incoming", "pages", "work"};
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return false;
+	packs->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (packs->folder < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (mkdirat(packs->folder, folders[i], 0700) && errno != EEXIST)
+			return false;
+	sl_packs_each(packs, count, packs);
+	return true;
+}
+
+int sl_packs_read(const struct sl_packs *packs, const char *name, struct stat *st)
+{
+	char path[SL_PACKS_NAME + 32];
+	int fd;
+
+	sl_packs_path(name, path);
+	fd = openat(packs->folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0 && (fstat(fd, st) || !S_ISREG(st->st_mode))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+uint64_t sl_packs_begun(const struct sl_packs *packs, const char *name)
+{
+	char path[SL_PACKS_NAME + 32];
+	struct stat st;
+
+	part_path(name, path);
+	return fstatat(packs->folder, path, &st, AT_SYMLINK_NOFOLLOW) ? 0 : (uint64_t)st.st_size;
+}
+
+static bool is_there(const struct sl_packs *packs, const char *name)
+{
+	char path[SL_PACKS_NAME + 32];
+	struct stat st;
+
+	sl_packs_path(name, path);
+	return !fstatat(packs->folder, path, &st, AT_SYMLINK_NOFOLLOW);
+}
+
+static struct sl_outcome full(void)
+{
+	return (struct sl_outcome){507, "the server's disk is full: nothing was stored; reading goes on"};
+}
+
+static struct sl_outcome refused(int error)
+{
+	return error == ENOSPC || error == EDQUOT || error == EFBIG
+		       ? full()
+		       : (struct sl_outcome){500, "the server cannot write to its store"};
+}
+
+/* What the limits say before a byte is taken. */
+static struct sl_outcome limits(const struct sl_packs *packs, const struct sl_incoming *in, uint64_t offset)
+{
+	uint64_t coming = (in->total == UINT64_MAX ? in->end : in->total) - offset;
+	struct statvfs disk;
+
+	if (in->end < offset || (in->total != UINT64_MAX && in->total < in->end))
+		return (struct sl_outcome){400, "Content-Range does not agree with itself"};
+	if (offset + coming > packs->pack_max)
+		return (struct sl_outcome){413, "the pack is larger than this server takes (--max-pack)"};
+	if (packs->quota && __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + offset + coming > packs->quota)
+		return (struct sl_outcome){507, "the store's quota is used up (--quota): nothing was stored; reading goes on"};
+	if (!fstatvfs(packs->folder, &disk) && (uint64_t)disk.f_bavail * disk.f_frsize < coming + packs->spare)
+		return full();
+	return (struct sl_outcome){0};
+}
+
+/* Locked, and still the file of that name: another upload may have finished it between our two calls. */
+static bool take(const struct sl_packs *packs, struct sl_incoming *in, struct stat *st)
+{
+	char path[SL_PACKS_NAME + 32];
+	struct stat named;
+
+	part_path(in->name, path);
+	return !flock(in->fd, LOCK_EX | LOCK_NB) && !fstat(in->fd, st) && S_ISREG(st->st_mode) &&
+	       !fstatat(packs->folder, path, &named, AT_SYMLINK_NOFOLLOW) && named.st_ino == st->st_ino;
+}
+
+struct sl_outcome sl_packs_begin(struct sl_packs *packs, struct sl_incoming *in, uint64_t offset)
+{
+	char path[SL_PACKS_NAME + 32];
+	struct sl_outcome outcome;
+	struct stat st;
+
+	in->fd = -1;
+	if (is_there(packs, in->name))
+		return (struct sl_outcome){200, "this pack is stored already"};
+	outcome = limits(packs, in, offset);
+	if (outcome.status)
+		return outcome;
+	part_path(in->name, path);
+	in->fd = openat(packs->folder, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (in->fd < 0)
+		return refused(errno);
+	if (!take(packs, in, &st)) {
+		sl_packs_leave(in);
+		return (struct sl_outcome){423, "another upload of this pack is under way: try again"};
+	}
+	in->size = (uint64_t)st.st_size;
+	if (offset != 0 && offset != in->size) {
+		sl_packs_leave(in);
+		return (struct sl_outcome){409, "the offset is not where this upload stopped (Upload-Offset)"};
+	}
+	in->size = offset;
+	if (ftruncate(in->fd, (off_t)offset)) {
+		sl_packs_leave(in);
+		return refused(errno);
+	}
+	return (struct sl_outcome){0};
+}
+
+static void drop(struct sl_packs *packs, struct sl_incoming *in)
+{
+	char path[SL_PACKS_NAME + 32];
+
+	part_path(in->name, path);
+	unlinkat(packs->folder, path, 0);
+	sl_packs_leave(in);
+}
+
+struct sl_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, const void *bytes, uint64_t size)
+{
+	const char *at = bytes;
+
+	if (in->size + size > packs->pack_max) {
+		drop(packs, in);
+		return (struct sl_outcome){413, "the pack is larger than this server takes (--max-pack)"};
+	}
+	while (size) {
+		ssize_t wrote = pwrite(in->fd, at, size, (off_t)in->size);
+
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote <= 0) {
+			int error = errno;
+
+			drop(packs, in);
+			return refused(error);
+		}
+		at += wrote;
+		size -= (uint64_t)wrote;
+		in->size += (uint64_t)wrote;
+	}
+	return (struct sl_outcome){0};
+}
+
+/* Bytes of the file as its name says, and a pack's. */
+static struct sl_outcome verify(const struct sl_incoming *in)
+{
+	char hex[SL_PACKS_NAME + 1];
+	void *bytes = in->size ? mmap(NULL, in->size, PROT_READ, MAP_SHARED, in->fd, 0) : MAP_FAILED;
+	bool pack;
+
+	if (bytes == MAP_FAILED)
+		return (struct sl_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};
+	sl_hash_sha256_hex(bytes, in->size, SL_PACKS_NAME, hex);
+	pack = in->size > sizeof(SL_PACK_MAGIC) && !memcmp(bytes, SL_PACK_MAGIC, sizeof(SL_PACK_MAGIC));
+	munmap(bytes, in->size);
+	if (strcmp(hex, in->name))
+		return (struct sl_outcome){422, "the SHA-256 of what came is not the name it came under: nothing was stored"};
+	if (!pack)
+		return (struct sl_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};
+	return (struct sl_outcome){0};
+}
+
+static bool sync_folder(const struct sl_packs *packs, const char *path)
+{
+	int folder = openat(packs->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool fine = folder >= 0 && !fsync(folder);
+
+	if (folder >= 0)
+		close(folder);
+	return fine;
+}
+
+static bool place(struct sl_packs *packs, const struct sl_incoming *in)
+{
+	char from[SL_PACKS_NAME + 32], to[SL_PACKS_NAME + 32], folder[16];
+
+	part_path(in->name, from);
+	sl_packs_path(in->name, to);
+	snprintf(folder, sizeof(folder), "packs/%.2s", in->name);
+	if (!mkdirat(packs->folder, folder, 0700))
+		sync_folder(packs, "packs");
+	return !fsync(in->fd) && !renameat(packs->folder, from, packs->folder, to) && sync_folder(packs, folder);
+}
+
+struct sl_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *in)
+{
+	struct sl_outcome outcome;
+
+	if (in->total != UINT64_MAX && in->size < in->total) {
+		bool fine = !fsync(in->fd);
+
+		sl_packs_leave(in);
+		return fine ? (struct sl_outcome){202, "this part is stored; more is to come"} : refused(errno);
+	}
+	outcome = verify(in);
+	if (!outcome.status && !place(packs, in))
+		outcome = refused(errno);
+	if (outcome.status) {
+		drop(packs, in);
+		return outcome;
+	}
+	__atomic_fetch_add(&packs->used, in->size, __ATOMIC_RELAXED);
+	sl_packs_leave(in);
+	return (struct sl_outcome){201, "stored"};
+}
+
+void sl_packs_leave(struct sl_incoming *in)
+{
+	if (in->fd >= 0)
+		close(in->fd); /* and with it the lock */
+	in->fd = -1;
+}
+
+bool sl_packs_remove(struct sl_packs *packs, const char *name)
+{
+	char path[SL_PACKS_NAME + 32];
+	struct stat st;
+
+	sl_packs_path(name, path);
+	if (fstatat(packs->folder, path, &st, AT_SYMLINK_NOFOLLOW) || unlinkat(packs->folder, path, 0))
+		return false;
+	__atomic_fetch_sub(&packs->used, (uint64_t)st.st_size, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Files of one folder whose names are those of packs, with this ending. */
+static void each_in(const struct sl_packs *packs, const char *path, const char *ending,
+		    void (*each)(void *context, const char *name, const struct stat *st), void *context)
+{
+	int fd = openat(packs->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		char name[SL_PACKS_NAME + 1];
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%.64s", entry->d_name);
+		if (sl_packs_is_name(name) && !strcmp(entry->d_name + SL_PACKS_NAME, ending) &&
+		    !fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode))
+			each(context, name, &st);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, const char *name, const struct stat *st),
+		   void *context)
+{
+	for (unsigned i = 0; i < 256; i++) {
+		char path[16];
+
+		snprintf(path, sizeof(path), "packs/%02x", i);
+		each_in(packs, path, SUFFIX, each, context);
+	}
+}
+
+static void remove_old(void *context, const char *name, const struct stat *st)
+{
+	const struct sl_packs *packs = context;
+	char path[SL_PACKS_NAME + 32];
+
+	part_path(name, path);
+	if (st->st_mtime + DAY_S < time(NULL))
+		unlinkat(packs->folder, path, 0);
+}
+
+void sl_packs_sweep(const struct sl_packs *packs)
+{
+	each_in(packs, "incoming", PART, remove_old, (void *)packs);
+}

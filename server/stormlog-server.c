@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-server: runs of a team, kept, searched and compared (doc/server.md).  Options, then until a signal ends it. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "common/size.h"
+#include "server/http.h"
+#include "server/work.h"
+
+#define NAMES_MAX 64
+
+static const char usage[] =
+	"usage: stormlog-server --store DIR [options]\n"
+	"       stormlog-server --store DIR token add NAME --read|--write | token list | token remove NAME\n\n"
+	"Keeps runs that are sent as packs (stormlog-analyze push), and shows, searches and compares them.\n\n"
+	"      --store DIR           where everything is kept; made where it is missing\n"
+	"      --listen ADDR:PORT    of this machine (default: 127.0.0.1:7171); port 0: any, and it is said\n"
+	"      --open                who reaches the address may read without a token; writing needs one all the same\n"
+	"      --name HOST           a name that the server goes by, behind a proxy say; may be repeated.  Numbers and\n"
+	"                            localhost always are\n"
+	"      --max-pack SIZE       a pack is at most so large (default: 4G)\n"
+	"      --quota SIZE          all packs together are (default: no limit)\n"
+	"      --help, --version\n\n"
+	"Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be used.\n";
+
+struct settings {
+	struct sl_server server;
+	const char *store, *listen;
+	const char *names[NAMES_MAX];
+};
+
+enum { STORE = 256, LISTEN, OPEN, NAME, MAX_PACK, QUOTA, HELP, VERSION };
+
+/* -1: go on. */
+static int parse(struct settings *s, int argc, char **argv)
+{
+	static const struct option table[] = {{"store", 1, NULL, STORE}, {"listen", 1, NULL, LISTEN},	  {"open", 0, NULL, OPEN},
+					      {"name", 1, NULL, NAME},	 {"max-pack", 1, NULL, MAX_PACK}, {"quota", 1, NULL, QUOTA},
+					      {"help", 0, NULL, HELP},	 {"version", 0, NULL, VERSION},	  {0}};
+	bool fine = true;
+	int option;
+
+	while (fine && (option = getopt_long(argc, argv, "+", table, NULL)) != -1) {
+		switch (option) {
+		case STORE:
+			s->store = optarg;
+			break;
+		case LISTEN:
+			s->listen = optarg;
+			break;
+		case OPEN:
+			s->server.open = true;
+			break;
+		case NAME:
+			fine = s->server.name_count < NAMES_MAX;
+			if (fine)
+				s->names[s->server.name_count++] = optarg;
+			break;
+		case MAX_PACK:
+			fine = sl_size_parse(optarg, &s->server.packs.pack_max);
+			break;
+		case QUOTA:
+			fine = sl_size_parse(optarg, &s->server.packs.quota);
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			return 0;
+		case VERSION:
+			puts("stormlog-server " SL_VERSION);
+			return 0;
+		default:
+			return 2;
+		}
+	}
+	if (!fine)
+		sl_door_print(stderr, "stormlog-server: %s is not what this option takes\n", optarg);
+	if (fine && !s->store)
+		fputs("stormlog-server: --store DIR says where runs are kept (--help)\n", stderr);
+	return fine && s->store ? -1 : 2;
+}
+
+static bool open_store(struct settings *s)
+{
+	if (!sl_packs_open(&s->server.packs, s->store) || !realpath(s->store, s->server.path)) {
+		sl_door_print(stderr, "stormlog-server: %s: %s\n", s->store, strerror(errno));
+		return false;
+	}
+	s->server.tokens.folder = s->server.packs.folder;
+	pthread_mutex_init(&s->server.tokens.mutex, NULL);
+	return true;
+}
+
+/* "127.0.0.1:7171", "[::1]:0" */
+static struct addrinfo *resolve(const char *text)
+{
+	struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM},
+			*found = NULL;
+	char host[64];
+	const char *colon = strrchr(text, ':');
+	size_t size = colon ? (size_t)(colon - text) : 0;
+	bool brackets = size > 2 && text[0] == '[' && text[size - 1] == ']';
+
+	if (!size || size >= sizeof(host))
+		return NULL;
+	snprintf(host, sizeof(host), "%.*s", (int)(size - 2 * brackets), text + brackets);
+	return getaddrinfo(host, colon + 1, &hints, &found) ? NULL : found;
+}
+
+static void allow_many_files(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* The signals that end it are blocked in every thread and taken here. */
+static int serve(struct settings *s, const struct addrinfo *address)
+{
+	struct sl_http *http;
+	sigset_t ends;
+	int port, got;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	s->server.work = sl_work_new(&s->server);
+	if (!s->server.work) {
+		sl_door_print(stderr, "stormlog-server: stormlog-index cannot be started: %s\n", strerror(errno));
+		return 4;
+	}
+	http = sl_http_start(&s->server, address->ai_addr, address->ai_addrlen, &port);
+	if (!http) {
+		sl_door_print(stderr, "stormlog-server: %s: %s\n", s->listen, strerror(errno));
+		return 4;
+	}
+	sl_door_print(stderr, "stormlog-server: http://%.*s:%d/\n", (int)(strrchr(s->listen, ':') - s->listen), s->listen, port);
+	sigwait(&ends, &got);
+	sl_http_stop(http);
+	sl_work_free(s->server.work);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct settings s = {.listen = "127.0.0.1:7171", .server.packs = {.pack_max = 4ull << 30, .spare = 16 << 20}};
+	int status = parse(&s, argc, argv);
+	struct addrinfo *address;
+
+	if (status >= 0)
+		return status;
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	umask(077);
+	allow_many_files();
+	if (!open_store(&s))
+		return 4;
+	if (optind < argc && !strcmp(argv[optind], "token"))
+		return sl_tokens_command(s.server.packs.folder, argc - optind - 1, argv + optind + 1);
+	address = resolve(s.listen);
+	if (optind < argc || !address) {
+		sl_door_print(stderr, "stormlog-server: %s: %s\n", optind < argc ? argv[optind] : s.listen,
+			      optind < argc ? "is neither an option nor \"token\"" : "is no ADDRESS:PORT, in numbers");
+		return 2;
+	}
+	if (flock(s.server.packs.folder, LOCK_EX | LOCK_NB)) {
+		sl_door_print(stderr, "stormlog-server: %s: another server uses this store\n", s.store);
+		return 4;
+	}
+	s.server.names = s.names;
+	status = serve(&s, address);
+	freeaddrinfo(address);
+	return status;
+}

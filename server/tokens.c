@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/tokens.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/upstream/records/hash.h"
+
+#define FILE_NAME "tokens"
+#define SECRET	  32 /* bytes */
+
+static void read_tokens(struct sl_tokens *tokens, FILE *in)
+{
+	struct sl_token token;
+	char rights[3];
+
+	tokens->token.count = 0;
+	while (fscanf(in, "%64s %2s %64s", token.name, rights, token.digest) == 3) {
+		token.rights = (strchr(rights, 'r') ? SL_RIGHT_READ : 0) | (strchr(rights, 'w') ? SL_RIGHT_WRITE : 0);
+		*SL_PUSH(&tokens->token) = token;
+	}
+}
+
+static FILE *open_tokens(int folder, const char *mode, int flags)
+{
+	int fd = openat(folder, FILE_NAME, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? NULL : fdopen(fd, mode);
+}
+
+static void refresh(struct sl_tokens *tokens)
+{
+	struct stat st;
+	FILE *in;
+
+	if (fstatat(tokens->folder, FILE_NAME, &st, 0)) {
+		tokens->token.count = 0;
+		return;
+	}
+	if (st.st_mtim.tv_sec == tokens->changed.tv_sec && st.st_mtim.tv_nsec == tokens->changed.tv_nsec)
+		return;
+	in = open_tokens(tokens->folder, "r", O_RDONLY);
+	if (!in)
+		return;
+	read_tokens(tokens, in);
+	fclose(in);
+	tokens->changed = st.st_mtim;
+}
+
+unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented)
+{
+	char digest[65];
+	unsigned rights = 0;
+
+	sl_hash_sha256_hex(presented, strlen(presented), 64, digest);
+	pthread_mutex_lock(&tokens->mutex);
+	refresh(tokens);
+	for (size_t i = 0; i < tokens->token.count; i++) {
+		unsigned differs = 0;
+
+		for (unsigned k = 0; k < 64; k++) /* all of it, whatever differs */
+			differs |= (unsigned char)(digest[k] ^ tokens->token.item[i].digest[k]);
+		rights |= differs ? 0 : tokens->token.item[i].rights;
+	}
+	pthread_mutex_unlock(&tokens->mutex);
+	return rights;
+}
+
+static bool is_name(const char *name)
+{
+	return *name && strlen(name) <= SL_TOKEN_NAME &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(name);
+}
+
+/* All tokens but `without` and then `with`, written beside the file and moved there. */
+static bool rewrite(struct sl_tokens *tokens, const char *without, const struct sl_token *with)
+{
+	int fd = openat(tokens->folder, FILE_NAME ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+	bool fine;
+
+	if (!out)
+		return false;
+	if (with)
+		*SL_PUSH(&tokens->token) = *with;
+	for (size_t i = 0; i < tokens->token.count; i++) {
+		const struct sl_token *token = &tokens->token.item[i];
+
+		if (!without || strcmp(token->name, without))
+			sl_door_print(out, "%s %s%s %s\n", token->name, token->rights & SL_RIGHT_READ ? "r" : "",
+				      token->rights & SL_RIGHT_WRITE ? "w" : "", token->digest);
+	}
+	fine = !fflush(out) && !ferror(out) && !fsync(fd);
+	fine = !fclose(out) && fine;
+	return fine && !renameat(tokens->folder, FILE_NAME ".new", tokens->folder, FILE_NAME);
+}
+
+static const struct sl_token *find(const struct sl_tokens *tokens, const char *name)
+{
+	for (size_t i = 0; i < tokens->token.count; i++)
+		if (!strcmp(tokens->token.item[i].name, name))
+			return &tokens->token.item[i];
+	return NULL;
+}
+
+static int add(struct sl_tokens *tokens, const char *name, unsigned rights)
+{
+	struct sl_token token = {.rights = rights};
+	uint8_t secret[SECRET];
+	char text[2 * SECRET + 1];
+
+	if (!is_name(name) || !rights) {
+		fputs("stormlog-server: token add NAME --read|--write: NAME is of letters, digits, '.', '_' and '-'\n", stderr);
+		return 2;
+	}
+	if (find(tokens, name)) {
+		sl_door_print(stderr, "stormlog-server: there is a token %s: token remove %s first\n", name, name);
+		return 2;
+	}
+	if (getrandom(secret, sizeof(secret), 0) != SECRET)
+		return 4;
+	for (unsigned i = 0; i < SECRET; i++)
+		sprintf(text + 2 * i, "%02x", secret[i]);
+	snprintf(token.name, sizeof(token.name), "%s", name);
+	sl_hash_sha256_hex(text, strlen(text), 64, token.digest);
+	if (!rewrite(tokens, NULL, &token)) {
+		sl_door_print(stderr, "stormlog-server: tokens: %s\n", strerror(errno));
+		return 4;
+	}
+	sl_door_print(stdout, "%s\n", text);
+	fputs("stormlog-server: shown this once; the store keeps its hash\n", stderr);
+	return fflush(stdout) ? 4 : 0;
+}
+
+static int remove_token(struct sl_tokens *tokens, const char *name)
+{
+	if (!find(tokens, name)) {
+		sl_door_print(stderr, "stormlog-server: there is no token %s\n", name);
+		return 2;
+	}
+	if (rewrite(tokens, name, NULL))
+		return 0;
+	sl_door_print(stderr, "stormlog-server: tokens: %s\n", strerror(errno));
+	return 4;
+}
+
+int sl_tokens_command(int folder, int argc, char **argv)
+{
+	struct sl_tokens tokens = {.folder = folder};
+	const char *verb = argc ? argv[0] : "", *name = NULL;
+	unsigned rights = 0;
+	int status = 2, lock = openat(folder, "packs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (lock >= 0)
+		flock(lock, LOCK_EX); /* two commands at once lose no token; the store itself is the server's to lock */
+	refresh(&tokens);
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--read"))
+			rights |= SL_RIGHT_READ;
+		else if (!strcmp(argv[i], "--write"))
+			rights |= SL_RIGHT_WRITE;
+		else
+			name = argv[i];
+	}
+	if (!strcmp(verb, "add") && name) {
+		status = add(&tokens, name, rights);
+	} else if (!strcmp(verb, "remove") && name) {
+		status = remove_token(&tokens, name);
+	} else if (!strcmp(verb, "list") && argc == 1) {
+		for (size_t i = 0; i < tokens.token.count; i++)
+			sl_door_print(stdout, "%s%s%s\n", tokens.token.item[i].name,
+				      tokens.token.item[i].rights & SL_RIGHT_READ ? " --read" : "",
+				      tokens.token.item[i].rights & SL_RIGHT_WRITE ? " --write" : "");
+		status = 0;
+	} else {
+		fputs("usage: stormlog-server --store DIR token add NAME --read|--write | list | remove NAME\n", stderr);
+	}
+	if (lock >= 0)
+		close(lock);
+	SL_DROP(&tokens.token);
+	return status;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who may read and who may write: STORE/tokens, a line "NAME RIGHTS SHA256" each.  A token is 256 random bits, so its SHA-256
+ * alone gives nothing away and needs no salt.  The file is read again when it changed.  Any thread.
+ */
+#ifndef SERVER_TOKENS_H
+#define SERVER_TOKENS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "analyzer/base/vector.h"
+
+enum sl_right { SL_RIGHT_READ = 1, SL_RIGHT_WRITE = 2 };
+
+#define SL_TOKEN_NAME 64
+
+struct sl_token {
+	char name[SL_TOKEN_NAME + 1], digest[65];
+	unsigned rights;
+};
+
+struct sl_tokens {
+	int folder;
+	pthread_mutex_t mutex;
+	struct timespec changed;
+	SL_VECTOR(struct sl_token) token;
+};
+
+/* The rights of what was presented; 0: of nobody.  Takes as long for every token of the file. */
+unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented);
+
+/* stormlog-server token add NAME --read|--write | list | remove NAME.  An exit status. */
+int sl_tokens_command(int folder, int argc, char **argv);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* PUT and HEAD of /api/v1/packs/SHA256 (doc/server.md): a pack comes in one piece or in several. */
+#ifndef SERVER_UPLOAD_H
+#define SERVER_UPLOAD_H
+
+#include "server/request.h"
+
+/* Before the body: what the headers say. */
+struct sl_outcome sl_upload_begin(struct sl_request *request);
+/* After it. */
+void sl_upload_answer(struct sl_request *request);
+void sl_upload_head(struct sl_request *request);
+void sl_upload_download(struct sl_request *request);
+
+#endif

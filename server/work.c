@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/vector.h"
+#include "server/child/child.h"
+#include "server/folder.h"
+#include "server/server.h"
+
+enum { CHILD_S = 300, COMPARE_MAX = 64, SWEEP_S = 3600 };
+
+struct job {
+	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": an index */
+};
+
+struct sl_work {
+	struct sl_server *server;
+	char program[4096], folder[4160]; /* stormlog-index; STORE/work/now */
+	pthread_mutex_t mutex;
+	pthread_cond_t more;
+	pthread_t thread;
+	SL_VECTOR(struct job) jobs;
+	struct job now; /* the one that is done */
+	unsigned compares;
+	bool ends;
+};
+
+void sl_work_path(const char *pack, const char *name, char path[SL_PACKS_NAME + 64])
+{
+	snprintf(path, SL_PACKS_NAME + 64, "pages/%.2s/%.64s%s%s", pack, pack, *name ? "/" : "", name);
+}
+
+void sl_work_path_compare(const char *before, const char *after, char path[2 * SL_PACKS_NAME + 64])
+{
+	snprintf(path, 2 * SL_PACKS_NAME + 64, "pages/compare/%.64s-%.64s.html", before, after);
+}
+
+/* ---- a child */
+
+/* Its status, or -1: it was killed, or took too long. */
+static int wait_for(struct sl_work *work, pid_t child)
+{
+	for (unsigned tenths = 0; tenths < CHILD_S * 10; tenths++) {
+		struct timespec tenth = {.tv_nsec = tenths < 20 ? 5000000 : 100000000};
+		int status;
+
+		if (waitpid(child, &status, WNOHANG) == child)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+		if (__atomic_load_n(&work->ends, __ATOMIC_RELAXED))
+			break;
+		nanosleep(&tenth, NULL);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	return -1;
+}
+
+/* In work->folder, with nothing of ours but the packs' names. */
+static int run_child(struct sl_work *work, char *const *argv)
+{
+	char said[4200], temporary[4200];
+	char *environment[] = {temporary, "LC_ALL=C.UTF-8", NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	pid_t child;
+	int error;
+
+	snprintf(said, sizeof(said), "%s/said", work->folder);
+	snprintf(temporary, sizeof(temporary), "TMPDIR=%s", work->folder);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&files, STDERR_FILENO, said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	posix_spawnattr_init(&attributes);
+	sigemptyset(&none);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	error = posix_spawn(&child, argv[0], &files, &attributes, argv, environment);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&files);
+	return error ? -1 : wait_for(work, child);
+}
+
+/* ---- what becomes of what it made */
+
+static bool move(struct sl_work *work, const char *from, const char *to)
+{
+	int folder = work->server->packs.folder;
+	char source[64];
+	struct stat st;
+
+	snprintf(source, sizeof(source), "work/now/%s", from);
+	return !fstatat(folder, source, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && !renameat(folder, source, folder, to);
+}
+
+/* The first line that the child said, or why it did not end. */
+static void put_failed(struct sl_work *work, const char *pack, int status)
+{
+	char path[SL_PACKS_NAME + 64], line[256] = "";
+	int in = openat(work->server->packs.folder, "work/now/said", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out;
+	ssize_t size = in < 0 || status < 0 ? 0 : read(in, line, sizeof(line) - 1);
+	FILE *file;
+
+	line[size > 0 ? size : 0] = 0;
+	line[strcspn(line, "\n")] = 0;
+	if (in >= 0)
+		close(in);
+	sl_work_path(pack, "failed", path);
+	out = openat(work->server->packs.folder, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	file = out < 0 ? NULL : fdopen(out, "w");
+	if (file)
+		sl_door_print(file, "%s\n", *line ? line : "reading this pack took more time or memory than the server gives one");
+	if (file)
+		fclose(file);
+	sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, *line ? line : "its child was ended");
+}
+
+static void index_pack(struct sl_work *work, const char *pack)
+{
+	char from[4200], path[SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32];
+	char *argv[] = {work->program, work->folder, from, NULL};
+	int folder = work->server->packs.folder, status;
+	bool fine;
+
+	sl_packs_path(pack, pack_path);
+	snprintf(from, sizeof(from), "%s/%s", work->server->path, pack_path);
+	status = run_child(work, argv);
+	snprintf(path, sizeof(path), "pages/%.2s", pack);
+	mkdirat(folder, path, 0700);
+	sl_work_path(pack, "", path);
+	mkdirat(folder, path, 0700);
+	sl_work_path(pack, "report.html", path);
+	fine = status == SL_CHILD_FINE && move(work, "report.html", path);
+	sl_work_path(pack, "report.json", path);
+	fine = fine && move(work, "report.json", path);
+	if (!fine)
+		put_failed(work, pack, status);
+}
+
+static void compare(struct sl_work *work, const struct job *job)
+{
+	char from[2][4200], name[2][16], path[2 * SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32];
+	char *argv[] = {work->program, work->folder, from[0], from[1], name[0], name[1], NULL};
+
+	for (unsigned i = 0; i < 2; i++) {
+		sl_packs_path(i ? job->after : job->pack, pack_path);
+		snprintf(from[i], sizeof(from[i]), "%s/%s", work->server->path, pack_path);
+		snprintf(name[i], sizeof(name[i]), "%.12s", i ? job->after : job->pack);
+	}
+	sl_work_path_compare(job->pack, job->after, path);
+	if (run_child(work, argv) != SL_CHILD_FINE || !move(work, "compare.html", path))
+		sl_door_print(stderr, "stormlog-server: %s and %s could not be compared\n", name[0], name[1]);
+}
+
+/* ---- the queue */
+
+/* The next job; false: the server ends. */
+static bool next(struct sl_work *work)
+{
+	pthread_mutex_lock(&work->mutex);
+	work->now = (struct job){0};
+	while (!work->jobs.count && !work->ends) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += SWEEP_S;
+		if (pthread_cond_timedwait(&work->more, &work->mutex, &until) == ETIMEDOUT)
+			sl_packs_sweep(&work->server->packs);
+	}
+	if (work->jobs.count) {
+		work->now = work->jobs.item[0];
+		memmove(work->jobs.item, work->jobs.item + 1, --work->jobs.count * sizeof(struct job));
+	}
+	pthread_mutex_unlock(&work->mutex);
+	return !work->ends;
+}
+
+static void *run(void *context)
+{
+	struct sl_work *work = context;
+
+	while (next(work)) {
+		sl_folder_remove(work->server->packs.folder, "work/now");
+		mkdirat(work->server->packs.folder, "work/now", 0700);
+		if (*work->now.after)
+			compare(work, &work->now);
+		else
+			index_pack(work, work->now.pack);
+		sl_folder_remove(work->server->packs.folder, "work/now");
+		if (*work->now.after)
+			__atomic_fetch_sub(&work->compares, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static bool is_same(const struct job *a, const struct job *b)
+{
+	return !strcmp(a->pack, b->pack) && !strcmp(a->after, b->after);
+}
+
+static bool ask(struct sl_work *work, const struct job *job)
+{
+	bool asked, fine = true;
+
+	pthread_mutex_lock(&work->mutex);
+	asked = is_same(job, &work->now);
+	for (size_t i = 0; i < work->jobs.count && !asked; i++)
+		asked = is_same(job, &work->jobs.item[i]);
+	if (!asked && *job->after)
+		fine = __atomic_load_n(&work->compares, __ATOMIC_RELAXED) < COMPARE_MAX;
+	if (!asked && fine) {
+		*SL_PUSH(&work->jobs) = *job;
+		if (*job->after)
+			__atomic_fetch_add(&work->compares, 1, __ATOMIC_RELAXED);
+		pthread_cond_signal(&work->more);
+	}
+	pthread_mutex_unlock(&work->mutex);
+	return fine;
+}
+
+void sl_work_index(struct sl_work *work, const char *pack)
+{
+	struct job job = {0};
+
+	snprintf(job.pack, sizeof(job.pack), "%s", pack);
+	ask(work, &job);
+}
+
+bool sl_work_compare(struct sl_work *work, const char *before, const char *after)
+{
+	struct job job = {0};
+
+	snprintf(job.pack, sizeof(job.pack), "%s", before);
+	snprintf(job.after, sizeof(job.after), "%s", after);
+	return ask(work, &job);
+}
+
+/* What the last server was killed in the middle of. */
+static void resume(void *context, const char *name, const struct stat *st)
+{
+	struct sl_work *work = context;
+	char path[SL_PACKS_NAME + 64];
+	struct stat made;
+
+	sl_work_path(name, "report.json", path);
+	if (!fstatat(work->server->packs.folder, path, &made, 0))
+		return;
+	sl_work_path(name, "failed", path);
+	if (fstatat(work->server->packs.folder, path, &made, 0))
+		sl_work_index(work, name);
+}
+
+/* Beside the server in a build folder, in libexec where it is installed. */
+static bool find_program(char *program, size_t size)
+{
+	char self[2048];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (length <= 0)
+		return false;
+	self[length] = 0;
+	*strrchr(self, '/') = 0;
+	snprintf(program, size, "%s/stormlog-index", self);
+	if (!access(program, X_OK))
+		return true;
+	snprintf(program, size, "%s/../libexec/stormlog/stormlog-index", self);
+	return !access(program, X_OK);
+}
+
+struct sl_work *sl_work_new(struct sl_server *server)
+{
+	struct sl_work *work = calloc(1, sizeof(*work));
+
+	if (!work || !find_program(work->program, sizeof(work->program)))
+		return NULL;
+	work->server = server;
+	snprintf(work->folder, sizeof(work->folder), "%s/work/now", server->path);
+	mkdirat(server->packs.folder, "pages/compare", 0700);
+	pthread_mutex_init(&work->mutex, NULL);
+	pthread_cond_init(&work->more, NULL);
+	sl_packs_sweep(&server->packs);
+	sl_packs_each(&server->packs, resume, work);
+	errno = pthread_create(&work->thread, NULL, run, work);
+	return errno ? NULL : work;
+}
+
+void sl_work_free(struct sl_work *work)
+{
+	pthread_mutex_lock(&work->mutex);
+	__atomic_store_n(&work->ends, true, __ATOMIC_RELAXED);
+	pthread_cond_signal(&work->more);
+	pthread_mutex_unlock(&work->mutex);
+	pthread_join(work->thread, NULL);
+	SL_DROP(&work->jobs);
+	free(work);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is computed of packs: by children (server/child/), one after the other, on a thread of its own, each in a folder that is
+ * removed after it.  What they make is kept as files: STORE/pages/ab/abcd.../report.html and report.json of a pack,
+ * "failed" with a sentence where nothing could be made, STORE/pages/compare/A-B.html of two.
+ */
+#ifndef SERVER_WORK_H
+#define SERVER_WORK_H
+
+#include <stdbool.h>
+
+#include "server/packs.h"
+
+struct sl_server;
+struct sl_work;
+
+/* Packs that nothing was made of yet are begun with.  NULL: errno. */
+struct sl_work *sl_work_new(struct sl_server *server);
+void sl_work_free(struct sl_work *work);
+
+void sl_work_index(struct sl_work *work, const char *pack);
+/* Asks for it unless that was done; false: too much is asked for already. */
+bool sl_work_compare(struct sl_work *work, const char *before, const char *after);
+
+/* "pages/ab/abcd.../NAME", and of two. */
+void sl_work_path(const char *pack, const char *name, char path[SL_PACKS_NAME + 64]);
+void sl_work_path_compare(const char *before, const char *after, char path[2 * SL_PACKS_NAME + 64]);
+
+#endif

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_strangers.py STORMLOG_SERVER: what somebody without a token, or with bad intentions, gets."""
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from served import Server, basic, make_pack, name_of, pack_of_members, wait_for  # noqa: E402
+
+PROGRAM = os.path.abspath(sys.argv[1])
+
+
+def tree(folder):
+    return sorted(os.path.relpath(os.path.join(at, name), folder) for at, folders, files in os.walk(folder) for name in folders + files)
+
+
+class Strangers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="stormlog-strangers-")
+        with open(os.path.join(cls.folder, "secret"), "w") as secret:
+            secret.write("a secret beside the store")
+        cls.server = Server(PROGRAM, os.path.join(cls.folder, "store"), "--name", "runs.example.org").start()
+        cls.pack = make_pack(1)
+        cls.server.put(cls.pack)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.kill()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def raw(self, data, wait=5):
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=wait) as s:
+            s.sendall(data)
+            answer = b""
+            try:
+                while part := s.recv(65536):
+                    answer += part
+            except OSError:
+                pass
+        return answer
+
+    def status(self, data):
+        answer = self.raw(data)
+        return int(answer.split(b" ")[1]) if answer.startswith(b"HTTP/") else 0
+
+    def test_no_token_no_answer(self):
+        path = "/api/v1/packs/" + name_of(self.pack)
+        for method in ("GET", "HEAD", "PUT"):
+            status, headers, _ = self.server.ask(method, path, body=b"" if method == "PUT" else None)
+            self.assertEqual(status, 401, method)
+            self.assertIn("Basic", headers["WWW-Authenticate"])
+        self.assertEqual(self.server.ask("GET", path, Authorization=basic(self.server.reads))[0], 200, "as browsers send it")
+        self.assertEqual(self.server.ask("GET", path, token=self.server.writes)[0], 403, "a token for writing does not read")
+        self.assertEqual(self.server.ask("PUT", path, body=self.pack, token=self.server.reads)[0], 403)
+
+    def test_the_store_has_no_token_to_steal(self):
+        for at, _, files in os.walk(self.server.store):
+            for name in files:
+                with open(os.path.join(at, name), "rb") as file:
+                    data = file.read()
+                for token in (self.server.reads, self.server.writes):
+                    self.assertNotIn(token.encode(), data)
+        self.assertEqual(os.stat(os.path.join(self.server.store, "tokens")).st_mode & 0o777, 0o600)
+
+    def test_a_removed_token_opens_nothing(self):
+        token = self.server.token("leaver", "--read")
+        path = "/api/v1/packs/" + name_of(self.pack)
+        self.assertEqual(self.server.ask("GET", path, token=token)[0], 200)
+        subprocess.run([PROGRAM, "--store", self.server.store, "token", "remove", "leaver"], check=True)
+        self.assertIn(self.server.ask("GET", path, token=token)[0], (401, 429))
+
+    def test_guessed_tokens_are_refused_and_slowed_and_hinder_nobody_else(self):
+        path = "/api/v1/packs/" + name_of(self.pack)
+        seen = set()
+        connection = self.server.connect()
+        for i in range(1000):
+            connection.request("GET", path, headers={"Authorization": "Bearer " + hashlib.sha256(b"%d" % i).hexdigest()})
+            answer = connection.getresponse()
+            answer.read()
+            seen.add(answer.status)
+        connection.close()
+        self.assertEqual(seen, {401, 429})
+        self.assertEqual(self.server.get(path)[0], 200, "the right one opens all the same")
+        for wrong in ("Bearer ", "Bearer", "Basic !!!", "Basic " + "A" * 5000, "Digest x", "Bearer " + self.server.reads + " x", "Bearer \u00e9"):
+            self.assertIn(self.server.ask("GET", path, Authorization=wrong)[0], (400, 401, 429), wrong)
+
+    def test_names_lead_nowhere_else(self):
+        before = tree(self.folder)
+        for name in ("../../../secret", "..%2f..%2f..%2fsecret", "%2e%2e/%2e%2e/secret", "/etc/passwd", "a" * 63, "a" * 65, "A" * 64, "a" * 63 + "%00",
+                     "%00", "..", ".", "", "a" * 62 + "..", "a" * 31 + "/" + "a" * 32, "a" * 30000):
+            for method in ("GET", "PUT", "HEAD"):
+                token = self.server.writes if method != "GET" else self.server.reads
+                answer = self.raw(f"{method} /api/v1/packs/{name} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+                                  "Content-Length: 0\r\nConnection: close\r\n\r\n".encode())
+                self.assertRegex(answer.split(b"\r\n")[0], rb"HTTP/1.1 (400|404|405|414|422|431) ", (method, name))
+                self.assertNotIn(b"a secret", answer)
+        self.assertEqual(tree(self.folder), before)
+
+    def test_headers_cannot_be_injected(self):
+        for path in ("/api/v1/packs/a%0d%0aX-Evil:%20yes", "/x%0d%0a%0d%0a<script>", "/api/v1/%3Cscript%3Ealert(1)%3C/script%3E"):
+            answer = self.raw(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.server.reads}\r\nConnection: close\r\n\r\n".encode())
+            self.assertNotIn(b"X-Evil", answer)
+            self.assertNotIn(b"<script>", answer)
+
+    def test_requests_of_other_sites_are_refused(self):
+        path, pack = "/api/v1/packs/", make_pack(2)
+        for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": f"http://127.0.0.1:{self.server.port + 1}"},
+                        {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}):
+            status = self.server.ask("PUT", path + name_of(pack), body=pack, token=self.server.writes, **headers)[0]
+            self.assertEqual(status, 403, headers)
+        for host, wanted in (("evil.example", 421), ("localhost.evil.example", 421), ("", 421), ("127.0.0.1", 404), ("runs.example.org", 404), ("LOCALHOST:1", 404)):
+            self.assertEqual(self.server.get(path + name_of(pack), Host=host)[0], wanted, host)
+        self.assertNotIn(name_of(pack), self.server.packs())
+        self.assertEqual(self.server.ask("PUT", path + name_of(pack), body=pack, token=self.server.writes, Origin=self.server.url)[0], 201)
+
+    def test_answers_let_a_browser_run_nothing_strange(self):
+        _, headers, _ = self.server.get("/api/v1/packs/" + name_of(self.pack))
+        self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertNotIn("Access-Control-Allow-Origin", headers)
+
+    def test_nonsense_is_answered_or_closed_and_the_server_lives(self):
+        for data in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", b"PUT /api/v1/packs/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+                     b"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999\r\n\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 20000 + b"\r\n",
+                     b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"BREW /coffee HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+                     b"PUT /api/v1/packs/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n"):
+            self.assertIn(self.status(data) // 100, (0, 4, 5), data[:60])
+        self.assertEqual(self.server.get("/api/v1/packs/" + name_of(self.pack))[0], 200)
+
+    def test_slow_clients_are_closed_and_hinder_nobody(self):
+        """Each sends a byte a second for ever, which a time between bytes alone never ends."""
+        slow = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(200)]
+        for s in slow:
+            s.sendall(b"GET / HTTP/1.1\r\nHost: loc")
+            s.settimeout(0.001)
+        closed, until = set(), time.monotonic() + 60
+        while len(closed) < len(slow) and time.monotonic() < until:
+            self.assertEqual(self.server.get("/api/v1/packs/" + name_of(self.pack))[0], 200)
+            for s in slow:
+                if s in closed:
+                    continue
+                try:
+                    s.sendall(b"a")
+                    if not s.recv(1):
+                        closed.add(s)
+                except TimeoutError:
+                    continue
+                except OSError:
+                    closed.add(s)
+            time.sleep(1)
+        for s in slow:
+            s.close()
+        self.assertEqual(len(closed), len(slow))
+
+    def test_a_hostile_pack_costs_one_child(self):
+        """Noise, a bomb, names with a way out, a trace of noise: said for each, and the next pack is read."""
+        bad = [make_pack(3), pack_of_members([(b"../../../../tmp/stormlog-escaped.msgpack.zst", b"x" * 100)]),
+               pack_of_members([(b"rank-00000-1.msgpack.zst", b"\0" * (1 << 26))]), pack_of_members([(b"rank-00000-1.msgpack.zst", os.urandom(100000))]), pack_of_members([])]
+        for pack in bad:
+            self.assertEqual(self.server.put(pack)[0], 201)
+        for pack in bad:
+            name = name_of(pack)
+            said = os.path.join(self.server.store, "pages", name[:2], name, "failed")
+            wait_for(lambda: os.path.exists(said) and os.path.getsize(said))
+        self.assertFalse(os.path.exists("/tmp/stormlog-escaped.msgpack.zst"))
+        wait_for(lambda: os.listdir(os.path.join(self.server.store, "work")) == [])
+
+
+unittest.main(argv=sys.argv[:1], verbosity=2)

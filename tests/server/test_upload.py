@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_upload.py STORMLOG_SERVER [KILLS]: packs come whole or not at all, whatever ends the upload, the server or the disk."""
+import itertools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from served import Server, make_pack, name_of, wait_for  # noqa: E402
+
+PROGRAM = os.path.abspath(sys.argv[1])
+KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+
+
+class Upload(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-server-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.server = None
+
+    def tearDown(self):
+        if self.server:
+            self.server.kill()
+
+    def serve(self, *options, store="store"):
+        self.server = Server(PROGRAM, os.path.join(self.folder, store), *options).start()
+        return self.server
+
+    def read(self, name):
+        with open(self.server.packs()[name], "rb") as file:
+            return file.read()
+
+    def test_a_pack_is_stored_as_it_came_and_comes_back_so(self):
+        server, pack = self.serve(), make_pack(1)
+        name = name_of(pack)
+        self.assertEqual(server.offset(name), (404, 0))
+        status, headers, _ = server.put(pack)
+        self.assertEqual((status, headers["Location"]), (201, "/api/v1/packs/" + name))
+        self.assertEqual(self.read(name), pack)
+        self.assertEqual(server.get("/api/v1/packs/" + name)[2], pack)
+        self.assertEqual(server.offset(name), (200, len(pack)))
+        self.assertEqual(server.put(pack)[0], 200, "a second time it is there already")
+        self.assertEqual(os.stat(server.packs()[name]).st_mode & 0o777, 0o600)
+
+    def test_curl_alone_uploads(self):
+        server, pack = self.serve(), make_pack(2, 1 << 22)
+        path = os.path.join(self.folder, "a pack")
+        with open(path, "wb") as file:
+            file.write(pack)
+        subprocess.run(["curl", "-sSf", "-T", path, "-H", "Authorization: Bearer " + server.writes,
+                        f"{server.url}/api/v1/packs/{name_of(pack)}"], check=True, capture_output=True)
+        self.assertEqual(self.read(name_of(pack)), pack)
+
+    def test_an_upload_that_was_torn_goes_on_where_it_stopped(self):
+        server, pack = self.serve(), make_pack(3, 1 << 20)
+        name = name_of(pack)
+        connection = server.connect()
+        connection.putrequest("PUT", "/api/v1/packs/" + name)
+        connection.putheader("Authorization", "Bearer " + server.writes)
+        connection.putheader("Content-Length", str(len(pack)))
+        connection.endheaders()
+        connection.send(pack[:300000])
+        wait_for(lambda: server.offset(name)[1] == 300000)
+        self.assertEqual(server.ask("PUT", "/api/v1/packs/" + name, body=pack, token=server.writes)[0], 423, "one upload of a pack at a time")
+        connection.close()
+        self.assertEqual(server.packs(), {})
+        self.assertEqual(server.get("/api/v1/packs/" + name)[0], 404, "half a pack is no pack")
+        rest = wait_for(lambda: self.resume(pack, 300000))
+        self.assertEqual(rest, 201)
+        self.assertEqual(self.read(name), pack)
+
+    def resume(self, pack, offset):
+        status, _, _ = self.server.put(pack[offset:], name_of(pack), Content_Range=f"bytes {offset}-{len(pack) - 1}/{len(pack)}")
+        return status if status != 423 else None
+
+    def test_a_pack_in_three_parts(self):
+        server, pack = self.serve(), make_pack(4)
+        name = name_of(pack)
+        third = len(pack) // 3
+        for at, end, wanted in ((0, third, 202), (third, 2 * third, 202), (2 * third, len(pack), 201)):
+            status, headers, _ = server.put(pack[at:end], name, Content_Range=f"bytes {at}-{end - 1}/{len(pack)}")
+            self.assertEqual((status, headers["Upload-Offset"]), (wanted, str(end)))
+        self.assertEqual(self.read(name), pack)
+
+    def test_a_wrong_offset_says_the_right_one(self):
+        server, pack = self.serve(), make_pack(5)
+        server.put(pack[:1000], name_of(pack), Content_Range=f"bytes 0-999/{len(pack)}")
+        status, headers, _ = server.put(pack[2000:], name_of(pack), Content_Range=f"bytes 2000-{len(pack) - 1}/{len(pack)}")
+        self.assertEqual((status, headers["Upload-Offset"]), (409, "1000"))
+        for wrong in ("bytes 5-3/10", "bytes 0-9/5", "bytes */10", "0-9/10", "bytes 0-99999999999999999999/10", "bytes 1000-1000/" + "9" * 30, "x" * 300):
+            status, _, _ = server.put(pack[:10], name_of(pack), Content_Range=wrong)
+            self.assertEqual(status, 400, wrong)
+        self.assertEqual(server.packs(), {})
+
+    def test_what_does_not_agree_with_its_name_is_not_stored(self):
+        server, pack = self.serve(), make_pack(6)
+        self.assertEqual(server.put(pack[:-1] + b"!", name_of(pack))[0], 422)
+        self.assertEqual(server.put(b"no pack at all")[0], 422)
+        self.assertEqual(server.put(b"")[0], 422)
+        self.assertEqual(server.packs(), {})
+        self.assertEqual(os.listdir(os.path.join(server.store, "incoming")), [])
+
+    def test_limits_are_said(self):
+        server = self.serve("--max-pack", "100K", "--quota", "150K")
+        self.assertEqual(server.put(make_pack(7, 200 << 10))[0], 413)
+        self.assertEqual(server.put(make_pack(8, 90 << 10))[0], 201)
+        status, _, body = server.put(make_pack(9, 90 << 10))
+        self.assertEqual(status, 507)
+        self.assertIn(b"--quota", body)
+        self.assertEqual(server.put(make_pack(10, 50 << 10))[0], 201, "what fits still comes")
+
+    def test_a_length_that_was_not_said_is_limited_too(self):
+        server, pack = self.serve("--max-pack", "1M"), make_pack(11)
+        status, _, _ = server.ask("PUT", "/api/v1/packs/" + name_of(pack), body=iter([pack[:40000], pack[40000:]]), token=server.writes)
+        self.assertEqual(status, 201)
+        endless = (b"x" * 65536 for _ in range(64))
+        try:
+            self.assertEqual(server.ask("PUT", "/api/v1/packs/" + "0" * 64, body=endless, token=server.writes)[0], 413)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        self.assertEqual(list(server.packs()), [name_of(pack)])
+
+    def test_killed_at_any_moment_every_answered_pack_is_there_and_none_is_half(self):
+        """Four clients upload while the server is killed again and again; the journal is theirs."""
+        server = self.serve()
+        dice, answered, packs = random.Random(25), set(), {}
+        lock, ends = threading.Lock(), threading.Event()
+
+        def client(seeds):
+            for seed in seeds:
+                if ends.is_set():
+                    return
+                pack = make_pack(seed, 1 << 18)
+                with lock:
+                    packs[name_of(pack)] = pack
+                if server.put(pack)[0] in (200, 201):
+                    with lock:
+                        answered.add(name_of(pack))
+
+        def guarded(number):
+            seeds = itertools.count(number * 1000000)
+            while not ends.is_set():
+                try:
+                    client(seeds)
+                except Exception:  # a torn answer, in any of http.client's words
+                    continue
+
+        threads = [threading.Thread(target=guarded, args=(n,)) for n in range(1, 5)]
+        port = server.port
+        for thread in threads:
+            thread.start()
+        for _ in range(KILLS):
+            ends.wait(dice.uniform(0.01, 0.3))
+            server.kill(signal.SIGKILL)
+            server.start(port)
+        ends.set()
+        for thread in threads:
+            thread.join()
+        there = server.packs()
+        self.assertGreater(len(answered), 5)
+        self.assertEqual(answered - set(there), set(), "answered and not there")
+        for name in there:
+            with open(there[name], "rb") as file:
+                self.assertEqual(file.read(), packs[name], "half a pack")
+        print(f"{KILLS} kills, {len(answered)} answered, {len(there)} stored")
+
+    def test_a_full_disk_refuses_with_a_sentence_and_reading_goes_on(self):
+        disk = os.path.join(self.folder, "disk")
+        os.mkdir(disk)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", disk], capture_output=True).returncode:
+            self.skipTest("no tmpfs can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk])
+        server, stored = self.serve(store="disk/store"), []
+        for seed in range(12):
+            pack = make_pack(100 + seed, 4 << 20)
+            status, _, body = server.put(pack)
+            if status != 201:
+                break
+            stored.append(pack)
+        self.assertEqual(status, 507)
+        self.assertIn(b"disk is full", body)
+        self.assertGreater(len(stored), 2)
+        # what slips past the first look: somebody else fills the disk
+        with open(os.path.join(disk, "other"), "wb") as other:
+            try:
+                while other.write(b"x" * 65536):
+                    pass
+            except OSError:
+                pass
+        self.assertEqual(server.put(make_pack(1, 1000))[0], 507)
+        for pack in stored:
+            self.assertEqual(server.get("/api/v1/packs/" + name_of(pack))[2], pack)
+        os.unlink(os.path.join(disk, "other"))
+        os.unlink(server.packs()[name_of(stored[0])])
+        self.assertEqual(server.put(make_pack(1, 1000))[0], 201, "and goes on when there is room")
+
+    def test_a_second_server_on_a_store_is_refused(self):
+        server = self.serve()
+        done = subprocess.run([PROGRAM, "--store", server.store, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("another server uses this store", done.stderr)
+        server.kill(signal.SIGTERM)
+
+
+unittest.main(argv=sys.argv[:1], verbosity=2)
