@@ -51,7 +51,7 @@ static bool processes_said, full_said; /* who tells of the processes on a device
 /* A map of which keys are left out: counted first, for msgpack wants the size before the keys. */
 struct map {
 	struct sl_pack pack;
-	uint8_t bytes[4096];
+	uint8_t bytes[2048]; /* 64 processes of a sample, or the names of a device */
 	unsigned keys;
 };
 

@@ -20,13 +20,11 @@ void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes
 /* pids of this process in every namespace that /proc shows, outermost first. */
 static unsigned own_pids(uint64_t pids[8])
 {
-	char status[8192];
-	const char *at = NULL;
+	char line[180], *at = line;
 	unsigned count = 0;
 
-	if (sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0)
-		at = sl_procfile_line(status, "NSpid:");
-	while (at && count < 8 && sl_procfile_digits(at, &pids[count])) {
+	sl_procfile_find("/proc/self/status", "NSpid:", line, sizeof(line));
+	while (count < 8 && sl_procfile_digits(at, &pids[count])) {
 		count++;
 		at += strspn(at, "0123456789");
 		at += strspn(at, " \t");

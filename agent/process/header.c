@@ -60,13 +60,11 @@ static void key_integer(struct header *out, const char *name, int value)
 /* pids in each namespace that /proc shows, outermost first; kernels before 4.1 do not say. */
 static void pack_pids(struct header *out, const struct sl_process_identity *process)
 {
-	char status[8192];
-	const char *at = NULL;
+	char line[360], *at = line;
 	uint64_t pids[32] = {process->pid}, count = 0;
 
-	if (sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0)
-		at = sl_procfile_line(status, "NSpid:");
-	while (at && count < SL_COUNT(pids) && sl_procfile_digits(at, &pids[count])) {
+	sl_procfile_find("/proc/self/status", "NSpid:", line, sizeof(line));
+	while (count < SL_COUNT(pids) && sl_procfile_digits(at, &pids[count])) {
 		count++;
 		at += strspn(at, "0123456789");
 		at += strspn(at, " \t");
@@ -99,7 +97,7 @@ static void pack_argv(struct header *out)
 
 static void pack_paths(struct header *out)
 {
-	char path[4096];
+	static char path[4096]; /* as in pack_argv */
 	long size = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof(path) - 1);
 
 	path[size > 0 ? size : 0] = 0;

@@ -102,7 +102,8 @@ static bool find_folder(const char *path)
 
 static bool find(void)
 {
-	char content[4096], path[512];
+	static char content[4096]; /* one thread, once (`state`), and its stack may be small */
+	char path[512];
 
 	if (sl_procfile_read("/proc/self/cgroup", content, sizeof(content)) <= 0)
 		return false;

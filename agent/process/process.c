@@ -99,7 +99,7 @@ void sl_process_identify(struct sl_process_identity *process, const struct sl_op
 
 bool sl_process_wanted(const struct sl_process_identity *process, const struct sl_options *options)
 {
-	char command[4096];
+	static char command[4096]; /* one thread attaches, and its stack may be small */
 
 	if (options->disable)
 		return false;

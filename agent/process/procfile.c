@@ -33,6 +33,51 @@ long sl_procfile_read(const char *path, char *buffer, size_t size)
 	return got < 0 && !total ? -1 : (long)total;
 }
 
+struct search {
+	const char *name, *rest; /* of the name, still to be seen on this line; NULL: it is another line */
+	char *line;
+	size_t used, size;
+	bool found, done;
+};
+
+static void see(struct search *s, char c)
+{
+	if (c == '\n') {
+		s->done = s->found;
+		s->rest = s->name;
+	} else if (s->found) {
+		bool blank = !s->used && (c == ' ' || c == '\t');
+
+		if (!blank && s->used + 1 < s->size)
+			s->line[s->used++] = c;
+	} else if (s->rest) {
+		s->rest = *s->rest == c ? s->rest + 1 : NULL;
+		s->found = s->rest && !*s->rest;
+	}
+}
+
+bool sl_procfile_find(const char *path, const char *name, char *line, size_t size)
+{
+	struct search search = {.name = name, .rest = name, .line = line, .size = size};
+	int saved = errno;
+	long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY), got = fd < 0 ? 0 : 1;
+	char piece[256];
+
+	while (got > 0 && !search.done) {
+		got = syscall(SYS_read, fd, piece, sizeof(piece));
+		if (got < 0 && errno == EINTR)
+			got = 1;
+		else
+			for (long i = 0; i < got && !search.done; i++)
+				see(&search, piece[i]);
+	}
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	errno = saved;
+	line[search.used] = 0;
+	return search.found;
+}
+
 bool sl_procfile_digits(const char *text, uint64_t *number)
 {
 	uint64_t value = 0;

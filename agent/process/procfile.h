@@ -16,6 +16,9 @@ long sl_procfile_read(const char *path, char *buffer, size_t size);
 /* The whole file is one decimal number ("max" is none). */
 bool sl_procfile_number(const char *path, uint64_t *number);
 
+/* The first line that starts with `name`: what follows, blanks skipped, cut to size - 1 bytes.  Takes little stack. */
+bool sl_procfile_find(const char *path, const char *name, char *line, size_t size);
+
 /* What follows `name` at the start of a line, blanks skipped; NULL when no line starts so. */
 const char *sl_procfile_line(const char *content, const char *name);
 

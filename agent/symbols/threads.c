@@ -46,14 +46,13 @@ static void *try_locks(void *open_self)
 /* Nobody who is no more holds what making a thread takes: fork() has reset it, or a thread was made in this process. */
 static bool is_fresh(void)
 {
-	char status[4096];
-	const char *line;
+	char line[24];
 	uint64_t threads;
 
 	if (sl_objects_is_forked())
 		return true;
-	return sl_procfile_read("/proc/self/status", status, sizeof(status)) > 0 && (line = sl_procfile_line(status, "Threads:")) &&
-	       sl_procfile_digits(line, &threads) && threads > 1;
+	return sl_procfile_find("/proc/self/status", "Threads:", line, sizeof(line)) && sl_procfile_digits(line, &threads) &&
+	       threads > 1;
 }
 
 static void *nothing(void *unused)

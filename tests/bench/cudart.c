@@ -21,6 +21,8 @@ static __thread uintptr_t next;
 
 int cudaMalloc(void **p, size_t bytes)
 {
+	if (bytes == SIZE_MAX)
+		return 2; /* out of memory */
 	*p = (void *)(0x7f0000000000 + (next++ % 4096 << 9));
 	return 0;
 }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much stack the library takes of a program's threads: what lies below a call is painted before it, and the lowest
+ * byte that changed is looked for after it.  Prints "NAME BYTES" for each kind of call; the driver takes next to nothing.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STACK (1u << 20)
+#define PAINT 0xa5
+
+int cudaMalloc(void **p, size_t bytes);
+int cudaFree(void *p);
+
+static unsigned char *stack;
+
+static void allocate(void)
+{
+	void *p;
+
+	cudaMalloc(&p, 512);
+	cudaFree(p);
+}
+
+static void fail(void)
+{
+	void *p;
+
+	cudaMalloc(&p, SIZE_MAX);
+}
+
+static void leave(void)
+{
+	execv("/no such file", (char *[]){"x", NULL});
+}
+
+/* Below this function's own frame and the one of memset. */
+static __attribute__((noinline)) size_t depth(void (*call)(void))
+{
+	unsigned char *here = __builtin_frame_address(0), *at = stack;
+
+	for (volatile unsigned char *paint = stack; paint < (volatile unsigned char *)here - 256; paint++)
+		*paint = PAINT;
+	call();
+	while (*at == PAINT)
+		at++;
+	return (size_t)(here - at);
+}
+
+static void say(const char *name, void (*call)(void))
+{
+	printf("%s %zu\n", name, depth(call));
+}
+
+/* Another stack each time. */
+static __attribute__((noinline)) size_t from(unsigned levels, void (*call)(void))
+{
+	size_t bytes = levels ? from(levels - 1, call) : depth(call);
+
+	__asm__ volatile("" ::: "memory");
+	return bytes;
+}
+
+static void *work(void *first)
+{
+	size_t most = 0;
+
+	say(first, allocate);
+	allocate();
+	say("warm", allocate);
+	for (unsigned i = 0; i < 40; i++) {
+		size_t bytes = from(i, allocate);
+
+		most = bytes > most ? bytes : most;
+	}
+	printf("new_stack %zu\n", most);
+	most = 0;
+	for (unsigned i = 0; i < 40; i++) {
+		size_t bytes = from(i, allocate);
+
+		most = bytes > most ? bytes : most;
+	}
+	printf("known_stack %zu\n", most);
+	say("failure", fail);
+	say("second_failure", fail);
+	say("end", leave);
+	say("after_end", allocate);
+	return first;
+}
+
+static void run(const char *first)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, stack, STACK);
+	pthread_create(&thread, &attr, work, (void *)first);
+	pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+	run("first_of_process");
+	run("first_of_thread");
+	return 0;
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""
+The library takes little of a program's stacks, which may be of 16 KiB.
+
+    test_stack_depth.py LIBRARY STACK_DEPTH
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LIBRARY, PROGRAM = sys.argv[1:3]
+KIB = 1024
+FIRST, NATIVE, WARM = 8 * KIB, 6 * KIB, KIB
+# Where a stack is new to the process it is interned, which is part of no warm call; new_stack is of 40 stacks.
+BUDGETS = {"first_of_process": FIRST, "first_of_thread": FIRST, "failure": FIRST, "second_failure": FIRST, "end": FIRST,
+           "after_end": FIRST, "new_stack": NATIVE, "known_stack": NATIVE, "warm": NATIVE}
+
+
+def depths(stacks):
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([PROGRAM], capture_output=True, text=True, check=True,
+                              env={"LD_PRELOAD": LIBRARY, "STORMLOG_STACKS": stacks, "STORMLOG_DIR": folder})
+        if not any(name.endswith(".zst") for name in os.listdir(folder)):
+            raise AssertionError("nothing was recorded")
+    return [(name, int(size)) for name, size in (line.split() for line in done.stdout.splitlines())]
+
+
+class Depth(unittest.TestCase):
+    def test_every_kind_of_call_stays_within_its_budget(self):
+        for stacks in ("none", "native", "both"):
+            for name, size in depths(stacks):
+                budget = WARM if stacks == "none" and name in ("warm", "known_stack") else BUDGETS[name]
+                with self.subTest(stacks=stacks, call=name):
+                    self.assertLessEqual(size, budget)
+                    self.assertGreater(size, 0)
+
+    def test_the_measure_sees_what_a_call_takes(self):
+        plain = dict(depths("none"))["warm"]
+        self.assertGreater(dict(depths("native"))["new_stack"], 2 * plain)
+
+
+if __name__ == "__main__":
+    sys.argv[1:] = []
+    unittest.main()
