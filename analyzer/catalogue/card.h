@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The card of a run: what a catalogue keeps of it.  It is small whatever the run was, needs no trace to be read, and goes
+ * through JSON and back unchanged, so that who may not be trusted with the catalogue can make one for it.
+ */
+#ifndef ANALYZER_CATALOGUE_CARD_H
+#define ANALYZER_CATALOGUE_CARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyzer/base/arena.h"
+#include "analyzer/base/json.h"
+#include "analyzer/base/value.h"
+#include "analyzer/base/vector.h"
+
+/* What one card holds at most; the largest are kept, and `left_out` counts the others. */
+#define SL_CARD_TEXT	 1024 /* bytes of a text */
+#define SL_CARD_METRICS	 4096
+#define SL_CARD_NAMES	 8192
+#define SL_CARD_SESSIONS 8192
+
+/* One quantity of a place, label or library: of, key and what as in analyzer/gate/measure.h. */
+struct sl_card_metric {
+	const char *of, *key, *what;
+	int64_t bytes; /* -1: unknown */
+};
+
+/* Names that a search finds a run by.  Texts of card.def are names too, of kinds beginning at SL_NAME_CARD. */
+enum sl_name_kind {
+	SL_NAME_LABEL,
+	SL_NAME_FUNCTION,
+	SL_NAME_FILE,
+	SL_NAME_LIBRARY,
+	SL_NAME_PLACE,
+	SL_NAME_KIND_COUNT,
+	SL_NAME_CARD = 16
+};
+extern const char *const sl_name_kinds[SL_NAME_KIND_COUNT]; /* label, function, file, library, place */
+struct sl_card_name {
+	enum sl_name_kind kind;
+	const char *text;
+};
+
+struct sl_card_session {
+	const char *id, *host, *status;
+	int64_t pid, rank; /* -1: unknown */
+	bool bundle;	   /* it has an OOM bundle */
+};
+
+/* Texts NULL and numbers -1: unknown.  Everything lies in the arena. */
+struct sl_card {
+	struct sl_arena arena;
+	int64_t run; /* its number in this catalogue, of one that was read from there */
+#define ID			       const char *
+#define TEXT			       const char *
+#define TIME			       int64_t
+#define BYTES			       int64_t
+#define COUNT			       int64_t
+#define CARD(member, type, name, help) type member;
+#include "analyzer/catalogue/card.def"
+#undef CARD
+#undef ID
+#undef TEXT
+#undef TIME
+#undef BYTES
+#undef COUNT
+	SL_VECTOR(struct sl_card_metric) metrics;
+	SL_VECTOR(struct sl_card_name) names;
+	SL_VECTOR(struct sl_card_session) sessions;
+	uint64_t left_out;
+};
+
+/* card.def as a table. */
+enum sl_card_type { SL_CARD_ID, SL_CARD_TEXT_TYPE, SL_CARD_TIME, SL_CARD_BYTES, SL_CARD_COUNT };
+struct sl_card_field {
+	const char *column, *name, *help;
+	enum sl_card_type type;
+	size_t offset;
+};
+extern const struct sl_card_field sl_card_fields[];
+extern const unsigned sl_card_field_count;
+/* By its name in queries; -1: there is none. */
+int sl_card_field(const char *name);
+
+static inline bool sl_card_is_text(const struct sl_card_field *field)
+{
+	return field->type == SL_CARD_ID || field->type == SL_CARD_TEXT_TYPE;
+}
+static inline const char **sl_card_text(const struct sl_card *card, const struct sl_card_field *field)
+{
+	return (const char **)((char *)card + field->offset);
+}
+static inline int64_t *sl_card_number(const struct sl_card *card, const struct sl_card_field *field)
+{
+	return (int64_t *)((char *)card + field->offset);
+}
+
+void sl_card_init(struct sl_card *card); /* everything is unknown */
+void sl_card_free(struct sl_card *card);
+
+/* A copy in the card's arena, cut to SL_CARD_TEXT at a character; NULL and "" are NULL. */
+const char *sl_card_keep(struct sl_card *card, const char *text);
+void sl_card_add_metric(struct sl_card *card, const char *of, const char *key, const char *what, int64_t bytes);
+void sl_card_add_name(struct sl_card *card, enum sl_name_kind kind, const char *text);
+void sl_card_add_session(struct sl_card *card, const struct sl_card_session *session);
+
+/* An object; whole: with metrics, names and sessions. */
+void sl_card_write(struct sl_json *j, const char *key, const struct sl_card *card, bool whole);
+/* The opposite, of a value that nobody checked: what has another type is unknown.  The card is initialized.  False: it is no object, or without identity. */
+bool sl_card_read(struct sl_card *card, const struct sl_value *value);
+
+#endif

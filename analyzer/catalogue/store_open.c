@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/catalogue/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/base/paths.h"
+#include "analyzer/catalogue/store_sqlite.h"
+
+#define BUSY_MS	  20000	    /* another process writes: a card takes it a few milliseconds */
+#define VALUE_MAX (1 << 20) /* bytes of a text or a row */
+#define PAGES_MAX (1 << 20) /* of 4 KiB */
+
+const char *sl_store_why(const struct sl_store *store)
+{
+	return store->why;
+}
+
+bool sl_store_fail(struct sl_store *store)
+{
+	int code = sqlite3_errcode(store->db) & 0xff;
+
+	snprintf(store->why, sizeof(store->why), "%s",
+		 code == SQLITE_NOTADB	  ? "no catalogue of stormlog"
+		 : code == SQLITE_CORRUPT ? "the catalogue is damaged; without the file it is learned anew"
+		 : code == SQLITE_BUSY	  ? "another process writes into the catalogue for too long"
+					  : sqlite3_errmsg(store->db));
+	return false;
+}
+
+bool sl_store_execute(struct sl_store *store, const char *sql)
+{
+	return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK || sl_store_fail(store);
+}
+
+sqlite3_stmt *sl_store_prepare(struct sl_store *store, const char *sql)
+{
+	uintptr_t *at = sl_map_at(&store->prepared, sql);
+	sqlite3_stmt *statement = (sqlite3_stmt *)*at;
+
+	if (!statement && sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL) != SQLITE_OK) {
+		sl_store_fail(store);
+		return NULL;
+	}
+	*at = (uintptr_t)statement;
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return statement;
+}
+
+int sl_store_step(struct sl_store *store, sqlite3_stmt *statement)
+{
+	int code = sqlite3_step(statement);
+
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		sl_store_fail(store);
+	if (code != SQLITE_ROW)
+		sqlite3_reset(statement);
+	return code;
+}
+
+bool sl_store_run_to_end(struct sl_store *store, sqlite3_stmt *statement)
+{
+	return statement && sl_store_step(store, statement) == SQLITE_DONE;
+}
+
+void sl_store_bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+	if (text)
+		sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
+	else
+		sqlite3_bind_null(statement, at);
+}
+
+void sl_store_bind_known(sqlite3_stmt *statement, int at, int64_t value)
+{
+	if (value < 0)
+		sqlite3_bind_null(statement, at);
+	else
+		sqlite3_bind_int64(statement, at, value);
+}
+
+const char *sl_store_text(sqlite3_stmt *statement, int column)
+{
+	return (const char *)sqlite3_column_text(statement, column);
+}
+
+int64_t sl_store_known(sqlite3_stmt *statement, int column)
+{
+	int64_t value = sqlite3_column_type(statement, column) == SQLITE_INTEGER ? sqlite3_column_int64(statement, column) : -1;
+
+	return value < 0 ? -1 : value;
+}
+
+/* ---- open */
+
+/* Folders above a path, for nobody but the user. */
+static void make_folders(const char *path)
+{
+	char *copy = strdup(path);
+
+	if (!copy)
+		abort();
+	for (char *at = strchr(copy + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = 0;
+		mkdir(copy, 0700);
+		*at = '/';
+	}
+	free(copy);
+}
+
+/* A file as traces are, for nobody but the user. */
+static int make_file(const char *path)
+{
+	make_folders(path);
+	return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+/* Read without SQLite, which would wait at a FIFO, and put files of its own beside a database that is somebody else's. */
+static bool is_ours(const char *path, bool write, char *why)
+{
+	char head[SL_STORE_HEAD] = "";
+	struct stat st;
+	int file = sl_paths_open_regular(path, &st);
+	ssize_t size;
+
+	if (file < 0 && errno == ENOENT && write)
+		file = make_file(path);
+	if (file < 0) {
+		snprintf(why, SL_STORE_WHY, "%s", errno == EINVAL ? "not a file" : strerror(errno));
+		return false;
+	}
+	size = read(file, head, sizeof(head));
+	close(file);
+	if (!size || sl_store_head_is_ours(head, size))
+		return true;
+	snprintf(why, SL_STORE_WHY, "no catalogue of stormlog");
+	return false;
+}
+
+/* The file may come from anybody: nothing that it defines is done for it. */
+static void mistrust(sqlite3 *db)
+{
+	static const struct {
+		int option, value;
+	} options[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},	 {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0}, {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+		       {SQLITE_DBCONFIG_ENABLE_VIEW, 0}, {SQLITE_DBCONFIG_DQS_DML, 0},	      {SQLITE_DBCONFIG_DQS_DDL, 0}};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		sqlite3_db_config(db, options[i].option, options[i].value, NULL);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
+	sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+	sqlite3_busy_timeout(db, BUSY_MS);
+}
+
+/* Readers and a writer at once, where the file system can; changing to it needs the file alone for an instant. */
+static bool write_ahead(struct sl_store *store)
+{
+	for (unsigned tries = 0; tries < 100; tries++) {
+		if (sqlite3_exec(store->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL) == SQLITE_OK)
+			return true;
+		if ((sqlite3_errcode(store->db) & 0xff) != SQLITE_BUSY)
+			break;
+		usleep(20000);
+	}
+	return sl_store_fail(store);
+}
+
+struct sl_store *sl_store_open(const char *path, bool write, char *why)
+{
+	struct sl_store *store;
+	bool fine;
+
+	if (!is_ours(path, write, why))
+		return NULL;
+	store = calloc(1, sizeof(*store));
+	if (!store)
+		abort();
+	fine = sqlite3_open_v2(path, &store->db, write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, NULL) == SQLITE_OK ||
+	       sl_store_fail(store);
+	if (fine)
+		mistrust(store->db);
+	/* checked before anything is written: a file of somebody else stays as it is */
+	fine = fine && sl_store_execute(store, "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-16384") &&
+	       sl_store_schema(store, write);
+	if (fine && write) {
+		char text[80];
+
+		snprintf(text, sizeof(text), "PRAGMA max_page_count=%d; PRAGMA synchronous=NORMAL", PAGES_MAX);
+		fine = write_ahead(store) && sl_store_execute(store, text);
+	}
+	if (fine)
+		return store;
+	snprintf(why, SL_STORE_WHY, "%s", store->why);
+	sl_store_close(store);
+	return NULL;
+}
+
+void sl_store_close(struct sl_store *store)
+{
+	const char *sql;
+
+	if (!store)
+		return;
+	/* those that FTS5 has prepared are its own */
+	for (size_t i = 0; (sql = sl_map_key(&store->prepared, i)); i++)
+		sqlite3_finalize((sqlite3_stmt *)sl_map_find(&store->prepared, sql));
+	sqlite3_close(store->db);
+	sl_map_free(&store->prepared);
+	free(store);
+}
+
+bool sl_store_begin(struct sl_store *store)
+{
+	return sl_store_execute(store, "BEGIN IMMEDIATE");
+}
+
+bool sl_store_commit(struct sl_store *store)
+{
+	return sl_store_execute(store, "COMMIT");
+}
+
+void sl_store_rollback(struct sl_store *store)
+{
+	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+bool sl_store_backup(struct sl_store *store, const char *path)
+{
+	sqlite3 *to = NULL;
+	sqlite3_backup *backup = NULL;
+	bool fine = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_OK &&
+		    (backup = sqlite3_backup_init(to, "main", store->db, "main")) && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
+
+	if (backup)
+		fine = sqlite3_backup_finish(backup) == SQLITE_OK && fine;
+	if (!fine)
+		snprintf(store->why, sizeof(store->why), "%s", to ? sqlite3_errmsg(to) : "no memory");
+	sqlite3_close(to);
+	return fine;
+}

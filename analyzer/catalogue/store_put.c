@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* What is written into a catalogue. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/catalogue/store_sqlite.h"
+
+#define CARD(member, type, name, help) "," #member
+static const char columns[] =
+#include "analyzer/catalogue/card.def"
+	;
+#undef CARD
+#define CARD(member, type, name, help) ",?"
+static const char marks[] =
+#include "analyzer/catalogue/card.def"
+	;
+#undef CARD
+/* who pins is not who records */
+#define CARD(member, type, name, help) "," #member "=excluded." #member
+static const char updates[] =
+#include "analyzer/catalogue/card.def"
+	;
+#undef CARD
+
+static bool put_card(struct sl_store *store, const struct sl_card *card, int64_t *run)
+{
+	char sql[4096];
+	sqlite3_stmt *statement;
+
+	snprintf(sql, sizeof(sql),
+		 "INSERT INTO runs(left_out%s) VALUES(?%s) ON CONFLICT(identity) DO UPDATE SET left_out=excluded.left_out%s, "
+		 "pinned=runs.pinned"
+		 " RETURNING run",
+		 columns, marks, updates);
+	statement = sl_store_prepare(store, sql);
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, 1, (int64_t)card->left_out);
+	for (unsigned i = 0; i < sl_card_field_count; i++) {
+		const struct sl_card_field *field = &sl_card_fields[i];
+
+		if (sl_card_is_text(field))
+			sl_store_bind_text(statement, (int)i + 2, *sl_card_text(card, field));
+		else
+			sl_store_bind_known(statement, (int)i + 2, *sl_card_number(card, field));
+	}
+	if (sl_store_step(store, statement) != SQLITE_ROW)
+		return false;
+	*run = sqlite3_column_int64(statement, 0);
+	sqlite3_reset(statement);
+	return true;
+}
+
+/* The number of a row that has these two values, made where there is none; 0: said. */
+static int64_t number_of(struct sl_store *store, const char *find, const char *make, int64_t kind, const char *sort,
+			 const char *text, bool *made)
+{
+	*made = false;
+	for (const char *sql = find;; sql = make) {
+		sqlite3_stmt *statement = sl_store_prepare(store, sql);
+		int64_t number = 0;
+		int code;
+
+		if (!statement)
+			return 0;
+		if (sort)
+			sl_store_bind_text(statement, 1, sort);
+		else
+			sqlite3_bind_int64(statement, 1, kind);
+		sl_store_bind_text(statement, 2, text);
+		code = sl_store_step(store, statement);
+		if (code == SQLITE_ROW)
+			number = sqlite3_column_int64(statement, 0);
+		sqlite3_reset(statement);
+		*made = sql == make;
+		if (number || sql == make || code != SQLITE_DONE)
+			return number;
+	}
+}
+
+static bool put_name(struct sl_store *store, int64_t run, int64_t kind, const char *text)
+{
+	bool made;
+	int64_t name = number_of(store, "SELECT name FROM names WHERE kind=? AND text=?",
+				 "INSERT INTO names(kind, text) VALUES(?, ?) RETURNING name", kind, NULL, text, &made);
+	sqlite3_stmt *statement;
+
+	if (!name)
+		return false;
+	if (made) {
+		statement = sl_store_prepare(store, "INSERT INTO words(rowid, text) VALUES(?, ?)");
+		if (!statement)
+			return false;
+		sqlite3_bind_int64(statement, 1, name);
+		sl_store_bind_text(statement, 2, text);
+		if (!sl_store_run_to_end(store, statement))
+			return false;
+	}
+	statement = sl_store_prepare(store, "INSERT OR IGNORE INTO named(name, run) VALUES(?, ?)");
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, 1, name);
+	sqlite3_bind_int64(statement, 2, run);
+	return sl_store_run_to_end(store, statement);
+}
+
+static bool put_names(struct sl_store *store, int64_t run, const struct sl_card *card)
+{
+	for (unsigned i = 0; i < sl_card_field_count; i++) {
+		const char *text = sl_card_is_text(&sl_card_fields[i]) ? *sl_card_text(card, &sl_card_fields[i]) : NULL;
+
+		if (text && !put_name(store, run, SL_NAME_CARD + (int64_t)i, text))
+			return false;
+	}
+	for (size_t i = 0; i < card->names.count; i++)
+		if (!put_name(store, run, card->names.item[i].kind, card->names.item[i].text))
+			return false;
+	return true;
+}
+
+/* What a place is called follows the run that came last: its lines move. */
+static bool put_metric(struct sl_store *store, int64_t run, const struct sl_card_metric *metric)
+{
+	bool made;
+	int64_t number =
+		number_of(store, "SELECT metric FROM metrics WHERE sort=? AND key=?",
+			  "INSERT INTO metrics(sort, key) VALUES(?, ?) RETURNING metric", 0, metric->of, metric->key, &made);
+	sqlite3_stmt *statement =
+		number ? sl_store_prepare(store, "UPDATE metrics SET what=?2 WHERE metric=?1 AND what IS NOT ?2") : NULL;
+
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, 1, number);
+	sl_store_bind_text(statement, 2, metric->what);
+	if (!sl_store_run_to_end(store, statement))
+		return false;
+	statement = sl_store_prepare(store, "INSERT OR REPLACE INTO held(metric, run, bytes) VALUES(?, ?, ?)");
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, 1, number);
+	sqlite3_bind_int64(statement, 2, run);
+	sl_store_bind_known(statement, 3, metric->bytes);
+	return sl_store_run_to_end(store, statement);
+}
+
+static bool put_session(struct sl_store *store, int64_t run, const struct sl_card_session *session)
+{
+	sqlite3_stmt *statement = sl_store_prepare(
+		store, "INSERT INTO sessions(run, session, host, pid, rank, status, bundle) VALUES(?, ?, ?, ?, ?, ?, ?)");
+
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, 1, run);
+	sl_store_bind_text(statement, 2, session->id);
+	sl_store_bind_text(statement, 3, session->host);
+	sl_store_bind_known(statement, 4, session->pid);
+	sl_store_bind_known(statement, 5, session->rank);
+	sl_store_bind_text(statement, 6, session->status);
+	sqlite3_bind_int(statement, 7, session->bundle);
+	return sl_store_run_to_end(store, statement);
+}
+
+static bool of_run(struct sl_store *store, const char *sql, int64_t run)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, sql);
+
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, 1, run);
+	return sl_store_run_to_end(store, statement);
+}
+
+/* What was learned from its traces. */
+static bool forget(struct sl_store *store, int64_t run)
+{
+	return of_run(store, "DELETE FROM sessions WHERE run=?", run) && of_run(store, "DELETE FROM named WHERE run=?", run) &&
+	       of_run(store, "DELETE FROM held WHERE run=?", run);
+}
+
+static bool put(struct sl_store *store, const struct sl_card *card, int64_t *run)
+{
+	if (!put_card(store, card, run) || !forget(store, *run) || !put_names(store, *run, card))
+		return false;
+	for (size_t i = 0; i < card->metrics.count; i++)
+		if (!put_metric(store, *run, &card->metrics.item[i]))
+			return false;
+	for (size_t i = 0; i < card->sessions.count; i++)
+		if (!put_session(store, *run, &card->sessions.item[i]))
+			return false;
+	return true;
+}
+
+/* Whole in a transaction of somebody's, and alone. */
+static bool end(struct sl_store *store, bool fine)
+{
+	if (fine)
+		return sl_store_execute(store, "RELEASE one");
+	sqlite3_exec(store->db, "ROLLBACK TO one; RELEASE one", NULL, NULL, NULL);
+	return false;
+}
+
+/* A savepoint alone would begin by reading, and be refused when another process wrote since. */
+static bool begin(struct sl_store *store, bool *alone)
+{
+	*alone = sqlite3_get_autocommit(store->db);
+	return (!*alone || sl_store_begin(store)) && sl_store_execute(store, "SAVEPOINT one");
+}
+
+static bool finish(struct sl_store *store, bool alone, bool fine)
+{
+	fine = end(store, fine);
+	if (alone && fine)
+		fine = sl_store_commit(store);
+	if (alone && !fine)
+		sl_store_rollback(store);
+	return fine;
+}
+
+bool sl_store_put(struct sl_store *store, const struct sl_card *card, int64_t *run)
+{
+	bool alone;
+
+	if (!card->identity) {
+		snprintf(store->why, sizeof(store->why), "a run without an identity");
+		return false;
+	}
+	return begin(store, &alone) && finish(store, alone, put(store, card, run));
+}
+
+/* Names of no run are in no answer, and go with the run that was the last to have them. */
+static bool drop_names(struct sl_store *store, int64_t run)
+{
+	return of_run(store,
+		      "INSERT INTO words(words, rowid, text) SELECT 'delete', name, text FROM names WHERE name IN (SELECT name "
+		      "FROM named WHERE run=?1)"
+		      " AND NOT EXISTS (SELECT 1 FROM named WHERE named.name=names.name AND named.run!=?1)",
+		      run) &&
+	       of_run(store,
+		      "DELETE FROM names WHERE name IN (SELECT name FROM named WHERE run=?1)"
+		      " AND NOT EXISTS (SELECT 1 FROM named WHERE named.name=names.name AND named.run!=?1)",
+		      run) &&
+	       of_run(store,
+		      "DELETE FROM metrics WHERE metric IN (SELECT metric FROM held WHERE run=?1)"
+		      " AND NOT EXISTS (SELECT 1 FROM held WHERE held.metric=metrics.metric AND held.run!=?1)",
+		      run);
+}
+
+bool sl_store_remove(struct sl_store *store, int64_t run)
+{
+	bool alone;
+
+	return begin(store, &alone) &&
+	       finish(store, alone,
+		      drop_names(store, run) && forget(store, run) && of_run(store, "DELETE FROM notes WHERE run=?", run) &&
+			      of_run(store, "DELETE FROM files WHERE file IN (SELECT file FROM parts WHERE run=?)", run) &&
+			      of_run(store, "DELETE FROM parts WHERE run=?", run) &&
+			      of_run(store, "DELETE FROM runs WHERE run=?", run));
+}
+
+/* ---- files */
+
+static bool put_part(struct sl_store *store, int64_t file, int64_t run)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, "INSERT OR IGNORE INTO parts(file, run) VALUES(?, ?)");
+
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, 1, file);
+	sqlite3_bind_int64(statement, 2, run);
+	return sl_store_run_to_end(store, statement);
+}
+
+static bool put_file(struct sl_store *store, const struct sl_store_file *file, const int64_t *runs, size_t count)
+{
+	sqlite3_stmt *statement = sl_store_prepare(
+		store,
+		"INSERT INTO files(path, size, changed_ns) VALUES(?, ?, ?) ON CONFLICT(path) DO UPDATE SET size=excluded.size,"
+		" changed_ns=excluded.changed_ns RETURNING file");
+	int64_t number;
+
+	if (!statement)
+		return false;
+	sl_store_bind_text(statement, 1, file->path);
+	sqlite3_bind_int64(statement, 2, file->size);
+	sqlite3_bind_int64(statement, 3, file->changed_ns);
+	if (sl_store_step(store, statement) != SQLITE_ROW)
+		return false;
+	number = sqlite3_column_int64(statement, 0);
+	sqlite3_reset(statement);
+	if (!of_run(store, "DELETE FROM parts WHERE file=?", number))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!put_part(store, number, runs[i]))
+			return false;
+	return true;
+}
+
+bool sl_store_file_put(struct sl_store *store, const struct sl_store_file *file, const int64_t *runs, size_t count)
+{
+	bool alone;
+
+	return begin(store, &alone) && finish(store, alone, put_file(store, file, runs, count));
+}
+
+/* ---- what people add */
+
+bool sl_store_pin(struct sl_store *store, int64_t run, bool pinned)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, "UPDATE runs SET pinned=? WHERE run=?");
+
+	if (!statement)
+		return false;
+	sl_store_bind_known(statement, 1, pinned ? 1 : -1);
+	sqlite3_bind_int64(statement, 2, run);
+	return sl_store_run_to_end(store, statement);
+}
+
+bool sl_store_note_put(struct sl_store *store, int64_t run, const struct sl_store_note *note, int64_t *number)
+{
+	sqlite3_stmt *statement = sl_store_prepare(
+		store, "INSERT INTO notes(run, at_ns, written_ns, author, text) VALUES(?, ?, ?, ?, ?) RETURNING note");
+
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, 1, run);
+	sl_store_bind_known(statement, 2, note->at_ns);
+	sl_store_bind_known(statement, 3, note->written_ns);
+	sl_store_bind_text(statement, 4, note->author);
+	sl_store_bind_text(statement, 5, note->text);
+	if (sl_store_step(store, statement) != SQLITE_ROW)
+		return false;
+	*number = sqlite3_column_int64(statement, 0);
+	return sl_store_run_to_end(store, statement);
+}
+
+bool sl_store_note_remove(struct sl_store *store, int64_t note)
+{
+	return of_run(store, "DELETE FROM notes WHERE note=?", note);
+}

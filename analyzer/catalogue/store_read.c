@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* What is asked of a catalogue. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/catalogue/store_sqlite.h"
+
+#define CARD(member, type, name, help) ",runs." #member
+static const char columns[] = "runs.run,runs.left_out"
+#include "analyzer/catalogue/card.def"
+	;
+#undef CARD
+
+static void take_card(sqlite3_stmt *statement, struct sl_card *card)
+{
+	sl_card_init(card);
+	card->run = sqlite3_column_int64(statement, 0);
+	card->left_out = (uint64_t)sqlite3_column_int64(statement, 1);
+	for (unsigned i = 0; i < sl_card_field_count; i++) {
+		const struct sl_card_field *field = &sl_card_fields[i];
+
+		if (sl_card_is_text(field))
+			*sl_card_text(card, field) = sl_card_keep(card, sl_store_text(statement, (int)i + 2));
+		else
+			*sl_card_number(card, field) = sl_store_known(statement, (int)i + 2);
+	}
+}
+
+/* A statement about runs of a query, which stands between `before` and `after`; *at: the next value.  The caller's to finalize. */
+static sqlite3_stmt *prepare_where(struct sl_store *store, const struct sl_query *query, const char *before, const char *after,
+				   int *at)
+{
+	struct sl_arena arena = {0};
+	const char *sql = sl_arena_printf(&arena, "%s(%s)%s", before, sl_store_where(&arena, query), after);
+	sqlite3_stmt *statement = NULL;
+
+	*at = 1;
+	if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK)
+		sl_store_where_bind(statement, at, query);
+	else
+		sl_store_fail(store);
+	sl_arena_free(&arena);
+	return statement;
+}
+
+static int field_of(int order)
+{
+	return order >= 0 ? order : sl_card_field("when");
+}
+
+bool sl_store_runs(struct sl_store *store, const struct sl_store_ask *ask, sl_store_each_card *each, void *context)
+{
+	struct sl_arena arena = {0};
+	const char *column = sl_card_fields[field_of(ask->order)].column, *way = ask->ascending ? "ASC" : "DESC";
+	const char *before = sl_arena_printf(&arena, "SELECT %s FROM runs WHERE ", columns);
+	const char *after = sl_arena_printf(&arena, " ORDER BY runs.%s %s, runs.run %s LIMIT ? OFFSET ?", column, way, way);
+	int at, code = SQLITE_DONE;
+	sqlite3_stmt *statement = prepare_where(store, ask->query, before, after, &at);
+	bool more = true;
+
+	sl_arena_free(&arena);
+	if (!statement)
+		return false;
+	sqlite3_bind_int64(statement, at, ask->limit ? ask->limit : -1);
+	sqlite3_bind_int64(statement, at + 1, ask->skip);
+	while (more && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
+		struct sl_card card;
+
+		take_card(statement, &card);
+		more = each(context, &card);
+		sl_card_free(&card);
+	}
+	sqlite3_finalize(statement);
+	return !more || code == SQLITE_DONE;
+}
+
+bool sl_store_count(struct sl_store *store, const struct sl_query *query, int64_t *count)
+{
+	int at;
+	sqlite3_stmt *statement = prepare_where(store, query, "SELECT count(*) FROM runs WHERE ", "", &at);
+
+	bool fine = statement && sl_store_step(store, statement) == SQLITE_ROW;
+
+	if (fine)
+		*count = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return fine;
+}
+
+bool sl_store_find(struct sl_store *store, const char *identity, int64_t *run)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, "SELECT run FROM runs WHERE identity=?");
+	int code;
+
+	if (!statement)
+		return false;
+	sl_store_bind_text(statement, 1, identity);
+	code = sl_store_step(store, statement);
+	*run = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+	sqlite3_reset(statement);
+	return code == SQLITE_ROW || code == SQLITE_DONE;
+}
+
+/* ---- one run, with its lists */
+
+static sqlite3_stmt *of_run(struct sl_store *store, const char *sql, int64_t run)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, sql);
+
+	if (statement)
+		sqlite3_bind_int64(statement, 1, run);
+	return statement;
+}
+
+static bool take_metrics(struct sl_store *store, struct sl_card *card)
+{
+	sqlite3_stmt *statement = of_run(store,
+					 "SELECT sort, key, what, bytes FROM held JOIN metrics USING(metric) WHERE run=?"
+					 " ORDER BY sort, bytes DESC, key",
+					 card->run);
+	int code = SQLITE_ERROR;
+
+	while (statement && (code = sl_store_step(store, statement)) == SQLITE_ROW)
+		sl_card_add_metric(card, sl_store_text(statement, 0), sl_store_text(statement, 1), sl_store_text(statement, 2),
+				   sl_store_known(statement, 3));
+	return code == SQLITE_DONE;
+}
+
+static bool take_names(struct sl_store *store, struct sl_card *card)
+{
+	sqlite3_stmt *statement =
+		of_run(store, "SELECT kind, text FROM named JOIN names USING(name) WHERE run=? AND kind < 16 ORDER BY kind, text",
+		       card->run);
+	int code = SQLITE_ERROR;
+
+	while (statement && (code = sl_store_step(store, statement)) == SQLITE_ROW)
+		sl_card_add_name(card, (enum sl_name_kind)sqlite3_column_int(statement, 0), sl_store_text(statement, 1));
+	return code == SQLITE_DONE;
+}
+
+static bool take_sessions(struct sl_store *store, struct sl_card *card)
+{
+	sqlite3_stmt *statement =
+		of_run(store, "SELECT session, host, status, pid, rank, bundle FROM sessions WHERE run=? ORDER BY rank, session",
+		       card->run);
+	int code = SQLITE_ERROR;
+
+	while (statement && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
+		struct sl_card_session session = {sl_store_text(statement, 0),	sl_store_text(statement, 1),
+						  sl_store_text(statement, 2),	sl_store_known(statement, 3),
+						  sl_store_known(statement, 4), sqlite3_column_int(statement, 5) == 1};
+
+		sl_card_add_session(card, &session);
+	}
+	return code == SQLITE_DONE;
+}
+
+bool sl_store_card(struct sl_store *store, int64_t run, struct sl_card *card)
+{
+	char sql[2048];
+	sqlite3_stmt *statement;
+	int code;
+
+	snprintf(sql, sizeof(sql), "SELECT %s FROM runs WHERE run=?", columns);
+	statement = of_run(store, sql, run);
+	if (!statement)
+		return false;
+	code = sl_store_step(store, statement);
+	if (code == SQLITE_ROW)
+		take_card(statement, card);
+	else if (code == SQLITE_DONE)
+		snprintf(store->why, sizeof(store->why), "there is no run %lld", (long long)run);
+	sqlite3_reset(statement);
+	return code == SQLITE_ROW && take_metrics(store, card) && take_names(store, card) && take_sessions(store, card);
+}
+
+/* ---- quantities */
+
+bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, const char *of, const char *text, int64_t limit,
+		      sl_store_each_metric *each, void *context)
+{
+	int at, code = SQLITE_DONE;
+	sqlite3_stmt *statement = prepare_where(
+		store, query,
+		"SELECT metrics.metric, sort, key, what, count(*), max(held.bytes) FROM metrics JOIN held USING(metric) JOIN"
+		" runs ON runs.run=held.run WHERE ",
+		" AND (?1000 IS NULL OR sort=?1000) AND (?1001 IS NULL OR key=?1001 OR instr(lower(what), lower(?1001)))"
+		" GROUP BY metrics.metric ORDER BY max(held.bytes) DESC, key LIMIT ?1002",
+		&at);
+	bool more = true;
+
+	if (!statement)
+		return false;
+	sl_store_bind_text(statement, 1000, of);
+	sl_store_bind_text(statement, 1001, text);
+	sqlite3_bind_int64(statement, 1002, limit ? limit : -1);
+	while (more && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
+		struct sl_store_metric metric = {sqlite3_column_int64(statement, 0), sl_store_text(statement, 1),
+						 sl_store_text(statement, 2),	     sl_store_text(statement, 3),
+						 sl_store_known(statement, 4),	     sl_store_known(statement, 5)};
+
+		more = each(context, &metric);
+	}
+	sqlite3_finalize(statement);
+	return !more || code == SQLITE_DONE;
+}
+
+/*
+ * A place that a run's card does not have held nothing; of other metrics, and where the card is not whole, it is not known.  Runs of
+ * projects that never had it say nothing about it.
+ */
+static const char of_metric[] =
+	"SELECT runs.run, runs.started_ns, CASE WHEN held.run IS NOT NULL THEN held.bytes WHEN runs.left_out = 0 AND (SELECT sort "
+	"FROM metrics"
+	" WHERE metric=?1000) IN ('stack', 'leak') THEN 0 END, run_id, project, branch, commit_id FROM runs LEFT JOIN held ON"
+	" held.run=runs.run AND held.metric=?1000 WHERE runs.project IN (SELECT r.project FROM held h JOIN runs r ON r.run=h.run "
+	"WHERE h.metric=?1000)"
+	" AND ";
+
+bool sl_store_history(struct sl_store *store, const struct sl_query *query, int64_t metric, int field, sl_store_each_point *each,
+		      void *context)
+{
+	struct sl_arena arena = {0};
+	int at, code = SQLITE_DONE;
+	const char *before =
+		metric ? of_metric
+		       : sl_arena_printf(
+				 &arena,
+				 "SELECT runs.run, runs.started_ns, runs.%s, run_id, project, branch, commit_id FROM runs WHERE ",
+				 sl_card_fields[field].column);
+	sqlite3_stmt *statement = prepare_where(store, query, before, " ORDER BY runs.started_ns, runs.run", &at);
+	bool more = true;
+
+	sl_arena_free(&arena);
+	if (!statement)
+		return false;
+	if (metric)
+		sqlite3_bind_int64(statement, 1000, metric);
+	while (more && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
+		struct sl_store_point point = {sqlite3_column_int64(statement, 0), sl_store_known(statement, 1),
+					       sl_store_known(statement, 2),	   sl_store_text(statement, 3),
+					       sl_store_text(statement, 4),	   sl_store_text(statement, 5),
+					       sl_store_text(statement, 6)};
+
+		more = each(context, &point);
+	}
+	sqlite3_finalize(statement);
+	return !more || code == SQLITE_DONE;
+}
+
+bool sl_store_names(struct sl_store *store, const char *begins, int64_t limit, sl_store_each_name *each, void *context)
+{
+	sqlite3_stmt *statement = sl_store_prepare(
+		store,
+		"SELECT kind, names.text, (SELECT count(*) FROM named WHERE named.name=names.name) AS runs FROM words"
+		" JOIN names ON names.name=words.rowid WHERE words MATCH ? AND runs > 0 ORDER BY runs DESC, names.text LIMIT ?");
+	bool more = true;
+	int code = SQLITE_DONE;
+
+	if (!statement)
+		return false;
+	sl_store_bind_words(statement, 1, begins, true);
+	sqlite3_bind_int64(statement, 2, limit ? limit : -1);
+	while (more && (code = sl_store_step(store, statement)) == SQLITE_ROW)
+		more = each(context, (enum sl_name_kind)sqlite3_column_int(statement, 0), sl_store_text(statement, 1),
+			    sqlite3_column_int64(statement, 2));
+	sqlite3_reset(statement);
+	return !more || code == SQLITE_DONE;
+}
+
+/* ---- files and notes */
+
+bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *known)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, "SELECT 1 FROM files WHERE path=? AND size=? AND changed_ns=?");
+	int code;
+
+	if (!statement)
+		return false;
+	sl_store_bind_text(statement, 1, file->path);
+	sqlite3_bind_int64(statement, 2, file->size);
+	sqlite3_bind_int64(statement, 3, file->changed_ns);
+	code = sl_store_step(store, statement);
+	*known = code == SQLITE_ROW;
+	sqlite3_reset(statement);
+	return code == SQLITE_ROW || code == SQLITE_DONE;
+}
+
+bool sl_store_files(struct sl_store *store, int64_t run, sl_store_each_file *each, void *context)
+{
+	sqlite3_stmt *statement = of_run(store, "SELECT path FROM parts JOIN files USING(file) WHERE run=? ORDER BY path", run);
+	bool more = true;
+	int code = SQLITE_DONE;
+
+	while (statement && more && (code = sl_store_step(store, statement)) == SQLITE_ROW)
+		more = each(context, sl_store_text(statement, 0));
+	if (statement)
+		sqlite3_reset(statement);
+	return statement && (!more || code == SQLITE_DONE);
+}
+
+bool sl_store_notes(struct sl_store *store, int64_t run, sl_store_each_note *each, void *context)
+{
+	sqlite3_stmt *statement =
+		of_run(store, "SELECT note, at_ns, written_ns, author, text FROM notes WHERE run=? ORDER BY note", run);
+	bool more = true;
+	int code = SQLITE_DONE;
+
+	while (statement && more && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
+		struct sl_store_note note = {sqlite3_column_int64(statement, 0), sl_store_known(statement, 1),
+					     sl_store_known(statement, 2), sl_store_text(statement, 3),
+					     sl_store_text(statement, 4)};
+
+		more = each(context, &note);
+	}
+	if (statement)
+		sqlite3_reset(statement);
+	return statement && (!more || code == SQLITE_DONE);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/catalogue/store_sqlite.h"
+
+#define APPLICATION_ID 0x53746c43 /* "StlC" */
+#define VERSION	       1
+
+/* ---- versions: statement i brings a file of version i to i + 1 */
+
+#define ID			       " TEXT"
+#define TEXT			       " TEXT"
+#define TIME			       " INTEGER"
+#define BYTES			       " INTEGER"
+#define COUNT			       " INTEGER"
+#define CARD(member, type, name, help) "," #member type
+static const char *const versions[VERSION] = {
+	"CREATE TABLE runs(run INTEGER PRIMARY KEY AUTOINCREMENT, left_out INTEGER"
+#include "analyzer/catalogue/card.def"
+	", UNIQUE(identity));"
+	"CREATE INDEX runs_by_time ON runs(started_ns);"
+	"CREATE TABLE sessions(run INTEGER, session TEXT, host TEXT, pid INTEGER, rank INTEGER, status TEXT, bundle INTEGER);"
+	"CREATE INDEX sessions_of_run ON sessions(run);"
+	"CREATE INDEX sessions_by_id ON sessions(session);"
+	"CREATE TABLE names(name INTEGER PRIMARY KEY, kind INTEGER, text TEXT, UNIQUE(kind, text));"
+	"CREATE VIRTUAL TABLE words USING fts5(text, content='names', content_rowid='name', prefix='2 3');"
+	"CREATE TABLE named(name INTEGER, run INTEGER, PRIMARY KEY(name, run)) WITHOUT ROWID;"
+	"CREATE INDEX named_of_run ON named(run);"
+	"CREATE TABLE metrics(metric INTEGER PRIMARY KEY, sort TEXT, key TEXT, what TEXT, UNIQUE(sort, key));"
+	"CREATE TABLE held(metric INTEGER, run INTEGER, bytes INTEGER, PRIMARY KEY(metric, run)) WITHOUT ROWID;"
+	"CREATE INDEX held_of_run ON held(run);"
+	"CREATE TABLE files(file INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, size INTEGER, changed_ns INTEGER);"
+	"CREATE TABLE parts(file INTEGER, run INTEGER, PRIMARY KEY(file, run)) WITHOUT ROWID;"
+	"CREATE INDEX parts_of_run ON parts(run);"
+	"CREATE TABLE notes(note INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER, at_ns INTEGER, written_ns INTEGER, author TEXT, "
+	"text TEXT);"
+	"CREATE INDEX notes_of_run ON notes(run);",
+};
+#undef CARD
+
+static int64_t pragma(struct sl_store *store, const char *sql)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, sql);
+	int64_t value = statement && sl_store_step(store, statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : -1;
+
+	if (statement)
+		sqlite3_reset(statement);
+	return value;
+}
+
+static bool refuse(struct sl_store *store, const char *why)
+{
+	snprintf(store->why, sizeof(store->why), "%s", why);
+	return false;
+}
+
+bool sl_store_head_is_ours(const char *head, ssize_t size)
+{
+	static const unsigned char id[] = {APPLICATION_ID >> 24, APPLICATION_ID >> 16 & 0xff, APPLICATION_ID >> 8 & 0xff,
+					   APPLICATION_ID & 0xff};
+
+	return size == SL_STORE_HEAD && !memcmp(head, "SQLite format 3", 16) && !memcmp(head + 68, id, sizeof(id));
+}
+
+static bool bring_up(sqlite3 *db, int64_t from)
+{
+	for (int64_t i = from; i < VERSION; i++)
+		if (sqlite3_exec(db, versions[i], NULL, NULL, NULL) != SQLITE_OK)
+			return false;
+	return true;
+}
+
+/*
+ * Everything in the file that could do something when it is read or written; tables that FTS5 keeps for itself differ with its version, and
+ * a server's are its own business.
+ */
+static const char everything[] =
+	"SELECT type, name, sql FROM sqlite_master WHERE NOT (name GLOB 'sqlite_*' OR (type = 'table' AND name GLOB 'words_*')"
+	" OR (type IN ('table', 'index') AND name GLOB 'server_*' AND tbl_name GLOB 'server_*')) ORDER BY type, name";
+
+static bool same_text(sqlite3_stmt *a, sqlite3_stmt *b, int column)
+{
+	const char *x = (const char *)sqlite3_column_text(a, column), *y = (const char *)sqlite3_column_text(b, column);
+
+	return x && y ? !strcmp(x, y) : x == y;
+}
+
+/* What is in the file is what this program would make. */
+static bool same(struct sl_store *store)
+{
+	sqlite3 *model = NULL;
+	sqlite3_stmt *mine = NULL, *theirs = sl_store_prepare(store, everything);
+	bool fine = theirs && sqlite3_open(":memory:", &model) == SQLITE_OK && bring_up(model, 0) &&
+		    sqlite3_prepare_v2(model, everything, -1, &mine, NULL) == SQLITE_OK;
+	int a = SQLITE_ROW, b = SQLITE_ROW;
+
+	while (fine && a == SQLITE_ROW && b == SQLITE_ROW) {
+		a = sqlite3_step(mine);
+		b = sqlite3_step(theirs);
+		fine = a == b && (a != SQLITE_ROW ||
+				  (same_text(mine, theirs, 0) && same_text(mine, theirs, 1) && same_text(mine, theirs, 2)));
+	}
+	if (theirs)
+		sqlite3_reset(theirs);
+	sqlite3_finalize(mine);
+	sqlite3_close(model);
+	return fine;
+}
+
+static bool check(struct sl_store *store)
+{
+	int64_t version = pragma(store, "PRAGMA user_version");
+
+	if (pragma(store, "PRAGMA application_id") != APPLICATION_ID)
+		return refuse(store, "no catalogue of stormlog");
+	if (version > VERSION)
+		return refuse(store, "a catalogue of a newer stormlog");
+	if (version != VERSION || !same(store))
+		return refuse(store, "no catalogue as stormlog makes it: something else was put into it");
+	return true;
+}
+
+/* By one process at a time; who comes second finds it made. */
+static bool make(struct sl_store *store, int64_t version)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%d", APPLICATION_ID, VERSION);
+	if (!bring_up(store->db, version) || sqlite3_exec(store->db, text, NULL, NULL, NULL) != SQLITE_OK)
+		return sl_store_fail(store);
+	return true;
+}
+
+bool sl_store_schema(struct sl_store *store, bool write)
+{
+	int64_t version, application, tables;
+
+	if (write && !sl_store_execute(store, "BEGIN IMMEDIATE"))
+		return false;
+	version = pragma(store, "PRAGMA user_version");
+	application = pragma(store, "PRAGMA application_id");
+	tables = pragma(store, "SELECT count(*) FROM sqlite_master");
+	if (write && !tables && !version && !application && !make(store, 0))
+		return false;
+	if (write && application == APPLICATION_ID && version > 0 && version < VERSION && !make(store, version))
+		return false;
+	return check(store) && (!write || sl_store_execute(store, "COMMIT"));
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* A query as SQL.  Its texts and numbers are values of parameters, never text of the statement. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/catalogue/store_sqlite.h"
+
+/* Values are numbered from *at on: a statement may have others before and behind. */
+static void write_node(FILE *out, const struct sl_query *query, int number, int *at)
+{
+	static const char *const sessions[] = {"session", "rank", "bundle"};
+	const struct sl_query_node *node = &query->nodes[number];
+	const char *column = sl_card_fields[node->field].column;
+
+	switch (node->op) {
+	case SL_QUERY_AND:
+	case SL_QUERY_OR:
+		fputc('(', out);
+		write_node(out, query, node->left, at);
+		fputs(node->op == SL_QUERY_AND ? " AND " : " OR ", out);
+		write_node(out, query, node->right, at);
+		fputc(')', out);
+		return;
+	case SL_QUERY_NOT:
+		fputs("NOT ", out);
+		write_node(out, query, node->left, at);
+		return;
+	case SL_QUERY_WORDS:
+		fprintf(out,
+			"runs.run IN (SELECT named.run FROM words JOIN names ON names.name=words.rowid JOIN named ON "
+			"named.name=names.name"
+			" WHERE words MATCH ?%d",
+			(*at)++);
+		if (node->name >= 0)
+			fprintf(out, " AND names.kind=?%d", (*at)++);
+		fputc(')', out);
+		return;
+	case SL_QUERY_NAMED:
+		fprintf(out,
+			"runs.run IN (SELECT named.run FROM names JOIN named ON named.name=names.name WHERE names.text=?%d AND "
+			"names.kind=?%d)",
+			*at, *at + 1);
+		*at += 2;
+		return;
+	case SL_QUERY_SESSION:
+		fprintf(out, "runs.run IN (SELECT run FROM sessions WHERE %s=?%d)", sessions[node->session], (*at)++);
+		return;
+	case SL_QUERY_BEGINS:
+		fprintf(out, "substr(runs.%s, 1, length(?%d))=?%d", column, *at, *at);
+		++*at;
+		return;
+	case SL_QUERY_UNKNOWN:
+		fprintf(out, "runs.%s IS NULL", column);
+		return;
+	case SL_QUERY_EQUAL:
+		if (node->text)
+			fprintf(out, "runs.%s=?%d", column, (*at)++);
+		else
+			fprintf(out, "runs.%s BETWEEN ?%d AND ?%d", column, *at, *at + 1);
+		*at += node->text ? 0 : 2;
+		return;
+	}
+}
+
+const char *sl_store_where(struct sl_arena *arena, const struct sl_query *query)
+{
+	char *text = NULL;
+	const char *kept;
+	size_t size;
+	int at = 1;
+	FILE *out;
+
+	if (!query || !query->count)
+		return "1";
+	out = open_memstream(&text, &size);
+	if (!out)
+		abort();
+	write_node(out, query, query->root, &at);
+	if (fclose(out))
+		abort();
+	kept = sl_arena_strdup(arena, text);
+	free(text);
+	return kept;
+}
+
+/* A phrase of FTS5: a quote in it is doubled, and nothing else in it means anything. */
+void sl_store_bind_words(sqlite3_stmt *statement, int at, const char *text, bool begins)
+{
+	char phrase[2 * SL_QUERY_BYTES + 8], *to = phrase;
+
+	*to++ = '"';
+	for (; *text && to < phrase + sizeof(phrase) - 6; text++) {
+		if (*text == '"')
+			*to++ = '"';
+		*to++ = *text;
+	}
+	strcpy(to, begins ? "\" *" : "\"");
+	sl_store_bind_text(statement, at, phrase);
+}
+
+static void bind_node(sqlite3_stmt *statement, int *at, const struct sl_query *query, int number)
+{
+	const struct sl_query_node *node = &query->nodes[number];
+
+	switch (node->op) {
+	case SL_QUERY_AND:
+	case SL_QUERY_OR:
+		bind_node(statement, at, query, node->left);
+		bind_node(statement, at, query, node->right);
+		return;
+	case SL_QUERY_NOT:
+		bind_node(statement, at, query, node->left);
+		return;
+	case SL_QUERY_WORDS:
+		sl_store_bind_words(statement, (*at)++, node->text, node->begins);
+		if (node->name >= 0)
+			sqlite3_bind_int(statement, (*at)++, node->name);
+		return;
+	case SL_QUERY_NAMED:
+		sl_store_bind_text(statement, (*at)++, node->text);
+		sqlite3_bind_int(statement, (*at)++, node->name);
+		return;
+	case SL_QUERY_SESSION:
+		if (node->session == SL_QUERY_SESSION_ID)
+			sl_store_bind_text(statement, (*at)++, node->text);
+		else
+			sqlite3_bind_int64(statement, (*at)++, node->least);
+		return;
+	case SL_QUERY_BEGINS:
+		sl_store_bind_text(statement, (*at)++, node->text);
+		return;
+	case SL_QUERY_UNKNOWN:
+		return;
+	case SL_QUERY_EQUAL:
+		if (node->text) {
+			sl_store_bind_text(statement, (*at)++, node->text);
+			return;
+		}
+		sqlite3_bind_int64(statement, (*at)++, node->least);
+		sqlite3_bind_int64(statement, (*at)++, node->most);
+		return;
+	}
+}
+
+void sl_store_where_bind(sqlite3_stmt *statement, int *at, const struct sl_query *query)
+{
+	if (query && query->count)
+		bind_node(statement, at, query, query->root);
+}
