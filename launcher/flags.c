@@ -9,11 +9,11 @@
 #include "agent/process/filter.h"
 #include "common/nearest.h"
 
-enum { REPORT = 256, GATE, CHECK, HELP, VERSION, TABLE };
+enum { REPORT = 256, GATE, PUSH, CHECK, HELP, VERSION, TABLE };
 
 static const struct option own[] = {
-	{"report", no_argument, NULL, REPORT}, {"gate", no_argument, NULL, GATE},	{"check", no_argument, NULL, CHECK},
-	{"help", no_argument, NULL, HELP},     {"version", no_argument, NULL, VERSION},
+	{"report", no_argument, NULL, REPORT}, {"gate", no_argument, NULL, GATE}, {"push", no_argument, NULL, PUSH},
+	{"check", no_argument, NULL, CHECK},   {"help", no_argument, NULL, HELP}, {"version", no_argument, NULL, VERSION},
 };
 
 static const char *const internal[] = {
@@ -47,6 +47,7 @@ static void print_help(void)
 	printf("      --report                          analyse and print the summary after the command has ended\n"
 	       "      --gate                            hold the run against .stormlog.ini, and exit as `stormlog-analyze check`\n"
 	       "                                        does where the command itself succeeded\n"
+	       "      --push                            send the run to STORMLOG_SERVER after the command has ended\n"
 	       "      --check                           say what would work here for this command, record nothing\n"
 	       "      --help, --version\n\n"
 	       "Each option is a variable too (STORMLOG_KEEP for --keep); SIZE takes K M G T.  The exit status is the\n"
@@ -270,6 +271,9 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 			continue;
 		case GATE:
 			run->gate = true;
+			continue;
+		case PUSH:
+			run->push = true;
 			continue;
 		case CHECK:
 			run->check = true;

@@ -14,7 +14,7 @@
 #define SL_LAUNCH_NOT_FOUND  127
 
 struct sl_launch {
-	bool report, gate, check;
+	bool report, gate, push, check;
 	struct sl_options options; /* as the command's processes will read them */
 	char **command;		   /* argv of the command; [0] NULL: none given */
 	char directory[4096];	   /* absolute; placeholders not replaced */

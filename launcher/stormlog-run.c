@@ -124,13 +124,13 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 	}
 	for (; *folders; folders++) {
 		/* check takes the newest run, which is this one. */
-		char *report[] = {analyzer, verb, "--run", (char *)run->run_id, *folders, NULL};
+		char *one[] = {analyzer, verb, "--run", (char *)run->run_id, *folders, NULL};
 		char *check[] = {analyzer, verb, *folders, NULL};
 
 		child = fork();
 		if (!child) {
 			dup2(STDERR_FILENO, STDOUT_FILENO);
-			execv(analyzer, strcmp(verb, "check") ? report : check);
+			execv(analyzer, strcmp(verb, "check") ? one : check);
 			_exit(SL_LAUNCH_FAILED);
 		}
 		if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
@@ -175,6 +175,8 @@ static int say_recorded(struct sl_launch *run)
 			strchr(run->options.output, '%') ? folders[0] : shown_folder(run));
 	if (count && run->report)
 		analyze(run, "report", folders);
+	if (count && run->push)
+		analyze(run, "push", folders);
 	if (run->gate)
 		verdict = count ? analyze(run, "check", folders) : NOTHING_READABLE;
 	for (char **at = folders; at && *at; at++)
@@ -206,8 +208,10 @@ int main(int argc, char **argv)
 		warn_unwritable(&run);
 	}
 	/* Nothing to do afterwards: be the command, and nothing stands between it and its signals. */
-	if (!first || (run.options.quiet && !run.report && !run.gate))
+	if (!first || (run.options.quiet && !run.report && !run.gate && !run.push))
 		return sl_child_exec(&run);
+	if (run.push && !(getenv("STORMLOG_SERVER") && *getenv("STORMLOG_SERVER")))
+		sl_launcher_say("--push needs STORMLOG_SERVER: the run will stay here");
 	if (found)
 		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
 	status = sl_child_run(&run);

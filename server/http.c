@@ -187,7 +187,8 @@ struct sl_http *sl_http_start(struct sl_server *server, const struct sockaddr *a
 	*port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
 						  : ((struct sockaddr_in *)&bound)->sin_port);
 	http->slow = sl_slow_new();
-	http->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, server,
+	/* Not epoll: libmicrohttpd 0.9.75 then misses the end of an upload that comes together with its last bytes. */
+	http->daemon = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, handle, server,
 					MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS,
 					MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 					(size_t)HEADERS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,

@@ -60,3 +60,13 @@ int sl_native_images(struct sl_images *images, char **paths)
 	sl_paths_empty(paths, count, "trace");
 	return SL_EXIT_UNREADABLE;
 }
+
+int sl_native_choose(const struct sl_images *images, const char *run)
+{
+	if (run && !strcmp(run, "all"))
+		return -1;
+	for (unsigned i = 0; run && i < images->run_count; i++)
+		if (!strcmp(images->runs[i].id, run))
+			return (int)i;
+	return run ? -2 : 0;
+}

@@ -13,6 +13,9 @@ int sl_native_open(struct sl_report *report, char **paths, unsigned count, const
 /* All traces at the paths, NULL at their end, for verbs that do not replay them; an exit status, said, or -1: go on. */
 int sl_native_images(struct sl_images *images, char **paths);
 
+/* The index of a run of grouped images: of NULL the newest; "all": -1, a name that is none: -2. */
+int sl_native_choose(const struct sl_images *images, const char *run);
+
 /* The file of --suppressions; false: why not is said. */
 struct sl_suppressions;
 bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path);

@@ -25,16 +25,6 @@ static const char about[] =
 	"One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
 	"names of vendors' libraries, sizes, addresses and times stay.";
 
-static int choose(const struct sl_images *images, const char *run)
-{
-	if (run && !strcmp(run, "all"))
-		return -1;
-	for (unsigned i = 0; run && i < images->run_count; i++)
-		if (!strcmp(images->runs[i].id, run))
-			return (int)i;
-	return run ? -2 : 0;
-}
-
 static int write_pack(const struct sl_images *images, int run, const char *path, uint64_t salt)
 {
 	struct sl_save save;
@@ -75,7 +65,7 @@ static int run(int argc, char **argv)
 		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {
 		sl_images_group(&images);
-		chosen = choose(&images, s.run);
+		chosen = sl_native_choose(&images, s.run);
 		if (chosen < -1)
 			sl_door_print(stderr, "stormlog-analyze: no run %s\n", s.run);
 		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, s.path, s.salt);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stormlog-analyze push PATH... --to URL: runs to a stormlog-server.  What is no pack yet is packed first; then another program, which reads
+ * no trace, sends what lies there.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
+#include "analyzer/base/vector.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/native.h"
+#include "analyzer/exports/archive.h"
+#include "analyzer/trace/archive.h"
+
+static const struct sl_option table[] = {
+	{"--to", 0, "URL", "the server (default: STORMLOG_SERVER)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	{0},
+};
+enum { TO, RUN };
+
+static const char about[] = "Sends a run, packed where it is not yet, and prints where the server shows it.  What an earlier try "
+			    "sent is not sent again.  The token\n"
+			    "is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.";
+
+struct settings {
+	const char *to, *run;
+	char folder[PATH_MAX]; /* of packs made here; "": none yet */
+	SL_VECTOR(char *) packs;
+};
+
+static bool is_pack(const char *path)
+{
+	char magic[sizeof(SL_PACK_MAGIC)];
+	FILE *in = sl_paths_open_file(path);
+	bool pack = in && fread(magic, 1, sizeof(magic), in) == sizeof(magic) && !memcmp(magic, SL_PACK_MAGIC, sizeof(magic));
+
+	if (in)
+		fclose(in);
+	return pack;
+}
+
+static bool make_folder(struct settings *s)
+{
+	const char *base = getenv("TMPDIR");
+
+	if (*s->folder)
+		return true;
+	snprintf(s->folder, sizeof(s->folder), "%s/stormlog-push-XXXXXX", base && *base ? base : "/tmp");
+	if (mkdtemp(s->folder)) {
+		sl_save_unfinished(s->folder);
+		return true;
+	}
+	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", s->folder, strerror(errno));
+	*s->folder = 0;
+	return false;
+}
+
+/* A pack of what lies at the path, in a folder of ours. */
+static int pack(struct settings *s, char *path)
+{
+	struct sl_images images = {0};
+	char *paths[] = {path, NULL}, *made;
+	int status = sl_native_images(&images, paths), chosen;
+	FILE *out;
+	bool fine;
+
+	if (status >= 0)
+		return status;
+	sl_images_group(&images);
+	chosen = sl_native_choose(&images, s->run);
+	if (chosen < -1 || !make_folder(s)) {
+		if (chosen < -1)
+			sl_door_print(stderr, "stormlog-analyze: %s has no run %s\n", path, s->run);
+		return chosen < -1 ? SL_EXIT_USAGE : SL_EXIT_UNSAVED;
+	}
+	if (asprintf(&made, "%s/%zu.stormlog", s->folder, s->packs.count) < 0)
+		abort();
+	out = fopen(made, "wxe");
+	if (out)
+		*SL_PUSH(&s->packs) = made;
+	fine = out && sl_pack_write(out, &images, chosen, 0);
+	fine = out && !fclose(out) && fine;
+	if (!fine)
+		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", made, strerror(errno));
+	sl_images_free(&images);
+	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+}
+
+/* In libexec where we are installed, in its own folder of a build. */
+static bool find_helper(char *path, size_t size)
+{
+	static const char *const places[] = {"../libexec/stormlog/stormlog-push", "../push/stormlog-push", "stormlog-push"};
+	char self[PATH_MAX - 64];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (length <= 0)
+		return false;
+	self[length] = 0;
+	*strrchr(self, '/') = 0;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(path, size, "%s/%s", self, places[i]);
+		if (!access(path, X_OK))
+			return true;
+	}
+	return false;
+}
+
+static int send_packs(struct settings *s)
+{
+	char helper[PATH_MAX], **argv = calloc(s->packs.count + 3, sizeof(*argv));
+	posix_spawnattr_t attributes;
+	sigset_t pipe;
+	pid_t child;
+	int status = 0, error;
+
+	if (!argv)
+		abort();
+	if (!find_helper(helper, sizeof(helper))) {
+		fputs("stormlog-analyze: stormlog-push is missing: this build has no libcurl (-Dpush)\n", stderr);
+		free(argv);
+		return SL_EXIT_UNSAVED;
+	}
+	argv[0] = helper;
+	argv[1] = (char *)s->to;
+	memcpy(argv + 2, s->packs.item, s->packs.count * sizeof(*argv));
+	posix_spawnattr_init(&attributes);
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	posix_spawnattr_setsigdefault(&attributes, &pipe);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	error = posix_spawn(&child, helper, NULL, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	free(argv);
+	if (error || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return SL_EXIT_UNSAVED;
+	return WEXITSTATUS(status);
+}
+
+static bool take(void *context, int option, const char *value)
+{
+	struct settings *s = context;
+
+	*(option == TO ? &s->to : &s->run) = value;
+	return true;
+}
+
+static void clean(struct settings *s)
+{
+	for (size_t i = 0; i < s->packs.count; i++) {
+		if (*s->folder && !strncmp(s->packs.item[i], s->folder, strlen(s->folder)))
+			unlink(s->packs.item[i]);
+		free(s->packs.item[i]);
+	}
+	SL_DROP(&s->packs);
+	if (*s->folder && !rmdir(s->folder))
+		sl_save_finished(s->folder);
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_arguments parsed = {
+		.usage = "push [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct settings s = {.to = getenv("STORMLOG_SERVER")};
+	int status = sl_arguments_parse(&parsed, take, &s), packed = SL_EXIT_FINE;
+
+	if (status < 0 && !(s.to && *s.to)) {
+		fputs("stormlog-analyze: push needs --to URL, or STORMLOG_SERVER\n", stderr);
+		status = SL_EXIT_USAGE;
+	}
+	for (unsigned i = 0; status < 0 && i < parsed.path_count && packed == SL_EXIT_FINE; i++) {
+		if (is_pack(parsed.paths[i]))
+			*SL_PUSH(&s.packs) = strdup(parsed.paths[i]);
+		else
+			packed = pack(&s, parsed.paths[i]);
+	}
+	if (status < 0)
+		status = packed == SL_EXIT_FINE ? send_packs(&s) : packed;
+	clean(&s);
+	sl_arguments_free(&parsed);
+	return status;
+}
+
+const struct sl_command sl_command_push = {"push", "a run to a stormlog-server", run};

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stormlog-push URL FILE...: sends packs to a stormlog-server (doc/server.md), from where an earlier try stopped, and prints where each is
+ * shown.  The token is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.  It reads no trace: to it a pack
+ * is bytes.  stormlog-analyze push starts it.  Exit status: 0 all are there, 2 usage, 4 one is not.
+ */
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/upstream/records/hash.h"
+
+enum {
+	TRIES = 8,
+	/* over a minute: a server gives up a torn upload within one */ ANSWER_MAX = 4096,
+	CONNECT_S = 20,
+	STALLED_S = 30
+};
+
+struct push {
+	CURL *curl;
+	struct curl_slist *headers;
+	const char *name; /* of the file, for people */
+	char url[2048], sha[65];
+	const char *bytes;
+	uint64_t size, at; /* of the file; what was read of it */
+	char answer[ANSWER_MAX + 1];
+	size_t answered;
+	uint64_t offset; /* the server's */
+	bool tty;
+};
+
+static size_t give(char *to, size_t one, size_t count, void *context)
+{
+	struct push *push = context;
+	size_t size = one * count < push->size - push->at ? one * count : push->size - push->at;
+
+	memcpy(to, push->bytes + push->at, size);
+	push->at += size;
+	return size;
+}
+
+static size_t take_answer(char *from, size_t one, size_t count, void *context)
+{
+	struct push *push = context;
+	size_t size = one * count, room = ANSWER_MAX - push->answered;
+
+	memcpy(push->answer + push->answered, from, size < room ? size : room);
+	push->answered += size < room ? size : room;
+	push->answer[push->answered] = 0;
+	return size;
+}
+
+static size_t take_header(char *line, size_t one, size_t count, void *context)
+{
+	struct push *push = context;
+	char text[64];
+
+	snprintf(text, sizeof(text), "%.*s", (int)(one * count), line);
+	if (!strncasecmp(text, "Upload-Offset:", 14))
+		push->offset = strtoull(text + 14, NULL, 10);
+	return one * count;
+}
+
+static int show(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+	struct push *push = context;
+
+	if (push->tty && push->size)
+		sl_door_print(stderr, "\r%s: %llu %%", push->name, (unsigned long long)(push->at * 100 / push->size));
+	return 0;
+}
+
+/* One request; the status of HTTP, or 0: the network's error is in curl's words. */
+static long ask(struct push *push, bool put, uint64_t offset, char error[CURL_ERROR_SIZE])
+{
+	char range[128];
+	struct curl_slist *headers = NULL;
+	long status = 0;
+
+	push->at = offset;
+	push->answered = push->answer[0] = 0;
+	for (const struct curl_slist *h = push->headers; h; h = h->next)
+		headers = curl_slist_append(headers, h->data);
+	snprintf(range, sizeof(range), "Content-Range: bytes %llu-%llu/%llu", (unsigned long long)offset,
+		 (unsigned long long)push->size - 1, (unsigned long long)push->size);
+	if (put && offset)
+		headers = curl_slist_append(headers, range);
+	curl_easy_setopt(push->curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(push->curl, CURLOPT_NOBODY, put ? 0L : 1L);
+	curl_easy_setopt(push->curl, CURLOPT_UPLOAD, put ? 1L : 0L);
+	if (put)
+		curl_easy_setopt(push->curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)(push->size - offset));
+	curl_easy_setopt(push->curl, CURLOPT_ERRORBUFFER, error);
+	*error = 0;
+	if (!curl_easy_perform(push->curl))
+		curl_easy_getinfo(push->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_slist_free_all(headers);
+	return status;
+}
+
+/* What may be otherwise a moment later. */
+static bool passes(long status)
+{
+	return !status || status == 409 || status == 423 || status == 429 || (status >= 500 && status != 507);
+}
+
+static void pause_before(unsigned try)
+{
+	struct timespec pause = {.tv_sec = try < 2 ? 0 : 1 << (try - 2), .tv_nsec = 200000000};
+
+	nanosleep(&pause, NULL);
+}
+
+/* The sentence of {"status":404,"error":"..."}, in place; another text whole. */
+static const char *sentence(char *answer)
+{
+	char *at = strstr(answer, "\"error\":\""), *end;
+
+	if (!at)
+		return answer;
+	at += strlen("\"error\":\"");
+	end = strchr(at, '"');
+	if (end)
+		*end = 0;
+	return at;
+}
+
+static bool send_file(struct push *push)
+{
+	char error[CURL_ERROR_SIZE] = "";
+	long status = 0;
+
+	for (unsigned try = 0; try < TRIES; try++) {
+		if (try)
+			pause_before(try);
+		push->offset = 0;
+		status = ask(push, false, 0, error);
+		if (status == 404)
+			status = ask(push, true, push->offset < push->size ? push->offset : 0, error);
+		else if (status == 401 || status == 403)
+			status = ask(push, true, 0, error); /* for its sentence, and HEAD has none */
+		if (!passes(status))
+			break;
+	}
+	if (push->tty)
+		fputs("\r", stderr);
+	if (status == 200 || status == 201)
+		return true;
+	sl_door_print(stderr, "stormlog-push: %s: ", push->name);
+	if (status)
+		sl_door_print(stderr, "the server says %ld: %s\n", status, sentence(push->answer));
+	else
+		sl_door_print(stderr, "%s\n", *error ? error : "the server cannot be reached");
+	return false;
+}
+
+/* A file by its hash; false: said. */
+static bool push_file(struct push *push, const char *base, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *slash = strrchr(path, '/');
+	void *bytes = MAP_FAILED;
+	struct stat st;
+	bool fine;
+
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size)
+		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	if (bytes == MAP_FAILED) {
+		sl_door_print(stderr, "stormlog-push: %s: %s\n", path,
+			      fd < 0 ? strerror(errno) : "is no file with something in it");
+		return false;
+	}
+	push->name = slash ? slash + 1 : path;
+	push->bytes = bytes;
+	push->size = (uint64_t)st.st_size;
+	sl_hash_sha256_hex(bytes, push->size, 64, push->sha);
+	snprintf(push->url, sizeof(push->url), "%s/api/v1/packs/%s", base, push->sha);
+	curl_easy_setopt(push->curl, CURLOPT_URL, push->url);
+	fine = send_file(push);
+	munmap(bytes, push->size);
+	if (fine)
+		sl_door_print(stdout, "%s/packs/%s\n", base, push->sha);
+	return fine;
+}
+
+/* "Authorization: Bearer ..." where there is a token; false: said. */
+static bool add_token(struct push *push)
+{
+	const char *token = getenv("STORMLOG_TOKEN"), *path = getenv("STORMLOG_TOKEN_FILE");
+	char line[256] = "", header[300];
+	FILE *in = token && *token ? NULL : path && *path ? fopen(path, "re") : NULL;
+
+	if (in && !fgets(line, sizeof(line), in))
+		*line = 0;
+	if (in)
+		fclose(in);
+	else if (!(token && *token) && path && *path) {
+		sl_door_print(stderr, "stormlog-push: %s: %s\n", path, strerror(errno));
+		return false;
+	}
+	if (token)
+		snprintf(line, sizeof(line), "%s", token);
+	line[strcspn(line, "\r\n")] = 0;
+	snprintf(header, sizeof(header), "Authorization: Bearer %s", line);
+	if (*line)
+		push->headers = curl_slist_append(push->headers, header);
+	return true;
+}
+
+static bool set_up(struct push *push)
+{
+	push->curl = curl_easy_init();
+	if (!push->curl || !add_token(push))
+		return false;
+#if LIBCURL_VERSION_NUM >= 0x075500
+	curl_easy_setopt(push->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	curl_easy_setopt(push->curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+	curl_easy_setopt(push->curl, CURLOPT_USERAGENT, "stormlog/" SL_VERSION);
+	curl_easy_setopt(push->curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(push->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
+	curl_easy_setopt(push->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(push->curl, CURLOPT_LOW_SPEED_TIME, (long)STALLED_S);
+	curl_easy_setopt(push->curl, CURLOPT_READFUNCTION, give);
+	curl_easy_setopt(push->curl, CURLOPT_READDATA, push);
+	curl_easy_setopt(push->curl, CURLOPT_WRITEFUNCTION, take_answer);
+	curl_easy_setopt(push->curl, CURLOPT_WRITEDATA, push);
+	curl_easy_setopt(push->curl, CURLOPT_HEADERFUNCTION, take_header);
+	curl_easy_setopt(push->curl, CURLOPT_HEADERDATA, push);
+	curl_easy_setopt(push->curl, CURLOPT_XFERINFOFUNCTION, show);
+	curl_easy_setopt(push->curl, CURLOPT_XFERINFODATA, push);
+	curl_easy_setopt(push->curl, CURLOPT_NOPROGRESS, 0L);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct push push = {.tty = isatty(STDERR_FILENO)};
+	char base[1024];
+	bool fine = true;
+
+	if (argc < 3 || strlen(argv[1]) >= sizeof(base) || (strncmp(argv[1], "http://", 7) && strncmp(argv[1], "https://", 8))) {
+		fputs("usage: stormlog-push http[s]://HOST[:PORT][/PATH] FILE...\n", stderr);
+		return 2;
+	}
+	snprintf(base, sizeof(base), "%s", argv[1]);
+	while (base[strlen(base) - 1] == '/')
+		base[strlen(base) - 1] = 0;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) || !set_up(&push))
+		return 4;
+	for (char **path = argv + 2; *path; path++)
+		fine = push_file(&push, base, *path) && fine;
+	curl_slist_free_all(push.headers);
+	curl_easy_cleanup(push.curl);
+	return fflush(stdout) || !fine ? 4 : 0;
+}

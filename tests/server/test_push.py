@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_push.py STORMLOG_SERVER STORMLOG_ANALYZE MAKE_TRACE STORMLOG_RUN PROGRAM LIBRARIES: a run goes from where it was recorded to the server."""
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from served import Server, make_pack, name_of  # noqa: E402
+
+PROGRAM, ANALYZE, MAKE_TRACE, RUN, RECORDED, LIBRARIES = map(os.path.abspath, sys.argv[1:7])
+
+
+class Half:
+    """A network that ends each of its first connections after some bytes from the client."""
+
+    def __init__(self, port, cuts):
+        self.port, self.cuts = port, list(cuts)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.through = 0
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.carry, args=(client,), daemon=True).start()
+
+    def carry(self, client):
+        server = socket.create_connection(("127.0.0.1", self.port))
+
+        def back():
+            while data := server.recv(65536):
+                client.sendall(data)
+            client.close()
+
+        threading.Thread(target=self.quietly, args=(back,), daemon=True).start()
+        self.quietly(lambda: self.forth(client, server))
+
+    def forth(self, client, server):
+        seen = 0
+        while data := client.recv(65536):
+            seen += len(data)
+            if self.cuts and seen > self.cuts[0]:
+                self.cuts.pop(0)
+                for end in (client, server):
+                    end.shutdown(socket.SHUT_RDWR)
+                return
+            self.through += len(data)
+            server.sendall(data)
+
+    @staticmethod
+    def quietly(run):
+        try:
+            run()
+        except OSError:
+            pass
+
+
+class Push(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-push-test-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.server = Server(PROGRAM, os.path.join(self.folder, "store")).start()
+        self.addCleanup(self.server.kill)
+        self.temporary = os.path.join(self.folder, "tmp")
+        os.mkdir(self.temporary)
+
+    def push(self, *arguments, token=True, **environment):
+        keep = {name: value for name, value in os.environ.items() if not name.startswith("STORMLOG_")}
+        if token:
+            keep["STORMLOG_TOKEN"] = self.server.writes
+        return subprocess.run([ANALYZE, "push", *arguments], capture_output=True, text=True, timeout=120,
+                              env={**keep, "TMPDIR": self.temporary, **environment})
+
+    def traces(self, name="traces"):
+        path = os.path.join(self.folder, name)
+        os.mkdir(path)
+        subprocess.run([MAKE_TRACE, "training", path, "2", "20"], check=True)
+        return path
+
+    def stored(self):
+        return set(self.server.packs())
+
+    def test_a_folder_of_traces_arrives_as_the_pack_that_pack_writes(self):
+        traces, pack = self.traces(), os.path.join(self.folder, "mine.stormlog")
+        done = self.push(traces, "--to", self.server.url)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        subprocess.run([ANALYZE, "pack", "-o", pack, traces], check=True)
+        with open(pack, "rb") as file:
+            name = hashlib.sha256(file.read()).hexdigest()
+        self.assertEqual(self.stored(), {name})
+        self.assertEqual(done.stdout, f"{self.server.url}/packs/{name}\n")
+        self.assertEqual(os.listdir(self.temporary), [], "what was packed for the way is gone")
+        done = self.push(pack, STORMLOG_SERVER=self.server.url + "/")
+        self.assertEqual(done.returncode, 0, "a pack, and a second time")
+        self.assertEqual(self.stored(), {name})
+
+    def test_a_network_that_breaks_is_gone_on_with(self):
+        pack, path = make_pack(1, 8 << 20), os.path.join(self.folder, "large.stormlog")
+        with open(path, "wb") as file:
+            file.write(pack)
+        half = Half(self.server.port, [3 << 20, 3 << 20])
+        done = self.push(path, "--to", half.url)
+        self.assertEqual((done.returncode, self.stored()), (0, {name_of(pack)}), done.stderr)
+        self.assertEqual(half.cuts, [])
+        self.assertLess(half.through, 10 << 20, "what was there was not sent again")
+
+    def test_refusals_are_the_servers_words(self):
+        traces = self.traces()
+        done = self.push(traces, "--to", self.server.url, token=False)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("401: a token for writing is needed", done.stderr)
+        done = self.push(traces, "--to", self.server.url, STORMLOG_TOKEN=self.server.reads)
+        self.assertIn("403: this token does not give that right", done.stderr)
+        self.assertEqual(self.push(traces).returncode, 2, "to nowhere")
+        self.assertEqual(self.push(traces, "--to", "ftp://x").returncode, 2)
+        self.assertEqual(self.push(os.path.join(self.folder, "nothing"), "--to", self.server.url).returncode, 2)
+        self.assertEqual(self.push(traces, "--to", self.server.url, "--run", "nosuch").returncode, 2)
+        self.assertEqual(self.stored(), set())
+        self.assertEqual(os.listdir(self.temporary), [])
+
+    def test_the_token_may_lie_in_a_file(self):
+        path = os.path.join(self.folder, "token")
+        with open(path, "w") as file:
+            file.write(self.server.writes + "\n")
+        self.assertEqual(self.push(self.traces(), "--to", self.server.url, token=False, STORMLOG_TOKEN_FILE=path).returncode, 0)
+        self.assertEqual(len(self.stored()), 1)
+
+    def test_a_recording_is_pushed_when_it_ends_and_its_status_stays(self):
+        environment = {**os.environ, "STORMLOG_SERVER": self.server.url, "STORMLOG_TOKEN": self.server.writes, "LD_LIBRARY_PATH": LIBRARIES,
+                       "TMPDIR": self.temporary}
+        output = os.path.join(self.folder, "recorded")
+        done = subprocess.run([RUN, "--push", "-o", output, "--", "sh", "-c", f"{RECORDED}; exit 7"], env=environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertEqual(len(self.stored()), 1, done.stderr)
+        name, = self.stored()
+        self.assertIn(f"{self.server.url}/packs/{name}", done.stderr)
+        report = subprocess.run([ANALYZE, "--json", self.server.packs()[name]], capture_output=True, text=True, check=True).stdout
+        self.assertIn(os.path.basename(RECORDED), report)
+        dump = subprocess.run([ANALYZE, "dump", output], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn(self.server.writes, dump + report, "the token is no part of the recording")
+
+
+unittest.main(argv=sys.argv[:1], verbosity=2)
