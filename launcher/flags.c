@@ -9,11 +9,12 @@
 #include "agent/process/filter.h"
 #include "common/nearest.h"
 
-enum { REPORT = 256, GATE, PUSH, CHECK, HELP, VERSION, TABLE };
+enum { REPORT = 256, GATE, PUSH, WATCH, CHECK, HELP, VERSION, TABLE };
 
 static const struct option own[] = {
-	{"report", no_argument, NULL, REPORT}, {"gate", no_argument, NULL, GATE}, {"push", no_argument, NULL, PUSH},
-	{"check", no_argument, NULL, CHECK},   {"help", no_argument, NULL, HELP}, {"version", no_argument, NULL, VERSION},
+	{"report", no_argument, NULL, REPORT},	   {"gate", no_argument, NULL, GATE},	{"push", no_argument, NULL, PUSH},
+	{"watch", required_argument, NULL, WATCH}, {"check", no_argument, NULL, CHECK}, {"help", no_argument, NULL, HELP},
+	{"version", no_argument, NULL, VERSION},
 };
 
 static const char *const internal[] = {
@@ -47,6 +48,9 @@ static void print_help(void)
 	printf("      --report                          analyse and print the summary after the command has ended\n"
 	       "      --gate                            hold the run against .stormlog.ini, and exit as `stormlog-analyze check`\n"
 	       "                                        does where the command itself succeeded\n"
+	       "      --watch RULE                      hold the run against a rule while it runs, as `stormlog-analyze watch` "
+	       "does;\n"
+	       "                                        may be repeated; \"default\" is what it does without a rule\n"
 	       "      --push                            send the run to STORMLOG_SERVER after the command has ended\n"
 	       "      --check                           say what would work here for this command, record nothing\n"
 	       "      --help, --version\n\n"
@@ -274,6 +278,10 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 			continue;
 		case PUSH:
 			run->push = true;
+			continue;
+		case WATCH:
+			if (run->watch_count < SL_COUNT(run->watch))
+				run->watch[run->watch_count++] = optarg;
 			continue;
 		case CHECK:
 			run->check = true;

@@ -15,6 +15,8 @@
 
 struct sl_launch {
 	bool report, gate, push, check;
+	const char *watch[32]; /* rules */
+	unsigned watch_count;
 	struct sl_options options; /* as the command's processes will read them */
 	char **command;		   /* argv of the command; [0] NULL: none given */
 	char directory[4096];	   /* absolute; placeholders not replaced */
@@ -72,6 +74,12 @@ void sl_witness_end(void);
 
 /* The signal that has just reached us was sent to our whole group.  To be asked once for each. */
 bool sl_witness_saw(int number);
+
+/* --- launcher/watcher.c --- */
+
+/* A watcher beside the command, told by run->watch; a rule that is none is said by it. */
+void sl_watcher_start(const struct sl_launch *run);
+void sl_watcher_end(void);
 
 /* --- launcher/recorded.c --- */
 

@@ -208,13 +208,16 @@ int main(int argc, char **argv)
 		warn_unwritable(&run);
 	}
 	/* Nothing to do afterwards: be the command, and nothing stands between it and its signals. */
-	if (!first || (run.options.quiet && !run.report && !run.gate && !run.push))
+	if (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count))
 		return sl_child_exec(&run);
 	if (run.push && !(getenv("STORMLOG_SERVER") && *getenv("STORMLOG_SERVER")))
 		sl_launcher_say("--push needs STORMLOG_SERVER: the run will stay here");
 	if (found)
 		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
+	if (run.watch_count)
+		sl_watcher_start(&run);
 	status = sl_child_run(&run);
+	sl_watcher_end();
 	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_LAUNCH_FAILED || WEXITSTATUS(status) > SL_LAUNCH_NOT_FOUND)
 		verdict = say_recorded(&run);
 	if (verdict && WIFEXITED(status) && !WEXITSTATUS(status))

@@ -40,6 +40,7 @@ static struct seen *seen_of(struct top *top, unsigned index)
 		*SL_PUSH(&top->seen) = (struct seen){0};
 	if (top->seen.item[index].followed != followed) {
 		free(top->seen.item[index].mark.held.item);
+		sl_growing_free(&top->seen.item[index].growing);
 		top->seen.item[index] = (struct seen){.followed = followed, .marked_ns = top->now_ns};
 		sl_live_mark(&top->seen.item[index].mark, followed);
 	}
@@ -69,6 +70,8 @@ static void look(struct top *top, bool search)
 		struct sl_figures f[TOP_DEVICES];
 		unsigned count = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);
 
+		if (!top_process(top, i)->ended)
+			sl_growing_look(&seen->growing, top_process(top, i));
 		for (unsigned d = 0; d < count && !top_process(top, i)->ended; d++)
 			sl_trend_add(&seen->trend[d], top->now_ns, f[d].live);
 	}
@@ -323,8 +326,10 @@ int main(int argc, char **argv)
 		endwin();
 	}
 	top_findings_end(&top);
-	for (size_t i = 0; i < top.seen.count; i++)
+	for (size_t i = 0; i < top.seen.count; i++) {
 		free(top.seen.item[i].mark.held.item);
+		sl_growing_free(&top.seen.item[i].growing);
+	}
 	free(top.seen.item);
 	free(top.findings.text);
 	free(top.findings.said);

@@ -27,6 +27,7 @@ struct lines {
 struct seen {
 	const struct sl_followed *followed;
 	struct sl_trend trend[TOP_DEVICES];
+	struct sl_growing growing;
 	struct sl_live_mark mark;
 	uint64_t marked_ns;
 };

@@ -260,13 +260,6 @@ struct standing {
 	double away; /* deviations (1.4826 x MAD) of the median */
 };
 
-static int by_live(const void *a, const void *b)
-{
-	const struct standing *x = a, *y = b;
-
-	return (x->live > y->live) - (x->live < y->live);
-}
-
 static int by_away(const void *a, const void *b)
 {
 	const struct standing *x = a, *y = b;
@@ -275,28 +268,20 @@ static int by_away(const void *a, const void *b)
 				  : (x->process > y->process) - (x->process < y->process);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
 /* How far each is from the median, outliers first. */
 static void compare(struct standing *standing, unsigned count)
 {
-	double *off = calloc(count + 1, sizeof(*off)), median, spread;
+	double *live = calloc(count + 1, 2 * sizeof(*live)), *away = live + count + 1;
 
-	if (!off)
+	if (!live)
 		abort();
-	qsort(standing, count, sizeof(*standing), by_live);
-	median = (double)standing[count / 2].live;
 	for (unsigned i = 0; i < count; i++)
-		off[i] = fabs((double)standing[i].live - median);
-	qsort(off, count, sizeof(*off), by_number);
-	spread = fmax(1.4826 * off[count / 2], fmax(0.02 * median / 3.5, 1)); /* as the report: 2 % at least */
+		live[i] = (double)standing[i].live;
+	sl_figures_away(live, count, away);
 	for (unsigned i = 0; i < count; i++)
-		standing[i].away = ((double)standing[i].live - median) / spread;
+		standing[i].away = away[i];
 	qsort(standing, count, sizeof(*standing), by_away);
-	free(off);
+	free(live);
 }
 
 static void ranks(struct top *top, struct lines *lines)
@@ -323,7 +308,7 @@ static void ranks(struct top *top, struct lines *lines)
 		 "from median");
 	for (unsigned i = 0; i < count; i++) {
 		const struct sl_followed *followed = top_process(top, standing[i].process);
-		bool unlike = count >= 4 && fabs(standing[i].away) > 3.5;
+		bool unlike = count >= SL_RANKS_COMPARED && fabs(standing[i].away) > SL_RANKS_UNLIKE;
 
 		top_line(lines, unlike ? TONE_WARN : TONE_PLAIN, (int)standing[i].process,
 			 "%5s %8lld %-20.20s %10s %10s %+11.1fd %s %s", rank_of(rank, &followed->process),
@@ -391,18 +376,8 @@ void top_growth(struct top *top, char *out, size_t bytes)
 				most = per_second;
 				grows = i;
 			}
-	if (most > 0) {
-		struct sl_live_places found;
-		size_t best = 0;
-
-		sl_live_places(&found, top_process(top, grows), &top->seen.item[grows].mark);
-		for (size_t i = 1; i < found.place.count; i++)
-			if (found.place.item[i].since_bytes > found.place.item[best].since_bytes)
-				best = i;
-		if (found.place.count && found.place.item[best].since_bytes > 0)
-			snprintf(out, bytes, "%s", found.place.item[best].line);
-		sl_live_places_free(&found);
-	}
+	if (most > 0)
+		sl_growing_place(&top->seen.item[grows].growing, top_process(top, grows), true, out, bytes);
 }
 
 void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned columns)

@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *unfinished[UNFINISHED_MAX];
 static sigset_t watched;
+static atomic_int asked = -1; /* of the verb that wants to end by itself */
 
 void sl_save_unfinished(const char *path)
 {
@@ -57,9 +60,12 @@ static void remove_unfinished(void)
 
 static void *watch(void *unused)
 {
-	int number;
+	int number, first;
 
 	if (sigwait(&watched, &number))
+		return unused;
+	first = atomic_load(&asked);
+	if (first >= 0 && (eventfd_write(first, 1) || sigwait(&watched, &number)))
 		return unused;
 	pthread_mutex_lock(&lock); /* for good: the program ends */
 	remove_unfinished();
@@ -84,6 +90,12 @@ void sl_save_watch_signals(void)
 		pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
 	else
 		pthread_detach(thread);
+}
+
+int sl_save_ask_first(void)
+{
+	atomic_store(&asked, eventfd(0, EFD_CLOEXEC));
+	return atomic_load(&asked);
 }
 
 bool sl_save_begin(struct sl_save *save, const char *path, bool by_name)

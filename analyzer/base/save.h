@@ -26,6 +26,9 @@ bool sl_save_end(struct sl_save *save, bool fine);
 /* Before other threads and files: SIGINT, SIGTERM and SIGHUP remove what is unfinished, then end the program as ever. */
 void sl_save_watch_signals(void);
 
+/* From now on the first of these signals makes this descriptor readable, and only the next one ends the program. */
+int sl_save_ask_first(void);
+
 /* A file or a folder of ours that is removed then, until it is finished. */
 void sl_save_unfinished(const char *path);
 void sl_save_finished(const char *path);

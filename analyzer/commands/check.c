@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/ini.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
@@ -99,7 +100,7 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 	int status;
 
 	sl_limits_init(&o->limits);
-	o->config = o->values[CONFIG] ? o->values[CONFIG] : sl_limits_find(o->found, sizeof(o->found)) ? o->found : NULL;
+	o->config = o->values[CONFIG] ? o->values[CONFIG] : sl_ini_find(o->found, sizeof(o->found)) ? o->found : NULL;
 	if (o->config && !sl_limits_read(&o->limits, o->config, why, sizeof(why))) {
 		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
 		return SL_EXIT_USAGE;

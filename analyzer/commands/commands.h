@@ -34,5 +34,6 @@ extern const struct sl_command sl_command_table;
 extern const struct sl_command sl_command_timeline;
 extern const struct sl_command sl_command_tree;
 extern const struct sl_command sl_command_validate;
+extern const struct sl_command sl_command_watch;
 
 #endif

@@ -42,6 +42,39 @@ unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out,
 	return count;
 }
 
+uint64_t sl_figures_live(const struct sl_process *process)
+{
+	uint64_t live = 0;
+
+	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++)
+		if (process->model->devices[d] && process->model->devices[d]->used)
+			live += process->model->devices[d]->known;
+	return live;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+void sl_figures_away(const double *values, unsigned count, double *away)
+{
+	double *sorted = calloc(count + 1, sizeof(*sorted)), median, spread;
+
+	if (!sorted)
+		abort();
+	memcpy(sorted, values, count * sizeof(*sorted));
+	qsort(sorted, count, sizeof(*sorted), by_number);
+	median = sorted[count / 2];
+	for (unsigned i = 0; i < count; i++)
+		sorted[i] = fabs(values[i] - median);
+	qsort(sorted, count, sizeof(*sorted), by_number);
+	spread = fmax(1.4826 * sorted[count / 2], fmax(0.02 * median / SL_RANKS_UNLIKE, 1));
+	for (unsigned i = 0; i < count; i++)
+		away[i] = (values[i] - median) / spread;
+	free(sorted);
+}
+
 void sl_trend_add(struct sl_trend *trend, uint64_t ns, uint64_t bytes)
 {
 	trend->ns[trend->count % SL_TREND_POINTS] = ns;
@@ -185,4 +218,64 @@ void sl_live_places_free(struct sl_live_places *places)
 	}
 	free(places->place.item);
 	*places = (struct sl_live_places){0};
+}
+
+void sl_growing_look(struct sl_growing *growing, const struct sl_followed *followed)
+{
+	if (growing->looks++ % SL_GROWING_EACH == 0)
+		sl_live_mark(&growing->mark[(growing->looks - 1) / SL_GROWING_EACH % SL_GROWING_MARKS], followed);
+}
+
+/* Since the oldest mark; *steady: without its largest jump. */
+static int64_t grown(const struct sl_growing *growing, const struct sl_site *site, int64_t *steady)
+{
+	unsigned marks = (growing->looks + SL_GROWING_EACH - 1) / SL_GROWING_EACH,
+		 first = marks > SL_GROWING_MARKS ? marks - SL_GROWING_MARKS : 0;
+	struct sl_marked wanted = {.site = key_of(site)};
+	int64_t oldest = 0, before = 0, jump = 0;
+
+	for (unsigned m = first; m <= marks; m++) {
+		const struct sl_live_mark *mark = &growing->mark[m % SL_GROWING_MARKS];
+		const struct sl_marked *held = m < marks && mark->held.count
+						       ? bsearch(&wanted, mark->held.item, mark->held.count, sizeof(wanted), by_key)
+						       : NULL;
+		int64_t now = m == marks ? (int64_t)site->live_bytes : held ? (int64_t)held->bytes : 0;
+
+		oldest = m == first ? now : oldest;
+		jump = m > first && now - before > jump ? now - before : jump;
+		before = now;
+	}
+	*steady = before - oldest - jump;
+	return before - oldest;
+}
+
+void sl_growing_place(const struct sl_growing *growing, struct sl_followed *followed, bool grows, char *out, size_t size)
+{
+	const struct sl_model *model = followed->process.model;
+	const struct sl_site *best = NULL;
+	int64_t most = 0, most_steady = 0;
+
+	for (uint32_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		int64_t steady = 0, bytes = grows ? grown(growing, site, &steady) : (int64_t)site->live_bytes;
+
+		if (!sl_owners_shows(&followed->process, site) || bytes <= 0)
+			continue;
+		steady = steady > 0 ? steady : 0;
+		if (steady > most_steady || (steady == most_steady && bytes > most)) {
+			best = site;
+			most = bytes;
+			most_steady = steady;
+		}
+	}
+	out[0] = 0;
+	if (best)
+		sl_owners_line(&followed->process, best->python, best->native, best->caller, 2, out, size);
+}
+
+void sl_growing_free(struct sl_growing *growing)
+{
+	for (unsigned m = 0; m < SL_GROWING_MARKS; m++)
+		free(growing->mark[m].held.item);
+	*growing = (struct sl_growing){0};
 }

@@ -16,6 +16,14 @@ struct sl_figures {
 /* The devices that a process has used, by ordinal; returns how many of `out` were filled. */
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
 
+/* That it holds by its calls, on all of them. */
+uint64_t sl_figures_live(const struct sl_process *process);
+
+/* How far each value is from the median, in deviations (1.4826 x MAD, 2 % of the median at 3.5 of them at least). */
+#define SL_RANKS_COMPARED 4   /* fewer are not compared */
+#define SL_RANKS_UNLIKE	  3.5 /* as the report */
+void sl_figures_away(const double *values, unsigned count, double *away);
+
 /* A straight line through the last SL_TREND_POINTS values that a reader has seen. */
 #define SL_TREND_POINTS 64
 struct sl_trend {
@@ -47,5 +55,20 @@ void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed)
 /* mark NULL: nothing is known of since. */
 void sl_live_places(struct sl_live_places *places, struct sl_followed *followed, const struct sl_live_mark *mark);
 void sl_live_places_free(struct sl_live_places *places);
+
+/* Which place makes a process grow: what it held at the last SL_GROWING_MARKS marks, SL_GROWING_EACH looks apart. */
+#define SL_GROWING_MARKS 8
+#define SL_GROWING_EACH	 8
+struct sl_growing {
+	struct sl_live_mark mark[SL_GROWING_MARKS];
+	unsigned looks;
+};
+void sl_growing_look(struct sl_growing *growing, const struct sl_followed *followed);
+/*
+ * grows: the place that grew most since the oldest mark, its largest jump from one mark to the next left out, so that what came
+ * at once is not it; else the one that holds most.  "": none.
+ */
+void sl_growing_place(const struct sl_growing *growing, struct sl_followed *followed, bool grows, char *out, size_t size);
+void sl_growing_free(struct sl_growing *growing);
 
 #endif

@@ -15,6 +15,7 @@ struct sl_follow {
 	SL_VECTOR(char *) paths;
 	struct sl_map known; /* names of images that are followed, or of other runs */
 	struct sl_symbols *symbols;
+	char *run; /* NULL: any */
 };
 
 static uint64_t now_ns(void)
@@ -60,7 +61,14 @@ void sl_follow_free(struct sl_follow *follow)
 	free(follow->paths.item);
 	sl_map_free(&follow->known);
 	sl_symbols_free(follow->symbols);
+	free(follow->run);
 	free(follow);
+}
+
+void sl_follow_only(struct sl_follow *follow, const char *run_id)
+{
+	free(follow->run);
+	follow->run = strdup(run_id);
 }
 
 unsigned sl_follow_count(const struct sl_follow *follow)
@@ -240,7 +248,14 @@ static void meet(struct sl_follow *follow, const struct sl_image *image)
 	*sl_map_at(&follow->known, image->name) = 1;
 }
 
-/* At first only the newest run is followed; later everything that appears is. */
+/* At first only the newest run is followed; later everything that appears is.  Without a header nobody knows yet. */
+static bool is_of_others(const struct sl_follow *follow, const struct sl_images *images, unsigned image, bool first)
+{
+	const struct sl_run *run = &images->runs[images->run_of[image]];
+
+	return run->id[0] && (follow->run ? strcmp(run->id, follow->run) != 0 : first && images->run_of[image] != 0);
+}
+
 static void look(struct sl_follow *follow, const char *path, bool first)
 {
 	struct sl_images images = {0};
@@ -256,9 +271,9 @@ static void look(struct sl_follow *follow, const char *path, bool first)
 
 		if (*sl_map_at(&follow->known, image->name))
 			continue;
-		if (first && images.run_of[i] != 0 && images.runs[images.run_of[i]].id[0])
+		if (is_of_others(follow, &images, i, first))
 			*sl_map_at(&follow->known, image->name) = 1;
-		else
+		else if (!follow->run || images.runs[images.run_of[i]].id[0])
 			meet(follow, image);
 	}
 	sl_images_free(&images);

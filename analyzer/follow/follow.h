@@ -46,6 +46,9 @@ bool sl_follow_add(struct sl_follow *follow, const char *path);
 /* Recordings of living processes on this node whose rings this user may read.  pid 0: all.  How many rings are there. */
 unsigned sl_follow_node(struct sl_follow *follow, long pid);
 
+/* Before the first path: processes of this run alone. */
+void sl_follow_only(struct sl_follow *follow, const char *run_id);
+
 /* Reads what is new; true where anything changed. */
 bool sl_follow_poll(struct sl_follow *follow);
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/gate/limits.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/base/paths.h"
+#include "analyzer/base/ini.h"
 #include "common/base.h"
 #include "common/size.h"
 
@@ -125,58 +123,18 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 	return "is not a limit that check knows";
 }
 
-static char *trim(char *text)
+static const char *take(void *limits, const char *name, const char *value)
 {
-	char *end = text + strlen(text);
-
-	while (isspace((unsigned char)*text))
-		text++;
-	while (end > text && isspace((unsigned char)end[-1]))
-		*--end = 0;
-	return text;
-}
-
-static const char *read_line(struct sl_limits *limits, char *line, bool *ours)
-{
-	char *name = trim(line), *equals = strchr(name, '=');
-
-	if (!*name || *name == '#' || *name == ';')
-		return NULL;
-	if (*name == '[') {
-		*ours = !strcmp(name, "[check]");
-		return NULL;
-	}
-	if (!*ours)
-		return NULL; /* a section of another tool */
-	if (!equals)
-		return "is not NAME = VALUE";
-	*equals = 0;
-	return sl_limits_set(limits, trim(name), trim(equals + 1));
+	return sl_limits_set(limits, name, value);
 }
 
 bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_t size)
 {
-	FILE *in = sl_paths_open_file(path);
-	char line[8192], kept[200], folder[PATH_MAX];
-	const char *slash = strrchr(path, '/'), *wrong = NULL;
-	unsigned number = 0;
-	bool ours = true;
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX];
 
-	if (!in) {
-		snprintf(why, size, "%s: %s", path, strerror(errno));
+	if (!sl_ini_read(path, "check", take, limits, why, size))
 		return false;
-	}
-	sl_paths_skip_mark(in);
-	while (!wrong && fgets(line, sizeof(line), in)) {
-		snprintf(kept, sizeof(kept), "%.180s", trim(line));
-		number++;
-		wrong = read_line(limits, line, &ours);
-	}
-	fclose(in);
-	if (wrong) {
-		snprintf(why, size, "%s:%u: \"%s\" %s", path, number, kept, wrong);
-		return false;
-	}
 	if (limits->baseline[0] && limits->baseline[0] != '/' && slash) {
 		char name[sizeof(limits->baseline)];
 
@@ -211,24 +169,6 @@ bool sl_limits_repository(const char *from, char *path, size_t size)
 		}
 		slash = strrchr(folder, '/');
 		if (!slash || slash == folder)
-			return false;
-		*slash = 0;
-	}
-}
-
-bool sl_limits_find(char *path, size_t size)
-{
-	char folder[PATH_MAX], git[PATH_MAX + 8];
-
-	if (!getcwd(folder, sizeof(folder)))
-		return false;
-	for (;;) {
-		char *slash;
-
-		if (exists(folder, ".stormlog.ini", path, size))
-			return true;
-		slash = strrchr(folder, '/');
-		if (exists(folder, ".git", git, sizeof(git)) || !slash || slash == folder)
 			return false;
 		*slash = 0;
 	}

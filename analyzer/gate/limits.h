@@ -45,9 +45,6 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 /* Read a file; a relative baseline in it is meant against its folder.  false: why, with file and line, in `why`. */
 bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_t size);
 
-/* .stormlog.ini of this directory or of one above, up to the one that holds .git.  false: there is none. */
-bool sl_limits_find(char *path, size_t size);
-
 /* The directory that holds .git, from `from` upward; false: none. */
 bool sl_limits_repository(const char *from, char *path, size_t size);
 

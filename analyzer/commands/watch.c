@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze watch PATH: rules held against what runs, and what is to be done when one turns. */
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/ini.h"
+#include "analyzer/base/save.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/watch/act.h"
+
+static const struct sl_option table[] = {
+	{"--rule", 0, "RULE",
+	 "NAME OP VALUE [for TIME] => ACTION; may be repeated (default: [watch] of .stormlog.ini, else full-in < 10min and ooms > "
+	 "0)"},
+	{"--interval", 0, "SECONDS", "between two looks, 0.1 to 3600 (default: 1)"},
+	{"--duration", 0, "SECONDS", "for so long (default: until every process has ended)"},
+	{"--config", 0, "FILE", "rules from this file's [watch]; only here may they run commands, write files and call webhooks"},
+	{"--run", 0, "ID", "processes of this run alone, and wait for it where it has not begun"},
+	{"--quiet", 'q', NULL, "no messages: the actions alone"},
+	{0},
+};
+enum { RULE, INTERVAL, DURATION, CONFIG, RUN, QUIET };
+
+static const char about[] =
+	"NAME: used, live, reserved, hidden, free (SIZE, or % of the device); growth (SIZE/hour, SIZE/step); full-in, call-age\n"
+	"(10min); ooms; unlike (deviations of a rank from the median).  OP: < <= > >=.  ACTION: message; file PATH; bundle DIR;\n"
+	"webhook URL; command COMMAND.  Without PATH: every recording on this node that you may read.  Exit status 1: a rule held.";
+
+static const char *const usual[] = {"full-in < 10min for 5s", "ooms > 0"};
+
+#define LAST_MS 5000 /* for what alerts have begun, when all has ended */
+
+struct settings {
+	SL_VECTOR(struct sl_rule) rules;
+	double interval, duration;
+	const char *config, *run;
+	bool quiet, node, found; /* found: the file of rules was not named */
+	struct sl_follow *follow;
+	SL_VECTOR(const char *) later; /* paths that are not there yet */
+	struct sl_act *act;
+	unsigned raised;
+};
+
+static const char *add_rule(struct settings *settings, const char *text)
+{
+	struct sl_rule *rule = SL_PUSH(&settings->rules);
+
+	return sl_rule_parse(rule, text);
+}
+
+static const char *add_usual(struct settings *settings)
+{
+	for (size_t i = 0; i < SL_COUNT(usual); i++)
+		add_rule(settings, usual[i]);
+	return NULL;
+}
+
+static const char *take_key(void *context, const char *name, const char *value)
+{
+	struct settings *settings = context;
+	const char *wrong;
+
+	if (strcmp(name, "rule") != 0)
+		return "is no \"rule = NAME OP VALUE [for TIME] => ACTION\"";
+	wrong = add_rule(settings, value);
+	if (!wrong && settings->found && settings->rules.item[settings->rules.count - 1].action != SL_ACTION_MESSAGE)
+		return "does more than a message: name the file with --config if you trust it";
+	return wrong;
+}
+
+static bool take_seconds(const char *text, double least, double most, double *value)
+{
+	char *end;
+
+	*value = strtod(text, &end);
+	return end != text && !*end && *value >= least && *value <= most;
+}
+
+static bool add_path(struct settings *settings, const char *what)
+{
+	bool number = *what != 0;
+
+	settings->node = false;
+	if (sl_follow_add(settings->follow, what))
+		return true;
+	for (const char *at = what; *at; at++)
+		number = number && isdigit((unsigned char)*at);
+	if (number)
+		return sl_follow_node(settings->follow, atol(what)) > 0;
+	if (settings->run)
+		*SL_PUSH(&settings->later) = what;
+	return settings->run != NULL;
+}
+
+static const char *take(struct settings *settings, int option, const char *value)
+{
+	switch (option) {
+	case RULE:
+		return strcmp(value, "default") ? add_rule(settings, value) : add_usual(settings);
+	case INTERVAL:
+		return take_seconds(value, 0.1, 3600, &settings->interval) ? NULL : "is no time from 0.1 to 3600";
+	case DURATION:
+		return take_seconds(value, 0, 1e9, &settings->duration) ? NULL : "is no time";
+	case CONFIG:
+		settings->config = value;
+		return NULL;
+	case RUN:
+		settings->run = value;
+		sl_follow_only(settings->follow, value);
+		return NULL;
+	default:
+		settings->quiet = true;
+		return NULL;
+	}
+}
+
+static int refuse(const char *word, const char *why)
+{
+	sl_door_print(stderr, "stormlog-analyze: \"%s\" %s\n", word, why);
+	return SL_EXIT_USAGE;
+}
+
+/* An exit status, said, or -1: go on. */
+static int parse(struct sl_arguments *options, struct settings *settings)
+{
+	SL_VECTOR(const char *) paths = {0};
+	int option, status = -1;
+
+	while (status < 0 && (option = sl_arguments_next(options)) != SL_ARGUMENT_END) {
+		const char *wrong = NULL;
+
+		if (option == SL_ARGUMENT_HELP)
+			status = SL_EXIT_FINE;
+		else if (option == SL_ARGUMENT_WRONG)
+			status = SL_EXIT_USAGE;
+		else if (option == SL_ARGUMENT_PATH)
+			*SL_PUSH(&paths) = options->value;
+		else if (option >= 0)
+			wrong = take(settings, option, options->value);
+		if (wrong)
+			status = refuse(options->value, wrong);
+	}
+	for (size_t i = 0; status < 0 && i < paths.count; i++)
+		if (!add_path(settings, paths.item[i]))
+			status = refuse(paths.item[i], "is no such path, nor a process that records");
+	free(paths.item);
+	return status;
+}
+
+static int rules_of_file(struct settings *settings)
+{
+	char path[PATH_MAX], why[PATH_MAX + 600];
+
+	if (!settings->config && !settings->rules.count && sl_ini_find(path, sizeof(path))) {
+		settings->config = path;
+		settings->found = true;
+	}
+	if (settings->config && !sl_ini_read(settings->config, "watch", take_key, settings, why, sizeof(why))) {
+		sl_door_print(stderr, "stormlog-analyze: %s\n", why);
+		return SL_EXIT_USAGE;
+	}
+	if (!settings->rules.count)
+		add_usual(settings);
+	return -1;
+}
+
+static void turned(void *context, const struct sl_alert *alert)
+{
+	struct settings *settings = context;
+
+	settings->raised += !strcmp(alert->state, "raised");
+	sl_act_on(settings->act, alert);
+}
+
+static bool all_ended(const struct settings *settings)
+{
+	unsigned count = sl_follow_count(settings->follow);
+
+	for (unsigned i = 0; i < count; i++)
+		if (!sl_follow_process(settings->follow, i)->ended)
+			return false;
+	return count && !settings->node && !settings->run;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* True: a signal asks for the end. */
+static bool sleep_until(uint64_t until, int signals)
+{
+	struct pollfd asked = {.fd = signals, .events = POLLIN};
+	uint64_t now = now_ns();
+
+	return poll(&asked, 1, until > now ? (int)((until - now) / 1000000) + 1 : 0) > 0;
+}
+
+static void look(struct settings *settings, struct sl_watch *watch)
+{
+	for (size_t i = 0; i < settings->later.count; i++)
+		if (sl_follow_add(settings->follow, settings->later.item[i]))
+			settings->later.item[i--] = settings->later.item[--settings->later.count];
+	if (settings->node)
+		sl_follow_node(settings->follow, 0);
+	sl_follow_poll(settings->follow);
+	sl_watch_look(watch, settings->follow, turned, settings);
+	sl_act_tend(settings->act);
+}
+
+/* Signals end it as the end of the processes does: with one more look, for what came last. */
+static void go(struct settings *settings)
+{
+	struct sl_watch *watch = sl_watch_new(settings->rules.item, settings->rules.count);
+	uint64_t begin = now_ns(), step = (uint64_t)(settings->interval * 1e9), next = begin;
+	int signals = sl_save_ask_first();
+
+	settings->act = sl_act_new(settings->quiet);
+	do {
+		look(settings, watch);
+		next += step;
+	} while (!all_ended(settings) && !(settings->duration > 0 && (double)(next - begin) / 1e9 > settings->duration) &&
+		 !sleep_until(next, signals));
+	look(settings, watch);
+	for (unsigned waited = 0; sl_act_tend(settings->act) && waited < LAST_MS; waited += 20)
+		sleep_until(now_ns() + 20000000, -1);
+	sl_act_free(settings->act);
+	sl_watch_free(watch);
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_arguments options = {
+		.usage = "watch [options] [PATH|PID]...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct settings settings = {.interval = 1, .node = true, .follow = sl_follow_new()};
+	int status = parse(&options, &settings);
+
+	if (status < 0)
+		status = rules_of_file(&settings);
+	if (status < 0) {
+		go(&settings);
+		status = settings.raised ? SL_EXIT_LIMIT : SL_EXIT_FINE;
+	}
+	for (size_t i = 0; i < settings.rules.count; i++)
+		sl_rule_free(&settings.rules.item[i]);
+	free(settings.rules.item);
+	free(settings.later.item);
+	sl_follow_free(settings.follow);
+	return status;
+}
+
+const struct sl_command sl_command_watch = {"watch", "rules held against what runs, and what to do then", run};

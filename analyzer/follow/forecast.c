@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/follow/forecast.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#define PIECES	 SL_FORECAST_PIECES
+#define LEAST_S	 20.0 /* of evidence: a shorter rise is how programs begin */
+#define AHEAD	 3.0  /* the span of evidence is so many times as long as what is left */
+#define RISING	 0.75 /* of all pairs of pieces, later over earlier less earlier over later */
+#define STILL	 0.5  /* the last pieces rise at least so much of the whole */
+#define LAST_FEW 4
+
+void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes)
+{
+	if (!forecast->begin_ns)
+		forecast->begin_ns = ns;
+	for (unsigned s = 0; s < SL_FORECAST_SCALES; s++) {
+		uint64_t piece = (ns - forecast->begin_ns) / (1000000000ull << s), passed = piece - forecast->scale[s].piece;
+
+		/* A piece without a look holds what the one before held at last. */
+		for (uint64_t i = 0; i < passed && i < PIECES + 1; i++)
+			forecast->scale[s].most[forecast->scale[s].count++ % PIECES] = forecast->scale[s].filling;
+		forecast->scale[s].filling = passed ? (double)bytes : fmax(forecast->scale[s].filling, (double)bytes);
+		forecast->scale[s].piece = piece;
+	}
+}
+
+/* A straight line's slope, by the median of those of pairs half the way apart: one odd piece does not move it. */
+static double slope_of(const double *at, unsigned from, unsigned count)
+{
+	unsigned apart = count / 2, n = count - apart;
+	double slope[PIECES];
+
+	for (unsigned i = 0; i < n; i++) {
+		double value = (at[from + i + apart] - at[from + i]) / apart;
+		unsigned place = i;
+
+		for (; place && slope[place - 1] > value; place--)
+			slope[place] = slope[place - 1];
+		slope[place] = value;
+	}
+	return n % 2 ? slope[n / 2] : (slope[n / 2 - 1] + slope[n / 2]) / 2;
+}
+
+/* Mann and Kendall's count of pairs, as a share. */
+static double rising(const double *at)
+{
+	int sum = 0;
+
+	for (unsigned i = 0; i < PIECES; i++)
+		for (unsigned k = i + 1; k < PIECES; k++)
+			sum += (at[k] > at[i]) - (at[k] < at[i]);
+	return sum / (PIECES * (PIECES - 1) / 2.0);
+}
+
+static double full_by(const struct sl_forecast *forecast, unsigned s, double total)
+{
+	double at[PIECES], width = (double)(1ull << s), whole, last, left;
+	unsigned count = forecast->scale[s].count;
+
+	if (count < PIECES || PIECES * width < LEAST_S)
+		return INFINITY;
+	for (unsigned i = 0; i < PIECES; i++)
+		at[i] = forecast->scale[s].most[(count + i) % PIECES];
+	whole = slope_of(at, 0, PIECES);
+	last = slope_of(at, PIECES - LAST_FEW, LAST_FEW);
+	if (whole <= 0 || rising(at) < RISING || last < STILL * whole)
+		return INFINITY;
+	left = fmax(0, total - fmax(at[PIECES - 1], forecast->scale[s].filling)) / fmin(whole, fmax(last, STILL * whole)) * width;
+	return left * AHEAD <= PIECES * width ? left : INFINITY;
+}
+
+double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total)
+{
+	double soonest = INFINITY;
+
+	for (unsigned s = 0; s < SL_FORECAST_SCALES; s++)
+		soonest = fmin(soonest, full_by(forecast, s, (double)total));
+	return soonest;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When a device will be full, told from what it held at its looks.  A program that repeats itself goes up and down, fills caches
+ * and loads weights: none of that is a forecast.  What counts is the most in each of twelve pieces of time, at each of several
+ * lengths of a piece: it must rise through all of the span, rise still, and fill the device within a third of that span.
+ */
+#ifndef ANALYZER_FOLLOW_FORECAST_H
+#define ANALYZER_FOLLOW_FORECAST_H
+
+#include <stdint.h>
+
+#define SL_FORECAST_PIECES 12
+#define SL_FORECAST_SCALES 15 /* pieces of 1 s, 2 s, 4 s, ... 4.5 hours */
+
+/* All zeroes knows nothing. */
+struct sl_forecast {
+	uint64_t begin_ns;
+	struct {
+		uint64_t piece; /* that is being filled, from begin_ns on */
+		double filling, most[SL_FORECAST_PIECES];
+		unsigned count; /* pieces ever filled */
+	} scale[SL_FORECAST_SCALES];
+};
+
+/* Times that do not go back. */
+void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes);
+
+/* Seconds until it holds `total`, by the scale that says soonest; infinite: nothing says that it will. */
+double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total);
+
+#endif

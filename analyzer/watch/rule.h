@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A rule of `watch`: NAME OP VALUE [for TIME] => ACTION, as
+ *
+ *	used > 95% for 30s => message
+ *	growth > 2GiB/hour => webhook https://chat.example/hook
+ *	full-in < 10min => command scancel $SLURM_JOB_ID
+ *
+ * Which names there are, in which unit, and what is done stands in two tables in rule.c.
+ */
+#ifndef ANALYZER_WATCH_RULE_H
+#define ANALYZER_WATCH_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sl_metric {
+	SL_METRIC_USED,
+	SL_METRIC_LIVE,
+	SL_METRIC_RESERVED,
+	SL_METRIC_HIDDEN,
+	SL_METRIC_FREE,
+	SL_METRIC_GROWTH,
+	SL_METRIC_FULL_IN,
+	SL_METRIC_OOMS,
+	SL_METRIC_CALL_AGE,
+	SL_METRIC_UNLIKE,
+	SL_METRIC_COUNT,
+};
+
+/* bytes; share of the device, 0 to 1; bytes a second; bytes a step; seconds; a number */
+enum sl_unit { SL_UNIT_BYTES, SL_UNIT_SHARE, SL_UNIT_RATE, SL_UNIT_STEP, SL_UNIT_SECONDS, SL_UNIT_NUMBER };
+
+enum sl_action { SL_ACTION_MESSAGE, SL_ACTION_FILE, SL_ACTION_BUNDLE, SL_ACTION_WEBHOOK, SL_ACTION_COMMAND, SL_ACTION_COUNT };
+
+struct sl_rule {
+	enum sl_metric metric;
+	bool above, or_equal; /* above: > */
+	enum sl_unit unit;    /* of the value, which its text chose */
+	double value;
+	uint64_t for_ns;
+	enum sl_action action;
+	const char *target; /* of the action, in text; "": it needs none */
+	char *text;	    /* as written; the condition alone is its first `condition` bytes */
+	size_t condition;
+};
+
+/* NULL, or what is wrong, static.  sl_rule_free even then. */
+const char *sl_rule_parse(struct sl_rule *rule, const char *text);
+void sl_rule_free(struct sl_rule *rule);
+
+const char *sl_metric_name(enum sl_metric metric);
+/* It is about a whole process, not about one of its devices. */
+bool sl_metric_of_process(enum sl_metric metric);
+const char *sl_action_name(enum sl_action action);
+/* A figure as a person reads it; out holds SL_FORMAT_BYTES and eight more. */
+const char *sl_unit_format(enum sl_unit unit, double value, char *out);
+
+/* One rule about one device of one process. */
+struct sl_alarm {
+	bool raised;
+	uint64_t since_ns; /* from when on it is true (false, when raised) without a break; 0: it is not */
+};
+enum sl_turn { SL_TURN_NONE, SL_TURN_RAISED, SL_TURN_CLEARED };
+
+/*
+ * A look.  Raised when the rule holds at every look of `for`; cleared when the value has gone back by a tenth beyond the rule's for
+ * as long.  A value that is not known (NAN) ends neither.
+ */
+enum sl_turn sl_alarm_look(struct sl_alarm *alarm, const struct sl_rule *rule, double value, uint64_t now_ns);
+
+#endif

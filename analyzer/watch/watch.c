@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/watch/watch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/follow/figures.h"
+#include "analyzer/follow/forecast.h"
+
+#define DEVICES 16 /* of a process */
+
+/* What is remembered of a device of a process. */
+struct looks {
+	struct sl_trend by_time, by_step;
+	struct sl_forecast forecast;
+	struct sl_alarm *alarms; /* by rule */
+};
+
+struct watched {
+	const struct sl_followed *followed;
+	char *session;
+	struct looks device[DEVICES];
+	struct sl_alarm *alarms; /* of rules about the process */
+	struct sl_growing growing;
+	bool ended;
+};
+
+struct sl_watch {
+	const struct sl_rule *rules;
+	size_t count;
+	SL_VECTOR(struct watched *) watched;
+	void (*turned)(void *context, const struct sl_alert *alert);
+	void *context;
+	uint64_t now_ns, unix_ns;
+};
+
+struct sl_watch *sl_watch_new(const struct sl_rule *rules, size_t count)
+{
+	struct sl_watch *watch = calloc(1, sizeof(*watch));
+
+	if (!watch)
+		abort();
+	watch->rules = rules;
+	watch->count = count;
+	return watch;
+}
+
+void sl_watch_free(struct sl_watch *watch)
+{
+	for (size_t i = 0; i < watch->watched.count; i++) {
+		struct watched *one = watch->watched.item[i];
+
+		for (unsigned d = 0; d < DEVICES; d++)
+			free(one->device[d].alarms);
+		sl_growing_free(&one->growing);
+		free(one->alarms);
+		free(one->session);
+		free(one);
+	}
+	free(watch->watched.item);
+	free(watch);
+}
+
+static struct watched *watched_of(struct sl_watch *watch, const struct sl_followed *followed)
+{
+	struct watched *one;
+
+	for (size_t i = 0; i < watch->watched.count; i++)
+		if (!strcmp(watch->watched.item[i]->session, followed->process.session_id))
+			return watch->watched.item[i];
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		abort();
+	one->session = strdup(followed->process.session_id);
+	one->alarms = calloc(watch->count + 1, sizeof(*one->alarms));
+	for (unsigned d = 0; d < DEVICES; d++)
+		one->device[d].alarms = calloc(watch->count + 1, sizeof(*one->alarms));
+	return *SL_PUSH(&watch->watched) = one;
+}
+
+/* ---- values */
+
+static double known(uint64_t bytes)
+{
+	return bytes == SL_UNKNOWN ? NAN : (double)bytes;
+}
+
+/* What the device has in use: by its last sample, and where there is none by what the process holds. */
+static uint64_t used_of(const struct sl_figures *f)
+{
+	return f->used != SL_UNKNOWN && f->used > f->live ? f->used : f->live;
+}
+
+static double bytes_of(enum sl_metric metric, const struct sl_figures *f)
+{
+	switch (metric) {
+	case SL_METRIC_USED:
+		return (double)used_of(f);
+	case SL_METRIC_LIVE:
+		return (double)f->live;
+	case SL_METRIC_RESERVED:
+		return known(f->reserved);
+	case SL_METRIC_HIDDEN:
+		return known(f->hidden);
+	default:
+		return f->total == SL_UNKNOWN ? NAN : (double)f->total - fmin((double)f->total, (double)used_of(f));
+	}
+}
+
+static double of_device(const struct sl_rule *rule, const struct looks *looks, const struct sl_figures *f)
+{
+	double slope = 0;
+
+	if (rule->metric == SL_METRIC_FULL_IN)
+		return f->total == SL_UNKNOWN ? NAN : sl_forecast_full(&looks->forecast, f->total);
+	if (rule->metric == SL_METRIC_GROWTH)
+		return sl_trend_slope(rule->unit == SL_UNIT_STEP ? &looks->by_step : &looks->by_time, &slope) ? slope : 0;
+	slope = bytes_of(rule->metric, f);
+	return rule->unit == SL_UNIT_SHARE ? slope / known(f->total) : slope;
+}
+
+static double oldest_call(const struct sl_watch *watch, const struct sl_process *process)
+{
+	double oldest = 0;
+
+	for (size_t i = 0; i < process->model->in_flight.count; i++) {
+		uint64_t since = sl_process_unix(process, process->model->in_flight.item[i].since_ns);
+
+		oldest = fmax(oldest, ((double)watch->unix_ns - (double)since) / 1e9);
+	}
+	return oldest;
+}
+
+static double unlike(const struct sl_follow *follow, const struct sl_followed *followed)
+{
+	unsigned count = sl_follow_count(follow), same = 0, at = 0;
+	double *held = calloc(count + 1, 2 * sizeof(*held)), *away = held + count + 1, found;
+
+	if (!held)
+		abort();
+	for (unsigned i = 0; i < count; i++) {
+		const struct sl_followed *other = sl_follow_process(follow, i);
+
+		if (other->ended || strcmp(other->process.trace->header.run_id, followed->process.trace->header.run_id) != 0)
+			continue;
+		at = other == followed ? same : at;
+		held[same++] = (double)sl_figures_live(&other->process);
+	}
+	sl_figures_away(held, same, away);
+	found = same >= SL_RANKS_COMPARED ? fabs(away[at]) : 0;
+	free(held);
+	return found;
+}
+
+static double of_process(const struct sl_watch *watch, const struct sl_rule *rule, const struct sl_follow *follow,
+			 const struct sl_followed *followed)
+{
+	if (rule->metric == SL_METRIC_OOMS)
+		return (double)followed->process.model->ooms_total;
+	return rule->metric == SL_METRIC_UNLIKE ? unlike(follow, followed) : oldest_call(watch, &followed->process);
+}
+
+/* ---- turns */
+
+static void tell(struct sl_watch *watch, struct watched *one, struct sl_alert *alert)
+{
+	const struct sl_header *header = &one->followed->process.trace->header;
+	char value[SL_FORMAT_BYTES + 8], who[64] = "", place[512] = "", where[32] = "", text[1400];
+	enum sl_unit unit = alert->rule->unit;
+
+	if (alert->device >= 0) {
+		bool grows = alert->rule->metric == SL_METRIC_FULL_IN || alert->rule->metric == SL_METRIC_GROWTH;
+
+		sl_growing_place(&one->growing, (struct sl_followed *)one->followed, grows, place, sizeof(place));
+		snprintf(where, sizeof(where), " device %d", alert->device);
+	}
+	if (header->rank >= 0)
+		snprintf(who, sizeof(who), "rank %lld ", (long long)header->rank);
+	snprintf(text, sizeof(text), "%s (%.*s): %s is %s, %spid %lld%s of %.200s%s%s", alert->state, (int)alert->rule->condition,
+		 alert->rule->text, sl_metric_name(alert->rule->metric), sl_unit_format(unit, alert->value, value), who,
+		 (long long)header->pid, where, sl_stacks_program(header), *place ? ": " : "", place);
+	alert->text = text;
+	alert->place = place;
+	alert->followed = one->followed;
+	alert->unix_ns = watch->unix_ns;
+	watch->turned(watch->context, alert);
+}
+
+static void hold(struct sl_watch *watch, struct watched *one, struct sl_alarm *alarm, struct sl_alert alert)
+{
+	enum sl_turn turn = sl_alarm_look(alarm, alert.rule, alert.value, watch->now_ns);
+
+	alert.state = turn == SL_TURN_RAISED ? "raised" : "cleared";
+	if (turn == SL_TURN_NONE && one->followed->ended && alarm->raised) {
+		alert.state = "ended";
+		alarm->raised = false;
+		turn = SL_TURN_CLEARED;
+	}
+	if (turn != SL_TURN_NONE)
+		tell(watch, one, &alert);
+}
+
+static void add(struct sl_watch *watch, struct watched *one, struct looks *looks, const struct sl_figures *f)
+{
+	const struct sl_label *steps = sl_model_steps(one->followed->process.model);
+
+	sl_trend_add(&looks->by_time, watch->now_ns, f->live);
+	if (steps)
+		sl_trend_add(&looks->by_step, steps->entries * SL_NS_PER_S, f->live); /* a step for a second */
+	sl_forecast_add(&looks->forecast, watch->now_ns, used_of(f));
+}
+
+static void look_at(struct sl_watch *watch, const struct sl_follow *follow, struct watched *one)
+{
+	const struct sl_process *process = &one->followed->process;
+	struct sl_figures figures[DEVICES];
+	unsigned count = sl_figures_of(process, figures, DEVICES);
+
+	if (!one->followed->ended)
+		sl_growing_look(&one->growing, one->followed);
+	for (unsigned d = 0; d < count; d++) {
+		if (!one->followed->ended)
+			add(watch, one, &one->device[d], &figures[d]);
+		for (size_t r = 0; r < watch->count; r++) {
+			const struct sl_rule *rule = &watch->rules[r];
+
+			if (!sl_metric_of_process(rule->metric))
+				hold(watch, one, &one->device[d].alarms[r],
+				     (struct sl_alert){.rule = rule,
+						       .device = figures[d].device,
+						       .uuid = figures[d].uuid,
+						       .value = of_device(rule, &one->device[d], &figures[d])});
+		}
+	}
+	for (size_t r = 0; r < watch->count; r++)
+		if (sl_metric_of_process(watch->rules[r].metric))
+			hold(watch, one, &one->alarms[r],
+			     (struct sl_alert){.rule = &watch->rules[r],
+					       .device = -1,
+					       .value = of_process(watch, &watch->rules[r], follow, one->followed)});
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
+		   void (*turned)(void *context, const struct sl_alert *alert), void *context)
+{
+	watch->turned = turned;
+	watch->context = context;
+	watch->now_ns = clock_ns(CLOCK_MONOTONIC);
+	watch->unix_ns = clock_ns(CLOCK_REALTIME);
+	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
+		struct watched *one = watched_of(watch, sl_follow_process(follow, i));
+
+		if (one->ended)
+			continue;
+		one->followed = sl_follow_process(follow, i);
+		if (one->followed->process.model)
+			look_at(watch, follow, one);
+		one->ended = one->followed->ended;
+	}
+}

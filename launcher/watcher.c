@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --watch: stormlog-analyze watch beside the command.  In a group of its own, so that the terminal's signals are the command's;
+ * it ends with us, and when the command has ended looks once more.
+ */
+#include "launcher/launcher.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/process/identity.h"
+
+static pid_t watcher = -1;
+
+void sl_watcher_start(const struct sl_launch *run)
+{
+	char program[4096], run_id[sizeof(run->run_id)], **argv = calloc(2 * run->watch_count + 6, sizeof(*argv));
+	unsigned count = 0;
+
+	if (!argv || !sl_paths_analyzer(program, sizeof(program))) {
+		sl_launcher_say("stormlog-analyze is neither beside stormlog-run nor in PATH: nothing is watched");
+		free(argv);
+		return;
+	}
+	strcpy(run_id, run->run_id);
+	if (!*run_id)
+		sl_identity_run_named(run_id, sizeof(run_id));
+	argv[count++] = program;
+	argv[count++] = (char *)"watch";
+	for (unsigned i = 0; i < run->watch_count; i++) {
+		argv[count++] = (char *)"--rule";
+		argv[count++] = (char *)run->watch[i];
+	}
+	argv[count++] = (char *)"--run";
+	argv[count++] = run_id;
+	if (!strchr(run->directory, '%')) /* else it is found by the rings of this node's processes */
+		argv[count++] = (char *)run->directory;
+	watcher = fork();
+	if (!watcher) {
+		setpgid(0, 0);
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+		execv(program, argv);
+		_exit(SL_LAUNCH_FAILED);
+	}
+	free(argv);
+}
+
+void sl_watcher_end(void)
+{
+	int status;
+
+	if (watcher <= 0)
+		return;
+	kill(watcher, SIGTERM);
+	while (waitpid(watcher, &status, 0) < 0 && errno == EINTR)
+		;
+	watcher = -1;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* forecast TOTAL: lines "NS BYTES" of stdin; for each line the seconds until TOTAL are held, or "inf". */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyzer/follow/forecast.h"
+
+int main(int argc, char **argv)
+{
+	struct sl_forecast forecast = {0};
+	uint64_t ns, bytes, total = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+
+	while (scanf("%" SCNu64 " %" SCNu64, &ns, &bytes) == 2) {
+		sl_forecast_add(&forecast, ns, bytes);
+		printf("%g\n", sl_forecast_full(&forecast, total));
+	}
+	return 0;
+}

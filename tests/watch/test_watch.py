@@ -1,0 +1,253 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_watch.py FOLLOWED: `stormlog-analyze watch` and `stormlog-run --watch` about jobs whose figures are known from what they were told to do."""
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "follow"))
+try:
+    import jsonschema
+    from test_follow import Job, e2e  # takes FOLLOWED, exits 77 where it cannot run
+except ImportError as error:
+    print("skipped: python3-jsonschema is needed:", error)
+    sys.exit(77)
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schemas", "alert.schema.json")) as schema:
+    SCHEMA = json.load(schema)
+MIB = 1 << 20
+
+
+class Watcher:
+    def __init__(self, path, *rules, options=(), cwd=None):
+        argv = [e2e.ANALYZE, "watch", "--interval", "0.1", *options]
+        for rule in rules:
+            argv += ["--rule", rule]
+        self.process = subprocess.Popen(argv + ([str(path)] if path else []), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=cwd)
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self):
+        said = self.process.communicate(timeout=60)[1]
+        return self.process.returncode, said
+
+
+def wait_until(condition, seconds=20):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("never")
+
+
+class Server:
+    """Takes webhooks; the first `slow` of them are not answered before `go`."""
+
+    def __init__(self, slow=0):
+        server = self
+        self.bodies, self.go, self.asked = [], threading.Event(), 0
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                server.asked += 1
+                if server.asked <= slow:
+                    server.go.wait(60)
+                server.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(500 if self.path == "/no" else 204)
+                self.end_headers()
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = "http://127.0.0.1:%d" % self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def job(*steps, **environment):
+    return Job("python3", e2e.SCRIPT, *steps, SIM_VRAM="2G", **environment)
+
+
+class Watch(unittest.TestCase):
+    def lines(self, path):
+        if not os.path.exists(path):
+            return []
+        with open(path) as file:
+            lines = [json.loads(line) for line in file]
+        for line in lines:
+            jsonschema.validate(line, SCHEMA)
+        return lines
+
+    def test_an_alert_is_raised_once_and_cleared_and_the_file_has_both(self):
+        with job("alloc=100", "ready=a", "wait=b", "alloc=400", "ready=c", "wait=d", "free", "ready=e", "wait=f") as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            watcher = Watcher(run.traces, "live > 400MiB => file " + alerts, "live > 90% => file " + alerts)
+            for at, then, count in (("a", "b", 0), ("c", "d", 1), ("e", "f", 2)):
+                wait_until(lambda: os.path.exists(os.path.join(run.run.folder, at)))
+                wait_until(lambda: len(self.lines(alerts)) == count)
+                time.sleep(0.5)  # it is not told again
+                self.assertEqual(len(self.lines(alerts)), count)
+                open(os.path.join(run.run.folder, then), "w").close()
+            status, said = watcher.wait()
+            raised, cleared = self.lines(alerts)
+            self.assertEqual((raised["state"], raised["metric"], raised["value"], raised["threshold"], raised["pid"], raised["device_id"]),
+                             ("raised", "live", 500 * MIB, 400 * MIB, run.process.pid, 0))
+            self.assertEqual((cleared["state"], cleared["value"]), ("cleared", 0))
+            self.assertRegex(raised["place"], r"script\.py:\d+ allocate")
+            self.assertEqual(status, 1)
+            self.assertRegex(said, r"stormlog: raised \(live > 400MiB\): live is 500 MiB, pid %d device 0 of script.py" % run.process.pid)
+
+    def test_hysteresis_a_value_that_stays_near_the_limit_is_one_alert(self):
+        with job(*["alloc=95", "sleep=0.3", *["alloc=8", "sleep=0.4"] * 1, "free", "alloc=95", "sleep=0.4", "alloc=8", "sleep=0.4"]) as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            # free and alloc=95 follow at once: a look that sees nothing held would rightly clear
+            Watcher(run.traces, "live > 100MiB => file " + alerts, "live > 100MiB for 1h => file " + alerts + "-never").wait()
+            states = [alert["state"] for alert in self.lines(alerts)]
+            self.assertEqual(states[:1] + states[-1:], ["raised", "ended"])
+            self.assertLessEqual(len(states), 4)
+            self.assertEqual(self.lines(alerts + "-never"), [])
+
+    def test_a_rule_that_holds_for_a_time_is_told_after_it(self):
+        with job("alloc=100", "sleep=100") as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            begun = time.monotonic()
+            watcher = Watcher(run.traces, "live >= 100MiB for 2s => file " + alerts)
+            wait_until(lambda: self.lines(alerts))
+            self.assertGreaterEqual(time.monotonic() - begun, 2)
+            watcher.end()
+
+    def test_ooms_and_calls_in_flight_and_the_share_of_the_device(self):
+        with job("alloc=1500", "try=1500", "sleep=100") as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            watcher = Watcher(run.traces, *(rule + " => file " + alerts for rule in
+                                            ("ooms > 0", "used > 50%", "free < 100%", "used > 99%", "full-in < 1h", "call-age > 1h", "unlike > 1")))
+            wait_until(lambda: len(self.lines(alerts)) >= 3)
+            status, _ = watcher.end()
+            told = {alert["metric"]: alert["value"] for alert in self.lines(alerts)}
+            self.assertEqual(told["ooms"], 1)
+            self.assertGreater(told["used"], 1500 / 2048)
+            self.assertEqual(set(told), {"ooms", "used", "free"})
+            self.assertEqual(status, 1)
+
+    def test_growth_names_the_place(self):
+        with job("alloc=100", "grow=1200") as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            watcher = Watcher(run.traces, "growth > 1GiB/hour => file " + alerts)
+            wait_until(lambda: self.lines(alerts))
+            watcher.end()
+            alert = self.lines(alerts)[0]
+            self.assertGreater(alert["value"], 5 * MIB)  # 1 MiB each 20 ms and more
+            with open(e2e.SCRIPT) as file:
+                line = next(number for number, text in enumerate(file, 1) if "grow(int(value))" in text)
+            self.assertIn("script.py:%d " % line, alert["place"])
+
+    def test_a_rank_unlike_the_others(self):
+        folder, jobs = None, []
+        try:
+            for rank in range(5):
+                jobs.append(job("alloc=%d" % (900 if rank == 3 else 300), "sleep=100", RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="5",
+                                SIM_DEVICES="5"))
+                folder = folder or jobs[0].traces
+            for other in jobs[1:]:
+                other.wait_for(lambda known: known and known[0]["memory"])
+            for other in jobs[1:]:
+                for name in os.listdir(other.traces):
+                    os.symlink(os.path.join(other.traces, name), os.path.join(folder, name))
+            alerts = os.path.join(jobs[0].run.folder, "alerts")
+            watcher = Watcher(folder, "unlike > 3.5 => file " + alerts)
+            wait_until(lambda: self.lines(alerts))
+            watcher.end()
+            self.assertEqual({alert["rank"] for alert in self.lines(alerts)}, {3})
+        finally:
+            for one in jobs:
+                one.__exit__()
+
+    def test_a_slow_webhook_and_a_failing_command_delay_nothing(self):
+        server = Server(slow=1)
+        with job("alloc=100", "sleep=100") as run:
+            folder = run.run.folder
+            watcher = Watcher(run.traces, "live > 1MiB => webhook %s/slow" % server.url, "live > 1MiB => command exit 7",
+                              "live > 1MiB => command sleep 100",
+                              "live > 1MiB => command printenv STORMLOG_ALERT_PID > %s/pid; cat > %s/json" % (folder, folder),
+                              "live > 1MiB => file %s/alerts" % folder)
+            wait_until(lambda: os.path.exists(folder + "/json") and os.path.getsize(folder + "/json") and self.lines(folder + "/alerts"))
+            self.assertEqual(server.bodies, [])  # and the watcher went on
+            with open(folder + "/pid") as file:
+                self.assertEqual(int(file.read()), run.process.pid)
+            with open(folder + "/json") as file:
+                self.assertEqual(json.load(file)["value"], 100 * MIB)
+            server.go.set()
+            wait_until(lambda: server.bodies)
+            self.assertEqual((server.bodies[0]["state"], server.bodies[0]["metric"]), ("raised", "live"))
+            status, said = watcher.end()
+            self.assertIn("command exit 7: exit status 7", said)
+
+    def test_a_webhook_that_is_refused_is_said(self):
+        server = Server()
+        with job("alloc=100", "sleep=100") as run:
+            watcher = Watcher(run.traces, "live > 1MiB => webhook %s/no" % server.url)
+            wait_until(lambda: server.bodies)
+            time.sleep(0.5)
+            self.assertRegex(watcher.end()[1], "the server answers 500")
+
+    def test_a_bundle_is_the_report_of_that_moment(self):
+        with job("alloc=123", "sleep=100") as run:
+            bundles = os.path.join(run.run.folder, "bundles")
+            watcher = Watcher(run.traces, "live > 1MiB => bundle " + bundles)
+
+            def written():
+                return [os.path.join(at, name) for at, _, names in os.walk(bundles) for name in names if name == "report.json"]
+            wait_until(written)
+            watcher.end()
+            with open(written()[0]) as file:
+                process, = json.load(file)["processes"]
+            self.assertEqual([row["live_bytes"] for row in process["memory"]], [123 * MIB])
+
+    def test_the_launcher_watches_beside_the_command(self):
+        run = e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "sleep=3", launcher=["--watch", "live > 200MiB => command echo told > told"], SIM_VRAM="2G")
+        with run:
+            self.assertIn(b"raised (live > 200MiB)", run.done.stderr)
+            self.assertTrue(os.path.exists(os.path.join(run.folder, "told")))
+
+    def test_the_launcher_tells_of_an_error_that_ends_the_command(self):
+        run = e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "try=3000", launcher=["--watch", "default"], SIM_VRAM="2G")
+        with run:
+            self.assertIn(b"raised (ooms > 0)", run.done.stderr)
+
+    def test_rules_of_the_file_and_which_of_them_may_act(self):
+        with job("alloc=100", "sleep=100") as run:
+            ini = os.path.join(run.run.folder, ".stormlog.ini")
+            with open(ini, "w") as file:
+                file.write("max-peak = 1GiB\n[watch]\nrule = live > 1MiB => message\n")
+            watcher = Watcher(run.traces, cwd=run.run.folder)
+            run.wait_for(lambda known: known and known[0]["memory"])
+            time.sleep(1)
+            self.assertIn("raised (live > 1MiB)", watcher.end()[1])
+            with open(ini, "a") as file:
+                file.write("rule = live > 1MiB => command touch acted\n")
+            status, said = Watcher(run.traces, cwd=run.run.folder).wait()
+            self.assertEqual(status, 2)
+            self.assertIn("--config", said)
+            watcher = Watcher(run.traces, options=("--config", ini), cwd=run.run.folder)
+            wait_until(lambda: os.path.exists(os.path.join(run.run.folder, "acted")))
+            watcher.end()
+
+    def test_what_is_no_rule_is_refused_in_words(self):
+        for rule, words in (("lives > 1", "names none"), ("live", "NAME > VALUE"), ("live > much", "no value"), ("live > 1 => shout", "none of the actions"),
+                            ("live > 1 => file", "wants a word"), ("live > 1 => webhook file:///etc", "http"), ("live > 1 for ever", "no time"),
+                            ("growth > 1MiB", "no value"), ("ooms > 50%", "no value"), ("full-in < 10 lightyears", "no time")):
+            status, said = Watcher("/tmp", rule).wait()
+            self.assertEqual(status, 2, rule)
+            self.assertRegex(said, words if rule != "full-in < 10 lightyears" else ".")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
