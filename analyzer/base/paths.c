@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,6 +38,20 @@ int sl_paths_open_regular(const char *path, struct stat *st)
 	if (!S_ISREG(st->st_mode))
 		errno = EINVAL;
 	return -1;
+}
+
+bool sl_paths_make_parents(const char *path)
+{
+	char copy[PATH_MAX];
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		if (mkdir(copy, 0777) && errno != EEXIST)
+			return false;
+		*slash = '/';
+	}
+	return true;
 }
 
 void sl_paths_skip_mark(FILE *file)

@@ -3,6 +3,7 @@
 #ifndef ANALYZER_BASE_PATHS_H
 #define ANALYZER_BASE_PATHS_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 void sl_paths_missing(const char *path); /* errno says why */
@@ -16,6 +17,9 @@ void sl_paths_empty(char *const *paths, unsigned count, const char *what);
 struct stat;
 int sl_paths_open_regular(const char *path, struct stat *st);
 FILE *sl_paths_open_file(const char *path); /* the same as a stream, or /dev/null as an empty one; NULL with errno */
+
+/* The folders that a path goes through, where they are not there yet.  false: errno. */
+bool sl_paths_make_parents(const char *path);
 
 /* At the beginning of a text file: past the byte order mark that some editors write there. */
 void sl_paths_skip_mark(FILE *file);

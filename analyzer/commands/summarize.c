@@ -1,32 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze summarize PATH...: what was replayed, as one file that `report` and `summarize` read like the traces. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/shard.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/summaries.h"
 
 static const struct sl_option table[] = {
-	{"--output", 'o', "FILE", "where it goes; the name ends in .summary"},
+	{"--output", 'o', "FILE",
+	 "where it goes; the name ends in .summary.  %s in it is the part, %h the host, %% a per cent sign"},
+	{"--shard", 0, "I/N",
+	 "only the I-th of N parts of about the same size (default: with %s in the name, as srun, mpirun or a job array says)"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: all)"},
 	{"--threads", 'j', "N", "threads (default: as many as there are cores)"},
 	{"--quiet", 'q', NULL, "no progress"},
 	{0},
 };
-enum { OUTPUT, RUN, THREADS, QUIET };
+enum { OUTPUT, SHARD, RUN, THREADS, QUIET };
 
 static const char about[] =
 	"Takes traces and summaries alike.  A summary of summaries is the summary of all their traces, byte for byte, in whatever\n"
-	"order and groups they were made.  Other verbs than report and summarize need the traces.";
+	"order and groups they were made.  Other verbs than report and summarize need the traces.\n"
+	"\n"
+	"  srun -n 64 stormlog-analyze summarize traces/ -o parts/%s.summary && stormlog-analyze parts/\n"
+	"\n"
+	"is the report of traces/: each task takes its part, as under mpirun (Open MPI, MPICH, Intel MPI, Flux, jsrun) and in a "
+	"Slurm array.";
 
 struct settings {
-	const char *path;
+	const char *pattern;
+	char path[PATH_MAX]; /* the pattern with its %s and %h replaced */
+	struct sl_shard shard;
 	struct sl_pipeline_options drive;
 };
 
@@ -36,7 +49,9 @@ static bool take(void *context, int option, const char *value)
 	long number;
 
 	if (option == OUTPUT)
-		s->path = value;
+		s->pattern = value;
+	else if (option == SHARD)
+		return sl_shard_parse(&s->shard, value);
 	else if (option == RUN)
 		s->drive.run = value;
 	else if (option == QUIET)
@@ -51,8 +66,19 @@ static bool take(void *context, int option, const char *value)
 struct parts {
 	struct sl_summary_frame *frames;
 	struct sl_header *identities;
-	size_t capacity;
+	unsigned count;
 };
+
+static void make_room(void *context, unsigned count)
+{
+	struct parts *parts = context;
+
+	parts->count = count;
+	parts->frames = calloc(count + 1, sizeof(*parts->frames));
+	parts->identities = calloc(count + 1, sizeof(*parts->identities));
+	if (!parts->frames || !parts->identities)
+		abort();
+}
 
 static char *text_of(const char *text)
 {
@@ -95,9 +121,9 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	*process = (struct sl_process){0};
 }
 
-static void free_parts(struct parts *parts, unsigned count)
+static void free_parts(struct parts *parts)
 {
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < parts->count; i++) {
 		free(parts->frames[i].bytes);
 		free((void *)parts->identities[i].run_id);
 		free((void *)parts->identities[i].host);
@@ -111,44 +137,75 @@ static int save(const struct settings *s, const struct sl_summary_frame *frames,
 {
 	struct sl_save file;
 
-	if (sl_save_begin(&file, s->path, false) && sl_save_end(&file, sl_summaries_write(file.out, frames, count)))
+	if (sl_paths_make_parents(s->path) && sl_save_begin(&file, s->path, false) &&
+	    sl_save_end(&file, sl_summaries_write(file.out, frames, count)))
 		return SL_EXIT_FINE;
 	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", s->path, strerror(errno));
 	return SL_EXIT_UNSAVED;
-}
-
-/* As many parts as there are images at most, before the first comes. */
-static int count_images(char **paths, unsigned *count)
-{
-	struct sl_images images = {0};
-	int status = sl_native_images(&images, paths);
-
-	*count = images.image_count;
-	sl_images_free(&images);
-	return status;
 }
 
 static int summarize(struct settings *s, char **paths, unsigned path_count)
 {
 	struct sl_report report = {0};
 	struct parts parts = {0};
-	unsigned most = 0;
-	int status = count_images(paths, &most);
+	int status;
 
-	if (status >= 0)
-		return status;
-	parts.frames = calloc(most + 1, sizeof(*parts.frames));
-	parts.identities = calloc(most + 1, sizeof(*parts.identities));
-	if (!parts.frames || !parts.identities)
-		abort();
+	s->drive.begin = make_room;
 	s->drive.each = pack_one;
 	s->drive.each_context = &parts;
+	s->drive.part = s->shard.part;
+	s->drive.parts = s->shard.parts;
 	status = sl_native_open(&report, paths, path_count, &s->drive);
 	if (status == SL_EXIT_FINE)
-		status = save(s, parts.frames, report.process_count);
-	free_parts(&parts, most);
+		status = save(s, parts.frames, parts.count);
+	free_parts(&parts);
 	sl_report_free(&report);
 	return status;
+}
+
+static int refuse(const char *why)
+{
+	sl_door_print(stderr, "stormlog-analyze: %s\n", why);
+	return SL_EXIT_USAGE;
+}
+
+/* What other parts leave in a folder that is read would be dealt out anew. */
+static bool lies_inside(const char *path, char *const *inputs)
+{
+	char folder[PATH_MAX], real[PATH_MAX], input[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
+	if (!realpath(folder, real))
+		return false; /* not there yet */
+	for (; *inputs; inputs++) {
+		size_t size = realpath(*inputs, input) ? strlen(input) : 0;
+
+		if (size && !strncmp(real, input, size) && (!real[size] || real[size] == '/' || size == 1))
+			return true;
+	}
+	return false;
+}
+
+/* Which part, and the name of its file.  -1: go on. */
+static int settle(struct settings *s, char *const *paths)
+{
+	bool asked = s->pattern && sl_shard_is_asked(s->pattern);
+
+	if (!s->pattern || !sl_summaries_named(s->pattern))
+		return refuse("summarize needs -o and a name that ends in " SL_SUMMARY_SUFFIX);
+	if (asked && !s->shard.parts && !sl_shard_from_environment(&s->shard)) {
+		sl_door_print(stderr, "stormlog-analyze: %s names a part, and nothing says how many there are: --shard I/N does\n",
+			      s->shard.by);
+		return SL_EXIT_USAGE;
+	}
+	if (!sl_shard_name(&s->shard, s->pattern, s->path, sizeof(s->path)))
+		return refuse("in a name, %s is the part, %h the host and %% a per cent sign; nothing else follows one");
+	if (s->shard.parts && sl_paths_make_parents(s->path) && lies_inside(s->path, paths))
+		return refuse("parts do not go where the traces are read from; -o names another folder");
+	if (s->shard.by && s->shard.part == 1 && !s->drive.quiet)
+		sl_door_print(stderr, "stormlog-analyze: one of %u parts, says %s\n", s->shard.parts, s->shard.by);
+	return -1;
 }
 
 static int run(int argc, char **argv)
@@ -158,10 +215,8 @@ static int run(int argc, char **argv)
 	struct settings s = {.drive.run = "all"};
 	int status = sl_arguments_parse(&parsed, take, &s);
 
-	if (status < 0 && (!s.path || !sl_summaries_named(s.path))) {
-		sl_door_print(stderr, "stormlog-analyze: summarize needs -o and a name that ends in " SL_SUMMARY_SUFFIX "\n");
-		status = SL_EXIT_USAGE;
-	}
+	if (status < 0)
+		status = settle(&s, parsed.paths);
 	if (status < 0)
 		status = summarize(&s, parsed.paths, parsed.path_count);
 	sl_arguments_free(&parsed);

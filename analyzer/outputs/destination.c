@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "common/base.h"
 
@@ -183,20 +184,6 @@ bool sl_destination_choose(struct sl_destination *place, const char *folder, cha
 	return !*place->why && may_replace(place, place->folder);
 }
 
-static bool make_parents(const char *path)
-{
-	char copy[PATH_MAX];
-
-	snprintf(copy, sizeof(copy), "%s", path);
-	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = 0;
-		if (mkdir(copy, 0777) && errno != EEXIST)
-			return false;
-		*slash = '/';
-	}
-	return true;
-}
-
 static bool fail(struct sl_destination *place)
 {
 	snprintf(place->why, sizeof(place->why), "%s: %s", place->folder, strerror(errno));
@@ -208,7 +195,7 @@ bool sl_destination_begin(struct sl_destination *place)
 	const char *slash = strrchr(place->folder, '/'), *name = slash ? slash + 1 : place->folder;
 
 	snprintf(place->made, sizeof(place->made), "%.*s.%s.XXXXXX", (int)(name - place->folder), place->folder, name);
-	if (!make_parents(place->folder) || !mkdtemp(place->made))
+	if (!sl_paths_make_parents(place->folder) || !mkdtemp(place->made))
 		return fail(place);
 	sl_save_unfinished(place->made);
 	return true;

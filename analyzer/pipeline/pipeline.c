@@ -16,6 +16,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/summary/summary.h"
+#include "analyzer/trace/parts.h"
 
 struct job {
 	struct sl_report *report;
@@ -242,10 +243,10 @@ static bool choose_run(struct sl_report *report, const char *id)
 
 bool sl_pipeline_is_native(char *const *paths, unsigned count)
 {
-	struct sl_images folder = {0};
+	struct sl_images folder = {.one_is_enough = true};
 	bool found;
 
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count && !folder.image_count; i++)
 		sl_images_add(&folder, paths[i]);
 	found = folder.image_count > 0;
 	sl_images_free(&folder);
@@ -256,7 +257,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 					const struct sl_pipeline_options *options)
 {
 	struct job job = {.report = report, .options = options};
-	bool all = options->run && !strcmp(options->run, "all");
+	bool all = options->run && !strcmp(options->run, "all"), any;
 
 	*report = (struct sl_report){.path = paths[0], .options = *options, .symbols = sl_symbols_new()};
 	for (unsigned i = 0; i < count; i++)
@@ -264,6 +265,10 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 			report->path = paths[i];
 			return SL_PIPELINE_NO_PATH;
 		}
+	any = report->images.image_count > 0;
+	report->images.copies_too = options->each != NULL;
+	if (options->parts)
+		sl_parts_keep(&report->images, options->part - 1, options->parts);
 	sl_images_group(&report->images);
 	if (!choose_run(report, options->run))
 		return SL_PIPELINE_NO_RUN;
@@ -279,6 +284,8 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		if (all || report->images.run_of[i] == report->run || !run->id[0])
 			job.images[report->process_count++] = i;
 	}
+	if (options->begin)
+		options->begin(options->each_context, report->process_count);
 	job.on_terminal = !options->quiet && isatty(STDERR_FILENO);
 	job.due_ns = now_ns() + 1000000000;
 	work_over_threads(&job);
@@ -290,5 +297,6 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		sl_damage_free(&job.damage[i]);
 	free(job.images);
 	free(job.damage);
-	return report->process_count ? SL_PIPELINE_FINE : SL_PIPELINE_UNREADABLE;
+	/* of few processes some of many parts have none */
+	return report->process_count || (any && options->parts) ? SL_PIPELINE_FINE : SL_PIPELINE_UNREADABLE;
 }

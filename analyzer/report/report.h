@@ -156,11 +156,14 @@ struct sl_emit_options;
 #define SL_OOM_DUMPS  64
 #define SL_OOM_EVENTS 200
 struct sl_pipeline_options {
-	/* Takes each process as it was replayed and empties it; on the thread that did.  NULL: they are kept and joined. */
+	/* Before the first process: how many there are.  Then takes each as it was replayed and empties it; on the thread that did.
+	 * NULL: they are kept and joined. */
+	void (*begin)(void *context, unsigned count);
 	void (*each)(void *context, unsigned index, struct sl_process *process, const struct sl_image *image,
 		     const struct sl_damage *damage);
 	void *each_context;
 	const char *run;		    /* id, "all", or NULL: the newest */
+	unsigned part, parts;		    /* only the part-th (from 1) of so many; 0: all */
 	unsigned threads;		    /* 0: as many as there are cores */
 	uint64_t until_unix_ns;		    /* replay stops here; 0: at the end */
 	bool quiet;			    /* no progress on the terminal */

@@ -17,12 +17,12 @@
 #define DEPTH_MAX 4
 
 /* A folder or file met before, by another path or link, is not looked at again. */
-static bool is_new(struct sl_images *folder, const struct stat *st)
+static bool is_new(struct sl_images *folder, dev_t device, ino_t number)
 {
 	char identity[64];
 	uintptr_t *met;
 
-	snprintf(identity, sizeof(identity), "%llx:%llx", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
+	snprintf(identity, sizeof(identity), "%llx:%llx", (unsigned long long)device, (unsigned long long)number);
 	met = sl_map_at(&folder->met, identity);
 	return !(*met)++;
 }
@@ -56,26 +56,22 @@ static void add_told(void *context, const char *name, struct sl_header *identity
 		.name = strdup(name), .summary = into->summary, .identity = identity, .offset = offset, .bytes = bytes};
 }
 
-static void add_summary(struct sl_images *folder, const char *path, const struct stat *st)
+static void add_summary(struct sl_images *folder, const char *path)
 {
 	struct into into = {folder, NULL};
 	const char *why;
 
-	if (!S_ISREG(st->st_mode) || !is_new(folder, st))
-		return;
 	into.summary = *SL_PUSH(&folder->summaries) = strdup(path);
 	if (!sl_summaries_list(path, add_told, &into, &why))
 		sl_damage_add(&folder->copies, path, -1, "%s", why);
 }
 
-static void add_path(struct sl_images *folder, const char *path, const struct stat *st)
+static void add_trace(struct sl_images *folder, const char *path)
 {
 	struct sl_image *image;
 	unsigned segment;
 	char *stem;
 
-	if (!S_ISREG(st->st_mode) || !is_new(folder, st))
-		return;
 	stem = sl_names_stem(path, &segment);
 	image = image_of(folder, stem);
 	free(stem);
@@ -88,34 +84,52 @@ static void add_path(struct sl_images *folder, const char *path, const struct st
 	image->files[image->file_count++] = strdup(path);
 }
 
+static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number)
+{
+	bool told = sl_summaries_named(path);
+
+	if ((!told && !sl_names_is_trace(path)) || !is_new(folder, device, number))
+		return;
+	if (told)
+		add_summary(folder, path);
+	else
+		add_trace(folder, path);
+}
+
 struct level {
 	SL_VECTOR(char *) folders;
 };
+
+/* What the listing tells of a file is enough: only links, folders and what has no type are asked for more. */
+static void look_at(struct sl_images *folder, const char *path, const struct dirent *entry, dev_t device, struct level *below)
+{
+	struct stat st = {.st_dev = device, .st_ino = entry->d_ino, .st_mode = S_IFREG};
+
+	if (entry->d_type != DT_REG && stat(path, &st))
+		return;
+	if (S_ISREG(st.st_mode))
+		add_file(folder, path, st.st_dev, st.st_ino);
+	else if (S_ISDIR(st.st_mode) && is_new(folder, st.st_dev, st.st_ino))
+		*SL_PUSH(&below->folders) = strdup(path);
+}
 
 static void look_into(struct sl_images *folder, const char *path, struct level *below)
 {
 	struct dirent *entry;
 	DIR *dir = opendir(path);
+	struct stat st = {0};
 
-	while (dir && (entry = readdir(dir))) {
-		struct stat st;
+	if (dir)
+		fstat(dirfd(dir), &st);
+	while (dir && !(folder->one_is_enough && folder->image_count) && (entry = readdir(dir))) {
 		char *inside;
 
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "analysis"))
 			continue;
 		if (asprintf(&inside, "%s%s%s", path, *path && path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name) < 0)
 			abort();
-		if (stat(inside, &st)) {
-			free(inside);
-		} else if (S_ISDIR(st.st_mode) && is_new(folder, &st)) {
-			*SL_PUSH(&below->folders) = inside;
-		} else {
-			if (sl_names_is_trace(entry->d_name))
-				add_path(folder, inside, &st);
-			else if (sl_summaries_named(entry->d_name))
-				add_summary(folder, inside, &st);
-			free(inside);
-		}
+		look_at(folder, inside, entry, st.st_dev, below);
+		free(inside);
 	}
 	if (dir)
 		closedir(dir);
@@ -132,7 +146,7 @@ static void add_folder(struct sl_images *folder, const char *path)
 	struct level level = {0}, below = {0};
 	struct stat st;
 
-	if (stat(path, &st) || !is_new(folder, &st))
+	if (stat(path, &st) || !is_new(folder, st.st_dev, st.st_ino))
 		return;
 	look_into(folder, path, &level);
 	for (unsigned depth = DEPTH_MAX; level.folders.count && depth; depth--) {
@@ -163,10 +177,10 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 		add_folder(folder, path);
 		return true;
 	}
-	if (sl_summaries_named(path)) {
-		add_summary(folder, path, &st);
+	if (S_ISREG(st.st_mode))
+		add_file(folder, path, st.st_dev, st.st_ino);
+	if (sl_summaries_named(path))
 		return true;
-	}
 	if (!sl_names_is_trace(path)) {
 		const char *unpacked = sl_pack_open(path);
 
@@ -174,7 +188,6 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 			add_folder(folder, unpacked);
 		return true;
 	}
-	add_path(folder, path, &st);
 	/* A file named alone brings the others of its process. */
 	stem = sl_names_stem(path, &segment);
 	for (size_t i = 0; i < SL_COUNT(others); i++) {
@@ -184,8 +197,8 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 			abort();
 		if (!glob(beside, 0, NULL, &found)) {
 			for (size_t f = 0; f < found.gl_pathc; f++)
-				if (!stat(found.gl_pathv[f], &st))
-					add_path(folder, found.gl_pathv[f], &st);
+				if (!stat(found.gl_pathv[f], &st) && S_ISREG(st.st_mode))
+					add_file(folder, found.gl_pathv[f], st.st_dev, st.st_ino);
 			globfree(&found);
 		}
 		free(beside);
@@ -194,9 +207,34 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 	return true;
 }
 
+static int compare(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "");
+}
+
+/* Folders of several hosts may have the same names: then by what the processes were, whatever summaries they are in. */
+static int by_process(const struct sl_header *a, const struct sl_header *b)
+{
+	int order = compare(a->host, b->host);
+
+	if (!order)
+		order = compare(a->run_id, b->run_id);
+	if (!order)
+		order = (a->started_ns > b->started_ns) - (a->started_ns < b->started_ns);
+	return order ? order : (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+/* A trace is before what a summary says of it. */
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct sl_image *)a)->name, ((const struct sl_image *)b)->name);
+	const struct sl_image *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	if (!order)
+		order = (x->identity != NULL) - (y->identity != NULL);
+	if (!order && x->identity)
+		order = by_process(x->identity, y->identity);
+	return order ? order : compare(x->summary, y->summary);
 }
 
 /* By segment number, then by path. */
@@ -262,8 +300,11 @@ void sl_images_drop(struct sl_image *image)
 	free(image->identity);
 }
 
-/* The name of the image that a header was met in before, NULL: none.  A process that executes another program is two of them. */
-static const char *met_before(struct sl_map *headers, const struct sl_header *header, const struct sl_image *image)
+/*
+ * The name of the image that a header was met in before, NULL: none.  A process that executes another program is two of them.
+ * named: only one of the same name counts.
+ */
+static const char *met_before(struct sl_map *headers, const struct sl_header *header, const struct sl_image *image, bool named)
 {
 	struct sl_arena arena = {0};
 	const char *before;
@@ -271,11 +312,11 @@ static const char *met_before(struct sl_map *headers, const struct sl_header *he
 
 	if (!header->known || !header->started_ns)
 		return NULL;
-	at = sl_map_at(headers,
-		       sl_arena_printf(&arena, "%s\n%s\n%s\n%lld %lld %llu %llu %llu", header->run_id ? header->run_id : "",
-				       header->host ? header->host : "", header->boot_id ? header->boot_id : "",
-				       (long long)header->pid, (long long)header->rank, (unsigned long long)header->process_start,
-				       (unsigned long long)header->started_ns, (unsigned long long)header->monotonic_ns));
+	at = sl_map_at(headers, sl_arena_printf(&arena, "%s\n%s\n%s\n%s\n%lld %lld %llu %llu %llu", named ? image->name : "",
+						header->run_id ? header->run_id : "", header->host ? header->host : "",
+						header->boot_id ? header->boot_id : "", (long long)header->pid,
+						(long long)header->rank, (unsigned long long)header->process_start,
+						(unsigned long long)header->started_ns, (unsigned long long)header->monotonic_ns));
 	before = (const char *)*at;
 	if (!before)
 		*at = (uintptr_t)image->name;
@@ -305,9 +346,10 @@ void sl_images_group(struct sl_images *folder)
 			header = *image->identity;
 		else
 			sl_trace_peek(image, &header);
-		before = met_before(&headers, &header, image);
+		before = met_before(&headers, &header, image, folder->copies_too);
 		if (before) {
-			sl_damage_note(&folder->copies, image->name, "is a copy of %s and not counted", before);
+			if (strcmp(before, image->name))
+				sl_damage_note(&folder->copies, image->name, "is a copy of %s and not counted", before);
 			sl_images_drop(image);
 		} else {
 			folder->run_of[kept] = run_of(folder, &runs, header.run_id ? header.run_id : "", header.started_ns);

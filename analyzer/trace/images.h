@@ -25,6 +25,8 @@ struct sl_images {
 	struct sl_run *runs; /* newest first */
 	unsigned run_count;
 	struct sl_damage copies; /* the same trace by another name: said, and counted once */
+	bool one_is_enough;	 /* the search ends with the first */
+	bool copies_too;	 /* they stay, for the reader of the summary to say: a part does not see those of others */
 	SL_VECTOR(char *) summaries;
 	struct sl_map stems, met; /* index into images + 1; files and folders, whatever their path */
 };

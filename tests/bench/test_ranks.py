@@ -41,6 +41,26 @@ class Ranks(unittest.TestCase):
     def test_places_that_ranks_have_in_common_are_kept_once(self):
         self.assertLess(self.per_rank("places", 1000), 320 << 10, "it was 1200 kB")
 
+    @unittest.skipUnless(shutil.which("strace"), "no strace here")
+    def test_files_are_listed_once_and_asked_about_only_when_they_are_opened(self):
+        """Of each file a look and an opening for its header, and the same for its events: a listing adds nothing."""
+        def calls(ranks):
+            folder, log = self.run_of("places", ranks, 2), os.path.join(self.folder, "calls")
+            traced = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=getdents64,stat,newfstatat,statx,openat", ANALYZE, "--json", folder],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            if traced.returncode and b"ptrace" in traced.stderr.lower():
+                self.skipTest("strace may not trace here")
+            with open(log) as file:
+                lines = [line for line in file if "resumed>" not in line]
+            of_files = [line for line in lines if "rank-" in line]
+            return len(of_files), sum("stat" in line for line in of_files), sum(folder + '"' in line and "openat" in line for line in lines)
+
+        few, many = calls(20), calls(120)
+        self.assertGreaterEqual(many[0] - few[0], 100, "it opened none of them")
+        self.assertLessEqual(many[0] - few[0], 100 * 4)
+        self.assertLessEqual(many[1] - few[1], 100 * 2)
+        self.assertLessEqual(many[2], 2)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])

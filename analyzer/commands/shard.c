@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/shard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "analyzer/commands/arguments.h"
+
+#define PARTS_MAX 1000000 /* no launcher starts more */
+
+bool sl_shard_parse(struct sl_shard *shard, const char *text)
+{
+	const char *slash = strchr(text, '/');
+	char part[16];
+	long number, count;
+
+	if (!slash || slash - text >= (long)sizeof(part))
+		return false;
+	snprintf(part, sizeof(part), "%.*s", (int)(slash - text), text);
+	if (!sl_arguments_number(slash + 1, 1, PARTS_MAX, &count) || !sl_arguments_number(part, 1, count, &number))
+		return false;
+	*shard = (struct sl_shard){.part = (unsigned)number, .parts = (unsigned)count};
+	return true;
+}
+
+static long integer(const char *name)
+{
+	const char *text = name ? getenv(name) : NULL;
+	long number;
+
+	return text && sl_arguments_number(text, 0, PARTS_MAX, &number) ? number : -1;
+}
+
+/*
+ * Order matters: mpirun under Slurm starts its own helpers with srun, whose variables the ranks inherit.  SLURM_NTASKS is in a batch
+ * script too, where nobody else runs; the step's count is srun's alone.  PMIx tells no size.
+ */
+static const struct {
+	const char *rank, *size;
+} launchers[] = {
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	{"PMI_RANK", "PMI_SIZE"},
+	{"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+	{"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
+	{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+	{"PMIX_RANK", NULL},
+};
+
+static bool take_rank(struct sl_shard *shard)
+{
+	const char *alone = NULL;
+
+	*shard = (struct sl_shard){.part = 1, .parts = 1};
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		long rank = integer(launchers[i].rank), size = integer(launchers[i].size);
+
+		if (rank >= 0 && size > rank) {
+			*shard = (struct sl_shard){(unsigned)rank + 1, (unsigned)size, launchers[i].rank};
+			return true;
+		}
+		if (rank >= 0 && !launchers[i].size)
+			alone = launchers[i].rank;
+	}
+	shard->by = alone;
+	return !alone;
+}
+
+/* An array of steps has the parts of all its steps.  Indices that are no progression (1,3,7) number nothing. */
+static bool take_array(struct sl_shard *shard)
+{
+	long id = integer("SLURM_ARRAY_TASK_ID"), count = integer("SLURM_ARRAY_TASK_COUNT"),
+	     least = integer("SLURM_ARRAY_TASK_MIN"), most = integer("SLURM_ARRAY_TASK_MAX"),
+	     step = integer("SLURM_ARRAY_TASK_STEP");
+
+	if (id < 0)
+		return true;
+	if (step < 1)
+		step = count > 1 ? (most - least) / (count - 1) : 1;
+	if (!shard->by)
+		shard->by = "SLURM_ARRAY_TASK_ID";
+	if (count < 1 || least < 0 || step < 1 || least + step * (count - 1) != most || id < least || id > most ||
+	    (id - least) % step || count * shard->parts > PARTS_MAX) {
+		shard->by = "SLURM_ARRAY_TASK_ID";
+		return false;
+	}
+	shard->part += (unsigned)((id - least) / step) * shard->parts;
+	shard->parts *= (unsigned)count;
+	return true;
+}
+
+bool sl_shard_from_environment(struct sl_shard *shard)
+{
+	return take_rank(shard) && take_array(shard);
+}
+
+bool sl_shard_is_asked(const char *pattern)
+{
+	const char *at = pattern;
+
+	while ((at = strchr(at, '%')) && at[1]) {
+		if (at[1] == 's')
+			return true;
+		at += 2;
+	}
+	return false;
+}
+
+bool sl_shard_name(const struct sl_shard *shard, const char *pattern, char *out, size_t size)
+{
+	struct utsname host;
+	size_t at = 0;
+
+	if (uname(&host))
+		return false;
+	for (; *pattern && at < size; pattern++) {
+		if (*pattern != '%' || *++pattern == '%')
+			at += (size_t)snprintf(out + at, size - at, "%c", *pattern);
+		else if (*pattern == 's')
+			at += (size_t)snprintf(out + at, size - at, "%u", shard->part);
+		else if (*pattern == 'h')
+			at += (size_t)snprintf(out + at, size - at, "%s", host.nodename);
+		else
+			return false;
+	}
+	return at < size;
+}

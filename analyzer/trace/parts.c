@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static uint64_t size_of(const char *path)
+{
+	struct stat st;
+
+	return path && !stat(path, &st) ? (uint64_t)st.st_size : 0;
+}
+
+/* The bytes of the files; for a process in a summary those of its frame. */
+static uint64_t weight_of(const struct sl_image *image)
+{
+	uint64_t bytes = image->bytes;
+
+	if (image->summary)
+		return bytes;
+	for (unsigned f = 0; f < image->file_count; f++)
+		bytes += size_of(image->files[f]);
+	return bytes + size_of(image->ring);
+}
+
+struct weighed {
+	uint64_t bytes;
+	const struct sl_image *image;
+};
+
+/* Total, whatever order the listing had. */
+static int heaviest_first(const void *a, const void *b)
+{
+	const struct weighed *x = a, *y = b;
+	const char *one = x->image->summary, *other = y->image->summary;
+	int names = strcmp(x->image->name, y->image->name);
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return names ? names : strcmp(one ? one : "", other ? other : "");
+}
+
+/* Each image, the heaviest first, goes to the part that has least so far.  is_mine: per image. */
+static void deal(const struct sl_images *folder, unsigned part, unsigned parts, bool *is_mine)
+{
+	struct weighed *order = calloc(folder->image_count + 1, sizeof(*order));
+	uint64_t *has = calloc(parts, sizeof(*has));
+
+	if (!order || !has)
+		abort();
+	for (unsigned i = 0; i < folder->image_count; i++)
+		order[i] = (struct weighed){weight_of(&folder->images[i]), &folder->images[i]};
+	if (folder->image_count)
+		qsort(order, folder->image_count, sizeof(*order), heaviest_first);
+	for (unsigned i = 0; i < folder->image_count; i++) {
+		unsigned lightest = 0;
+
+		for (unsigned p = 1; p < parts; p++)
+			if (has[p] < has[lightest])
+				lightest = p;
+		has[lightest] += order[i].bytes + 1; /* opening costs, too */
+		is_mine[order[i].image - folder->images] = lightest == part;
+	}
+	free(order);
+	free(has);
+}
+
+void sl_parts_keep(struct sl_images *folder, unsigned part, unsigned parts)
+{
+	bool *is_mine = calloc(folder->image_count + 1, sizeof(*is_mine));
+	unsigned kept = 0;
+
+	if (!is_mine)
+		abort();
+	deal(folder, part, parts, is_mine);
+	for (unsigned i = 0; i < folder->image_count; i++)
+		if (is_mine[i])
+			folder->images[kept++] = folder->images[i];
+		else
+			sl_images_drop(&folder->images[i]);
+	folder->image_count = kept;
+	free(is_mine);
+}
