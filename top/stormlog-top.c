@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/confine.h"
 #include "analyzer/base/door.h"
 #include "top/top.h"
 
@@ -299,6 +300,7 @@ static int parse(struct top *top, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	static const char *const nothing[] = {NULL};
 	struct top top = {.process = ALL, .interval = 1, .findings.fd = -1};
 	int status = parse(&top, argc, argv);
 
@@ -311,6 +313,10 @@ int main(int argc, char **argv)
 		fputs("stormlog-top: needs a terminal; for scripts there is stormlog-analyze monitor\n", stderr);
 		return 2;
 	}
+	if (*top.paths && !top.pid)
+		sl_confine(NULL, nothing);
+	else /* Landlock keeps other processes' maps from whom it confines */
+		sl_confine_calls();
 	top.follow = sl_follow_new();
 	status = open_paths(&top);
 	if (!status) {

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/confine.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +19,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "common/base.h"
+#include "common/tracefile.h"
 
 #ifndef SYS_landlock_create_ruleset /* the same on every architecture */
 #define SYS_landlock_create_ruleset 444
@@ -25,12 +35,15 @@ enum {
 	PATH_BENEATH = 1,
 	EXECUTE = 1 << 0,
 	WRITE_FILE = 1 << 1,
-	REMOVE_DIR = 1 << 4,
-	MAKE = 0x1fc0, /* character device, folder, file, socket, FIFO, block device, link */
+	READ_FILE = 1 << 2,
+	READ_FOLDER = 1 << 3,
+	REMOVE_FOLDER = 1 << 4,
 	REMOVE_FILE = 1 << 5,
+	MAKE = 0x1fc0,	    /* character device, folder, file, socket, FIFO, block device, link */
 	REFER = 1 << 13,    /* ABI 2 */
 	TRUNCATE = 1 << 14, /* ABI 3 */
-	TCP = 3,	    /* ABI 4: bind, connect */
+	OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE,
+	TCP = 3, /* ABI 4: bind, connect */
 };
 
 struct ruleset {
@@ -42,12 +55,36 @@ struct rule {
 	int32_t folder;
 } __attribute__((packed));
 
+/* What libc, the linker, fonts and the clock of this place need, and whether a recorded process still runs. */
+static const char *const of_the_system[] = {
+	"/usr/lib",
+	"/usr/lib64",
+	"/usr/lib32",
+	"/usr/local/lib",
+	"/lib",
+	"/lib64",
+	"/usr/share",
+	"/usr/local/share",
+	"/etc/fonts",
+	"/etc/localtime",
+	"/etc/ld.so.cache",
+	"/var/cache/fontconfig",
+	"/nix/store",
+	"/proc",
+	"/sys/devices/system/cpu",
+	"/dev/null",
+	"/dev/zero",
+};
+
 static void allow(int rules, const char *path, uint64_t access)
 {
 	struct rule rule = {access, open(path, O_PATH | O_CLOEXEC)};
+	struct stat st;
 
 	if (rule.folder < 0)
 		return;
+	if (!fstat(rule.folder, &st) && !S_ISDIR(st.st_mode))
+		rule.access &= OF_FILES;
 	syscall(SYS_landlock_add_rule, rules, PATH_BENEATH, &rule, 0);
 	close(rule.folder);
 }
@@ -65,24 +102,171 @@ static void allow_parent(int rules, const char *path, uint64_t access)
 	allow(rules, at, access);
 }
 
-bool sl_confine(const char *const *writes)
+static bool ends_in(const char *path, const char *suffix)
+{
+	size_t size = strlen(path), length = strlen(suffix);
+
+	return size > length && !strcmp(path + size - length, suffix);
+}
+
+#define LINKS_DEEP 4 /* as folders are searched for traces */
+
+static bool is_trace(const char *path)
+{
+	return ends_in(path, SL_TRACE_SUFFIX) || ends_in(path, SL_RING_SUFFIX) || ends_in(path, ".summary");
+}
+
+/*
+ * Links in a folder of traces lead to traces elsewhere, file by file: a stranger's link to a private key or to a home does not make it
+ * readable.  linked: the folder itself was reached through a link; its names may be listed where there is a trace.
+ */
+static void allow_links(int rules, const char *folder, bool linked, unsigned depth)
+{
+	DIR *dir = depth ? opendir(folder) : NULL;
+
+	for (struct dirent *entry; dir && (entry = readdir(dir));) {
+		char path[PATH_MAX], real[PATH_MAX];
+		bool link = entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN || linked;
+		struct stat st;
+
+		if (entry->d_name[0] == '.' || (!link && entry->d_type != DT_DIR) ||
+		    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= (int)sizeof(path))
+			continue;
+		if (!link) {
+			allow_links(rules, path, false, depth - 1);
+		} else if (realpath(path, real) && !stat(real, &st)) {
+			if (S_ISDIR(st.st_mode)) {
+				allow_links(rules, real, true, depth - 1);
+			} else if (is_trace(real)) {
+				allow(rules, real, READ_FILE);
+				if (linked)
+					allow(rules, folder, READ_FOLDER);
+			}
+		}
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void allow_reading(int rules, const char *const *reads)
+{
+	for (size_t i = 0; i < SL_COUNT(of_the_system); i++)
+		allow(rules, of_the_system[i], READ_FILE | READ_FOLDER);
+	for (; *reads; reads++) {
+		struct stat st;
+
+		allow(rules, *reads, READ_FILE | READ_FOLDER);
+		if (!stat(*reads, &st) && S_ISDIR(st.st_mode))
+			allow_links(rules, *reads, false, LINKS_DEEP);
+		else /* which files belong to it */
+			allow_parent(rules, *reads, READ_FOLDER);
+	}
+}
+
+/* Root looks into other processes by a capability that Landlock does not ask about; rights on files it keeps. */
+static void drop_capabilities(void)
+{
+	const uint32_t kept = 1u << CAP_CHOWN | 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH | 1u << CAP_FOWNER;
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2] = {0};
+
+	if (syscall(SYS_capget, &head, data))
+		return;
+	data[0] = (struct __user_cap_data_struct){data[0].effective & kept, data[0].permitted & kept, 0};
+	data[1] = (struct __user_cap_data_struct){0};
+	syscall(SYS_capset, &head, data);
+}
+
+bool sl_confine(const char *const *reads, const char *const *writes)
 {
 	const char *temporary = getenv("TMPDIR");
 	int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION), rules;
-	uint64_t writing = WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE | (abi >= 2 ? REFER : 0) | (abi >= 3 ? TRUNCATE : 0);
-	struct ruleset set = {writing | EXECUTE, abi >= 4 ? TCP : 0};
+	uint64_t writing = WRITE_FILE | REMOVE_FOLDER | REMOVE_FILE | MAKE | (abi >= 2 ? REFER : 0) | (abi >= 3 ? TRUNCATE : 0);
+	uint64_t reading = reads ? READ_FILE | READ_FOLDER : 0;
+	struct ruleset set = {writing | reading | EXECUTE, abi >= 4 ? TCP : 0};
 
+	sl_confine_calls();
 	if (abi < 1)
 		return false;
 	rules = (int)syscall(SYS_landlock_create_ruleset, &set, abi >= 4 ? sizeof(set) : sizeof(set.files), 0);
 	if (rules < 0)
 		return false;
 	allow(rules, "/dev/null", WRITE_FILE);
-	allow(rules, temporary && *temporary ? temporary : "/tmp", writing);
+	allow(rules, temporary && *temporary ? temporary : "/tmp", writing | reading);
 	for (; *writes; writes++)
-		allow_parent(rules, *writes, writing);
-	bool fine = !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0);
+		allow_parent(rules, *writes, writing | (reading & READ_FOLDER));
+	if (reads)
+		allow_reading(rules, reads);
+	bool fine = !syscall(SYS_landlock_restrict_self, rules, 0);
 
+	drop_capabilities();
 	close(rules);
 	return fine;
+}
+
+/* ---- calls that no reader of traces has a use for; libseccomp would say the same in a library more */
+
+#if defined(__x86_64__)
+#define MACHINE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define MACHINE AUDIT_ARCH_AARCH64
+#endif
+
+#define X32 0x40000000 /* x86-64's other numbers for the same calls */
+
+static const unsigned refused[] = {
+	SYS_execve,
+	SYS_execveat,
+	SYS_socket,
+	SYS_connect,
+	SYS_accept,
+	SYS_accept4,
+	SYS_bind,
+	SYS_listen,
+	SYS_bpf,
+	SYS_keyctl,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_mount,
+	SYS_umount2,
+	SYS_pivot_root,
+	SYS_chroot,
+	SYS_setns,
+	SYS_unshare,
+	SYS_init_module,
+	SYS_kexec_load,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_reboot,
+	SYS_userfaultfd,
+	SYS_perf_event_open,
+	SYS_open_by_handle_at,
+	SYS_swapon,
+	425,
+	426,
+	427, /* io_uring, which makes calls past this filter */
+	438, /* pidfd_getfd */
+};
+
+void sl_confine_calls(void)
+{
+#ifdef MACHINE
+	struct sock_filter filter[SL_COUNT(refused) + 8];
+	struct sock_fprog program = {.filter = filter};
+	unsigned char left = SL_COUNT(refused), n = 0;
+
+	filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+	filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE, 0, left + 3);
+	filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32, left + 1, 0);
+	for (unsigned i = 0; i < SL_COUNT(refused); i++, left--)
+		filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], left, 0);
+	filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES);
+	program.len = n;
+	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+#else
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+#endif
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Before a trace is read the analyzer gives up what it does not need (Linux's Landlock, ABI 1 and later): it may write below
- * the parents of its outputs and in TMPDIR alone, execute nothing, and from ABI 4 on neither listen nor connect by TCP.  So
- * what a hostile file might make it do stays there.  Reading is not confined: libraries that traces name lie anywhere.
+ * Before a trace is read a program gives up what it does not need, so that what a hostile file might make it do stays inside:
+ * by Landlock (ABI 1 and later) it reads its inputs, what the system's libraries need, and TMPDIR, and writes below the parents
+ * of its outputs and in TMPDIR; by a filter of system calls it executes nothing and opens no socket of any kind.  Libraries that
+ * traces name lie anywhere: base/lender.h opens those.
  */
 #ifndef ANALYZER_BASE_CONFINE_H
 #define ANALYZER_BASE_CONFINE_H
@@ -10,9 +11,13 @@
 #include <stdbool.h>
 
 /*
- * writes: files and folders that will be made or replaced, NULL ends them.  For good, for this thread and those that it
- * starts.  false: this kernel cannot, and nothing was given up.
+ * For good, for this thread and those that it starts.  reads: files (and names of what is beside them), and folders with what is
+ * below them (and traces that links in them lead to); NULL: everything.  writes: files and folders that will be made or replaced.  NULL ends both.  false: this kernel
+ * has no Landlock, and reading and writing are as before.
  */
-bool sl_confine(const char *const *writes);
+bool sl_confine(const char *const *reads, const char *const *writes);
+
+/* The filter of system calls alone. */
+void sl_confine_calls(void);
 
 #endif

@@ -137,6 +137,8 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 		if (i == SL_ARGUMENT_PATH) {
 			options->paths[options->path_count++] = options->argv[options->at];
 			options->split += !options->only_paths;
+		} else if (i >= 0 && !strcmp(options->table[i].name, "--symbols")) {
+			options->symbols = options->value;
 		} else if (i >= 0 && !take(context, i, options->value)) {
 			sl_door_print(stderr, "stormlog-analyze: %s: \"%s\" is not %s\n", options->table[i].name, options->value,
 				      options->table[i].value);

@@ -42,6 +42,7 @@ struct sl_arguments {
 	unsigned path_count, split; /* split: paths before "--", path_count where there is none */
 	/* of sl_arguments_next: */
 	int at;
+	const char *symbols; /* of SL_OPTION_SYMBOLS, the same in every verb that has it; NULL: not given */
 	bool only_paths;
 	const char *value;
 };

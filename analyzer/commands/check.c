@@ -11,6 +11,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/gate/baseline.h"
 #include "analyzer/gate/ci_reports.h"
 #include "analyzer/report/suppress.h"
@@ -39,6 +40,7 @@ static const struct sl_option table[] = {
 	{"--summary", 0, "FILE", "append Markdown (default: $GITHUB_STEP_SUMMARY, where set)"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{"--quiet", 'q', NULL, "print nothing where all is fine"},
+	SL_OPTION_SYMBOLS,
 	{0},
 };
 enum { UPDATE = 10, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
@@ -93,6 +95,23 @@ static bool take(void *context, int option, const char *value)
 	return true;
 }
 
+static const char *summary_path(const struct options *o)
+{
+	return o->values[SUMMARY] ? o->values[SUMMARY] : getenv("GITHUB_STEP_SUMMARY");
+}
+
+/* Limits say where the baseline lies; every other file is opened after this. */
+static void confine(const struct options *o, const struct sl_arguments *parsed)
+{
+	const char *baseline = o->limits.baseline;
+
+	sl_inside(&(struct sl_inside){.inputs = parsed->paths,
+				      .reads = {o->values[SUPPRESSIONS], *baseline ? baseline : NULL},
+				      .writes = {o->values[JUNIT], o->values[SARIF], o->values[METRICS], summary_path(o),
+						 o->values[UPDATE] ? baseline : NULL},
+				      .symbols = parsed->symbols});
+}
+
 /* An exit status, or -1 to go on. */
 static int settle(struct options *o, const struct sl_arguments *parsed)
 {
@@ -120,6 +139,7 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 	if (o->values[REPOSITORY] ? !realpath(o->values[REPOSITORY], o->repository)
 				  : !sl_limits_repository(".", o->repository, sizeof(o->repository)))
 		o->repository[0] = 0;
+	confine(o, parsed);
 	if (o->values[SUPPRESSIONS] && !sl_native_suppressions(&o->suppressions, o->values[SUPPRESSIONS]))
 		return SL_EXIT_USAGE;
 	o->pipeline.suppressions = &o->suppressions;
@@ -159,13 +179,12 @@ static bool append_summary(const struct sl_forms *forms, const char *path)
 
 static bool write_forms(const struct sl_forms *forms, const struct options *o)
 {
-	const char *summary = o->values[SUMMARY] ? o->values[SUMMARY] : getenv("GITHUB_STEP_SUMMARY");
 	const char *actions = getenv("GITHUB_ACTIONS");
 	bool fine = write_form(forms, o->values[JUNIT], sl_form_junit);
 
 	fine &= write_form(forms, o->values[SARIF], sl_form_sarif);
 	fine &= write_form(forms, o->values[METRICS], sl_form_metrics);
-	fine &= append_summary(forms, summary);
+	fine &= append_summary(forms, summary_path(o));
 	if (o->values[JSON])
 		fine &= sl_form_json(forms, stdout);
 	else if (!o->values[QUIET] || forms->outcomes->failures)

@@ -18,6 +18,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/trace/images.h"
 #include "common/tracefile.h"
 
@@ -151,6 +152,11 @@ static int run(int argc, char **argv)
 		.about = "Run on the node after the job: brings what killed processes left in its memory to their traces in DIR."};
 	int status = sl_arguments_parse(&parsed, take, NULL);
 
+	if (status < 0) {
+		struct sl_inside inside = {.inputs = parsed.paths, .reads = {SL_REMOTE_RING}, .writes = {SL_REMOTE_RING "/."}};
+
+		sl_inside(&inside);
+	}
 	for (char **folder = parsed.paths; status <= SL_EXIT_FINE && *folder; folder++)
 		status = collect(*folder);
 	sl_arguments_free(&parsed);

@@ -7,6 +7,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/record.h"
 #include "analyzer/upstream/records/session_id.h"
@@ -101,6 +102,8 @@ static int run(int argc, char **argv)
 	struct conversion c = {.all = true};
 	int status = sl_arguments_parse(&parsed, take, &c);
 
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 	if (status < 0)
 		status = convert(&c, parsed.paths);
 	sl_arguments_free(&parsed);

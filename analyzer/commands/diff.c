@@ -8,6 +8,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
@@ -22,6 +23,7 @@ static const struct sl_option table[] = {
 	{"--html", 0, "FILE", "a page that opens without a network: what changed, and the stacks that grew and shrank"},
 	{"--html-max-bytes", 0, "SIZE", "the page is at most so large (default: 8M); it says what was left out"},
 	{"--all", 0, NULL, "print what did not change too, and every row"},
+	SL_OPTION_SYMBOLS,
 	{0},
 };
 #define SHOWN 40 /* of each section, unless --all */
@@ -309,6 +311,8 @@ static int run(int argc, char **argv)
 		sl_arguments_usage(&parsed, true);
 		status = SL_EXIT_USAGE;
 	}
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {c.collapsed, c.html}, .symbols = parsed.symbols});
 	if (status < 0)
 		status = compare(&c, parsed.paths, counts);
 	comparison_free(&c);

@@ -6,6 +6,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/base/json.h"
 
 static const struct sl_option table[] = {
@@ -180,6 +181,8 @@ static int run(int argc, char **argv)
 	const char *chosen = NULL;
 	int status = sl_arguments_parse(&parsed, take, &chosen);
 
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {

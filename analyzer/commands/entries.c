@@ -7,6 +7,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/model/model.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/model/replay.h"
@@ -184,6 +185,8 @@ static int run(int argc, char **argv)
 	struct choice choice = {0};
 	int status = sl_arguments_parse(&parsed, take, &choice);
 
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {

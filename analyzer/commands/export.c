@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze export FORMAT PATH...: the events of a run in the files of other tools (doc/exports.md). */
 #include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/exports/export.h"
 
 static const struct sl_option table[] = {
@@ -24,6 +26,7 @@ static const struct sl_option table[] = {
 	 "of collapsed and speedscope: held at the device's peak (default), at --to or the end, allocated in all"},
 	{"--max-events", 0, "N", "of pytorch-snapshot: the newest N (default: 100000)"},
 	{"--quiet", 'q', NULL, "no progress on the terminal"},
+	SL_OPTION_SYMBOLS,
 	{0},
 };
 enum { OUTPUT, FROM, TO, RANK, RUN, WEIGH, MAX_EVENTS, QUIET };
@@ -109,6 +112,18 @@ static int choose(struct options *o, const struct sl_arguments *parsed)
 	return -1;
 }
 
+static void confine(const struct options *o, const struct sl_arguments *parsed)
+{
+	char folder[PATH_MAX] = "";
+
+	if (o->format->wants_path) /* whoever writes by name, SQLite, reads what it wrote */
+		snprintf(folder, sizeof(folder), "%s", o->output);
+	sl_inside(&(struct sl_inside){.inputs = parsed->paths + 1,
+				      .reads = {*folder ? dirname(folder) : NULL},
+				      .writes = {o->output},
+				      .symbols = parsed->symbols});
+}
+
 static int export_run(struct options *o, char **paths, unsigned count)
 {
 	struct sl_stream stream;
@@ -148,6 +163,8 @@ static int run(int argc, char **argv)
 
 	if (status < 0)
 		status = choose(&o, &parsed);
+	if (status < 0)
+		confine(&o, &parsed);
 	if (status < 0)
 		status = export_run(&o, parsed.paths + 1, parsed.path_count - 1);
 	sl_arguments_free(&parsed);

@@ -8,6 +8,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/report/report.h"
 #include "common/size.h"
 
@@ -193,6 +194,8 @@ static int run(int argc, char **argv)
 	struct sl_images images = {0};
 	int status = sl_arguments_parse(&parsed, take, &asked);
 
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {

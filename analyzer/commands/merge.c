@@ -9,6 +9,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/sessions.h"
@@ -109,6 +110,8 @@ static int run(int argc, char **argv)
 		fputs("stormlog-analyze: merge needs -o DIR\n", stderr);
 		status = SL_EXIT_USAGE;
 	}
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .reads = {folder}, .writes = {folder}});
 	if (status < 0)
 		status = merge(parsed.paths, parsed.path_count, folder);
 	sl_arguments_free(&parsed);

@@ -11,6 +11,7 @@
 #include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/follow/figures.h"
 
 static const struct sl_option table[] = {
@@ -272,30 +273,47 @@ static bool take(struct monitor *monitor, int option, const char *value)
 	return false;
 }
 
-/* An exit status, said, or -1: go on; *node: no path was named. */
-static int parse(struct sl_arguments *options, struct monitor *monitor, struct sl_follow *follow, bool *node)
+/* An exit status, said, or -1: go on. */
+static int parse(struct sl_arguments *options, struct monitor *monitor)
 {
 	int option;
 
-	*node = true;
+	options->paths = calloc((size_t)options->argc + 1, sizeof(*options->paths));
+	if (!options->paths)
+		abort();
 	while ((option = sl_arguments_next(options)) != SL_ARGUMENT_END) {
 		if (option == SL_ARGUMENT_HELP)
 			return SL_EXIT_FINE;
 		if (option == SL_ARGUMENT_WRONG)
 			return SL_EXIT_USAGE;
 		if (option == SL_ARGUMENT_PATH) {
-			*node = false;
-			if (!add(follow, options->value)) {
-				sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
-					      options->value);
-				return SL_EXIT_USAGE;
-			}
+			options->paths[options->path_count++] = options->argv[options->at];
 		} else if (option >= 0 && !take(monitor, option, options->value)) {
 			sl_door_print(stderr, "stormlog-analyze: %s cannot be %s\n", table[option].name, options->value);
 			return SL_EXIT_USAGE;
 		}
 	}
 	return -1;
+}
+
+/* Numbers of processes, and none at all, stand for what /proc tells. */
+static bool of_node(const struct sl_arguments *options)
+{
+	for (unsigned i = 0; i < options->path_count; i++)
+		if (access(options->paths[i], F_OK))
+			return true;
+	return !options->path_count;
+}
+
+static bool add_all(struct sl_follow *follow, const struct sl_arguments *options)
+{
+	for (unsigned i = 0; i < options->path_count; i++)
+		if (!add(follow, options->paths[i])) {
+			sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
+				      options->paths[i]);
+			return false;
+		}
+	return true;
 }
 
 static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
@@ -322,11 +340,13 @@ static int run(int argc, char **argv)
 		.argv = argv};
 	struct monitor monitor = {.interval = 1};
 	struct sl_follow *follow = sl_follow_new();
-	bool node;
-	int status = parse(&parsed, &monitor, follow, &node);
+	int status = parse(&parsed, &monitor);
 
-	if (status < 0)
-		status = save(&monitor, follow, node);
+	if (status < 0) {
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {monitor.output}, .node = of_node(&parsed)});
+		status = add_all(follow, &parsed) ? save(&monitor, follow, !parsed.path_count) : SL_EXIT_USAGE;
+	}
+	sl_arguments_free(&parsed);
 	sl_follow_free(follow);
 	free(monitor.trends.item);
 	return status;

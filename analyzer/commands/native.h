@@ -20,7 +20,4 @@ int sl_native_choose(const struct sl_images *images, const char *run);
 struct sl_suppressions;
 bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path);
 
-/* report.html of `folder` in the reader's browser; where there is none its path is said. */
-void sl_open_page(const char *folder);
-
 #endif

@@ -11,6 +11,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/exports/archive.h"
 
 static const struct sl_option table[] = {
@@ -61,6 +62,8 @@ static int run(int argc, char **argv)
 	struct sl_images images = {0};
 	int status = sl_arguments_parse(&parsed, take, &s), chosen;
 
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {s.path}});
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {

@@ -17,6 +17,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/exports/archive.h"
 #include "analyzer/trace/archive.h"
@@ -34,8 +35,9 @@ static const char about[] = "Sends a run, packed where it is not yet, and prints
 
 struct settings {
 	const char *to, *run;
-	char folder[PATH_MAX]; /* of packs made here; "": none yet */
-	SL_VECTOR(char *) packs;
+	char folder[PATH_MAX];	 /* of packs made here; "": none yet */
+	SL_VECTOR(char *) packs; /* one for each path */
+	size_t first_made;
 };
 
 static bool is_pack(const char *path)
@@ -65,11 +67,10 @@ static bool make_folder(struct settings *s)
 	return false;
 }
 
-/* A pack of what lies at the path, in a folder of ours. */
-static int pack(struct settings *s, char *path)
+static int pack(const struct settings *s, char *path, const char *made)
 {
 	struct sl_images images = {0};
-	char *paths[] = {path, NULL}, *made;
+	char *paths[] = {path, NULL};
 	int status = sl_native_images(&images, paths), chosen;
 	FILE *out;
 	bool fine;
@@ -78,22 +79,58 @@ static int pack(struct settings *s, char *path)
 		return status;
 	sl_images_group(&images);
 	chosen = sl_native_choose(&images, s->run);
-	if (chosen < -1 || !make_folder(s)) {
-		if (chosen < -1)
-			sl_door_print(stderr, "stormlog-analyze: %s has no run %s\n", path, s->run);
-		return chosen < -1 ? SL_EXIT_USAGE : SL_EXIT_UNSAVED;
+	if (chosen < -1) {
+		sl_door_print(stderr, "stormlog-analyze: %s has no run %s\n", path, s->run);
+		return SL_EXIT_USAGE;
 	}
-	if (asprintf(&made, "%s/%zu.stormlog", s->folder, s->packs.count) < 0)
-		abort();
 	out = fopen(made, "wxe");
-	if (out)
-		*SL_PUSH(&s->packs) = made;
 	fine = out && sl_pack_write(out, &images, chosen, 0);
 	fine = out && !fclose(out) && fine;
 	if (!fine)
 		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", made, strerror(errno));
 	sl_images_free(&images);
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+}
+
+/* Traces are read by a process of their own, which gives up what packing does not need. */
+static int pack_all(const struct settings *s, char **paths)
+{
+	int status = SL_EXIT_FINE, ended;
+	pid_t child = fork();
+
+	if (child > 0)
+		return waitpid(child, &ended, 0) == child && WIFEXITED(ended) ? WEXITSTATUS(ended) : SL_EXIT_UNSAVED;
+	if (child < 0)
+		return SL_EXIT_UNSAVED;
+	sl_inside(&(struct sl_inside){.inputs = paths, .writes = {s->packs.item[s->first_made]}});
+	for (size_t i = s->first_made; i < s->packs.count && status == SL_EXIT_FINE; i++)
+		if (strcmp(paths[i], s->packs.item[i]))
+			status = pack(s, paths[i], s->packs.item[i]);
+	exit(status);
+}
+
+/* Packs as they are; of other paths packs in a folder of ours. */
+static int take_paths(struct settings *s, char **paths)
+{
+	bool any = false;
+
+	for (unsigned i = 0; paths[i]; i++) {
+		char *made;
+
+		if (is_pack(paths[i])) {
+			*SL_PUSH(&s->packs) = strdup(paths[i]);
+			continue;
+		}
+		if (!make_folder(s))
+			return SL_EXIT_UNSAVED;
+		if (asprintf(&made, "%s/%u.stormlog", s->folder, i) < 0)
+			abort();
+		if (!any)
+			s->first_made = i;
+		any = true;
+		*SL_PUSH(&s->packs) = made;
+	}
+	return any ? pack_all(s, paths) : SL_EXIT_FINE;
 }
 
 /* In libexec where we are installed, in its own folder of a build. */
@@ -177,12 +214,9 @@ static int run(int argc, char **argv)
 		fputs("stormlog-analyze: push needs --to URL, or STORMLOG_SERVER\n", stderr);
 		status = SL_EXIT_USAGE;
 	}
-	for (unsigned i = 0; status < 0 && i < parsed.path_count && packed == SL_EXIT_FINE; i++) {
-		if (is_pack(parsed.paths[i]))
-			*SL_PUSH(&s.packs) = strdup(parsed.paths[i]);
-		else
-			packed = pack(&s, parsed.paths[i]);
-	}
+	sl_save_watch_signals();
+	if (status < 0)
+		packed = take_paths(&s, parsed.paths);
 	if (status < 0)
 		status = packed == SL_EXIT_FINE ? send_packs(&s) : packed;
 	clean(&s);

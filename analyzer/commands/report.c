@@ -4,16 +4,14 @@
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/confine.h"
 #include "analyzer/base/door.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
 #include "analyzer/outputs/output.h"
@@ -37,23 +35,43 @@ static struct sl_text_style style_of_terminal(void)
 	return style;
 }
 
-/* Where the analysis goes: -o, or beside what is read (but not beside a single one of Stormlog's own files). */
-static bool choose_place(struct sl_destination *place, const struct sl_report_options *options, char **paths, bool native)
+#define FOLDER (PATH_MAX + 16)
+
+/* Where the analysis goes: -o, or beside what is read; "": nowhere. */
+static void name_place(char *folder, const struct sl_report_options *options, char **paths)
 {
 	const char *path = paths[0], *slash = strrchr(path, '/');
-	char folder[PATH_MAX + 16];
 	struct stat st;
 
-	if (stat(path, &st)) /* the reader says so */
-		return true;
+	*folder = 0;
+	if (options->json || stat(path, &st)) /* the reader says so */
+		return;
 	if (options->output)
-		snprintf(folder, sizeof(folder), "%s", options->output);
+		snprintf(folder, FOLDER, "%s", options->output);
 	else if (S_ISDIR(st.st_mode))
-		snprintf(folder, sizeof(folder), "%s%sanalysis", path, path[strlen(path) - 1] == '/' ? "" : "/");
-	else if (!native)
-		return true;
+		snprintf(folder, FOLDER, "%s%sanalysis", path, path[strlen(path) - 1] == '/' ? "" : "/");
 	else
-		snprintf(folder, sizeof(folder), "%.*sanalysis", slash ? (int)(slash + 1 - path) : 0, path);
+		snprintf(folder, FOLDER, "%.*sanalysis", slash ? (int)(slash + 1 - path) : 0, path);
+}
+
+static void confine(const struct sl_report_options *options, const struct sl_arguments *parsed, const char *folder)
+{
+	if (options->open && *folder)
+		sl_browser_start(folder);
+	sl_inside(&(struct sl_inside){.inputs = parsed->paths,
+				      .reads = {options->suppressions_file, options->states_file, *folder ? folder : NULL},
+				      .writes = {*folder ? folder : NULL},
+				      .symbols = parsed->symbols});
+}
+
+/* Not beside a single one of Stormlog's own files. */
+static bool choose_place(struct sl_destination *place, const char *folder, const struct sl_report_options *options, char **paths,
+			 bool native)
+{
+	struct stat st;
+
+	if (!*folder || (!native && !options->output && !stat(paths[0], &st) && !S_ISDIR(st.st_mode)))
+		return true;
 	if (sl_destination_choose(place, folder, paths))
 		return true;
 	sl_door_print(stderr, "stormlog-analyze: %s\n", place->why);
@@ -65,28 +83,6 @@ static int print_json(struct sl_report *report)
 	bool fine = sl_json_report(report, stdout);
 
 	return fflush(stdout) || !fine ? SL_EXIT_UNSAVED : SL_EXIT_FINE;
-}
-
-void sl_open_page(const char *folder)
-{
-	char path[PATH_MAX + 16], real[PATH_MAX];
-	const char *browser = getenv("BROWSER");
-	char *const argv[] = {(char *)(browser && *browser ? browser : "xdg-open"), real, NULL};
-	pid_t child;
-	posix_spawnattr_t attributes;
-	sigset_t none, pipe;
-
-	snprintf(path, sizeof(path), "%s/report.html", folder);
-	posix_spawnattr_init(&attributes); /* signals as anybody has them */
-	sigemptyset(&none);
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &pipe);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	if (!realpath(path, real) || posix_spawnp(&child, argv[0], NULL, &attributes, argv, environ))
-		sl_door_print(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);
-	posix_spawnattr_destroy(&attributes);
 }
 
 static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_destination *place)
@@ -102,7 +98,7 @@ static int print_summary(struct sl_report *report, const struct sl_report_option
 		sl_text_report(report, stdout, &style);
 	fflush(stdout);
 	if (options->open && style.saved)
-		sl_open_page(style.saved);
+		sl_browser_open();
 	return style.saved ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
@@ -132,21 +128,25 @@ static int run(int argc, char **argv)
 	struct sl_arguments parsed;
 	struct sl_destination place = {0};
 	int status = sl_report_options_parse(&options, &parsed, argc, argv);
-	bool native = status < 0 && any_native(parsed.paths);
-	const char *foreign = native ? options.only_telemetry : options.only_native;
+	const char *foreign;
+	char folder[FOLDER];
+	bool native = false;
 
+	if (status < 0) {
+		name_place(folder, &options, parsed.paths);
+		confine(&options, &parsed, folder);
+		status = sl_report_options_read(&options);
+	}
+	if (status < 0)
+		native = any_native(parsed.paths);
+	foreign = native ? options.only_telemetry : options.only_native;
 	if (status < 0 && foreign) {
 		sl_door_print(stderr, "stormlog-analyze: %s is of %s, and %s is not\n", foreign,
 			      native ? "Stormlog's own files" : "traces", parsed.paths[0]);
 		status = SL_EXIT_USAGE;
 	}
-	if (status < 0 && !options.json && !choose_place(&place, &options, parsed.paths, native))
+	if (status < 0 && !choose_place(&place, folder, &options, parsed.paths, native))
 		status = SL_EXIT_USAGE;
-	if (status < 0 && !options.open) { /* a browser is another program */
-		const char *const writes[] = {place.folder[0] ? place.folder : NULL, NULL};
-
-		sl_confine(writes);
-	}
 	if (status < 0)
 		status = (native ? native_report : sl_telemetry_report)(&options, parsed.paths, parsed.path_count, &place);
 	sl_report_options_free(&options);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/upstream/records/source.h"
 #include "common/size.h"
@@ -40,6 +41,7 @@ static const struct sl_option table[] = {
 	{"--gap-r2", 0, "R", "how straight a persistent drift is (default: 0.6)"},
 	{"--gap-fragmentation", 0, "RATIO", "what share of reserved memory, unused, is a finding (default: 0.3)"},
 	{"--issue-states", 0, "FILE", "states of issues: a JSON object, fingerprint id to open, resolved, ignored or regressed"},
+	SL_OPTION_SYMBOLS,
 	{0},
 };
 enum {
@@ -205,6 +207,11 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_argumen
 		fputs("stormlog-analyze: several paths need -o DIR\n", stderr);
 		return SL_EXIT_USAGE;
 	}
+	return -1;
+}
+
+int sl_report_options_read(struct sl_report_options *options)
+{
 	if (options->suppressions_file && !sl_native_suppressions(&options->suppressions, options->suppressions_file))
 		return SL_EXIT_USAGE;
 	return options->states_file && !read_states(options) ? SL_EXIT_USAGE : -1;

@@ -29,6 +29,9 @@ struct sl_report_options {
 
 /* An exit status, said; or -1: go on with parsed->paths.  Both are the caller's to free, whatever the answer. */
 int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed, int argc, char **argv);
+
+/* The files that options name; the same. */
+int sl_report_options_read(struct sl_report_options *options);
 void sl_report_options_free(struct sl_report_options *options);
 
 /* `report` where no path holds a trace; an exit status.  place: chosen; without a folder nothing is written. */

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
 #include "common/base.h"
 #include "common/nearest.h"
@@ -71,7 +70,6 @@ static int finish(int status)
 int main(int argc, char **argv)
 {
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, and what is unfinished is removed */
-	sl_save_watch_signals();
 	allow_many_files();
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
 		puts("stormlog-analyze " SL_VERSION);

@@ -10,6 +10,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/commands/shard.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/summary/summary.h"
@@ -23,6 +24,7 @@ static const struct sl_option table[] = {
 	{"--run", 0, "ID|all", "which run of a folder with several (default: all)"},
 	{"--threads", 'j', "N", "threads (default: as many as there are cores)"},
 	{"--quiet", 'q', NULL, "no progress"},
+	SL_OPTION_SYMBOLS,
 	{0},
 };
 enum { OUTPUT, SHARD, RUN, THREADS, QUIET };
@@ -217,6 +219,8 @@ static int run(int argc, char **argv)
 
 	if (status < 0)
 		status = settle(&s, parsed.paths);
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {s.path}, .symbols = parsed.symbols});
 	if (status < 0)
 		status = summarize(&s, parsed.paths, parsed.path_count);
 	sl_arguments_free(&parsed);

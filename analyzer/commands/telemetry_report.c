@@ -10,6 +10,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
 #include "analyzer/outputs/output.h"
@@ -138,7 +139,7 @@ static int print_summary(const struct page *page, struct sl_destination *place)
 		sl_door_print(stdout, "\nreport: %s/report.html\n", place->folder);
 	fflush(stdout);
 	if (options->open)
-		sl_open_page(place->folder);
+		sl_browser_open();
 	return SL_EXIT_FINE;
 }
 

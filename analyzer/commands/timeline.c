@@ -11,6 +11,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/base/format.h"
 
 static const struct sl_option table[] = {
@@ -217,6 +218,7 @@ static int run(int argc, char **argv)
 
 	look_at_terminal(&o);
 	if (status < 0) {
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)
 			status = draw_all(&report, &o);

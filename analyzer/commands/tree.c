@@ -9,6 +9,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
@@ -26,6 +27,7 @@ static const struct sl_option table[] = {
 	{"--depth", 0, "N", "of tree: so many levels (default: 40)"},
 	{"--min", 0, "SIZE", "of tree: smallest share (default: 1/200 of the total)"},
 	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too"},
+	SL_OPTION_SYMBOLS,
 	{0},
 };
 enum { AT, BY, RANK, RUN, DEPTH, MIN, ALL_FRAMES };
@@ -367,6 +369,8 @@ static int run(int argc, char **argv)
 	struct options options = {.rank = -1, .depth = 40};
 	int status = sl_arguments_parse(&parsed, take, &options);
 
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .symbols = parsed.symbols});
 	if (status < 0)
 		status = print_instant(&options, &parsed, argv[0]);
 	sl_arguments_free(&parsed);

@@ -8,6 +8,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/upstream/records/record.h"
@@ -118,6 +119,8 @@ static int run(int argc, char **argv)
 	struct validation v = {.valid = true};
 	int status = sl_arguments_parse(&parsed, take, &v);
 
+	if (status < 0)
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 	if (status < 0)
 		status = validate(&v, parsed.paths);
 	sl_arena_free(&v.arena);

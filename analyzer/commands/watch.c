@@ -243,7 +243,10 @@ static int run(int argc, char **argv)
 	struct sl_arguments options = {
 		.usage = "watch [options] [PATH|PID]...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct settings settings = {.interval = 1, .node = true, .follow = sl_follow_new()};
-	int status = parse(&options, &settings);
+	int status;
+
+	sl_save_watch_signals(); /* not confined: it starts the commands of its rules */
+	status = parse(&options, &settings);
 
 	if (status < 0)
 		status = rules_of_file(&settings);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/json.h"
+#include "analyzer/base/paths.h"
 
 #define BASELINE_MAX_BYTES (64 << 20)
 
@@ -77,7 +78,7 @@ bool sl_baseline_write(const struct sl_measures *measures, const char *path)
 
 static char *read_all(const char *path, size_t *size)
 {
-	FILE *in = fopen(path, "re");
+	FILE *in = sl_paths_open_file(path);
 	char *text = NULL;
 	size_t capacity = 0, got;
 

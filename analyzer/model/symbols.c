@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <dwarf.h>
-#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -14,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/lender.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/paths.h"
 #include "common/base.h"
 
-#define SIZE_MAX_OF_FILE (16ll << 30) /* a library with its debug information has been seen at 5 GB */
-#define PLACE		 (1ull << 32) /* where every object is laid out, by itself */
+#define PLACE (1ull << 32) /* where every object is laid out, by itself */
 
 /* One file, whatever number of processes had it, opened when a frame of it is first asked about and closed at once: it is mapped. */
 struct object {
@@ -58,29 +57,19 @@ static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwar
 	return -1;
 }
 
-static int open_debug(char **found, const char *format, ...)
+static int open_debug(char **found, const char *build_id, const char *format, ...)
 {
 	struct stat st;
 	va_list args;
 	int fd = -1;
 
 	va_start(args, format);
-	if (vasprintf(found, format, args) >= 0 && (fd = sl_paths_open_regular(*found, &st)) < 0) {
+	if (vasprintf(found, format, args) >= 0 && (fd = sl_lender_open(*found, build_id, &st)) < 0) {
 		free(*found);
 		*found = NULL;
 	}
 	va_end(args);
 	return fd;
-}
-
-static bool has_build_id(int fd, const unsigned char *bits, int size)
-{
-	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	const void *mine;
-	bool same = elf && dwelf_elf_gnu_build_id(elf, &mine) == size && !memcmp(mine, bits, (size_t)size);
-
-	elf_end(elf);
-	return same;
 }
 
 /*
@@ -96,24 +85,22 @@ static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dw
 	const unsigned char *bits;
 	GElf_Addr address;
 	int size = dwfl_module_build_id(module, &bits, &address);
-	char rest[129] = "";
+	char id[129] = "";
+	struct stat st;
 
-	for (int i = 1; i < size && i < 64; i++)
-		snprintf(rest + 2 * i - 2, 3, "%02x", bits[i]);
-	if (!slash) /* what several debug files share */
-		return link && !strncmp(link, "/usr/lib/debug/", 15) ? open_debug(found, "%s", link) : -1;
+	for (int i = 0; i < size && i < 64; i++)
+		snprintf(id + 2 * i, 3, "%02x", bits[i]);
+	if (!slash) { /* what several debug files share; it has a build id of its own */
+		if (!link || strncmp(link, "/usr/lib/debug/", 15) || (fd = sl_paths_open_regular(link, &st)) < 0)
+			return -1;
+		*found = strdup(link);
+		return fd;
+	}
 	if (size <= 0)
 		return -1;
-	fd = open_debug(found, "/usr/lib/debug/.build-id/%02x/%s.debug", bits[0], rest);
-	for (size_t i = 0; fd < 0 && link && !strchr(link, '/') && i < SL_COUNT(places); i++) {
-		fd = open_debug(found, places[i], folder, file, link);
-		if (fd >= 0 && !has_build_id(fd, bits, size)) {
-			close(fd);
-			free(*found);
-			*found = NULL;
-			fd = -1;
-		}
-	}
+	fd = open_debug(found, id, "/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
+	for (size_t i = 0; fd < 0 && link && !strchr(link, '/') && i < SL_COUNT(places); i++)
+		fd = open_debug(found, id, places[i], folder, file, link);
 	return fd;
 }
 
@@ -164,19 +151,6 @@ void sl_symbols_free(struct sl_symbols *symbols)
 	free(symbols);
 }
 
-/* Without one recorded the file must have none: another file of that name is not taken for it. */
-static bool same_build(Dwfl_Module *module, const char *expected)
-{
-	const unsigned char *bits;
-	GElf_Addr address;
-	char text[129] = "";
-	int size = dwfl_module_getelf(module, &address) ? dwfl_module_build_id(module, &bits, &address) : -1; /* in this order */
-
-	for (int i = 0; i < size && i < 64; i++)
-		snprintf(text + 2 * i, 3, "%02x", bits[i]);
-	return size >= 0 && !strcasecmp(text, expected);
-}
-
 /* The addresses of the object's segments, from where it is linked to be. */
 static bool span_of(struct object *object, GElf_Addr *low, GElf_Addr *high)
 {
@@ -203,34 +177,48 @@ static bool span_of(struct object *object, GElf_Addr *low, GElf_Addr *high)
 
 static const char not_here[] = "not on this machine";
 
-static const char *map_file(struct object *object)
+static const char *why_not(int error)
+{
+	switch (error) {
+	case ENOENT:
+	case ENOTDIR:
+		return not_here;
+	case EINVAL:
+		return "no regular file";
+	case EFBIG:
+		return "larger than 16 GB";
+	case ENOEXEC:
+		return "no library or program";
+	case ESTALE:
+		return "another build than the recorded one";
+	default:
+		return strerrordesc_np(error);
+	}
+}
+
+/* Without a build id recorded the file must have none: another file of that name is not taken for it. */
+static const char *map_file(struct object *object, const char *build_id)
 {
 	struct stat st;
-	int fd = sl_paths_open_regular(object->path, &st);
-	const char *why = NULL;
+	int fd = sl_lender_open(object->path, build_id, &st);
+	void *map;
 
 	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR ? not_here
-		       : errno == EINVAL		   ? "no regular file"
-							   : strerrordesc_np(errno);
-	if (st.st_size > SIZE_MAX_OF_FILE)
-		why = "larger than 16 GB";
-	else if (!st.st_size ||
-		 (object->map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
-		why = st.st_size ? strerrordesc_np(errno) : "empty";
-	if (why)
-		object->map = NULL;
-	else
-		object->size = (size_t)st.st_size;
+		return why_not(errno);
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	close(fd);
-	return why;
+	if (map == MAP_FAILED)
+		return strerrordesc_np(errno);
+	object->map = map;
+	object->size = (size_t)st.st_size;
+	return NULL;
 }
 
 static const char *open_object(struct object *object, const char *build_id)
 {
 	GElf_Addr low, high;
 	void **userdata;
-	const char *why = map_file(object);
+	const char *why = map_file(object, build_id);
 
 	if (why)
 		return why;
@@ -247,7 +235,7 @@ static const char *open_object(struct object *object, const char *build_id)
 	if (object->module && dwfl_module_info(object->module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL))
 		*userdata = object;
 	dwfl_report_end(object->dwfl, NULL, NULL);
-	return object->module && same_build(object->module, build_id) ? NULL : "another build than the recorded one";
+	return object->module && dwfl_module_getelf(object->module, &low) ? NULL : "no library or program";
 }
 
 static void miss(struct sl_symbols *symbols, const struct object *object)

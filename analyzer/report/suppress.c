@@ -61,7 +61,7 @@ static char *trim(char *text)
 
 bool sl_suppressions_read(struct sl_suppressions *list, const char *path, unsigned *line)
 {
-	FILE *file = fopen(path, "re");
+	FILE *file = sl_paths_open_file(path);
 	char *text = NULL;
 	size_t size = 0;
 	bool fine = true;

@@ -99,6 +99,20 @@ class Symbols(unittest.TestCase):
         self.assertIn("/nowhere/a.so and 1 more: they are not on this machine", said)
         self.assertIn(other + ": another build", said, "no build id recorded is not any build")
 
+    def test_symbols_names_where_else_files_of_the_recorded_build_lie(self):
+        (path, build), (other, _) = [lib for lib in libraries().items() if "libc.so" in lib[0] or "libm.so" in lib[0]][:2]
+        folder = self.record("moved", 1, [("/nowhere/lib/moved.so", build)])
+        for name, source, found in ("nowhere/lib/moved.so", path, True), ("moved.so", path, True), \
+                (".build-id/%s/%s.debug" % (build[:2], build[2:]), path, True), ("moved.so", other, False):
+            extra = tempfile.mkdtemp(dir=self.folder)
+            place = os.path.join(extra, name)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            shutil.copyfile(source, place)
+            for options, wanted in ([], False), (["--symbols", extra], found):
+                done = subprocess.run([ANALYZE, "--json", *options, folder], capture_output=True, text=True, check=True)
+                missed = any("not on this machine" in warning for warning in json.loads(done.stdout)["warnings"])
+                self.assertEqual(missed, not wanted, (name, options))
+
     def test_where_memory_ends_the_report_does_not(self):
         libs = list(libraries().items())
         folder = self.record("small", 1, libs)

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/inside.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analyzer/base/confine.h"
+#include "analyzer/base/door.h"
+#include "analyzer/base/lender.h"
+#include "analyzer/base/save.h"
+#include "analyzer/base/vector.h"
+#include "analyzer/trace/names.h"
+#include "common/base.h"
+
+struct list {
+	SL_VECTOR(const char *) paths;
+};
+
+static void add(struct list *list, const char *path)
+{
+	*SL_PUSH(&list->paths) = path ? strdup(path) : NULL;
+}
+
+/* Segments and ring of a trace; the manifest and summary beside a file of a telemetry sink, or all of the sink. */
+static void add_beside(struct list *list, const char *path)
+{
+	static const char *const sink[] = {"manifest.json", "rollups.json", "stormlog_run.json"};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	int folder = slash ? (int)(slash - path) : 1;
+	char *beside, *stem;
+	unsigned segment;
+	glob_t found;
+
+	if (!sl_names_is_trace(name)) {
+		for (size_t i = 0; i <= SL_COUNT(sink); i++) {
+			bool whole = i == SL_COUNT(sink);
+
+			if (asprintf(&beside, "%.*s/%s", folder, slash ? path : ".", whole ? "." : sink[i]) < 0)
+				abort();
+			if (!whole || !strcmp(name, sink[0]))
+				add(list, beside);
+			free(beside);
+		}
+		return;
+	}
+	stem = sl_names_stem(path, &segment);
+	if (asprintf(&beside, "%s.*", stem) < 0)
+		abort();
+	if (!glob(beside, 0, NULL, &found)) {
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			if (sl_names_is_trace(found.gl_pathv[i]))
+				add(list, found.gl_pathv[i]);
+		globfree(&found);
+	}
+	free(beside);
+	free(stem);
+}
+
+static void confine(const struct sl_inside *inside)
+{
+	struct list reads = {0}, writes = {0};
+	struct stat st;
+
+	for (char *const *input = inside->inputs; input && *input; input++) {
+		add(&reads, *input);
+		if (!stat(*input, &st) && S_ISREG(st.st_mode))
+			add_beside(&reads, *input);
+	}
+	for (size_t i = 0; i < SL_COUNT(inside->reads); i++)
+		if (inside->reads[i])
+			add(&reads, inside->reads[i]);
+	if (inside->symbols)
+		add(&reads, inside->symbols);
+	for (size_t i = 0; i < SL_COUNT(inside->writes); i++)
+		if (inside->writes[i] && *inside->writes[i] && strcmp(inside->writes[i], "-"))
+			add(&writes, inside->writes[i]);
+	add(&reads, NULL);
+	add(&writes, NULL);
+	if (!sl_confine(reads.paths.item, writes.paths.item))
+		fputs("stormlog-analyze: this kernel has no Landlock: what reads the trace could read and write other files too\n",
+		      stderr);
+	for (size_t i = 0; i < reads.paths.count; i++)
+		free((char *)reads.paths.item[i]);
+	for (size_t i = 0; i < writes.paths.count; i++)
+		free((char *)writes.paths.item[i]);
+	free(reads.paths.item);
+	free(writes.paths.item);
+}
+
+void sl_inside(const struct sl_inside *inside)
+{
+	sl_lender_start(inside->symbols);
+	if (inside->node)
+		sl_confine_calls();
+	else
+		confine(inside);
+	sl_save_watch_signals();
+}
+
+static int bell = -1; /* a byte opens the page */
+static pid_t opener;
+
+static void open_page(const char *folder)
+{
+	char path[PATH_MAX + 16], real[PATH_MAX];
+	const char *browser = getenv("BROWSER");
+	char *const argv[] = {(char *)(browser && *browser ? browser : "xdg-open"), real, NULL};
+	pid_t child;
+	posix_spawnattr_t attributes;
+	sigset_t pipe;
+
+	snprintf(path, sizeof(path), "%s/report.html", folder);
+	posix_spawnattr_init(&attributes); /* signals as anybody has them */
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	posix_spawnattr_setsigdefault(&attributes, &pipe);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	if (!realpath(path, real) || posix_spawnp(&child, argv[0], NULL, &attributes, argv, environ))
+		sl_door_print(stderr, "stormlog-analyze: no %s here: open %s in a browser\n", argv[0], path);
+}
+
+void sl_browser_start(const char *folder)
+{
+	int ends[2];
+	char byte;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return;
+	opener = fork();
+	if (opener) {
+		close(ends[0]);
+		bell = ends[1];
+		return;
+	}
+	close(ends[1]);
+	if (read(ends[0], &byte, 1) == 1)
+		open_page(folder);
+	_exit(0);
+}
+
+void sl_browser_open(void)
+{
+	if (bell < 0 || write(bell, "", 1) != 1)
+		return;
+	close(bell);
+	waitpid(opener, NULL, 0); /* what it says comes before our end */
+}
