@@ -286,6 +286,49 @@ print(json.dumps([[(c["name"], c["memory_peak_mb"]) for c in found["function_cal
                 self.assertEqual(seen[-1]["status"], "completed")
                 self.assertEqual(seen[-1]["memory"][0]["peak_bytes"], 5 << 20)
 
+    def test_callbacks_make_steps_and_phases_of_the_hooks_they_are_called_by(self):
+        """Stand-ins that call the hooks as the frameworks do; tests/real has the frameworks themselves."""
+        text = '''
+import sys, types
+class Base: pass
+for name in ("lightning", "lightning.pytorch", "transformers", "keras", "keras.callbacks"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["lightning.pytorch"].Callback = sys.modules["transformers"].TrainerCallback = sys.modules["keras.callbacks"].Callback = Base
+from stormlog_native import callbacks
+class Trainer:
+    class fit_loop: total_batch_idx = 7
+one = callbacks.lightning()
+one.on_train_batch_start(Trainer, None, None, 0); a = take(1)
+one.on_before_backward(Trainer, None, None); b = take(2)
+one.on_after_backward(Trainer, None)
+one.on_before_optimizer_step(Trainer, None, None); c = take(4)
+one.on_train_batch_end(Trainer, None, None, None, 0)
+one.on_validation_batch_start(Trainer, None, None, 3); give(take(8))
+one.on_validation_batch_end(Trainer, None, None, None, 3)
+class State: global_step = 11
+two = callbacks.transformers()
+two.on_step_begin(None, State, None); give(take(16))  # an exception left it open
+two.on_step_begin(None, State, None)
+two.on_pre_optimizer_step(None, State, None); two.on_optimizer_step(None, State, None); two.on_step_end(None, State, None)
+three = callbacks.keras()
+for batch in 0, 1:
+    three.on_train_batch_begin(0); give(take(32)); three.on_train_batch_end(0)
+three.on_test_batch_begin(5); three.on_test_batch_end(5)
+try:
+    for item in callbacks.steps([1, 2, 3], "turn"):
+        give(take(item))
+        if item == 2: raise KeyError
+except KeyError: pass
+give(take(64))
+print(json.dumps([[e["label"], e["step"], e["allocated_bytes"] >> 20] for e in sn.entries()]))
+'''
+        with program(text) as run:
+            found = sorted(answer(run), key=lambda entry: (entry[0], entry[1] is None, entry[1] or 0, entry[2]))
+        self.assertEqual(found, [
+            ["backward", None, 2], ["forward", None, 1], ["forward and backward", None, 0], ["forward and backward", None, 16],
+            ["optimizer", None, 0], ["optimizer", None, 4], ["step_#", 0, 32], ["step_#", 1, 32], ["step_#", 7, 7],
+            ["step_#", 11, 0], ["step_#", 11, 16], ["turn_#", 0, 1], ["turn_#", 1, 2], ["validation_#", 3, 8], ["validation_#", 5, 0]])
+
     def test_pytest_limits(self):
         text = START + '''
 import pytest

@@ -9,6 +9,7 @@ The small set is fetched always, all of it (about 3 GB) where STORMLOG_REAL=1.
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -22,6 +23,7 @@ except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
 
+PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
 ALL = os.environ.get("STORMLOG_REAL") == "1"
 NOT_HAD = []  # environments that could not be had
 
@@ -80,6 +82,26 @@ class Programs(unittest.TestCase):
         self.assertIn("arrays -> [1048576", text)
         self.assertTrue(report["processes"][0]["memory"])
         self.look_ups(python, "use_numba.py", at_least={"cuMemAlloc_v2", "cuMemFree_v2"})
+
+    @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches Lightning, transformers, Accelerate, Keras, JAX")
+    def test_callbacks_name_the_steps_of_frameworks_loops(self):
+        python, mib = self.python("loops"), 1 << 20
+        phases = {"lightning": {"forward": 5, "backward": 5, "optimizer": 5, "validation_#": 5},
+                  "transformers": {"forward and backward": 5, "optimizer": 5}, "accelerate": {}, "keras": {}, "jax": {}}
+        for name, inside in phases.items():
+            with self.subTest(name), real.recording(python, "use_callbacks.py", name, machine="all", PYTHONPATH=PACKAGE,
+                                                    KERAS_BACKEND="jax", HOME="/tmp") as run:
+                self.assertEqual(run.done.returncode, 0, run.done.stderr.decode()[-2000:])
+                entries = [json.loads(line) for line in subprocess.run(
+                    [real.e2e.ANALYZE, "entries", run.traces], capture_output=True, text=True, check=True).stdout.splitlines()]
+                steps = [entry for entry in entries if entry["label"] == "step_#"]
+                self.assertEqual([entry["step"] for entry in steps], list(range(5)), entries)
+                backward = name in ("lightning", "transformers", "accelerate")
+                self.assertEqual([entry["peak_bytes"] for entry in steps],
+                                 [(n + 1 + 16 * backward) * mib for n in range(5)])
+                self.assertEqual([entry["after_bytes"] for entry in steps], [0] * 5)
+                counts = {label: sum(entry["label"] == label for entry in entries) for label in inside}
+                self.assertEqual(counts, inside)
 
     @unittest.skipUnless(ALL, "STORMLOG_REAL=1 fetches CuPy")
     def test_cupy(self):
