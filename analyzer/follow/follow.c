@@ -291,6 +291,20 @@ bool sl_follow_add(struct sl_follow *follow, const char *path)
 	return true;
 }
 
+void sl_follow_forget(struct sl_follow *follow, unsigned index)
+{
+	struct sl_followed *followed = follow->processes.item[index];
+
+	for (size_t i = 0; followed->process.trace && i < follow->paths.count; i++)
+		if (!strcmp(follow->paths.item[i], followed->process.trace->name)) {
+			free(follow->paths.item[i]);
+			follow->paths.item[i--] = follow->paths.item[--follow->paths.count];
+		}
+	close_process(followed);
+	free(followed);
+	follow->processes.item[index] = follow->processes.item[--follow->processes.count];
+}
+
 bool sl_follow_poll(struct sl_follow *follow)
 {
 	bool changed = false;

@@ -52,6 +52,9 @@ void sl_follow_only(struct sl_follow *follow, const char *run_id);
 /* Reads what is new; true where anything changed. */
 bool sl_follow_poll(struct sl_follow *follow);
 
+/* Closes a process that has ended; it is not met again.  The last one takes its place. */
+void sl_follow_forget(struct sl_follow *follow, unsigned index);
+
 /* In the order in which they were met.  Pointers are valid until the next poll. */
 unsigned sl_follow_count(const struct sl_follow *follow);
 struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned index);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-exporter: what all recordings of this node hold now, for Prometheus.  Reads only. */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "exporter/exporter.h"
+
+#define EACH_NS	  1000000000ull	 /* looks, whether somebody asks or not: trends need them */
+#define SEARCH_NS 5000000000ull	 /* for processes that are new */
+#define ENDED_NS  60000000000ull /* so long what has ended keeps its series: a scrape sees its last figures */
+#define MOST	  256
+
+static const char usage[] =
+	"usage: stormlog-exporter [options] [DIR...]\n\n"
+	"What recordings hold while they run, as metrics at http://127.0.0.1:9836/metrics: of each DIR the newest run, without\n"
+	"DIR every living recording on this node that this user may read.\n\n"
+	"  -l, --listen ADDRESS:PORT  (default: 127.0.0.1:9836; port 0: any, which is printed)\n"
+	"      --root DIR             where the node's /proc and /var are seen, as /host in a container\n"
+	"      --most PROCESSES       that have series (default: 256)\n"
+	"      --once                 print the metrics once, and listen nowhere\n"
+	"      --help, --version\n";
+
+static volatile sig_atomic_t asked_to_end;
+
+static void end(int number)
+{
+	asked_to_end = 1;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* ---- looks */
+
+static struct seen *seen_of(struct exporter *exporter, unsigned index)
+{
+	const struct sl_followed *followed = sl_follow_process(exporter->follow, index);
+
+	for (size_t i = index; i < exporter->seen.count; i++)
+		if (exporter->seen.item[i].followed == followed &&
+		    exporter->seen.item[i].started_unix_ns == followed->process.started_unix_ns) {
+			struct seen found = exporter->seen.item[i];
+
+			exporter->seen.item[i] = exporter->seen.item[index];
+			exporter->seen.item[index] = found;
+			return &exporter->seen.item[index];
+		}
+	*SL_PUSH(&exporter->seen) = (struct seen){0};
+	memmove(&exporter->seen.item[index + 1], &exporter->seen.item[index],
+		(exporter->seen.count - 1 - index) * sizeof(*exporter->seen.item));
+	exporter->seen.item[index] = (struct seen){.followed = followed, .started_unix_ns = followed->process.started_unix_ns};
+	exporter_where(&exporter->seen.item[index].where, exporter->root, &followed->process);
+	return &exporter->seen.item[index];
+}
+
+static void look_at(struct exporter *exporter, unsigned index)
+{
+	const struct sl_followed *followed = sl_follow_process(exporter->follow, index);
+	struct seen *seen = seen_of(exporter, index);
+	struct sl_figures f[EXPORTER_DEVICES];
+	unsigned count = sl_figures_of(&followed->process, f, EXPORTER_DEVICES);
+
+	if (followed->ended && !seen->ended_ns)
+		seen->ended_ns = exporter->now_ns;
+	for (unsigned d = 0; d < count && !followed->ended; d++) {
+		sl_trend_add(&seen->trend[d], exporter->now_ns, f[d].live);
+		sl_forecast_add(&seen->forecast[d], exporter->now_ns,
+				f[d].used != SL_UNKNOWN && f[d].used > f[d].live ? f[d].used : f[d].live);
+	}
+}
+
+static void look(struct exporter *exporter, bool search)
+{
+	uint64_t begin = now_ns();
+
+	if (search)
+		sl_follow_node(exporter->follow, 0);
+	sl_follow_poll(exporter->follow);
+	exporter->now_ns = now_ns();
+	for (unsigned i = 0; i < sl_follow_count(exporter->follow); i++) {
+		look_at(exporter, i);
+		if (exporter->seen.item[i].ended_ns && exporter->now_ns - exporter->seen.item[i].ended_ns > ENDED_NS) {
+			sl_follow_forget(exporter->follow, i);
+			exporter->seen.item[i--] = exporter->seen.item[--exporter->seen.count];
+		}
+	}
+	exporter->seen.count = sl_follow_count(exporter->follow);
+	exporter->cost_ns = now_ns() - begin;
+}
+
+/* ---- HTTP */
+
+static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, const char *type, char *text, size_t size)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE);
+	enum MHD_Result result;
+
+	MHD_add_response_header(response, "Content-Type", type);
+	result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *url, const char *method,
+			      const char *version, const char *data, size_t *size, void **own)
+{
+	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
+	bool open_metrics = accept && strstr(accept, "application/openmetrics-text"), metrics = !strcmp(url, "/metrics");
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out;
+
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return MHD_NO;
+	out = open_memstream(&text, &length);
+	if (!out)
+		return MHD_NO;
+	if (metrics)
+		exporter_write(context, out, open_metrics);
+	else
+		fputs("stormlog-exporter: /metrics\n", out);
+	fclose(out);
+	return say(connection, metrics || !strcmp(url, "/") ? 200 : 404,
+		   !metrics	  ? "text/plain; charset=utf-8"
+		   : open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+				  : "text/plain; version=0.0.4; charset=utf-8",
+		   text, length);
+}
+
+/* "127.0.0.1:9836", "[::1]:9836" */
+static int listen_at(const char *where)
+{
+	struct sockaddr_storage bound = {0};
+	struct sockaddr_in *v4 = (struct sockaddr_in *)&bound;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&bound;
+	const char *colon = strrchr(where, ':');
+	socklen_t size = sizeof(*v4);
+	char host[64], *end = "x";
+	int one = 1, fd;
+	long port = colon ? strtol(colon + 1, &end, 10) : -1;
+
+	if (!colon || *end || end == colon + 1 || port < 0 || port > 65535)
+		return -1;
+	snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
+	if (*host == '[' && host[strlen(host) - 1] == ']') {
+		host[strlen(host) - 1] = 0;
+		*v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+		size = sizeof(*v6);
+		if (inet_pton(AF_INET6, host + 1, &v6->sin6_addr) != 1)
+			return -1;
+	} else {
+		*v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+		if (inet_pton(AF_INET, host, &v4->sin_addr) != 1)
+			return -1;
+	}
+	fd = socket(bound.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (fd < 0 || bind(fd, (struct sockaddr *)&bound, size) || listen(fd, 64)) {
+		sl_door_print(stderr, "stormlog-exporter: %s: %m\n", where);
+		return -2;
+	}
+	size = sizeof(bound);
+	getsockname(fd, (struct sockaddr *)&bound, &size);
+	sl_door_print(stderr, "stormlog-exporter: http://%s:%d/metrics\n", host + (*host == '['), ntohs(v4->sin_port));
+	return fd;
+}
+
+static int serve(struct exporter *exporter, int fd, bool node)
+{
+	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, exporter, MHD_OPTION_LISTEN_SOCKET, fd,
+						     MHD_OPTION_CONNECTION_LIMIT, 64u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
+						     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10), MHD_OPTION_END);
+	const union MHD_DaemonInfo *info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	uint64_t next = 0, search = 0;
+
+	if (!info) {
+		fputs("stormlog-exporter: the web server does not start\n", stderr);
+		return 1;
+	}
+	while (!asked_to_end) {
+		struct pollfd ready = {.fd = info->epoll_fd, .events = POLLIN};
+		uint64_t now = now_ns();
+
+		if (now >= next) {
+			look(exporter, node && now >= search);
+			search = now >= search ? now + SEARCH_NS : search;
+			next = now + EACH_NS;
+		}
+		now = now_ns();
+		poll(&ready, 1, next > now ? (int)((next - now) / 1000000) + 1 : 0);
+		MHD_run(daemon);
+	}
+	MHD_stop_daemon(daemon);
+	return 0;
+}
+
+/* An exit status, or -1: go on. */
+static int parse(struct exporter *exporter, int argc, char **argv, const char **listen, bool *once)
+{
+	static const struct option table[] = {{"listen", 1, NULL, 'l'},
+					      {"root", 1, NULL, 'r'},
+					      {"most", 1, NULL, 'm'},
+					      {"once", 0, NULL, 'o'},
+					      {"help", 0, NULL, 'H'},
+					      {"version", 0, NULL, 'V'},
+					      {0}};
+	char *end = "";
+	int option;
+
+	while ((option = getopt_long(argc, argv, "l:", table, NULL)) != -1) {
+		switch (option) {
+		case 'l':
+			*listen = optarg;
+			break;
+		case 'r':
+			exporter->root = optarg;
+			break;
+		case 'm':
+			exporter->most = (unsigned)strtoul(optarg, &end, 10);
+			break;
+		case 'o':
+			*once = true;
+			break;
+		case 'H':
+			fputs(usage, stdout);
+			return 0;
+		case 'V':
+			puts("stormlog-exporter " SL_VERSION);
+			return 0;
+		default:
+			return 2;
+		}
+		if (*end || !exporter->most) {
+			sl_door_print(stderr, "stormlog-exporter: %s is not what this option takes\n", optarg);
+			return 2;
+		}
+	}
+	for (char **path = argv + optind; *path; path++)
+		if (!sl_follow_add(exporter->follow, *path)) {
+			sl_door_print(stderr, "stormlog-exporter: %s: %m\n", *path);
+			return 2;
+		}
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct exporter exporter = {.follow = sl_follow_new(), .root = "", .most = MOST};
+	const char *listen = "127.0.0.1:9836";
+	bool once = false;
+	int status = parse(&exporter, argc, argv, &listen, &once), fd = 0;
+
+	if (status < 0 && once) {
+		look(&exporter, optind == argc);
+		exporter_write(&exporter, stdout, true);
+		status = ferror(stdout) != 0;
+	} else if (status < 0) {
+		struct sigaction action = {.sa_handler = end};
+
+		sigaction(SIGINT, &action, NULL);
+		sigaction(SIGTERM, &action, NULL);
+		signal(SIGPIPE, SIG_IGN);
+		fd = listen_at(listen);
+		if (fd == -1)
+			sl_door_print(stderr, "stormlog-exporter: %s is no ADDRESS:PORT\n", listen);
+		status = fd < 0 ? 2 : serve(&exporter, fd, optind == argc);
+	}
+	free(exporter.seen.item);
+	sl_follow_free(exporter.follow);
+	return status;
+}
