@@ -83,12 +83,15 @@ bool sl_store_names(struct sl_store *store, const char *begins, int64_t limit, s
 
 /* ---- files that runs were learned from */
 
-/* As it was when it was read; runs: of which cards were put.  *known false: another one, or none. */
+/* As it was when it was read. */
 struct sl_store_file {
 	const char *path;
 	int64_t size, changed_ns;
 };
-bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *known);
+/* *known: it was read as it is now, and nobody wrote it then.  `each` has the runs that were learned from it. */
+typedef void sl_store_each_run(void *context, int64_t run);
+bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *known, sl_store_each_run *each,
+			 void *context);
 bool sl_store_file_put(struct sl_store *store, const struct sl_store_file *file, const int64_t *runs, size_t count);
 typedef bool sl_store_each_file(void *context, const char *path);
 bool sl_store_files(struct sl_store *store, int64_t run, sl_store_each_file *each, void *context);

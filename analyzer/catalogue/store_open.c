@@ -186,7 +186,10 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 	if (fine)
 		mistrust(store->db);
 	/* checked before anything is written: a file of somebody else stays as it is */
-	fine = fine && sl_store_execute(store, "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-16384") &&
+	fine = fine &&
+	       sl_store_execute(
+		       store,
+		       "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA cache_size=-16384; PRAGMA temp_store=MEMORY") &&
 	       sl_store_schema(store, write);
 	if (fine && write) {
 		char text[80];

@@ -270,20 +270,28 @@ bool sl_store_names(struct sl_store *store, const char *begins, int64_t limit, s
 
 /* ---- files and notes */
 
-bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *known)
+bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *known, sl_store_each_run *each,
+			 void *context)
 {
-	sqlite3_stmt *statement = sl_store_prepare(store, "SELECT 1 FROM files WHERE path=? AND size=? AND changed_ns=?");
+	sqlite3_stmt *statement =
+		sl_store_prepare(store, "SELECT parts.run, status FROM files LEFT JOIN parts USING(file) LEFT JOIN runs USING(run)"
+					" WHERE path=? AND size=? AND changed_ns=? ORDER BY status='running'");
 	int code;
 
+	*known = false;
 	if (!statement)
 		return false;
 	sl_store_bind_text(statement, 1, file->path);
 	sqlite3_bind_int64(statement, 2, file->size);
 	sqlite3_bind_int64(statement, 3, file->changed_ns);
-	code = sl_store_step(store, statement);
-	*known = code == SQLITE_ROW;
-	sqlite3_reset(statement);
-	return code == SQLITE_ROW || code == SQLITE_DONE;
+	while ((code = sl_store_step(store, statement)) == SQLITE_ROW) {
+		const char *status = sl_store_text(statement, 1);
+
+		*known = !status || strcmp(status, "running") != 0;
+		if (sqlite3_column_type(statement, 0) == SQLITE_INTEGER)
+			each(context, sqlite3_column_int64(statement, 0));
+	}
+	return code == SQLITE_DONE;
 }
 
 bool sl_store_files(struct sl_store *store, int64_t run, sl_store_each_file *each, void *context)

@@ -145,7 +145,7 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 			return SL_EXIT_USAGE;
 		}
 	}
-	if (options->path_count)
+	if (options->path_count || options->without)
 		return -1;
 	sl_arguments_usage(options, true);
 	return SL_EXIT_USAGE;

@@ -35,6 +35,7 @@ enum {
 struct sl_arguments {
 	const char *usage, *about; /* "VERB [options] PATH..."; a paragraph for --help, or NULL */
 	const struct sl_option *table;
+	bool without; /* it goes without a path */
 	int argc;
 	char **argv;
 	/* after sl_arguments_parse: */
@@ -49,7 +50,7 @@ struct sl_arguments {
 
 /*
  * All of argv.  An option goes to `take`, its index in the table and its value (NULL: a flag's), which says whether the
- * value is one.  An exit status, said; or -1: go on, with one path at least.
+ * value is one.  An exit status, said; or -1: go on, with one path at least unless it goes without.
  */
 typedef bool sl_arguments_take(void *context, int option, const char *value);
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context);

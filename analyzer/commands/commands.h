@@ -29,6 +29,7 @@ extern const struct sl_command sl_command_monitor;
 extern const struct sl_command sl_command_pack;
 extern const struct sl_command sl_command_push;
 extern const struct sl_command sl_command_report;
+extern const struct sl_command sl_command_runs;
 extern const struct sl_command sl_command_summarize;
 extern const struct sl_command sl_command_table;
 extern const struct sl_command sl_command_timeline;

@@ -16,13 +16,14 @@
 #include "analyzer/trace/defs.h"
 #include "analyzer/trace/names.h"
 
-#define PACKS_MAX 64
+#define PACKS_MAX 64 /* open at once */
 
 static struct opened {
 	char *path, *folder;
 } packs[PACKS_MAX];
 static unsigned pack_count;
 static SL_VECTOR(char *) members;
+static bool watched; /* for the program's end */
 
 static void remove_all(void)
 {
@@ -146,8 +147,9 @@ static const char *unpack(FILE *in, const char *path)
 		reader.budget += UNPACKED_RATIO * (uint64_t)st.st_size;
 
 	if (folder) {
-		if (!pack_count)
+		if (!watched)
 			atexit(remove_all);
+		watched = true;
 		packs[pack_count++] = (struct opened){strdup(path), folder};
 		if (!take_members(&reader, folder))
 			sl_door_print(stderr, "stormlog-analyze: %s: offset %ld: the pack is %s; %zu files of it are used\n", path,
@@ -175,4 +177,31 @@ const char *sl_pack_open(const char *path)
 		folder = unpack(in, path);
 	fclose(in);
 	return folder;
+}
+
+void sl_pack_close(const char *path)
+{
+	unsigned at = 0;
+	size_t kept = 0;
+
+	while (at < pack_count && strcmp(packs[at].path, path) != 0)
+		at++;
+	if (at == pack_count)
+		return;
+	for (size_t i = 0; i < members.count; i++) {
+		size_t length = strlen(packs[at].folder);
+
+		if (strncmp(members.item[i], packs[at].folder, length) != 0 || members.item[i][length] != '/') {
+			members.item[kept++] = members.item[i];
+			continue;
+		}
+		unlink(members.item[i]);
+		free(members.item[i]);
+	}
+	members.count = kept;
+	rmdir(packs[at].folder);
+	sl_save_finished(packs[at].folder);
+	free(packs[at].path);
+	free(packs[at].folder);
+	packs[at] = packs[--pack_count];
 }

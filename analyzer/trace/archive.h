@@ -17,4 +17,7 @@
  */
 const char *sl_pack_open(const char *path);
 
+/* Removes that folder before the program ends, for who opens one pack after the other.  Nothing of it is used any more. */
+void sl_pack_close(const char *path);
+
 #endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/catalogue/scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/catalogue/take.h"
+#include "analyzer/pipeline/pipeline.h"
+#include "analyzer/trace/archive.h"
+#include "analyzer/trace/images.h"
+#include "analyzer/trace/names.h"
+#include "analyzer/trace/summaries.h"
+
+#define PACK_SUFFIX ".stormlog"
+#define DEPTH_MAX   4
+
+struct paths {
+	SL_VECTOR(char *) list;
+};
+
+static void add_path(struct paths *paths, const char *path)
+{
+	*SL_PUSH(&paths->list) = strdup(path);
+}
+
+static void free_paths(struct paths *paths)
+{
+	for (size_t i = 0; i < paths->list.count; i++)
+		free(paths->list.item[i]);
+	SL_DROP(&paths->list);
+}
+
+/* ---- what is known */
+
+static void found(void *context, int64_t run)
+{
+	struct sl_scan *scan = context;
+	char key[24];
+
+	snprintf(key, sizeof(key), "%lld", (long long)run);
+	if (!(*sl_map_at(&scan->met, key))++)
+		*SL_PUSH(&scan->runs) = run;
+}
+
+bool sl_scan_found(const struct sl_scan *scan, int64_t run)
+{
+	char key[24];
+
+	snprintf(key, sizeof(key), "%lld", (long long)run);
+	return sl_map_find(&scan->met, key) != 0;
+}
+
+static bool state_of(const char *path, struct sl_store_file *file)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return false;
+	*file = (struct sl_store_file){path, st.st_size, (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+	return true;
+}
+
+/* By its whole path, so that a catalogue means the same in every folder. */
+static bool is_known(struct sl_scan *scan, const char *path, bool *known)
+{
+	char *whole = realpath(path, NULL);
+	struct sl_store_file file;
+	bool fine = true;
+
+	*known = false;
+	if (whole && state_of(whole, &file))
+		fine = sl_store_file_known(scan->store, &file, known, found, scan);
+	free(whole);
+	return fine;
+}
+
+/* ---- learning */
+
+/* Runs of one file that has several. */
+struct runs {
+	SL_VECTOR(int64_t) list;
+};
+
+/* What the files are is looked at before they are read: what is written meanwhile is read again. */
+struct before {
+	SL_VECTOR(struct sl_store_file) files;
+};
+
+static void look_at(struct before *before, const char *path)
+{
+	struct sl_store_file file;
+	char *whole = realpath(path, NULL);
+
+	if (whole && state_of(whole, &file))
+		*SL_PUSH(&before->files) = file;
+	else
+		free(whole);
+}
+
+static bool put_files(struct sl_scan *scan, const struct before *before, const struct runs *runs)
+{
+	for (size_t i = 0; i < before->files.count; i++)
+		if (!sl_store_file_put(scan->store, &before->files.item[i], runs->list.item, runs->list.count))
+			return false;
+	return true;
+}
+
+static void forget(struct before *before)
+{
+	for (size_t i = 0; i < before->files.count; i++)
+		free((char *)before->files.item[i].path);
+	SL_DROP(&before->files);
+}
+
+static void say(const struct sl_report *report, unsigned lines)
+{
+	for (unsigned i = 0; i < lines; i++)
+		sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+}
+
+/* Replays one run of the paths and puts its card.  False: the store failed. */
+static bool learn(struct sl_scan *scan, char *const *paths, unsigned count, const char *id, const char *source, struct runs *runs)
+{
+	struct sl_pipeline_options options = {.run = id, .quiet = true};
+	struct sl_report report = {0};
+	struct sl_card card;
+	int64_t run = 0;
+	bool fine = true;
+
+	if (!scan->quiet && isatty(STDERR_FILENO))
+		sl_door_print(stderr, "\r\033[K%u runs read, at %.60s", scan->read, id);
+	sl_card_init(&card);
+	if (sl_pipeline_run(&report, paths, count, &options) == SL_PIPELINE_FINE) {
+		say(&report, report.damage_lines);
+		sl_card_take(&card, &report, source);
+		fine = sl_store_put(scan->store, &card, &run);
+	} else {
+		say(&report, (unsigned)report.warnings.count);
+	}
+	if (run) {
+		found(scan, run);
+		*SL_PUSH(&runs->list) = run;
+		scan->read++;
+	}
+	if (!scan->quiet && isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+	sl_card_free(&card);
+	sl_report_free(&report);
+	return fine;
+}
+
+/* ---- traces and summaries */
+
+struct others {
+	struct paths *paths;
+	char *outside; /* one that is there and that we may not read */
+};
+
+static bool add_known(void *context, const char *path)
+{
+	struct others *others = context;
+	struct stat st;
+	int file = sl_paths_open_regular(path, &st);
+
+	if (file >= 0)
+		add_path(others->paths, path);
+	else if (errno == EACCES && !others->outside)
+		others->outside = strdup(path);
+	if (file >= 0)
+		close(file);
+	return true;
+}
+
+/* The folder of a file. */
+static char *folder_of(const char *path)
+{
+	char *whole = realpath(path, NULL), *slash = whole ? strrchr(whole, '/') : NULL;
+
+	if (slash && slash > whole)
+		*slash = 0;
+	return whole;
+}
+
+/* A run with at least one file that is not known: with those of its other processes that were learned before. */
+static bool learn_run(struct sl_scan *scan, const struct sl_images *images, unsigned number)
+{
+	const char *id = images->runs[number].id;
+	struct paths paths = {0};
+	struct before before = {0};
+	struct runs runs = {0};
+	struct others others = {&paths, NULL};
+	int64_t run = 0;
+	char *source = NULL;
+	bool fine = sl_store_find(scan->store, id, &run);
+
+	for (unsigned i = 0; i < images->image_count; i++) {
+		const struct sl_image *image = &images->images[i];
+
+		if (images->run_of[i] != number)
+			continue;
+		for (unsigned f = 0; f < image->file_count; f++) {
+			look_at(&before, image->files[f]);
+			add_path(&paths, image->files[f]);
+		}
+		if (image->ring) {
+			look_at(&before, image->ring);
+			add_path(&paths, image->ring);
+		}
+		if (image->summary)
+			add_path(&paths, image->summary);
+	}
+	fine = fine && (!run || sl_store_files(scan->store, run, add_known, &others));
+	source = paths.list.count ? folder_of(paths.list.item[0]) : NULL;
+	if (others.outside) {
+		sl_door_print(stderr,
+			      "stormlog-analyze: run %s stays as it was: name the folder of %s too, which is a part of it\n", id,
+			      others.outside);
+		found(scan, run);
+		forget(&before);
+	} else if (fine && *id && paths.list.count)
+		fine = learn(scan, paths.list.item, (unsigned)paths.list.count, id, source, &runs);
+	else if (fine && paths.list.count)
+		sl_door_print(stderr, "stormlog-analyze: %s: no header can be read: it is of no run\n", paths.list.item[0]);
+	fine = fine && put_files(scan, &before, &runs);
+	free(source);
+	free(others.outside);
+	SL_DROP(&runs.list);
+	forget(&before);
+	free_paths(&paths);
+	return fine;
+}
+
+/* A summary has several runs: it is known once all of them are. */
+static bool put_summaries(struct sl_scan *scan, const struct sl_images *images, const struct before *before)
+{
+	for (size_t s = 0; s < before->files.count; s++) {
+		struct runs runs = {0};
+		bool fine = true;
+
+		for (unsigned i = 0; i < images->image_count && fine; i++) {
+			char *whole = images->images[i].summary ? realpath(images->images[i].summary, NULL) : NULL;
+			int64_t run = 0;
+
+			if (whole && !strcmp(whole, before->files.item[s].path))
+				fine = sl_store_find(scan->store, images->runs[images->run_of[i]].id, &run);
+			if (run)
+				*SL_PUSH(&runs.list) = run;
+			free(whole);
+		}
+		fine = fine && sl_store_file_put(scan->store, &before->files.item[s], runs.list.item, runs.list.count);
+		SL_DROP(&runs.list);
+		if (!fine)
+			return false;
+	}
+	return true;
+}
+
+static bool learn_loose(struct sl_scan *scan, const struct paths *fresh)
+{
+	struct sl_images images = {0};
+	struct before summaries = {0};
+	bool fine = true;
+
+	for (size_t i = 0; i < fresh->list.count; i++) {
+		if (sl_summaries_named(fresh->list.item[i]))
+			look_at(&summaries, fresh->list.item[i]);
+		sl_images_add(&images, fresh->list.item[i]);
+	}
+	sl_images_group(&images);
+	for (unsigned i = images.run_count; i-- && fine;) /* oldest first, as they would have come */
+		fine = learn_run(scan, &images, i);
+	fine = fine && put_summaries(scan, &images, &summaries);
+	forget(&summaries);
+	sl_images_free(&images);
+	return fine;
+}
+
+/* ---- packs */
+
+static bool is_pack(const char *path)
+{
+	size_t size = strlen(path), suffix = strlen(PACK_SUFFIX);
+
+	return size > suffix && !strcmp(path + size - suffix, PACK_SUFFIX);
+}
+
+static bool learn_pack(struct sl_scan *scan, char *path)
+{
+	struct sl_images images = {0};
+	struct before before = {0};
+	struct runs runs = {0};
+	char *whole = realpath(path, NULL);
+	bool fine = true;
+
+	look_at(&before, path);
+	sl_images_add(&images, path);
+	sl_images_group(&images);
+	for (unsigned i = images.run_count; i-- && fine;)
+		if (*images.runs[i].id)
+			fine = learn(scan, &path, 1, images.runs[i].id, whole, &runs);
+	if (!images.image_count)
+		sl_door_print(stderr, "stormlog-analyze: %s: no pack of a run\n", path);
+	fine = fine && put_files(scan, &before, &runs);
+	sl_images_free(&images);
+	sl_pack_close(path);
+	SL_DROP(&runs.list);
+	forget(&before);
+	free(whole);
+	return fine;
+}
+
+/* Packs below a folder; where sl_images_add looks too. */
+static void find_packs(struct paths *packs, const char *folder, unsigned depth)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		struct stat st;
+		char *inside;
+
+		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "analysis"))
+			continue;
+		if (asprintf(&inside, "%s/%s", folder, entry->d_name) < 0)
+			abort();
+		if (!lstat(inside, &st) && S_ISDIR(st.st_mode) && depth)
+			find_packs(packs, inside, depth - 1);
+		else if (is_pack(entry->d_name) && !stat(inside, &st) && S_ISREG(st.st_mode))
+			add_path(packs, inside);
+		free(inside);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- all */
+
+static bool take_fresh(struct sl_scan *scan, const char *path, struct paths *fresh)
+{
+	bool known;
+
+	if (!is_known(scan, path, &known))
+		return false;
+	if (!known)
+		add_path(fresh, path);
+	return true;
+}
+
+/* Traces and summaries of the paths that are not known as they are. */
+static bool find_loose(struct sl_scan *scan, const struct sl_images *images, struct paths *fresh)
+{
+	for (unsigned i = 0; i < images->image_count; i++) {
+		const struct sl_image *image = &images->images[i];
+
+		for (unsigned f = 0; f < image->file_count; f++)
+			if (!take_fresh(scan, image->files[f], fresh))
+				return false;
+		if (image->ring && !take_fresh(scan, image->ring, fresh))
+			return false;
+	}
+	for (size_t i = 0; i < images->summaries.count; i++)
+		if (!take_fresh(scan, images->summaries.item[i], fresh))
+			return false;
+	return true;
+}
+
+bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
+{
+	struct sl_images images = {0};
+	struct paths fresh = {0}, packs = {0};
+	bool fine = true, known;
+
+	for (unsigned i = 0; i < count && fine; i++) {
+		struct stat st;
+
+		if (stat(paths[i], &st)) {
+			scan->missing = paths[i];
+			fine = false;
+		} else if (S_ISDIR(st.st_mode)) {
+			sl_images_add(&images, paths[i]);
+			find_packs(&packs, paths[i], DEPTH_MAX);
+		} else if (sl_names_is_trace(sl_stacks_basename(paths[i])) || sl_summaries_named(paths[i])) {
+			sl_images_add(&images, paths[i]);
+		} else {
+			add_path(&packs, paths[i]);
+		}
+	}
+	fine = fine && find_loose(scan, &images, &fresh);
+	sl_images_free(&images);
+	fine = fine && (!fresh.list.count || learn_loose(scan, &fresh));
+	for (size_t i = 0; i < packs.list.count && fine; i++) {
+		fine = is_known(scan, packs.list.item[i], &known);
+		if (fine && !known)
+			fine = learn_pack(scan, packs.list.item[i]);
+	}
+	free_paths(&fresh);
+	free_paths(&packs);
+	return fine;
+}
+
+void sl_scan_free(struct sl_scan *scan)
+{
+	SL_DROP(&scan->runs);
+	sl_map_free(&scan->met);
+}

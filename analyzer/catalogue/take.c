@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/catalogue/take.h"
+
+#include <string.h>
+
+#include "analyzer/base/map.h"
+#include "analyzer/gate/measure.h"
+#include "analyzer/report/owners.h"
+
+#define METRICS_OF_ONE (SL_CARD_METRICS / SL_MEASURE_OF_COUNT) /* of one sort, the largest */
+
+static int64_t known(uint64_t value)
+{
+	return value > INT64_MAX ? -1 : (int64_t)value;
+}
+
+/* ---- who and when */
+
+/* What the program said of itself counts more than what was said of it when it was started. */
+static const char *metadata(const struct sl_report *report, const char *key)
+{
+	const struct sl_header *header = &report->processes[0].trace->header;
+	const struct sl_defs *defs = report->processes[0].model->defs;
+
+	for (size_t i = 0; i < defs->metadata.count; i++)
+		if (!strcmp(defs->metadata.item[i].key, key))
+			return defs->metadata.item[i].value;
+	for (unsigned i = 0; i < header->metadata_count; i++)
+		if (!strcmp(header->metadata[i].name, key))
+			return header->metadata[i].value;
+	return NULL;
+}
+
+static const char *some(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+static const char *project_of(const struct sl_report *report)
+{
+	const char *project = some(metadata(report, "project")), *repository = some(metadata(report, "git.repository"));
+	const char *folder = some(report->processes[0].trace->header.cwd);
+
+	return project ? project : repository ? repository : folder ? some(sl_stacks_basename(folder)) : NULL;
+}
+
+static const char *command_of(struct sl_card *card, const struct sl_header *header)
+{
+	char text[SL_CARD_TEXT + 8];
+	size_t size = 0;
+
+	*text = 0;
+	for (unsigned i = 0; i < header->argc && size < SL_CARD_TEXT; i++)
+		size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%s", i ? " " : "",
+					 header->argv[i] ? header->argv[i] : "");
+	return sl_card_keep(card, *text ? text : header->exe);
+}
+
+/* The worst of its processes. */
+static const char *status_of(const struct sl_report *report)
+{
+	static const enum sl_status worst[] = {SL_STATUS_RUNNING, SL_STATUS_INTERRUPTED, SL_STATUS_UNKNOWN};
+
+	for (size_t w = 0; w < SL_COUNT(worst); w++)
+		for (unsigned i = 0; i < report->process_count; i++)
+			if (report->processes[i].trace->status == worst[w])
+				return sl_status_name(worst[w]);
+	return sl_status_name(SL_STATUS_COMPLETED);
+}
+
+static void take_identity(struct sl_card *card, const struct sl_report *report)
+{
+	const struct sl_header *first = &report->processes[0].trace->header;
+
+	card->identity = card->run_id = sl_card_keep(card, first->run_id);
+	card->job_id = sl_card_keep(card, first->job_id);
+	card->project = sl_card_keep(card, project_of(report));
+	card->tag = sl_card_keep(card, some(first->tag) ? first->tag : sl_stacks_program(first));
+	card->command = command_of(card, first);
+	card->host = sl_card_keep(card, first->host);
+	card->status = status_of(report);
+	card->commit_id = sl_card_keep(card, metadata(report, "git.commit"));
+	card->branch = sl_card_keep(card, metadata(report, "git.branch"));
+	card->started_ns = report->started_unix_ns ? known(report->started_unix_ns) : -1;
+	card->ended_ns = report->ended_unix_ns ? known(report->ended_unix_ns) : -1;
+}
+
+/* ---- figures */
+
+static void take_figures(struct sl_card *card, const struct sl_report *report)
+{
+	int64_t world = 0;
+
+	card->processes = report->process_count;
+	card->devices = report->device_count;
+	card->ooms = card->findings = 0;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		struct sl_card_session session = {.id = process->session_id,
+						  .host = process->trace->header.host,
+						  .status = sl_status_name(process->trace->status),
+						  .pid = process->trace->header.pid,
+						  .rank = process->trace->header.rank,
+						  .bundle = process->model->ooms_total > 0};
+
+		world = process->trace->header.world_size > world ? process->trace->header.world_size : world;
+		card->ooms += (int64_t)process->model->ooms_total;
+		sl_card_add_session(card, &session);
+	}
+	card->ranks = world ? world : report->process_count;
+	for (size_t i = 0; i < report->findings.count; i++)
+		card->findings += strcmp(report->findings.item[i].severity, "info") != 0;
+	if (report->findings.count) {
+		card->finding = report->findings.item[0].id;
+		card->severity = report->findings.item[0].severity;
+	}
+}
+
+static int64_t *total_of(struct sl_card *card, const char *key)
+{
+	return !strcmp(key, "peak")	? &card->peak_bytes
+	       : !strcmp(key, "hidden") ? &card->hidden_bytes
+	       : !strcmp(key, "leak")	? &card->leak_bytes
+					: NULL;
+}
+
+/* A figure of which a process could not tell is not known as a whole. */
+static void take_metrics(struct sl_card *card, struct sl_report *report)
+{
+	struct sl_measures measures;
+	unsigned counts[SL_MEASURE_OF_COUNT] = {0};
+
+	sl_measures_take(&measures, report);
+	for (size_t i = 0; i < measures.list.count; i++) {
+		const struct sl_measure *measure = &measures.list.item[i];
+		int64_t bytes = measure->unknown ? -1 : known(measure->bytes);
+
+		if (measure->of == SL_MEASURE_TOTAL) {
+			if (total_of(card, measure->key))
+				*total_of(card, measure->key) = bytes;
+			continue;
+		}
+		if (counts[measure->of]++ == METRICS_OF_ONE) {
+			card->left_out++;
+			counts[measure->of]--;
+			continue;
+		}
+		sl_card_add_metric(card, sl_measure_names[measure->of], measure->key, measure->what, bytes);
+		if (measure->of == SL_MEASURE_STACK || measure->of == SL_MEASURE_LEAK)
+			sl_card_add_name(card, SL_NAME_PLACE, measure->what);
+	}
+	sl_measures_free(&measures);
+}
+
+/* ---- names */
+
+static void add_once(struct sl_card *card, struct sl_map *met, enum sl_name_kind kind, const char *text)
+{
+	char key[SL_CARD_TEXT + 8];
+
+	if (!text || !*text)
+		return;
+	snprintf(key, sizeof(key), "%d%.1024s", (int)kind, text);
+	if (!(*sl_map_at(met, key))++)
+		sl_card_add_name(card, kind, text);
+}
+
+static void add_stack(struct sl_card *card, struct sl_map *met, struct sl_process *process, uint32_t python, uint32_t native,
+		      uint64_t caller)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, python, native, caller);
+
+	for (unsigned i = 0; i < count; i++) {
+		add_once(card, met, SL_NAME_FUNCTION, frames[i].function);
+		add_once(card, met, SL_NAME_FILE, frames[i].file ? sl_stacks_basename(frames[i].file) : NULL);
+		add_once(card, met, SL_NAME_LIBRARY,
+			 frames[i].python || !frames[i].module ? NULL : sl_stacks_basename(frames[i].module));
+	}
+}
+
+/* The stacks of which there are metrics: those that held something at a peak, and leaks. */
+static void take_names(struct sl_card *card, struct sl_report *report)
+{
+	struct sl_map met = {0};
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+		const struct sl_model *model = process->model;
+
+		for (size_t k = 0; k < model->labels.count; k++)
+			add_once(card, &met, SL_NAME_LABEL, sl_defs_text(model->defs, model->labels.item[k].text));
+		for (size_t k = 0; k < model->holders.count; k++)
+			if (model->holders.item[k].peak_bytes)
+				add_once(card, &met, SL_NAME_LIBRARY, model->libraries.item[model->holders.item[k].library]);
+		for (size_t k = 0; k < model->sites.count; k++) {
+			const struct sl_site *site = &model->sites.item[k];
+
+			if (sl_model_site_at_peak(model, site) && sl_owners_shows(process, site))
+				add_stack(card, &met, process, site->python, site->native, site->caller);
+		}
+		for (size_t k = 0; k < process->leaks.count; k++)
+			add_stack(card, &met, process, process->leaks.item[k].python, process->leaks.item[k].native,
+				  process->leaks.item[k].caller);
+	}
+	sl_map_free(&met);
+}
+
+void sl_card_take(struct sl_card *card, struct sl_report *report, const char *source)
+{
+	take_identity(card, report);
+	card->source = sl_card_keep(card, source);
+	take_figures(card, report);
+	take_metrics(card, report);
+	take_names(card, report);
+}

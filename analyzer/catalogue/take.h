@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The card of a run that was replayed. */
+#ifndef ANALYZER_CATALOGUE_TAKE_H
+#define ANALYZER_CATALOGUE_TAKE_H
+
+#include "analyzer/catalogue/card.h"
+#include "analyzer/report/report.h"
+
+/* Fills an initialized card from a report of one run; source: where it lies.  Main thread only: symbols are read. */
+void sl_card_take(struct sl_card *card, struct sl_report *report, const char *source);
+
+#endif

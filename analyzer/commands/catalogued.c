@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/catalogued.h"
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/commands/inside.h"
+
+enum { CATALOGUE, FIRST_FILTER, QUIET = 11, UTC };
+
+/* Options from FIRST_FILTER on, as terms. */
+static const char *const terms[] = {"run=\"%s\"",    "session=\"%s\"", "job=\"%s\"",   "rank=\"%s\"", "ranks=\"%s\"",
+				    "status=\"%s\"", "bundle=1",       "not bundle=1", "when>\"%s\"", "when<\"%s\""};
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value)
+{
+	struct sl_query query;
+	struct sl_query_error error;
+	const char *term;
+	bool fine;
+
+	if (option == CATALOGUE)
+		c->catalogue = value;
+	else if (option == QUIET)
+		c->quiet = true;
+	else if (option == UTC)
+		c->utc = true;
+	if (option < FIRST_FILTER || option >= QUIET)
+		return true;
+	if (value && strchr(value, '"'))
+		return false;
+	term = terms[option - FIRST_FILTER];
+	if (value) {
+		const char *at = strstr(term, "%s");
+
+		term = sl_arena_printf(&c->arena, "%.*s%s%s", (int)(at - term), term, value, at + 2);
+	}
+	fine = sl_query_parse(&query, term, now_ns(), &error);
+	sl_query_free(&query);
+	c->filters = c->filters ? sl_arena_printf(&c->arena, "%s %s", c->filters, term) : term;
+	return fine;
+}
+
+/* ---- the query */
+
+static int say_wrong(const char *text, const struct sl_query_error *error)
+{
+	sl_door_print(stderr, "stormlog-analyze: query, column %u: %s\n  %s\n  %*s^\n", error->column, error->reason, text,
+		      (int)(error->column < 200 ? error->column - 1 : 0), "");
+	return SL_EXIT_USAGE;
+}
+
+int sl_catalogued_query(struct sl_catalogued *c, const char *text)
+{
+	struct sl_query_error error;
+	bool fine;
+
+	sl_query_free(&c->query);
+	/* alone first: a column is one of what was typed */
+	fine = sl_query_parse(&c->query, text, now_ns(), &error);
+	if (fine && c->filters) {
+		const char *both = c->query.count ? sl_arena_printf(&c->arena, "(%s) %s", text, c->filters) : c->filters;
+
+		sl_query_free(&c->query);
+		fine = sl_query_parse(&c->query, both, now_ns(), &error);
+		text = both;
+	}
+	return fine ? -1 : say_wrong(text, &error);
+}
+
+/* What is typed like a path and is none was meant as one. */
+static bool is_query(const char *text)
+{
+	return !strchr(text, '/') || strpbrk(text, " :=<>\"*()");
+}
+
+/* ---- the catalogue */
+
+static const char *default_catalogue(struct sl_arena *arena)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (state && *state == '/')
+		return sl_arena_printf(arena, "%s/stormlog/catalogue.sqlite", state);
+	return home && *home ? sl_arena_printf(arena, "%s/.local/state/stormlog/catalogue.sqlite", home) : NULL;
+}
+
+static int open_store(struct sl_catalogued *c)
+{
+	const char *path = c->catalogue ? c->catalogue : default_catalogue(&c->arena);
+	char why[SL_STORE_WHY];
+
+	if (!path) {
+		sl_door_print(stderr, "stormlog-analyze: neither XDG_STATE_HOME nor HOME is set: name a --catalogue\n");
+		return SL_EXIT_USAGE;
+	}
+	c->catalogue = path;
+	c->store = sl_store_open(path, true, why);
+	if (c->store)
+		return -1;
+	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, why);
+	return SL_EXIT_USAGE;
+}
+
+static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
+{
+	char *folder = strdup(c->catalogue);
+
+	if (!folder)
+		abort();
+	/* SQLite's own files lie beside it */
+	sl_inside(
+		&(struct sl_inside){.inputs = paths, .reads = {dirname(folder)}, .writes = {c->catalogue}, .symbols = c->symbols});
+	free(folder);
+	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
+	c->narrowed = count > 0;
+	if (!count || sl_scan_paths(&c->scan, paths, count))
+		return -1;
+	if (!c->scan.missing)
+		return sl_catalogued_fail(c);
+	sl_paths_missing(c->scan.missing);
+	return SL_EXIT_USAGE;
+}
+
+int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed)
+{
+	char *const *paths = parsed->paths;
+	unsigned count = parsed->path_count;
+	const char *query = NULL;
+	char **existing = calloc(count + 1, sizeof(*existing));
+	unsigned found = 0;
+	int status = -1;
+
+	c->symbols = parsed->symbols;
+	if (!existing)
+		abort();
+	for (unsigned i = 0; i < count && status < 0; i++) {
+		if (!access(paths[i], F_OK)) {
+			existing[found++] = paths[i];
+		} else if (query || !is_query(paths[i])) {
+			sl_paths_missing(paths[i]);
+			status = SL_EXIT_USAGE;
+		} else {
+			query = paths[i];
+		}
+	}
+	if (status < 0)
+		status = sl_catalogued_query(c, query ? query : "");
+	if (status < 0)
+		status = open_store(c);
+	if (status < 0)
+		status = learn(c, existing, found);
+	free(existing);
+	return status;
+}
+
+bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run)
+{
+	return !c->narrowed || sl_scan_found(&c->scan, run);
+}
+
+int sl_catalogued_fail(struct sl_catalogued *c)
+{
+	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", c->catalogue, sl_store_why(c->store));
+	return SL_EXIT_UNSAVED;
+}
+
+void sl_catalogued_close(struct sl_catalogued *c)
+{
+	sl_scan_free(&c->scan);
+	sl_query_free(&c->query);
+	if (c->store)
+		sl_store_close(c->store);
+	sl_arena_free(&c->arena);
+}
+
+const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns)
+{
+	time_t seconds = (time_t)(unix_ns / 1000000000);
+	struct tm tm;
+
+	if (unix_ns < 0 || !(c->utc ? gmtime_r(&seconds, &tm) : localtime_r(&seconds, &tm)) ||
+	    !strftime(out, SL_CATALOGUED_TIME, "%Y-%m-%d %H:%M", &tm))
+		snprintf(out, SL_CATALOGUED_TIME, "unknown");
+	return out;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* What the verbs over many runs share: which catalogue, which runs of it.  One thread. */
+#ifndef ANALYZER_COMMANDS_CATALOGUED_H
+#define ANALYZER_COMMANDS_CATALOGUED_H
+
+#include "analyzer/catalogue/scan.h"
+#include "analyzer/commands/arguments.h"
+
+/* Rows of a verb's table, first in it; the filters are those of Python Stormlog's queries. */
+enum { SL_CATALOGUED_OPTIONS = 13 };
+/* clang-format off */
+#define SL_OPTION_CATALOGUED \
+	{"--catalogue", 0, "FILE", "where what was learned is kept (default: stormlog/catalogue.sqlite of $XDG_STATE_HOME)"}, \
+	{"--run-id", 0, "ID", "of this id"}, \
+	{"--session-id", 0, "ID", "with this session: one is a process"}, \
+	{"--job-id", 0, "ID", "of this job"}, \
+	{"--rank", 0, "N", "in which this rank was recorded"}, \
+	{"--world-size", 0, "N", "of so many ranks"}, \
+	{"--status", 0, "WORD", "completed, interrupted, running, unknown"}, \
+	{"--has-oom-bundle", 0, NULL, "that ran out of memory"}, \
+	{"--no-has-oom-bundle", 0, NULL, "that did not"}, \
+	{"--created-after", 0, "TIME", "begun after that: a date, a date and a time, -7d"}, \
+	{"--created-before", 0, "TIME", "begun before that"}, \
+	{"--quiet", 'q', NULL, "no progress"}, \
+	{"--utc", 0, NULL, "times in UTC (default: local)"}
+/* clang-format on */
+
+struct sl_catalogued {
+	const char *catalogue; /* NULL: the default */
+	const char *symbols;   /* --symbols */
+	bool quiet, utc;
+	struct sl_arena arena;
+	const char *filters;	/* as terms of a query; NULL: none */
+	struct sl_query query;	/* with the filters */
+	struct sl_store *store; /* NULL: not opened */
+	struct sl_scan scan;
+	bool narrowed; /* paths were named: only runs that were found there */
+};
+
+/* Takes one of SL_OPTION_CATALOGUED; false: the value is none. */
+bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
+
+/*
+ * Opens the catalogue, learns what is new below those of the paths that exist, and reads the one that does not as a query (none: every
+ * run).  From here on the program is inside (inside.h).  An exit status, said; or -1: go on.  sl_catalogued_close in every case.
+ */
+int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed);
+/* Alone, without learning. */
+int sl_catalogued_query(struct sl_catalogued *c, const char *text);
+bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);
+int sl_catalogued_fail(struct sl_catalogued *c); /* says why the store failed */
+void sl_catalogued_close(struct sl_catalogued *c);
+
+/* 2026-11-21 10:30, or "unknown". */
+#define SL_CATALOGUED_TIME 24
+const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze runs [QUERY] PATH...: runs of folders and of a catalogue, a line each. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/commands/catalogued.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/commands/inside.h"
+
+static const struct sl_option table[] = {
+	SL_OPTION_CATALOGUED,
+	{"--limit", 0, "N", "the newest so many (default: all)"},
+	{"--sort", 0, "FIELD", "largest first, instead of the newest"},
+	{"--json", 0, NULL, "as JSON (schemas/runs.schema.json)"},
+	SL_OPTION_SYMBOLS,
+	{0},
+};
+enum { LIMIT = SL_CATALOGUED_OPTIONS, SORT, JSON };
+
+struct listing {
+	struct sl_catalogued catalogued;
+	long limit;
+	int order;
+	bool json;
+	struct sl_json *j;
+	SL_VECTOR(struct sl_card) cards; /* for a table: its columns are as wide as what is in them */
+	long shown;
+};
+
+static bool take(void *context, int option, const char *value)
+{
+	struct listing *l = context;
+
+	if (option < SL_CATALOGUED_OPTIONS)
+		return sl_catalogued_take(&l->catalogued, option, value);
+	if (option == LIMIT)
+		return sl_arguments_number(value, 1, 1000000000, &l->limit);
+	if (option == SORT)
+		return (l->order = sl_card_field(value)) >= 0;
+	l->json = true;
+	return true;
+}
+
+/* ---- the table */
+
+#define COLUMNS	 9
+#define CELL_MAX 40
+
+static const char *const titles[COLUMNS] = {"WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEAK", "OOM", "STATUS", "COMMIT"};
+static const bool right[COLUMNS] = {[3] = true, [4] = true, [5] = true, [6] = true};
+static const unsigned widest[COLUMNS] = {20, 20, 28, 6, 12, 12, 6, 11, 10};
+
+static const char *size_of(char *out, int64_t bytes)
+{
+	return bytes < 0 ? "?" : sl_format_size(out, (uint64_t)bytes);
+}
+
+/* Program and script without their folders, which are long and say little. */
+static void short_command(char *out, size_t size, const char *command)
+{
+	size_t used = 0;
+
+	for (unsigned word = 0; *command && used + 1 < size; word++) {
+		size_t length = strcspn(command, " ");
+		const char *slash = word < 2 ? memrchr(command, '/', length) : NULL;
+		const char *from = slash ? slash + 1 : command;
+
+		used += (size_t)snprintf(out + used, size - used, "%s%.*s", word ? " " : "", (int)(command + length - from), from);
+		command += length + (command[length] == ' ');
+	}
+}
+
+static void cells_of(const struct listing *l, const struct sl_card *card, char cells[COLUMNS][SL_FORMAT_BYTES])
+{
+	char text[SL_FORMAT_BYTES];
+
+	sl_catalogued_time(&l->catalogued, cells[0], card->started_ns);
+	snprintf(cells[1], SL_FORMAT_BYTES, "%.*s", (int)widest[1], card->project ? card->project : "?");
+	short_command(cells[2], widest[2] + 1, card->command ? card->command : "?");
+	snprintf(cells[3], SL_FORMAT_BYTES, "%lld", (long long)card->ranks);
+	snprintf(cells[4], SL_FORMAT_BYTES, "%s", size_of(text, card->peak_bytes));
+	snprintf(cells[5], SL_FORMAT_BYTES, "%s", size_of(text, card->leak_bytes));
+	snprintf(cells[6], SL_FORMAT_BYTES, "%lld", (long long)card->ooms);
+	snprintf(cells[7], SL_FORMAT_BYTES, "%.*s", (int)widest[7], card->status ? card->status : "?");
+	snprintf(cells[8], SL_FORMAT_BYTES, "%.*s", (int)widest[8], card->commit_id ? card->commit_id : "");
+}
+
+static void put_table(struct listing *l)
+{
+	unsigned width[COLUMNS];
+	char cells[COLUMNS][SL_FORMAT_BYTES];
+
+	for (unsigned c = 0; c < COLUMNS; c++)
+		width[c] = (unsigned)strlen(titles[c]);
+	for (size_t i = 0; i < l->cards.count; i++) {
+		cells_of(l, &l->cards.item[i], cells);
+		for (unsigned c = 0; c < COLUMNS; c++)
+			width[c] = strlen(cells[c]) > width[c] ? (unsigned)strlen(cells[c]) : width[c];
+	}
+	for (size_t i = 0; i <= l->cards.count; i++) {
+		if (i)
+			cells_of(l, &l->cards.item[i - 1], cells);
+		for (unsigned c = 0; c < COLUMNS; c++) {
+			sl_door_print(stdout, right[c] ? "%*s" : "%-*s", c + 1 < COLUMNS ? (int)width[c] : 0,
+				      i ? cells[c] : titles[c]);
+			fputs(c + 1 < COLUMNS ? "  " : "\n", stdout);
+		}
+	}
+}
+
+/* ---- */
+
+static bool show(void *context, const struct sl_card *card)
+{
+	struct listing *l = context;
+
+	if (!sl_catalogued_has(&l->catalogued, card->run))
+		return true;
+	if (l->json) {
+		sl_card_write(l->j, NULL, card, false);
+	} else {
+		struct sl_card *kept = SL_PUSH(&l->cards);
+
+		*kept = *card; /* its numbers; texts that are shown are copied */
+		kept->arena = (struct sl_arena){0};
+		kept->project = sl_card_keep(kept, card->project);
+		kept->command = sl_card_keep(kept, card->command);
+		kept->status = sl_card_keep(kept, card->status);
+		kept->commit_id = sl_card_keep(kept, card->commit_id);
+	}
+	return !l->limit || ++l->shown < l->limit;
+}
+
+static int list(struct listing *l)
+{
+	struct sl_store_ask ask = {.query = &l->catalogued.query, .order = l->order};
+	bool fine;
+
+	if (l->json) {
+		l->j = sl_json_new(stdout, SL_JSON_INDENT);
+		sl_json_object(l->j, NULL);
+		sl_json_string(l->j, "schema", "stormlog.runs");
+		sl_json_int(l->j, "schema_version", 1);
+		sl_json_uint(l->j, "read", l->catalogued.scan.read);
+		sl_json_array(l->j, "runs");
+	}
+	fine = sl_store_runs(l->catalogued.store, &ask, show, l);
+	if (l->json) {
+		sl_json_end(l->j);
+		sl_json_end(l->j);
+		sl_json_newline(l->j);
+		if (!sl_json_close(l->j))
+			return SL_EXIT_UNSAVED;
+	} else if (fine && l->cards.count) {
+		put_table(l);
+	} else if (fine) {
+		sl_door_print(stderr, "stormlog-analyze: no such runs\n");
+	}
+	return fine ? SL_EXIT_FINE : sl_catalogued_fail(&l->catalogued);
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_arguments parsed = {.usage = "runs [options] [QUERY] [PATH...]",
+				      .about = sl_query_help,
+				      .table = table,
+				      .without = true,
+				      .argc = argc,
+				      .argv = argv};
+	struct listing l = {.order = -1};
+	int status = sl_arguments_parse(&parsed, take, &l);
+
+	if (status < 0)
+		status = sl_catalogued_open(&l.catalogued, &parsed);
+	if (status < 0)
+		status = list(&l);
+	for (size_t i = 0; i < l.cards.count; i++)
+		sl_arena_free(&l.cards.item[i].arena);
+	SL_DROP(&l.cards);
+	sl_catalogued_close(&l.catalogued);
+	sl_arguments_free(&parsed);
+	return status;
+}
+
+const struct sl_command sl_command_runs = {"runs", "many runs: what is below folders and in a catalogue, found by a query", run};

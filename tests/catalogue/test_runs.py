@@ -1,0 +1,264 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog-analyze runs: runs of the simulated GPU are found, with the figures of its journal; only what is new is read."""
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+try:
+    from e2e import ANALYZE, Ranks, Recording
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+MIB = 1 << 20
+PROGRAM = """
+import ctypes
+cudart = ctypes.CDLL("libcudart.so.13")
+def take(mib):
+    p = ctypes.c_void_p()
+    return cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20)), p
+def %s():
+    return take(%d)
+def remember():
+    return take(%d)
+cudart.cudaFree(%s()[1])
+remember()
+%s
+"""
+
+
+class Catalogue(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-runs-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.catalogue = os.path.join(self.folder, "state", "c.sqlite")
+        self.runs = os.path.join(self.folder, "runs")
+
+    def record(self, name, work=10, leak=4, function="work", more="", **environment):
+        """A run below self.runs/NAME; its processes in the journal."""
+        script = os.path.join(self.folder, "job_%s.py" % name)
+        with open(script, "w") as file:
+            file.write(PROGRAM % (function, work, leak, function, more))
+        with Recording(sys.executable, script, SIM_VRAM="8G", STORMLOG_RUN_ID=name, STORMLOG_META="project=alpha\ngit.commit=%s\ngit.branch=main"
+                       % (name.encode().hex() * 40)[:40], **environment) as recording:
+            os.makedirs(self.runs, exist_ok=True)
+            shutil.copytree(recording.traces, os.path.join(self.runs, name))
+            return recording.truth()
+
+    def ask(self, *arguments, code=0, **environment):
+        done = subprocess.run([ANALYZE, *arguments, "--catalogue", self.catalogue], capture_output=True, text=True,
+                              env=dict(os.environ, **environment), timeout=120)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.said = done.stderr
+        return done.stdout
+
+    def list(self, *arguments):
+        found = json.loads(self.ask("runs", "--json", *arguments))
+        return found["read"], {run["run"]: run for run in found["runs"]}
+
+    def ids(self, *arguments):
+        return sorted(self.list(*arguments)[1])
+
+
+class Runs(Catalogue):
+    def test_figures_are_those_of_the_journal(self):
+        truth = self.record("one", 10, 4)[0]
+        read, runs = self.list(self.runs)
+        self.assertEqual((read, list(runs)), (1, ["one"]))
+        run = runs["one"]
+        row = truth.memory[("device", 0)] if ("device", 0) in truth.memory else next(row for row in truth.memory.values() if row.peak_bytes)
+        self.assertEqual((run["peak"], run["leak"], run["oom"]), (row.peak_bytes, row.live_bytes, 0))
+        self.assertEqual((run["project"], run["commit"], run["branch"], run["status"]), ("alpha", ("6f6e65" * 40)[:40], "main", "completed"))
+        self.assertEqual((run["ranks"], run["processes"], run["tag"]), (1, 1, "job_one.py"))
+        self.assertIn("job_one.py", run["command"])
+        self.assertLess(abs(run["when"] / 1e9 - time.time()), 120)
+        self.assertEqual(run["source"], os.path.realpath(os.path.join(self.runs, "one")))
+
+    def test_only_what_is_new_or_changed_is_read(self):
+        self.record("one")
+        self.record("two")
+        self.assertEqual(self.list(self.runs)[0], 2)
+        self.assertEqual(self.list(self.runs)[0], 0)
+        self.assertEqual(self.ids(self.runs), ["one", "two"])
+        self.record("three")
+        self.assertEqual(self.list(self.runs)[0], 1)
+        (trace,) = [name for name in os.listdir(os.path.join(self.runs, "one")) if name.endswith(".zst")]
+        os.utime(os.path.join(self.runs, "one", trace))
+        read, runs = self.list(self.runs)
+        self.assertEqual((read, sorted(runs)), (1, ["one", "three", "two"]))
+        self.assertEqual(self.list(), (0, runs))  # without a path: what the catalogue has
+        self.assertEqual(self.ids(os.path.join(self.runs, "two")), ["two"])
+        shutil.rmtree(os.path.join(self.runs, "two"))
+        self.assertEqual(self.ids(), ["one", "three", "two"])  # what is learned stays
+
+    def test_a_query_and_upstreams_filters_choose(self):
+        self.record("small", 10, 4, "forward_pass")
+        self.record("large", 900, 4, "backward_pass")
+        self.record("full", 10, 4, more="print(take(9000))")
+        self.assertEqual(self.ids("peak>500MiB", self.runs), ["large"])
+        for query, wanted in (("forward_pass", ["small"]), ("function:backward*", ["large"]), ("file:job_full.py", ["full"]),
+                              ("oom>=1", ["full"]), ("project:alpha -oom>0", ["large", "small"]), ("when>-1h", ["full", "large", "small"]),
+                              ("when<-1h", []), ("library:python3* or library:libcudart*", ["full", "large", "small"]), ("place:remember", ["full", "large", "small"]),
+                              ("commit:" + b"large".hex()[:6], ["large"])):
+            self.assertEqual(self.ids(query), wanted, query)
+        session = json.loads(subprocess.run([ANALYZE, "--json", os.path.join(self.runs, "small")], capture_output=True).stdout)["processes"][0]["session_id"]
+        for options, wanted in ((["--run-id", "small"], ["small"]), (["--session-id", session], ["small"]), (["--status", "completed"], ["full", "large", "small"]),
+                                (["--status", "interrupted"], []), (["--has-oom-bundle"], ["full"]), (["--no-has-oom-bundle"], ["large", "small"]),
+                                (["--created-after", "-1h", "peak<100M"], ["full", "small"]), (["--created-before", "2020"], []), (["--job-id", "7"], [])):
+            self.assertEqual(self.ids(*options), wanted, options)
+        self.assertEqual(self.ids("--limit", "1", "--sort", "peak"), ["large"])
+
+    def test_the_table_has_a_line_a_run(self):
+        self.record("one", 100, 4)
+        self.record("full", 10, 4, more="print(take(9000))")
+        lines = self.ask("runs", self.runs).splitlines()
+        self.assertEqual(lines[0].split(), ["WHEN", "PROJECT", "COMMAND", "RANKS", "PEAK", "LEAK", "OOM", "STATUS", "COMMIT"])
+        self.assertEqual(len(lines), 3)
+        self.assertRegex(lines[1], r"^\d{4}-\d\d-\d\d \d\d:\d\d  alpha    python[\d.]* job_full.py +1 +10\.0+ MiB +4\.0+ MiB +1  completed +66756c6c66")
+        self.assertRegex(lines[2], r" 100(\.0+)? MiB +4\.0+ MiB +0  completed +6f6e65")
+        self.assertLessEqual(max(map(len, lines)), 132)
+
+    def test_wrong_queries_name_the_column(self):
+        self.ask("runs", "project:x peek>3", code=2)
+        self.assertIn("query, column 11: peek is no field; did you mean peak?\n  project:x peek>3\n            ^\n", self.said)
+        self.ask("runs", "no/such/folder", code=2)
+        self.assertIn("no/such/folder", self.said)
+        self.assertFalse(os.path.exists(self.catalogue))
+        self.ask("runs", "--run-id", 'a" or peak>0', code=2)
+        self.ask("runs", "--rank", "x", code=2)
+
+    def test_ranks_of_one_run_are_one_line_however_they_come(self):
+        with Ranks(3, lambda rank: ["alloc=1"]) as ranks:
+            files = sorted(os.listdir(ranks.traces))
+            late = os.path.join(self.folder, "late")
+            os.mkdir(late)
+            for name in files:
+                if "rank-00002" in name:
+                    shutil.move(os.path.join(ranks.traces, name), late)
+            self.assertEqual([run["processes"] for run in self.list(ranks.traces)[1].values()], [2])
+            read, runs = self.list(late)
+            self.assertIn("name the folder of " + os.path.realpath(ranks.traces), self.said)
+            self.assertEqual((read, [run["processes"] for run in runs.values()]), (0, [2]))
+            self.assertEqual([(run["processes"], run["ranks"]) for run in self.list(ranks.traces, late)[1].values()], [(3, 3)])
+            self.assertEqual(self.list(ranks.traces, late)[0], 0)
+            self.assertEqual(self.ids("--rank", "2"), ["ranks"])
+            self.assertEqual(self.ids("--rank", "3"), [])
+
+    def test_packs_and_summaries_are_runs_too(self):
+        self.record("one")
+        self.record("two", 700)
+        whole = self.list(self.runs)[1]
+        os.unlink(self.catalogue)
+        packs = os.path.join(self.folder, "packs")
+        os.mkdir(packs)
+        for name in ("one", "two"):
+            subprocess.run([ANALYZE, "pack", os.path.join(self.runs, name), "-o", os.path.join(packs, name + ".stormlog")], check=True)
+        left = set(os.listdir(tempfile.gettempdir()))
+        read, runs = self.list(packs)
+        self.assertEqual({name for name in set(os.listdir(tempfile.gettempdir())) - left if name.startswith("stormlog-pack-") and "test" not in name}, set())
+        self.assertEqual(read, 2)
+        for name, run in runs.items():
+            self.assertEqual(dict(run, source=None), dict(whole[name], source=None))
+        self.assertEqual(self.list(packs)[0], 0)
+        os.unlink(self.catalogue)
+        both = os.path.join(self.folder, "both.summary")
+        subprocess.run([ANALYZE, "summarize", self.runs, "-o", both], check=True)
+        read, runs = self.list(both)
+        self.assertEqual((read, sorted(runs), runs["two"]["peak"]), (2, ["one", "two"], whole["two"]["peak"]))
+        self.assertEqual(self.list(both)[0], 0)
+
+    def test_what_cannot_be_read_is_said_once(self):
+        self.record("one")
+        bad = os.path.join(self.runs, "rank-00000-1.msgpack.zst")
+        with open(bad, "wb") as file:
+            file.write(b"nothing of ours")
+        self.assertEqual(self.ids(self.runs), ["one"])
+        self.assertIn("rank-00000-1", self.said)
+        self.assertEqual(self.list(self.runs)[0], 0)
+        self.assertEqual(self.said, "")
+
+    def test_names_steer_no_terminal(self):
+        self.record("one")
+        self.list(self.runs)
+        with sqlite3.connect(self.catalogue) as db:
+            db.execute("UPDATE runs SET project = ?, command = ?, status = ?", ("\x1b[31mred", "a\nb\x07\u202e", "::error::x"))
+        db.close()
+        out = self.ask("runs")
+        self.assertNotRegex(out, "[\x00-\x09\x0b-\x1f\x7f\u202e]")
+        self.assertEqual(len(out.splitlines()), 2)
+        self.ask("runs", "\x1b[31m\u202e(", code=2)
+        self.assertNotRegex(self.said, "[\x00-\x09\x0b-\x1f\x7f\u202e]")
+
+    def test_a_foreign_database_is_refused_and_stays(self):
+        self.record("one")
+        os.makedirs(os.path.dirname(self.catalogue))
+        with sqlite3.connect(self.catalogue) as db:
+            db.execute("CREATE TABLE runs(identity TEXT)")
+        db.close()
+        with open(self.catalogue, "rb") as file:
+            before = file.read()
+        self.ask("runs", self.runs, code=2)
+        self.assertIn("no catalogue of stormlog", self.said)
+        with open(self.catalogue, "rb") as file:
+            self.assertEqual(file.read(), before)
+        self.assertEqual(os.listdir(os.path.dirname(self.catalogue)), ["c.sqlite"])
+        os.unlink(self.catalogue)
+        os.mkfifo(self.catalogue)
+        self.ask("runs", self.runs, code=2)
+
+    def test_several_at_once_learn_each_run_once(self):
+        for name in ("one", "two", "three", "four"):
+            self.record(name)
+        command = [ANALYZE, "runs", "--json", self.runs, "--catalogue", self.catalogue]
+        children = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(6)]
+        for child in children:
+            out, said = child.communicate(timeout=120)
+            self.assertEqual((child.returncode, said), (0, ""))
+            self.assertEqual(len(json.loads(out)["runs"]), 4)
+        db = sqlite3.connect(self.catalogue)
+        self.assertEqual(db.execute("SELECT count(*), count(DISTINCT identity) FROM runs").fetchone(), (4, 4))
+        self.assertEqual(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+        self.assertEqual(db.execute("SELECT count(*) FROM sessions").fetchone(), (4,))
+        db.close()
+
+    def test_a_kill_leaves_a_whole_catalogue(self):
+        for name in ("one", "two", "three"):
+            self.record(name)
+        for wait in (0.01, 0.03, 0.06, 0.1, 0.2):
+            child = subprocess.Popen([ANALYZE, "runs", self.runs, "--catalogue", self.catalogue], stdout=subprocess.DEVNULL)
+            time.sleep(wait)
+            child.kill()
+            child.wait()
+            self.assertEqual(self.ids(self.runs), ["one", "three", "two"])
+            os.unlink(self.catalogue)
+
+    def test_json_is_as_its_schema_says(self):
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("no jsonschema")
+        self.record("one")
+        with open(os.path.join(HERE, "..", "..", "schemas", "runs.schema.json")) as file:
+            schema = json.load(file)
+        jsonschema.validate(json.loads(self.ask("runs", "--json", self.runs)), schema)
+
+    def test_the_default_place_is_the_users_state(self):
+        self.record("one")
+        state = os.path.join(self.folder, "xdg")
+        done = subprocess.run([ANALYZE, "runs", self.runs], env=dict(os.environ, XDG_STATE_HOME=state), capture_output=True)
+        self.assertEqual((done.returncode, os.listdir(os.path.join(state, "stormlog"))), (0, ["catalogue.sqlite"]))
+        self.assertEqual(os.stat(os.path.join(state, "stormlog")).st_mode & 0o77, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
