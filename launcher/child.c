@@ -49,6 +49,7 @@ int sl_child_exec(const struct sl_launch *run)
 {
 	preload(run->library);
 	need_not_be_first();
+	sl_git_tell();
 	setenv("STORMLOG_DIR", run->directory, 1);
 	setenv("STORMLOG_LAUNCHER", SL_VERSION, 1);
 	if (*run->run_id)

@@ -52,6 +52,11 @@ int sl_paths_command(const char *name, char *path, size_t size);
  */
 const char *sl_target_hinders(const char *path, char *interpreter, size_t size);
 
+/* --- launcher/git.c --- */
+
+/* git.commit, git.branch and git.repository into STORMLOG_META, where they are known and not said. */
+void sl_git_tell(void);
+
 /* --- launcher/child.c --- */
 
 /* In the process that will be the command: variables, then exec.  Returns the exit status for why it failed. */

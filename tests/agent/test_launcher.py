@@ -52,6 +52,63 @@ class Launcher(unittest.TestCase):
         self.assertIn('nothing recorded', done.stderr.splitlines()[2])
         self.assertEqual(self.launch('-q', 'sh', '-c', 'echo err >&2').stderr, 'err\n')
 
+    def meta(self, **extra):
+        return self.variable('STORMLOG_META', **extra).splitlines()
+
+    def git(self, *words, cwd=None):
+        plain = dict(self.environment, GIT_CONFIG_NOSYSTEM='1', GIT_CONFIG_GLOBAL='/dev/null')
+        return subprocess.run(['git', '-c', 'user.name=a', '-c', 'user.email=a@b', *words], cwd=cwd or self.folder, env=plain,
+                              check=True, text=True, capture_output=True).stdout.strip()
+
+    @unittest.skipUnless(shutil.which('git'), 'no git')
+    def test_the_commit_that_runs_is_said(self):
+        name = os.path.basename(self.folder)
+        self.git('init', '-q', '-b', 'topic/one')
+        self.assertEqual(self.meta(), ['git.branch=topic/one', 'git.repository=' + name])  # nothing is committed
+        self.git('commit', '-q', '--allow-empty', '-m', 'x')
+        commit = self.git('rev-parse', 'HEAD')
+        said = ['git.commit=' + commit, 'git.branch=topic/one', 'git.repository=' + name]
+        self.assertEqual(self.meta(), said)
+        self.assertEqual(self.meta(STORMLOG_META='a=b'), ['a=b'] + said)
+        self.assertEqual(self.meta(STORMLOG_META='git.commit=mine\nxgit.branch=y'), ['git.commit=mine', 'xgit.branch=y'] + said[1:])
+        self.git('pack-refs', '--all')
+        self.assertEqual(self.meta(), said)
+        self.assertEqual(self.meta(GITHUB_SHA='f' * 40, GITHUB_REF_NAME='main', GITHUB_REPOSITORY='o/r'), said)
+        self.git('checkout', '-q', '--detach')
+        self.assertEqual(self.meta(), [said[0], said[2]])
+        self.assertEqual(self.meta(GITHUB_REF_NAME='main'), [said[0], 'git.branch=main', said[2]])
+
+    @unittest.skipUnless(shutil.which('git'), 'no git')
+    def test_a_linked_worktree_has_its_own_commit(self):
+        whole = os.path.join(self.folder, 'whole')
+        os.mkdir(whole)
+        self.git('init', '-q', cwd=whole)
+        self.git('commit', '-q', '--allow-empty', '-m', 'x', cwd=whole)
+        self.git('worktree', 'add', '-q', '-b', 'side', os.path.join(self.folder, 'linked'), cwd=whole)
+        self.git('commit', '-q', '--allow-empty', '-m', 'y', cwd=os.path.join(self.folder, 'linked'))
+        commit = self.git('rev-parse', 'side', cwd=whole)
+        shutil.rmtree(os.path.join(self.folder, 'in'), True)
+        done = subprocess.run([self.run_path, '-q', 'sh', '-c', 'printf "%s" "$STORMLOG_META"'], env=self.environment, text=True,
+                              cwd=os.path.join(self.folder, 'linked'), capture_output=True)
+        self.assertEqual(done.stdout.splitlines(), ['git.commit=' + commit, 'git.branch=side', 'git.repository=whole'])
+
+    def test_what_is_no_repository_says_nothing(self):
+        self.assertEqual(self.variable('STORMLOG_META'), 'unset')
+        self.assertEqual(self.meta(CI_COMMIT_SHA='abc', CI_COMMIT_REF_NAME='x\ny'), ['git.commit=abc'])
+        for text in ('gitdir: ' + 'x/' * 3000, 'gitdir: /nowhere', '\0\1\2', ''):
+            with open(os.path.join(self.folder, '.git'), 'w') as file:
+                file.write(text)
+            self.assertEqual(self.variable('STORMLOG_META'), 'unset')
+        os.unlink(os.path.join(self.folder, '.git'))
+        os.mkdir(os.path.join(self.folder, '.git'))
+        for head in ('ref: refs/../../../etc/passwd', 'ref: ' + 'a' * 5000, 'zzz', '\0'):
+            with open(os.path.join(self.folder, '.git', 'HEAD'), 'w') as file:
+                file.write(head)
+            self.assertNotIn('commit', ''.join(self.meta()))
+        os.unlink(os.path.join(self.folder, '.git', 'HEAD'))
+        os.mkfifo(os.path.join(self.folder, '.git', 'HEAD'))
+        self.assertEqual(self.variable('STORMLOG_META'), 'unset')
+
     def test_a_run_that_records_nothing_leaves_no_folder(self):
         self.launch('true')
         self.assertFalse(os.path.exists(os.path.join(self.folder, 'traces')))

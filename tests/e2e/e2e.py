@@ -27,7 +27,7 @@ APPS = os.path.join(BUILD, "tests", "apps")
 SCRIPT = os.path.join(HERE, "..", "apps", "script.py")
 EXACT = ("allocations", "frees", "failed_allocations", "implicit_frees", "allocated_bytes", "live_blocks", "live_bytes")
 COLUMNS = {1: "u1", 2: "<u2", 3: "<u4", 4: "<f4", 5: "<f8"}  # of the page's data, doc/report-page.md
-SETTINGS = re.compile(r"STORMLOG_|SIM_|SLURM_|OMPI_|PMI|TORCHELASTIC|(LOCAL_)?RANK$|WORLD_SIZE$|LD_PRELOAD$")
+SETTINGS = re.compile(r"STORMLOG_|SIM_|SLURM_|OMPI_|PMI|TORCHELASTIC|(LOCAL_)?RANK$|WORLD_SIZE$|LD_PRELOAD$|GITHUB_|CI_|GIT_")
 
 
 class Recording:
