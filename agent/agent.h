@@ -27,6 +27,7 @@ struct sl_agent {
 	   copy is the same is attached to this recording: the one comparison on the path of a call. */
 	_Atomic uint64_t generation;
 	_Atomic uint32_t phase;
+	_Atomic uint32_t stacks; /* taken now: of options.stacks, none while asleep */
 	struct sl_clock clock;
 
 	/* Written now and then; every call reads what is above. */

@@ -13,6 +13,7 @@
 #include "agent/pages.h"
 #include "agent/unwound.h"
 #include "agent/symbols/threads.h"
+#include "agent/file/asleep.h"
 #include "agent/file/store.h"
 #include "agent/file/ring.h"
 #include "agent/agent.h"
@@ -194,6 +195,7 @@ static void start(struct sl_agent *agent)
 	if (!have_key)
 		make_key();
 	sl_kept_begin();
+	sl_asleep_begin(options->asleep);
 	if (inherited) {
 		sl_stacks_child();
 		sl_device_child();

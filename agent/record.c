@@ -144,7 +144,7 @@ SL_HOT bool sl_record_open(struct sl_frame *frame, unsigned api, const void *cal
 	}
 	if (frame->outer)
 		flags |= SL_FLAG_nested;
-	if (trait.stack && agent->options.stacks)
+	if (trait.stack && atomic_load_explicit(&agent->stacks, memory_order_relaxed))
 		stacks = take_stack(&flags);
 	if (SL_UNLIKELY(trait.loads))
 		frame->free_bytes = free_around(&sl_hooks[row], in->device_plus_one);
@@ -438,6 +438,19 @@ static void put_asked(struct sl_slot *second, const struct sl_asked *asked)
 	second->more.object = asked->object;
 }
 
+/* The Python stack of a framework's block; 0 too while asleep. */
+static uint32_t block_stack(unsigned *flags)
+{
+	uint32_t python, mode = atomic_load_explicit(&sl_agent->stacks, memory_order_relaxed);
+
+	if (SL_UNLIKELY(!mode) && sl_agent->options.stacks)
+		return 0;
+	python = sl_stacks_capture(mode & SL_STACKS_PYTHON).python;
+	if (!python && (python = sl_labels_borrowed_stack()))
+		*flags |= SL_FLAG_borrowed;
+	return python;
+}
+
 void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
 		     const struct sl_asked *asked)
 {
@@ -452,9 +465,7 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 		return;
 	sl_unwound_drop_before_instant(thread);
 	sl_agent_begin(thread);
-	python = sl_stacks_capture(sl_agent->options.stacks & SL_STACKS_PYTHON).python;
-	if (!python && (python = sl_labels_borrowed_stack()))
-		flags |= SL_FLAG_borrowed;
+	python = block_stack(&flags);
 	label = sl_labels_current();
 	do {
 		slot = sl_ring_reserve(thread->ring, asked ? 2 : 1, &seq);

@@ -16,6 +16,7 @@
 #define COMMON_RINGFILE_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/slot.h"
@@ -52,6 +53,9 @@ struct sl_segment {
 };
 _Static_assert(sizeof(struct sl_segment) == 128, "two cache lines");
 
+/* What an operator asks of a living recording: writes it into the header, and the writer looks ten times a second. */
+enum sl_wish { SL_ASKED_NOTHING, SL_ASKED_TO_WAKE, SL_ASKED_TO_REST };
+
 enum sl_process_state { SL_PROCESS_STARTING, SL_PROCESS_RUNNING, SL_PROCESS_COMPLETED };
 
 struct sl_ringfile {
@@ -64,10 +68,19 @@ struct sl_ringfile {
 	_Atomic uint32_t threads;			       /* thread ids given out */
 	_Atomic uint32_t stopped;			       /* errno or reason code that stopped the recording, 0: none */
 	_Atomic uint64_t gap_events, gap_begin_ns, gap_end_ns; /* not kept: the cap was reached and the disk hung */
-	char trace[256]; /* name of the trace file, for rings that lie elsewhere an absolute path */
-	uint8_t reserved[512];
+	char trace[256];	 /* name of the trace file, for rings that lie elsewhere an absolute path */
+	_Atomic uint32_t obeys;	 /* 1: the agent looks at `asked`; an older one does not */
+	_Atomic uint32_t asked;	 /* enum sl_wish; NOTHING once it has been done */
+	_Atomic uint32_t asleep; /* 1: what happens is counted and kept in memory; slots before a tail are in no file */
+	uint32_t reserved1;
+	_Atomic uint64_t asleep_since_ns;
+	_Atomic uint64_t asleep_written; /* `slept` maps in the files, with the events that follow them */
+	/* since the last of them: blocks that were made and that ended, and bytes as far as known */
+	_Atomic uint64_t asleep_begun, asleep_begun_bytes, asleep_ended, asleep_ended_bytes;
+	uint8_t reserved[448];
 	struct sl_segment segment[SL_SEGMENT_MAX];
 };
+_Static_assert(offsetof(struct sl_ringfile, segment) == 896, "as in version 2 from the beginning");
 _Static_assert(sizeof(struct sl_ringfile) <= SL_RINGFILE_HEADER_AT, "header map follows");
 
 /*

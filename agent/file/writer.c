@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/pages.h"
+#include "agent/file/asleep.h"
 #include "agent/file/capability.h"
 #include "agent/file/store.h"
 #include "agent/file/ring.h"
@@ -187,31 +188,31 @@ static bool is_hurried(unsigned count)
 	return count >= SL_BLOCK_EVENTS / 2 && since_ns < count * HURRY_NS;
 }
 
-static bool write_block(const struct sl_segment *segment, uint64_t first, uint64_t next, unsigned count)
+static bool write_block(uint32_t thread, uint64_t first, uint64_t next, struct sl_event *block, unsigned count)
 {
 	struct sl_frame_index frame = {
 		.kind = SL_FRAME_BLOCK,
-		.thread = segment->thread,
+		.thread = thread,
 		.first = first,
 		.next = next,
 		.count = count,
-		.begin_ns = events[0].time_ns,
-		.end_ns = events[0].time_ns,
+		.begin_ns = block[0].time_ns,
+		.end_ns = block[0].time_ns,
 	};
 	size_t size;
 	bool failed;
 
 	for (unsigned i = 1; i < count; i++) {
-		if (events[i].time_ns < frame.begin_ns)
-			frame.begin_ns = events[i].time_ns;
-		if (events[i].time_ns > frame.end_ns)
-			frame.end_ns = events[i].time_ns;
+		if (block[i].time_ns < frame.begin_ns)
+			frame.begin_ns = block[i].time_ns;
+		if (block[i].time_ns > frame.end_ns)
+			frame.end_ns = block[i].time_ns;
 	}
 	/* What the events name was published before them: it is in the log by now, and goes first.  Callers' modules
 	   are defined with native stacks; without those, here. */
 	sl_stacks_modules();
 	drain_defs();
-	size = sl_block_encode(map_bytes, segment->thread, first, next, events, count);
+	size = sl_block_encode(map_bytes, thread, first, next, block, count);
 	sl_agent->store->hurried = is_hurried(count);
 	failed = sl_store_append(sl_agent->store, frame, map_bytes, size);
 	sl_agent->store->hurried = false;
@@ -225,6 +226,21 @@ static bool is_closed(const struct sl_segment *segment)
 	return atomic_load(&segment->end) != 0;
 }
 
+/* Write what a sleeping recording has kept. */
+static bool write_asleep(const char *why, bool wake)
+{
+	return sl_asleep_flush(why, wake, events, map_bytes, write_block);
+}
+
+/* Into the file, or to what is kept asleep. */
+static bool take_block(const struct sl_segment *segment, uint64_t first, uint64_t next, unsigned count)
+{
+	if (!sl_asleep_is())
+		return write_block(segment->thread, first, next, events, count);
+	sl_asleep_take(segment->thread, first, events, count);
+	return true;
+}
+
 /* Returns false when the file could not be written; *wrote says whether events were. */
 static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 {
@@ -235,13 +251,17 @@ static SL_HOT bool drain_segment(unsigned index, bool everything, bool *wrote)
 
 	for (;;) {
 		uint64_t first = atomic_load(&segment->tail), next = first;
-		unsigned count = collect(segment, slots, &next, ended);
+		unsigned count;
+
+		if (sl_asleep_is() && !sl_asleep_has_room() && !write_asleep("much was kept", false))
+			return false;
+		count = collect(segment, slots, &next, ended);
 
 		if (!count && next != first) /* what was given up is in no file */
 			atomic_store_explicit(&segment->tail, next, memory_order_release);
 		if (!count || (!everything && !closed && count < SL_BLOCK_EVENTS && next - first < SL_SEGMENT_SLOTS / 4))
 			break;
-		if (!write_block(segment, first, next, count))
+		if (!take_block(segment, first, next, count))
 			return false;
 		/* The file first, then the tail: the other way loses events when we are killed between. */
 		atomic_store_explicit(&segment->tail, next, memory_order_release);
@@ -418,6 +438,7 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 	uint64_t keep = sl_agent->options.keep, begin_ns = sl_agent_now(), fold_ns;
 	bool some = false;
 
+	everything = everything || sl_asleep_is(); /* so that one thread's frees do not stay behind another's allocations */
 	cutoff_ns = end_of_step(sl_agent->ring, until_ns);
 	if (!drain(everything, &some))
 		return false;
@@ -427,6 +448,8 @@ static bool step(uint64_t until_ns, bool everything, bool *wrote, bool *folding)
 			return false;
 	}
 	*wrote = *wrote || some;
+	if (sl_asleep_is())
+		sl_asleep_settle(cutoff_ns);
 	if (sl_agent->store->end > sl_retention_file_bytes(keep) && !sl_kept_sandboxed())
 		continue_file();
 	/* To fold an event costs half of what it costs to write it (doc/performance.md): the rest is for what stays, which each
@@ -451,6 +474,24 @@ static bool short_of_segments(uint64_t now_ns, uint64_t *idle_ns)
 	return true;
 }
 
+/* Between two passes: what has to be written of a sleep, or another state that was asked for. */
+static bool turn(uint64_t now_ns)
+{
+	bool wrote = false;
+
+	if (sl_asleep_asked_to_wake())
+		return write_asleep("stormlog-attach asked", true);
+	if (sl_asleep_is() && sl_asleep_is_due(now_ns))
+		return write_asleep("it was time", false);
+	if (!sl_asleep_asked_to_rest())
+		return true;
+	cutoff_ns = UINT64_MAX;
+	if (!drain(true, &wrote))
+		return false;
+	sl_asleep_rest();
+	return true;
+}
+
 uint64_t sl_writer_pass(uint64_t now_ns)
 {
 	uint64_t sync_ns = sl_agent->options.fsync * SL_NS_PER_S;
@@ -468,6 +509,7 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 	do
 		good = step(now_ns, everything, &wrote, &folding);
 	while (good && cutoff_ns < now_ns);
+	good = good && turn(now_ns);
 	if (wrote || everything)
 		written_at_ns = now_ns;
 	if (sync && good) {
@@ -500,7 +542,7 @@ void sl_writer_finish(void)
 	sl_objects_say_holes();
 	write_gap(sl_agent->ring->file);
 	say_stacks();
-	if (sl_writer_drain())
+	if (sl_writer_drain() && (!sl_asleep_is() || write_asleep("the process ended", true)))
 		write_footer(sl_agent->how);
 	atomic_store(&sl_agent->finished, sl_agent->store->err ? 2 : 1);
 	sl_agent_wake(&sl_agent->finished);

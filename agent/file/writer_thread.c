@@ -9,6 +9,7 @@
 
 #include "agent/symbols/resolve.h"
 #include "agent/agent.h"
+#include "agent/file/asleep.h"
 #include "agent/file/define.h"
 #include "agent/process/file.h"
 #include "agent/gpu/device.h"
@@ -18,9 +19,10 @@
 #include "agent/stacks/stacks.h"
 #include "agent/file/writer.h"
 
-#define STACK_BYTES (1u << 20)	 /* whatever the program's default is: vendors' libraries run on it too */
-#define LOOK_NS	    90000000ull	 /* at the program\'s filters */
-#define PARK_NS	    100000000ull /* it may be in a vendor's library, or wait for a lock that who parks it holds */
+#define STACK_BYTES (1u << 20)	  /* whatever the program's default is: vendors' libraries run on it too */
+#define ASLEEP_NS   5000000000ull /* between two samples while the recording sleeps */
+#define LOOK_NS	    90000000ull	  /* at the program\'s filters */
+#define PARK_NS	    100000000ull  /* it may be in a vendor's library, or wait for a lock that who parks it holds */
 
 enum parking { NOT_PARKED, PARKED, STARTING_AGAIN };
 
@@ -61,7 +63,7 @@ static void work(void)
 			sl_kept_look();
 			looked_ns = now_ns;
 		}
-		if (interval_ns && (now_ns - sampled_ns >= interval_ns || sl_device_news())) {
+		if (interval_ns && (now_ns - sampled_ns >= (sl_asleep_is() ? ASLEEP_NS : interval_ns) || sl_device_news())) {
 			sl_device_sample(now_ns);
 			sampled_ns = now_ns;
 		}

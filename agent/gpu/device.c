@@ -5,6 +5,7 @@
  * and cuMemGetInfo is then legal.  The writer thread has none, and to borrow one (cuCtxPushCurrent of the application's,
  * or a retained primary context) races with its destruction, so it does not.
  */
+#include "agent/file/asleep.h"
 #include "agent/file/capability.h"
 #include "agent/symbols/objects.h"
 #include "agent/gpu/device.h"
@@ -106,10 +107,25 @@ static void describe(struct device *device, int ordinal, enum sl_vendor vendor)
 }
 
 /* The figure is of some instant between begin_ns and now: what came and went meanwhile is not hidden memory. */
+/* A device that has become nearly full wakes a recording that sleeps; one that stays so does not wake it again. */
+#define NEARLY_FULL 50 /* the part of it that is free */
+
+static void look_whether_full(int ordinal, uint64_t free_bytes, uint64_t total_bytes)
+{
+	static _Atomic uint64_t full; /* by ordinal */
+	uint64_t mine = 1ull << (ordinal & 63);
+
+	if (!total_bytes || free_bytes > total_bytes / NEARLY_FULL)
+		atomic_fetch_and(&full, ~mine);
+	else if (!(atomic_fetch_or(&full, mine) & mine))
+		sl_asleep_rouse("a device is nearly full");
+}
+
 static void publish_sample(int ordinal, const char *source, uint64_t begin_ns, uint64_t free_bytes, uint64_t total_bytes)
 {
 	struct map map;
 
+	look_whether_full(ordinal, free_bytes, total_bytes);
 	map_begin(&map, "sample", sl_agent_now());
 	map_number(&map, "begin_ns", begin_ns);
 	map_number(&map, "device", (uint64_t)ordinal);
@@ -275,6 +291,7 @@ static void publish_shared(int ordinal, const char *source, uint64_t begin_ns, c
 {
 	struct map map;
 
+	look_whether_full(ordinal, sample->free_bytes, sample->total_bytes);
 	map_begin(&map, "sample", sl_agent_now());
 	map_number(&map, "begin_ns", begin_ns);
 	map_number(&map, "device", (uint64_t)ordinal);

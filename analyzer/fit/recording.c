@@ -323,8 +323,8 @@ static const char *doubt_of(const struct builder *b, const struct sl_fit_recordi
 
 	if (b->doubt)
 		return b->doubt;
-	if (trace->folded.through || trace->gap_events)
-		return "events are missing in the trace (--keep, or lost)";
+	if (trace->folded.through || trace->folded.slept.maps || trace->gap_events)
+		return "events are missing in the trace (--keep, --asleep, or lost)";
 	if (!out->release)
 		return "the release of PyTorch is not in the trace";
 	if (out->settings.backend != SL_FIT_NATIVE)

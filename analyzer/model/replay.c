@@ -112,9 +112,44 @@ void sl_replay_free(struct sl_model *model)
 	free(model);
 }
 
+static void add_slept_blocks(struct sl_model *model, const struct sl_slept_blocks *blocks)
+{
+	struct sl_torch *torch;
+	struct sl_row *row;
+
+	if (blocks->kind != SL_KIND_block) {
+		row = sl_ledger_row(model, blocks->kind, blocks->device);
+		row->allocations += blocks->blocks;
+		row->frees += blocks->blocks;
+		row->allocated_bytes += blocks->bytes;
+		return;
+	}
+	torch = &sl_ledger_device(model, blocks->device)->torch;
+	torch->used = true;
+	torch->events += 2 * blocks->blocks;
+	if (blocks->peak_allocated > torch->peak_allocated_bytes)
+		torch->peak_allocated_bytes = blocks->peak_allocated;
+	if (blocks->peak_reserved > torch->peak_reserved_bytes)
+		torch->peak_reserved_bytes = blocks->peak_reserved;
+}
+
+static void add_slept_calls(struct sl_model *model, const struct sl_slept_calls *calls)
+{
+	const struct sl_hook *hook = sl_header_hook(model->header, calls->api);
+	struct sl_api_stats *api = &model->apis[calls->api <= model->header->hook_count ? calls->api : 0];
+
+	model->events += calls->calls;
+	if (!hook || !hook->is_call)
+		return;
+	api->calls += calls->calls;
+	api->failures += calls->failures;
+	api->bytes += calls->bytes;
+	api->time_ns += calls->time_ns;
+}
+
 void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
 {
-	model->folded_ns = folded->until_ns;
+	model->folded_ns = folded->until_ns > folded->slept.until_ns ? folded->until_ns : folded->slept.until_ns;
 	for (size_t i = 0; i < folded->blocks.count; i++) {
 		const struct sl_folded_blocks *blocks = &folded->blocks.item[i];
 		struct sl_torch *torch = &sl_ledger_device(model, blocks->device)->torch;
@@ -125,6 +160,10 @@ void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
 		torch->peak_reserved_bytes = blocks->peak_reserved;
 		model->events += blocks->allocations + blocks->frees;
 	}
+	for (size_t i = 0; i < folded->slept.blocks.count; i++)
+		add_slept_blocks(model, &folded->slept.blocks.item[i]);
+	for (size_t i = 0; i < folded->slept.calls.count; i++)
+		add_slept_calls(model, &folded->slept.calls.item[i]);
 }
 
 static void apply_event(struct sl_model *model, const struct sl_item *item)

@@ -29,6 +29,8 @@ struct sl_cursor {
 	struct sl_span source;		   /* of the last record that was kept */
 	char *ring;			   /* its path; NULL: there was none */
 	bool begun;			   /* there was a pass */
+	bool asleep;			   /* it was when it was opened */
+	uint64_t asleep_written;	   /* and had written so much of it */
 	unsigned last_file;		   /* number of the last that is open */
 };
 

@@ -221,6 +221,9 @@ void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_recovered_ring *rin
 
 const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_slot **second)
 {
+	/* What is kept in the memory of a sleeping process comes before its slots: they wait for it.  Once it is dead they are all there is. */
+	if (walk->ring->alive && atomic_load(&walk->ring->head->asleep))
+		return NULL;
 	for (; walk->at < walk->count; walk->at++) {
 		unsigned i = walk->index[walk->at];
 		const struct sl_segment *segment = &walk->ring->head->segment[i];

@@ -52,6 +52,14 @@ static uint64_t cell(const msgpack_object *row, uint32_t column)
 	return value;
 }
 
+static int64_t signed_cell(const msgpack_object *row, uint32_t column)
+{
+	bool below = row->type == MSGPACK_OBJECT_ARRAY && column < row->via.array.size &&
+		     row->via.array.ptr[column].type == MSGPACK_OBJECT_NEGATIVE_INTEGER;
+
+	return below ? row->via.array.ptr[column].via.i64 : (int64_t)cell(row, column);
+}
+
 static void take_checkpoint(struct sl_trace *trace, const msgpack_object *map)
 {
 	struct sl_folded *folded = &trace->folded;
@@ -77,6 +85,39 @@ static void take_checkpoint(struct sl_trace *trace, const msgpack_object *map)
 	}
 }
 
+static unsigned kind_of(const struct sl_header *header, uint64_t kind)
+{
+	return kind < 256 ? header->kinds[kind] : SL_KIND_unknown;
+}
+
+static void take_slept(struct sl_trace *trace, const msgpack_object *map)
+{
+	struct sl_slept *slept = &trace->folded.slept;
+	const msgpack_object *blocks = sl_object_get(map, "blocks"), *calls = sl_object_get(map, "calls");
+	uint64_t begin_ns = sl_object_u64(map, "begin_ns", 0), end_ns = sl_object_u64(map, "end_ns", begin_ns);
+
+	slept->ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
+	slept->until_ns = end_ns;
+	slept->maps++;
+	slept->follow += sl_object_u64(map, "follow", 0);
+	for (uint32_t i = 0; blocks && blocks->type == MSGPACK_OBJECT_ARRAY && i < blocks->via.array.size; i++) {
+		const msgpack_object *row = &blocks->via.array.ptr[i];
+
+		*SL_PUSH(&slept->blocks) = (struct sl_slept_blocks){kind_of(&trace->header, cell(row, 0)),
+								    signed_cell(row, 1),
+								    cell(row, 2),
+								    cell(row, 3),
+								    cell(row, 4),
+								    cell(row, 5)};
+	}
+	for (uint32_t i = 0; calls && calls->type == MSGPACK_OBJECT_ARRAY && i < calls->via.array.size; i++) {
+		const msgpack_object *row = &calls->via.array.ptr[i];
+
+		*SL_PUSH(&slept->calls) =
+			(struct sl_slept_calls){cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3), cell(row, 4)};
+	}
+}
+
 /* Everything that is not an event or a record of a moment. */
 static void take_map(struct sl_trace *trace, const msgpack_object *map)
 {
@@ -89,6 +130,8 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 		take_gap(trace, map);
 	} else if (sl_object_is_text(def, "checkpoint")) {
 		take_checkpoint(trace, map);
+	} else if (sl_object_is_text(def, "slept")) {
+		take_slept(trace, map);
 	} else if (sl_object_is_text(def, "footer")) {
 		how = sl_object_text(map, "how");
 		trace->how = sl_arena_strndup(&trace->defs.arena, how.text ? how.text : "exit", how.text ? how.size : 4);
@@ -338,6 +381,35 @@ struct sl_trace *sl_trace_blank(void)
 	return trace;
 }
 
+/* How it was recorded, where it slept, and what that leaves open. */
+static void say_slept(struct sl_trace *trace)
+{
+	struct sl_slept *slept = &trace->folded.slept;
+	const struct sl_ringfile *head = trace->ring.head;
+	uint64_t begun, ended;
+
+	if (slept->maps)
+		sl_damage_note(&trace->damage, trace->name,
+			       "it was asleep for %llu s: calls and what lives are exact, peaks are of the time awake, blocks made "
+			       "asleep have no stack",
+			       (unsigned long long)(slept->ns / SL_NS_PER_S));
+	if (!slept->now)
+		return;
+	if (atomic_load(&head->asleep_written) < slept->maps) {
+		sl_damage_note(&trace->damage, trace->name,
+			       "it was killed while it was woken: of the blocks made asleep some may be missing");
+		return;
+	}
+	begun = atomic_load(&head->asleep_begun);
+	ended = atomic_load(&head->asleep_ended);
+	sl_damage_note(
+		&trace->damage, trace->name,
+		"it %s: since %.1f s %llu blocks of %llu bytes were made and %llu ended, and that is all that is known of them",
+		trace->ring.alive ? "is asleep (stormlog-attach wakes it)" : "was asleep when it ended",
+		(double)(atomic_load(&head->asleep_since_ns) - trace->header.monotonic_ns) / 1e9, (unsigned long long)begun,
+		(unsigned long long)atomic_load(&head->asleep_begun_bytes), (unsigned long long)ended);
+}
+
 struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage)
 {
 	struct sl_trace *trace = sl_trace_blank();
@@ -358,10 +430,12 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)
 		trace->damage.lost_events += trace->files[f].torn_events;
 	trace->status = status_of(trace);
+	trace->folded.slept.now = trace->ring.path && atomic_load(&trace->ring.head->asleep);
 	if (trace->folded.through)
 		sl_damage_note(&trace->damage, trace->name,
 			       "block events of its first %llu s are folded (--keep): what lives on and totals are exact",
 			       (unsigned long long)((trace->folded.until_ns - trace->header.monotonic_ns) / SL_NS_PER_S));
+	say_slept(trace);
 	if (trace->header.known)
 		return trace;
 	sl_damage_add(&trace->damage, image->name, -1, "no header can be read, so nothing else can");
@@ -379,6 +453,8 @@ void sl_trace_close(struct sl_trace *trace)
 	free(trace->files);
 	free(trace->folded.blocks.item);
 	free(trace->folded.threads.item);
+	free(trace->folded.slept.blocks.item);
+	free(trace->folded.slept.calls.item);
 	sl_ring_free(&trace->ring);
 	sl_defs_free(&trace->defs);
 	sl_header_free(&trace->header);
@@ -406,6 +482,10 @@ void sl_trace_follow(struct sl_trace *trace)
 	if (!trace->cursor)
 		abort();
 	trace->cursor->ring = trace->ring.path ? strdup(trace->ring.path) : NULL;
+	if (trace->ring.path) {
+		trace->cursor->asleep = atomic_load(&trace->ring.head->asleep);
+		trace->cursor->asleep_written = atomic_load(&trace->ring.head->asleep_written);
+	}
 	if (trace->file_count)
 		trace->cursor->last_file = sl_names_segment(trace->files[trace->file_count - 1].path);
 }
@@ -468,6 +548,15 @@ static void close_read(struct sl_trace *trace)
 			sl_frames_close(&trace->files[f]);
 }
 
+/* It fell asleep, woke, or wrote what it had kept: events then lie in the file before those that were read. */
+static bool turned(const struct sl_trace *trace)
+{
+	const struct sl_cursor *cursor = trace->cursor;
+
+	return trace->ring.path && (cursor->asleep != (atomic_load(&trace->ring.head->asleep) != 0) ||
+				    cursor->asleep_written != atomic_load(&trace->ring.head->asleep_written));
+}
+
 bool sl_trace_refresh(struct sl_trace *trace)
 {
 	struct sl_damage unsaid = {0};
@@ -479,6 +568,8 @@ bool sl_trace_refresh(struct sl_trace *trace)
 	if (trace->cursor->ring)
 		sl_ring_open(&trace->ring, trace->cursor->ring, &unsaid);
 	sl_damage_free(&unsaid);
+	if (turned(trace))
+		return false;
 	for (unsigned f = 0; f < trace->file_count; f++)
 		if (trace->files[f].path)
 			sl_frames_grow(&trace->files[f]);

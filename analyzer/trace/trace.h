@@ -43,11 +43,31 @@ struct sl_folded_thread {
 	uint64_t thread, next; /* the files had its slots below next */
 };
 
+/* What a recording that slept only counted: blocks that came and went, and calls, those of these blocks among them. */
+struct sl_slept_blocks {
+	unsigned kind; /* ours */
+	int64_t device;
+	uint64_t blocks, bytes, peak_allocated, peak_reserved; /* the peaks are PyTorch's own */
+};
+
+struct sl_slept_calls {
+	uint64_t api, calls, failures, bytes, time_ns;
+};
+
+struct sl_slept {
+	uint64_t ns, until_ns; /* how long in all, and when it last ended */
+	uint64_t maps, follow; /* follow: events that were to be written after the maps */
+	bool now;	       /* it sleeps, or did when it was killed */
+	SL_VECTOR(struct sl_slept_blocks) blocks;
+	SL_VECTOR(struct sl_slept_calls) calls;
+};
+
 struct sl_folded {
 	unsigned through;  /* files up to this one are in the first; 0: nothing was folded */
 	uint64_t until_ns; /* block and range events before it are incomplete, but for the blocks that live on */
 	SL_VECTOR(struct sl_folded_blocks) blocks;
 	SL_VECTOR(struct sl_folded_thread) threads;
+	struct sl_slept slept;
 };
 
 struct sl_trace {

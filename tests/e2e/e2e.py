@@ -21,6 +21,7 @@ import numpy
 BUILD = os.environ.get("STORMLOG_BUILD", os.path.join(HERE, "..", "..", "build"))
 PRELOAD = os.path.join(BUILD, "agent", "libstormlog_preload.so")
 ANALYZE = os.path.join(BUILD, "analyzer", "stormlog-analyze")
+ATTACH = os.path.join(BUILD, "attach", "stormlog-attach")
 RUN = os.path.join(BUILD, "agent", "stormlog-run")
 SIM = os.path.join(BUILD, "tests", "sim")
 APPS = os.path.join(BUILD, "tests", "apps")
@@ -34,8 +35,8 @@ class Recording:
     """One run in a folder of its own: folder, process, traces/, journal/."""
 
     def __init__(self, *argv, preload=True, code=0, timeout=600, launcher=None, cwd=None,
-                 kill_when=None, **environment):
-        """kill_when(recording) returns when `process` is to be killed."""
+                 kill_when=None, during=None, **environment):
+        """kill_when(recording) returns when `process` is to be killed; during(recording) runs beside it."""
         self.folder = tempfile.mkdtemp(prefix="stormlog-e2e-")
         self.traces = os.path.join(self.folder, "traces")
         self.journals = os.path.join(self.folder, "journal")
@@ -55,6 +56,11 @@ class Recording:
             kill_when(self)
             self.process.kill()
             said = self.process.communicate()
+            self.done = subprocess.CompletedProcess(argv, self.process.returncode, *said)
+        elif during:
+            self.process = subprocess.Popen(argv, env=clean, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder)
+            during(self)
+            said = self.process.communicate(timeout=timeout)
             self.done = subprocess.CompletedProcess(argv, self.process.returncode, *said)
         else:
             self.done = subprocess.run(argv, env=clean, capture_output=True, timeout=timeout, cwd=cwd or self.folder)
@@ -97,6 +103,24 @@ class Recording:
     def truth(self):
         """The journal's processes that made a call which the agent records."""
         return [process for process in journal.load(self.journals) if process.apis or process.in_flight]
+
+
+def equal_to_journal(run, threads=1, status="completed"):
+    """What is wrong with the reports of all processes of a run, as a list of sentences; and the report."""
+    report, truth, rows, wrong = run.report(), run.truth(), rows_of(run.traces), []
+    left = sorted(report["processes"], key=lambda p: (len(p["trace"]), p["trace"]))
+    if len(left) != len(truth):
+        wrong.append("%d processes in the report, %d in the journal" % (len(left), len(truth)))
+    for real in truth:
+        mine = next((p for p in left if p["pid"] == real.pid), None)
+        if not mine:
+            wrong.append("process %d is not in the report" % real.pid)
+            continue
+        left.remove(mine)
+        wrong += differences(mine, real, rows, threads)
+        if (mine["status"], mine["lost_events"], mine["damaged"]) != (status, 0, False):
+            wrong.append("%(status)s, %(lost_events)d lost, damaged %(damaged)s" % mine)
+    return wrong, report
 
 
 def script(*steps, **environment):

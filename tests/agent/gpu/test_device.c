@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/file/asleep.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/symbols/objects.h"
@@ -47,6 +48,10 @@ bool sl_define_publish(const void *map, size_t bytes)
 	assert_int_equal(at, bytes);
 	map_count++;
 	return true;
+}
+
+void sl_asleep_rouse(const char *why)
+{
 }
 
 void sl_define_note(const char *text)

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/file/asleep.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/agent.h"
+#include "agent/file/asleep_counts.h"
+#include "agent/file/define.h"
+#include "agent/file/ring.h"
+#include "agent/file/sort.h"
+#include "agent/file/store.h"
+#include "agent/hooks/ids.h"
+#include "agent/pages.h"
+#include "agent/process/kept.h"
+#include "common/block.h"
+#include "common/pack.h"
+
+#define KEPT_MAX    (1u << 18) /* then it writes */
+#define BATCH_MAX   (1u << 16)
+#define KEPT_ENOUGH (KEPT_MAX - BATCH_MAX) /* all of a batch may stay */
+#define TABLE_SLOTS (2 * KEPT_MAX)
+#define WRITE_NS    (600 * SL_NS_PER_S) /* what a kill can take */
+#define NOBODY	    UINT32_MAX
+
+struct kept {
+	struct sl_event event;
+	uint64_t number; /* of its slot, or less; ascending within a thread */
+	uint32_t thread; /* 0: free, and then `number` is the next free one */
+};
+
+/* Address spaces: handles of one are no addresses of another. */
+enum space { SPACE_POINTERS, SPACE_REGISTERED, SPACE_BLOCKS };
+
+static struct {
+	struct kept *batch, *kept;
+	struct sl_sort_key *keys; /* twice KEPT_MAX */
+	uint32_t *table;	  /* by address: 1 + index into kept of the allocation that lives there */
+} pages;
+
+/* The context that a thread was last seen in: pinned memory belongs to it (analyzer/model/blocks.c), and the call may only be counted. */
+#define THREADS 4096
+static struct {
+	uint32_t thread;
+	uint64_t context;
+} * seen_in;
+
+static bool was_awake, has_nodes;
+static uint32_t batch_count, kept_end, kept_count, free_first;
+static uint64_t since_ns, written_ns, settled_ns;
+static struct sl_asleep_counts counts;
+static _Atomic(const char *) rouse;
+
+/* --- state ------------------------------------------------------------------------------------------ */
+
+bool sl_asleep_is(void)
+{
+	return sl_agent->ring && atomic_load_explicit(&sl_agent->ring->file->asleep, memory_order_relaxed);
+}
+
+void sl_asleep_rouse(const char *why)
+{
+	if (sl_asleep_is())
+		atomic_store(&rouse, why);
+}
+
+bool sl_asleep_asked_to_wake(void)
+{
+	return sl_asleep_is() && (atomic_load(&rouse) || atomic_load(&sl_agent->ring->file->asked) == SL_ASKED_TO_WAKE);
+}
+
+bool sl_asleep_asked_to_rest(void)
+{
+	return !sl_asleep_is() && atomic_load(&sl_agent->ring->file->asked) == SL_ASKED_TO_REST;
+}
+
+static void forget(void)
+{
+	batch_count = kept_end = kept_count = 0;
+	free_first = NOBODY;
+	if (!pages.table)
+		return;
+	memset(seen_in, 0, THREADS * sizeof(*seen_in));
+	if (sl_kept_sandboxed()) {
+		memset(pages.table, 0, TABLE_SLOTS * sizeof(*pages.table));
+		return;
+	}
+	madvise(pages.batch, BATCH_MAX * sizeof(*pages.batch), MADV_DONTNEED);
+	madvise(pages.kept, KEPT_MAX * sizeof(*pages.kept), MADV_DONTNEED);
+	madvise(pages.keys, 2 * KEPT_MAX * sizeof(*pages.keys), MADV_DONTNEED);
+	madvise(pages.table, TABLE_SLOTS * sizeof(*pages.table), MADV_DONTNEED);
+}
+
+static bool make_pages(void)
+{
+	if (pages.table)
+		return true;
+	if (sl_kept_sandboxed() || !(pages.batch = sl_pages_map(BATCH_MAX * sizeof(*pages.batch))) ||
+	    !(pages.kept = sl_pages_map(KEPT_MAX * sizeof(*pages.kept))) ||
+	    !(pages.keys = sl_pages_map(2 * KEPT_MAX * sizeof(*pages.keys))))
+		return false;
+	if (!(seen_in = sl_pages_map(THREADS * sizeof(*seen_in))))
+		return false;
+	pages.table = sl_pages_map(TABLE_SLOTS * sizeof(*pages.table));
+	return pages.table;
+}
+
+static void answered(void)
+{
+	atomic_store(&sl_agent->ring->file->asked, SL_ASKED_NOTHING);
+}
+
+void sl_asleep_rest(void)
+{
+	struct sl_ringfile *file = sl_agent->ring->file;
+
+	if (!make_pages()) {
+		sl_define_note(
+			"asked to rest, it stays awake: there is no memory for it, or the program forbade itself to get any");
+		answered();
+		return;
+	}
+	forget();
+	sl_asleep_counts_clear(&counts);
+	since_ns = written_ns = settled_ns = sl_agent_now();
+	atomic_store(&rouse, NULL);
+	sl_agent->stacks = 0;
+	atomic_store(&file->asleep_since_ns, since_ns);
+	atomic_store(&file->asleep, 1);
+	answered();
+}
+
+void sl_asleep_begin(bool asleep)
+{
+	atomic_store(&sl_agent->ring->file->obeys, 1);
+	sl_agent->stacks = sl_agent->options.stacks;
+	was_awake = !asleep;
+	has_nodes = false;
+	if (asleep)
+		sl_asleep_rest();
+}
+
+/* --- what lives ------------------------------------------------------------------------------------- */
+
+static uint64_t key_of(const struct sl_event *event, enum space space)
+{
+	return event->address << 2 | space;
+}
+
+static enum space space_of(const struct sl_event *event)
+{
+	return event->kind == SL_KIND_block		? SPACE_BLOCKS
+	       : event->kind == SL_KIND_host_registered ? SPACE_REGISTERED
+							: SPACE_POINTERS;
+}
+
+static uint32_t home_of(uint64_t key)
+{
+	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) & (TABLE_SLOTS - 1);
+}
+
+static uint64_t key_at(uint32_t slot)
+{
+	const struct sl_event *event = &pages.kept[pages.table[slot] - 1].event;
+
+	return key_of(event, space_of(event));
+}
+
+/* Where the key is, or would be. */
+static uint32_t slot_of(uint64_t key)
+{
+	uint32_t slot = home_of(key);
+
+	while (pages.table[slot] && key_at(slot) != key)
+		slot = (slot + 1) & (TABLE_SLOTS - 1);
+	return slot;
+}
+
+/* What comes behind it in its chain moves up. */
+static void empty_slot(uint32_t hole)
+{
+	for (uint32_t at = (hole + 1) & (TABLE_SLOTS - 1); pages.table[at]; at = (at + 1) & (TABLE_SLOTS - 1)) {
+		uint32_t home = home_of(key_at(at));
+
+		if (((at - home) & (TABLE_SLOTS - 1)) < ((at - hole) & (TABLE_SLOTS - 1)))
+			continue;
+		pages.table[hole] = pages.table[at];
+		hole = at;
+	}
+	pages.table[hole] = 0;
+}
+
+/* Its index. */
+static uint32_t keep(const struct kept *what)
+{
+	uint32_t at = free_first;
+
+	if (at == NOBODY)
+		at = kept_end++;
+	else
+		free_first = (uint32_t)pages.kept[at].number;
+	pages.kept[at] = *what;
+	kept_count++;
+	return at;
+}
+
+static void drop(uint32_t at)
+{
+	pages.kept[at].thread = 0;
+	pages.kept[at].number = free_first;
+	free_first = at;
+	kept_count--;
+}
+
+/* --- what becomes of an event ----------------------------------------------------------------------- */
+
+enum fate { FATE_KEEP, FATE_COUNT, FATE_BEGINS, FATE_ENDS };
+
+static bool is_plain(const struct sl_event *event, bool frees)
+{
+	static const uint32_t kinds = 1u << SL_KIND_device | 1u << SL_KIND_pool | 1u << SL_KIND_managed | 1u << SL_KIND_array |
+				      1u << SL_KIND_host_pinned | 1u << SL_KIND_host_registered;
+
+	if (event->flags & SL_FLAG_captured || sl_hooks[event->api].kind == SL_KIND_vmm)
+		return false;
+	return kinds >> event->kind & 1 || (frees && event->kind == SL_KIND_unknown);
+}
+
+static enum fate fate_of(const struct sl_event *event)
+{
+	unsigned verb = sl_hooks[event->api].verb;
+
+	switch (verb) {
+	case SL_VERB_CALL:
+	case SL_VERB_RESERVE:
+	case SL_VERB_UNRESERVE:
+	case SL_VERB_EXPORT:
+	case SL_VERB_POOL_TRIM:
+	case SL_VERB_GRAPH_TRIM:
+	case SL_VERB_BLOCK_WAIT:
+	case SL_VERB_BLOCK_DONE:
+	case SL_VERB_RANGE_PUSH:
+	case SL_VERB_RANGE_POP:
+	case SL_VERB_RANGE_START:
+	case SL_VERB_RANGE_END:
+	case SL_VERB_MARK:
+	case SL_VERB_PAIR:
+	case SL_VERB_NAME:
+		return FATE_COUNT;
+	case SL_VERB_GRAPH_LAUNCH:
+		return has_nodes || was_awake ? FATE_KEEP : FATE_COUNT; /* only allocation nodes make it matter */
+	case SL_VERB_ALLOC:
+		if (event->result || !is_plain(event, false))
+			return FATE_KEEP;
+		return event->address && event->bytes ? FATE_BEGINS : FATE_COUNT;
+	case SL_VERB_FREE:
+		if (event->result || !event->address)
+			return FATE_COUNT;
+		return is_plain(event, true) ? FATE_ENDS : FATE_KEEP;
+	case SL_VERB_BLOCK_ALLOC:
+		return event->address ? FATE_BEGINS : FATE_COUNT;
+	case SL_VERB_BLOCK_FREE:
+		return event->address ? FATE_ENDS : FATE_COUNT;
+	case SL_VERB_GRAPH_ALLOC:
+	case SL_VERB_BLOCK_OOM:
+		return FATE_KEEP;
+	default:
+		return event->result && !(event->flags & SL_FLAG_abandoned) ? FATE_COUNT : FATE_KEEP;
+	}
+}
+
+static void note_context(struct kept *what)
+{
+	__typeof__(seen_in) seen = &seen_in[what->thread % THREADS];
+
+	if (what->event.context && what->event.device >= 0) {
+		seen->thread = what->thread;
+		seen->context = what->event.context;
+	} else if (!what->event.context && sl_event_kinds[what->event.kind].on_host && seen->thread == what->thread) {
+		what->event.context = seen->context;
+	}
+}
+
+/* An allocation of memory at an address where one lives already: its end was not seen, or is seen later.  Both are kept. */
+static void begins(const struct kept *what)
+{
+	uint32_t slot = slot_of(key_of(&what->event, space_of(&what->event))), at = keep(what);
+
+	if (!pages.table[slot] || pages.kept[pages.table[slot] - 1].event.time_ns <= what->event.time_ns)
+		pages.table[slot] = at + 1;
+	counts.begun++;
+	counts.begun_bytes += what->event.bytes;
+}
+
+static void ends(const struct kept *what)
+{
+	uint32_t slot = slot_of(key_of(&what->event, space_of(&what->event))), at = pages.table[slot] - 1;
+	const struct sl_event *made = &pages.kept[at].event;
+
+	counts.ended++;
+	if (!pages.table[slot] || made->time_ns > what->event.time_ns) {
+		keep(what); /* it was made before, or its allocation is still to come */
+		return;
+	}
+	counts.ended_bytes += made->bytes;
+	if (!sl_asleep_count_pair(&counts, made)) {
+		keep(what);
+		empty_slot(slot);
+		return;
+	}
+	sl_asleep_count_call(&counts, made);
+	sl_asleep_count_call(&counts, &what->event);
+	empty_slot(slot);
+	drop(at);
+}
+
+static bool is_oom(const struct sl_event *event)
+{
+	int oom = sl_event_families[sl_hooks[event->api].family].oom;
+
+	return sl_hooks[event->api].verb == SL_VERB_BLOCK_OOM || (oom && event->result == oom);
+}
+
+static void apply(struct kept *what)
+{
+	const struct sl_event *event = &what->event;
+	unsigned verb = sl_hooks[event->api].verb;
+	enum fate fate = event->flags & SL_FLAG_abandoned ? FATE_KEEP : fate_of(event);
+
+	has_nodes |= verb == SL_VERB_GRAPH_ALLOC || (verb == SL_VERB_ALLOC && event->flags & SL_FLAG_captured);
+	note_context(what);
+	if (is_oom(event))
+		sl_asleep_rouse("a call ran out of memory");
+	if (event->kind == SL_KIND_block)
+		sl_asleep_count_block(&counts, event);
+	if (atomic_load(&rouse))
+		fate = FATE_KEEP; /* what lived then is not to go before it is written */
+	switch (fate) {
+	case FATE_COUNT:
+		sl_asleep_count_call(&counts, event);
+		break;
+	case FATE_BEGINS:
+		begins(what);
+		break;
+	case FATE_ENDS:
+		ends(what);
+		break;
+	default:
+		keep(what);
+	}
+}
+
+/* --- from step to step ------------------------------------------------------------------------------ */
+
+bool sl_asleep_has_room(void)
+{
+	if (batch_count + SL_BLOCK_EVENTS > BATCH_MAX)
+		sl_asleep_settle(UINT64_MAX);
+	return kept_count <= KEPT_ENOUGH;
+}
+
+void sl_asleep_take(uint32_t thread, uint64_t first, const struct sl_event *events, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct kept *what = &pages.batch[batch_count++];
+
+		what->event = events[i];
+		what->number = first + i;
+		what->thread = thread;
+	}
+}
+
+void sl_asleep_settle(uint64_t until_ns)
+{
+	struct sl_sort_key *keys = pages.keys;
+	uint32_t left = 0, at;
+	struct sl_ringfile *file = sl_agent->ring->file;
+
+	for (at = 0; at < batch_count; at++) {
+		const struct sl_event *event = &pages.batch[at].event;
+		bool before = sl_event_verbs[sl_hooks[event->api].verb].stamped_before;
+
+		keys[at] = (struct sl_sort_key){event->time_ns << 1 | !before, at};
+	}
+	sl_sort(keys, keys + KEPT_MAX, batch_count);
+	for (at = 0; at < batch_count && pages.batch[keys[at].index].event.time_ns <= until_ns; at++) {
+		apply(&pages.batch[keys[at].index]);
+		pages.batch[keys[at].index].thread = 0;
+	}
+	for (at = 0; at < batch_count; at++)
+		if (pages.batch[at].thread)
+			pages.batch[left++] = pages.batch[at];
+	batch_count = left;
+	settled_ns = until_ns == UINT64_MAX ? sl_agent_now() : until_ns;
+	atomic_store(&file->asleep_begun, counts.begun);
+	atomic_store(&file->asleep_begun_bytes, counts.begun_bytes);
+	atomic_store(&file->asleep_ended, counts.ended);
+	atomic_store(&file->asleep_ended_bytes, counts.ended_bytes);
+}
+
+bool sl_asleep_is_due(uint64_t now_ns)
+{
+	return kept_count > KEPT_ENOUGH || (kept_count && now_ns - written_ns > WRITE_NS);
+}
+
+/* The stack of what has none, so that every reader shows it as one row. */
+static bool define_stack(void)
+{
+	uint8_t map[256];
+	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
+
+	sl_pack_map(&pack, 5);
+	sl_pack_pair_text(&pack, "def", "frame");
+	sl_pack_pair_uint(&pack, "id", SL_ASLEEP_STACK);
+	sl_pack_pair_text(&pack, "function", "made while asleep");
+	sl_pack_pair_text(&pack, "file", "<asleep>");
+	sl_pack_pair_uint(&pack, "line", 0);
+	if (pack.failed || !sl_define_publish(map, pack.used))
+		return false;
+	pack = sl_pack_begin(map, sizeof(map));
+	sl_pack_map(&pack, 3);
+	sl_pack_pair_text(&pack, "def", "python_stack");
+	sl_pack_pair_uint(&pack, "id", SL_ASLEEP_STACK);
+	sl_pack_text(&pack, "frames");
+	sl_pack_array(&pack, 1);
+	sl_pack_uint(&pack, SL_ASLEEP_STACK);
+	return !pack.failed && sl_define_publish(map, pack.used);
+}
+
+/* Blocks of a thread each, in slot order. */
+static bool write_kept(uint32_t count, struct sl_event *events, sl_asleep_write *write)
+{
+	for (uint32_t at = 0, used; at < count; at += used) {
+		const struct kept *first = &pages.kept[pages.keys[at].index], *last = first;
+
+		for (used = 0; at + used < count && used < SL_BLOCK_EVENTS; used++) {
+			const struct kept *what = &pages.kept[pages.keys[at + used].index];
+
+			if (what->thread != first->thread)
+				break;
+			last = what;
+			events[used] = what->event;
+			if (!events[used].python && !events[used].native)
+				events[used].python = SL_ASLEEP_STACK;
+		}
+		if (!write(first->thread, first->number, last->number + 1, events, used))
+			return false;
+	}
+	return true;
+}
+
+bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_t *map, sl_asleep_write *write)
+{
+	struct sl_ringfile *file = sl_agent->ring->file;
+	uint64_t now_ns = sl_agent_now();
+	uint32_t count = 0;
+	size_t bytes;
+
+	if (!pages.table)
+		return true;
+	if (wake)
+		sl_agent->stacks = sl_agent->options.stacks;
+	for (uint32_t i = 0; i < batch_count; i++)
+		keep(&pages.batch[i]);
+	for (uint32_t i = 0; i < kept_end; i++)
+		if (pages.kept[i].thread)
+			pages.keys[count++] = (struct sl_sort_key){(uint64_t)pages.kept[i].thread << 40 | pages.kept[i].number, i};
+	sl_sort(pages.keys, pages.keys + KEPT_MAX, count);
+	if (wake && atomic_load(&rouse))
+		why = atomic_load(&rouse);
+	bytes = sl_asleep_counts_pack(&counts, map, (struct sl_asleep_span){since_ns, settled_ns, why, wake, count});
+	if (!define_stack() ||
+	    sl_store_append(sl_agent->store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1}, map, bytes) ||
+	    !write_kept(count, events, write))
+		return false;
+	atomic_fetch_add(&file->asleep_written, 1);
+	forget();
+	sl_asleep_counts_clear(&counts);
+	since_ns = settled_ns; /* what came after it is all written */
+	written_ns = now_ns;
+	if (wake) {
+		was_awake = true;
+		atomic_store(&file->asleep, 0);
+		answered();
+	}
+	return true;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Stable, in memory that is given: the C library's qsort may call the program's malloc. */
+#ifndef AGENT_FILE_SORT_H
+#define AGENT_FILE_SORT_H
+
+#include <stdint.h>
+
+struct sl_sort_key {
+	uint64_t key;
+	uint32_t index;
+};
+
+/* By key, ascending; scratch has room for as many. */
+void sl_sort(struct sl_sort_key *keys, struct sl_sort_key *scratch, uint32_t count);
+
+#endif

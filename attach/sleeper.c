@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "attach/sleeper.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/ringfile.h"
+#include "common/tracefile.h"
+
+#define ANSWER_MS 10000
+#define LOOK_MS	  5
+#define END_MS	  500 /* whether those that are silent live at all */
+
+static const char *const no_ring = "it has no recording: it was not started with the agent, or has not called the GPU yet",
+			 *const no_rights = "its recording may not be written to by this user",
+			 *const too_old = "its agent is of an older version, which cannot be woken";
+
+static bool is_ring(const char *path)
+{
+	size_t size = strlen(path), suffix = strlen(SL_RING_SUFFIX);
+
+	return size > suffix && !strcmp(path + size - suffix, SL_RING_SUFFIX);
+}
+
+/* The process holds a lock on it while it lives.  An own lock of this kind would not show: this program takes none. */
+static bool is_alive(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	return !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+/* NULL: it was added. */
+static const char *add(struct sl_sleepers *list, const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct sl_ringfile *head = MAP_FAILED;
+	struct sl_sleeper *grown;
+	struct stat st;
+
+	if (fd < 0)
+		return errno == EACCES || errno == EPERM ? no_rights : no_ring;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof(*head) && is_alive(fd))
+		head = mmap(NULL, sizeof(*head), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (head == MAP_FAILED)
+		return no_ring;
+	if (memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) || !atomic_load(&head->obeys)) {
+		munmap(head, sizeof(*head));
+		return too_old;
+	}
+	if (list->count == list->capacity) {
+		list->capacity = list->capacity ? 2 * list->capacity : 16;
+		grown = realloc(list->item, list->capacity * sizeof(*list->item));
+		if (!grown)
+			abort();
+		list->item = grown;
+	}
+	grown = &list->item[list->count++];
+	grown->head = head;
+	grown->pid = (long)head->pid;
+	snprintf(grown->path, sizeof(grown->path), "%s", path);
+	return NULL;
+}
+
+/* Its number in each pid namespace that /proc shows: a ring that a fork left mapped is the parent's. */
+static bool is_number_of(long pid, long number)
+{
+	char path[64], line[1024], *at = NULL, *end;
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+	file = fopen(path, "re");
+	while (file && !at && fgets(line, sizeof(line), file))
+		at = strncmp(line, "NSpid:", 6) ? NULL : line + 6;
+	for (; at && !found; at = end == at ? NULL : end)
+		found = strtol(at, &end, 10) == number && end != at;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* A path of a container is looked at from within. */
+static const char *add_mapped(struct sl_sleepers *list, long pid, const char *path)
+{
+	char inside[4096 + 64];
+	const char *why;
+
+	snprintf(inside, sizeof(inside), "/proc/%ld/root%s", pid, path);
+	why = add(list, access(inside, F_OK) ? path : inside);
+	if (!why && !is_number_of(pid, list->item[list->count - 1].pid)) {
+		munmap(list->item[--list->count].head, sizeof(struct sl_ringfile));
+		why = no_ring;
+	}
+	return why;
+}
+
+bool sl_sleepers_add_process(struct sl_sleepers *list, long pid, const char **why)
+{
+	char path[64], line[8192], *at;
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
+	file = fopen(path, "re");
+	*why = file ? no_ring : errno == ENOENT ? "there is no such process" : "its memory map may not be read by this user";
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = 0;
+		at = strchr(line, '/');
+		if (at && is_ring(at))
+			found = !(*why = add_mapped(list, pid, at));
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+int sl_sleepers_add_folder(struct sl_sleepers *list, const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	size_t before = list->count;
+	char ring[4096];
+
+	if (!folder)
+		return -1;
+	while ((entry = readdir(folder)))
+		if (is_ring(entry->d_name) && snprintf(ring, sizeof(ring), "%s/%s", path, entry->d_name) < (int)sizeof(ring))
+			add(list, ring);
+	closedir(folder);
+	return (int)(list->count - before);
+}
+
+static bool has_answered(const struct sl_sleeper *sleeper, bool wake)
+{
+	const struct sl_ringfile *head = sleeper->head;
+
+	return !atomic_load(&head->asleep) == wake || atomic_load(&head->state) == SL_PROCESS_COMPLETED;
+}
+
+static bool has_ended(const struct sl_sleeper *sleeper)
+{
+	int fd = open(sleeper->path, O_RDWR | O_CLOEXEC);
+	bool ended = fd < 0 || !is_alive(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return ended;
+}
+
+unsigned sl_sleepers_turn(struct sl_sleepers *list, bool wake)
+{
+	const struct timespec look = {.tv_nsec = LOOK_MS * 1000000};
+	unsigned silent = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		atomic_store(&list->item[i].head->asked, wake ? SL_ASKED_TO_WAKE : SL_ASKED_TO_REST);
+	for (unsigned ms = 0; ms < ANSWER_MS; ms += LOOK_MS) {
+		silent = 0;
+		for (size_t i = 0; i < list->count; i++)
+			silent += !has_answered(&list->item[i], wake) && (ms % END_MS || !has_ended(&list->item[i]));
+		if (!silent)
+			return 0;
+		nanosleep(&look, NULL);
+	}
+	return silent;
+}
+
+void sl_sleepers_free(struct sl_sleepers *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		munmap(list->item[i].head, sizeof(struct sl_ringfile));
+	free(list->item);
+	*list = (struct sl_sleepers){0};
+}

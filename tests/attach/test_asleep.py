@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Recordings that sleep, are woken, rest again, and are killed meanwhile: what the report says against the simulator's journal."""
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+try:
+    import e2e
+    import stormlog_trace
+    import wakings
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+KILL_ME = os.path.join(e2e.APPS, "kill_me")
+TENSORS = """
+import ctypes, os, sys, time
+c10 = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
+c10.caching_new.restype = ctypes.c_void_p
+new = lambda bytes: c10.caching_new(ctypes.c_size_t(bytes))
+kept = [new(3 << 20) for _ in range(5)]
+for i in range(1000):
+    c10.caching_delete(ctypes.c_void_p(new(1 << 20)))
+open("made", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+c10.caching_delete(ctypes.c_void_p(kept.pop()))
+kept.append(new(7 << 20))
+"""
+
+
+def wait_until(what, seconds=30):
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen within %d s" % seconds)
+        time.sleep(0.005)
+
+
+def touch(run, name):
+    open(os.path.join(run.folder, name), "w").close()
+
+
+def exists(run, name):
+    return os.path.exists(os.path.join(run.folder, name))
+
+
+class Asleep(unittest.TestCase):
+    def test_wakings_at_random_moments(self):
+        first, wrong = random.randrange(1 << 30), []
+        for seed in range(first, first + int(os.environ.get("STORMLOG_WAKINGS", "20"))):
+            what, _, bad = wakings.waking(seed)
+            wrong += [(what, bad)] if bad else []
+        self.assertEqual(wrong, [])
+
+    def test_a_run_that_is_never_woken_is_exact_and_small(self):
+        sizes = {}
+        for asleep in (0, 1):
+            with e2e.script("alloc=5", "calls=20000", "alloc=7", STORMLOG_ASLEEP=asleep) as run:
+                wrong, report = e2e.equal_to_journal(run, threads=2)
+                self.assertEqual(wrong, [])
+                sizes[asleep] = sum(os.path.getsize(os.path.join(run.traces, name)) for name in run.files() if name.endswith(".zst"))
+        self.assertLess(sizes[1] * 8, sizes[0])
+        live, = [row for row in report["processes"][0]["memory"] if row["kind"] == "device"]
+        self.assertEqual(live["live_bytes"], 12 << 20)
+        self.assertTrue(any("asleep" in json.dumps(warning) for warning in report["warnings"]), report["warnings"])
+
+    def test_what_was_made_asleep_is_one_row_and_what_is_made_awake_has_its_stack(self):
+        def during(run):
+            wait_until(lambda: exists(run, "made"))
+            self.assertEqual(wakings.attach(run).returncode, 0)
+            touch(run, "go")
+        with e2e.Recording("python3", e2e.SCRIPT, "alloc=5", "alloc=6", "ready=made", "wait=go", "alloc=7", STORMLOG_ASLEEP=1,
+                           APPS=e2e.APPS, during=during) as run:
+            report = run.report()
+        rows = sorted((leak["bytes"] >> 20, leak["blocks"], leak["stack"][0]["function"]) for leak in report["leaks"])
+        self.assertEqual(rows[1], (11, 2, "made while asleep"))
+        self.assertEqual((rows[0][:2], len(rows)), ((7, 1), 2))
+        self.assertTrue(any(frame["file"] and frame["file"].endswith("script.py")
+                            for leak in report["leaks"] if leak["bytes"] == 7 << 20 for frame in leak["stack"]), report["leaks"])
+
+    def test_tensors_made_asleep_live_and_totals_are_pytorchs_own(self):
+        def during(run):
+            wait_until(lambda: exists(run, "made"))
+            self.assertEqual(wakings.attach(run).returncode, 0)
+            touch(run, "go")
+        with e2e.Recording(sys.executable, "-c", TENSORS, STORMLOG_ASLEEP=1, APPS=e2e.APPS,
+                           LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS, during=during) as run:
+            wrong, report = e2e.equal_to_journal(run, threads=2)
+        self.assertEqual(wrong, [])
+        torch, = report["processes"][0]["pytorch"]
+        self.assertEqual([torch[name] for name in ("events", "live_blocks", "allocated_bytes")], [2005 + 2, 5, (4 * 3 + 7) << 20])
+
+    def test_a_call_that_runs_out_of_memory_wakes_it(self):
+        def during(run):
+            wait_until(lambda: exists(run, "made"))
+            ring, = [name for name in run.files() if name.endswith(".ring")]
+            wait_until(lambda: "is awake" in wakings.attach(run).stderr)
+            touch(run, "go")
+        with e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "alloc=200", "try=900", "ready=made", "wait=go", "alloc=3", STORMLOG_ASLEEP=1,
+                           APPS=e2e.APPS, SIM_VRAM="1G", during=during) as run:
+            wrong, report = e2e.equal_to_journal(run, threads=2)
+            trace, = stormlog_trace.open_folder(run.traces)
+        self.assertEqual(wrong, [])
+        self.assertEqual([(slept["why"], slept["wakes"]) for slept in trace.defs["slept"]], [("a call ran out of memory", 1)])
+        oom, = report["ooms"]
+        self.assertEqual((oom["requested_bytes"] >> 20, oom["live_bytes"] >> 20), (900, 500))
+        self.assertTrue(any(frame["file"] and frame["file"].endswith("script.py") for frame in oom["stack"]), oom["stack"])
+
+    def test_a_device_that_is_nearly_full_wakes_it(self):
+        with e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "alloc=400", "sleep=8", STORMLOG_ASLEEP=1, APPS=e2e.APPS, SIM_VRAM="1010M") as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+        self.assertEqual([slept["why"] for slept in trace.defs["slept"]], ["a device is nearly full"])
+
+    def test_killed_asleep_it_says_so_and_nothing_false(self):
+        for threads in (1, 4):
+            with self.subTest(threads), e2e.Recording(KILL_ME, threads, STORMLOG_ASLEEP=1, SIM_LATENCY=20000, code=-9,
+                                                      kill_when=lambda run: (run.process.stdout.readline(), time.sleep(random.uniform(0.05, 0.4)))) as run:
+                report = run.report()
+                mine, = report["processes"]
+                self.assertEqual((mine["status"], mine["lost_events"], mine["damaged"]), ("interrupted", 0, False))
+                self.assertTrue(any("was asleep when it ended" in json.dumps(warning) for warning in report["warnings"]), report["warnings"])
+                self.assertEqual(report["leaks"], [])
+
+    def test_killed_in_the_middle_of_waking(self):
+        """Whatever is in the file is true: each block that is said to live did, at some moment, with its size; no call twice."""
+        for _ in range(int(os.environ.get("STORMLOG_KILLS", "8"))):
+            def when(run):
+                run.process.stdout.readline()
+                time.sleep(random.uniform(0.02, 0.2))
+                waker = threading.Thread(target=wakings.attach, args=(run,))
+                waker.start()
+                time.sleep(random.choice((0, random.uniform(0, 0.02), random.uniform(0, 0.15))))
+                run.process.kill()
+                waker.join()
+            with e2e.Recording(KILL_ME, 4, STORMLOG_ASLEEP=1, SIM_LATENCY=100000, code=-9, kill_when=when) as run:
+                report, (truth,) = run.report(), run.truth()
+                trace, = stormlog_trace.open_folder(run.traces)
+                mine, = report["processes"]
+                self.assertEqual((mine["status"], mine["lost_events"], mine["damaged"]), ("interrupted", 0, False), report["warnings"])
+                made = {}
+                for call in truth.calls:
+                    if call.api == "cuMemAlloc_v2":
+                        made.setdefault(call.address, set()).add(call.bytes)
+                events, verbs = trace.events(), trace.verbs()
+                for api, address, size, result in zip(*(events[name].tolist() for name in ("api", "address", "bytes", "result"))) if events else []:
+                    if verbs[api] == "ALLOC" and address and not result:
+                        self.assertIn(size, made.get(address, ()))
+                counted = {row["api"]: row["calls"] for row in mine["apis"]}
+                for name, real in truth.apis.items():
+                    self.assertLessEqual(counted.get(name, 0), real.calls + 4, name)  # the journal's mark may come after ours
+                self.assertLessEqual(sum(row["live_bytes"] for row in mine["memory"]),
+                                     sum(sum(sizes) for sizes in made.values()))
+
+    def test_the_program_that_wakes_says_what_it_cannot(self):
+        def attach(*arguments):
+            return subprocess.run([e2e.ATTACH, *arguments], capture_output=True, text=True, timeout=60)
+        for arguments, status in (([], 2), (["/nowhere"], 2), (["999999999"], 2), ([str(os.getpid())], 3), (["/tmp/../usr"], 3),
+                                  (["--rest", "--duration", "1", str(os.getpid())], 2), (["--duration", "x", "1"], 2), (["--help"], 0)):
+            done = attach(*arguments)
+            self.assertEqual((done.returncode, bool(done.stderr or done.stdout)), (status, True), (arguments, done))
+        with e2e.script("alloc=1", "ready=made", "wait=go", during=lambda run: (wait_until(lambda: exists(run, "made")), attach_awake(run))) as run:
+            pass
+
+    def test_a_stay_of_a_while_ends_at_rest(self):
+        def during(run):
+            run.process.stdout.readline()
+            done = wakings.attach(run, "--duration", "0.2")
+            self.assertEqual((done.returncode, "is awake" in done.stderr, "is at rest" in done.stderr), (0, True, True), done.stderr)
+            self.assertLess(done.stderr.index("is awake"), done.stderr.index("ready"))
+        with e2e.Recording(KILL_ME, 2, "_exit", 1500000, STORMLOG_ASLEEP=1, SIM_LATENCY=100000, during=during) as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            self.assertEqual([slept["wakes"] for slept in trace.defs["slept"]], [1, 1])
+            events = trace.events()
+        self.assertGreater(len(events["api"]), 100)
+
+    def test_it_is_put_to_rest_that_began_awake(self):
+        def during(run):
+            wait_until(lambda: exists(run, "made"))
+            self.assertEqual(wakings.attach(run, "--rest").returncode, 0)
+            touch(run, "go")
+            wait_until(lambda: exists(run, "freed"))
+            self.assertEqual(wakings.attach(run).returncode, 0)
+            touch(run, "end")
+        with e2e.Recording("python3", e2e.SCRIPT, "alloc=5", "calls=300", "ready=made", "wait=go", "free", "alloc=6", "calls=300", "ready=freed",
+                           "wait=end", "alloc=7", "free", "alloc=8", APPS=e2e.APPS, during=during) as run:
+            wrong, report = e2e.equal_to_journal(run, threads=2)
+        self.assertEqual(wrong, [])
+        self.assertEqual([row["live_bytes"] >> 20 for row in report["processes"][0]["memory"] if row["kind"] == "device"], [8])
+
+
+def attach_awake(run):
+    """A recording that is awake already answers at once, and by its process too."""
+    for target in (run.traces, str(run.process.pid)):
+        done = subprocess.run([e2e.ATTACH, target], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and "is awake" in done.stderr and done.stderr.endswith("ready\n"), done
+    touch(run, "go")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

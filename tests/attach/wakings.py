@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""wakings.py [COUNT [SEED]]: programs of tests/apps that are recorded asleep and woken, put to rest and woken again at random moments;
+what is reported against the simulator's journal: live blocks, totals and calls to the last one, and from the waking on the peaks."""
+import os
+import random
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import e2e
+import stormlog_trace
+
+# program, its arguments, threads.  {sim}: the folder of the simulated libraries.
+PROGRAMS = [("runtime11", [], 3), ("runtime12", [], 3), ("runtime13", [], 3), ("runtime_static", [], 3), ("driver", [], 1), ("lookup", [], 1),
+            ("plugin_host", ["{apps}/plugin.so", "{apps}/plugin11.so", "{apps}/plugin13.so"], 1), ("threads", [], 8), ("hip5", [], 1),
+            ("hip6", [], 1), ("hip7", [], 1), ("hip_deep6", [], 1), ("hsa", [], 1), ("two_devices", [], 1), ("reset", [], 1), ("vmm", [], 1),
+            ("imports", [], 1), ("graphics", ["cu", "libcuda.so.1"], 1), ("contexts", [], 1), ("pools", [], 1), ("graphs", [], 1),
+            ("capture", [], 1), ("arrays", [], 1), ("fork_exec", [], 1), ("ipc", [], 1), ("oom", ["retry"], 1)]
+LATENCY_NS = 2000000  # of each simulated call: so the programs take tenths of a second
+
+
+def attach(run, *options):
+    return subprocess.run([e2e.ATTACH, *options, run.traces], capture_output=True, text=True, timeout=60)
+
+
+def wait_for_ring(run):
+    while run.process.poll() is None and not any(name.endswith(".ring") for name in run.files()):
+        time.sleep(0.001)
+
+
+def disturb(run, seed, done):
+    """Wakes it, puts it to rest, wakes it, each after a random time, or the first of these alone."""
+    choice = random.Random(seed)
+    wait_for_ring(run)
+    for options in choice.choice(([[]], [[], ["--rest"]], [[], ["--rest"], []], [["--rest"], []])):
+        time.sleep(choice.choice((0, choice.uniform(0, 0.02), choice.uniform(0, 0.2), choice.uniform(0, 0.5))))
+        if run.process.poll() is not None:
+            return
+        done.append((options, attach(run, *options).returncode))
+
+
+def peaks(process, since_ns):
+    """{(kind, device): (most that was live from then on, and ever)}, by the simulator's effects."""
+    live, most, ever = {}, {}, {}
+    for effect in process.effects:
+        key = effect.kind, effect.device
+        if effect.time_ns > since_ns:
+            most[key] = max(most.get(key, 0), live.get(key, 0))
+        live[key] = live.get(key, 0) + (effect.bytes if effect.what == "alloc" else -effect.bytes)
+        ever[key] = max(ever.get(key, 0), live[key])
+        if effect.time_ns > since_ns:
+            most[key] = max(most[key], live[key])
+    return {key: (max(most.get(key, 0), live[key]), ever[key]) for key in live}
+
+
+def trace_began_awake(trace):
+    return trace.header["settings"]["asleep"] in ("0", "false", "off")
+
+
+def wrong_peaks(run, report):
+    """Where it was woken once and stayed awake, of programs of one thread."""
+    wrong, traces = [], {trace.header["pid"]: trace for trace in stormlog_trace.open_folder(run.traces)}
+    if len(traces) != len(run.truth()):  # exec keeps the pid
+        return []
+    for real in run.truth():
+        slept = traces[real.pid].defs.get("slept", []) if real.pid in traces else []
+        if len(slept) != 1 or trace_began_awake(traces[real.pid]) or not slept[0]["wakes"] or "memory" in slept[0]["why"]:
+            continue
+        wanted = peaks(real, slept[0]["end_ns"])
+        mine = next(process for process in report["processes"] if process["pid"] == real.pid)
+        for row in mine["memory"]:
+            since, ever = wanted.get((row["kind"], row["device"]), (0, 0))
+            if not since <= row["peak_bytes"] <= ever:
+                wrong.append("%(kind)s %(device)s: peak %(peak_bytes)d" % row + ", was %d since it was woken, %d in all" % (since, ever))
+    return wrong
+
+
+def waking(seed):
+    """One run; (its description, wakings that were answered, what is wrong)."""
+    choice = random.Random(seed)
+    name, arguments, threads = choice.choice(PROGRAMS)
+    done = []
+    arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
+    with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, STORMLOG_ASLEEP=choice.choice((0, 1, 1)), SIM_LATENCY=LATENCY_NS, code=None,
+                       during=lambda run: disturb(run, seed, done)) as run:
+        wrong, report = e2e.equal_to_journal(run, threads=2)  # peaks below: those of the sleep nobody has seen
+        if threads == 1:
+            wrong += wrong_peaks(run, report)
+        wrong += ["stormlog-attach %s: exit %d" % (" ".join(options), code) for options, code in done if code not in (0, 3)]
+        if wrong and os.environ.get("STORMLOG_KEEP_FAILED"):
+            os.rename(run.folder, run.folder + "-failed")
+            wrong.append("kept in " + run.folder + "-failed")
+    return "seed %d: %s, %s" % (seed, name, done), sum(not options and not code for options, code in done), wrong
+
+
+def main():
+    count, seed = int(sys.argv[1]) if len(sys.argv) > 1 else 20, int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
+    answered = failed = 0
+    for i in range(count):
+        what, woken, wrong = waking(seed + i)
+        answered += woken
+        failed += bool(wrong)
+        if wrong:
+            print(what, *wrong, sep="\n    ", flush=True)
+    print("%d runs, %d wakings that were answered, %d runs wrong" % (count, answered, failed))
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
