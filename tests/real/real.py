@@ -19,7 +19,8 @@ SETS = {
                "jax-cuda13-plugin", "jax-cuda13-pjrt"],
     "cupti": ["nvidia-cuda-cupti-cu12==12.9.*"],
     "nccl": ["nvidia-nccl-cu13"],
-    "loops": ["torch==2.13.0", "lightning", "transformers", "accelerate", "keras", "jax", "numpy"],
+    "loops": ["torch==2.13.0", "lightning", "transformers", "accelerate", "keras", "jax", "numpy", "ray", "dask[distributed]", "nbclient",
+              "ipykernel"],
     "cpu": ["torch==2.13.0", "numpy"],
     "stormlog": ["stormlog==0.4.3", "jsonschema"],
 }

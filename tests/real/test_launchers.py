@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Launchers of doc/launching.md, the real ones: each rank or worker leaves its trace, with the rank that the launcher gave it.
+
+What is not installed is skipped and said; Python's are fetched where STORMLOG_REAL=1.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import real
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+ALL = os.environ.get("STORMLOG_REAL") == "1"
+PROGRAMS = os.path.join(real.HERE, "programs")
+PROGRAM = os.path.join(PROGRAMS, "rank_takes.py")
+RUN, MIB = real.e2e.RUN, 1 << 20
+PYTHON = "/usr/bin/python3"
+OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"]
+
+
+class Launchers(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-launch-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.traces = os.path.join(self.folder, "traces")
+
+    def run_it(self, *command, **environment):
+        clean = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        clean.update(HOME=self.folder, TMPDIR=self.folder, LD_LIBRARY_PATH=real.e2e.SIM, SIM_DEVICES="1", **environment)
+        done = subprocess.run(command, env=clean, cwd=self.folder, capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stdout[-1500:] + done.stderr[-3000:])
+
+    def ranks(self):
+        """Sorted (rank, world size, bytes taken) of each process that took memory."""
+        found = []
+        for path in sorted(os.listdir(self.traces)):
+            if not path.endswith(".msgpack.zst"):
+                continue
+            trace = stormlog_trace.Trace(os.path.join(self.traces, path))
+            events = trace.events()
+            mine = [i for i, api in enumerate(events["api"]) if trace.names()[int(api)] == "cudaMalloc"]
+            found.append((trace.header["rank"], trace.header["world_size"], sum(int(events["bytes"][i]) for i in mine)))
+        return sorted(found, key=str)
+
+    def python_with(self, module):
+        python = real.python_of("loops") if ALL else None
+        if not python or subprocess.run([python, "-c", "import " + module], capture_output=True).returncode:
+            self.skipTest(module + " is not at hand (STORMLOG_REAL=1 fetches it)")
+        return python
+
+    def need(self, program):
+        if not shutil.which(program):
+            self.skipTest(program + " is not installed")
+
+    def test_openmpi(self):
+        self.need(OPENMPI[0])
+        self.run_it(*OPENMPI, "-n", "3", RUN, "-o", self.traces, "--", PYTHON, PROGRAM, "3")
+        self.assertEqual(self.ranks(), [(rank, 3, 3 * MIB) for rank in range(3)])
+
+    def test_one_launcher_before_openmpi(self):
+        self.need(OPENMPI[0])
+        self.run_it(RUN, "-o", self.traces, "--", *OPENMPI, "-x", "LD_PRELOAD", "-x", "STORMLOG_DIR", "-n", "2", PYTHON, PROGRAM, "4")
+        self.assertEqual(self.ranks(), [(rank, 2, 4 * MIB) for rank in range(2)])
+
+    def test_mpich(self):
+        self.need("mpiexec.hydra")
+        self.run_it("mpiexec.hydra", "-n", "3", RUN, "-o", self.traces, "--", PYTHON, PROGRAM, "3")
+        self.assertEqual(self.ranks(), [(rank, 3, 3 * MIB) for rank in range(3)])
+
+    def test_by_hand(self):
+        self.run_it("sh", "-c", f'for r in 0 1 2; do {RUN} -q -o {self.traces} --rank $r --world-size 3 --job-id hand -- '
+                    f'{PYTHON} {PROGRAM} 5 & done; wait')
+        self.assertEqual(self.ranks(), [(rank, 3, 5 * MIB) for rank in range(3)])
+        done = subprocess.run([real.e2e.ANALYZE, "-o", os.path.join(self.folder, "a"), self.traces], capture_output=True, text=True)
+        self.assertIn("3 ranks", done.stdout)
+
+    def test_bubblewrap(self):
+        self.need("bwrap")
+        self.run_it("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--bind", self.folder, self.folder,
+                    RUN, "-o", self.traces, "--", PYTHON, PROGRAM, "3")
+        self.assertEqual(self.ranks(), [(None, None, 3 * MIB)])
+
+    def test_torchrun(self):
+        python = self.python_with("torch")
+        self.run_it(RUN, "-o", self.traces, "--", python, "-m", "torch.distributed.run", "--nproc-per-node", "3", PROGRAM, "3")
+        self.assertEqual(self.ranks(), [(rank, 3, 3 * MIB) for rank in range(3)])
+
+    def test_accelerate(self):
+        python = self.python_with("accelerate")
+        self.run_it(RUN, "-o", self.traces, "--", python, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines",
+                    "1", "--mixed_precision", "no", "--dynamo_backend", "no", PROGRAM, "3")
+        self.assertEqual(self.ranks(), [(rank, 2, 3 * MIB) for rank in range(2)])
+
+    def test_ray(self):
+        python = self.python_with("ray")
+        self.run_it(python, os.path.join(PROGRAMS, "launch_ray.py"), real.e2e.PRELOAD, self.traces)
+        self.assertEqual(self.ranks(), [(None, None, 3 * MIB), (None, None, 4 * MIB)])
+
+    def test_dask(self):
+        python = self.python_with("dask.distributed")
+        self.run_it(RUN, "-o", self.traces, "--", python, os.path.join(PROGRAMS, "launch_dask.py"))
+        self.assertEqual(self.ranks(), [(None, None, 3 * MIB), (None, None, 4 * MIB)])
+
+    def test_jupyter(self):
+        python = self.python_with("nbclient")
+        self.run_it(RUN, "-o", self.traces, "--", python, os.path.join(PROGRAMS, "launch_notebook.py"))
+        self.assertEqual(self.ranks(), [(None, None, 3 * MIB)])
+
+
+if __name__ == "__main__":
+    unittest.main()
