@@ -18,8 +18,8 @@ struct sl_server {
 	struct sl_work *work;
 	bool open; /* who reaches us may read */
 	const char *const *names;
-	unsigned name_count;		 /* hosts that we answer to, beside numbers and localhost */
-	uint64_t keep_age_s, keep_count; /* 0: all */
+	unsigned name_count;			     /* hosts that we answer to, beside numbers and localhost */
+	uint64_t keep_age_s, keep_count, keep_bytes; /* of each project; 0: all */
 };
 
 #endif

@@ -15,13 +15,16 @@
 #include "analyzer/base/door.h"
 #include "common/size.h"
 #include "server/http.h"
+#include "server/runs.h"
 #include "server/work.h"
 
 #define NAMES_MAX 64
+#define DAY_S	  (24 * 60 * 60)
 
 static const char usage[] =
 	"usage: stormlog-server --store DIR [options]\n"
-	"       stormlog-server --store DIR token add NAME --read|--write | token list | token remove NAME\n\n"
+	"       stormlog-server --store DIR token add NAME --read|--write | token list | token remove NAME\n"
+	"       stormlog-server --store DIR backup FILE\n\n"
 	"Keeps runs that are sent as packs (stormlog-analyze push), and shows, searches and compares them.\n\n"
 	"      --store DIR           where everything is kept; made where it is missing\n"
 	"      --listen ADDR:PORT    of this machine (default: 127.0.0.1:7171); port 0: any, and it is said\n"
@@ -30,6 +33,9 @@ static const char usage[] =
 	"                            localhost always are\n"
 	"      --max-pack SIZE       a pack is at most so large (default: 4G)\n"
 	"      --quota SIZE          all packs together are (default: no limit)\n"
+	"      --keep-age DAYS       of each project runs that came in so many days,\n"
+	"      --keep-count N        the N newest,\n"
+	"      --keep-size SIZE      as many as are so large together; pinned ones always\n"
 	"      --help, --version\n\n"
 	"Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be used.\n";
 
@@ -39,14 +45,24 @@ struct settings {
 	const char *names[NAMES_MAX];
 };
 
-enum { STORE = 256, LISTEN, OPEN, NAME, MAX_PACK, QUOTA, HELP, VERSION };
+enum { STORE = 256, LISTEN, OPEN, NAME, MAX_PACK, QUOTA, KEEP_AGE, KEEP_COUNT, KEEP_SIZE, HELP, VERSION };
+
+static bool read_count(const char *text, uint64_t *count)
+{
+	char *end;
+
+	*count = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && *count && *count <= UINT32_MAX;
+}
 
 /* -1: go on. */
 static int parse(struct settings *s, int argc, char **argv)
 {
-	static const struct option table[] = {{"store", 1, NULL, STORE}, {"listen", 1, NULL, LISTEN},	  {"open", 0, NULL, OPEN},
-					      {"name", 1, NULL, NAME},	 {"max-pack", 1, NULL, MAX_PACK}, {"quota", 1, NULL, QUOTA},
-					      {"help", 0, NULL, HELP},	 {"version", 0, NULL, VERSION},	  {0}};
+	static const struct option table[] = {
+		{"store", 1, NULL, STORE},	 {"listen", 1, NULL, LISTEN},	      {"open", 0, NULL, OPEN},
+		{"name", 1, NULL, NAME},	 {"max-pack", 1, NULL, MAX_PACK},     {"quota", 1, NULL, QUOTA},
+		{"keep-age", 1, NULL, KEEP_AGE}, {"keep-count", 1, NULL, KEEP_COUNT}, {"keep-size", 1, NULL, KEEP_SIZE},
+		{"help", 0, NULL, HELP},	 {"version", 0, NULL, VERSION},	      {0}};
 	bool fine = true;
 	int option;
 
@@ -71,6 +87,16 @@ static int parse(struct settings *s, int argc, char **argv)
 			break;
 		case QUOTA:
 			fine = sl_size_parse(optarg, &s->server.packs.quota);
+			break;
+		case KEEP_AGE:
+			fine = read_count(optarg, &s->server.keep_age_s);
+			s->server.keep_age_s *= DAY_S;
+			break;
+		case KEEP_COUNT:
+			fine = read_count(optarg, &s->server.keep_count);
+			break;
+		case KEEP_SIZE:
+			fine = sl_size_parse(optarg, &s->server.keep_bytes);
 			break;
 		case HELP:
 			fputs(usage, stdout);
@@ -155,6 +181,17 @@ static int serve(struct settings *s, const struct addrinfo *address)
 	return 0;
 }
 
+/* Whole, while a server goes on. */
+static int backup(struct sl_server *server, const char *path)
+{
+	struct sl_store *store = sl_runs_store(server);
+
+	if (store && sl_store_backup(store, path))
+		return 0;
+	sl_door_print(stderr, "stormlog-server: %s: %s\n", path, store ? sl_store_why(store) : "nothing to copy");
+	return 4;
+}
+
 int main(int argc, char **argv)
 {
 	struct settings s = {.listen = "127.0.0.1:7171", .server.packs = {.pack_max = 4ull << 30, .spare = 16 << 20}};
@@ -171,10 +208,12 @@ int main(int argc, char **argv)
 		return 4;
 	if (optind < argc && !strcmp(argv[optind], "token"))
 		return sl_tokens_command(s.server.packs.folder, argc - optind - 1, argv + optind + 1);
+	if (optind + 2 == argc && !strcmp(argv[optind], "backup"))
+		return backup(&s.server, argv[optind + 1]);
 	address = resolve(s.listen);
 	if (optind < argc || !address) {
 		sl_door_print(stderr, "stormlog-server: %s: %s\n", optind < argc ? argv[optind] : s.listen,
-			      optind < argc ? "is neither an option nor \"token\"" : "is no ADDRESS:PORT, in numbers");
+			      optind < argc ? "is neither an option nor token nor backup" : "is no ADDRESS:PORT, in numbers");
 		return 2;
 	}
 	if (flock(s.server.packs.folder, LOCK_EX | LOCK_NB)) {

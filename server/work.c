@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,9 +18,12 @@
 #include "analyzer/base/vector.h"
 #include "server/child/child.h"
 #include "server/folder.h"
+#include "server/keep.h"
+#include "server/places.h"
+#include "server/runs.h"
 #include "server/server.h"
 
-enum { CHILD_S = 300, COMPARE_MAX = 64, SWEEP_S = 3600 };
+enum { CHILD_S = 300, COMPARE_MAX = 64, SWEEP_S = 3600, CARD_MAX = 64 << 20 };
 
 struct job {
 	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": an index */
@@ -36,16 +40,6 @@ struct sl_work {
 	unsigned compares;
 	bool ends;
 };
-
-void sl_work_path(const char *pack, const char *name, char path[SL_PACKS_NAME + 64])
-{
-	snprintf(path, SL_PACKS_NAME + 64, "pages/%.2s/%.64s%s%s", pack, pack, *name ? "/" : "", name);
-}
-
-void sl_work_path_compare(const char *before, const char *after, char path[2 * SL_PACKS_NAME + 64])
-{
-	snprintf(path, 2 * SL_PACKS_NAME + 64, "pages/compare/%.64s-%.64s.html", before, after);
-}
 
 /* ---- a child */
 
@@ -118,7 +112,7 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 	line[strcspn(line, "\n")] = 0;
 	if (in >= 0)
 		close(in);
-	sl_work_path(pack, "failed", path);
+	sl_places_of(pack, "failed", path);
 	out = openat(work->server->packs.folder, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	file = out < 0 ? NULL : fdopen(out, "w");
 	if (file)
@@ -126,6 +120,25 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 	if (file)
 		fclose(file);
 	sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, *line ? line : "its child was ended");
+}
+
+/* card.json into the catalogue. */
+static bool put_card(struct sl_work *work, const char *pack)
+{
+	int fd = openat(work->server->packs.folder, "work/now/card.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	void *bytes = MAP_FAILED;
+	struct stat st;
+	bool fine;
+
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && st.st_size <= CARD_MAX)
+		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	if (bytes == MAP_FAILED)
+		return false;
+	fine = sl_runs_put(work->server, pack, bytes, (size_t)st.st_size);
+	munmap(bytes, (size_t)st.st_size);
+	return fine;
 }
 
 static void index_pack(struct sl_work *work, const char *pack)
@@ -140,12 +153,12 @@ static void index_pack(struct sl_work *work, const char *pack)
 	status = run_child(work, argv);
 	snprintf(path, sizeof(path), "pages/%.2s", pack);
 	mkdirat(folder, path, 0700);
-	sl_work_path(pack, "", path);
+	sl_places_of(pack, "", path);
 	mkdirat(folder, path, 0700);
-	sl_work_path(pack, "report.html", path);
+	sl_places_of(pack, "report.html", path);
 	fine = status == SL_CHILD_FINE && move(work, "report.html", path);
-	sl_work_path(pack, "report.json", path);
-	fine = fine && move(work, "report.json", path);
+	sl_places_of(pack, "report.json", path);
+	fine = fine && move(work, "report.json", path) && put_card(work, pack); /* last: who finds the run finds its report */
 	if (!fine)
 		put_failed(work, pack, status);
 }
@@ -160,12 +173,18 @@ static void compare(struct sl_work *work, const struct job *job)
 		snprintf(from[i], sizeof(from[i]), "%s/%s", work->server->path, pack_path);
 		snprintf(name[i], sizeof(name[i]), "%.12s", i ? job->after : job->pack);
 	}
-	sl_work_path_compare(job->pack, job->after, path);
+	sl_places_compare(job->pack, job->after, path);
 	if (run_child(work, argv) != SL_CHILD_FINE || !move(work, "compare.html", path))
 		sl_door_print(stderr, "stormlog-server: %s and %s could not be compared\n", name[0], name[1]);
 }
 
 /* ---- the queue */
+
+static void tidy(struct sl_work *work)
+{
+	sl_packs_sweep(&work->server->packs);
+	sl_keep(work->server);
+}
 
 /* The next job; false: the server ends. */
 static bool next(struct sl_work *work)
@@ -177,8 +196,11 @@ static bool next(struct sl_work *work)
 
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec += SWEEP_S;
-		if (pthread_cond_timedwait(&work->more, &work->mutex, &until) == ETIMEDOUT)
-			sl_packs_sweep(&work->server->packs);
+		if (pthread_cond_timedwait(&work->more, &work->mutex, &until) == ETIMEDOUT) {
+			pthread_mutex_unlock(&work->mutex);
+			tidy(work);
+			pthread_mutex_lock(&work->mutex);
+		}
 	}
 	if (work->jobs.count) {
 		work->now = work->jobs.item[0];
@@ -192,6 +214,7 @@ static void *run(void *context)
 {
 	struct sl_work *work = context;
 
+	tidy(work);
 	while (next(work)) {
 		sl_folder_remove(work->server->packs.folder, "work/now");
 		mkdirat(work->server->packs.folder, "work/now", 0700);
@@ -255,10 +278,10 @@ static void resume(void *context, const char *name, const struct stat *st)
 	char path[SL_PACKS_NAME + 64];
 	struct stat made;
 
-	sl_work_path(name, "report.json", path);
-	if (!fstatat(work->server->packs.folder, path, &made, 0))
+	sl_places_of(name, "report.html", path);
+	if (!fstatat(work->server->packs.folder, path, &made, 0) && sl_runs_known(work->server, name))
 		return;
-	sl_work_path(name, "failed", path);
+	sl_places_of(name, "failed", path);
 	if (fstatat(work->server->packs.folder, path, &made, 0))
 		sl_work_index(work, name);
 }
@@ -291,7 +314,6 @@ struct sl_work *sl_work_new(struct sl_server *server)
 	mkdirat(server->packs.folder, "pages/compare", 0700);
 	pthread_mutex_init(&work->mutex, NULL);
 	pthread_cond_init(&work->more, NULL);
-	sl_packs_sweep(&server->packs);
 	sl_packs_each(&server->packs, resume, work);
 	errno = pthread_create(&work->thread, NULL, run, work);
 	return errno ? NULL : work;

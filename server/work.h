@@ -22,8 +22,4 @@ void sl_work_index(struct sl_work *work, const char *pack);
 /* Asks for it unless that was done; false: too much is asked for already. */
 bool sl_work_compare(struct sl_work *work, const char *before, const char *after);
 
-/* "pages/ab/abcd.../NAME", and of two. */
-void sl_work_path(const char *pack, const char *name, char path[SL_PACKS_NAME + 64]);
-void sl_work_path_compare(const char *before, const char *after, char path[2 * SL_PACKS_NAME + 64]);
-
 #endif

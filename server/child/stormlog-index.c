@@ -13,6 +13,8 @@
 
 #include "analyzer/base/confine.h"
 #include "analyzer/base/door.h"
+#include "analyzer/base/json.h"
+#include "analyzer/catalogue/take.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/pipeline/pipeline.h"
@@ -59,9 +61,22 @@ static bool finish(FILE *out, bool fine)
 	return !fclose(out) && fine;
 }
 
+static bool write_card(struct sl_report *report, FILE *out)
+{
+	struct sl_json *json = sl_json_new(out, SL_JSON_COMPACT);
+	struct sl_card card;
+
+	sl_card_init(&card);
+	sl_card_take(&card, report, NULL);
+	card.identity = "pack"; /* the server names it */
+	sl_card_write(json, NULL, &card, true);
+	sl_card_free(&card);
+	return sl_json_close(json);
+}
+
 static int index_pack(const char *folder, char *pack)
 {
-	FILE *html = make(folder, "report.html"), *json = make(folder, "report.json");
+	FILE *html = make(folder, "report.html"), *json = make(folder, "report.json"), *out = make(folder, "card.json");
 	char *packs[] = {pack, NULL};
 	struct sl_report report = {0};
 	struct sl_pipeline_options options = {.threads = 1};
@@ -74,6 +89,7 @@ static int index_pack(const char *folder, char *pack)
 	}
 	fine = finish(html, sl_output_html.file(&report, html));
 	fine = finish(json, sl_json_report(&report, json)) && fine;
+	fine = finish(out, write_card(&report, out)) && fine;
 	return fine ? SL_CHILD_FINE : SL_CHILD_FAILED;
 }
 

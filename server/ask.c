@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base.h"
+
+int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_t absent, int64_t most)
+{
+	const char *text = sl_request_argument(request, name);
+	char *end;
+	long long number = text ? strtoll(text, &end, 10) : absent;
+
+	return text && (end == text || *end || number < 0) ? absent : number > most ? most : number;
+}
+
+bool sl_ask_begin(struct sl_ask *ask, struct sl_request *request)
+{
+	const char *text = sl_request_argument(request, "q"), *order = sl_request_argument(request, "order");
+	struct timespec now;
+
+	memset(ask, 0, sizeof(*ask));
+	ask->store = sl_runs_store(request->server);
+	if (!ask->store) {
+		sl_request_say(request, 500, "the catalogue cannot be opened", NULL);
+		return false;
+	}
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (text && *text)
+		ask->wrong = !sl_query_parse(&ask->query, text, (int64_t)now.tv_sec * SL_NS_PER_S + now.tv_nsec, &ask->error);
+	ask->runs.query = text && *text ? &ask->query : NULL;
+	ask->runs.ascending = order && *order != '-';
+	ask->runs.order = order ? sl_card_field(order + (*order == '-')) : -1;
+	ask->runs.limit = sl_ask_number(request, "limit", SL_ASK_RUNS, SL_ASK_MOST);
+	if (!ask->runs.limit)
+		ask->runs.limit = SL_ASK_RUNS;
+	ask->runs.skip = sl_ask_number(request, "skip", 0, INT32_MAX);
+	return true;
+}
+
+void sl_ask_end(struct sl_ask *ask)
+{
+	sl_query_free(&ask->query);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "server/keep.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/map.h"
+#include "server/folder.h"
+#include "server/runs.h"
+#include "server/places.h"
+
+struct run {
+	int64_t run;
+	char pack[SL_PACKS_NAME + 1];
+	uintptr_t project; /* from 1 */
+	bool pinned;
+};
+
+struct project {
+	uint64_t count, bytes;
+};
+
+struct keeping {
+	struct sl_server *server;
+	struct sl_map names;
+	SL_VECTOR(struct run) runs; /* newest first */
+	SL_VECTOR(struct project) projects;
+};
+
+static bool take(void *context, const struct sl_card *card)
+{
+	struct keeping *k = context;
+	uintptr_t *project = sl_map_at(&k->names, card->project ? card->project : "");
+	struct run *run;
+
+	if (!sl_packs_is_name(card->identity))
+		return true;
+	if (!*project) {
+		*SL_PUSH(&k->projects) = (struct project){0};
+		*project = k->projects.count;
+	}
+	run = SL_PUSH(&k->runs);
+	*run = (struct run){.run = card->run, .project = *project, .pinned = card->pinned > 0};
+	snprintf(run->pack, sizeof(run->pack), "%s", card->identity);
+	return true;
+}
+
+/* By when it came: clocks of those who recorded may say anything. */
+static bool is_old(const struct sl_server *server, const struct stat *st)
+{
+	return server->keep_age_s && (uint64_t)(time(NULL) - st->st_mtime) > server->keep_age_s;
+}
+
+static void remove_pages(const struct sl_server *server, const char *pack)
+{
+	char path[SL_PACKS_NAME + 64];
+
+	sl_places_of(pack, "", path);
+	sl_folder_remove(server->packs.folder, path);
+}
+
+static void consider(struct keeping *k, struct sl_store *store, const struct run *run)
+{
+	struct sl_server *server = k->server;
+	struct project *project = &k->projects.item[run->project - 1];
+	struct stat st;
+	int fd = sl_packs_read(&server->packs, run->pack, &st);
+
+	if (fd < 0)
+		return; /* somebody removed the pack: its run stays findable */
+	close(fd);
+	project->count++;
+	project->bytes += (uint64_t)st.st_size;
+	if (run->pinned || !(is_old(server, &st) || (server->keep_count && project->count > server->keep_count) ||
+			     (server->keep_bytes && project->bytes > server->keep_bytes)))
+		return;
+	project->count--;
+	project->bytes -= (uint64_t)st.st_size;
+	/* The run first: whoever finds it finds its pack. */
+	if (!sl_store_remove(store, run->run))
+		return;
+	remove_pages(server, run->pack);
+	sl_packs_remove(&server->packs, run->pack);
+	sl_door_print(stderr, "stormlog-server: run %" PRId64 " (pack %s) was let go\n", run->run, run->pack);
+}
+
+/* Packs that are no runs. */
+static void consider_failed(void *context, const char *name, const struct stat *st)
+{
+	struct sl_server *server = context;
+
+	if (!is_old(server, st) || sl_runs_known(server, name))
+		return;
+	remove_pages(server, name);
+	sl_packs_remove(&server->packs, name);
+}
+
+void sl_keep(struct sl_server *server)
+{
+	struct sl_store_ask all = {.order = -1};
+	struct keeping k = {.server = server};
+	struct sl_store *store = sl_runs_store(server);
+
+	if (!store || !(server->keep_age_s || server->keep_count || server->keep_bytes))
+		return;
+	if (sl_store_runs(store, &all, take, &k))
+		for (size_t i = 0; i < k.runs.count; i++)
+			consider(&k, store, &k.runs.item[i]);
+	if (server->keep_age_s)
+		sl_packs_each(&server->packs, consider_failed, server);
+	SL_DROP(&k.runs);
+	SL_DROP(&k.projects);
+	sl_map_free(&k.names);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Where in the store what children made is kept. */
+#ifndef SERVER_PLACES_H
+#define SERVER_PLACES_H
+
+#include "server/packs.h"
+
+/* "pages/ab/abcd.../NAME", and of two. */
+void sl_places_of(const char *pack, const char *name, char path[SL_PACKS_NAME + 64]);
+void sl_places_compare(const char *before, const char *after, char path[2 * SL_PACKS_NAME + 64]);
+
+#endif

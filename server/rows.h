@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables that more than one page has. */
+#ifndef SERVER_ROWS_H
+#define SERVER_ROWS_H
+
+#include "server/ask.h"
+#include "server/html.h"
+
+/* Runs of an answered query, a form to compare two of them around it. */
+void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask);
+/* Links to the pages before and after. */
+void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count);
+/* What became more in the newest runs. */
+void sl_rows_worse(struct sl_html *page, struct sl_store *store);
+
+#endif

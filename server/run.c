@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* A run's page, its report, what people add to it, and two compared. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/base/format.h"
+#include "common/base.h"
+#include "server/ask.h"
+#include "server/form.h"
+#include "server/html.h"
+#include "server/places.h"
+#include "server/site.h"
+#include "server/work.h"
+
+/* The report may draw and reach nothing, not even us: whatever is in it, it is nobody here. */
+static const char report_policy[] =
+	"sandbox allow-scripts allow-popups allow-downloads; default-src 'none'; script-src 'unsafe-inline';"
+	" style-src 'unsafe-inline'; connect-src data:; img-src data:; base-uri 'none';"
+	" form-action 'none'; frame-ancestors 'none'";
+
+/* The number that a path begins with, and what follows; false: none. */
+static bool read_run(const char *rest, int64_t *run, const char **after)
+{
+	char *end;
+
+	errno = 0;
+	*run = strtoll(rest, &end, 10);
+	*after = end;
+	return end != rest && *rest != '-' && *rest != '+' && *rest != ' ' && !errno && (!*end || *end == '/');
+}
+
+/* false: answered. */
+static bool find(struct sl_request *request, struct sl_store **store, int64_t run, struct sl_card *card)
+{
+	sl_card_init(card);
+	*store = sl_runs_store(request->server);
+	if (*store && sl_store_card(*store, run, card))
+		return true;
+	sl_request_say(request, *store ? 404 : 500, *store ? "there is no such run" : "the catalogue cannot be opened", NULL);
+	sl_card_free(card);
+	return false;
+}
+
+static bool send_page(struct sl_request *request, const char *path)
+{
+	struct sl_answer answer = {.status = 200, .type = "text/html; charset=utf-8", .policy = report_policy};
+	int fd = openat(request->server->packs.folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return false;
+	}
+	sl_request_file(request, &answer, fd, (uint64_t)st.st_size);
+	return true;
+}
+
+struct notes {
+	struct sl_html *page;
+	const char *run;
+};
+
+static bool put_note(void *context, const struct sl_store_note *note)
+{
+	const struct notes *notes = context;
+	struct sl_html *page = notes->page;
+	char when[SL_FORMAT_BYTES], at[SL_FORMAT_BYTES];
+
+	sl_html(page, "<li><p>$</p><p class='soft'>$", note->text, sl_html_time(when, note->written_ns));
+	if (note->at_ns >= 0)
+		sl_html(page, ", <a href='/runs/$/report#at=$'>at this moment</a>", notes->run, sl_html_number(at, note->at_ns));
+	sl_html(page, "</p></li>");
+	return true;
+}
+
+static void put_facts(struct sl_html *page, const struct sl_card *card)
+{
+	char buffer[SL_FORMAT_BYTES];
+
+	sl_html(page, "<dl>");
+	for (unsigned i = 0; i < sl_card_field_count; i++) {
+		const struct sl_card_field *field = &sl_card_fields[i];
+		int64_t number = sl_card_is_text(field) ? -1 : *sl_card_number(card, field);
+		const char *text = sl_card_is_text(field)	  ? *sl_card_text(card, field)
+				   : field->type == SL_CARD_TIME  ? sl_html_time(buffer, number)
+				   : field->type == SL_CARD_BYTES ? sl_html_size(buffer, number)
+								  : sl_html_number(buffer, number);
+
+		if (text && strcmp(field->name, "source") && strcmp(field->name, "pinned"))
+			sl_html(page, "<dt title='$'>$<dd>$", field->help, field->name, text);
+	}
+	sl_html(page, "</dl>");
+}
+
+static void put_metrics(struct sl_html *page, const struct sl_card *card)
+{
+	char size[SL_FORMAT_BYTES], query[1200];
+
+	snprintf(query, sizeof(query), card->project ? "project=\"%s\"" : "project=?", card->project);
+	sl_html(page, "<section><h2>Places</h2><table><thead><tr><th>Of<th>What<th class='n'>Bytes<th></thead><tbody>");
+	for (size_t i = 0; i < card->metrics.count && i < 100; i++)
+		sl_html(page, "<tr><td>$<td class='wide'>$<td class='n'>$<td><a href='/trends?q=%&amp;of=%&amp;text=%'>trend</a>",
+			card->metrics.item[i].of, card->metrics.item[i].what, sl_html_size(size, card->metrics.item[i].bytes),
+			query, card->metrics.item[i].of, card->metrics.item[i].key);
+	sl_html(page, "</tbody></table></section>");
+}
+
+static void put_notes(struct sl_html *page, struct sl_store *store, const struct sl_card *card, const char *run)
+{
+	struct notes notes = {page, run};
+
+	sl_html(page, "<section><h2>Notes</h2><ul class='notes'>");
+	sl_store_notes(store, card->run, put_note, &notes);
+	sl_html(page,
+		"</ul><form method='post' action='/runs/$/note'><p><label>Note <textarea name='text' required maxlength='4000'>"
+		"</textarea></label></p><p><label>Moment, as <code>at=</code> in the report's address (optional) <input name='at'"
+		" inputmode='numeric' pattern='[0-9]*'></label> <button>Keep the note</button></p></form></section>",
+		run);
+}
+
+static void answer_page(struct sl_request *request, struct sl_store *store, const struct sl_card *card)
+{
+	char run[SL_FORMAT_BYTES];
+	struct sl_html page;
+
+	sl_html_number(run, card->run);
+	sl_html_begin(&page, request, card->tag ? card->tag : card->command ? card->command : "A run");
+	sl_html(&page,
+		"<p class='actions'><a class='main' href='/runs/$/report'>Open the report</a> <a href='/api/v1/packs/$' download>"
+		"Download the pack</a> <a href='/api/v1/runs/$'>JSON</a> <a href='/api/v1/runs/$/report'>report.json</a></p>",
+		run, card->identity, run, run);
+	sl_html(&page, "<form method='post' action='/runs/$/$'><p><button>$</button></p></form>", run,
+		card->pinned > 0 ? "unpin" : "pin", card->pinned > 0 ? "Pinned: let it go" : "Pin: keep this run");
+	sl_html(&page,
+		"<form action='/compare'><p><input type='hidden' name='after' value='$'><label>Compare with run <input "
+		"name='before'"
+		" inputmode='numeric' pattern='[0-9]+' required></label> <button>Compare</button></p></form>",
+		run);
+	put_facts(&page, card);
+	put_notes(&page, store, card, run);
+	put_metrics(&page, card);
+	sl_html_end(&page, 200);
+}
+
+void sl_site_run(struct sl_request *request)
+{
+	struct sl_store *store;
+	struct sl_card card;
+	const char *after;
+	char path[SL_PACKS_NAME + 64];
+	int64_t run;
+
+	if (!read_run(request->rest, &run, &after) || (*after && strcmp(after, "/report"))) {
+		sl_request_say(request, 404, "there is nothing here", NULL);
+		return;
+	}
+	if (!find(request, &store, run, &card))
+		return;
+	sl_places_of(card.identity, "report.html", path);
+	if (!*after)
+		answer_page(request, store, &card);
+	else if (!send_page(request, path))
+		sl_request_say(request, 404, "there is no report of this run", NULL);
+	sl_card_free(&card);
+}
+
+void sl_site_pack(struct sl_request *request)
+{
+	struct sl_store *store = sl_runs_store(request->server);
+	char place[64], path[SL_PACKS_NAME + 64], why[257] = "";
+	const char *const header[][2] = {{"Location", place}, {0}};
+	struct stat st;
+	int64_t run = 0;
+	int fd;
+
+	if (!sl_packs_is_name(request->rest) || !store || (fd = sl_packs_read(&request->server->packs, request->rest, &st)) < 0) {
+		sl_request_say(request, 404, "there is no such pack", NULL);
+		return;
+	}
+	close(fd);
+	if (sl_store_find(store, request->rest, &run) && run) {
+		snprintf(place, sizeof(place), "/runs/%" PRId64, run);
+		sl_request_say(request, 302, "this run", header);
+		return;
+	}
+	sl_places_of(request->rest, "failed", path);
+	fd = openat(request->server->packs.folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0) {
+		sl_html_wait(request, "This pack is being read.");
+		return;
+	}
+	if (read(fd, why, sizeof(why) - 1) < 0)
+		*why = 0;
+	close(fd);
+	sl_request_say(request, 422, why, NULL);
+}
+
+void sl_site_compare(struct sl_request *request)
+{
+	const int64_t number[2] = {sl_ask_number(request, "before", 0, INT64_MAX), sl_ask_number(request, "after", 0, INT64_MAX)};
+	char path[2 * SL_PACKS_NAME + 64];
+	struct sl_store *store;
+	struct sl_card before, after;
+
+	if (!number[0] || !number[1]) {
+		sl_request_say(request, 400, "before=N and after=N name two runs", NULL);
+		return;
+	}
+	if (!find(request, &store, number[0], &before))
+		return;
+	if (find(request, &store, number[1], &after)) {
+		sl_places_compare(before.identity, after.identity, path);
+		if (send_page(request, path))
+			;
+		else if (sl_work_compare(request->server->work, before.identity, after.identity))
+			sl_html_wait(request, "These two are being compared.");
+		else
+			sl_request_say(request, 503, "too many runs are being compared: try again", NULL);
+		sl_card_free(&after);
+	}
+	sl_card_free(&before);
+}
+
+static bool add_note(struct sl_request *request, struct sl_store *store, int64_t run)
+{
+	struct timespec now;
+	char text[4097], at[24];
+	struct sl_store_note note = {.at_ns = -1, .text = text};
+	int64_t number;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	note.written_ns = (int64_t)now.tv_sec * (int64_t)SL_NS_PER_S + now.tv_nsec;
+	if (!sl_form_value(request->body, "text", text, sizeof(text)) || !*text)
+		return false;
+	if (sl_form_value(request->body, "at", at, sizeof(at)) && *at)
+		note.at_ns = strtoll(at, NULL, 10);
+	return note.at_ns >= -1 && sl_store_note_put(store, run, &note, &number);
+}
+
+void sl_site_change(struct sl_request *request)
+{
+	char place[64];
+	const char *const header[][2] = {{"Location", place}, {0}};
+	struct sl_store *store;
+	struct sl_card card;
+	const char *after;
+	int64_t run;
+	bool fine;
+
+	if (!read_run(request->rest, &run, &after) || !find(request, &store, run, &card)) {
+		if (!request->answered)
+			sl_request_say(request, 404, "there is no such run", NULL);
+		return;
+	}
+	sl_card_free(&card);
+	if (!strcmp(after, "/pin") || !strcmp(after, "/unpin"))
+		fine = sl_store_pin(store, run, !strcmp(after, "/pin"));
+	else
+		fine = !strcmp(after, "/note") && add_note(request, store, run);
+	snprintf(place, sizeof(place), "/runs/%" PRId64, run);
+	if (fine)
+		sl_request_say(request, 303, "kept", header);
+	else
+		sl_request_say(request, 400, "a note needs a text of at most 4096 bytes; at is a number", NULL);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* One quantity over runs, as a picture and a table; without one, which there are. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "server/ask.h"
+#include "server/html.h"
+#include "server/site.h"
+
+enum { WIDTH = 960, HEIGHT = 240, METRICS_MAX = 100, POINTS_MAX = 5000 };
+
+struct point {
+	int64_t run, when_ns, value;
+	char commit[16];
+};
+
+struct trend {
+	struct sl_html *page;
+	const char *query;
+	SL_VECTOR(struct point) points;
+	int64_t most;
+	struct sl_store_metric metric; /* the one that was asked for; 0: none */
+	char what[1100];
+};
+
+static bool take_point(void *context, const struct sl_store_point *point)
+{
+	struct trend *trend = context;
+	struct point *to;
+
+	if (point->value < 0)
+		return true;
+	to = SL_PUSH(&trend->points);
+	*to = (struct point){point->run, point->when_ns, point->value, ""};
+	if (point->commit)
+		snprintf(to->commit, sizeof(to->commit), "%.12s", point->commit);
+	trend->most = point->value > trend->most ? point->value : trend->most;
+	return trend->points.count < POINTS_MAX;
+}
+
+static void put_picture(struct trend *trend, bool bytes)
+{
+	char most[SL_FORMAT_BYTES], x[24], y[24], run[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES];
+	double step = trend->points.count > 1 ? (double)(WIDTH - 80) / (double)(trend->points.count - 1) : 0;
+
+	sl_html(trend->page,
+		"<svg viewBox='0 0 960 260' role='img' aria-label='over runs, oldest first'><text x='0' y='12'>$</text>"
+		"<text x='0' y='240'>0</text><line class='axis' x1='70' y1='240' x2='960' y2='240'/><polyline class='line'"
+		" points='",
+		bytes ? sl_html_size(most, trend->most) : sl_html_number(most, trend->most));
+	for (unsigned circles = 0; circles < 2; circles++) {
+		for (size_t i = 0; i < trend->points.count; i++) {
+			const struct point *p = &trend->points.item[i];
+			double part = trend->most ? (double)p->value / (double)trend->most : 0;
+
+			snprintf(x, sizeof(x), "%.1f", 75 + step * (double)i);
+			snprintf(y, sizeof(y), "%.1f", HEIGHT - part * (HEIGHT - 10));
+			if (!circles)
+				sl_html(trend->page, "$,$ ", x, y);
+			else
+				sl_html(trend->page,
+					"<a href='/runs/$'><circle class='point' cx='$' cy='$' r='3'><title>run $: $ "
+					"$</title></circle></a>",
+					sl_html_number(run, p->run), x, y, run,
+					bytes ? sl_html_size(value, p->value) : sl_html_number(value, p->value), p->commit);
+		}
+		sl_html(trend->page, circles ? "</svg>" : "'/>");
+	}
+}
+
+static void put_table(struct trend *trend, bool bytes)
+{
+	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES], before[SL_FORMAT_BYTES];
+
+	sl_html(trend->page, "<table><thead><tr><th>Run<th>When<th>Commit<th class='n'>Value<th></thead><tbody>");
+	for (size_t i = trend->points.count; i-- > 0;) {
+		const struct point *p = &trend->points.item[i];
+
+		sl_html(trend->page, "<tr><td><a href='/runs/$'>$</a><td>$<td>$<td class='n'>$<td>", sl_html_number(run, p->run),
+			run, sl_html_time(when, p->when_ns), *p->commit ? p->commit : NULL,
+			bytes ? sl_html_size(value, p->value) : sl_html_number(value, p->value));
+		if (i)
+			sl_html(trend->page, "<a href='/compare?before=$&amp;after=$'>what changed</a>",
+				sl_html_number(before, trend->points.item[i - 1].run), run);
+	}
+	sl_html(trend->page, "</tbody></table>");
+}
+
+static void put_trend(struct trend *trend, bool bytes)
+{
+	if (!trend->points.count) {
+		sl_html(trend->page, "<p>It is known of none of these runs.</p>");
+		return;
+	}
+	put_picture(trend, bytes);
+	put_table(trend, bytes);
+}
+
+/* The one whose key is asked for, where it is asked for. */
+static bool take_metric(void *context, const struct sl_store_metric *metric)
+{
+	struct trend *trend = context;
+	const char *text = sl_request_argument(trend->page->request, "text");
+
+	if (!text || strcmp(metric->key, text))
+		return true;
+	trend->metric = (struct sl_store_metric){.metric = metric->metric};
+	snprintf(trend->what, sizeof(trend->what), "%s: %s", metric->of, metric->what);
+	return false;
+}
+
+static bool put_choice(void *context, const struct sl_store_metric *metric)
+{
+	struct trend *trend = context;
+	char number[SL_FORMAT_BYTES], runs[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES];
+
+	sl_html(trend->page, "<tr><td>$<td class='wide'><a href='/trends?q=%&amp;metric=$'>$</a><td class='n'>$<td class='n'>$",
+		metric->of, trend->query, sl_html_number(number, metric->metric), metric->what, sl_html_number(runs, metric->runs),
+		sl_html_size(size, metric->bytes));
+	return true;
+}
+
+static void put_choices(struct trend *trend, struct sl_ask *ask)
+{
+	struct sl_request *request = trend->page->request;
+
+	sl_html(trend->page, "<p>Over runs of <code>$</code>:", *trend->query ? trend->query : "all");
+	for (unsigned i = 0; i < sl_card_field_count; i++)
+		if (sl_card_fields[i].type == SL_CARD_BYTES || sl_card_fields[i].type == SL_CARD_COUNT)
+			sl_html(trend->page, " <a href='/trends?q=%&amp;field=%' title='$'>$</a>", trend->query,
+				sl_card_fields[i].name, sl_card_fields[i].help, sl_card_fields[i].name);
+	sl_html(trend->page, "</p><table><thead><tr><th>Of<th>What<th class='n'>Runs<th class='n'>Most</thead><tbody>");
+	sl_store_metrics(ask->store, ask->runs.query, sl_request_argument(request, "of"), sl_request_argument(request, "text"),
+			 METRICS_MAX, put_choice, trend);
+	sl_html(trend->page, "</tbody></table>");
+}
+
+void sl_site_trends(struct sl_request *request)
+{
+	const char *name = sl_request_argument(request, "field"), *query = sl_request_argument(request, "q");
+	int field = name ? sl_card_field(name) : -1;
+	struct sl_html page;
+	struct sl_ask ask;
+	struct trend trend = {.page = &page, .query = query ? query : ""};
+	char number[SL_FORMAT_BYTES];
+
+	if (!sl_ask_begin(&ask, request))
+		return;
+	sl_html_begin(&page, request, "Trends");
+	trend.metric.metric = sl_ask_number(request, "metric", 0, INT64_MAX);
+	if (!ask.wrong && !trend.metric.metric && sl_request_argument(request, "text"))
+		sl_store_metrics(ask.store, ask.runs.query, sl_request_argument(request, "of"),
+				 sl_request_argument(request, "text"), 0, take_metric, &trend);
+	if (ask.wrong) {
+		sl_html(&page, "<p role='alert' class='failed'>Character $: $</p>", sl_html_number(number, ask.error.column),
+			ask.error.reason);
+	} else if (trend.metric.metric || (field >= 0 && !sl_card_is_text(&sl_card_fields[field]))) {
+		sl_html(&page, "<p>$, over runs of <code>$</code></p>",
+			trend.metric.metric ? trend.what : sl_card_fields[field].help, *trend.query ? trend.query : "all");
+		sl_store_history(ask.store, ask.runs.query, trend.metric.metric, field, take_point, &trend);
+		put_trend(&trend, trend.metric.metric || sl_card_fields[field].type == SL_CARD_BYTES);
+	} else {
+		put_choices(&trend, &ask);
+	}
+	sl_html_end(&page, ask.wrong ? 400 : 200);
+	SL_DROP(&trend.points);
+	sl_ask_end(&ask);
+}

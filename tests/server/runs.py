@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+"""Runs whose figures are known because they are made here: a trace by the format's page, packed by stormlog-analyze."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile"))
+import traces as t  # noqa: E402
+
+MIB = 1 << 20
+
+
+def record(analyze, folder, number, blocks, place="train.py", function="step", second=0, **fields):
+    """A run that allocates each of `blocks` (MiB) and keeps them; the bytes of its pack."""
+    traces = os.path.join(folder, f"run-{number}")
+    maps = [{"def": "text", "id": 1, "text": function}, {"def": "frame", "id": 1, "function": function, "file": place, "line": 7},
+            {"def": "python_stack", "id": 1, "frames": [1]}]
+    fields = {"run_id": f"run-{number}", "tag": f"tag-{number}", "started_ns": t.UNIX0 + second * 10 ** 9, **fields}
+    count = len(blocks)
+    events = t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, address=[(i + 1) << 32 for i in range(count)], device=0,
+                               bytes=[size * MIB for size in blocks], python=1, label=0)
+    t.write(os.path.join(traces, "rank-00000-100.msgpack.zst"), t.header(**fields), t.defs(maps), events, t.footer(events=count))
+    pack = os.path.join(folder, f"run-{number}.stormlog")
+    subprocess.run([analyze, "pack", "-o", pack, traces], check=True, capture_output=True)
+    with open(pack, "rb") as file:
+        return file.read()

@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_keep.py STORMLOG_SERVER STORMLOG_ANALYZE: what a store lets go and what it keeps; a backup is whole."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import runs  # noqa: E402
+from served import Server, make_pack, name_of, wait_for  # noqa: E402
+
+PROGRAM, ANALYZE = map(os.path.abspath, sys.argv[1:3])
+
+
+class Keep(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-keep-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.server = Server(PROGRAM, os.path.join(self.folder, "store")).start()
+        self.addCleanup(lambda: self.server.kill())
+        self.packs = {}
+        for n in range(8):
+            self.send(n, "a" if n % 2 else "b")
+        wait_for(lambda: self.count() == 8)
+
+    def send(self, n, project):
+        pack = runs.record(ANALYZE, self.folder, n, [10 + n], second=60 * n, metadata={"project": project})
+        self.packs[n] = name_of(pack)
+        self.assertEqual(self.server.put(pack)[0], 201)
+
+    def all(self):
+        return json.loads(self.server.get("/api/v1/runs")[2])["runs"]
+
+    def count(self):
+        return len(self.all())
+
+    def restart(self, *options):
+        self.server.kill()
+        self.server.options = options
+        self.server.start()
+
+    def kept(self, wanted):
+        """Runs, packs and pages agree."""
+        wait_for(lambda: self.count() == len(wanted))
+        names = {self.packs[n] for n in wanted}
+        wait_for(lambda: set(self.server.packs()) == names)
+        self.assertEqual({r["run"]["identity"] for r in self.all()}, names)
+        pages = {name for at, folders, _ in os.walk(os.path.join(self.server.store, "pages")) for name in folders if len(name) == 64}
+        self.assertEqual(pages, names)
+
+    def test_nothing_goes_unless_somebody_says_so(self):
+        self.restart()
+        time.sleep(0.5)
+        self.kept(range(8))
+
+    def test_the_newest_of_each_project_and_the_pinned_stay(self):
+        number, = [r["number"] for r in self.all() if r["run"]["identity"] == self.packs[0]]
+        writer = self.server.token("pin", "--write")
+        self.assertEqual(self.server.ask("POST", f"/runs/{number}/pin", body="", token=writer)[0], 303)
+        self.restart("--keep-count", "2")
+        self.kept([0, 4, 6, 5, 7])
+
+    def test_age_is_that_of_the_coming_and_what_was_no_run_goes_too(self):
+        noise = make_pack(1)
+        self.server.put(noise)
+        wait_for(lambda: self.server.get("/packs/" + name_of(noise))[0] == 422)
+        old = time.time() - 10 * 86400
+        for name in (self.packs[2], self.packs[7], name_of(noise)):
+            os.utime(self.server.packs()[name], (old, old))
+        self.restart("--keep-age", "9")
+        self.kept([0, 1, 3, 4, 5, 6])
+
+    def test_size_is_of_a_project(self):
+        sizes = {n: os.path.getsize(self.server.packs()[name]) for n, name in self.packs.items()}
+        self.restart("--keep-size", str(sizes[7] + sizes[5] + 1))
+        self.kept([5, 7, 4, 6])
+
+    def test_a_backup_is_whole_and_opens(self):
+        copy = os.path.join(self.folder, "copied")
+        os.mkdir(copy)
+        subprocess.run([PROGRAM, "--store", self.server.store, "backup", os.path.join(copy, "catalogue.sqlite")], check=True)
+        for name in ("packs", "pages"):
+            shutil.copytree(os.path.join(self.server.store, name), os.path.join(copy, name))
+        self.server.kill()
+        self.server = Server(PROGRAM, copy).start()
+        self.assertEqual({r["run"]["identity"] for r in self.all()}, set(self.packs.values()))
+
+    def test_pages_that_somebody_removed_are_made_again(self):
+        shutil.rmtree(os.path.join(self.server.store, "pages"))
+        self.restart()
+        number = self.all()[0]["number"]
+        wait_for(lambda: self.server.get(f"/runs/{number}/report")[0] == 200)
+
+
+unittest.main(argv=sys.argv[:1], verbosity=2)

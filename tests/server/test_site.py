@@ -1,0 +1,260 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_site.py STORMLOG_SERVER STORMLOG_ANALYZE: what people and programs get out of the server.  Figures are those that the traces were made with."""
+import html.parser
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+import urllib.parse
+
+try:
+    import jsonschema
+except ImportError:  # the figures are checked all the same
+    jsonschema = None
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import runs  # noqa: E402
+from served import Server, make_pack, name_of, wait_for  # noqa: E402
+
+PROGRAM, ANALYZE = map(os.path.abspath, sys.argv[1:3])
+MIB = 1 << 20
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schemas", "server.schema.json")) as schema:
+    VALID = jsonschema.Draft202012Validator(json.load(schema)) if jsonschema else None
+EVIL = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "' onmouseover='alert(1)", "javascript:alert(1)", "</title><script>alert(2)</script>",
+        "a\r\nX-Evil: yes", "\x1b[31m\u202e", "'; DROP TABLE runs; --", "\" OR 1=1 --", "%s%n%x", "$1 % 2 $", "\\u003cscript\\u003e", "]]>", "&lt;b&gt;"]
+
+
+class Page(html.parser.HTMLParser):
+    """Every element with its attributes, and the text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text += data
+
+    def links(self):
+        return [attributes["href"] for tag, attributes in self.elements if "href" in attributes]
+
+
+class Site(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="stormlog-site-")
+        cls.server = Server(PROGRAM, os.path.join(cls.folder, "store")).start()
+        cls.both = cls.server.token("both", "--read", "--write")
+        cls.numbers = {}
+        cls.packs = [runs.record(ANALYZE, cls.folder, n, [100, 50 + n], second=60 * n, function=f"step_{n}", metadata={"project": "alpha" if n < 3 else "beta"})
+                     for n in range(5)]
+        for n, pack in enumerate(cls.packs):
+            cls.numbers[n] = cls.send(pack)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.kill()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    @classmethod
+    def send(cls, pack):
+        """The number under which a run is shown."""
+        assert cls.server.put(pack)[0] == 201
+
+        def shown():
+            status, headers, body = cls.server.get("/packs/" + name_of(pack))
+            assert status in (202, 302), (status, body)
+            return status == 302 and int(headers["Location"].rsplit("/", 1)[1])
+        return wait_for(shown)
+
+    def json(self, path, wanted=200, **query):
+        status, headers, body = self.server.get(path + "?" + urllib.parse.urlencode(query))
+        self.assertEqual(status, wanted, body)
+        self.assertEqual(headers["Content-Type"], "application/json")
+        answer = json.loads(body)
+        if VALID and "schema" not in answer:
+            VALID.validate(answer)
+        return answer
+
+    def page(self, path, wanted=200, token=None, **query):
+        status, headers, body = self.server.ask("GET", path + ("?" + urllib.parse.urlencode(query) if query else ""), token=token or self.server.reads)
+        self.assertEqual(status, wanted, body)
+        self.assertTrue(headers["Content-Type"].startswith("text/html"))
+        return Page(body.decode())
+
+    def change(self, path, token=None, headers={}, **fields):
+        return self.server.ask("POST", path, body=urllib.parse.urlencode(fields), token=token or self.both,
+                               Content_Type="application/x-www-form-urlencoded", **headers)
+
+    # ---- the interface
+
+    def test_runs_have_the_figures_that_they_were_made_with(self):
+        found = self.json("/api/v1/runs", q="project:alpha", order="when")  # oldest first
+        self.assertEqual(found["count"], 3)
+        self.assertEqual([r["number"] for r in found["runs"]], [self.numbers[n] for n in range(3)])
+        self.assertEqual([r["run"]["peak"] for r in found["runs"]], [(150 + n) * MIB for n in range(3)])
+        self.assertEqual([r["run"]["identity"] for r in found["runs"]], [name_of(pack) for pack in self.packs[:3]])
+
+    def test_a_query_chooses(self):
+        for query, wanted in ((f"peak>{152 * MIB}", {3, 4}), ("function:step_2", {2}), ("project:beta tag:tag-3", {3}), ("not project:alpha", {3, 4}), ("nosuchword", set())):
+            found = {r["number"] for r in self.json("/api/v1/runs", q=query)["runs"]}
+            self.assertEqual(found, {self.numbers[n] for n in wanted}, query)
+        self.assertIn("character", self.json("/api/v1/runs", 400, q="(((")["error"])
+        self.assertEqual(len(self.json("/api/v1/runs", limit=2, skip=1)["runs"]), 2)
+
+    def test_a_run_comes_whole_with_its_report(self):
+        number = self.numbers[4]
+        run = self.json(f"/api/v1/runs/{number}")
+        self.assertEqual((run["run"]["peak"], run["notes"]), (154 * MIB, []))
+        self.assertIn("step_4", run["run"]["names"]["function"])
+        report = self.json(f"/api/v1/runs/{number}/report")
+        self.assertEqual(report["schema"], "stormlog.report")
+        self.assertEqual(report["processes"][0]["memory"][0]["peak_bytes"], 154 * MIB)
+        for path in ("/api/v1/runs/999999", "/api/v1/runs/x", "/api/v1/runs/-1", "/api/v1/runs/1/../2", "/api/v1/runs/1x", "/api/v1/runs/99999999999999999999999"):
+            self.json(path, 404)
+
+    def test_quantities_over_runs(self):
+        points = self.json("/api/v1/history", q="project:beta", field="peak")["points"]
+        self.assertEqual([p["value"] for p in points], [153 * MIB, 154 * MIB])
+        metrics = self.json("/api/v1/metrics", q="project:beta", of="stack")["metrics"]
+        self.assertIn("train.py:7 step_3", " ".join(m["what"] for m in metrics))
+        self.json("/api/v1/history", 400, field="project")
+
+    def test_names_as_somebody_types(self):
+        names = self.json("/api/v1/names", begins="step_")["names"]
+        self.assertEqual({n["text"] for n in names if n["kind"] == "function"}, {f"step_{n}" for n in range(5)})
+
+    # ---- pages
+
+    def test_the_landing_page_has_projects_and_newest_runs(self):
+        page = self.page("/")
+        for name in ("alpha", "beta", "tag-4"):
+            self.assertIn(name, page.text)
+        for n in range(5):
+            self.assertIn(f"/runs/{self.numbers[n]}", page.links())
+
+    def test_no_page_names_another_host_or_has_script_of_its_own(self):
+        for path in ("/", "/search?q=step", "/trends", "/trends?field=peak", f"/runs/{self.numbers[0]}"):
+            status, headers, body = self.server.get(path)
+            policy = headers["Content-Security-Policy"]
+            self.assertIn("script-src 'self'", policy)
+            self.assertNotIn("unsafe", policy)
+            page = Page(body.decode())
+            for tag, attributes in page.elements:
+                for name, value in attributes.items():
+                    self.assertFalse(name.startswith("on") or name == "style", (path, tag, name))
+                    if name in ("href", "src", "action"):
+                        self.assertRegex(value, r"^(/(?!/)|data:,$)", (path, tag))
+                self.assertFalse(tag == "script" and "src" not in attributes)
+        for path in ("/static/style.css", "/static/search.js"):
+            self.assertEqual(self.server.get(path)[0], 200)
+        self.assertEqual(self.server.get("/static/../tokens")[0], 404)
+
+    def test_the_report_of_a_run_is_served_unchanged_and_caged(self):
+        status, headers, body = self.server.get(f"/runs/{self.numbers[1]}/report")
+        name = name_of(self.packs[1])
+        with open(os.path.join(self.server.store, "pages", name[:2], name, "report.html"), "rb") as file:
+            self.assertEqual(body, file.read())
+        self.assertEqual(status, 200)
+        self.assertIn("sandbox allow-scripts", headers["Content-Security-Policy"])
+        self.assertNotIn("allow-same-origin", headers["Content-Security-Policy"])
+
+    def test_two_are_compared(self):
+        path = "/compare?" + urllib.parse.urlencode({"before": self.numbers[0], "after": self.numbers[4]})
+
+        def compared():
+            status, _, body = self.server.get(path)
+            self.assertIn(status, (200, 202))
+            return status == 200 and body
+        self.assertIn(b"<html", wait_for(compared))
+        self.assertEqual(self.server.get("/compare?before=1&after=999999")[0], 404)
+        self.assertEqual(self.server.get("/compare")[0], 400)
+
+    def test_a_trend_shows_every_run_and_leads_to_both_sides(self):
+        page = self.page("/trends", q="project:alpha", field="peak")
+        circles = [a for tag, a in page.elements if tag == "circle"]
+        self.assertEqual(len(circles), 3)
+        self.assertIn(f"/compare?before={self.numbers[0]}&after={self.numbers[1]}", page.links())
+        heights = [float(a["cy"]) for a in circles]
+        self.assertEqual(heights, sorted(heights, reverse=True), "more is higher")
+
+    # ---- what people add
+
+    def test_notes_and_pins_stay(self):
+        number = self.numbers[3]
+        self.assertEqual(self.change(f"/runs/{number}/note", text="the batch <b>doubled</b> & leaked", at="123456789")[0], 303)
+        self.assertEqual(self.change(f"/runs/{number}/pin")[0], 303)
+        run = self.json(f"/api/v1/runs/{number}")
+        self.assertEqual([(n["text"], n["at_ns"]) for n in run["notes"]], [("the batch <b>doubled</b> & leaked", 123456789)])
+        self.assertEqual(run["run"]["pinned"], 1)
+        page = self.page(f"/runs/{number}")
+        self.assertIn("the batch <b>doubled</b> & leaked", page.text)
+        self.assertIn(f"/runs/{number}/report#at=123456789", page.links())
+        self.assertNotIn("b", [tag for tag, _ in page.elements])
+        self.assertEqual(self.change(f"/runs/{number}/unpin")[0], 303)
+        self.assertNotEqual(self.json(f"/api/v1/runs/{number}")["run"]["pinned"], 1)
+
+    def test_what_is_no_note_is_refused(self):
+        path = f"/runs/{self.numbers[0]}/note"
+        self.assertEqual(self.change(path, text="")[0], 400)
+        self.assertEqual(self.change(path, text="x" * 5000)[0], 400)
+        self.assertEqual(self.change(path, text="x" * 70000)[0], 413)
+        self.assertEqual(self.change("/runs/999999/pin")[0], 404)
+        self.assertEqual(self.change(path, text="x", token=self.server.reads)[0], 403)
+        for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            self.assertEqual(self.change(path, text="x", headers=headers)[0], 403)
+        self.assertEqual(self.json(f"/api/v1/runs/{self.numbers[0]}")["notes"], [])
+
+    # ---- hostile
+
+    def test_script_in_every_name_is_text(self):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        numbers = []
+        for i, evil in enumerate(EVIL):
+            pack = runs.record(ANALYZE, folder, i, [10, 20 + i], place=evil, function=evil, second=1000 + i, tag=evil, run_id=evil, argv=[evil], host=evil, job_id=evil,
+                               metadata={"project": evil})
+            numbers.append(self.send(pack))
+        pages = ["/", "/search", "/trends", "/trends?of=stack"] + [f"/runs/{n}" for n in numbers]
+        for path in pages:
+            page = self.page(path)
+            tags = [tag for tag, _ in page.elements]
+            self.assertEqual(tags.count("script"), 1, path)
+            self.assertNotIn("img", tags)
+            for tag, attributes in page.elements:
+                self.assertFalse([name for name in attributes if name.startswith("on")], (path, tag))
+                self.assertFalse(re.match(r"\s*javascript:", attributes.get("href") or ""), path)
+            self.assertNotRegex(page.text, "[\x00-\x08\x1b\u202e]")
+        for evil in EVIL:  # as queries and arguments
+            for path in ("/search", "/api/v1/runs", "/trends", "/api/v1/metrics"):
+                status, headers, body = self.server.get(path + "?" + urllib.parse.urlencode({"q": evil, "of": evil, "text": evil, "order": evil, "limit": evil}))
+                self.assertIn(status, (200, 400), (path, evil))
+                self.assertNotIn("X-Evil", headers)
+                if path in ("/search", "/trends"):
+                    self.assertEqual([tag for tag, _ in Page(body.decode()).elements].count("script"), 1, (path, evil))
+            self.json("/api/v1/names", begins=evil)
+        self.assertGreaterEqual(self.json("/api/v1/runs")["count"], 5 + len(EVIL), "nothing was dropped")
+
+    def test_a_pack_that_cannot_be_read_says_so(self):
+        pack = make_pack(99)
+        self.assertEqual(self.server.put(pack)[0], 201)
+        status, _, body = wait_for(lambda: (lambda got: got if got[0] != 202 else None)(self.server.get("/packs/" + name_of(pack))))
+        self.assertEqual(status, 422)
+        self.assertRegex(body, rb"pack")
+
+    def test_runs_are_there_after_a_restart_and_what_was_not_read_is(self):
+        before = self.json("/api/v1/runs")["count"]
+        pack = runs.record(ANALYZE, tempfile.mkdtemp(dir=self.folder), 77, [5], second=7777)
+        self.assertEqual(self.server.put(pack)[0], 201)
+        self.server.kill()
+        self.server.start()
+        self.assertEqual(wait_for(lambda: self.json("/api/v1/runs")["count"] == before + 1), True)
+
+
+unittest.main(argv=sys.argv[:1], verbosity=2)
