@@ -188,6 +188,11 @@ static uint32_t id_of(uint16_t label)
 	return id;
 }
 
+uint32_t sl_labels_text(const char *text)
+{
+	return sl_agent_attached() ? id_of(sl_labels_intern(NULL, text).label) : 0;
+}
+
 /* --- what is open on a thread ----------------------------------------------------------------------------
  */
 

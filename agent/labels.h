@@ -37,6 +37,9 @@ struct sl_labels_entry {
 /* domain: put before the text with a colon, unless NULL or empty. */
 struct sl_labels_entry sl_labels_intern(const char *domain, const char *text);
 
+/* Id in the trace of a text, with its numbers collapsed; 0: none.  The thread need not be attached. */
+uint32_t sl_labels_text(const char *text);
+
 /*
  * api: row of the hook table, for the event.  domain: ranges of one domain close in order, those of others
  * stay open. Both return the depth of the range within its domain, 0 the outermost; pop -1 if none was open.

@@ -452,12 +452,12 @@ static uint32_t block_stack(unsigned *flags)
 }
 
 void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
-		     const struct sl_asked *asked)
+		     const struct sl_asked *asked, uint32_t label)
 {
 	struct sl_agent_thread *thread = &sl_thread;
 	struct sl_slot *slot;
 	uint64_t seq;
-	uint32_t python, label;
+	uint32_t python;
 	unsigned flags = 0;
 	int saved = errno;
 
@@ -466,7 +466,8 @@ void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uin
 	sl_unwound_drop_before_instant(thread);
 	sl_agent_begin(thread);
 	python = block_stack(&flags);
-	label = sl_labels_current();
+	if (!label)
+		label = sl_labels_current();
 	do {
 		slot = sl_ring_reserve(thread->ring, asked ? 2 : 1, &seq);
 		if (SL_UNLIKELY(!slot))

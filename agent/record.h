@@ -45,10 +45,10 @@ struct sl_asked {
 };
 
 /*
- * An instant: a framework's allocator took or gave back a block.  Stack and label are taken here.  asked: NULL where it is not
- * known.
+ * An instant: a framework's allocator took or gave back a block.  The stack is taken here.  asked: NULL where it is not known.
+ * label: a text's id, what the framework calls it; 0: the range that is open.
  */
 void sl_record_block(unsigned api, uint64_t addr, uint64_t size, int device, uint64_t allocated, uint64_t reserved,
-		     const struct sl_asked *asked);
+		     const struct sl_asked *asked, uint32_t label);
 
 #endif

@@ -11,6 +11,7 @@ enum sl_slot_shape sl_slot_shape(enum sl_verb verb)
 	case SL_VERB_BLOCK_OOM:
 	case SL_VERB_BLOCK_WAIT:
 	case SL_VERB_BLOCK_DONE:
+	case SL_VERB_BLOCK_DROP:
 		return SL_SHAPE_BLOCK;
 	case SL_VERB_RANGE_PUSH:
 	case SL_VERB_RANGE_POP:

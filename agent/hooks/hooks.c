@@ -13,6 +13,7 @@
 #include "agent/hooks/fields.h"
 #include "agent/hooks/table.h"
 #include "agent/hooks/prototype.h"
+#include "agent/hooks/ggml.h"
 #include "agent/hooks/nvtx.h"
 #include "agent/hooks/torch.h"
 #include "agent/record.h"
@@ -158,6 +159,24 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
+/* Nobody provides it: a NULL, which says that there is no memory. */
+#define INSIDE(verb, ret, name, proto, args, before, after)                                                                        \
+	BODY(ret, name, proto)                                                                                                     \
+	{                                                                                                                          \
+		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
+		const unsigned api = SL_API_##name;                                                                                \
+		ret result;                                                                                                        \
+                                                                                                                                   \
+		(void)api;                                                                                                         \
+		if (SL_UNLIKELY(!real))                                                                                            \
+			return (ret)0;                                                                                             \
+		before;                                                                                                            \
+		result = real args;                                                                                                \
+		after;                                                                                                             \
+		return result;                                                                                                     \
+	}                                                                                                                          \
+	ENTRIES(ret, name, proto, args)
+
 #define HAND(verb, kind, id, name)
 
 #include "agent/hooks/verbs.h"
@@ -181,6 +200,7 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 #define QUERY(ret, name, ...)		 ENTRY_DISTANCES(name)
 #define RANGE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define INJECTED(ret, name, ...)	 ENTRY_DISTANCES(name)
+#define INSIDE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define HAND(verb, kind, id, name)	 ".long 0\n.long 0\n.long 0\n"
 #include "agent/hooks/all.def"
 #include "agent/hooks/verbs.h"

@@ -202,7 +202,7 @@ struct sl_torch_code sl_torch_code;
 void sl_torch_event_seen(unsigned api, uint64_t event)
 {
 	if (sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF)
-		sl_record_block(api, event, 0, -1, 0, 0, NULL);
+		sl_record_block(api, event, 0, -1, 0, 0, NULL, 0);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ static void report(struct real *real, const char *versions, void *block, int64_t
 			learn_code(caller);
 	}
 	sl_record_block(size > 0 ? SL_API_block_alloc : SL_API_block_free, (uintptr_t)block, (uint64_t)(size > 0 ? size : -size),
-			ordinal, allocated, reserved, known);
+			ordinal, allocated, reserved, known, 0);
 	tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)), versions);
 }
 
@@ -317,7 +317,7 @@ static void out_of_memory(uint64_t size, int ordinal, uint64_t allocated, uint64
 {
 	struct sl_asked what;
 
-	sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved, take_asked(&what, size) ? &what : NULL);
+	sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved, take_asked(&what, size) ? &what : NULL, 0);
 }
 
 #define REPORT_OOM(name, mangled)                                                                                                  \

@@ -9,6 +9,7 @@
  *	LOOKUP(ret, name, (prototype), (arguments), statement after success)
  *	RANGE(verb, ret, name, (prototype), (arguments), what it means)		nvtx.def
  *	INJECTED(ret, name, (prototype), (arguments), call)			injection.def
+ *	INSIDE(verb, ret, name, (prototype), (arguments), before, after)	of a framework's own allocator: what is told around it
  *	HAND(verb, kind, id, "name")	a wrapper written by hand, as torch.c's: SL_API_<id>
  *	CHECKED(ret, name, (prototype), (arguments))	forwarded; recorded as a CALL where it returns out of memory
  *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
@@ -86,5 +87,6 @@
 #undef QUERY
 #undef RANGE
 #undef INJECTED
+#undef INSIDE
 #undef HAND
 #endif

@@ -296,6 +296,8 @@ static void take(struct builder *b, const struct sl_item *item)
 
 	if (item->kind != SL_ITEM_EVENT) {
 		sl_replay_apply(b->model, item);
+	} else if (item->hook && item->hook->family == SL_FAMILY_pool) {
+		return; /* no request of PyTorch's */
 	} else if (verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE || verb == SL_VERB_BLOCK_OOM) {
 		block(b, item);
 	} else if (verb == SL_VERB_BLOCK_WAIT) {

@@ -29,7 +29,7 @@ static void end_block(struct sl_model *model, struct sl_table *table, struct sl_
 	sl_table_remove(table, live);
 	sl_called_freed(model, block.address, block.bytes);
 	if (block.flags & SL_LIVE_TORCH)
-		sl_torch_release(model, model->sites.item[block.site].device, block.bytes);
+		sl_torch_release(model, model->sites.item[block.site].device, &block);
 	sl_ledger_end_block(model, block.site, block.bytes, how);
 }
 

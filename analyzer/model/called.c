@@ -41,15 +41,18 @@ static uint32_t called(struct sl_model *model, uint32_t text, int device)
 	return (uint32_t)model->called.count++;
 }
 
-/* The live block at the address: PyTorch's, which lies in one of the driver's, first.  A part may begin inside one. */
-static const struct sl_live *block_at(const struct sl_model *model, uint64_t address)
+/*
+ * The live block at the address that has room for the part: PyTorch's, which lies in one of the driver's, first.  A part may begin
+ * inside one.
+ */
+static const struct sl_live *block_at(const struct sl_model *model, uint64_t address, uint64_t bytes)
 {
 	const struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered};
 
 	for (size_t i = 0; i < SL_COUNT(spaces); i++) {
 		const struct sl_live *live = sl_table_find(spaces[i], address);
 
-		if (live)
+		if (live && live->bytes >= bytes)
 			return live;
 	}
 	return NULL;
@@ -69,7 +72,7 @@ static const struct sl_live *block_around(const struct sl_model *model, uint64_t
 
 void sl_called_apply(struct sl_model *model, const struct sl_event *event)
 {
-	const struct sl_live *live = block_at(model, event->address);
+	const struct sl_live *live = block_at(model, event->address, event->bytes);
 	struct sl_called_part part = {.address = event->address};
 	struct sl_called *name;
 	uint64_t rest;

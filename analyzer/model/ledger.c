@@ -80,7 +80,7 @@ static uint64_t site_hash(const struct sl_site *key)
 static bool same_site(const struct sl_site *a, const struct sl_site *b)
 {
 	return a->caller == b->caller && a->python == b->python && a->native == b->native && a->label == b->label &&
-	       a->thread == b->thread && a->api == b->api && a->device == b->device && a->kind == b->kind;
+	       a->thread == b->thread && a->api == b->api && a->device == b->device && a->kind == b->kind && a->pooled == b->pooled;
 }
 
 static void grow_sites(struct sl_model *model)
@@ -133,11 +133,24 @@ static uint32_t labelled_of(struct sl_model *model, uint32_t text, int device)
 	return (uint32_t)i;
 }
 
+/* What the blocks of a framework are called, by how the rows that report them begin. */
+static const char *blocks_of(const struct sl_hook *hook)
+{
+	static const struct {
+		const char *begin, *name;
+	} frameworks[] = {{"ggml", "ggml tensors"}, {"PJRT", "JAX arrays"}};
+
+	for (size_t i = 0; hook && i < SL_COUNT(frameworks); i++)
+		if (!strncmp(hook->plain, frameworks[i].begin, strlen(frameworks[i].begin)))
+			return frameworks[i].name;
+	return hook && hook->family == SL_FAMILY_pool ? "framework's blocks" : "PyTorch tensors";
+}
+
 static uint32_t new_site(struct sl_model *model, const struct sl_site *key, const struct sl_event *event)
 {
 	struct sl_site *site;
 	const char *library = key->kind == SL_KIND_block
-				      ? "PyTorch tensors"
+				      ? blocks_of(sl_header_hook(model->header, key->api))
 				      : sl_stacks_library(model->defs, model->header, key->python, key->native, key->caller);
 
 	SL_ROOM(&model->sites);
@@ -194,10 +207,56 @@ static void change_labelled(struct sl_model *model, struct sl_labelled *labelled
 	sl_timeline_set(&model->timeline, labelled->line, model->now_ns, labelled->live_bytes, site);
 }
 
+static uint32_t twin_of(struct sl_model *model, uint32_t index)
+{
+	struct sl_site twin = model->sites.item[index];
+	char library[300];
+
+	twin.pooled = true;
+	for (uint32_t i = 0; i < model->sites.count; i++)
+		if (same_site(&model->sites.item[i], &twin))
+			return i;
+	snprintf(library, sizeof(library), SL_POOL_OF "%s", sl_model_library(model, &twin));
+	twin.holder = holder_of(model, library, twin.device);
+	twin.live_bytes = twin.live_blocks = twin.total_bytes = twin.total_blocks = twin.at_peak_bytes = twin.at_peak_blocks = 0;
+	SL_ROOM(&model->sites);
+	model->sites.item[model->sites.count] = twin;
+	return (uint32_t)model->sites.count++; /* looked up here alone: it needs no place in the index */
+}
+
+static void change_holder(struct sl_model *model, const struct sl_site *site, uint32_t index, int64_t bytes)
+{
+	struct sl_holder *holder = &model->holders.item[site->holder];
+
+	holder->live_bytes += (uint64_t)bytes;
+	if (SL_UNLIKELY(!holder->line))
+		holder->line = sl_timeline_add(&model->timeline, SL_LINE_LIBRARY, holder->device, (int)holder->library);
+	sl_timeline_set(&model->timeline, holder->line, model->now_ns, holder->live_bytes, index);
+	if (holder->live_bytes > holder->peak_bytes)
+		holder->peak_bytes = holder->live_bytes;
+}
+
+uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t index, uint64_t bytes)
+{
+	uint32_t twin = twin_of(model, index);
+	struct sl_site *from = &model->sites.item[index], *to = &model->sites.item[twin];
+	struct sl_device_state *device = sl_ledger_device(model, from->device);
+
+	save_at_peak(from, device);
+	save_at_peak(to, device);
+	from->live_bytes -= bytes, from->live_blocks--;
+	from->total_bytes -= bytes, from->total_blocks--;
+	to->live_bytes += bytes, to->live_blocks++;
+	to->total_bytes += bytes, to->total_blocks++;
+	change_holder(model, from, index, -(int64_t)bytes);
+	change_holder(model, to, twin, (int64_t)bytes);
+	return twin;
+}
+
 /* A segment of PyTorch's is in use by the blocks in it, which are reported next. */
 static void raise_in_use(struct sl_model *model, const struct sl_site *site)
 {
-	bool segment = strstr(sl_model_library(model, site), "c10_") != NULL;
+	bool segment = sl_model_is_cache(sl_model_library(model, site));
 
 	if (segment && model->torch_seen)
 		return;
@@ -209,7 +268,6 @@ static void raise_in_use(struct sl_model *model, const struct sl_site *site)
 static void change_known(struct sl_model *model, struct sl_site *site, struct sl_device_state *device, uint32_t index,
 			 int64_t bytes)
 {
-	struct sl_holder *holder = &model->holders.item[site->holder];
 	uint64_t now = model->now_ns;
 
 	device->used = true;
@@ -226,12 +284,7 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 		device->torch_at_peak = device->torch;
 		device->epoch++;
 	}
-	holder->live_bytes += (uint64_t)bytes;
-	if (SL_UNLIKELY(!holder->line))
-		holder->line = sl_timeline_add(&model->timeline, SL_LINE_LIBRARY, holder->device, (int)holder->library);
-	sl_timeline_set(&model->timeline, holder->line, now, holder->live_bytes, index);
-	if (holder->live_bytes > holder->peak_bytes)
-		holder->peak_bytes = holder->live_bytes;
+	change_holder(model, site, index, bytes);
 	if (site->labelled != SL_NO_SITE)
 		change_labelled(model, &model->labelled.item[site->labelled], site->labelled, index, bytes);
 	model->in_use += bytes;

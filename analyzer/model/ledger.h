@@ -43,6 +43,9 @@ struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t devi
 uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device);
 struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread);
 
+/* The twin of a site for what turned out to be a segment of a pool; `bytes` of it, a live block, move there. */
+uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t site, uint64_t bytes);
+
 /* A block of `site` begins or ends: rows, peaks, lines, libraries.  implicit: it went with its owner. */
 void sl_ledger_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes);
 enum sl_end { SL_END_FREE, SL_END_IMPLICIT };

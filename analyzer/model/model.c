@@ -3,13 +3,25 @@
 
 #include <string.h>
 
+bool sl_model_is_cache(const char *library)
+{
+	return strstr(library, "c10_") || !strncmp(library, SL_POOL_OF, strlen(SL_POOL_OF));
+}
+
+const char *sl_model_tensors(const struct sl_torch *torch)
+{
+	if (!torch->pool_allocated_bytes && !torch->pool_reserved_bytes)
+		return "PyTorch tensors";
+	return torch->pool_reserved_bytes == torch->reserved_bytes ? "in frameworks' pools" : "tensors";
+}
+
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site)
 {
 	const struct sl_device_state *device = model->devices[site->device + 1];
 
 	if (site->kind == SL_KIND_block)
 		return true;
-	return sl_model_is_known(site->kind) && !(device && device->torch.used && strstr(sl_model_library(model, site), "c10_"));
+	return sl_model_is_known(site->kind) && !(device && device->torch.used && sl_model_is_cache(sl_model_library(model, site)));
 }
 
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site)

@@ -29,6 +29,7 @@ struct sl_site {
 	uint16_t api;
 	int16_t device; /* -1: none or unknown */
 	uint8_t kind;
+	bool pooled;	   /* segments of a framework other than PyTorch, of the place whose other blocks are not */
 	uint32_t holder;   /* library and device */
 	uint32_t labelled; /* label and device; SL_NO_SITE: none, or one label too many */
 	uint32_t track;	   /* of the model's tracks */
@@ -66,7 +67,12 @@ struct sl_labelled {
 struct sl_torch {
 	bool used;
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
+	uint64_t pool_allocated_bytes, pool_reserved_bytes; /* of these, in pools of other frameworks */
 	struct sl_line *allocated, *reserved;
+};
+
+struct sl_pool_segment {
+	uint64_t address, bytes;
 };
 
 /* A place in the program's course: the outermost range that was open. */
@@ -356,6 +362,7 @@ struct sl_model {
 	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks; /* of blocks of PyTorch where it reports, else of calls */
 	int64_t held, held_max;					   /* known memory of all devices; held_max as in_use_max */
 
+	SL_VECTOR(struct sl_pool_segment) pool_segments; /* by address */
 	SL_VECTOR(struct sl_called) called;
 	SL_VECTOR(struct sl_called_part) called_parts;						  /* by address */
 	void (*entry)(void *context, const struct sl_model *model, const struct sl_entry *entry); /* NULL: nobody asks */
@@ -376,6 +383,12 @@ static inline bool sl_model_is_known(unsigned kind)
 	return (1u << kind) &
 	       (1u << SL_KIND_device | 1u << SL_KIND_pool | 1u << SL_KIND_vmm | 1u << SL_KIND_array | 1u << SL_KIND_graph);
 }
+
+#define SL_POOL_OF "pool of "
+/* The library stands for segments, whose blocks stand beside it. */
+bool sl_model_is_cache(const char *library);
+/* What a device's blocks are called together. */
+const char *sl_model_tensors(const struct sl_torch *torch);
 
 /* The site's bytes are in use: segments of PyTorch's allocator are not, the blocks in them are. */
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);

@@ -87,6 +87,7 @@ void sl_replay_free(struct sl_model *model)
 		return;
 	free_replay(model);
 	free_devices(model);
+	free(model->pool_segments.item);
 	free(model->called.item);
 	free(model->sites.item);
 	free(model->holders.item);
@@ -246,6 +247,7 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 	case SL_VERB_BLOCK_ALLOC:
 	case SL_VERB_BLOCK_FREE:
 	case SL_VERB_BLOCK_OOM:
+	case SL_VERB_BLOCK_DROP:
 		sl_torch_apply(model, item);
 		break;
 	case SL_VERB_RANGE_PUSH:

@@ -64,16 +64,39 @@ static void set_totals(struct sl_model *model, struct sl_device_state *device, u
 	draw(model, device, site);
 }
 
-void sl_torch_release(struct sl_model *model, int device, uint64_t bytes)
+/* PyTorch's own totals with what lies in pools. */
+static void add_totals(struct sl_model *model, struct sl_device_state *device, uint64_t allocated, uint64_t reserved, uint32_t site)
 {
-	struct sl_device_state *state = sl_ledger_device(model, device);
-	uint64_t reserved = state->torch.reserved_bytes;
-
-	if (state->torch.used)
-		set_totals(model, state, state->torch.allocated_bytes, reserved > bytes ? reserved - bytes : 0, SL_NO_SITE);
+	set_totals(model, device, allocated + device->torch.pool_allocated_bytes, reserved + device->torch.pool_reserved_bytes,
+		   site);
 }
 
-static void add_block(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *index)
+void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment)
+{
+	struct sl_device_state *state = sl_ledger_device(model, device);
+	uint64_t reserved = state->torch.reserved_bytes - state->torch.pool_reserved_bytes, bytes = segment->bytes;
+	uint64_t allocated = state->torch.allocated_bytes - state->torch.pool_allocated_bytes;
+
+	if (!state->torch.used)
+		return;
+	if (segment->flags & SL_LIVE_POOL)
+		sl_pools_release(model, state, segment);
+	else
+		reserved = reserved > bytes ? reserved - bytes : 0;
+	add_totals(model, state, allocated, reserved, SL_NO_SITE);
+}
+
+/* A block of a pool begins (1) or ends (-1). */
+static void count_pooled(struct sl_torch *torch, const struct sl_live *live, int sign)
+{
+	if (live->flags & SL_LIVE_POOL)
+		torch->pool_allocated_bytes += (uint64_t)sign * live->bytes;
+	if (live->flags & SL_LIVE_ALONE)
+		torch->pool_reserved_bytes += (uint64_t)sign * live->bytes;
+}
+
+static void add_block(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, unsigned flags,
+		      uint32_t *index)
 {
 	const struct sl_event *event = item->event;
 	struct sl_live *live = sl_table_find(&model->blocks, event->address);
@@ -94,8 +117,11 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 
 		old->live_bytes -= live->bytes;
 		old->live_blocks--;
+		count_pooled(&device->torch, live, -1);
 	}
+	live->flags = flags;
 	live->bytes = event->bytes;
+	count_pooled(&device->torch, live, 1);
 	live->time_ns = model->now_ns;
 	live->site = *index;
 	live->thread = item->thread;
@@ -107,9 +133,9 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	model->made_blocks++;
 }
 
-static void remove_block(struct sl_model *model, const struct sl_event *event, struct sl_device_state *device, uint32_t *index)
+static void remove_block(struct sl_model *model, uint64_t address, struct sl_device_state *device, uint32_t *index)
 {
-	struct sl_live *live = sl_table_find(&model->blocks, event->address);
+	struct sl_live *live = sl_table_find(&model->blocks, address);
 	struct sl_site *site;
 
 	if (!live)
@@ -124,10 +150,65 @@ static void remove_block(struct sl_model *model, const struct sl_event *event, s
 	site->live_bytes -= live->bytes;
 	site->live_blocks--;
 	device->torch.live_blocks--;
+	count_pooled(&device->torch, live, -1);
 	model->gone_bytes += live->bytes;
 	model->gone_blocks++;
 	sl_called_freed(model, live->address, live->bytes);
 	sl_table_remove(&model->blocks, live);
+}
+
+void sl_torch_end(struct sl_model *model, uint64_t block)
+{
+	const struct sl_live *live = sl_table_find(&model->blocks, block);
+	uint32_t site;
+
+	if (live)
+		remove_block(model, block, sl_ledger_device(model, model->sites.item[live->site].device), &site);
+}
+
+/* The next block of a framework that says what it hands out, and little of what it holds.  True: it holds more. */
+static bool apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
+{
+	const struct sl_event *event = item->event;
+	uint64_t allocated = device->torch.allocated_bytes - device->torch.pool_allocated_bytes;
+	uint64_t reserved = device->torch.reserved_bytes - device->torch.pool_reserved_bytes, before = device->torch.reserved_bytes;
+	unsigned flags;
+
+	sl_pools_told(model, device, event->extra2);
+	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
+		if (event->extra2) /* its address is a handle: it lies in what the pool holds, where we know that */
+			flags = device->torch.pool_reserved_bytes ? SL_LIVE_POOL : 0;
+		else
+			flags = sl_pools_place(model, device, event->address);
+		if (flags)
+			add_block(model, item, device, flags, site);
+	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
+		remove_block(model, event->address, device, site);
+	} else if (item->hook->verb == SL_VERB_BLOCK_DROP) {
+		sl_pools_drop(model, event->address, event->bytes);
+	}
+	add_totals(model, device, allocated, reserved, *site);
+	return device->torch.reserved_bytes > before;
+}
+
+static bool apply_torch(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
+{
+	const struct sl_event *event = item->event;
+	uint64_t reserved = device->torch.reserved_bytes - device->torch.pool_reserved_bytes;
+	bool grown = event->extra2 > reserved;
+
+	if (grown)
+		adopt(model, item->thread, event->extra2 - reserved);
+	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
+		add_block(model, item, device, 0, site);
+	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
+		remove_block(model, event->address, device, site);
+	} else if (item->hook->verb == SL_VERB_BLOCK_OOM) {
+		device->torch.ooms++;
+		sl_ooms_torch(model, item->thread, (int)event->device, event->bytes);
+	}
+	add_totals(model, device, event->extra, event->extra2, *site);
+	return grown;
 }
 
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
@@ -145,19 +226,10 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		model->torch_seen = true; /* from here on labels count blocks, not segments */
 		model->made_bytes = model->made_blocks = model->gone_bytes = model->gone_blocks = 0;
 	}
-	grown = event->extra2 > device->torch.reserved_bytes;
-	if (grown)
-		adopt(model, item->thread, event->extra2 - device->torch.reserved_bytes);
-	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
-		add_block(model, item, device, &site);
+	grown = item->hook->family == SL_FAMILY_pool ? apply_pool(model, item, device, &site)
+						     : apply_torch(model, item, device, &site);
+	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address)
 		sl_ledger_thread(model, item->thread)->last_block_ns = model->now_ns;
-	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
-		remove_block(model, event, device, &site);
-	} else if (item->hook->verb == SL_VERB_BLOCK_OOM) {
-		device->torch.ooms++;
-		sl_ooms_torch(model, item->thread, (int)event->device, event->bytes);
-	}
-	set_totals(model, device, event->extra, event->extra2, site);
 	/* the peak is with the block its segment was made for, and of a plateau where tensors were most */
 	if (device->known == device->known_peak &&
 	    (grown || device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes)) {
@@ -170,7 +242,11 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes)
 {
 	*bytes = torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
-	return *bytes ? "kept by PyTorch, unused" : NULL;
+	if (!*bytes)
+		return NULL;
+	if (!torch->pool_reserved_bytes)
+		return "kept by PyTorch, unused";
+	return torch->pool_reserved_bytes == torch->reserved_bytes ? "in pools, unnamed" : "kept by PyTorch, or unnamed in pools";
 }
 
 const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes)

@@ -6,7 +6,13 @@
 #include "analyzer/model/ledger.h"
 
 /* A segment that PyTorch's allocator held goes back to the driver. */
-void sl_torch_release(struct sl_model *model, int device, uint64_t bytes);
+void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment);
+void sl_torch_end(struct sl_model *model, uint64_t block);
+/* pools.c: flags of a block at `address`, its segment found; 0: it lies in no memory that we saw made. */
+unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address);
+void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held); /* 0: it does not say */
+void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
+void sl_pools_release(struct sl_model *model, struct sl_device_state *device, const struct sl_live *segment);
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
 /* A driver-level block that may be a new segment. */
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);

@@ -168,7 +168,7 @@ static void unmap_one(struct sl_model *model, struct sl_live *live)
 
 	sl_table_remove(&model->vmm->mappings, live);
 	if (mapping.flags & SL_LIVE_TORCH)
-		sl_torch_release(model, model->sites.item[mapping.site].device, mapping.bytes);
+		sl_torch_release(model, model->sites.item[mapping.site].device, &mapping);
 	if (mapping.owner == UINT64_MAX)
 		return;
 	model->vmm->physical.item[mapping.owner].mappings--;

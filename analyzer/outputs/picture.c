@@ -114,7 +114,7 @@ static void fill(struct picture *p, const struct sl_process *process)
 		bool torch = sl_timeline_find(timeline, SL_LINE_ALLOCATED, line->device, 0) != NULL;
 
 		/* where PyTorch's allocator reports, its tensors and what it keeps stand for its segments */
-		if (line->what == SL_LINE_LIBRARY && !(torch && strstr(model->libraries.item[line->index], "c10_")))
+		if (line->what == SL_LINE_LIBRARY && !(torch && sl_model_is_cache(model->libraries.item[line->index])))
 			add_layer(p, model->libraries.item[line->index], line, NULL);
 		else if (line->what == SL_LINE_ALLOCATED)
 			add_layer(p, TENSORS, line, NULL);

@@ -175,14 +175,15 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 		uint64_t bytes = sl_model_site_at_peak(process->model, site);
-		const char *names[2];
+		const char *called = site->kind == SL_KIND_block ? sl_defs_text(process->model->defs, site->label) : NULL,
+			   *names[2];
 		char where[256];
 
 		if (!bytes || site->device != device->device || !sl_owners_shows(process, site))
 			continue;
 		sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
 		names[0] = site->kind == SL_KIND_block ? "tensors" : sl_model_library(process->model, site);
-		names[1] = where[0] ? where : "no stack";
+		names[1] = where[0] ? where : called ? called : "no stack";
 		sl_owners_add(&owners, names, 2, bytes, 0);
 	}
 	rest = sl_model_rest_at_peak(process->model, device, &left);

@@ -95,7 +95,7 @@ PUBLIC(sl_shape_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, s
 
 /* ---- the model */
 #define STRUCT struct sl_site
-SHAPE(site, M(caller), M(python), M(native), M(label), M(thread), M(api), M(device), M(kind), M(holder), M(labelled), M(track), M(live_bytes),
+SHAPE(site, M(caller), M(python), M(native), M(label), M(thread), M(api), M(device), M(kind), M(pooled), M(holder), M(labelled), M(track), M(live_bytes),
       M(live_blocks), M(total_bytes), M(total_blocks), M(at_peak_bytes), M(at_peak_blocks), M(epoch));
 #undef STRUCT
 #define STRUCT struct sl_track
@@ -118,6 +118,7 @@ SHAPE(labelled, M(text), M(device), M(live_bytes), LINE(line));
 #undef STRUCT
 #define STRUCT struct sl_torch
 SHAPE(torch, M(used), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(ooms),
+      M(pool_allocated_bytes), M(pool_reserved_bytes),
       LINE(allocated), LINE(reserved));
 #undef STRUCT
 #define STRUCT struct sl_instant

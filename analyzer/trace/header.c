@@ -122,7 +122,8 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 		if (cell(families, family, 1) && sl_object_number(cell(families, family, 1), &oom))
 			hook->oom = (int64_t)oom;
 		hook->is_call = hook->family != SL_FAMILY_label && hook->family != SL_FAMILY_torch &&
-				hook->family != SL_FAMILY_process && hook->verb != SL_VERB_UNMAP_MORE;
+				hook->family != SL_FAMILY_pool && hook->family != SL_FAMILY_process &&
+				hook->verb != SL_VERB_UNMAP_MORE;
 	}
 	header->hooks = sl_pool_keep(all, header->hook_count * sizeof(*all));
 	free(all);

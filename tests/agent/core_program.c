@@ -161,23 +161,23 @@ static void *train(void *arg)
 	uint64_t t = (uintptr_t)arg, giver = t % thread_count + 1;
 
 	for (unsigned i = 0; i < WEIGHTS; i++)
-		sl_record_block(FAKE_block, t << 40 | (i + 1) << 9, 7, 0, 1000, 2000, NULL);
+		sl_record_block(FAKE_block, t << 40 | (i + 1) << 9, 7, 0, 1000, 2000, NULL, 0);
 	for (uint64_t step = 1; step <= calls; step++) {
 		uint64_t allocated = step == 5 ? 1ull << 40 : 1000, weight = t << 40 | (step % WEIGHTS + 1) << 9;
 
 		for (unsigned i = 0; i < ACTIVATIONS; i++)
-			sl_record_block(FAKE_block, activation(t, step, i), step, 0, allocated, 2 * allocated, NULL);
-		sl_record_block(FAKE_block_free, weight, 7, 0, 1000, 2000, NULL);
-		sl_record_block(FAKE_block, weight, 7, 0, 1000, 2000, NULL);
+			sl_record_block(FAKE_block, activation(t, step, i), step, 0, allocated, 2 * allocated, NULL, 0);
+		sl_record_block(FAKE_block_free, weight, 7, 0, 1000, 2000, NULL, 0);
+		sl_record_block(FAKE_block, weight, 7, 0, 1000, 2000, NULL, 0);
 		rest();
 		pthread_barrier_wait(&steps);
 		for (unsigned i = 0; i < ACTIVATIONS; i++)
-			sl_record_block(FAKE_block_free, activation(giver, step, i), step, 0, 1000, 2000, NULL);
+			sl_record_block(FAKE_block_free, activation(giver, step, i), step, 0, 1000, 2000, NULL, 0);
 		if (step % 1000 == 0)
 			allocate(0, step, 2);
 		pthread_barrier_wait(&steps);
 	}
-	sl_record_block(FAKE_block_oom, 0, 1 << 30, 0, 1000, 2000, NULL);
+	sl_record_block(FAKE_block_oom, 0, 1 << 30, 0, 1000, 2000, NULL, 0);
 	return NULL;
 }
 
@@ -188,8 +188,8 @@ static void *train(void *arg)
 static void churn(void)
 {
 	for (unsigned long i = 1; i <= calls; i++) {
-		sl_record_block(FAKE_block, 1ull << 51 | i % 1000 << 9, i, 0, 1000, 2000, NULL);
-		sl_record_block(FAKE_block_free, 1ull << 51 | i % 1000 << 9, i, 0, 1000, 2000, NULL);
+		sl_record_block(FAKE_block, 1ull << 51 | i % 1000 << 9, i, 0, 1000, 2000, NULL, 0);
+		sl_record_block(FAKE_block_free, 1ull << 51 | i % 1000 << 9, i, 0, 1000, 2000, NULL, 0);
 		if (i % 100 == 0)
 			rest();
 	}
@@ -198,7 +198,7 @@ static void churn(void)
 static void *free_theirs(void *unused)
 {
 	for (uint64_t i = 1; i <= 100; i++)
-		sl_record_block(FAKE_block_free, 1ull << 50 | i << 9, i, 0, 1000, 2000, NULL);
+		sl_record_block(FAKE_block_free, 1ull << 50 | i << 9, i, 0, 1000, 2000, NULL, 0);
 	churn();
 	return NULL;
 }
@@ -210,7 +210,7 @@ static void inside(void)
 	bool recorded = sl_record_open(&frame, FAKE_cudaMalloc, __builtin_return_address(0), &fields);
 
 	for (uint64_t i = 1; i <= 100; i++)
-		sl_record_block(FAKE_block, 1ull << 50 | i << 9, i, 0, 1000, 2000, NULL);
+		sl_record_block(FAKE_block, 1ull << 50 | i << 9, i, 0, 1000, 2000, NULL, 0);
 	run_threads(1, free_theirs);
 	if (recorded)
 		sl_record_close(&frame, 0, true, &fields);
@@ -233,8 +233,8 @@ static void starve_writer(void)
 static void *live_briefly(void *unused)
 {
 	for (uint64_t i = 1; i <= 200; i++) {
-		sl_record_block(FAKE_block, 1ull << 51 | i << 9, i, 0, 1000, 2000, NULL);
-		sl_record_block(FAKE_block_free, 1ull << 51 | i << 9, i, 0, 1000, 2000, NULL);
+		sl_record_block(FAKE_block, 1ull << 51 | i << 9, i, 0, 1000, 2000, NULL, 0);
+		sl_record_block(FAKE_block_free, 1ull << 51 | i << 9, i, 0, 1000, 2000, NULL, 0);
 	}
 	return NULL;
 }

@@ -38,7 +38,7 @@ static void calls(void)
 static void blocks(void)
 {
 	for (unsigned long i = 0; i < events; i++)
-		sl_record_block(FAKE_block, i << 9, 512, 0, i, i, NULL);
+		sl_record_block(FAKE_block, i << 9, 512, 0, i, i, NULL, 0);
 }
 
 /* Two events a round: a label of a step that is new every time, as programs write it. */
@@ -79,7 +79,7 @@ static void stream_cca(void)
 
 		allocated += i & 1 ? -bytes : bytes;
 		sl_record_block(i & 1 ? FAKE_block_free : FAKE_block, 0x7f5500000000 + ((uint64_t)slot << 21), bytes, 0, allocated,
-				3ull << 34, NULL);
+				3ull << 34, NULL, 0);
 	}
 }
 
@@ -102,7 +102,8 @@ static void stream_drv(void)
 static void stream_adv(void)
 {
 	for (unsigned long i = 0; i < events; i++)
-		sl_record_block(FAKE_block, random_number() & ~511ull, random_number(), 0, random_number(), random_number(), NULL);
+		sl_record_block(FAKE_block, random_number() & ~511ull, random_number(), 0, random_number(), random_number(), NULL,
+				0);
 }
 
 static uint64_t cpu_ns(void)

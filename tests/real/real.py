@@ -18,6 +18,7 @@ SETS = {
     "cuda13": ["torch==2.14.1", "numpy", "cuda-bindings", "numba-cuda", "cupy-cuda13x", "nvidia-ml-py", "jax",
                "jax-cuda13-plugin", "jax-cuda13-pjrt"],
     "cupti": ["nvidia-cuda-cupti-cu12==12.9.*"],
+    "ggml": ["pywhispercpp==1.5.1"],
     "nccl": ["nvidia-nccl-cu13"],
     "loops": ["torch==2.13.0", "lightning", "transformers", "accelerate", "keras", "jax", "numpy", "ray", "dask[distributed]", "nbclient",
               "ipykernel"],

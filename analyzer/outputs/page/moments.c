@@ -109,7 +109,7 @@ bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, 
 		return false;
 	if (site->kind == SL_KIND_block)
 		return torch;
-	return sl_model_is_known(site->kind) && !(torch && strstr(sl_model_library(model, site), "c10_"));
+	return sl_model_in_use(model, site);
 }
 
 static void add_rest(struct sl_page *page, struct samples *samples, const char *name, uint64_t bytes)

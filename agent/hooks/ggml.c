@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ggml's tensors as blocks inside its buffers, each of which is one allocation of the driver's.
+ *
+ * Nothing here knows a struct of ggml's, whose members move between releases: what is to be known is asked of functions that
+ * the same library exports.  One that lacks any of them is left alone, and the trace says so.
+ */
+#include "agent/hooks/ggml.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/file/capability.h"
+#include "agent/hooks/ids.h"
+#include "agent/instant.h"
+#include "agent/labels.h"
+#include "agent/preload.h"
+#include "agent/record.h"
+#include "agent/symbols/objects.h"
+#include "agent/symbols/resolve.h"
+#include "common/text.h"
+
+/* ANSWER(name of ours, exported name, result, prototype): what is asked. */
+#define ANSWERS                                                                                                                    \
+	ANSWER(base, "ggml_backend_buffer_get_base", void *, (void *buffer))                                                       \
+	ANSWER(size, "ggml_backend_buffer_get_size", size_t, (void *buffer))                                                       \
+	ANSWER(usage, "ggml_backend_buffer_get_usage", int, (void *buffer))                                                        \
+	ANSWER(buffer_name, "ggml_backend_buffer_name", const char *, (void *buffer))                                              \
+	ANSWER(is_multi, "ggml_backend_buffer_is_multi_buffer", bool, (void *buffer))                                              \
+	ANSWER(tensor_bytes, "ggml_backend_buffer_get_alloc_size", size_t, (void *buffer, const void *tensor))                     \
+	ANSWER(tensor_name, "ggml_get_name", const char *, (const void *tensor))
+
+enum {
+#define ANSWER(name, symbol, result, proto) ASK_##name,
+	ANSWERS
+#undef ANSWER
+		ASK_COUNT
+};
+static const char *const symbols[ASK_COUNT] = {
+#define ANSWER(name, symbol, result, proto) symbol,
+	ANSWERS
+#undef ANSWER
+};
+
+/* The answers of one library. */
+struct library {
+#define ANSWER(name, symbol, result, proto) result(*name) proto;
+	ANSWERS
+#undef ANSWER
+};
+
+/* enum ggml_backend_buffer_usage */
+enum { USAGE_ANY, USAGE_WEIGHTS, USAGE_COMPUTE };
+
+/*
+ * A process may hold several copies of ggml.  What a copy answers with is kept for each page that a function of ours lies in; a
+ * place is its first taker's until something is unloaded, and who finds it taken looks the answers up each time.
+ */
+#define PAGES	  16u
+#define PAGE_BITS 12
+static struct kept {
+	_Atomic uint64_t page, answers[ASK_COUNT];
+} kept[PAGES];
+
+static bool off; /* a check failed */
+
+static void give_up(const char *why, const char *what)
+{
+	char text[160];
+	struct sl_text value = sl_text_begin(text, sizeof(text));
+
+	if (__atomic_exchange_n(&off, true, __ATOMIC_RELAXED))
+		return;
+	sl_text_add(&value, "tensors are not recorded: ");
+	sl_text_add(&value, why);
+	sl_text_add(&value, what);
+	sl_capability("ggml", text);
+}
+
+static struct kept *place_of(const void *real, uint64_t unloads)
+{
+	uintptr_t page = (uintptr_t)real >> PAGE_BITS;
+	struct kept *place = &kept[page % PAGES];
+	const void *there = sl_objects_kept(&place->page, unloads);
+
+	if (SL_UNLIKELY(!there)) {
+		uint64_t old = atomic_load(&place->page);
+		_Atomic uint64_t mine = old;
+
+		sl_objects_keep(&mine, (const void *)page, unloads);
+		atomic_compare_exchange_strong(&place->page, &old, mine);
+		there = sl_objects_kept(&place->page, unloads);
+	}
+	return (uintptr_t)there == page ? place : NULL;
+}
+
+/* False: it lacks one. */
+static bool find_answers(const void *real, struct library *library)
+{
+	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
+	struct kept *place = place_of(real, unloads);
+	void *found[ASK_COUNT];
+
+	for (unsigned i = 0; i < ASK_COUNT; i++) {
+		found[i] = place ? sl_objects_kept(&place->answers[i], unloads) : NULL;
+		if (SL_UNLIKELY(!found[i])) {
+			found[i] = sl_resolve_beside(real, symbols[i]);
+			if (!found[i]) {
+				give_up("the library does not export ", symbols[i]);
+				return false;
+			}
+			if (place)
+				sl_objects_keep(&place->answers[i], found[i], unloads);
+		}
+	}
+	_Static_assert(sizeof(*library) == sizeof(found), "functions alone");
+	memcpy(library, found, sizeof(found));
+	return true;
+}
+
+/* "CUDA0", "ROCm12", "MUSA0": a device of this process, whose buffers are its memory.  All others are host memory or no memory. */
+static int ordinal_of(const char *name)
+{
+	int ordinal = 0;
+
+	if (strncmp(name, "CUDA", 4) && strncmp(name, "ROCm", 4) && strncmp(name, "MUSA", 4))
+		return -1;
+	name += 4;
+	if (!*name)
+		return -1;
+	for (; *name; name++) {
+		if (*name < '0' || *name > '9' || ordinal > 99)
+			return -1;
+		ordinal = ordinal * 10 + *name - '0';
+	}
+	return ordinal;
+}
+
+struct buffer {
+	struct library of;
+	uint64_t base, bytes;
+	const char *name;
+	int ordinal; /* -1: host memory */
+};
+
+static bool is_asked(const void *real, const void *handle, struct library *library)
+{
+	return handle && !__atomic_load_n(&off, __ATOMIC_RELAXED) && sl_preload_running() &&
+	       sl_agent->options.tensors != SL_TENSORS_OFF && find_answers(real, library);
+}
+
+/* False: it is not to be recorded. */
+static bool look_at(struct buffer *buffer, void *handle)
+{
+	if (buffer->of.is_multi(handle)) /* its parts are buffers of their own */
+		return false;
+	buffer->name = buffer->of.buffer_name(handle);
+	buffer->ordinal = ordinal_of(buffer->name);
+	if (buffer->ordinal < 0 && sl_agent->options.tensors != SL_TENSORS_CPU)
+		return false;
+	buffer->bytes = buffer->of.size(handle);
+	buffer->base = buffer->bytes ? (uintptr_t)buffer->of.base(handle) : 0;
+	return buffer->base != 0;
+}
+
+static const char *purpose(int usage)
+{
+	return usage == USAGE_WEIGHTS ? " weights" : usage == USAGE_COMPUTE ? " compute" : " buffer";
+}
+
+static uint32_t text_of(const char *text, const char *more)
+{
+	char both[128];
+	struct sl_text whole = sl_text_begin(both, sizeof(both));
+
+	sl_text_add(&whole, text);
+	sl_text_add(&whole, more);
+	return sl_labels_text(both);
+}
+
+static void name_buffer(unsigned api, const struct buffer *buffer, int usage)
+{
+	uint32_t text = text_of(buffer->name, purpose(usage));
+
+	if (text)
+		sl_instant_record(api, text, 0, (struct sl_instant_collective){buffer->base, buffer->bytes});
+}
+
+void sl_ggml_named(unsigned api, const void *real, void *handle)
+{
+	struct buffer buffer;
+
+	if (is_asked(real, handle, &buffer.of) && look_at(&buffer, handle))
+		name_buffer(api, &buffer, USAGE_ANY);
+}
+
+void sl_ggml_used(unsigned api, const void *real, void *handle)
+{
+	struct buffer buffer;
+	int usage;
+
+	if (!is_asked(real, handle, &buffer.of) || !look_at(&buffer, handle))
+		return;
+	usage = buffer.of.usage(handle);
+	name_buffer(api, &buffer, usage);
+	/* Tensors come and go in it by the graph's plan, thousands for each token: the whole is one block. */
+	if (usage == USAGE_COMPUTE)
+		sl_record_block(SL_API_ggml_compute, buffer.base, buffer.bytes, buffer.ordinal, 0, 0, NULL,
+				text_of(buffer.name, purpose(usage)));
+}
+
+void sl_ggml_tensor(unsigned api, const void *real, void *handle, const void *tensor, uint64_t address)
+{
+	struct buffer buffer;
+	uint64_t bytes;
+
+	if (!is_asked(real, handle, &buffer.of) || buffer.of.usage(handle) == USAGE_COMPUTE || !look_at(&buffer, handle))
+		return;
+	bytes = buffer.of.tensor_bytes(handle, tensor);
+	if (SL_UNLIKELY(address - buffer.base >= buffer.bytes || bytes > buffer.bytes - (address - buffer.base))) {
+		give_up("a tensor did not lie in its buffer", "");
+		return;
+	}
+	sl_record_block(api, address, bytes, buffer.ordinal, 0, 0, NULL, text_of(buffer.of.tensor_name(tensor), ""));
+}
+
+void sl_ggml_freed(unsigned api, const void *real, void *handle)
+{
+	struct buffer buffer;
+
+	if (is_asked(real, handle, &buffer.of) && look_at(&buffer, handle))
+		sl_record_block(api, buffer.base, buffer.bytes, buffer.ordinal, 0, 0, NULL, 0);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocators of other frameworks than PyTorch: ggml's buffers, XLA's pool.  They say what they hand out and not what they hold,
+ * so a driver-level block becomes a segment when something of theirs lies in it, or when what they hold grew by it.
+ */
+#include <string.h>
+
+#include "analyzer/model/verbs.h"
+
+/* The first segment that does not end before `address`. */
+static size_t segment_at(const struct sl_model *model, uint64_t address)
+{
+	size_t low = 0, high = model->pool_segments.count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (model->pool_segments.item[middle].address + model->pool_segments.item[middle].bytes <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool lies_in(uint64_t address, uint64_t begin, uint64_t bytes)
+{
+	return address - begin < bytes;
+}
+
+static bool in_segment(const struct sl_model *model, uint64_t address)
+{
+	size_t at = segment_at(model, address);
+
+	return at < model->pool_segments.count &&
+	       lies_in(address, model->pool_segments.item[at].address, model->pool_segments.item[at].bytes);
+}
+
+static void adopt(struct sl_model *model, struct sl_device_state *device, struct sl_live *live)
+{
+	size_t at = segment_at(model, live->address);
+
+	live->flags |= SL_LIVE_TORCH | SL_LIVE_POOL;
+	live->site = sl_ledger_pooled(model, live->site, live->bytes);
+	device->torch.pool_reserved_bytes += live->bytes;
+	SL_ROOM(&model->pool_segments);
+	memmove(&model->pool_segments.item[at + 1], &model->pool_segments.item[at],
+		(model->pool_segments.count - at) * sizeof(*model->pool_segments.item));
+	model->pool_segments.item[at] = (struct sl_pool_segment){live->address, live->bytes};
+	model->pool_segments.count++;
+}
+
+/* A block of the driver's on this device that is nobody's segment yet. */
+static bool is_free_for(const struct sl_model *model, const struct sl_device_state *device, const struct sl_live *live)
+{
+	const struct sl_site *site = &model->sites.item[live->site];
+
+	return site->device == device->device && !(live->flags & SL_LIVE_TORCH) && sl_model_is_known(site->kind);
+}
+
+unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address)
+{
+	if (device->device < 0 || !device->known)
+		return SL_LIVE_POOL | SL_LIVE_ALONE;
+	if (in_segment(model, address))
+		return SL_LIVE_POOL;
+	SL_TABLE_EACH(&model->pointers, live)
+	if (lies_in(address, live->address, live->bytes) && is_free_for(model, device, live)) {
+		adopt(model, device, live);
+		return SL_LIVE_POOL;
+	}
+	return 0;
+}
+
+/* The largest that is not larger than `bytes`, other than `last`. */
+static struct sl_live *next_fitting(struct sl_model *model, struct sl_device_state *device, uint64_t bytes,
+				    const struct sl_live *last)
+{
+	struct sl_live *best = NULL;
+
+	SL_TABLE_EACH(&model->pointers, live)
+	if (live->bytes <= bytes && is_free_for(model, device, live) && live != last && (!best || live->bytes > best->bytes))
+		best = live;
+	return best;
+}
+
+void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held)
+{
+	uint64_t reserved = device->torch.pool_reserved_bytes;
+	struct sl_live *live;
+
+	if (held <= reserved || !(live = next_fitting(model, device, held - reserved, NULL)))
+		return;
+	/* Two may have grown meanwhile; what does not add up is not taken. */
+	if (live->bytes == held - reserved) {
+		adopt(model, device, live);
+	} else {
+		struct sl_live *second = next_fitting(model, device, held - reserved - live->bytes, live);
+
+		if (second && second->bytes == held - reserved - live->bytes) {
+			adopt(model, device, live);
+			adopt(model, device, second);
+		}
+	}
+}
+
+void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes)
+{
+	SL_VECTOR(uint64_t) gone = {0}; /* removing shifts entries */
+
+	SL_TABLE_EACH(&model->blocks, live)
+	if (live->flags & SL_LIVE_POOL && lies_in(live->address, address, bytes))
+		*SL_PUSH(&gone) = live->address;
+	for (size_t i = 0; i < gone.count; i++)
+		sl_torch_end(model, gone.item[i]);
+	free(gone.item);
+}
+
+void sl_pools_release(struct sl_model *model, struct sl_device_state *device, const struct sl_live *segment)
+{
+	size_t at = segment_at(model, segment->address);
+
+	sl_pools_drop(model, segment->address, segment->bytes);
+	device->torch.pool_reserved_bytes -= segment->bytes;
+	memmove(&model->pool_segments.item[at], &model->pool_segments.item[at + 1],
+		(model->pool_segments.count - at - 1) * sizeof(*model->pool_segments.item));
+	model->pool_segments.count--;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inference in llama.cpp's order: weights, KV cache, a compute buffer that is planned anew for each token and once made larger.
+ * "cost": the price of a tensor in a compute buffer, which a program pays thousands of times for each token, and in another.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/pools/ggml_base.h"
+
+#define MIB    ((size_t)1 << 20)
+#define LAYERS 12
+
+enum { ANY, WEIGHTS, COMPUTE };
+
+int cudaMalloc(void **pointer, size_t bytes);
+
+static struct ggml_tensor tensors[1024];
+static unsigned tensor_count;
+
+/* Tensors one after the other; what is left of the buffer is padding. */
+static void place(struct ggml_buffer *buffer, size_t *used, const char *format, int layer, size_t bytes)
+{
+	struct ggml_tensor *tensor = &tensors[tensor_count++ % 1024];
+
+	tensor->bytes = bytes;
+	snprintf(tensor->name, sizeof(tensor->name), format, layer);
+	if (ggml_backend_tensor_alloc(buffer, tensor, (char *)ggml_backend_buffer_get_base(buffer) + *used))
+		abort();
+	*used += ggml_backend_buffer_get_alloc_size(buffer, tensor);
+}
+
+static struct ggml_buffer *plan(const char *device, size_t bytes)
+{
+	struct ggml_buffer *compute = ggml_backend_buft_alloc_buffer(device, bytes);
+
+	ggml_backend_buffer_set_usage(compute, COMPUTE);
+	return compute;
+}
+
+static double cost(struct ggml_buffer *buffer, struct ggml_tensor *tensor)
+{
+	struct timespec begin, end;
+	void *base = ggml_backend_buffer_get_base(buffer);
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+	for (unsigned i = 0; i < 200000; i++)
+		ggml_backend_tensor_alloc(buffer, tensor, base);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+	return ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) / 200000;
+}
+
+int main(int argc, char **argv)
+{
+	const char *device = argc > 1 ? argv[1] : "CUDA0";
+	struct ggml_buffer *weights = ggml_backend_buft_alloc_buffer(device, 100 * MIB);
+	struct ggml_buffer *cache = ggml_backend_buft_alloc_buffer(device, 24 * MIB), *compute;
+	size_t used = 0;
+	void *workspace;
+
+	for (int layer = 0; layer < LAYERS; layer++) {
+		place(weights, &used, "blk.%d.attn_q.weight", layer, 2 * MIB);
+		place(weights, &used, "blk.%d.ffn_up.weight", layer, 5 * MIB + 100);
+	}
+	place(weights, &used, "token_embd.weight", 0, 15 * MIB);
+	ggml_backend_buffer_set_usage(weights, WEIGHTS);
+	used = 0;
+	for (int layer = 0; layer < LAYERS; layer++) {
+		place(cache, &used, "cache_k_l%d", layer, MIB);
+		place(cache, &used, "cache_v_l%d", layer, MIB);
+	}
+	cudaMalloc(&workspace, MIB);
+	compute = plan(device, 8 * MIB);
+	if (argc > 2 && !strcmp(argv[2], "cost")) {
+		printf("%.1f %.1f\n", cost(compute, &tensors[0]), cost(cache, &tensors[LAYERS]));
+		return 0;
+	}
+	for (int token = 0; token < 3; token++) {
+		used = 0;
+		place(compute, &used, "Qcur-%d", token, MIB);
+		place(compute, &used, "ffn_out-%d", token, MIB);
+		if (token == 1) {
+			ggml_backend_buffer_free(compute);
+			compute = plan(device, 16 * MIB);
+		}
+	}
+	ggml_backend_buffer_free(cache);
+	ggml_backend_buffer_free(compute);
+	if (argc > 2 && !strcmp(argv[2], "all"))
+		ggml_backend_buffer_free(weights);
+	return 0;
+}
