@@ -13,6 +13,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
 #include "analyzer/follow/figures.h"
+#include "analyzer/machine/machine.h"
 
 static const struct sl_option table[] = {
 	{"--interval", 0, "SECONDS", "between two looks, 0.1 to 3600 (default: 1)"},
@@ -34,6 +35,8 @@ struct monitor {
 	struct sl_json *json;
 	bool told;			   /* the header of table or csv */
 	SL_VECTOR(struct sl_trend) trends; /* DEVICES of each process */
+	struct sl_machine machine;	   /* where no path was named: devices that no recorded process uses have rows too */
+	SL_VECTOR(struct sl_trend) device_trends;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -45,7 +48,7 @@ static uint64_t clock_ns(clockid_t clock)
 }
 
 struct row {
-	const struct sl_followed *followed;
+	const struct sl_followed *followed; /* NULL: a device that no recorded process uses */
 	struct sl_figures figures;
 	uint64_t unix_ns;
 	bool grows;
@@ -70,10 +73,33 @@ static void put_known(struct sl_json *j, const char *key, uint64_t bytes)
 		sl_json_uint(j, key, bytes);
 }
 
+static const char *own_host(void)
+{
+	static char name[256];
+
+	if (!*name)
+		gethostname(name, sizeof(name) - 1);
+	return name;
+}
+
+/* The figures that a process alone has. */
+static void put_process(struct sl_json *j, const struct sl_process *process)
+{
+	if (process) {
+		sl_json_uint(j, "events", process->model->events);
+		sl_json_uint(j, "ooms", process->model->ooms_total);
+		sl_json_uint(j, "calls_in_flight", process->model->in_flight.count);
+		return;
+	}
+	sl_json_null(j, "events");
+	sl_json_null(j, "ooms");
+	sl_json_null(j, "calls_in_flight");
+}
+
 static void put_json(struct monitor *monitor, const struct row *row)
 {
-	const struct sl_process *process = &row->followed->process;
-	const struct sl_header *header = &process->trace->header;
+	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
+	const struct sl_header *header = process ? &process->trace->header : NULL;
 	const struct sl_figures *f = &row->figures;
 	struct sl_json *j = monitor->json;
 
@@ -81,23 +107,21 @@ static void put_json(struct monitor *monitor, const struct row *row)
 	sl_json_string(j, "schema", "stormlog.monitor");
 	sl_json_int(j, "schema_version", 1);
 	sl_json_uint(j, "timestamp_ns", row->unix_ns);
-	sl_json_string(j, "session_id", process->session_id);
-	sl_json_string(j, "host", header->host);
-	sl_json_int(j, "pid", header->pid);
-	sl_json_known(j, "rank", header->rank);
-	sl_json_string(j, "status", sl_status_name(process->trace->status));
+	sl_json_string(j, "session_id", process ? process->session_id : NULL);
+	sl_json_string(j, "host", header ? header->host : own_host());
+	sl_json_known(j, "pid", header ? header->pid : -1);
+	sl_json_known(j, "rank", header ? header->rank : -1);
+	sl_json_string(j, "status", process ? sl_status_name(process->trace->status) : NULL);
 	sl_json_int(j, "device_id", f->device);
 	sl_json_string(j, "device_uuid", f->uuid);
-	sl_json_uint(j, "live_bytes", f->live);
-	sl_json_uint(j, "peak_bytes", f->peak);
+	put_known(j, "live_bytes", f->live);
+	put_known(j, "peak_bytes", f->peak);
 	put_known(j, "allocator_allocated_bytes", f->allocated);
 	put_known(j, "allocator_reserved_bytes", f->reserved);
 	put_known(j, "device_used_bytes", f->used);
 	put_known(j, "device_total_bytes", f->total);
 	put_known(j, "hidden_bytes", f->hidden);
-	sl_json_uint(j, "events", process->model->events);
-	sl_json_uint(j, "ooms", process->model->ooms_total);
-	sl_json_uint(j, "calls_in_flight", process->model->in_flight.count);
+	put_process(j, process);
 	if (row->grows)
 		sl_json_double(j, "growth_bytes_per_second", row->per_second);
 	else
@@ -120,7 +144,7 @@ static void cell(FILE *out, uint64_t bytes)
 
 static void put_csv(struct monitor *monitor, const struct row *row)
 {
-	const struct sl_process *process = &row->followed->process;
+	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_figures *f = &row->figures;
 	FILE *out = monitor->out;
 
@@ -129,11 +153,15 @@ static void put_csv(struct monitor *monitor, const struct row *row)
 		      "allocator_reserved_bytes,device_used_bytes,device_total_bytes,hidden_bytes,events,ooms,calls_in_flight\n",
 		      out);
 	sl_door_print(out, "%llu,", (unsigned long long)row->unix_ns);
-	sl_door_put(out, SL_DOOR_CSV, process->session_id);
-	sl_door_print(out, ",%lld,", (long long)process->trace->header.pid);
-	if (process->trace->header.rank >= 0)
-		sl_door_print(out, "%lld", (long long)process->trace->header.rank);
-	sl_door_print(out, ",%s,%d", sl_status_name(process->trace->status), f->device);
+	if (process) {
+		sl_door_put(out, SL_DOOR_CSV, process->session_id);
+		sl_door_print(out, ",%lld,", (long long)process->trace->header.pid);
+		if (process->trace->header.rank >= 0)
+			sl_door_print(out, "%lld", (long long)process->trace->header.rank);
+		sl_door_print(out, ",%s,%d", sl_status_name(process->trace->status), f->device);
+	} else {
+		sl_door_print(out, ",,,,%d", f->device);
+	}
 	cell(out, f->live);
 	cell(out, f->peak);
 	cell(out, f->allocated);
@@ -141,9 +169,9 @@ static void put_csv(struct monitor *monitor, const struct row *row)
 	cell(out, f->used);
 	cell(out, f->total);
 	cell(out, f->hidden);
-	cell(out, process->model->events);
-	cell(out, process->model->ooms_total);
-	cell(out, process->model->in_flight.count);
+	cell(out, process ? process->model->events : SL_UNKNOWN);
+	cell(out, process ? process->model->ooms_total : SL_UNKNOWN);
+	cell(out, process ? process->model->in_flight.count : SL_UNKNOWN);
 	putc('\n', out);
 }
 
@@ -154,24 +182,25 @@ static const char *size(char *text, uint64_t bytes)
 
 static void put_table(struct monitor *monitor, const struct row *row)
 {
-	char rank[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES], total[SL_FORMAT_BYTES],
-	     rate[SL_FORMAT_BYTES + 8] = "", time[SL_FORMAT_BYTES];
-	const struct sl_process *process = &row->followed->process;
+	char pid[24] = "-", rank[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES],
+	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "", time[SL_FORMAT_BYTES];
+	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_figures *f = &row->figures;
 
 	if (!monitor->told)
 		sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %s\n", "time", "pid", "rank", "dev", "live",
 			      "peak", "used", "device", "growth");
-	if (process->trace->header.rank >= 0)
+	if (process)
+		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
+	if (process && process->trace->header.rank >= 0)
 		snprintf(rank, sizeof(rank), "%lld", (long long)process->trace->header.rank);
 	if (row->grows) {
 		sl_format_size(live, (uint64_t)(row->per_second < 0 ? -row->per_second : row->per_second));
 		snprintf(rate, sizeof(rate), "%c%s/s", row->per_second < 0 ? '-' : '+', live);
 	}
-	sl_door_print(monitor->out, "%-20s %8lld %5s %4d  %10s %10s %10s of %-10s %s%s\n", sl_format_time(time, row->unix_ns),
-		      (long long)process->trace->header.pid, rank, f->device, size(live, f->live), size(peak, f->peak),
-		      size(used, f->used), size(total, f->total), rate,
-		      process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
+	sl_door_print(monitor->out, "%-20s %8s %5s %4d  %10s %10s %10s of %-10s %s%s\n", sl_format_time(time, row->unix_ns), pid,
+		      rank, f->device, size(live, f->live), size(peak, f->peak), size(used, f->used), size(total, f->total), rate,
+		      !process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
 }
 
 static struct sl_trend *trend_of(struct monitor *monitor, unsigned process, unsigned device)
@@ -179,6 +208,51 @@ static struct sl_trend *trend_of(struct monitor *monitor, unsigned process, unsi
 	while (monitor->trends.count < (size_t)(process + 1) * DEVICES)
 		*SL_PUSH(&monitor->trends) = (struct sl_trend){0};
 	return &monitor->trends.item[process * DEVICES + device];
+}
+
+static bool is_used(const struct sl_follow *follow, const char *uuid)
+{
+	struct sl_figures figures[DEVICES];
+
+	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
+		const struct sl_followed *followed = sl_follow_process(follow, i);
+		unsigned count = followed->ended ? 0 : sl_figures_of(&followed->process, figures, DEVICES);
+
+		for (unsigned d = 0; d < count; d++)
+			if (figures[d].uuid && !strcmp(figures[d].uuid, uuid))
+				return true;
+	}
+	return false;
+}
+
+/* Devices of this machine that no recorded process uses now. */
+static void put_others(struct monitor *monitor, const struct sl_follow *follow, void (*put)(struct monitor *, const struct row *),
+		       uint64_t unix_ns)
+{
+	sl_machine_look_again(&monitor->machine);
+	for (size_t i = 0; i < monitor->machine.devices.count; i++) {
+		const struct sl_machine_device *device = &monitor->machine.devices.item[i];
+		struct row row = {.unix_ns = unix_ns,
+				  .figures = {.device = (int)device->index,
+					      .uuid = *device->uuid ? device->uuid : NULL,
+					      .live = SL_UNKNOWN,
+					      .peak = SL_UNKNOWN,
+					      .allocated = SL_UNKNOWN,
+					      .reserved = SL_UNKNOWN,
+					      .used = device->used_bytes,
+					      .total = device->total_bytes,
+					      .hidden = SL_UNKNOWN}};
+
+		while (monitor->device_trends.count <= i)
+			*SL_PUSH(&monitor->device_trends) = (struct sl_trend){0};
+		if (device->used_bytes != SL_UNKNOWN)
+			sl_trend_add(&monitor->device_trends.item[i], clock_ns(CLOCK_MONOTONIC), device->used_bytes);
+		if (is_used(follow, device->uuid))
+			continue;
+		row.grows = sl_trend_slope(&monitor->device_trends.item[i], &row.per_second);
+		put(monitor, &row);
+		monitor->told = true;
+	}
 }
 
 static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
@@ -202,6 +276,7 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 			monitor->told = true;
 		}
 	}
+	put_others(monitor, follow, put[monitor->format], row.unix_ns);
 	fflush(monitor->out);
 }
 
@@ -343,12 +418,16 @@ static int run(int argc, char **argv)
 	int status = parse(&parsed, &monitor);
 
 	if (status < 0) {
+		if (!parsed.path_count)
+			sl_machine_look(&monitor.machine, false); /* before the door is closed behind us */
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {monitor.output}, .node = of_node(&parsed)});
 		status = add_all(follow, &parsed) ? save(&monitor, follow, !parsed.path_count) : SL_EXIT_USAGE;
 	}
 	sl_arguments_free(&parsed);
 	sl_follow_free(follow);
 	free(monitor.trends.item);
+	free(monitor.device_trends.item);
+	sl_machine_free(&monitor.machine);
 	return status;
 }
 

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze diagnose: a bundle as Python Stormlog's diagnose writes one, about a run or about what runs now. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/commands/inside.h"
+#include "analyzer/follow/figures.h"
+#include "analyzer/machine/machine.h"
+#include "analyzer/pipeline/pipeline.h"
+#include "analyzer/upstream/files/folder.h"
+#include "analyzer/upstream/records/session.h"
+
+static const struct sl_option table[] = {
+	{"--output", 'o', "DIR",
+	 "the bundle; where it exists a folder in it, stormlog-diagnose-TIME (default: there, in this one)"},
+	{"--duration", 0, "SECONDS", "look for so long at what runs (default: 5)"},
+	{"--interval", 0, "SECONDS", "between two looks, 0.1 to 3600 (default: 0.5)"},
+	{0},
+};
+enum { OUTPUT, DURATION, INTERVAL };
+
+#define DEVICES		 16
+#define HIGH_UTILIZATION 0.85 /* as upstream's */
+#define FRAGMENTED	 0.3
+
+static const char *const names[] = {"environment.json", "telemetry_timeline.json", "diagnostic_summary.json", "manifest.json"};
+
+struct point {
+	double time_s;
+	uint64_t allocated, reserved;
+};
+
+struct diagnosis {
+	const char *output;
+	double duration, interval;
+	char **argv;
+	bool node;
+	struct sl_follow *follow;
+	struct sl_machine machine;
+	const struct sl_followed *followed; /* that holds most */
+	struct sl_figures figures;	    /* of its device that holds most */
+	uint64_t allocated, reserved;	    /* now, or at its end */
+	SL_VECTOR(struct point) points;
+	bool oom, full, fragmented;
+};
+
+static uint64_t unix_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* ---- what is known */
+
+/* PyTorch's figures where it reports them, else the calls'. */
+static void set_now(struct diagnosis *d)
+{
+	bool torch = d->figures.reserved != SL_UNKNOWN;
+
+	d->reserved = torch && d->figures.reserved > d->figures.live ? d->figures.reserved : d->figures.live;
+	d->allocated = d->figures.live;
+	if (torch && d->figures.reserved > d->figures.allocated && d->allocated > d->figures.reserved - d->figures.allocated)
+		d->allocated -= d->figures.reserved - d->figures.allocated;
+}
+
+static void choose(struct diagnosis *d)
+{
+	uint64_t most = 0;
+
+	d->followed = NULL;
+	for (unsigned i = 0; i < sl_follow_count(d->follow); i++) {
+		const struct sl_followed *followed = sl_follow_process(d->follow, i);
+		struct sl_figures figures[DEVICES];
+		unsigned count = sl_figures_of(&followed->process, figures, DEVICES);
+
+		for (unsigned k = 0; k < count; k++)
+			if (!d->followed || figures[k].peak > most) {
+				d->followed = followed;
+				d->figures = figures[k];
+				most = figures[k].peak;
+			}
+	}
+	if (d->followed)
+		set_now(d);
+}
+
+/* A run that has ended tells its own line over time: the most in each of its bins. */
+static void points_of_past(struct diagnosis *d)
+{
+	const struct sl_process *process = &d->followed->process;
+	const struct sl_timeline *timeline = &process->model->timeline;
+	const struct sl_line *line = sl_timeline_find(timeline, SL_LINE_KNOWN, d->figures.device, -1);
+
+	for (unsigned i = 0; !line && i < timeline->line_count; i++)
+		if (timeline->lines[i]->what == SL_LINE_KNOWN && timeline->lines[i]->device == d->figures.device)
+			line = timeline->lines[i];
+	d->points.count = 0;
+	for (uint32_t b = line ? line->first : 0; line && line->begun && b <= line->bin; b++) {
+		uint64_t ns = timeline->begin_ns + ((uint64_t)b << timeline->shift);
+
+		*SL_PUSH(&d->points) =
+			(struct point){(double)sl_process_unix(process, ns) / 1e9, line->bins[b].max, line->bins[b].max};
+	}
+}
+
+static void look(struct diagnosis *d)
+{
+	for (uint64_t begin = unix_ns();;) {
+		if (d->node)
+			sl_follow_node(d->follow, 0);
+		sl_follow_poll(d->follow);
+		choose(d);
+		if (d->followed)
+			*SL_PUSH(&d->points) = (struct point){(double)unix_ns() / 1e9, d->allocated, d->reserved};
+		if ((d->followed && d->followed->ended) || (double)(unix_ns() - begin) / 1e9 + d->interval > d->duration)
+			break;
+		usleep((useconds_t)(d->interval * 1e6));
+	}
+	if (d->followed && d->followed->ended)
+		points_of_past(d);
+}
+
+/* ---- the bundle */
+
+static double share(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
+static double fragmentation(const struct diagnosis *d)
+{
+	return d->figures.reserved == SL_UNKNOWN || d->figures.reserved <= d->figures.allocated
+		       ? 0
+		       : share((double)(d->figures.reserved - d->figures.allocated), (double)d->figures.reserved);
+}
+
+static double utilization(const struct diagnosis *d)
+{
+	return d->figures.total == SL_UNKNOWN ? 0 : share((double)d->allocated, (double)d->figures.total);
+}
+
+static void put_known(struct sl_json *j, const char *key, uint64_t bytes)
+{
+	if (bytes == SL_UNKNOWN)
+		sl_json_null(j, key);
+	else
+		sl_json_uint(j, key, bytes);
+}
+
+static void put_environment(struct sl_json *j, const struct diagnosis *d, const struct sl_machine *machine)
+{
+	struct utsname system;
+
+	uname(&system);
+	sl_json_object(j, NULL);
+	sl_json_object(j, "system");
+	sl_json_string(j, "platform", system.sysname);
+	sl_json_string(j, "release", system.release);
+	sl_json_string(j, "architecture", system.machine);
+	sl_json_string(j, "detected_backend", "cuda");
+	sl_json_string(j, "cuda_version", *machine->cuda ? machine->cuda : NULL);
+	sl_json_string(j, "driver_version", *machine->nvidia_driver ? machine->nvidia_driver : NULL);
+	sl_json_int(j, "cpu_count", sysconf(_SC_NPROCESSORS_ONLN));
+	sl_json_end(j);
+	sl_json_object(j, "gpu");
+	sl_json_int(j, "device_id", d->figures.device);
+	sl_json_string(j, "device_name", d->figures.name);
+	sl_json_string(j, "uuid", d->figures.uuid);
+	put_known(j, "total_memory", d->figures.total);
+	put_known(j, "device_used_bytes", d->figures.used);
+	sl_json_end(j);
+	sl_json_object(j, "fragmentation");
+	sl_json_uint(j, "reserved_bytes", d->reserved);
+	sl_json_uint(j, "allocated_bytes", d->allocated);
+	sl_json_double(j, "fragmentation_ratio", fragmentation(d));
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static void put_timeline(struct sl_json *j, const struct diagnosis *d)
+{
+	sl_json_object(j, NULL);
+	sl_json_array(j, "timestamps");
+	for (size_t i = 0; i < d->points.count; i++)
+		sl_json_double(j, NULL, d->points.item[i].time_s);
+	sl_json_end(j);
+	sl_json_array(j, "allocated");
+	for (size_t i = 0; i < d->points.count; i++)
+		sl_json_uint(j, NULL, d->points.item[i].allocated);
+	sl_json_end(j);
+	sl_json_array(j, "reserved");
+	for (size_t i = 0; i < d->points.count; i++)
+		sl_json_uint(j, NULL, d->points.item[i].reserved);
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+/* What a report of this moment finds and advises. */
+static void put_suggestions(struct sl_json *j, const struct diagnosis *d)
+{
+	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
+	struct sl_report report = {0};
+	char *paths[] = {d->followed->process.trace->name, NULL};
+
+	sl_json_array(j, "suggestions");
+	if (sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE)
+		for (size_t i = 0; i < report.findings.count; i++)
+			if (strcmp(report.findings.item[i].severity, "info") != 0)
+				sl_json_string(j, NULL,
+					       report.findings.item[i].advice ? report.findings.item[i].advice
+									      : report.findings.item[i].text);
+	sl_report_free(&report);
+	sl_json_end(j);
+}
+
+static void put_summary(struct sl_json *j, const struct diagnosis *d)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "backend", "cuda");
+	sl_json_uint(j, "allocated_bytes", d->allocated);
+	sl_json_uint(j, "reserved_bytes", d->reserved);
+	sl_json_uint(j, "peak_bytes", d->figures.peak);
+	put_known(j, "total_bytes", d->figures.total);
+	sl_json_uint(j, "allocator_gap_bytes", d->reserved - d->allocated);
+	sl_json_double(j, "utilization_ratio", utilization(d));
+	sl_json_double(j, "fragmentation_ratio", fragmentation(d));
+	sl_json_uint(j, "num_ooms", d->followed->process.model->ooms_total);
+	sl_json_object(j, "risk_flags");
+	sl_json_bool(j, "oom_occurred", d->oom);
+	sl_json_bool(j, "high_utilization", d->full);
+	sl_json_bool(j, "fragmentation_warning", d->fragmented);
+	sl_json_end(j);
+	put_suggestions(j, d);
+	sl_json_end(j);
+}
+
+static struct sl_session_summary session_of(const struct diagnosis *d)
+{
+	const struct sl_process *process = &d->followed->process;
+	const struct sl_header *header = &process->trace->header;
+	bool ranked = header->rank >= 0 && header->world_size > 1, ended = d->followed->ended;
+
+	return (struct sl_session_summary){
+		.session_id = process->session_id,
+		.host = header->host && *header->host ? header->host : "unknown",
+		.source = "stormlog-analyze diagnose",
+		.job_id = header->job_id && *header->job_id ? header->job_id : NULL,
+		.status = !ended					  ? SL_SESSION_RUNNING
+			  : process->trace->status == SL_STATUS_COMPLETED ? SL_SESSION_COMPLETED
+									  : SL_SESSION_INTERRUPTED,
+		.started_at_ns = (int64_t)process->started_unix_ns,
+		.ended_at_ns = (int64_t)process->ended_unix_ns,
+		.has_end = ended,
+		.pid = header->pid,
+		.rank = ranked ? header->rank : 0,
+		.local_rank = ranked && header->local_rank >= 0 ? header->local_rank : 0,
+		.world_size = ranked ? header->world_size : 1,
+	};
+}
+
+static void put_manifest(struct sl_json *j, const struct diagnosis *d)
+{
+	struct sl_session_summary session = session_of(d);
+	bool risk = d->oom || d->full || d->fragmented;
+	char stamp[64], command[512] = "stormlog-analyze";
+	time_t now = time(NULL);
+	struct tm utc;
+
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+	for (char **word = d->argv; *word && strlen(command) + strlen(*word) + 2 < sizeof(command); word++)
+		strcat(strcat(command, " "), *word);
+	sl_json_object(j, NULL);
+	sl_json_int(j, "schema_version", 2);
+	sl_json_int(j, "version", 2);
+	sl_json_string(j, "created_iso", stamp);
+	sl_json_string(j, "command_line", command);
+	sl_json_bool(j, "native_history_enabled", false);
+	sl_json_array(j, "files");
+	for (size_t i = 0; i < SL_COUNT(names); i++)
+		sl_json_string(j, NULL, names[i]);
+	sl_json_end(j);
+	sl_json_int(j, "exit_code", risk ? 2 : 0);
+	sl_json_bool(j, "risk_detected", risk);
+	sl_json_string(j, "session_id", session.session_id);
+	sl_json_string(j, "session_status", sl_session_status_names[session.status]);
+	sl_session_summary_write(j, "session", &session);
+	sl_json_end(j);
+}
+
+static void place_of(const struct diagnosis *d, char *place, size_t size)
+{
+	time_t now = time(NULL);
+	char stamp[32];
+	struct tm utc;
+
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", gmtime_r(&now, &utc));
+	snprintf(place, size, "%s", d->output ? d->output : ".");
+	for (unsigned i = 0; !access(place, F_OK) && i < 100; i++) {
+		snprintf(place, size, "%s/stormlog-diagnose-%s", d->output ? d->output : ".", stamp);
+		if (i)
+			snprintf(place + strlen(place), size - strlen(place), "-%u", i);
+	}
+}
+
+static bool save(const struct diagnosis *d, char *place, size_t size)
+{
+	struct sl_folder folder = {0};
+	bool begun;
+
+	place_of(d, place, size);
+	begun = sl_folder_begin(&folder, place);
+	for (size_t i = 0; begun && i < SL_COUNT(names); i++) {
+		FILE *file;
+		struct sl_json *j = sl_folder_json(&folder, names[i], &file);
+
+		if (i == 0)
+			put_environment(j, d, &d->machine);
+		else
+			(i == 1 ? put_timeline : i == 2 ? put_summary : put_manifest)(j, d);
+		sl_folder_json_close(&folder, j, file, names[i]);
+	}
+	return sl_folder_end(&folder);
+}
+
+static int diagnose(struct diagnosis *d)
+{
+	char place[4096];
+
+	look(d);
+	if (!d->followed) {
+		fputs("stormlog-analyze: no recording has used a device\n", stderr);
+		return SL_EXIT_LIMIT;
+	}
+	d->oom = d->followed->process.model->ooms_total > 0;
+	d->full = utilization(d) >= HIGH_UTILIZATION;
+	d->fragmented = fragmentation(d) >= FRAGMENTED;
+	if (!save(d, place, sizeof(place))) {
+		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", place);
+		return SL_EXIT_LIMIT;
+	}
+	sl_door_print(stdout, "%s%s%s%s\n", place, d->oom ? "  ran out of memory" : "", d->full ? "  nearly full" : "",
+		      d->fragmented ? "  fragmented" : "");
+	return d->oom || d->full || d->fragmented ? 2 : 0;
+}
+
+static bool seconds(const char *text, double least, double most, double *value)
+{
+	char *end;
+
+	*value = strtod(text, &end);
+	return end != text && !*end && *value >= least && *value <= most;
+}
+
+static bool add_path(struct diagnosis *d, const char *what)
+{
+	if (sl_follow_add(d->follow, what))
+		return true;
+	return *what && what[strspn(what, "0123456789")] == 0 && sl_follow_node(d->follow, atol(what)) > 0;
+}
+
+static int parse(struct sl_arguments *options, struct diagnosis *d)
+{
+	options->paths = calloc((size_t)options->argc + 1, sizeof(*options->paths));
+	if (!options->paths)
+		abort();
+	for (int option; (option = sl_arguments_next(options)) != SL_ARGUMENT_END;) {
+		bool fine = true;
+
+		if (option == SL_ARGUMENT_HELP)
+			return SL_EXIT_FINE;
+		if (option == SL_ARGUMENT_WRONG)
+			return SL_EXIT_USAGE;
+		if (option == SL_ARGUMENT_PATH)
+			options->paths[options->path_count++] = options->argv[options->at];
+		else if (option == OUTPUT)
+			d->output = options->value;
+		else if (option == DURATION)
+			fine = seconds(options->value, 0, 1e6, &d->duration);
+		else if (option == INTERVAL)
+			fine = seconds(options->value, 0.1, 3600, &d->interval);
+		if (!fine) {
+			sl_door_print(stderr, "stormlog-analyze: \"%s\" cannot be used here\n", options->value);
+			return SL_EXIT_USAGE;
+		}
+	}
+	return -1;
+}
+
+/* Before the first trace is opened: what the driver is asked through, and what is given up. */
+static int begin(struct diagnosis *d, const struct sl_arguments *options)
+{
+	bool of_node = !options->path_count;
+
+	d->node = of_node;
+	for (unsigned i = 0; i < options->path_count; i++)
+		of_node = of_node || access(options->paths[i], F_OK);
+	sl_machine_look(&d->machine, false);
+	sl_inside(&(struct sl_inside){
+		.inputs = options->paths, .writes = {d->output ? d->output : "./stormlog-diagnose"}, .node = of_node});
+	for (unsigned i = 0; i < options->path_count; i++)
+		if (!add_path(d, options->paths[i])) {
+			sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
+				      options->paths[i]);
+			return SL_EXIT_USAGE;
+		}
+	return diagnose(d);
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_arguments options = {.usage = "diagnose [options] [PATH|PID]...",
+				       .about = "A bundle as Python Stormlog's diagnose writes one, of the process that held most. "
+						" Exit status as its: 0 fine,\n"
+						"1 failure, 2 a risk (out of memory, nearly full, fragmented) or usage.",
+				       .table = table,
+				       .argc = argc,
+				       .argv = argv};
+	struct diagnosis d = {.duration = 5, .interval = 0.5, .argv = argv, .follow = sl_follow_new()};
+	int status = parse(&options, &d);
+
+	if (status < 0)
+		status = begin(&d, &options);
+	sl_arguments_free(&options);
+	sl_machine_free(&d.machine);
+	free(d.points.item);
+	sl_follow_free(d.follow);
+	return status;
+}
+
+const struct sl_command sl_command_diagnose = {"diagnose", "a bundle as Python Stormlog's diagnose writes one", run};

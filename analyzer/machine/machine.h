@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * This machine: drivers, GPUs and what they have in use now, by NVML (opened at run time; nothing is linked) and by the kernel's
+ * amdgpu driver (/sys/class/drm); and the libraries whose calls the agent would see.  No device is touched: no context is made.
+ */
+#ifndef ANALYZER_MACHINE_MACHINE_H
+#define ANALYZER_MACHINE_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyzer/base/vector.h"
+
+#define SL_MACHINE_UNKNOWN UINT64_MAX
+
+struct sl_machine_device {
+	const char *family;		   /* static: cuda, hip */
+	unsigned index;			   /* of the driver */
+	char name[128], uuid[96], pci[32]; /* "": unknown */
+	uint64_t total_bytes, used_bytes;  /* SL_MACHINE_UNKNOWN */
+	bool mig;			   /* cut into instances */
+};
+
+struct sl_machine_library {
+	char path[256];
+	const char *what; /* static: what of it would be recorded */
+};
+
+struct sl_machine {
+	char nvidia_driver[96], cuda[16], amdgpu[64]; /* versions, "": none */
+	const char *no_nvml;			      /* static: why NVML does not answer; NULL: it does */
+	SL_VECTOR(struct sl_machine_device) devices;
+	SL_VECTOR(struct sl_machine_library) libraries;
+};
+
+/* libraries: look for them too.  sl_machine_free in any case. */
+void sl_machine_look(struct sl_machine *machine, bool libraries);
+/* What is in use now, of the devices that are known. */
+void sl_machine_look_again(struct sl_machine *machine);
+void sl_machine_free(struct sl_machine *machine);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/upstream/files/live_sink.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/base/vector.h"
+#include "analyzer/upstream/files/manifest.h"
+
+#define SEGMENT_EVENTS 10000
+#define SEGMENT_BYTES  (INT64_C(64) << 20)
+
+struct segment {
+	unsigned session, number;
+	int64_t events, bytes;
+	bool closed;
+};
+
+struct live {
+	struct sl_session_summary summary;
+	int segment; /* index; -1: none is open */
+};
+
+struct sl_live_sink {
+	struct sl_arena arena;
+	int folder, error; /* error: errno of the first thing that went wrong */
+	SL_VECTOR(struct segment) segments;
+	SL_VECTOR(struct live) sessions;
+	struct sl_json *line;
+};
+
+static bool is_empty(const char *folder)
+{
+	DIR *directory = opendir(folder);
+	struct dirent *entry;
+	bool empty = true;
+
+	while (directory && (entry = readdir(directory)))
+		empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."));
+	if (directory)
+		closedir(directory);
+	return empty;
+}
+
+struct sl_live_sink *sl_live_sink_open(const char *folder)
+{
+	struct sl_live_sink *sink;
+	int fd;
+
+	if ((mkdir(folder, 0700) && errno != EEXIST) || (fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return NULL;
+	if (!is_empty(folder)) {
+		close(fd);
+		errno = ENOTEMPTY;
+		return NULL;
+	}
+	sink = calloc(1, sizeof(*sink));
+	if (!sink)
+		abort();
+	sink->folder = fd;
+	sink->line = sl_json_new(NULL, SL_JSON_PYTHON);
+	return sink;
+}
+
+unsigned sl_live_sink_session(struct sl_live_sink *sink, const struct sl_session_summary *summary)
+{
+	struct live *live = SL_PUSH(&sink->sessions);
+
+	*live = (struct live){.summary = *summary, .segment = -1};
+	live->summary.session_id = sl_arena_strdup(&sink->arena, summary->session_id);
+	live->summary.host = sl_arena_strdup(&sink->arena, summary->host);
+	live->summary.source = sl_arena_strdup(&sink->arena, summary->source);
+	live->summary.job_id = summary->job_id ? sl_arena_strdup(&sink->arena, summary->job_id) : NULL;
+	return (unsigned)sink->sessions.count - 1;
+}
+
+static void fail(struct sl_live_sink *sink)
+{
+	sink->error = sink->error ? sink->error : errno;
+}
+
+static void name_of(const struct segment *segment, char name[32])
+{
+	snprintf(name, 32, "segment-%06u.jsonl", segment->number);
+}
+
+static struct segment *segment_of(struct sl_live_sink *sink, unsigned session)
+{
+	struct live *live = &sink->sessions.item[session];
+
+	if (live->segment < 0) {
+		struct segment opened = {.session = session, .number = (unsigned)sink->segments.count + 1};
+
+		*SL_PUSH(&sink->segments) = opened;
+		live->segment = (int)sink->segments.count - 1;
+	}
+	return &sink->segments.item[live->segment];
+}
+
+/* A line goes out in one write: nobody reads half of one. */
+void sl_live_sink_add(struct sl_live_sink *sink, unsigned session, const struct sl_v3_event *event)
+{
+	struct segment *segment = segment_of(sink, session);
+	char name[32];
+	size_t length;
+	const char *text;
+	int fd;
+
+	name_of(segment, name);
+	fd = openat(sink->folder, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	sl_json_rewind(sink->line);
+	sl_event_write(sink->line, NULL, event);
+	sl_json_newline(sink->line);
+	text = sl_json_text(sink->line, &length);
+	if (fd < 0 || write(fd, text, length) != (ssize_t)length)
+		fail(sink);
+	if (fd >= 0)
+		close(fd);
+	segment->events++;
+	segment->bytes += (int64_t)length;
+	if (segment->events >= SEGMENT_EVENTS || segment->bytes >= SEGMENT_BYTES) {
+		segment->closed = true;
+		sink->sessions.item[session].segment = -1;
+	}
+}
+
+static void put_manifest(struct sl_json *j, const struct sl_live_sink *sink)
+{
+	char name[32];
+
+	sl_json_object(j, NULL);
+	sl_json_int(j, "schema_version", 2);
+	sl_json_string(j, "format", SL_MANIFEST_SINK_FORMAT);
+	sl_json_array(j, "sessions");
+	for (size_t i = 0; i < sink->sessions.count; i++)
+		sl_session_summary_write(j, NULL, &sink->sessions.item[i].summary);
+	sl_json_end(j);
+	sl_json_array(j, "segments");
+	for (size_t i = 0; i < sink->segments.count; i++) {
+		const struct segment *segment = &sink->segments.item[i];
+
+		name_of(segment, name);
+		sl_json_object(j, NULL);
+		sl_json_string(j, "filename", name);
+		sl_json_int(j, "event_count", segment->events);
+		sl_json_int(j, "size_bytes", segment->bytes);
+		sl_json_bool(j, "closed", segment->closed);
+		sl_json_string(j, "session_id", sink->sessions.item[segment->session].summary.session_id);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_newline(j);
+}
+
+bool sl_live_sink_flush(struct sl_live_sink *sink)
+{
+	int fd = openat(sink->folder, "manifest.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	struct sl_json *j;
+
+	if (!file) {
+		fail(sink);
+		return false;
+	}
+	j = sl_json_new(file, SL_JSON_INDENT);
+	put_manifest(j, sink);
+	if (!sl_json_close(j) + fclose(file) || renameat(sink->folder, "manifest.tmp", sink->folder, "manifest.json"))
+		fail(sink);
+	errno = sink->error;
+	return !sink->error;
+}
+
+void sl_live_sink_end(struct sl_live_sink *sink, unsigned session, enum sl_session_status status, int64_t ended_at_ns)
+{
+	struct live *live = &sink->sessions.item[session];
+
+	live->summary.status = status;
+	live->summary.has_end = true;
+	live->summary.ended_at_ns = ended_at_ns;
+	if (live->segment >= 0)
+		sink->segments.item[live->segment].closed = true;
+	live->segment = -1;
+}
+
+bool sl_live_sink_close(struct sl_live_sink *sink, int64_t now_ns)
+{
+	bool fine;
+
+	for (unsigned i = 0; i < sink->sessions.count; i++)
+		if (sink->sessions.item[i].summary.status == SL_SESSION_RUNNING)
+			sl_live_sink_end(sink, i, SL_SESSION_COMPLETED, now_ns);
+	fine = sl_live_sink_flush(sink);
+	sl_json_close(sink->line);
+	close(sink->folder);
+	free(sink->segments.item);
+	free(sink->sessions.item);
+	sl_arena_free(&sink->arena);
+	free(sink);
+	return fine;
+}
