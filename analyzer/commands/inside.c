@@ -20,6 +20,8 @@
 #include "analyzer/base/vector.h"
 #include "analyzer/trace/names.h"
 #include "common/base.h"
+#include "common/ringfile.h"
+#include "common/tracefile.h"
 
 struct list {
 	SL_VECTOR(const char *) paths;
@@ -30,6 +32,18 @@ static void add(struct list *list, const char *path)
 	*SL_PUSH(&list->paths) = path ? strdup(path) : NULL;
 }
 
+static void add_all(struct list *list, const char *pattern)
+{
+	glob_t found;
+
+	if (glob(pattern, 0, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		if (sl_names_is_trace(found.gl_pathv[i]))
+			add(list, found.gl_pathv[i]);
+	globfree(&found);
+}
+
 /* Segments and ring of a trace; the manifest and summary beside a file of a telemetry sink, or all of the sink. */
 static void add_beside(struct list *list, const char *path)
 {
@@ -38,7 +52,6 @@ static void add_beside(struct list *list, const char *path)
 	int folder = slash ? (int)(slash - path) : 1;
 	char *beside, *stem;
 	unsigned segment;
-	glob_t found;
 
 	if (!sl_names_is_trace(name)) {
 		for (size_t i = 0; i <= SL_COUNT(sink); i++) {
@@ -55,12 +68,7 @@ static void add_beside(struct list *list, const char *path)
 	stem = sl_names_stem(path, &segment);
 	if (asprintf(&beside, "%s.*", stem) < 0)
 		abort();
-	if (!glob(beside, 0, NULL, &found)) {
-		for (size_t i = 0; i < found.gl_pathc; i++)
-			if (sl_names_is_trace(found.gl_pathv[i]))
-				add(list, found.gl_pathv[i]);
-		globfree(&found);
-	}
+	add_all(list, beside);
 	free(beside);
 	free(stem);
 }
@@ -80,6 +88,7 @@ static void confine(const struct sl_inside *inside)
 			add(&reads, inside->reads[i]);
 	if (inside->symbols)
 		add(&reads, inside->symbols);
+	add_all(&reads, SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX); /* of traces on network file systems */
 	for (size_t i = 0; i < SL_COUNT(inside->writes); i++)
 		if (inside->writes[i] && *inside->writes[i] && strcmp(inside->writes[i], "-"))
 			add(&writes, inside->writes[i]);
