@@ -52,7 +52,10 @@ struct sl_page_finding {
 struct sl_page {
 	struct sl_report *report;	    /* NULL: of telemetry alone */
 	struct sl_page_timeline *timelines; /* of each process */
-	int32_t *ranks;			    /* of each process, where there is no report */
+	/* Where all timelines at once were too many: draws that of a process, which lives until the next; NULL: they are in `timelines`. */
+	const struct sl_timeline *(*draw)(void *context, unsigned process);
+	void *draw_context;
+	int32_t *ranks; /* of each process, where there is no report */
 	unsigned process_count;
 	SL_VECTOR(struct sl_page_finding) findings;
 	struct sl_page_budget budget;

@@ -36,10 +36,15 @@ static void free_columns(struct columns *c)
 	free(c->at);
 }
 
+static const struct sl_timeline *timeline_of(const struct sl_page *page, unsigned process)
+{
+	return page->draw ? page->draw(page->draw_context, process) : page->timelines[process].timeline;
+}
+
 /* 1 << fold bins of the line become one.  A mean is over the time that the bin's line has lived. */
 static struct columns reduce(struct sl_page *page, unsigned process, const struct sl_line *line, unsigned fold)
 {
-	const struct sl_timeline *timeline = page->timelines[process].timeline;
+	const struct sl_timeline *timeline = timeline_of(page, process);
 	uint32_t begin = line->first >> fold, end = line->bin >> fold;
 	struct columns c = {.n = end - begin + 1, .shift = timeline->shift + fold, .offset = begin};
 
@@ -182,7 +187,7 @@ void sl_page_lines(struct sl_page *page)
 /* Maximum of a process's known memory in each column, devices added up. */
 static void heat_row(const struct sl_page *page, unsigned process, double *row, unsigned columns, double width)
 {
-	const struct sl_timeline *timeline = page->timelines[process].timeline;
+	const struct sl_timeline *timeline = timeline_of(page, process);
 	uint64_t begin = timeline->begin_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns;
 	double *one = calloc(columns, sizeof(*one));
 

@@ -21,7 +21,7 @@ struct device {
 
 struct rank {
 	const struct sl_rank_series *series;
-	struct sl_timeline timeline;
+	struct sl_timeline timeline; /* of one rank at a time: it is a hundred times what else is known of it */
 	SL_VECTOR(struct device) devices;
 	uint64_t ooms;
 };
@@ -36,7 +36,7 @@ struct place {
 
 struct telemetry_page {
 	struct sl_page *page;
-	struct rank *ranks;
+	struct rank *ranks, *drawn;
 	unsigned count;
 	SL_VECTOR(struct place) places;
 };
@@ -57,8 +57,6 @@ static struct device *device_of(struct rank *rank, int number)
 	device = GROW(rank->devices);
 	*device = (struct device){
 		.number = number, .hidden = SL_EVENT_UNKNOWN, .used_peak = SL_EVENT_UNKNOWN, .total = SL_EVENT_UNKNOWN};
-	for (unsigned i = 0; i < 4; i++)
-		device->lines[i] = sl_timeline_add(&rank->timeline, whats[i], number, 0);
 	return device;
 }
 
@@ -66,11 +64,7 @@ static void take_sample(struct rank *rank, const struct sl_v3_event *event)
 {
 	struct device *device = device_of(rank, (int)event->device_id);
 	uint64_t now = (uint64_t)event->timestamp_ns, reserved = event->reserved_bytes > 0 ? (uint64_t)event->reserved_bytes : 0;
-	uint64_t values[4] = {reserved, event->allocated_bytes > 0 ? (uint64_t)event->allocated_bytes : 0, reserved,
-			      event->used_bytes > 0 ? (uint64_t)event->used_bytes : 0};
 
-	for (unsigned i = 0; i < 4; i++)
-		sl_timeline_set(&rank->timeline, device->lines[i], now, values[i], SL_NO_SITE);
 	if (reserved > device->peak) {
 		device->peak = reserved;
 		device->peak_ns = now;
@@ -90,8 +84,40 @@ static void take_rank(struct rank *rank, const struct sl_rank_series *series)
 			take_sample(rank, series->all.events[i]);
 		rank->ooms += sl_event_is_oom(series->all.events[i]);
 	}
+}
+
+static void draw_sample(struct rank *rank, const struct sl_v3_event *event)
+{
+	struct device *device = device_of(rank, (int)event->device_id);
+	uint64_t reserved = event->reserved_bytes > 0 ? (uint64_t)event->reserved_bytes : 0;
+	uint64_t values[4] = {reserved, event->allocated_bytes > 0 ? (uint64_t)event->allocated_bytes : 0, reserved,
+			      event->used_bytes > 0 ? (uint64_t)event->used_bytes : 0};
+
+	for (unsigned i = 0; i < 4; i++)
+		sl_timeline_set(&rank->timeline, device->lines[i], (uint64_t)event->timestamp_ns, values[i], SL_NO_SITE);
+}
+
+static const struct sl_timeline *draw(void *context, unsigned r)
+{
+	struct telemetry_page *t = context;
+	struct rank *rank = &t->ranks[r];
+	const struct sl_rank_series *series = rank->series;
+
+	if (t->drawn == rank)
+		return &rank->timeline;
+	if (t->drawn)
+		sl_timeline_free(&t->drawn->timeline);
+	t->drawn = rank;
+	for (size_t d = 0; d < rank->devices.count; d++)
+		for (unsigned i = 0; i < 4; i++)
+			rank->devices.item[d].lines[i] =
+				sl_timeline_add(&rank->timeline, whats[i], rank->devices.item[d].number, 0);
+	for (size_t i = 0; i < series->all.count; i++)
+		if (sl_event_is_any_sample(series->all.events[i]))
+			draw_sample(rank, series->all.events[i]);
 	if (series->all.count)
 		sl_timeline_end(&rank->timeline, (uint64_t)series->all.events[series->all.count - 1]->timestamp_ns);
+	return &rank->timeline;
 }
 
 /* Ranks of one host that sample one device share it. */
@@ -188,14 +214,16 @@ static void put_lines(struct telemetry_page *t)
 	uint32_t count = 0;
 
 	for (unsigned r = 0; r < t->count; r++)
-		count += t->ranks[r].timeline.line_count;
+		count += (uint32_t)t->ranks[r].devices.count * 4;
 	sl_page_key(t->page, "lines");
 	sl_packed_array(&t->page->pack, count);
-	for (unsigned r = 0; r < t->count; r++)
+	for (unsigned r = 0; r < t->count; r++) {
+		draw(t, r);
 		for (size_t d = 0; d < t->ranks[r].devices.count; d++)
 			for (unsigned i = 0; i < 4; i++)
 				sl_page_put_line(t->page, r, t->ranks[r].devices.item[d].lines[i], "",
 						 whats[i] == SL_LINE_USED ? t->ranks[r].devices.item[d].shared : -1);
+	}
 }
 
 static int process_of(const struct sl_page *page, int64_t rank, int64_t pid)
@@ -348,16 +376,17 @@ void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *te
 		take_rank(&t.ranks[r], &series.ranks[r]);
 		page->ranks[r] = series.ranks[r].rank;
 		page->order[r] = r;
-		page->timelines[r].timeline = &t.ranks[r].timeline;
 	}
+	page->draw = draw;
+	page->draw_context = &t;
 	page->t0_unix_ns = session->count ? (uint64_t)session->events[0].timestamp_ns : 0;
 	page->t1_unix_ns = session->count ? (uint64_t)session->events[session->count - 1].timestamp_ns : 0;
 	find_places(&t);
 	put_all(&t, telemetry, &series, path);
-	for (unsigned r = 0; r < t.count; r++) {
-		sl_timeline_free(&t.ranks[r].timeline);
+	if (t.drawn)
+		sl_timeline_free(&t.drawn->timeline);
+	for (unsigned r = 0; r < t.count; r++)
 		free(t.ranks[r].devices.item);
-	}
 	for (size_t i = 0; i < t.places.count; i++)
 		free(t.places.item[i].ranks.item);
 	free(t.places.item);
