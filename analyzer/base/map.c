@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 struct sl_map_slot {
 	const char *key;
@@ -11,13 +12,26 @@ struct sl_map_slot {
 	uintptr_t value;
 };
 
+uint64_t sl_map_seed[2];
+
+__attribute__((constructor)) static void choose_seed(void)
+{
+	if (getrandom(sl_map_seed, sizeof(sl_map_seed), GRND_NONBLOCK) != sizeof(sl_map_seed)) /* early at boot */
+		sl_map_seed[0] = sl_map_seed[1] = (uint64_t)(uintptr_t)&choose_seed * 0x9e3779b97f4a7c15u;
+}
+
 static uint64_t hash_of(const char *text)
 {
-	uint64_t hash = 1469598103934665603u; /* FNV-1a */
+	size_t size = strlen(text);
+	uint64_t hash = size, word = 0;
 
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
-	return hash ^ hash >> 32;
+	for (; size >= sizeof(word); size -= sizeof(word), text += sizeof(word)) {
+		memcpy(&word, text, sizeof(word));
+		hash = sl_map_mix(hash ^ word);
+	}
+	word = 0;
+	memcpy(&word, text, size);
+	return sl_map_mix(hash ^ word);
 }
 
 static struct sl_map_slot *slot_of(struct sl_map_slot *slots, size_t capacity, const char *text, uint64_t hash)

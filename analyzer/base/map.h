@@ -8,6 +8,19 @@
 
 #include "analyzer/base/arena.h"
 
+/*
+ * Numbers and texts of a trace are a stranger's: whoever knew where they land could make every search as long as the table.  So they are
+ * mixed with two numbers that are this process's own.  Nothing that is written may depend on them.
+ */
+extern uint64_t sl_map_seed[2];
+
+static inline uint64_t sl_map_mix(uint64_t x)
+{
+	unsigned __int128 product = (unsigned __int128)(x ^ sl_map_seed[0]) * (sl_map_seed[1] | 1);
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 struct sl_map_slot;
 
 /* All zeroes is an empty map. */

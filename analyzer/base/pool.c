@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/arena.h"
+#include "analyzer/base/map.h"
 
 /* Threads rarely wait for each other: each text has its stripe. */
 #define STRIPES 64
@@ -48,13 +49,12 @@ void sl_pool_leave(void)
 
 static uint64_t hash_of(const unsigned char *bytes, size_t size)
 {
-	uint64_t hash = size * 0x9e3779b97f4a7c15u, word;
+	uint64_t hash = size, word;
 
 	for (; size; bytes += size < 8 ? size : 8, size -= size < 8 ? size : 8) {
 		word = 0;
 		memcpy(&word, bytes, size < 8 ? size : 8);
-		hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-		hash ^= hash >> 32;
+		hash = sl_map_mix(hash ^ word);
 	}
 	return hash;
 }

@@ -228,7 +228,7 @@ void sl_stream_close(struct sl_stream *stream)
 
 uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *p, uint32_t python, uint32_t native, uint64_t caller)
 {
-	uint64_t key = sl_hash64(sl_hash64((uint64_t)python << 32 | native) + caller);
+	uint64_t key = sl_map_mix(sl_map_mix((uint64_t)python << 32 | native) ^ caller);
 	uint32_t at = sl_idmap_get(&p->where_ids, key, UINT32_MAX);
 	const struct sl_trace *trace = p->process.trace;
 	struct sl_where *where;

@@ -111,11 +111,11 @@ bool sl_trend_slope(const struct sl_trend *trend, double *per_second)
 
 static uint64_t key_of(const struct sl_site *site)
 {
-	uint64_t key = sl_hash64(site->caller + 1);
+	uint64_t key = sl_map_mix(site->caller);
 
-	key = sl_hash64(key + ((uint64_t)site->python << 32 | site->native));
-	key = sl_hash64(key + ((uint64_t)site->label << 32 | site->thread));
-	return sl_hash64(key + ((uint64_t)site->api << 32 | (uint64_t)site->kind << 16 | (uint16_t)site->device));
+	key = sl_map_mix(key ^ ((uint64_t)site->python << 32 | site->native));
+	key = sl_map_mix(key ^ ((uint64_t)site->label << 32 | site->thread));
+	return sl_map_mix(key ^ ((uint64_t)site->api << 32 | (uint64_t)site->kind << 16 | (uint16_t)site->device));
 }
 
 static int by_key(const void *a, const void *b)

@@ -70,11 +70,10 @@ struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread
 
 static uint64_t site_hash(const struct sl_site *key)
 {
-	uint64_t h = sl_hash64(key->caller ^ (uint64_t)key->python << 32 ^ key->native);
+	uint64_t h = sl_map_mix(sl_map_mix(key->caller) ^ ((uint64_t)key->python << 32 | key->native));
 
-	h = (h + ((uint64_t)key->label << 32 | key->thread)) * 0xff51afd7ed558ccdull;
-	h ^= (uint64_t)key->api << 32 | (uint64_t)(uint16_t)key->device << 8 | key->kind;
-	return sl_hash64(h * 0xc4ceb9fe1a85ec53ull);
+	h = sl_map_mix(h ^ ((uint64_t)key->label << 32 | key->thread));
+	return sl_map_mix(h ^ ((uint64_t)key->api << 32 | (uint64_t)(uint16_t)key->device << 8 | key->kind));
 }
 
 static bool same_site(const struct sl_site *a, const struct sl_site *b)

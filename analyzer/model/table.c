@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/table.h"
 
-void sl_table_grow(struct sl_table *table)
-{
-	struct sl_table bigger = {.mask = table->slot ? table->mask * 2 + 1 : 63};
+#include "analyzer/base/map.h"
 
-	bigger.shift = (unsigned)__builtin_clzll(bigger.mask);
+static void remake(struct sl_table *table, uint64_t mask, uint64_t seed)
+{
+	struct sl_table bigger = {.mask = mask, .shift = (unsigned)__builtin_clzll(mask), .seed = seed};
+
 	bigger.slot = calloc(bigger.mask + 1, sizeof(*bigger.slot));
 	if (!bigger.slot)
 		abort();
@@ -17,4 +18,14 @@ void sl_table_grow(struct sl_table *table)
 	}
 	free(table->slot);
 	*table = bigger;
+}
+
+void sl_table_grow(struct sl_table *table)
+{
+	remake(table, table->slot ? table->mask * 2 + 1 : 63, table->seed);
+}
+
+void sl_table_seed(struct sl_table *table)
+{
+	remake(table, table->mask, sl_map_seed[0] | 1);
 }

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "common/base.h"
+
 enum sl_live_flag {
 	SL_LIVE_TORCH = 1,    /* a segment of PyTorch's allocator */
 	SL_LIVE_POOL = 4,     /* a segment of another framework's allocator, or a block in one */
@@ -33,11 +35,13 @@ struct sl_table {
 	uint64_t mask;
 	uint64_t count;
 	unsigned shift; /* 64 - log2(slots) */
+	uint64_t
+		seed; /* 0 until addresses have gathered at one place as only a stranger's do; so the order of all others is the same in every run */
 };
 
 static inline uint64_t sl_table_home(const struct sl_table *table, uint64_t address)
 {
-	return (address * 0x9e3779b97f4a7c15ull) >> table->shift;
+	return ((address ^ table->seed) * 0x9e3779b97f4a7c15ull) >> table->shift;
 }
 
 static inline struct sl_live *sl_table_find(const struct sl_table *table, uint64_t address)
@@ -50,17 +54,24 @@ static inline struct sl_live *sl_table_find(const struct sl_table *table, uint64
 	return NULL;
 }
 
+#define SL_TABLE_GATHERED 4096 /* entries passed for one: a table that is seven eighths full has runs of hundreds */
+
+void sl_table_seed(struct sl_table *table); /* every entry anew */
 void sl_table_grow(struct sl_table *table);
 
 /* A new entry, zeroed but for its address, which must not be in the table. */
 static inline struct sl_live *sl_table_add(struct sl_table *table, uint64_t address)
 {
-	uint64_t i;
+	uint64_t i, home;
 
 	if (!table->slot || table->count >= table->mask - table->mask / 8)
 		sl_table_grow(table);
-	for (i = sl_table_home(table, address); table->slot[i].address;)
+	for (i = home = sl_table_home(table, address); table->slot[i].address;)
 		i = (i + 1) & table->mask;
+	if (SL_UNLIKELY(((i - home) & table->mask) > SL_TABLE_GATHERED && !table->seed)) {
+		sl_table_seed(table);
+		return sl_table_add(table, address);
+	}
 	table->count++;
 	table->slot[i] = (struct sl_live){.address = address};
 	return &table->slot[i];

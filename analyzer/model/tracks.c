@@ -66,7 +66,7 @@ static void grow_slots(struct sl_tracks *tracks)
 		abort();
 	memset(tracks->slots, 0xff, ((size_t)tracks->mask + 1) * sizeof(*tracks->slots));
 	for (uint32_t t = 0; t < tracks->count; t++) {
-		uint32_t i = (uint32_t)tracks->item[t].hash & tracks->mask;
+		uint32_t i = (uint32_t)sl_map_mix(tracks->item[t].hash) & tracks->mask;
 
 		while (tracks->slots[i] != UINT32_MAX)
 			i = (i + 1) & tracks->mask;
@@ -82,7 +82,7 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 
 	if (tracks->count >= tracks->mask / 4 * 3)
 		grow_slots(tracks);
-	for (i = (uint32_t)hash & tracks->mask; (at = tracks->slots[i]) != UINT32_MAX; i = (i + 1) & tracks->mask)
+	for (i = (uint32_t)sl_map_mix(hash) & tracks->mask; (at = tracks->slots[i]) != UINT32_MAX; i = (i + 1) & tracks->mask)
 		if (tracks->item[at].hash == hash)
 			return at;
 	SL_ROOM(tracks);

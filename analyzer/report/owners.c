@@ -35,8 +35,8 @@ static uint32_t child_of(struct sl_owners *owners, uint32_t parent, const char *
 	uint32_t at;
 
 	for (const char *c = name; *c; c++)
-		key = sl_hash64(key ^ (uint8_t)*c) + 1;
-	for (; (at = sl_idmap_get(&owners->children, key, 0)); key = sl_hash64(key + 1)) /* another one has this key */
+		key = sl_map_mix(key ^ (uint8_t)*c) + 1;
+	for (; (at = sl_idmap_get(&owners->children, key, 0)); key = sl_map_mix(key + 1)) /* another one has this key */
 		if (owners->share.item[at].parent == parent && !strcmp(owners->share.item[at].name, name))
 			return at;
 	at = push(owners, name);

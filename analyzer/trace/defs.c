@@ -144,10 +144,10 @@ static void add_communicator(struct sl_defs *defs, const msgpack_object *map, ui
 		.name = text_of(defs, map, "name"),
 	};
 
-	uint64_t key = sl_hash64(sl_hash64(now.handle) + (uint64_t)now.rank);
+	uint64_t key = sl_map_mix(sl_map_mix(now.handle) ^ (uint64_t)now.rank);
 	uint32_t at;
 
-	for (; (at = sl_idmap_get(&defs->communicator_ids, key, UINT32_MAX)) != UINT32_MAX; key = sl_hash64(key + 1)) {
+	for (; (at = sl_idmap_get(&defs->communicator_ids, key, UINT32_MAX)) != UINT32_MAX; key = sl_map_mix(key + 1)) {
 		struct sl_communicator *before = &defs->communicators.item[at];
 
 		if (before->handle == now.handle && before->rank == now.rank) {

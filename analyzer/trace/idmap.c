@@ -5,7 +5,7 @@
 
 static void place(struct sl_idmap *map, uint64_t id, uint32_t value)
 {
-	uint32_t i = (uint32_t)sl_hash64(id) & map->mask;
+	uint32_t i = (uint32_t)sl_map_mix(id) & map->mask;
 
 	while (map->slot[i].used && map->slot[i].id != id)
 		i = (i + 1) & map->mask;

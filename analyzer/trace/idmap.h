@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "analyzer/base/map.h"
+
 struct sl_idmap_slot {
 	uint64_t id;
 	uint32_t value, used;
@@ -20,6 +22,7 @@ struct sl_idmap {
 	uint64_t first; /* without slots */
 };
 
+/* The same in every process: for what is written, never for a place in a table. */
 static inline uint64_t sl_hash64(uint64_t x)
 {
 	x ^= x >> 32;
@@ -32,7 +35,7 @@ static inline uint32_t sl_idmap_get(const struct sl_idmap *map, uint64_t id, uin
 {
 	if (!map->slot)
 		return id - map->first < map->count ? (uint32_t)(id - map->first) : none;
-	for (uint32_t i = (uint32_t)sl_hash64(id) & map->mask;; i = (i + 1) & map->mask) {
+	for (uint32_t i = (uint32_t)sl_map_mix(id) & map->mask;; i = (i + 1) & map->mask) {
 		if (!map->slot[i].used)
 			return none;
 		if (map->slot[i].id == id)

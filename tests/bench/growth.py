@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""growth.py ANALYZE [LARGEST]: how the analyzer's cost grows with each thing that a file may have many of.
+"""growth.py ANALYZE [LARGEST [DECADES [SHAPE]]]: how the analyzer's cost grows with each thing that a file may have many of.
 
-Ten times as many may cost ten times as much and the logarithm, not a hundred times: it fails on the exponent between two sizes, and
+Ten times as many may cost ten times as much and the logarithm, not a hundred times: it fails on the exponent of each decade, and
 never on a time.  Costs are the process's own (user and system), less what a small file costs; under a tenth of a second there is
-nothing to measure."""
+nothing to measure, and a decade that begins there has no exponent of its own."""
+import json
 import math
 import os
 import shutil
@@ -17,7 +18,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import traces as t  # noqa: E402
 
 ANALYZE, LARGEST = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 20000
+DECADES, ONLY = int(sys.argv[3]) if len(sys.argv) > 3 else 1, sys.argv[4] if len(sys.argv) > 4 else None
 EXPONENT_MAX, LEAST_SECONDS = 1.5, 0.1
+ODD, WORD = 0x9E3779B97F4A7C15, 2 ** 64
 
 
 def one(folder, maps, events=b"", **fields):
@@ -110,31 +113,102 @@ def suppressions(folder, n):
         file.write("leak:" + "a*" * 12 + "b\n")
 
 
+def pattern_lines(folder, n):
+    """Many patterns against many stacks."""
+    stacks(folder, n // 10)
+    with open(os.path.join(folder, "supp"), "w") as file:
+        file.write("".join("leak:no_such_function_%d\n" % i for i in range(n // 10)))
+
+
+def unmixed(h):
+    """What an unseeded hash of 64 bits gathers at one place: a stranger can choose such numbers."""
+    x = h ^ h >> 29 ^ h >> 58
+    x = x * pow(ODD, -1, WORD) % WORD
+    return x ^ x >> 32
+
+
+def gathered_ids(folder, n):
+    ids = [unmixed(i << 32) for i in range(1, n + 1)]
+    maps = [{"def": "frame", "id": one, "function": "f", "file": "/a.py", "line": i} for i, one in enumerate(ids)]
+    one(folder, maps + [{"def": "text", "id": one, "text": "t%d" % i} for i, one in enumerate(ids)], mallocs(10))
+
+
+def gathered_addresses(folder, n):
+    """The same for addresses of live blocks."""
+    inverse = pow(ODD, -1, WORD)
+    one(folder, [], t.Thread().events(n, api=t.MALLOC, kind=1, duration_ns=1, address=[i * inverse % WORD for i in range(1, n + 1)], bytes=16))
+
+
+def samples(folder, n):
+    one(folder, [{"def": "sample", "ns": t.T0 + i * 1000, "begin_ns": t.T0 + i * 1000, "device": 0, "free_bytes": 1 << 40,
+                  "total_bytes": 1 << 41, "used_bytes": 1 << 40, "process_bytes": 4096, "processes": []} for i in range(n)], mallocs(10))
+
+
+RECORD = {"allocator_active_bytes": None, "allocator_allocated_bytes": 8192, "allocator_change_bytes": 0, "allocator_inactive_bytes": None,
+          "allocator_reserved_bytes": 8192, "collector": "stormlog.cuda_preload", "context": None, "device_free_bytes": None, "device_id": 0,
+          "device_total_bytes": None, "device_used_bytes": 8192, "event_type": "sample", "host": "h", "job_id": "j", "local_rank": 0,
+          "metadata": {}, "pid": 100, "rank": 0, "sampling_interval_ms": 0, "schema_version": 3, "session_id": "s",
+          "timestamp_ns": t.UNIX0, "world_size": 1}
+
+
+def telemetry(folder, n, ranks=1, sessions=1):
+    with open(os.path.join(folder, "events.jsonl"), "w") as file:
+        for i in range(n):
+            rank = i % ranks
+            file.write(json.dumps(dict(RECORD, rank=rank, local_rank=rank, world_size=ranks, session_id="s%d" % (i % sessions),
+                                       timestamp_ns=t.UNIX0 + i // (ranks * sessions) * 10 ** 9)) + "\n")
+
+
+def telemetry_ranks(folder, n):
+    telemetry(folder, n, ranks=max(n // 4, 1))
+
+
+def telemetry_sessions(folder, n):
+    telemetry(folder, n, sessions=max(n // 4, 1))
+
+
+def telemetry_records(folder, n):
+    telemetry(folder, n)
+
+
 def cost(make, n):
     folder = tempfile.mkdtemp(prefix="stormlog-growth-")
     try:
         make(folder, n)
-        extra = ["--suppressions", os.path.join(folder, "supp")] if make is suppressions else []
-        with subprocess.Popen([ANALYZE, "-q", "-j", "1", "-o", os.path.join(folder, "o"), *extra, folder], stdout=subprocess.DEVNULL,
+        extra = ["--suppressions", os.path.join(folder, "supp")] if make in (suppressions, pattern_lines) else []
+        if not make.__name__.startswith("telemetry"):
+            extra += ["-j", "1"]
+        with subprocess.Popen([ANALYZE, "-q", "-o", os.path.join(folder, "o"), *extra, folder], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as child:
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = status
         if os.WIFSIGNALED(status):
             return math.inf, 0
+        if os.WEXITSTATUS(status) != (3 if make is files else 0):
+            sys.exit("%s of %d: exit status %d" % (make.__name__, n, os.WEXITSTATUS(status)))
         return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
     finally:
         shutil.rmtree(folder)
 
 
+SHAPES = (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, damage, links, suppressions,
+          pattern_lines, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
+
+
 def main():
     failed = []
-    print("%-15s %10s %10s %9s %9s" % ("", LARGEST // 10, LARGEST, "exponent", "MB"))
-    for make in stacks, labels, runs, files, segments, pids, communicators, modules, live, threads, damage, links, suppressions:
-        base, small, (large, memory) = cost(make, LARGEST // 1000)[0], cost(make, LARGEST // 10)[0], cost(make, LARGEST)
-        net = [max(small - base, LEAST_SECONDS / 10), max(large - base, LEAST_SECONDS / 10)]
-        exponent = math.log10(net[1] / net[0]) if net[1] > LEAST_SECONDS else 0
-        print("%-15s %9.2fs %9.2fs %9.2f %9d" % (make.__name__, small, large, exponent, memory >> 10), flush=True)
-        if exponent > EXPONENT_MAX:
+    sizes = [LARGEST // 10 ** k for k in range(DECADES, -1, -1)]
+    print("%-18s" % "" + "".join("%10d" % size for size in sizes) + "  exponents       MB")
+    for make in SHAPES:
+        if ONLY and make.__name__ != ONLY:
+            continue
+        base = cost(make, max(sizes[0] // 10, 20))[0]
+        measured = [cost(make, size) for size in sizes]
+        net = [max(seconds - base, LEAST_SECONDS / 10) for seconds, _ in measured]
+        exponents = [math.log10(net[k + 1] / net[k]) if net[k + 1] > LEAST_SECONDS else 0 for k in range(DECADES)]
+        print("%-18s" % make.__name__ + "".join("%9.2fs" % seconds for seconds, _ in measured) + "  "
+              + " ".join("%.2f" % e if e else "-" for e in exponents) + "%9d" % (measured[-1][1] >> 10), flush=True)
+        if max(exponents) > EXPONENT_MAX:
             failed.append(make.__name__)
     if failed:
         print("more than n log n:", ", ".join(failed))

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/map.h"
+
 static const char joined_source[] = "stormlog.diagnostics.distributed"; /* upstream's word for it */
 
 struct sl_telemetry *sl_telemetry_new(void)
@@ -77,11 +79,13 @@ static bool same_event(const struct sl_v3_event *a, const struct sl_v3_event *b)
 
 static size_t event_hash(const struct sl_v3_event *event)
 {
-	uint64_t hash = (uint64_t)event->timestamp_ns * 0x9e3779b97f4a7c15u;
+	const int64_t members[] = {event->timestamp_ns,	   event->rank,		  event->local_rank, event->world_size,
+				   event->allocated_bytes, event->reserved_bytes, event->used_bytes};
+	uint64_t hash = 0;
 
-	hash ^= (uint64_t)event->rank * 0xff51afd7ed558ccdu ^ (uint64_t)event->allocated_bytes * 0xc4ceb9fe1a85ec53u;
-	hash ^= (uint64_t)event->used_bytes * 0x2545f4914f6cdd1du;
-	return (size_t)(hash ^ hash >> 29);
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		hash = sl_map_mix(hash ^ (uint64_t)members[i]);
+	return (size_t)hash;
 }
 
 static void drop_equal_events(struct sl_session *session)
