@@ -13,7 +13,7 @@
 #include "server/upload.h"
 
 enum {
-	THREADS = 4,
+	THREADS = 8,
 	CONNECTIONS = 1000,
 	HEADERS_MAX = 32 << 10, /* and what else a connection holds in memory */
 	SMALL_MAX = 64 << 10,

@@ -31,7 +31,8 @@ static void send_response(struct sl_request *request, const struct sl_answer *an
 	MHD_add_response_header(response, "Content-Security-Policy", answer->policy ? answer->policy : nothing);
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(response, "X-Frame-Options", "DENY");
-	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(response, "Referrer-Policy",
+				"same-origin"); /* with none, forms of ours say that they come from nowhere */
 	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
 	MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
 	MHD_add_response_header(response, "Cache-Control", answer->keep ? "private, max-age=86400" : "private, no-cache");

@@ -146,6 +146,7 @@ class Site(unittest.TestCase):
             policy = headers["Content-Security-Policy"]
             self.assertIn("script-src 'self'", policy)
             self.assertNotIn("unsafe", policy)
+            self.assertEqual(headers["Referrer-Policy"], "same-origin", "else a form of ours has no Origin")
             page = Page(body.decode())
             for tag, attributes in page.elements:
                 for name, value in attributes.items():
