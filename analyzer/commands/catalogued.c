@@ -137,10 +137,10 @@ static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 	return SL_EXIT_USAGE;
 }
 
-int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed)
+int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip)
 {
-	char *const *paths = parsed->paths;
-	unsigned count = parsed->path_count;
+	char *const *paths = parsed->paths + skip;
+	unsigned count = parsed->path_count - skip;
 	const char *query = NULL;
 	char **existing = calloc(count + 1, sizeof(*existing));
 	unsigned found = 0;

@@ -41,10 +41,10 @@ struct sl_catalogued {
 bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
 
 /*
- * Opens the catalogue, learns what is new below those of the paths that exist, and reads the one that does not as a query (none: every
+ * Opens the catalogue, learns what is new below those of the paths (without the first `skip`) that exist, and reads the one that does not as a query (none: every
  * run).  From here on the program is inside (inside.h).  An exit status, said; or -1: go on.  sl_catalogued_close in every case.
  */
-int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed);
+int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip);
 /* Alone, without learning. */
 int sl_catalogued_query(struct sl_catalogued *c, const char *text);
 bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);

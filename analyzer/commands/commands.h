@@ -25,6 +25,7 @@ extern const struct sl_command sl_command_entries;
 extern const struct sl_command sl_command_export;
 extern const struct sl_command sl_command_fit;
 extern const struct sl_command sl_command_flame;
+extern const struct sl_command sl_command_history;
 extern const struct sl_command sl_command_info;
 extern const struct sl_command sl_command_merge;
 extern const struct sl_command sl_command_monitor;

@@ -174,7 +174,7 @@ static int run(int argc, char **argv)
 	int status = sl_arguments_parse(&parsed, take, &l);
 
 	if (status < 0)
-		status = sl_catalogued_open(&l.catalogued, &parsed);
+		status = sl_catalogued_open(&l.catalogued, &parsed, 0);
 	if (status < 0)
 		status = list(&l);
 	for (size_t i = 0; i < l.cards.count; i++)

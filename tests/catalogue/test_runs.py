@@ -44,11 +44,11 @@ class Catalogue(unittest.TestCase):
         self.catalogue = os.path.join(self.folder, "state", "c.sqlite")
         self.runs = os.path.join(self.folder, "runs")
 
-    def record(self, name, work=10, leak=4, function="work", more="", **environment):
+    def record(self, name, work=10, leak=4, function="work", more="", file=None, **environment):
         """A run below self.runs/NAME; its processes in the journal."""
-        script = os.path.join(self.folder, "job_%s.py" % name)
-        with open(script, "w") as file:
-            file.write(PROGRAM % (function, work, leak, function, more))
+        script = os.path.join(self.folder, file or "job_%s.py" % name)
+        with open(script, "w") as out:
+            out.write(PROGRAM % (function, work, leak, function, more))
         with Recording(sys.executable, script, SIM_VRAM="8G", STORMLOG_RUN_ID=name, STORMLOG_META="project=alpha\ngit.commit=%s\ngit.branch=main"
                        % (name.encode().hex() * 40)[:40], **environment) as recording:
             os.makedirs(self.runs, exist_ok=True)

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/catalogue/change.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/stats.h"
+
+#define SHARE	  0.01	 /* of what it was: less is no change */
+#define FEW	  12	 /* runs of which it is known badly how they vary: */
+#define FEW_SHARE 0.1	 /* what they show must be plain */
+#define MAD_UNIT  1.4826 /* of a normal distribution's standard deviation */
+#define MEAN_UNIT 1.4	 /* of it, in distances without the largest */
+
+/* How many deviations are far: the fewer runs, the more. */
+static double deviations(size_t count)
+{
+	return 4.5 + 16.0 / (double)count;
+}
+
+/* What it was. */
+struct level {
+	const double *values;
+	size_t count;
+	double median, far; /* far: a difference that is one */
+};
+
+static double median_of(const double *values, size_t count)
+{
+	double sorted[SL_CHANGE_WINDOW];
+
+	memcpy(sorted, values, count * sizeof(*values));
+	return sl_stats_median(sorted, count);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * How much they vary: by the MAD, and by the mean distance without the largest tenth where that says more.  The MAD alone is 0 of what jumps
+ * between two values, and small by chance where runs are few.
+ */
+static double variation(const double *values, size_t count, double median)
+{
+	double distances[SL_CHANGE_WINDOW], mean = 0;
+	size_t kept = count - (count + 9) / 10;
+
+	for (size_t i = 0; i < count; i++)
+		distances[i] = fabs(values[i] - median);
+	qsort(distances, count, sizeof(*distances), by_size);
+	for (size_t i = 0; i < kept; i++)
+		mean += distances[i] / (double)kept;
+	return fmax(MAD_UNIT * median_of(distances, count), MEAN_UNIT * mean);
+}
+
+static struct level level_of(const double *values, size_t count, double least)
+{
+	struct level level = {.values = values, .count = count < SL_CHANGE_WINDOW ? count : SL_CHANGE_WINDOW};
+	double share = level.count < FEW ? FEW_SHARE : SHARE;
+
+	level.median = median_of(values, level.count);
+	level.far = fmax(least,
+			 fmax(share * fabs(level.median), deviations(level.count) * variation(values, level.count, level.median)));
+	return level;
+}
+
+/* Something that the runs had been before, or beyond it; of many, one may have been by chance. */
+static bool was_so(const struct level *level, double value)
+{
+	double side = value > level->median ? 1 : -1;
+	unsigned like = 0;
+
+	for (size_t i = 0; i < level->count; i++)
+		like += side * (level->values[i] - value) >= -level->far / 2;
+	return like > (level->count == SL_CHANGE_WINDOW);
+}
+
+static bool changed(const struct level *level, double value, double next)
+{
+	double difference = value - level->median, then = next - level->median;
+
+	return fabs(difference) > level->far && fabs(then) > level->far && difference * then > 0 &&
+	       fabs(next - value) <= level->far && !was_so(level, value) && !was_so(level, next);
+}
+
+size_t sl_series_changes(const double *values, size_t count, double least, struct sl_series_change *changes, size_t room)
+{
+	size_t begin = 0, found = 0;
+	struct level level = {0};
+
+	for (size_t i = SL_CHANGE_BEFORE; i + 1 < count; i++) {
+		if (i - begin < SL_CHANGE_BEFORE)
+			continue;
+		if (i - begin <= SL_CHANGE_WINDOW) /* it is the first runs that count */
+			level = level_of(values + begin, i - begin, least);
+		if (!changed(&level, values[i], values[i + 1]))
+			continue;
+		if (found == room)
+			break;
+		changes[found++] = (struct sl_series_change){.at = i, .before = level.median};
+		begin = i;
+	}
+	for (size_t c = 0; c < found; c++) {
+		size_t end = c + 1 < found ? changes[c + 1].at : count, size = end - changes[c].at;
+
+		changes[c].after = median_of(values + changes[c].at, size < SL_CHANGE_WINDOW ? size : SL_CHANGE_WINDOW);
+	}
+	return found;
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze history PLACE|METRIC [QUERY] [PATH...]: one quantity over runs, and the run where it changed. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/catalogue/change.h"
+#include "analyzer/commands/catalogued.h"
+#include "analyzer/commands/commands.h"
+#include "analyzer/commands/inside.h"
+
+static const struct sl_option table[] = {
+	SL_OPTION_CATALOGUED,
+	{"--of", 0, "SORT", "stack, leak, label, library or growth, where a name means several (default: the largest)"},
+	{"--json", 0, NULL, "as JSON (schemas/history.schema.json)"},
+	SL_OPTION_SYMBOLS,
+	{0},
+};
+enum { OF = SL_CATALOGUED_OPTIONS, JSON };
+
+static const char about[] =
+	"METRIC is a figure of runs: peak, leak, hidden, oom, ranks, processes, devices, findings.  PLACE is a part of the name "
+	"of\n"
+	"a place, label or library (as `diff` prints it), or its key.  QUERY chooses the runs; `runs --help` has its words.\n";
+
+#define CHANGES_MAX 1000
+
+struct point {
+	int64_t run, when_ns;
+	double value;
+	const char *run_id, *project, *branch, *commit; /* in the arena */
+};
+
+struct history {
+	struct sl_catalogued catalogued;
+	const char *of;
+	bool json;
+	int field; /* -1: a metric */
+	struct sl_store_metric metric;
+	unsigned others; /* metrics that the text means too */
+	bool bytes;	 /* else a count */
+	size_t unknown;	 /* runs of which it is not known */
+	SL_VECTOR(struct point) points;
+	struct sl_series_change *changes;
+	size_t change_count;
+};
+
+static bool take(void *context, int option, const char *value)
+{
+	struct history *h = context;
+
+	if (option < SL_CATALOGUED_OPTIONS)
+		return sl_catalogued_take(&h->catalogued, option, value);
+	if (option == OF)
+		h->of = value;
+	else
+		h->json = true;
+	return true;
+}
+
+/* ---- what is asked for */
+
+static const char *kept(struct history *h, const char *text)
+{
+	return text ? sl_arena_strdup(&h->catalogued.arena, text) : NULL;
+}
+
+/* The largest comes first; a total stands on the card. */
+static bool choose(void *context, const struct sl_store_metric *metric)
+{
+	struct history *h = context;
+
+	if (h->metric.metric) {
+		h->others++;
+		return true;
+	}
+	h->metric = *metric;
+	h->metric.of = kept(h, metric->of);
+	h->metric.key = kept(h, metric->key);
+	h->metric.what = kept(h, metric->what);
+	return true;
+}
+
+static int find_quantity(struct history *h, const char *name)
+{
+	h->field = h->of ? -1 : sl_card_field(name);
+	if (h->field >= 0 && sl_card_fields[h->field].type != SL_CARD_BYTES && sl_card_fields[h->field].type != SL_CARD_COUNT)
+		h->field = -1;
+	h->bytes = h->field < 0 || sl_card_fields[h->field].type == SL_CARD_BYTES;
+	if (h->field >= 0)
+		return -1;
+	if (!sl_store_metrics(h->catalogued.store, &h->catalogued.query, h->of, name, 0, choose, h))
+		return sl_catalogued_fail(&h->catalogued);
+	if (!h->metric.metric) {
+		sl_door_print(stderr, "stormlog-analyze: history: no figure, place, label or library of these runs is called %s\n",
+			      name);
+		return SL_EXIT_USAGE;
+	}
+	if (h->others)
+		sl_door_print(stderr,
+			      "stormlog-analyze: %u more are called so; this is the largest (its key, or --of, names one)\n",
+			      h->others);
+	return -1;
+}
+
+static bool add(void *context, const struct sl_store_point *point)
+{
+	struct history *h = context;
+
+	if (!sl_catalogued_has(&h->catalogued, point->run))
+		return true;
+	if (point->value < 0) {
+		h->unknown++;
+		return true;
+	}
+	*SL_PUSH(&h->points) = (struct point){point->run,
+					      point->when_ns,
+					      (double)point->value,
+					      kept(h, point->run_id),
+					      kept(h, point->project),
+					      kept(h, point->branch),
+					      kept(h, point->commit)};
+	return true;
+}
+
+static void find_changes(struct history *h)
+{
+	double *values = calloc(h->points.count + 1, sizeof(*values));
+
+	h->changes = calloc(CHANGES_MAX, sizeof(*h->changes));
+	if (!values || !h->changes)
+		abort();
+	for (size_t i = 0; i < h->points.count; i++)
+		values[i] = h->points.item[i].value;
+	h->change_count = sl_series_changes(values, h->points.count, h->bytes ? 1024 : 0.5, h->changes, CHANGES_MAX);
+	free(values);
+}
+
+/* ---- the picture */
+
+#define ROWS	    10
+#define LABEL_WIDTH 11
+
+static unsigned width_of_terminal(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	long width = columns ? strtol(columns, NULL, 10) : 0;
+
+	if (width <= 0)
+		width = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
+	return width < 40 ? 40 : width > 200 ? 200 : (unsigned)width;
+}
+
+static const char *value_text(const struct history *h, char out[SL_FORMAT_BYTES], double value)
+{
+	if (h->bytes)
+		return sl_format_size(out, (uint64_t)value);
+	snprintf(out, SL_FORMAT_BYTES, "%.0f", value);
+	return out;
+}
+
+/* The median of the runs that share a column. */
+static double column_value(const struct history *h, size_t from, size_t to)
+{
+	double values[64];
+	size_t step = (to - from + 63) / 64, count = 0;
+
+	for (size_t i = from; i < to && count < 64; i += step)
+		values[count++] = h->points.item[i].value;
+	return sl_stats_median(values, count);
+}
+
+struct picture {
+	unsigned columns, row[200]; /* of each column, 0 at the bottom */
+	double low, high;
+};
+
+static void scale(const struct history *h, struct picture *p)
+{
+	double values[200];
+	size_t count = h->points.count;
+
+	p->columns = width_of_terminal() - LABEL_WIDTH - 3;
+	p->columns = count < p->columns ? (unsigned)count : p->columns;
+	for (unsigned c = 0; c < p->columns; c++) {
+		values[c] = column_value(h, c * count / p->columns, (c + 1) * count / p->columns);
+		p->low = !c || values[c] < p->low ? values[c] : p->low;
+		p->high = !c || values[c] > p->high ? values[c] : p->high;
+	}
+	/* noise of a thousandth is no mountain */
+	if (p->high - p->low < 0.02 * p->high)
+		p->low = fmax(0, p->high - 0.02 * p->high);
+	for (unsigned c = 0; c < p->columns; c++)
+		p->row[c] = p->high > p->low ? (unsigned)((values[c] - p->low) / (p->high - p->low) * (ROWS - 1) + 0.5) : 0;
+}
+
+static bool changes_in(const struct history *h, const struct picture *p, unsigned column)
+{
+	for (size_t i = 0; i < h->change_count; i++)
+		if (h->changes[i].at >= column * h->points.count / p->columns &&
+		    h->changes[i].at < (column + 1) * h->points.count / p->columns)
+			return true;
+	return false;
+}
+
+static void draw(const struct history *h)
+{
+	struct picture p = {0};
+	char text[SL_FORMAT_BYTES];
+
+	scale(h, &p);
+	for (int row = ROWS - 1; row >= 0; row--) {
+		const char *label = row == ROWS - 1 ? value_text(h, text, p.high) : row == 0 ? value_text(h, text, p.low) : "";
+
+		sl_door_print(stdout, "%*s |", LABEL_WIDTH, label);
+		for (unsigned c = 0; c < p.columns; c++)
+			sl_door_print(stdout, "%c", p.row[c] == (unsigned)row ? '*' : changes_in(h, &p, c) ? ':' : ' ');
+		fputs("\n", stdout);
+	}
+	sl_door_print(stdout, "%*s +", LABEL_WIDTH, "");
+	for (unsigned c = 0; c < p.columns; c++)
+		fputs(changes_in(h, &p, c) ? "^" : "-", stdout);
+	fputs("\n", stdout);
+}
+
+static const char *name_of(const struct history *h)
+{
+	return h->field >= 0 ? sl_card_fields[h->field].name : h->metric.what ? h->metric.what : h->metric.key;
+}
+
+static void put_change(const struct history *h, const struct sl_series_change *change)
+{
+	const struct point *at = &h->points.item[change->at], *next = at + 1;
+	char when[SL_CATALOGUED_TIME], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
+
+	sl_door_print(stdout, "CHANGED  %s  %s -> %s", sl_catalogued_time(&h->catalogued, when, at->when_ns),
+		      value_text(h, before, change->before), value_text(h, after, change->after));
+	if (change->before > 0)
+		sl_door_print(stdout, " (%+.1f %%)", (change->after / change->before - 1) * 100);
+	sl_door_print(stdout, "\n         run %s%s%.12s%s%s\n", at->run_id ? at->run_id : "?", at->commit ? "  commit " : "",
+		      at->commit ? at->commit : "", at->branch ? "  branch " : "", at->branch ? at->branch : "");
+	sl_door_print(stdout, "         confirmed by %s\n", next->run_id ? next->run_id : "?");
+}
+
+static void put_text(const struct history *h)
+{
+	char first[SL_CATALOGUED_TIME], last[SL_CATALOGUED_TIME];
+	const struct point *points = h->points.item;
+
+	int room = (int)width_of_terminal() - (h->field < 0 ? (int)strlen(h->metric.of) + 1 : 0);
+
+	sl_door_print(stdout, "%s%s%.*s\n", h->field < 0 ? h->metric.of : "", h->field < 0 ? " " : "", room, name_of(h));
+	sl_door_print(stdout, "%zu runs, %s .. %s", h->points.count, sl_catalogued_time(&h->catalogued, first, points[0].when_ns),
+		      sl_catalogued_time(&h->catalogued, last, points[h->points.count - 1].when_ns));
+	if (h->unknown)
+		sl_door_print(stdout, "; of %zu more it is not known", h->unknown);
+	puts("\n");
+	draw(h);
+	for (size_t i = 0; i < h->change_count; i++)
+		put_change(h, &h->changes[i]);
+	if (!h->change_count && h->points.count > SL_CHANGE_BEFORE)
+		puts("no change");
+	else if (!h->change_count)
+		sl_door_print(stdout, "too few runs to tell a change: %d and the two of it\n", SL_CHANGE_BEFORE);
+}
+
+/* ---- JSON */
+
+static void put_points(struct sl_json *j, const struct history *h)
+{
+	sl_json_array(j, "points");
+	for (size_t i = 0; i < h->points.count; i++) {
+		const struct point *point = &h->points.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "run", point->run_id);
+		sl_json_known(j, "when", point->when_ns);
+		sl_json_int(j, "value", (int64_t)point->value);
+		sl_json_string(j, "project", point->project);
+		sl_json_string(j, "branch", point->branch);
+		sl_json_string(j, "commit", point->commit);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static bool put_json(const struct history *h)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.history");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_string(j, "of", h->field < 0 ? h->metric.of : "run");
+	sl_json_string(j, "key", h->field < 0 ? h->metric.key : name_of(h));
+	sl_json_string(j, "what", name_of(h));
+	sl_json_string(j, "unit", h->bytes ? "bytes" : "count");
+	sl_json_uint(j, "unknown", h->unknown);
+	put_points(j, h);
+	sl_json_array(j, "changes");
+	for (size_t i = 0; i < h->change_count; i++) {
+		const struct sl_series_change *change = &h->changes[i];
+		const struct point *at = &h->points.item[change->at];
+
+		sl_json_object(j, NULL);
+		sl_json_uint(j, "point", change->at);
+		sl_json_string(j, "run", at->run_id);
+		sl_json_string(j, "commit", at->commit);
+		sl_json_double(j, "before", change->before);
+		sl_json_double(j, "after", change->after);
+		sl_json_string(j, "confirmed_by", at[1].run_id);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+	sl_json_newline(j);
+	return sl_json_close(j);
+}
+
+/* ---- */
+
+static int show(struct history *h, const char *name)
+{
+	int status = find_quantity(h, name);
+
+	if (status >= 0)
+		return status;
+	if (!sl_store_history(h->catalogued.store, &h->catalogued.query, h->metric.metric, h->field, add, h))
+		return sl_catalogued_fail(&h->catalogued);
+	find_changes(h);
+	if (h->json)
+		return put_json(h) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+	if (h->points.count)
+		put_text(h);
+	else
+		sl_door_print(stderr, "stormlog-analyze: no such runs%s\n", h->unknown ? " of which it is known" : "");
+	return SL_EXIT_FINE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_arguments parsed = {.usage = "history [options] PLACE|METRIC [QUERY] [PATH...]",
+				      .about = about,
+				      .table = table,
+				      .argc = argc,
+				      .argv = argv};
+	struct history h = {.field = -1};
+	int status = sl_arguments_parse(&parsed, take, &h);
+
+	if (status < 0)
+		status = sl_catalogued_open(&h.catalogued, &parsed, 1);
+	if (status < 0)
+		status = show(&h, parsed.paths[0]);
+	free(h.changes);
+	SL_DROP(&h.points);
+	sl_catalogued_close(&h.catalogued);
+	sl_arguments_free(&parsed);
+	return status;
+}
+
+const struct sl_command sl_command_history = {"history", "one quantity over many runs, and the run where it changed", run};

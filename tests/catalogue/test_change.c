@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* How often changes are named that are there, and that are not, over seeded histories.  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyzer/catalogue/change.h"
+
+#define RUNS	  100
+#define HISTORIES 10000
+#define LEVEL	  1e10
+
+static uint64_t seed;
+
+static double uniform(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (double)(seed >> 11) / 9007199254740992.0;
+}
+
+static double normal(void)
+{
+	return sqrt(-2 * log(1 - uniform())) * cos(6.283185307179586 * uniform());
+}
+
+/* What a quantity does that does not change. */
+struct kind {
+	const char *name;
+	double noise, outliers; /* of the level; a share of the runs that is 3 to 30 % above */
+	double jump;		/* every other run or so is higher by so much */
+	double quantum;		/* bytes that it is rounded to */
+};
+static const struct kind stable[] = {
+	{"always the same", 0, 0, 0, 0},
+	{"noise of 0.05 %", 0.0005, 0, 0, 0},
+	{"noise of 0.2 %", 0.002, 0, 0, 0},
+	{"noise of 1 %", 0.01, 0, 0, 0},
+	{"noise of 5 %", 0.05, 0, 0, 0},
+	{"0.2 %, 1 of 100 far off", 0.002, 0.01, 0, 0},
+	{"the same, 1 of 100 far off", 0, 0.01, 0, 0},
+	{"two values, 3 % apart", 0, 0, 0.03, 0},
+	{"0.2 % in steps of 0.5 %", 0.002, 0, 0, 5e7},
+};
+
+static void make(double *values, size_t count, const struct kind *kind)
+{
+	for (size_t i = 0; i < count; i++) {
+		values[i] = LEVEL * (1 + kind->noise * normal());
+		if (uniform() < kind->outliers)
+			values[i] += LEVEL * (0.03 + 0.27 * uniform());
+		if (uniform() < 0.5)
+			values[i] += LEVEL * kind->jump;
+		if (kind->quantum > 0)
+			values[i] = kind->quantum * round(values[i] / kind->quantum);
+	}
+}
+
+/* Histories of HISTORIES with a change that is none. */
+static unsigned false_alarms(const struct kind *kind)
+{
+	double values[RUNS];
+	struct sl_series_change change;
+	unsigned alarms = 0;
+
+	seed = 88172645463325252ull;
+	for (unsigned i = 0; i < HISTORIES; i++) {
+		make(values, RUNS, kind);
+		alarms += sl_series_changes(values, RUNS, 1024, &change, 1) > 0;
+	}
+	return alarms;
+}
+
+/* Histories of HISTORIES in which a change after `before` runs is named by two runs, and is that one. */
+static unsigned named(const struct kind *kind, double by, unsigned before)
+{
+	double values[RUNS];
+	struct sl_series_change change;
+	unsigned found = 0;
+
+	seed = 88172645463325252ull;
+	for (unsigned i = 0; i < HISTORIES; i++) {
+		make(values, before + 2, kind);
+		for (unsigned k = before; k < before + 2; k++)
+			values[k] += by * LEVEL;
+		found += sl_series_changes(values, before + 2, 1024, &change, 1) == 1 && change.at == before;
+	}
+	return found;
+}
+
+static void a_stable_history_has_at_most_one_false_alarm_in_1000(void **state)
+{
+	for (size_t i = 0; i < sizeof(stable) / sizeof(stable[0]); i++) {
+		unsigned alarms = false_alarms(&stable[i]);
+
+		print_message("%s: %u false alarms in %d histories of %d runs\n", stable[i].name, alarms, HISTORIES, RUNS);
+		assert_in_range(alarms, 0, HISTORIES / 1000);
+	}
+}
+
+static void two_percent_are_named_within_two_runs(void **state)
+{
+	static const unsigned before[] = {12, 20, 60};
+
+	for (size_t i = 0; i < 3; i++) /* of noise up to 0.2 % */
+		for (size_t b = 0; b < 3; b++) {
+			unsigned up = named(&stable[i], 0.02, before[b]), down = named(&stable[i], -0.02, before[b]);
+
+			print_message("%s, after %u runs: 2 %% more named in %u, 2 %% less in %u of %d\n", stable[i].name,
+				      before[b], up, down, HISTORIES);
+			/* of few runs the variation is known badly */
+			assert_in_range(up, before[b] < 20 ? HISTORIES * 0.94 : HISTORIES * 0.99, HISTORIES);
+			assert_in_range(down, before[b] < 20 ? HISTORIES * 0.94 : HISTORIES * 0.99, HISTORIES);
+		}
+}
+
+static void each_change_is_named_with_what_was_and_what_came(void **state)
+{
+	double values[60];
+	struct sl_series_change changes[4];
+
+	for (int i = 0; i < 60; i++)
+		values[i] = i < 20 ? 100e6 : i < 40 ? 150e6 : 0;
+	values[10] = 900e6; /* one run alone */
+	assert_int_equal(sl_series_changes(values, 60, 1024, changes, 4), 2);
+	assert_int_equal(changes[0].at, 20);
+	assert_true(changes[0].before == 100e6 && changes[0].after == 150e6);
+	assert_int_equal(changes[1].at, 40);
+	assert_true(changes[1].before == 150e6 && changes[1].after == 0);
+	assert_int_equal(sl_series_changes(values, 60, 1024, changes, 1), 1);
+	for (size_t count = 0; count < 7; count++)
+		assert_int_equal(sl_series_changes(values + 15, count, 1024, changes, 4), count == 7);
+}
+
+static void a_slow_growth_is_named_too(void **state)
+{
+	double values[60];
+	struct sl_series_change changes[8];
+
+	for (int i = 0; i < 60; i++)
+		values[i] = 1e9 * (1 + 0.002 * i);
+	assert_true(sl_series_changes(values, 60, 1024, changes, 8) >= 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stable_history_has_at_most_one_false_alarm_in_1000),
+		cmocka_unit_test(two_percent_are_named_within_two_runs),
+		cmocka_unit_test(each_change_is_named_with_what_was_and_what_came),
+		cmocka_unit_test(a_slow_growth_is_named_too),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

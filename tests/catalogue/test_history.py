@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""stormlog-analyze history: the values of the simulator's journal, and the run where they changed."""
+import json
+import os
+import re
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from test_runs import Catalogue, HERE
+
+PEAKS = [1000] * 12 + [1020] * 3  # MiB that `work` takes: 2 % more from the thirteenth run on
+
+
+class History(Catalogue):
+    def fill(self):
+        """15 runs; what the journal says each held at most."""
+        truth = []
+        for i, peak in enumerate(PEAKS):
+            (process,) = self.record("r%02d" % i, peak, 4, "load_batch", file="train.py")
+            truth.append(max(row.peak_bytes for row in process.memory.values()))
+        self.list(self.runs)
+        return truth
+
+    def test_the_run_that_changed_a_quantity_is_named(self):
+        truth = self.fill()
+        found = json.loads(self.ask("history", "--json", "peak"))
+        self.assertEqual([point["value"] for point in found["points"]], truth)
+        self.assertEqual([point["run"] for point in found["points"]], ["r%02d" % i for i in range(15)])
+        self.assertEqual((found["of"], found["key"], found["unit"], found["unknown"]), ("run", "peak", "bytes", 0))
+        (change,) = found["changes"]
+        self.assertEqual((change["run"], change["confirmed_by"], change["before"], change["after"]), ("r12", "r13", truth[0], truth[12]))
+        self.assertEqual(change["commit"], found["points"][12]["commit"])
+
+        place = json.loads(self.ask("history", "--json", "load_batch"))
+        self.assertEqual((place["of"], [point["value"] for point in place["points"]]), ("stack", truth))
+        self.assertIn("load_batch", place["what"])
+        self.assertEqual([change["run"] for change in place["changes"]], ["r12"])
+        self.assertEqual(json.loads(self.ask("history", "--json", place["key"])), place)
+
+        # by the first run that is confirmed, not before
+        self.assertEqual(json.loads(self.ask("history", "--json", "peak", "not (run:r13 or run:r14)"))["changes"], [])
+        self.assertEqual(len(json.loads(self.ask("history", "--json", "peak", "not run:r14"))["changes"]), 1)
+        leak = json.loads(self.ask("history", "--json", "--of", "leak", "remember"))
+        self.assertEqual((leak["of"], {point["value"] for point in leak["points"]}, leak["changes"]), ("leak", {4 << 20}, []))
+
+        for command, environment in ((["history", "peak"], {"COLUMNS": "80"}), (["history", "load_batch"], {"COLUMNS": "80", "NO_COLOR": "1", "LC_ALL": "C"})):
+            lines = self.ask(*command, **environment).splitlines()
+            self.assertLessEqual(max(map(len, lines)), 80)
+            self.assertTrue(all(line.isascii() and line.isprintable() for line in lines))
+            rows = [line[13:] for line in lines if re.match(r".{11} \|", line)]
+            self.assertEqual(len(rows), 10)
+            self.assertEqual(rows[0], " " * 12 + "***")  # the top: the last three
+            self.assertTrue(rows[-1].startswith("*" * 12))
+            self.assertRegex("\n".join(lines), r"(?m)^ +\+-{12}\^--$")
+            self.assertRegex("\n".join(lines), r"(?m)^CHANGED  .* 1000(\.0+)? MiB -> 1020 MiB|0\.98 GiB -> 1\.00 GiB \(\+2\.0 %\)")
+            self.assertIn("run r12", "\n".join(lines))
+            self.assertIn("confirmed by r13", "\n".join(lines))
+        self.assertNotIn("CHANGED", self.ask("history", "leak"))
+        try:
+            import jsonschema
+        except ImportError:
+            return
+        with open(os.path.join(HERE, "..", "..", "schemas", "history.schema.json")) as file:
+            schema = json.load(file)
+        jsonschema.validate(found, schema)
+        jsonschema.validate(place, schema)
+
+    def test_what_is_not_there_is_said(self):
+        self.record("one")
+        self.ask("history", "nowhere", self.runs, code=2)
+        self.assertIn("is called nowhere", self.said)
+        self.ask("history", code=2)
+        self.ask("history", "peak", "peek>3", code=2)
+        self.assertIn("column 1", self.said)
+        self.assertIn("too few runs", self.ask("history", "peak"))
+        self.assertEqual(self.ask("history", "peak", "oom>5"), "")
+        self.assertIn("no such runs", self.said)
+
+
+if __name__ == "__main__":
+    unittest.main()
