@@ -53,13 +53,14 @@ class Ranks(unittest.TestCase):
             with open(log) as file:
                 lines = [line for line in file if "resumed>" not in line]
             of_files = [line for line in lines if "rank-" in line]
-            return len(of_files), sum("stat" in line for line in of_files), sum(folder + '"' in line and "openat" in line for line in lines)
+            return len(of_files), sum("stat" in line for line in of_files), sum(
+                folder + '"' in line and "openat" in line and "O_PATH" not in line for line in lines)  # O_PATH: what it may read, for Landlock
 
         few, many = calls(20), calls(120)
         self.assertGreaterEqual(many[0] - few[0], 100, "it opened none of them")
         self.assertLessEqual(many[0] - few[0], 100 * 4)
         self.assertLessEqual(many[1] - few[1], 100 * 2)
-        self.assertLessEqual(many[2], 2)
+        self.assertLessEqual(many[2], 3)  # what may be read, traces, telemetry: whatever the number of ranks
 
 
 if __name__ == "__main__":
