@@ -214,3 +214,29 @@ void sl_card_take(struct sl_card *card, struct sl_report *report, const char *so
 	take_metrics(card, report);
 	take_names(card, report);
 }
+
+void sl_card_measures(const struct sl_card *card, struct sl_measures *measures)
+{
+	static const char *const totals[] = {"peak", "hidden", "leak"};
+
+	*measures = (struct sl_measures){0};
+	for (size_t i = 0; i < SL_COUNT(totals); i++) {
+		int64_t bytes = *total_of((struct sl_card *)card, totals[i]);
+		struct sl_measure *measure = sl_measures_add(measures, SL_MEASURE_TOTAL, totals[i], totals[i]);
+
+		measure->bytes = bytes < 0 ? SL_UNKNOWN : (uint64_t)bytes;
+	}
+	for (size_t i = 0; i < card->metrics.count; i++) {
+		const struct sl_card_metric *metric = &card->metrics.item[i];
+		struct sl_measure *measure;
+		unsigned of = 0;
+
+		while (of < SL_MEASURE_OF_COUNT && strcmp(sl_measure_names[of], metric->of) != 0)
+			of++;
+		if (of == SL_MEASURE_OF_COUNT)
+			continue;
+		measure = sl_measures_add(measures, of, metric->key, metric->what ? metric->what : metric->key);
+		measure->bytes = metric->bytes < 0 ? SL_UNKNOWN : (uint64_t)metric->bytes;
+	}
+	sl_measures_sort(measures);
+}

@@ -84,9 +84,9 @@ int sl_catalogued_query(struct sl_catalogued *c, const char *text)
 }
 
 /* What is typed like a path and is none was meant as one. */
-static bool is_query(const char *text)
+bool sl_catalogued_is_query(const char *text)
 {
-	return !strchr(text, '/') || strpbrk(text, " :=<>\"*()");
+	return access(text, F_OK) && (!strchr(text, '/') || strpbrk(text, " :=<>\"*()"));
 }
 
 /* ---- the catalogue */
@@ -100,7 +100,7 @@ static const char *default_catalogue(struct sl_arena *arena)
 	return home && *home ? sl_arena_printf(arena, "%s/.local/state/stormlog/catalogue.sqlite", home) : NULL;
 }
 
-static int open_store(struct sl_catalogued *c)
+int sl_catalogued_store(struct sl_catalogued *c, bool write)
 {
 	const char *path = c->catalogue ? c->catalogue : default_catalogue(&c->arena);
 	char why[SL_STORE_WHY];
@@ -110,7 +110,7 @@ static int open_store(struct sl_catalogued *c)
 		return SL_EXIT_USAGE;
 	}
 	c->catalogue = path;
-	c->store = sl_store_open(path, true, why);
+	c->store = sl_store_open(path, write, why);
 	if (c->store)
 		return -1;
 	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, why);
@@ -152,7 +152,7 @@ int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parse
 	for (unsigned i = 0; i < count && status < 0; i++) {
 		if (!access(paths[i], F_OK)) {
 			existing[found++] = paths[i];
-		} else if (query || !is_query(paths[i])) {
+		} else if (query || !sl_catalogued_is_query(paths[i])) {
 			sl_paths_missing(paths[i]);
 			status = SL_EXIT_USAGE;
 		} else {
@@ -162,7 +162,7 @@ int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parse
 	if (status < 0)
 		status = sl_catalogued_query(c, query ? query : "");
 	if (status < 0)
-		status = open_store(c);
+		status = sl_catalogued_store(c, true);
 	if (status < 0)
 		status = learn(c, existing, found);
 	free(existing);

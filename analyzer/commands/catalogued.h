@@ -45,7 +45,9 @@ bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
  * run).  From here on the program is inside (inside.h).  An exit status, said; or -1: go on.  sl_catalogued_close in every case.
  */
 int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip);
-/* Alone, without learning. */
+/* The parts of it, for a verb that learns nothing: statuses as above. */
+bool sl_catalogued_is_query(const char *text); /* no path, and not written like one */
+int sl_catalogued_store(struct sl_catalogued *c, bool write);
 int sl_catalogued_query(struct sl_catalogued *c, const char *text);
 bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);
 int sl_catalogued_fail(struct sl_catalogued *c); /* says why the store failed */

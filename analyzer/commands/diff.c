@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diff A B: what changed from one run, or several, to others. */
 #include <errno.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
+#include "analyzer/commands/sides.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
@@ -23,15 +25,19 @@ static const struct sl_option table[] = {
 	{"--html", 0, "FILE", "a page that opens without a network: what changed, and the stacks that grew and shrank"},
 	{"--html-max-bytes", 0, "SIZE", "the page is at most so large (default: 8M); it says what was left out"},
 	{"--all", 0, NULL, "print what did not change too, and every row"},
+	{"--newest", 0, "N", "of a query, so many runs (default: 5)"},
+	{"--catalogue", 0, "FILE", "of queries, as of `runs`"},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
 #define SHOWN 40 /* of each section, unless --all */
 
-enum { JSON, COLLAPSED, HTML, HTML_MAX_BYTES, ALL };
+enum { JSON, COLLAPSED, HTML, HTML_MAX_BYTES, ALL, NEWEST, CATALOGUE };
 
 static const char about[] =
 	"Of several runs a side, name them with -- between: diff A1 A2 A3 -- B1 B2 B3.  A change inside their spread is noise.\n"
+	"A side that is no path is a query over the catalogue (`runs --help`): the newest runs that answer it, as they were "
+	"learned.\n"
 	"Places are told apart as in check's baseline; each number is of the worst process or device.";
 
 /* Stacks of both sides, by their frames without lines. */
@@ -42,6 +48,9 @@ struct stack {
 
 struct comparison {
 	struct sl_side sides[2];
+	struct sl_side_names names[2];	 /* paths, and ids of runs that a query found */
+	struct sl_catalogued catalogued; /* opened where a side is a query */
+	long newest;
 	struct sl_map index;
 	SL_VECTOR(struct stack) stacks;
 	struct sl_html_changes *page;
@@ -95,13 +104,19 @@ static void add_stacks(struct comparison *c, struct sl_process *process, unsigne
 	}
 }
 
-/* One path is one run. */
+/* One path is one run, one query are several. */
 static int take_run(struct comparison *c, char *path, unsigned side, unsigned runs)
 {
 	struct sl_pipeline_options options = {0};
 	struct sl_report report = {0};
-	int status = sl_native_open(&report, &path, 1, &options);
+	int status;
 
+	if (c->catalogued.store && sl_catalogued_is_query(path)) {
+		status = sl_side_query(&c->catalogued, path, c->newest, &c->sides[side], &c->names[side]);
+		return status < 0 ? SL_EXIT_FINE : status;
+	}
+	status = sl_native_open(&report, &path, 1, &options);
+	*SL_PUSH(&c->names[side].list) = strdup(path);
 	if (status == SL_EXIT_FINE) {
 		struct sl_side *to = &c->sides[side];
 
@@ -136,6 +151,16 @@ static void put_more(unsigned *more)
 	*more = 0;
 }
 
+/* Which runs a query found. */
+static void put_found(const struct comparison *c)
+{
+	for (unsigned side = 0; side < 2 && c->catalogued.store; side++)
+		for (size_t i = 0; i < c->names[side].list.count; i++)
+			sl_door_print(stdout, "%-7s %s\n", i ? "" : side ? "AFTER" : "BEFORE", c->names[side].list.item[i]);
+	if (c->catalogued.store)
+		puts("");
+}
+
 static void put_text(const struct comparison *c, const struct sl_differences *differences)
 {
 	static const char *const titles[] = {"TOTALS", "LIBRARIES, at their peak", "PLACES, at the peak",
@@ -144,6 +169,7 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 	int title = -1;
 	unsigned shown = 0, here = 0, more = 0;
 
+	put_found(c);
 	for (size_t i = 0; i < differences->list.count; i++) {
 		const struct sl_difference *d = &differences->list.item[i];
 		bool real = d->change > SL_CHANGE_UNKNOWN;
@@ -197,6 +223,12 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 	sl_json_int(j, "schema_version", 1);
 	sl_json_uint(j, "runs_before", c->sides[0].runs.count);
 	sl_json_uint(j, "runs_after", c->sides[1].runs.count);
+	for (unsigned side = 0; side < 2; side++) {
+		sl_json_array(j, side ? "after" : "before");
+		for (size_t i = 0; i < c->names[side].list.count; i++)
+			sl_json_string(j, NULL, c->names[side].list.item[i]);
+		sl_json_end(j);
+	}
 	sl_json_array(j, "differences");
 	for (size_t i = 0; i < differences->list.count; i++) {
 		const struct sl_difference *d = &differences->list.item[i];
@@ -274,7 +306,11 @@ static void comparison_free(struct comparison *c)
 		for (size_t i = 0; i < c->sides[side].runs.count; i++)
 			sl_measures_free(&c->sides[side].runs.item[i]);
 		free(c->sides[side].runs.item);
+		for (size_t i = 0; i < c->names[side].list.count; i++)
+			free(c->names[side].list.item[i]);
+		SL_DROP(&c->names[side].list);
 	}
+	sl_catalogued_close(&c->catalogued);
 	for (size_t i = 0; i < c->stacks.count; i++)
 		free((char *)c->stacks.item[i].text);
 	free(c->stacks.item);
@@ -288,8 +324,12 @@ static bool take(void *context, int option, const char *value)
 
 	if (option == HTML_MAX_BYTES)
 		return sl_size_parse(value, &c->html_max_bytes);
+	if (option == NEWEST)
+		return sl_arguments_number(value, 1, 1000, &c->newest);
 	if (option == COLLAPSED)
 		c->collapsed = value;
+	else if (option == CATALOGUE)
+		c->catalogued.catalogue = value;
 	else if (option == HTML)
 		c->html = value;
 	else
@@ -297,11 +337,38 @@ static bool take(void *context, int option, const char *value)
 	return true;
 }
 
+/* The catalogue is opened before anything is given up, where a side is a query. */
+static int open_catalogue(struct comparison *c, char *const *paths, unsigned count)
+{
+	bool asked = false;
+
+	for (unsigned i = 0; i < count; i++)
+		asked |= sl_catalogued_is_query(paths[i]);
+	if (asked && (c->html || c->collapsed)) {
+		fputs("stormlog-analyze: --html and --collapsed need stacks, which are in traces: name paths, not queries\n",
+		      stderr);
+		return SL_EXIT_USAGE;
+	}
+	return asked ? sl_catalogued_store(&c->catalogued, false) : -1;
+}
+
+/* SQLite's own files lie beside the catalogue. */
+static void go_inside(const struct comparison *c, const struct sl_arguments *parsed)
+{
+	char *folder = c->catalogued.store ? strdup(c->catalogued.catalogue) : NULL;
+
+	sl_inside(&(struct sl_inside){.inputs = parsed->paths,
+				      .reads = {folder ? dirname(folder) : NULL},
+				      .writes = {c->collapsed, c->html, c->catalogued.store ? c->catalogued.catalogue : NULL},
+				      .symbols = parsed->symbols});
+	free(folder);
+}
+
 static int run(int argc, char **argv)
 {
 	struct sl_arguments parsed = {
 		.usage = "diff [options] BEFORE AFTER", .about = about, .table = table, .argc = argc, .argv = argv};
-	struct comparison c = {0};
+	struct comparison c = {.newest = 5};
 	int status = sl_arguments_parse(&parsed, take, &c);
 	unsigned counts[2] = {parsed.split, parsed.path_count - parsed.split};
 
@@ -312,9 +379,11 @@ static int run(int argc, char **argv)
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {c.collapsed, c.html}, .symbols = parsed.symbols});
-	if (status < 0)
+		status = open_catalogue(&c, parsed.paths, parsed.path_count);
+	if (status < 0) {
+		go_inside(&c, &parsed);
 		status = compare(&c, parsed.paths, counts);
+	}
 	comparison_free(&c);
 	sl_arguments_free(&parsed);
 	return status;

@@ -55,8 +55,8 @@ class Catalogue(unittest.TestCase):
             shutil.copytree(recording.traces, os.path.join(self.runs, name))
             return recording.truth()
 
-    def ask(self, *arguments, code=0, **environment):
-        done = subprocess.run([ANALYZE, *arguments, "--catalogue", self.catalogue], capture_output=True, text=True,
+    def ask(self, verb, *arguments, code=0, **environment):
+        done = subprocess.run([ANALYZE, verb, "--catalogue", self.catalogue, *arguments], capture_output=True, text=True,
                               env=dict(os.environ, **environment), timeout=120)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.said = done.stderr

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* A side of a comparison that is a query: the newest runs that answer it, from their cards; no trace is read. */
+#ifndef ANALYZER_COMMANDS_SIDES_H
+#define ANALYZER_COMMANDS_SIDES_H
+
+#include "analyzer/commands/catalogued.h"
+#include "analyzer/gate/diff.h"
+
+struct sl_side_names {
+	SL_VECTOR(char *) list; /* malloc'ed */
+};
+
+/* Adds to side and names; an exit status, said, or -1: go on.  The catalogue is open. */
+int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct sl_side *side, struct sl_side_names *names);
+
+#endif
