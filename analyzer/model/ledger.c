@@ -161,6 +161,21 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 	return (uint32_t)model->sites.count++;
 }
 
+/* The place of all for whom there is no room: nothing but call, kind and device. */
+static bool is_crowd(const struct sl_site *key)
+{
+	return !key->caller && !key->python && !key->native && !key->label && !key->thread;
+}
+
+static uint32_t crowd(struct sl_model *model, const struct sl_event *event, unsigned kind, int device)
+{
+	struct sl_event bare = *event;
+
+	bare.caller = bare.python = bare.native = bare.label = 0;
+	model->crowded++;
+	return sl_ledger_site(model, &bare, 0, kind, device);
+}
+
 uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device)
 {
 	struct sl_site key = {
@@ -180,6 +195,8 @@ uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, ui
 	for (; (at = model->site_slots[i]) != UINT32_MAX; i = (i + 1) & model->site_mask)
 		if (same_site(&model->sites.item[at], &key))
 			return at;
+	if (SL_UNLIKELY(model->sites.count >= SL_SITES_MAX) && !is_crowd(&key))
+		return crowd(model, event, kind, device);
 	at = new_site(model, &key, event);
 	if (model->sites.count > model->site_mask / 4 * 3)
 		grow_sites(model);

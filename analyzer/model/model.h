@@ -19,6 +19,7 @@
 
 #define SL_DEVICES_MAX	  256 /* ordinals above are counted as unknown */
 #define SL_OOMS_MAX	  1024
+#define SL_SITES_MAX	  262144 /* places of a process that are told apart */
 #define SL_OWNERS_MAX	  32
 #define SL_NEIGHBOURS_MAX 8
 
@@ -323,6 +324,8 @@ struct sl_model {
 	struct sl_graphs *graphs;
 
 	SL_VECTOR(struct sl_site) sites;
+	uint64_t
+		crowded; /* requests of places beyond SL_SITES_MAX: they count as one place for each call and device, without a stack */
 	uint32_t *site_slots;
 	uint32_t site_mask;
 	SL_VECTOR(struct sl_holder) holders;

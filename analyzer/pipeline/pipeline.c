@@ -57,6 +57,19 @@ static uint64_t end_of(const struct sl_process *process)
 	return sl_process_unix(process, last > footer ? last : footer);
 }
 
+/* Where places are too many, so are stacks: those are kept that the places came with.  Ids grow. */
+static void forget_the_crowd(struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+	uint64_t python = 0, native = 0;
+
+	for (size_t i = 0; i < model->sites.count; i++) {
+		python = model->sites.item[i].python > python ? model->sites.item[i].python : python;
+		native = model->sites.item[i].native > native ? model->sites.item[i].native : native;
+	}
+	sl_defs_cut(&process->trace->defs, python, native);
+}
+
 static void replay(struct job *job, struct sl_process *process)
 {
 	struct sl_trace *trace = process->trace;
@@ -80,6 +93,8 @@ static void replay(struct job *job, struct sl_process *process)
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);
 	process->gone = until && !item && !sl_process_lived(process, job->options->until_unix_ns);
+	if (process->model->crowded)
+		forget_the_crowd(process);
 	process->session_id = sl_report_session(process->trace);
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
 		if ((*a)->process)
@@ -160,6 +175,11 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 	if (process->model->unknown_hooks)
 		sl_report_warn(report, "%s: %llu events name a call that its header does not have", name,
 			       (unsigned long long)process->model->unknown_hooks);
+	if (process->model->crowded)
+		sl_report_warn(report,
+			       "%s: more than %d places asked for memory; %llu requests of the later ones count as one place for "
+			       "each call",
+			       name, SL_SITES_MAX, (unsigned long long)process->model->crowded);
 	if (process->model->ooms_total > process->model->ooms.count)
 		sl_report_warn(report, "%s: of %llu out-of-memory errors the first %zu are listed", name,
 			       (unsigned long long)process->model->ooms_total, process->model->ooms.count);

@@ -188,7 +188,7 @@ static bool answers_are_sound(const struct sl_process *process)
 		return false;
 	EACH(struct sl_growth, growth, process->growth)
 	{
-		if (growth->label >= process->model->labels.count)
+		if (growth->label >= process->model->labels.count || (growth->credited && !growth->advice))
 			return false;
 		for (unsigned i = 0; i < growth->holder_count; i++)
 			if (!growth->holders[i].library)

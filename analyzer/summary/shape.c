@@ -62,9 +62,44 @@ static const char *items_of(const struct sl_member_of *m, const char *object, si
 
 static void put_member(struct writer *w, const struct sl_member_of *m, const char *object);
 
+static bool is_number(const struct sl_member_of *m)
+{
+	return m->kind == SL_SHAPE_UNSIGNED || m->kind == SL_SHAPE_SIGNED;
+}
+
+/* The fewest bytes that hold each number of a column, of 1, 2, 4 and 8; what has a sign stays as wide as it is. */
+static unsigned width_of(const struct sl_member_of *m, const char *items, size_t stride, size_t count)
+{
+	uint64_t all = 0;
+
+	if (m->kind == SL_SHAPE_SIGNED)
+		return m->size;
+	for (size_t i = 0; i < count; i++)
+		all |= number_at(items + i * stride + m->at, m->size);
+	return all >> 32 ? 8 : all >> 16 ? 4 : all >> 8 ? 2 : 1;
+}
+
+/* A byte that says how wide they are, then the numbers: no word of msgpack for each. */
+static void put_numbers(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
+{
+	unsigned width = width_of(m, items, stride, count);
+
+	msgpack_pack_bin(&w->pk, 1 + count * width);
+	msgpack_pack_bin_body(&w->pk, &(uint8_t){(uint8_t)width}, 1);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t number = number_at(items + i * stride + m->at, m->size);
+
+		msgpack_pack_bin_body(&w->pk, &number, width);
+	}
+}
+
 /* One value of each item, or the items themselves where they are plain. */
 static void put_column(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
+	if (is_number(m)) {
+		put_numbers(w, m, items, stride, count);
+		return;
+	}
 	msgpack_pack_array(&w->pk, count);
 	for (size_t i = 0; i < count; i++)
 		put_member(w, m, items + i * stride);
@@ -77,7 +112,7 @@ static void put_items(struct writer *w, const struct sl_shape *shape, const char
 		return;
 	}
 	msgpack_pack_map(&w->pk, shape->count + 1);
-	put_text(w, "count");
+	put_text(w, "length"); /* no member is called so */
 	msgpack_pack_uint64(&w->pk, count);
 	for (unsigned i = 0; i < shape->count; i++) {
 		put_text(w, shape->members[i].name);
@@ -155,36 +190,65 @@ static void take_text(const msgpack_object *value, const struct sl_member_of *m,
 	memcpy(at, &text, sizeof(text));
 }
 
-/* How many items a value has: an array's, or what the columns of a map agree on. */
+/* How many values a column has; SIZE_MAX: it is none of this member. */
+static size_t values_in(const msgpack_object *column, const struct sl_member_of *m)
+{
+	uint8_t width;
+
+	if (!is_number(m))
+		return column->type == MSGPACK_OBJECT_ARRAY ? column->via.array.size : SIZE_MAX;
+	if (column->type != MSGPACK_OBJECT_BIN || !column->via.bin.size)
+		return SIZE_MAX;
+	width = (uint8_t)column->via.bin.ptr[0];
+	return width && width <= 8 && (column->via.bin.size - 1) % width == 0 ? (column->via.bin.size - 1) / width : SIZE_MAX;
+}
+
+/* How many items a value has, which its columns agree on: as large as the file, no count without its values. */
 static size_t count_of(const msgpack_object *value, const struct sl_shape *shape)
 {
-	const msgpack_object *column;
-	uint64_t count;
+	uint64_t count = sl_object_u64(value, "length", 0);
+	bool any = false;
 
-	if (value->type == MSGPACK_OBJECT_ARRAY)
-		return shape->members[0].name ? 0 : value->via.array.size;
-	count = sl_object_u64(value, "count", 0);
-	for (unsigned i = 0; i < shape->count && count; i++) {
-		column = sl_object_get(value, shape->members[i].name);
-		if (column && (column->type != MSGPACK_OBJECT_ARRAY || column->via.array.size != count))
-			return 0;
-		if (column)
-			return count; /* as large as the file: no count without its values */
+	if (!shape->members[0].name) {
+		count = values_in(value, &shape->members[0]);
+		return count == SIZE_MAX ? 0 : count;
 	}
-	return 0;
+	for (unsigned i = 0; i < shape->count && count; i++) {
+		const msgpack_object *column = sl_object_get(value, shape->members[i].name);
+
+		if (column && values_in(column, &shape->members[i]) != count)
+			return 0;
+		any |= column != NULL;
+	}
+	return any ? count : 0;
+}
+
+static void put_number(const struct sl_member_of *m, char *at, uint64_t number)
+{
+	number = m->most == 1 ? number != 0 : number; /* bool has no other bytes */
+	memcpy(at, &number, m->size);
 }
 
 static void take_column(const msgpack_object *column, const struct sl_member_of *m, char *items, size_t stride, size_t count,
 			const struct sl_model *model)
 {
-	for (size_t i = 0; column && column->type == MSGPACK_OBJECT_ARRAY && i < count && i < column->via.array.size; i++)
+	if (!column || values_in(column, m) == SIZE_MAX)
+		return;
+	for (size_t i = 0; i < count && !is_number(m); i++)
 		take_member(&column->via.array.ptr[i], m, items + i * stride, model);
+	for (size_t i = 0; i < count && is_number(m); i++) {
+		unsigned width = (uint8_t)column->via.bin.ptr[0];
+		const char *from = column->via.bin.ptr + 1 + i * width;
+
+		put_number(m, items + i * stride + m->at,
+			   m->kind == SL_SHAPE_SIGNED ? (uint64_t)signed_at(from, width) : number_at(from, width));
+	}
 }
 
 static void take_items(const msgpack_object *value, const struct sl_shape *shape, char *items, size_t count,
 		       const struct sl_model *model)
 {
-	if (value->type == MSGPACK_OBJECT_ARRAY) {
+	if (!shape->members[0].name) {
 		take_column(value, &shape->members[0], items, shape->size, count, model);
 		return;
 	}
@@ -228,10 +292,8 @@ static void take_member(const msgpack_object *value, const struct sl_member_of *
 	switch (m->kind) {
 	case SL_SHAPE_UNSIGNED:
 	case SL_SHAPE_SIGNED:
-		if (sl_object_number(value, &number)) {
-			number = m->most == 1 ? number != 0 : number; /* bool has no other bytes */
-			memcpy(at, &number, m->size);
-		}
+		if (sl_object_number(value, &number))
+			put_number(m, at, number);
 		break;
 	case SL_SHAPE_DOUBLE:
 		if (value->type == MSGPACK_OBJECT_FLOAT64)

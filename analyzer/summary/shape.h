@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a struct lies in a summary: a table of its members.  One struct is a map of name to value; an array of structs is a map of
- * name to the column of all values, and "count".  Members that are not in the file are zero, names that are not in the table are
+ * name to the column of all values, and "length".  A column of numbers is a bin: its first byte says of how many bytes each is, little-endian
+ * as the numbers are.  Members that are not in the file are zero, names that are not in the table are
  * skipped: so older and newer versions read each other.
  */
 #ifndef ANALYZER_SUMMARY_SHAPE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What of a replayed process is in a summary: everything that analyses of several processes and outputs read.  A member that they
- * read and that is not here makes tests/bench/test_summaries.py fail.
+ * read and that is not here makes tests/bench/test_summaries.py fail, and so does one that schemas/summary.schema.json does not list.
  */
 #include "analyzer/summary/shape.h"
 #include "analyzer/summary/image.h"
@@ -221,7 +221,7 @@ PUBLIC(sl_shape_model, M(events), M(unknown_frees), M(unknown_hooks), M(last_cal
        VECTOR(holders, holder), VECTOR(libraries, text), VECTOR(labelled, labelled), VECTOR(labels, label), VECTOR(phases, phase), M(phases_level),
        M(phases_seen), M(ranges_begun), M(boundaries), VECTOR(collectives, collective), M(collective_stride), M(collectives_seen),
        FIXED(meetings, meeting_count, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total),
-       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), VECTOR(called, called));
+       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), VECTOR(called, called), M(crowded));
 #undef STRUCT
 #define STRUCT struct sl_bin
 SHAPE(bin, M(min), M(max), M(max_ns), M(area), M(last), M(max_site));

@@ -40,7 +40,8 @@ static void take_lines(struct sl_image_lines *image, const struct sl_timeline *t
 	}
 }
 
-#define IDS(image, defs, map, vector) take_ids((image)->map.item = new_ids(&(image)->map.count, (defs)->vector.count), &(defs)->map)
+#define IDS(image, defs, map, vector)                                                                                              \
+	take_ids((image)->map.item = new_ids(&(image)->map.count, (defs)->vector.count), (defs)->vector.count, &(defs)->map)
 
 static uint64_t *new_ids(size_t *count, size_t wanted)
 {
@@ -53,12 +54,12 @@ static uint64_t *new_ids(size_t *count, size_t wanted)
 	return ids;
 }
 
-static void take_ids(uint64_t *ids, const struct sl_idmap *map)
+static void take_ids(uint64_t *ids, size_t count, const struct sl_idmap *map)
 {
-	for (uint32_t i = 0; !map->slot && i < map->count; i++)
+	for (uint32_t i = 0; !map->slot && i < map->count && i < count; i++)
 		ids[i] = map->first + i;
 	for (uint32_t i = 0; map->slot && i <= map->mask; i++)
-		if (map->slot[i].used)
+		if (map->slot[i].used && map->slot[i].value < count)
 			ids[map->slot[i].value] = map->slot[i].id;
 }
 

@@ -229,6 +229,15 @@ bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
 	return false;
 }
 
+void sl_defs_cut(struct sl_defs *defs, uint64_t python, uint64_t native)
+{
+	uint32_t pythons = sl_idmap_get(&defs->python_ids, python, UINT32_MAX),
+		 natives = sl_idmap_get(&defs->native_ids, native, UINT32_MAX);
+
+	defs->pythons.count = pythons < defs->pythons.count ? pythons + 1 : python ? defs->pythons.count : 0;
+	defs->natives.count = natives < defs->natives.count ? natives + 1 : native ? defs->natives.count : 0;
+}
+
 static void *share(void *own, size_t bytes)
 {
 	void *shared = own ? (void *)sl_pool_keep(own, bytes) : NULL;
@@ -276,13 +285,13 @@ void sl_defs_free(struct sl_defs *defs)
 
 #define LOOKUP(map, vector, id)                                                                                                    \
 	uint32_t at = sl_idmap_get(&defs->map, id, UINT32_MAX);                                                                    \
-	return at == UINT32_MAX ? NULL : &defs->vector.item[at]
+	return at >= defs->vector.count ? NULL : &defs->vector.item[at]
 
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id)
 {
 	uint32_t at = sl_idmap_get(&defs->text_ids, id, UINT32_MAX);
 
-	return at == UINT32_MAX ? NULL : defs->texts.item[at];
+	return at >= defs->texts.count ? NULL : defs->texts.item[at];
 }
 
 const struct sl_python_frame *sl_defs_frame(const struct sl_defs *defs, uint64_t id)

@@ -101,6 +101,9 @@ void sl_defs_share(struct sl_defs *defs);
 void sl_defs_free(struct sl_defs *defs);
 
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);
+/* Forgets the stacks that were defined after these; 0: all of them. */
+void sl_defs_cut(struct sl_defs *defs, uint64_t python, uint64_t native);
+
 const struct sl_python_frame *sl_defs_frame(const struct sl_defs *defs, uint64_t id);
 const struct sl_python_stack *sl_defs_python(const struct sl_defs *defs, uint64_t id);
 const struct sl_native_stack *sl_defs_native(const struct sl_defs *defs, uint64_t id);

@@ -12,7 +12,7 @@
 
 #define SL_SUMMARY_SUFFIX  ".summary"
 #define SL_SUMMARY_FORMAT  "stormlog.summary"
-#define SL_SUMMARY_VERSION 1
+#define SL_SUMMARY_VERSION 2
 
 bool sl_summaries_named(const char *path);
 

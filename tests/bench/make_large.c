@@ -7,6 +7,7 @@
  *	leak	steady, but each thousandth block stays for ever, from 1024 places 64 frames deep
  *	random	every address new and nothing freed in order: no cache helps
  *	places	each thing asked for at a place of its own, the same places on every rank, eight frames deep
+ *	crowd	each call of the driver from a place of its own, 1 MiB, the first half given back by the second
  *	apart	the same, and no rank has a place of another's
  */
 #include <stdio.h>
@@ -24,7 +25,7 @@
 struct run {
 	struct sl_synth *s;
 	unsigned threads, places[PLACES_MAX], label;
-	uint64_t random, allocated, left;
+	uint64_t random, allocated, left, all;
 	uint64_t *live; /* bytes by thread and slot */
 };
 
@@ -92,6 +93,17 @@ static void driver(struct run *run, unsigned thread, uint64_t i)
 	*live = !*live;
 }
 
+static void crowd(struct run *run, unsigned thread, uint64_t i)
+{
+	uint64_t half = run->all / 2;
+
+	if (i < half)
+		synth_call(run->s, thread, "cudaMalloc", .address = 0x7f0000000000 + (i << 20), .bytes = 1 << 20,
+			   .python = synth_python(run->s, 1, (const char *const[]){"f"}, "model.py", (unsigned)i + 1));
+	else
+		synth_call(run->s, thread, "cudaFree", .address = 0x7f0000000000 + ((i - half) << 20));
+}
+
 static void fresh(struct run *run, unsigned thread, uint64_t i)
 {
 	if (i % 2)
@@ -132,7 +144,7 @@ static const struct shape {
 } shapes[] = {
 	{"steady", 64, 30, steady},	{"driver", 64, 30, driver},   {"fresh", 64, 64, fresh},
 	{"leak", PLACES_MAX, 64, leak}, {"random", 64, 30, anything}, {"places", PLACES_MAX, 8, each},
-	{"apart", PLACES_MAX, 8, each},
+	{"apart", PLACES_MAX, 8, each}, {"crowd", 1, 8, crowd},
 };
 
 static void make(const struct shape *shape, const char *folder, unsigned rank, unsigned ranks, unsigned threads, uint64_t events)
@@ -140,6 +152,7 @@ static void make(const struct shape *shape, const char *folder, unsigned rank, u
 	struct run run = {
 		.s = synth_new_run(folder, ranks > 1 ? (int)rank : -1, 41000 + (int)rank, "large", NULL),
 		.threads = threads,
+		.all = events,
 		.random = 88172645463325252ull + rank,
 		.live = calloc((size_t)(threads + 1) * LIVE, sizeof(*run.live)),
 	};
@@ -165,6 +178,6 @@ int main(int argc, char **argv)
 				make(&shapes[i], argv[2], rank, ranks, threads, strtoull(argv[3], NULL, 10) / ranks);
 			return 0;
 		}
-	fprintf(stderr, "usage: make_large steady|driver|fresh|leak|random|places|apart FOLDER EVENTS [RANKS [THREADS]]\n");
+	fprintf(stderr, "usage: make_large steady|driver|fresh|leak|random|places|crowd|apart FOLDER EVENTS [RANKS [THREADS]]\n");
 	return 2;
 }

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """test_summaries.py ANALYZE MAKE_LARGE MAKE_DEMO MAKE_HOSTS: the report of summaries is that of the traces, however they were made."""
+import io
+import json
 import os
 import random
 import shutil
@@ -9,9 +11,25 @@ import sys
 import tempfile
 import unittest
 
+import jsonschema
+import msgpack
 import zstandard
 
 ANALYZE, MAKE, DEMO, HOSTS = map(os.path.abspath, sys.argv[1:5])
+
+
+def hexadecimal(part):
+    """As JSON has it, which knows no bytes."""
+    if isinstance(part, dict):
+        return {key: hexadecimal(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [hexadecimal(value) for value in part]
+    return part.hex() if isinstance(part, bytes) else part
+
+
+def numbers(column):
+    width = column[0]
+    return [int.from_bytes(column[i:i + width], "little") for i in range(1, len(column), width)]
 
 
 class Summaries(unittest.TestCase):
@@ -27,15 +45,14 @@ class Summaries(unittest.TestCase):
         return done
 
     def analysis(self, path, name):
-        """Every file of an analysis, without the time in it."""
+        """Every file of an analysis."""
         self.run_it("-q", "-o", name, path)
         found = {}
         for root, _, files in os.walk(os.path.join(self.folder, name)):
             for file in files:
                 with open(os.path.join(root, file), "rb") as opened:
                     data = opened.read()
-                # the first has the time when it was made, the other names the files that were read
-                if file not in ("rollups.json", "stormlog_run.json"):
+                if file != "stormlog_run.json":  # it names the files that were read
                     found[os.path.relpath(os.path.join(root, file), os.path.join(self.folder, name))] = data.replace(b" oom %s\n" % path.encode(), b" oom PATH\n").replace(b" peak %s\n" % path.encode(), b" peak PATH\n")  # of "next: ..."
         return found
 
@@ -77,6 +94,48 @@ class Summaries(unittest.TestCase):
         subprocess.run([DEMO, self.traces], check=True)
         self.check()
 
+    def test_more_places_than_are_told_apart(self):
+        """262144 places of one process; the others are one, and this is said.  Bytes are those of the shape: 1 MiB each, half is freed."""
+        calls, most = 600000, 262144
+        subprocess.run([MAKE, "crowd", self.traces, str(calls)], check=True)
+        self.run_it("summarize", "-q", "t", "-o", "x.summary")
+        of_traces, of_summary = json.loads(self.run_it("--json", "t").stdout), json.loads(self.run_it("--json", "x.summary").stdout)
+        self.assertEqual(of_traces, of_summary)
+        said = [w for w in of_traces["warnings"] if "places" in w]
+        self.assertEqual(len(said), 1, of_traces["warnings"])
+        self.assertIn("more than %d places asked for memory; %d requests" % (most, calls // 2 - most), said[0])
+        rows = [row for process in of_traces["processes"] for row in process["memory"] if row["allocations"]]
+        self.assertEqual([(row["allocations"], row["peak_bytes"], row["live_bytes"]) for row in rows], [(calls // 2, calls // 2 << 20, 0)])
+        part = self.parts("x.summary")[1]
+        sites = part["model"]["sites"]
+        self.assertEqual(part["trace"]["defs"]["pythons"]["length"], most + 1, "stacks of nobody are still there")
+        self.assertEqual(sites["length"], most + 1)
+        self.assertEqual(sum(numbers(sites["total_bytes"])), calls // 2 << 20)
+        self.assertEqual(numbers(sites["total_blocks"])[-1], calls // 2 - most)
+
+    def parts(self, name):
+        """The maps of a summary: its index, then each process."""
+        return list(msgpack.Unpacker(zstandard.ZstdDecompressor().stream_reader(io.BytesIO(self.read(name)), read_across_frames=True),
+                                     max_buffer_size=1 << 30, strict_map_key=False))
+
+    def test_the_schema_describes_it(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../schemas/summary.schema.json")) as file:
+            schema = json.load(file)
+        checker = jsonschema.Draft202012Validator(schema)
+        checker.check_schema(schema)
+        subprocess.run([DEMO, self.traces], check=True)
+        subprocess.run([HOSTS, self.traces, "3000", "3", "100", "5000", "5001"], check=True)
+        with open(os.path.join(self.traces, "rank-00077-77.msgpack.zst"), "wb") as file:
+            file.write(b"nothing")
+        self.run_it("summarize", "-q", "t", "-o", "x.summary")
+        parts = self.parts("x.summary")
+        self.assertEqual([sorted(part) == ["damage", "def"] for part in parts].count(True), 1)
+        for part in map(hexadecimal, parts):
+            errors = list(checker.iter_errors(part))
+            self.assertEqual([(e.json_path, e.message[:200]) for e in errors[:3]], [])
+        parts[1]["model"]["unheard"] = 1
+        self.assertFalse(checker.is_valid(hexadecimal(parts[1])), "a member that it does not name passes")
+
     def test_a_summary_of_a_stranger_harms_nobody(self):
         subprocess.run([DEMO, self.traces], check=True)
         self.run_it("summarize", "-q", "t", "-o", "x.summary")
@@ -100,7 +159,6 @@ class Summaries(unittest.TestCase):
         self.assertGreater(refused, 0, "what does not fit together was read")
 
     def index(self, map_of, size):
-        import msgpack
         index = msgpack.unpackb(map_of)
         index["processes"][0]["bytes"] = size
         return zstandard.ZstdCompressor().compress(msgpack.packb(index))
