@@ -64,6 +64,19 @@ const char *sl_html_time(char *buffer, int64_t unix_ns)
 	return unix_ns < 0 ? NULL : sl_format_time(buffer, (uint64_t)unix_ns);
 }
 
+void sl_html_project(char *query, size_t size, const char *project)
+{
+	bool quotes = project && strchr(project, '"');
+
+	if (!project || !*project)
+		snprintf(query, size, "project=?");
+	else
+		snprintf(query, size, "project%c\"%s\"", quotes ? ':' : '=', project);
+	for (char *at = strchr(query, '"') ? strchr(query, '"') + 1 : query; quotes && at + 1 < query + strlen(query); at++)
+		if (*at == '"') /* the words around it are found all the same */
+			*at = ' ';
+}
+
 void sl_html_begin(struct sl_html *page, struct sl_request *request, const char *title)
 {
 	const char *query = sl_request_argument(request, "q");

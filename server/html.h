@@ -28,6 +28,8 @@ void sl_html(struct sl_html *page, const char *markup, ...);
 const char *sl_html_size(char *buffer, int64_t bytes);
 const char *sl_html_number(char *buffer, int64_t number);
 const char *sl_html_time(char *buffer, int64_t unix_ns);
+/* The query of a project's runs, of at most `size` bytes; NULL and "": of those without one. */
+void sl_html_project(char *query, size_t size, const char *project);
 /* The answer. */
 void sl_html_end(struct sl_html *page, unsigned status);
 

@@ -9,6 +9,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/map.h"
+#include "server/course.h"
 #include "server/folder.h"
 #include "server/runs.h"
 #include "server/places.h"
@@ -29,6 +30,7 @@ struct keeping {
 	struct sl_map names;
 	SL_VECTOR(struct run) runs; /* newest first */
 	SL_VECTOR(struct project) projects;
+	SL_VECTOR(int64_t) beside; /* runs on either side of a change of a project's peak, and the one that confirmed it */
 };
 
 static bool take(void *context, const struct sl_card *card)
@@ -47,6 +49,28 @@ static bool take(void *context, const struct sl_card *card)
 	*run = (struct run){.run = card->run, .project = *project, .pinned = card->pinned > 0};
 	snprintf(run->pack, sizeof(run->pack), "%s", card->identity);
 	return true;
+}
+
+static void take_beside(struct keeping *k, struct sl_store *store, const char *project)
+{
+	struct sl_query query;
+	struct sl_course course;
+
+	sl_course_project(&query, *project ? project : NULL);
+	if (sl_course_read(&course, store, &query, 0, sl_card_field("peak")))
+		for (size_t i = 0; i < course.change_count; i++)
+			for (size_t at = course.changes[i].at - 1; at <= course.changes[i].at + 1 && at < course.points.count; at++)
+				*SL_PUSH(&k->beside) = course.points.item[at].run;
+	sl_course_free(&course);
+	sl_query_free(&query);
+}
+
+static bool is_beside(const struct keeping *k, int64_t run)
+{
+	for (size_t i = 0; i < k->beside.count; i++)
+		if (k->beside.item[i] == run)
+			return true;
+	return false;
 }
 
 /* By when it came: clocks of those who recorded may say anything. */
@@ -75,8 +99,9 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 	close(fd);
 	project->count++;
 	project->bytes += (uint64_t)st.st_size;
-	if (run->pinned || !(is_old(server, &st) || (server->keep_count && project->count > server->keep_count) ||
-			     (server->keep_bytes && project->bytes > server->keep_bytes)))
+	if (run->pinned || is_beside(k, run->run) ||
+	    !(is_old(server, &st) || (server->keep_count && project->count > server->keep_count) ||
+	      (server->keep_bytes && project->bytes > server->keep_bytes)))
 		return;
 	project->count--;
 	project->bytes -= (uint64_t)st.st_size;
@@ -108,11 +133,14 @@ void sl_keep(struct sl_server *server)
 	if (!store || !(server->keep_age_s || server->keep_count || server->keep_bytes))
 		return;
 	if (sl_store_runs(store, &all, take, &k))
-		for (size_t i = 0; i < k.runs.count; i++)
-			consider(&k, store, &k.runs.item[i]);
+		for (size_t i = 0; sl_map_key(&k.names, i); i++)
+			take_beside(&k, store, sl_map_key(&k.names, i));
+	for (size_t i = 0; i < k.runs.count; i++)
+		consider(&k, store, &k.runs.item[i]);
 	if (server->keep_age_s)
 		sl_packs_each(&server->packs, consider_failed, server);
 	SL_DROP(&k.runs);
 	SL_DROP(&k.projects);
+	SL_DROP(&k.beside);
 	sl_map_free(&k.names);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "server/worse.h"
 
 static bool put_run(void *context, const struct sl_card *card)
 {
@@ -57,6 +58,37 @@ void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count
 	sl_html(page, "</p>");
 }
 
-void sl_rows_worse(struct sl_html *page, struct sl_store *store)
+struct worse {
+	struct sl_html *page;
+	unsigned shown;
+};
+
+static void put_worse(void *context, const struct sl_worse *worse)
 {
+	struct worse *list = context;
+	char run[SL_FORMAT_BYTES], before[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES],
+		metric[SL_FORMAT_BYTES], query[1200];
+
+	if (!list->shown++)
+		sl_html(list->page,
+			"<section id='worse'><h2>What got worse</h2><div class='scroll'><table><thead><tr><th>Project<th>What"
+			"<th class='n'>Before<th class='n'>Since<th>Run<th>When<th></thead><tbody>");
+	sl_html_project(query, sizeof(query), worse->project);
+	sl_html(list->page, "<tr><td>$<td class='wide'><a href='/trends?q=%&amp;$=%'>$</a><td class='n'>$<td class='n worse'>$",
+		*worse->project ? worse->project : NULL, query, worse->metric ? "metric" : "field",
+		worse->metric ? sl_html_number(metric, worse->metric) : worse->what, worse->what,
+		worse->bytes ? sl_html_size(a, (int64_t)worse->before) : sl_html_number(a, (int64_t)worse->before),
+		worse->bytes ? sl_html_size(b, (int64_t)worse->after) : sl_html_number(b, (int64_t)worse->after));
+	sl_html(list->page, "<td><a href='/runs/$'>$</a><td>$<td><a href='/compare?before=$&amp;after=$'>what changed</a>",
+		sl_html_number(run, worse->run), run, sl_html_time(when, worse->when_ns), sl_html_number(before, worse->before_run),
+		run);
+}
+
+void sl_rows_worse(struct sl_html *page)
+{
+	struct worse list = {page};
+
+	sl_worse_each(put_worse, &list);
+	if (list.shown)
+		sl_html(page, "</tbody></table></div></section>");
 }

@@ -11,6 +11,6 @@ void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask);
 /* Links to the pages before and after. */
 void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count);
 /* What became more in the newest runs. */
-void sl_rows_worse(struct sl_html *page, struct sl_store *store);
+void sl_rows_worse(struct sl_html *page);
 
 #endif

@@ -103,7 +103,7 @@ static void put_metrics(struct sl_html *page, const struct sl_card *card)
 {
 	char size[SL_FORMAT_BYTES], query[1200];
 
-	snprintf(query, sizeof(query), card->project ? "project=\"%s\"" : "project=?", card->project);
+	sl_html_project(query, sizeof(query), card->project);
 	sl_html(page, "<section><h2>Places</h2><table><thead><tr><th>Of<th>What<th class='n'>Bytes<th></thead><tbody>");
 	for (size_t i = 0; i < card->metrics.count && i < 100; i++)
 		sl_html(page, "<tr><td>$<td class='wide'>$<td class='n'>$<td><a href='/trends?q=%&amp;of=%&amp;text=%'>trend</a>",

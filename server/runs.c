@@ -37,7 +37,7 @@ struct sl_store *sl_runs_store(struct sl_server *server)
 	return store;
 }
 
-bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size)
+bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size, char project[SL_CARD_TEXT + 1])
 {
 	struct sl_store *store = sl_runs_store(server);
 	struct sl_arena arena = {0};
@@ -55,6 +55,7 @@ bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, s
 	if (!fine)
 		sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack,
 			      store && value ? sl_store_why(store) : "no card of it");
+	snprintf(project, SL_CARD_TEXT + 1, "%s", card.project ? card.project : "");
 	sl_card_free(&card);
 	sl_arena_free(&arena);
 	return fine;

@@ -50,7 +50,7 @@ static void put_projects(struct sl_html *page, struct landing *landing)
 	for (size_t i = 0; i < landing->projects.count; i++) {
 		struct project *p = &landing->projects.item[i];
 
-		snprintf(query, sizeof(query), *p->name ? "project=\"%s\"" : "project=?", p->name);
+		sl_html_project(query, sizeof(query), p->name);
 		sl_html(page,
 			"<tr><td><a href='/search?q=%'>$</a><td class='n'>$<td><a href='/runs/$'>$</a><td class='n'>$"
 			"<td><a href='/trends?q=%'>trend</a>",
@@ -76,7 +76,7 @@ void sl_site_landing(struct sl_request *request)
 	if (!landing.projects.count)
 		sl_html(&page, "<p>There is no run yet. <code>stormlog-analyze push traces/</code> sends one, "
 			       "<code>stormlog-run --push</code> does when the command has ended.</p>");
-	sl_rows_worse(&page, ask.store);
+	sl_rows_worse(&page);
 	put_projects(&page, &landing);
 	ask.runs.limit = LANDING_NEWEST;
 	sl_html(&page, "<section><h2>Newest runs</h2>");

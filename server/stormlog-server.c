@@ -35,7 +35,7 @@ static const char usage[] =
 	"      --quota SIZE          all packs together are (default: no limit)\n"
 	"      --keep-age DAYS       of each project runs that came in so many days,\n"
 	"      --keep-count N        the N newest,\n"
-	"      --keep-size SIZE      as many as are so large together; pinned ones always\n"
+	"      --keep-size SIZE      as many as are so large together; pinned ones and those beside a change always\n"
 	"      --help, --version\n\n"
 	"Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be used.\n";
 

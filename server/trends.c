@@ -5,54 +5,34 @@
 
 #include "analyzer/base/format.h"
 #include "server/ask.h"
+#include "server/course.h"
 #include "server/html.h"
 #include "server/site.h"
 
-enum { WIDTH = 960, HEIGHT = 240, METRICS_MAX = 100, POINTS_MAX = 5000 };
-
-struct point {
-	int64_t run, when_ns, value;
-	char commit[16];
-};
+enum { WIDTH = 960, HEIGHT = 240, METRICS_MAX = 100 };
 
 struct trend {
 	struct sl_html *page;
 	const char *query;
-	SL_VECTOR(struct point) points;
-	int64_t most;
+	struct sl_course course;
 	struct sl_store_metric metric; /* the one that was asked for; 0: none */
 	char what[1100];
 };
 
-static bool take_point(void *context, const struct sl_store_point *point)
-{
-	struct trend *trend = context;
-	struct point *to;
-
-	if (point->value < 0)
-		return true;
-	to = SL_PUSH(&trend->points);
-	*to = (struct point){point->run, point->when_ns, point->value, ""};
-	if (point->commit)
-		snprintf(to->commit, sizeof(to->commit), "%.12s", point->commit);
-	trend->most = point->value > trend->most ? point->value : trend->most;
-	return trend->points.count < POINTS_MAX;
-}
-
 static void put_picture(struct trend *trend, bool bytes)
 {
 	char most[SL_FORMAT_BYTES], x[24], y[24], run[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES];
-	double step = trend->points.count > 1 ? (double)(WIDTH - 80) / (double)(trend->points.count - 1) : 0;
+	double step = trend->course.points.count > 1 ? (double)(WIDTH - 80) / (double)(trend->course.points.count - 1) : 0;
 
 	sl_html(trend->page,
 		"<svg viewBox='0 0 960 260' role='img' aria-label='over runs, oldest first'><text x='0' y='12'>$</text>"
 		"<text x='0' y='240'>0</text><line class='axis' x1='70' y1='240' x2='960' y2='240'/><polyline class='line'"
 		" points='",
-		bytes ? sl_html_size(most, trend->most) : sl_html_number(most, trend->most));
+		bytes ? sl_html_size(most, trend->course.most) : sl_html_number(most, trend->course.most));
 	for (unsigned circles = 0; circles < 2; circles++) {
-		for (size_t i = 0; i < trend->points.count; i++) {
-			const struct point *p = &trend->points.item[i];
-			double part = trend->most ? (double)p->value / (double)trend->most : 0;
+		for (size_t i = 0; i < trend->course.points.count; i++) {
+			const struct sl_course_point *p = &trend->course.points.item[i];
+			double part = trend->course.most ? (double)p->value / (double)trend->course.most : 0;
 
 			snprintf(x, sizeof(x), "%.1f", 75 + step * (double)i);
 			snprintf(y, sizeof(y), "%.1f", HEIGHT - part * (HEIGHT - 10));
@@ -71,25 +51,33 @@ static void put_picture(struct trend *trend, bool bytes)
 
 static void put_table(struct trend *trend, bool bytes)
 {
-	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES], before[SL_FORMAT_BYTES];
+	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES];
 
 	sl_html(trend->page, "<table><thead><tr><th>Run<th>When<th>Commit<th class='n'>Value<th></thead><tbody>");
-	for (size_t i = trend->points.count; i-- > 0;) {
-		const struct point *p = &trend->points.item[i];
+	for (size_t i = trend->course.points.count; i-- > 0;) {
+		const struct sl_course_point *p = &trend->course.points.item[i];
+		const struct sl_series_change *change;
 
+		change = sl_course_change(&trend->course, i);
 		sl_html(trend->page, "<tr><td><a href='/runs/$'>$</a><td>$<td>$<td class='n'>$<td>", sl_html_number(run, p->run),
 			run, sl_html_time(when, p->when_ns), *p->commit ? p->commit : NULL,
 			bytes ? sl_html_size(value, p->value) : sl_html_number(value, p->value));
 		if (i)
 			sl_html(trend->page, "<a href='/compare?before=$&amp;after=$'>what changed</a>",
-				sl_html_number(before, trend->points.item[i - 1].run), run);
+				sl_html_number(before, trend->course.points.item[i - 1].run), run);
+		if (change)
+			sl_html(trend->page, " <strong>changed here: $ before, $ since</strong>",
+				bytes ? sl_html_size(value, (int64_t)change->before)
+				      : sl_html_number(value, (int64_t)change->before),
+				bytes ? sl_html_size(after, (int64_t)change->after)
+				      : sl_html_number(after, (int64_t)change->after));
 	}
 	sl_html(trend->page, "</tbody></table>");
 }
 
 static void put_trend(struct trend *trend, bool bytes)
 {
-	if (!trend->points.count) {
+	if (!trend->course.points.count) {
 		sl_html(trend->page, "<p>It is known of none of these runs.</p>");
 		return;
 	}
@@ -158,12 +146,12 @@ void sl_site_trends(struct sl_request *request)
 	} else if (trend.metric.metric || (field >= 0 && !sl_card_is_text(&sl_card_fields[field]))) {
 		sl_html(&page, "<p>$, over runs of <code>$</code></p>",
 			trend.metric.metric ? trend.what : sl_card_fields[field].help, *trend.query ? trend.query : "all");
-		sl_store_history(ask.store, ask.runs.query, trend.metric.metric, field, take_point, &trend);
-		put_trend(&trend, trend.metric.metric || sl_card_fields[field].type == SL_CARD_BYTES);
+		sl_course_read(&trend.course, ask.store, ask.runs.query, trend.metric.metric, field);
+		put_trend(&trend, sl_course_is_bytes(trend.metric.metric, field));
 	} else {
 		put_choices(&trend, &ask);
 	}
 	sl_html_end(&page, ask.wrong ? 400 : 200);
-	SL_DROP(&trend.points);
+	sl_course_free(&trend.course);
 	sl_ask_end(&ask);
 }

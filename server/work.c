@@ -22,8 +22,9 @@
 #include "server/places.h"
 #include "server/runs.h"
 #include "server/server.h"
+#include "server/worse.h"
 
-enum { CHILD_S = 300, COMPARE_MAX = 64, SWEEP_S = 3600, CARD_MAX = 64 << 20 };
+enum { CHILD_S = 300, COMPARE_MAX = 64, SWEEP_S = 3600, LOOK_S = 20, CARD_MAX = 64 << 20 };
 
 struct job {
 	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": an index */
@@ -38,6 +39,8 @@ struct sl_work {
 	SL_VECTOR(struct job) jobs;
 	struct job now; /* the one that is done */
 	unsigned compares;
+	struct sl_map changed; /* projects that runs came to since they were looked at */
+	time_t looked;
 	bool ends;
 };
 
@@ -127,6 +130,7 @@ static bool put_card(struct sl_work *work, const char *pack)
 {
 	int fd = openat(work->server->packs.folder, "work/now/card.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	void *bytes = MAP_FAILED;
+	char project[SL_CARD_TEXT + 1];
 	struct stat st;
 	bool fine;
 
@@ -136,7 +140,9 @@ static bool put_card(struct sl_work *work, const char *pack)
 		close(fd);
 	if (bytes == MAP_FAILED)
 		return false;
-	fine = sl_runs_put(work->server, pack, bytes, (size_t)st.st_size);
+	fine = sl_runs_put(work->server, pack, bytes, (size_t)st.st_size, project);
+	if (fine)
+		*sl_map_at(&work->changed, project) = 1;
 	munmap(bytes, (size_t)st.st_size);
 	return fine;
 }
@@ -210,11 +216,30 @@ static bool next(struct sl_work *work)
 	return !work->ends;
 }
 
+/* When there is nothing else to do, or at last. */
+static void look_at_changed(struct sl_work *work)
+{
+	bool idle;
+
+	pthread_mutex_lock(&work->mutex);
+	idle = !work->jobs.count;
+	pthread_mutex_unlock(&work->mutex);
+	if (!work->changed.count || (!idle && time(NULL) - work->looked < LOOK_S))
+		return;
+	for (size_t i = 0; sl_map_key(&work->changed, i); i++)
+		sl_worse_look(work->server, sl_map_key(&work->changed, i));
+	sl_map_free(&work->changed);
+	work->changed = (struct sl_map){0};
+	work->looked = time(NULL);
+}
+
 static void *run(void *context)
 {
 	struct sl_work *work = context;
 
 	tidy(work);
+	sl_worse_projects(work->server, &work->changed);
+	look_at_changed(work);
 	while (next(work)) {
 		sl_folder_remove(work->server->packs.folder, "work/now");
 		mkdirat(work->server->packs.folder, "work/now", 0700);
@@ -225,6 +250,7 @@ static void *run(void *context)
 		sl_folder_remove(work->server->packs.folder, "work/now");
 		if (*work->now.after)
 			__atomic_fetch_sub(&work->compares, 1, __ATOMIC_RELAXED);
+		look_at_changed(work);
 	}
 	return NULL;
 }
@@ -327,5 +353,6 @@ void sl_work_free(struct sl_work *work)
 	pthread_mutex_unlock(&work->mutex);
 	pthread_join(work->thread, NULL);
 	SL_DROP(&work->jobs);
+	sl_map_free(&work->changed);
 	free(work);
 }

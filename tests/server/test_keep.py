@@ -80,6 +80,15 @@ class Keep(unittest.TestCase):
         self.restart("--keep-size", str(sizes[7] + sizes[5] + 1))
         self.kept([5, 7, 4, 6])
 
+    def test_runs_on_either_side_of_a_change_stay(self):
+        for n in range(20, 40):
+            pack = runs.record(ANALYZE, self.folder, n, [100 if n < 29 else 150], second=60 * n, metadata={"project": "c"})
+            self.packs[n] = name_of(pack)
+            self.assertEqual(self.server.put(pack)[0], 201)
+        wait_for(lambda: self.count() == 28)
+        self.restart("--keep-count", "3")
+        self.kept([28, 29, 30, 37, 38, 39, 2, 4, 6, 3, 5, 7])
+
     def test_a_backup_is_whole_and_opens(self):
         copy = os.path.join(self.folder, "copied")
         os.mkdir(copy)

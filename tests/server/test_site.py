@@ -186,6 +186,22 @@ class Site(unittest.TestCase):
         heights = [float(a["cy"]) for a in circles]
         self.assertEqual(heights, sorted(heights, reverse=True), "more is higher")
 
+    def test_what_got_worse_is_named_with_both_sides(self):
+        """Fourteen runs of 100 MiB, then two of 102: 2 %, named when the second has come; a steady project is not there."""
+        folder, numbers = tempfile.mkdtemp(dir=self.folder), []
+        for n in range(16):
+            size = 100 if n < 14 else 102
+            numbers.append(self.send(runs.record(ANALYZE, folder, f"w{n}", [size], function="grower", second=10000 + 60 * n, metadata={"project": "growing"})))
+            self.send(runs.record(ANALYZE, folder, f"s{n}", [64], function="steady", second=10000 + 60 * n, metadata={"project": "steady"}))
+        page = wait_for(lambda: (lambda page: page if "growing" in page.text.split("Projects")[0] else None)(self.page("/")))
+        worse = page.text.split("Projects")[0]
+        self.assertIn("100 MiB", worse)
+        self.assertIn("102 MiB", worse)
+        self.assertNotIn("steady", worse)
+        self.assertIn(f"/compare?before={numbers[13]}&after={numbers[14]}", page.links())
+        trend = self.page("/trends", q="project=growing", field="peak")
+        self.assertEqual([a["class"] for tag, a in trend.elements if tag == "circle"], ["point"] * 14 + ["changed", "point"])
+
     # ---- what people add
 
     def test_notes_and_pins_stay(self):
