@@ -15,6 +15,7 @@
 #include "agent/agent.h"
 #include "agent/file/capability.h"
 #include "agent/hooks/ids.h"
+#include "agent/hooks/torch.h"
 #include "agent/instant.h"
 #include "agent/labels.h"
 #include "agent/preload.h"
@@ -148,8 +149,7 @@ struct buffer {
 
 static bool is_asked(const void *real, const void *handle, struct library *library)
 {
-	return handle && !__atomic_load_n(&off, __ATOMIC_RELAXED) && sl_preload_running() &&
-	       sl_agent->options.tensors != SL_TENSORS_OFF && find_answers(real, library);
+	return handle && !__atomic_load_n(&off, __ATOMIC_RELAXED) && find_answers(real, library);
 }
 
 /* False: it is not to be recorded. */
@@ -159,7 +159,9 @@ static bool look_at(struct buffer *buffer, void *handle)
 		return false;
 	buffer->name = buffer->of.buffer_name(handle);
 	buffer->ordinal = ordinal_of(buffer->name);
-	if (buffer->ordinal < 0 && sl_agent->options.tensors != SL_TENSORS_CPU)
+	if (buffer->ordinal < 0 && !sl_torch_wants_cpu()) /* nor does host memory begin a recording */
+		return false;
+	if (!sl_preload_running() || sl_agent->options.tensors == SL_TENSORS_OFF)
 		return false;
 	buffer->bytes = buffer->of.size(handle);
 	buffer->base = buffer->bytes ? (uintptr_t)buffer->of.base(handle) : 0;

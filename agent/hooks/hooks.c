@@ -15,6 +15,7 @@
 #include "agent/hooks/prototype.h"
 #include "agent/hooks/ggml.h"
 #include "agent/hooks/nvtx.h"
+#include "agent/hooks/pjrt.h"
 #include "agent/hooks/torch.h"
 #include "agent/record.h"
 #include "common/vendor_abi.h"
@@ -177,6 +178,7 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
+#define SLOT(...)
 #define HAND(verb, kind, id, name)
 
 #include "agent/hooks/verbs.h"
@@ -201,6 +203,7 @@ __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"
 #define RANGE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
 #define INJECTED(ret, name, ...)	 ENTRY_DISTANCES(name)
 #define INSIDE(verb, ret, name, ...)	 ENTRY_DISTANCES(name)
+#define SLOT(...)			 ".long 0\n.long 0\n.long 0\n"
 #define HAND(verb, kind, id, name)	 ".long 0\n.long 0\n.long 0\n"
 #include "agent/hooks/all.def"
 #include "agent/hooks/verbs.h"

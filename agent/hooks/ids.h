@@ -21,6 +21,7 @@ enum sl_api {
 #define RANGE(verb, ret, name, ...)	 SL_API_##name,
 #define INJECTED(ret, name, ...)	 SL_API_##name,
 #define INSIDE(verb, ret, name, ...)	 SL_API_##name,
+#define SLOT(verb, number, name, ...)	 SL_API_##name,
 #define HAND(verb, kind, id, name)	 SL_API_##id,
 #include "agent/hooks/all.def"
 #include "agent/hooks/verbs.h"

@@ -72,7 +72,7 @@ static bool may_be_ours(const char *name)
 	if (name && (!strncmp(name, "roctx", 5) || !strncmp(name, "rsmi_", 5) || !strncmp(name, "amdsmi_", 7) ||
 		     !strncmp(name, "InitializeInjectionNvtx", 23)))
 		return true;
-	if (name && !strncmp(name, "ggml_backend_", 13))
+	if (name && (!strncmp(name, "ggml_backend_", 13) || !strcmp(name, "GetPjrtApi")))
 		return true;
 	return name && (name[0] == 'c' || name[0] == 'h' || name[0] == 'n') &&
 	       (name[1] == 'u' || name[1] == 'i' || name[1] == 's' || name[1] == 'c' || name[1] == 'v');

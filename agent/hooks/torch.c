@@ -212,7 +212,7 @@ void sl_torch_event_seen(unsigned api, uint64_t event)
  * --tensors cpu, asked before there is a recording, since PyTorch decides with its first tensor whether it
  * keeps the sizes of CPU blocks, and warns when it has not.
  */
-static bool wants_cpu(void)
+bool sl_torch_wants_cpu(void)
 {
 	static atomic_int known; /* 1 no, 2 yes */
 	int answer = atomic_load_explicit(&known, memory_order_relaxed);
@@ -246,7 +246,7 @@ static bool wanted(uint64_t device, int *ordinal)
 	int type = (int8_t)device;
 
 	*ordinal = type == DEVICE_CPU ? -1 : (int8_t)(device >> 8);
-	if (type == DEVICE_CPU && !wants_cpu())
+	if (type == DEVICE_CPU && !sl_torch_wants_cpu())
 		return false;
 	if (!sl_preload_running() || sl_agent->options.tensors == SL_TENSORS_OFF)
 		return false;
@@ -345,7 +345,7 @@ bool memory_profiling_enabled(void)
 	static struct real real = {.symbol = "_ZN3c1022memoryProfilingEnabledEv"};
 	bool (*forward)(void) = real_of(&real, __builtin_return_address(0));
 
-	return wants_cpu() || (forward && forward());
+	return sl_torch_wants_cpu() || (forward && forward());
 }
 
 /* --- backward ----------------------------------------------------------------------------------------------

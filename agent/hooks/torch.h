@@ -3,6 +3,7 @@
 #ifndef AGENT_HOOKS_TORCH_H
 #define AGENT_HOOKS_TORCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base.h"
@@ -11,6 +12,9 @@
 extern struct sl_torch_code {
 	uintptr_t begin, bytes;
 } sl_torch_code SL_HIDDEN;
+
+/* --tensors cpu; asked before there is a recording, and begins none. */
+bool sl_torch_wants_cpu(void);
 
 void sl_torch_event_seen(unsigned api, uint64_t event);
 

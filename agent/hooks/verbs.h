@@ -10,6 +10,7 @@
  *	RANGE(verb, ret, name, (prototype), (arguments), what it means)		nvtx.def
  *	INJECTED(ret, name, (prototype), (arguments), call)			injection.def
  *	INSIDE(verb, ret, name, (prototype), (arguments), before, after)	of a framework's own allocator: what is told around it
+ *	SLOT(verb, number, name, ...)	a place in a table of PJRT's, expanded by pjrt_table.c too
  *	HAND(verb, kind, id, "name")	a wrapper written by hand, as torch.c's: SL_API_<id>
  *	CHECKED(ret, name, (prototype), (arguments))	forwarded; recorded as a CALL where it returns out of memory
  *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
@@ -88,5 +89,6 @@
 #undef RANGE
 #undef INJECTED
 #undef INSIDE
+#undef SLOT
 #undef HAND
 #endif

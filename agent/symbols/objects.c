@@ -132,5 +132,9 @@ void sl_objects_say_holes(void)
 		sl_define_note("a library was opened with RTLD_DEEPBIND: GPU calls it makes itself may be missing");
 	if (fresh & SL_HOLE_NAMESPACE)
 		sl_define_note("a library was opened in a namespace of its own (dlmopen): GPU calls made there are missing");
+	if (fresh & SL_HOLE_PJRT_VERSION)
+		sl_define_note("JAX arrays are not recorded: the version of a PJRT plugin's table is not known");
+	if (fresh & SL_HOLE_PJRT_TABLE)
+		sl_define_note("JAX arrays are not recorded: a PJRT plugin's table lacks what we ask");
 	atomic_fetch_or(&said, fresh);
 }

@@ -214,10 +214,14 @@ static bool apply_torch(struct sl_model *model, const struct sl_item *item, stru
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	struct sl_device_state *device = sl_ledger_device(model, event->device);
+	bool pool = item->hook->family == SL_FAMILY_pool, ends = pool && item->hook->verb == SL_VERB_BLOCK_FREE, grown;
+	const struct sl_live *live = ends ? sl_table_find(&model->blocks, event->address) : NULL;
+	/* a pool's free names a handle and no device */
+	struct sl_device_state *device = sl_ledger_device(model, live ? model->sites.item[live->site].device : event->device);
 	uint32_t site = SL_NO_SITE;
-	bool grown;
 
+	if (ends && !live)
+		return;
 	device->torch.used = true;
 	device->torch.events++;
 	if (!model->torch_seen) {
@@ -226,8 +230,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		model->torch_seen = true; /* from here on labels count blocks, not segments */
 		model->made_bytes = model->made_blocks = model->gone_bytes = model->gone_blocks = 0;
 	}
-	grown = item->hook->family == SL_FAMILY_pool ? apply_pool(model, item, device, &site)
-						     : apply_torch(model, item, device, &site);
+	grown = pool ? apply_pool(model, item, device, &site) : apply_torch(model, item, device, &site);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address)
 		sl_ledger_thread(model, item->thread)->last_block_ns = model->now_ns;
 	/* the peak is with the block its segment was made for, and of a plateau where tensors were most */

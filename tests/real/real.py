@@ -19,6 +19,7 @@ SETS = {
                "jax-cuda13-plugin", "jax-cuda13-pjrt"],
     "cupti": ["nvidia-cuda-cupti-cu12==12.9.*"],
     "ggml": ["pywhispercpp==1.5.1"],
+    "pjrt": ["jax==0.10.2", "xla-cpu-pjrt==0.0.1"],
     "nccl": ["nvidia-nccl-cu13"],
     "loops": ["torch==2.13.0", "lightning", "transformers", "accelerate", "keras", "jax", "numpy", "ray", "dask[distributed]", "nbclient",
               "ipykernel"],

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arrays of JAX, and of whoever talks to a PJRT plugin: what a call made is asked of the plugin after it, in the same thread.  An
+ * array has no address that could be asked for without waiting for it, so its handle stands for it.
+ */
+#include "agent/hooks/pjrt.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/hooks/ids.h"
+#include "agent/hooks/pjrt_abi.h"
+#include "agent/hooks/pjrt_ask.h"
+#include "agent/hooks/torch.h"
+#include "agent/instant.h"
+#include "agent/record.h"
+#include "agent/stacks/stacks.h"
+#include "common/text.h"
+
+/* Places in the table. */
+enum {
+	ERROR_DESTROY = 0,
+	DEVICE_LOCAL_HARDWARE_ID = 31,
+	DEVICE_MEMORY_STATS = 34,
+	EXECUTABLE_DESTROY = 40,
+	EXECUTABLE_NAME = 41,
+	EXECUTABLE_NUM_OUTPUTS = 44,
+	LOADED_EXECUTABLE_GET_EXECUTABLE = 51,
+	BUFFER_ELEMENT_TYPE = 59,
+	BUFFER_DIMENSIONS = 60,
+	BUFFER_ON_DEVICE_SIZE = 64,
+	BUFFER_DEVICE = 65,
+	BUFFER_IS_DELETED = 68,
+	BUFFER_IS_ON_CPU = 71,
+	EXECUTABLE_COMPILED_MEMORY_STATS = 96,
+};
+const unsigned sl_pjrt_question[] = {
+	ERROR_DESTROY,
+	DEVICE_LOCAL_HARDWARE_ID,
+	DEVICE_MEMORY_STATS,
+	EXECUTABLE_DESTROY,
+	EXECUTABLE_NAME,
+	BUFFER_ELEMENT_TYPE,
+	BUFFER_DIMENSIONS,
+	BUFFER_ON_DEVICE_SIZE,
+	BUFFER_DEVICE,
+	BUFFER_IS_DELETED,
+	BUFFER_IS_ON_CPU,
+	EXECUTABLE_NUM_OUTPUTS,
+	LOADED_EXECUTABLE_GET_EXECUTABLE,
+	EXECUTABLE_COMPILED_MEMORY_STATS,
+};
+const size_t sl_pjrt_questions = SL_COUNT(sl_pjrt_question);
+
+static bool ask(unsigned plugin, unsigned question, void *args)
+{
+	const struct sl_pjrt_api *real = sl_pjrt_real(plugin);
+	struct sl_pjrt_error error = {.struct_size = sizeof(error)};
+
+	error.error = real->slot[question](args);
+	if (error.error)
+		real->slot[ERROR_DESTROY](&error);
+	return !error.error;
+}
+
+/* --- devices -----------------------------------------------------------------------------------------------
+ */
+
+#define DEVICES	 64u
+#define STALE_NS 10000000ull /* what the pool holds is asked so seldom: it takes the pool's lock */
+
+static struct device {
+	_Atomic(const void *) handle;
+	_Atomic int ordinal;
+	_Atomic uint64_t asked_ns, in_use, pool;
+} devices[DEVICES];
+
+static struct device *device_at(unsigned plugin, const void *handle)
+{
+	for (unsigned i = 0; i < DEVICES; i++) {
+		const void *there = atomic_load_explicit(&devices[i].handle, memory_order_acquire);
+		struct sl_pjrt_number id = {.struct_size = sizeof(id), .of = handle};
+
+		if (there == handle)
+			return &devices[i];
+		if (there)
+			continue;
+		if (!ask(plugin, DEVICE_LOCAL_HARDWARE_ID, &id))
+			return NULL;
+		atomic_store(&devices[i].ordinal, id.number); /* whoever comes second stores the same, or takes the next place */
+		if (atomic_compare_exchange_strong(&devices[i].handle, &there, handle) || there == handle)
+			return &devices[i];
+	}
+	return NULL;
+}
+
+static void ask_memory(unsigned plugin, struct device *device)
+{
+	struct sl_pjrt_memory memory = {.struct_size = sizeof(memory), .of = atomic_load(&device->handle)};
+	uint64_t now = sl_agent_now();
+
+	if (now - atomic_load_explicit(&device->asked_ns, memory_order_relaxed) < STALE_NS)
+		return;
+	atomic_store_explicit(&device->asked_ns, now, memory_order_relaxed);
+	if (!ask(plugin, DEVICE_MEMORY_STATS, &memory))
+		return;
+	atomic_store(&device->in_use, (uint64_t)memory.in_use);
+	atomic_store(&device->pool, memory.pool.set ? (uint64_t)memory.pool.bytes : 0);
+}
+
+/* --- arrays ------------------------------------------------------------------------------------------------
+ */
+
+static void add_shape(struct sl_text *text, unsigned plugin, const void *buffer)
+{
+	static const char types[][14] = {
+		"invalid",    "pred", "s8",  "s16",   "s32", "s64",  "u8",     "u16",	   "u32",	    "u64",
+		"f16",	      "f32",  "f64", "bf16",  "c64", "c128", "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz",
+		"f8e4m3fnuz", "s4",   "u4",  "token", "s2",  "u2",   "f8e4m3", "f8e3m4",   "f8e8m0fnu",	    "f4e2m1fn"};
+	struct sl_pjrt_number type = {.struct_size = sizeof(type), .of = buffer};
+	struct sl_pjrt_range dims = {.struct_size = sizeof(dims), .of = buffer};
+
+	if (!ask(plugin, BUFFER_ELEMENT_TYPE, &type) || !ask(plugin, BUFFER_DIMENSIONS, &dims))
+		return;
+	sl_text_add(text, (unsigned)type.number < SL_COUNT(types) ? types[type.number] : "type");
+	sl_text_add(text, "[");
+	for (size_t i = 0; i < dims.count; i++) {
+		sl_text_add(text, i ? "," : "");
+		sl_text_add_number(text, (uint64_t)((const int64_t *)dims.items)[i]);
+	}
+	sl_text_add(text, "]");
+}
+
+/* True for device memory, and for the host's where that is asked for. */
+static bool place_of(unsigned plugin, const void *buffer, struct device **device)
+{
+	struct sl_pjrt_number on_cpu = {.struct_size = sizeof(on_cpu), .of = buffer};
+	struct sl_pjrt_number where = {.struct_size = sizeof(where), .of = buffer};
+
+	*device = NULL;
+	if (ask(plugin, BUFFER_IS_ON_CPU, &on_cpu) && on_cpu.yes)
+		return sl_torch_wants_cpu();
+	if (!ask(plugin, BUFFER_DEVICE, &where) || !where.object)
+		return false;
+	*device = device_at(plugin, where.object);
+	return *device != NULL;
+}
+
+/* "jit_step#0 f32[8,16]", "host f32[8]"; the agent's own work has begun. */
+static void record(unsigned plugin, unsigned api, const void *buffer, struct sl_text *text)
+{
+	struct sl_pjrt_number size = {.struct_size = sizeof(size), .of = buffer};
+	struct device *device;
+	uint32_t called;
+
+	if (!place_of(plugin, buffer, &device) || !ask(plugin, BUFFER_ON_DEVICE_SIZE, &size) || !size.bytes)
+		return;
+	if (device)
+		ask_memory(plugin, device);
+	sl_text_add(text, " ");
+	add_shape(text, plugin, buffer);
+	called = sl_stacks_text(text->text, text->used);
+	sl_agent_end(&sl_thread);
+	sl_record_block(api, (uintptr_t)buffer, size.bytes, device ? atomic_load(&device->ordinal) : -1,
+			device ? atomic_load(&device->in_use) : 0, device ? atomic_load(&device->pool) : 0, NULL, called);
+	sl_agent_begin(&sl_thread);
+}
+
+void sl_pjrt_made(unsigned plugin, unsigned api, const void *buffer, const char *how)
+{
+	char name[SL_PJRT_NAME];
+	struct sl_text text = sl_text_begin(name, sizeof(name));
+	int saved;
+
+	if (!buffer)
+		return;
+	saved = sl_agent_work_begin();
+	sl_text_add(&text, how);
+	record(plugin, api, buffer, &text);
+	sl_agent_work_end(saved);
+}
+
+void sl_pjrt_gone(unsigned api, const void *buffer)
+{
+	if (buffer)
+		sl_record_block(api, (uintptr_t)buffer, 0, -1, 0, 0, NULL, 0);
+}
+
+/* --- executables -------------------------------------------------------------------------------------------
+ */
+
+#define EXECUTABLES 2048u
+#define TRIES	    16u
+
+static struct executable {
+	_Atomic(const void *) handle;
+	atomic_bool ready;
+	bool donates; /* some output lies where an argument lay */
+	size_t outputs;
+	char name[64];
+} executables[EXECUTABLES];
+
+static struct executable *place_for(const void *handle, const void *wanted)
+{
+	uint64_t at = ((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15u >> 40;
+
+	for (unsigned i = 0; i < TRIES; i++)
+		if (atomic_load_explicit(&executables[(at + i) % EXECUTABLES].handle, memory_order_acquire) == wanted)
+			return &executables[(at + i) % EXECUTABLES];
+	return NULL;
+}
+
+static void tell_executable(const struct executable *what, const struct sl_pjrt_compiled *stats)
+{
+	const struct {
+		const char *name;
+		int64_t bytes;
+	} parts[] = {{" arguments ", stats->arguments},	    {" outputs ", stats->outputs}, {" aliases ", stats->aliases},
+		     {" temporaries ", stats->temporaries}, {" code ", stats->code},	   {" peak ", stats->peak}};
+	char line[256];
+	struct sl_text text = sl_text_begin(line, sizeof(line));
+	uint32_t id;
+
+	sl_text_add(&text, "executable ");
+	sl_text_add(&text, what->name);
+	sl_text_add(&text, ":");
+	for (size_t i = 0; i < SL_COUNT(parts); i++) {
+		sl_text_add(&text, parts[i].name);
+		sl_text_add_number(&text, (uint64_t)parts[i].bytes);
+	}
+	id = sl_stacks_text(line, text.used);
+	sl_agent_end(&sl_thread);
+	sl_instant_record(SL_API_pjrt_executable, id, 0, (struct sl_instant_collective){0});
+	sl_agent_begin(&sl_thread);
+}
+
+/* What is to be known of it; false: it does not say.  The agent's own work has begun. */
+static bool look_at(unsigned plugin, const void *handle, struct executable *what)
+{
+	struct sl_pjrt_number executable = {.struct_size = sizeof(executable), .of = handle},
+			      outputs = {.struct_size = sizeof(outputs)};
+	struct sl_pjrt_range name = {.struct_size = sizeof(name)};
+	struct sl_pjrt_compiled stats = {.struct_size = sizeof(stats)};
+	struct sl_pjrt_loaded done = {.struct_size = sizeof(done)};
+	struct sl_text text = sl_text_begin(what->name, sizeof(what->name));
+	bool known, measured;
+
+	if (!ask(plugin, LOADED_EXECUTABLE_GET_EXECUTABLE, &executable))
+		return false;
+	name.of = outputs.of = stats.of = done.executable = executable.object;
+	known = ask(plugin, EXECUTABLE_NUM_OUTPUTS, &outputs);
+	if (ask(plugin, EXECUTABLE_NAME, &name))
+		sl_text_add_bytes(&text, name.items, name.count);
+	measured = ask(plugin, EXECUTABLE_COMPILED_MEMORY_STATS, &stats);
+	what->outputs = outputs.bytes;
+	what->donates = !measured || stats.aliases;
+	if (known && measured)
+		tell_executable(what, &stats);
+	ask(plugin, EXECUTABLE_DESTROY, &done);
+	return known;
+}
+
+/* NULL: it does not say what it is.  spare: where there is no place for it. */
+static const struct executable *executable_of(unsigned plugin, const void *handle, struct executable *spare)
+{
+	struct executable *place = place_for(handle, handle);
+	const void *none = NULL;
+
+	if (place && atomic_load_explicit(&place->ready, memory_order_acquire))
+		return place;
+	if (!look_at(plugin, handle, spare))
+		return NULL;
+	if (place || !(place = place_for(handle, NULL)) || !atomic_compare_exchange_strong(&place->handle, &none, handle))
+		return spare;
+	place->donates = spare->donates;
+	place->outputs = spare->outputs;
+	memcpy(place->name, spare->name, sizeof(place->name));
+	atomic_store_explicit(&place->ready, true, memory_order_release);
+	return place;
+}
+
+void sl_pjrt_loaded(unsigned plugin, const void *handle)
+{
+	struct executable spare;
+	int saved;
+
+	if (!handle)
+		return;
+	saved = sl_agent_work_begin();
+	executable_of(plugin, handle, &spare);
+	sl_agent_work_end(saved);
+}
+
+void sl_pjrt_unloaded(const void *handle)
+{
+	struct executable *place = handle ? place_for(handle, handle) : NULL;
+
+	if (!place)
+		return;
+	atomic_store_explicit(&place->ready, false, memory_order_release);
+	atomic_store_explicit(&place->handle, NULL, memory_order_release);
+}
+
+/* Arguments that the executable was given for good. */
+static void record_donated(unsigned plugin, const struct sl_pjrt_execute *args)
+{
+	for (size_t d = 0; d < args->num_devices; d++)
+		for (size_t i = 0; i < args->num_args; i++) {
+			struct sl_pjrt_number deleted = {.struct_size = sizeof(deleted), .of = args->argument_lists[d][i]};
+
+			if (!deleted.of || !ask(plugin, BUFFER_IS_DELETED, &deleted) || !deleted.yes)
+				continue;
+			sl_agent_end(&sl_thread);
+			sl_pjrt_gone(SL_API_pjrt_donated, deleted.of);
+			sl_agent_begin(&sl_thread);
+		}
+}
+
+void sl_pjrt_executed(unsigned plugin, unsigned api, const struct sl_pjrt_execute *args)
+{
+	const struct executable *what;
+	struct executable spare;
+	int saved;
+
+	if (!args->output_lists)
+		return;
+	saved = sl_agent_work_begin();
+	what = executable_of(plugin, args->executable, &spare);
+	if (what && what->donates && args->argument_lists)
+		record_donated(plugin, args);
+	for (size_t d = 0; what && d < args->num_devices; d++)
+		for (size_t i = 0; i < what->outputs; i++) {
+			char name[SL_PJRT_NAME];
+			struct sl_text text = sl_text_begin(name, sizeof(name));
+
+			sl_text_add(&text, what->name);
+			sl_text_add(&text, "#");
+			sl_text_add_number(&text, i);
+			if (args->output_lists[d] && args->output_lists[d][i])
+				record(plugin, api, args->output_lists[d][i], &text);
+		}
+	sl_agent_work_end(saved);
+}

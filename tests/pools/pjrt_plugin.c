@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stand-in for a PJRT plugin with a pool on the simulated GPU, which writes down what it hands out and takes back.  Every struct
+ * of the interface that it needs is of words of eight bytes, so it names places in them and knows no header.
+ *
+ * POOLS_PLUGIN: "old" says version 0.56, "lacks" has no function that tells whether an array was given away, "short" a table
+ * that ends before it.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB  ((uint64_t)1 << 20)
+#define POOL (64 * MIB)
+
+int cudaMalloc(void **pointer, size_t bytes);
+
+struct array {
+	uint64_t bytes, dims[2], rank;
+	int deleted;
+};
+struct program {
+	const char *name;
+	uint64_t outputs, donated, temporaries;
+	uint64_t dims[4];
+};
+
+static uint64_t in_use;
+static void *pool;
+static int device;
+
+__attribute__((format(printf, 1, 2))) static void journal(const char *format, ...)
+{
+	static FILE *file;
+	va_list list;
+
+	if (!file && getenv("POOLS_JOURNAL"))
+		file = fopen(getenv("POOLS_JOURNAL"), "w");
+	if (!file)
+		return;
+	va_start(list, format);
+	vfprintf(file, format, list);
+	va_end(list);
+	fflush(file);
+}
+
+static struct array *new_array(const char *how, const uint64_t *dims, uint64_t rank)
+{
+	struct array *array = calloc(1, sizeof(*array));
+
+	array->bytes = 4;
+	array->rank = rank;
+	for (uint64_t i = 0; i < rank; i++)
+		array->bytes *= array->dims[i] = dims[i];
+	if (!pool && cudaMalloc(&pool, POOL))
+		abort();
+	in_use += (array->bytes + 255) & ~(uint64_t)255;
+	if (in_use > POOL)
+		abort();
+	journal("array %p %" PRIu64 " %s f32[%" PRIu64 "%s", (void *)array, array->bytes, how, dims[0], rank > 1 ? "," : "]\n");
+	if (rank > 1)
+		journal("%" PRIu64 "]\n", dims[1]);
+	return array;
+}
+
+static void end(struct array *array)
+{
+	if (array->deleted++)
+		return;
+	in_use -= (array->bytes + 255) & ~(uint64_t)255;
+	journal("gone %p\n", (void *)array);
+}
+
+static void *fails(uint64_t *args)
+{
+	(void)args;
+	return &device;
+}
+
+static void *nothing(uint64_t *args)
+{
+	(void)args;
+	return NULL;
+}
+
+static void *from_host(uint64_t *args)
+{
+	args[14] = (uintptr_t)new_array("host", (const uint64_t *)args[5], args[6]);
+	return NULL;
+}
+
+static void *destroy(uint64_t *args)
+{
+	end((struct array *)args[2]);
+	free((void *)args[2]);
+	return NULL;
+}
+
+static void *delete_array(uint64_t *args)
+{
+	end((struct array *)args[2]);
+	return NULL;
+}
+
+static void *execute(uint64_t *args)
+{
+	const struct program *program = (const struct program *)args[2];
+	struct array *const *arguments = *(struct array *const *const *)args[4];
+	struct array **outputs = *(struct array * *const *)args[7];
+	char how[64];
+
+	for (uint64_t i = 0; i < program->donated && i < args[6]; i++)
+		end(arguments[i]);
+	for (uint64_t i = 0; i < program->outputs; i++) {
+		snprintf(how, sizeof(how), "%s#%" PRIu64, program->name, i);
+		outputs[i] = new_array(how, &program->dims[2 * i], 2);
+	}
+	return NULL;
+}
+
+/* "compile": the program is the struct itself. */
+static void *compile(uint64_t *args)
+{
+	args[6] = args[3];
+	return NULL;
+}
+
+static void *get_executable(uint64_t *args)
+{
+	args[3] = args[2];
+	return NULL;
+}
+
+static void *executable_name(uint64_t *args)
+{
+	const struct program *program = (const struct program *)args[2];
+
+	args[3] = (uintptr_t)program->name;
+	args[4] = strlen(program->name);
+	return NULL;
+}
+
+static void *outputs_of(uint64_t *args)
+{
+	args[3] = ((const struct program *)args[2])->outputs;
+	return NULL;
+}
+
+static void *compiled_stats(uint64_t *args)
+{
+	const struct program *program = (const struct program *)args[2];
+
+	memset(&args[3], 0, 10 * sizeof(*args));
+	args[6] = program->donated ? 4 : 0;
+	args[7] = program->temporaries;
+	return NULL;
+}
+
+static void *element_type(uint64_t *args)
+{
+	args[3] = 11; /* f32 */
+	return NULL;
+}
+
+static void *dimensions(uint64_t *args)
+{
+	const struct array *array = (const struct array *)args[2];
+
+	args[3] = (uintptr_t)array->dims;
+	args[4] = array->rank;
+	return NULL;
+}
+
+static void *size_of_array(uint64_t *args)
+{
+	args[3] = ((const struct array *)args[2])->bytes;
+	return NULL;
+}
+
+static void *device_of(uint64_t *args)
+{
+	args[3] = (uintptr_t)&device;
+	return NULL;
+}
+
+static void *is_deleted(uint64_t *args)
+{
+	*(char *)&args[3] = ((const struct array *)args[2])->deleted != 0;
+	return NULL;
+}
+
+static void *is_on_cpu(uint64_t *args)
+{
+	*(char *)&args[3] = 0;
+	return NULL;
+}
+
+static void *hardware_id(uint64_t *args)
+{
+	*(int *)&args[3] = 0;
+	return NULL;
+}
+
+static void *memory_stats(uint64_t *args)
+{
+	args[3] = in_use;
+	args[20] = POOL; /* pool_bytes, and that it is set */
+	*(char *)&args[21] = 1;
+	return NULL;
+}
+
+const void *GetPjrtApi(void);
+const void *GetPjrtApi(void)
+{
+	static uint64_t table[5 + 120];
+	const char *how = getenv("POOLS_PLUGIN");
+	static const struct {
+		unsigned slot;
+		void *(*function)(uint64_t *);
+	} functions[] = {{0, nothing},	  {20, compile},	 {22, from_host},    {31, hardware_id}, {34, memory_stats},
+			 {40, nothing},	  {41, executable_name}, {44, outputs_of},   {50, nothing},	{51, get_executable},
+			 {55, execute},	  {58, destroy},	 {59, element_type}, {60, dimensions},	{64, size_of_array},
+			 {65, device_of}, {67, delete_array},	 {68, is_deleted},   {71, is_on_cpu},	{96, compiled_stats}};
+
+	how = how ? how : "";
+	if (table[0])
+		return table;
+	table[2] = 24;
+	*((int *)&table[4] + 1) = strcmp(how, "old") ? 116 : 56;
+	for (unsigned i = 0; i < 120; i++)
+		table[5 + i] = (uintptr_t)fails;
+	for (unsigned i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+		table[5 + functions[i].slot] = (uintptr_t)functions[i].function;
+	if (!strcmp(how, "lacks"))
+		table[5 + 68] = 0;
+	table[0] = !strcmp(how, "short") ? (5 + 60) * 8 : sizeof(table);
+	return table;
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Arrays of a PJRT plugin: a stand-in and its journal (tests/pools/pjrt_plugin.c), and JAX over a real plugin on the CPU."""
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    from pools import BUILD, HERE, Pools, real
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+JAX, PLUGIN = os.path.join(BUILD, "jax"), os.path.join(BUILD, "pjrt_plugin.so")
+MIB = 1 << 20
+POOL = 64 * MIB
+
+
+def replay(journal):
+    """(what is live at the end, at the peak), each {handle: (bytes, name)}, and how many arrays there were."""
+    live, peak, made = {}, {}, 0
+    for what, handle, *rest in journal:
+        if what == "array":
+            live[handle] = (int(rest[0]), rest[1])
+            made += 1
+        else:
+            live.pop(handle, None)
+        if sum(size for size, _ in live.values()) > sum(size for size, _ in peak.values()):
+            peak = dict(live)
+    return live, peak, made
+
+
+def applied(blocks):
+    """What the events of the trace leave."""
+    live = {}
+    for verb, address, size, text in blocks:
+        if verb == "BLOCK_ALLOC":
+            live["0x%x" % address] = (size, text)
+        else:
+            live.pop("0x%x" % address, None)
+    return live
+
+
+class Pjrt(unittest.TestCase):
+    maxDiff = 4000
+
+    def test_each_array_is_in_the_trace_with_shape_and_origin_until_it_ends(self):
+        with Pools(JAX, PLUGIN) as run:
+            live, _, made = replay(run.journal())
+            blocks = run.blocks()
+        self.assertEqual(applied(blocks), live)
+        allocated = [row for row in blocks if row[0] == "BLOCK_ALLOC"]
+        self.assertEqual(len(allocated), made)
+        self.assertEqual(allocated[0][2:], (20 * MIB, "host f32[1024,5120]"))
+        self.assertIn("jit_step#1 f32[5120,1024]", [row[3] for row in allocated])
+
+    def test_arrays_and_the_rest_are_the_pool_and_most_has_a_name(self):
+        with Pools(JAX, PLUGIN) as run:
+            live, peak, _ = replay(run.journal())
+            process, = run.report()["processes"]
+            tree = subprocess.run([e2e.ANALYZE, "tree", "--at", "peak", "--by", "label", run.traces], capture_output=True, check=True)
+        device, = process["pytorch"]
+        named = sum(size for size, _ in peak.values())
+        self.assertEqual((device["peak_allocated_bytes"], device["peak_reserved_bytes"], device["reserved_bytes"]), (named, POOL, POOL))
+        self.assertGreaterEqual(named, 0.95 * POOL)
+        self.assertEqual((device["allocated_bytes"], device["live_blocks"]), (sum(size for size, _ in live.values()), len(live)))
+        text = tree.stdout.decode()
+        for _, name in peak.values():
+            self.assertIn(name, text)
+        self.assertIn("in pools, unnamed", text)
+        self.assertIn("JAX arrays", text)
+
+    def test_an_executable_says_what_it_needs(self):
+        with Pools(JAX, PLUGIN) as run:
+            trace = run.trace()
+            events, verbs, texts = trace.events(), trace.verbs(), trace.texts()
+            marks = [texts[label] for api, label in zip(events["api"].tolist(), events["label"].tolist()) if verbs[api] == "MARK"]
+        self.assertEqual([mark.split(":")[0] for mark in marks], ["executable jit_step", "executable jit_forward"])
+        self.assertIn(" temporaries 1048576 ", marks[0])
+
+    def test_a_table_that_is_not_known_is_handed_out_as_it_is_and_the_trace_says_so(self):
+        for how, why in (("old", "the version of a PJRT plugin's table is not known"),
+                         ("lacks", "a PJRT plugin's table lacks what we ask"), ("short", "a PJRT plugin's table lacks what we ask")):
+            with self.subTest(how=how), Pools(JAX, PLUGIN, POOLS_PLUGIN=how) as run:
+                self.assertEqual(run.done.stdout, b"trained\n")
+                self.assertEqual(run.blocks(), [])
+                self.assertIn("JAX arrays are not recorded: " + why, [row["text"] for row in run.trace().defs["note"]])
+
+    def test_off_means_off(self):
+        with Pools(JAX, PLUGIN, STORMLOG_TENSORS="off") as run:
+            self.assertEqual((run.done.stdout, run.blocks()), (b"trained\n", []))
+
+
+class Real(unittest.TestCase):
+    def test_arrays_of_jax_are_what_jax_says_it_holds(self):
+        python = real.python_of("pjrt")
+        if not python:
+            self.skipTest("PyPI does not give jax and xla-cpu-pjrt")
+        plugin = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], capture_output=True, text=True,
+                                check=True).stdout.strip() + "/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"
+        program = os.path.join(HERE, "use_pjrt.py")
+        with e2e.Recording(python, program, plugin, preload=False) as plain, \
+                Pools(python, program, plugin, STORMLOG_TENSORS="cpu", STORMLOG_HOST="1") as run:
+            self.assertEqual(run.done.stdout, plain.done.stdout)
+            said = [line.split()[1:] for line in run.done.stdout.decode().splitlines() if line.startswith("live ")]
+            blocks = run.blocks()
+        self.assertEqual(sorted((shape, int(size)) for shape, size in said),
+                         sorted((name.split()[-1], size) for size, name in applied(blocks).values()))
+        donated = [row for row in blocks if row[3].startswith("jit_step#")]
+        self.assertEqual(len(donated), 6)
+
+    def test_our_view_of_the_interface_is_its_header_s(self):
+        python = real.python_of("pjrt")
+        if not python:
+            self.skipTest("PyPI does not give xla-cpu-pjrt")
+        done = subprocess.run([sys.executable, os.path.join(HERE, "check_pjrt.py"), python], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["cost"]:
+        for agent in (False, True):
+            with e2e.Recording(JAX, PLUGIN, "cost", preload=agent) as run:
+                print("agent %s: ns an array from the host and its end, a step and the end of its output: %s"
+                      % (agent, run.done.stdout.decode().strip()))
+        sys.exit()
+    unittest.main()
