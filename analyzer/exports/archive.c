@@ -2,6 +2,7 @@
 #include "analyzer/exports/archive.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,10 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/redact.h"
 #include "analyzer/trace/archive.h"
+#include "analyzer/trace/frames.h"
 #include "common/tracefile.h"
 
-#define LEVEL	    9
-#define CONTENT_MAX (64u << 20) /* of a frame, unpacked */
+#define LEVEL 9
 
 struct packer {
 	FILE *out;
@@ -68,116 +69,99 @@ static bool push_file(struct packer *p, const char *path, const char *name)
 	return fine;
 }
 
-static uint8_t *read_whole(const char *path, size_t *size)
-{
-	FILE *in = fopen(path, "re");
-	struct stat st;
-	uint8_t *bytes = NULL;
-
-	*size = 0;
-	if (in && !fstat(fileno(in), &st) && (bytes = malloc((size_t)st.st_size + 1)))
-		*size = fread(bytes, 1, (size_t)st.st_size, in);
-	if (in)
-		fclose(in);
-	return bytes;
-}
-
 /* ---- redaction: frames with names are opened, masked and closed again; events have numbers alone */
 
-struct growing {
-	uint8_t *bytes;
-	size_t size, capacity;
-};
-
-static void append(struct growing *to, const void *bytes, size_t size)
+/* Compressed again with its names masked.  What cannot be opened is left out: nobody can say what names are in it. */
+static bool put_masked(struct packer *p, FILE *to, struct sl_frame_index index, const struct sl_inflate *plain)
 {
-	while (to->size + size > to->capacity) {
-		to->capacity = to->capacity ? to->capacity * 2 : 1 << 16;
-		to->bytes = realloc(to->bytes, to->capacity);
-		if (!to->bytes)
-			abort();
-	}
-	if (size) /* before the first byte there is nowhere to copy to */
-		memcpy(to->bytes + to->size, bytes, size);
-	to->size += size;
-}
-
-/* The agent's frames do not say how large they are inside. */
-static bool inflate(struct growing *to, const uint8_t *frame, size_t size)
-{
-	ZSTD_DCtx *zstd = ZSTD_createDCtx();
-	ZSTD_inBuffer in = {frame, size, 0};
-	uint8_t part[1 << 16];
-	size_t left = 1;
-
-	while (left && !ZSTD_isError(left)) {
-		ZSTD_outBuffer out = {part, sizeof(part), 0};
-		size_t before = in.pos;
-
-		left = ZSTD_decompressStream(zstd, &out, &in);
-		append(to, part, out.pos);
-		if (to->size > CONTENT_MAX)
-			break; /* as for the reader, no frame of ours */
-		if (!out.pos && in.pos == before)
-			break; /* torn */
-	}
-	ZSTD_freeDCtx(zstd);
-	return left == 0;
-}
-
-static bool append_masked(struct packer *p, struct growing *to, struct sl_frame_index index, const uint8_t *frame)
-{
-	struct growing plain = {0};
-	bool fine = inflate(&plain, frame, index.compressed);
-	size_t bound = ZSTD_compressBound(plain.size), packed;
+	size_t bound = ZSTD_compressBound(plain->bytes), packed;
 	uint8_t *again = malloc(bound);
 	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	bool fine;
 
 	if (!again || !zstd)
 		abort();
-	if (fine) {
-		sl_redact_maps(&p->redaction, plain.bytes, plain.size);
-		ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
-		packed = ZSTD_compress2(zstd, again, bound, plain.bytes, plain.size);
-		fine = !ZSTD_isError(packed);
-		index.compressed = (uint32_t)packed;
-		index.check = sl_frame_check(&index);
-	}
-	if (fine) {
-		append(to, &index, sizeof(index));
-		append(to, again, index.compressed);
-	}
+	sl_redact_maps(&p->redaction, plain->out, plain->bytes);
+	ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
+	packed = ZSTD_compress2(zstd, again, bound, plain->out, plain->bytes);
+	fine = !ZSTD_isError(packed);
+	index.compressed = (uint32_t)packed;
+	index.check = sl_frame_check(&index);
+	fine = fine && fwrite(&index, sizeof(index), 1, to) == 1 && fwrite(again, 1, packed, to) == packed;
 	ZSTD_freeCCtx(zstd);
-	free(plain.bytes);
 	free(again);
 	return fine;
 }
 
-/* What cannot be opened is left out: nobody can say what names are in it. */
-static void mask_trace(struct packer *p, uint8_t **bytes, size_t *size)
+static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64_t size, FILE *to)
 {
-	struct growing masked = {0};
+	uint8_t bytes[1 << 16];
+	bool fine = true;
 
-	for (size_t at = 0; at + sizeof(struct sl_frame_index) <= *size;) {
-		struct sl_frame_index index;
+	while (size && fine) {
+		size_t got = sl_read_at(frames->fd, bytes, size < sizeof(bytes) ? size : sizeof(bytes), offset);
 
-		memcpy(&index, *bytes + at, sizeof(index));
-		if (!sl_frame_valid(*bytes + at, *size - at) || index.compressed > *size - at - sizeof(index)) {
-			at++;
-			continue;
-		}
-		at += sizeof(index);
-		if (index.kind == SL_FRAME_BLOCK) {
-			append(&masked, &index, sizeof(index));
-			append(&masked, *bytes + at, index.compressed);
-		} else {
-			append_masked(p, &masked, index, *bytes + at);
-		}
-		at += index.compressed;
+		fine = got && fwrite(bytes, 1, got, to) == got;
+		offset += got;
+		size -= got;
 	}
-	free(*bytes);
-	*bytes = masked.bytes;
-	*size = masked.size;
+	return fine;
+}
+
+/* A frame at a time, so that a trace takes the memory of its largest. */
+static bool mask_trace(struct packer *p, const char *path, FILE *to)
+{
+	struct sl_damage unsaid = {0};
+	struct sl_inflate plain = {0};
+	struct sl_frames frames;
+	bool fine = sl_frames_open(&frames, path, 0, &unsaid);
+
+	for (size_t i = 0; fine && i < frames.count; i++) {
+		const struct sl_zstd_frame *frame = &frames.frame[i];
+		struct sl_frame_index index;
+		uint64_t begin = frame->offset - sizeof(index);
+
+		if (!frame->kind || sl_read_at(frames.fd, &index, sizeof(index), begin) != sizeof(index) ||
+		    !sl_frame_valid(&index, sizeof(index)))
+			continue;
+		if (frame->kind == SL_FRAME_BLOCK)
+			fine = put_as_it_is(&frames, begin, sizeof(index) + frame->compressed, to);
+		else if (sl_frame_read(&plain, &frames, frame, NULL))
+			fine = put_masked(p, to, index, &plain);
+	}
+	sl_inflate_free(&plain);
+	sl_frames_close(&frames);
+	sl_damage_free(&unsaid);
+	return fine;
+}
+
+/* Without a name, in TMPDIR: how large a masked file is must be known before its first byte is packed. */
+static FILE *temporary(void)
+{
+	const char *folder = getenv("TMPDIR");
+	int fd = open(folder && *folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? tmpfile() : fdopen(fd, "w+");
+
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}
+
+static bool push_masked(struct packer *p, const char *path, const char *name)
+{
+	FILE *masked = temporary();
+	uint8_t bytes[1 << 16];
+	bool fine = masked && mask_trace(p, path, masked) && push_head(p, name, (uint64_t)ftello(masked));
+	size_t got;
+
+	if (fine)
+		rewind(masked);
+	while (fine && (got = fread(bytes, 1, sizeof(bytes), masked)) > 0)
+		fine = push(p, bytes, got, ZSTD_e_continue);
+	fine = fine && !ferror(masked);
+	if (masked)
+		fclose(masked);
+	return fine;
 }
 
 static void mask_log(struct packer *p, uint8_t *segment)
@@ -193,44 +177,51 @@ static void mask_log(struct packer *p, uint8_t *segment)
 	}
 }
 
-/* Masked as it lies: masks are as long as names.  False: too damaged to know where its names are. */
-static bool mask_ring(struct packer *p, uint8_t *bytes, size_t size)
+static bool is_known(const struct sl_ringfile *head)
 {
-	struct sl_ringfile *head = (struct sl_ringfile *)bytes;
+	return !memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) &&
+	       head->header_bytes <= SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT && head->version == SL_RINGFILE_VERSION;
+}
 
-	if (size < SL_RINGFILE_HEAD || memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) ||
-	    head->header_bytes > SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT || head->version != SL_RINGFILE_VERSION)
-		return false;
-	sl_redact_maps(&p->redaction, bytes + SL_RINGFILE_HEADER_AT, head->header_bytes);
-	memset(head->trace, 0, sizeof(head->trace));
-	for (unsigned i = 0; i < SL_SEGMENT_MAX; i++) {
-		size_t at = SL_RINGFILE_HEAD + (size_t)i * SL_SEGMENT_BYTES;
+/* Masked as it lies, for masks are as long as names, a segment at a time.  One too damaged to know where its names are is left out. */
+static bool push_ring(struct packer *p, const char *path, const char *name)
+{
+	uint8_t *part = malloc(SL_SEGMENT_BYTES), *begin = calloc(1, SL_RINGFILE_HEAD);
+	struct sl_ringfile *head = (struct sl_ringfile *)begin;
+	struct stat st;
+	int fd = sl_paths_open_regular(path, &st);
+	bool fine = fd >= 0;
+	uint64_t size = fine ? (uint64_t)st.st_size : 0, most = SL_RINGFILE_HEAD + (uint64_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES;
 
-		if (at + SL_SEGMENT_BYTES > size)
-			break;
-		if (atomic_load(&head->segment[i].use) != SL_SEGMENT_EVENTS)
-			mask_log(p, bytes + at);
+	if (!part || !begin)
+		abort();
+	size = size < most ? size : most;
+	if (fine && sl_read_at(fd, begin, SL_RINGFILE_HEAD, 0) == SL_RINGFILE_HEAD && is_known(head)) {
+		sl_redact_maps(&p->redaction, begin + SL_RINGFILE_HEADER_AT, head->header_bytes);
+		memset(head->trace, 0, sizeof(head->trace));
+		fine = push_head(p, name, size) && push(p, begin, SL_RINGFILE_HEAD, ZSTD_e_continue);
+		for (uint64_t at = SL_RINGFILE_HEAD, i = 0; fine && at < size; at += SL_SEGMENT_BYTES, i++) {
+			size_t wanted = size - at < SL_SEGMENT_BYTES ? size - at : SL_SEGMENT_BYTES,
+			       got = sl_read_at(fd, part, wanted, at);
+
+			memset(part + got, 0, SL_SEGMENT_BYTES - got);
+			if (atomic_load(&head->segment[i].use) != SL_SEGMENT_EVENTS)
+				mask_log(p, part);
+			fine = push(p, part, wanted, ZSTD_e_continue);
+		}
 	}
-	return true;
+	if (fd >= 0)
+		close(fd);
+	free(part);
+	free(begin);
+	return fine;
 }
 
 static bool add_file(struct packer *p, const char *path, const char *name, bool ring)
 {
-	size_t size;
-	uint8_t *bytes;
-	bool fine, known = true;
-
 	if (!p->redaction.salt)
 		return push_file(p, path, name);
-	bytes = read_whole(path, &size);
-	fine = bytes != NULL;
-	if (bytes && ring)
-		known = mask_ring(p, bytes, size);
-	else if (bytes)
-		mask_trace(p, &bytes, &size);
-	fine = fine && (!known || (push_head(p, name, size) && push(p, bytes, size, ZSTD_e_continue)));
-	free(bytes);
-	return fine;
+	return ring ? push_ring(p, path, name) : push_masked(p, path, name);
 }
 
 static bool add_image(struct packer *p, const struct sl_image *image)

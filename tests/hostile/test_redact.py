@@ -33,6 +33,16 @@ class Redact(unittest.TestCase):
             t.write(self.trace, t.header(), t.frame(t.DEFS, content), t.footer())
             self.pack()
 
+    def test_a_large_trace_takes_the_memory_of_a_frame(self):
+        block = t.framed(t.BLOCK, os.urandom(2 << 20), thread=1, first=1, end=3)
+        t.write(self.trace, t.header(), *[block] * 48, t.footer())
+        with subprocess.Popen([ANALYZE, "pack", "--redact", "-o", self.trace + ".stormlog", self.trace], stderr=subprocess.DEVNULL) as child:
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = status
+        self.assertEqual(status, 0)
+        self.assertGreater(os.path.getsize(self.trace + ".stormlog"), 2 << 20)
+        self.assertLess(usage.ru_maxrss, 64 << 10, "96 MB of trace took twice as much")
+
     def test_a_ring_whose_process_was_killed_while_it_wrote_a_definition(self):
         text = t.packed({"def": "text", "id": 1, "text": "hello"})
         ring = t.ring(self.trace, t.record(text) + t.record(bytes(40), done=False) + t.record(text[:7] + bytes(len(text) - 7), done=False))
