@@ -99,15 +99,18 @@ static void grow_sites(struct sl_model *model)
 	}
 }
 
+#define LIBRARIES_MAX 1024 /* told apart: each has a line over time; a stranger's trace may name any number */
+
 static uint32_t holder_of(struct sl_model *model, const char *library, int device)
 {
 	uint32_t l = 0, h = 0;
 
 	while (l < model->libraries.count && strcmp(model->libraries.item[l], library))
 		l++;
-	if (l == model->libraries.count) {
-		*SL_PUSH(&model->libraries) = sl_arena_strdup(&model->arena, library);
-	}
+	if (l == LIBRARIES_MAX)
+		l--; /* the last stands for all that came later */
+	else if (l == model->libraries.count)
+		*SL_PUSH(&model->libraries) = l == LIBRARIES_MAX - 1 ? "other libraries" : sl_arena_strdup(&model->arena, library);
 	while (h < model->holders.count && (model->holders.item[h].library != l || model->holders.item[h].device != device))
 		h++;
 	if (h == model->holders.count) {
