@@ -57,7 +57,7 @@ def files(folder, n):
 
 
 def segments(folder, n):
-    for i in range(1, n // 10):
+    for i in range(1, n // 10 + 1):
         t.write(os.path.join(folder, "rank-00000-100.%06d.msgpack.zst" % i), t.header(file=i))
 
 
@@ -84,9 +84,9 @@ def live(folder, n):
 
 
 def threads(folder, n):
-    one(folder, [{"def": "thread", "id": i, "tid": 1000 + i, "name": "t%d" % i, "ns": t.T0} for i in range(1, n // 10)],
+    one(folder, [{"def": "thread", "id": i, "tid": 1000 + i, "name": "t%d" % i, "ns": t.T0} for i in range(1, n // 10 + 1)],
         b"".join(t.Thread(i).events(2, api=[t.MALLOC, t.FREE], kind=[1, 11], duration_ns=1, address=i << 16, bytes=[4096, 0])
-                 for i in range(1, n // 10)))
+                 for i in range(1, n // 10 + 1)))
 
 
 def damage(folder, n):

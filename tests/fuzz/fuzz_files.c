@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whatever stands in a file that the analyzer opens besides whole traces, its reader comes to an end.  FUZZ says which:
+ *
+ *	exports, redact	[kind, thread, size (4 bytes), content before compression]..., as fuzz_trace with -DFRAMES
+ *	rings		what another user may leave in /dev/shm: [bytes of the head (2), of the segment table (2)], head, table, header map and
+ *			first segment, each 64 kB at most
+ *	packs		members before compression
+ *	bundles		files of an OOM bundle, a line "=" between them
+ *	settings, suppressions, baselines	the file
+ *
+ * A libFuzzer target (scripts/fuzz-files); without it fuzz_files ROUNDS SEED... changes each seed ROUNDS times.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "analyzer/base/ini.h"
+#include "analyzer/exports/archive.h"
+#include "analyzer/exports/export.h"
+#include "analyzer/gate/baseline.h"
+#include "analyzer/gate/limits.h"
+#include "analyzer/model/model.h"
+#include "analyzer/model/replay.h"
+#include "analyzer/report/suppress.h"
+#include "analyzer/trace/archive.h"
+#include "analyzer/upstream/files/telemetry.h"
+#include "analyzer/watch/rule.h"
+#include "common/base.h"
+#include "common/ringfile.h"
+#include "common/tracefile.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static char folder[64];
+static FILE *nowhere;
+
+static const char *at(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+static const char *put(const char *name, const void *bytes, size_t size)
+{
+	const char *path = at(name);
+	FILE *file = fopen(path, "we");
+
+	if (!file || fwrite(bytes, 1, size, file) != size || fclose(file))
+		abort();
+	return path;
+}
+
+/* ---- traces */
+
+static size_t frame_of(uint8_t *out, size_t room, unsigned kind, uint32_t thread, const uint8_t *content, size_t size)
+{
+	static uint64_t clock;
+	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC,
+				       .size = sizeof(index) - 8,
+				       .kind = kind,
+				       .thread = thread,
+				       .first = clock,
+				       .next = clock + 8192,
+				       .count = 1,
+				       .end_ns = UINT64_MAX};
+
+	clock = index.next;
+	index.compressed = (uint32_t)ZSTD_compress(out + sizeof(index), room - sizeof(index), content, size, 1);
+	index.check = sl_frame_check(&index);
+	memcpy(out, &index, sizeof(index));
+	return sizeof(index) + index.compressed;
+}
+
+static void put_trace(const uint8_t *bytes, size_t size)
+{
+	size_t room = 2 * size + (size / 6 + 1) * 1024, used = 0;
+	uint8_t *out = malloc(room);
+
+	if (!out)
+		abort();
+	while (size >= 6) {
+		size_t content = sl_load_le(bytes + 2, 4);
+
+		content = content < size - 6 ? content : size - 6;
+		used += frame_of(out + used, room - used, bytes[0] % 6, bytes[1] % 8, bytes + 6, content);
+		bytes += 6 + content;
+		size -= 6 + content;
+	}
+	put("rank-00000-1.msgpack.zst", out, used);
+	free(out);
+}
+
+static void fuzz_exports(const uint8_t *bytes, size_t size)
+{
+	char *paths[] = {folder, NULL};
+
+	put_trace(bytes, size);
+	for (const struct sl_export *const *format = sl_exports; *format; format++) {
+		struct sl_stream_options options = {.run = "all", .rank = -1, .models = (*format)->models};
+		struct sl_stream stream;
+
+		if (sl_stream_open(&stream, paths, 1, &options) == SL_STREAM_FINE) {
+			struct sl_export_job job = {.stream = &stream, .out = nowhere, .path = "/dev/shm/stormlog-fuzz-export"};
+
+			(*format)->run(&job);
+		}
+		sl_stream_close(&stream);
+		unlink("/dev/shm/stormlog-fuzz-export");
+	}
+}
+
+static void fuzz_redact(const uint8_t *bytes, size_t size)
+{
+	struct sl_images images = {0};
+
+	put_trace(bytes, size);
+	sl_images_add(&images, folder);
+	sl_images_group(&images);
+	sl_pack_write(nowhere, &images, -1, 7);
+	sl_images_free(&images);
+}
+
+/* Parts of the file are where a ring has them; what is not told is what an honest ring says. */
+static void fuzz_rings(const uint8_t *bytes, size_t size)
+{
+	static uint8_t file[SL_RINGFILE_HEAD + SL_SEGMENT_BYTES];
+	struct sl_ringfile *head = (struct sl_ringfile *)file;
+	const size_t places[] = {0, offsetof(struct sl_ringfile, segment), SL_RINGFILE_HEADER_AT, SL_RINGFILE_HEAD};
+	struct sl_images images = {0};
+	size_t parts[4], used = 6;
+
+	if (size < used)
+		return;
+	for (unsigned i = 0; i < 3; i++)
+		parts[i] = sl_load_le(bytes + 2 * i, 2);
+	parts[3] = size;
+	memset(file, 0, sizeof(file));
+	for (unsigned i = 0; i < 4; i++) {
+		size_t most = i < 3 ? places[i + 1] - places[i] : sizeof(file) - places[i];
+		size_t part = parts[i] < most ? parts[i] : most;
+
+		part = part < size - used ? part : size - used;
+		memcpy(file + places[i], bytes + used, part);
+		used += part;
+	}
+	memcpy(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic));
+	head->version = SL_RINGFILE_VERSION;
+	head->segment_bytes = SL_SEGMENT_BYTES;
+	put("rank-00000-1.ring", file, sizeof(file));
+	sl_images_add(&images, folder);
+	sl_images_group(&images);
+	for (unsigned i = 0; i < images.image_count; i++) {
+		struct sl_damage damage = {0};
+		struct sl_trace *trace = sl_trace_open(&images.images[i], &damage);
+
+		if (trace) {
+			struct sl_order *order = sl_order_new(trace);
+			struct sl_model *model = sl_replay_new(&trace->header, &trace->defs);
+
+			for (const struct sl_item *item; (item = sl_order_next(order));)
+				sl_replay_apply(model, item);
+			sl_replay_end(model);
+			sl_replay_free(model);
+			sl_order_free(order);
+		}
+		sl_trace_close(trace);
+		sl_damage_free(&damage);
+	}
+	sl_images_free(&images);
+}
+
+static void fuzz_packs(const uint8_t *bytes, size_t size)
+{
+	size_t room = ZSTD_compressBound(size) + sizeof(SL_PACK_MAGIC);
+	uint8_t *pack = malloc(room);
+	struct sl_images images = {0};
+	char path[256];
+
+	if (!pack)
+		abort();
+	memcpy(pack, SL_PACK_MAGIC, sizeof(SL_PACK_MAGIC));
+	room = sizeof(SL_PACK_MAGIC) + ZSTD_compress(pack + sizeof(SL_PACK_MAGIC), room - sizeof(SL_PACK_MAGIC), bytes, size, 1);
+	snprintf(path, sizeof(path), "%s", put("x.stormlog", pack, room));
+	free(pack);
+	sl_images_add(&images, path);
+	sl_images_group(&images);
+	sl_images_free(&images);
+	sl_pack_close(path);
+}
+
+/* ---- files of text */
+
+static void fuzz_bundles(const uint8_t *bytes, size_t size)
+{
+	static const char *const names[] = {"oom_dump_1/manifest.json", "oom_dump_1/events.json", "oom_dump_1/metadata.json",
+					    "oom_dump_1/environment.json", "oom_dump_1/live_blocks.json"};
+	struct sl_telemetry *telemetry = sl_telemetry_new();
+
+	mkdir(at("oom_dump_1"), 0700);
+	for (size_t i = 0; i < SL_COUNT(names); i++) {
+		const uint8_t *end = memmem(bytes, size, "\n=\n", 3);
+		size_t part = end ? (size_t)(end - bytes) : size;
+
+		put(names[i], bytes, part);
+		part += end ? 3 : 0;
+		bytes += part;
+		size -= part;
+	}
+	sl_telemetry_add_path(telemetry, folder, false);
+	sl_telemetry_finish(telemetry, NULL);
+	sl_telemetry_free(telemetry);
+}
+
+static const char *take_rule(void *context, const char *name, const char *value)
+{
+	struct sl_rule rule = {0};
+	const char *wrong = sl_rule_parse(&rule, value);
+
+	sl_rule_free(&rule);
+	return wrong;
+}
+
+static void fuzz_settings(const uint8_t *bytes, size_t size)
+{
+	const char *path = put(".stormlog.ini", bytes, size);
+	char why[5000], told[5000];
+	struct sl_limits limits;
+
+	sl_limits_init(&limits);
+	if (sl_limits_read(&limits, path, why, sizeof(why)))
+		sl_limits_describe(&limits, told, sizeof(told));
+	sl_ini_read(path, "watch", take_rule, NULL, why, sizeof(why));
+}
+
+static void fuzz_suppressions(const uint8_t *bytes, size_t size)
+{
+	struct sl_suppressions list = {0};
+	unsigned line;
+
+	if (sl_suppressions_read(&list, put("supp", bytes, size), &line)) {
+		sl_suppressions_match(&list, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+		sl_suppressions_match(&list, "train.py:12 forward");
+		sl_suppressions_match(&list, "");
+	}
+	sl_suppressions_free(&list);
+}
+
+static void fuzz_baselines(const uint8_t *bytes, size_t size)
+{
+	struct sl_measures measures = {0};
+	char why[5000];
+
+	sl_baseline_read(&measures, put("baseline.json", bytes, size), why, sizeof(why));
+	sl_measures_free(&measures);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(const uint8_t *bytes, size_t size);
+} targets[] = {
+	{"exports", fuzz_exports},
+	{"redact", fuzz_redact},
+	{"rings", fuzz_rings},
+	{"packs", fuzz_packs},
+	{"bundles", fuzz_bundles},
+	{"settings", fuzz_settings},
+	{"suppressions", fuzz_suppressions},
+	{"baselines", fuzz_baselines},
+};
+static void (*target)(const uint8_t *bytes, size_t size);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	const char *name = getenv("FUZZ");
+
+	for (size_t i = 0; name && i < SL_COUNT(targets); i++)
+		if (!strcmp(targets[i].name, name))
+			target = targets[i].run;
+	snprintf(folder, sizeof(folder), "/dev/shm/stormlog-fuzz-%ld", (long)getpid());
+	nowhere = fopen("/dev/null", "we");
+	if (!target || !nowhere || mkdir(folder, 0700) || !freopen("/dev/null", "we", stdout)) {
+		fputs("fuzz_files: FUZZ names what is fuzzed\n", stderr);
+		exit(2);
+	}
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	target(bytes, size);
+	return 0;
+}
+
+#ifndef LIBFUZZER
+static uint64_t random_number(void)
+{
+	static uint64_t state = 88172645463325252ull;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	return state ^= state << 17;
+}
+
+static void fuzz(const char *path, unsigned rounds)
+{
+	static uint8_t seed[1 << 20], bytes[sizeof(seed)];
+	FILE *file = fopen(path, "re");
+	size_t size = file ? fread(seed, 1, sizeof(seed), file) : 0;
+
+	if (!size) {
+		fprintf(stderr, "fuzz_files: %s is empty or missing\n", path);
+		exit(1);
+	}
+	fclose(file);
+	for (unsigned i = 0; i <= rounds; i++) {
+		memcpy(bytes, seed, size);
+		for (unsigned n = i ? 1 + random_number() % 8 : 0; n; n--)
+			bytes[random_number() % size] =
+				(uint8_t)(random_number() % 3 ? random_number() : 0xff * (random_number() & 1));
+		LLVMFuzzerTestOneInput(bytes, i % 4 == 3 ? random_number() % size : size);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	LLVMFuzzerInitialize(&argc, &argv);
+	if (!freopen("/dev/null", "we", stderr)) /* what is wrong with each input is said there */
+		return 1;
+	for (int i = 2; i < argc; i++)
+		fuzz(argv[i], (unsigned)atoi(argv[1]));
+	return argc < 3;
+}
+#endif
