@@ -32,6 +32,7 @@ static void put_picture(struct trend *trend, bool bytes)
 	for (unsigned circles = 0; circles < 2; circles++) {
 		for (size_t i = 0; i < trend->course.points.count; i++) {
 			const struct sl_course_point *p = &trend->course.points.item[i];
+			bool changed = sl_course_change(&trend->course, i) != NULL;
 			double part = trend->course.most ? (double)p->value / (double)trend->course.most : 0;
 
 			snprintf(x, sizeof(x), "%.1f", 75 + step * (double)i);
@@ -40,9 +41,9 @@ static void put_picture(struct trend *trend, bool bytes)
 				sl_html(trend->page, "$,$ ", x, y);
 			else
 				sl_html(trend->page,
-					"<a href='/runs/$'><circle class='point' cx='$' cy='$' r='3'><title>run $: $ "
+					"<a href='/runs/$'><circle class='$' cx='$' cy='$' r='$'><title>run $: $ "
 					"$</title></circle></a>",
-					sl_html_number(run, p->run), x, y, run,
+					sl_html_number(run, p->run), changed ? "changed" : "point", x, y, changed ? "6" : "3", run,
 					bytes ? sl_html_size(value, p->value) : sl_html_number(value, p->value), p->commit);
 		}
 		sl_html(trend->page, circles ? "</svg>" : "'/>");
