@@ -3,12 +3,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "analyzer/model/replay.h"
 #include "analyzer/report/place.h"
 #include "analyzer/trace/cursor.h"
+#include "analyzer/trace/ring.h"
 
 struct sl_follow {
 	SL_VECTOR(struct sl_followed *) processes;
@@ -233,6 +235,22 @@ static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 
 /* ---- which processes */
 
+#define YOUNG_S 10
+
+/* A file whose ring was not there yet when the folder was read: what its process says would never be seen. */
+static bool is_unborn(const struct sl_trace *trace)
+{
+	const struct sl_header *header = &trace->header;
+	struct stat st;
+
+	if (trace->ring.path || trace->footer_ns)
+		return false;
+	if (header->known)
+		return header->boot_id && header->pid > 0 &&
+		       sl_ring_process_lives(header->boot_id, (uint64_t)header->pid, header->process_start);
+	return !stat(trace->name, &st) && time(NULL) - st.st_mtime < YOUNG_S;
+}
+
 static void meet(struct sl_follow *follow, const struct sl_image *image)
 {
 	struct sl_followed *followed = calloc(1, sizeof(*followed));
@@ -242,6 +260,11 @@ static void meet(struct sl_follow *follow, const struct sl_image *image)
 	if (!open_process(followed, image)) {
 		free(followed);
 		return; /* nothing of it can be read yet: it is met again */
+	}
+	if (is_unborn(followed->process.trace)) {
+		close_process(followed);
+		free(followed);
+		return; /* the same */
 	}
 	followed->process.symbols = follow->symbols;
 	*SL_PUSH(&follow->processes) = followed;

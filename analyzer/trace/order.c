@@ -565,4 +565,5 @@ void sl_order_suspend(struct sl_order *order)
 	for (unsigned f = 0; f < trace->file_count; f++)
 		sl_frames_forget(&trace->files[f]);
 	sl_order_free(order);
+	sl_ring_drop(&trace->ring); /* megabytes of each process, which the next pass reads anew */
 }

@@ -40,7 +40,7 @@ static uint64_t start_of(uint64_t pid)
 	return start;
 }
 
-static bool same_boot(const struct sl_ringfile *head)
+static bool same_boot(const char *boot_id)
 {
 	char boot[40] = "";
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -51,7 +51,12 @@ static bool same_boot(const struct sl_ringfile *head)
 		boot[0] = 0;
 	fclose(file);
 	boot[strcspn(boot, "\n")] = 0;
-	return boot[0] && !strncmp(boot, head->boot_id, strlen(boot));
+	return boot[0] && !strncmp(boot, boot_id, strlen(boot));
+}
+
+bool sl_ring_process_lives(const char *boot_id, uint64_t pid, uint64_t process_start)
+{
+	return pid && process_start && same_boot(boot_id) && start_of(pid) == process_start;
 }
 
 static bool is_alive(int fd, const struct sl_ringfile *head)
@@ -60,7 +65,7 @@ static bool is_alive(int fd, const struct sl_ringfile *head)
 
 	if (!fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK)
 		return true;
-	return head->pid && head->process_start && same_boot(head) && start_of(head->pid) == head->process_start;
+	return sl_ring_process_lives(head->boot_id, head->pid, head->process_start);
 }
 
 /* Slots that the living process changed while we copied them are blanked: their events are in the file. */
@@ -171,12 +176,19 @@ bool sl_ring_open_head(struct sl_recovered_ring *ring, const char *path, struct 
 	return open_ring(ring, path, damage, false);
 }
 
-void sl_ring_free(struct sl_recovered_ring *ring)
+void sl_ring_drop(struct sl_recovered_ring *ring)
 {
 	for (unsigned i = 0; i < SL_SEGMENT_MAX; i++) {
 		free(ring->slots[i]);
 		free(ring->defs[i]);
+		ring->slots[i] = NULL;
+		ring->defs[i] = NULL;
 	}
+}
+
+void sl_ring_free(struct sl_recovered_ring *ring)
+{
+	sl_ring_drop(ring);
 	free(ring->header_map);
 	free(ring->head);
 	free(ring->path);

@@ -27,6 +27,10 @@ struct sl_recovered_ring {
 bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
 /* Without what is in it. */
 bool sl_ring_open_head(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
+/* The process of a header lives: on this boot, with this pid and this start (ticks after boot). */
+bool sl_ring_process_lives(const char *boot_id, uint64_t pid, uint64_t process_start);
+/* What is in it; its head stays. */
+void sl_ring_drop(struct sl_recovered_ring *ring);
 void sl_ring_free(struct sl_recovered_ring *ring);
 
 /* Segments of one thread, or of the log (thread 0), by order; returns how many of `index` were filled. */

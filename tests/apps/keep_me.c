@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keep_me JOURNAL THREADS EVENTS HOW: a long job in short, for STORMLOG_KEEP.  Threads make and free blocks of a framework's
+ * keep_me JOURNAL THREADS EVENTS HOW [REST_US]: a long job in short, for STORMLOG_KEEP.  Threads make and free blocks of a framework's
  * allocator at random, each other's too, under its mutex as PyTorch does; now and then they call the driver, from a
  * place that is new, under a label that is new, in a thread that is new.  JOURNAL is mapped, so that it says what was done when the
  * program is killed.  HOW: exit, oom (an error and exit 1), stay (until it is killed).
@@ -120,13 +120,14 @@ int main(int argc, char **argv)
 	pthread_t t[16];
 	void *held;
 
-	CHECK(argc == 5);
+	CHECK(argc == 5 || argc == 6);
 	fd = open(argv[1], O_RDWR | O_CREAT, 0600);
 	CHECK(fd >= 0 && !ftruncate(fd, sizeof(*journal)));
 	journal = mmap(NULL, sizeof(*journal), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CHECK(journal != MAP_FAILED);
 	threads = atoi(argv[2]);
-	rest_us = 10000 * (useconds_t)threads; /* 100 000 events a second: few while the writer sleeps, a tenth of one */
+	rest_us = argc > 5 ? (useconds_t)atoi(argv[5])
+			   : 10000 * (useconds_t)threads; /* 100 000 events a second: few while the writer sleeps, a tenth of one */
 	limit = strcmp(argv[4], "stay") ? strtoull(argv[3], NULL, 10) : UINT64_MAX;
 	OK(cudaMalloc(&held, 3 << 20));
 	writer = writer_thread();

@@ -17,11 +17,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 try:
     import e2e
     import journal
+    import kills
+    import stormlog_trace
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
 FOLLOWED = sys.argv.pop(1)
 STOPS = int(os.environ.get("STORMLOG_STOPS", "4"))
+KILLS = int(os.environ.get("STORMLOG_KILLS", "4"))
 FIGURES = ("events", "unknown_frees", "in_flight", "memory", "apis", "libraries", "pytorch")
 
 
@@ -103,7 +106,7 @@ class Follow(unittest.TestCase):
     maxDiff = None
 
     def stop_and_compare(self, job):
-        job.poll()
+        job.wait_for(lambda known: known)
         job.stop()
         time.sleep(1.1)  # what is held for a free that does not return is let go
         known, report = job.poll(), job.report_of_a_copy()
@@ -158,6 +161,22 @@ class Follow(unittest.TestCase):
                 job.poll()
             known = self.end_equals_report(job)
             self.assertGreater(len(known), 1)
+
+    def test_kills_while_followed_lose_nothing(self):
+        """Calls one by one are the journal's, and what the reader knows at last is the report's."""
+        for number in range(KILLS):
+            with self.subTest(number), Job(os.path.join(e2e.APPS, "kill_me"), random.choice((1, 2, 8))) as job:
+                end = time.monotonic() + random.uniform(0.05, 0.3)
+                while time.monotonic() < end:
+                    job.poll()
+                job.process.kill()
+                job.process.wait()
+                truth = [process for process in journal.load(job.run.journals) if process.apis or process.in_flight]
+                if not truth or not [name for name in os.listdir(job.traces) if name.endswith(".zst")]:
+                    continue  # before its first call
+                self.end_equals_report(job)
+                (trace,) = stormlog_trace.open_folder(job.traces)
+                self.assertEqual(kills.differences(trace, truth[0]), [])
 
     def test_a_finished_run_opens_as_well(self):
         with Job(os.path.join(e2e.APPS, "runtime12")) as job:

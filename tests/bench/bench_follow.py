@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""bench_follow.py BUILD [RANKS [EVENTS_A_SECOND [SECONDS]]]: what a reader costs that follows RANKS processes of so many block events a second each:
+share of a core for each rank, and resident memory, of `monitor` and stormlog-exporter, once a second.  One rank more costs nothing else: the
+processes are asked for no word.  The numbers stand in doc/live.md."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(sys.argv[1])
+RANKS, RATE, SECONDS = (int(word) for word in (sys.argv[2:] + ["8", "20000", "20"][len(sys.argv) - 2:]))
+
+
+def jobs(folder):
+    """keep_me rests after each 1000 events of a thread."""
+    rest = str(1000 * 1000000 // RATE)
+    for rank in range(RANKS):
+        env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(BUILD, "tests/sim"), LD_PRELOAD=os.path.join(BUILD, "agent/libstormlog_preload.so"),
+                   SIM_DIR=folder, SIM_DEVICES=str(RANKS), STORMLOG_DIR=os.path.join(folder, "traces"), STORMLOG_RUN_ID="bench", RANK=str(rank),
+                   LOCAL_RANK=str(rank), WORLD_SIZE=str(RANKS), STORMLOG_KEEP="64M")
+        yield subprocess.Popen([os.path.join(BUILD, "tests/apps/keep_me"), os.path.join(folder, "journal-%d" % rank), "1", "0", "stay", rest], env=env)
+
+
+def spent(pid):
+    """Seconds of user and system time; KiB resident now and at most."""
+    with open("/proc/%d/stat" % pid) as file:
+        fields = file.read().rsplit(")")[-1].split()
+    with open("/proc/%d/status" % pid) as file:
+        status = file.read()
+    return ((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), *(int(re.search(name + r":\s+(\d+)", status)[1]) for name in ("VmRSS", "VmHWM")))
+
+
+def events(folder):
+    """That all ranks have recorded, by `monitor`."""
+    text = subprocess.run([os.path.join(BUILD, "analyzer/stormlog-analyze"), "monitor", "--duration", "0.1", "--format", "csv", folder], capture_output=True,
+                          text=True).stdout.splitlines()
+    column = text[0].split(",").index("events")
+    return sum(int(line.split(",")[column]) for line in text[1:1 + RANKS])
+
+
+def measure(name, argv, folder):
+    reader = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(3)  # what was there before it came is replayed
+    before, begun = spent(reader.pid), time.monotonic()
+    time.sleep(SECONDS)
+    after, lasted = spent(reader.pid), time.monotonic() - begun
+    reader.terminate()
+    reader.wait()
+    print("%-10s %6.2f %% of a core a rank, %5.1f MiB resident, %5.1f MiB at most" %
+          (name, 100 * (after[0] - before[0]) / lasted / RANKS, after[1] / 1024, after[2] / 1024))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        running = list(jobs(folder))
+        try:
+            time.sleep(2)
+            traces = os.path.join(folder, "traces")
+            first, begun = events(traces), time.monotonic()
+            measure("monitor", [os.path.join(BUILD, "analyzer/stormlog-analyze"), "monitor", traces], folder)
+            if os.path.exists(os.path.join(BUILD, "exporter/stormlog-exporter")):
+                measure("exporter", [os.path.join(BUILD, "exporter/stormlog-exporter"), "--listen", "127.0.0.1:0", traces], folder)
+            print("%d ranks, %.0f events a second each" % (RANKS, (events(traces) - first) / (time.monotonic() - begun) / RANKS))
+        finally:
+            for process in running:
+                process.kill()
+            for process in running:
+                process.wait()
+
+
+if __name__ == "__main__":
+    main()
