@@ -184,13 +184,15 @@ static void help(int y)
 		"Enter    places of the selected process    Esc    every process again",
 		"m        mark this moment: places show what was born since",
 		"/        only lines with what you type (rank, library, function); Esc: all",
+		"w        write the page of this moment, stormlog-page-TIME/report.html",
 		"Space    hold the picture      + -    look less, more often",
 		"q, F10   quit                  ?, h, F1    this page",
 		"",
 		"live    held by calls of the process      d    deviations from the median",
 		"hidden  on the device and named by no call",
 		"growth  a line through the last 64 looks, where it is more than chance",
-		"Finished runs open as well: stormlog-top traces/",
+		"largest the largest unused piece of PyTorch's: a tensor above it needs a new segment",
+		"Finished runs open as well: stormlog-top traces/, and Python Stormlog's files.",
 	};
 
 	for (size_t i = 0; i < SL_COUNT(keys); i++)

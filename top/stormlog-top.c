@@ -79,6 +79,8 @@ static void look(struct top *top, bool search)
 	if (top->view == VIEW_FINDINGS)
 		top_findings_ask(top);
 	top_findings_take(top);
+	top_alerts_look(top);
+	top_page_take(top);
 }
 
 static void type(struct top *top, int key)
@@ -193,6 +195,9 @@ static bool press(struct top *top, int key, const struct lines *lines)
 	case 'm':
 		top_mark(top);
 		break;
+	case 'w':
+		top_page_ask(top);
+		break;
 	case '/':
 		top->filtering = true;
 		break;
@@ -250,11 +255,17 @@ static void loop(struct top *top)
 
 static int open_paths(struct top *top)
 {
-	for (char **path = top->paths; *path; path++)
+	for (char **path = top->paths; *path; path++) {
+		unsigned before = sl_follow_count(top->follow);
+
 		if (!sl_follow_add(top->follow, *path)) {
 			sl_door_print(stderr, "stormlog-top: %s: %m\n", *path);
 			return 2;
 		}
+		if (sl_follow_count(top->follow) == before)
+			top_sessions_open(top, *path); /* it may be that nothing has begun there yet */
+	}
+	top_sessions_finish(top);
 	if (top->pid && !sl_follow_node(top->follow, top->pid)) {
 		sl_door_print(stderr, "stormlog-top: process %ld is none that records and that you may read\n", top->pid);
 		return 2;
@@ -313,6 +324,7 @@ int main(int argc, char **argv)
 		fputs("stormlog-top: needs a terminal; for scripts there is stormlog-analyze monitor\n", stderr);
 		return 2;
 	}
+	top_page_start(&top);
 	if (*top.paths && !top.pid)
 		sl_confine(NULL, nothing);
 	else /* Landlock keeps other processes' maps from whom it confines */
@@ -339,6 +351,7 @@ int main(int argc, char **argv)
 	free(top.seen.item);
 	free(top.findings.text);
 	free(top.findings.said);
+	top_past_free(&top);
 	sl_follow_free(top.follow);
 	return status;
 }

@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "analyzer/follow/figures.h"
+#include "analyzer/upstream/files/telemetry.h"
+#include "analyzer/watch/watch.h"
 
 enum view { VIEW_OVERVIEW, VIEW_PLACES, VIEW_TIME, VIEW_PYTORCH, VIEW_RANKS, VIEW_FINDINGS, VIEW_CALLS, VIEW_COUNT };
 enum tone { TONE_PLAIN, TONE_BOLD, TONE_DIM, TONE_WARN }; /* each also told by a word or a sign: no colour is needed */
@@ -54,7 +56,13 @@ struct top {
 	double interval;
 	uint64_t now_ns;
 	struct findings findings;
-	char said[128]; /* at the bottom, until the next key */
+	char said[160]; /* at the bottom, until the next key */
+	/* top/past.c */
+	struct sl_watch *watch;
+	SL_VECTOR(char *) alerts;	/* oldest first, and those of telemetry before them */
+	struct sl_telemetry *telemetry; /* NULL: none was named */
+	/* top/page.c */
+	int page_line; /* to the child that writes it; -1: there is none */
 };
 
 static inline struct sl_followed *top_process(const struct top *top, unsigned index)
@@ -72,6 +80,19 @@ void top_growth(struct top *top, char *out, size_t size);
 void top_findings_ask(struct top *top);
 void top_findings_take(struct top *top);
 void top_findings_end(struct top *top);
+
+/* Rules that are held against everything; what they say is kept. */
+void top_alerts_look(struct top *top);
+/* Python Stormlog's own files.  False: there are none at the path. */
+bool top_sessions_open(struct top *top, const char *path);
+void top_sessions_finish(struct top *top);
+void top_sessions(struct top *top, struct lines *lines);
+void top_past_free(struct top *top);
+
+/* report.html of this moment, by stormlog-analyze.  start: before this program gives up what it does not need. */
+void top_page_start(struct top *top);
+void top_page_ask(struct top *top);
+void top_page_take(struct top *top);
 
 void top_draw(struct top *top, struct lines *lines);
 void top_mark(struct top *top);

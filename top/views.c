@@ -129,6 +129,7 @@ static void overview(struct top *top, struct lines *lines)
 				 followed->ended ? state_of(followed) : rate(grows, &top->seen.item[i].trend[d]), bars);
 		}
 	}
+	top_sessions(top, lines);
 }
 
 static void places_of(struct top *top, struct lines *lines, unsigned index, bool wide)
@@ -228,10 +229,10 @@ static void time_line(struct top *top, struct lines *lines, unsigned rows, unsig
 
 static void pytorch(struct top *top, struct lines *lines)
 {
-	char t[5][SL_FORMAT_BYTES], rank[24];
+	char t[6][SL_FORMAT_BYTES], rank[24];
 
-	snprintf(lines->header, sizeof(lines->header), "%7s %4s %3s %10s %10s %10s %6s %10s %10s", "pid", "rank", "dev", "tensors",
-		 "reserved", "unused", "of it", "peak", "peak res.");
+	snprintf(lines->header, sizeof(lines->header), "%7s %4s %3s %9s %9s %9s %6s %9s %9s %9s", "pid", "rank", "dev", "tensors",
+		 "reserved", "unused", "of it", "largest", "peak", "peak res.");
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		const struct sl_process *process = &top_process(top, i)->process;
 		struct sl_figures f[TOP_DEVICES];
@@ -243,11 +244,12 @@ static void pytorch(struct top *top, struct lines *lines)
 			if (f[d].reserved == SL_UNKNOWN)
 				continue;
 			unused = f[d].reserved > f[d].allocated ? f[d].reserved - f[d].allocated : 0;
-			top_line(lines, TONE_PLAIN, (int)i, "%7lld %4s %3d %10s %10s %10s %5.1f%% %10s %10s",
+			top_line(lines, TONE_PLAIN, (int)i, "%7lld %4s %3d %9s %9s %9s %5.1f%% %9s %9s %9s",
 				 (long long)process->trace->header.pid, rank_of(rank, process), f[d].device,
 				 size(t[0], f[d].allocated), size(t[1], f[d].reserved), size(t[2], unused),
 				 f[d].reserved ? 100.0 * (double)unused / (double)f[d].reserved : 0.0,
-				 size(t[3], f[d].peak_allocated), size(t[4], f[d].peak_reserved));
+				 size(t[5], sl_torch_largest_cached(process->model, f[d].device)), size(t[3], f[d].peak_allocated),
+				 size(t[4], f[d].peak_reserved));
 		}
 	}
 	if (!lines->line.count)
@@ -330,6 +332,10 @@ static void findings(struct top *top, struct lines *lines)
 			top_line(lines, !strncmp(text, "critical", 8) ? TONE_WARN : TONE_PLAIN, ALL, "%s", text);
 	if (!lines->line.count)
 		top_line(lines, TONE_DIM, ALL, top->findings.text ? "nothing to report" : "asking...");
+	if (top->alerts.count)
+		top_line(lines, TONE_BOLD, ALL, "alerts, the last first");
+	for (size_t i = top->alerts.count; i--;)
+		top_line(lines, TONE_PLAIN, ALL, "%s", top->alerts.item[i]);
 	free(copy);
 }
 

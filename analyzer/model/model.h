@@ -418,6 +418,9 @@ static inline const char *sl_model_library(const struct sl_model *model, const s
 	return model->libraries.item[model->holders.item[site->holder].library];
 }
 
+/* Largest unused piece inside PyTorch's segments of a device now; SL_UNKNOWN when none are known. */
+uint64_t sl_torch_largest_cached(const struct sl_model *model, int device);
+
 const struct sl_table *sl_vmm_mappings(const struct sl_vmm *vmm);
 
 /* Each live physical block: for leaks. */

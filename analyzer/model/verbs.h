@@ -16,8 +16,6 @@ void sl_pools_release(struct sl_model *model, struct sl_device_state *device, co
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
 /* A driver-level block that may be a new segment. */
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
-/* Largest unused piece inside the segments of a device; SL_UNKNOWN when none are known. */
-uint64_t sl_torch_largest_cached(const struct sl_model *model, int device);
 
 void sl_blocks_apply(struct sl_model *model, const struct sl_item *item);
 void sl_vmm_apply(struct sl_model *model, const struct sl_item *item);

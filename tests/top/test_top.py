@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """test_top.py FOLLOWED TOP: screens of stormlog-top in tmux, about jobs whose figures are known from what they were told to do."""
+import json
 import os
 import re
 import shutil
@@ -20,9 +21,9 @@ VIEWS = ("Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls")
 class Terminal:
     """stormlog-top in a terminal of its own."""
 
-    def __init__(self, *arguments, columns=80, rows=24, locale="C.UTF-8"):
+    def __init__(self, *arguments, columns=80, rows=24, locale="C.UTF-8", cwd="/tmp"):
         self.socket = "stormlog-%d-%d" % (os.getpid(), time.monotonic_ns())
-        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), "env", "LC_ALL=" + locale, TOP, "-d", "0.2", *arguments)
+        self.tmux("new-session", "-d", "-c", cwd, "-x", str(columns), "-y", str(rows), "env", "LC_ALL=" + locale, TOP, "-d", "0.2", *arguments)
 
     def tmux(self, *arguments, check=True):
         return subprocess.run(["tmux", "-L", self.socket, "-f", "/dev/null", *arguments], capture_output=True, text=True, check=check)
@@ -65,7 +66,7 @@ class Top(unittest.TestCase):
                 screen = top.wait_for(r"%d +0 +0 +556 MiB +556 MiB" % job.process.pid)  # a tensor's segment has 256
                 self.assertRegex(screen, "device 0 +.*of 2.00 GiB")
                 for number, wanted in enumerate((r"556 MiB", r"0 +300 MiB +1 .*script\.py:\d+ <module>", r"556 MiB +.*[█▄]",
-                                                 r"50\.0 MiB +256 MiB +206 MiB +80\.5%", r"from median", r"nothing to report|warning|info",
+                                                 r"50\.0 MiB +256 MiB +206 MiB +80\.5% +206 MiB", r"from median", r"nothing to report|warning|info",
                                                  r"running +\d+ +script\.py"), 1):
                     top.keys(str(number))
                     screen = top.wait_for(wanted)
@@ -115,6 +116,38 @@ class Top(unittest.TestCase):
             while top.runs() and time.monotonic() < until:
                 time.sleep(0.1)
             self.assertFalse(top.runs())
+
+    def test_the_page_of_this_moment(self):
+        with holding("alloc=100") as job, Terminal(job.traces, columns=120, cwd=job.run.folder) as top:
+            top.wait_for("100 MiB")
+            top.keys("w")
+            folder = re.search(r"(stormlog-page-\S+)/report.html is there", top.wait_for(r"report\.html is there"))[1]
+            with open(os.path.join(job.run.folder, folder, "report.json")) as file:
+                process, = json.load(file)["processes"]
+            self.assertEqual([row["live_bytes"] for row in process["memory"]], [100 << 20])
+
+    def test_alerts_have_a_history(self):
+        with holding("alloc=1500", "try=1500") as job, Terminal(job.traces, columns=160) as top:
+            top.keys("6")
+            screen = top.wait_for(r"alerts, the last first\s+\d\d:\d\d:\d\d raised \(ooms > 0\): ooms is 1, pid %d" % job.process.pid)
+            self.assertEqual(screen.count("raised (ooms > 0)"), 1)
+
+    def test_python_stormlogs_own_files_open_beside_runs(self):
+        event = {"schema_version": 3, "session_id": "theirs", "event_type": "sample", "collector": "stormlog.cuda_tracker", "sampling_interval_ms": 1000,
+                 "pid": 4242, "host": "node-a", "device_id": 1, "allocator_allocated_bytes": 300 << 20, "allocator_reserved_bytes": 400 << 20,
+                 "allocator_active_bytes": None, "allocator_inactive_bytes": None, "allocator_change_bytes": 0, "device_used_bytes": 900 << 20,
+                 "device_free_bytes": None, "device_total_bytes": 2 << 30, "context": None, "metadata": {}}
+        with holding("alloc=100") as job:
+            path = os.path.join(job.run.folder, "their-events.jsonl")
+            with open(path, "w") as file:
+                for at, held, kind in ((1, 700, "sample"), (2, 300, "sample"), (3, 300, "warning")):
+                    file.write(json.dumps(dict(event, timestamp_ns=1700000000000000000 + at, event_type=kind, allocator_allocated_bytes=held << 20,
+                                               context="Memory usage at 81.0%" if kind == "warning" else None)) + "\n")
+            with Terminal(job.traces, path, columns=120) as top:
+                screen = top.wait_for(r"%d +- +0 +100 MiB" % job.process.pid)
+                self.assertRegex(screen, r"4242 +- +1 +300 MiB +700 MiB +500 MiB +incomplete theirs")
+                top.keys("6")
+                top.wait_for(r"\d\d:\d\d:\d\d warning: Memory usage at 81.0% \(theirs\)")
 
     def test_resize(self):
         with holding("alloc=100") as job, Terminal(job.traces) as top:

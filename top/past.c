@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* What was, beside what is: alerts since this program looks, and Python Stormlog's own files, whose sessions stand beside processes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analyzer/base/format.h"
+#include "top/top.h"
+
+#define ALERTS_KEPT 200
+
+static const char *const rules[] = {"full-in < 10min for 5s", "ooms > 0", "call-age > 1min", "unlike > 3.5 for 10s",
+				    "used > 98% for 30s"};
+
+static struct sl_rule parsed[SL_COUNT(rules)];
+
+static void clock_of(uint64_t unix_ns, char text[16])
+{
+	time_t seconds = (time_t)(unix_ns / SL_NS_PER_S);
+	struct tm local;
+
+	strftime(text, 16, "%H:%M:%S", localtime_r(&seconds, &local));
+}
+
+static void remember(struct top *top, char *line)
+{
+	if (top->alerts.count == ALERTS_KEPT) {
+		free(top->alerts.item[0]);
+		memmove(top->alerts.item, top->alerts.item + 1, --top->alerts.count * sizeof(*top->alerts.item));
+	}
+	*SL_PUSH(&top->alerts) = line;
+}
+
+static void turned(void *context, const struct sl_alert *alert)
+{
+	char when[16], *line;
+
+	clock_of(alert->unix_ns, when);
+	if (asprintf(&line, "%s %s", when, alert->text) < 0)
+		abort();
+	remember(context, line);
+}
+
+void top_alerts_look(struct top *top)
+{
+	if (!top->watch) {
+		for (size_t i = 0; i < SL_COUNT(rules); i++)
+			sl_rule_parse(&parsed[i], rules[i]);
+		top->watch = sl_watch_new(parsed, SL_COUNT(rules));
+	}
+	sl_watch_look(top->watch, top->follow, turned, top);
+}
+
+/* ---- Python Stormlog's files */
+
+bool top_sessions_open(struct top *top, const char *path)
+{
+	struct sl_telemetry *telemetry = top->telemetry ? top->telemetry : sl_telemetry_new();
+	bool found = sl_telemetry_add_path(telemetry, path, true) > 0;
+
+	top->telemetry = telemetry;
+	return found;
+}
+
+/* After the last path. */
+void top_sessions_finish(struct top *top)
+{
+	if (!top->telemetry)
+		return;
+	sl_telemetry_finish(top->telemetry, NULL);
+	for (size_t s = 0; s < top->telemetry->session_count; s++)
+		for (size_t e = 0; e < top->telemetry->sessions[s].count; e++) {
+			const struct sl_v3_event *event = &top->telemetry->sessions[s].events[e];
+			char when[16], *line;
+
+			if (!sl_event_is_alert(event))
+				continue;
+			clock_of((uint64_t)event->timestamp_ns, when);
+			if (asprintf(&line, "%s %s: %s (%s)", when, event->event_type, event->context ? event->context : "",
+				     event->session_id) < 0)
+				abort();
+			remember(top, line);
+		}
+}
+
+/* A line for each device of each session: its last sample, and the most of all. */
+static void session_lines(struct lines *lines, const struct sl_session *session, int64_t device)
+{
+	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], rank[24] = "-";
+	const struct sl_v3_event *last = NULL;
+	int64_t most = 0;
+
+	for (size_t e = 0; e < session->count; e++) {
+		const struct sl_v3_event *event = &session->events[e];
+
+		if (event->device_id != device || !sl_event_is_any_sample(event))
+			continue;
+		last = event;
+		most = event->allocated_bytes > most ? event->allocated_bytes : most;
+	}
+	if (!last)
+		return;
+	if (session->summary.world_size > 1)
+		snprintf(rank, sizeof(rank), "%lld", (long long)session->summary.rank);
+	top_line(lines, session->summary.status == SL_SESSION_RUNNING ? TONE_PLAIN : TONE_DIM, ALL,
+		 "%8lld %5s %4lld %10s %10s %10s %13s %s", (long long)session->summary.pid, rank, (long long)device,
+		 sl_format_size(live, (uint64_t)last->allocated_bytes), sl_format_size(peak, (uint64_t)most),
+		 last->used_bytes >= last->reserved_bytes
+			 ? sl_format_size(hidden, (uint64_t)(last->used_bytes - last->reserved_bytes))
+			 : "-",
+		 sl_session_status_names[session->summary.status], session->summary.session_id);
+}
+
+void top_sessions(struct top *top, struct lines *lines)
+{
+	for (size_t s = 0; top->telemetry && s < top->telemetry->session_count; s++)
+		for (int64_t device = -1; device < TOP_DEVICES; device++)
+			session_lines(lines, &top->telemetry->sessions[s], device);
+}
+
+void top_past_free(struct top *top)
+{
+	for (size_t i = 0; i < top->alerts.count; i++)
+		free(top->alerts.item[i]);
+	free(top->alerts.item);
+	if (top->watch)
+		sl_watch_free(top->watch);
+	for (size_t i = 0; i < SL_COUNT(rules); i++)
+		sl_rule_free(&parsed[i]);
+	if (top->telemetry)
+		sl_telemetry_free(top->telemetry);
+}
