@@ -69,6 +69,7 @@ struct parts {
 	struct sl_summary_frame *frames;
 	struct sl_header *identities;
 	unsigned count;
+	_Atomic bool lost; /* a frame could not be read */
 };
 
 static void make_room(void *context, unsigned count)
@@ -116,9 +117,11 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 		frame->bytes = sl_summaries_frame(image, &unsaid);
 	else
 		frame->bytes = sl_summary_pack(process, image, damage, &frame->size);
+	for (unsigned i = 0; i < unsaid.lines; i++)
+		sl_door_print(stderr, "stormlog-analyze: %s\n", unsaid.line[i]);
 	sl_damage_free(&unsaid);
 	if (!frame->bytes)
-		frame->size = 0;
+		parts->lost = true;
 	sl_process_free(process);
 	*process = (struct sl_process){0};
 }
@@ -159,7 +162,7 @@ static int summarize(struct settings *s, char **paths, unsigned path_count)
 	s->drive.parts = s->shard.parts;
 	status = sl_native_open(&report, paths, path_count, &s->drive);
 	if (status == SL_EXIT_FINE)
-		status = save(s, parts.frames, parts.count);
+		status = parts.lost ? SL_EXIT_UNREADABLE : save(s, parts.frames, parts.count);
 	free_parts(&parts);
 	sl_report_free(&report);
 	return status;

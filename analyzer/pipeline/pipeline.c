@@ -285,8 +285,12 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 			report->path = paths[i];
 			return SL_PIPELINE_NO_PATH;
 		}
-	any = report->images.image_count > 0;
+	any = report->images.image_count || report->images.summaries.count;
 	report->images.copies_too = options->each != NULL;
+	if (options->each && report->images.copies.count) { /* a summary that cannot be read is not left out of another */
+		warn_damage(report, &report->images.copies);
+		return SL_PIPELINE_UNREADABLE;
+	}
 	if (options->parts)
 		sl_parts_keep(&report->images, options->part - 1, options->parts);
 	sl_images_group(&report->images);
@@ -317,6 +321,6 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		sl_damage_free(&job.damage[i]);
 	free(job.images);
 	free(job.damage);
-	/* of few processes some of many parts have none */
-	return report->process_count || (any && options->parts) ? SL_PIPELINE_FINE : SL_PIPELINE_UNREADABLE;
+	/* of few processes some of many parts have none, and so have their summaries */
+	return report->process_count || (any && options->each) ? SL_PIPELINE_FINE : SL_PIPELINE_UNREADABLE;
 }

@@ -94,6 +94,23 @@ class Summaries(unittest.TestCase):
         subprocess.run([DEMO, self.traces], check=True)
         self.check()
 
+    def test_what_is_torn_or_empty_is_merged_as_what_it_is(self):
+        subprocess.run([MAKE, "leak", self.traces, "4000", "2"], check=True)
+        for i in range(4):  # of two processes: two are empty
+            self.run_it("summarize", "-q", "--shard", "%d/4" % (i + 1), "t", "-o", "%d.summary" % i)
+        sizes = [len(self.read("%d.summary" % i)) for i in range(4)]
+        empty = sorted(range(4), key=lambda i: sizes[i])[:2]
+        self.run_it("summarize", "-q", *["%d.summary" % i for i in empty], "-o", "none.summary")
+        self.assertEqual(self.parts("none.summary")[0]["processes"], [])
+        self.run_it("--json", "none.summary", codes=(3,))
+        self.run_it("summarize", "-q", "none.summary", *["%d.summary" % i for i in range(4) if i not in empty], "-o", "both.summary")
+        whole = self.read("both.summary")
+        for size in (10, len(whole) // 2, len(whole) - 1):
+            with open(os.path.join(self.folder, "torn.summary"), "wb") as file:
+                file.write(whole[:size])
+            self.assertIn(b"torn.summary", self.run_it("summarize", "-q", "torn.summary", "none.summary", "-o", "merged.summary", codes=(3,)).stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "merged.summary")))
+
     def test_more_places_than_are_told_apart(self):
         """262144 places of one process; the others are one, and this is said.  Bytes are those of the shape: 1 MiB each, half is freed."""
         calls, most = 600000, 262144

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""python -m stormlog_native analyze --dask SCHEDULER PATH; python -m stormlog_native parquet PATH -o FOLDER"""
+import argparse
+import sys
+
+from .errors import ConfigurationError, ProfilerError
+
+
+def _analyze(options: argparse.Namespace) -> None:
+    from . import cluster
+    client = cluster.connect(options.dask) if options.dask else None
+    print(cluster.analyze(options.path, client, options.output, options.parts, progress=sys.stderr.isatty()))
+
+
+def _parquet(options: argparse.Namespace) -> None:
+    from . import parquet
+    print("%d events in %s" % (parquet.write(options.path, options.output), options.output))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m stormlog_native")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    analyze = verbs.add_parser("analyze", help="the report of a folder of traces, by the workers of a Dask cluster")
+    analyze.add_argument("path", metavar="PATH", help="as every worker sees it")
+    analyze.add_argument("--dask", metavar="SCHEDULER", help="host:port; without it this machine does the work")
+    analyze.add_argument("-o", "--output", metavar="DIR", help="default: PATH/analysis")
+    analyze.add_argument("--parts", type=int, metavar="N", help="tasks (default: four for each thread of the cluster)")
+    analyze.set_defaults(work=_analyze)
+    parquet = verbs.add_parser("parquet", help="the events as Parquet files, run=ID/rank=N/*.parquet")
+    parquet.add_argument("path", metavar="PATH")
+    parquet.add_argument("-o", "--output", metavar="DIR", required=True)
+    parquet.set_defaults(work=_parquet)
+    options = parser.parse_args()
+    try:
+        options.work(options)
+    except (ConfigurationError, ProfilerError) as error:
+        print("stormlog_native: %s" % error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

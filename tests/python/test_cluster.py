@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""test_cluster.py ANALYZE MAKE_LARGE: Dask's workers, of which one dies, make the report that one process makes; Parquet says what the analyzer says.
+
+Needs distributed, pyarrow and duckdb from PyPI, in the Python that $STORMLOG_EXTRAS names (a virtual environment's); skips without."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+extras = os.environ.get("STORMLOG_EXTRAS")
+if extras and extras != sys.executable:
+    os.execv(extras, [extras] + sys.argv)
+try:
+    import dask.distributed
+    import duckdb
+    import pyarrow.parquet
+except ImportError as error:
+    print("skipped: pip install distributed pyarrow duckdb msgpack zstandard in a virtual environment, and STORMLOG_EXTRAS=its python:", error)
+    sys.exit(77)
+
+ANALYZE, MAKE = map(os.path.abspath, sys.argv[1:3])
+os.environ["STORMLOG_BIN"] = os.path.dirname(ANALYZE)
+os.environ["PYTHONPATH"] = os.path.join(ROOT, "python")
+sys.path.insert(0, os.environ["PYTHONPATH"])
+import stormlog_native  # noqa: E402
+from stormlog_native import cluster  # noqa: E402
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-cluster-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.traces = os.path.join(self.folder, "t")
+        os.mkdir(self.traces)
+
+    def make(self, shape, events, ranks):
+        subprocess.run([MAKE, shape, self.traces, str(events), str(ranks)], check=True)
+
+    def analyze(self, *arguments):
+        return subprocess.run([ANALYZE, *arguments], check=True, stdout=subprocess.PIPE).stdout
+
+
+class Dask(Case):
+    def setUp(self):
+        super().setUp()
+        self.make("leak", 240000, 12)
+        whole = os.path.join(self.folder, "whole.summary")
+        self.analyze("summarize", "-q", self.traces, "-o", whole)
+        with open(whole, "rb") as file:
+            self.whole = file.read()
+        local = dask.distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=self.folder)
+        self.addCleanup(local.close)
+        self.client = dask.distributed.Client(local)
+        self.addCleanup(self.client.close)
+
+    def test_a_worker_is_killed_in_the_middle(self):
+        tasks = cluster._tree(self.client, self.traces, 24)
+        first = dask.distributed.as_completed(tasks)
+        for _ in range(3):
+            next(first)
+        worker, pid = sorted(self.client.run(os.getpid).items())[0]
+        self.assertNotEqual(tasks[-1].status, "finished", "nothing was left to do")
+        os.kill(pid, signal.SIGKILL)
+        self.assertEqual(tasks[-1].result(timeout=120), self.whole)
+        self.assertNotIn(pid, self.client.run(os.getpid).values())
+
+    def test_the_report_is_that_of_one_process(self):
+        of_cluster = stormlog_native.analyze(self.traces, self.client, os.path.join(self.folder, "a"), parts=5)
+        self.assertEqual(of_cluster.data, json.loads(self.analyze("--json", self.traces)))
+        address, out = self.client.scheduler.address, os.path.join(self.folder, "b")
+        done = subprocess.run([sys.executable, "-m", "stormlog_native", "analyze", "--dask", address, "-o", out, self.traces], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("12 processes", done.stdout)
+        with open(os.path.join(out, "report.json"), "rb") as one, open(os.path.join(self.folder, "a", "report.json"), "rb") as other:
+            self.assertEqual(one.read(), other.read())
+
+    def test_what_fails_on_the_workers_is_said(self):
+        with self.assertRaisesRegex(stormlog_native.ProfilerError, "exit status 2"):
+            cluster.summarize(os.path.join(self.folder, "nothing"), self.client, parts=2)
+
+
+class Parquet(Case):
+    def setUp(self):
+        super().setUp()
+        self.make("driver", 40000, 4)
+        self.lake = os.path.join(self.folder, "lake")
+        done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", self.traces, "-o", self.lake], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(done.stdout.startswith("40000 events"), done.stdout)
+        self.report = json.loads(self.analyze("--json", self.traces))
+        with open(os.path.join(ROOT, "doc", "scale.md")) as page:
+            self.queries = re.findall(r"```sql\n(.*?)```", page.read(), re.S)
+
+    def ask(self, number):
+        return duckdb.sql(self.queries[number].replace("lake/", self.lake + "/")).fetchall()
+
+    def test_folders_are_run_and_rank(self):
+        runs = os.listdir(self.lake)
+        self.assertEqual(len(runs), 1)
+        self.assertEqual(sorted(os.listdir(os.path.join(self.lake, runs[0]))), ["rank=%d" % i for i in range(4)])
+
+    def test_bytes_by_rank_and_call(self):
+        told = {(process["rank"], api["api"]): (api["calls"], api["bytes"]) for process in self.report["processes"] for api in process["apis"] if api["bytes"]}
+        self.assertEqual({(rank, api): (calls, size) for rank, api, calls, size in self.ask(0)}, told)
+        self.assertEqual(len(told), 4)
+
+    def test_lines_that_asked_for_most(self):
+        rows = self.ask(1)
+        self.assertEqual(sum(size for _, size, _ in rows), sum(row["allocated_bytes"] for process in self.report["processes"] for row in process["memory"]))
+        self.assertEqual(rows, sorted(rows, key=lambda row: -row[1]))
+        self.assertTrue(all("/model.py:" in line for line, _, _ in rows), rows[0])
+
+    def test_ranks_unlike_the_others(self):
+        peaks = {process["rank"]: max(row["peak_bytes"] for row in process["memory"]) for process in self.report["processes"]}
+        middle = sorted(peaks.values())
+        middle = (middle[1] + middle[2]) / 2
+        self.assertEqual({rank: (peak, share) for rank, peak, share in self.ask(2)}, {rank: (peak, round(peak / middle, 3)) for rank, peak in peaks.items()})
+
+    def test_a_folder_with_files_is_not_written_into(self):
+        done = subprocess.run([sys.executable, "-m", "stormlog_native", "parquet", self.traces, "-o", self.lake], stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("not empty", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
