@@ -330,9 +330,12 @@ static void find_packs(struct paths *packs, const char *folder, unsigned depth)
 			continue;
 		if (asprintf(&inside, "%s/%s", folder, entry->d_name) < 0)
 			abort();
-		if (!lstat(inside, &st) && S_ISDIR(st.st_mode) && depth)
+		/* no links: what they lead to may not be read from inside */
+		if (lstat(inside, &st))
+			st.st_mode = 0;
+		if (S_ISDIR(st.st_mode) && depth)
 			find_packs(packs, inside, depth - 1);
-		else if (is_pack(entry->d_name) && !stat(inside, &st) && S_ISREG(st.st_mode))
+		else if (S_ISREG(st.st_mode) && is_pack(entry->d_name))
 			add_path(packs, inside);
 		free(inside);
 	}

@@ -78,7 +78,7 @@ bool sl_store_history(struct sl_store *store, const struct sl_query *query, int6
 /* ---- search as somebody types */
 
 typedef bool sl_store_each_name(void *context, enum sl_name_kind kind, const char *text, int64_t runs);
-/* Names whose words begin so, those of most runs first. */
+/* Names whose words begin so, those of most runs first (beyond 50 runs, by their text). */
 bool sl_store_names(struct sl_store *store, const char *begins, int64_t limit, sl_store_each_name *each, void *context);
 
 /* ---- files that runs were learned from */

@@ -194,7 +194,8 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 	if (fine && write) {
 		char text[80];
 
-		snprintf(text, sizeof(text), "PRAGMA max_page_count=%d; PRAGMA synchronous=NORMAL", PAGES_MAX);
+		snprintf(text, sizeof(text), "PRAGMA max_page_count=%d; PRAGMA synchronous=NORMAL; PRAGMA user_version", PAGES_MAX);
+		/* the last one reads: from here on the files beside it are open */
 		fine = write_ahead(store) && sl_store_execute(store, text);
 	}
 	if (fine)

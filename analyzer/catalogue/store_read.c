@@ -31,7 +31,7 @@ static sqlite3_stmt *prepare_where(struct sl_store *store, const struct sl_query
 				   int *at)
 {
 	struct sl_arena arena = {0};
-	const char *sql = sl_arena_printf(&arena, "%s(%s)%s", before, sl_store_where(&arena, query), after);
+	const char *sql = sl_arena_printf(&arena, "%s(%s)%s", before, sl_store_where(store, &arena, query), after);
 	sqlite3_stmt *statement = NULL;
 
 	*at = 1;
@@ -180,13 +180,14 @@ bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, cons
 		      sl_store_each_metric *each, void *context)
 {
 	int at, code = SQLITE_DONE;
-	sqlite3_stmt *statement = prepare_where(
-		store, query,
-		"SELECT metrics.metric, sort, key, what, count(*), max(held.bytes) FROM metrics JOIN held USING(metric) JOIN"
-		" runs ON runs.run=held.run WHERE ",
-		" AND (?1000 IS NULL OR sort=?1000) AND (?1001 IS NULL OR key=?1001 OR instr(lower(what), lower(?1001)))"
-		" GROUP BY metrics.metric ORDER BY max(held.bytes) DESC, key LIMIT ?1002",
-		&at);
+	sqlite3_stmt *statement =
+		prepare_where(store, query,
+			      /* metrics first: they are few, and most of them are not asked for */
+			      "SELECT m.metric, sort, key, what, count(*), max(held.bytes) FROM (SELECT * FROM metrics WHERE "
+			      "(?1000 IS NULL OR sort=?1000)"
+			      " AND (?1001 IS NULL OR key=?1001 OR instr(lower(what), lower(?1001)))) AS m"
+			      " CROSS JOIN held ON held.metric=m.metric CROSS JOIN runs ON runs.run=held.run WHERE ",
+			      " GROUP BY m.metric ORDER BY max(held.bytes) DESC, key LIMIT ?1002", &at);
 	bool more = true;
 
 	if (!statement)
@@ -252,8 +253,13 @@ bool sl_store_names(struct sl_store *store, const char *begins, int64_t limit, s
 {
 	sqlite3_stmt *statement = sl_store_prepare(
 		store,
-		"SELECT kind, names.text, (SELECT count(*) FROM named WHERE named.name=names.name) AS runs FROM words"
-		" JOIN names ON names.name=words.rowid WHERE words MATCH ? AND runs > 0 ORDER BY runs DESC, names.text LIMIT ?");
+		/* those of most runs, of which 50 are as many as there are; then how many */
+		"SELECT kind, text, (SELECT count(*) FROM named WHERE named.name=found.name) AS runs FROM (SELECT names.name, "
+		"kind, names.text,"
+		" (SELECT count(*) FROM (SELECT 1 FROM named WHERE named.name=names.name LIMIT 50)) AS some FROM words"
+		" JOIN names ON names.name=words.rowid WHERE words MATCH ? AND some > 0 ORDER BY some DESC, names.text LIMIT ?) AS "
+		"found"
+		" ORDER BY runs DESC, text");
 	bool more = true;
 	int code = SQLITE_DONE;
 

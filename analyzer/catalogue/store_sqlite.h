@@ -43,7 +43,7 @@ bool sl_store_head_is_ours(const char *head, ssize_t size);
 bool sl_store_schema(struct sl_store *store, bool write);
 
 /* store_where.c: the condition of a query about `runs`, in the arena, with ?1 and so on for its values; and binds them, *at from 1 on. */
-const char *sl_store_where(struct sl_arena *arena, const struct sl_query *query);
+const char *sl_store_where(struct sl_store *store, struct sl_arena *arena, const struct sl_query *query);
 void sl_store_where_bind(sqlite3_stmt *statement, int *at, const struct sl_query *query);
 
 #endif

@@ -5,8 +5,56 @@
 
 #include "analyzer/catalogue/store_sqlite.h"
 
+/* A phrase of FTS5: a quote in it is doubled, and nothing else in it means anything. */
+void sl_store_bind_words(sqlite3_stmt *statement, int at, const char *text, bool begins)
+{
+	char phrase[2 * SL_QUERY_BYTES + 8], *to = phrase;
+
+	*to++ = '"';
+	for (; *text && to < phrase + sizeof(phrase) - 6; text++) {
+		if (*text == '"')
+			*to++ = '"';
+		*to++ = *text;
+	}
+	strcpy(to, begins ? "\" *" : "\"");
+	sl_store_bind_text(statement, at, phrase);
+}
+
+#define COMMON 20000 /* pairs of a name and a run */
+
+/* In so many runs that each run finds it at once among its own names; others are found by their names. */
+static bool is_common(struct sl_store *store, const struct sl_query_node *node)
+{
+	sqlite3_stmt *statement =
+		sl_store_prepare(store, "SELECT count(*) FROM (SELECT 1 FROM words JOIN named ON named.name=words.rowid WHERE words"
+					" MATCH ? LIMIT ?)");
+	bool common;
+
+	if (!statement)
+		return false;
+	sl_store_bind_words(statement, 1, node->text, node->begins);
+	sqlite3_bind_int(statement, 2, COMMON);
+	common = sl_store_step(store, statement) == SQLITE_ROW && sqlite3_column_int(statement, 0) == COMMON;
+	sqlite3_reset(statement);
+	return common;
+}
+
+static void write_words(FILE *out, struct sl_store *store, const struct sl_query_node *node, int *at)
+{
+	bool common = is_common(store, node); /* + and CROSS: from the run to its names, from the words to their names */
+
+	fputs(common ? "EXISTS (SELECT 1 FROM named WHERE named.run=runs.run AND +named.name IN (SELECT names.name"
+		     : "runs.run IN (SELECT named.run",
+	      out);
+	fprintf(out, " FROM words CROSS JOIN names ON names.name=words.rowid%s WHERE words MATCH ?%d",
+		common ? "" : " CROSS JOIN named ON named.name=names.name", (*at)++);
+	if (node->name >= 0)
+		fprintf(out, " AND names.kind=?%d", (*at)++);
+	fputs(common ? "))" : ")", out);
+}
+
 /* Values are numbered from *at on: a statement may have others before and behind. */
-static void write_node(FILE *out, const struct sl_query *query, int number, int *at)
+static void write_node(FILE *out, struct sl_store *store, const struct sl_query *query, int number, int *at)
 {
 	static const char *const sessions[] = {"session", "rank", "bundle"};
 	const struct sl_query_node *node = &query->nodes[number];
@@ -16,24 +64,17 @@ static void write_node(FILE *out, const struct sl_query *query, int number, int 
 	case SL_QUERY_AND:
 	case SL_QUERY_OR:
 		fputc('(', out);
-		write_node(out, query, node->left, at);
+		write_node(out, store, query, node->left, at);
 		fputs(node->op == SL_QUERY_AND ? " AND " : " OR ", out);
-		write_node(out, query, node->right, at);
+		write_node(out, store, query, node->right, at);
 		fputc(')', out);
 		return;
 	case SL_QUERY_NOT:
 		fputs("NOT ", out);
-		write_node(out, query, node->left, at);
+		write_node(out, store, query, node->left, at);
 		return;
 	case SL_QUERY_WORDS:
-		fprintf(out,
-			"runs.run IN (SELECT named.run FROM words JOIN names ON names.name=words.rowid JOIN named ON "
-			"named.name=names.name"
-			" WHERE words MATCH ?%d",
-			(*at)++);
-		if (node->name >= 0)
-			fprintf(out, " AND names.kind=?%d", (*at)++);
-		fputc(')', out);
+		write_words(out, store, node, at);
 		return;
 	case SL_QUERY_NAMED:
 		fprintf(out,
@@ -62,7 +103,7 @@ static void write_node(FILE *out, const struct sl_query *query, int number, int 
 	}
 }
 
-const char *sl_store_where(struct sl_arena *arena, const struct sl_query *query)
+const char *sl_store_where(struct sl_store *store, struct sl_arena *arena, const struct sl_query *query)
 {
 	char *text = NULL;
 	const char *kept;
@@ -75,27 +116,12 @@ const char *sl_store_where(struct sl_arena *arena, const struct sl_query *query)
 	out = open_memstream(&text, &size);
 	if (!out)
 		abort();
-	write_node(out, query, query->root, &at);
+	write_node(out, store, query, query->root, &at);
 	if (fclose(out))
 		abort();
 	kept = sl_arena_strdup(arena, text);
 	free(text);
 	return kept;
-}
-
-/* A phrase of FTS5: a quote in it is doubled, and nothing else in it means anything. */
-void sl_store_bind_words(sqlite3_stmt *statement, int at, const char *text, bool begins)
-{
-	char phrase[2 * SL_QUERY_BYTES + 8], *to = phrase;
-
-	*to++ = '"';
-	for (; *text && to < phrase + sizeof(phrase) - 6; text++) {
-		if (*text == '"')
-			*to++ = '"';
-		*to++ = *text;
-	}
-	strcpy(to, begins ? "\" *" : "\"");
-	sl_store_bind_text(statement, at, phrase);
 }
 
 static void bind_node(sqlite3_stmt *statement, int *at, const struct sl_query *query, int number)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/catalogued.h"
 
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,16 +116,17 @@ int sl_catalogued_store(struct sl_catalogued *c, bool write)
 	return SL_EXIT_USAGE;
 }
 
+const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix)
+{
+	return c->store ? sl_arena_printf(&c->arena, "%s%s", c->catalogue, suffix) : NULL;
+}
+
 static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 {
-	char *folder = strdup(c->catalogue);
-
-	if (!folder)
-		abort();
-	/* SQLite's own files lie beside it */
-	sl_inside(
-		&(struct sl_inside){.inputs = paths, .reads = {dirname(folder)}, .writes = {c->catalogue}, .symbols = c->symbols});
-	free(folder);
+	sl_inside(&(struct sl_inside){.inputs = paths,
+				      .reads = {c->catalogue, sl_catalogued_beside(c, "-wal"), sl_catalogued_beside(c, "-shm")},
+				      .writes = {c->catalogue},
+				      .symbols = c->symbols});
 	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
 	c->narrowed = count > 0;
 	if (!count || sl_scan_paths(&c->scan, paths, count))

@@ -53,6 +53,9 @@ bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);
 int sl_catalogued_fail(struct sl_catalogued *c); /* says why the store failed */
 void sl_catalogued_close(struct sl_catalogued *c);
 
+/* A file that the open store needs beside the catalogue once the program is inside; NULL where it is not open. */
+const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix);
+
 /* 2026-11-21 10:30, or "unknown". */
 #define SL_CATALOGUED_TIME 24
 const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diff A B: what changed from one run, or several, to others. */
 #include <errno.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -352,16 +351,15 @@ static int open_catalogue(struct comparison *c, char *const *paths, unsigned cou
 	return asked ? sl_catalogued_store(&c->catalogued, false) : -1;
 }
 
-/* SQLite's own files lie beside the catalogue. */
-static void go_inside(const struct comparison *c, const struct sl_arguments *parsed)
+static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 {
-	char *folder = c->catalogued.store ? strdup(c->catalogued.catalogue) : NULL;
+	struct sl_catalogued *known = &c->catalogued;
 
 	sl_inside(&(struct sl_inside){.inputs = parsed->paths,
-				      .reads = {folder ? dirname(folder) : NULL},
-				      .writes = {c->collapsed, c->html, c->catalogued.store ? c->catalogued.catalogue : NULL},
+				      .reads = {sl_catalogued_beside(known, ""), sl_catalogued_beside(known, "-wal"),
+						sl_catalogued_beside(known, "-shm")},
+				      .writes = {c->collapsed, c->html, sl_catalogued_beside(known, "")},
 				      .symbols = parsed->symbols});
-	free(folder);
 }
 
 static int run(int argc, char **argv)
