@@ -7,15 +7,13 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/story.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-#define SPIKE_BIRTHS 5 /* of the place before it */
-#define SPIKE_TIMES  2
-#define GREW_PART    0.25 /* of what the process held */
 
 struct names {
 	char text[6][SL_FORMAT_BYTES];
@@ -195,11 +193,6 @@ static void say_address_space(const struct sl_oom *oom, struct sl_account *accou
 	}
 }
 
-static uint64_t missing(const struct sl_oom *oom)
-{
-	return oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0;
-}
-
 /* A context, a launch, a copy: how much it wanted nobody tells. */
 static void say_unasked(const struct sl_oom *oom, struct sl_account *account)
 {
@@ -230,7 +223,8 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		say_address_space(oom, account);
 		break;
 	case SL_CAUSE_TOO_LARGE:
-		account->cause_text = sl_report_text("%s is more than the device has", size(&n, oom->asked_bytes));
+		account->cause_text = sl_report_text("%s is more than the %s", size(&n, oom->asked_bytes),
+						     oom->injected ? "limit (--limit) allows" : "device has");
 		account->advice = sl_report_text("look at how the size came about: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:
@@ -252,9 +246,10 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 			say_unasked(oom, account);
 			break;
 		}
-		account->cause_text = sl_report_text("the device was full: %s held by this process, %s missing",
-						     size(&n, oom->live_bytes), size(&n, missing(oom)));
-		account->advice = sl_report_text("%s less, held or asked, had been enough", size(&n, missing(oom)));
+		account->cause_text = sl_report_text("%s was full: %s held by this process, %s missing",
+						     oom->injected ? "the limit (--limit)" : "the device", size(&n, oom->live_bytes),
+						     size(&n, sl_oom_missing(oom)));
+		account->advice = sl_report_text("%s less, held or asked, had been enough", size(&n, sl_oom_missing(oom)));
 		break;
 	case SL_CAUSE_UNKNOWN:
 		break;
@@ -274,41 +269,29 @@ static const char *limited(const struct sl_oom *oom)
 	return oom->injected && !sl_oom_made_to_fail(oom) ? " under --limit" : "";
 }
 
-/* What it came from, where the trace tells: one request unlike those before, or a place that grew until nothing was left. */
+/* What it came from, where the trace tells. */
 static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
 	char where[300], what[200], *cause = account->cause_text;
-	bool spike = oom->place_births >= SPIKE_BIRTHS && oom->asked_bytes >= SPIKE_TIMES * oom->place_most;
-	bool leaks = kept && kept->verdict == SL_KEPT_GROWING && kept->bytes != SL_UNKNOWN;
-	bool grew = leaks && kept->bytes >= GREW_PART * (double)oom->live_bytes;
-	bool enough = leaks && account->cause == SL_CAUSE_FULL && kept->bytes >= missing(oom);
+	struct sl_story story;
 	struct names n = {0};
 
-	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || (!spike && !grew && !enough))
+	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || !oom->asked_bytes)
 		return;
-	free(account->advice);
-	if (spike) {
-		account->cause_text =
-			sl_report_text("%s; this request is %.1f times the largest of the %llu before it at its place, %s", cause,
-				       (double)oom->asked_bytes / (double)oom->place_most, (unsigned long long)oom->place_births,
-				       size(&n, oom->place_most));
-		account->advice = sl_report_text("bound this size: up to %s had fitted", size(&n, oom->free_bytes));
-	} else {
-		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, grew ? 2 : 1, where,
-			       sizeof(where));
+	if (sl_story_tell(&story, process, oom)) {
+		free(account->advice);
+		account->cause_text = sl_report_text("%s; %s", cause, story.text);
+		account->advice = strdup(story.advice);
+		free(cause);
+	} else if (kept && kept->verdict == SL_KEPT_GROWING && kept->bytes != SL_UNKNOWN && account->cause == SL_CAUSE_FULL &&
+		   kept->bytes >= sl_oom_missing(oom)) {
+		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
 		sl_kept_amount(what, sizeof(what), kept);
-		if (grew) {
-			account->cause_text = sl_report_text("%s; it grew: leak at %s, %s", cause, where, what);
-			account->advice = sl_report_text("free there what is not needed any more: %s less had been enough",
-							 size(&n, missing(oom)));
-		} else {
-			cause = NULL; /* it stays */
-			account->advice = sl_report_text("%s less had been enough: the leak at %s has %s", size(&n, missing(oom)),
-							 where, what);
-		}
+		free(account->advice);
+		account->advice =
+			sl_report_text("%s less had been enough: the leak at %s has %s", size(&n, sl_oom_missing(oom)), where, what);
 	}
-	free(cause);
 }
 
 static void account(struct sl_report *report, unsigned process, size_t index)

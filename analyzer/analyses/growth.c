@@ -128,6 +128,37 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 	free(all);
 }
 
+/* A range of the label lies in one of the other. */
+static bool lies_in(const struct sl_model *model, uint32_t inner, uint32_t outer)
+{
+	for (size_t i = 0; i < model->phases.count; i++) {
+		const struct sl_phase *phase = &model->phases.item[i];
+
+		for (unsigned k = 0; phase->label == inner && k < phase->depth; k++)
+			if (phase->outer[k].label == outer)
+				return true;
+	}
+	return false;
+}
+
+/* What is kept was asked for in entries of another label, side by side with this one. */
+static bool is_anothers(const struct sl_process *process, uint32_t label)
+{
+	const struct sl_model *model = process->model;
+	bool another = false;
+
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		uint32_t text = process->kept.item[i].track->last_label, born = 0;
+
+		while (born < model->labels.count && model->labels.item[born].text != text)
+			born++;
+		if (!text || born == model->labels.count || born == label || lies_in(model, born, label))
+			return false;
+		another = true;
+	}
+	return another;
+}
+
 /*
  * Where three ranges follow each other, memory at the end of each grows alike: the one whose entries end higher than they begin has it.
  * And what is asked for and given back further out does not grow: then no place keeps anything.
@@ -138,7 +169,7 @@ static bool is_credited(const struct sl_process *process, const struct sl_growth
 	double inside = (double)label->net_bytes;
 
 	return inside >= CREDIT_MIN_PART * growth->slope * (double)label->entries &&
-	       (process->kept.count || process->model->folded_ns);
+	       (process->kept.count || process->model->folded_ns) && !is_anothers(process, growth->label);
 }
 
 static void process(struct sl_process *process)

@@ -7,9 +7,11 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/base/format.h"
 
-#define WORTH_SAYING 0.05 /* of the device */
+#define WORTH_SAYING  0.05 /* of the device */
+#define WORTH_A_PLACE 0.1  /* of what is hidden */
 
 static bool is_recorded(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid)
 {
@@ -135,12 +137,67 @@ static bool is_of_run(const struct sl_report *report, const struct sl_shared_dev
 	return false;
 }
 
+/* What a process made of one kind on the device at one place, and what it costs. */
+static const struct sl_track *most_of(const struct sl_process *process, const struct sl_device_state *state, enum sl_object object)
+{
+	const struct sl_track *most = NULL;
+
+	for (size_t i = 0; i < process->model->tracks.count; i++) {
+		const struct sl_track *track = &process->model->tracks.item[i];
+		bool more = !most || (object == SL_OBJECT_MODULE ? track->born_bytes > most->born_bytes
+								 : track->most_blocks > most->most_blocks);
+
+		if (track->kind == object && track->device == state->device && more)
+			most = track;
+	}
+	return most;
+}
+
+static void find_place(struct sl_report *report, const struct sl_shared_device *device, unsigned index,
+		       const struct sl_track *track, char *what)
+{
+	char where[300];
+
+	sl_owners_line(&report->processes[index], track->python, track->native, track->caller, 3, where, sizeof(where));
+	sl_report_find(report, &(struct sl_finding){.id = "hidden.place",
+						    .severity = "info",
+						    .process = (int)index,
+						    .device = device->device,
+						    .bytes = track->born_bytes ? track->born_bytes : SL_UNKNOWN,
+						    .text = sl_report_text("hidden memory: %s at %s", what, where),
+						    .python = track->python,
+						    .native = track->native,
+						    .caller = track->caller});
+	free(what);
+}
+
+/* The lines where hidden memory comes from: code, and contexts beyond one. */
+static void find_places(struct sl_report *report, const struct sl_shared_device *device)
+{
+	char size[SL_FORMAT_BYTES];
+
+	for (unsigned i = 0; device->hidden_peak_bytes != SL_UNKNOWN && i < device->process_count; i++) {
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+		const struct sl_process *process = &report->processes[device->processes[i]];
+		const struct sl_track *code = state ? most_of(process, state, SL_OBJECT_MODULE) : NULL;
+		const struct sl_track *contexts = state ? most_of(process, state, SL_OBJECT_CONTEXT) : NULL;
+
+		if (code && (double)code->born_bytes >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
+			find_place(report, device, device->processes[i], code,
+				   sl_report_text("%s of code loaded", sl_format_size(size, code->born_bytes)));
+		if (contexts && contexts->most_blocks > 1)
+			find_place(report, device, device->processes[i], contexts,
+				   sl_report_text("%llu contexts at once, made", (unsigned long long)contexts->most_blocks));
+	}
+}
+
 static void run(struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 		struct sl_hidden hidden;
 
+		find_places(report, device);
 		sl_hidden_split(report, device, &hidden);
 		for (size_t k = 0; k < hidden.count; k++) {
 			const struct sl_hidden_name *name = &hidden.item[k];

@@ -27,20 +27,23 @@
 #define KEPT_MIN_PART	     0.0005 /* of the most that was held */
 #define LEVEL		     0.05
 #define QUARTER_MIN	     0.35
-#define BUSY_SLACK	     1.75 /* a clock is less even than births, on a machine that is shared */
+#define PACE_SLACK	     1.75 /* a clock is less even than births, on a machine that is shared */
+#define ALONE_PART	     0.8 /* of the births since its first: others tell no time */
 #define STALL		     4
 #define STOPPED_TICKS	     0.15 /* of the process's births since the place's first without another of its own */
 #define STOPPED_TIME	     0.3  /* the same of time, in which a process may wait */
-#define STOPPED_MIN_NS	     50e6 /* an interpreter may take so long to end */
-#define BURST_EVENTS	     1.2  /* of the process for each birth */
+#define ENDING_NS	     50e6  /* a program may take so long to end after its last birth */
+#define ENDING_PYTHON_NS     100e6 /* an interpreter, on a busy machine */
+#define BURST_EVENTS	     1.05 /* of the process for each birth */
 #define BURST_PART	     0.4  /* of the run */
+#define BURST_MAX	     100  /* births that a program may take at its start */
 #define ITERATION_PLACES_MAX 2000
 #define FINDINGS_MAX	     8 /* of a process */
 #define STOPPED_GAPS	     3 /* times the mean time between births */
 
 struct series {
-	/* clocks at the windows' beginnings, and at the end: nanoseconds, the same without stalls, births of the process */
-	double time[SL_TRACK_WINDOWS + 1], busy[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1];
+	/* clocks at the windows' beginnings, and at the end: nanoseconds, births of the process */
+	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1];
 	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
 	unsigned count;
 };
@@ -51,24 +54,15 @@ static bool by_count(const struct sl_track *track)
 	return track->kind >= SL_OBJECT_CONTEXT || !track->born_bytes || track->kind == SL_KIND_imported;
 }
 
+/* Where its births may have gone on to: what follows an error that nobody got over is the end of the program, however long it takes. */
 static uint64_t end_of(const struct sl_model *model)
 {
 	uint64_t end = model->tracks.teardown_ns ? model->tracks.teardown_ns : model->now_ns;
+	const struct sl_oom *last = model->ooms.count ? &model->ooms.item[model->ooms.count - 1] : NULL;
 
+	if (last && last->recovered != 1 && !last->less_bytes && last->time_ns < end)
+		end = last->time_ns;
 	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
-}
-
-/* A process that waits its turn for a hundred steps' time has not stopped: a gap counts for no more than STALL usual ones. */
-static void take_busy(struct series *series)
-{
-	double gaps[SL_TRACK_WINDOWS], most;
-
-	for (unsigned i = 0; i < series->count; i++)
-		gaps[i] = series->time[i + 1] - series->time[i];
-	most = STALL * sl_stats_median(gaps, series->count);
-	series->busy[0] = series->time[0];
-	for (unsigned i = 0; i < series->count; i++)
-		series->busy[i + 1] = series->busy[i] + fmin(series->time[i + 1] - series->time[i], most);
 }
 
 static void take_series(const struct sl_model *model, const struct sl_track *track, bool count, struct series *series)
@@ -90,7 +84,6 @@ static void take_series(const struct sl_model *model, const struct sl_track *tra
 		series->count--;
 	series->time[series->count] = (double)(end_of(model) - model->first_ns);
 	series->tick[series->count] = (double)model->tracks.ticks;
-	take_busy(series);
 	for (unsigned i = series->count; i--;)
 		series->kept[i] = later = fmin(later, series->least[i]);
 }
@@ -134,6 +127,37 @@ static double evenness(const struct series *series, const double *clock, double 
 	return mean > 0 ? least / mean : 0;
 }
 
+static double median_gap(const struct series *series, unsigned from, unsigned to)
+{
+	double gaps[SL_TRACK_WINDOWS];
+
+	for (unsigned i = from; i < to; i++)
+		gaps[i - from] = series->time[i + 1] - series->time[i];
+	return sl_stats_median(gaps, to - from);
+}
+
+/* How much of its usual pace the place has in the slowest of the last three quarters of its births: by medians, as a process may wait. */
+static double pace(const struct series *series)
+{
+	unsigned count = series->count - 1; /* the last window is not full */
+	double usual = median_gap(series, 0, count), slowest = usual;
+
+	for (unsigned q = 1; q < 4; q++)
+		slowest = fmax(slowest, median_gap(series, count * q / 4, count * (q + 1) / 4));
+	return slowest > 0 ? usual / slowest : 1;
+}
+
+/* By the births of all places, which no load of the machine bends; by time too where there are few others. */
+static double evenness_of(const struct sl_track *track, const struct series *series, double *last)
+{
+	double since = series->tick[series->count] - series->tick[0], even = evenness(series, series->tick, last);
+
+	if (series->count < 5 || (double)track->births < ALONE_PART * since)
+		return even;
+	*last = fmin(*last, PACE_SLACK * pace(series));
+	return fmin(even, PACE_SLACK * pace(series));
+}
+
 static double given_back(const struct series *series)
 {
 	double most = 0;
@@ -143,19 +167,28 @@ static double given_back(const struct series *series)
 	return most;
 }
 
+static double ending_of(const struct sl_model *model)
+{
+	return model->defs->pythons.count ? ENDING_PYTHON_NS : ENDING_NS;
+}
+
 static bool is_gap(double gap, double span, double part, uint64_t births)
 {
 	return gap > part * span && gap > STOPPED_GAPS * (span - gap) / (double)(births - 1);
 }
 
-/* All at once, nothing else between: what is taken at the start, in a program that does little else. */
+/*
+ * All at once, nothing else between: what is taken at the start, in a program that does little else. More than BURST_MAX, and then the
+ * program ends: it did nothing but this.
+ */
 static bool is_burst(const struct sl_model *model, const struct sl_track *track)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	double alone = (double)(course->last_event - course->first_event) / (double)(track->births - 1);
 	double span = (double)(track->last_ns - track->first_ns), life = (double)(model->now_ns - model->first_ns);
+	bool ends = (double)(end_of(model) - track->last_ns) < ending_of(model) && course->last_tick == model->tracks.ticks;
 
-	return alone < BURST_EVENTS && span < BURST_PART * life;
+	return alone < BURST_EVENTS && span < BURST_PART * life && !(ends && track->births >= BURST_MAX);
 }
 
 static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
@@ -166,7 +199,7 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 	return is_burst(model, track) ||
 	       is_gap(ticks - (double)course->last_tick, ticks - (double)course->windows[0].begin_tick, STOPPED_TICKS,
 		      track->births) ||
-	       (gap > STOPPED_MIN_NS && is_gap(gap, end - (double)track->first_ns, STOPPED_TIME, track->births));
+	       (gap > ending_of(model) && is_gap(gap, end - (double)track->first_ns, STOPPED_TIME, track->births));
 }
 
 static bool is_judged(const struct sl_process *process, const struct sl_track *track, double kept)
@@ -237,14 +270,14 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 static bool judge(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
 	struct series series;
-	double grown, chance, last[2], even;
+	double grown, chance, last, even;
 
 	take_series(process->model, track, true, &series);
 	if (series.count < 4 || chance_of_order(&series) * tested > LEVEL)
 		return false;
-	even = fmin(BUSY_SLACK * evenness(&series, series.busy, &last[0]), evenness(&series, series.tick, &last[1]));
+	even = evenness_of(track, &series, &last);
 	if (!by_count(track)) { /* as many blocks, larger ones: a vector that doubles, a ring */
-		if (fmin(last[0], last[1]) < 0.05)
+		if (last < 0.05)
 			return false;
 		take_series(process->model, track, false, &series);
 	}
@@ -252,11 +285,11 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	chance = fmin(1, chance_of_order(&series) * tested);
 	if (!is_judged(process, track, grown) || chance > LEVEL || grown < 2 * given_back(&series))
 		return false;
-	even = fmin(even, fmin(BUSY_SLACK * evenness(&series, series.busy, &last[0]), evenness(&series, series.tick, &last[1])));
+	even = fmin(even, evenness_of(track, &series, &last));
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
 	if (even >= QUARTER_MIN && !has_stopped(process->model, track))
 		kept->verdict = SL_KEPT_GROWING;
-	else if (fmin(last[0], last[1]) > 0.05 && !has_stopped(process->model, track))
+	else if (last > 0.05 && !has_stopped(process->model, track))
 		kept->verdict = SL_KEPT_FILLING;
 	else
 		return false;
@@ -392,6 +425,7 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 {
 	bool growing = kept->verdict == SL_KEPT_GROWING;
 	const struct sl_track *track = kept->track;
+	const char *label = sl_kept_label(&report->processes[index], kept);
 	char where[300], what[200], rate[200];
 
 	sl_owners_line(&report->processes[index], track->python, track->native, track->caller, 2, where, sizeof(where));
@@ -407,7 +441,8 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 			.process = (int)index,
 			.device = track->device,
 			.bytes = kept->bytes,
-			.text = growing ? sl_report_text("%s leaks %s: %s, %s", where, rate, what,
+			.text = growing ? sl_report_text("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "",
+							 label ? label : "", what,
 							 kept->left ? "never freed" : "not freed before the program ended")
 					: sl_report_text("%s still fills, more and more slowly: %s", where, what),
 			.advice = strdup(growing ? "find what keeps them, there or in its callers: a list, a cache without a "

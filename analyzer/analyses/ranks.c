@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/rank_holdings.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/skew.h"
@@ -26,6 +27,7 @@
 #define DEVIATIONS   3.5
 #define LEAST_PART   0.02 /* of the median: less is no outlier however steady the others are */
 #define DIVERGENCES  3
+#define EXPLAINED    0.5 /* of the difference */
 
 static bool is_rank(const struct sl_process *process)
 {
@@ -423,11 +425,16 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 		}
 	for (unsigned i = 0; i < report->process_count; i++) {
 		double peak = group[i] == lead ? (double)home_of(&report->processes[i])->known_peak : median;
+		struct sl_rank_difference difference;
 		char size[3][SL_FORMAT_BYTES], *first = NULL;
+		bool told;
 
 		if (fabs(peak - median) <= least)
 			continue;
-		if ((*divergences)++ < DIVERGENCES)
+		told = sl_rank_holdings_differ(&report->processes[i], home_of(&report->processes[i])->device,
+					       &report->processes[typical], home_of(&report->processes[typical])->device, &difference);
+		/* who holds it explains it; where they part is looked for where that does not */
+		if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
 			first = divergence(&report->processes[i], &report->processes[typical]);
 		sl_report_find(
 			report,
@@ -439,12 +446,16 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 				.device = home_of(&report->processes[i])->device,
 				.bytes = (uint64_t)peak,
 				.text = sl_report_text(
-					"rank %lld peaked at %s, %s %s than the median of %u ranks that do the same%s%s",
+					"rank %lld is an outlier: it peaked at %s, %s %s than the median of %u ranks that do the same%s%s%s%s",
 					(long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
 					sl_format_size(size[1], (uint64_t)fabs(peak - median)), peak > median ? "more" : "less",
-					count, first ? "; they " : "", first ? first : ""),
-				.advice =
-					strdup("look at what this rank was given: its batch, its lengths, its part of the model")});
+					count, told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
+				.advice = strdup(strstr(difference.text, "which grows")
+							 ? "free there what is not needed any more: the other ranks do, or do not ask"
+							 : "look at what this rank was given: its batch, its lengths, its part of the model"),
+				.python = difference.python,
+				.native = difference.native,
+				.caller = difference.caller});
 		free(first);
 	}
 	free(peaks);

@@ -297,6 +297,7 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	if (SL_UNLIKELY(!device->line))
 		device->line = sl_timeline_add(&model->timeline, SL_LINE_KNOWN, device->device, 0);
 	sl_timeline_set(&model->timeline, device->line, now, device->known, index);
+	sl_swing_to(&device->swing, device->known, now);
 	if (device->known > device->known_peak) {
 		device->known_peak = device->known;
 		device->known_peak_ns = now;

@@ -109,6 +109,7 @@ struct sl_device_state {
 	int device;
 	bool used;				   /* had an event or a sample */
 	uint64_t known, known_peak, known_peak_ns; /* device + pool + vmm + array + graph */
+	struct sl_swing swing;			   /* of known */
 	uint32_t epoch;				   /* counts new peaks: sites that change after one save what they had at it */
 	struct sl_line *line;
 	struct sl_torch torch;
@@ -152,6 +153,11 @@ struct sl_neighbour_then {
 	uint64_t bytes;
 };
 
+/* A rise beside those before it; model/swing.h. */
+struct sl_surge {
+	uint64_t bytes, most, count; /* with what was asked for; the highest before, of so many */
+};
+
 struct sl_oom {
 	uint64_t time_ns, requested_bytes, live_bytes;
 	uint64_t asked_bytes;		  /* requested, or what PyTorch wanted it for where that is more (pages of a segment) */
@@ -178,6 +184,8 @@ struct sl_oom {
 	uint64_t context_bytes, module_bytes; /* then; 0: not known */
 	uint64_t largest_cached;	      /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
 	uint64_t place_births, place_most;    /* of the same place before it: blocks, and the largest of them */
+	struct sl_surge device_rise, place_rise; /* what was held then, and in all rises before */
+	uint32_t surge;		      /* track of place_rise + 1: the place that held most beyond what it ever did; 0: none */
 	uint64_t less_bytes;	      /* the thread went on with so much instead, by its next call of the name; 0: it did not */
 	uint64_t step;		      /* index of the innermost label, SL_UNKNOWN */
 	uint32_t pairs[SL_PAIRS_MAX]; /* said of the thread's open ranges, innermost first */

@@ -78,6 +78,31 @@ static void take_place(struct sl_model *model, struct sl_oom *oom, const struct 
 	oom->place_most = model->tracks.item[track].most_bytes;
 }
 
+static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)
+{
+	return (struct sl_surge){held, swing->most, swing->count};
+}
+
+/* What was held with this request, beside what was held in rises that are over. */
+static void take_surge(struct sl_model *model, struct sl_oom *oom)
+{
+	const struct sl_device_state *device = sl_ledger_device(model, oom->device);
+	uint64_t most = 0;
+
+	oom->device_rise = surge_of(&device->swing, device->known + oom->asked_bytes);
+	for (size_t i = 0; i < model->tracks.count; i++) {
+		const struct sl_track *track = &model->tracks.item[i];
+		bool asks = track->python == oom->python && track->native == oom->native && track->caller == oom->caller;
+		uint64_t held = track->live_bytes + (asks ? oom->asked_bytes : 0);
+
+		if (track->device != oom->device || !track->swing.count || held < track->swing.most + most)
+			continue;
+		most = held - track->swing.most;
+		oom->place_rise = surge_of(&track->swing, held);
+		oom->surge = (uint32_t)i + 1;
+	}
+}
+
 static void add_owner(struct sl_oom *oom, struct sl_owner owner)
 {
 	unsigned at = oom->owner_count;
@@ -222,6 +247,7 @@ static void add(struct sl_model *model, const struct sl_item *item)
 		if (oom->torch.used)
 			oom->largest_cached = sl_torch_largest_cached(model, oom->device);
 		take_hidden(oom, sl_ledger_device(model, oom->device));
+		take_surge(model, oom);
 		take_changes(model, oom, sl_ledger_device(model, oom->device));
 	}
 	model->ooms.count++;

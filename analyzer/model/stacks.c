@@ -135,10 +135,12 @@ static bool is_eval(const struct sl_defs *defs, uint64_t pc)
 	return false;
 }
 
-/* Objects and headers of the system, and of installed packages. */
+/* Objects and headers of the system, of installed packages, and of PyTorch wherever it was built. */
 static bool is_systems(const char *path)
 {
-	return !path || !strncmp(path, "/usr/", 5) || !strncmp(path, "/lib", 4) || strstr(path, "site-packages/") ||
+	const char *name = sl_stacks_basename(path);
+
+	return !path || !strncmp(name, "libc10", 6) || !strncmp(name, "libtorch", 8) || !strncmp(path, "/usr/", 5) || !strncmp(path, "/lib", 4) || strstr(path, "site-packages/") ||
 	       strstr(path, "dist-packages/");
 }
 

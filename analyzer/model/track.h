@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/model/swing.h"
+
 #define SL_TRACK_WINDOWS 32
 
 /* What is counted as blocks are, behind the kinds of memory. */
@@ -38,6 +40,8 @@ struct sl_track {
 	int device;
 	uint64_t live_bytes, live_blocks, born_bytes, births, deaths;
 	uint64_t most_bytes;	    /* the largest that was born */
+	uint64_t most_blocks;	    /* that lived at once */
+	struct sl_swing swing;	    /* of live_bytes */
 	uint64_t first_ns, last_ns; /* of births */
 };
 

@@ -142,6 +142,8 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	track->live_blocks++;
 	track->born_bytes += bytes;
 	track->most_bytes = bytes > track->most_bytes ? bytes : track->most_bytes;
+	track->most_blocks = track->live_blocks > track->most_blocks ? track->live_blocks : track->most_blocks;
+	sl_swing_to(&track->swing, track->live_bytes, model->now_ns);
 	if (!track->births++) {
 		track->first_ns = model->now_ns;
 		course->first_event = model->events;
@@ -166,6 +168,7 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 	track->deaths++;
 	track->live_bytes -= bytes;
 	track->live_blocks--;
+	sl_swing_to(&track->swing, track->live_bytes, model->now_ns);
 	if (!tracks->teardown_ns)
 		tracks->teardown_ns = model->now_ns;
 	if (!course->count) /* only of what a checkpoint of --keep brought */

@@ -194,6 +194,17 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 	sl_owners_free(&owners);
 }
 
+/* Findings that belong to a block of the screen, beneath it. */
+static void put_said(struct sl_text_page *page, const char *id, int process, int device)
+{
+	for (size_t i = 0; i < page->report->findings.count; i++) {
+		const struct sl_finding *finding = &page->report->findings.item[i];
+
+		if (!strcmp(finding->id, id) && finding->device == device && (process < 0 || finding->process == process))
+			say(page, "      %s", finding->text);
+	}
+}
+
 static void put_peak(struct sl_text_page *page)
 {
 	const struct sl_device_state *device;
@@ -210,6 +221,7 @@ static void put_peak(struct sl_text_page *page)
 		 spark, others);
 	sl_text_line(page, 0, text, "");
 	put_peak_owners(page, process, device);
+	put_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
 }
 
 /* ---- growth, leaks, hidden, in flight */
@@ -268,13 +280,14 @@ static void put_kept_one(struct sl_text_page *page, struct sl_process *process, 
 	const struct sl_track *track = kept->track;
 	char rate[200], what[200], text[600], where[512], who[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
 	double full_in = sl_kept_full_in(process, kept);
+	const char *label = sl_kept_label(process, kept);
 
 	sl_owners_line(process, track->python, track->native, track->caller, 3, where, sizeof(where));
 	sl_kept_rate(rate, sizeof(rate), process, kept);
 	sl_kept_amount(what, sizeof(what), kept);
 	sl_text_head(page, "LEAK", true);
-	snprintf(text, sizeof(text), "     %s%s%s, %s", page->report->process_count > 1 ? sl_text_rank(who, process) : "",
-		 page->report->process_count > 1 ? "  " : "", rate, what);
+	snprintf(text, sizeof(text), "     %s%s%s, %s%s%s", page->report->process_count > 1 ? sl_text_rank(who, process) : "",
+		 page->report->process_count > 1 ? "  " : "", rate, what, label ? ", in " : "", label ? label : "");
 	sl_text_line(page, 0, text, "");
 	snprintf(text, sizeof(text), "      %s", where);
 	sl_text_line(page, 0, text, "");
@@ -373,32 +386,6 @@ static bool has_pools(const struct sl_report *report, const struct sl_shared_dev
 	return false;
 }
 
-/* Where most code was loaded, if it is a part worth a line. */
-static void put_code_places(struct sl_text_page *page, const struct sl_shared_device *device)
-{
-	struct sl_process *process = NULL;
-	const struct sl_track *most = NULL;
-	char where[300], size[SL_FORMAT_BYTES];
-
-	for (unsigned i = 0; i < device->process_count; i++) {
-		struct sl_process *p = &page->report->processes[device->processes[i]];
-
-		for (size_t k = 0; k < p->model->tracks.count; k++) {
-			const struct sl_track *track = &p->model->tracks.item[k];
-
-			if (track->kind == SL_OBJECT_MODULE && track->born_bytes >= device->hidden_peak_bytes / 10 &&
-			    (!most || track->born_bytes > most->born_bytes)) {
-				most = track;
-				process = p;
-			}
-		}
-	}
-	if (!most)
-		return;
-	sl_owners_line(process, most->python, most->native, most->caller, 3, where, sizeof(where));
-	say(page, "      %s of code loaded at %s", sl_format_size(size, most->born_bytes), where);
-}
-
 /* The device with the largest hidden peak, by name. */
 static void put_hidden(struct sl_text_page *page)
 {
@@ -451,7 +438,7 @@ static void put_hidden(struct sl_text_page *page)
 		     hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right
 		     : pools ? "contexts, and freed memory that pools keep"
 			     : "outside recorded allocations");
-	put_code_places(page, most);
+	put_said(page, "hidden.place", -1, most->device);
 	sl_hidden_free(&hidden);
 }
 
@@ -475,6 +462,17 @@ static void put_in_flight(struct sl_text_page *page)
 	}
 }
 
+static bool has_a_block(const char *id)
+{
+	static const char *const ids[] = {"ranks.first",   "leak.growing", "leak.kept",
+					  "label.growing", "hidden.place", "memory.spike"};
+
+	for (size_t i = 0; i < SL_COUNT(ids); i++)
+		if (!strcmp(id, ids[i]))
+			return true;
+	return !strncmp(id, "oom.", 4);
+}
+
 /* What has no block of its own above. */
 static void put_findings(struct sl_text_page *page)
 {
@@ -483,9 +481,7 @@ static void put_findings(struct sl_text_page *page)
 	for (size_t i = 0; i < page->report->findings.count; i++) {
 		const struct sl_finding *finding = &page->report->findings.item[i];
 
-		if (!strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "ranks.first") ||
-		    !strcmp(finding->id, "leak.growing") || !strcmp(finding->id, "leak.kept") ||
-		    !strcmp(finding->id, "label.growing"))
+		if (has_a_block(finding->id))
 			continue;
 		char who[48] = "";
 

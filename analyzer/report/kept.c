@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzer/base/format.h"
 
@@ -71,6 +72,13 @@ void sl_kept_rate(char *out, size_t size, const struct sl_process *process, cons
 	else
 		snprintf(out, size, "+%s every %s", amount,
 			 sl_format_duration(time, (uint64_t)(span / (double)(kept->births - 1))));
+}
+
+const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept)
+{
+	const char *label = kept->track->last_label ? sl_defs_text(process->model->defs, kept->track->last_label) : NULL;
+
+	return label && process->iterations.by_label && !strcmp(label, process->iterations.name) ? NULL : label;
 }
 
 double sl_kept_full_in(const struct sl_process *process, const struct sl_kept *kept)

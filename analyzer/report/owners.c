@@ -115,16 +115,18 @@ void sl_owners_line(struct sl_process *process, uint32_t python, uint32_t native
 		    size_t size)
 {
 	struct sl_stack_frame stack[SL_STACK_MAX];
-	const struct sl_stack_frame *chain[SL_STACK_MAX], *via;
+	const struct sl_stack_frame *chain[SL_STACK_MAX], *via, *next;
 	unsigned count = sl_process_stack(process, stack, python, native, caller), given;
 	size_t at = 0;
 
 	out[0] = 0;
-	given = sl_place_chain(process, stack, count, chain, frames, &via);
+	given = sl_place_chain(process, stack, count, chain, frames, &via, &next);
 	for (unsigned i = 0; i < given && append(out, size, &at, " < ", chain[i]); i++)
 		;
+	if (via && via != next)
+		append(out, size, &at, " via ", next);
 	if (via)
-		append(out, size, &at, " via ", via);
+		append(out, size, &at, via != next ? ", " : " via ", via);
 	for (const struct sl_stack_frame *frame = given == 1 && !chain[0]->own ? chain[0] + 1 : stack + count;
 	     frame < stack + count && given < frames; frame++)
 		given += tells_more(frame, chain[0]) && append(out, size, &at, " < ", frame);

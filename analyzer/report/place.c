@@ -93,7 +93,7 @@ static bool is_constructor(const struct sl_stack_frame *frame)
 
 static bool is_wrapper(const struct sl_stack_frame *frame)
 {
-	static const char *const names[] = {"wrapper", "wrapped", "_wrapper", "inner", "decorated", "__call__", "_call_impl"};
+	static const char *const names[] = {"wrapper", "wrapped", "_wrapper", "inner", "decorated", "_call_impl", "_wrapped_call_impl"};
 	const char *last = frame->function ? strrchr(frame->function, '.') : NULL;
 
 	last = last ? last + 1 : frame->function;
@@ -241,19 +241,22 @@ static unsigned place_among(const struct sl_places *places, const struct sl_stac
 }
 
 unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count,
-			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame **via)
+			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame **via,
+			const struct sl_stack_frame **next)
 {
 	const struct sl_stack_frame *own[SL_STACK_MAX];
 	unsigned used = own_frames(frames, count, own), place, given = 0;
 
-	*via = NULL;
+	*via = *next = NULL;
 	if (!used) {
 		chain[0] = sl_stacks_interesting(frames, count);
 		return chain[0] != NULL;
 	}
 	place = place_among(places_of(process), own, used);
-	if (place)
+	if (place) {
 		*via = own[0];
+		*next = own[place - 1];
+	}
 	for (; place < used && given < max; place++)
 		chain[given++] = own[place];
 	return given;
@@ -261,9 +264,9 @@ unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame 
 
 const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count)
 {
-	const struct sl_stack_frame *place = NULL, *via;
+	const struct sl_stack_frame *place = NULL, *via, *next;
 
-	return sl_place_chain(process, frames, count, &place, 1, &via) ? place : NULL;
+	return sl_place_chain(process, frames, count, &place, 1, &via, &next) ? place : NULL;
 }
 
 void sl_places_free(struct sl_places *places)

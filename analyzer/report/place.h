@@ -3,7 +3,7 @@
  * The place of a block: the line a reader would look at first.  It is not the innermost frame but the one from where the stacks
  * of a run part.  The rule, over the program's own frames (its Python lines, and native lines of objects that were not installed):
  *
- *  - Frames between two of one function are its recursion and go; so do wrappers (`__call__`, `wrapper`) that are not innermost.
+ *  - Frames between two of one function are its recursion and go; so do wrappers (`wrapper`, `_call_impl`) that are not innermost.
  *  - A function asks through so many of its lines, and is called from so many.  With at least twice as many callers as lines it is a
  *    helper: what it is called for parts outside of it.  A constructor that asks in one line is one too.
  *  - The place is the innermost frame outside the last helper that is reached without passing a function whose own lines part.
@@ -20,10 +20,11 @@
 const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count);
 
 /*
- * Place, and behind it up to `max` - 1 of the callers that are worth a word, innermost first; *via is the innermost helper, NULL: there
- * is none.  Returns how many.
+ * Place, and behind it up to `max` - 1 of the callers that are worth a word, innermost first; *via is the innermost helper, and
+ * *next the frame just inside the place, which may be the same one; NULL: there is none.  Returns how many.
  */
 unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count,
-			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame **via);
+			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame **via,
+			const struct sl_stack_frame **next);
 
 #endif

@@ -98,9 +98,15 @@ PUBLIC(sl_shape_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, s
 SHAPE(site, M(caller), M(python), M(native), M(label), M(thread), M(api), M(device), M(kind), M(pooled), M(holder), M(labelled), M(track), M(live_bytes),
       M(live_blocks), M(total_bytes), M(total_blocks), M(at_peak_bytes), M(at_peak_blocks), M(epoch));
 #undef STRUCT
+#define STRUCT struct sl_swing
+SHAPE(swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_ns));
+#undef STRUCT
+#define STRUCT struct sl_surge
+SHAPE(surge, M(bytes), M(most), M(count));
+#undef STRUCT
 #define STRUCT struct sl_track
 SHAPE(track, M(hash), M(caller), M(python), M(native), M(label), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
-      M(born_bytes), M(births), M(deaths), M(most_bytes), M(first_ns), M(last_ns));
+      M(born_bytes), M(births), M(deaths), M(most_bytes), M(most_blocks), IN(swing, swing), M(first_ns), M(last_ns));
 #undef STRUCT
 #define STRUCT struct sl_tracks
 SHAPE(tracks, {.name = "item", .at = offsetof(struct sl_tracks, item), .count = offsetof(struct sl_tracks, count), .count_size = 8,
@@ -131,7 +137,7 @@ SHAPE(part, M(what), M(library), M(bytes), M(count), IN(first, instant));
 SHAPE(neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant));
 #undef STRUCT
 #define STRUCT struct sl_device_state
-SHAPE(state, M(device), M(used), M(known), M(known_peak), M(known_peak_ns), M(epoch), LINE(line), IN(torch, torch), IN(torch_at_peak, torch),
+SHAPE(state, M(device), M(used), M(known), M(known_peak), M(known_peak_ns), IN(swing, swing), M(epoch), LINE(line), IN(torch, torch), IN(torch_at_peak, torch),
       M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), M(context_sampled), M(context_steady), VECTOR(parts, part),
       VECTOR(neighbours, neighbour), VECTOR(present, u32), M(total_bytes), M(used_peak_bytes), M(used_last_bytes), M(hidden_peak_bytes),
       M(hidden_last_bytes), M(hidden_peak_ns), WHOLE(source, byte), LINE(used_line), LINE(hidden_line), LINE(samples_line), M(changes),
@@ -155,7 +161,7 @@ SHAPE(oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes), M(free
       M(thread), M(python), M(native), M(label), M(caller), M(stream), M(api), M(device), M(scope), M(recovered), M(injected),
       M(reported_by_torch), M(nested), M(in_retry), M(group), FIXED(owners, owner_count, owner), IN(torch, torch),
       FIXED(neighbours, neighbour_count, neighbour_then), M(context_bytes), M(module_bytes), M(largest_cached), M(place_births),
-      M(place_most), M(less_bytes), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
+      M(place_most), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
 #undef STRUCT
 #define STRUCT struct sl_called
 SHAPE(called, M(text), M(device), M(blocks), M(live_bytes), M(peak_bytes));

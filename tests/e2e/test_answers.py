@@ -515,11 +515,20 @@ class RankComparison(Answers):
         self.absent("ranks.stray_context", report)
         self.absent("ranks.first", report)
 
-    def test_an_outlier_and_where_it_first_differed(self):
+    def test_an_outlier_is_told_by_what_it_holds_beyond_a_typical_rank(self):
         with Ranks(5, lambda rank: ["device=%d" % rank, "alloc=100", "alloc=%d" % (900 if rank == 3 else 100), "free"]) as ranks:
             found = self.found("ranks.outlier", ranks.report())
         self.assertEqual([finding["rank"] for finding in found], [3])
-        self.assertRegex(found[0]["description"], r"first differ at allocation 2: rank 3 asked 900 MiB at script.py:\d+ \w+, rank \d 100 MiB")
+        self.assertRegex(found[0]["description"], r"an outlier: it peaked at 1000 MiB, 800 MiB more .*: 800 MiB more at script.py:\d+ allocate")
+
+    def test_a_rank_that_keeps_what_others_free_is_told_as_growing(self):
+        def steps(rank):
+            step = ["tensor=10", "alloc=2"] + ([] if rank == 2 else ["free"]) + ["drop"]
+            return ["device=%d" % rank, "alloc=100"] + 40 * step
+        with Ranks(4, steps) as ranks:
+            (found,) = self.found("ranks.outlier", ranks.report())
+        self.assertEqual(found["rank"], 2)
+        self.assertRegex(found["description"], r"\d+(\.\d+)? MiB more at script.py:\d+ allocate.*, which grows$")
 
     def test_a_table_of_ranks_holds_what_each_asked_for(self):
         with Ranks(3, lambda rank: ["device=%d" % rank, "alloc=%d" % (100 + 50 * rank)]) as ranks:

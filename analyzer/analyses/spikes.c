@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One step that held much more than all the others and gave it back: the program's peak is its doing. Told of the place that
+ * held most of the difference, beyond what it holds in other steps (model/swing.h).
+ */
+#include <stdlib.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/base/format.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/report.h"
+
+#define RISES_MIN  10
+#define TIMES	   2
+#define PLACE_PART 0.4 /* of the difference */
+
+/* What each track held at the peak of the device, beyond its second highest; the track that has most. */
+static const struct sl_track *place_of(const struct sl_model *model, int device, uint64_t *held, uint64_t *beyond)
+{
+	uint64_t *at_peak = calloc(model->tracks.count + 1, sizeof(*at_peak));
+	const struct sl_track *found = NULL;
+
+	if (!at_peak)
+		abort();
+	*beyond = 0;
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (model->sites.item[i].device == device && sl_model_in_use(model, &model->sites.item[i]))
+			at_peak[model->sites.item[i].track] += sl_model_site_at_peak(model, &model->sites.item[i]);
+	for (size_t i = 0; i < model->tracks.count; i++) {
+		uint64_t usual = model->tracks.item[i].swing.second;
+
+		if (at_peak[i] <= usual || at_peak[i] - usual <= *beyond)
+			continue;
+		*beyond = at_peak[i] - usual;
+		*held = at_peak[i];
+		found = &model->tracks.item[i];
+	}
+	free(at_peak);
+	return found;
+}
+
+static void find(struct sl_report *report, unsigned index, const struct sl_device_state *device)
+{
+	struct sl_process *process = &report->processes[index];
+	const struct sl_swing *swing = &device->swing;
+	uint64_t held, beyond, second = swing->second;
+	const struct sl_track *track;
+	char where[300], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES];
+
+	if (swing->count < RISES_MIN || !second || swing->most != device->known_peak || swing->most < TIMES * second)
+		return;
+	track = place_of(process->model, device->device, &held, &beyond);
+	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))
+		return;
+	sl_owners_line(process, track->python, track->native, track->caller, 3, where, sizeof(where));
+	sl_report_find(
+		report,
+		&(struct sl_finding){
+			.id = "memory.spike",
+			.severity = "info",
+			.class = "spike",
+			.process = (int)index,
+			.device = device->device,
+			.unix_ns = sl_process_unix(process, swing->most_ns),
+			.bytes = swing->most,
+			.text = sl_report_text(
+				"once it held %.1f times the most of the other %llu rises, %s where they held %s: %s at %s",
+				(double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
+				sl_format_size(a, swing->most), sl_format_size(b, second), sl_format_size(c, held), where),
+			.advice = sl_report_text("do that part of the step in pieces: the peak would be %s", b),
+			.python = track->python,
+			.native = track->native,
+			.caller = track->caller});
+}
+
+static void run(struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++)
+			if (report->processes[i].model->devices[d])
+				find(report, i, report->processes[i].model->devices[d]);
+}
+
+const struct sl_analysis sl_analysis_spikes = {.name = "spikes", .run = run};

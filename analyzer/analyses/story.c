@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/analyses/story.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/report/kept.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+
+#define SPIKE_BIRTHS  5 /* of the place before it; rises before it */
+#define SPIKE_TIMES   2
+#define GREW_PART     0.25 /* of what the process held */
+#define SURGE_PART    0.5  /* of what the step took beyond those before it */
+#define STAIRS_MIN    3	   /* blocks of the place before it */
+#define STAIRS_PART   0.3  /* of what the process held */
+#define LARGEST_TIMES 4
+
+struct names {
+	char text[3][SL_FORMAT_BYTES];
+	unsigned next;
+};
+
+static const char *size(struct names *names, uint64_t bytes)
+{
+	return sl_format_size(names->text[names->next++ % SL_COUNT(names->text)], bytes);
+}
+
+/* One request unlike those before it at its place. */
+static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
+{
+	struct names n = {0};
+
+	if (oom->place_births < SPIKE_BIRTHS || oom->asked_bytes < SPIKE_TIMES * oom->place_most)
+		return false;
+	snprintf(story->text, sizeof(story->text), "this request is %.1f times the largest of the %llu before it at its place, %s",
+		 (double)oom->asked_bytes / (double)oom->place_most, (unsigned long long)oom->place_births,
+		 size(&n, oom->place_most));
+	snprintf(story->advice, sizeof(story->advice), "bound this size: up to %s had fitted", size(&n, oom->free_bytes));
+	return true;
+}
+
+/* A place that grew until nothing was left. */
+static bool tell_leak(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
+	char where[300], what[200];
+	struct names n = {0};
+
+	if (!kept || kept->verdict != SL_KEPT_GROWING || kept->bytes == SL_UNKNOWN ||
+	    (double)kept->bytes < GREW_PART * (double)oom->live_bytes)
+		return false;
+	sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 2, where, sizeof(where));
+	sl_kept_amount(what, sizeof(what), kept);
+	snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
+	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more: %s less had been enough",
+		 size(&n, sl_oom_missing(oom)));
+	return true;
+}
+
+static bool is_surge(const struct sl_surge *rise)
+{
+	return rise->count >= SPIKE_BIRTHS && rise->bytes >= SPIKE_TIMES * rise->most;
+}
+
+/* One step took much more than those before it: told of a place, where one has most of it. */
+static bool tell_surge(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_surge *all = &oom->device_rise, *here = &oom->place_rise;
+	const struct sl_track *track = oom->surge ? &process->model->tracks.item[oom->surge - 1] : NULL;
+	uint64_t more = all->bytes > all->most ? all->bytes - all->most : 0;
+	char where[300];
+	struct names n = {0};
+
+	if (track && is_surge(here) && here->bytes - here->most >= SURGE_PART * (double)more) {
+		sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
+		snprintf(story->text, sizeof(story->text), "one step held, or asked for, %s at %s: %.1f times the most that any of %llu before it did",
+			 size(&n, here->bytes), where, (double)here->bytes / (double)here->most, (unsigned long long)here->count);
+	} else if (is_surge(all)) {
+		sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
+		snprintf(story->text, sizeof(story->text), "one step wanted %s, the last of it at %s: %.1f times the most that any of %llu before it held",
+			 size(&n, all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
+	} else {
+		return false;
+	}
+	snprintf(story->advice, sizeof(story->advice), "bound what one step takes: %s less had been enough", size(&n, sl_oom_missing(oom)));
+	return true;
+}
+
+static bool is_same_line(struct sl_process *process, const struct sl_site *site, const struct sl_oom *oom)
+{
+	struct sl_stack_frame frames[2][SL_STACK_MAX];
+	const struct sl_stack_frame *a, *b;
+
+	a = sl_place_of(process, frames[0], sl_process_stack(process, frames[0], site->python, site->native, site->caller));
+	b = sl_place_of(process, frames[1], sl_process_stack(process, frames[1], oom->python, oom->native, oom->caller));
+	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
+}
+
+/* The request is one of many at its place, of which none was freed; too few of them to be judged as a leak. */
+static bool tell_stairs(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_owner *most = oom->owner_count ? &oom->owners[0] : NULL;
+	const struct sl_site *site = most ? &process->model->sites.item[most->site] : NULL;
+	char where[300];
+	struct names n = {0};
+
+	if (!site || most->blocks < STAIRS_MIN || most->blocks != site->total_blocks ||
+	    (double)most->bytes < STAIRS_PART * (double)oom->live_bytes || !is_same_line(process, site, oom))
+		return false;
+	sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
+	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and none of it was freed", where,
+		 (unsigned long long)most->blocks, size(&n, most->bytes));
+	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more, or bound it: %s less had been enough",
+		 size(&n, sl_oom_missing(oom)));
+	return true;
+}
+
+/* A request of a size that nothing before it had, in a program that asked for much. */
+static bool tell_largest(struct sl_story *story, const struct sl_process *process, const struct sl_oom *oom)
+{
+	uint64_t most = 0, births = 0;
+	struct names n = {0};
+
+	for (size_t i = 0; i < process->model->tracks.count; i++) {
+		const struct sl_track *track = &process->model->tracks.item[i];
+
+		if (track->device != oom->device || track->first_ns > oom->time_ns)
+			continue;
+		most = track->most_bytes > most ? track->most_bytes : most;
+		births += track->births;
+	}
+	if (births < SPIKE_BIRTHS || !most || oom->asked_bytes < LARGEST_TIMES * most)
+		return false;
+	snprintf(story->text, sizeof(story->text), "the largest request of all: %.1f times any other, %s",
+		 (double)oom->asked_bytes / (double)most, size(&n, most));
+	snprintf(story->advice, sizeof(story->advice), "look at how the size came about: a batch, a shape, a count; up to %s had fitted",
+		 size(&n, oom->free_bytes));
+	return true;
+}
+
+bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	return tell_request(story, oom) || tell_leak(story, process, oom) || tell_surge(story, process, oom) ||
+	       tell_stairs(story, process, oom) || tell_largest(story, process, oom);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What came before an out-of-memory error: a request, a step or a place unlike those before it. */
+#ifndef ANALYZER_ANALYSES_STORY_H
+#define ANALYZER_ANALYSES_STORY_H
+
+#include "analyzer/report/report.h"
+
+/* A sentence's end each. */
+struct sl_story {
+	char text[700], advice[400];
+};
+
+/* Of an error on a full device; false: the trace tells none. */
+bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom);
+
+/* What was asked for beyond what was free. */
+static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
+{
+	return oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0;
+}
+
+#endif

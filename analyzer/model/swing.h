@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rises of what is held: from a low to a high, over when half of it was given back. What a step, a request or an evaluation took
+ * is one of them; what one took more than all the others is seen in constant memory.
+ */
+#ifndef ANALYZER_MODEL_SWING_H
+#define ANALYZER_MODEL_SWING_H
+
+#include <stdint.h>
+
+struct sl_swing {
+	uint64_t low, high;	   /* of the rise that goes on */
+	uint64_t count;		   /* rises that are over */
+	uint64_t most, second;	   /* their two highest highs */
+	uint64_t most_ns, high_ns; /* when the highest began to be held; the one that goes on */
+};
+
+static inline void sl_swing_end(struct sl_swing *swing)
+{
+	swing->count++;
+	if (swing->high > swing->most) {
+		swing->second = swing->most;
+		swing->most = swing->high;
+		swing->most_ns = swing->high_ns;
+	} else if (swing->high > swing->second) {
+		swing->second = swing->high;
+	}
+}
+
+static inline void sl_swing_to(struct sl_swing *swing, uint64_t held, uint64_t now_ns)
+{
+	if (held > swing->high) {
+		swing->high = held;
+		swing->high_ns = now_ns;
+		return;
+	}
+	if (swing->high > swing->low && (swing->high - held) * 2 > swing->high - swing->low) {
+		sl_swing_end(swing);
+		swing->low = swing->high = held;
+	} else if (held < swing->low) {
+		swing->low = swing->high = held;
+	}
+}
+
+#endif
