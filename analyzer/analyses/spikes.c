@@ -12,6 +12,7 @@
 
 #define RISES_MIN  10
 #define TIMES	   2
+#define PEAK_PART  0.8 /* of the device's peak, with what PyTorch keeps unused */
 #define PLACE_PART 0.4 /* of the difference */
 
 /* What each track held at the peak of the device, beyond its second highest; the track that has most. */
@@ -47,7 +48,8 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	const struct sl_track *track;
 	char where[300], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES];
 
-	if (swing->count < RISES_MIN || !second || swing->most != device->known_peak || swing->most < TIMES * second)
+	if (swing->count < RISES_MIN || !second || (double)swing->most < PEAK_PART * (double)device->known_peak ||
+	    swing->most < TIMES * second)
 		return;
 	track = place_of(process->model, device->device, &held, &beyond);
 	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))

@@ -10,7 +10,7 @@ struct sl_story {
 	char text[700], advice[400];
 };
 
-/* Of an error on a full device; false: the trace tells none. */
+/* The error is one on a full device; false: the trace tells none. */
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom);
 
 /* What was asked for beyond what was free. */

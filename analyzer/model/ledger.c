@@ -284,6 +284,15 @@ static void raise_in_use(struct sl_model *model, const struct sl_site *site)
 	model->in_use_max = model->in_use;
 }
 
+void sl_ledger_swing(const struct sl_model *model, struct sl_device_state *device)
+{
+	const struct sl_torch *torch = &device->torch;
+	uint64_t unused = torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes
+											: 0;
+
+	sl_swing_to(&device->swing, device->known > unused ? device->known - unused : 0, model->now_ns);
+}
+
 static void change_known(struct sl_model *model, struct sl_site *site, struct sl_device_state *device, uint32_t index,
 			 int64_t bytes)
 {
@@ -297,7 +306,7 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	if (SL_UNLIKELY(!device->line))
 		device->line = sl_timeline_add(&model->timeline, SL_LINE_KNOWN, device->device, 0);
 	sl_timeline_set(&model->timeline, device->line, now, device->known, index);
-	sl_swing_to(&device->swing, device->known, now);
+	sl_ledger_swing(model, device);
 	if (device->known > device->known_peak) {
 		device->known_peak = device->known;
 		device->known_peak_ns = now;

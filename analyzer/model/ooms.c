@@ -89,7 +89,7 @@ static void take_surge(struct sl_model *model, struct sl_oom *oom)
 	const struct sl_device_state *device = sl_ledger_device(model, oom->device);
 	uint64_t most = 0;
 
-	oom->device_rise = surge_of(&device->swing, device->known + oom->asked_bytes);
+	oom->device_rise = surge_of(&device->swing, device->swing.high + oom->asked_bytes);
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
 		bool asks = track->python == oom->python && track->native == oom->native && track->caller == oom->caller;

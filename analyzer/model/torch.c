@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes)
@@ -62,6 +63,7 @@ static void set_totals(struct sl_model *model, struct sl_device_state *device, u
 	if (model->in_use > model->in_use_max)
 		model->in_use_max = model->in_use;
 	draw(model, device, site);
+	sl_ledger_swing(model, device);
 }
 
 /* PyTorch's own totals with what lies in pools. */
@@ -117,6 +119,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 
 		old->live_bytes -= live->bytes;
 		old->live_blocks--;
+		sl_tracks_death(model, old->track, live->bytes);
 		count_pooled(&device->torch, live, -1);
 	}
 	live->flags = flags;
@@ -125,6 +128,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	live->time_ns = model->now_ns;
 	live->site = *index;
 	live->thread = item->thread;
+	sl_tracks_birth(model, site->track, event->bytes, site->label);
 	site->live_bytes += event->bytes;
 	site->live_blocks++;
 	site->total_bytes += event->bytes;
@@ -147,6 +151,7 @@ static void remove_block(struct sl_model *model, uint64_t address, struct sl_dev
 		site->at_peak_blocks = site->live_blocks;
 		site->epoch = device->epoch;
 	}
+	sl_tracks_death(model, site->track, live->bytes);
 	site->live_bytes -= live->bytes;
 	site->live_blocks--;
 	device->torch.live_blocks--;

@@ -447,6 +447,45 @@ class Leaks(Answers):
         self.assertEqual({(leak["verdict"], leak["bytes"]) for leak in leaks}, {("cache", 256 * MIB)})
 
 
+class Steps(Answers):
+    def test_tensors_that_are_kept_without_any_range_are_a_leak_with_their_line(self):
+        with script(*["tensor=1", "alloc=2", "free"] * 40) as run:  # in segments that PyTorch keeps
+            (finding,) = self.found("leak.kept", run.report())
+        self.assertRegex(finding["description"], r"script.py:\d+ .* leaks \+1\.00 MiB .*40 of 40 tensors kept, 40\.0 MiB")
+
+    def test_a_step_that_takes_more_than_all_others_is_told_with_its_line(self):
+        steps = sum([["alloc=10", "try=%d" % (90 if n == 13 else 5), "free"] for n in range(30)], [])
+        with script(*steps) as run:
+            report, text = run.report(), summary(run, columns=110)
+        (finding,) = self.found("memory.spike", report)
+        self.assertEqual(finding["severity"], "info")
+        self.assertIn("script.py", finding["description"])
+        self.assertIn("times the most of the other", text)
+
+    def test_steps_that_take_turns_are_no_spike(self):
+        with script(*sum([["alloc=%d" % (90 if n % 5 == 0 else 10), "free"] for n in range(30)], [])) as run:
+            self.absent("memory.spike", run.report())
+
+    def test_a_step_that_fails_is_told_beside_those_before_it(self):
+        steps = sum([["alloc=100", "alloc=100", "free"] for n in range(20)], [])
+        with script(*steps, *["alloc=100"] * 30, "try=3000", SIM_VRAM="4G") as run:
+            (finding,) = self.found("oom.full", run.report())
+        self.assertRegex(finding["description"], r"\d+\.\d times the most that any of 2\d before it (did|held)")
+
+    def test_requests_of_a_line_that_were_all_kept_are_growth(self):
+        with script(*["try=600"] * 8, SIM_VRAM="4G") as run:
+            report = run.report()
+        (finding,) = [one for one in self.found("oom.full", report)][:1]
+        self.assertRegex(finding["description"], r"it grew at script.py:\d+ .*: [3-6] requests before this one, .* none of it was freed")
+
+    def test_hidden_code_has_its_line_and_little_code_has_not(self):
+        with script("alloc=1", "module", "samples=2", SIM_MODULE_BYTES="400M", CUDA_MODULE_LOADING="EAGER") as run:
+            (finding,) = self.found("hidden.place", run.report())
+        self.assertRegex(finding["description"], r"hidden memory: \S+ MiB of code loaded at script.py:\d+")
+        with script("alloc=1", "samples=2") as run:
+            self.absent("hidden.place", run.report())
+
+
 class Growth(Answers):
     def test_a_growing_label_and_the_line_that_grows(self):
         steps = sum([["push=step %d" % n, "push=work", "alloc=2", "pop", "tensor=3", "losses=1", "drop", "drop", "pop"] for n in range(20)], [])
