@@ -14,7 +14,6 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-
 struct names {
 	char text[6][SL_FORMAT_BYTES];
 	unsigned next;
@@ -247,8 +246,8 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 			break;
 		}
 		account->cause_text = sl_report_text("%s was full: %s held by this process, %s missing",
-						     oom->injected ? "the limit (--limit)" : "the device", size(&n, oom->live_bytes),
-						     size(&n, sl_oom_missing(oom)));
+						     oom->injected ? "the limit (--limit)" : "the device",
+						     size(&n, oom->live_bytes), size(&n, sl_oom_missing(oom)));
 		account->advice = sl_report_text("%s less, held or asked, had been enough", size(&n, sl_oom_missing(oom)));
 		break;
 	case SL_CAUSE_UNKNOWN:
@@ -289,8 +288,8 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
 		sl_kept_amount(what, sizeof(what), kept);
 		free(account->advice);
-		account->advice =
-			sl_report_text("%s less had been enough: the leak at %s has %s", size(&n, sl_oom_missing(oom)), where, what);
+		account->advice = sl_report_text("%s less had been enough: the leak at %s has %s", size(&n, sl_oom_missing(oom)),
+						 where, what);
 	}
 }
 

@@ -28,15 +28,15 @@
 #define LEVEL		     0.05
 #define QUARTER_MIN	     0.35
 #define PACE_SLACK	     1.75 /* a clock is less even than births, on a machine that is shared */
-#define ALONE_PART	     0.8 /* of the births since its first: others tell no time */
+#define ALONE_PART	     0.8  /* of the births since its first: others tell no time */
 #define STALL		     4
-#define STOPPED_TICKS	     0.15 /* of the process's births since the place's first without another of its own */
-#define STOPPED_TIME	     0.3  /* the same of time, in which a process may wait */
+#define STOPPED_TICKS	     0.15  /* of the process's births since the place's first without another of its own */
+#define STOPPED_TIME	     0.3   /* the same of time, in which a process may wait */
 #define ENDING_NS	     50e6  /* a program may take so long to end after its last birth */
 #define ENDING_PYTHON_NS     100e6 /* an interpreter, on a busy machine */
-#define BURST_EVENTS	     1.05 /* of the process for each birth */
-#define BURST_PART	     0.4  /* of the run */
-#define BURST_MAX	     100  /* births that a program may take at its start */
+#define BURST_EVENTS	     1.05  /* of the process for each birth */
+#define BURST_PART	     0.4   /* of the run */
+#define BURST_MAX	     100   /* births that a program may take at its start */
 #define ITERATION_PLACES_MAX 2000
 #define FINDINGS_MAX	     8 /* of a process */
 #define STOPPED_GAPS	     3 /* times the mean time between births */

@@ -41,8 +41,8 @@ static void add(struct places *places, struct sl_process *process, int device, b
 
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
-		uint64_t bytes = site->device == device && sl_owners_shows(process, site) ? sl_model_site_at_peak(process->model, site)
-											  : 0;
+		uint64_t bytes =
+			site->device == device && sl_owners_shows(process, site) ? sl_model_site_at_peak(process->model, site) : 0;
 		struct place *place;
 
 		if (!bytes)
@@ -79,7 +79,8 @@ bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_pr
 			     struct sl_rank_difference *difference)
 {
 	struct places places = {0};
-	double all = (double)unlike->model->devices[device + 1]->known_peak - (double)typical->model->devices[its_device + 1]->known_peak;
+	double all = (double)unlike->model->devices[device + 1]->known_peak -
+		     (double)typical->model->devices[its_device + 1]->known_peak;
 	double told = 0;
 	size_t at = 0;
 
@@ -101,8 +102,8 @@ bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_pr
 		}
 		told += place->more;
 		at += (size_t)snprintf(difference->text + at, sizeof(difference->text) - at, "%s%s %s at %s%s", at ? "; " : "",
-				       sl_format_size(size, (uint64_t)fabs(place->more)), place->more > 0 ? "more" : "less", place->name,
-				       grows(unlike, place) ? ", which grows" : "");
+				       sl_format_size(size, (uint64_t)fabs(place->more)), place->more > 0 ? "more" : "less",
+				       place->name, grows(unlike, place) ? ", which grows" : "");
 	}
 	difference->part = all != 0 ? told / all : 0;
 	free(places.list.item);

@@ -6,8 +6,8 @@
 #include "analyzer/report/report.h"
 
 struct sl_rank_difference {
-	char text[600];	      /* "320 MiB more at LINE, which grows; 4.00 MiB less at ..." */
-	double part;	      /* of the difference of their peaks that the text names */
+	char text[600];		 /* "320 MiB more at LINE, which grows; 4.00 MiB less at ..." */
+	double part;		 /* of the difference of their peaks that the text names */
 	uint32_t python, native; /* the stack of the largest, of the rank that is unlike */
 	uint64_t caller;
 };

@@ -432,7 +432,8 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 		if (fabs(peak - median) <= least)
 			continue;
 		told = sl_rank_holdings_differ(&report->processes[i], home_of(&report->processes[i])->device,
-					       &report->processes[typical], home_of(&report->processes[typical])->device, &difference);
+					       &report->processes[typical], home_of(&report->processes[typical])->device,
+					       &difference);
 		/* who holds it explains it; where they part is looked for where that does not */
 		if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
 			first = divergence(&report->processes[i], &report->processes[typical]);
@@ -446,13 +447,16 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 				.device = home_of(&report->processes[i])->device,
 				.bytes = (uint64_t)peak,
 				.text = sl_report_text(
-					"rank %lld is an outlier: it peaked at %s, %s %s than the median of %u ranks that do the same%s%s%s%s",
+					"rank %lld is an outlier: it peaked at %s, %s %s than the median of %u ranks that do the "
+					"same%s%s%s%s",
 					(long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),
 					sl_format_size(size[1], (uint64_t)fabs(peak - median)), peak > median ? "more" : "less",
 					count, told ? ": " : "", difference.text, first ? "; they " : "", first ? first : ""),
-				.advice = strdup(strstr(difference.text, "which grows")
-							 ? "free there what is not needed any more: the other ranks do, or do not ask"
-							 : "look at what this rank was given: its batch, its lengths, its part of the model"),
+				.advice =
+					strdup(strstr(difference.text, "which grows")
+						       ? "free there what is not needed any more: the other ranks do, or do not ask"
+						       : "look at what this rank was given: its batch, its lengths, its part of "
+							 "the model"),
 				.python = difference.python,
 				.native = difference.native,
 				.caller = difference.caller});

@@ -55,24 +55,23 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 	if (!track || (double)beyond < PLACE_PART * (double)(swing->most - second))
 		return;
 	sl_owners_line(process, track->python, track->native, track->caller, 3, where, sizeof(where));
-	sl_report_find(
-		report,
-		&(struct sl_finding){
-			.id = "memory.spike",
-			.severity = "info",
-			.class = "spike",
-			.process = (int)index,
-			.device = device->device,
-			.unix_ns = sl_process_unix(process, swing->most_ns),
-			.bytes = swing->most,
-			.text = sl_report_text(
-				"once it held %.1f times the most of the other %llu rises, %s where they held %s: %s at %s",
-				(double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
-				sl_format_size(a, swing->most), sl_format_size(b, second), sl_format_size(c, held), where),
-			.advice = sl_report_text("do that part of the step in pieces: the peak would be %s", b),
-			.python = track->python,
-			.native = track->native,
-			.caller = track->caller});
+	sl_report_find(report,
+		       &(struct sl_finding){
+			       .id = "memory.spike",
+			       .severity = "info",
+			       .class = "spike",
+			       .process = (int)index,
+			       .device = device->device,
+			       .unix_ns = sl_process_unix(process, swing->most_ns),
+			       .bytes = swing->most,
+			       .text = sl_report_text(
+				       "once it held %.1f times the most of the other %llu rises, %s where they held %s: %s at %s",
+				       (double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
+				       sl_format_size(a, swing->most), sl_format_size(b, second), sl_format_size(c, held), where),
+			       .advice = sl_report_text("do that part of the step in pieces: the peak would be %s", b),
+			       .python = track->python,
+			       .native = track->native,
+			       .caller = track->caller});
 }
 
 static void run(struct sl_report *report)

@@ -75,16 +75,19 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 
 	if (track && is_surge(here) && here->bytes - here->most >= SURGE_PART * (double)more) {
 		sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
-		snprintf(story->text, sizeof(story->text), "one step held, or asked for, %s at %s: %.1f times the most that any of %llu before it did",
+		snprintf(story->text, sizeof(story->text),
+			 "one step held, or asked for, %s at %s: %.1f times the most that any of %llu before it did",
 			 size(&n, here->bytes), where, (double)here->bytes / (double)here->most, (unsigned long long)here->count);
 	} else if (is_surge(all)) {
 		sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
-		snprintf(story->text, sizeof(story->text), "one step wanted %s, the last of it at %s: %.1f times the most that any of %llu before it held",
+		snprintf(story->text, sizeof(story->text),
+			 "one step wanted %s, the last of it at %s: %.1f times the most that any of %llu before it held",
 			 size(&n, all->bytes), where, (double)all->bytes / (double)all->most, (unsigned long long)all->count);
 	} else {
 		return false;
 	}
-	snprintf(story->advice, sizeof(story->advice), "bound what one step takes: %s less had been enough", size(&n, sl_oom_missing(oom)));
+	snprintf(story->advice, sizeof(story->advice), "bound what one step takes: %s less had been enough",
+		 size(&n, sl_oom_missing(oom)));
 	return true;
 }
 
@@ -110,10 +113,10 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 	    (double)most->bytes < STAIRS_PART * (double)oom->live_bytes || !is_same_line(process, site, oom))
 		return false;
 	sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
-	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and none of it was freed", where,
-		 (unsigned long long)most->blocks, size(&n, most->bytes));
-	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more, or bound it: %s less had been enough",
-		 size(&n, sl_oom_missing(oom)));
+	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and none of it was freed",
+		 where, (unsigned long long)most->blocks, size(&n, most->bytes));
+	snprintf(story->advice, sizeof(story->advice),
+		 "free there what is not needed any more, or bound it: %s less had been enough", size(&n, sl_oom_missing(oom)));
 	return true;
 }
 
@@ -135,8 +138,8 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 		return false;
 	snprintf(story->text, sizeof(story->text), "the largest request of all: %.1f times any other, %s",
 		 (double)oom->asked_bytes / (double)most, size(&n, most));
-	snprintf(story->advice, sizeof(story->advice), "look at how the size came about: a batch, a shape, a count; up to %s had fitted",
-		 size(&n, oom->free_bytes));
+	snprintf(story->advice, sizeof(story->advice),
+		 "look at how the size came about: a batch, a shape, a count; up to %s had fitted", size(&n, oom->free_bytes));
 	return true;
 }
 

@@ -287,8 +287,8 @@ static void raise_in_use(struct sl_model *model, const struct sl_site *site)
 void sl_ledger_swing(const struct sl_model *model, struct sl_device_state *device)
 {
 	const struct sl_torch *torch = &device->torch;
-	uint64_t unused = torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes
-											: 0;
+	uint64_t unused =
+		torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
 
 	sl_swing_to(&device->swing, device->known > unused ? device->known - unused : 0, model->now_ns);
 }

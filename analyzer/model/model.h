@@ -181,9 +181,9 @@ struct sl_oom {
 	/* other processes on the device by the last sample before; largest first */
 	struct sl_neighbour_then neighbours[SL_NEIGHBOURS_MAX];
 	unsigned neighbour_count;
-	uint64_t context_bytes, module_bytes; /* then; 0: not known */
-	uint64_t largest_cached;	      /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
-	uint64_t place_births, place_most;    /* of the same place before it: blocks, and the largest of them */
+	uint64_t context_bytes, module_bytes;	 /* then; 0: not known */
+	uint64_t largest_cached;		 /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
+	uint64_t place_births, place_most;	 /* of the same place before it: blocks, and the largest of them */
 	struct sl_surge device_rise, place_rise; /* what was held then, and in all rises before */
 	uint32_t surge;		      /* track of place_rise + 1: the place that held most beyond what it ever did; 0: none */
 	uint64_t less_bytes;	      /* the thread went on with so much instead, by its next call of the name; 0: it did not */

@@ -140,8 +140,8 @@ static bool is_systems(const char *path)
 {
 	const char *name = sl_stacks_basename(path);
 
-	return !path || !strncmp(name, "libc10", 6) || !strncmp(name, "libtorch", 8) || !strncmp(path, "/usr/", 5) || !strncmp(path, "/lib", 4) || strstr(path, "site-packages/") ||
-	       strstr(path, "dist-packages/");
+	return !path || !strncmp(name, "libc10", 6) || !strncmp(name, "libtorch", 8) || !strncmp(path, "/usr/", 5) ||
+	       !strncmp(path, "/lib", 4) || strstr(path, "site-packages/") || strstr(path, "dist-packages/");
 }
 
 static void add_native(struct out *out, const struct sl_defs *defs, struct sl_symbols *symbols, uint64_t pc)

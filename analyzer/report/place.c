@@ -93,7 +93,8 @@ static bool is_constructor(const struct sl_stack_frame *frame)
 
 static bool is_wrapper(const struct sl_stack_frame *frame)
 {
-	static const char *const names[] = {"wrapper", "wrapped", "_wrapper", "inner", "decorated", "_call_impl", "_wrapped_call_impl"};
+	static const char *const names[] = {"wrapper",	 "wrapped",    "_wrapper",	    "inner",
+					    "decorated", "_call_impl", "_wrapped_call_impl"};
 	const char *last = frame->function ? strrchr(frame->function, '.') : NULL;
 
 	last = last ? last + 1 : frame->function;
