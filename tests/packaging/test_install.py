@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """What is installed works from where it lies, and completion offers what there is."""
+import fnmatch
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -44,6 +46,28 @@ class Installed(unittest.TestCase):
         done = subprocess.run(["pkg-config", "--variable=preload", "stormlog"], capture_output=True, text=True, check=True,
                               env=dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(self.files["stormlog.pc"])))
         self.assertTrue(os.path.exists(self.root + done.stdout.strip()), done.stdout)
+
+    def test_programs_that_look_at_what_runs_have_completion_and_pages(self):
+        for name, flag in (("stormlog-top", "--delay"), ("stormlog-exporter", "--listen")):
+            if name not in self.files:
+                continue
+            for shell in ("_" + name, name + ".fish", name + ".1"):
+                self.assertIn(shell, self.files)
+            path = next(os.path.join(folder, name) for folder, _, names in os.walk(self.root) if "bash-completion" in folder and name in names)
+            done = subprocess.run(["bash", "-c", 'source "$0"; COMP_WORDS=(x -); COMP_CWORD=1; "_${1//-/_}"; echo "${COMPREPLY[@]}"', path, name],
+                                  capture_output=True, text=True, check=True)
+            self.assertIn(flag, done.stdout.split())
+
+    def test_each_file_is_in_one_debian_package(self):
+        packages = {path.name: path.read_text().split() for path in pathlib.Path(HERE, "..", "..", "debian").glob("*.install")}
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                path = os.path.relpath(os.path.join(folder, name), self.root).replace("usr/local/", "usr/")
+                if not path.startswith("usr/"):
+                    continue
+                within = [package for package, patterns in packages.items()
+                          if any(fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(path, pattern + "/*") for pattern in patterns)]
+                self.assertEqual(len(within), 1, "%s: %s" % (path, within))
 
     def complete(self, command, *words):
         script = next(

@@ -149,6 +149,26 @@ class Watch(unittest.TestCase):
                 line = next(number for number, text in enumerate(file, 1) if "grow(int(value))" in text)
             self.assertIn("script.py:%d " % line, alert["place"])
 
+    def test_growth_by_the_step_whatever_a_step_lasts(self):
+        steps = [word for step in range(60) for word in ("push=step_%d" % step, "alloc=3", "sleep=%.2f" % (0.05 + step % 3 * 0.05), "pop")]
+        with job(*steps, "sleep=100") as run:
+            alerts = os.path.join(run.run.folder, "alerts")
+            watcher = Watcher(run.traces, "growth > 2MiB/step => file " + alerts, "growth > 4MiB/step => file " + alerts + "-never")
+            wait_until(lambda: self.lines(alerts))
+            watcher.end()
+            self.assertAlmostEqual(self.lines(alerts)[0]["value"] / MIB, 3, delta=0.5)
+            self.assertEqual(self.lines(alerts + "-never"), [])
+
+    def test_a_call_that_does_not_return(self):
+        with job("alloc=1", "try=7", SIM_LATENCY="cuMemAlloc_v2:6000000000") as run:  # 6 s each
+            alerts = os.path.join(run.run.folder, "alerts")
+            watcher = Watcher(run.traces, "call-age > 1s => file " + alerts)
+            wait_until(lambda: self.lines(alerts))
+            watcher.end()
+            alert = self.lines(alerts)[0]
+            self.assertEqual((alert["state"], alert["metric"], alert["device_id"]), ("raised", "call-age", None))
+            self.assertTrue(1 < alert["value"] < 12.5, alert)
+
     def test_a_rank_unlike_the_others(self):
         folder, jobs = None, []
         try:
