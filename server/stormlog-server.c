@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
@@ -178,7 +179,20 @@ static int serve(struct settings *s, const struct addrinfo *address)
 	sigwait(&ends, &got);
 	sl_http_stop(http);
 	sl_work_free(s->server.work);
+	SL_DROP(&s->server.tokens.token);
 	return 0;
+}
+
+/* A server that was killed while it started a child holds its lock until that is started. */
+static bool lock(int folder)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	unsigned tries = 40;
+
+	while (flock(folder, LOCK_EX | LOCK_NB))
+		if (!--tries || nanosleep(&pause, NULL))
+			return false;
+	return true;
 }
 
 /* Whole, while a server goes on. */
@@ -216,7 +230,7 @@ int main(int argc, char **argv)
 			      optind < argc ? "is neither an option nor token nor backup" : "is no ADDRESS:PORT, in numbers");
 		return 2;
 	}
-	if (flock(s.server.packs.folder, LOCK_EX | LOCK_NB)) {
+	if (!lock(s.server.packs.folder)) {
 		sl_door_print(stderr, "stormlog-server: %s: another server uses this store\n", s.store);
 		return 4;
 	}
