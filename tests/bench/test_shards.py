@@ -5,25 +5,19 @@ import glob
 import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import slurm
 
 import msgpack
 import zstandard
 
 ANALYZE, MAKE = map(os.path.abspath, sys.argv[1:3])
 SHARDS = 1, 2, 4, 7
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Case(unittest.TestCase):
@@ -129,67 +123,8 @@ class Mpi(Case):
             self.check("m", shards)
 
 
-CONFIGURATION = """ClusterName=one
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser=root
-AuthType=auth/munge
-AuthInfo=socket={place}/munge.sock
-CredType=cred/munge
-SlurmctldPort={port}
-SlurmdPort={other}
-StateSaveLocation={place}/state
-SlurmdSpoolDir={place}/spool
-SlurmctldPidFile={place}/slurmctld.pid
-SlurmdPidFile={place}/slurmd.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-MpiDefault=none
-SelectType=select/linear
-SwitchType=switch/none
-SlurmdParameters=config_overrides
-PlugStackConfig={place}/none
-NodeName={host} NodeAddr=127.0.0.1 CPUs=8
-PartitionName=all Nodes={host} Default=YES State=UP
-"""
-
-
-@unittest.skipUnless(all(map(shutil.which, ("srun", "slurmctld", "slurmd", "munged"))) and not os.getuid(), "no Slurm to start here")
-class Slurm(Case):
-    """A cluster of this machine alone, with a key, ports and folders of its own."""
-
-    def setUp(self):
-        super().setUp()
-        self.place = tempfile.mkdtemp(prefix="stormlog-slurm-")
-        self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
-        host = os.uname().nodename.split(".")[0]
-        for name in "state", "spool":
-            os.mkdir(os.path.join(self.place, name))
-        for name, text in (("none", ""), ("key", os.urandom(512).hex()),
-                           ("slurm.conf", CONFIGURATION.format(host=host, place=self.place, port=free_port(), other=free_port()))):
-            with open(os.open(os.path.join(self.place, name), os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-                file.write(text)
-        self.slurm = dict(SLURM_CONF=os.path.join(self.place, "slurm.conf"))
-        at = self.place + "/"
-        self.start(["munged", "--force", "--foreground", "--key-file=" + at + "key", "--socket=" + at + "munge.sock", "--pid-file=" + at + "munge.pid",
-                    "--log-file=" + at + "munge.log", "--seed-file=" + at + "seed"])
-        while_not(lambda: os.path.exists(at + "munge.sock"))
-        self.start(["slurmctld", "-D"])
-        self.start(["slurmd", "-D"])
-        if not while_not(lambda: b"idle" in subprocess.run(["sinfo", "-h"], capture_output=True, env={**os.environ, **self.slurm}).stdout):
-            self.skipTest("Slurm does not come up here")
-
-    def start(self, command):
-        daemon = subprocess.Popen(command, env={**os.environ, **self.slurm}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-        def end():
-            daemon.send_signal(signal.SIGTERM)
-            try:
-                daemon.wait(20)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
-        self.addCleanup(end)
-
+@unittest.skipUnless(slurm.CAN_START, "no Slurm to start here")
+class Slurm(slurm.Cluster, Case):
     def test_srun(self):
         for shards in SHARDS:
             self.run_it(["srun", "-n", str(shards), ANALYZE, "summarize", "-q", "-j", "1", "t", "-o", "s/%s.summary"], **self.slurm)
@@ -199,14 +134,6 @@ class Slurm(Case):
         command = "%s summarize -q -j 1 t -o a/%%s.summary" % ANALYZE
         self.run_it(["sbatch", "-W", "-o", "/dev/null", "--array=1-3", "--wrap", command], **self.slurm)
         self.check("a", 3)
-
-
-def while_not(ready):
-    for _ in range(300):
-        if ready():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 if __name__ == "__main__":
