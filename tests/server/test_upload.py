@@ -4,6 +4,7 @@
 import itertools
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -200,6 +201,20 @@ class Upload(unittest.TestCase):
         os.unlink(os.path.join(disk, "other"))
         os.unlink(server.packs()[name_of(stored[0])])
         self.assertEqual(server.put(make_pack(1, 1000))[0], 201, "and goes on when there is room")
+
+    def test_every_option_of_help_is_in_the_manual(self):
+        shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "man", "stormlog-server.1.in")) as page:
+            manual = page.read().replace("\\-", "-")
+        flags = set(re.findall(r"--[a-z-]+", shown))
+        self.assertGreater(len(flags), 9)
+        for flag in flags:
+            self.assertIn(flag, manual)
+        for wrong in ([], ["--store"], ["--store", "x", "--quota", "many"], ["--store", "x", "--keep-count", "0"], ["--store", "x", "--listen", "nowhere"],
+                      ["--store", "x", "token", "add", "../x", "--read"], ["--store", "x", "token", "add", "x"], ["--store", "x", "nonsense"]):
+            done = subprocess.run([PROGRAM, *wrong], capture_output=True, text=True, cwd=self.folder, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), wrong)
+            self.assertNotEqual(done.stderr, "")
 
     def test_a_second_server_on_a_store_is_refused(self):
         server = self.serve()
