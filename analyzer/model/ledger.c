@@ -140,7 +140,7 @@ static const char *blocks_of(const struct sl_hook *hook)
 {
 	static const struct {
 		const char *begin, *name;
-	} frameworks[] = {{"ggml", "ggml tensors"}, {"PJRT", "JAX arrays"}};
+	} frameworks[] = {{"ggml", "ggml tensors"}, {"PJRT", "JAX arrays"}, {"BFCAllocator", "TensorFlow tensors"}};
 
 	for (size_t i = 0; hook && i < SL_COUNT(frameworks); i++)
 		if (!strncmp(hook->plain, frameworks[i].begin, strlen(frameworks[i].begin)))

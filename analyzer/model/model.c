@@ -8,11 +8,11 @@ bool sl_model_is_cache(const char *library)
 	return strstr(library, "c10_") || !strncmp(library, SL_POOL_OF, strlen(SL_POOL_OF));
 }
 
-const char *sl_model_tensors(const struct sl_torch *torch)
+const char *sl_model_kept(const struct sl_model *model, int device)
 {
-	if (!torch->pool_allocated_bytes && !torch->pool_reserved_bytes)
-		return "PyTorch tensors";
-	return torch->pool_reserved_bytes == torch->reserved_bytes ? "in frameworks' pools" : "tensors";
+	const struct sl_device_state *state = model->devices[device + 1];
+
+	return sl_model_rest_name(state ? &state->torch : NULL);
 }
 
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site)

@@ -66,7 +66,7 @@ struct sl_labelled {
 };
 
 struct sl_torch {
-	bool used;
+	bool used, told, pooled; /* told: PyTorch's own blocks; pooled: those of other frameworks */
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
 	uint64_t pool_allocated_bytes, pool_reserved_bytes; /* of these, in pools of other frameworks */
 	struct sl_line *allocated, *reserved;
@@ -74,6 +74,7 @@ struct sl_torch {
 
 struct sl_pool_segment {
 	uint64_t address, bytes;
+	int device;
 };
 
 /* A place in the program's course: the outermost range that was open. */
@@ -398,8 +399,8 @@ static inline bool sl_model_is_known(unsigned kind)
 #define SL_POOL_OF "pool of "
 /* The library stands for segments, whose blocks stand beside it. */
 bool sl_model_is_cache(const char *library);
-/* What a device's blocks are called together. */
-const char *sl_model_tensors(const struct sl_torch *torch);
+/* What lies in a device's segments and in no block of theirs. */
+const char *sl_model_kept(const struct sl_model *model, int device);
 
 /* The site's bytes are in use: segments of PyTorch's allocator are not, the blocks in them are. */
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);
@@ -418,6 +419,7 @@ int64_t sl_collectives_communicators(const struct sl_model *model);
  */
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site);
 const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes);
+const char *sl_model_rest_name(const struct sl_torch *torch);
 /* The same of another moment of PyTorch's. */
 const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes);
 

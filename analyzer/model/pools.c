@@ -46,7 +46,7 @@ static void adopt(struct sl_model *model, struct sl_device_state *device, struct
 	SL_ROOM(&model->pool_segments);
 	memmove(&model->pool_segments.item[at + 1], &model->pool_segments.item[at],
 		(model->pool_segments.count - at) * sizeof(*model->pool_segments.item));
-	model->pool_segments.item[at] = (struct sl_pool_segment){live->address, live->bytes};
+	model->pool_segments.item[at] = (struct sl_pool_segment){live->address, live->bytes, device->device};
 	model->pool_segments.count++;
 }
 
@@ -56,6 +56,18 @@ static bool is_free_for(const struct sl_model *model, const struct sl_device_sta
 	const struct sl_site *site = &model->sites.item[live->site];
 
 	return site->device == device->device && !(live->flags & SL_LIVE_TORCH) && sl_model_is_known(site->kind);
+}
+
+int sl_pools_device(const struct sl_model *model, uint64_t address)
+{
+	size_t at = segment_at(model, address);
+
+	if (in_segment(model, address))
+		return model->pool_segments.item[at].device;
+	SL_TABLE_EACH(&model->pointers, live)
+	if (lies_in(address, live->address, live->bytes) && sl_model_is_known(model->sites.item[live->site].kind))
+		return model->sites.item[live->site].device;
+	return -1;
 }
 
 unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address)

@@ -104,7 +104,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	struct sl_live *live = sl_table_find(&model->blocks, event->address);
 	struct sl_site *site;
 
-	*index = sl_ledger_site(model, event, item->thread, SL_KIND_block, (int)event->device);
+	*index = sl_ledger_site(model, event, item->thread, SL_KIND_block, device->device);
 	site = &model->sites.item[*index];
 	if (site->epoch != device->epoch) {
 		site->at_peak_bytes = site->live_bytes;
@@ -221,14 +221,21 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	const struct sl_event *event = item->event;
 	bool pool = item->hook->family == SL_FAMILY_pool, ends = pool && item->hook->verb == SL_VERB_BLOCK_FREE, grown;
 	const struct sl_live *live = ends ? sl_table_find(&model->blocks, event->address) : NULL;
-	/* a pool's free names a handle and no device */
-	struct sl_device_state *device = sl_ledger_device(model, live ? model->sites.item[live->site].device : event->device);
+	/* a pool's free names no device, and some name none at all */
+	int64_t ordinal = live						? model->sites.item[live->site].device
+			  : pool && event->device < 0 && event->address ? sl_pools_device(model, event->address)
+									: event->device;
+	struct sl_device_state *device = sl_ledger_device(model, ordinal);
 	uint32_t site = SL_NO_SITE;
 
 	if (ends && !live)
 		return;
 	device->torch.used = true;
 	device->torch.events++;
+	if (pool)
+		device->torch.pooled = true;
+	else
+		device->torch.told = true;
 	if (!model->torch_seen) {
 		if (model->in_use_max_before >= 0)
 			model->in_use_max = model->in_use_max_before;
@@ -247,14 +254,17 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	}
 }
 
+const char *sl_model_rest_name(const struct sl_torch *torch)
+{
+	if (!torch || !torch->pooled)
+		return "kept by PyTorch, unused";
+	return torch->told ? "kept by PyTorch, or unnamed in pools" : "in pools, unnamed";
+}
+
 const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes)
 {
 	*bytes = torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
-	if (!*bytes)
-		return NULL;
-	if (!torch->pool_reserved_bytes)
-		return "kept by PyTorch, unused";
-	return torch->pool_reserved_bytes == torch->reserved_bytes ? "in pools, unnamed" : "kept by PyTorch, or unnamed in pools";
+	return *bytes ? sl_model_rest_name(torch) : NULL;
 }
 
 const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes)

@@ -10,6 +10,7 @@ void sl_torch_release(struct sl_model *model, int device, const struct sl_live *
 void sl_torch_end(struct sl_model *model, uint64_t block);
 /* pools.c: flags of a block at `address`, its segment found; 0: it lies in no memory that we saw made. */
 unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address);
+int sl_pools_device(const struct sl_model *model, uint64_t address);			   /* -1: the host, or not known */
 void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held); /* 0: it does not say */
 void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
 void sl_pools_release(struct sl_model *model, struct sl_device_state *device, const struct sl_live *segment);

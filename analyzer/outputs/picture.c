@@ -119,7 +119,7 @@ static void fill(struct picture *p, const struct sl_process *process)
 		else if (line->what == SL_LINE_ALLOCATED)
 			add_layer(p, TENSORS, line, NULL);
 		else if (line->what == SL_LINE_RESERVED)
-			add_layer(p, "kept by PyTorch, unused", line,
+			add_layer(p, sl_model_kept(process->model, line->device), line,
 				  sl_timeline_find(timeline, SL_LINE_ALLOCATED, line->device, 0));
 		else if (line->what == SL_LINE_RSS && !held)
 			add_layer(p, "resident on the host", line, NULL),

@@ -123,7 +123,7 @@ SHAPE(holder, M(library), M(device), M(live_bytes), M(peak_bytes), LINE(line));
 SHAPE(labelled, M(text), M(device), M(live_bytes), LINE(line));
 #undef STRUCT
 #define STRUCT struct sl_torch
-SHAPE(torch, M(used), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(ooms),
+SHAPE(torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(ooms),
       M(pool_allocated_bytes), M(pool_reserved_bytes),
       LINE(allocated), LINE(reserved));
 #undef STRUCT

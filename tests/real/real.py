@@ -20,6 +20,7 @@ SETS = {
     "cupti": ["nvidia-cuda-cupti-cu12==12.9.*"],
     "ggml": ["pywhispercpp==1.5.1"],
     "pjrt": ["jax==0.10.2", "xla-cpu-pjrt==0.0.1"],
+    "tensorflow": ["tensorflow-cpu"],
     "nccl": ["nvidia-nccl-cu13"],
     "loops": ["torch==2.13.0", "lightning", "transformers", "accelerate", "keras", "jax", "numpy", "ray", "dask[distributed]", "nbclient",
               "ipykernel"],
