@@ -29,6 +29,11 @@ bool sl_store_runs(struct sl_store *store, const struct sl_store_ask *ask, sl_st
 	return false;
 }
 
+bool sl_store_card(struct sl_store *store, int64_t run, struct sl_card *card)
+{
+	return false;
+}
+
 bool sl_store_find(struct sl_store *store, const char *identity, int64_t *run)
 {
 	return false;

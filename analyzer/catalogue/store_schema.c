@@ -7,18 +7,18 @@
 #define APPLICATION_ID 0x53746c43 /* "StlC" */
 #define VERSION	       1
 
-/* ---- versions: statement i brings a file of version i to i + 1 */
+/*
+ * Statements i bring a file of version i to i + 1, and a new one through all of them, so that both are the same to the letter.  What stands
+ * here is never changed: a row that is added to card.def is one more version, "ALTER TABLE runs ADD COLUMN ...".
+ */
 
-#define ID			       " TEXT"
-#define TEXT			       " TEXT"
-#define TIME			       " INTEGER"
-#define BYTES			       " INTEGER"
-#define COUNT			       " INTEGER"
-#define CARD(member, type, name, help) "," #member type
 static const char *const versions[VERSION] = {
-	"CREATE TABLE runs(run INTEGER PRIMARY KEY AUTOINCREMENT, left_out INTEGER"
-#include "analyzer/catalogue/card.def"
-	", UNIQUE(identity));"
+	"CREATE TABLE runs(run INTEGER PRIMARY KEY AUTOINCREMENT, left_out INTEGER,identity TEXT,run_id TEXT,job_id TEXT,project "
+	"TEXT,"
+	"tag TEXT,command TEXT,host TEXT,status TEXT,commit_id TEXT,branch TEXT,source TEXT,finding TEXT,severity TEXT,"
+	"started_ns INTEGER,ended_ns INTEGER,ranks INTEGER,processes INTEGER,devices INTEGER,peak_bytes INTEGER,hidden_bytes "
+	"INTEGER,"
+	"leak_bytes INTEGER,ooms INTEGER,findings INTEGER,pinned INTEGER, UNIQUE(identity));"
 	"CREATE INDEX runs_by_time ON runs(started_ns);"
 	"CREATE TABLE sessions(run INTEGER, session TEXT, host TEXT, pid INTEGER, rank INTEGER, status TEXT, bundle INTEGER);"
 	"CREATE INDEX sessions_of_run ON sessions(run);"
@@ -37,7 +37,6 @@ static const char *const versions[VERSION] = {
 	"text TEXT);"
 	"CREATE INDEX notes_of_run ON notes(run);",
 };
-#undef CARD
 
 static int64_t pragma(struct sl_store *store, const char *sql)
 {

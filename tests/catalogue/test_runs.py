@@ -3,7 +3,7 @@
 """stormlog-analyze runs: runs of the simulated GPU are found, with the figures of its journal; only what is new is read."""
 import json
 import os
-import re
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -219,6 +219,35 @@ class Runs(Catalogue):
         os.unlink(self.catalogue)
         os.mkfifo(self.catalogue)
         self.ask("runs", self.runs, code=2)
+
+    def test_no_damage_to_a_catalogue_is_more_than_said(self):
+        self.record("one")
+        self.record("two")
+        self.ask("runs", self.runs)
+        with sqlite3.connect(self.catalogue) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.close()
+        for end in ("-wal", "-shm"):
+            if os.path.exists(self.catalogue + end):
+                os.unlink(self.catalogue + end)
+        with open(self.catalogue, "rb") as file:
+            whole = file.read()
+        dice = random.Random(7)
+        for i in range(60):
+            bytes_ = bytearray(whole)
+            for _ in range(dice.choice((1, 8, 200))):
+                bytes_[dice.randrange(100 if i % 3 else 0, len(bytes_))] = dice.randrange(256)
+            if i % 10 == 9:
+                del bytes_[dice.randrange(len(bytes_)):]
+            with open(self.catalogue, "wb") as file:
+                file.write(bytes_)
+            for end in ("-wal", "-shm"):
+                if os.path.exists(self.catalogue + end):
+                    os.unlink(self.catalogue + end)
+            for arguments in (["runs", "one or alpha"], ["history", "remember"]):
+                done = subprocess.run([ANALYZE, *arguments, "--catalogue", self.catalogue], capture_output=True, text=True, timeout=60)
+                self.assertIn(done.returncode, (0, 2, 4), done.stderr)
+                self.assertNotRegex(done.stdout + done.stderr, "[\x00-\x09\x0b-\x1f\x7f]")
 
     def test_several_at_once_learn_each_run_once(self):
         for name in ("one", "two", "three", "four"):

@@ -350,14 +350,14 @@ static void make_database(const char *sql)
 	sqlite3_close(db);
 }
 
-static long hash_of_file(void)
+static unsigned long hash_of_file(void)
 {
 	FILE *file = fopen(path, "rb");
-	long hash = 5381;
+	unsigned long hash = 5381;
 
 	assert_non_null(file);
 	for (int c; (c = fgetc(file)) != EOF;)
-		hash = hash * 33 + c;
+		hash = hash * 33 + (unsigned)c;
 	fclose(file);
 	return hash;
 }
@@ -365,7 +365,7 @@ static long hash_of_file(void)
 static void refused(void)
 {
 	char why[SL_STORE_WHY] = "";
-	long before = hash_of_file();
+	unsigned long before = hash_of_file();
 
 	assert_null(sl_store_open(path, true, why));
 	assert_null(sl_store_open(path, false, why));
@@ -435,6 +435,25 @@ static void a_damaged_catalogue_is_said(void **state)
 	assert_true(failed);
 }
 
+/* Catalogues are older than programs: what a version made is what later programs expect, to the letter. */
+static void the_first_versions_table_is_what_it_was(void **state)
+{
+	sqlite3 *db;
+	sqlite3_stmt *statement;
+	unsigned long hash = 5381;
+
+	sl_store_close(four());
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT sql FROM sqlite_master WHERE name='runs'", -1, &statement, NULL),
+			 SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	for (const unsigned char *at = sqlite3_column_text(statement, 0); *at; at++)
+		hash = hash * 33 + *at;
+	sqlite3_finalize(statement);
+	sqlite3_close(db);
+	assert_int_equal(hash, 14407924097111014507uL);
+}
+
 static void others_may_not_read_it(void **state)
 {
 	struct stat st;
@@ -455,6 +474,7 @@ int main(void)
 		cmocka_unit_test(a_card_goes_through_json_unchanged),
 		cmocka_unit_test(what_is_no_catalogue_is_refused_and_stays_as_it_is),
 		cmocka_unit_test(a_damaged_catalogue_is_said),
+		cmocka_unit_test(the_first_versions_table_is_what_it_was),
 		cmocka_unit_test(others_may_not_read_it),
 	};
 	int failed;
