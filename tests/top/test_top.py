@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-TOP = sys.argv.pop(2)
+TOP = os.path.abspath(sys.argv.pop(2))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "follow"))
 from test_follow import Job, e2e  # takes FOLLOWED, exits 77 where it cannot run
 
