@@ -134,6 +134,12 @@ void sl_pools_release(struct sl_model *model, struct sl_device_state *device, co
 
 	sl_pools_drop(model, segment->address, segment->bytes);
 	device->torch.pool_reserved_bytes -= segment->bytes;
+	/* A damaged trace may hold blocks that lie across each other: the order by ends is then none. */
+	if (at == model->pool_segments.count || model->pool_segments.item[at].address != segment->address)
+		for (at = 0; at < model->pool_segments.count && model->pool_segments.item[at].address != segment->address;)
+			at++;
+	if (at == model->pool_segments.count)
+		return;
 	memmove(&model->pool_segments.item[at], &model->pool_segments.item[at + 1],
 		(model->pool_segments.count - at - 1) * sizeof(*model->pool_segments.item));
 	model->pool_segments.count--;

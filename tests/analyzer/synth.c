@@ -64,6 +64,8 @@ static const struct row {
 	ROW(block_oom, BLOCK_OOM, block, torch),
 	ROW(block_wait, BLOCK_WAIT, block, torch),
 	ROW(block_done, BLOCK_DONE, block, torch),
+	ROW(pool_alloc, BLOCK_ALLOC, block, pool),
+	ROW(pool_drop, BLOCK_DROP, block, pool),
 	ROW(ncclCommInitRank, CALL, none, nccl),
 	ROW(range_push, RANGE_PUSH, none, label),
 	ROW(range_pop, RANGE_POP, none, label),

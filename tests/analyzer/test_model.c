@@ -373,6 +373,59 @@ static void a_page_got_in_a_retry_that_failed_later_is_no_recovery(void **state)
 	replay_free(&r);
 }
 
+/* One place made a segment and a block that is none; PyTorch has memory on the device too. */
+static void blocks_of_a_pool_and_the_rest_are_the_segment_beside_pytorch_s(void **state)
+{
+	struct replay r;
+	const struct sl_torch *torch;
+	uint64_t in_use = 0, rest;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x10000000, .bytes = 20 * MIB);
+	synth_call(r.synth, 1, "block_alloc", .address = 0x10000000, .bytes = 6 * MIB, .extra = 6 * MIB, .extra2 = 20 * MIB);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x20000000, .bytes = 10 * MIB);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x30000000, .bytes = 3 * MIB);
+	synth_call(r.synth, 1, "pool_alloc", .address = 0x20000000 + MIB, .bytes = 4 * MIB);
+	synth_call(r.synth, 1, "pool_alloc", .address = 0x20000000 + 5 * MIB, .bytes = 2 * MIB);
+	replay_end(&r, SYNTH_COMPLETED);
+	torch = &r.model->devices[1]->torch;
+	assert_int_equal(torch->pool_allocated_bytes, 6 * MIB);
+	assert_int_equal(torch->pool_reserved_bytes, 10 * MIB);
+	assert_int_equal(torch->allocated_bytes, 12 * MIB);
+	assert_int_equal(torch->reserved_bytes, 30 * MIB);
+	for (size_t i = 0; i < r.model->sites.count; i++)
+		if (r.model->sites.item[i].kind == SL_KIND_block || !r.model->sites.item[i].pooled)
+			in_use += r.model->sites.item[i].live_bytes;
+	assert_string_equal(sl_model_unused(torch, &rest), "kept by PyTorch, or unnamed in pools");
+	assert_int_equal(rest, 18 * MIB);
+	assert_int_equal(in_use, 12 * MIB + 20 * MIB + 3 * MIB); /* PyTorch's segment is no site of a pool's */
+	replay_free(&r);
+}
+
+static void the_end_of_a_segment_is_that_of_its_blocks_whatever_lies_across_it(void **state)
+{
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x10000000, .bytes = 64 * MIB);
+	synth_call(r.synth, 1, "pool_alloc", .address = 0x10000000 + MIB, .bytes = MIB);
+	/* as no driver does, and a damaged trace may say: inside the first, and around it to the end of all addresses */
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x10100000, .bytes = 2 * MIB);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x0f000000, .bytes = UINT64_MAX - MIB);
+	synth_call(r.synth, 1, "pool_alloc", .address = 0x0f000000, .bytes = MIB);
+	synth_call(r.synth, 1, "pool_alloc", .address = 0x20000000, .bytes = MIB);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x10000000);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x10100000);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x0f000000);
+	synth_call(r.synth, 1, "pool_drop", .address = 0, .bytes = UINT64_MAX);
+	replay_end(&r, SYNTH_COMPLETED);
+	assert_int_equal(r.model->devices[1]->torch.live_blocks, 0);
+	assert_int_equal(r.model->devices[1]->torch.pool_allocated_bytes, 0);
+	assert_int_equal(r.model->devices[1]->torch.pool_reserved_bytes, 0);
+	assert_int_equal(r.model->pool_segments.count, 0);
+	replay_free(&r);
+}
+
 static void what_a_site_held_at_the_peak_is_exact(void **state)
 {
 	struct replay r;
@@ -656,6 +709,8 @@ int main(void)
 		cmocka_unit_test(an_event_of_a_kind_that_the_header_does_not_name_is_a_call_without_memory),
 		cmocka_unit_test(of_ranges_that_nobody_closes_the_newest_are_kept),
 		cmocka_unit_test(a_pop_closes_the_range_it_names_and_not_the_innermost),
+		cmocka_unit_test(blocks_of_a_pool_and_the_rest_are_the_segment_beside_pytorch_s),
+		cmocka_unit_test(the_end_of_a_segment_is_that_of_its_blocks_whatever_lies_across_it),
 		cmocka_unit_test(what_a_context_takes_is_known_once_nothing_moves),
 		cmocka_unit_test(a_timeline_keeps_every_extreme_however_long_the_run),
 		cmocka_unit_test(a_table_holds_exactly_what_was_put_in_and_not_taken_out),
