@@ -52,7 +52,7 @@ static bool count_failure(const struct sl_request *request)
 	return fine;
 }
 
-static bool presented(const struct sl_request *request, unsigned *rights)
+static bool presented(struct sl_request *request, unsigned *rights)
 {
 	const char *header = sl_request_header(request, "Authorization");
 	char *user, *password = NULL;
@@ -61,18 +61,18 @@ static bool presented(const struct sl_request *request, unsigned *rights)
 	if (!header)
 		return false;
 	if (!strncasecmp(header, "Bearer ", 7)) {
-		*rights |= sl_tokens_rights(&request->server->tokens, header + 7 + strspn(header + 7, " "));
+		*rights |= sl_tokens_rights(&request->server->tokens, header + 7 + strspn(header + 7, " "), request->who);
 		return true;
 	}
 	user = MHD_basic_auth_get_username_password(request->connection, &password);
 	if (password)
-		*rights |= sl_tokens_rights(&request->server->tokens, password);
+		*rights |= sl_tokens_rights(&request->server->tokens, password, request->who);
 	MHD_free(user);
 	MHD_free(password);
 	return true;
 }
 
-struct sl_outcome sl_access_right(const struct sl_request *request, enum sl_right right)
+struct sl_outcome sl_access_right(struct sl_request *request, enum sl_right right)
 {
 	unsigned rights;
 	bool any = presented(request, &rights);

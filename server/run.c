@@ -73,7 +73,7 @@ static bool put_note(void *context, const struct sl_store_note *note)
 	struct sl_html *page = notes->page;
 	char when[SL_FORMAT_BYTES], at[SL_FORMAT_BYTES];
 
-	sl_html(page, "<li><p>$</p><p class='soft'>$", note->text, sl_html_time(when, note->written_ns));
+	sl_html(page, "<li><p>$</p><p class='soft'>$, $", note->text, note->author, sl_html_time(when, note->written_ns));
 	if (note->at_ns >= 0)
 		sl_html(page, ", <a href='/runs/$/report#at=$'>at this moment</a>", notes->run, sl_html_number(at, note->at_ns));
 	sl_html(page, "</p></li>");
@@ -232,7 +232,7 @@ static bool add_note(struct sl_request *request, struct sl_store *store, int64_t
 {
 	struct timespec now;
 	char text[4097], at[24];
-	struct sl_store_note note = {.at_ns = -1, .text = text};
+	struct sl_store_note note = {.at_ns = -1, .author = *request->who ? request->who : NULL, .text = text};
 	int64_t number;
 
 	clock_gettime(CLOCK_REALTIME, &now);

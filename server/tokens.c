@@ -54,7 +54,7 @@ static void refresh(struct sl_tokens *tokens)
 	tokens->changed = st.st_mtim;
 }
 
-unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented)
+unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented, char name[SL_TOKEN_NAME + 1])
 {
 	char digest[65];
 	unsigned rights = 0;
@@ -68,6 +68,8 @@ unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented)
 		for (unsigned k = 0; k < 64; k++) /* all of it, whatever differs */
 			differs |= (unsigned char)(digest[k] ^ tokens->token.item[i].digest[k]);
 		rights |= differs ? 0 : tokens->token.item[i].rights;
+		if (!differs)
+			memcpy(name, tokens->token.item[i].name, SL_TOKEN_NAME + 1);
 	}
 	pthread_mutex_unlock(&tokens->mutex);
 	return rights;

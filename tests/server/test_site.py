@@ -209,7 +209,7 @@ class Site(unittest.TestCase):
         self.assertEqual(self.change(f"/runs/{number}/note", text="the batch <b>doubled</b> & leaked", at="123456789")[0], 303)
         self.assertEqual(self.change(f"/runs/{number}/pin")[0], 303)
         run = self.json(f"/api/v1/runs/{number}")
-        self.assertEqual([(n["text"], n["at_ns"]) for n in run["notes"]], [("the batch <b>doubled</b> & leaked", 123456789)])
+        self.assertEqual([(n["text"], n["at_ns"], n["author"]) for n in run["notes"]], [("the batch <b>doubled</b> & leaked", 123456789, "both")])
         self.assertEqual(run["run"]["pinned"], 1)
         page = self.page(f"/runs/{number}")
         self.assertIn("the batch <b>doubled</b> & leaked", page.text)
