@@ -214,9 +214,8 @@ static const char of_metric[] =
 	"SELECT runs.run, runs.started_ns, CASE WHEN held.run IS NOT NULL THEN held.bytes WHEN runs.left_out = 0 AND (SELECT sort "
 	"FROM metrics"
 	" WHERE metric=?1000) IN ('stack', 'leak') THEN 0 END, run_id, project, branch, commit_id FROM runs LEFT JOIN held ON"
-	" held.run=runs.run AND held.metric=?1000 WHERE runs.project IN (SELECT r.project FROM held h JOIN runs r ON r.run=h.run "
-	"WHERE h.metric=?1000)"
-	" AND ";
+	" held.run=runs.run AND held.metric=?1000 WHERE (held.run IS NOT NULL OR runs.project IN (SELECT r.project FROM held h"
+	" JOIN runs r ON r.run=h.run WHERE h.metric=?1000)) AND ";
 
 bool sl_store_history(struct sl_store *store, const struct sl_query *query, int64_t metric, int field, sl_store_each_point *each,
 		      void *context)

@@ -158,6 +158,25 @@ class Runs(Catalogue):
             self.assertEqual(self.ids("--rank", "2"), ["ranks"])
             self.assertEqual(self.ids("--rank", "3"), [])
 
+    def test_what_is_still_recorded_is_read_until_it_ended(self):
+        script = os.path.join(self.folder, "slow.py")
+        with open(script, "w") as out:
+            out.write(PROGRAM % ("work", 10, 4, "work", "open('ready', 'w').close()\nimport time\ntime.sleep(100)"))
+        seen = []
+
+        def look(recording):
+            while not os.path.exists(os.path.join(recording.folder, "ready")):
+                time.sleep(0.02)
+            for _ in range(2):
+                read, runs = self.list(recording.traces)
+                seen.append((read, [run["status"] for run in runs.values()]))
+
+        with Recording(sys.executable, script, code=-9, kill_when=look) as recording:
+            self.assertEqual(seen, [(1, ["running"])] * 2)
+            read, runs = self.list(recording.traces)
+            self.assertEqual((read, [run["status"] for run in runs.values()]), (1, ["interrupted"]))
+            self.assertEqual(self.list(recording.traces)[0], 0)
+
     def test_packs_and_summaries_are_runs_too(self):
         self.record("one")
         self.record("two", 700)

@@ -289,13 +289,16 @@ static void a_place_without_a_run_held_nothing_in_it(void **state)
 			sl_card_add_metric(&card, i < 3 ? "stack" : "label", "key", i ? "train.py:90 f" : "train.py:88 f", 100 + i);
 		put(store, &card);
 	}
+	fill(&card, "e", NULL, NULL, 1, 1); /* of no project */
+	sl_card_add_metric(&card, "stack", "key", "train.py:90 f", 104);
+	put(store, &card);
 	assert_true(sl_store_metrics(store, NULL, "stack", "train.py:90", 0, metric_number, &metric));
 	assert_true(metric > 0);
 	assert_true(sl_store_history(store, NULL, metric, -1, sum, values));
-	assert_string_equal(values, "100 0 102 ");
+	assert_string_equal(values, "100 0 102 104 ");
 	*values = 0;
 	assert_true(sl_store_history(store, NULL, 0, sl_card_field("peak"), sum, values));
-	assert_string_equal(values, "1 1 1 1 ");
+	assert_string_equal(values, "1 1 1 1 1 ");
 	sl_store_close(store);
 }
 
