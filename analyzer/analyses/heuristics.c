@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
@@ -58,7 +59,7 @@ static bool is_named(const struct sl_report *report, unsigned process)
 static void find_rising(struct sl_report *report, unsigned process, const struct sl_heuristics *found)
 {
 	const struct sl_leak_series *series = &found->series;
-	uint64_t first = (uint64_t)(series->first_average * (1 << 20)), last = (uint64_t)(series->last_average * (1 << 20));
+	uint64_t first = sl_stats_bytes(series->first_average * (1 << 20)), last = sl_stats_bytes(series->last_average * (1 << 20));
 	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
 
 	if (found->samples < POINTS_MIN || !series->monotonic || series->last_average < GROWN_MIN * series->first_average)

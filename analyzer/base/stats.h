@@ -16,6 +16,17 @@ double sl_stats_round_numpy(double x, int digits);
 /* a / b of integers as Python divides them: the nearest double, beyond 2^53 too. b is not 0. */
 double sl_stats_ratio(int64_t a, int64_t b);
 
+/* Towards zero, as a cast; what no such number is (beyond it, or no number) is the nearest. */
+static inline int64_t sl_stats_whole(double x)
+{
+	return x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : x != x ? 0 : (int64_t)x;
+}
+
+static inline uint64_t sl_stats_bytes(double x)
+{
+	return x >= 0x1p64 ? UINT64_MAX : x > 0 ? (uint64_t)x : 0;
+}
+
 double sl_stats_mean(const double *values, size_t count);
 
 /* Sample standard deviation (n - 1); 0 for fewer than two. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/model/ledger.h"
 #include "analyzer/model/replay.h"
 
 /* What a thread did since its last report. */
@@ -99,6 +100,7 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 		lane = b->lanes[device] = calloc(1, sizeof(*lane));
 		if (!lane)
 			abort();
+		sl_ledger_device(b->model, device); /* though the model may make nothing of what was recorded of it */
 		lane->out.device = (int)device;
 		lane->out.release = release_of(&b->process->trace->defs);
 		lane->out.settings = sl_fit_defaults;

@@ -17,7 +17,6 @@
 #include "analyzer/model/track.h"
 #include "analyzer/trace/trace.h"
 
-#define SL_DEVICES_MAX	  256 /* ordinals above are counted as unknown */
 #define SL_OOMS_MAX	  1024
 #define SL_SITES_MAX	  262144 /* places of a process that are told apart */
 #define SL_OWNERS_MAX	  32

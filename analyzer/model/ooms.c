@@ -293,7 +293,7 @@ void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *contex
 		oom->free_bytes = context->free_bytes;
 		oom->total_bytes = context->total_bytes;
 		note_used(model, context);
-		if (oom->device < 0 && oom->scope != SL_SCOPE_HOST)
+		if (oom->device < 0 && oom->scope != SL_SCOPE_HOST && context->device < SL_DEVICES_MAX)
 			oom->device = (int)context->device;
 		return;
 	}

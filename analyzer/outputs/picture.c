@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
 
 #define WIDTH	1200
@@ -51,8 +52,8 @@ static void add_line(double *columns, const struct sl_timeline *timeline, const 
 	for (uint32_t b = line->first; line->begun && b <= line->bin; b++) {
 		uint64_t from_ns = timeline->begin_ns + ((uint64_t)b << timeline->shift), width = 1ull << timeline->shift;
 		double span = (double)(end_ns - begin_ns), value;
-		long from = (long)(((double)from_ns - (double)begin_ns) / span * COLUMNS);
-		long to = (long)(((double)(from_ns + width) - (double)begin_ns) / span * COLUMNS);
+		long from = (long)sl_stats_whole(((double)from_ns - (double)begin_ns) / span * COLUMNS);
+		long to = (long)sl_stats_whole(((double)(from_ns + width) - (double)begin_ns) / span * COLUMNS);
 
 		value = maximum ? (double)line->bins[b].max : line->bins[b].area / (double)width;
 		for (long c = from < 0 ? 0 : from; c <= to && c < COLUMNS; c++)

@@ -130,7 +130,7 @@ static const struct sl_event *next_slot(struct sl_order *order, struct stream *s
 	return &s->slot_event;
 }
 
-static const struct sl_event *next_event(struct sl_order *order, struct stream *s, const struct sl_hook **hook)
+static const struct sl_event *read_event(struct sl_order *order, struct stream *s, const struct sl_hook **hook)
 {
 	const struct sl_event *event;
 
@@ -144,6 +144,16 @@ static const struct sl_event *next_event(struct sl_order *order, struct stream *
 			break;
 	}
 	return next_slot(order, s, hook);
+}
+
+/* The event that was read last is the stream's own: a device that no table has room for is none for anybody. */
+static const struct sl_event *next_event(struct sl_order *order, struct stream *s, const struct sl_hook **hook)
+{
+	struct sl_event *event = (struct sl_event *)read_event(order, s, hook);
+
+	if (event && SL_UNLIKELY(event->device < -1 || event->device >= SL_DEVICES_MAX))
+		event->device = -1;
+	return event;
 }
 
 static void push(struct stream *s, const struct sl_event *event, const struct sl_hook *hook, uint64_t number)

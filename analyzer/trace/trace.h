@@ -14,6 +14,8 @@
 #include "analyzer/trace/header.h"
 #include "analyzer/trace/ring.h"
 
+#define SL_DEVICES_MAX 256 /* ordinals above, which no machine has, are read as unknown */
+
 #define SL_UNKNOWN UINT64_MAX
 
 /* The files of one image, as folder.c found them.  Paths are owned. */

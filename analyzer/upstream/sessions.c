@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/stats.h"
 #include "analyzer/upstream/answers/alerts.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/bundle_path.h"
@@ -53,7 +54,7 @@ static struct sl_value *new_metadata(struct maker *m, uint32_t room, const struc
 
 static int64_t at(const struct sl_model *model, const struct sl_line *line, uint64_t ns)
 {
-	return line ? (int64_t)sl_timeline_at(&model->timeline, line, ns) : 0;
+	return line ? sl_stats_whole(sl_timeline_at(&model->timeline, line, ns)) : 0;
 }
 
 /* Some sample had told by then what was hidden on the device: the bin in which the first did is passed over. */
