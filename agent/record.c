@@ -8,14 +8,12 @@
 #include "agent/file/late.h"
 #include "agent/file/ring.h"
 #include "agent/gpu/device.h"
+#include "agent/hooks/classes.h"
 #include "agent/hooks/ids.h"
 #include "agent/labels.h"
 #include "agent/limited.h"
 #include "agent/unwound.h"
 #include "agent/stacks/stacks.h"
-
-/* Calls of one class, one inside the other, are one event. */
-enum class { CLASS_CALL, CLASS_MEMORY, CLASS_POOL, CLASS_CONTEXT, CLASS_MODULE, CLASS_LIMIT, CLASS_GRAPH };
 
 static const struct traits {
 	uint8_t class : 5;
@@ -23,34 +21,31 @@ static const struct traits {
 	bool place : 1; /* device and context are asked after it */
 	bool loads : 1; /* code or a context: takes memory that no allocation names */
 } traits[SL_VERB_COUNT] = {
-	[SL_VERB_ALLOC] = {.class = CLASS_MEMORY, .stack = true, .place = true},
-	[SL_VERB_FREE] = {.class = CLASS_MEMORY},
-	[SL_VERB_RESERVE] = {.class = CLASS_MEMORY, .stack = true},
-	[SL_VERB_UNRESERVE] = {.class = CLASS_MEMORY},
-	[SL_VERB_MAP] = {.class = CLASS_MEMORY, .stack = true, .place = true}, /* asked of what is imported alone */
-	[SL_VERB_UNMAP] = {.class = CLASS_MEMORY},
-	[SL_VERB_RETAIN] = {.class = CLASS_MEMORY},
-	[SL_VERB_EXPORT] = {.class = CLASS_MEMORY},
-	[SL_VERB_POOL_CREATE] = {.class = CLASS_POOL, .stack = true, .place = true},
-	[SL_VERB_POOL_DESTROY] = {.class = CLASS_POOL},
-	[SL_VERB_POOL_SET] = {.class = CLASS_POOL},
-	[SL_VERB_POOL_TRIM] = {.class = CLASS_POOL},
-	[SL_VERB_CONTEXT_CREATE] = {.class = CLASS_CONTEXT, .stack = true, .place = true, .loads = true},
-	[SL_VERB_CONTEXT_DESTROY] = {.class = CLASS_CONTEXT},
-	[SL_VERB_PRIMARY_RETAIN] = {.class = CLASS_CONTEXT, .stack = true},
-	[SL_VERB_PRIMARY_RELEASE] = {.class = CLASS_CONTEXT},
-	[SL_VERB_DEVICE_RESET] = {.class = CLASS_CONTEXT, .place = true},
-	[SL_VERB_MODULE_LOAD] = {.class = CLASS_MODULE, .stack = true, .place = true, .loads = true},
-	[SL_VERB_MODULE_UNLOAD] = {.class = CLASS_MODULE},
-	[SL_VERB_LIMIT] = {.class = CLASS_LIMIT, .stack = true, .place = true},
-	[SL_VERB_GRAPH_ALLOC] = {.class = CLASS_GRAPH, .stack = true, .place = true},
-	[SL_VERB_GRAPH_FREE] = {.class = CLASS_GRAPH},
-	[SL_VERB_GRAPH_CREATE] = {.class = CLASS_GRAPH},
-	[SL_VERB_GRAPH_INSTANTIATE] = {.class = CLASS_GRAPH, .stack = true, .place = true},
-	[SL_VERB_GRAPH_LAUNCH] = {.class = CLASS_GRAPH},
-	[SL_VERB_GRAPH_DESTROY] = {.class = CLASS_GRAPH},
-	[SL_VERB_EXEC_DESTROY] = {.class = CLASS_GRAPH},
-	[SL_VERB_GRAPH_TRIM] = {.class = CLASS_GRAPH, .place = true},
+#define CLASS(verb, name) [SL_VERB_##verb].class = SL_CLASS_##name,
+#include "agent/hooks/classes.def"
+#undef CLASS
+	[SL_VERB_ALLOC].stack = true,
+	[SL_VERB_ALLOC].place = true,
+	[SL_VERB_RESERVE].stack = true,
+	[SL_VERB_MAP].stack = true,
+	[SL_VERB_MAP].place = true, /* asked of what is imported alone */
+	[SL_VERB_POOL_CREATE].stack = true,
+	[SL_VERB_POOL_CREATE].place = true,
+	[SL_VERB_CONTEXT_CREATE].stack = true,
+	[SL_VERB_CONTEXT_CREATE].place = true,
+	[SL_VERB_CONTEXT_CREATE].loads = true,
+	[SL_VERB_PRIMARY_RETAIN].stack = true,
+	[SL_VERB_DEVICE_RESET].place = true,
+	[SL_VERB_MODULE_LOAD].stack = true,
+	[SL_VERB_MODULE_LOAD].place = true,
+	[SL_VERB_MODULE_LOAD].loads = true,
+	[SL_VERB_LIMIT].stack = true,
+	[SL_VERB_LIMIT].place = true,
+	[SL_VERB_GRAPH_ALLOC].stack = true,
+	[SL_VERB_GRAPH_ALLOC].place = true,
+	[SL_VERB_GRAPH_INSTANTIATE].stack = true,
+	[SL_VERB_GRAPH_INSTANTIATE].place = true,
+	[SL_VERB_GRAPH_TRIM].place = true,
 };
 
 /* The event that this call is part of; NULL: it is an event of its own. */
@@ -60,7 +55,7 @@ static struct sl_frame *owner_of(struct sl_frame *outer, unsigned class)
 
 	if (SL_LIKELY(!owner) || !sl_unwound_is_event(owner))
 		return NULL;
-	return class == CLASS_CALL || class == outer->class ? owner : NULL;
+	return class == SL_CLASS_CALL || class == outer->class ? owner : NULL;
 }
 
 /*
@@ -224,7 +219,7 @@ place_of(const struct sl_frame *frame, const struct sl_hooks_row *hook, const st
 {
 	struct sl_vendor_context place = {.device = out->device_plus_one - 1, .context = out->context};
 	const struct traits trait = traits[hook->verb];
-	bool on_host = sl_event_kinds[out->kind].on_host & (trait.class == CLASS_MEMORY);
+	bool on_host = sl_event_kinds[out->kind].on_host & (trait.class == SL_CLASS_MEMORY);
 
 	if (frame->slot && !out->device_plus_one)
 		place.device = sl_slot_device(frame->slot);

@@ -175,6 +175,14 @@ unsigned sl_sleepers_turn(struct sl_sleepers *list, bool wake)
 	return silent;
 }
 
+bool sl_sleepers_has(const struct sl_sleepers *list, long pid)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (is_number_of(pid, list->item[i].pid))
+			return true;
+	return false;
+}
+
 void sl_sleepers_free(struct sl_sleepers *list)
 {
 	for (size_t i = 0; i < list->count; i++)

@@ -32,6 +32,8 @@ int sl_sleepers_add_folder(struct sl_sleepers *list, const char *path);
 /* Ask all of them, and wait until each has answered or ended.  The number of those that did neither within 10 s. */
 unsigned sl_sleepers_turn(struct sl_sleepers *list, bool wake);
 
+bool sl_sleepers_has(const struct sl_sleepers *list, long pid);
+
 void sl_sleepers_free(struct sl_sleepers *list);
 
 #endif

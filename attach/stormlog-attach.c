@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-attach TARGET...: wakes the recordings that sleep in running processes, and puts them back to rest. */
+/* stormlog-attach TARGET...: wakes the recordings that sleep in running processes, and watches those without one by BPF. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -10,26 +10,40 @@
 #include <time.h>
 
 #include "attach/sleeper.h"
+#include "attach/targets.h"
+#include "attach/watch.h"
+#include "common/base.h"
 #include "common/ringfile.h"
 
-enum { FINE, USAGE = 2, NOTHING = 3, SILENT = 4 };
-enum { REST = 256, DURATION, HELP, VERSION };
+enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };
+enum { REST = 256, DURATION, ALL, CGROUP, CONTAINER, HELP, VERSION };
 
 static const char usage[] =
 	"usage: stormlog-attach [options] PID|DIR...\n\n"
-	"Wake the recordings of running processes that were started with stormlog-run --asleep: of each PID, or of all that\n"
-	"record into DIR.  Returns once they have answered; they then record until they end or are put to rest.\n\n"
+	"Look into running programs.  A recording that sleeps (stormlog-run --asleep) is woken: of each PID, or of all that "
+	"record\n"
+	"into DIR; that needs no right but to write to its files.  A process without one is watched by BPF, as root, until an\n"
+	"interrupt: its calls go into a trace of DIR.\n\n"
 	"  -p, --pid PID           as PID\n"
-	"      --rest              put them back to rest: their calls are counted, and nothing else is written\n"
-	"      --duration SECONDS  stay so long, or until an interrupt, and put them to rest then\n"
+	"      --all               every process of this node that uses a GPU, those to come too\n"
+	"      --cgroup PATH       every one of a cgroup and those below it\n"
+	"      --container ID      every one of a container, by its id or the beginning of it\n"
+	"  -o, --output DIR        where traces of watched processes go (traces)\n"
+	"      --rest              put recordings back to rest: their calls are counted, and nothing else is written\n"
+	"      --duration SECONDS  stay so long, or until an interrupt; what was woken is put to rest then\n"
 	"      --help, --version\n\n"
-	"Says `ready` on stderr when all have answered.  Exit status: 0 fine, 2 usage or a target that does not exist,\n"
-	"3 no recording there can be woken, 4 one did not answer within 10 s.\n";
+	"Says `ready` on stderr when all have answered and all probes are in place.  Exit status: 0 fine, 2 usage or a target "
+	"that\n"
+	"does not exist, 3 nothing there can be woken or watched, 4 one did not answer within 10 s, or a trace could not be "
+	"written.\n";
 
 struct request {
 	bool rest;
 	double duration; /* seconds; 0: none */
+	enum sl_group group;
+	const char *group_name, *folder;
 	struct sl_sleepers sleepers;
+	struct sl_watch *watch;
 	int status;
 };
 
@@ -44,6 +58,19 @@ static void fail(struct request *request, int status)
 		request->status = status;
 }
 
+/* NULL: it is woken soon, or watched. */
+static const char *add_pid(struct request *request, long pid)
+{
+	const char *why, *why_not;
+
+	if (sl_sleepers_add_process(&request->sleepers, pid, &why) || request->rest)
+		return request->rest ? why : NULL;
+	why_not = sl_watch_add(request->watch, pid);
+	if (why_not)
+		fprintf(stderr, "stormlog-attach: %ld: no recording to wake: %s\n", pid, why);
+	return why_not;
+}
+
 static void add_process(struct request *request, const char *target)
 {
 	char *end;
@@ -53,10 +80,33 @@ static void add_process(struct request *request, const char *target)
 	if (*end || pid <= 0) {
 		say(target, "is no process and no folder");
 		fail(request, USAGE);
-	} else if (!sl_sleepers_add_process(&request->sleepers, pid, &why)) {
+	} else if (kill((pid_t)pid, 0) && errno == ESRCH) {
+		say(target, "there is no such process");
+		fail(request, USAGE);
+	} else if ((why = add_pid(request, pid))) {
 		say(target, why);
-		fail(request, kill((pid_t)pid, 0) && errno == ESRCH ? USAGE : NOTHING);
+		fail(request, NOTHING);
 	}
+}
+
+/* Members of a group that have a recording or a library of a GPU; others are passed over. */
+static void add_member(void *data, long pid)
+{
+	struct request *request = data;
+	const char *why;
+
+	if (!sl_watch_has(request->watch, pid) && !sl_sleepers_has(&request->sleepers, pid) &&
+	    !sl_sleepers_add_process(&request->sleepers, pid, &why) && !request->rest && sl_watch_uses_gpu(pid) &&
+	    (why = sl_watch_add(request->watch, pid)))
+		fprintf(stderr, "stormlog-attach: %ld: %s\n", pid, why);
+}
+
+static void search(void *data)
+{
+	struct request *request = data;
+
+	sl_targets_each(request->group, request->group_name, add_member, request);
+	sl_sleepers_turn(&request->sleepers, true);
 }
 
 static void add_target(struct request *request, const char *target)
@@ -95,7 +145,7 @@ static void turn(struct request *request, bool wake)
 	told(&request->sleepers, wake);
 	if (silent) {
 		fprintf(stderr, "stormlog-attach: %u did not answer within 10 s: stopped, or its disk hangs\n", silent);
-		fail(request, SILENT);
+		fail(request, FAILED);
 	}
 }
 
@@ -111,69 +161,107 @@ static void stay(double seconds)
 		;
 }
 
-/* False: the program ends with request->status. */
-static bool parse(struct request *request, int argc, char **argv)
+static bool is_duration(struct request *request, const char *text)
+{
+	char *end;
+
+	request->duration = strtod(text, &end);
+	if (!*end && end != text && request->duration > 0 && request->duration < 1e9)
+		return true;
+	say(text, "is no number of seconds");
+	return false;
+}
+
+static void choose_group(struct request *request, enum sl_group group, const char *name)
+{
+	if (request->group) {
+		fputs("stormlog-attach: --all, --cgroup and --container exclude each other\n", stderr);
+		request->status = USAGE;
+	}
+	request->group = group;
+	request->group_name = name;
+}
+
+/* -1: go on; else the exit status. */
+static int parse(struct request *request, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"pid", required_argument, NULL, 'p'},		 {"rest", no_argument, NULL, REST},
-		{"duration", required_argument, NULL, DURATION}, {"help", no_argument, NULL, HELP},
+		{"duration", required_argument, NULL, DURATION}, {"all", no_argument, NULL, ALL},
+		{"cgroup", required_argument, NULL, CGROUP},	 {"container", required_argument, NULL, CONTAINER},
+		{"output", required_argument, NULL, 'o'},	 {"help", no_argument, NULL, HELP},
 		{"version", no_argument, NULL, VERSION},	 {NULL, 0, NULL, 0},
 	};
-	char *end;
+	const char *pids[64];
+	unsigned count = 0;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "p:", options, NULL)) != -1)
-		switch (option) {
-		case 'p':
-			add_process(request, optarg);
-			break;
-		case REST:
+	while ((option = getopt_long(argc, argv, "p:o:", options, NULL)) != -1)
+		if (option == 'p' && count < SL_COUNT(pids)) {
+			pids[count++] = optarg;
+		} else if (option == 'o') {
+			request->folder = optarg;
+		} else if (option == REST) {
 			request->rest = true;
-			break;
-		case DURATION:
-			request->duration = strtod(optarg, &end);
-			if (!*end && end != optarg && request->duration > 0 && request->duration < 1e9)
-				break;
-			say(optarg, "is no number of seconds");
-			request->status = USAGE;
-			return false;
-		case HELP:
-			fputs(usage, stdout);
-			return false;
-		case VERSION:
-			puts("stormlog-attach " SL_VERSION);
-			return false;
-		default:
-			request->status = USAGE;
-			return false;
+		} else if (option == ALL || option == CGROUP || option == CONTAINER) {
+			choose_group(request,
+				     option == ALL	? SL_GROUP_ALL
+				     : option == CGROUP ? SL_GROUP_CGROUP
+							: SL_GROUP_CONTAINER,
+				     optarg);
+		} else if (option == HELP || option == VERSION) {
+			fputs(option == HELP ? usage : "stormlog-attach " SL_VERSION "\n", stdout);
+			return FINE;
+		} else if (option != DURATION || !is_duration(request, optarg)) {
+			return USAGE;
 		}
-	if (optind == argc && !request->sleepers.count && request->status == FINE)
-		request->status = USAGE, fputs(usage, stderr);
+	if (optind == argc && !count && !request->group)
+		return fputs(usage, stderr), USAGE;
 	if (request->rest && request->duration > 0)
-		request->status = USAGE, fputs("stormlog-attach: --rest and --duration exclude each other\n", stderr);
+		return fputs("stormlog-attach: --rest and --duration exclude each other\n", stderr), USAGE;
+	request->watch = sl_watch_new(request->folder);
+	for (unsigned i = 0; i < count; i++)
+		add_process(request, pids[i]);
 	for (; optind < argc; optind++)
 		add_target(request, argv[optind]);
-	return request->sleepers.count && request->status != USAGE;
+	return request->status == USAGE ? USAGE : -1;
+}
+
+static void work(struct request *request)
+{
+	if (request->group)
+		sl_targets_each(request->group, request->group_name, add_member, request);
+	if (!request->sleepers.count && !sl_watch_count(request->watch) && !request->group)
+		return;
+	turn(request, !request->rest);
+	fputs("ready\n", stderr);
+	if (sl_watch_count(request->watch) || (request->group && !request->rest)) {
+		if (!sl_watch_run(request->watch, request->duration, request->group ? search : NULL, request))
+			fail(request, FAILED);
+	} else if (request->duration > 0) {
+		stay(request->duration);
+	}
+	if (request->duration > 0)
+		turn(request, false);
 }
 
 int main(int argc, char **argv)
 {
-	struct request request = {0};
+	struct request request = {.folder = "traces"};
 	sigset_t ends;
+	int status;
 
-	if (!parse(&request, argc, argv))
-		return request.status;
+	/* an interrupt is the end of the stay, not of this program */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
-	if (request.duration > 0) /* from here on an interrupt is the end of the stay, not of this program */
-		sigprocmask(SIG_BLOCK, &ends, NULL);
-	turn(&request, !request.rest);
-	fputs("ready\n", stderr);
-	if (request.duration > 0) {
-		stay(request.duration);
-		turn(&request, false);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	status = parse(&request, argc, argv);
+	if (status < 0) {
+		work(&request);
+		status = request.status;
 	}
 	sl_sleepers_free(&request.sleepers);
-	return request.status;
+	sl_watch_free(request.watch);
+	return status;
 }

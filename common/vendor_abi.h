@@ -9,8 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HANDLE(name)   typedef struct name##_object *name;
-#define OPAQUE(name)   typedef struct name##_opaque name;
+/* Who wants to tell pointers to data from handles by their size defines these beforehand, with empty structures (attach/rows.c). */
+#ifndef HANDLE
+#define HANDLE(name) typedef struct name##_object *name;
+#define OPAQUE(name) typedef struct name##_opaque name;
+#endif
 #define NUMBER(name)   typedef int name;
 #define NUMBERED(name) enum name { name##_unused };
 

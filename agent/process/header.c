@@ -8,9 +8,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "agent/hooks/ids.h"
 #include "agent/process/identity.h"
 #include "agent/process/redact.h"
+#include "agent/process/tables.h"
 #include "common/pack.h"
 #include "agent/process/procfile.h"
 #include "common/base.h"
@@ -185,75 +185,6 @@ static void pack_environment(struct header *out)
 	}
 }
 
-/* What the numbers of an event mean, so that an analyzer of another version reads by name. */
-static void pack_tables(struct header *out)
-{
-	key(out, "fields");
-	sl_pack_array(&out->pack, SL_FIELD_COUNT);
-	for (unsigned i = 0; i < SL_FIELD_COUNT; i++) {
-		sl_pack_array(&out->pack, 3);
-		sl_pack_text(&out->pack, sl_event_fields[i].name);
-		sl_pack_text(&out->pack, sl_event_fields[i].is_signed ? "i" : "u");
-		sl_pack_text(&out->pack, sl_event_fields[i].unit);
-	}
-	key(out, "verbs");
-	sl_pack_array(&out->pack, SL_VERB_COUNT);
-	for (unsigned i = 0; i < SL_VERB_COUNT; i++) {
-		sl_pack_array(&out->pack, 2);
-		sl_pack_text(&out->pack, sl_event_verbs[i].name);
-		sl_pack_text(&out->pack, sl_event_verbs[i].stamped_before ? "before" : "after");
-	}
-	key(out, "kinds");
-	sl_pack_array(&out->pack, SL_KIND_COUNT);
-	for (unsigned i = 0; i < SL_KIND_COUNT; i++) {
-		sl_pack_array(&out->pack, 2);
-		sl_pack_text(&out->pack, sl_event_kinds[i].name);
-		sl_pack_text(&out->pack, sl_event_kinds[i].on_host ? "host" : "device");
-	}
-	key(out, "families");
-	sl_pack_array(&out->pack, SL_FAMILY_COUNT);
-	for (unsigned i = 0; i < SL_FAMILY_COUNT; i++) {
-		sl_pack_array(&out->pack, 2);
-		sl_pack_text(&out->pack, sl_event_families[i].name);
-		sl_pack_int(&out->pack, sl_event_families[i].oom);
-	}
-}
-
-/* By bit, so that position says it. */
-static void pack_flags(struct header *out)
-{
-	unsigned bits = 0;
-
-	for (unsigned i = 0; i < sl_event_flag_count; i++)
-		if (sl_event_flags[i].bit >= bits)
-			bits = sl_event_flags[i].bit + 1;
-	key(out, "flags");
-	sl_pack_array(&out->pack, bits);
-	for (unsigned bit = 0; bit < bits; bit++) {
-		const char *name = "";
-
-		for (unsigned i = 0; i < sl_event_flag_count; i++)
-			if (sl_event_flags[i].bit == bit)
-				name = sl_event_flags[i].name;
-		sl_pack_text(&out->pack, name);
-	}
-}
-
-static void pack_hooks(struct header *out)
-{
-	key(out, "hooks");
-	sl_pack_array(&out->pack, sl_hook_count ? sl_hook_count - 1 : 0);
-	for (unsigned i = 1; i < sl_hook_count; i++) {
-		const struct sl_hooks_row *hook = &sl_hooks[i];
-
-		sl_pack_array(&out->pack, 4);
-		sl_pack_text(&out->pack, hook->name);
-		sl_pack_uint(&out->pack, hook->verb);
-		sl_pack_uint(&out->pack, hook->kind);
-		sl_pack_uint(&out->pack, hook->family);
-	}
-}
-
 static void pack_identity(struct header *out, const struct sl_process_identity *process)
 {
 	struct utsname system;
@@ -295,9 +226,7 @@ size_t sl_process_header(void *buffer, size_t size, const struct sl_process_iden
 	pack_environment(&out);
 	key_text(&out, "ring", ring);
 	key_number(&out, "file", file);
-	pack_tables(&out);
-	pack_flags(&out);
-	pack_hooks(&out);
+	out.keys += sl_process_tables(&out.pack);
 	errno = saved;
 	if (out.pack.failed)
 		return 0;

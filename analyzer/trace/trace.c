@@ -305,6 +305,8 @@ static void read_ring(struct sl_trace *trace)
 
 static enum sl_status status_of(const struct sl_trace *trace)
 {
+	if (trace->how && (!strcmp(trace->how, "detached") || !strcmp(trace->how, "gone")))
+		return SL_STATUS_UNKNOWN; /* stormlog-attach saw no end, or not how it came */
 	if (trace->footer_ns || trace->how)
 		return SL_STATUS_COMPLETED;
 	if (!trace->ring.path)

@@ -164,7 +164,7 @@ class Asleep(unittest.TestCase):
         def attach(*arguments):
             return subprocess.run([e2e.ATTACH, *arguments], capture_output=True, text=True, timeout=60)
         for arguments, status in (([], 2), (["/nowhere"], 2), (["999999999"], 2), ([str(os.getpid())], 3), (["/tmp/../usr"], 3),
-                                  (["--rest", "--duration", "1", str(os.getpid())], 2), (["--duration", "x", "1"], 2), (["--help"], 0)):
+                                  (["--rest", "--duration", "1", str(os.getpid())], 2), (["--duration", "x", "1"], 2), (["--all", "--cgroup", "/x"], 2), (["--help"], 0)):
             done = attach(*arguments)
             self.assertEqual((done.returncode, bool(done.stderr or done.stdout)), (status, True), (arguments, done))
         with e2e.script("alloc=1", "ready=made", "wait=go", during=lambda run: (wait_until(lambda: exists(run, "made")), attach_awake(run))) as run:

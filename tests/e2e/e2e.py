@@ -179,10 +179,9 @@ def rows_of(traces):
     return rows
 
 
-def expected_apis(truth, rows):
-    """{plain name: [calls, failures]} that should be events of their own, by the journal's calls and their nesting."""
+def expected_calls(truth, rows):
+    """The journal's calls that should be events of their own, by their nesting."""
     by_number = {call.number: call for call in truth.calls}
-    wanted = {}
     for call in truth.calls:
         if call.in_flight or call.level == journal.EMBEDDED or call.api not in rows:
             continue
@@ -197,6 +196,13 @@ def expected_apis(truth, rows):
             continue
         if above and rows[call.api] in ("call", rows[above.api]):
             continue
+        yield call
+
+
+def expected_apis(truth, rows):
+    """{plain name: [calls, failures]} of these."""
+    wanted = {}
+    for call in expected_calls(truth, rows):
         counts = wanted.setdefault(journal.plain(call.api), [0, 0])
         counts[0] += 1
         counts[1] += call.result != 0

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Which calls merge into the call they are made in: classes.def says it by verb. */
+#ifndef AGENT_HOOKS_CLASSES_H
+#define AGENT_HOOKS_CLASSES_H
+
+enum sl_class {
+	SL_CLASS_CALL, /* merges into any */
+	SL_CLASS_MEMORY,
+	SL_CLASS_POOL,
+	SL_CLASS_CONTEXT,
+	SL_CLASS_MODULE,
+	SL_CLASS_LIMIT,
+	SL_CLASS_GRAPH,
+};
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/process/tables.h"
+
+#include "agent/hooks/ids.h"
+#include "common/pack.h"
+
+/* What the numbers of an event mean, so that an analyzer of another version reads by name. */
+static void pack_tables(struct sl_pack *out)
+{
+	sl_pack_text(out, "fields");
+	sl_pack_array(out, SL_FIELD_COUNT);
+	for (unsigned i = 0; i < SL_FIELD_COUNT; i++) {
+		sl_pack_array(out, 3);
+		sl_pack_text(out, sl_event_fields[i].name);
+		sl_pack_text(out, sl_event_fields[i].is_signed ? "i" : "u");
+		sl_pack_text(out, sl_event_fields[i].unit);
+	}
+	sl_pack_text(out, "verbs");
+	sl_pack_array(out, SL_VERB_COUNT);
+	for (unsigned i = 0; i < SL_VERB_COUNT; i++) {
+		sl_pack_array(out, 2);
+		sl_pack_text(out, sl_event_verbs[i].name);
+		sl_pack_text(out, sl_event_verbs[i].stamped_before ? "before" : "after");
+	}
+	sl_pack_text(out, "kinds");
+	sl_pack_array(out, SL_KIND_COUNT);
+	for (unsigned i = 0; i < SL_KIND_COUNT; i++) {
+		sl_pack_array(out, 2);
+		sl_pack_text(out, sl_event_kinds[i].name);
+		sl_pack_text(out, sl_event_kinds[i].on_host ? "host" : "device");
+	}
+	sl_pack_text(out, "families");
+	sl_pack_array(out, SL_FAMILY_COUNT);
+	for (unsigned i = 0; i < SL_FAMILY_COUNT; i++) {
+		sl_pack_array(out, 2);
+		sl_pack_text(out, sl_event_families[i].name);
+		sl_pack_int(out, sl_event_families[i].oom);
+	}
+}
+
+/* By bit, so that position says it. */
+static void pack_flags(struct sl_pack *out)
+{
+	unsigned bits = 0;
+
+	for (unsigned i = 0; i < sl_event_flag_count; i++)
+		if (sl_event_flags[i].bit >= bits)
+			bits = sl_event_flags[i].bit + 1;
+	sl_pack_text(out, "flags");
+	sl_pack_array(out, bits);
+	for (unsigned bit = 0; bit < bits; bit++) {
+		const char *name = "";
+
+		for (unsigned i = 0; i < sl_event_flag_count; i++)
+			if (sl_event_flags[i].bit == bit)
+				name = sl_event_flags[i].name;
+		sl_pack_text(out, name);
+	}
+}
+
+static void pack_hooks(struct sl_pack *out)
+{
+	sl_pack_text(out, "hooks");
+	sl_pack_array(out, sl_hook_count ? sl_hook_count - 1 : 0);
+	for (unsigned i = 1; i < sl_hook_count; i++) {
+		const struct sl_hooks_row *hook = &sl_hooks[i];
+
+		sl_pack_array(out, 4);
+		sl_pack_text(out, hook->name);
+		sl_pack_uint(out, hook->verb);
+		sl_pack_uint(out, hook->kind);
+		sl_pack_uint(out, hook->family);
+	}
+}
+
+unsigned sl_process_tables(struct sl_pack *out)
+{
+	pack_tables(out);
+	pack_flags(out);
+	pack_hooks(out);
+	return 6;
+}

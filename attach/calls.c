@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "attach/calls.h"
+
+#include <stdlib.h>
+
+#include "agent/hooks/classes.h"
+#include "agent/hooks/ids.h"
+#include "attach/rows.h"
+
+#define WAITING 64 /* inner calls of one outermost call, of a thread: of further ones the oldest stand alone */
+
+struct call {
+	struct sl_event event;
+	uint64_t number, outer;
+	uint64_t frames[SL_SEEN_FRAMES];
+	struct call *owner; /* the event this call is part of; NULL: its own */
+};
+
+struct waiting {
+	uint32_t tid;
+	unsigned count;
+	struct call *calls; /* WAITING and the outermost */
+};
+
+struct sl_calls {
+	struct sl_output *output;
+	unsigned runtime;
+	struct waiting *threads;
+	unsigned thread_count;
+};
+
+static const uint8_t class_of[SL_VERB_COUNT] = {
+#define CLASS(verb, name) [SL_VERB_##verb] = SL_CLASS_##name,
+#include "agent/hooks/classes.def"
+#undef CLASS
+};
+
+static unsigned class_of_call(const struct call *call)
+{
+	return class_of[sl_hooks[call->event.api].verb];
+}
+
+struct sl_calls *sl_calls_new(struct sl_output *output, unsigned runtime)
+{
+	struct sl_calls *calls = calloc(1, sizeof(*calls));
+
+	if (!calls)
+		abort();
+	calls->output = output;
+	calls->runtime = runtime;
+	return calls;
+}
+
+static struct waiting *waiting_of(struct sl_calls *calls, uint32_t tid)
+{
+	struct waiting *thread;
+
+	for (unsigned i = 0; i < calls->thread_count; i++)
+		if (calls->threads[i].tid == tid)
+			return &calls->threads[i];
+	calls->threads = realloc(calls->threads, (calls->thread_count + 1) * sizeof(*calls->threads));
+	if (!calls->threads)
+		abort();
+	thread = &calls->threads[calls->thread_count++];
+	*thread = (struct waiting){.tid = tid, .calls = malloc((WAITING + 1) * sizeof(struct call))};
+	if (!thread->calls)
+		abort();
+	return thread;
+}
+
+static void make_event(struct call *call, const struct sl_seen *seen, unsigned runtime)
+{
+	struct sl_fields fields = sl_rows_read(seen, runtime);
+	unsigned api = fields.api ? fields.api : seen->api;
+
+	call->number = seen->number;
+	call->outer = seen->outer;
+	call->owner = NULL;
+	memcpy(call->frames, seen->frames, sizeof(call->frames));
+	call->event = (struct sl_event){
+		.time_ns = sl_event_verbs[sl_hooks[api].verb].stamped_before ? seen->begin_ns : seen->end_ns,
+		.duration_ns = seen->end_ns - seen->begin_ns,
+		.api = api,
+		.kind = fields.kind,
+		.flags = fields.flags,
+		.device = fields.device_plus_one > 0 ? fields.device_plus_one - 1 : -1,
+		.result = (int32_t)seen->result,
+		.address = fields.addr,
+		.bytes = fields.size,
+		.stream = fields.stream,
+		.context = fields.context,
+		.object = fields.object,
+		.extra = fields.extra,
+		.extra2 = fields.extra2,
+		.caller = seen->frames[0],
+	};
+}
+
+static struct call *call_of(struct waiting *thread, uint64_t number)
+{
+	for (unsigned i = 0; number && i < thread->count; i++)
+		if (thread->calls[i].number == number)
+			return &thread->calls[i];
+	return NULL;
+}
+
+/* As the agent's owner_of: the innermost event around it that it may be part of. */
+static void find_owner(struct waiting *thread, struct call *call)
+{
+	struct call *outer = call_of(thread, call->outer), *owner = outer && outer->owner ? outer->owner : outer;
+	unsigned class = class_of_call(call);
+
+	if (!owner)
+		return;
+	if (class != SL_CLASS_CALL && class != class_of_call(owner)) {
+		call->event.flags |= SL_FLAG_nested;
+		return;
+	}
+	call->owner = owner;
+	owner->event.driver_api = call->event.api;
+	if (class != class_of_call(owner))
+		return;
+	if (call->event.device >= 0)
+		owner->event.device = call->event.device;
+	if (call->event.context)
+		owner->event.context = call->event.context;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct call *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* All that waits, in the order in which it began. */
+static void write_waiting(struct sl_calls *calls, struct waiting *thread)
+{
+	if (thread->count > 1)
+		qsort(thread->calls, thread->count, sizeof(*thread->calls), by_number);
+	for (unsigned i = 0; i < thread->count; i++)
+		find_owner(thread, &thread->calls[i]);
+	for (unsigned i = 0; i < thread->count; i++) {
+		struct call *call = &thread->calls[i];
+		unsigned frames = 0;
+
+		while (frames < SL_SEEN_FRAMES && call->frames[frames])
+			frames++;
+		if (!call->owner)
+			sl_output_event(calls->output, thread->tid, &call->event, call->frames, frames);
+	}
+	thread->count = 0;
+}
+
+void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen)
+{
+	struct waiting *thread = waiting_of(calls, seen->tid);
+
+	if (!sl_rows_has(seen->api))
+		return;
+	if (thread->count == WAITING)
+		write_waiting(calls, thread);
+	make_event(&thread->calls[thread->count++], seen, calls->runtime);
+	if (!seen->outer)
+		write_waiting(calls, thread);
+}
+
+void sl_calls_end(struct sl_calls *calls)
+{
+	for (unsigned i = 0; i < calls->thread_count; i++) {
+		write_waiting(calls, &calls->threads[i]);
+		free(calls->threads[i].calls);
+	}
+	free(calls->threads);
+	free(calls);
+}

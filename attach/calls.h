@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that were seen become events.  Inner calls return first: they wait for the outermost one, and merge into it by the rule
+ * that the agent follows (agent/hooks/classes.def).
+ */
+#ifndef ATTACH_CALLS_H
+#define ATTACH_CALLS_H
+
+#include "attach/output.h"
+#include "attach/seen.h"
+
+struct sl_calls;
+
+/* runtime: major version of the process's CUDA or HIP runtime, 0 unknown. */
+struct sl_calls *sl_calls_new(struct sl_output *output, unsigned runtime);
+
+void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen);
+
+/* Inner calls whose outer one never returned are events of their own.  Frees it. */
+void sl_calls_end(struct sl_calls *calls);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+#include "attach/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "agent/process/tables.h"
+#include "common/base.h"
+#include "common/block.h"
+#include "common/tracefile.h"
+
+#define STACK_SLOTS 65536 /* native stacks that are told apart; of further ones the caller alone is known */
+#define NAMES_MAX   1000
+#define DEFS_BYTES  (1u << 20)
+
+struct thread {
+	long tid;
+	uint64_t next; /* number of its next event, from 1 */
+	struct sl_event *events;
+	unsigned count;
+};
+
+struct sl_output {
+	int fd;
+	bool failed;
+	char path[4096];
+	long pid;
+	uint64_t events;
+	struct thread *threads;
+	unsigned thread_count;
+	struct {
+		uint64_t hash;
+		uint32_t id;
+	} * stacks;
+	uint32_t stack_count;
+	uint64_t module_bytes; /* of the memory map when it was last defined */
+	uint8_t *defs;
+	size_t defs_used;
+	unsigned defs_count;
+	uint8_t *block, *frame;
+	size_t frame_bytes;
+	ZSTD_CCtx *compressor;
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static bool put(int fd, const void *bytes, size_t size)
+{
+	const char *at = bytes;
+
+	while (size) {
+		ssize_t written = write(fd, at, size);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return false;
+		at += written;
+		size -= (size_t)written;
+	}
+	return true;
+}
+
+static void append(struct sl_output *output, struct sl_frame_index index, const void *bytes, size_t size)
+{
+	size_t packed = ZSTD_compress2(output->compressor, output->frame, output->frame_bytes, bytes, size);
+
+	if (ZSTD_isError(packed)) {
+		output->failed = true;
+		return;
+	}
+	index.magic = SL_FRAME_MAGIC;
+	index.size = sizeof(index) - 8;
+	index.compressed = (uint32_t)packed;
+	index.check = sl_frame_check(&index);
+	output->failed = output->failed || !put(output->fd, &index, sizeof(index)) || !put(output->fd, output->frame, packed);
+}
+
+/* --- definitions ---------------------------------------------------------------------------------------- */
+
+static void write_defs(struct sl_output *output)
+{
+	if (output->defs_count)
+		append(output, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = output->defs_count}, output->defs,
+		       output->defs_used);
+	output->defs_count = 0;
+	output->defs_used = 0;
+}
+
+void sl_output_define(struct sl_output *output, const struct sl_pack *map)
+{
+	if (map->failed || map->used > DEFS_BYTES)
+		return;
+	if (output->defs_used + map->used > DEFS_BYTES)
+		write_defs(output);
+	memcpy(output->defs + output->defs_used, map->bytes, map->used);
+	output->defs_used += map->used;
+	output->defs_count++;
+}
+
+void sl_output_note(struct sl_output *output, const char *text)
+{
+	uint8_t bytes[1024];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+
+	sl_pack_map(&map, 3);
+	sl_pack_pair_text(&map, "def", "note");
+	sl_pack_pair_text(&map, "text", text);
+	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
+	sl_output_define(output, &map);
+}
+
+void sl_output_lost(struct sl_output *output, uint64_t count, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint8_t bytes[256];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+
+	sl_pack_map(&map, 5);
+	sl_pack_pair_text(&map, "def", "gap");
+	sl_pack_pair_uint(&map, "count", count);
+	sl_pack_pair_uint(&map, "begin_ns", begin_ns);
+	sl_pack_pair_uint(&map, "end_ns", end_ns);
+	sl_pack_pair_text(&map, "why", "the collector did not keep pace with the calls of this node");
+	sl_output_define(output, &map);
+}
+
+static void define_module(struct sl_output *output, uint64_t base, uint64_t end, const char *path)
+{
+	uint8_t bytes[4096 + 128];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+
+	sl_pack_map(&map, 5);
+	sl_pack_pair_text(&map, "def", "module");
+	sl_pack_pair_uint(&map, "base", base);
+	sl_pack_pair_uint(&map, "end", end);
+	sl_pack_pair_text(&map, "path", path);
+	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
+	sl_output_define(output, &map);
+}
+
+/* The objects of the process, each from its first mapping to its last; again where the map has changed its length. */
+static void define_modules(struct sl_output *output)
+{
+	char path[64], line[8192], object[4096] = "";
+	uint64_t base = 0, end = 0, bytes = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%ld/maps", output->pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		bytes += strlen(line);
+	if (file && bytes != output->module_bytes) {
+		output->module_bytes = bytes;
+		rewind(file);
+		while (fgets(line, sizeof(line), file)) {
+			unsigned long long from, to;
+			char *name = strchr(line, '/');
+
+			line[strcspn(line, "\n")] = 0;
+			if (!name || sscanf(line, "%llx-%llx", &from, &to) != 2)
+				continue;
+			if (strcmp(name, object)) {
+				if (*object)
+					define_module(output, base, end, object);
+				snprintf(object, sizeof(object), "%s", name);
+				base = from;
+			}
+			end = to;
+		}
+		if (*object)
+			define_module(output, base, end, object);
+	}
+	if (file)
+		fclose(file);
+}
+
+/* --- header --------------------------------------------------------------------------------------------- */
+
+/* A file of /proc, whole as far as it fits; its length. */
+static size_t read_of(long pid, const char *name, char *buffer, size_t size)
+{
+	char path[64];
+	size_t used = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, name);
+	file = fopen(path, "re");
+	if (file) {
+		used = fread(buffer, 1, size - 1, file);
+		fclose(file);
+	}
+	buffer[used] = 0;
+	return used;
+}
+
+/* A number of the process's environment; -1: there is none. */
+static long setting_of(const char *environment, size_t bytes, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = environment; at < environment + bytes; at += strlen(at) + 1)
+		if (!strncmp(at, name, length) && at[length] == '=' && at[length + 1] >= '0' && at[length + 1] <= '9')
+			return atol(at + length + 1);
+	return -1;
+}
+
+static void pack_rank(struct sl_pack *map, const char *key, long value)
+{
+	sl_pack_text(map, key);
+	if (value < 0)
+		sl_pack_nil(map);
+	else
+		sl_pack_uint(map, (uint64_t)value);
+}
+
+static void pack_argv(struct sl_pack *map, long pid)
+{
+	char arguments[16384];
+	size_t bytes = read_of(pid, "cmdline", arguments, sizeof(arguments));
+	unsigned count = 0;
+
+	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1)
+		count++;
+	sl_pack_text(map, "argv");
+	sl_pack_array(map, count);
+	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1)
+		sl_pack_text(map, at);
+}
+
+static uint64_t start_of(long pid)
+{
+	unsigned long long start = 0;
+	char line[1024], *at;
+
+	if (read_of(pid, "stat", line, sizeof(line)) && (at = strrchr(line, ')')))
+		sscanf(at + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start);
+	return start;
+}
+
+static size_t pack_header(struct sl_output *output, uint8_t *bytes, size_t size, const char *environment, size_t environment_bytes)
+{
+	struct sl_pack map = sl_pack_begin(bytes, size);
+	static const char head[3] = {(char)0xde, 0, 0}; /* msgpack's map 16, its size filled in below */
+	char link[4096], path[64], boot[64] = "", host[256] = "";
+	unsigned keys = 15;
+	ssize_t length;
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (file && fgets(boot, sizeof(boot), file))
+		boot[strcspn(boot, "\n")] = 0;
+	if (file)
+		fclose(file);
+	gethostname(host, sizeof(host) - 1);
+	sl_pack_append(&map, head, sizeof(head));
+	sl_pack_pair_text(&map, "def", "header");
+	sl_pack_pair_text(&map, "format", SL_TRACE_FORMAT);
+	sl_pack_pair_uint(&map, "version", SL_TRACE_VERSION);
+	sl_pack_pair_text(&map, "agent", SL_VERSION);
+	sl_pack_pair_uint(&map, "started_ns", now_ns(CLOCK_REALTIME));
+	sl_pack_pair_uint(&map, "monotonic_ns", now_ns(CLOCK_MONOTONIC));
+	sl_pack_pair_text(&map, "host", host);
+	sl_pack_pair_uint(&map, "pid", (uint64_t)output->pid);
+	sl_pack_pair_uint(&map, "process_start", start_of(output->pid));
+	sl_pack_pair_text(&map, "boot_id", boot);
+	pack_rank(&map, "rank", setting_of(environment, environment_bytes, "RANK"));
+	pack_rank(&map, "local_rank", setting_of(environment, environment_bytes, "LOCAL_RANK"));
+	pack_rank(&map, "world_size", setting_of(environment, environment_bytes, "WORLD_SIZE"));
+	pack_argv(&map, output->pid);
+	sl_pack_pair_uint(&map, "file", 1);
+	snprintf(path, sizeof(path), "/proc/%ld/exe", output->pid);
+	length = readlink(path, link, sizeof(link) - 1);
+	if (length > 0) {
+		link[length] = 0;
+		sl_pack_pair_text(&map, "exe", link);
+		keys++;
+	}
+	keys += sl_process_tables(&map);
+	map.bytes[1] = (uint8_t)(keys >> 8);
+	map.bytes[2] = (uint8_t)keys;
+	return map.failed ? 0 : map.used;
+}
+
+static bool make_folder(const char *folder)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s", folder);
+	for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+		*at = 0;
+		mkdir(path, 0700);
+		*at = '/';
+	}
+	return !mkdir(path, 0700) || errno == EEXIST;
+}
+
+static bool claim(struct sl_output *output, const char *folder, long rank)
+{
+	output->fd = -1;
+	for (unsigned attempt = 1; output->fd < 0 && attempt < NAMES_MAX; attempt++) {
+		int used =
+			snprintf(output->path, sizeof(output->path), "%s/rank-%05ld-%ld", folder, rank < 0 ? 0 : rank, output->pid);
+
+		if (attempt > 1)
+			used += snprintf(output->path + used, sizeof(output->path) - (size_t)used, "-%u", attempt);
+		if (used + sizeof(SL_TRACE_SUFFIX) > sizeof(output->path))
+			break;
+		strcpy(output->path + used, SL_TRACE_SUFFIX);
+		output->fd = open(output->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (output->fd < 0 && errno != EEXIST)
+			break;
+	}
+	return output->fd >= 0;
+}
+
+struct sl_output *sl_output_open(const char *folder, long pid, const char **why)
+{
+	struct sl_output *output = calloc(1, sizeof(*output));
+	char *environment = malloc(1 << 20);
+	size_t bytes;
+
+	if (!output || !environment)
+		abort();
+	output->pid = pid;
+	bytes = read_of(pid, "environ", environment, 1 << 20);
+	output->frame_bytes = ZSTD_compressBound(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
+	output->block = malloc(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
+	output->frame = malloc(output->frame_bytes);
+	output->defs = malloc(DEFS_BYTES);
+	output->stacks = calloc(STACK_SLOTS, sizeof(*output->stacks));
+	output->compressor = ZSTD_createCCtx();
+	if (!output->block || !output->frame || !output->defs || !output->stacks || !output->compressor)
+		abort();
+	ZSTD_CCtx_setParameter(output->compressor, ZSTD_c_checksumFlag, 1);
+	if (!make_folder(folder) || !claim(output, folder, setting_of(environment, bytes, "RANK"))) {
+		*why = strerror(errno);
+		free(environment);
+		sl_output_close(output, NULL);
+		return NULL;
+	}
+	bytes = pack_header(output, output->block, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), environment, bytes);
+	append(output, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, output->block, bytes);
+	define_modules(output);
+	free(environment);
+	return output;
+}
+
+const char *sl_output_path(const struct sl_output *output)
+{
+	return output->path;
+}
+
+/* --- events --------------------------------------------------------------------------------------------- */
+
+static struct thread *thread_of(struct sl_output *output, long tid)
+{
+	uint8_t bytes[256];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	char name[64], file[64];
+	struct thread *thread;
+
+	for (unsigned i = 0; i < output->thread_count; i++)
+		if (output->threads[i].tid == tid)
+			return &output->threads[i];
+	output->threads = realloc(output->threads, (output->thread_count + 1) * sizeof(*output->threads));
+	if (!output->threads)
+		abort();
+	thread = &output->threads[output->thread_count++];
+	*thread = (struct thread){.tid = tid, .next = 1, .events = malloc(SL_BLOCK_EVENTS * sizeof(struct sl_event))};
+	if (!thread->events)
+		abort();
+	snprintf(file, sizeof(file), "task/%ld/comm", tid);
+	name[read_of(output->pid, file, name, sizeof(name))] = 0;
+	name[strcspn(name, "\n")] = 0;
+	sl_pack_map(&map, 5);
+	sl_pack_pair_text(&map, "def", "thread");
+	sl_pack_pair_uint(&map, "id", output->thread_count);
+	sl_pack_pair_int(&map, "tid", tid);
+	sl_pack_pair_text(&map, "name", name);
+	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
+	sl_output_define(output, &map);
+	return thread;
+}
+
+static uint32_t stack_of(struct sl_output *output, const uint64_t *frames, unsigned count)
+{
+	uint8_t bytes[1024];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	uint64_t hash = 0xcbf29ce484222325ull;
+	uint32_t at;
+
+	for (unsigned i = 0; i < count; i++)
+		hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15ull ^ hash >> 29;
+	hash += !hash;
+	for (at = hash % STACK_SLOTS; output->stacks[at].hash; at = (at + 1) % STACK_SLOTS)
+		if (output->stacks[at].hash == hash)
+			return output->stacks[at].id;
+	if (!count || output->stack_count >= STACK_SLOTS / 4 * 3)
+		return 0;
+	output->stacks[at].hash = hash;
+	output->stacks[at].id = ++output->stack_count;
+	define_modules(output);
+	sl_pack_map(&map, 3);
+	sl_pack_pair_text(&map, "def", "native_stack");
+	sl_pack_pair_uint(&map, "id", output->stack_count);
+	sl_pack_text(&map, "pcs");
+	msgpack_packer packer = sl_pack_packer(&map);
+	msgpack_pack_bin(&packer, count * 8);
+	msgpack_pack_bin_body(&packer, frames, count * 8);
+	sl_output_define(output, &map);
+	return output->stack_count;
+}
+
+static void write_block(struct sl_output *output, struct thread *thread)
+{
+	struct sl_frame_index index = {.kind = SL_FRAME_BLOCK, .count = thread->count, .begin_ns = UINT64_MAX};
+	size_t bytes;
+
+	if (!thread->count)
+		return;
+	write_defs(output);
+	index.thread = (uint32_t)(thread - output->threads) + 1;
+	index.first = thread->next - thread->count;
+	index.next = thread->next;
+	for (unsigned i = 0; i < thread->count; i++) {
+		uint64_t ns = thread->events[i].time_ns;
+
+		index.begin_ns = ns < index.begin_ns ? ns : index.begin_ns;
+		index.end_ns = ns > index.end_ns ? ns : index.end_ns;
+	}
+	bytes = sl_block_encode(output->block, index.thread, index.first, index.next, thread->events, thread->count);
+	append(output, index, output->block, bytes);
+	output->events += thread->count;
+	thread->count = 0;
+}
+
+void sl_output_event(struct sl_output *output, long tid, struct sl_event *event, const uint64_t *frames, unsigned frame_count)
+{
+	struct thread *thread = thread_of(output, tid);
+
+	event->native = stack_of(output, frames, frame_count);
+	thread->events[thread->count++] = *event;
+	thread->next++;
+	if (thread->count == SL_BLOCK_EVENTS)
+		write_block(output, thread);
+}
+
+bool sl_output_flush(struct sl_output *output)
+{
+	for (unsigned i = 0; i < output->thread_count; i++)
+		write_block(output, &output->threads[i]);
+	write_defs(output);
+	return !output->failed;
+}
+
+bool sl_output_close(struct sl_output *output, const char *how)
+{
+	uint8_t bytes[256];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	bool good = how && sl_output_flush(output);
+
+	sl_pack_map(&map, 4);
+	sl_pack_pair_text(&map, "def", "footer");
+	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
+	sl_pack_pair_text(&map, "how", how ? how : "");
+	sl_pack_pair_uint(&map, "events", output->events);
+	if (good)
+		append(output, (struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1}, bytes, map.used);
+	good = good && !output->failed;
+	if (output->fd >= 0 && close(output->fd))
+		good = false;
+	for (unsigned i = 0; i < output->thread_count; i++)
+		free(output->threads[i].events);
+	free(output->threads);
+	free(output->stacks);
+	free(output->block);
+	free(output->frame);
+	free(output->defs);
+	ZSTD_freeCCtx(output->compressor);
+	free(output);
+	return good;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A row's fields are C over the call's arguments.  Here they are evaluated as they are, in a function with the call's own
+ * prototype, called with the words that the real one was called with; arguments that point to data are first made to point
+ * to the copies.  A dry run finds which these are: each word is its own number, and whoever asks for a copy of it is noted.
+ */
+#define HANDLE(name)                                                                                                               \
+	typedef struct name##_object {                                                                                             \
+	} * name;
+#define OPAQUE(name)                                                                                                               \
+	typedef struct name##_opaque {                                                                                             \
+	} name;
+
+#include "attach/rows.h"
+
+#include <string.h>
+
+#include "agent/hooks/fields.h"
+#include "agent/hooks/prototype.h"
+
+/* Structures that no row looks into: nothing is copied of them. */
+#define UNREAD(name)                                                                                                               \
+	struct name {                                                                                                              \
+	};
+UNREAD(cudaMemAccessDesc)
+UNREAD(cudaMemPoolPtrExportData)
+UNREAD(cudaKernelNodeParams)
+UNREAD(hipResourceViewDesc)
+
+#define MARK 0x5150000000000000ull /* a word of the dry run */
+
+static struct {
+	const struct sl_seen *seen; /* NULL: dry run */
+	struct sl_seen_row *wanted;
+	unsigned at, runtime;
+	bool done;
+	struct sl_fields fields;
+	void *pointers[SL_SEEN_WORDS];
+} now;
+
+/* The argument, or where it points to data a pointer to the copy.  Handles have empty structures behind them, text is not looked at. */
+static void *shadow(void *argument, size_t bytes)
+{
+	uint64_t value;
+	unsigned i = now.at;
+
+	if (bytes <= 1)
+		return argument;
+	memcpy(&value, argument, sizeof(value));
+	now.pointers[i] = NULL;
+	if (!now.seen && i < SL_SEEN_COPIES) {
+		now.wanted->copy[i].word = (uint16_t)(value - MARK);
+		now.wanted->copy[i].bytes = (uint16_t)(bytes < SL_SEEN_COPY ? bytes : SL_SEEN_COPY);
+		now.wanted->copies = i + 1;
+	} else if (now.seen && value && i < now.seen->copies) {
+		now.pointers[i] = (void *)now.seen->data[i];
+	}
+	now.at++;
+	return &now.pointers[i];
+}
+
+#define IS_POINTER(x) (__builtin_classify_type(x) == __builtin_classify_type((void *)0))
+#define POINTED(x)    sizeof(*__builtin_choose_expr(IS_POINTER(x), (x), (char *)0))
+#define SHADOW(x)     (*(__typeof__(x) *)shadow((void *)&(x), IS_POINTER(x) ? POINTED(x) : 0))
+
+/* SHADOW of each argument of a list. */
+#define AGAIN(...)	   AGAIN1(AGAIN1(AGAIN1(AGAIN1(__VA_ARGS__))))
+#define AGAIN1(...)	   AGAIN2(AGAIN2(AGAIN2(AGAIN2(__VA_ARGS__))))
+#define AGAIN2(...)	   __VA_ARGS__
+#define EMPTY_LIST	   ()
+#define SHADOWS(...)	   __VA_OPT__(AGAIN(SHADOWS_OF(__VA_ARGS__)))
+#define SHADOWS_OF(x, ...) SHADOW(x), __VA_OPT__(SHADOWS_MORE EMPTY_LIST(__VA_ARGS__))
+#define SHADOWS_MORE()	   SHADOWS_OF
+#define LIST(...)	   __VA_ARGS__ __VA_OPT__(, )
+
+/* Attributes of pools are int or 64 bits: the copy has both. */
+#undef POOL_VALUE
+#define POOL_VALUE(attribute, value) 0
+
+#define FILL(kind_, ...)                                                                                                           \
+	do {                                                                                                                       \
+		now.fields = (struct sl_fields){__VA_ARGS__};                                                                      \
+		if (!now.fields.kind)                                                                                              \
+			now.fields.kind = SL_KIND_##kind_;                                                                         \
+	} while (0)
+
+#define ROW(verb, kind_, ret, name, proto, args, ...)                                                                              \
+	static void name##__fields(LIST proto bool done)                                                                           \
+	{                                                                                                                          \
+		void *real __attribute__((unused)) = NULL;                                                                         \
+                                                                                                                                   \
+		FILL(kind_, __VA_ARGS__);                                                                                          \
+	}                                                                                                                          \
+	static __attribute__((noinline)) void name##__read PROTOTYPE proto                                                         \
+	{                                                                                                                          \
+		name##__fields(SHADOWS args now.done);                                                                             \
+	}
+#define ALSO(...)
+#define LOOKUP(...)
+#define CHECKED(...)
+#define QUERY(...)
+#define RANGE(...)
+#define INJECTED(...)
+#define HAND(...)
+#include "agent/hooks/verbs.h"
+#define ROW_FAMILY cuda_runtime
+#include "agent/hooks/cuda_runtime.def"
+#undef ROW_FAMILY
+#define ROW_FAMILY cuda_driver
+#include "agent/hooks/cuda_driver.def"
+#undef ROW_FAMILY
+#define ROW_FAMILY hip
+#include "agent/hooks/hip.def"
+#undef ROW_FAMILY
+#include "agent/hooks/verbs.h"
+
+/* By the words of the call: six in registers, the others on the stack, where structures passed by value lie too. */
+typedef void read_row(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+		      uint64_t, uint64_t, uint64_t);
+
+static void (*const readers[SL_API_COUNT])(void) = {
+#define ROW(verb, kind_, ret, name, ...) [SL_API_##name] = (void (*)(void))name##__read,
+#define ALSO(...)
+#define LOOKUP(...)
+#define CHECKED(...)
+#define QUERY(...)
+#define RANGE(...)
+#define INJECTED(...)
+#define HAND(...)
+#include "agent/hooks/verbs.h"
+#include "agent/hooks/cuda_runtime.def"
+#include "agent/hooks/cuda_driver.def"
+#include "agent/hooks/hip.def"
+#include "agent/hooks/verbs.h"
+};
+
+static void run(unsigned api, const uint64_t w[SL_SEEN_WORDS])
+{
+	now.at = 0;
+	((read_row *)readers[api])(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12], w[13]);
+}
+
+bool sl_rows_has(unsigned api)
+{
+	return api < SL_API_COUNT && readers[api];
+}
+
+struct sl_seen_row sl_rows_wanted(unsigned api)
+{
+	struct sl_seen_row wanted = {0};
+	uint64_t words[SL_SEEN_WORDS];
+
+	for (unsigned i = 0; i < SL_SEEN_WORDS; i++)
+		words[i] = MARK + i;
+	now.seen = NULL;
+	now.wanted = &wanted;
+	now.done = false;
+	run(api, words);
+	return wanted;
+}
+
+struct sl_fields sl_rows_read(const struct sl_seen *seen, unsigned runtime)
+{
+	uint64_t words[SL_SEEN_WORDS];
+
+	memcpy(words, seen->words, sizeof(words));
+	now.seen = seen;
+	now.done = !(int32_t)seen->result;
+	now.runtime = runtime;
+	run(seen->api, words);
+	return now.fields;
+}
+
+/* --- what the agent asks of the libraries, and nobody can be asked here --- */
+
+unsigned sl_fields_primary_gone(void *real, const char *state, int device)
+{
+	return 0;
+}
+
+int sl_fields_runtime_version(void *real)
+{
+	return (int)now.runtime * 1000;
+}
+
+int sl_fields_hip_device(void *real, const hipMemAllocationProp *prop)
+{
+	return prop && now.runtime >= 6 ? DEVICE_OF(prop->location) : 0;
+}

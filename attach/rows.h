@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows of agent/hooks/ as the collector reads them: what a call that was seen says, without calling anything. */
+#ifndef ATTACH_ROWS_H
+#define ATTACH_ROWS_H
+
+#include <stdbool.h>
+
+#include "agent/call.h"
+#include "attach/seen.h"
+
+/* Is this call watched?  Not look-ups, queries, and calls that are only looked at when they run out of memory. */
+bool sl_rows_has(unsigned api);
+
+/* What the BPF program is to copy of this call. */
+struct sl_seen_row sl_rows_wanted(unsigned api);
+
+/* The fields of a call.  runtime: major version of the library it was made to, 0 unknown. */
+struct sl_fields sl_rows_read(const struct sl_seen *seen, unsigned runtime);
+
+#endif

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * One pair of programs for every call: which one it is says the probe's cookie.  The entry keeps the arguments, the return copies
+ * what they point to and hands all of it over.  Rows are evaluated by the collector (rows.c), not here.
+ */
+#include "attach/seen.h"
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+/* The kernel's pt_regs of x86-64. */
+struct registers {
+	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
+struct open_call {
+	__u64 begin_ns, sp, number;
+	__u64 words[SL_SEEN_WORDS];
+	__u64 frames[SL_SEEN_FRAMES];
+	__u32 api;
+};
+
+struct thread {
+	__u64 calls;
+	__u32 depth;
+	struct open_call open[SL_SEEN_DEPTH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_SEEN_APIS);
+	__type(key, __u32);
+	__type(value, struct sl_seen_row);
+} rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1); /* a thread that is new: too large for the program's stack */
+	__type(key, __u32);
+	__type(value, struct thread);
+} blank SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_seen);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_SEEN_LOST_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
+} ring SEC(".maps");
+
+static __always_inline void lose(__u32 why)
+{
+	__u64 *count = bpf_map_lookup_elem(&lost, &why);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+static __always_inline struct thread *thread_of(__u32 tid, int make)
+{
+	struct thread *thread = bpf_map_lookup_elem(&threads, &tid), *fresh;
+	__u32 zero = 0;
+
+	if (thread || !make)
+		return thread;
+	fresh = bpf_map_lookup_elem(&blank, &zero);
+	if (!fresh || bpf_map_update_elem(&threads, &tid, fresh, BPF_ANY))
+		return 0;
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+/* The compiler knows that the index is in range and drops the check; the verifier does not. */
+static __always_inline struct open_call *open_at(struct thread *thread, __u32 index)
+{
+	asm volatile("" : "+r"(index));
+	index &= SL_SEEN_DEPTH - 1;
+	return &thread->open[index];
+}
+
+SEC("uprobe")
+int call_begins(struct registers *at)
+{
+	struct thread *thread = thread_of((__u32)bpf_get_current_pid_tgid(), 1);
+	struct open_call *call;
+	long depth_of_stack;
+	__u32 depth;
+
+	if (!thread)
+		return 0;
+	/* Calls that were left by longjmp: what is below this stack pointer is no more. */
+	for (int i = 0; i < SL_SEEN_DEPTH; i++) {
+		depth = thread->depth;
+		if (!depth || depth > SL_SEEN_DEPTH || open_at(thread, depth - 1)->sp > at->sp)
+			break;
+		thread->depth = depth - 1;
+	}
+	depth = thread->depth;
+	if (depth >= SL_SEEN_DEPTH) {
+		lose(SL_SEEN_LOST_DEPTH);
+		return 0;
+	}
+	call = open_at(thread, depth);
+	call->api = (__u32)bpf_get_attach_cookie(at);
+	call->sp = at->sp;
+	call->number = ++thread->calls;
+	call->words[0] = at->di;
+	call->words[1] = at->si;
+	call->words[2] = at->dx;
+	call->words[3] = at->cx;
+	call->words[4] = at->r8;
+	call->words[5] = at->r9;
+	bpf_probe_read_user(&call->words[SL_SEEN_REGISTERS], 8 * SL_SEEN_STACK, (void *)(at->sp + 8));
+	/* The kernel's walk begins at this address and misses the caller, whose frame is not built yet. */
+	depth_of_stack = bpf_get_stack(at, call->frames, sizeof(call->frames), BPF_F_USER_STACK);
+	for (int i = 1; i < SL_SEEN_FRAMES; i++)
+		if (depth_of_stack <= 8 * i)
+			call->frames[i] = 0;
+	bpf_probe_read_user(&call->frames[0], 8, (void *)at->sp);
+	thread->depth = depth + 1;
+	call->begin_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* The call that returns; those above it were left by longjmp. */
+static __always_inline struct open_call *closed(struct thread *thread, __u32 api, __u64 sp)
+{
+	for (int i = 0; i < SL_SEEN_DEPTH; i++) {
+		__u32 depth = thread->depth;
+		struct open_call *call;
+
+		if (!depth || depth > SL_SEEN_DEPTH)
+			return 0;
+		call = open_at(thread, depth - 1);
+		if (call->sp >= sp) /* opened by a call outside of this one, whose own entry was not seen */
+			return 0;
+		thread->depth = depth - 1;
+		if (call->api == api && call->sp + 8 == sp)
+			return call;
+	}
+	return 0;
+}
+
+SEC("uretprobe")
+int call_returns(struct registers *at)
+{
+	__u64 now_ns = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
+	struct thread *thread = thread_of((__u32)id, 0);
+	__u32 zero = 0, api = (__u32)bpf_get_attach_cookie(at);
+	struct open_call *call = thread ? closed(thread, api, at->sp) : 0;
+	struct sl_seen *seen = bpf_map_lookup_elem(&scratch, &zero);
+	struct sl_seen_row *row = bpf_map_lookup_elem(&rows, &api);
+	__u32 depth, copies;
+
+	if (!call || !seen || !row)
+		return 0;
+	seen->begin_ns = call->begin_ns;
+	seen->end_ns = now_ns;
+	__builtin_memcpy(seen->words, call->words, sizeof(seen->words));
+	__builtin_memcpy(seen->frames, call->frames, sizeof(seen->frames));
+	seen->number = call->number;
+	depth = thread->depth;
+	seen->outer = depth ? open_at(thread, depth - 1)->number : 0;
+	seen->result = (__s64)at->ax;
+	seen->pid = (__u32)(id >> 32);
+	seen->tid = (__u32)id;
+	seen->api = api;
+	copies = row->copies < SL_SEEN_COPIES ? row->copies : SL_SEEN_COPIES;
+	seen->copies = copies;
+	for (int i = 0; i < SL_SEEN_COPIES; i++) {
+		__u32 word = row->copy[i].word, bytes = row->copy[i].bytes;
+		__u64 from = word < SL_SEEN_WORDS ? call->words[word] : 0;
+
+		if (i >= copies)
+			break;
+		if (bytes > SL_SEEN_COPY)
+			bytes = SL_SEEN_COPY;
+		if (from) /* what cannot be read is zeros */
+			bpf_probe_read_user(seen->data[i], bytes, (void *)from);
+	}
+	if (bpf_ringbuf_output(&ring, seen,
+			       copies == 0   ? sizeof(*seen) - SL_SEEN_COPIES * SL_SEEN_COPY
+			       : copies == 1 ? sizeof(*seen) - (SL_SEEN_COPIES - 1) * SL_SEEN_COPY
+			       : copies == 2 ? sizeof(*seen) - (SL_SEEN_COPIES - 2) * SL_SEEN_COPY
+					     : sizeof(*seen),
+			       BPF_RB_NO_WAKEUP))
+		lose(SL_SEEN_LOST_FULL);
+	return 0;
+}
+
+char sl_license[] SEC("license") = "Dual MIT/GPL";

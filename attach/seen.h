@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What the BPF program hands over: one call that has returned, with its arguments as they lay in registers and on the stack. */
+#ifndef ATTACH_SEEN_H
+#define ATTACH_SEEN_H
+
+#include <linux/types.h>
+
+#define SL_SEEN_REGISTERS 6
+#define SL_SEEN_STACK	  8 /* words of arguments on the stack */
+#define SL_SEEN_WORDS	  (SL_SEEN_REGISTERS + SL_SEEN_STACK)
+#define SL_SEEN_COPIES	  6   /* arguments that point to data */
+#define SL_SEEN_COPY	  256 /* bytes of one */
+#define SL_SEEN_DEPTH	  8   /* calls inside calls */
+#define SL_SEEN_APIS	  2048
+#define SL_SEEN_FRAMES	  16
+
+/* By row: what is to be copied of what the arguments of a call point to. */
+struct sl_seen_row {
+	__u32 copies;
+	struct {
+		__u16 word, bytes; /* index into words; at most SL_SEEN_COPY */
+	} copy[SL_SEEN_COPIES];
+};
+
+struct sl_seen {
+	__u64 begin_ns, end_ns;
+	__u64 words[SL_SEEN_WORDS];
+	__u64 number, outer;	      /* of calls of the thread; outer 0: in no other */
+	__u64 frames[SL_SEEN_FRAMES]; /* return addresses by frame pointers, innermost first; 0: no more */
+	__s64 result;
+	__u32 pid, tid;
+	__u32 api, copies;
+	__u8 data[SL_SEEN_COPIES][SL_SEEN_COPY]; /* the first `copies` are handed over */
+};
+
+/* What was not handed over, by reason. */
+enum sl_seen_lost { SL_SEEN_LOST_FULL, SL_SEEN_LOST_DEPTH, SL_SEEN_LOST_COUNT };
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include "attach/watch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/calls.h"
+#include "attach/probes.h"
+#include "common/base.h"
+
+#define LOOK_MS	 20 /* the kernel's buffer holds 16 MiB: 20 000 calls and more */
+#define FLUSH_NS SL_NS_PER_S
+
+#define LIBRARIES 32
+
+struct library {
+	char path[4096 + 64];
+	dev_t device;
+	ino_t inode;
+};
+
+struct watched {
+	long pid;
+	struct sl_output *output;
+	struct sl_calls *calls;
+	unsigned long long seen;
+	bool gone;
+	struct library known[LIBRARIES]; /* looked at */
+	unsigned known_count;
+};
+
+struct sl_watch {
+	const char *folder;
+	struct sl_probes *probes;
+	struct watched *item;
+	size_t count;
+	unsigned long long lost;
+	uint64_t lost_since_ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+struct sl_watch *sl_watch_new(const char *folder)
+{
+	struct sl_watch *watch = calloc(1, sizeof(*watch));
+
+	if (!watch)
+		abort();
+	watch->folder = folder;
+	return watch;
+}
+
+size_t sl_watch_count(const struct sl_watch *watch)
+{
+	return watch->count;
+}
+
+bool sl_watch_has(const struct sl_watch *watch, long pid)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		if (watch->item[i].pid == pid && !watch->item[i].gone)
+			return true;
+	return false;
+}
+
+/*
+ * May it be a vendor's library?  Copies of them have names of their own (libcudart-d0da41ae.so.11.0 in wheels), so what it exports
+ * decides.  *runtime: the major version in the name of a runtime.
+ */
+static bool may_be_vendors(const char *path, unsigned *runtime)
+{
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *at, *version;
+
+	if (!strstr(name, ".so") || (!strstr(name, "cuda") && !strstr(name, "amdhip64")))
+		return false;
+	if ((at = strstr(name, "cudart")))
+		at += strlen("cudart");
+	else if ((at = strstr(name, "amdhip64")))
+		at += strlen("amdhip64");
+	if (at && (version = strstr(at, ".so.")))
+		*runtime = (unsigned)atoi(version + strlen(".so."));
+	else if (at && atoi(at) > 0)
+		*runtime = (unsigned)atoi(at);
+	return true;
+}
+
+/* Each library that may be a vendor's and that the process has mapped, once per inode. */
+static unsigned libraries_of(long pid, struct library *list, unsigned *runtime)
+{
+	char path[64], line[8192];
+	unsigned count = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
+	file = fopen(path, "re");
+	while (file && count < LIBRARIES && fgets(line, sizeof(line), file)) {
+		char *name = strchr(line, '/');
+		struct library *found = &list[count];
+		bool known = false;
+		struct stat st;
+
+		line[strcspn(line, "\n")] = 0;
+		if (!name || !may_be_vendors(name, runtime))
+			continue;
+		snprintf(found->path, sizeof(found->path), "/proc/%ld/root%s", pid, name);
+		if (stat(found->path, &st))
+			continue;
+		found->device = st.st_dev;
+		found->inode = st.st_ino;
+		for (unsigned i = 0; i < count; i++)
+			known = known || (list[i].device == st.st_dev && list[i].inode == st.st_ino);
+		count += !known;
+	}
+	if (file)
+		fclose(file);
+	return count;
+}
+
+bool sl_watch_uses_gpu(long pid)
+{
+	struct library libraries[LIBRARIES + 1];
+	unsigned runtime;
+
+	return libraries_of(pid, libraries, &runtime) > 0;
+}
+
+static void say_beginning(struct sl_output *output)
+{
+	uint8_t bytes[256];
+	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+
+	sl_pack_map(&map, 3);
+	sl_pack_pair_text(&map, "def", "capability");
+	sl_pack_pair_text(&map, "name", "recorded");
+	sl_pack_pair_text(&map, "value", "attached by BPF while it ran");
+	sl_output_define(output, &map);
+	sl_output_note(output, "attached while it ran: what was allocated before is not known and its frees count as unknown; no "
+			       "Python stacks, no "
+			       "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
+}
+
+/* Libraries that it has loaded since.  NULL, or why one cannot be watched. */
+static const char *add_libraries(struct sl_watch *watch, struct watched *one, unsigned *runtime, int *calls, unsigned *used)
+{
+	struct library libraries[LIBRARIES + 1];
+	unsigned count = libraries_of(one->pid, libraries, runtime);
+	const char *why = NULL;
+	int added;
+
+	if (!watch->probes && count && !(watch->probes = sl_probes_open(&why)))
+		return why;
+	for (unsigned i = 0; i < count; i++) {
+		bool known = false;
+
+		for (unsigned k = 0; k < one->known_count; k++)
+			known = known || (one->known[k].device == libraries[i].device && one->known[k].inode == libraries[i].inode);
+		if (known || one->known_count == LIBRARIES)
+			continue;
+		added = sl_probes_add(watch->probes, libraries[i].path, (int)one->pid, &why);
+		if (added < 0)
+			return why;
+		one->known[one->known_count++] = libraries[i];
+		*calls += added;
+		*used += added > 0;
+	}
+	return NULL;
+}
+
+const char *sl_watch_add(struct sl_watch *watch, long pid)
+{
+	const char *why = NULL;
+	unsigned runtime = 0, used = 0;
+	int calls = 0;
+	struct watched *one;
+
+	watch->item = realloc(watch->item, (watch->count + 1) * sizeof(*watch->item));
+	if (!watch->item)
+		abort();
+	one = &watch->item[watch->count];
+	*one = (struct watched){.pid = pid};
+	why = add_libraries(watch, one, &runtime, &calls, &used);
+	if (why)
+		return why;
+	if (!calls)
+		return "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
+	one->output = sl_output_open(watch->folder, pid, &why);
+	if (!one->output)
+		return why;
+	one->calls = sl_calls_new(one->output, runtime);
+	watch->count++;
+	say_beginning(one->output);
+	fprintf(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, calls, used,
+		sl_output_path(one->output));
+	return NULL;
+}
+
+static void take(void *data, const struct sl_seen *seen, size_t bytes)
+{
+	struct sl_watch *watch = data;
+
+	if (bytes < offsetof(struct sl_seen, data) + (size_t)(seen->copies > 2 ? SL_SEEN_COPIES : seen->copies) * SL_SEEN_COPY)
+		return;
+	for (size_t i = 0; i < watch->count; i++)
+		if (watch->item[i].pid == (long)seen->pid) {
+			watch->item[i].seen++;
+			sl_calls_add(watch->item[i].calls, seen);
+		}
+}
+
+/* What was lost is said in every trace: whose calls they were is not known. */
+static void look(struct sl_watch *watch)
+{
+	unsigned long long lost = 0;
+	uint64_t now = now_ns();
+
+	sl_probes_read(watch->probes, take, watch, &lost);
+	for (size_t i = 0; i < watch->count && lost != watch->lost; i++)
+		sl_output_lost(watch->item[i].output, lost - watch->lost, watch->lost_since_ns, now);
+	watch->lost = lost;
+	watch->lost_since_ns = now;
+}
+
+static bool all_gone(struct sl_watch *watch)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < watch->count; i++) {
+		watch->item[i].gone = watch->item[i].gone || (kill((pid_t)watch->item[i].pid, 0) && errno == ESRCH);
+		all = all && watch->item[i].gone;
+	}
+	return all;
+}
+
+static bool close_all(struct sl_watch *watch)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < watch->count; i++) {
+		struct watched *one = &watch->item[i];
+		char path[4096];
+
+		snprintf(path, sizeof(path), "%s", sl_output_path(one->output));
+		sl_calls_end(one->calls);
+		good = sl_output_close(one->output, one->gone ? "gone" : "detached") && good;
+		fprintf(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid,
+			one->gone ? "it has ended" : "detached", one->seen, path);
+	}
+	if (watch->lost)
+		fprintf(stderr, "stormlog-attach: %llu calls were lost, because this program did not keep pace\n", watch->lost);
+	watch->count = 0;
+	return good;
+}
+
+/* Once a second: what was seen goes to the file, libraries that were loaded since are watched from here on. */
+static bool refresh(struct sl_watch *watch, struct watched *one)
+{
+	unsigned runtime = 0, used = 0;
+	int calls = 0;
+
+	if (!one->gone && add_libraries(watch, one, &runtime, &calls, &used))
+		sl_output_note(one->output, "a library that was loaded later could not be watched");
+	else if (calls)
+		sl_output_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
+	return sl_output_flush(one->output);
+}
+
+bool sl_watch_run(struct sl_watch *watch, double seconds, void (*search)(void *data), void *data)
+{
+	const struct timespec step = {.tv_nsec = LOOK_MS * 1000000};
+	uint64_t begin_ns = now_ns(), flushed_ns = begin_ns;
+	bool good = true;
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	watch->lost_since_ns = begin_ns;
+	while (good && sigtimedwait(&ends, NULL, &step) < 0 && (!(seconds > 0) || (double)(now_ns() - begin_ns) < seconds * 1e9)) {
+		if (watch->probes)
+			look(watch);
+		if (now_ns() - flushed_ns > FLUSH_NS) {
+			for (size_t i = 0; i < watch->count; i++)
+				good = refresh(watch, &watch->item[i]) && good;
+			flushed_ns = now_ns();
+			if (search)
+				search(data);
+			if (!good || (all_gone(watch) && !search))
+				break;
+		}
+	}
+	if (watch->probes) {
+		sl_probes_detach(watch->probes);
+		look(watch);
+	}
+	all_gone(watch);
+	return close_all(watch) && good;
+}
+
+void sl_watch_free(struct sl_watch *watch)
+{
+	if (!watch)
+		return;
+	if (watch->probes)
+		sl_probes_close(watch->probes);
+	free(watch->item);
+	free(watch);
+}

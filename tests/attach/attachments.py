@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""attachments.py [COUNT [SEED]]: programs of tests/apps that know nothing of a recorder, attached to at a random moment.  From there on the
+trace's calls are the journal's: per thread their names and results in their order, and every block with its address and size."""
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import e2e
+import stormlog_trace
+import wakings
+
+LATENCY_NS = 3000000
+LATER = ("fork_exec", "ipc", "hsa", "plugin_host", "lookup")  # children, a family that is not watched, libraries that come later
+
+
+def permitted():
+    """NULL, or why this kernel or this user cannot."""
+    child = subprocess.Popen([os.path.join(e2e.APPS, "kill_me"), "1", "_exit", "20000000"], stdout=subprocess.PIPE,
+                             env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_LATENCY="1000000", SIM_DIR="/dev/shm/stormlog-attach-%d" % os.getpid()))
+    child.stdout.readline()
+    done = subprocess.run([e2e.ATTACH, "--duration", "0.1", "-o", "/dev/shm/stormlog-attach-%d" % os.getpid(), str(child.pid)],
+                          capture_output=True, text=True, timeout=120)
+    child.kill()
+    child.communicate()
+    subprocess.run(["rm", "-rf", "/dev/shm/stormlog-attach-%d" % os.getpid()])
+    return None if done.returncode == 0 else done.stderr
+
+
+class Attached:
+    """stormlog-attach beside a run, from `ready` on."""
+
+    def __init__(self, run, *options):
+        self.process = subprocess.Popen([e2e.ATTACH, "-o", run.traces, *options, str(run.process.pid)], stderr=subprocess.PIPE, text=True)
+        self.said, self.since_ns = [], None
+        for line in self.process.stderr:
+            self.said.append(line)
+            if line == "ready\n":
+                self.since_ns = time.monotonic_ns()
+                break
+
+    def end(self):
+        self.said.append(self.process.communicate(timeout=120)[1])
+        return self.process.returncode
+
+
+def rows_of(trace):
+    """{exported name: class} of the calls that can be watched."""
+    families, verbs, rows = trace.header["families"], trace.header["verbs"], {}
+    for name, verb, _, family in trace.hooks:
+        if families[family][0] in ("cuda_runtime", "cuda_driver", "hip"):
+            rows[name] = e2e.CLASS_OF.get(verbs[verb][0], "memory")
+    return rows
+
+
+def differences(trace, truth, since_ns):
+    """Sentences; empty is right.  The trace may have some calls more at the front: `ready` comes after the probes."""
+    wrong, ours, blocks = [], {}, []
+    # The simulator starts itself in the first call, before it notes that it was entered.
+    since_ns = max(since_ns, min((call for call in truth.calls if call.returned_ns), key=lambda call: call.entered_ns).returned_ns)
+    journalled = {e2e.journal.plain(call.api) for call in truth.calls}  # its stubs write nothing
+    events, verbs = trace.events(), trace.verbs()
+    tids = {thread["id"]: thread["tid"] for thread in trace.defs.get("thread", [])}
+    names = ("thread", "api", "result", "address", "bytes", "duration_ns", "time_ns")
+    before = {verb[0] for verb in trace.header["verbs"] if verb[1] == "before"}
+    for thread, api, result, address, size, duration, at in zip(*(events[name].tolist() for name in names)) if events else []:
+        began = at if verbs[api] in before else at - duration
+        if e2e.journal.plain(trace.hooks[api - 1][0]) in journalled:
+            ours.setdefault(tids[thread], []).append((began, e2e.journal.plain(trace.hooks[api - 1][0]), result))
+        if verbs[api] == "ALLOC" and not result:
+            blocks.append((address, size))
+    rows = rows_of(trace)
+    theirs = {}
+    for call in e2e.expected_calls(truth, rows):
+        if call.entered_ns > since_ns and call.api not in CHECKED:
+            theirs.setdefault(call.thread, []).append((e2e.journal.plain(call.api), call.result))
+    for tid, calls in theirs.items():
+        mine = [call[1:] for call in sorted(ours.get(tid, []))]
+        if mine[len(mine) - len(calls):] != calls:
+            at = next((i for i, (a, b) in enumerate(zip(mine[max(0, len(mine) - len(calls)):], calls)) if a != b), len(calls))
+            wrong.append("thread %d: %d calls, the trace has %d; from %d on %s, were %s" % (
+                tid, len(calls), len(mine), at, mine[max(0, len(mine) - len(calls)):][at:at + 4], calls[at:at + 4]))
+    inside = {call.number: call for call in truth.calls}
+    for effect in truth.effects:
+        outer = inside.get(effect.parent)
+        while outer and outer.parent in inside:
+            outer = inside[outer.parent]
+        if effect.what == "alloc" and effect.kind in ("device", "managed", "pool", "host_pinned", "vmm", "array") and outer and outer.entered_ns > since_ns:
+            if (effect.address, effect.bytes) not in blocks and (effect.address, 0) not in blocks:
+                wrong.append("%s block %#x of %d bytes is missing" % (effect.kind, effect.address, effect.bytes))
+    return wrong
+
+
+def checked():
+    """Calls that are recorded where they run out of memory alone: not watched."""
+    with open(os.path.join(e2e.HERE, "..", "..", "agent", "hooks", "cuda_driver.def")) as file:
+        return set(re.findall(r"^(?:CHECKED|QUERY|LOOKUP)\(\w+, (\w+)", file.read(), re.M))
+
+
+CHECKED = checked()
+
+
+def has_library(pid):
+    try:
+        with open("/proc/%d/maps" % pid) as file:
+            return re.search(r"/\S*(cuda|amdhip64)\S*\.so", file.read()) is not None
+    except OSError:
+        return False
+
+
+def attachment(seed):
+    """One run; (its description, calls compared, what is wrong)."""
+    choice = random.Random(seed)
+    name, arguments, _ = choice.choice([program for program in wakings.PROGRAMS if program[0] not in LATER])
+    arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
+    attached = []
+
+    def during(run):
+        end, delay = time.monotonic() + 10, choice.choice((0, choice.uniform(0, 0.05), choice.uniform(0, 0.3)))
+        while not has_library(run.process.pid) and run.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.001)
+        time.sleep(delay)
+        attached.append(Attached(run))
+        if attached[0].since_ns:
+            run.process.wait()
+        attached[0].end()
+    with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, preload=False, SIM_LATENCY=LATENCY_NS, code=None, during=during) as run:
+        what, since_ns = "seed %d: %s" % (seed, name), attached[0].since_ns
+        if not since_ns:  # it had ended, or had no library yet
+            return what + ": " + "".join(attached[0].said).strip(), 0, []
+        trace, = stormlog_trace.open_folder(run.traces)
+        truth = next(process for process in run.truth() if process.pid == run.process.pid)
+        wrong = differences(trace, truth, since_ns)
+        wrong += ["stormlog-attach: exit %d" % attached[0].process.returncode] if attached[0].process.returncode else []
+        if wrong and os.environ.get("STORMLOG_KEEP_FAILED"):
+            os.rename(run.folder, run.folder + "-failed")
+            wrong.append("kept in " + run.folder + "-failed")
+        return what, sum(call.entered_ns > since_ns for call in truth.calls), wrong
+
+
+def main():
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
+    compared = failed = 0
+    for i in range(count):
+        what, calls, wrong = attachment(seed + i)
+        compared += calls
+        failed += bool(wrong)
+        if wrong or not calls:
+            print(what, *wrong, sep="\n    ", flush=True)
+    print("%d attachments, %d calls compared, %d wrong" % (count, compared, failed))
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
