@@ -109,7 +109,7 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	struct sl_summary_frame *frame = &parts->frames[index];
 	struct sl_damage unsaid = {0};
 
-	identify(&parts->identities[index], process->trace ? &process->trace->header : &unknown);
+	identify(&parts->identities[index], image->summary ? image->identity : process->trace ? &process->trace->header : &unknown);
 	frame->name = image->name;
 	frame->identity = &parts->identities[index];
 	frame->size = image->bytes;

@@ -109,6 +109,8 @@ static void open_one(struct job *job, struct sl_process *process, const struct s
 		sl_damage_add(damage, image->summary, -1, "a summary is of the end: an earlier moment needs the trace");
 		return;
 	}
+	if (image->summary && job->options->each)
+		return; /* its frame is taken as it is */
 	if (image->summary) {
 		sl_summary_open(process, image, damage);
 		return;

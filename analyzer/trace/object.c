@@ -33,13 +33,25 @@ static bool step(struct cursor *c, uint64_t bytes)
 
 static bool check(struct cursor *c, unsigned depth);
 
+/* Most items are a small number or a short text. */
+static bool step_small(struct cursor *c)
+{
+	uint8_t tag = c->at < c->end ? *c->at : 0xc1;
+	size_t bytes = tag <= 0x7f ? 1 : tag >= 0xa0 && tag <= 0xbf ? 1 + (tag & 31u) : 0;
+
+	if (!bytes || (size_t)(c->end - c->at) < bytes)
+		return false;
+	c->at += bytes;
+	return true;
+}
+
 static bool check_items(struct cursor *c, uint64_t items, unsigned depth)
 {
 	if (items > (uint64_t)(c->end - c->at) || !depth || items > ITEMS_MAX - c->items)
 		return false;
 	c->items += (uint32_t)items;
 	while (items--)
-		if (!check(c, depth - 1))
+		if (!step_small(c) && !check(c, depth - 1))
 			return false;
 	return true;
 }
@@ -127,12 +139,14 @@ bool sl_object_is_text(const msgpack_object *object, const char *text)
 
 const msgpack_object *sl_object_get(const msgpack_object *map, const char *key)
 {
+	size_t size = strlen(key);
+
 	if (map->type != MSGPACK_OBJECT_MAP)
 		return NULL;
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
 		const msgpack_object_kv *kv = &map->via.map.ptr[i];
 
-		if (sl_object_is_text(&kv->key, key))
+		if (kv->key.type == MSGPACK_OBJECT_STR && kv->key.via.str.size == size && !memcmp(kv->key.via.str.ptr, key, size))
 			return kv->val.type == MSGPACK_OBJECT_NIL ? NULL : &kv->val;
 	}
 	return NULL;
