@@ -121,6 +121,8 @@ class Real(unittest.TestCase):
             self.assertEqual(trace_names, [collapsed(name) for name in names])
             self.assertEqual({row[2] for row in blocks if row[0] == "BLOCK_ALLOC"}, {256 * 128 * 4})
             self.assertEqual([row[2] for row in blocks if row[0] == "BLOCK_DROP"], [len(names) * 256 * 128 * 4])
+        with Pools(python, program) as run:
+            self.assertEqual(run.files(), [])  # memory of the host alone begins no recording
 
 
 if __name__ == "__main__":

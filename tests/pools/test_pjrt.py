@@ -111,6 +111,8 @@ class Real(unittest.TestCase):
                          sorted((name.split()[-1], size) for size, name in applied(blocks).values()))
         donated = [row for row in blocks if row[3].startswith("jit_step#")]
         self.assertEqual(len(donated), 6)
+        with Pools(python, program, plugin) as run:
+            self.assertEqual(run.files(), [])  # arrays of the host alone begin no recording
 
     def test_our_view_of_the_interface_is_its_header_s(self):
         python = real.python_of("pjrt")
