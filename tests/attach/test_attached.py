@@ -73,6 +73,8 @@ class Attached(unittest.TestCase):
         except OSError as error:
             self.skipTest("no cgroup can be made: %s" % error)
         self.addCleanup(os.rmdir, group)
+        if not os.path.exists(os.path.join(group, "cgroup.procs")):
+            self.skipTest("no cgroups of version 2 are mounted")
 
         def join():
             with open(os.path.join(group, "cgroup.procs"), "w") as file:
