@@ -111,6 +111,8 @@ static void learn_run(struct sl_launch *run)
 		sl_identity_run_named(run->run_id, sizeof(run->run_id));
 }
 
+#define OOM_SECONDS 5 /* longer nobody waits for two lines: the next command is printed */
+
 /* stormlog-analyze over this run; what it says goes to stderr, for stdout is the command's.  Its worst exit status. */
 static int analyze(const struct sl_launch *run, char *verb, char **folders)
 {
@@ -129,6 +131,8 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 
 		child = fork();
 		if (!child) {
+			if (!strcmp(verb, "oom"))
+				alarm(OOM_SECONDS);
 			dup2(STDERR_FILENO, STDOUT_FILENO);
 			execv(analyzer, strcmp(verb, "check") ? one : check);
 			_exit(SL_LAUNCH_FAILED);
@@ -157,11 +161,11 @@ static void say_why_nothing(const struct sl_launch *run)
 
 #define NOTHING_READABLE 3 /* stormlog-analyze's own status */
 
-/* What was recorded, the report and the gate as they were asked for.  What the gate says: 0 also where there is none. */
-static int say_recorded(struct sl_launch *run)
+/* What was recorded, why a command that failed ran out of memory, the report and the gate as they were asked for.  What the gate says: 0 also where there is none. */
+static int say_recorded(struct sl_launch *run, bool failed)
 {
 	int verdict = 0;
-	char **folders;
+	char **folders, path[4096];
 	unsigned count;
 
 	learn_run(run);
@@ -175,6 +179,8 @@ static int say_recorded(struct sl_launch *run)
 			strchr(run->options.output, '%') ? folders[0] : shown_folder(run));
 	if (count && run->report)
 		analyze(run, "report", folders);
+	else if (count && failed && !run->options.quiet && sl_paths_analyzer(path, sizeof(path)))
+		analyze(run, "oom", folders);
 	if (count && run->push)
 		analyze(run, "push", folders);
 	if (run->gate)
@@ -219,7 +225,7 @@ int main(int argc, char **argv)
 	status = sl_child_run(&run);
 	sl_watcher_end();
 	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_LAUNCH_FAILED || WEXITSTATUS(status) > SL_LAUNCH_NOT_FOUND)
-		verdict = say_recorded(&run);
+		verdict = say_recorded(&run, status != 0);
 	if (verdict && WIFEXITED(status) && !WEXITSTATUS(status))
 		return verdict;
 	sl_child_end(status);

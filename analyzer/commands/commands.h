@@ -27,6 +27,7 @@ extern const struct sl_command sl_command_fit;
 extern const struct sl_command sl_command_flame;
 extern const struct sl_command sl_command_history;
 extern const struct sl_command sl_command_info;
+extern const struct sl_command sl_command_oom;
 extern const struct sl_command sl_command_merge;
 extern const struct sl_command sl_command_monitor;
 extern const struct sl_command sl_command_pack;

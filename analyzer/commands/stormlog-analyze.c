@@ -19,6 +19,7 @@ static const struct sl_command *const commands[] = {
 	&sl_command_fit,      &sl_command_monitor, &sl_command_watch,	  &sl_command_track, &sl_command_diagnose,
 	&sl_command_info,     &sl_command_collect, &sl_command_pack,	  &sl_command_push,  &sl_command_convert,
 	&sl_command_validate, &sl_command_merge,   &sl_command_summarize, &sl_command_runs,  &sl_command_history,
+	&sl_command_oom,
 };
 
 static void help(FILE *out, bool all)

@@ -181,26 +181,6 @@ static void put_flame(const struct sl_owners *owners, uint32_t at, const char *c
 	sl_door_print(stdout, " %llu\n", (unsigned long long)own);
 }
 
-static const struct sl_oom *first_oom(const struct sl_report *report, const struct sl_process **process)
-{
-	const struct sl_oom *first = NULL;
-
-	for (int cured = 0; cured < 2 && !first; cured++)
-		for (unsigned i = 0; i < report->process_count; i++)
-			for (size_t k = 0; k < report->processes[i].model->ooms.count; k++) {
-				const struct sl_oom *oom = &report->processes[i].model->ooms.item[k];
-
-				if ((oom->recovered == 1) != cured)
-					continue;
-				if (first && sl_process_unix(*process, first->time_ns) <=
-						     sl_process_unix(&report->processes[i], oom->time_ns))
-					continue;
-				first = oom;
-				*process = &report->processes[i];
-			}
-	return first;
-}
-
 /* The Unix time to replay to; 0: the whole trace.  False: there is no such instant. */
 static bool instant(const struct sl_report *report, const struct options *options, uint64_t *until)
 {
@@ -212,7 +192,7 @@ static bool instant(const struct sl_report *report, const struct options *option
 		*until = options->seconds >= 1e15 ? (uint64_t)options->seconds
 						  : report->started_unix_ns + (uint64_t)(options->seconds * 1e9);
 	} else if (options->at == AT_OOM) {
-		oom = first_oom(report, &process);
+		oom = sl_report_first_oom(report, &process);
 		if (!oom) {
 			fputs("stormlog-analyze: no call ran out of memory; --at peak shows the most that was held\n", stderr);
 			return false;

@@ -131,3 +131,23 @@ void sl_report_free(struct sl_report *report)
 	sl_symbols_free(report->symbols);
 	sl_images_free(&report->images);
 }
+
+const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process)
+{
+	const struct sl_oom *first = NULL;
+
+	for (int cured = 0; cured < 2 && !first; cured++)
+		for (unsigned i = 0; i < report->process_count; i++)
+			for (size_t k = 0; k < report->processes[i].model->ooms.count; k++) {
+				const struct sl_oom *oom = &report->processes[i].model->ooms.item[k];
+
+				if ((oom->recovered == 1) != cured)
+					continue;
+				if (first && sl_process_unix(*process, first->time_ns) <=
+						     sl_process_unix(&report->processes[i], oom->time_ns))
+					continue;
+				first = oom;
+				*process = &report->processes[i];
+			}
+	return first;
+}

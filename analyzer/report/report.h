@@ -225,6 +225,9 @@ static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_
 	return sl_header_unix(&process->trace->header, ns);
 }
 
+/* The first error by the clock that nobody got over, else the first of all; NULL: there was none. */
+const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);
+
 /* The name of a process in every output; malloc'ed. */
 char *sl_report_session(const struct sl_trace *trace);
 

@@ -472,6 +472,20 @@ class Steps(Answers):
             (finding,) = self.found("oom.full", run.report())
         self.assertRegex(finding["description"], r"\d+\.\d times the most that any of 2\d before it (did|held)")
 
+    def test_the_launcher_tells_a_failed_command_where_it_ran_out_of_memory(self):
+        program = ("import ctypes, sys", "rt = ctypes.CDLL('libcudart.so.12')", "def load(mib):",
+                   "    return rt.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(mib << 20))",
+                   "sys.exit(7 if load(int(sys.argv[1])) else 0)")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "loads.py")
+            with open(path, "w") as file:
+                file.write("\n".join(program) + "\n")
+            for mib, code, times in (("9000000", 7, 1), ("1", 0, 0)):
+                with Recording("python3", path, mib, launcher=["-o", "traces"], code=code) as run:
+                    said = run.done.stderr.decode()
+                told = re.findall(r"out of memory: pid \d+ asked for 8\.58 TiB at loads.py:\d .*\n  8\.58 TiB is more than the device has", said)
+                self.assertEqual(len(told), times, said)
+
     def test_requests_of_a_line_that_were_all_kept_are_growth(self):
         with script(*["try=600"] * 8, SIM_VRAM="4G") as run:
             report = run.report()
