@@ -38,7 +38,8 @@ static void print(const struct sl_report *report)
 	process = &report->processes[at - report->processes];
 	account = &process->accounts[oom->group];
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
-	sl_door_print(stdout, "out of memory: %s asked for %s at ", sl_text_rank(who, process), sl_format_size(size, oom->asked_bytes));
+	sl_door_print(stdout, "out of memory: %s asked for %s at ", sl_text_rank(who, process),
+		      sl_format_size(size, oom->asked_bytes));
 	sl_door_put(stdout, SL_DOOR_LINE, where[0] ? where : "a place without a stack");
 	putchar('\n');
 	if (!account->cause_text)
@@ -50,8 +51,7 @@ static void print(const struct sl_report *report)
 
 static int run(int argc, char **argv)
 {
-	struct sl_arguments parsed = {
-		.usage = "oom [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct sl_arguments parsed = {.usage = "oom [options] PATH...", .about = about, .table = table, .argc = argc, .argv = argv};
 	struct sl_pipeline_options options = {.quiet = true};
 	struct sl_report report;
 	int status = sl_arguments_parse(&parsed, take, &options);

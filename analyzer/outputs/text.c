@@ -232,6 +232,22 @@ static double at_least(const struct sl_growth *growth)
 	return 2 * growth->slope - growth->at_most;
 }
 
+/* A block LEAK above names the place. */
+static bool is_told(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller)
+{
+	char place[300], other[300];
+
+	sl_owners_line(process, python, native, caller, 1, place, sizeof(place));
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_track *track = process->kept.item[i].track;
+
+		sl_owners_line(process, track->python, track->native, track->caller, 1, other, sizeof(other));
+		if (!strcmp(place, other))
+			return i < KEPT_SHOWN;
+	}
+	return false;
+}
+
 static void put_growth(struct sl_text_page *page)
 {
 	struct sl_process *process = NULL;
@@ -251,8 +267,9 @@ static void put_growth(struct sl_text_page *page)
 			growth = g;
 			process = &page->report->processes[i];
 		}
-	if (!growth)
-		return;
+	if (!growth || (growth->holder_count == 1 &&
+			is_told(process, growth->holders[0].python, growth->holders[0].native, growth->holders[0].caller)))
+		return; /* one story */
 	label = &process->model->labels.item[growth->label];
 	sl_text_head(page, "GROWTH", false);
 	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries%s%s", sl_format_size(size, (uint64_t)growth->slope),
@@ -347,6 +364,8 @@ static void put_leaks(struct sl_text_page *page)
 			const struct sl_leak *leak = &page->report->processes[i].leaks.item[k];
 
 			if (strcmp(leak->verdict, "live_at_exit") && strcmp(leak->verdict, "growing"))
+				continue;
+			if (leak->growing && is_told(&page->report->processes[i], leak->python, leak->native, leak->caller))
 				continue;
 			places++;
 			growing += leak->growing;

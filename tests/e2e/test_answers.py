@@ -462,6 +462,14 @@ class Steps(Answers):
         self.assertIn("script.py", finding["description"])
         self.assertIn("times the most of the other", text)
 
+    def test_a_place_that_leaks_is_one_block_of_the_screen(self):
+        with script("alloc=64", *["tensor=3", "losses=1", "drop"] * 60) as run:
+            report, text = run.report(), summary(run, columns=110)
+        self.found("leak.growing", report)
+        self.assertRegex(text, r"LEAK +\+1\.00 MiB per iteration, 60 of 60 blocks kept")
+        self.assertNotIn("LEAKS", text)
+        self.assertRegex(text, r"LEFT +64\.0 MiB never freed, 1 place")
+
     def test_steps_that_take_turns_are_no_spike(self):
         with script(*sum([["alloc=%d" % (90 if n % 5 == 0 else 10), "free"] for n in range(30)], [])) as run:
             self.absent("memory.spike", run.report())
