@@ -365,7 +365,7 @@ static void put_leaks(struct sl_text_page *page)
 
 			if (strcmp(leak->verdict, "live_at_exit") && strcmp(leak->verdict, "growing"))
 				continue;
-			if (leak->growing && is_told(&page->report->processes[i], leak->python, leak->native, leak->caller))
+			if (is_told(&page->report->processes[i], leak->python, leak->native, leak->caller))
 				continue;
 			places++;
 			growing += leak->growing;
