@@ -13,6 +13,7 @@
 #include "agent/process/tables.h"
 #include "common/base.h"
 #include "common/block.h"
+#include "common/buildid.h"
 #include "common/tracefile.h"
 
 #define STACK_SLOTS 65536 /* native stacks that are told apart; of further ones the caller alone is known */
@@ -136,13 +137,36 @@ void sl_output_lost(struct sl_output *output, uint64_t count, uint64_t begin_ns,
 	sl_output_define(output, &map);
 }
 
+/* As the process sees the file, in its own root.  "": none is known. */
+static void find_build_id(long pid, const char *path, char *text)
+{
+	char seen[4096 + 64];
+	struct stat st;
+	int fd;
+
+	*text = 0;
+	if ((size_t)snprintf(seen, sizeof(seen), "/proc/%ld/root%s", pid, path) >= sizeof(seen))
+		return;
+	if (stat(seen, &st) || !S_ISREG(st.st_mode)) /* a device's mapping is a line of the map too */
+		return;
+	fd = open(seen, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	sl_buildid_read(fd, text);
+	close(fd);
+}
+
 static void define_module(struct sl_output *output, uint64_t base, uint64_t end, const char *path)
 {
-	uint8_t bytes[4096 + 128];
+	uint8_t bytes[4096 + 256 + SL_BUILDID_TEXT];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	char build_id[SL_BUILDID_TEXT];
 
-	sl_pack_map(&map, 5);
+	find_build_id(output->pid, path, build_id);
+	sl_pack_map(&map, *build_id ? 6 : 5);
 	sl_pack_pair_text(&map, "def", "module");
+	if (*build_id)
+		sl_pack_pair_text(&map, "build_id", build_id);
 	sl_pack_pair_uint(&map, "base", base);
 	sl_pack_pair_uint(&map, "end", end);
 	sl_pack_pair_text(&map, "path", path);

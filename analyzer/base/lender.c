@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/base/lender.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,73 +15,21 @@
 
 #include "analyzer/base/confine.h"
 #include "analyzer/base/paths.h"
+#include "common/buildid.h"
 
-#define FILE_MAX  (16ll << 30) /* a library with its debug information has been seen at 5 GB */
-#define PARTS_MAX 65535
-#define ID_MAX	  64
+#define FILE_MAX (16ll << 30) /* a library with its debug information has been seen at 5 GB */
 
 struct question {
-	char build_id[2 * ID_MAX + 1];
+	char build_id[SL_BUILDID_TEXT];
 	char path[PATH_MAX];
 };
 
 static int channel = -1; /* to the lender */
 static const char *extra;
 
-/* The build id among the notes of a part of the file, in hexadecimal. */
-static bool find_note(int fd, uint64_t offset, uint64_t size, uint64_t align, char *text)
-{
-	unsigned char bytes[4096];
-	ssize_t got = pread(fd, bytes, size < sizeof(bytes) ? size : sizeof(bytes), (off_t)offset);
-	uint64_t end = got > 0 ? (uint64_t)got : 0, step = align == 8 ? 8 : 4;
-	Elf64_Nhdr note;
-
-	for (uint64_t at = 0; at + sizeof(note) <= end;) {
-		memcpy(&note, bytes + at, sizeof(note));
-		uint64_t name = at + sizeof(note), value = name + ((note.n_namesz + 3ull) & ~3ull);
-
-		if (value + note.n_descsz > end)
-			return false;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(bytes + name, "GNU", 4) && note.n_descsz &&
-		    note.n_descsz <= ID_MAX) {
-			for (unsigned i = 0; i < note.n_descsz; i++)
-				snprintf(text + 2 * i, 3, "%02x", bytes[value + i]);
-			return true;
-		}
-		at = value + ((note.n_descsz + step - 1) & ~(step - 1));
-	}
-	return false;
-}
-
-/* By segments, else by sections: what holds debug information alone has but these.  False: no ELF of this machine. */
-static bool read_build_id(int fd, char *text)
-{
-	Elf64_Ehdr head;
-	Elf64_Phdr segment;
-	Elf64_Shdr section;
-	uint64_t count;
-
-	*text = 0;
-	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) ||
-	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_ident[EI_DATA] != ELFDATA2LSB)
-		return false;
-	for (unsigned i = 0; i < head.e_phnum; i++)
-		if (pread(fd, &segment, sizeof(segment), (off_t)(head.e_phoff + i * sizeof(segment))) == sizeof(segment) &&
-		    segment.p_type == PT_NOTE && find_note(fd, segment.p_offset, segment.p_filesz, segment.p_align, text))
-			return true;
-	count = head.e_shnum;
-	if (!count && head.e_shoff && pread(fd, &section, sizeof(section), (off_t)head.e_shoff) == sizeof(section))
-		count = section.sh_size < PARTS_MAX ? section.sh_size : PARTS_MAX;
-	for (unsigned i = 0; i < count; i++)
-		if (pread(fd, &section, sizeof(section), (off_t)(head.e_shoff + i * sizeof(section))) == sizeof(section) &&
-		    section.sh_type == SHT_NOTE && find_note(fd, section.sh_offset, section.sh_size, section.sh_addralign, text))
-			return true;
-	return true;
-}
-
 static int open_matching(const char *path, const char *build_id)
 {
-	char found[2 * ID_MAX + 1];
+	char found[SL_BUILDID_TEXT];
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st), why = 0;
 
@@ -90,7 +37,7 @@ static int open_matching(const char *path, const char *build_id)
 		return -1;
 	if (st.st_size > FILE_MAX)
 		why = EFBIG;
-	else if (!read_build_id(fd, found))
+	else if (!sl_buildid_read(fd, found))
 		why = ENOEXEC;
 	else if (strcasecmp(found, build_id))
 		why = ESTALE;
@@ -131,7 +78,7 @@ __attribute__((noreturn)) static void lend(int from)
 	signal(SIGHUP, SIG_IGN);
 	sl_confine(NULL, nothing);
 	while ((got = recv(from, &question, sizeof(question), 0)) > 0) {
-		bool whole = got == sizeof(question) && !question.path[PATH_MAX - 1] && !question.build_id[2 * ID_MAX];
+		bool whole = got == sizeof(question) && !question.path[PATH_MAX - 1] && !question.build_id[2 * SL_BUILDID_MAX];
 		int fd = whole ? open_matching(question.path, question.build_id) : -1;
 
 		answer(from, fd, fd < 0 ? errno : 0);

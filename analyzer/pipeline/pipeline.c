@@ -169,8 +169,12 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 {
 	const struct sl_trace *trace = process->trace;
 	const char *name = sl_stacks_basename(trace->name);
+	char span[SL_FORMAT_BYTES];
 
-	if (trace->status == SL_STATUS_UNKNOWN)
+	if (trace->how && trace->status == SL_STATUS_UNKNOWN)
+		sl_report_warn(report, "%s: watched from outside for %s: what was before, and how it ended, is not known", name,
+			       sl_format_duration(span, process->model->now_ns - process->model->first_ns));
+	else if (trace->status == SL_STATUS_UNKNOWN)
 		sl_report_warn(report, "%s: how it ended is not known: it has no footer and its ring is not here", name);
 	if (trace->header.unknown_verbs || trace->unknown_maps || trace->unknown_columns)
 		sl_report_warn(report, "%s: written by a newer agent: what this version does not know was skipped", name);

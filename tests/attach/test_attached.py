@@ -3,6 +3,7 @@
 """Processes that have no recorder, attached to while they run, against the simulator's journal; skipped where the kernel does not let us."""
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -65,6 +66,13 @@ class Attached(unittest.TestCase):
             self.assertEqual(trace.defs["capability"], [{"def": "capability", "name": "recorded", "value": "attached by BPF while it ran"}])
             stacks = {stack["id"]: stack["pcs"] for stack in trace.defs["native_stack"]}
             self.assertTrue(all(native in stacks for native in trace.events()["native"].tolist()))
+            # without its build id no library gives names
+            notes = subprocess.run(["readelf", "-n", KILL_ME], capture_output=True, text=True).stdout
+            ids = {os.path.basename(module["path"]): module.get("build_id") for module in trace.defs["module"]}
+            self.assertEqual(ids["kill_me"], re.search(r"Build ID: (\w+)", notes).group(1))
+            self.assertRegex(subprocess.run([e2e.ANALYZE, "-o", os.path.join(run.folder, "a"), run.traces],
+                                            capture_output=True, text=True).stdout, r"\w+\.c:[0-9]+ ")
+            self.assertIn("watched from outside for", " ".join(run.report()["warnings"]))
 
     def test_a_group_is_all_of_its_processes_and_those_to_come(self):
         group = "/sys/fs/cgroup/stormlog-test-%d" % os.getpid()
