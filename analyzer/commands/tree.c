@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze tree|table|flame PATH: who held the memory at an instant. */
-#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/between.h"
 #include "analyzer/commands/inside.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/owners.h"
@@ -20,6 +20,11 @@ static const struct sl_option table[] = {
 	{"--at", 0, "peak|end|oom|TIME",
 	 "the device's peak (default), the end, the first out-of-memory error nobody got over, or a time: "
 	 "seconds since the run began (12.5), or Unix nanoseconds"},
+	{"--from", 0, "MOMENT",
+	 "only what was born after this moment and is still held at that of --to: start (default), peak, oom, end, a time, or "
+	 "LABEL#N, "
+	 "where the N-th entry of a range begins, or the one with that number: step_#12"},
+	{"--to", 0, "MOMENT", "see --from (default: end); where a process has several devices, its peak is that of the fullest"},
 	{"--by", 0, "library|stack|label|thread|rank|place",
 	 "what the first level is (default: library); a place is the line a reader would look at first"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
@@ -30,18 +35,18 @@ static const struct sl_option table[] = {
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { AT, BY, RANK, RUN, DEPTH, MIN, ALL_FRAMES };
+enum { AT, FROM, TO, BY, RANK, RUN, DEPTH, MIN, ALL_FRAMES };
 
 static const char about[] =
 	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
 	"stacks for flamegraph.pl and its kin.";
 
-enum at { AT_PEAK, AT_END, AT_OOM, AT_TIME };
 enum by { BY_LIBRARY, BY_STACK, BY_LABEL, BY_THREAD, BY_RANK, BY_PLACE };
 
 struct options {
 	struct sl_pipeline_options pipeline;
-	enum at at;
+	struct sl_when at, span[2]; /* span: from, to */
+	bool between;
 	enum by by;
 	double seconds;
 	long rank;
@@ -96,8 +101,8 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 {
 	char rank[SL_FORMAT_BYTES];
 	uint64_t bytes;
-	const char *name = options->at == AT_PEAK ? sl_model_rest_at_peak(process->model, device, &bytes)
-						  : sl_model_unused(&device->torch, &bytes);
+	const char *name = options->at.kind == SL_WHEN_PEAK ? sl_model_rest_at_peak(process->model, device, &bytes)
+							    : sl_model_unused(&device->torch, &bytes);
 	const char *names[] = {sl_text_rank(rank, process), name};
 	unsigned skipped = options->by != BY_RANK;
 
@@ -112,7 +117,10 @@ static void collect(struct sl_process *process, const struct options *options, s
 
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
-		uint64_t bytes = options->at == AT_PEAK ? sl_model_site_at_peak(process->model, site) : site->live_bytes;
+		const struct sl_born *born = process->model->born ? &process->model->born[i] : NULL;
+		uint64_t bytes = born				    ? born->bytes
+				 : options->at.kind == SL_WHEN_PEAK ? sl_model_site_at_peak(process->model, site)
+								    : site->live_bytes;
 		unsigned count;
 
 		if (!bytes || !sl_owners_shows(process, site))
@@ -120,9 +128,9 @@ static void collect(struct sl_process *process, const struct options *options, s
 		count = path_of(process, site, options, names, 66);
 		for (unsigned k = 0; k < count; k++)
 			list[k] = names[k];
-		sl_owners_add(owners, list, count, bytes, site->live_blocks);
+		sl_owners_add(owners, list, count, bytes, born ? born->blocks : site->live_blocks);
 	}
-	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++)
+	for (size_t d = 1; d < SL_COUNT(process->model->devices) && !options->between; d++)
 		if (process->model->devices[d])
 			add_rest(owners, process, process->model->devices[d], options);
 }
@@ -181,32 +189,11 @@ static void put_flame(const struct sl_owners *owners, uint32_t at, const char *c
 	sl_door_print(stdout, " %llu\n", (unsigned long long)own);
 }
 
-/* The Unix time to replay to; 0: the whole trace.  False: there is no such instant. */
-static bool instant(const struct sl_report *report, const struct options *options, uint64_t *until)
-{
-	const struct sl_process *process = NULL;
-	const struct sl_oom *oom;
-
-	*until = 0;
-	if (options->at == AT_TIME) {
-		*until = options->seconds >= 1e15 ? (uint64_t)options->seconds
-						  : report->started_unix_ns + (uint64_t)(options->seconds * 1e9);
-	} else if (options->at == AT_OOM) {
-		oom = sl_report_first_oom(report, &process);
-		if (!oom) {
-			fputs("stormlog-analyze: no call ran out of memory; --at peak shows the most that was held\n", stderr);
-			return false;
-		}
-		*until = sl_process_unix(process, oom->time_ns);
-	}
-	return true;
-}
-
 /* Who they are, and when it was. */
 static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count,
 			const struct options *options)
 {
-	static const char *const words[] = {[AT_PEAK] = "peak", [AT_END] = "end"};
+	static const char *const words[] = {[SL_WHEN_PEAK] = "peak", [SL_WHEN_END] = "end"};
 	uint64_t begin = report->started_unix_ns, at = options->pipeline.until_unix_ns;
 	char text[SL_FORMAT_BYTES];
 
@@ -214,11 +201,13 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 		sl_door_print(stdout, "  %s", sl_text_rank(text, only));
 	else
 		sl_door_print(stdout, "  %u processes together", count);
-	if (options->at <= AT_END)
-		sl_door_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at]);
+	if (options->between)
+		sl_door_print(stdout, ", born after %s and still held at %s\n", options->span[0].text, options->span[1].text);
+	else if (options->at.kind <= SL_WHEN_END)
+		sl_door_print(stdout, ", %s %s\n", only ? "at its" : "each at its own", words[options->at.kind]);
 	else
 		sl_door_print(stdout, ", at %s%s\n", sl_format_duration(text, at > begin ? at - begin : 0),
-			      options->at == AT_OOM ? ", out of memory" : "");
+			      options->at.kind == SL_WHEN_OOM ? ", out of memory" : "");
 }
 
 static bool has_rank(const struct sl_report *report, long rank)
@@ -248,7 +237,7 @@ static void print(struct sl_report *report, const struct options *options, const
 	if (!count) {
 		fputs(options->rank < 0 ? "no process lived then\n" : "no process of that rank lived then\n", stderr);
 	} else if (!owners.share.item[0].bytes) {
-		fputs("nothing was held then\n", stderr);
+		fputs(options->between ? "nothing that was born in between was held then\n" : "nothing was held then\n", stderr);
 	} else if (!strcmp(verb, "flame")) {
 		put_flame(&owners, 0, NULL, 0);
 	} else {
@@ -264,20 +253,7 @@ static void print(struct sl_report *report, const struct options *options, const
 
 static bool parse_at(struct options *options, const char *text)
 {
-	char *end;
-
-	if (!strcmp(text, "peak"))
-		options->at = AT_PEAK;
-	else if (!strcmp(text, "end"))
-		options->at = AT_END;
-	else if (!strcmp(text, "oom"))
-		options->at = AT_OOM;
-	else {
-		options->at = AT_TIME;
-		options->seconds = strtod(text, &end);
-		return isdigit((unsigned char)text[0]) && (!*end || !strcmp(end, "s"));
-	}
-	return true;
+	return sl_when_parse(&options->at, text) && options->at.kind <= SL_WHEN_TIME;
 }
 
 static bool parse_by(struct options *options, const char *text)
@@ -300,6 +276,9 @@ static bool take(void *context, int option, const char *value)
 	switch (option) {
 	case AT:
 		return parse_at(options, value);
+	case FROM:
+	case TO:
+		return sl_when_parse(&options->span[option - FROM], value);
 	case BY:
 		return parse_by(options, value);
 	case RANK:
@@ -319,27 +298,61 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
+/* What the second replay needs: an instant, or spans; false: there is no such thing, and it is said. */
+static bool find_moments(const struct sl_report *report, struct options *options)
+{
+	struct sl_pipeline_options *pipeline = &options->pipeline;
+
+	if (!options->between)
+		return sl_when_unix(report, &options->at, &pipeline->until_unix_ns);
+	pipeline->spans = sl_between_spans(report, options->span, options->rank);
+	pipeline->span_count = report->images.image_count;
+	return pipeline->spans != NULL;
+}
+
 static int print_instant(struct options *options, const struct sl_arguments *parsed, const char *verb)
 {
 	struct sl_report report;
-	uint64_t until;
-	int status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
+	int status;
 
+	sl_between_seek(&options->pipeline, options->span);
+	status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	if (status == SL_EXIT_FINE && !has_rank(&report, options->rank)) {
 		sl_door_print(stderr, "stormlog-analyze: there is no rank %ld in %s\n", options->rank, report.path);
 		status = SL_EXIT_USAGE;
 	}
-	if (status == SL_EXIT_FINE && !instant(&report, options, &until))
+	if (status == SL_EXIT_FINE && !find_moments(&report, options))
 		status = SL_EXIT_USAGE;
-	if (status == SL_EXIT_FINE && until) { /* replay again, up to there */
+	if (status == SL_EXIT_FINE &&
+	    (options->pipeline.until_unix_ns || options->pipeline.spans)) { /* replay again, up to there */
 		sl_report_free(&report);
-		options->pipeline.until_unix_ns = until;
 		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	}
 	if (status == SL_EXIT_FINE)
 		print(&report, options, verb);
 	sl_report_free(&report);
+	free((void *)options->pipeline.spans);
 	return status;
+}
+
+/* --from and --to go together, and without --at. */
+static bool choose_span(struct options *options)
+{
+	static const char *const whole[] = {"start", "end"};
+
+	options->between = options->span[0].text || options->span[1].text;
+	if (options->between && options->at.text) {
+		fputs("stormlog-analyze: --at is one moment, --from and --to are two: give the one or the others\n", stderr);
+		return false;
+	}
+	for (unsigned i = 0; i < 2; i++)
+		if (!options->span[i].text)
+			sl_when_parse(&options->span[i], whole[i]);
+	if (options->span[0].kind == SL_WHEN_END || options->span[1].kind == SL_WHEN_START) {
+		fputs("stormlog-analyze: nothing lies after the end or before the start\n", stderr);
+		return false;
+	}
+	return true;
 }
 
 static int run(int argc, char **argv)
@@ -349,6 +362,8 @@ static int run(int argc, char **argv)
 	struct options options = {.rank = -1, .depth = 40};
 	int status = sl_arguments_parse(&parsed, take, &options);
 
+	if (status < 0 && !choose_span(&options))
+		status = SL_EXIT_USAGE;
 	if (status < 0)
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .symbols = parsed.symbols});
 	if (status < 0)

@@ -2,6 +2,7 @@
 /* Ranges: what memory did between their begin and their end, bounded per label (digits collapsed by the agent). */
 #include <string.h>
 
+#include "analyzer/model/between.h"
 #include "analyzer/model/moments.h"
 #include "analyzer/model/verbs.h"
 
@@ -66,6 +67,7 @@ static void begin(struct sl_model *model, struct sl_thread_state *state, const s
 {
 	fold_peak(model);
 	forget_oldest(state);
+	sl_between_entry(model, event);
 	*SL_PUSH(&state->ranges) = (struct sl_open_range){
 		.label = label_of(model, event->label),
 		.id = id,

@@ -234,6 +234,19 @@ struct sl_entry_mark {
 	size_t count, capacity;
 };
 
+/* An entry of a range that somebody asks for: the number-th of `label`, or of "label#" the one with that number. */
+struct sl_sought {
+	const char *label; /* of `size` bytes; NULL: nobody does */
+	size_t size;
+	uint64_t number;
+	uint64_t seen, nth_ns;		 /* entries of the label; begin of the one, 0: not seen */
+	uint64_t numbered, of_number_ns; /* the same of "label#" */
+};
+
+struct sl_born {
+	uint64_t bytes, blocks;
+};
+
 /* The least of a series in each of at most SL_FLOOR_PIECES pieces of equal length: what survives, whatever varies above it. */
 #define SL_FLOOR_PIECES 32
 struct sl_floor {
@@ -375,7 +388,9 @@ struct sl_model {
 
 	SL_VECTOR(struct sl_pool_segment) pool_segments; /* by address */
 	SL_VECTOR(struct sl_called) called;
-	SL_VECTOR(struct sl_called_part) called_parts;						  /* by address */
+	SL_VECTOR(struct sl_called_part) called_parts; /* by address */
+	struct sl_sought sought[2];
+	struct sl_born *born; /* by site; NULL: nobody asks (model/between.h) */
 	void (*entry)(void *context, const struct sl_model *model, const struct sl_entry *entry); /* NULL: nobody asks */
 	void *entry_context;
 };

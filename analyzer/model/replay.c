@@ -90,6 +90,7 @@ void sl_replay_free(struct sl_model *model)
 	free(model->pool_segments.item);
 	free(model->called.item);
 	free(model->sites.item);
+	free(model->born);
 	free(model->holders.item);
 	free(model->libraries.item);
 	free(model->apis);

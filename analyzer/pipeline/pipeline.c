@@ -14,6 +14,7 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
+#include "analyzer/model/between.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/parts.h"
@@ -70,16 +71,33 @@ static void forget_the_crowd(struct sl_process *process)
 	sl_defs_cut(&process->trace->defs, python, native);
 }
 
+/* A run that still goes on may have other images than when its moments were found: what came since has none. */
+static const struct sl_stretch *span_of(const struct sl_pipeline_options *options, const struct sl_process *process)
+{
+	static const struct sl_stretch nothing = {.none = true};
+	const struct sl_header *header = &process->trace->header;
+	const struct sl_stretch *span;
+
+	if (!options->spans)
+		return NULL;
+	span = process->image < options->span_count ? &options->spans[process->image] : &nothing;
+	return span->pid == header->pid && span->started_ns == header->started_ns ? span : &nothing;
+}
+
 static void replay(struct job *job, struct sl_process *process)
 {
 	struct sl_trace *trace = process->trace;
 	struct sl_order *order = sl_order_new(trace);
+	const struct sl_stretch *span = span_of(job->options, process);
 	uint64_t until = job->options->until_unix_ns, done = 0;
 	const struct sl_item *item;
 
 	if (until)
 		until = until - trace->header.started_ns + trace->header.monotonic_ns;
+	if (span)
+		until = span->until_ns;
 	process->model = sl_replay_new(&trace->header, &trace->defs);
+	memcpy(process->model->sought, job->options->sought, sizeof(process->model->sought));
 	sl_replay_folded(process->model, &trace->folded);
 	while ((item = sl_order_next(order))) {
 		if (until && item->kind == SL_ITEM_EVENT && item->event->time_ns > until)
@@ -92,7 +110,9 @@ static void replay(struct job *job, struct sl_process *process)
 	sl_replay_end(process->model);
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);
-	process->gone = until && !item && !sl_process_lived(process, job->options->until_unix_ns);
+	process->gone = span ? span->none : until && !item && !sl_process_lived(process, job->options->until_unix_ns);
+	if (span)
+		sl_between_born(process->model, span->since_ns);
 	if (process->model->crowded)
 		forget_the_crowd(process);
 	process->session_id = sl_report_session(process->trace);
@@ -105,7 +125,7 @@ static void replay(struct job *job, struct sl_process *process)
 
 static void open_one(struct job *job, struct sl_process *process, const struct sl_image *image, struct sl_damage *damage)
 {
-	if (image->summary && job->options->until_unix_ns) {
+	if (image->summary && (job->options->until_unix_ns || job->options->spans)) {
 		sl_damage_add(damage, image->summary, -1, "a summary is of the end: an earlier moment needs the trace");
 		return;
 	}
@@ -128,6 +148,7 @@ static void *work(void *data)
 	while ((i = atomic_fetch_add(&job->next, 1)) < job->report->process_count) {
 		struct sl_process *process = &job->report->processes[i];
 
+		process->image = job->images[i];
 		open_one(job, process, &job->report->images.images[job->images[i]], &job->damage[i]);
 		if (job->options->each)
 			job->options->each(job->options->each_context, i, process, &job->report->images.images[job->images[i]],

@@ -125,6 +125,7 @@ struct sl_process {
 	struct sl_model *model;
 	struct sl_symbols *symbols; /* of the run: all its processes have the same; main thread only */
 	struct sl_places *places;   /* made when first asked for; place.h, main thread only */
+	unsigned image;		    /* index into the report's images */
 	struct sl_image origin;	    /* where the trace of one lies that a summary told; no files: of others */
 	char *session_id;
 	uint64_t started_unix_ns, ended_unix_ns; /* of one that was killed: its last sign of life */
@@ -155,6 +156,13 @@ struct sl_emit_options;
 
 #define SL_OOM_DUMPS  64
 #define SL_OOM_EVENTS 200
+/* One image is replayed to until_ns, and asked what was born after since_ns (CLOCK_MONOTONIC of the process). */
+struct sl_stretch {
+	int64_t pid; /* with started_ns: whose it is */
+	uint64_t started_ns, since_ns, until_ns;
+	bool none; /* the process has no such moments */
+};
+
 struct sl_pipeline_options {
 	/* Before the first process: how many there are.  Then takes each as it was replayed and empties it; on the thread that did.
 	 * NULL: they are kept and joined. */
@@ -162,10 +170,13 @@ struct sl_pipeline_options {
 	void (*each)(void *context, unsigned index, struct sl_process *process, const struct sl_image *image,
 		     const struct sl_damage *damage);
 	void *each_context;
-	const char *run;		    /* id, "all", or NULL: the newest */
-	unsigned part, parts;		    /* only the part-th (from 1) of so many; 0: all */
-	unsigned threads;		    /* 0: as many as there are cores */
-	uint64_t until_unix_ns;		    /* replay stops here; 0: at the end */
+	const char *run;		/* id, "all", or NULL: the newest */
+	unsigned part, parts;		/* only the part-th (from 1) of so many; 0: all */
+	unsigned threads;		/* 0: as many as there are cores */
+	uint64_t until_unix_ns;		/* replay stops here; 0: at the end */
+	const struct sl_stretch *spans; /* of each image; NULL: nobody asks what was born in between */
+	unsigned span_count;
+	struct sl_sought sought[2];	    /* entries that are looked for; label NULL: none */
 	bool quiet;			    /* no progress on the terminal */
 	unsigned samples;		    /* of a telemetry session; 0: SL_SESSION_SAMPLES, fewer where processes are many */
 	unsigned oom_max_dumps, oom_events; /* bundles kept, events in each; 0: SL_OOM_DUMPS, SL_OOM_EVENTS */

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/between.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
+#include "analyzer/model/between.h"
+#include "analyzer/outputs/text_page.h"
+
+bool sl_when_parse(struct sl_when *when, const char *text)
+{
+	static const char *const words[] = {
+		[SL_WHEN_PEAK] = "peak", [SL_WHEN_END] = "end", [SL_WHEN_OOM] = "oom", [SL_WHEN_START] = "start"};
+	const char *mark = strrchr(text, '#');
+	char *end;
+
+	*when = (struct sl_when){.text = text};
+	for (unsigned i = 0; i < SL_COUNT(words); i++)
+		if (words[i] && !strcmp(text, words[i])) {
+			when->kind = i;
+			return true;
+		}
+	if (mark) {
+		when->kind = SL_WHEN_ENTRY;
+		when->label_size = (size_t)(mark - text);
+		when->number = strtoull(mark + 1, &end, 10);
+		return when->label_size && isdigit((unsigned char)mark[1]) && !*end;
+	}
+	when->kind = SL_WHEN_TIME;
+	when->seconds = strtod(text, &end);
+	return isdigit((unsigned char)text[0]) && (!*end || !strcmp(end, "s"));
+}
+
+bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns)
+{
+	const struct sl_process *process = NULL;
+	const struct sl_oom *oom;
+
+	if (when->kind == SL_WHEN_TIME) {
+		*unix_ns =
+			when->seconds >= 1e15 ? (uint64_t)when->seconds : report->started_unix_ns + (uint64_t)(when->seconds * 1e9);
+	} else if (when->kind == SL_WHEN_OOM) {
+		oom = sl_report_first_oom(report, &process);
+		if (!oom) {
+			fputs("stormlog-analyze: no call ran out of memory; \"peak\" is the most that was held\n", stderr);
+			return false;
+		}
+		*unix_ns = sl_process_unix(process, oom->time_ns);
+	}
+	return true;
+}
+
+void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when span[2])
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (span[i].kind == SL_WHEN_ENTRY)
+			options->sought[i] =
+				(struct sl_sought){.label = span[i].text, .size = span[i].label_size, .number = span[i].number};
+}
+
+/* When the process held most; where it has several devices, on the fullest of them. */
+static uint64_t peak_of(const struct sl_model *model)
+{
+	const struct sl_device_state *most = NULL;
+
+	for (size_t d = 1; d < SL_COUNT(model->devices); d++)
+		if (model->devices[d] && (!most || model->devices[d]->known_peak > most->known_peak))
+			most = model->devices[d];
+	return most ? most->known_peak_ns : 0;
+}
+
+/* By the clock of the process; false: it has no such moment. */
+static bool moment_of(const struct sl_process *process, const struct sl_when *when, uint64_t unix_ns,
+		      const struct sl_sought *sought, uint64_t *ns)
+{
+	const struct sl_header *header = &process->trace->header;
+	uint64_t origin = header->started_ns - header->monotonic_ns; /* of the process's clock */
+
+	switch (when->kind) {
+	case SL_WHEN_START:
+		*ns = 0;
+		return true;
+	case SL_WHEN_END:
+		*ns = UINT64_MAX;
+		return true;
+	case SL_WHEN_PEAK:
+		*ns = peak_of(process->model);
+		return *ns != 0;
+	case SL_WHEN_ENTRY:
+		*ns = sl_between_sought(sought);
+		return *ns != 0;
+	default:
+		*ns = unix_ns > origin ? unix_ns - origin : 0;
+		return true;
+	}
+}
+
+/* Why no process has that entry. */
+static void say_missing(const struct sl_report *report, const struct sl_when *when, unsigned which)
+{
+	uint64_t seen = 0, numbered = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_sought *sought = &report->processes[i].model->sought[which];
+
+		seen = sought->seen > seen ? sought->seen : seen;
+		numbered = sought->numbered > numbered ? sought->numbered : numbered;
+	}
+	if (seen)
+		sl_door_print(stderr, "stormlog-analyze: %s: no process has so many entries of %.*s: the most are %llu\n",
+			      when->text, (int)when->label_size, when->text, (unsigned long long)seen);
+	else if (numbered)
+		sl_door_print(stderr, "stormlog-analyze: %s: of the %llu entries of %.*s# none has that number\n", when->text,
+			      (unsigned long long)numbered, (int)when->label_size, when->text);
+	else
+		sl_door_print(stderr, "stormlog-analyze: %s: no range is named %.*s; report --json lists the labels\n", when->text,
+			      (int)when->label_size, when->text);
+}
+
+static void say_nothing_between(const struct sl_report *report, const struct sl_when span[2], const bool found[2])
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (!found[i] && span[i].kind == SL_WHEN_ENTRY) {
+			say_missing(report, &span[i], i);
+			return;
+		}
+	if (!found[0] || !found[1])
+		fputs("stormlog-analyze: no process held memory of a device: it has no peak\n", stderr);
+	else
+		sl_door_print(stderr, "stormlog-analyze: %s is not after %s: nothing lies in between\n", span[1].text,
+			      span[0].text);
+}
+
+/* Where --keep has folded what came before, blocks that were freed before the fold ended are not in the trace. */
+static void warn_of_fold(const struct sl_process *process, uint64_t until_ns)
+{
+	char rank[SL_FORMAT_BYTES];
+
+	if (until_ns < process->model->folded_ns)
+		sl_door_print(
+			stderr,
+			"stormlog-analyze: %s: --keep has folded the trace beyond that moment: blocks that were freed by %.3f s "
+			"after its start are missing\n",
+			sl_text_rank(rank, process),
+			(double)(process->model->folded_ns - process->trace->header.monotonic_ns) / 1e9);
+}
+
+struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2], long rank)
+{
+	struct sl_stretch *spans = calloc(report->images.image_count + 1, sizeof(*spans));
+	bool found[2] = {false, false}, any = false;
+	uint64_t unix_ns[2] = {0, 0}, ns[2];
+
+	if (!spans)
+		abort();
+	for (unsigned i = 0; i < 2; i++)
+		if (!sl_when_unix(report, &span[i], &unix_ns[i])) {
+			free(spans);
+			return NULL;
+		}
+	for (unsigned p = 0; p < report->process_count; p++) {
+		const struct sl_process *process = &report->processes[p];
+		const struct sl_header *header = &process->trace->header;
+		bool has[2], lived = !unix_ns[1] || sl_process_lived(process, unix_ns[1]);
+
+		for (unsigned i = 0; i < 2; i++)
+			has[i] = moment_of(process, &span[i], unix_ns[i], &process->model->sought[i], &ns[i]);
+		spans[process->image] = (struct sl_stretch){header->pid, header->started_ns, 0, 0, true};
+		if (rank >= 0 && header->rank != rank)
+			continue;
+		found[0] |= has[0];
+		found[1] |= has[1];
+		if (!has[0] || !has[1] || ns[0] >= ns[1])
+			continue;
+		any = true;
+		if (!lived)
+			continue;
+		spans[process->image] = (struct sl_stretch){header->pid, header->started_ns, ns[0], ns[1], false};
+		warn_of_fold(process, ns[1]);
+	}
+	if (any)
+		return spans;
+	say_nothing_between(report, span, found);
+	free(spans);
+	return NULL;
+}

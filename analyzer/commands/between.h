@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Moments as a user writes them, and the spans of --from and --to. */
+#ifndef ANALYZER_COMMANDS_BETWEEN_H
+#define ANALYZER_COMMANDS_BETWEEN_H
+
+#include "analyzer/report/report.h"
+
+enum sl_when_kind { SL_WHEN_PEAK, SL_WHEN_END, SL_WHEN_OOM, SL_WHEN_TIME, SL_WHEN_START, SL_WHEN_ENTRY };
+
+struct sl_when {
+	enum sl_when_kind kind;
+	const char *text; /* as written; NULL: not given */
+	double seconds;
+	size_t label_size; /* of text, before the last '#' */
+	uint64_t number;
+};
+
+/* false: it is none. */
+bool sl_when_parse(struct sl_when *when, const char *text);
+
+/* The Unix time of a moment that is one for all processes, a time or the first error; false: there is none, and it is said. */
+bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns);
+
+/* Before the first replay: entries that are to be looked for. */
+void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when span[2]);
+
+/* After it: the spans of a second, one for each image, malloc'ed; NULL: there are none, and it is said. */
+struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2], long rank);
+
+#endif

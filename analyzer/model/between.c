@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* What lies between two moments of a replay: where an entry of a range began, and what was born after an instant and lives now. */
+#include "analyzer/model/between.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void sl_between_entry(struct sl_model *model, const struct sl_event *event)
+{
+	const char *label = sl_defs_text(model->defs, event->label);
+
+	for (unsigned i = 0; label && i < SL_COUNT(model->sought); i++) {
+		struct sl_sought *sought = &model->sought[i];
+
+		if (!sought->label || strncmp(label, sought->label, sought->size) != 0)
+			continue;
+		if (!label[sought->size]) {
+			if (++sought->seen == sought->number)
+				sought->nth_ns = model->now_ns;
+		} else if (!strcmp(label + sought->size, "#")) { /* the agent's "step_#" of step_3 */
+			sought->numbered++;
+			if (event->extra == sought->number && !sought->of_number_ns)
+				sought->of_number_ns = model->now_ns;
+		}
+	}
+}
+
+uint64_t sl_between_sought(const struct sl_sought *sought)
+{
+	return sought->seen ? sought->nth_ns : sought->of_number_ns;
+}
+
+static void add(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns, uint64_t since_ns)
+{
+	if (site == SL_NO_SITE || (since_ns && born_ns <= since_ns))
+		return;
+	model->born[site].bytes += bytes;
+	model->born[site].blocks++;
+}
+
+void sl_between_born(struct sl_model *model, uint64_t since_ns)
+{
+	const struct sl_table *spaces[] = {&model->pointers, &model->arrays, &model->registered, &model->imports, &model->blocks};
+	const struct sl_physical *physical;
+	size_t count;
+
+	model->born = calloc(model->sites.count + 1, sizeof(*model->born));
+	if (!model->born)
+		abort();
+	for (size_t i = 0; i < SL_COUNT(spaces); i++)
+		SL_TABLE_EACH(spaces[i], live)
+		{
+			add(model, live->site, live->bytes, live->time_ns, since_ns);
+		}
+	physical = sl_vmm_physical(model->vmm, &count);
+	for (size_t i = 0; i < count; i++)
+		add(model, physical[i].site, physical[i].bytes, physical[i].time_ns, since_ns);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ANALYZER_MODEL_BETWEEN_H
+#define ANALYZER_MODEL_BETWEEN_H
+
+#include "analyzer/model/model.h"
+
+/* An entry of a range begins: one of those that are sought? */
+void sl_between_entry(struct sl_model *model, const struct sl_event *event);
+
+/* When it began: the N-th entry of the label, else the one with that number of LABEL#; 0: there is none. */
+uint64_t sl_between_sought(const struct sl_sought *sought);
+
+/* Fills model->born with what lives now and began after since_ns (0: ever); before sl_replay_rest. */
+void sl_between_born(struct sl_model *model, uint64_t since_ns);
+
+#endif

@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""tree and table --from A --to B: what was born in between and is still held at B, by the simulator's journal; of PyTorch's blocks by what
+the program did."""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+MIB = 1 << 20
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
+# 3 MiB that last; three steps that keep 1, 2 and 4 MiB, each with 16 MiB beside that go, one of them with a step of its own inside
+PROGRAM = """
+import ctypes, time
+cuda, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
+def new(mib):
+    p = ctypes.c_void_p()
+    assert not cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(mib << 20))
+    return p
+new(3)
+for step, keep in enumerate((1, 2, 4), 10):
+    nvtx.nvtxRangePushA(b"step_%d" % step)
+    nvtx.nvtxRangePushA(b"forward")
+    large = new(16)
+    new(keep)
+    nvtx.nvtxRangePop()
+    assert not cuda.cudaFree(large)
+    nvtx.nvtxRangePop()
+last = new(64)
+assert not cuda.cudaFree(last)
+new(8)
+"""
+
+
+def analyze(*arguments, code=0):
+    done = subprocess.run([e2e.ANALYZE, *arguments], capture_output=True, timeout=600)
+    if done.returncode != code:
+        raise AssertionError("exit %d, not %d\n%s" % (done.returncode, code, done.stderr.decode()))
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def total(text):
+    number, unit = re.match(r"\s*([\d.]+) (\w+)  ", text).groups()
+    return round(float(number) * UNITS[unit])
+
+
+class Between(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_of_steps = e2e.Recording("python3", "-c", PROGRAM)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.run_of_steps.__exit__()
+
+    def between(self, *moments, verb="table", code=0):
+        return analyze(verb, *moments, self.run_of_steps.traces, code=code)
+
+    def held(self, *moments):
+        return total(self.between(*moments)[0])
+
+    def journal_between(self, since_ns, until_ns):
+        """Bytes of the device born after the one moment and held at the other."""
+        process, = self.run_of_steps.truth()
+        live = {}
+        for effect in process.effects:
+            if effect.kind != "device" or effect.time_ns > until_ns:
+                continue
+            if effect.what == "alloc":
+                live[effect.address] = (effect.bytes, effect.time_ns)
+            else:
+                live.pop(effect.address, None)
+        return sum(size for size, born in live.values() if born > since_ns)
+
+    def test_times_are_held_against_the_journal(self):
+        process, = self.run_of_steps.truth()
+        times = sorted(effect.time_ns for effect in process.effects if effect.kind == "device")
+        self.assertEqual(len(times), 3 * 3 + 4)
+        image, = stormlog_trace.open_folder(self.run_of_steps.traces)
+        unix = image.header["started_ns"] - image.header["monotonic_ns"]
+        middles = [(a + b) // 2 for a, b in zip(times, times[1:])]
+        for since in middles[::3]:
+            for until in middles[1::2]:
+                true = self.journal_between(since, until)
+                if since < until and true:
+                    self.assertEqual(self.held("--from", str(unix + since), "--to", str(unix + until)), true, (since, until))
+
+    def test_named_moments(self):
+        self.assertEqual(self.held("--from", "start"), self.journal_between(0, 1 << 63))
+        self.assertEqual(self.held("--from", "start"), (3 + 1 + 2 + 4 + 8) * MIB)
+        self.assertEqual(self.held("--from", "peak"), 8 * MIB)
+        self.assertEqual(self.held("--to", "peak"), (3 + 1 + 2 + 4 + 64) * MIB)
+        self.assertEqual(self.held("--from", "step_#11"), (2 + 4 + 8) * MIB)
+        self.assertEqual(self.held("--from", "step_#10", "--to", "step_#12"), (1 + 2) * MIB)
+        self.assertEqual(self.held("--from", "step_##1", "--to", "step_##2"), 1 * MIB)
+        self.assertEqual(self.held("--from", "forward#2", "--to", "forward#3"), 2 * MIB)
+        text, _ = self.between("--from", "forward#2", "--to", "forward#3", verb="tree")
+        self.assertIn("born after forward#2 and still held at forward#3", text)
+        self.assertEqual(self.between("--from", "forward#2", "--to", "forward#3", verb="flame")[0].rsplit(" ", 1)[1], "%d\n" % (2 * MIB))
+
+    def test_what_makes_no_sense_is_told_so(self):
+        for moments, why in ((("--from", "end"), "nothing lies after the end"), (("--to", "start"), "before the start"),
+                             (("--from", "peak", "--to", "step_#11"), "step_#11 is not after peak"),
+                             (("--from", "forward#4"), r"no process has so many entries of forward: the most are 3"),
+                             (("--from", "step_#4"), r"of the 3 entries of step_# none has that number"),
+                             (("--from", "nowhere#1"), "no range is named nowhere"), (("--to", "oom"), "no call ran out of memory"),
+                             (("--from", "soon"), '--from: "soon" is not MOMENT'), (("--from", "step_#x"), "is not MOMENT"),
+                             (("--at", "start"), "is not peak|end"), (("--at", "peak", "--to", "end"), "--at is one moment")):
+            with self.subTest(moments):
+                out, said = self.between(*moments, code=2)
+                self.assertEqual(out, "")
+                self.assertIn(why, said)
+
+    def test_blocks_of_pytorch_and_physical_memory_count_from_their_own_births(self):
+        steps = ("tensor=4", "push=a", "tensor=1", "tensor=1", "pop", "push=b", "drop", "pop")
+        with e2e.Recording("python3", e2e.SCRIPT, *steps, APPS=e2e.APPS) as run:
+            self.assertEqual(total(analyze("table", "--from", "a#1", "--to", "b#1", run.traces)[0]), 2 * MIB)
+            self.assertEqual(total(analyze("table", "--from", "a#1", run.traces)[0]), 1 * MIB)  # 4 and the second one were dropped
+        with e2e.Recording(os.path.join(e2e.APPS, "vmm")) as run:
+            process, = run.truth()
+            self.assertEqual(total(analyze("table", "--to", "peak", run.traces)[0]), process.memory["vmm", 0].peak_bytes)
+
+
+if __name__ == "__main__":
+    unittest.main()
