@@ -82,8 +82,8 @@ bool sl_witness_saw(int number);
 
 /* --- launcher/watcher.c --- */
 
-/* A watcher beside the command, told by run->watch; a rule that is none is said by it. */
-void sl_watcher_start(const struct sl_launch *run);
+/* A watcher beside the command, told by run->watch.  False: a rule cannot be read, which the analyzer has said. */
+bool sl_watcher_start(const struct sl_launch *run);
 void sl_watcher_end(void);
 
 /* --- launcher/recorded.c --- */

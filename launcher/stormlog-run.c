@@ -220,8 +220,8 @@ int main(int argc, char **argv)
 		sl_launcher_say("--push needs STORMLOG_SERVER: the run will stay here");
 	if (found)
 		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
-	if (run.watch_count)
-		sl_watcher_start(&run);
+	if (run.watch_count && !sl_watcher_start(&run))
+		return SL_LAUNCH_FAILED;
 	status = sl_child_run(&run);
 	sl_watcher_end();
 	if (!WIFEXITED(status) || WEXITSTATUS(status) < SL_LAUNCH_FAILED || WEXITSTATUS(status) > SL_LAUNCH_NOT_FOUND)

@@ -6,6 +6,7 @@
 #include "launcher/launcher.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -16,7 +17,28 @@
 
 static pid_t watcher = -1;
 
-void sl_watcher_start(const struct sl_launch *run)
+/* The analyzer reads the rules before it shows its help. */
+static bool rules_are_read(char **argv, unsigned count)
+{
+	pid_t child;
+	int status;
+
+	argv[count] = (char *)"--help";
+	argv[count + 1] = NULL;
+	child = fork();
+	if (!child) {
+		int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		dup2(nothing, STDOUT_FILENO);
+		execv(argv[0], argv);
+		_exit(SL_LAUNCH_FAILED);
+	}
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+bool sl_watcher_start(const struct sl_launch *run)
 {
 	char program[4096], run_id[sizeof(run->run_id)], **argv = calloc(2 * run->watch_count + 6, sizeof(*argv));
 	unsigned count = 0;
@@ -24,7 +46,7 @@ void sl_watcher_start(const struct sl_launch *run)
 	if (!argv || !sl_paths_analyzer(program, sizeof(program))) {
 		sl_launcher_say("stormlog-analyze is neither beside stormlog-run nor in PATH: nothing is watched");
 		free(argv);
-		return;
+		return true;
 	}
 	strcpy(run_id, run->run_id);
 	if (!*run_id)
@@ -34,6 +56,10 @@ void sl_watcher_start(const struct sl_launch *run)
 	for (unsigned i = 0; i < run->watch_count; i++) {
 		argv[count++] = (char *)"--rule";
 		argv[count++] = (char *)run->watch[i];
+	}
+	if (!rules_are_read(argv, count)) {
+		free(argv);
+		return false;
 	}
 	argv[count++] = (char *)"--run";
 	argv[count++] = run_id;
@@ -48,6 +74,7 @@ void sl_watcher_start(const struct sl_launch *run)
 		_exit(SL_LAUNCH_FAILED);
 	}
 	free(argv);
+	return true;
 }
 
 void sl_watcher_end(void)

@@ -238,6 +238,10 @@ class Watch(unittest.TestCase):
             self.assertTrue(os.path.exists(os.path.join(run.folder, "told")))
 
     def test_the_launcher_tells_of_an_error_that_ends_the_command(self):
+        run = e2e.Recording("sh", "-c", "echo began", launcher=["--watch", "share > 5 => message"], code=125)
+        with run:  # before the command begins
+            self.assertEqual(run.done.stdout, b"")
+            self.assertIn(b"names none of used", run.done.stderr)
         run = e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "try=3000", launcher=["--watch", "default"], SIM_VRAM="2G")
         with run:
             self.assertIn(b"raised (ooms > 0)", run.done.stderr)
