@@ -25,8 +25,9 @@ static const struct sl_option table[] = {
 	 "LABEL#N, "
 	 "where the N-th entry of a range begins, or the one with that number: step_#12"},
 	{"--to", 0, "MOMENT", "see --from (default: end); where a process has several devices, its peak is that of the fullest"},
-	{"--by", 0, "library|stack|label|thread|rank|place",
-	 "what the first level is (default: library); a place is the line a reader would look at first"},
+	{"--by", 0, "library|stack|label|thread|rank|place|device|function",
+	 "what the first level is (default: library); a place is the line a reader would look at first, a function the one it lies "
+	 "in"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{"--depth", 0, "N", "of tree: so many levels (default: 40)"},
@@ -41,7 +42,7 @@ static const char about[] =
 	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
 	"stacks for flamegraph.pl and its kin.";
 
-enum by { BY_LIBRARY, BY_STACK, BY_LABEL, BY_THREAD, BY_RANK, BY_PLACE };
+enum by { BY_LIBRARY, BY_STACK, BY_LABEL, BY_THREAD, BY_RANK, BY_PLACE, BY_DEVICE, BY_FUNCTION };
 
 struct options {
 	struct sl_pipeline_options pipeline;
@@ -55,12 +56,33 @@ struct options {
 	unsigned depth;
 };
 
+/* Ordinals are the process's own: where its uuid is known, that is one name for all processes. */
+static void name_device(const struct sl_process *process, int device, char name[300])
+{
+	const struct sl_device *def = sl_defs_device(process->model->defs, device);
+
+	if (device < 0)
+		snprintf(name, 300, "no device");
+	else if (def && def->uuid)
+		snprintf(name, 300, "%s, %s", def->name ? def->name : "device", def->uuid);
+	else
+		snprintf(name, 300, "device %d", device);
+}
+
+/* Functions of one name in two files are two. */
+static void name_function(const struct sl_stack_frame *frame, char name[300])
+{
+	const char *file = frame->file ? sl_stacks_basename(frame->file) : frame->module;
+
+	snprintf(name, 300, "%s%s%s", file ? file : "", file ? " " : "", frame->function);
+}
+
 /* The first level of a site whose whole stack this is; false: the stack itself is. */
 static bool group_of(struct sl_process *process, const struct sl_site *site, const struct sl_stack_frame *stack, unsigned count,
 		     enum by by, char name[300])
 {
 	const struct sl_thread *thread = sl_defs_thread(process->model->defs, site->thread);
-	const struct sl_stack_frame *place = by == BY_PLACE ? sl_place_of(process, stack, count) : NULL;
+	const struct sl_stack_frame *place = by == BY_PLACE || by == BY_FUNCTION ? sl_place_of(process, stack, count) : NULL;
 	char rank[SL_FORMAT_BYTES];
 
 	if (by == BY_STACK)
@@ -72,6 +94,10 @@ static bool group_of(struct sl_process *process, const struct sl_site *site, con
 			 thread ? (long long)thread->tid : (long long)site->thread);
 	else if (by == BY_RANK)
 		snprintf(name, 300, "%s", sl_text_rank(rank, process));
+	else if (by == BY_DEVICE)
+		name_device(process, site->device, name);
+	else if (place && by == BY_FUNCTION && place->function)
+		name_function(place, name);
 	else if (place)
 		sl_stacks_describe(name, 300, place);
 	else
@@ -99,13 +125,17 @@ static unsigned path_of(struct sl_process *process, const struct sl_site *site, 
 static void add_rest(struct sl_owners *owners, struct sl_process *process, const struct sl_device_state *device,
 		     const struct options *options)
 {
-	char rank[SL_FORMAT_BYTES];
+	char first[300];
 	uint64_t bytes;
 	const char *name = options->at.kind == SL_WHEN_PEAK ? sl_model_rest_at_peak(process->model, device, &bytes)
 							    : sl_model_unused(&device->torch, &bytes);
-	const char *names[] = {sl_text_rank(rank, process), name};
-	unsigned skipped = options->by != BY_RANK;
+	const char *names[] = {first, name};
+	unsigned skipped = options->by != BY_RANK && options->by != BY_DEVICE;
 
+	if (options->by == BY_RANK)
+		snprintf(first, sizeof(first), "%s", sl_text_rank((char[SL_FORMAT_BYTES]){0}, process));
+	else if (options->by == BY_DEVICE)
+		name_device(process, device->device, first);
 	if (name)
 		sl_owners_add(owners, names + skipped, 2 - skipped, bytes, 0);
 }
@@ -258,7 +288,7 @@ static bool parse_at(struct options *options, const char *text)
 
 static bool parse_by(struct options *options, const char *text)
 {
-	static const char *const names[] = {"library", "stack", "label", "thread", "rank", "place"};
+	static const char *const names[] = {"library", "stack", "label", "thread", "rank", "place", "device", "function"};
 
 	for (unsigned i = 0; i < SL_COUNT(names); i++)
 		if (!strcmp(text, names[i])) {

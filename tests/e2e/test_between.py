@@ -40,6 +40,20 @@ assert not cuda.cudaFree(last)
 new(8)
 """
 
+# two lines of one function, on one device; another function on the other
+FUNCTIONS = """
+import ctypes
+cuda = ctypes.CDLL("libcudart.so.13")
+def weights():
+    assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))
+    assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(2 << 20))
+def cache():
+    assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(5 << 20))
+weights()
+assert not cuda.cudaSetDevice(1)
+cache()
+"""
+
 
 def analyze(*arguments, code=0):
     done = subprocess.run([e2e.ANALYZE, *arguments], capture_output=True, timeout=600)
@@ -128,6 +142,18 @@ class Between(unittest.TestCase):
         with e2e.Recording(os.path.join(e2e.APPS, "vmm")) as run:
             process, = run.truth()
             self.assertEqual(total(analyze("table", "--to", "peak", run.traces)[0]), process.memory["vmm", 0].peak_bytes)
+
+    def shares(self, by, traces):
+        rows = [line.split(None, 3) for line in analyze("table", "--at", "end", "--by", by, traces)[0].splitlines()[1:]]
+        return {row[3]: round(float(row[0]) * UNITS[row[1]]) for row in rows}
+
+    def test_by_function_and_by_device(self):
+        with e2e.Recording("python3", "-c", FUNCTIONS) as run:
+            self.assertEqual(self.shares("function", run.traces), {"<string> weights": 3 * MIB, "<string> cache": 5 * MIB})
+            process, = run.truth()
+            devices = self.shares("device", run.traces)
+            self.assertEqual(len(devices), 2)
+            self.assertEqual(sorted(devices.values()), sorted(process.memory["device", d].live_bytes for d in (0, 1)))
 
 
 if __name__ == "__main__":
