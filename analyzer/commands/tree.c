@@ -10,6 +10,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/between.h"
 #include "analyzer/commands/inside.h"
+#include "analyzer/commands/tree_json.h"
 #include "analyzer/base/format.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
@@ -31,12 +32,14 @@ static const struct sl_option table[] = {
 	{"--rank", 0, "N", "one rank only (default: all together)"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{"--depth", 0, "N", "of tree: so many levels (default: 40)"},
-	{"--min", 0, "SIZE", "of tree: smallest share (default: 1/200 of the total)"},
+	{"--min", 0, "SIZE", "of tree: smallest share (default: 1/200 of the total; with --json none)"},
 	{"--all-frames", 0, NULL, "show frames of the interpreter, libffi and the C library too"},
+	{"--json", 0, NULL,
+	 "of tree and table: for programs, at most 16 kB (schemas/tree.schema.json); what did not fit is counted"},
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { AT, FROM, TO, BY, RANK, RUN, DEPTH, MIN, ALL_FRAMES };
+enum { AT, FROM, TO, BY, RANK, RUN, DEPTH, MIN, ALL_FRAMES, JSON };
 
 static const char about[] =
 	"Who held the memory at an instant: tree prints a line for each caller, table one for each owner, flame collapsed\n"
@@ -51,7 +54,7 @@ struct options {
 	enum by by;
 	double seconds;
 	long rank;
-	bool all_frames;
+	bool all_frames, json;
 	uint64_t min;
 	unsigned depth;
 };
@@ -240,6 +243,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 			      options->at.kind == SL_WHEN_OOM ? ", out of memory" : "");
 }
 
+static const char *const by_names[] = {"library", "stack", "label", "thread", "rank", "place", "device", "function"};
+
 static bool has_rank(const struct sl_report *report, long rank)
 {
 	bool found = rank < 0;
@@ -249,12 +254,34 @@ static bool has_rank(const struct sl_report *report, long rank)
 	return found;
 }
 
-static void print(struct sl_report *report, const struct options *options, const char *verb)
+static bool put_json(const struct sl_report *report, const struct sl_owners *owners, const struct options *options, unsigned count,
+		     const char *verb)
+{
+	struct sl_tree_json what = {
+		.verb = verb,
+		.path = report->path,
+		.by = by_names[options->by],
+		.at = options->between	 ? NULL
+		      : options->at.text ? options->at.text
+					 : "peak",
+		.from = options->between ? options->span[0].text : NULL,
+		.to = options->between ? options->span[1].text : NULL,
+		.processes = count,
+		.depth = !strcmp(verb, "table") ? 1 : options->depth,
+		.min = options->min,
+	};
+
+	return sl_tree_json_put(owners, &what);
+}
+
+/* false: the answer could not be written. */
+static bool print(struct sl_report *report, const struct options *options, const char *verb)
 {
 	struct sl_owners owners;
 	char size[SL_FORMAT_BYTES];
 	const struct sl_process *only = NULL;
 	unsigned count = 0;
+	bool fine = true;
 
 	sl_owners_init(&owners);
 	for (unsigned i = 0; i < report->process_count; i++)
@@ -264,7 +291,9 @@ static void print(struct sl_report *report, const struct options *options, const
 			count++;
 		}
 	sl_owners_sort(&owners);
-	if (!count) {
+	if (options->json) {
+		fine = put_json(report, &owners, options, count, verb);
+	} else if (!count) {
 		fputs(options->rank < 0 ? "no process lived then\n" : "no process of that rank lived then\n", stderr);
 	} else if (!owners.share.item[0].bytes) {
 		fputs(options->between ? "nothing that was born in between was held then\n" : "nothing was held then\n", stderr);
@@ -279,6 +308,7 @@ static void print(struct sl_report *report, const struct options *options, const
 			put_table(&owners);
 	}
 	sl_owners_free(&owners);
+	return fine;
 }
 
 static bool parse_at(struct options *options, const char *text)
@@ -288,10 +318,8 @@ static bool parse_at(struct options *options, const char *text)
 
 static bool parse_by(struct options *options, const char *text)
 {
-	static const char *const names[] = {"library", "stack", "label", "thread", "rank", "place", "device", "function"};
-
-	for (unsigned i = 0; i < SL_COUNT(names); i++)
-		if (!strcmp(text, names[i])) {
+	for (unsigned i = 0; i < SL_COUNT(by_names); i++)
+		if (!strcmp(text, by_names[i])) {
 			options->by = i;
 			return true;
 		}
@@ -323,6 +351,8 @@ static bool take(void *context, int option, const char *value)
 		return true;
 	case MIN:
 		return sl_size_parse(value, &options->min);
+	case JSON:
+		return options->json = true;
 	default:
 		return options->all_frames = true;
 	}
@@ -358,8 +388,8 @@ static int print_instant(struct options *options, const struct sl_arguments *par
 		sl_report_free(&report);
 		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	}
-	if (status == SL_EXIT_FINE)
-		print(&report, options, verb);
+	if (status == SL_EXIT_FINE && !print(&report, options, verb))
+		status = SL_EXIT_UNSAVED;
 	sl_report_free(&report);
 	free((void *)options->pipeline.spans);
 	return status;
@@ -392,6 +422,10 @@ static int run(int argc, char **argv)
 	struct options options = {.rank = -1, .depth = 40};
 	int status = sl_arguments_parse(&parsed, take, &options);
 
+	if (status < 0 && options.json && !strcmp(argv[0], "flame")) {
+		fputs("stormlog-analyze: --json is of tree and table; flame's answer is for programs as it is\n", stderr);
+		status = SL_EXIT_USAGE;
+	}
 	if (status < 0 && !choose_span(&options))
 		status = SL_EXIT_USAGE;
 	if (status < 0)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """tree and table --from A --to B: what was born in between and is still held at B, by the simulator's journal; of PyTorch's blocks by what
 the program did."""
+import json
 import os
 import re
 import subprocess
@@ -53,6 +54,12 @@ weights()
 assert not cuda.cudaSetDevice(1)
 cache()
 """
+
+# 600 lines, each of which keeps a page more than the one before
+MANY = """
+import ctypes
+cuda = ctypes.CDLL("libcudart.so.13")
+""" + "".join("cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(%d))\n" % (n << 12) for n in range(1, 601))
 
 
 def analyze(*arguments, code=0):
@@ -154,6 +161,34 @@ class Between(unittest.TestCase):
             devices = self.shares("device", run.traces)
             self.assertEqual(len(devices), 2)
             self.assertEqual(sorted(devices.values()), sorted(process.memory["device", d].live_bytes for d in (0, 1)))
+
+    def test_json_obeys_its_schema_and_is_short(self):
+        answer = json.loads(self.between("--from", "step_#11", "--json", verb="tree")[0])
+        self.assertEqual((answer["bytes"], answer["from"], answer["to"], answer["at"], answer["left_out"]), (14 * MIB, "step_#11", "end", None, 0))
+        for owner in answer["owners"]:
+            self.assertEqual(sum(child["bytes"] for child in owner["owners"]), owner["bytes"])
+        nothing = json.loads(self.between("--at", "0", "--json")[0])
+        with e2e.Recording("python3", "-c", MANY) as run:
+            out = analyze("tree", "--at", "end", "--json", run.traces)[0]
+            many = json.loads(out)
+            table = json.loads(analyze("table", "--at", "end", "--by", "place", "--json", run.traces)[0])
+        self.assertLessEqual(len(out), 16384)
+        self.assertEqual(many["bytes"], sum(range(1, 601)) * 4096)
+        self.assertGreater(len(out), 12000, "as much as fits")
+        shown = lambda owner: 1 + sum(map(shown, owner["owners"]))
+        self.assertGreaterEqual(sum(map(shown, many["owners"])) + many["left_out"], 601)
+        self.assertEqual(len(table["owners"]) + table["left_out"], 600)
+        sizes = [owner["bytes"] // 4096 for owner in table["owners"]]
+        self.assertEqual(sizes, list(range(600, 600 - len(sizes), -1)), "the largest")
+        self.assertIn("--json is of tree and table", self.between("--json", verb="flame", code=2)[1])
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("no jsonschema")
+        with open(os.path.join(e2e.HERE, "..", "..", "schemas", "tree.schema.json")) as file:
+            schema = json.load(file)
+        for one in (answer, nothing, many, table):
+            jsonschema.validate(one, schema)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ANALYZER_COMMANDS_TREE_JSON_H
+#define ANALYZER_COMMANDS_TREE_JSON_H
+
+#include "analyzer/report/owners.h"
+
+#define SL_TREE_JSON_BYTES 16000
+
+struct sl_tree_json {
+	const char *verb, *path, *by, *at, *from, *to; /* at, or from and to; NULL: not asked */
+	unsigned processes, depth;		       /* levels below the root */
+	uint64_t min;				       /* bytes of an owner */
+};
+
+/* schemas/tree.schema.json: the largest owners that fit into SL_TREE_JSON_BYTES; false: it could not be written. */
+bool sl_tree_json_put(const struct sl_owners *owners, const struct sl_tree_json *what);
+
+#endif
