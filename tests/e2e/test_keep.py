@@ -150,6 +150,9 @@ class Keep(unittest.TestCase):
             for text in (said, tree):
                 self.assertRegex(text, r"600 MiB +(100.0% +)?tensors folded by --keep, and unused")
             self.assertRegex(tree, r"(?m)^ *600 MiB .*at its peak")
+            between = lambda moment: subprocess.run([e2e.ANALYZE, "table", "--to", moment, run.traces], capture_output=True, text=True).stderr
+            self.assertRegex(between("peak"), r"blocks that were freed by \d+\.\d+ s after its start are missing")
+            self.assertNotIn("missing", between("end"))
 
     def test_a_job_that_ends(self):
         for threads in (1, 4):
