@@ -164,3 +164,11 @@ bool sl_arguments_number(const char *text, long least, long most, long *value)
 	*value = strtol(text, &end, 10);
 	return *text && !*end && !errno && *value >= least && *value <= most;
 }
+
+bool sl_arguments_real(const char *text, double least, double most, double *value)
+{
+	char *end;
+
+	*value = strtod(text, &end);
+	return end != text && !*end && *value >= least && *value <= most;
+}

@@ -59,6 +59,9 @@ void sl_arguments_free(struct sl_arguments *options);
 /* A whole number from least to most, no more and no less. */
 bool sl_arguments_number(const char *text, long least, long most, long *value);
 
+/* A number from least to most, with or without a fraction. */
+bool sl_arguments_real(const char *text, double least, double most, double *value);
+
 /* Index into the table, or one of the above. */
 int sl_arguments_next(struct sl_arguments *options);
 void sl_arguments_usage(const struct sl_arguments *options, bool wrong);

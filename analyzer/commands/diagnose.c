@@ -12,6 +12,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/inside.h"
+#include "analyzer/commands/living.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/machine/machine.h"
 #include "analyzer/pipeline/pipeline.h"
@@ -353,66 +354,31 @@ static int diagnose(struct diagnosis *d)
 	return d->oom || d->full || d->fragmented ? 2 : 0;
 }
 
-static bool seconds(const char *text, double least, double most, double *value)
+static bool take(void *context, int option, const char *value)
 {
-	char *end;
+	struct diagnosis *d = context;
 
-	*value = strtod(text, &end);
-	return end != text && !*end && *value >= least && *value <= most;
-}
-
-static bool add_path(struct diagnosis *d, const char *what)
-{
-	if (sl_follow_add(d->follow, what))
+	switch (option) {
+	case OUTPUT:
+		d->output = value;
 		return true;
-	return *what && what[strspn(what, "0123456789")] == 0 && sl_follow_node(d->follow, atol(what)) > 0;
-}
-
-static int parse(struct sl_arguments *options, struct diagnosis *d)
-{
-	options->paths = calloc((size_t)options->argc + 1, sizeof(*options->paths));
-	if (!options->paths)
-		abort();
-	for (int option; (option = sl_arguments_next(options)) != SL_ARGUMENT_END;) {
-		bool fine = true;
-
-		if (option == SL_ARGUMENT_HELP)
-			return SL_EXIT_FINE;
-		if (option == SL_ARGUMENT_WRONG)
-			return SL_EXIT_USAGE;
-		if (option == SL_ARGUMENT_PATH)
-			options->paths[options->path_count++] = options->argv[options->at];
-		else if (option == OUTPUT)
-			d->output = options->value;
-		else if (option == DURATION)
-			fine = seconds(options->value, 0, 1e6, &d->duration);
-		else if (option == INTERVAL)
-			fine = seconds(options->value, 0.1, 3600, &d->interval);
-		if (!fine) {
-			sl_door_print(stderr, "stormlog-analyze: \"%s\" cannot be used here\n", options->value);
-			return SL_EXIT_USAGE;
-		}
+	case DURATION:
+		return sl_arguments_real(value, 0, 1e6, &d->duration);
+	default:
+		return sl_arguments_real(value, 0.1, 3600, &d->interval);
 	}
-	return -1;
 }
 
 /* Before the first trace is opened: what the driver is asked through, and what is given up. */
 static int begin(struct diagnosis *d, const struct sl_arguments *options)
 {
-	bool of_node = !options->path_count;
-
-	d->node = of_node;
-	for (unsigned i = 0; i < options->path_count; i++)
-		of_node = of_node || access(options->paths[i], F_OK);
+	d->node = !options->path_count;
 	sl_machine_look(&d->machine, false);
-	sl_inside(&(struct sl_inside){
-		.inputs = options->paths, .writes = {d->output ? d->output : "./stormlog-diagnose"}, .node = of_node});
-	for (unsigned i = 0; i < options->path_count; i++)
-		if (!add_path(d, options->paths[i])) {
-			sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
-				      options->paths[i]);
-			return SL_EXIT_USAGE;
-		}
+	sl_inside(&(struct sl_inside){.inputs = options->paths,
+				      .writes = {d->output ? d->output : "./stormlog-diagnose"},
+				      .node = sl_living_is_node(options)});
+	if (!sl_living_add_all(d->follow, options))
+		return SL_EXIT_USAGE;
 	return diagnose(d);
 }
 
@@ -423,10 +389,11 @@ static int run(int argc, char **argv)
 						" Exit status as its: 0 fine,\n"
 						"1 failure, 2 a risk (out of memory, nearly full, fragmented) or usage.",
 				       .table = table,
+				       .without = true,
 				       .argc = argc,
 				       .argv = argv};
 	struct diagnosis d = {.duration = 5, .interval = 0.5, .argv = argv, .follow = sl_follow_new()};
-	int status = parse(&options, &d);
+	int status = sl_arguments_parse(&options, take, &d);
 
 	if (status < 0)
 		status = begin(&d, &options);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze monitor [PATH|PID]...: a row for each device of each process that runs, every so often. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +11,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
+#include "analyzer/commands/living.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/machine/machine.h"
 
@@ -308,34 +308,15 @@ static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 	}
 }
 
-/* A path, or the number of a process that records. */
-static bool add(struct sl_follow *follow, const char *what)
+static bool take(void *context, int option, const char *value)
 {
-	bool number = *what != 0;
-
-	if (sl_follow_add(follow, what))
-		return true;
-	for (const char *at = what; *at; at++)
-		number = number && isdigit((unsigned char)*at);
-	return number && sl_follow_node(follow, atol(what)) > 0;
-}
-
-static bool seconds(const char *text, double least, double most, double *value)
-{
-	char *end;
-
-	*value = strtod(text, &end);
-	return end != text && !*end && *value >= least && *value <= most;
-}
-
-static bool take(struct monitor *monitor, int option, const char *value)
-{
+	struct monitor *monitor = context;
 	static const char *const formats[] = {"table", "csv", "ndjson"};
 
 	if (option == INTERVAL)
-		return seconds(value, 0.1, 3600, &monitor->interval);
+		return sl_arguments_real(value, 0.1, 3600, &monitor->interval);
 	if (option == DURATION)
-		return seconds(value, 0, 1e9, &monitor->duration);
+		return sl_arguments_real(value, 0, 1e9, &monitor->duration);
 	if (option == OUTPUT) {
 		monitor->output = value;
 		return true;
@@ -346,49 +327,6 @@ static bool take(struct monitor *monitor, int option, const char *value)
 			return true;
 		}
 	return false;
-}
-
-/* An exit status, said, or -1: go on. */
-static int parse(struct sl_arguments *options, struct monitor *monitor)
-{
-	int option;
-
-	options->paths = calloc((size_t)options->argc + 1, sizeof(*options->paths));
-	if (!options->paths)
-		abort();
-	while ((option = sl_arguments_next(options)) != SL_ARGUMENT_END) {
-		if (option == SL_ARGUMENT_HELP)
-			return SL_EXIT_FINE;
-		if (option == SL_ARGUMENT_WRONG)
-			return SL_EXIT_USAGE;
-		if (option == SL_ARGUMENT_PATH) {
-			options->paths[options->path_count++] = options->argv[options->at];
-		} else if (option >= 0 && !take(monitor, option, options->value)) {
-			sl_door_print(stderr, "stormlog-analyze: %s cannot be %s\n", table[option].name, options->value);
-			return SL_EXIT_USAGE;
-		}
-	}
-	return -1;
-}
-
-/* Numbers of processes, and none at all, stand for what /proc tells. */
-static bool of_node(const struct sl_arguments *options)
-{
-	for (unsigned i = 0; i < options->path_count; i++)
-		if (access(options->paths[i], F_OK))
-			return true;
-	return !options->path_count;
-}
-
-static bool add_all(struct sl_follow *follow, const struct sl_arguments *options)
-{
-	for (unsigned i = 0; i < options->path_count; i++)
-		if (!add(follow, options->paths[i])) {
-			sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
-				      options->paths[i]);
-			return false;
-		}
-	return true;
 }
 
 static int save(struct monitor *monitor, struct sl_follow *follow, bool node)
@@ -411,17 +349,19 @@ static int run(int argc, char **argv)
 		.usage = "monitor [options] [PATH|PID]...",
 		.about = "What runs holds now, a row for each device of each process; without PATH of all recordings on this node.",
 		.table = table,
+		.without = true,
 		.argc = argc,
 		.argv = argv};
 	struct monitor monitor = {.interval = 1};
 	struct sl_follow *follow = sl_follow_new();
-	int status = parse(&parsed, &monitor);
+	int status = sl_arguments_parse(&parsed, take, &monitor);
 
 	if (status < 0) {
 		if (!parsed.path_count)
 			sl_machine_look(&monitor.machine, false); /* before the door is closed behind us */
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {monitor.output}, .node = of_node(&parsed)});
-		status = add_all(follow, &parsed) ? save(&monitor, follow, !parsed.path_count) : SL_EXIT_USAGE;
+		sl_inside(&(struct sl_inside){
+			.inputs = parsed.paths, .writes = {monitor.output}, .node = sl_living_is_node(&parsed)});
+		status = sl_living_add_all(follow, &parsed) ? save(&monitor, follow, !parsed.path_count) : SL_EXIT_USAGE;
 	}
 	sl_arguments_free(&parsed);
 	sl_follow_free(follow);

@@ -81,14 +81,6 @@ static bool read_count(const char *value, long most, unsigned *count)
 	return fine;
 }
 
-static bool read_ratio(const char *value, double most, double *number)
-{
-	char *end;
-
-	*number = strtod(value, &end);
-	return end != value && !*end && *number >= 0 && *number <= most;
-}
-
 static bool read_states(struct sl_report_options *options)
 {
 	struct sl_value_error error = {0};
@@ -130,15 +122,15 @@ static bool take_native(struct sl_report_options *o, int option, const char *val
 		pipeline->skew_ns = (uint64_t)count * 1000000;
 		return fine;
 	case ALERT_WARNING:
-		return read_ratio(value, 100, &o->alerts.warning_percent);
+		return sl_arguments_real(value, 0, 100, &o->alerts.warning_percent);
 	case ALERT_CRITICAL:
-		return read_ratio(value, 100, &o->alerts.critical_percent);
+		return sl_arguments_real(value, 0, 100, &o->alerts.critical_percent);
 	case ALERT_JUMP:
 		fine = sl_size_parse(value, &size);
 		o->alerts.jump_bytes = (int64_t)size;
 		return fine;
 	default:
-		return read_ratio(value, 1, &o->alerts.fragmentation);
+		return sl_arguments_real(value, 0, 1, &o->alerts.fragmentation);
 	}
 }
 
@@ -148,13 +140,13 @@ static bool take_answers(struct sl_report_options *o, int option, const char *va
 
 	switch (option) {
 	case GAP_RATIO:
-		return read_ratio(value, INFINITY, &gap->gap_ratio);
+		return sl_arguments_real(value, 0, INFINITY, &gap->gap_ratio);
 	case GAP_ZSCORE:
-		return read_ratio(value, INFINITY, &gap->spike_zscore) && gap->spike_zscore > 0;
+		return sl_arguments_real(value, 0, INFINITY, &gap->spike_zscore) && gap->spike_zscore > 0;
 	case GAP_R2:
-		return read_ratio(value, INFINITY, &gap->drift_r2);
+		return sl_arguments_real(value, 0, INFINITY, &gap->drift_r2);
 	case GAP_FRAGMENTATION:
-		return read_ratio(value, INFINITY, &gap->fragmentation);
+		return sl_arguments_real(value, 0, INFINITY, &gap->fragmentation);
 	default:
 		o->states_file = value;
 		return true;

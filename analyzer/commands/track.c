@@ -12,6 +12,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/inside.h"
+#include "analyzer/commands/living.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/machine/machine.h"
 #include "analyzer/upstream/answers/alerts.h"
@@ -319,80 +320,40 @@ static int go(struct track *track)
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
-static bool number(const char *text, double least, double most, double *value)
+static bool take(void *context, int option, const char *value)
 {
-	char *end;
+	struct track *track = context;
 
-	*value = strtod(text, &end);
-	return end != text && !*end && *value >= least && *value <= most;
-}
-
-static bool take(struct track *track, int option, const char *value)
-{
 	switch (option) {
 	case OUTPUT:
 		track->output = value;
 		return true;
 	case INTERVAL:
-		return number(value, 0.1, 3600, &track->interval);
+		return sl_arguments_real(value, 0.1, 3600, &track->interval);
 	case DURATION:
-		return number(value, 0, 1e9, &track->duration);
+		return sl_arguments_real(value, 0, 1e9, &track->duration);
 	case WARNING:
-		return number(value, 0, 100, &track->thresholds.warning_percent);
+		return sl_arguments_real(value, 0, 100, &track->thresholds.warning_percent);
 	case CRITICAL:
-		return number(value, 0, 100, &track->thresholds.critical_percent);
+		return sl_arguments_real(value, 0, 100, &track->thresholds.critical_percent);
 	default:
 		return track->watchdog = true;
 	}
 }
 
-static bool add_path(struct track *track, const char *what)
-{
-	if (sl_follow_add(track->follow, what))
-		return true;
-	return *what && what[strspn(what, "0123456789")] == 0 && sl_follow_node(track->follow, atol(what)) > 0;
-}
-
-static int parse(struct sl_arguments *options, struct track *track)
-{
-	options->paths = calloc((size_t)options->argc + 1, sizeof(*options->paths));
-	if (!options->paths)
-		abort();
-	for (int option; (option = sl_arguments_next(options)) != SL_ARGUMENT_END;) {
-		if (option == SL_ARGUMENT_HELP)
-			return SL_EXIT_FINE;
-		if (option == SL_ARGUMENT_WRONG)
-			return SL_EXIT_USAGE;
-		if (option == SL_ARGUMENT_PATH)
-			options->paths[options->path_count++] = options->argv[options->at];
-		if (option >= 0 && !take(track, option, options->value)) {
-			sl_door_print(stderr, "stormlog-analyze: %s cannot be %s\n", table[option].name, options->value);
-			return SL_EXIT_USAGE;
-		}
-	}
-	if (track->output)
-		return -1;
-	fputs("stormlog-analyze: track needs --output DIR\n", stderr);
-	return SL_EXIT_USAGE;
-}
-
 /* Before the first trace is opened: what the driver is asked through, and what is given up. */
 static int begin(struct track *track, const struct sl_arguments *options)
 {
-	bool of_node = !options->path_count;
-
-	track->node = of_node;
-	for (unsigned i = 0; i < options->path_count; i++)
-		of_node = of_node || access(options->paths[i], F_OK);
+	if (!track->output) {
+		fputs("stormlog-analyze: track needs --output DIR\n", stderr);
+		return SL_EXIT_USAGE;
+	}
+	track->node = !options->path_count;
 	if (track->node)
 		sl_machine_look(&track->machine, false);
-	sl_inside(&(struct sl_inside){.inputs = options->paths, .writes = {track->output}, .node = of_node});
-	for (unsigned i = 0; i < options->path_count; i++)
-		if (!add_path(track, options->paths[i])) {
-			sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
-				      options->paths[i]);
-			return SL_EXIT_USAGE;
-		}
+	sl_inside(&(struct sl_inside){.inputs = options->paths, .writes = {track->output}, .node = sl_living_is_node(options)});
+	if (!sl_living_add_all(track->follow, options))
+		return SL_EXIT_USAGE;
 	return go(track);
 }
 
@@ -403,10 +364,11 @@ static int run(int argc, char **argv)
 						"without PATH of every recording on\n"
 						"this node, and of its devices.",
 				       .table = table,
+				       .without = true,
 				       .argc = argc,
 				       .argv = argv};
 	struct track track = {.interval = 1, .thresholds = sl_alert_defaults, .follow = sl_follow_new()};
-	int status = parse(&options, &track);
+	int status = sl_arguments_parse(&options, take, &track);
 
 	if (status < 0)
 		status = begin(&track, &options);

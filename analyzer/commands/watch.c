@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze watch PATH: rules held against what runs, and what is to be done when one turns. */
-#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/living.h"
 #include "analyzer/watch/act.h"
 
 static const struct sl_option table[] = {
@@ -75,28 +75,15 @@ static const char *take_key(void *context, const char *name, const char *value)
 	return wrong;
 }
 
-static bool take_seconds(const char *text, double least, double most, double *value)
-{
-	char *end;
-
-	*value = strtod(text, &end);
-	return end != text && !*end && *value >= least && *value <= most;
-}
-
 static bool add_path(struct settings *settings, const char *what)
 {
-	bool number = *what != 0;
-
 	settings->node = false;
-	if (sl_follow_add(settings->follow, what))
+	if (sl_living_add(settings->follow, what))
 		return true;
-	for (const char *at = what; *at; at++)
-		number = number && isdigit((unsigned char)*at);
-	if (number)
-		return sl_follow_node(settings->follow, atol(what)) > 0;
-	if (settings->run)
-		*SL_PUSH(&settings->later) = what;
-	return settings->run != NULL;
+	if (!settings->run || !what[strspn(what, "0123456789")])
+		return false;
+	*SL_PUSH(&settings->later) = what;
+	return true;
 }
 
 static const char *take(struct settings *settings, int option, const char *value)
@@ -105,9 +92,9 @@ static const char *take(struct settings *settings, int option, const char *value
 	case RULE:
 		return strcmp(value, "default") ? add_rule(settings, value) : add_usual(settings);
 	case INTERVAL:
-		return take_seconds(value, 0.1, 3600, &settings->interval) ? NULL : "is no time from 0.1 to 3600";
+		return sl_arguments_real(value, 0.1, 3600, &settings->interval) ? NULL : "is no time from 0.1 to 3600";
 	case DURATION:
-		return take_seconds(value, 0, 1e9, &settings->duration) ? NULL : "is no time";
+		return sl_arguments_real(value, 0, 1e9, &settings->duration) ? NULL : "is no time";
 	case CONFIG:
 		settings->config = value;
 		return NULL;

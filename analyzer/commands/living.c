@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/living.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/base/door.h"
+
+bool sl_living_is_node(const struct sl_arguments *options)
+{
+	for (unsigned i = 0; i < options->path_count; i++)
+		if (access(options->paths[i], F_OK))
+			return true;
+	return !options->path_count;
+}
+
+bool sl_living_add(struct sl_follow *follow, const char *what)
+{
+	if (sl_follow_add(follow, what))
+		return true;
+	return *what && !what[strspn(what, "0123456789")] && sl_follow_node(follow, atol(what)) > 0;
+}
+
+bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options)
+{
+	for (unsigned i = 0; i < options->path_count; i++)
+		if (!sl_living_add(follow, options->paths[i])) {
+			sl_door_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
+				      options->paths[i]);
+			return false;
+		}
+	return true;
+}
