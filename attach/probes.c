@@ -23,9 +23,7 @@
 
 #define UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI, which older headers do not have */
 
-/* The compiled programs, in this file. */
-__asm__(".pushsection .rodata\n.balign 16\nsl_probes_programs:\n.incbin \"" SL_PROGRAMS
-	"\"\nsl_probes_programs_end:\n.byte 0\n.popsection");
+/* The compiled programs: programs.S. */
 extern const char sl_probes_programs[], sl_probes_programs_end[];
 
 /* What is used of libbpf, by its own types. */

@@ -28,6 +28,10 @@ KILL_ME = os.path.join(e2e.APPS, "kill_me")
 
 
 class Attached(unittest.TestCase):
+    def test_the_program_holds_the_probes_that_were_compiled_last(self):
+        with open(os.path.join(os.path.dirname(e2e.ATTACH), "seen.bpf"), "rb") as file, open(e2e.ATTACH, "rb") as program:
+            self.assertIn(file.read(), program.read())
+
     def test_from_the_attachment_on_calls_are_the_journals(self):
         first, wrong, compared = random.randrange(1 << 30), [], 0
         for seed in range(first, first + int(os.environ.get("STORMLOG_ATTACHMENTS", "8"))):
