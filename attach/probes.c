@@ -196,23 +196,23 @@ static void expect_links(struct sl_probes *probes, size_t more)
 	}
 }
 
-/* What is watched of a library: where in its file, and which call it is. */
+/* What is watched of a library: where in its file, and whose call it is (SL_SEEN_COOKIE). */
 struct places {
-	uint64_t *offset, *api;
+	uint64_t pid, *offset, *cookie;
 	uint32_t count, capacity;
 };
 
-static void add_place(struct places *places, uint64_t offset, uint64_t api)
+static void add_place(struct places *places, uint64_t offset, unsigned api)
 {
 	if (places->count == places->capacity) {
 		places->capacity = places->capacity ? 2 * places->capacity : 256;
 		places->offset = realloc(places->offset, places->capacity * sizeof(*places->offset));
-		places->api = realloc(places->api, places->capacity * sizeof(*places->api));
-		if (!places->offset || !places->api)
+		places->cookie = realloc(places->cookie, places->capacity * sizeof(*places->cookie));
+		if (!places->offset || !places->cookie)
 			abort();
 	}
 	places->offset[places->count] = offset;
-	places->api[places->count++] = api;
+	places->cookie[places->count++] = SL_SEEN_COOKIE(places->pid, api);
 }
 
 /* One link for all places; libbpf has it from 1.3 on only, so the system call itself. */
@@ -228,7 +228,7 @@ static bool attach_at_once(struct sl_probes *probes, struct bpf_program *program
 		.type = UPROBE_MULTI,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)places->offset,
-		.cookies = (uintptr_t)places->api,
+		.cookies = (uintptr_t)places->cookie,
 		.count = places->count,
 		.multi_flags = at_return,
 		.pid = (uint32_t)pid,
@@ -247,7 +247,7 @@ static bool attach_each(struct sl_probes *probes, struct bpf_program *program, b
 {
 	expect_links(probes, places->count);
 	for (uint32_t i = 0; i < places->count; i++) {
-		LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = at_return, .bpf_cookie = places->api[i]);
+		LIBBPF_OPTS(bpf_uprobe_opts, options, .retprobe = at_return, .bpf_cookie = places->cookie[i]);
 		struct bpf_link *link = bpf.attach(program, pid, path, places->offset[i], &options);
 
 		if (!link)
@@ -334,7 +334,7 @@ static void find_places(struct places *places, const struct image *image)
 int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const char **why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), count = -1;
-	struct places places = {0};
+	struct places places = {.pid = (uint64_t)pid};
 	struct image image;
 	struct stat st;
 
@@ -352,7 +352,7 @@ int sl_probes_add(struct sl_probes *probes, const char *path, int pid, const cha
 	if (fd >= 0)
 		close(fd);
 	free(places.offset);
-	free(places.api);
+	free(places.cookie);
 	return count;
 }
 

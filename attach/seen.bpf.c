@@ -161,9 +161,9 @@ static __always_inline struct open_call *closed(struct thread *thread, __u32 api
 SEC("uretprobe")
 int call_returns(struct registers *at)
 {
-	__u64 now_ns = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid();
+	__u64 now_ns = bpf_ktime_get_ns(), id = bpf_get_current_pid_tgid(), cookie = bpf_get_attach_cookie(at);
 	struct thread *thread = thread_of((__u32)id, 0);
-	__u32 zero = 0, api = (__u32)bpf_get_attach_cookie(at);
+	__u32 zero = 0, api = (__u32)cookie;
 	struct open_call *call = thread ? closed(thread, api, at->sp) : 0;
 	struct sl_seen *seen = bpf_map_lookup_elem(&scratch, &zero);
 	struct sl_seen_row *row = bpf_map_lookup_elem(&rows, &api);
@@ -179,7 +179,7 @@ int call_returns(struct registers *at)
 	depth = thread->depth;
 	seen->outer = depth ? open_at(thread, depth - 1)->number : 0;
 	seen->result = (__s64)at->ax;
-	seen->pid = (__u32)(id >> 32);
+	seen->pid = SL_SEEN_COOKIE_PID(cookie);
 	seen->tid = (__u32)id;
 	seen->api = api;
 	copies = row->copies < SL_SEEN_COPIES ? row->copies : SL_SEEN_COPIES;

@@ -14,6 +14,10 @@
 #define SL_SEEN_APIS	  2048
 #define SL_SEEN_FRAMES	  16
 
+/* A probe's cookie: the process as the collector's namespace numbers it, and which call. */
+#define SL_SEEN_COOKIE(pid, api)   ((__u64)(pid) << 32 | (api))
+#define SL_SEEN_COOKIE_PID(cookie) ((__u32)((cookie) >> 32))
+
 /* By row: what is to be copied of what the arguments of a call point to. */
 struct sl_seen_row {
 	__u32 copies;
@@ -28,7 +32,7 @@ struct sl_seen {
 	__u64 number, outer;	      /* of calls of the thread; outer 0: in no other */
 	__u64 frames[SL_SEEN_FRAMES]; /* return addresses by frame pointers, innermost first; 0: no more */
 	__s64 result;
-	__u32 pid, tid;
+	__u32 pid, tid; /* tid: as the node numbers it */
 	__u32 api, copies;
 	__u8 data[SL_SEEN_COPIES][SL_SEEN_COPY]; /* the first `copies` are handed over */
 };

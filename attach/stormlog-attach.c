@@ -16,6 +16,8 @@
 #include "common/ringfile.h"
 
 enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };
+#define ID_BYTES 6 /* fewer would name many containers */
+
 enum { REST = 256, DURATION, ALL, CGROUP, CONTAINER, HELP, VERSION };
 
 static const char usage[] =
@@ -178,6 +180,10 @@ static void choose_group(struct request *request, enum sl_group group, const cha
 		fputs("stormlog-attach: --all, --cgroup and --container exclude each other\n", stderr);
 		request->status = USAGE;
 	}
+	if (group == SL_GROUP_CONTAINER && strlen(name) < ID_BYTES) {
+		say(name, "an id has 6 characters at least");
+		request->status = USAGE;
+	}
 	request->group = group;
 	request->group_name = name;
 }
@@ -208,7 +214,7 @@ static int parse(struct request *request, int argc, char **argv)
 				     option == ALL	? SL_GROUP_ALL
 				     : option == CGROUP ? SL_GROUP_CGROUP
 							: SL_GROUP_CONTAINER,
-				     optarg);
+				     optarg ? optarg : "--all");
 		} else if (option == HELP || option == VERSION) {
 			fputs(option == HELP ? usage : "stormlog-attach " SL_VERSION "\n", stdout);
 			return FINE;
@@ -229,8 +235,8 @@ static int parse(struct request *request, int argc, char **argv)
 
 static void work(struct request *request)
 {
-	if (request->group)
-		sl_targets_each(request->group, request->group_name, add_member, request);
+	if (request->group && !sl_targets_each(request->group, request->group_name, add_member, request))
+		say(request->group_name, "no process belongs to it so far");
 	if (!request->sleepers.count && !sl_watch_count(request->watch) && !request->group)
 		return;
 	turn(request, !request->rest);

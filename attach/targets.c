@@ -7,26 +7,43 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROOT	 "/sys/fs/cgroup"
-#define ID_BYTES 6
+#define ROOT "/sys/fs/cgroup"
 
-/* "0::/system.slice/docker-0123.scope": the path is behind the second colon. */
-static bool is_in(enum sl_group group, const char *name, const char *line)
+static bool is_below(const char *path, const char *name)
 {
-	const char *path = strchr(line, ':');
-	size_t length;
+	size_t length = strlen(name);
 
-	path = path ? strchr(path + 1, ':') : NULL;
-	if (!path++)
-		return false;
-	if (group == SL_GROUP_CONTAINER)
-		return strlen(name) >= ID_BYTES && strstr(path, name);
-	if (!strncmp(name, ROOT, sizeof(ROOT) - 1))
-		name += sizeof(ROOT) - 1;
-	length = strlen(name);
 	while (length && name[length - 1] == '/')
 		length--;
 	return !strncmp(path, name, length) && (!path[length] || path[length] == '/' || path[length] == '\n');
+}
+
+/*
+ * "0::/system.slice/docker-0123.scope", and of hierarchies before version 2 "4:cpu,cpuacct:/job": the path is behind the second colon.
+ * Below ROOT such a hierarchy has a folder of its own: cpu,cpuacct, systemd of name=systemd, and where both versions are mounted unified.
+ */
+static bool is_in(enum sl_group group, const char *name, const char *line)
+{
+	const char *which = strchr(line, ':'), *path = which ? strchr(which + 1, ':') : NULL;
+	char folder[256];
+	bool is_second;
+
+	if (!path++)
+		return false;
+	if (group == SL_GROUP_CONTAINER)
+		return strstr(path, name) != NULL;
+	if (strncmp(name, ROOT, sizeof(ROOT) - 1))
+		return is_below(path, name);
+	name += sizeof(ROOT) - 1;
+	which += 1 + (strncmp(which + 1, "name=", 5) ? 0 : 5);
+	is_second = path - 1 == which;
+	if (is_second)
+		snprintf(folder, sizeof(folder), "/unified");
+	else
+		snprintf(folder, sizeof(folder), "/%.*s", (int)(path - 1 - which), which);
+	if (is_below(name, folder))
+		return is_below(path, name + strlen(folder));
+	return is_second && is_below(path, name);
 }
 
 static bool belongs(enum sl_group group, const char *name, long pid)
@@ -44,17 +61,21 @@ static bool belongs(enum sl_group group, const char *name, long pid)
 	return found;
 }
 
-void sl_targets_each(enum sl_group group, const char *name, void (*each)(void *data, long pid), void *data)
+unsigned sl_targets_each(enum sl_group group, const char *name, void (*each)(void *data, long pid), void *data)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
+	unsigned count = 0;
 
 	while (proc && (entry = readdir(proc))) {
 		long pid = atol(entry->d_name);
 
-		if (pid > 0 && pid != getpid() && belongs(group, name, pid))
+		if (pid > 0 && pid != getpid() && belongs(group, name, pid)) {
 			each(data, pid);
+			count++;
+		}
 	}
 	if (proc)
 		closedir(proc);
+	return count;
 }

@@ -9,8 +9,8 @@ enum sl_group { SL_GROUP_NONE, SL_GROUP_ALL, SL_GROUP_CGROUP, SL_GROUP_CONTAINER
 
 /*
  * Every process of the group but this one: all of the node; of a cgroup by its path, below /sys/fs/cgroup or as /proc/PID/cgroup has it, and those
- * below it; of a container by a part of its id, 6 characters at least.
+ * below it; of a container by a part of its id.  Returns how many.
  */
-void sl_targets_each(enum sl_group group, const char *name, void (*each)(void *data, long pid), void *data);
+unsigned sl_targets_each(enum sl_group group, const char *name, void (*each)(void *data, long pid), void *data);
 
 #endif

@@ -4,6 +4,7 @@
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,31 +79,125 @@ class Attached(unittest.TestCase):
                                             capture_output=True, text=True).stdout, r"\w+\.c:[0-9]+ ")
             self.assertIn("watched from outside for", " ".join(run.report()["warnings"]))
 
-    def test_a_group_is_all_of_its_processes_and_those_to_come(self):
-        group = "/sys/fs/cgroup/stormlog-test-%d" % os.getpid()
-        try:
-            os.mkdir(group)
-        except OSError as error:
-            self.skipTest("no cgroup can be made: %s" % error)
-        self.addCleanup(os.rmdir, group)
-        if not os.path.exists(os.path.join(group, "cgroup.procs")):
-            self.skipTest("no cgroups of version 2 are mounted")
+    def children(self, run, count, *prefix, **options):
+        environment = dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_LATENCY="1000000", SIM_DIR=run.folder)
+        return [subprocess.Popen([*prefix, KILL_ME, "1", "_exit", "4000000"], env=environment, stdout=subprocess.DEVNULL, **options) for _ in range(count)]
 
-        def join():
-            with open(os.path.join(group, "cgroup.procs"), "w") as file:
-                file.write("0")
+    def watched_pids(self, run, group, begin, *prefix):
+        """Of the processes that begin() starts while stormlog-attach watches a group of which there is none yet."""
+        watcher = subprocess.Popen([*prefix, e2e.ATTACH, *group, "-o", run.traces], stderr=subprocess.PIPE, text=True)
+        said = [watcher.stderr.readline()]
+        while said[-1] and said[-1] != "ready\n":
+            said.append(watcher.stderr.readline())
+        for child in begin():
+            child.wait()
+        watcher.send_signal(signal.SIGINT)
+        said += watcher.stderr.readlines()
+        self.assertEqual(watcher.wait(), 0, said)
+        traces = stormlog_trace.open_folder(run.traces)
+        for trace in traces:
+            self.assertEqual(trace.damage, [])
+            self.assertGreater(len(trace.events()["api"]), 10)
+        return sorted(trace.header["pid"] for trace in traces)
+
+    def test_a_group_is_all_of_its_processes_and_those_to_come(self):
+        """By its path, by the hierarchy's folder, and by the id of a container in its name."""
+        group, path = make_group("docker-0123456789abcdef-%d.scope" % os.getpid())
+        if not group:
+            self.skipTest("no cgroup can be made here")
+        self.addCleanup(os.rmdir, group)
+        for chosen in (["--cgroup", group], ["--cgroup", path], ["--container", "abcdef-%d" % os.getpid()]):
+            with self.subTest(chosen), e2e.Recording("true", preload=False) as run:
+                children = []
+
+                def join():
+                    with open(os.path.join(group, "cgroup.procs"), "w") as file:
+                        file.write("0")
+                self.assertEqual(self.watched_pids(run, chosen, lambda: children.extend(self.children(run, 2, preexec_fn=join)) or children),
+                                 sorted(child.pid for child in children))
+
+    def test_all_is_every_process_that_it_sees(self):
+        """In a namespace of its own: other processes of this machine are not ours to watch."""
+        prefix = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+        if subprocess.run([*prefix, "true"], capture_output=True).returncode:
+            self.skipTest("no namespace of processes can be made here")
         with e2e.Recording("true", preload=False) as run:
-            watcher = subprocess.Popen([e2e.ATTACH, "--cgroup", group, "-o", run.traces], stderr=subprocess.PIPE, text=True)
-            self.assertEqual(watcher.stderr.readline(), "ready\n")
-            environment = dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_LATENCY="1000000", SIM_DIR=run.folder)
-            children = [subprocess.Popen([KILL_ME, "1", "_exit", "4000000"], env=environment, stdout=subprocess.DEVNULL, preexec_fn=join) for _ in range(2)]
-            for child in children:
-                child.wait()
-            watcher.send_signal(signal.SIGINT)
-            watcher.communicate()
-            self.assertEqual(watcher.returncode, 0)
-            pids = {trace.header["pid"] for trace in stormlog_trace.open_folder(run.traces)}
-            self.assertLessEqual({child.pid for child in children}, pids)
+            shell = "%s --all -o %s --duration 6 & sleep 1; for i in 1 2 3; do %s 1 _exit 3000000 >/dev/null & done; wait" % (e2e.ATTACH, run.traces, KILL_ME)
+            done = subprocess.run([*prefix, "sh", "-c", shell], capture_output=True, text=True, timeout=120,
+                                  env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_LATENCY="1000000", SIM_DIR=run.folder))
+            traces = stormlog_trace.open_folder(run.traces)
+            self.assertEqual(len(traces), 3, done.stderr)
+            self.assertTrue(all(len(trace.events()["api"]) > 10 for trace in traces))
+            self.assertTrue(all(trace.header["pid"] < 100 for trace in traces))
+
+    def test_containers_of_podman_with_the_drivers_folder_mounted(self):
+        """Three of them, by the ids that podman says; each process has a root, a namespace and a cgroup of its own."""
+        names = ["stormlog-test-%d-%d" % (os.getpid(), i) for i in range(3)]
+        why_not = podman_refuses(names[0])
+        if why_not:
+            self.skipTest("podman does not run here: " + why_not)
+        with e2e.Recording("true", preload=False) as run:
+            options = ["-v", e2e.SIM + ":/gpu:ro", "-e", "LD_LIBRARY_PATH=/gpu", "-e", "SIM_LATENCY=1000000", "-e", "SIM_DIR=/dev/shm"]
+            containers = [podman(name, *options, command=[KILL_ME, "1", "_exit", "15000000"]) for name in names]
+            ids = [podman_id(name) for name in names]
+            watched = [subprocess.Popen([e2e.ATTACH, "--container", id, "-o", os.path.join(run.traces, id), "--duration", "3"],
+                                        stderr=subprocess.PIPE, text=True) for id in ids[:2]]
+            for watcher in watched:
+                said = watcher.communicate(timeout=60)[1]
+                self.assertEqual((watcher.returncode, "calls of" in said), (0, True), said)
+            for container in containers:
+                container.kill()
+                container.communicate()
+                subprocess.run(["podman", "rm", "-f", container.name], capture_output=True)
+            pids = set()
+            for id in ids[:2]:
+                trace, = stormlog_trace.open_folder(os.path.join(run.traces, id))
+                self.assertGreater(len(trace.events()["api"]), 10)
+                pids.add(trace.header["pid"])
+            self.assertEqual(len(pids), 2)
+            self.assertFalse(os.path.exists(os.path.join(run.traces, ids[2])))
+
+
+def make_group(name):
+    """A cgroup of whatever hierarchy lets us: its folder, and its path as /proc/PID/cgroup has it."""
+    for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"):
+        folder = os.path.join(root, name)
+        try:
+            if not os.path.exists(os.path.join(root, "cgroup.procs")):
+                continue
+            os.mkdir(folder)
+            return folder, "/" + name
+        except OSError:
+            continue
+    return None, None
+
+
+ONLY_SECOND = "mount --make-rprivate / && umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup; exec \"$@\""  # crun knows no hybrid mode
+
+
+def podman(name, *options, command):
+    """A container of this machine's own root, without an image."""
+    limits = [option for limit in ("nofile", "nproc") for option in ("--ulimit", limit + "=1024:1024")]
+    child = subprocess.Popen(["unshare", "-m", "sh", "-c", ONLY_SECOND, "sh", "podman", "--cgroup-manager", "cgroupfs", "run", "--rm", "--name", name,
+                              "--privileged", "--pids-limit", "-1", *limits, "--network", "none", *options, "--rootfs", "/:O", *command],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child.name = name
+    if command != ["true"]:
+        child.stdout.readline()  # it has made its first calls
+    return child
+
+
+def podman_refuses(name):
+    """None, or why."""
+    if not shutil.which("podman") or os.geteuid():
+        return "it is not installed, or we are not root"
+    child = podman(name, command=["true"])
+    said = child.communicate(timeout=120)[1]
+    return said.strip() if child.returncode else None
+
+
+def podman_id(name):
+    return subprocess.run(["podman", "inspect", "--format", "{{.Id}}", name], capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":
