@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "exporter/exporter.h"
 
 struct series {
@@ -378,9 +379,7 @@ static void put_own(const struct exporter *exporter, FILE *out, bool open_metric
 
 void exporter_write(struct exporter *exporter, FILE *out, bool open_metrics)
 {
-	exporter->shown = calloc(sl_follow_count(exporter->follow) + 1, sizeof(*exporter->shown));
-	if (!exporter->shown)
-		abort();
+	exporter->shown = sl_memory_must(calloc(sl_follow_count(exporter->follow) + 1, sizeof(*exporter->shown)));
 	exporter->shown_count = shown(exporter, exporter->shown, &exporter->left_out);
 	for (size_t i = 0; i < SL_COUNT(families); i++) {
 		struct putting putting = {out, &families[i]};

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/json.h"
+#include "analyzer/base/memory.h"
 #include "server/ask.h"
 #include "server/places.h"
 
@@ -28,9 +29,7 @@ static void answer(struct sl_request *request, struct sl_json *json, bool fine)
 	}
 	sl_json_newline(json);
 	text = sl_json_text(json, &size);
-	copy = malloc(size);
-	if (!copy)
-		abort();
+	copy = sl_memory_must(malloc(size));
 	memcpy(copy, text, size);
 	sl_json_close(json);
 	sl_request_text(request, &answer, copy, size);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 #define POINTS_MAX 20000
 
 static bool take(void *context, const struct sl_store_point *point)
@@ -29,9 +31,7 @@ bool sl_course_read(struct sl_course *course, struct sl_store *store, const stru
 
 	memset(course, 0, sizeof(*course));
 	fine = sl_store_history(store, query, metric, field, take, course);
-	values = calloc(course->points.count + 1, sizeof(*values));
-	if (!values)
-		abort();
+	values = sl_memory_must(calloc(course->points.count + 1, sizeof(*values)));
 	for (size_t i = 0; i < course->points.count; i++)
 		values[i] = (double)course->points.item[i].value;
 	course->change_count = sl_series_changes(values, course->points.count, sl_course_is_bytes(metric, field) ? 1024 : 0.5,

@@ -7,6 +7,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 
 /* Styles, script and data of this server alone. */
 static const char policy[] = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:;"
@@ -82,9 +83,7 @@ void sl_html_begin(struct sl_html *page, struct sl_request *request, const char 
 	const char *query = sl_request_argument(request, "q");
 
 	page->request = request;
-	page->out = open_memstream(&page->text, &page->size);
-	if (!page->out)
-		abort();
+	page->out = sl_memory_must(open_memstream(&page->text, &page->size));
 	sl_html(page,
 		"<!doctype html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width,"
 		" initial-scale=1'><link rel='icon' href='data:,'><link rel='stylesheet' href='/static/style.css'>"

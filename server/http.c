@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/base/memory.h"
 #include "server/access.h"
 #include "server/routes.h"
 #include "server/slow.h"
@@ -66,10 +67,9 @@ static uint64_t body_length(const struct sl_request *request)
 static struct sl_request *new_request(struct sl_server *server, struct MHD_Connection *connection, const char *url,
 				      const char *method)
 {
-	struct sl_request *request = calloc(1, sizeof(*request));
+	struct sl_request *request = sl_memory_must(calloc(1, sizeof(*request)));
 
-	if (!request || !(request->path = strdup(url)))
-		abort();
+	request->path = sl_memory_copy(url);
 	request->server = server;
 	request->connection = connection;
 	request->method = method;
@@ -101,9 +101,7 @@ static void take(struct sl_request *request, const char *bytes, size_t size)
 	if (request->route->body == SL_BODY_PACK) {
 		request->outcome = sl_packs_add(&request->server->packs, &request->incoming, bytes, size);
 	} else if (request->route->body == SL_BODY_SMALL && request->body_size + size <= SMALL_MAX) {
-		request->body = realloc(request->body, request->body_size + size + 1);
-		if (!request->body)
-			abort();
+		request->body = sl_memory_must(realloc(request->body, request->body_size + size + 1));
 		memcpy(request->body + request->body_size, bytes, size);
 		request->body_size += size;
 		request->body[request->body_size] = 0;

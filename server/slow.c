@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "analyzer/base/memory.h"
+
 enum { HEADERS_S = 10, FIRST_S = 30, RATE = 16 << 10 };
 
 struct client {
@@ -59,10 +61,8 @@ static void *watch(void *context)
 
 struct sl_slow *sl_slow_new(void)
 {
-	struct sl_slow *slow = calloc(1, sizeof(*slow));
+	struct sl_slow *slow = sl_memory_must(calloc(1, sizeof(*slow)));
 
-	if (!slow)
-		abort();
 	pthread_mutex_init(&slow->mutex, NULL);
 	pthread_cond_init(&slow->end, NULL);
 	if (pthread_create(&slow->thread, NULL, watch, slow))
@@ -103,9 +103,7 @@ void sl_slow_notify(void *context, struct MHD_Connection *connection, void **own
 
 	pthread_mutex_lock(&slow->mutex);
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		*own = client = calloc(1, sizeof(*client));
-		if (!client)
-			abort();
+		*own = client = sl_memory_must(calloc(1, sizeof(*client)));
 		client->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 		until(client, now_s() + HEADERS_S);
 		add(slow, client);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/pipeline/pipeline.h"
+#include "analyzer/base/memory.h"
 #include "top/top.h"
 
 #define SHARE	 100 /* a report may cost one part in so many of the time */
@@ -70,9 +71,7 @@ void top_findings_take(struct top *top)
 	while (findings->fd >= 0 && (got = read(findings->fd, bytes, sizeof(bytes))) != 0) {
 		if (got < 0)
 			return; /* later */
-		findings->said = realloc(findings->said, findings->size + (size_t)got + 1);
-		if (!findings->said)
-			abort();
+		findings->said = sl_memory_must(realloc(findings->said, findings->size + (size_t)got + 1));
 		memcpy(findings->said + findings->size, bytes, (size_t)got);
 		findings->size += (size_t)got;
 	}

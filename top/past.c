@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "top/top.h"
 
 #define ALERTS_KEPT 200
@@ -37,8 +38,7 @@ static void turned(void *context, const struct sl_alert *alert)
 	char when[16], *line;
 
 	clock_of(alert->unix_ns, when);
-	if (asprintf(&line, "%s %s", when, alert->text) < 0)
-		abort();
+	line = sl_memory_print("%s %s", when, alert->text);
 	remember(context, line);
 }
 
@@ -77,9 +77,8 @@ void top_sessions_finish(struct top *top)
 			if (!sl_event_is_alert(event))
 				continue;
 			clock_of((uint64_t)event->timestamp_ns, when);
-			if (asprintf(&line, "%s %s: %s (%s)", when, event->event_type, event->context ? event->context : "",
-				     event->session_id) < 0)
-				abort();
+			line = sl_memory_print("%s %s: %s (%s)", when, event->event_type, event->context ? event->context : "",
+					       event->session_id);
 			remember(top, line);
 		}
 }

@@ -9,6 +9,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "top/top.h"
 
 #define DEVICES_SHOWN 4
@@ -25,17 +26,12 @@ static void put(int y, int x, attr_t attributes, const char *format, ...)
 	int left = COLS - x;
 
 	va_start(arguments, format);
-	if (vasprintf(&text, format, arguments) < 0)
-		abort();
+	text = sl_memory_vprint(format, arguments);
 	va_end(arguments);
-	door = open_memstream(&clean, &bytes);
-	if (!door)
-		abort();
+	door = sl_memory_must(open_memstream(&clean, &bytes));
 	sl_door_put(door, SL_DOOR_LINE, text);
 	fclose(door);
-	wide = calloc(bytes + 1, sizeof(*wide));
-	if (!wide)
-		abort();
+	wide = sl_memory_must(calloc(bytes + 1, sizeof(*wide)));
 	length = mbstowcs(wide, clean, bytes);
 	for (size_t i = 0; length != (size_t)-1 && i < length; i++) {
 		int width = wcwidth(wide[i]);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 
 const char *const top_view_names[VIEW_COUNT] = {"Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls"};
 
@@ -18,8 +19,7 @@ void top_line(struct lines *lines, enum tone tone, int process, const char *form
 	char *text;
 
 	va_start(arguments, format);
-	if (vasprintf(&text, format, arguments) < 0)
-		abort();
+	text = sl_memory_vprint(format, arguments);
 	va_end(arguments);
 	*SL_PUSH(&lines->line) = (struct line){text, tone, process};
 }
@@ -273,10 +273,8 @@ static int by_away(const void *a, const void *b)
 /* How far each is from the median, outliers first. */
 static void compare(struct standing *standing, unsigned count)
 {
-	double *live = calloc(count + 1, 2 * sizeof(*live)), *away = live + count + 1;
+	double *live = sl_memory_must(calloc(count + 1, 2 * sizeof(*live))), *away = live + count + 1;
 
-	if (!live)
-		abort();
 	for (unsigned i = 0; i < count; i++)
 		live[i] = (double)standing[i].live;
 	sl_figures_away(live, count, away);
@@ -289,11 +287,9 @@ static void compare(struct standing *standing, unsigned count)
 static void ranks(struct top *top, struct lines *lines)
 {
 	unsigned count = sl_follow_count(top->follow);
-	struct standing *standing = calloc(count + 1, sizeof(*standing));
+	struct standing *standing = sl_memory_must(calloc(count + 1, sizeof(*standing)));
 	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], rank[24];
 
-	if (!standing)
-		abort();
 	for (unsigned i = 0; i < count; i++) {
 		struct sl_figures f[TOP_DEVICES];
 		unsigned devices = sl_figures_of(&top_process(top, i)->process, f, TOP_DEVICES);

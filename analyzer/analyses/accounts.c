@@ -8,6 +8,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/story.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/devices.h"
@@ -359,9 +360,7 @@ static void run(struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
 
-		process->accounts = calloc(process->model->ooms.count + 1, sizeof(*process->accounts));
-		if (!process->accounts)
-			abort();
+		process->accounts = sl_memory_must(calloc(process->model->ooms.count + 1, sizeof(*process->accounts)));
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			account(report, i, k);
 	}

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
@@ -103,11 +104,9 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 {
 	const struct sl_entry_mark *early = &model->labels.item[growth->label].early,
 				   *late = &model->labels.item[growth->label].late;
-	struct sl_holder_of_growth *all = calloc(late->count + 1, sizeof(*all));
+	struct sl_holder_of_growth *all = sl_memory_must(calloc(late->count + 1, sizeof(*all)));
 	size_t count = 0;
 
-	if (!all)
-		abort();
 	for (size_t i = 0; i < late->count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 		double grown = (double)late->bytes[i] - (i < early->count ? (double)early->bytes[i] : 0);

@@ -15,6 +15,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/report/kept.h"
@@ -216,10 +217,8 @@ static bool is_judged(const struct sl_process *process, const struct sl_track *t
 /* A segment of PyTorch's is its cache; its blocks are judged. */
 static bool *segments_of(const struct sl_model *model)
 {
-	bool *segments = calloc(model->tracks.count + 1, sizeof(*segments));
+	bool *segments = sl_memory_must(calloc(model->tracks.count + 1, sizeof(*segments)));
 
-	if (!segments)
-		abort();
 	for (size_t i = 0; i < model->sites.count; i++)
 		segments[model->sites.item[i].track] |=
 			sl_model_is_known(model->sites.item[i].kind) && !sl_model_in_use(model, &model->sites.item[i]);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/report/report.h"
@@ -74,10 +75,8 @@ static void collect_physical(struct births *births, const struct sl_model *model
 {
 	size_t count;
 	const struct sl_physical *physical = sl_vmm_physical(model->vmm, &count);
-	uint8_t *torch = calloc(count + 1, 1);
+	uint8_t *torch = sl_memory_must(calloc(count + 1, 1));
 
-	if (!torch)
-		abort();
 	SL_TABLE_EACH(sl_vmm_mappings(model->vmm), mapping)
 	{
 		if (mapping->flags & SL_LIVE_TORCH && mapping->owner < count)
@@ -263,12 +262,10 @@ static int by_bytes(const void *a, const void *b)
 
 static void process(struct sl_process *process)
 {
-	struct births births = {.stacks = calloc(process->model->sites.count + 1, sizeof(*births.stacks))};
+	struct births births = {.stacks = sl_memory_must(calloc(process->model->sites.count + 1, sizeof(*births.stacks)))};
 	struct grouping by = {process->model, &births};
 	size_t begin = 0;
 
-	if (!births.stacks)
-		abort();
 	if (process->trace->status == SL_STATUS_COMPLETED)
 		collect(&births, process->model);
 	if (births.list.count)

@@ -13,6 +13,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/rank_holdings.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/skew.h"
@@ -272,10 +273,8 @@ static double alike(const struct places *a, const struct places *b)
 /* group[i]: index of the first rank that does the same; no rank: UINT_MAX. */
 static void cluster(struct sl_report *report, unsigned *group)
 {
-	struct places *places = calloc(report->process_count, sizeof(*places));
+	struct places *places = sl_memory_must(calloc(report->process_count, sizeof(*places)));
 
-	if (!places)
-		abort();
 	for (unsigned i = 0; i < report->process_count; i++) {
 		group[i] = UINT32_MAX;
 		if (!is_rank(&report->processes[i]) || !home_of(&report->processes[i]))
@@ -312,9 +311,7 @@ static uint32_t busiest(const struct sl_model *model)
 
 	for (size_t i = 0; i < model->sites.count; i++)
 		threads = model->sites.item[i].thread + 1 > threads ? model->sites.item[i].thread + 1 : threads;
-	blocks = calloc(threads + 1, sizeof(*blocks));
-	if (!blocks)
-		abort();
+	blocks = sl_memory_must(calloc(threads + 1, sizeof(*blocks)));
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 
@@ -399,11 +396,9 @@ static char *divergence(struct sl_process *a, struct sl_process *b)
 
 static void find_outliers(struct sl_report *report, const unsigned *group, unsigned lead, unsigned *divergences)
 {
-	double *peaks = calloc(report->process_count, sizeof(*peaks)), median, mad, least;
+	double *peaks = sl_memory_must(calloc(report->process_count, sizeof(*peaks))), median, mad, least;
 	unsigned count = 0, typical = lead;
 
-	if (!peaks)
-		abort();
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (group[i] == lead)
 			peaks[count++] = (double)home_of(&report->processes[i])->known_peak;
@@ -475,9 +470,7 @@ static void run(struct sl_report *report)
 			find_stray(report, &report->devices[i]);
 	if (report->process_count < GROUP_MIN)
 		return;
-	group = calloc(report->process_count, sizeof(*group));
-	if (!group)
-		abort();
+	group = sl_memory_must(calloc(report->process_count, sizeof(*group)));
 	cluster(report, group);
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (group[i] == i)

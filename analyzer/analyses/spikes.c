@@ -7,6 +7,7 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/report.h"
 
@@ -18,11 +19,9 @@
 /* What each track held at the peak of the device, beyond its second highest; the track that has most. */
 static const struct sl_track *place_of(const struct sl_model *model, int device, uint64_t *held, uint64_t *beyond)
 {
-	uint64_t *at_peak = calloc(model->tracks.count + 1, sizeof(*at_peak));
+	uint64_t *at_peak = sl_memory_must(calloc(model->tracks.count + 1, sizeof(*at_peak)));
 	const struct sl_track *found = NULL;
 
-	if (!at_peak)
-		abort();
 	*beyond = 0;
 	for (size_t i = 0; i < model->sites.count; i++)
 		if (model->sites.item[i].device == device && sl_model_in_use(model, &model->sites.item[i]))

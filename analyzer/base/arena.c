@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 /* A small owner costs what it holds: the first chunk is small, each next one twice as large. */
 enum { CHUNK_FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = 16 };
 
@@ -14,15 +16,6 @@ struct sl_arena_chunk {
 	size_t used, size;
 	char data[] __attribute__((aligned(ALIGN)));
 };
-
-static void *must(void *memory)
-{
-	if (!memory) {
-		fputs("stormlog-analyze: out of memory\n", stderr);
-		exit(3);
-	}
-	return memory;
-}
 
 void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
 {
@@ -33,7 +26,7 @@ void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
 		size_t usual = !chunk ? CHUNK_FIRST_BYTES : chunk->size < CHUNK_BYTES / 2 ? chunk->size * 2 : CHUNK_BYTES;
 		size_t size = bytes > usual / 4 ? bytes : usual;
 
-		chunk = must(malloc(sizeof(*chunk) + size));
+		chunk = sl_memory_must(malloc(sizeof(*chunk) + size));
 		chunk->used = 0;
 		chunk->size = size;
 		/* A block of its own goes behind the current chunk, whose room is still good. */
@@ -112,7 +105,7 @@ void *sl_arena_grow(void *items, size_t *capacity, size_t count, size_t item_byt
 	if (count < *capacity)
 		return items;
 	*capacity = *capacity ? *capacity * 2 : 16;
-	return must(realloc(items, *capacity * item_bytes));
+	return sl_memory_must(realloc(items, *capacity * item_bytes));
 }
 
 void *sl_arena_trim(void *items, size_t *capacity, size_t count, size_t item_bytes)
@@ -121,7 +114,7 @@ void *sl_arena_trim(void *items, size_t *capacity, size_t count, size_t item_byt
 		return items;
 	*capacity = count;
 	if (count)
-		return must(realloc(items, count * item_bytes));
+		return sl_memory_must(realloc(items, count * item_bytes));
 	free(items);
 	return NULL;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/text.h"
 
 /* Characters that a form reads as its own. */
@@ -97,12 +98,10 @@ static void print_text(struct print *p, const char *text, const char *flags, int
 {
 	char *clean = NULL, *part = precision >= 0 ? strndup(text, (size_t)precision) : NULL;
 	size_t size = 0;
-	FILE *memory = open_memstream(&clean, &size);
+	FILE *memory = sl_memory_must(open_memstream(&clean, &size));
 	const char *plain = part ? part : text;
 	int pad;
 
-	if (!memory)
-		abort();
 	if (!p->begins && plain[strspn(plain, " ")] == ':') { /* in the middle of a line it begins no command */
 		fputc(':', memory);
 		plain += strspn(plain, " ") + 1;

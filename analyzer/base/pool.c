@@ -8,6 +8,7 @@
 
 #include "analyzer/base/arena.h"
 #include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 
 /* Threads rarely wait for each other: each text has its stripe. */
 #define STRIPES 64
@@ -73,9 +74,7 @@ static void grow(struct stripe *stripe)
 {
 	struct stripe bigger = {.capacity = stripe->capacity ? stripe->capacity * 2 : 64};
 
-	bigger.entry = calloc(bigger.capacity, sizeof(*bigger.entry));
-	if (!bigger.entry)
-		abort();
+	bigger.entry = sl_memory_must(calloc(bigger.capacity, sizeof(*bigger.entry)));
 	for (size_t i = 0; i < stripe->capacity; i++)
 		if (stripe->entry[i].bytes) {
 			size_t at = stripe->entry[i].hash & (bigger.capacity - 1);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/catalogue/take.h"
 #include "analyzer/pipeline/pipeline.h"
@@ -328,8 +329,7 @@ static void find_packs(struct paths *packs, const char *folder, unsigned depth)
 
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "analysis"))
 			continue;
-		if (asprintf(&inside, "%s/%s", folder, entry->d_name) < 0)
-			abort();
+		inside = sl_memory_print("%s/%s", folder, entry->d_name);
 		/* no links: what they lead to may not be read from inside */
 		if (lstat(inside, &st))
 			st.st_mode = 0;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/catalogue/store_sqlite.h"
 
@@ -102,10 +103,8 @@ int64_t sl_store_known(sqlite3_stmt *statement, int column)
 /* Folders above a path, for nobody but the user. */
 static void make_folders(const char *path)
 {
-	char *copy = strdup(path);
+	char *copy = sl_memory_must(strdup(path));
 
-	if (!copy)
-		abort();
 	for (char *at = strchr(copy + 1, '/'); at; at = strchr(at + 1, '/')) {
 		*at = 0;
 		mkdir(copy, 0700);
@@ -178,9 +177,7 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 
 	if (!is_ours(path, write, why))
 		return NULL;
-	store = calloc(1, sizeof(*store));
-	if (!store)
-		abort();
+	store = sl_memory_must(calloc(1, sizeof(*store)));
 	fine = sqlite3_open_v2(path, &store->db, write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY, NULL) == SQLITE_OK ||
 	       sl_store_fail(store);
 	if (fine)

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 #include "analyzer/catalogue/store_sqlite.h"
 
 /* A phrase of FTS5: a quote in it is doubled, and nothing else in it means anything. */
@@ -113,12 +115,9 @@ const char *sl_store_where(struct sl_store *store, struct sl_arena *arena, const
 
 	if (!query || !query->count)
 		return "1";
-	out = open_memstream(&text, &size);
-	if (!out)
-		abort();
+	out = sl_memory_must(open_memstream(&text, &size));
 	write_node(out, store, query, query->root, &at);
-	if (fclose(out))
-		abort();
+	sl_memory_must(fclose(out) ? NULL : text);
 	kept = sl_arena_strdup(arena, text);
 	free(text);
 	return kept;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
 #include "common/nearest.h"
 
@@ -126,9 +127,7 @@ int sl_arguments_next(struct sl_arguments *options)
 
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context)
 {
-	options->paths = calloc((size_t)options->argc + 1, sizeof(*options->paths));
-	if (!options->paths)
-		abort();
+	options->paths = sl_memory_must(calloc((size_t)options->argc + 1, sizeof(*options->paths)));
 	for (int i; (i = sl_arguments_next(options)) != SL_ARGUMENT_END;) {
 		if (i == SL_ARGUMENT_HELP)
 			return SL_EXIT_FINE;

@@ -7,6 +7,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/model/between.h"
 #include "analyzer/outputs/text_page.h"
 
@@ -150,12 +151,10 @@ static void warn_of_fold(const struct sl_process *process, uint64_t until_ns)
 
 struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2], long rank)
 {
-	struct sl_stretch *spans = calloc(report->images.image_count + 1, sizeof(*spans));
+	struct sl_stretch *spans = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*spans)));
 	bool found[2] = {false, false}, any = false;
 	uint64_t unix_ns[2] = {0, 0}, ns[2];
 
-	if (!spans)
-		abort();
 	for (unsigned i = 0; i < 2; i++)
 		if (!sl_when_unix(report, &span[i], &unix_ns[i])) {
 			free(spans);

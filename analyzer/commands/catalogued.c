@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/inside.h"
@@ -142,13 +143,11 @@ int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parse
 	char *const *paths = parsed->paths + skip;
 	unsigned count = parsed->path_count - skip;
 	const char *query = NULL;
-	char **existing = calloc(count + 1, sizeof(*existing));
+	char **existing = sl_memory_must(calloc(count + 1, sizeof(*existing)));
 	unsigned found = 0;
 	int status = -1;
 
 	c->symbols = parsed->symbols;
-	if (!existing)
-		abort();
 	for (unsigned i = 0; i < count && status < 0; i++) {
 		if (!access(paths[i], F_OK)) {
 			existing[found++] = paths[i];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
@@ -139,12 +140,10 @@ static unsigned open_sources(struct source *sources, const struct sl_images *ima
 
 static bool dump(const struct sl_images *images, const char *run)
 {
-	struct source *sources = calloc(images->image_count + 1, sizeof(*sources)), *next;
+	struct source *sources = sl_memory_must(calloc(images->image_count + 1, sizeof(*sources))), *next;
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
 	unsigned count;
 
-	if (!sources)
-		abort();
 	count = open_sources(sources, images, run);
 	while ((next = earliest(sources, count))) {
 		put(j, next);

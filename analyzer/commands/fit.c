@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
@@ -117,9 +118,7 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 {
 	struct sl_fit_subject *subject;
 
-	result->subjects = realloc(result->subjects, (result->subject_count + 1) * sizeof(*subject));
-	if (!result->subjects)
-		abort();
+	result->subjects = sl_memory_must(realloc(result->subjects, (result->subject_count + 1) * sizeof(*subject)));
 	subject = &result->subjects[result->subject_count++];
 	sl_fit_ask(subject, recording, &asked->question);
 }
@@ -129,10 +128,8 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 	bool all = run && !strcmp(run, "all");
 	unsigned chosen = 0;
 
-	result->processes = calloc(images->image_count + 1, sizeof(*result->processes));
-	result->sessions = calloc(images->image_count + 1, sizeof(*result->sessions));
-	if (!result->processes || !result->sessions)
-		abort();
+	result->processes = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->processes)));
+	result->sessions = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->sessions)));
 	for (unsigned i = 0; run && !all && i < images->run_count; i++)
 		if (!strcmp(images->runs[i].id, run))
 			chosen = i;

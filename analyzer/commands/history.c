@@ -10,6 +10,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/catalogue/change.h"
 #include "analyzer/commands/catalogued.h"
@@ -132,11 +133,9 @@ static bool add(void *context, const struct sl_store_point *point)
 
 static void find_changes(struct history *h)
 {
-	double *values = calloc(h->points.count + 1, sizeof(*values));
+	double *values = sl_memory_must(calloc(h->points.count + 1, sizeof(*values)));
 
-	h->changes = calloc(CHANGES_MAX, sizeof(*h->changes));
-	if (!values || !h->changes)
-		abort();
+	h->changes = sl_memory_must(calloc(CHANGES_MAX, sizeof(*h->changes)));
 	for (size_t i = 0; i < h->points.count; i++)
 		values[i] = h->points.item[i].value;
 	h->change_count = sl_series_changes(values, h->points.count, h->bytes ? 1024 : 0.5, h->changes, CHANGES_MAX);

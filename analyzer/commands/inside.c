@@ -16,6 +16,7 @@
 #include "analyzer/base/confine.h"
 #include "analyzer/base/door.h"
 #include "analyzer/base/lender.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/trace/names.h"
@@ -57,8 +58,7 @@ static void add_beside(struct list *list, const char *path)
 		for (size_t i = 0; i <= SL_COUNT(sink); i++) {
 			bool whole = i == SL_COUNT(sink);
 
-			if (asprintf(&beside, "%.*s/%s", folder, slash ? path : ".", whole ? "." : sink[i]) < 0)
-				abort();
+			beside = sl_memory_print("%.*s/%s", folder, slash ? path : ".", whole ? "." : sink[i]);
 			if (!whole || !strcmp(name, sink[0]))
 				add(list, beside);
 			free(beside);
@@ -66,8 +66,7 @@ static void add_beside(struct list *list, const char *path)
 		return;
 	}
 	stem = sl_names_stem(path, &segment);
-	if (asprintf(&beside, "%s.*", stem) < 0)
-		abort();
+	beside = sl_memory_print("%s.*", stem);
 	add_all(list, beside);
 	free(beside);
 	free(stem);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/vector.h"
@@ -123,8 +124,7 @@ static int take_paths(struct settings *s, char **paths)
 		}
 		if (!make_folder(s))
 			return SL_EXIT_UNSAVED;
-		if (asprintf(&made, "%s/%u.stormlog", s->folder, i) < 0)
-			abort();
+		made = sl_memory_print("%s/%u.stormlog", s->folder, i);
 		if (!any)
 			s->first_made = i;
 		any = true;
@@ -154,14 +154,12 @@ static bool find_helper(char *path, size_t size)
 
 static int send_packs(struct settings *s)
 {
-	char helper[PATH_MAX], **argv = calloc(s->packs.count + 3, sizeof(*argv));
+	char helper[PATH_MAX], **argv = sl_memory_must(calloc(s->packs.count + 3, sizeof(*argv)));
 	posix_spawnattr_t attributes;
 	sigset_t pipe;
 	pid_t child;
 	int status = 0, error;
 
-	if (!argv)
-		abort();
 	if (!find_helper(helper, sizeof(helper))) {
 		fputs("stormlog-analyze: stormlog-push is missing: this build has no libcurl (-Dpush)\n", stderr);
 		free(argv);

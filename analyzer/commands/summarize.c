@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
@@ -77,10 +78,8 @@ static void make_room(void *context, unsigned count)
 	struct parts *parts = context;
 
 	parts->count = count;
-	parts->frames = calloc(count + 1, sizeof(*parts->frames));
-	parts->identities = calloc(count + 1, sizeof(*parts->identities));
-	if (!parts->frames || !parts->identities)
-		abort();
+	parts->frames = sl_memory_must(calloc(count + 1, sizeof(*parts->frames)));
+	parts->identities = sl_memory_must(calloc(count + 1, sizeof(*parts->identities)));
 }
 
 static char *text_of(const char *text)

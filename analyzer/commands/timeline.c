@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
@@ -155,11 +156,9 @@ static int by_peak(const void *a, const void *b)
 
 static int draw_all(const struct sl_report *report, const struct options *o)
 {
-	struct sl_process **order = calloc(report->process_count + 1, sizeof(*order));
+	struct sl_process **order = sl_memory_must(calloc(report->process_count + 1, sizeof(*order)));
 	unsigned count = 0, shown;
 
-	if (!order)
-		abort();
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (o->rank < 0 || report->processes[i].trace->header.rank == o->rank)
 			order[count++] = &report->processes[i];

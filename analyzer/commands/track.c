@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
@@ -188,9 +189,7 @@ static struct tracked *tracked_of(struct track *track, const struct sl_followed 
 	for (size_t i = 0; i < track->tracked.count; i++)
 		if (!strcmp(track->tracked.item[i]->session_id, session_id))
 			return track->tracked.item[i];
-	tracked = calloc(1, sizeof(*tracked));
-	if (!tracked)
-		abort();
+	tracked = sl_memory_must(calloc(1, sizeof(*tracked)));
 	*SL_PUSH(&track->tracked) = tracked;
 	tracked->session_id = strdup(session_id);
 	tracked->followed = followed;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/base/json.h"
+#include "analyzer/base/memory.h"
 
 struct choice {
 	const struct sl_owners *owners;
@@ -73,10 +74,8 @@ static int by_bytes(const void *a, const void *b, void *shares)
 static uint32_t *places_of(const struct sl_owners *owners)
 {
 	size_t count = owners->share.count;
-	uint32_t *order = calloc(count, sizeof(*order)), *place = calloc(count, sizeof(*place));
+	uint32_t *order = calloc(count, sizeof(*order)), *place = sl_memory_must(calloc(count, sizeof(*place)));
 
-	if (!order || !place)
-		abort();
 	for (size_t i = 0; i < count; i++)
 		order[i] = (uint32_t)i;
 	qsort_r(order, count, sizeof(*order), by_bytes, owners->share.item);

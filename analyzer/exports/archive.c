@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/redact.h"
 #include "analyzer/trace/archive.h"
@@ -75,12 +76,10 @@ static bool push_file(struct packer *p, const char *path, const char *name)
 static bool put_masked(struct packer *p, FILE *to, struct sl_frame_index index, const struct sl_inflate *plain)
 {
 	size_t bound = ZSTD_compressBound(plain->bytes), packed;
-	uint8_t *again = malloc(bound);
-	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	uint8_t *again = sl_memory_must(malloc(bound));
+	ZSTD_CCtx *zstd = sl_memory_must(ZSTD_createCCtx());
 	bool fine;
 
-	if (!again || !zstd)
-		abort();
 	sl_redact_maps(&p->redaction, plain->out, plain->bytes);
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
 	packed = ZSTD_compress2(zstd, again, bound, plain->out, plain->bytes);
@@ -186,15 +185,13 @@ static bool is_known(const struct sl_ringfile *head)
 /* Masked as it lies, for masks are as long as names, a segment at a time.  One too damaged to know where its names are is left out. */
 static bool push_ring(struct packer *p, const char *path, const char *name)
 {
-	uint8_t *part = malloc(SL_SEGMENT_BYTES), *begin = calloc(1, SL_RINGFILE_HEAD);
+	uint8_t *part = malloc(SL_SEGMENT_BYTES), *begin = sl_memory_must(calloc(1, SL_RINGFILE_HEAD));
 	struct sl_ringfile *head = (struct sl_ringfile *)begin;
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
 	bool fine = fd >= 0;
 	uint64_t size = fine ? (uint64_t)st.st_size : 0, most = SL_RINGFILE_HEAD + (uint64_t)SL_SEGMENT_MAX * SL_SEGMENT_BYTES;
 
-	if (!part || !begin)
-		abort();
 	size = size < most ? size : most;
 	if (fine && sl_read_at(fd, begin, SL_RINGFILE_HEAD, 0) == SL_RINGFILE_HEAD && is_known(head)) {
 		sl_redact_maps(&p->redaction, begin + SL_RINGFILE_HEADER_AT, head->header_bytes);

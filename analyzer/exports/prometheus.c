@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/report/devices.h"
 
@@ -107,9 +108,7 @@ static void join_devices(struct sl_stream *stream)
 {
 	struct sl_report report = {.process_count = stream->count};
 
-	report.processes = calloc(stream->count + 1, sizeof(*report.processes));
-	if (!report.processes)
-		abort();
+	report.processes = sl_memory_must(calloc(stream->count + 1, sizeof(*report.processes)));
 	for (unsigned i = 0; i < stream->count; i++) {
 		report.processes[i] = stream->processes[i].process;
 		report.processes[i].ended_unix_ns = sl_process_unix(&report.processes[i], report.processes[i].model->now_ns);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/text.h"
 
 enum { VARINT = 0, BYTES = 2 };
@@ -12,9 +13,7 @@ static uint8_t *room(struct sl_proto *proto, size_t bytes)
 {
 	while (proto->size + bytes > proto->capacity) {
 		proto->capacity = proto->capacity ? proto->capacity * 2 : 4096;
-		proto->bytes = realloc(proto->bytes, proto->capacity);
-		if (!proto->bytes)
-			abort();
+		proto->bytes = sl_memory_must(realloc(proto->bytes, proto->capacity));
 	}
 	return proto->bytes + proto->size;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/object.h"
 #include "common/base.h"
@@ -467,11 +468,9 @@ static int by_text(const void *a, const void *b)
 
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 {
-	const char **list = calloc(redaction->kept.count + 1, sizeof(*list));
+	const char **list = sl_memory_must(calloc(redaction->kept.count + 1, sizeof(*list)));
 	size_t count = 0;
 
-	if (!list)
-		abort();
 	for (const char *word; (word = sl_map_key(&redaction->kept, count));)
 		list[count++] = word;
 	qsort(list, count, sizeof(*list), by_text);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/exports/pickle.h"
 #include "analyzer/base/format.h"
@@ -89,11 +90,9 @@ static void note_end(struct snapshot *s, struct sl_stream_process *p, const stru
 static void apply_with_owners(struct snapshot *s, struct sl_stream_process *p)
 {
 	struct sl_model *model = p->process.model;
-	struct sl_live *was = malloc((model->pointers.count + 1) * sizeof(*was));
+	struct sl_live *was = sl_memory_must(malloc((model->pointers.count + 1) * sizeof(*was)));
 	size_t count = 0;
 
-	if (!was)
-		abort();
 	SL_TABLE_EACH(&model->pointers, live)
 	was[count++] = *live;
 	sl_stream_apply(p);
@@ -404,9 +403,7 @@ static void number_devices(struct snapshot *s)
 	size_t kept = s->count < s->cap ? s->count : s->cap;
 	bool alone = stream->count == 1;
 
-	s->number = calloc((size_t)stream->count * SL_DEVICES_MAX + 1, sizeof(*s->number));
-	if (!s->number)
-		abort();
+	s->number = sl_memory_must(calloc((size_t)stream->count * SL_DEVICES_MAX + 1, sizeof(*s->number)));
 	for (size_t i = 0; i < kept; i++)
 		*number_of(s, s->entries[i].process, s->entries[i].device) = SEEN;
 	for (unsigned i = 0; i < stream->count; i++) {

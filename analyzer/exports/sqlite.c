@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/model/replay.h"
@@ -242,10 +243,7 @@ static void put_processes(struct base *base)
 static bool run(struct sl_export_job *job)
 {
 	struct base base = {.job = job};
-	struct entering *entering = calloc(job->stream->count + 1, sizeof(*entering));
-
-	if (!entering)
-		abort();
+	struct entering *entering = sl_memory_must(calloc(job->stream->count + 1, sizeof(*entering)));
 
 	unlink(job->path);
 	if (sqlite3_open_v2(job->path, &base.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/model/replay.h"
@@ -182,10 +183,8 @@ enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *path
 		sl_door_print(stderr, "stormlog-analyze: %s\n", stream->images.copies.line[i]);
 	if (!choose(&stream->images, options->run, &chosen))
 		return SL_STREAM_USAGE;
-	stream->processes = calloc(stream->images.image_count, sizeof(*stream->processes));
-	stream->heap = calloc(stream->images.image_count, sizeof(struct sl_stream_process *));
-	if (!stream->processes || !stream->heap)
-		abort();
+	stream->processes = sl_memory_must(calloc(stream->images.image_count, sizeof(*stream->processes)));
+	stream->heap = sl_memory_must(calloc(stream->images.image_count, sizeof(struct sl_stream_process *)));
 	for (unsigned i = 0; i < stream->images.image_count; i++)
 		if (all || stream->images.run_of[i] == chosen)
 			open_image(stream, &stream->images.images[i], options);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 
 static const char *const often_tried[] = {"", "expandable_segments:True", "max_split_size_mb:128", "roundup_power2_divisions:4",
 					  "expandable_segments:True,roundup_power2_divisions:4"};
@@ -96,9 +97,7 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 	sl_fit_check(&subject->check, recording);
 	if (!subject->check.exact)
 		return;
-	subject->answers = calloc(subject->choice_count, sizeof(*subject->answers));
-	if (!subject->answers)
-		abort();
+	subject->answers = sl_memory_must(calloc(subject->choice_count, sizeof(*subject->answers)));
 	for (unsigned c = 0; c < subject->choice_count; c++)
 		answer(&subject->answers[c], subject, &subject->choices[c], question);
 }

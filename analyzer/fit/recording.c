@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/replay.h"
 
@@ -61,9 +62,7 @@ static struct thread *thread_of(struct builder *b, uint32_t id)
 	if (id >= b->thread_count) {
 		size_t count = id + 16;
 
-		b->threads = realloc(b->threads, count * sizeof(*b->threads));
-		if (!b->threads)
-			abort();
+		b->threads = sl_memory_must(realloc(b->threads, count * sizeof(*b->threads)));
 		memset(b->threads + b->thread_count, 0, (count - b->thread_count) * sizeof(*b->threads));
 		b->thread_count = count;
 	}
@@ -97,9 +96,7 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 	if (device < 0 || device >= SL_DEVICES_MAX)
 		return NULL;
 	if (!(lane = b->lanes[device])) {
-		lane = b->lanes[device] = calloc(1, sizeof(*lane));
-		if (!lane)
-			abort();
+		lane = b->lanes[device] = sl_memory_must(calloc(1, sizeof(*lane)));
 		sl_ledger_device(b->model, device); /* though the model may make nothing of what was recorded of it */
 		lane->out.device = (int)device;
 		lane->out.release = release_of(&b->process->trace->defs);
@@ -120,9 +117,7 @@ static uint32_t new_id(struct lane *lane, uint64_t address)
 	live->owner = id;
 	if (id >= lane->waits_room) {
 		lane->waits_room = id ? 2 * (size_t)id + 2 : 64;
-		lane->waits = realloc(lane->waits, lane->waits_room * sizeof(*lane->waits));
-		if (!lane->waits)
-			abort();
+		lane->waits = sl_memory_must(realloc(lane->waits, lane->waits_room * sizeof(*lane->waits)));
 	}
 	lane->waits[id] = 0;
 	return id;
@@ -341,10 +336,8 @@ static const char *doubt_of(const struct builder *b, const struct sl_fit_recordi
 /* PyTorch orders free blocks by the stream's handle, so numbers follow it. */
 static void number_streams(struct lane *lane)
 {
-	uint16_t *by_handle = calloc(lane->handles.count + 1, sizeof(*by_handle));
+	uint16_t *by_handle = sl_memory_must(calloc(lane->handles.count + 1, sizeof(*by_handle)));
 
-	if (!by_handle)
-		abort();
 	for (size_t i = 0; i < lane->handles.count; i++)
 		for (size_t k = 0; k < lane->handles.count; k++)
 			by_handle[i] += lane->handles.item[k] < lane->handles.item[i];
@@ -367,9 +360,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->text = b->text;
 	out->device_total = state->total_bytes != SL_UNKNOWN ? state->total_bytes : device ? device->total_bytes : 0;
 	out->doubt = doubt_of(b, out);
-	b->process->recordings = realloc(b->process->recordings, (b->process->count + 1) * sizeof(*out));
-	if (!b->process->recordings)
-		abort();
+	b->process->recordings = sl_memory_must(realloc(b->process->recordings, (b->process->count + 1) * sizeof(*out)));
 	b->process->recordings[b->process->count++] = *out;
 }
 
@@ -378,9 +369,7 @@ static void keep_driver(struct builder *b, const struct sl_device_state *state)
 	struct sl_fit_process *p = b->process;
 	const struct sl_device *device = sl_defs_device(&p->trace->defs, state->device);
 
-	p->drivers = realloc(p->drivers, (p->driver_count + 1) * sizeof(*p->drivers));
-	if (!p->drivers)
-		abort();
+	p->drivers = sl_memory_must(realloc(p->drivers, (p->driver_count + 1) * sizeof(*p->drivers)));
 	p->drivers[p->driver_count].device = state->device;
 	p->drivers[p->driver_count].peak_bytes = state->known_peak;
 	p->drivers[p->driver_count].pool = sl_model_row(b->model, SL_KIND_pool, state->device + 1)->used;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/order.h"
 #include "common/base.h"
@@ -82,10 +83,8 @@ static struct sl_fit_block *new_block(struct sl_fit_engine *e, const struct sl_f
 	struct sl_fit_block *block = e->spare;
 
 	if (!block) {
-		struct chunk *chunk = malloc(sizeof(*chunk));
+		struct chunk *chunk = sl_memory_must(malloc(sizeof(*chunk)));
 
-		if (!chunk)
-			abort();
 		chunk->next = e->chunks;
 		e->chunks = chunk;
 		for (unsigned i = 0; i < BLOCKS_AT_ONCE; i++) {
@@ -424,8 +423,8 @@ static void release_all(struct sl_fit_engine *e, struct pool *pool)
 		if (!block->range && !is_split(block))
 			release(e, block);
 		else if (block->range) {
-			if (count == room && !(pages = realloc(pages, (room = room ? 2 * room : 64) * sizeof(*pages))))
-				abort();
+			if (count == room)
+				pages = sl_memory_must(realloc(pages, (room = room ? 2 * room : 64) * sizeof(*pages)));
 			pages[count++] = block;
 		}
 	}
@@ -555,11 +554,9 @@ static uint64_t page_of(const struct sl_fit_engine *e, bool small)
 static struct sl_fit_block *new_range(struct sl_fit_engine *e, struct request *r)
 {
 	uint64_t total = e->machine.device_total + e->machine.device_total / 8, page = page_of(e, r->pool->small);
-	struct sl_fit_range *range = malloc(sizeof(*range));
+	struct sl_fit_range *range = sl_memory_must(malloc(sizeof(*range)));
 	struct sl_fit_block *block;
 
-	if (!range)
-		abort();
 	range->page = page;
 	range->bytes = (total + page - 1) / page * page;
 	range->begin = next_address(e, range->bytes);
@@ -741,9 +738,7 @@ void sl_fit_free_later(struct sl_fit_engine *e, struct sl_fit_block *block, uint
 	block->pending = true;
 	if (e->pending_count == e->pending_room) {
 		e->pending_room = e->pending_room ? 2 * e->pending_room : 64;
-		e->pending = realloc(e->pending, e->pending_room * sizeof(*e->pending));
-		if (!e->pending)
-			abort();
+		e->pending = sl_memory_must(realloc(e->pending, e->pending_room * sizeof(*e->pending)));
 	}
 	e->pending[e->pending_count++] = (struct pending){block, id};
 }
@@ -770,10 +765,8 @@ void sl_fit_empty_cache(struct sl_fit_engine *e)
 
 struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const struct sl_fit_settings *settings)
 {
-	struct sl_fit_engine *e = calloc(1, sizeof(*e));
+	struct sl_fit_engine *e = sl_memory_must(calloc(1, sizeof(*e)));
 
-	if (!e)
-		abort();
 	e->machine = *machine;
 	e->settings = *settings;
 	e->pools[true].small = true;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/base/memory.h"
+
 #define TRIES_MAX      600
 #define OPERATIONS_MAX 25000000ull  /* of one scan: about four seconds */
 #define STEP	       (2ull << 20) /* where each capacity is its own run */
@@ -67,11 +69,9 @@ static void check_with(struct sl_fit_check *check, const struct sl_fit_recording
 {
 	const struct sl_fit_case how = {.capacity = UINT64_MAX, .of_allocator = true, .ties = ties};
 	struct sl_fit_engine *engine = engine_of(r, &how);
-	struct sl_fit_block **live = calloc(r->ids + 1, sizeof(*live));
+	struct sl_fit_block **live = sl_memory_must(calloc(r->ids + 1, sizeof(*live)));
 	struct sl_fit_settings settings = r->settings;
 
-	if (!live)
-		abort();
 	*check = (struct sl_fit_check){.exact = true, .ties = ties};
 	for (size_t i = 0; i < r->ops.count; i++) {
 		const struct sl_fit_op *op = &r->ops.item[i];
@@ -135,13 +135,11 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 {
 	struct sl_fit_engine *engine = engine_of(r, how);
 	const struct sl_fit_stats *stats = sl_fit_stats(engine);
-	struct sl_fit_block **live = calloc(r->ids + 1, sizeof(*live));
+	struct sl_fit_block **live = sl_memory_must(calloc(r->ids + 1, sizeof(*live)));
 	struct sl_fit_settings settings = r->settings;
 	uint64_t others = 0;
 	bool on = true;
 
-	if (!live)
-		abort();
 	*o = (struct sl_fit_outcome){.verdict = SL_FIT_FITS};
 	for (size_t i = 0; i < r->ops.count && on; i++) {
 		const struct sl_fit_op *op = &r->ops.item[i];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 
 #define SITES_NAMED 400 /* the largest; names are looked up for them alone */
@@ -59,10 +60,8 @@ static int by_number(const void *a, const void *b)
 
 void sl_figures_away(const double *values, unsigned count, double *away)
 {
-	double *sorted = calloc(count + 1, sizeof(*sorted)), median, spread;
+	double *sorted = sl_memory_must(calloc(count + 1, sizeof(*sorted))), median, spread;
 
-	if (!sorted)
-		abort();
 	memcpy(sorted, values, count * sizeof(*sorted));
 	qsort(sorted, count, sizeof(*sorted), by_number);
 	median = sorted[count / 2];

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/report/place.h"
 #include "analyzer/trace/cursor.h"
@@ -30,10 +31,8 @@ static uint64_t now_ns(void)
 
 struct sl_follow *sl_follow_new(void)
 {
-	struct sl_follow *follow = calloc(1, sizeof(*follow));
+	struct sl_follow *follow = sl_memory_must(calloc(1, sizeof(*follow)));
 
-	if (!follow)
-		abort();
 	follow->symbols = sl_symbols_new();
 	return follow;
 }
@@ -253,10 +252,8 @@ static bool is_unborn(const struct sl_trace *trace)
 
 static void meet(struct sl_follow *follow, const struct sl_image *image)
 {
-	struct sl_followed *followed = calloc(1, sizeof(*followed));
+	struct sl_followed *followed = sl_memory_must(calloc(1, sizeof(*followed)));
 
-	if (!followed)
-		abort();
 	if (!open_process(followed, image)) {
 		free(followed);
 		return; /* nothing of it can be read yet: it is met again */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/follow/follow.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/ring.h"
 
@@ -34,8 +35,7 @@ static void add_ring(struct sl_follow *follow, const char *pid, const char *path
 {
 	char *inside, *trace;
 
-	if (asprintf(&inside, access(path, R_OK) ? "/proc/%s/root%s" : "%.0s%s", pid, path) < 0)
-		abort();
+	inside = sl_memory_print(access(path, R_OK) ? "/proc/%s/root%s" : "%.0s%s", pid, path);
 	trace = trace_of(inside);
 	if (!access(inside, R_OK))
 		sl_follow_add(follow, access(trace, R_OK) ? inside : trace);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/json.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 
 #define BASELINE_MAX_BYTES (64 << 20)
@@ -34,15 +35,13 @@ static int by_key(const void *a, const void *b)
 
 bool sl_baseline_write(const struct sl_measures *measures, const char *path)
 {
-	const struct sl_measure **sorted = calloc(measures->list.count + 1, sizeof(*sorted));
+	const struct sl_measure **sorted = sl_memory_must(calloc(measures->list.count + 1, sizeof(*sorted)));
 	char made[PATH_MAX + 16];
 	FILE *out;
 	struct sl_json *j;
 	size_t at = 0;
 	bool fine;
 
-	if (!sorted)
-		abort();
 	for (size_t i = 0; i < measures->list.count; i++)
 		sorted[i] = &measures->list.item[i];
 	qsort(sorted, measures->list.count, sizeof(*sorted), by_key);
@@ -87,9 +86,7 @@ static char *read_all(const char *path, size_t *size)
 		return NULL;
 	do {
 		capacity += 1 << 16;
-		text = realloc(text, capacity + 1);
-		if (!text)
-			abort();
+		text = sl_memory_must(realloc(text, capacity + 1));
 		got = fread(text + *size, 1, capacity - *size, in);
 		*size += got;
 	} while (got && *size < BASELINE_MAX_BYTES);

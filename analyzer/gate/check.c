@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/gate/fits.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
@@ -34,24 +35,6 @@ const struct sl_rule sl_rules[] = {
 	{0},
 };
 
-static char *text_of(const char *format, va_list args)
-{
-	char *text;
-
-	if (vasprintf(&text, format, args) < 0)
-		abort();
-	return text;
-}
-
-static char *copy(const char *text)
-{
-	char *made = text ? strdup(text) : NULL;
-
-	if (text && !made)
-		abort();
-	return made;
-}
-
 static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails, const char *subject,
 			      const char *format, ...) SL_PRINTF(6, 7);
 static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, enum sl_level level, bool fails, const char *subject,
@@ -61,19 +44,19 @@ static struct sl_outcome *add(struct sl_outcomes *outcomes, const char *rule, en
 	va_list args;
 
 	outcome = SL_PUSH(&outcomes->list);
-	*outcome = (struct sl_outcome){.rule = rule, .subject = copy(subject), .level = level, .fails = fails};
+	*outcome = (struct sl_outcome){.rule = rule, .subject = sl_memory_copy(subject), .level = level, .fails = fails};
 	va_start(args, format);
-	outcome->message = text_of(format, args);
+	outcome->message = sl_memory_vprint(format, args);
 	va_end(args);
 	return outcome;
 }
 
 static void point(struct sl_outcome *outcome, const struct sl_measure *measure)
 {
-	outcome->file = copy(measure->file);
+	outcome->file = sl_memory_copy(measure->file);
 	outcome->line = measure->line;
 	if (measure->of == SL_MEASURE_STACK || measure->of == SL_MEASURE_LEAK)
-		outcome->fingerprint = copy(measure->key);
+		outcome->fingerprint = sl_memory_copy(measure->key);
 }
 
 /* The largest place of a sort, to point at; NULL: none. */
@@ -186,7 +169,7 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 			frame = sl_place_of(process, frames,
 					    sl_process_stack(process, frames, oom->python, oom->native, oom->caller));
 			if (frame && frame->own) {
-				outcome->file = copy(frame->file);
+				outcome->file = sl_memory_copy(frame->file);
 				outcome->line = frame->line;
 			}
 			any = true;
@@ -210,7 +193,7 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 		struct sl_outcome *outcome = add(outcomes, "fits", levels[fits[i].verdict], fits[i].verdict == SL_FITS_NO,
 						 fits[i].subject, "%s", fits[i].message);
 
-		outcome->file = fits[i].file[0] ? copy(fits[i].file) : NULL;
+		outcome->file = fits[i].file[0] ? sl_memory_copy(fits[i].file) : NULL;
 		outcome->line = fits[i].line;
 	}
 	if (!count)

@@ -9,6 +9,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/memory.h"
 
 #define SUMMARY_MAX_BYTES (1000 << 10)
 #define SARIF_MAX_RESULTS 5000
@@ -170,10 +171,8 @@ static void put_rules(struct sl_json *j)
 static char *uri_of(const char *path)
 {
 	static const char hex[] = "0123456789ABCDEF";
-	char *uri = malloc(strlen(path) * 3 + 1), *to = uri;
+	char *uri = sl_memory_must(malloc(strlen(path) * 3 + 1)), *to = uri;
 
-	if (!uri)
-		abort();
 	for (; *path; path++) {
 		unsigned char c = (unsigned char)*path;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/fit/answer.h"
 #include "analyzer/report/place.h"
 
@@ -12,9 +13,7 @@ static struct sl_fits *add(struct sl_fits **list, unsigned *count, const char *s
 {
 	struct sl_fits *one;
 
-	*list = realloc(*list, (*count + 1) * sizeof(**list));
-	if (!*list)
-		abort();
+	*list = sl_memory_must(realloc(*list, (*count + 1) * sizeof(**list)));
 	one = &(*list)[(*count)++];
 	*one = (struct sl_fits){.verdict = SL_FITS_UNKNOWN};
 	snprintf(one->subject, sizeof(one->subject), "%s device %d", session, device);

@@ -4,21 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/gate/fingerprint.h"
 #include "analyzer/base/map.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
 const char *const sl_measure_names[SL_MEASURE_OF_COUNT] = {"total", "library", "stack", "leak", "label", "growth"};
-
-static char *copy(const char *text)
-{
-	char *made = text ? strdup(text) : NULL;
-
-	if (text && !made)
-		abort();
-	return made;
-}
 
 struct sl_measure *sl_measures_find(const struct sl_measures *measures, enum sl_measure_of of, const char *key)
 {
@@ -33,7 +25,7 @@ struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure
 	struct sl_measure *measure;
 
 	measure = SL_PUSH(&measures->list);
-	*measure = (struct sl_measure){.of = of, .key = copy(key), .what = copy(what), .bytes = SL_UNKNOWN};
+	*measure = (struct sl_measure){.of = of, .key = sl_memory_copy(key), .what = sl_memory_copy(what), .bytes = SL_UNKNOWN};
 	return measure;
 }
 
@@ -100,7 +92,7 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 	measure->critical |= critical;
 	/* a native line counts where the source is in the repository, which the forms ask */
 	if (!measure->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
-		measure->file = copy(frame->file);
+		measure->file = sl_memory_copy(frame->file);
 		measure->line = frame->line;
 	}
 }

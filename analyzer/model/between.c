@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 void sl_between_entry(struct sl_model *model, const struct sl_event *event)
 {
 	const char *label = sl_defs_text(model->defs, event->label);
@@ -44,9 +46,7 @@ void sl_between_born(struct sl_model *model, uint64_t since_ns)
 	const struct sl_physical *physical;
 	size_t count;
 
-	model->born = calloc(model->sites.count + 1, sizeof(*model->born));
-	if (!model->born)
-		abort();
+	model->born = sl_memory_must(calloc(model->sites.count + 1, sizeof(*model->born)));
 	for (size_t i = 0; i < SL_COUNT(spaces); i++)
 		SL_TABLE_EACH(spaces[i], live)
 		{

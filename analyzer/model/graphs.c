@@ -6,6 +6,8 @@
  */
 #include "analyzer/model/verbs.h"
 
+#include "analyzer/base/memory.h"
+
 struct graph {
 	uint64_t handle;
 	bool destroyed;
@@ -26,10 +28,8 @@ struct sl_graphs {
 
 struct sl_graphs *sl_graphs_new(void)
 {
-	struct sl_graphs *graphs = calloc(1, sizeof(*graphs));
+	struct sl_graphs *graphs = sl_memory_must(calloc(1, sizeof(*graphs)));
 
-	if (!graphs)
-		abort();
 	return graphs;
 }
 
@@ -55,9 +55,7 @@ static struct graph *graph_of(struct sl_graphs *graphs, uint64_t handle)
 	for (size_t i = graphs->graphs.count; i--;)
 		if (graphs->graphs.item[i]->handle == handle && !graphs->graphs.item[i]->destroyed)
 			return graphs->graphs.item[i];
-	graph = calloc(1, sizeof(*graph));
-	if (!graph)
-		abort();
+	graph = sl_memory_must(calloc(1, sizeof(*graph)));
 	graph->handle = handle;
 	*SL_PUSH(&graphs->graphs) = graph;
 	return graph;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/model/pending.h"
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/tracks.h"
@@ -20,9 +21,7 @@ struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device)
 
 	if (SL_LIKELY(state))
 		return state;
-	state = calloc(1, sizeof(*state));
-	if (!state)
-		abort();
+	state = sl_memory_must(calloc(1, sizeof(*state)));
 	state->device = (int)slot - 1;
 	state->used_peak_bytes = state->used_last_bytes = SL_UNKNOWN;
 	state->hidden_peak_bytes = state->hidden_last_bytes = SL_UNKNOWN;
@@ -37,9 +36,7 @@ struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t devi
 	struct sl_row *row;
 
 	if (SL_UNLIKELY(!model->rows[slot])) {
-		model->rows[slot] = calloc(SL_KIND_COUNT, sizeof(*row));
-		if (!model->rows[slot])
-			abort();
+		model->rows[slot] = sl_memory_must(calloc(SL_KIND_COUNT, sizeof(*row)));
 	}
 	row = &model->rows[slot][kind];
 	if (SL_UNLIKELY(!row->used)) {
@@ -58,9 +55,7 @@ struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread
 		*SL_PUSH(&model->threads) = NULL;
 	}
 	if (!model->threads.item[thread]) {
-		model->threads.item[thread] = calloc(1, sizeof(struct sl_thread_state));
-		if (!model->threads.item[thread])
-			abort();
+		model->threads.item[thread] = sl_memory_must(calloc(1, sizeof(struct sl_thread_state)));
 		model->threads.item[thread]->device = -1;
 	}
 	return model->threads.item[thread];
@@ -86,9 +81,7 @@ static void grow_sites(struct sl_model *model)
 {
 	model->site_mask = model->site_mask * 2 + 1;
 	free(model->site_slots);
-	model->site_slots = malloc(((size_t)model->site_mask + 1) * sizeof(*model->site_slots));
-	if (!model->site_slots)
-		abort();
+	model->site_slots = sl_memory_must(malloc(((size_t)model->site_mask + 1) * sizeof(*model->site_slots)));
 	memset(model->site_slots, 0xff, ((size_t)model->site_mask + 1) * sizeof(*model->site_slots));
 	for (uint32_t s = 0; s < model->sites.count; s++) {
 		uint32_t i = (uint32_t)site_hash(&model->sites.item[s]) & model->site_mask;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/model/model.h"
 
 #define FIRST_WIDTH_NS 65536
@@ -22,9 +23,7 @@ static void fill(const struct sl_model *model, struct sl_moment *moment)
 
 	for (size_t i = 0; i < model->sites.count; i++)
 		count += model->sites.item[i].live_bytes != 0;
-	held = malloc((count + 1) * sizeof(*held));
-	if (!held)
-		abort();
+	held = sl_memory_must(malloc((count + 1) * sizeof(*held)));
 	count = 0;
 	for (uint32_t i = 0; i < model->sites.count; i++)
 		if (model->sites.item[i].live_bytes)
@@ -106,9 +105,7 @@ void sl_moments_mark(struct sl_moments *moments, struct sl_mark mark)
 void sl_moments_step(struct sl_steps *steps, uint64_t time_ns, uint64_t number)
 {
 	if (!steps->item) {
-		steps->item = malloc(SL_STEPS_MAX * sizeof(*steps->item));
-		if (!steps->item)
-			abort();
+		steps->item = sl_memory_must(malloc(SL_STEPS_MAX * sizeof(*steps->item)));
 		steps->stride = 1;
 	}
 	if (++steps->skipped < steps->stride && steps->count)
@@ -153,9 +150,7 @@ static struct sl_piece *pieces(const struct sl_model *model, const struct sl_tab
 		if (model->sites.item[live->site].device != device || (torch_only && !(live->flags & SL_LIVE_TORCH)))
 			continue;
 		if (!(*count & (*count + 1))) { /* room for a power of two */
-			list = realloc(list, (size_t)(*count + 1) * 2 * sizeof(*list));
-			if (!list)
-				abort();
+			list = sl_memory_must(realloc(list, (size_t)(*count + 1) * 2 * sizeof(*list)));
 		}
 		list[(*count)++] = (struct sl_piece){live->address, live->bytes, live->site};
 	}
@@ -186,9 +181,8 @@ void sl_segments_take(const struct sl_model *model, int device, struct sl_segmen
 	if (mapped_count) {
 		qsort(mapped, mapped_count, sizeof(*mapped), by_address);
 		join(mapped, &mapped_count);
-		segments->segment = realloc(segments->segment, (size_t)(segments->segment_count + mapped_count) * sizeof(*mapped));
-		if (!segments->segment)
-			abort();
+		segments->segment = sl_memory_must(
+			realloc(segments->segment, (size_t)(segments->segment_count + mapped_count) * sizeof(*mapped)));
 		memcpy(segments->segment + segments->segment_count, mapped, mapped_count * sizeof(*mapped));
 		segments->segment_count += mapped_count;
 	}

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/model/moments.h"
 #include "analyzer/model/pending.h"
 #include "analyzer/model/tracks.h"
@@ -10,10 +11,8 @@
 
 struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl_defs *defs)
 {
-	struct sl_model *model = calloc(1, sizeof(*model));
+	struct sl_model *model = sl_memory_must(calloc(1, sizeof(*model)));
 
-	if (!model)
-		abort();
 	model->header = header;
 	model->defs = defs;
 	return model;
@@ -23,11 +22,9 @@ struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_d
 {
 	struct sl_model *model = sl_replay_blank(header, defs);
 
-	model->apis = calloc(header->hook_count + 1, sizeof(*model->apis));
+	model->apis = sl_memory_must(calloc(header->hook_count + 1, sizeof(*model->apis)));
 	model->site_mask = 255;
-	model->site_slots = malloc(256 * sizeof(*model->site_slots));
-	if (!model->apis || !model->site_slots)
-		abort();
+	model->site_slots = sl_memory_must(malloc(256 * sizeof(*model->site_slots)));
 	memset(model->site_slots, 0xff, 256 * sizeof(*model->site_slots));
 	model->vmm = sl_vmm_new();
 	model->graphs = sl_graphs_new();

@@ -15,6 +15,7 @@
 
 #include "analyzer/base/lender.h"
 #include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "common/base.h"
 
@@ -112,10 +113,8 @@ static const Dwfl_Callbacks callbacks = {
 
 struct sl_symbols *sl_symbols_new(void)
 {
-	struct sl_symbols *symbols = calloc(1, sizeof(*symbols));
+	struct sl_symbols *symbols = sl_memory_must(calloc(1, sizeof(*symbols)));
 
-	if (!symbols)
-		abort();
 	elf_version(EV_CURRENT);
 	symbols->libstdcxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
 	if (symbols->libstdcxx)
@@ -251,7 +250,8 @@ __attribute__((noreturn)) static void no_memory(void)
 {
 	if (on_no_memory)
 		longjmp(*on_no_memory, 1);
-	abort();
+	sl_memory_must(NULL);
+	__builtin_unreachable();
 }
 
 static void catch_no_memory(Dwfl_Module *module)

@@ -2,14 +2,13 @@
 #include "analyzer/model/table.h"
 
 #include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 
 static void remake(struct sl_table *table, uint64_t mask, uint64_t seed)
 {
 	struct sl_table bigger = {.mask = mask, .shift = (unsigned)__builtin_clzll(mask), .seed = seed};
 
-	bigger.slot = calloc(bigger.mask + 1, sizeof(*bigger.slot));
-	if (!bigger.slot)
-		abort();
+	bigger.slot = sl_memory_must(calloc(bigger.mask + 1, sizeof(*bigger.slot)));
 	SL_TABLE_EACH(table, entry)
 	{
 		struct sl_live *now = sl_table_add(&bigger, entry->address);

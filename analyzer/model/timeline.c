@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 #define FIRST_SHIFT 16
 
 struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what what, int device, int index)
 {
-	struct sl_line *line = calloc(1, sizeof(*line));
+	struct sl_line *line = sl_memory_must(calloc(1, sizeof(*line)));
 
-	timeline->lines = realloc(timeline->lines, (timeline->line_count + 1) * sizeof(*timeline->lines));
-	if (!line || !timeline->lines)
-		abort();
+	timeline->lines = sl_memory_must(realloc(timeline->lines, (timeline->line_count + 1) * sizeof(*timeline->lines)));
 	line->what = what;
 	line->device = device;
 	line->index = index;
@@ -26,9 +26,7 @@ struct sl_line *sl_timeline_copy(struct sl_timeline *timeline, const struct sl_l
 
 	*copy = *line;
 	copy->what = what;
-	copy->bins = malloc(line->capacity * sizeof(*copy->bins));
-	if (!copy->bins)
-		abort();
+	copy->bins = sl_memory_must(malloc(line->capacity * sizeof(*copy->bins)));
 	memcpy(copy->bins, line->bins, line->capacity * sizeof(*copy->bins));
 	return copy;
 }
@@ -100,9 +98,7 @@ static void reach(struct sl_line *line, uint32_t bin)
 		return;
 	while (capacity <= bin)
 		capacity *= 2;
-	line->bins = realloc(line->bins, capacity * sizeof(*line->bins));
-	if (!line->bins)
-		abort();
+	line->bins = sl_memory_must(realloc(line->bins, capacity * sizeof(*line->bins)));
 	line->capacity = capacity;
 }
 

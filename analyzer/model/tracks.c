@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/model.h"
 
@@ -61,9 +62,7 @@ static void grow_slots(struct sl_tracks *tracks)
 {
 	tracks->mask = tracks->mask ? tracks->mask * 2 + 1 : 255;
 	free(tracks->slots);
-	tracks->slots = malloc(((size_t)tracks->mask + 1) * sizeof(*tracks->slots));
-	if (!tracks->slots)
-		abort();
+	tracks->slots = sl_memory_must(malloc(((size_t)tracks->mask + 1) * sizeof(*tracks->slots)));
 	memset(tracks->slots, 0xff, ((size_t)tracks->mask + 1) * sizeof(*tracks->slots));
 	for (uint32_t t = 0; t < tracks->count; t++) {
 		uint32_t i = (uint32_t)sl_map_mix(tracks->item[t].hash) & tracks->mask;
@@ -120,9 +119,7 @@ static void open_window(struct sl_track_course *course, const struct sl_track *t
 		merge(course);
 	if (course->count == course->capacity) {
 		course->capacity = course->capacity ? course->capacity * 2 : 2;
-		course->windows = realloc(course->windows, course->capacity * sizeof(*course->windows));
-		if (!course->windows)
-			abort();
+		course->windows = sl_memory_must(realloc(course->windows, course->capacity * sizeof(*course->windows)));
 	}
 	course->windows[course->count++] =
 		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks};

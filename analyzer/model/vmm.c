@@ -6,6 +6,8 @@
  */
 #include "analyzer/model/verbs.h"
 
+#include "analyzer/base/memory.h"
+
 struct sl_vmm {
 	struct sl_table handles;  /* handle -> index in refs */
 	struct sl_table mappings; /* address -> index in owner */
@@ -15,10 +17,8 @@ struct sl_vmm {
 
 struct sl_vmm *sl_vmm_new(void)
 {
-	struct sl_vmm *vmm = calloc(1, sizeof(*vmm));
+	struct sl_vmm *vmm = sl_memory_must(calloc(1, sizeof(*vmm)));
 
-	if (!vmm)
-		abort();
 	return vmm;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/outputs/output.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/upstream/sessions.h"
 #include "analyzer/upstream/files/run_envelope.h"
 
@@ -28,8 +29,8 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 {
 	struct sl_arena arena = {0};
 	struct sl_session *sessions = sl_sessions_all(report, &arena);
-	const struct sl_session_summary **summaries = calloc(report->process_count + 1, sizeof(*summaries));
-	struct sl_run_attachment *attachments = calloc(2 * report->process_count + 3, sizeof(*attachments));
+	const struct sl_session_summary **summaries = sl_memory_must(calloc(report->process_count + 1, sizeof(*summaries)));
+	struct sl_run_attachment *attachments = sl_memory_must(calloc(2 * report->process_count + 3, sizeof(*attachments)));
 	const struct sl_header *first = &report->processes[0].trace->header;
 	struct sl_run_envelope run = {.run_id = first->run_id && *first->run_id ? first->run_id : "run",
 				      .title = first->tag,
@@ -39,8 +40,6 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 				      .created_at_ns = SL_EVENT_UNKNOWN};
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 
-	if (!summaries || !attachments)
-		abort();
 	add(attachments, &run.attachment_count, "Report", "report", "report.json", NULL);
 	add(attachments, &run.attachment_count, "Report page", "report", "report.html", NULL);
 	add(attachments, &run.attachment_count, "Summary", "report", "summary.md", NULL);

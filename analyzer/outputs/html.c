@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/outputs/html/template.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/upstream/sessions.h"
@@ -98,10 +99,8 @@ struct sl_html_changes {
 
 struct sl_html_changes *sl_html_changes_new(void)
 {
-	struct sl_html_changes *changes = malloc(sizeof(*changes));
+	struct sl_html_changes *changes = sl_memory_must(malloc(sizeof(*changes)));
 
-	if (!changes)
-		abort();
 	sl_page_changes_begin(&changes->stacks);
 	return changes;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/outputs/text_page.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
@@ -35,11 +36,9 @@ static void put_account(struct sl_json *j, const struct writer *w)
 	static const struct sl_text_style style = {.ascii = true, .columns = 100};
 	char *text = NULL, *rest;
 	size_t length;
-	FILE *memory = open_memstream(&text, &length);
+	FILE *memory = sl_memory_must(open_memstream(&text, &length));
 	struct sl_text_page page = {.report = w->report, .out = memory, .style = &style};
 
-	if (!memory)
-		abort();
 	sl_text_oom(&page, w->process, (size_t)(w->oom - w->process->model->ooms.item));
 	fclose(memory);
 	rest = text;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/outputs/output.h"
 
@@ -343,13 +344,11 @@ static void heat(cairo_t *c, double t)
 
 static void draw_ranks(const struct sl_report *report, cairo_t *c, double height)
 {
-	double *cells = calloc((size_t)report->process_count * COLUMNS + 1, sizeof(*cells)), most = 1,
+	double *cells = sl_memory_must(calloc((size_t)report->process_count * COLUMNS + 1, sizeof(*cells))), most = 1,
 	       row = height / report->process_count;
 	uint64_t begin = report->started_unix_ns, end = report->ended_unix_ns > begin ? report->ended_unix_ns : begin + 1;
 	char words[96], size[SL_FORMAT_BYTES];
 
-	if (!cells)
-		abort();
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 		const struct sl_timeline *timeline = &p->model->timeline;

@@ -6,6 +6,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 
 #define OWNERS_SHOWN 5
 #define LINES_SHOWN  3
@@ -40,10 +41,8 @@ static void to_ascii(char *text)
 /* Names in a trace do not steer the terminal, nor end the block of code of a Markdown file. */
 static void put(struct sl_text_page *page, const char *text, size_t bytes)
 {
-	char *part = strndup(text, bytes);
+	char *part = sl_memory_must(strndup(text, bytes));
 
-	if (!part)
-		abort();
 	if (page->style->ascii)
 		to_ascii(part);
 	for (char *at = page->style->fenced ? strchr(part, '`') : NULL; at; at = strchr(at, '`'))

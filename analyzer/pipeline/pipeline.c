@@ -12,6 +12,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
 #include "analyzer/model/between.h"
@@ -165,9 +166,7 @@ static void work_over_threads(struct job *job)
 
 	if (count > job->report->process_count)
 		count = job->report->process_count;
-	threads = calloc(count + 1, sizeof(*threads));
-	if (!threads)
-		abort();
+	threads = sl_memory_must(calloc(count + 1, sizeof(*threads)));
 	for (unsigned i = 1; i < count; i++)
 		if (pthread_create(&threads[i], NULL, work, job))
 			threads[i] = 0;
@@ -220,11 +219,9 @@ static int weight(const char *severity)
 /* Most severe first, else as they were found. */
 static void sort_findings(struct sl_report *report)
 {
-	struct sl_finding *sorted = calloc(report->findings.count + 1, sizeof(*sorted));
+	struct sl_finding *sorted = sl_memory_must(calloc(report->findings.count + 1, sizeof(*sorted)));
 	size_t count = 0;
 
-	if (!sorted)
-		abort();
 	for (int level = 2; level >= 0; level--)
 		for (size_t i = 0; i < report->findings.count; i++)
 			if (weight(report->findings.item[i].severity) == level)
@@ -323,11 +320,9 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	sl_images_group(&report->images);
 	if (!choose_run(report, options->run))
 		return SL_PIPELINE_NO_RUN;
-	job.images = calloc(report->images.image_count + 1, sizeof(*job.images));
-	job.damage = calloc(report->images.image_count + 1, sizeof(*job.damage));
-	report->processes = calloc(report->images.image_count + 1, sizeof(*report->processes));
-	if (!job.images || !job.damage || !report->processes)
-		abort();
+	job.images = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*job.images)));
+	job.damage = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*job.damage)));
+	report->processes = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*report->processes)));
 	for (unsigned i = 0; i < report->images.image_count; i++) {
 		const struct sl_run *run = &report->images.runs[report->images.run_of[i]];
 

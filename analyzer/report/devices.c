@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 static bool same_text(const char *a, const char *b)
 {
 	return a && b && !strcmp(a, b);
@@ -31,9 +33,7 @@ static struct sl_shared_device *shared_of(struct sl_report *report, const char *
 	for (unsigned i = 0; def && def->uuid && i < report->device_count; i++)
 		if (same_text(report->devices[i].uuid, def->uuid) && same_text(report->devices[i].host, host))
 			return &report->devices[i];
-	report->devices = realloc(report->devices, (report->device_count + 1) * sizeof(*device));
-	if (!report->devices)
-		abort();
+	report->devices = sl_memory_must(realloc(report->devices, (report->device_count + 1) * sizeof(*device)));
 	device = &report->devices[report->device_count++];
 	*device = (struct sl_shared_device){
 		.host = host,
@@ -53,9 +53,7 @@ static void add_process(struct sl_report *report, unsigned process, const struct
 	struct sl_shared_device *device =
 		shared_of(report, p->trace->header.host, sl_defs_device(&p->trace->defs, state->device), state->device);
 
-	device->processes = realloc(device->processes, (device->process_count + 1) * sizeof(*device->processes));
-	if (!device->processes)
-		abort();
+	device->processes = sl_memory_must(realloc(device->processes, (device->process_count + 1) * sizeof(*device->processes)));
 	device->processes[device->process_count++] = process;
 	if (state->total_bytes != SL_UNKNOWN)
 		device->total_bytes = state->total_bytes;

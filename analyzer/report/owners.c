@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/owners.h"
 
+#include "analyzer/base/memory.h"
 #include "analyzer/report/place.h"
 
 #include <stdio.h>
@@ -70,10 +71,8 @@ static int by_bytes(const void *a, const void *b, void *shares)
 
 void sl_owners_sort(struct sl_owners *owners)
 {
-	uint32_t *order = calloc(owners->share.count, sizeof(*order));
+	uint32_t *order = sl_memory_must(calloc(owners->share.count, sizeof(*order)));
 
-	if (!order)
-		abort();
 	for (size_t i = 0; i < owners->share.count; i++) {
 		struct sl_share *share = &owners->share.item[i];
 		size_t count = 0;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 #define STACKS_MAX 1000 /* of a process, the largest: others do not change who is a helper */
 
 struct pair {
@@ -210,10 +212,8 @@ static struct sl_places *places_of(struct sl_process *process)
 
 	if (process->places)
 		return process->places;
-	process->places = calloc(1, sizeof(*process->places));
-	order = calloc(tracks->count + 1, sizeof(*order));
-	if (!process->places || !order)
-		abort();
+	process->places = sl_memory_must(calloc(1, sizeof(*process->places)));
+	order = sl_memory_must(calloc(tracks->count + 1, sizeof(*order)));
 	for (size_t i = 0; i < tracks->count; i++)
 		order[i] = &tracks->item[i];
 	qsort(order, tracks->count, sizeof(*order), by_born);

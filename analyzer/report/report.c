@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/report/report.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/model/replay.h"
 
 #include <stdarg.h>
@@ -12,8 +13,7 @@ void sl_report_warn(struct sl_report *report, const char *format, ...)
 	char *line;
 
 	va_start(args, format);
-	if (vasprintf(&line, format, args) < 0)
-		abort();
+	line = sl_memory_vprint(format, args);
 	va_end(args);
 	*SL_PUSH(&report->warnings) = line;
 }
@@ -44,8 +44,7 @@ char *sl_report_text(const char *format, ...)
 	char *text;
 
 	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		abort();
+	text = sl_memory_vprint(format, args);
 	va_end(args);
 	return text;
 }
@@ -84,8 +83,7 @@ char *sl_report_session(const struct sl_trace *trace)
 		if (sscanf(base, "rank-%u-%u-%u", &parts[0], &parts[1], &parts[2]) == 3)
 			snprintf(image, sizeof(image), "-%u", parts[2]);
 	}
-	if (asprintf(&session, "%s-%s-%lld%s", header->run_id ? header->run_id : "run", rank, (long long)header->pid, image) < 0)
-		abort();
+	session = sl_memory_print("%s-%s-%lld%s", header->run_id ? header->run_id : "run", rank, (long long)header->pid, image);
 	return session;
 }
 

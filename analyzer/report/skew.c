@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 
 /* A shorter call may have been made inside a group, where it returns before ranks have met. */
 #define MEETING_MIN_NS 10000000ull
@@ -125,11 +126,9 @@ static void join(struct sl_report *report, const struct host *a, const struct ho
 void sl_skew_bound(struct sl_report *report)
 {
 	uint64_t said = report->options.skew_ns;
-	struct host *hosts = calloc(report->process_count + 1, sizeof(*hosts));
+	struct host *hosts = sl_memory_must(calloc(report->process_count + 1, sizeof(*hosts)));
 	struct sl_skew *skew = &report->skew;
 
-	if (!hosts)
-		abort();
 	*skew = (struct sl_skew){.meetings = UINT32_MAX, .hosts = take_hosts(report, hosts)};
 	for (unsigned i = 1; i < skew->hosts; i++)
 		for (unsigned k = 0; k < i && skew->meetings; k++)

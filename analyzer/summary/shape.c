@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "analyzer/model/model.h"
 #include "analyzer/trace/object.h"
@@ -264,9 +265,7 @@ static void take_list(const msgpack_object *value, const struct sl_member_of *m,
 	if (m->kind == SL_SHAPE_FIXED) {
 		count = count < m->most ? count : m->most;
 	} else {
-		items = count ? calloc(count, m->shape->size) : NULL;
-		if (count && !items)
-			abort();
+		items = count ? sl_memory_must(calloc(count, m->shape->size)) : NULL;
 	}
 	take_items(value, m->shape, items, count, model);
 	if (m->kind == SL_SHAPE_KEPT && items) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/summary/image.h"
@@ -45,10 +46,8 @@ static void take_lines(struct sl_image_lines *image, const struct sl_timeline *t
 
 static uint64_t *new_ids(size_t *count, size_t wanted)
 {
-	uint64_t *ids = malloc((wanted + 1) * sizeof(*ids));
+	uint64_t *ids = sl_memory_must(malloc((wanted + 1) * sizeof(*ids)));
 
-	if (!ids)
-		abort();
 	memset(ids, 0xff, (wanted + 1) * sizeof(*ids));
 	*count = wanted;
 	return ids;
@@ -149,9 +148,7 @@ void *sl_summary_pack(const struct sl_process *process, const struct sl_image *i
 		put_process(&out, process, image);
 	else
 		put_part(&out, "damage", &sl_shape_damage, damage, NULL);
-	packed = malloc(ZSTD_compressBound(out.size));
-	if (!packed)
-		abort();
+	packed = sl_memory_must(malloc(ZSTD_compressBound(out.size)));
 	*size = ZSTD_compress(packed, ZSTD_compressBound(out.size), out.data, out.size, LEVEL);
 	msgpack_sbuffer_destroy(&out);
 	return packed;
@@ -210,9 +207,7 @@ static void give_slots(struct sl_model *model, struct sl_image_slots *image)
 	if (image->api_count == model->header->hook_count + 1)
 		return;
 	free(image->apis);
-	model->apis = calloc(model->header->hook_count + 1, sizeof(*model->apis));
-	if (!model->apis)
-		abort();
+	model->apis = sl_memory_must(calloc(model->header->hook_count + 1, sizeof(*model->apis)));
 }
 
 static void give_origin(struct sl_process *process, struct sl_image_slots *image)

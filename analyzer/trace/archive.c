@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/trace/defs.h"
@@ -109,8 +110,7 @@ static bool take_members(struct reader *r, const char *folder)
 		name[length] = 0;
 		if (strlen(name) != length || !is_member(name))
 			return false;
-		if (asprintf(&path, "%s/%s", folder, name) < 0)
-			abort();
+		path = sl_memory_print("%s/%s", folder, name);
 		*SL_PUSH(&members) = path;
 		r->too_large = size > r->budget || members.count > MEMBERS_MAX;
 		if (r->too_large)
@@ -126,8 +126,7 @@ static char *make_folder(void)
 	const char *base = getenv("TMPDIR");
 	char *folder;
 
-	if (asprintf(&folder, "%s/stormlog-pack-XXXXXX", base && *base ? base : "/tmp") < 0)
-		abort();
+	folder = sl_memory_print("%s/stormlog-pack-XXXXXX", base && *base ? base : "/tmp");
 	if (mkdtemp(folder)) {
 		sl_save_unfinished(folder);
 		return folder;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 
 /* A new last item of zeroes. */
@@ -29,9 +30,7 @@ static const uint32_t *ids_of(const msgpack_object *map, const char *key, uint32
 	*count = 0;
 	if (!array || array->type != MSGPACK_OBJECT_ARRAY || !array->via.array.size)
 		return NULL;
-	ids = malloc(array->via.array.size * sizeof(*ids));
-	if (!ids)
-		abort();
+	ids = sl_memory_must(malloc(array->via.array.size * sizeof(*ids)));
 	for (uint32_t i = 0; i < array->via.array.size; i++) {
 		uint64_t id;
 
@@ -369,11 +368,9 @@ static void heap_pop(uint32_t *heap, uint32_t count)
 static void index_modules(struct sl_defs *defs)
 {
 	uint32_t count = (uint32_t)defs->modules.count, edges = 0, open = 0;
-	struct edge *edge = malloc(2 * (size_t)count * sizeof(*edge) + 1);
-	uint32_t *heap = malloc(count * sizeof(*heap) + 1);
+	struct edge *edge = sl_memory_must(malloc(2 * (size_t)count * sizeof(*edge) + 1));
+	uint32_t *heap = sl_memory_must(malloc(count * sizeof(*heap) + 1));
 
-	if (!edge || !heap)
-		abort();
 	for (uint32_t i = 0; i < count; i++)
 		if (defs->modules.item[i].base < defs->modules.item[i].end) {
 			edge[edges++] = (struct edge){defs->modules.item[i].base, i, true};

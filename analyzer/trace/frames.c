@@ -8,6 +8,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "common/tracefile.h"
 
@@ -35,9 +36,7 @@ static void push(struct sl_frames *frames, struct sl_zstd_frame frame)
 {
 	if (frames->count == frames->capacity) {
 		frames->capacity = frames->capacity ? frames->capacity * 2 : 64;
-		frames->frame = realloc(frames->frame, frames->capacity * sizeof(*frames->frame));
-		if (!frames->frame)
-			abort();
+		frames->frame = sl_memory_must(realloc(frames->frame, frames->capacity * sizeof(*frames->frame)));
 	}
 	frame.file = frames->number;
 	frames->frame[frames->count++] = frame;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "common/base.h"
 #include "common/tracefile.h"
@@ -99,9 +100,7 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 	if (!hooks)
 		return;
 	header->hook_count = hooks->via.array.size;
-	all = calloc(header->hook_count + 1, sizeof(*all));
-	if (!all)
-		abort();
+	all = sl_memory_must(calloc(header->hook_count + 1, sizeof(*all)));
 	for (unsigned i = 0; i < header->hook_count; i++) {
 		struct sl_hook *hook = &all[i];
 		uint32_t family = cell_number(hooks, i, 3), kind = cell_number(hooks, i, 2);

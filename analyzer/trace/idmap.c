@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "analyzer/base/memory.h"
+
 static void place(struct sl_idmap *map, uint64_t id, uint32_t value)
 {
 	uint32_t i = (uint32_t)sl_map_mix(id) & map->mask;
@@ -19,9 +21,7 @@ static void grow(struct sl_idmap *map)
 
 	while (map->count >= bigger.mask / 4 * 3)
 		bigger.mask = bigger.mask * 2 + 1;
-	bigger.slot = calloc((size_t)bigger.mask + 1, sizeof(*bigger.slot));
-	if (!bigger.slot)
-		abort();
+	bigger.slot = sl_memory_must(calloc((size_t)bigger.mask + 1, sizeof(*bigger.slot)));
 	for (uint32_t i = 0; map->slot && i <= map->mask; i++)
 		if (map->slot[i].used)
 			place(&bigger, map->slot[i].id, map->slot[i].value);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/summaries.h"
@@ -36,8 +37,7 @@ static struct sl_image *image_of(struct sl_images *folder, const char *stem)
 	folder->images = sl_arena_grow(folder->images, &folder->capacity, folder->image_count, sizeof(*folder->images));
 	*at = ++folder->image_count;
 	folder->images[*at - 1] = (struct sl_image){0};
-	if (asprintf(&folder->images[*at - 1].name, "%s%s", stem, SL_TRACE_SUFFIX) < 0)
-		abort();
+	folder->images[*at - 1].name = sl_memory_print("%s%s", stem, SL_TRACE_SUFFIX);
 	return &folder->images[*at - 1];
 }
 
@@ -126,8 +126,7 @@ static void look_into(struct sl_images *folder, const char *path, struct level *
 
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "analysis"))
 			continue;
-		if (asprintf(&inside, "%s%s%s", path, *path && path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name) < 0)
-			abort();
+		inside = sl_memory_print("%s%s%s", path, *path && path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name);
 		look_at(folder, inside, entry, st.st_dev, below);
 		free(inside);
 	}
@@ -193,8 +192,7 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 	for (size_t i = 0; i < SL_COUNT(others); i++) {
 		glob_t found;
 
-		if (asprintf(&beside, "%s%s", stem, others[i]) < 0)
-			abort();
+		beside = sl_memory_print("%s%s", stem, others[i]);
 		if (!glob(beside, 0, NULL, &found)) {
 			for (size_t f = 0; f < found.gl_pathc; f++)
 				if (!stat(found.gl_pathv[f], &st) && S_ISREG(st.st_mode))
@@ -275,10 +273,8 @@ static int newest_first(const void *a, const void *b)
 /* Newest first; run_of follows. */
 static void sort_runs(struct sl_images *folder)
 {
-	unsigned *place = calloc(folder->run_count + 1, sizeof(*place));
+	unsigned *place = sl_memory_must(calloc(folder->run_count + 1, sizeof(*place)));
 
-	if (!place)
-		abort();
 	if (folder->run_count)
 		qsort(folder->runs, folder->run_count, sizeof(*folder->runs), newest_first);
 	for (unsigned i = 0; i < folder->run_count; i++)
@@ -331,9 +327,7 @@ void sl_images_group(struct sl_images *folder)
 
 	if (folder->image_count)
 		qsort(folder->images, folder->image_count, sizeof(*folder->images), by_name);
-	folder->run_of = calloc(folder->image_count + 1, sizeof(*folder->run_of));
-	if (!folder->run_of)
-		abort();
+	folder->run_of = sl_memory_must(calloc(folder->image_count + 1, sizeof(*folder->run_of)));
 	for (unsigned i = 0; i < folder->image_count; i++) {
 		struct sl_image *image = &folder->images[i];
 		struct sl_header header;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyzer/trace/cursor.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/trace/trace.h"
 #include "common/block.h"
 #include "common/tracefile.h"
@@ -166,9 +167,7 @@ static void push(struct stream *s, const struct sl_event *event, const struct sl
 		s->begin = 0;
 	} else if (s->end == s->capacity) {
 		s->capacity = s->capacity ? s->capacity * 2 : 16;
-		s->waiting = realloc(s->waiting, s->capacity * sizeof(*s->waiting));
-		if (!s->waiting)
-			abort();
+		s->waiting = sl_memory_must(realloc(s->waiting, s->capacity * sizeof(*s->waiting)));
 	}
 	for (at = s->end++; at > s->begin && s->waiting[at - 1].event.time_ns > event->time_ns; at--)
 		s->waiting[at] = s->waiting[at - 1];
@@ -315,9 +314,7 @@ static struct stream *stream_of(struct sl_order *order, struct sl_idmap *ids, ui
 
 	if (at == UINT32_MAX) {
 		at = (uint32_t)order->stream_count++;
-		order->streams = realloc(order->streams, order->stream_count * sizeof(*order->streams));
-		if (!order->streams)
-			abort();
+		order->streams = sl_memory_must(realloc(order->streams, order->stream_count * sizeof(*order->streams)));
 		order->streams[at] = (struct stream){.thread = thread, .after = true};
 		sl_idmap_set(ids, thread, at);
 	}
@@ -426,10 +423,8 @@ static void collect_records(struct sl_order *order, struct stream *s)
 
 struct sl_order *sl_order_new(struct sl_trace *trace)
 {
-	struct sl_order *order = calloc(1, sizeof(*order));
+	struct sl_order *order = sl_memory_must(calloc(1, sizeof(*order)));
 
-	if (!order)
-		abort();
 	order->trace = trace;
 	collect(order);
 	if (trace->cursor)

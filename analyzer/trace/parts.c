@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/memory.h"
+
 static uint64_t size_of(const char *path)
 {
 	struct stat st;
@@ -44,11 +46,9 @@ static int heaviest_first(const void *a, const void *b)
 /* Each image, the heaviest first, goes to the part that has least so far.  is_mine: per image. */
 static void deal(const struct sl_images *folder, unsigned part, unsigned parts, bool *is_mine)
 {
-	struct weighed *order = calloc(folder->image_count + 1, sizeof(*order));
-	uint64_t *has = calloc(parts, sizeof(*has));
+	struct weighed *order = sl_memory_must(calloc(folder->image_count + 1, sizeof(*order)));
+	uint64_t *has = sl_memory_must(calloc(parts, sizeof(*has)));
 
-	if (!order || !has)
-		abort();
 	for (unsigned i = 0; i < folder->image_count; i++)
 		order[i] = (struct weighed){weight_of(&folder->images[i]), &folder->images[i]};
 	if (folder->image_count)
@@ -68,11 +68,9 @@ static void deal(const struct sl_images *folder, unsigned part, unsigned parts, 
 
 void sl_parts_keep(struct sl_images *folder, unsigned part, unsigned parts)
 {
-	bool *is_mine = calloc(folder->image_count + 1, sizeof(*is_mine));
+	bool *is_mine = sl_memory_must(calloc(folder->image_count + 1, sizeof(*is_mine)));
 	unsigned kept = 0;
 
-	if (!is_mine)
-		abort();
 	deal(folder, part, parts, is_mine);
 	for (unsigned i = 0; i < folder->image_count; i++)
 		if (is_mine[i])

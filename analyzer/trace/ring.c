@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/trace/frames.h"
 
@@ -85,10 +86,8 @@ static void settle(int fd, uint64_t offset, struct sl_slot *slots)
 /* The log's segments that the living process gave back, and perhaps to somebody else, while we copied them: all of it is in the file. */
 static void settle_log(struct sl_recovered_ring *ring, int fd)
 {
-	struct sl_ringfile *now = malloc(sizeof(*now));
+	struct sl_ringfile *now = sl_memory_must(malloc(sizeof(*now)));
 
-	if (!now)
-		abort();
 	read_at(fd, now, sizeof(*now), 0);
 	for (unsigned i = 0; i < ring->segments; i++)
 		if (ring->defs[i] && (atomic_load(&now->segment[i].use) != SL_SEGMENT_DEFS ||
@@ -108,9 +107,7 @@ static void load_segments(struct sl_recovered_ring *ring, int fd, struct sl_dama
 
 		if (use != SL_SEGMENT_EVENTS && use != SL_SEGMENT_DEFS)
 			continue;
-		bytes = malloc(SL_SEGMENT_BYTES);
-		if (!bytes)
-			abort();
+		bytes = sl_memory_must(malloc(SL_SEGMENT_BYTES));
 		if (!read_at(fd, bytes, SL_SEGMENT_BYTES, offset))
 			sl_damage_add(damage, ring->path, (int64_t)offset, "the ring is cut short");
 		if (use == SL_SEGMENT_EVENTS) {
@@ -134,9 +131,7 @@ static bool open_ring(struct sl_recovered_ring *ring, const char *path, struct s
 	*ring = (struct sl_recovered_ring){0};
 	if (fd < 0)
 		return false;
-	head = malloc(sizeof(*head));
-	if (!head)
-		abort();
+	head = sl_memory_must(malloc(sizeof(*head)));
 	read_at(fd, head, sizeof(*head), 0);
 	if (memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) || head->version != SL_RINGFILE_VERSION ||
 	    head->segment_bytes != SL_SEGMENT_BYTES) {
@@ -152,9 +147,7 @@ static bool open_ring(struct sl_recovered_ring *ring, const char *path, struct s
 	ring->head = head;
 	ring->alive = is_alive(fd, head);
 	if (head->header_bytes && head->header_bytes <= SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT) {
-		ring->header_map = malloc(head->header_bytes);
-		if (!ring->header_map)
-			abort();
+		ring->header_map = sl_memory_must(malloc(head->header_bytes));
 		read_at(fd, ring->header_map, head->header_bytes, SL_RINGFILE_HEADER_AT);
 	}
 	ring->segments = atomic_load(&head->segments);

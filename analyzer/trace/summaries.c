@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/trace/frames.h"
 
@@ -81,9 +82,7 @@ static bool take_index(const msgpack_object *index, uint64_t begin, uint64_t siz
 			free(name);
 			return false;
 		}
-		identity = calloc(1, sizeof(*identity));
-		if (!identity)
-			abort();
+		identity = sl_memory_must(calloc(1, sizeof(*identity)));
 		take_identity(identity, map);
 		add(context, name, identity, begin, bytes);
 		free(name);
@@ -224,9 +223,7 @@ bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t
 	msgpack_sbuffer_init(&index);
 	msgpack_packer_init(&pk, &index, msgpack_sbuffer_write);
 	put_index(&pk, frames, count);
-	packed = malloc(ZSTD_compressBound(index.size));
-	if (!packed)
-		abort();
+	packed = sl_memory_must(malloc(ZSTD_compressBound(index.size)));
 	size = ZSTD_compress(packed, ZSTD_compressBound(index.size), index.data, index.size, 3);
 	fine = !ZSTD_isError(size) && fwrite(packed, 1, size, out) == size;
 	for (size_t i = 0; fine && i < count; i++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/names.h"
@@ -354,9 +355,7 @@ static void open_settled(struct sl_trace *trace, const struct sl_image *image)
 {
 	struct sl_image left = *image;
 
-	left.files = malloc((image->file_count + 1) * sizeof(*left.files));
-	if (!left.files)
-		abort();
+	left.files = sl_memory_must(malloc((image->file_count + 1) * sizeof(*left.files)));
 	if (image->file_count) /* none: a ring alone */
 		memcpy(left.files, image->files, image->file_count * sizeof(*left.files));
 	while (!open_files(trace, &left)) {
@@ -374,10 +373,8 @@ static void open_settled(struct sl_trace *trace, const struct sl_image *image)
 
 struct sl_trace *sl_trace_blank(void)
 {
-	struct sl_trace *trace = calloc(1, sizeof(*trace));
+	struct sl_trace *trace = sl_memory_must(calloc(1, sizeof(*trace)));
 
-	if (!trace)
-		abort();
 	sl_pool_enter();
 	msgpack_zone_init(&trace->zone, 256);
 	return trace;
@@ -480,9 +477,7 @@ void sl_trace_rest(struct sl_trace *trace)
 
 void sl_trace_follow(struct sl_trace *trace)
 {
-	trace->cursor = calloc(1, sizeof(*trace->cursor));
-	if (!trace->cursor)
-		abort();
+	trace->cursor = sl_memory_must(calloc(1, sizeof(*trace->cursor)));
 	trace->cursor->ring = trace->ring.path ? strdup(trace->ring.path) : NULL;
 	if (trace->ring.path) {
 		trace->cursor->asleep = atomic_load(&trace->ring.head->asleep);
@@ -499,8 +494,7 @@ static char *path_of(const struct sl_trace *trace, unsigned number)
 
 	if (number == 1)
 		return strdup(trace->name);
-	if (asprintf(&path, "%.*s.%06u%s", stem, trace->name, number, SL_TRACE_SUFFIX) < 0)
-		abort();
+	path = sl_memory_print("%.*s.%06u%s", stem, trace->name, number, SL_TRACE_SUFFIX);
 	return path;
 }
 
@@ -524,9 +518,7 @@ static bool open_next(struct sl_trace *trace)
 	while (exists(trace, cursor->last_file + 1)) {
 		char *path = path_of(trace, cursor->last_file + 1);
 
-		trace->files = realloc(trace->files, (trace->file_count + 1) * sizeof(*trace->files));
-		if (!trace->files)
-			abort();
+		trace->files = sl_memory_must(realloc(trace->files, (trace->file_count + 1) * sizeof(*trace->files)));
 		if (!sl_frames_open(&trace->files[trace->file_count], path, (uint16_t)trace->file_count, &unsaid)) {
 			free(path);
 			return false;

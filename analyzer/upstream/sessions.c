@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/upstream/answers/alerts.h"
 #include "analyzer/base/format.h"
@@ -605,10 +606,8 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 
 struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena)
 {
-	struct sl_session *sessions = calloc(report->process_count + 1, sizeof(*sessions));
+	struct sl_session *sessions = sl_memory_must(calloc(report->process_count + 1, sizeof(*sessions)));
 
-	if (!sessions)
-		abort();
 	for (unsigned i = 0; i < report->process_count; i++)
 		sl_sessions_make(report, &report->processes[i], arena, &sessions[i]);
 	return sessions;
@@ -636,12 +635,10 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 {
 	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
 	struct maker m = {.process = process, .arena = arena, .backend = is_rocm(process->model) ? "rocm" : "cuda"};
-	struct sl_v3_event *events = calloc(session->count + oom->change_count + 1, sizeof(*events));
+	struct sl_v3_event *events = sl_memory_must(calloc(session->count + oom->change_count + 1, sizeof(*events)));
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns), last = 0;
 	size_t at = 0;
 
-	if (!events)
-		abort();
 	while (at < session->count && session->events[at].timestamp_ns <= when) {
 		events[at] = session->events[at];
 		at++;

@@ -17,6 +17,7 @@
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/memory.h"
 
 /* A process to start, or that was started. */
 struct task {
@@ -35,10 +36,8 @@ struct sl_act {
 
 struct sl_act *sl_act_new(bool quiet)
 {
-	struct sl_act *act = calloc(1, sizeof(*act));
+	struct sl_act *act = sl_memory_must(calloc(1, sizeof(*act)));
 
-	if (!act)
-		abort();
 	act->quiet = quiet;
 	return act;
 }
@@ -123,10 +122,8 @@ static void put_in_file(const char *path, const char *json)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
 	size_t length = strlen(json);
-	char *line = malloc(length + 1);
+	char *line = sl_memory_must(malloc(length + 1));
 
-	if (!line)
-		abort();
 	memcpy(line, json, length);
 	line[length] = '\n';
 	if (fd < 0 || write(fd, line, length + 1) != (ssize_t)length + 1)
@@ -157,10 +154,8 @@ static char *beside(const char *name)
 static char **argv_of(const struct sl_alert *alert)
 {
 	const struct sl_process *process = &alert->followed->process;
-	char **argv = calloc(8, sizeof(*argv));
+	char **argv = sl_memory_must(calloc(8, sizeof(*argv)));
 
-	if (!argv)
-		abort();
 	switch (alert->rule->action) {
 	case SL_ACTION_BUNDLE:
 		argv[0] = strdup("/proc/self/exe");
@@ -191,9 +186,7 @@ static char **environment_of(const struct sl_alert *alert, const char *json)
 
 	while (environ[count])
 		count++;
-	envp = calloc(count + 12, sizeof(*envp));
-	if (!envp)
-		abort();
+	envp = sl_memory_must(calloc(count + 12, sizeof(*envp)));
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) /* nothing of ours is to be recorded */
 			envp[at++] = strdup(environ[i]);
@@ -284,10 +277,8 @@ unsigned sl_act_tend(struct sl_act *act)
 
 static void process_for(struct sl_act *act, const struct sl_alert *alert, char *json)
 {
-	struct task *task = calloc(1, sizeof(*task));
+	struct task *task = sl_memory_must(calloc(1, sizeof(*task)));
 
-	if (!task)
-		abort();
 	*task = (struct task){.argv = argv_of(alert), .envp = environment_of(alert, json), .json = json};
 	task->what = sl_report_text("%s %s", sl_action_name(alert->rule->action), alert->rule->target);
 	*SL_PUSH(&act->waiting) = task;

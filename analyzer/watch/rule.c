@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "common/base.h"
 #include "common/size.h"
 
@@ -192,15 +193,11 @@ const char *sl_rule_parse(struct sl_rule *rule, const char *text)
 	size_t length;
 
 	text += strspn(text, " \t");
-	*rule = (struct sl_rule){.text = strndup(text, without_blanks(text, strlen(text))), .target = ""};
-	if (!rule->text)
-		abort();
+	*rule = (struct sl_rule){.text = sl_memory_must(strndup(text, without_blanks(text, strlen(text)))), .target = ""};
 	arrow = strstr(rule->text, "=>");
 	length = arrow ? (size_t)(arrow - rule->text) : strlen(rule->text);
 	rule->condition = without_blanks(rule->text, length);
-	copy = strndup(rule->text, rule->condition);
-	if (!copy)
-		abort();
+	copy = sl_memory_must(strndup(rule->text, rule->condition));
 	wrong = parse_condition(rule, copy);
 	free(copy);
 	if (!wrong && arrow)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/follow/forecast.h"
 
@@ -40,10 +41,8 @@ struct sl_watch {
 
 struct sl_watch *sl_watch_new(const struct sl_rule *rules, size_t count)
 {
-	struct sl_watch *watch = calloc(1, sizeof(*watch));
+	struct sl_watch *watch = sl_memory_must(calloc(1, sizeof(*watch)));
 
-	if (!watch)
-		abort();
 	watch->rules = rules;
 	watch->count = count;
 	return watch;
@@ -72,9 +71,7 @@ static struct watched *watched_of(struct sl_watch *watch, const struct sl_follow
 	for (size_t i = 0; i < watch->watched.count; i++)
 		if (!strcmp(watch->watched.item[i]->session, followed->process.session_id))
 			return watch->watched.item[i];
-	one = calloc(1, sizeof(*one));
-	if (!one)
-		abort();
+	one = sl_memory_must(calloc(1, sizeof(*one)));
 	one->session = strdup(followed->process.session_id);
 	one->alarms = calloc(watch->count + 1, sizeof(*one->alarms));
 	for (unsigned d = 0; d < DEVICES; d++)
@@ -138,10 +135,8 @@ static double oldest_call(const struct sl_watch *watch, const struct sl_process 
 static double unlike(const struct sl_follow *follow, const struct sl_followed *followed)
 {
 	unsigned count = sl_follow_count(follow), same = 0, at = 0;
-	double *held = calloc(count + 1, 2 * sizeof(*held)), *away = held + count + 1, found;
+	double *held = sl_memory_must(calloc(count + 1, 2 * sizeof(*held))), *away = held + count + 1, found;
 
-	if (!held)
-		abort();
 	for (unsigned i = 0; i < count; i++) {
 		const struct sl_followed *other = sl_follow_process(follow, i);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/gate/diff.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/outputs/page/parts.h"
@@ -107,10 +108,8 @@ static void put_row(struct sl_page *page, const struct sl_difference *d)
 static void put_rows(struct sl_page *page, const struct sl_differences *differences)
 {
 	size_t count = differences->list.count, shown = count < page->budget.cards ? count : page->budget.cards;
-	const struct sl_difference **rows = calloc(count + 1, sizeof(*rows));
+	const struct sl_difference **rows = sl_memory_must(calloc(count + 1, sizeof(*rows)));
 
-	if (!rows)
-		abort();
 	for (size_t i = 0; i < count; i++)
 		rows[i] = &differences->list.item[i];
 	qsort(rows, count, sizeof(*rows), by_change);
@@ -172,13 +171,11 @@ static int by_difference(const void *a, const void *b)
 static void put_stacks(struct sl_page *page, const struct sl_page_changes *changes)
 {
 	size_t count = changes->stacks.count, shown = count <= page->budget.samples ? count : page->budget.samples;
-	struct sl_page_change *all = calloc(count + 1, sizeof(*all));
-	uint32_t *node = calloc(count + 1, sizeof(*node));
-	double *bytes[2] = {calloc(count + 1, sizeof(double)), calloc(count + 1, sizeof(double))};
+	struct sl_page_change *all = sl_memory_must(calloc(count + 1, sizeof(*all)));
+	uint32_t *node = sl_memory_must(calloc(count + 1, sizeof(*node)));
+	double *bytes[2] = {sl_memory_must(calloc(count + 1, sizeof(double))), sl_memory_must(calloc(count + 1, sizeof(double)))};
 	char rest[64];
 
-	if (!all || !node || !bytes[0] || !bytes[1])
-		abort();
 	for (size_t i = 0; i < count; i++)
 		all[i] = changes->stacks.item[i];
 	qsort(all, count, sizeof(*all), by_difference);

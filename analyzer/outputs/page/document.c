@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 
 /* ---- tables */
 
@@ -166,12 +167,10 @@ void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
 void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget)
 {
 	*page = (struct sl_page){.process_count = processes, .budget = *budget};
-	page->timelines = calloc(processes + 1, sizeof(*page->timelines));
-	page->site_nodes = calloc(processes + 1, sizeof(*page->site_nodes));
-	page->stack_nodes = calloc(processes + 1, sizeof(*page->stack_nodes));
-	page->order = calloc(processes + 1, sizeof(*page->order));
-	if (!page->timelines || !page->site_nodes || !page->stack_nodes || !page->order)
-		abort();
+	page->timelines = sl_memory_must(calloc(processes + 1, sizeof(*page->timelines)));
+	page->site_nodes = sl_memory_must(calloc(processes + 1, sizeof(*page->site_nodes)));
+	page->stack_nodes = sl_memory_must(calloc(processes + 1, sizeof(*page->stack_nodes)));
+	page->order = sl_memory_must(calloc(processes + 1, sizeof(*page->order)));
 	*SL_PUSH(&page->texts) = "";
 	*SL_PUSH(&page->node_parent) = 0;
 	*SL_PUSH(&page->node_frame) = 0;
@@ -199,11 +198,9 @@ void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const
 static void put_tables(struct sl_page *page)
 {
 	size_t count = page->frames.count;
-	uint32_t *column = calloc(count + 1, sizeof(*column));
-	uint8_t *flag = calloc(count + 1, 1);
+	uint32_t *column = sl_memory_must(calloc(count + 1, sizeof(*column)));
+	uint8_t *flag = sl_memory_must(calloc(count + 1, 1));
 
-	if (!column || !flag)
-		abort();
 	sl_page_key(page, "strings");
 	sl_packed_array(&page->pack, (uint32_t)page->texts.count);
 	for (size_t i = 0; i < page->texts.count; i++)

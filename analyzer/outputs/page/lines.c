@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyzer/report/devices.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"
 
 struct columns {
@@ -18,13 +19,11 @@ struct columns {
 
 static void room(struct columns *c, size_t n)
 {
-	c->min = calloc(n + 1, sizeof(*c->min));
-	c->max = calloc(n + 1, sizeof(*c->max));
-	c->mean = calloc(n + 1, sizeof(*c->mean));
-	c->stack = calloc(n + 1, sizeof(*c->stack));
-	c->at = calloc(n + 1, sizeof(*c->at));
-	if (!c->min || !c->max || !c->mean || !c->stack || !c->at)
-		abort();
+	c->min = sl_memory_must(calloc(n + 1, sizeof(*c->min)));
+	c->max = sl_memory_must(calloc(n + 1, sizeof(*c->max)));
+	c->mean = sl_memory_must(calloc(n + 1, sizeof(*c->mean)));
+	c->stack = sl_memory_must(calloc(n + 1, sizeof(*c->stack)));
+	c->at = sl_memory_must(calloc(n + 1, sizeof(*c->at)));
 }
 
 static void free_columns(struct columns *c)
@@ -189,10 +188,8 @@ static void heat_row(const struct sl_page *page, unsigned process, double *row, 
 {
 	const struct sl_timeline *timeline = timeline_of(page, process);
 	uint64_t begin = timeline->begin_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns;
-	double *one = calloc(columns, sizeof(*one));
+	double *one = sl_memory_must(calloc(columns, sizeof(*one)));
 
-	if (!one)
-		abort();
 	for (unsigned i = 0; i < timeline->line_count; i++) {
 		const struct sl_line *line = timeline->lines[i];
 
@@ -220,12 +217,10 @@ void sl_page_heat(struct sl_page *page)
 {
 	unsigned rows = page->process_count, columns = page->budget.heat;
 	double width = (double)(page->t1_unix_ns - page->t0_unix_ns) / columns, scale = 1;
-	double *values = calloc((size_t)rows * columns + 1, sizeof(*values));
-	uint8_t *cells = calloc((size_t)rows * columns + 1, 1);
-	uint32_t *row = calloc(rows + 1, sizeof(*row));
+	double *values = sl_memory_must(calloc((size_t)rows * columns + 1, sizeof(*values)));
+	uint8_t *cells = sl_memory_must(calloc((size_t)rows * columns + 1, 1));
+	uint32_t *row = sl_memory_must(calloc(rows + 1, sizeof(*row)));
 
-	if (!values || !cells || !row)
-		abort();
 	width = width > 1 ? width : 1;
 	for (unsigned i = 0; i < rows; i++) {
 		row[i] = i;

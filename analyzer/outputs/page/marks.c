@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"
 
 static void put_mark(struct sl_page *page, unsigned process, int device, uint64_t ns, const char *kind, const char *text)
@@ -41,10 +42,8 @@ static void put_steps(struct sl_page *page, unsigned process, const struct sl_la
 {
 	const struct sl_model *model = page->report->processes[process].model;
 	const struct sl_steps *steps = &label->steps;
-	double *column = calloc(steps->count, sizeof(*column));
+	double *column = sl_memory_must(calloc(steps->count, sizeof(*column)));
 
-	if (!column)
-		abort();
 	sl_packed_map(&page->pack, 4);
 	sl_page_key(page, "process");
 	sl_packed_uint(&page->pack, process);

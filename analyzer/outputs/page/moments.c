@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
+
 #include "analyzer/outputs/page/parts.h"
 
 struct sample {
@@ -72,11 +74,9 @@ static void put_moment(struct sl_page *page, unsigned process, int device, const
 
 	settle(page, samples);
 	n = samples->s.count;
-	stack = calloc(n + 1, sizeof(*stack));
-	bytes = calloc(n + 1, sizeof(*bytes));
-	blocks = calloc(n + 1, sizeof(*blocks));
-	if (!stack || !bytes || !blocks)
-		abort();
+	stack = sl_memory_must(calloc(n + 1, sizeof(*stack)));
+	bytes = sl_memory_must(calloc(n + 1, sizeof(*bytes)));
+	blocks = sl_memory_must(calloc(n + 1, sizeof(*blocks)));
 	for (size_t i = 0; i < n; i++) {
 		stack[i] = samples->s.item[i].node;
 		bytes[i] = samples->s.item[i].bytes;

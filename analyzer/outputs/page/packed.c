@@ -6,6 +6,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "analyzer/base/memory.h"
+
 #define TEXT_MAX 4096
 
 static int put(void *data, const char *bytes, size_t size)
@@ -14,9 +16,7 @@ static int put(void *data, const char *bytes, size_t size)
 
 	if (packed->size + size > packed->capacity) {
 		packed->capacity = (packed->size + size) * 2 + 4096;
-		packed->data = realloc(packed->data, packed->capacity);
-		if (!packed->data)
-			abort();
+		packed->data = sl_memory_must(realloc(packed->data, packed->capacity));
 	}
 	memcpy(packed->data + packed->size, bytes, size);
 	packed->size += size;
@@ -122,9 +122,7 @@ unsigned char *sl_packed_gzip(const struct sl_packed *packed, size_t *size)
 	if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		abort();
 	*size = deflateBound(&z, packed->size);
-	out = malloc(*size);
-	if (!out)
-		abort();
+	out = sl_memory_must(malloc(*size));
 	z.next_out = out;
 	z.avail_out = (uInt)*size;
 	deflate(&z, Z_FINISH);

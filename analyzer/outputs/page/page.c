@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"
 
 static int by_value(const void *a, const void *b)
@@ -24,10 +25,9 @@ static int by_oddness(const void *a, const void *b, void *oddness)
 static void order_processes(struct sl_page *page)
 {
 	unsigned count = page->report->process_count;
-	uint64_t *peaks = calloc(count + 1, sizeof(*peaks)), *odd = calloc(count + 1, sizeof(*odd)), median;
+	uint64_t *peaks = sl_memory_must(calloc(count + 1, sizeof(*peaks))), *odd = sl_memory_must(calloc(count + 1, sizeof(*odd))),
+		 median;
 
-	if (!peaks || !odd)
-		abort();
 	for (unsigned i = 0; i < count; i++)
 		peaks[i] = sl_page_peak(&page->report->processes[i], NULL);
 	qsort(peaks, count, sizeof(*peaks), by_value);
@@ -67,9 +67,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 
-		page->site_nodes[i] = calloc(p->model->sites.count + 1, sizeof(uint32_t));
-		if (!page->site_nodes[i])
-			abort();
+		page->site_nodes[i] = sl_memory_must(calloc(p->model->sites.count + 1, sizeof(uint32_t)));
 		page->timelines[i] = (struct sl_page_timeline){&p->model->timeline, (int64_t)(sl_process_unix(p, 1) - 1)};
 	}
 	page->t0_unix_ns = report->started_unix_ns;

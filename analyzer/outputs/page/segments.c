@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyzer/model/moments.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/parts.h"
 
 struct columns {
@@ -13,10 +14,8 @@ struct columns {
 
 static void *column(size_t count, size_t width)
 {
-	void *values = calloc(count + 1, width);
+	void *values = sl_memory_must(calloc(count + 1, width));
 
-	if (!values)
-		abort();
 	return values;
 }
 

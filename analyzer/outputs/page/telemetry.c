@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/upstream/answers/markers.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/outputs/page/parts.h"
 #include "analyzer/upstream/answers/emit.h"
@@ -366,12 +367,10 @@ void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *te
 
 	sl_series_init(&series, session);
 	t.count = (unsigned)series.rank_count;
-	t.ranks = calloc(t.count + 1, sizeof(*t.ranks));
+	t.ranks = sl_memory_must(calloc(t.count + 1, sizeof(*t.ranks)));
 	sl_page_begin(page, t.count, budget);
 	page->emit = emit;
-	page->ranks = calloc(t.count + 1, sizeof(*page->ranks));
-	if (!t.ranks || !page->ranks)
-		abort();
+	page->ranks = sl_memory_must(calloc(t.count + 1, sizeof(*page->ranks)));
 	for (unsigned r = 0; r < t.count; r++) {
 		take_rank(&t.ranks[r], &series.ranks[r]);
 		page->ranks[r] = series.ranks[r].rank;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/upstream/files/manifest.h"
 
@@ -59,9 +60,7 @@ struct sl_live_sink *sl_live_sink_open(const char *folder)
 		errno = ENOTEMPTY;
 		return NULL;
 	}
-	sink = calloc(1, sizeof(*sink));
-	if (!sink)
-		abort();
+	sink = sl_memory_must(calloc(1, sizeof(*sink)));
 	sink->folder = fd;
 	sink->line = sl_json_new(NULL, SL_JSON_PYTHON);
 	return sink;

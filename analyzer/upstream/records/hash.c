@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer/base/memory.h"
+
 static uint32_t rotl(uint32_t x, int n)
 {
 	return x << n | x >> (32 - n);
@@ -150,10 +152,8 @@ void sl_hash_uuid5_url(const char *name, char out[37])
 	static const uint8_t namespace_url[16] = {0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1,
 						  0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8};
 	size_t length = strlen(name);
-	uint8_t digest[20], *data = malloc(length + 16);
+	uint8_t digest[20], *data = sl_memory_must(malloc(length + 16));
 
-	if (!data)
-		abort();
 	memcpy(data, namespace_url, 16);
 	memcpy(data + 16, name, length);
 	sl_hash_sha1(data, length + 16, digest);
