@@ -171,12 +171,12 @@ static void say_host(const struct sl_oom *oom, struct sl_account *account)
 	struct names n = {0};
 
 	if (at->time_ns && at->cgroup_limit_bytes != SL_UNKNOWN && at->cgroup_bytes != SL_UNKNOWN)
-		account->cause_text = sl_report_text("the host, not the device: its control group used %s of %s",
-						     size(&n, at->cgroup_bytes), size(&n, at->cgroup_limit_bytes));
+		account->cause_text = sl_memory_print("the host, not the device: its control group used %s of %s",
+						      size(&n, at->cgroup_bytes), size(&n, at->cgroup_limit_bytes));
 	else
 		account->cause_text =
-			sl_report_text("the host, not the device: %s of pinned memory were live", size(&n, oom->live_bytes));
-	account->advice = sl_report_text("pin less at once, or raise the limit of locked memory or of the control group");
+			sl_memory_print("the host, not the device: %s of pinned memory were live", size(&n, oom->live_bytes));
+	account->advice = sl_memory_print("pin less at once, or raise the limit of locked memory or of the control group");
 }
 
 static void say_address_space(const struct sl_oom *oom, struct sl_account *account)
@@ -185,11 +185,11 @@ static void say_address_space(const struct sl_oom *oom, struct sl_account *accou
 	struct names n = {0};
 
 	if (at->time_ns && at->vm_limit_bytes != SL_UNKNOWN && at->vm_bytes != SL_UNKNOWN) {
-		account->cause_text = sl_report_text("address space, not memory: %s mapped of %s allowed", size(&n, at->vm_bytes),
-						     size(&n, at->vm_limit_bytes));
-		account->advice = sl_report_text("raise the limit: ulimit -v");
+		account->cause_text = sl_memory_print("address space, not memory: %s mapped of %s allowed", size(&n, at->vm_bytes),
+						      size(&n, at->vm_limit_bytes));
+		account->advice = sl_memory_print("raise the limit: ulimit -v");
 	} else {
-		account->cause_text = sl_report_text("address space, not memory");
+		account->cause_text = sl_memory_print("address space, not memory");
 	}
 }
 
@@ -201,10 +201,10 @@ static void say_unasked(const struct sl_oom *oom, struct sl_account *account)
 							  : "what the call takes itself, as code loaded late or a kernel's stack";
 	struct names n = {0};
 
-	account->cause_text = sl_report_text("the device had no room for %s: %s free, %s held by this process", what,
-					     size(&n, oom->free_bytes), size(&n, oom->live_bytes));
+	account->cause_text = sl_memory_print("the device had no room for %s: %s free, %s held by this process", what,
+					      size(&n, oom->free_bytes), size(&n, oom->live_bytes));
 	if (oom->scope == SL_SCOPE_VRAM)
-		account->advice = sl_report_text("leave more free before it; CUDA_MODULE_LOADING=EAGER loads code at the start");
+		account->advice = sl_memory_print("leave more free before it; CUDA_MODULE_LOADING=EAGER loads code at the start");
 }
 
 static void say(const struct sl_oom *oom, struct sl_account *account)
@@ -214,7 +214,7 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 
 	switch (account->cause) {
 	case SL_CAUSE_INJECTED:
-		account->cause_text = sl_report_text("made to fail by --inject-oom");
+		account->cause_text = sl_memory_print("made to fail by --inject-oom");
 		break;
 	case SL_CAUSE_HOST:
 		say_host(oom, account);
@@ -223,33 +223,34 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		say_address_space(oom, account);
 		break;
 	case SL_CAUSE_TOO_LARGE:
-		account->cause_text = sl_report_text("%s is more than the %s", size(&n, oom->asked_bytes),
-						     oom->injected ? "limit (--limit) allows" : "device has");
-		account->advice = sl_report_text("look at how the size came about: a batch, a shape, a count");
+		account->cause_text = sl_memory_print("%s is more than the %s", size(&n, oom->asked_bytes),
+						      oom->injected ? "limit (--limit) allows" : "device has");
+		account->advice = sl_memory_print("look at how the size came about: a batch, a shape, a count");
 		break;
 	case SL_CAUSE_FRAGMENTED:
-		account->cause_text = sl_report_text("fragmentation: PyTorch kept %s unused, the largest piece %s",
-						     size(&n, account->cached), size(&n, account->largest_cached));
-		account->advice = sl_report_text("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+		account->cause_text = sl_memory_print("fragmentation: PyTorch kept %s unused, the largest piece %s",
+						      size(&n, account->cached), size(&n, account->largest_cached));
+		account->advice = sl_memory_print("try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 		break;
 	case SL_CAUSE_DRIVER:
-		account->cause_text = sl_report_text("%s were free: the driver found no room for one piece of %s",
-						     size(&n, oom->free_bytes), size(&n, oom->asked_bytes));
-		account->advice = sl_report_text("allocate it earlier, or in smaller pieces");
+		account->cause_text = sl_memory_print("%s were free: the driver found no room for one piece of %s",
+						      size(&n, oom->free_bytes), size(&n, oom->asked_bytes));
+		account->advice = sl_memory_print("allocate it earlier, or in smaller pieces");
 		break;
 	case SL_CAUSE_NEIGHBOUR:
-		account->cause_text = sl_report_text("without %s, which held %s, it had fitted", who, size(&n, others_of(account)));
-		account->advice = sl_report_text("give each process a device of its own: CUDA_VISIBLE_DEVICES");
+		account->cause_text =
+			sl_memory_print("without %s, which held %s, it had fitted", who, size(&n, others_of(account)));
+		account->advice = sl_memory_print("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:
 		if (!oom->asked_bytes) {
 			say_unasked(oom, account);
 			break;
 		}
-		account->cause_text = sl_report_text("%s was full: %s held by this process, %s missing",
-						     oom->injected ? "the limit (--limit)" : "the device",
-						     size(&n, oom->live_bytes), size(&n, sl_oom_missing(oom)));
-		account->advice = sl_report_text("%s less, held or asked, had been enough", size(&n, sl_oom_missing(oom)));
+		account->cause_text = sl_memory_print("%s was full: %s held by this process, %s missing",
+						      oom->injected ? "the limit (--limit)" : "the device",
+						      size(&n, oom->live_bytes), size(&n, sl_oom_missing(oom)));
+		account->advice = sl_memory_print("%s less, held or asked, had been enough", size(&n, sl_oom_missing(oom)));
 		break;
 	case SL_CAUSE_UNKNOWN:
 		break;
@@ -281,7 +282,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		return;
 	if (sl_story_tell(&story, process, oom)) {
 		free(account->advice);
-		account->cause_text = sl_report_text("%s; %s", cause, story.text);
+		account->cause_text = sl_memory_print("%s; %s", cause, story.text);
 		account->advice = strdup(story.advice);
 		free(cause);
 	} else if (kept && kept->verdict == SL_KEPT_GROWING && kept->bytes != SL_UNKNOWN && account->cause == SL_CAUSE_FULL &&
@@ -289,8 +290,8 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
 		sl_kept_amount(what, sizeof(what), kept);
 		free(account->advice);
-		account->advice = sl_report_text("%s less had been enough: the leak at %s has %s", size(&n, sl_oom_missing(oom)),
-						 where, what);
+		account->advice = sl_memory_print("%s less had been enough: the leak at %s has %s", size(&n, sl_oom_missing(oom)),
+						  where, what);
 	}
 }
 
@@ -320,7 +321,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 					    .device = oom->device,
 					    .unix_ns = sl_process_unix(p, oom->time_ns),
 					    .bytes = oom->asked_bytes,
-					    .text = sl_report_text("out of memory%s: %s", limited(oom), account->cause_text),
+					    .text = sl_memory_print("out of memory%s: %s", limited(oom), account->cause_text),
 					    .advice = account->advice ? strdup(account->advice) : NULL,
 					    .python = oom->python,
 					    .native = oom->native,

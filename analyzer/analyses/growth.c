@@ -255,7 +255,7 @@ static void run(struct sl_report *report)
 						       .process = (int)i,
 						       .device = -1,
 						       .bytes = (uint64_t)growth->slope,
-						       .text = sl_report_text(
+						       .text = sl_memory_print(
 							       "memory in use grew by %s with each %s, r2 %.2f over %llu of them%s",
 							       sl_format_size(size, (uint64_t)growth->slope), text ? text : "range",
 							       growth->r_squared, (unsigned long long)label->points, by),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
@@ -72,9 +73,9 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 			.process = (int)process,
 			.device = found->device,
 			.bytes = last - first,
-			.text = sl_report_text("memory in use rose in %.0f %% of %zu stretches of the run, from %s to %s",
-					       100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
-					       sl_format_size(to, last)),
+			.text = sl_memory_print("memory in use rose in %.0f %% of %zu stretches of the run, from %s to %s",
+						100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
+						sl_format_size(to, last)),
 			.advice = strdup("put NVTX ranges around the steps: the stacks that hold the growth are then named")});
 }
 

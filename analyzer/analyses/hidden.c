@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/base/format.h"
@@ -164,7 +165,7 @@ static void find_place(struct sl_report *report, const struct sl_shared_device *
 						    .process = (int)index,
 						    .device = device->device,
 						    .bytes = track->born_bytes ? track->born_bytes : SL_UNKNOWN,
-						    .text = sl_report_text("hidden memory: %s at %s", what, where),
+						    .text = sl_memory_print("hidden memory: %s at %s", what, where),
 						    .python = track->python,
 						    .native = track->native,
 						    .caller = track->caller});
@@ -184,10 +185,10 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 
 		if (code && (double)code->born_bytes >= WORTH_A_PLACE * (double)device->hidden_peak_bytes)
 			find_place(report, device, device->processes[i], code,
-				   sl_report_text("%s of code loaded", sl_format_size(size, code->born_bytes)));
+				   sl_memory_print("%s of code loaded", sl_format_size(size, code->born_bytes)));
 		if (contexts && contexts->most_blocks > 1)
 			find_place(report, device, device->processes[i], contexts,
-				   sl_report_text("%llu contexts at once, made", (unsigned long long)contexts->most_blocks));
+				   sl_memory_print("%llu contexts at once, made", (unsigned long long)contexts->most_blocks));
 	}
 }
 
@@ -213,7 +214,7 @@ static void run(struct sl_report *report)
 							    .device = device->device,
 							    .unix_ns = name->first_unix_ns,
 							    .bytes = name->bytes,
-							    .text = sl_report_text(
+							    .text = sl_memory_print(
 								    "process %lld, which is not of this run, held %s of device %d",
 								    (long long)name->pid, sl_format_size(size, name->bytes),
 								    device->device)});

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/report/report.h"
 
 #define NEAR 0.9 /* of the limit */
@@ -40,10 +41,10 @@ static char *words(const struct sl_process *process, const struct sl_host *host)
 		sl_format_size(most, group_held(process));
 	if (host->cgroup_limit != SL_UNKNOWN)
 		sl_format_size(limit, host->cgroup_limit);
-	return sl_report_text("pid %lld was killed with %s resident%s%s%s%s%s", (long long)process->trace->header.pid, rss,
-			      *limit ? "; its cgroup's limit is " : "", limit, *limit && *most ? ", of which it had used " : "",
-			      *limit ? most : "",
-			      kernel_killed(host) ? "; the kernel killed in that cgroup for lack of memory meanwhile" : "");
+	return sl_memory_print("pid %lld was killed with %s resident%s%s%s%s%s", (long long)process->trace->header.pid, rss,
+			       *limit ? "; its cgroup's limit is " : "", limit, *limit && *most ? ", of which it had used " : "",
+			       *limit ? most : "",
+			       kernel_killed(host) ? "; the kernel killed in that cgroup for lack of memory meanwhile" : "");
 }
 
 static void run(struct sl_report *report)

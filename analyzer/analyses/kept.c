@@ -440,10 +440,10 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 			.process = (int)index,
 			.device = track->device,
 			.bytes = kept->bytes,
-			.text = growing ? sl_report_text("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "",
-							 label ? label : "", what,
-							 kept->left ? "never freed" : "not freed before the program ended")
-					: sl_report_text("%s still fills, more and more slowly: %s", where, what),
+			.text = growing ? sl_memory_print("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "",
+							  label ? label : "", what,
+							  kept->left ? "never freed" : "not freed before the program ended")
+					: sl_memory_print("%s still fills, more and more slowly: %s", where, what),
 			.advice = strdup(growing ? "find what keeps them, there or in its callers: a list, a cache without a "
 						   "bound, a handle nobody closes"
 						 : "a cache without a bound, or one that is not full yet: a longer run tells"),

@@ -316,11 +316,11 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 				       .process = (int)index,
 				       .device = leak->device,
 				       .bytes = leak->bytes,
-				       .text = sl_report_text("%s added %s in %llu blocks and freed none of them, %s %s%s", where,
-							      sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
-							      sl_format_size(rate, (uint64_t)(step ? leak->bytes_per_step
-												   : leak->bytes_per_second)),
-							      step ? "with each " : "a second", step ? step : ""),
+				       .text = sl_memory_print("%s added %s in %llu blocks and freed none of them, %s %s%s", where,
+							       sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
+							       sl_format_size(rate, (uint64_t)(step ? leak->bytes_per_step
+												    : leak->bytes_per_second)),
+							       step ? "with each " : "a second", step ? step : ""),
 				       .advice = strdup(leak->suggestion),
 				       .python = leak->python,
 				       .native = leak->native,
@@ -356,19 +356,19 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 			if (!strstr(library, arenas[i].library))
 				continue;
 			sl_report_find(report,
-				       &(struct sl_finding){
-					       .id = "allocator.arena",
-					       .severity = "info",
-					       .process = (int)index,
-					       .device = device,
-					       .bytes = site->total_bytes / site->total_blocks,
-					       .text = sl_report_text("%s took %s in one block: what is inside cannot be seen",
-								      arenas[i].name,
-								      sl_format_size(size, site->total_bytes / site->total_blocks)),
-					       .advice = strdup(arenas[i].advice),
-					       .python = site->python,
-					       .native = site->native,
-					       .caller = site->caller});
+				       &(struct sl_finding){.id = "allocator.arena",
+							    .severity = "info",
+							    .process = (int)index,
+							    .device = device,
+							    .bytes = site->total_bytes / site->total_blocks,
+							    .text = sl_memory_print(
+								    "%s took %s in one block: what is inside cannot be seen",
+								    arenas[i].name,
+								    sl_format_size(size, site->total_bytes / site->total_blocks)),
+							    .advice = strdup(arenas[i].advice),
+							    .python = site->python,
+							    .native = site->native,
+							    .caller = site->caller});
 			return;
 		}
 	}

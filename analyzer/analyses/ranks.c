@@ -188,7 +188,7 @@ static void find_stray(struct sl_report *report, const struct sl_shared_device *
 				.process = (int)device->processes[i],
 				.device = state->device,
 				.bytes = state->known_peak + state->context_bytes,
-				.text = sl_report_text(
+				.text = sl_memory_print(
 					"rank %lld uses device %d, which is rank %lld's: a stray context and %s there%s%s",
 					(long long)p->trace->header.rank, device->device, (long long)owner->trace->header.rank,
 					sl_format_size(size, state->known_peak), where[0] ? ", first at " : "", where),
@@ -378,10 +378,10 @@ static char *divergence(struct sl_process *a, struct sl_process *b)
 			continue;
 		describe_item(a, one, here[0], sizeof(here[0]));
 		describe_item(b, two, here[1], sizeof(here[1]));
-		text = sl_report_text("first differ at allocation %s: rank %lld asked %s at %s, rank %lld %s at %s",
-				      sl_format_count(count, n), (long long)a->trace->header.rank,
-				      sl_format_size(size[0], one->event->bytes), here[0], (long long)b->trace->header.rank,
-				      sl_format_size(size[1], two->event->bytes), here[1]);
+		text = sl_memory_print("first differ at allocation %s: rank %lld asked %s at %s, rank %lld %s at %s",
+				       sl_format_count(count, n), (long long)a->trace->header.rank,
+				       sl_format_size(size[0], one->event->bytes), here[0], (long long)b->trace->header.rank,
+				       sl_format_size(size[1], two->event->bytes), here[1]);
 	}
 	if (x)
 		sl_order_free(x);
@@ -441,7 +441,7 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 				.process = (int)i,
 				.device = home_of(&report->processes[i])->device,
 				.bytes = (uint64_t)peak,
-				.text = sl_report_text(
+				.text = sl_memory_print(
 					"rank %lld is an outlier: it peaked at %s, %s %s than the median of %u ranks that do the "
 					"same%s%s%s%s",
 					(long long)report->processes[i].trace->header.rank, sl_format_size(size[0], (uint64_t)peak),

@@ -63,11 +63,11 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 			       .device = device->device,
 			       .unix_ns = sl_process_unix(process, swing->most_ns),
 			       .bytes = swing->most,
-			       .text = sl_report_text(
+			       .text = sl_memory_print(
 				       "once it held %.1f times the most of the other %llu rises, %s where they held %s: %s at %s",
 				       (double)swing->most / (double)second, (unsigned long long)(swing->count - 1),
 				       sl_format_size(a, swing->most), sl_format_size(b, second), sl_format_size(c, held), where),
-			       .advice = sl_report_text("do that part of the step in pieces: the peak would be %s", b),
+			       .advice = sl_memory_print("do that part of the step in pieces: the peak would be %s", b),
 			       .python = track->python,
 			       .native = track->native,
 			       .caller = track->caller});

@@ -7,17 +7,7 @@
 /* The first part that does not end before `address`. */
 static size_t part_at(const struct sl_model *model, uint64_t address)
 {
-	size_t low = 0, high = model->called_parts.count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (model->called_parts.item[middle].address + model->called_parts.item[middle].bytes <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sl_extent_at(model->called_parts.item, model->called_parts.count, sizeof(*model->called_parts.item), address);
 }
 
 void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes)

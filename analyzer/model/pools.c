@@ -10,17 +10,7 @@
 /* The first segment that does not end before `address`. */
 static size_t segment_at(const struct sl_model *model, uint64_t address)
 {
-	size_t low = 0, high = model->pool_segments.count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (model->pool_segments.item[middle].address + model->pool_segments.item[middle].bytes <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sl_extent_at(model->pool_segments.item, model->pool_segments.count, sizeof(*model->pool_segments.item), address);
 }
 
 static bool lies_in(uint64_t address, uint64_t begin, uint64_t bytes)

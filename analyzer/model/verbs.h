@@ -25,6 +25,23 @@ void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t s
 struct sl_vmm *sl_vmm_new(void);
 void sl_vmm_free(struct sl_vmm *vmm);
 
+/* In a list by address of things that begin with `uint64_t address, bytes`: the first that does not end before `address`. */
+static inline size_t sl_extent_at(const void *items, size_t count, size_t item_bytes, uint64_t address)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const uint64_t *extent = (const uint64_t *)((const char *)items + middle * item_bytes);
+
+		if (extent[0] + extent[1] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 void sl_graphs_apply(struct sl_model *model, const struct sl_item *item);
 void sl_graphs_free_node(struct sl_model *model, uint64_t graph, uint64_t address);
 struct sl_graphs *sl_graphs_new(void);

@@ -38,17 +38,6 @@ void sl_report_warn_of_symbols(struct sl_report *report)
 		sl_report_warn(report, "no names of functions in %s: it is not on this machine", first);
 }
 
-char *sl_report_text(const char *format, ...)
-{
-	va_list args;
-	char *text;
-
-	va_start(args, format);
-	text = sl_memory_vprint(format, args);
-	va_end(args);
-	return text;
-}
-
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding)
 {
 	*SL_PUSH(&report->findings) = *finding;

@@ -224,7 +224,6 @@ void sl_report_warn_of_symbols(struct sl_report *report);
 
 /* Adds a copy; text and advice are malloc'ed by the caller and become the report's. */
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
-char *sl_report_text(const char *format, ...) SL_PRINTF(1, 2);
 
 /* Main thread only. */
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python, uint32_t native,

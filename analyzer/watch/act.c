@@ -143,10 +143,10 @@ static char *beside(const char *name)
 
 	own[length > 0 ? length : 0] = 0;
 	own[strrchr(own, '/') ? strrchr(own, '/') - own : 0] = 0;
-	path = sl_report_text("%s/../libexec/stormlog/%s", own, name);
+	path = sl_memory_print("%s/../libexec/stormlog/%s", own, name);
 	if (access(path, X_OK)) {
 		free(path);
-		path = sl_report_text("%s/../push/%s", own, name);
+		path = sl_memory_print("%s/../push/%s", own, name);
 	}
 	return path;
 }
@@ -162,8 +162,8 @@ static char **argv_of(const struct sl_alert *alert)
 		argv[1] = strdup("report");
 		argv[2] = strdup("--quiet");
 		argv[3] = strdup("-o");
-		argv[4] = sl_report_text("%s/%s-%llu", alert->rule->target, process->session_id,
-					 (unsigned long long)(alert->unix_ns / SL_NS_PER_S));
+		argv[4] = sl_memory_print("%s/%s-%llu", alert->rule->target, process->session_id,
+					  (unsigned long long)(alert->unix_ns / SL_NS_PER_S));
 		argv[5] = strdup(process->trace->name);
 		break;
 	case SL_ACTION_WEBHOOK:
@@ -190,17 +190,17 @@ static char **environment_of(const struct sl_alert *alert, const char *json)
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) /* nothing of ours is to be recorded */
 			envp[at++] = strdup(environ[i]);
-	envp[at++] = sl_report_text("STORMLOG_ALERT_STATE=%s", alert->state);
-	envp[at++] = sl_report_text("STORMLOG_ALERT_METRIC=%s", sl_metric_name(alert->rule->metric));
-	envp[at++] = sl_report_text("STORMLOG_ALERT_VALUE=%.17g", alert->value);
-	envp[at++] = sl_report_text("STORMLOG_ALERT_PID=%lld", (long long)header->pid);
+	envp[at++] = sl_memory_print("STORMLOG_ALERT_STATE=%s", alert->state);
+	envp[at++] = sl_memory_print("STORMLOG_ALERT_METRIC=%s", sl_metric_name(alert->rule->metric));
+	envp[at++] = sl_memory_print("STORMLOG_ALERT_VALUE=%.17g", alert->value);
+	envp[at++] = sl_memory_print("STORMLOG_ALERT_PID=%lld", (long long)header->pid);
 	envp[at++] = header->rank < 0 ? strdup("STORMLOG_ALERT_RANK=")
-				      : sl_report_text("STORMLOG_ALERT_RANK=%lld", (long long)header->rank);
+				      : sl_memory_print("STORMLOG_ALERT_RANK=%lld", (long long)header->rank);
 	envp[at++] =
-		alert->device < 0 ? strdup("STORMLOG_ALERT_DEVICE=") : sl_report_text("STORMLOG_ALERT_DEVICE=%d", alert->device);
-	envp[at++] = sl_report_text("STORMLOG_ALERT_TRACE=%s", alert->followed->process.trace->name);
-	envp[at++] = sl_report_text("STORMLOG_ALERT_TEXT=%s", alert->text);
-	envp[at++] = sl_report_text("STORMLOG_ALERT_JSON=%s", json);
+		alert->device < 0 ? strdup("STORMLOG_ALERT_DEVICE=") : sl_memory_print("STORMLOG_ALERT_DEVICE=%d", alert->device);
+	envp[at++] = sl_memory_print("STORMLOG_ALERT_TRACE=%s", alert->followed->process.trace->name);
+	envp[at++] = sl_memory_print("STORMLOG_ALERT_TEXT=%s", alert->text);
+	envp[at++] = sl_memory_print("STORMLOG_ALERT_JSON=%s", json);
 	return envp;
 }
 
@@ -280,7 +280,7 @@ static void process_for(struct sl_act *act, const struct sl_alert *alert, char *
 	struct task *task = sl_memory_must(calloc(1, sizeof(*task)));
 
 	*task = (struct task){.argv = argv_of(alert), .envp = environment_of(alert, json), .json = json};
-	task->what = sl_report_text("%s %s", sl_action_name(alert->rule->action), alert->rule->target);
+	task->what = sl_memory_print("%s %s", sl_action_name(alert->rule->action), alert->rule->target);
 	*SL_PUSH(&act->waiting) = task;
 	sl_act_tend(act);
 }

@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What may print bytes as they are, and why.
 MAY = {
     "base/door.c": "the door", "base/json.c": "the door of JSON",
-    "base/arena.c": "words of ours", "base/map.c": "words of ours",
+    "base/map.c": "words of ours", "base/memory.c": "the program's own name",
     "catalogue/store_where.c": "the text of a statement, of words of ours",
     "commands/collect.c": "a ring, as it is", "commands/timeline.c": "its own blocks of the chart",
     "exports/lines.c": "numbers; names through the door", "exports/stacks.c": "numbers; names through the door",
