@@ -24,6 +24,7 @@
 #include "agent/file/define.h"
 #include "agent/process/file.h"
 #include "agent/file/retention_last.h"
+#include "agent/file/retention_peak.h"
 #include "agent/hooks/ids.h"
 #include "common/pack.h"
 #include "common/block.h"
@@ -56,6 +57,9 @@ static struct fold {
 	size_t needed_bytes[SOURCES_MAX];
 
 	struct sl_last_table table;
+	struct sl_peak peak[SL_PEAKS_MAX];
+	struct sl_last_table at_peak[SL_PEAKS_MAX];
+	unsigned peaks;
 	struct totals totals[DEVICES_MAX];
 	unsigned devices;
 	uint64_t until_ns; /* time of the last event that may have been left out */
@@ -85,6 +89,8 @@ void sl_retention_prepare(void)
 	}
 	/* Its pages are not unmapped: the fork may have come between that and the note of it. */
 	fold.table = (struct sl_last_table){0};
+	memset(fold.at_peak, 0, sizeof(fold.at_peak));
+	sl_peaks_prepare();
 	memset(fold.needed, 0, sizeof(fold.needed));
 	fold.thread_next = NULL;
 	fold.active = false;
@@ -134,10 +140,16 @@ static bool stays(const struct sl_event *event)
 {
 	unsigned verb = verb_of(event);
 
+	bool allocates = verb == SL_VERB_BLOCK_ALLOC;
+
 	if (!may_go(verb))
 		return true;
-	return is_block(verb) && event->address &&
-	       sl_last_is(&fold.table, event->address, event->time_ns, verb == SL_VERB_BLOCK_ALLOC);
+	if (!is_block(verb) || !event->address)
+		return false;
+	for (unsigned i = 0; i < fold.peaks; i++)
+		if (sl_last_is(&fold.at_peak[i], event->address, event->time_ns, allocates))
+			return true;
+	return sl_last_is(&fold.table, event->address, event->time_ns, allocates);
 }
 
 static struct totals *totals_of(int64_t device)
@@ -243,14 +255,22 @@ static bool copy_block(struct sl_store *store, const struct sl_frame_index *from
 	return true;
 }
 
+static bool note_in(struct sl_last_table *table, const struct sl_event *event, bool allocates)
+{
+	if (sl_last_full(table) && !sl_last_grow(table, oldest_to_come()))
+		return false;
+	sl_last_note(table, event->address, event->time_ns, allocates, fold.frame * SOURCES_MAX + fold.source);
+	return true;
+}
+
 static bool note_block(const struct sl_event *event, bool allocates)
 {
 	if (!event->address)
 		return true;
-	if (sl_last_full(&fold.table) && !sl_last_grow(&fold.table, oldest_to_come()))
-		return false;
-	sl_last_note(&fold.table, event->address, event->time_ns, allocates, fold.frame * SOURCES_MAX + fold.source);
-	return true;
+	for (unsigned i = 0; i < fold.peaks; i++)
+		if (fold.peak[i].device == event->device && !note_in(&fold.at_peak[i], event, allocates))
+			return false;
+	return note_in(&fold.table, event, allocates);
 }
 
 static bool fold_block(struct sl_store *store, const struct sl_frame_index *index, size_t size)
@@ -278,15 +298,30 @@ static bool fold_block(struct sl_store *store, const struct sl_frame_index *inde
 	return true;
 }
 
+static void need(uint32_t frame)
+{
+	fold.needed[frame % SOURCES_MAX][frame / SOURCES_MAX] = 1;
+}
+
+static void need_those_of(const struct sl_last_table *table)
+{
+	for (uint64_t i = 0; table->slot && i <= table->mask; i++) {
+		const struct sl_last *last = &table->slot[i];
+
+		if (!last->address || !sl_last_counts(table, last))
+			continue;
+		need(last->frame);
+		if (last->next)
+			need(last->next_frame);
+	}
+}
+
 /* After the first pass: the frames of the events that count. */
 static void note_needed(void)
 {
-	for (uint64_t i = 0; fold.table.slot && i <= fold.table.mask; i++) {
-		const struct sl_last *last = &fold.table.slot[i];
-
-		if (last->address && sl_last_counts(last))
-			fold.needed[last->frame % SOURCES_MAX][last->frame / SOURCES_MAX] = 1;
-	}
+	need_those_of(&fold.table);
+	for (unsigned i = 0; i < fold.peaks; i++)
+		need_those_of(&fold.at_peak[i]);
 }
 
 /* One sample a minute and device, and each that is a new high. */
@@ -400,13 +435,22 @@ static unsigned threads_in_ring(uint32_t threads[SL_SEGMENT_MAX])
 	return count;
 }
 
+static unsigned peaks_within(void)
+{
+	unsigned within = 0;
+
+	for (unsigned i = 0; i < fold.peaks; i++)
+		within += fold.peak[i].ns <= fold.until_ns;
+	return within;
+}
+
 static bool write_checkpoint(struct sl_store *store)
 {
 	struct sl_pack pack = sl_pack_begin(fold.made, CONTENT_BYTES);
 	uint32_t threads[SL_SEGMENT_MAX];
 	unsigned count = threads_in_ring(threads);
 
-	sl_pack_map(&pack, 6);
+	sl_pack_map(&pack, 7);
 	sl_pack_pair_text(&pack, "def", "checkpoint");
 	sl_pack_pair_uint(&pack, "through", fold.through);
 	sl_pack_pair_uint(&pack, "until_ns", fold.until_ns);
@@ -432,6 +476,15 @@ static bool write_checkpoint(struct sl_store *store)
 		sl_pack_uint(&pack, threads[i]);
 		sl_pack_uint(&pack, fold.thread_next[threads[i]]);
 	}
+	sl_pack_text(&pack, "peaks");
+	sl_pack_array(&pack, peaks_within());
+	for (unsigned i = 0; i < fold.peaks; i++) {
+		if (fold.peak[i].ns > fold.until_ns)
+			continue;
+		sl_pack_array(&pack, 2);
+		sl_pack_int(&pack, fold.peak[i].device);
+		sl_pack_uint(&pack, fold.peak[i].ns);
+	}
 	return !pack.failed &&
 	       put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.log_next}, fold.made, pack.used);
 }
@@ -444,6 +497,8 @@ static void close_files(void)
 	sl_file_close_own(fold.out, fold.out_device, fold.out_inode);
 	fold.in = fold.out = -1;
 	sl_last_free(&fold.table);
+	for (unsigned i = 0; i < fold.peaks; i++)
+		sl_last_free(&fold.at_peak[i]);
 	for (unsigned source = 0; source < SOURCES_MAX; source++) {
 		if (fold.needed[source])
 			munmap(fold.needed[source], fold.needed_bytes[source]);
@@ -556,6 +611,9 @@ static bool begin(struct sl_store *store, unsigned files)
 	fold.in = fold.out = -1;
 	fold.out_at = fold.until_ns = fold.log_next = 0;
 	fold.devices = fold.pending_count = 0;
+	fold.peaks = sl_peaks_copy(fold.peak);
+	for (unsigned i = 0; i < fold.peaks; i++)
+		fold.at_peak[i].until_ns = fold.peak[i].ns;
 	memset(fold.thinned, 0, sizeof(fold.thinned));
 	fold.threads = atomic_load(&sl_agent->ring->file->threads) + 1;
 	fold.thread_next = sl_pages_map((fold.threads + 1) * sizeof(*fold.thread_next));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps the files of a process within STORMLOG_KEEP.  The oldest file is folded into file 1: of block and range
- * events only the allocations that nothing in the files up to it frees are left, where they were, and totals of the
- * others (doc/trace-format.md, Checkpoint); calls, definitions and what is known of failures stay as they are.
+ * events only the allocations that nothing in the files up to it frees are left, where they were, what lived at the
+ * highest instants (retention_peak.h) with its frees, and totals of the others (doc/trace-format.md, Checkpoint); calls, definitions and what is known of failures stay as they are.
  *
  * The new file 1 is written beside the old one under a name that no reader takes for a trace, renamed over it, and
  * the folded file removed: killed at any moment, a reader finds every event once.
  *
  * Writer thread only, in pieces of a few milliseconds between its passes over the ring.  Memory, during a fold
- * alone, is 16 bytes per address that is live, and for those freed lately.
+ * alone, is 40 bytes and some per address that is live, and for those freed lately, and the same per address and highest instant.
  */
 #ifndef AGENT_FILE_RETENTION_H
 #define AGENT_FILE_RETENTION_H

@@ -17,16 +17,25 @@ static struct sl_last *find(const struct sl_last_table *table, uint64_t address)
 	return &table->slot[i];
 }
 
-/* Into a table of `slots`, all but what is free and older than oldest_ns. */
+/* No event to come makes it stay. */
+static bool is_over(const struct sl_last_table *table, const struct sl_last *last, uint64_t oldest_ns)
+{
+	if (sl_last_counts(table, last))
+		return false;
+	return table->until_ns && last->next ? oldest_ns > table->until_ns : last->when >> 1 < oldest_ns;
+}
+
+/* Into a table of `slots`, all but what is over when older events than oldest_ns can not come. */
 static bool copy(struct sl_last_table *into, const struct sl_last_table *table, uint64_t slots, uint64_t oldest_ns)
 {
-	*into = (struct sl_last_table){.slot = sl_pages_map(slots * sizeof(*into->slot)), .mask = slots - 1};
+	*into = (struct sl_last_table){
+		.until_ns = table->until_ns, .slot = sl_pages_map(slots * sizeof(*into->slot)), .mask = slots - 1};
 	if (!into->slot)
 		return false;
 	for (uint64_t i = 0; table->slot && i <= table->mask; i++) {
 		const struct sl_last *last = &table->slot[i];
 
-		if (!last->address || (!sl_last_counts(last) && last->when >> 1 < oldest_ns))
+		if (!last->address || is_over(table, last, oldest_ns))
 			continue;
 		*find(into, last->address) = *last;
 		into->count++;
@@ -58,6 +67,13 @@ void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_n
 
 	table->count += !last->address;
 	last->address = address;
+	if (table->until_ns && time_ns > table->until_ns) {
+		if (!last->next || time_ns < last->next >> 1) {
+			last->next = time_ns << 1 | allocates;
+			last->next_frame = frame;
+		}
+		return;
+	}
 	last->balance += allocates ? 1 : -1;
 	if (time_ns >= last->when >> 1) {
 		last->when = time_ns << 1 | allocates;
@@ -68,8 +84,9 @@ void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_n
 bool sl_last_is(const struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates)
 {
 	const struct sl_last *last = table->slot ? find(table, address) : NULL;
+	uint64_t when = time_ns << 1 | allocates;
 
-	return last && last->when == (time_ns << 1 | allocates) && sl_last_counts(last);
+	return last && sl_last_counts(table, last) && (last->when == when || (last->next == when && !allocates));
 }
 
 void sl_last_free(struct sl_last_table *table)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For each address of a block the last event that names it, whatever the order in which events are noted.  What was
- * freed may be forgotten when no older event can come.  In pages of its own, during a fold alone.
+ * For each address of a block the last event that names it until an instant, or until the end, whatever the order in which events
+ * are noted; and the first one after the instant.  What was freed may be forgotten when no older event can come.  In pages of its own,
+ * during a fold alone.
  */
 #ifndef AGENT_FILE_RETENTION_LAST_H
 #define AGENT_FILE_RETENTION_LAST_H
@@ -11,12 +12,15 @@
 
 struct sl_last {
 	uint64_t address; /* 0: empty */
-	uint64_t when;	  /* time_ns << 1 | it is an allocation */
-	uint32_t frame;	  /* that it lies in */
-	int32_t balance;  /* allocations less frees of the address */
+	uint64_t when;	  /* time_ns << 1 | it is an allocation; 0: none until the instant */
+	uint64_t next;	  /* the same of the first one after the instant; 0: none */
+	uint32_t frame;	  /* that `when` lies in */
+	uint32_t next_frame;
+	int32_t balance; /* allocations less frees of the address */
 };
 
 struct sl_last_table {
+	uint64_t until_ns; /* the instant; 0: the end */
 	struct sl_last *slot;
 	uint64_t mask, count;
 };
@@ -33,15 +37,15 @@ bool sl_last_grow(struct sl_last_table *table, uint64_t oldest_ns);
 void sl_last_note(struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates, uint32_t frame);
 
 /*
- * Must the address stay in the folded file?  Yes for an allocation that no event frees, and for a free whose allocation
- * follows in a later file because its thread was inside a call when the file was cut.
+ * Must the address stay in the folded file?  Yes for an allocation that no event frees, or none until the instant, and, at the end, for a free
+ * whose allocation follows in a later file because its thread was inside a call when the file was cut.
  */
-static inline bool sl_last_counts(const struct sl_last *last)
+static inline bool sl_last_counts(const struct sl_last_table *table, const struct sl_last *last)
 {
-	return last->when & 1 || last->balance < 0;
+	return last->when & 1 || (last->balance < 0 && !table->until_ns);
 }
 
-/* This event is the last of the address, and counts. */
+/* This event is the last of the address, and counts; or it frees what lived at the instant. */
 bool sl_last_is(const struct sl_last_table *table, uint64_t address, uint64_t time_ns, bool allocates);
 
 void sl_last_free(struct sl_last_table *table);

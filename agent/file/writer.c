@@ -13,6 +13,7 @@
 #include "agent/file/define.h"
 #include "agent/gpu/device.h"
 #include "agent/file/retention.h"
+#include "agent/file/retention_peak.h"
 #include "agent/hooks/ids.h"
 #include "agent/symbols/objects.h"
 #include "common/pack.h"
@@ -216,8 +217,11 @@ static bool write_block(uint32_t thread, uint64_t first, uint64_t next, struct s
 	sl_agent->store->hurried = is_hurried(count);
 	failed = sl_store_append(sl_agent->store, frame, map_bytes, size);
 	sl_agent->store->hurried = false;
-	written_events += failed ? 0 : count;
-	return !failed;
+	if (failed)
+		return false;
+	written_events += count;
+	sl_peaks_note(block, count);
+	return true;
 }
 
 /* The thread writes to it no more: it has another one, or has ended. */

@@ -286,6 +286,16 @@ void sl_ledger_swing(const struct sl_model *model, struct sl_device_state *devic
 	sl_swing_to(&device->swing, device->known > unused ? device->known - unused : 0, model->now_ns);
 }
 
+void sl_ledger_peak(const struct sl_model *model, struct sl_device_state *device)
+{
+	uint64_t now = model->now_ns;
+
+	device->known_peak_ns = now;
+	device->torch_at_peak = device->torch;
+	device->peak_folded = now <= model->folded_ns && device->kept_ns[0] != now && device->kept_ns[1] != now;
+	device->epoch++;
+}
+
 static void change_known(struct sl_model *model, struct sl_site *site, struct sl_device_state *device, uint32_t index,
 			 int64_t bytes)
 {
@@ -302,9 +312,7 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 	sl_ledger_swing(model, device);
 	if (device->known > device->known_peak) {
 		device->known_peak = device->known;
-		device->known_peak_ns = now;
-		device->torch_at_peak = device->torch;
-		device->epoch++;
+		sl_ledger_peak(model, device);
 	}
 	change_holder(model, site, index, bytes);
 	if (site->labelled != SL_NO_SITE)

@@ -40,6 +40,8 @@ struct sl_thread_state {
 
 /* The rises of what a device holds in use: known memory without what PyTorch keeps unused. */
 void sl_ledger_swing(const struct sl_model *model, struct sl_device_state *device);
+/* What is held now is the peak's. */
+void sl_ledger_peak(const struct sl_model *model, struct sl_device_state *device);
 struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device);
 struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t device);
 uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device);

@@ -109,8 +109,10 @@ struct sl_device_state {
 	int device;
 	bool used;				   /* had an event or a sample */
 	uint64_t known, known_peak, known_peak_ns; /* device + pool + vmm + array + graph */
-	struct sl_swing swing;			   /* of what is in use of it */
-	uint32_t epoch;				   /* counts new peaks: sites that change after one save what they had at it */
+	uint64_t kept_ns[2];   /* instants among what was folded (--keep) of which all blocks are there; 0: none */
+	bool peak_folded;      /* of the peak not all blocks are there */
+	struct sl_swing swing; /* of what is in use of it */
+	uint32_t epoch;	       /* counts new peaks: sites that change after one save what they had at it */
 	struct sl_line *line;
 	struct sl_torch torch;
 	struct sl_torch torch_at_peak;

@@ -159,6 +159,12 @@ void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
 		torch->peak_reserved_bytes = blocks->peak_reserved;
 		model->events += blocks->allocations + blocks->frees;
 	}
+	for (size_t i = 0; i < folded->peaks.count; i++) {
+		uint64_t *kept = sl_ledger_device(model, folded->peaks.item[i].device)->kept_ns;
+
+		if (folded->peaks.item[i].time_ns > folded->slept.until_ns)
+			kept[kept[0] != 0] = folded->peaks.item[i].time_ns;
+	}
 	for (size_t i = 0; i < folded->slept.blocks.count; i++)
 		add_slept_blocks(model, &folded->slept.blocks.item[i]);
 	for (size_t i = 0; i < folded->slept.calls.count; i++)

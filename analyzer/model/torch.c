@@ -171,12 +171,12 @@ void sl_torch_end(struct sl_model *model, uint64_t block)
 		remove_block(model, block, sl_ledger_device(model, model->sites.item[live->site].device), &site);
 }
 
-/* The next block of a framework that says what it hands out, and little of what it holds.  True: it holds more. */
-static bool apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
+/* The next block of a framework that says what it hands out, and little of what it holds. */
+static void apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
 {
 	const struct sl_event *event = item->event;
 	uint64_t allocated = device->torch.allocated_bytes - device->torch.pool_allocated_bytes;
-	uint64_t reserved = device->torch.reserved_bytes - device->torch.pool_reserved_bytes, before = device->torch.reserved_bytes;
+	uint64_t reserved = device->torch.reserved_bytes - device->torch.pool_reserved_bytes;
 	unsigned flags;
 
 	sl_pools_told(model, device, event->extra2);
@@ -193,16 +193,14 @@ static bool apply_pool(struct sl_model *model, const struct sl_item *item, struc
 		sl_pools_drop(model, event->address, event->bytes);
 	}
 	add_totals(model, device, allocated, reserved, *site);
-	return device->torch.reserved_bytes > before;
 }
 
-static bool apply_torch(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
+static void apply_torch(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
 {
 	const struct sl_event *event = item->event;
 	uint64_t reserved = device->torch.reserved_bytes - device->torch.pool_reserved_bytes;
-	bool grown = event->extra2 > reserved;
 
-	if (grown)
+	if (event->extra2 > reserved)
 		adopt(model, item->thread, event->extra2 - reserved);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
 		add_block(model, item, device, 0, site);
@@ -213,13 +211,12 @@ static bool apply_torch(struct sl_model *model, const struct sl_item *item, stru
 		sl_ooms_torch(model, item->thread, (int)event->device, event->bytes);
 	}
 	add_totals(model, device, event->extra, event->extra2, *site);
-	return grown;
 }
 
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	bool pool = item->hook->family == SL_FAMILY_pool, ends = pool && item->hook->verb == SL_VERB_BLOCK_FREE, grown;
+	bool pool = item->hook->family == SL_FAMILY_pool, ends = pool && item->hook->verb == SL_VERB_BLOCK_FREE;
 	const struct sl_live *live = ends ? sl_table_find(&model->blocks, event->address) : NULL;
 	/* a pool's free names no device, and some name none at all */
 	int64_t ordinal = live						? model->sites.item[live->site].device
@@ -242,16 +239,16 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		model->torch_seen = true; /* from here on labels count blocks, not segments */
 		model->made_bytes = model->made_blocks = model->gone_bytes = model->gone_blocks = 0;
 	}
-	grown = pool ? apply_pool(model, item, device, &site) : apply_torch(model, item, device, &site);
+	if (pool)
+		apply_pool(model, item, device, &site);
+	else
+		apply_torch(model, item, device, &site);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address)
 		sl_ledger_thread(model, item->thread)->last_block_ns = model->now_ns;
 	/* the peak is with the block its segment was made for, and of a plateau where tensors were most */
-	if (device->known == device->known_peak &&
-	    (grown || device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes)) {
-		device->known_peak_ns = model->now_ns;
-		device->torch_at_peak = device->torch;
-		device->epoch++;
-	}
+	if (device->known == device->known_peak && (device->torch.reserved_bytes > device->torch_at_peak.reserved_bytes ||
+						    device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes))
+		sl_ledger_peak(model, device);
 }
 
 const char *sl_model_rest_name(const struct sl_torch *torch)
@@ -271,7 +268,7 @@ const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_
 {
 	uint64_t told = 0;
 
-	if (device->known_peak_ns > model->folded_ns || !device->torch.used)
+	if (!device->peak_folded || !device->torch.used)
 		return sl_model_unused(&device->torch_at_peak, bytes);
 	for (size_t i = 0; i < model->sites.count; i++)
 		if (model->sites.item[i].device == device->device && sl_model_in_use(model, &model->sites.item[i]))

@@ -65,6 +65,7 @@ static void take_checkpoint(struct sl_trace *trace, const msgpack_object *map)
 {
 	struct sl_folded *folded = &trace->folded;
 	const msgpack_object *blocks = sl_object_get(map, "blocks"), *threads = sl_object_get(map, "threads");
+	const msgpack_object *peaks = sl_object_get(map, "peaks");
 	uint64_t log_next = sl_object_u64(map, "log_next", 0);
 
 	folded->through = (unsigned)sl_object_u64(map, "through", 0);
@@ -74,8 +75,13 @@ static void take_checkpoint(struct sl_trace *trace, const msgpack_object *map)
 	for (uint32_t i = 0; blocks && blocks->type == MSGPACK_OBJECT_ARRAY && i < blocks->via.array.size; i++) {
 		const msgpack_object *row = &blocks->via.array.ptr[i];
 
-		*SL_PUSH(&folded->blocks) = (struct sl_folded_blocks){
-			(int64_t)cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3), cell(row, 4), cell(row, 5), cell(row, 6)};
+		*SL_PUSH(&folded->blocks) = (struct sl_folded_blocks){signed_cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3),
+								      cell(row, 4),	   cell(row, 5), cell(row, 6)};
+	}
+	for (uint32_t i = 0; peaks && peaks->type == MSGPACK_OBJECT_ARRAY && i < peaks->via.array.size; i++) {
+		const msgpack_object *row = &peaks->via.array.ptr[i];
+
+		*SL_PUSH(&folded->peaks) = (struct sl_folded_peak){signed_cell(row, 0), cell(row, 1)};
 	}
 	for (uint32_t i = 0; threads && threads->type == MSGPACK_OBJECT_ARRAY && i < threads->via.array.size; i++) {
 		const msgpack_object *row = &threads->via.array.ptr[i];
@@ -432,8 +438,9 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	trace->folded.slept.now = trace->ring.path && atomic_load(&trace->ring.head->asleep);
 	if (trace->folded.through)
 		sl_damage_note(&trace->damage, trace->name,
-			       "block events of its first %llu s are folded (--keep): what lives on and totals are exact",
-			       (unsigned long long)((trace->folded.until_ns - trace->header.monotonic_ns) / SL_NS_PER_S));
+			       "block events of its first %.1f s are folded (--keep): what lives on, what lived at PyTorch's peak "
+			       "and totals are exact",
+			       (double)(trace->folded.until_ns - trace->header.monotonic_ns) / 1e9);
 	say_slept(trace);
 	if (trace->header.known)
 		return trace;
@@ -452,6 +459,7 @@ void sl_trace_close(struct sl_trace *trace)
 	free(trace->files);
 	free(trace->folded.blocks.item);
 	free(trace->folded.threads.item);
+	free(trace->folded.peaks.item);
 	free(trace->folded.slept.blocks.item);
 	free(trace->folded.slept.calls.item);
 	sl_ring_free(&trace->ring);

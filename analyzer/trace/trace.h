@@ -41,6 +41,12 @@ struct sl_folded_blocks {
 	uint64_t allocations, allocated_bytes, frees, freed_bytes, peak_allocated, peak_reserved;
 };
 
+/* All blocks of the device that lived at the instant are there. */
+struct sl_folded_peak {
+	int64_t device;
+	uint64_t time_ns;
+};
+
 struct sl_folded_thread {
 	uint64_t thread, next; /* the files had its slots below next */
 };
@@ -65,10 +71,12 @@ struct sl_slept {
 };
 
 struct sl_folded {
-	unsigned through;  /* files up to this one are in the first; 0: nothing was folded */
-	uint64_t until_ns; /* block and range events before it are incomplete, but for the blocks that live on */
+	unsigned through; /* files up to this one are in the first; 0: nothing was folded */
+	uint64_t
+		until_ns; /* block and range events before it are incomplete, but for the blocks that live on, or lived at a peak */
 	SL_VECTOR(struct sl_folded_blocks) blocks;
 	SL_VECTOR(struct sl_folded_thread) threads;
+	SL_VECTOR(struct sl_folded_peak) peaks;
 	struct sl_slept slept;
 };
 

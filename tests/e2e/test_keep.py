@@ -25,20 +25,63 @@ SLOTS, RECENT, BASE, WEIGHTS = 16384, 65536, 0x500000000000, 2048
 KEEP = 512 << 10
 
 
-# 600 MiB of tensors at first, given back; then many small ones.  What is folded holds the peak.
+# 600 MiB of tensors at first, given back; then many small ones.  What is folded holds the peak, or, with 700 MiB of another kind
+# in the midst of the small ones, an instant of which the blocks are not kept.
 EARLY = """
-import ctypes, os
+import ctypes, os, sys
+cudart = ctypes.CDLL("libcudart.so.13")
 c10 = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
 c10.caching_new.restype = ctypes.c_void_p
 new = lambda bytes: c10.caching_new(ctypes.c_size_t(bytes))
 c10.caching_delete(ctypes.c_void_p(new(600 << 20)))
-assert not new(1500 << 20)
+assert not new(4000 << 20)
 slots = [None] * 64
 for i in range(200000):
     at = i * 2654435761 >> 7 & 63
     if slots[at]:
         c10.caching_delete(ctypes.c_void_p(slots[at]))
     slots[at] = None if slots[at] else new(512 + (i * 40503 & 0xfffff))
+    if i == 5000 and sys.argv[1:] == ["other"]:
+        other = ctypes.c_void_p()
+        assert cudart.cudaMalloc(ctypes.byref(other), ctypes.c_size_t(700 << 20)) == 0
+        assert cudart.cudaFree(other) == 0
+"""
+
+# Two places that hold much for a while, beside one that makes and frees; what each held when all held most is in truth.json.
+PLACES = """
+import ctypes, json, os, random
+c10 = ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
+c10.caching_new.restype = ctypes.c_void_p
+held, all, most, then, pick = {}, 0, 0, {}, random.Random(int(os.environ["SEED"]))
+def note(block, bytes, place):
+    global all, most, then
+    held[block], all = (bytes, place), all + bytes
+    if all > most:
+        most, then = all, [sum(b for b, p in held.values() if p == one) for one in ("layers", "cache", "churn")]
+def give(block):
+    global all
+    c10.caching_delete(ctypes.c_void_p(block))
+    all -= held.pop(block)[0]
+def layers():
+    bytes = 512 * pick.randrange(1, 2000)
+    note(c10.caching_new(ctypes.c_size_t(bytes)), bytes, "layers")
+def cache():
+    bytes = 512 * pick.randrange(1, 3000)
+    note(c10.caching_new(ctypes.c_size_t(bytes)), bytes, "cache")
+def churn(times):
+    for _ in range(times):
+        few = [block for block, (_, place) in held.items() if place == "churn"]
+        if len(few) > 40:
+            give(pick.choice(few))
+        else:
+            bytes = 512 * pick.randrange(1, 2000)
+            note(c10.caching_new(ctypes.c_size_t(bytes)), bytes, "churn")
+for _ in range(60): layers()
+churn(20000)
+for _ in range(300): cache()
+for block in pick.sample(sorted(held), 250): give(block)
+churn(80000)
+json.dump({"most": most, "then": then}, open("truth.json", "w"))
 """
 
 
@@ -100,6 +143,12 @@ class Keep(unittest.TestCase):
             else:
                 live.pop(address, None)
         self.assertEqual(live, journal.live)
+        # at no other instant more is there than at the peak, of which all is
+        sums, most = 0, 0
+        for _, size in rows:
+            sums += size
+            most = max(most, sums)
+        self.assertEqual(most, journal.peak)
         self.assertEqual(allocations + sum(size > 0 for _, size in rows), journal.allocations)
         self.assertEqual(made + sum(size for _, size in rows if size > 0), journal.bytes)
         self.assertEqual(made - gone + sum(size for _, size in rows), journal.allocated)
@@ -137,19 +186,46 @@ class Keep(unittest.TestCase):
             self.assertGreaterEqual(journal.events, events)
             return self.check(run, journal, "completed", threads, errors)
 
+    def test_a_peak_that_was_folded_has_its_owners(self):
+        for seed in range(3):
+            with e2e.Recording(sys.executable, "-c", PLACES, STORMLOG_KEEP=KEEP, APPS=e2e.APPS, SIM_VRAM="2G", SEED=seed,
+                               LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+                trace, = stormlog_trace.open_folder(run.traces)
+                with open(os.path.join(run.folder, "truth.json")) as file:
+                    truth = json.load(file)
+                self.assertGreater(trace.folded_through, 1)
+                (device, at_ns), = trace.defs["checkpoint"][0]["peaks"][:1]
+                self.assertEqual(device, 0)
+                self.assertLess(at_ns, trace.defs["checkpoint"][0]["until_ns"])
+                torch, = run.report()["processes"][0]["pytorch"]
+                self.assertEqual(torch["peak_allocated_bytes"], truth["most"])
+                tree = json.loads(subprocess.run([e2e.ANALYZE, "tree", "--json", run.traces], capture_output=True, text=True).stdout)
+                found = {}
+                def walk(owners):
+                    for owner in owners:
+                        place = owner["name"].split()[-1]
+                        found[place] = found.get(place, 0) + owner["bytes"]
+                        walk(owner["owners"])
+                walk(tree["owners"])
+                self.assertEqual([found.get(place, 0) for place in ("layers", "cache", "churn")], truth["then"])
+                said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True).stdout
+                self.assertNotIn("folded by --keep, and unused", said)
+                self.assertRegex(said, r" cache\b")
+
     def test_a_peak_that_was_folded_is_not_said_to_be_of_what_outlived_it(self):
-        with e2e.Recording(sys.executable, "-c", EARLY, STORMLOG_KEEP=KEEP, APPS=e2e.APPS, SIM_VRAM="1G",
+        with e2e.Recording(sys.executable, "-c", EARLY, "other", STORMLOG_KEEP=KEEP, APPS=e2e.APPS, SIM_VRAM="2G",
                            LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
             trace, = stormlog_trace.open_folder(run.traces)
             self.assertGreater(trace.folded_through, 1)
             mine, = run.report()["processes"]
             peak = max(device["known_peak_bytes"] for device in run.report()["run"]["devices"])
-            self.assertEqual((peak, mine["pytorch"][0]["peak_allocated_bytes"]), (600 << 20, 600 << 20))
+            self.assertEqual(mine["pytorch"][0]["peak_allocated_bytes"], 600 << 20)
+            self.assertGreater(peak, 700 << 20)
             said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True).stdout
             tree = subprocess.run([e2e.ANALYZE, "tree", run.traces], capture_output=True, text=True).stdout
             for text in (said, tree):
-                self.assertRegex(text, r"600 MiB +(100.0% +)?tensors folded by --keep, and unused")
-            self.assertRegex(tree, r"(?m)^ *600 MiB .*at its peak")
+                self.assertRegex(text, r"[\d.]+ MiB +([\d.]+% +)?tensors folded by --keep, and unused")
+            self.assertRegex(tree, r"(?m)^ *%d MiB .*at its peak" % (peak >> 20))
             between = lambda moment: subprocess.run([e2e.ANALYZE, "table", "--to", moment, run.traces], capture_output=True, text=True).stderr
             self.assertRegex(between("peak"), r"blocks that were freed by \d+\.\d+ s after its start are missing")
             self.assertNotIn("missing", between("end"))
