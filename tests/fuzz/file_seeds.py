@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import traces as t  # noqa: E402
 import zstandard  # noqa: E402
 
+FORMATS = 9  # of analyzer/exports/list.c
 SETTINGS = b"""# limits\n[check]\nmax-peak = 20GiB\nmax-growth = 1M/step_#\nbaseline = base.json\ntolerance = 5%\nno-oom = yes
 fits = 24G\nfail-on = critical\nstrict = no\n[watch]\nrule = used > 90% for 5s => message\nrule = full-in < 10min => file /x
 rule = growth > 1G/hour => command echo\nrule = unlike >= 3.5 => bundle d\n[other]\nx = y\n"""
@@ -60,13 +61,14 @@ def members(bytes_):
 
 def main(folder, fuzzer=None, rounds="0"):
     whole, maps = trace()
-    seeds = {"exports": contents(whole), "redact": contents(whole), "rings": ring(maps), "packs": members(whole), "bundles": BUNDLE,
-             "settings": SETTINGS, "suppressions": SUPPRESSIONS, "baselines": BASELINE}
-    for target, seed in seeds.items():
-        path = t.write(os.path.join(folder or tempfile.mkdtemp(prefix="stormlog-fuzz-"), target, "seed"), seed)
+    seeds = {"exports": [bytes([i]) + contents(whole) for i in range(FORMATS)], "redact": [contents(whole)], "rings": [ring(maps)],
+             "packs": [members(whole)], "bundles": [BUNDLE], "settings": [SETTINGS], "suppressions": [SUPPRESSIONS], "baselines": [BASELINE]}
+    folder = folder or tempfile.mkdtemp(prefix="stormlog-fuzz-")
+    for target, each in seeds.items():
+        paths = [t.write(os.path.join(folder, target, "seed%d" % i), seed) for i, seed in enumerate(each)]
         if not fuzzer:
             continue
-        done = subprocess.run([fuzzer, rounds, path], env=dict(os.environ, FUZZ=target), timeout=250)
+        done = subprocess.run([fuzzer, str(int(rounds) // len(paths)), *paths], env=dict(os.environ, FUZZ=target), timeout=250)
         print(target, done.returncode)
         if done.returncode:
             return 1

@@ -2,7 +2,8 @@
 /*
  * Whatever stands in a file that the analyzer opens besides whole traces, its reader comes to an end.  FUZZ says which:
  *
- *	exports, redact	[kind, thread, size (4 bytes), content before compression]..., as fuzz_trace with -DFRAMES
+ *	redact		[kind, thread, size (4 bytes), content before compression]..., as fuzz_trace with -DFRAMES
+ *	exports		a byte that says which of the formats, then the same: all of them on each input are nine times the reader
  *	rings		what another user may leave in /dev/shm: [bytes of the head (2), of the segment table (2)], head, table, header map and
  *			first segment, each 64 kB at most
  *	packs		members before compression
@@ -101,20 +102,26 @@ static void put_trace(const uint8_t *bytes, size_t size)
 static void fuzz_exports(const uint8_t *bytes, size_t size)
 {
 	char *paths[] = {folder, NULL};
+	const struct sl_export *format;
+	struct sl_stream stream;
+	unsigned count = 0;
 
-	put_trace(bytes, size);
-	for (const struct sl_export *const *format = sl_exports; *format; format++) {
-		struct sl_stream_options options = {.run = "all", .rank = -1, .models = (*format)->models};
-		struct sl_stream stream;
+	while (sl_exports[count])
+		count++;
+	if (!size)
+		return;
+	format = sl_exports[bytes[0] % count];
+	put_trace(bytes + 1, size - 1);
 
-		if (sl_stream_open(&stream, paths, 1, &options) == SL_STREAM_FINE) {
-			struct sl_export_job job = {.stream = &stream, .out = nowhere, .path = "/dev/shm/stormlog-fuzz-export"};
+	struct sl_stream_options options = {.run = "all", .rank = -1, .models = format->models};
 
-			(*format)->run(&job);
-		}
-		sl_stream_close(&stream);
-		unlink("/dev/shm/stormlog-fuzz-export");
+	if (sl_stream_open(&stream, paths, 1, &options) == SL_STREAM_FINE) {
+		struct sl_export_job job = {.stream = &stream, .out = nowhere, .path = at("export")};
+
+		format->run(&job);
 	}
+	sl_stream_close(&stream);
+	unlink(at("export"));
 }
 
 static void fuzz_redact(const uint8_t *bytes, size_t size)
