@@ -20,6 +20,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "analyzer/base/budget.h"
+#include "analyzer/base/map.h"
 #include "common/base.h"
 #include "common/tracefile.h"
 
@@ -116,15 +118,38 @@ static bool is_trace(const char *path)
 	return ends_in(path, SL_TRACE_SUFFIX) || ends_in(path, SL_RING_SUFFIX) || ends_in(path, ".summary");
 }
 
+struct links {
+	int rules;
+	struct sl_map met;  /* "device:number" and how it was reached, to how deep it was searched: rings of links have an end */
+	uint64_t looked_at; /* as many as a search for traces looks at */
+};
+
+static bool is_searched(struct links *links, const char *folder, bool linked, unsigned depth)
+{
+	char identity[64];
+	uintptr_t *searched;
+	struct stat st;
+
+	if (stat(folder, &st))
+		return true;
+	snprintf(identity, sizeof(identity), "%llx:%llx%s", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+		 linked ? " linked" : "");
+	searched = sl_map_at(&links->met, identity);
+	if (*searched >= depth)
+		return true;
+	*searched = depth;
+	return false;
+}
+
 /*
  * Links in a folder of traces lead to traces elsewhere, file by file: a stranger's link to a private key or to a home does not make it
  * readable.  linked: the folder itself was reached through a link; its names may be listed where there is a trace.
  */
-static void allow_links(int rules, const char *folder, bool linked, unsigned depth)
+static void allow_links(struct links *links, const char *folder, bool linked, unsigned depth)
 {
-	DIR *dir = depth ? opendir(folder) : NULL;
+	DIR *dir = is_searched(links, folder, linked, depth) ? NULL : opendir(folder);
 
-	for (struct dirent *entry; dir && (entry = readdir(dir));) {
+	for (struct dirent *entry; dir && (entry = readdir(dir)) && links->looked_at++ < sl_budget_files();) {
 		char path[PATH_MAX], real[PATH_MAX];
 		bool link = entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN || linked;
 		struct stat st;
@@ -133,14 +158,14 @@ static void allow_links(int rules, const char *folder, bool linked, unsigned dep
 		    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= (int)sizeof(path))
 			continue;
 		if (!link) {
-			allow_links(rules, path, false, depth - 1);
+			allow_links(links, path, false, depth - 1);
 		} else if (realpath(path, real) && !stat(real, &st)) {
 			if (S_ISDIR(st.st_mode)) {
-				allow_links(rules, real, true, depth - 1);
+				allow_links(links, real, true, depth - 1);
 			} else if (is_trace(real)) {
-				allow(rules, real, READ_FILE);
+				allow(links->rules, real, READ_FILE);
 				if (linked)
-					allow(rules, folder, READ_FOLDER);
+					allow(links->rules, folder, READ_FOLDER);
 			}
 		}
 	}
@@ -150,6 +175,8 @@ static void allow_links(int rules, const char *folder, bool linked, unsigned dep
 
 static void allow_reading(int rules, const char *const *reads)
 {
+	struct links links = {.rules = rules};
+
 	for (size_t i = 0; i < SL_COUNT(of_the_system); i++)
 		allow(rules, of_the_system[i], READ_FILE | READ_FOLDER);
 	for (; *reads; reads++) {
@@ -157,10 +184,11 @@ static void allow_reading(int rules, const char *const *reads)
 
 		allow(rules, *reads, READ_FILE | READ_FOLDER);
 		if (!stat(*reads, &st) && S_ISDIR(st.st_mode))
-			allow_links(rules, *reads, false, LINKS_DEEP);
+			allow_links(&links, *reads, false, LINKS_DEEP);
 		else /* which files belong to it */
 			allow_parent(rules, *reads, READ_FOLDER);
 	}
+	sl_map_free(&links.met);
 }
 
 /* Root looks into other processes by a capability that Landlock does not ask about; rights on files it keeps. */

@@ -53,7 +53,7 @@ static const char *read_line(struct reading *reading, char *line)
 bool sl_ini_read(const char *path, const char *section, sl_ini_take *take, void *context, char *why, size_t size)
 {
 	struct reading reading = {section, take, context, !strcmp(section, FIRST)};
-	FILE *in = sl_paths_open_file(path);
+	FILE *in = sl_paths_open_text(path);
 	char line[8192], kept[200];
 	const char *wrong = NULL;
 	unsigned number = 0;
@@ -62,7 +62,6 @@ bool sl_ini_read(const char *path, const char *section, sl_ini_take *take, void 
 		snprintf(why, size, "%s: %s", path, strerror(errno));
 		return false;
 	}
-	sl_paths_skip_mark(in);
 	while (!wrong && fgets(line, sizeof(line), in)) {
 		snprintf(kept, sizeof(kept), "%.180s", trim(line));
 		number++;

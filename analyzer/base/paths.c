@@ -73,3 +73,20 @@ FILE *sl_paths_open_file(const char *path)
 		close(fd);
 	return file;
 }
+
+#define TEXT_MAX (64 << 20)
+
+FILE *sl_paths_open_text(const char *path)
+{
+	FILE *file = sl_paths_open_file(path);
+	struct stat st;
+
+	if (file && !fstat(fileno(file), &st) && st.st_size > TEXT_MAX) {
+		fclose(file);
+		errno = EFBIG;
+		return NULL;
+	}
+	if (file)
+		sl_paths_skip_mark(file);
+	return file;
+}

@@ -17,6 +17,7 @@ void sl_paths_empty(char *const *paths, unsigned count, const char *what);
 struct stat;
 int sl_paths_open_regular(const char *path, struct stat *st);
 FILE *sl_paths_open_file(const char *path); /* the same as a stream, or /dev/null as an empty one; NULL with errno */
+FILE *sl_paths_open_text(const char *path); /* one that a person writes: the same, past its mark; of more than 64 MB is EFBIG */
 
 /* The folders that a path goes through, where they are not there yet.  false: errno. */
 bool sl_paths_make_parents(const char *path);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/budget.h"
 #include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
@@ -24,6 +25,7 @@
 
 struct paths {
 	SL_VECTOR(char *) list;
+	uint64_t looked_at; /* of folders: what is in them */
 };
 
 static void add_path(struct paths *paths, const char *path)
@@ -329,6 +331,8 @@ static void find_packs(struct paths *packs, const char *folder, unsigned depth)
 
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "analysis"))
 			continue;
+		if (packs->looked_at++ >= sl_budget_files()) /* sl_images_add says so */
+			break;
 		inside = sl_memory_print("%s/%s", folder, entry->d_name);
 		/* no links: what they lead to may not be read from inside */
 		if (lstat(inside, &st))

@@ -150,7 +150,8 @@ static void say_unreadable(const struct sl_telemetry *t, char *const *paths, uns
 	for (size_t i = 0; i < t->problem_count && said < 5; i++) {
 		const char *file = t->problems[i].file, *reason = t->problems[i].reason;
 
-		if (i && !strcmp(file, t->problems[i - 1].file)) /* a foreign file has one on every line */
+		/* a foreign file has one on every line */
+		if (i && !strcmp(file, t->problems[i - 1].file) && t->problems[i].loss != SL_SOURCE_FILE)
 			continue;
 		if (t->problems[i].line)
 			sl_door_print(stderr, "%s:%u: %s\n", file, t->problems[i].line, reason);

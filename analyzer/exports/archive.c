@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "analyzer/base/budget.h"
+#include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/exports/redact.h"
@@ -25,7 +27,7 @@
 
 struct packer {
 	FILE *out;
-	ZSTD_CCtx *zstd, *frames; /* frames: of what is masked, made by the first */
+	ZSTD_CCtx *zstd, *frames;      /* frames: of what is masked, made by the first */
 	struct sl_redaction redaction; /* salt 0: none */
 	uint8_t packed[1 << 16];
 };
@@ -116,13 +118,25 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 {
 	struct sl_damage unsaid = {0};
 	struct sl_inflate plain = {0};
+	struct sl_budget budget;
 	struct sl_frames frames;
-	bool fine = sl_frames_open(&frames, path, 0, &unsaid);
+	struct stat st;
+	bool fine = sl_frames_open(&frames, path, 0, &unsaid) && !fstat(frames.fd, &st);
 
+	sl_budget_begin(&budget, fine ? sl_budget_size(&st) : 0);
 	for (size_t i = 0; fine && i < frames.count; i++) {
 		const struct sl_zstd_frame *frame = &frames.frame[i];
 		struct sl_frame_index index;
 		uint64_t begin = frame->offset - sizeof(index);
+
+		if (sl_budget_spent(&budget)) {
+			sl_door_print(
+				stderr,
+				"stormlog-analyze: %s: offset %llu: it takes more of the processor's time than it may; the rest "
+				"is left out\n",
+				path, (unsigned long long)frame->offset);
+			break;
+		}
 
 		if (!frame->kind || sl_read_at(frames.fd, &index, sizeof(index), begin) != sizeof(index) ||
 		    !sl_frame_valid(&index, sizeof(index)))

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/budget.h"
 #include "analyzer/base/lender.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
@@ -29,6 +30,7 @@ struct object {
 	Dwfl *dwfl;
 	Dwfl_Module *module; /* NULL: none */
 	bool fixed;	     /* linked for its addresses */
+	struct sl_budget budget;
 };
 
 /* An address asked about before. */
@@ -210,6 +212,7 @@ static const char *map_file(struct object *object, const char *build_id)
 		return strerrordesc_np(errno);
 	object->map = map;
 	object->size = (size_t)st.st_size;
+	sl_budget_begin(&object->budget, sl_budget_size(&st));
 	return NULL;
 }
 
@@ -419,8 +422,14 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 	jmp_buf here;
 
 	on_no_memory = &here;
+	sl_budget_resume();
 	if (!setjmp(here)) {
 		answer->count = look_up(symbols, object->module, pc, answer->found);
+		if (sl_budget_spent(&object->budget)) {
+			object->module = NULL; /* what was answered points into the file: it stays open */
+			object->why = "they take more of the processor's time than they may";
+			miss(symbols, object);
+		}
 	} else {
 		*object = (struct object){.path = object->path, .why = "out of memory"};
 		miss(symbols, object);

@@ -61,14 +61,13 @@ static char *trim(char *text)
 
 bool sl_suppressions_read(struct sl_suppressions *list, const char *path, unsigned *line)
 {
-	FILE *file = sl_paths_open_file(path);
+	FILE *file = sl_paths_open_text(path);
 	char *text = NULL;
 	size_t size = 0;
 	bool fine = true;
 
 	if (!file)
 		return false;
-	sl_paths_skip_mark(file);
 	errno = 0;
 	for (*line = 1; fine && getline(&text, &size, file) >= 0; ++*line) {
 		char *clean = trim(text);

@@ -51,6 +51,12 @@ static uint64_t search(const struct sl_frames *frames, uint64_t from, uint64_t s
 
 	for (; buffer && found == size && from + sizeof(struct sl_frame_index) <= size;
 	     want = want * 4 < SEARCH_BYTES ? want * 4 : SEARCH_BYTES) {
+		off_t data = lseek(frames->fd, (off_t)from, SEEK_DATA); /* a hole may be as large as it likes */
+
+		if (data < 0 && errno == ENXIO)
+			break;
+		from = data > (off_t)from ? (uint64_t)data : from;
+
 		size_t got = sl_read_at(frames->fd, buffer, want, from);
 		uint32_t magic = SL_FRAME_MAGIC;
 		uint8_t *at = buffer;

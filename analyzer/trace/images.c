@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/budget.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/names.h"
@@ -16,6 +17,17 @@
 #include "common/tracefile.h"
 
 #define DEPTH_MAX 4
+
+/* True, and said once: the search ends. */
+static bool too_many(struct sl_images *folder, const char *path)
+{
+	uint64_t most = sl_budget_files();
+
+	if (++folder->looked_at == most + 1)
+		sl_damage_add(&folder->copies, path, -1, "more than %llu files and folders; from here on they are not read",
+			      (unsigned long long)most);
+	return folder->looked_at > most;
+}
 
 /* A folder or file met before, by another path or link, is not looked at again. */
 static bool is_new(struct sl_images *folder, dev_t device, ino_t number)
@@ -126,6 +138,8 @@ static void look_into(struct sl_images *folder, const char *path, struct level *
 
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "analysis"))
 			continue;
+		if (too_many(folder, path))
+			break;
 		inside = sl_memory_print("%s%s%s", path, *path && path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name);
 		look_at(folder, inside, entry, st.st_dev, below);
 		free(inside);

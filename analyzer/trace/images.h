@@ -24,7 +24,8 @@ struct sl_images {
 	size_t capacity, run_capacity;
 	struct sl_run *runs; /* newest first */
 	unsigned run_count;
-	struct sl_damage copies; /* the same trace by another name: said, and counted once */
+	struct sl_damage copies; /* the same trace by another name: said, and counted once; files that are too many */
+	uint64_t looked_at;	 /* files and folders */
 	bool one_is_enough;	 /* the search ends with the first */
 	bool copies_too;	 /* they stay, for the reader of the summary to say: a part does not see those of others */
 	SL_VECTOR(char *) summaries;

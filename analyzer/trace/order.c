@@ -64,7 +64,10 @@ struct sl_order {
 	struct stream *given; /* whose head was given out by the last call */
 	struct sl_item item;
 	struct sl_event translated;
+	unsigned count; /* of what was asked for */
 };
+
+#define ASK_EVERY 16384 /* events, between two looks at the clock */
 
 static bool stamped_before(const struct sl_hook *hook)
 {
@@ -92,7 +95,7 @@ static void lose(struct sl_order *order, struct stream *s, const struct sl_zstd_
 
 static bool next_frame(struct sl_order *order, struct stream *s)
 {
-	while (s->frame_at < s->frame_count) {
+	while (s->frame_at < s->frame_count && !sl_trace_spent(order->trace, s->frames[s->frame_at])) {
 		const struct sl_zstd_frame *frame = s->frames[s->frame_at++];
 		const struct sl_frames *file = &order->trace->files[frame->file];
 		const char *wrong;
@@ -426,6 +429,9 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 	struct sl_order *order = sl_memory_must(calloc(1, sizeof(*order)));
 
 	order->trace = trace;
+	if (trace->cursor) /* each pass has its own */
+		sl_budget_begin(&trace->budget, trace->disk_bytes);
+	sl_budget_resume();
 	collect(order);
 	if (trace->cursor)
 		resume(order);
@@ -476,12 +482,20 @@ static const struct sl_item *give(struct sl_order *order, struct stream *s)
 	return &order->item;
 }
 
+/* The frame that a stream is in, NULL: its ring. */
+static const struct sl_zstd_frame *frame_of(const struct stream *s)
+{
+	return s->frame_at && !s->in_ring ? s->frames[s->frame_at - 1] : NULL;
+}
+
 const struct sl_item *sl_order_next(struct sl_order *order)
 {
 	for (;;) {
 		struct stream *s = order->heap_count ? order->heap[0] : NULL;
 
-		if (!s)
+		if (s && !(++order->count % ASK_EVERY) && sl_trace_spent(order->trace, frame_of(s)))
+			order->heap_count = 0;
+		if (!order->heap_count)
 			return NULL;
 		if (order->given == s || !s->opened) {
 			if (order->given == s && !s->thread && !s->record_taken && order->trace->cursor)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/memory.h"
@@ -220,6 +221,21 @@ static void classify(struct sl_trace *trace, struct sl_zstd_frame *frame)
 	}
 }
 
+bool sl_trace_spent(struct sl_trace *trace, const struct sl_zstd_frame *frame)
+{
+	struct sl_budget *budget = &trace->budget;
+
+	if (!sl_budget_spent(budget))
+		return false;
+	if (!budget->said)
+		sl_damage_add(&trace->damage, frame ? trace->files[frame->file].path : trace->name,
+			      frame ? (int64_t)frame->offset : -1,
+			      "its %llu kB take more of the processor's time than they may; from here on it is not read",
+			      (unsigned long long)(trace->disk_bytes / 1000));
+	budget->said = true;
+	return true;
+}
+
 static void read_definitions(struct sl_trace *trace)
 {
 	for (unsigned f = 0; f < trace->file_count; f++) {
@@ -233,6 +249,10 @@ static void read_definitions(struct sl_trace *trace)
 
 			if (frame->kind == SL_FRAME_BLOCK)
 				continue;
+			if (sl_trace_spent(trace, frame)) {
+				frame->compressed = 0;
+				continue;
+			}
 			if (!sl_frame_read(&trace->inflate, file, frame, &trace->damage)) {
 				frame->compressed = 0; /* said once */
 				continue;
@@ -377,6 +397,16 @@ static void open_settled(struct sl_trace *trace, const struct sl_image *image)
 	free(left.files);
 }
 
+static uint64_t on_disk(const struct sl_image *image)
+{
+	uint64_t bytes = 0;
+	struct stat st;
+
+	for (unsigned i = 0; i < image->file_count; i++)
+		bytes += stat(image->files[i], &st) ? 0 : sl_budget_size(&st);
+	return bytes;
+}
+
 struct sl_trace *sl_trace_blank(void)
 {
 	struct sl_trace *trace = sl_memory_must(calloc(1, sizeof(*trace)));
@@ -421,6 +451,8 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 
 	trace->name = strdup(image->name);
 	trace->files = calloc(image->file_count + 1, sizeof(*trace->files));
+	trace->disk_bytes = on_disk(image);
+	sl_budget_begin(&trace->budget, trace->disk_bytes);
 	if (image->ring)
 		sl_ring_open(&trace->ring, image->ring, &trace->damage);
 	open_settled(trace, image);

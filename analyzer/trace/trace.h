@@ -8,6 +8,7 @@
 #ifndef ANALYZER_TRACE_TRACE_H
 #define ANALYZER_TRACE_TRACE_H
 
+#include "analyzer/base/budget.h"
 #include "analyzer/trace/damage.h"
 #include "analyzer/trace/defs.h"
 #include "analyzer/trace/frames.h"
@@ -89,6 +90,8 @@ struct sl_trace {
 	struct sl_defs defs;
 	struct sl_damage damage;
 	uint64_t map_bytes; /* of maps, unpacked */
+	uint64_t disk_bytes;
+	struct sl_budget budget; /* of opening, and of what is read in one order */
 	enum sl_status status;
 	const char *how;    /* of the footer: exit, _exit, ...; NULL: no footer */
 	uint64_t footer_ns; /* 0: no footer */
@@ -110,6 +113,9 @@ struct sl_trace *sl_trace_blank(void);
 
 /* Gives back what only reading needs; it may be read again. */
 void sl_trace_rest(struct sl_trace *trace);
+
+/* True: it took its time, or does so at this frame (NULL: in the ring), which is then said; nothing more is to be read. */
+bool sl_trace_spent(struct sl_trace *trace, const struct sl_zstd_frame *frame);
 
 /* Only the header, for grouping by run; false when none can be read. */
 bool sl_trace_peek(const struct sl_image *image, struct sl_header *header);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/base/budget.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 struct walk {
@@ -18,6 +19,7 @@ struct walk {
 	const char **bundles;	       /* folders of OOM bundles */
 	size_t folder_count, folder_capacity, file_count, file_capacity, bundle_count, bundle_capacity;
 	size_t found;
+	uint64_t looked_at; /* files and folders */
 };
 
 static int by_path(const void *a, const void *b)
@@ -139,6 +141,11 @@ static void walk_into(struct walk *w, const char *folder, int depth)
 
 		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || lstat(path, &status) != 0)
 			continue;
+		if (w->looked_at++ == sl_budget_files())
+			sl_telemetry_problem(w->t, SL_SOURCE_FILE, folder, 0,
+					     "too many files and folders; from here on they are not read");
+		if (w->looked_at > sl_budget_files())
+			break;
 		/* analysis/ is what we wrote ourselves. A link could lead round in circles. */
 		if (S_ISDIR(status.st_mode) && depth < 32 && strcmp(name, "analysis") != 0)
 			walk_into(w, path, depth + 1);

@@ -171,13 +171,15 @@ static void give_row(const char *const *names, size_t names_count, struct row *r
 void sl_csv_read(FILE *file, const char *path, const struct sl_source_reader *reader)
 {
 	struct row header = {0}, row = {0};
+	struct sl_source_clock clock;
 	uint32_t line = 1, begin = 1;
 
 	if (!read_row(file, &header, &line)) {
 		reader->problem(reader->context, SL_SOURCE_FILE, path, 1, "empty file");
 		return;
 	}
-	for (begin = line; read_row(file, &row, &line); begin = line)
+	sl_source_start(&clock, file);
+	for (begin = line; read_row(file, &row, &line) && !sl_source_spent(&clock, reader, path, begin); begin = line)
 		if (row.cut)
 			reader->problem(reader->context, SL_SOURCE_RECORD, path, begin, "a field of more than 16 MiB");
 		else if (row.count > 1 || *row.fields[0])

@@ -3,6 +3,9 @@
 #ifndef ANALYZER_UPSTREAM_RECORDS_READER_H
 #define ANALYZER_UPSTREAM_RECORDS_READER_H
 
+#include <stdio.h>
+
+#include "analyzer/base/budget.h"
 #include "analyzer/base/value.h"
 
 /* How much a problem cost. Upstream passes over a torn last line and refuses the file for anything else. */
@@ -20,5 +23,13 @@ struct sl_source_reader {
 	void (*timeline)(void *context, const struct sl_value *payload);
 	void *context;
 };
+
+/* At each record of an open file: true, and a problem, where reading it took its time (base/budget.h). */
+struct sl_source_clock {
+	struct sl_budget budget;
+	uint32_t records;
+};
+void sl_source_start(struct sl_source_clock *clock, FILE *file);
+bool sl_source_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line);
 
 #endif

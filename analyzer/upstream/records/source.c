@@ -14,6 +14,8 @@
 #include "analyzer/upstream/records/csv.h"
 
 #define LINE_MAX_BYTES (16u << 20)
+#define FILE_MAX_GB    16 /* of lines or rows; a million samples have half of one */
+#define TREE_MAX_GB    1  /* of one JSON value, which is a tree in memory before its first record is read */
 
 enum sl_source_form sl_source_form(const char *path)
 {
@@ -33,7 +35,7 @@ static void problem(const struct sl_source_reader *reader, enum sl_source_loss l
 }
 
 /* Regular files only: a fifo or a device would block or never end. */
-static FILE *open_file(const char *path, char *reason, size_t size)
+static FILE *open_file(const char *path, unsigned most_gb, char *reason, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
@@ -42,6 +44,8 @@ static FILE *open_file(const char *path, char *reason, size_t size)
 		snprintf(reason, size, "%s", strerror(errno));
 	} else if (!S_ISREG(status.st_mode)) {
 		snprintf(reason, size, S_ISDIR(status.st_mode) ? "a folder, not a file" : "not a regular file");
+	} else if ((uint64_t)status.st_size >> 30 >= most_gb) {
+		snprintf(reason, size, "%u GiB or more: none of it is read", most_gb);
 	} else {
 		FILE *file = fdopen(fd, "r");
 
@@ -58,7 +62,7 @@ static FILE *open_file(const char *path, char *reason, size_t size)
 
 static char *read_all(const char *path, size_t *length, char *reason, size_t size)
 {
-	FILE *file = open_file(path, reason, size);
+	FILE *file = open_file(path, TREE_MAX_GB, reason, size);
 	char *text = NULL;
 	size_t capacity = 0, got;
 
@@ -130,9 +134,10 @@ static size_t next_line(FILE *file, char **line, size_t *capacity, bool *whole)
 static bool read_lines(const char *path, const struct sl_source_reader *reader)
 {
 	char reason[128], *line = NULL;
-	FILE *file = open_file(path, reason, sizeof(reason));
+	FILE *file = open_file(path, FILE_MAX_GB, reason, sizeof(reason));
 	struct sl_arena arena = {0};
 	size_t size = 0;
+	struct sl_source_clock clock;
 	uint32_t number = 0;
 	bool whole;
 
@@ -140,11 +145,14 @@ static bool read_lines(const char *path, const struct sl_source_reader *reader)
 		problem(reader, SL_SOURCE_FILE, path, 0, reason);
 		return false;
 	}
+	sl_source_start(&clock, file);
 	for (size_t length; (length = next_line(file, &line, &size, &whole)) > 0;) {
 		struct sl_value_error error;
 		bool ended = line[length - 1] == '\n';
 
 		number++;
+		if (sl_source_spent(&clock, reader, path, number))
+			break;
 		if (!whole) {
 			problem(reader, SL_SOURCE_RECORD, path, number, "a line of more than 16 MiB");
 			continue;
@@ -221,7 +229,7 @@ static bool read_json(const char *path, const struct sl_source_reader *reader)
 static bool read_csv(const char *path, const struct sl_source_reader *reader)
 {
 	char reason[128];
-	FILE *file = open_file(path, reason, sizeof(reason));
+	FILE *file = open_file(path, FILE_MAX_GB, reason, sizeof(reason));
 
 	if (!file) {
 		problem(reader, SL_SOURCE_FILE, path, 0, reason);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/base/budget.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "common/base.h"
+
+#define SECONDS	   60.0
+#define FILES	   1000000
+#define BLOCK_SIZE 512 /* of st_blocks, whatever the file system */
+
+static _Thread_local uint64_t charged_ns; /* up to here this thread's time is charged */
+
+static uint64_t thread_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static double told(const char *name, double usual)
+{
+	const char *text = getenv(name);
+	char *end;
+	double value = text ? strtod(text, &end) : usual;
+
+	return text && (end == text || *end || !(value >= 0)) ? usual : value < 1e9 ? value : 1e9;
+}
+
+uint64_t sl_budget_size(const struct stat *st)
+{
+	uint64_t stored = (uint64_t)st->st_blocks * BLOCK_SIZE, size = (uint64_t)st->st_size;
+
+	return stored < size ? stored : size;
+}
+
+void sl_budget_begin(struct sl_budget *budget, uint64_t bytes)
+{
+	double seconds = told("STORMLOG_READ_SECONDS", SECONDS + (double)bytes / 1e6);
+
+	*budget = (struct sl_budget){.left_ns = (uint64_t)(seconds * 1e9)};
+	sl_budget_resume();
+}
+
+void sl_budget_resume(void)
+{
+	charged_ns = thread_ns();
+}
+
+bool sl_budget_spent(struct sl_budget *budget)
+{
+	uint64_t before = charged_ns, taken;
+
+	sl_budget_resume();
+	taken = charged_ns - before;
+	budget->left_ns -= taken < budget->left_ns ? taken : budget->left_ns;
+	return !budget->left_ns;
+}
+
+uint64_t sl_budget_files(void)
+{
+	return (uint64_t)told("STORMLOG_READ_FILES", FILES);
+}

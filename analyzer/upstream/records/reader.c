@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/upstream/records/reader.h"
+
+#include <sys/stat.h>
+
+#define ASK_EVERY 64 /* records, between two looks at the clock */
+
+void sl_source_start(struct sl_source_clock *clock, FILE *file)
+{
+	struct stat st;
+
+	clock->records = 0;
+	sl_budget_begin(&clock->budget, fstat(fileno(file), &st) ? 0 : sl_budget_size(&st));
+}
+
+bool sl_source_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line)
+{
+	if (++clock->records % ASK_EVERY || !sl_budget_spent(&clock->budget))
+		return false;
+	reader->problem(reader->context, SL_SOURCE_FILE, path, line,
+			"it takes more of the processor's time than it may; from here on it is not read");
+	return true;
+}
