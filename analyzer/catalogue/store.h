@@ -104,7 +104,6 @@ struct sl_store_note {
 	const char *author, *text;
 };
 bool sl_store_note_put(struct sl_store *store, int64_t run, const struct sl_store_note *note, int64_t *number);
-bool sl_store_note_remove(struct sl_store *store, int64_t note);
 typedef bool sl_store_each_note(void *context, const struct sl_store_note *note);
 bool sl_store_notes(struct sl_store *store, int64_t run, sl_store_each_note *each, void *context);
 

@@ -332,8 +332,3 @@ bool sl_store_note_put(struct sl_store *store, int64_t run, const struct sl_stor
 	*number = sqlite3_column_int64(statement, 0);
 	return sl_store_run_to_end(store, statement);
 }
-
-bool sl_store_note_remove(struct sl_store *store, int64_t note)
-{
-	return of_run(store, "DELETE FROM notes WHERE note=?", note);
-}

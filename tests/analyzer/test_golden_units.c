@@ -162,28 +162,6 @@ static void leak_heuristics_find_what_upstreams_find(void **state)
 	assert_true(leaks_found > 10);
 }
 
-static void check_reason(const struct sl_value *row)
-{
-	struct sl_arena arena = {0};
-	const char *want = sl_value_get_text(row, "reason");
-	const char *got =
-		sl_bundle_reason(&arena, sl_value_get_text(row, "exception_type"), "builtins", sl_value_get_text(row, "message"));
-
-	assert_int_equal(got != NULL, want != NULL);
-	if (want)
-		assert_string_equal(got, want);
-	sl_arena_free(&arena);
-}
-
-static void an_oom_is_what_upstream_calls_one(void **state)
-{
-	struct sl_arena arena = {0};
-
-	assert_int_equal(each_row(GOLDEN "/oom_classification.json", check_reason), 13);
-	assert_string_equal(sl_bundle_reason(&arena, "OutOfMemoryError", "torch.cuda", "x"), "torch.cuda.OutOfMemoryError");
-	assert_null(sl_bundle_reason(&arena, NULL, NULL, NULL));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,7 +169,6 @@ int main(void)
 		cmocka_unit_test(texts_lose_their_numbers_as_upstreams_do),
 		cmocka_unit_test(numbers_are_replaced_as_the_regular_expression_does),
 		cmocka_unit_test(leak_heuristics_find_what_upstreams_find),
-		cmocka_unit_test(an_oom_is_what_upstream_calls_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,7 +269,12 @@ static void an_envelope_has_no_repeated_tags_and_no_end_before_its_start(void **
 				      .session_count = 1};
 	struct sl_value_error error;
 
-	assert_true(sl_run_envelope_save(folder, &run));
+	FILE *file = fopen(path("stormlog_run.json"), "w");
+	struct sl_json *j = sl_json_new(file, SL_JSON_INDENT);
+
+	sl_run_envelope_write(j, &run);
+	assert_true(sl_json_close(j));
+	fclose(file);
 	const struct sl_value *read = sl_source_document(&arena, path("stormlog_run.json"), &error);
 
 	assert_non_null(read);

@@ -258,23 +258,3 @@ size_t sl_bundle_prune(const char *dump_dir, size_t max_dumps, int64_t max_bytes
 	sl_arena_free(&arena);
 	return gone;
 }
-
-/* --- what is an OOM ------------------------------------------------------------------------------------------ */
-
-const char *sl_bundle_reason(struct sl_arena *arena, const char *type, const char *module, const char *message)
-{
-	static const char *const patterns[] = {"out of memory",	     "cuda out of memory", "hip out of memory",
-					       "resource exhausted", "failed to allocate", "allocation failed",
-					       "memoryerror",	     "std::bad_alloc"};
-	static const char exhausted[] = "resourceexhaustederror";
-	size_t length = type ? strlen(type) : 0;
-
-	if (length >= strlen(exhausted) && strcasecmp(type + length - strlen(exhausted), exhausted) == 0)
-		return "tensorflow.ResourceExhaustedError";
-	if (type && strcasecmp(type, "OutOfMemoryError") == 0 && module && strcasestr(module, "torch"))
-		return "torch.cuda.OutOfMemoryError";
-	for (size_t i = 0; message && i < sizeof(patterns) / sizeof(*patterns); i++)
-		if (strcasestr(message, patterns[i]))
-			return sl_arena_printf(arena, "message_pattern:%s", patterns[i]);
-	return NULL;
-}

@@ -41,10 +41,4 @@ bool sl_bundle_write(struct sl_arena *arena, const char *dump_dir, const struct 
 /* Remove the oldest bundles until at most max_dumps and max_bytes are left; 0 is no limit. Returns how many went. */
 size_t sl_bundle_prune(const char *dump_dir, size_t max_dumps, int64_t max_bytes);
 
-/*
- * Is an error an OOM, and for which reason, by the rules of the Python side: the name of its class and module, else
- * words of its message; each may be NULL. NULL: it is none. The text lives in the arena.
- */
-const char *sl_bundle_reason(struct sl_arena *arena, const char *type, const char *module, const char *message);
-
 #endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/upstream/files/run_envelope.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static const char *or_null(const char *text)
 {
@@ -99,31 +96,4 @@ void sl_run_envelope_write(struct sl_json *j, const struct sl_run_envelope *run)
 	else
 		write_empty_metadata(j);
 	sl_json_end(j);
-}
-
-bool sl_run_envelope_save(const char *folder, const struct sl_run_envelope *run)
-{
-	struct sl_arena arena = {0};
-	const char *path = sl_arena_printf(&arena, "%s/stormlog_run.json", folder);
-	const char *temporary = sl_arena_printf(&arena, "%s/.stormlog_run.%d.tmp", folder, (int)getpid());
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-	bool ok = file != NULL;
-
-	if (ok) {
-		struct sl_json *j = sl_json_new(file, SL_JSON_INDENT);
-
-		sl_run_envelope_write(j, run);
-		sl_json_newline(j);
-		ok = sl_json_close(j);
-		ok = fclose(file) == 0 && ok;
-		ok = ok && rename(temporary, path) == 0;
-	}
-	int error = errno;
-
-	if (!ok)
-		unlink(temporary);
-	sl_arena_free(&arena);
-	errno = error;
-	return ok;
 }

@@ -31,7 +31,4 @@ struct sl_run_envelope {
 /* The document. */
 void sl_run_envelope_write(struct sl_json *j, const struct sl_run_envelope *run);
 
-/* As `folder`/stormlog_run.json, replacing one that is there. false: errno says why. */
-bool sl_run_envelope_save(const char *folder, const struct sl_run_envelope *run);
-
 #endif

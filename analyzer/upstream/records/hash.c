@@ -5,9 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "analyzer/base/memory.h"
 
@@ -136,9 +133,9 @@ void sl_hash_sha256_hex(const void *data, size_t length, int digits, char *out)
 	out[digits] = 0;
 }
 
-static void put_uuid(uint8_t *bytes, int version, char out[37])
+static void put_uuid5(uint8_t *bytes, char out[37])
 {
-	bytes[6] = (uint8_t)((bytes[6] & 0x0f) | version << 4);
+	bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 5 << 4);
 	bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
 	for (int i = 0; i < 16; i++) {
 		bool dash = i == 4 || i == 6 || i == 8 || i == 10;
@@ -158,22 +155,5 @@ void sl_hash_uuid5_url(const char *name, char out[37])
 	memcpy(data + 16, name, length);
 	sl_hash_sha1(data, length + 16, digest);
 	free(data);
-	put_uuid(digest, 5, out);
-}
-
-void sl_hash_uuid4(char out[37])
-{
-	uint8_t bytes[16];
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
-		struct timespec now;
-
-		clock_gettime(CLOCK_REALTIME, &now);
-		memcpy(bytes, &now.tv_sec, 8);
-		memcpy(bytes + 8, &now.tv_nsec, 4);
-		pid_t pid = getpid();
-
-		memcpy(bytes + 12, &pid, 4);
-	}
-	put_uuid(bytes, 4, out);
+	put_uuid5(digest, out);
 }

@@ -18,7 +18,4 @@ void sl_hash_sha256_hex(const void *data, size_t length, int digits, char *out);
 /* uuid5(NAMESPACE_URL, name) as text. */
 void sl_hash_uuid5_url(const char *name, char out[37]);
 
-/* A random uuid4 as text. */
-void sl_hash_uuid4(char out[37]);
-
 #endif

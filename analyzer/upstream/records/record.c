@@ -521,16 +521,3 @@ void sl_record_write(struct sl_json *j, const char *key, const struct sl_record 
 		sl_json_value(j, fields[i].name, &record->field[i]);
 	sl_json_end(j);
 }
-
-void sl_record_id(const struct sl_record *record, char *out)
-{
-	struct sl_json *j = sl_json_new(NULL, SL_JSON_PYTHON);
-	size_t length;
-
-	sl_record_write(j, NULL, record);
-	const char *line = sl_json_text(j, &length);
-
-	strcpy(out, "telemetry-");
-	sl_hash_sha256_hex(line, length, 32, out + strlen(out));
-	sl_json_close(j);
-}

@@ -66,9 +66,6 @@ bool sl_record_validate(const struct sl_value *raw, struct sl_record_error *erro
 /* The V3 object, keys in order. */
 void sl_record_write(struct sl_json *j, const char *key, const struct sl_record *record);
 
-/* "telemetry-" and 32 hex digits, by which `stormlog query correlate` names a record; out holds 43 bytes. */
-void sl_record_id(const struct sl_record *record, char *out);
-
 /* "legacy-" and the uuid5 of the parts joined by "::", NULL parts left out: the id of a session that had none. */
 const char *sl_record_session_id(struct sl_arena *arena, const char *const *parts, size_t count);
 
