@@ -27,6 +27,7 @@
 #include "common/pack.h"
 #include "agent/process/kept.h"
 #include "agent/symbols/resolve.h"
+#include "agent/symbols/runtime.h"
 #include "agent/said.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
@@ -114,6 +115,7 @@ static int write_header(struct sl_agent *agent)
 		return ENOSPC;
 	file->pid = agent->process.pid;
 	file->process_start = agent->process.process_start;
+	file->leaves_by_call = sl_runtime_leaves_by_call();
 	memcpy(file->boot_id, agent->process.boot_id, sizeof(file->boot_id));
 	name = agent->store->ring_elsewhere ? agent->store->trace : strrchr(agent->store->trace, '/') + 1;
 	struct sl_text trace = sl_text_begin(file->trace, sizeof(file->trace));
@@ -177,6 +179,20 @@ static void make_key(void)
 		delete (low[--count]);
 }
 
+/* Another copy of the library, at another path, would record every call too.  The one that gets the calls first does. */
+#define OF_EVERY_COPY "stormlog_api_v1"
+
+static bool is_second_copy(void)
+{
+	return sl_resolve_before_us(OF_EVERY_COPY, NULL) != NULL;
+}
+
+static void say_second_copy(void)
+{
+	if (sl_resolve_next(OF_EVERY_COPY))
+		sl_define_note("the library is loaded twice, from two paths: the first of them records");
+}
+
 static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
@@ -187,11 +203,12 @@ static void start(struct sl_agent *agent)
 	agent->store = &((struct recording *)agent)->store;
 	sl_options_read(options, ignore_option);
 	sl_process_identify(&agent->process, options);
-	if (!sl_process_wanted(&agent->process, options) || !sl_writer_prepare() || open_files(agent)) {
+	if (is_second_copy() || !sl_process_wanted(&agent->process, options) || !sl_writer_prepare() || open_files(agent)) {
 		atomic_store(&agent->phase, SL_PHASE_OFF);
 		return;
 	}
 	sl_options_read(options, bad_option); /* the same again: now there is a trace to say it in */
+	say_second_copy();
 	if (!have_key)
 		make_key();
 	sl_kept_begin();

@@ -77,7 +77,9 @@ struct sl_ringfile {
 	_Atomic uint64_t asleep_written; /* `slept` maps in the files, with the events that follow them */
 	/* since the last of them: blocks that were made and that ended, and bytes as far as known */
 	_Atomic uint64_t asleep_begun, asleep_begun_bytes, asleep_ended, asleep_ended_bytes;
-	uint8_t reserved[448];
+	_Atomic uint32_t ended;	 /* by who started the process and waited for it: the wait status + 1; 0: nobody has said */
+	uint32_t leaves_by_call; /* 1: the program's runtime ends it by the system call itself, and the agent is not told (Go) */
+	uint8_t reserved[440];
 	struct sl_segment segment[SL_SEGMENT_MAX];
 };
 _Static_assert(offsetof(struct sl_ringfile, segment) == 896, "as in version 2 from the beginning");

@@ -102,6 +102,23 @@ static void check_python(const char *python)
 		line("PyTorch", "%s", torch);
 }
 
+/* A sanitizer's runtime is told by a function that every program built with it calls. */
+static void check_sanitizer(const char *path)
+{
+	static const struct {
+		const char *function, *says;
+	} known[] = {{"__asan_init", "AddressSanitizer; without stormlog-run a program that sets options itself needs "
+				     "ASAN_OPTIONS=verify_asan_link_order=0"},
+		     {"__tsan_init", "ThreadSanitizer"},
+		     {"__msan_init", "MemorySanitizer"}};
+	size_t size;
+	const char *file = sl_probe_map(path, &size);
+
+	for (size_t i = 0; file && i < SL_COUNT(known); i++)
+		if (memmem(file, size, known[i].function, strlen(known[i].function) + 1))
+			line("sanitizer", "%s: native stacks by the agent's own walk, no samples of NVML", known[i].says);
+}
+
 static bool check_command(const struct sl_launch *run)
 {
 	char path[4096], interpreter[4096];
@@ -124,6 +141,7 @@ static bool check_command(const struct sl_launch *run)
 		line("command", "%s, a script for %s", path, interpreter);
 	else
 		line("command", "%s", path);
+	check_sanitizer(interpreter);
 	check_python(strncmp(base_name(path), "python", 6) ? interpreter : path); /* pyenv's are scripts */
 	return true;
 }
@@ -212,6 +230,25 @@ static void check_limits(const struct sl_launch *run)
 		line("limits", "each device pretends to have %s (--limit)", size_text(run->options.limit));
 }
 
+/* Other preloaded libraries.  In front of us, as in a bare LD_PRELOAD, one that hands out functions of its own has the calls. */
+static void check_preloaded(const struct sl_launch *run)
+{
+	const char *before = getenv("LD_PRELOAD");
+
+	if (before && *before && strcmp(before, run->library))
+		line("LD_PRELOAD", "%s%s", before,
+		     strstr(before, run->library) ? ": the agent keeps that place" : ": the agent goes before it");
+	if (before && strstr(before, "libstormlog_preload") && !strstr(before, run->library))
+		line("", "that is another copy of the agent: the first one records");
+}
+
+/* What nothing that is preloaded sees. */
+static void check_unseen(void)
+{
+	line("not seen",
+	     "calls of statically linked programs, of libraries opened with RTLD_DEEPBIND (PHP's FFI, Taichi) or dlmopen");
+}
+
 int sl_check_run(struct sl_launch *run)
 {
 	struct sl_probe_calls calls = {NULL, 0};
@@ -226,6 +263,9 @@ int sl_check_run(struct sl_launch *run)
 		line("", "no native stacks without libunwind.so.8: install libunwind8 or libunwind");
 	if (!access("/sys/class/kfd/kfd/proc", R_OK))
 		line("amdgpu", "device memory, and each process's, from the kernel");
+	check_unseen();
+	if (agent)
+		check_preloaded(run);
 	folder = check_folder(run);
 	check_limits(run);
 	free(calls.names);

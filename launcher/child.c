@@ -109,9 +109,10 @@ static bool child_goes_on(pid_t child, int *status)
 	return got == 0 || errno == EINTR;
 }
 
+/* Its wait status; -1: somebody else has it. */
 static int wait_for(pid_t child, const sigset_t *set)
 {
-	int status = SL_LAUNCH_FAILED << 8;
+	int status = -1;
 	siginfo_t info;
 
 	while (child_goes_on(child, &status)) {
@@ -120,7 +121,7 @@ static int wait_for(pid_t child, const sigset_t *set)
 		if (number > 0 && number != SIGCHLD && is_for_command(&info, child))
 			kill(child, number);
 	}
-	return status;
+	return WIFEXITED(status) || WIFSIGNALED(status) ? status : -1;
 }
 
 int sl_child_run(const struct sl_launch *run)
@@ -149,8 +150,10 @@ int sl_child_run(const struct sl_launch *run)
 		sigprocmask(SIG_SETMASK, &before, NULL);
 		_exit(sl_child_exec(run));
 	}
-	if (child > 0)
-		status = wait_for(child, &set);
+	if (child > 0 && (status = wait_for(child, &set)) >= 0)
+		sl_ended_tell(run, child, status);
+	else if (child > 0)
+		status = SL_LAUNCH_FAILED << 8;
 	sl_witness_end();
 	return status;
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "agent/options.h"
 #include "common/base.h"
@@ -71,6 +72,14 @@ int sl_child_run(const struct sl_launch *run);
 /* End as the wait status says: exit, or the same signal. */
 _Noreturn void sl_child_end(int status);
 
+/* --- launcher/ended.c --- */
+
+/*
+ * How the command ended, into its rings, for the analyzer: a process that ends by the system call itself tells nobody in it, and is
+ * else like one that was killed.
+ */
+void sl_ended_tell(const struct sl_launch *run, pid_t child, int status);
+
 /* --- launcher/witness.c --- */
 
 /* Before the command is started, to its end.  Where there can be no witness it has seen nothing. */
@@ -90,6 +99,12 @@ void sl_watcher_end(void);
 
 /* Traces of this run in its folder.  paths: folders that hold them, from malloc, NULL at their end; NULL: not asked. */
 unsigned sl_recorded_count(const struct sl_launch *run, char ***paths);
+
+/* The run's folder as a pattern of glob: a placeholder may have become anything. */
+void sl_recorded_pattern(const char *directory, char *pattern, size_t size);
+
+/* The header map, as msgpack, is of a process of the run. */
+bool sl_recorded_names(const void *header, size_t bytes, const char *run_id);
 
 /* --- launcher/check.c --- */
 

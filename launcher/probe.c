@@ -43,7 +43,7 @@ unsigned sl_probe_versions(enum sl_probe_which library)
 
 /* --- the agent's exports ---------------------------------------------------------------------------- */
 
-static const char *map_file(const char *path, size_t *size)
+const char *sl_probe_map(const char *path, size_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat status;
@@ -61,7 +61,7 @@ struct sl_probe_calls sl_probe_calls(const char *library)
 {
 	struct sl_probe_calls calls = {NULL, 0};
 	size_t size;
-	const char *file = map_file(library, &size);
+	const char *file = sl_probe_map(library, &size);
 	const Elf64_Ehdr *head = (const void *)file;
 	const Elf64_Shdr *sections;
 

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* A whole file; stays mapped.  NULL: it cannot be read. */
+const char *sl_probe_map(const char *path, size_t *size);
+
 /* Names of the calls that the agent's file exports, which are the ones it wraps. */
 struct sl_probe_calls {
 	const char **names;

@@ -10,8 +10,7 @@
 
 #include "common/tracefile.h"
 
-/* The run's folder as a pattern of glob: a placeholder may have become anything. */
-static void folder_pattern(const char *directory, char *pattern, size_t size)
+void sl_recorded_pattern(const char *directory, char *pattern, size_t size)
 {
 	size_t used = 0;
 
@@ -51,11 +50,10 @@ static size_t read_header(const char *path, char *text, size_t size)
 }
 
 /* Looks for the pair "run_id": id as msgpack writes it: short strings, for ids have at most 160 bytes. */
-static bool is_of_run(const char *path, const char *run_id)
+bool sl_recorded_names(const void *header, size_t bytes, const char *run_id)
 {
-	static char header[512 << 10];
 	char pair[320] = "\xa6run_id";
-	size_t used = 7, length = strlen(run_id), bytes;
+	size_t used = 7, length = strlen(run_id);
 
 	if (length > 255)
 		return false;
@@ -66,8 +64,14 @@ static bool is_of_run(const char *path, const char *run_id)
 		pair[used++] = (char)length;
 	}
 	memcpy(pair + used, run_id, length);
-	bytes = read_header(path, header, sizeof(header));
 	return memmem(header, bytes, pair, used + length) != NULL;
+}
+
+static bool is_of_run(const char *path, const char *run_id)
+{
+	static char header[512 << 10];
+
+	return sl_recorded_names(header, read_header(path, header, sizeof(header)), run_id);
 }
 
 /* rank-RRRRR-PID.msgpack.zst, not a later segment of it. */
@@ -103,7 +107,7 @@ unsigned sl_recorded_count(const struct sl_launch *run, char ***folders)
 
 	if (folders)
 		*folders = NULL;
-	folder_pattern(run->directory, pattern, sizeof(pattern) - 32);
+	sl_recorded_pattern(run->directory, pattern, sizeof(pattern) - 32);
 	strcat(pattern, "/rank-*" SL_TRACE_SUFFIX);
 	if (glob(pattern, 0, NULL, &found))
 		return 0;

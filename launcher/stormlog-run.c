@@ -156,7 +156,8 @@ static void say_why_nothing(const struct sl_launch *run)
 	else if (err)
 		fprintf(stderr, "stormlog: nothing recorded: %s: %s\n", folder, strerror(err));
 	else
-		fprintf(stderr, "stormlog: nothing recorded: no process made a GPU call that the agent could see\n");
+		fprintf(stderr, "stormlog: nothing recorded: no process made a GPU call that the agent could see (stormlog-run "
+				"--check says which it does not)\n");
 }
 
 #define NOTHING_READABLE 3 /* stormlog-analyze's own status */

@@ -78,6 +78,16 @@ static bool may_be_ours(const char *name)
 	       (name[1] == 'u' || name[1] == 'i' || name[1] == 's' || name[1] == 'c' || name[1] == 'v');
 }
 
+/*
+ * An interposer before us that asks for the next dlsym of a version (nvshare, HAMi-core) means the one behind it, and that is
+ * ours.  The loader passes us over, for our symbols have no versions.
+ */
+static bool asks_for_next_door(void *handle, const char *name, const char *version, const void *caller)
+{
+	return version && handle == RTLD_NEXT && name && (sl_plain_same(name, "dlsym") || sl_plain_same(name, "dlvsym")) &&
+	       sl_resolve_place(caller).before_us;
+}
+
 struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *version, const void *caller)
 {
 	struct sl_lookup go_on = {NULL, version ? sl_resolve_dlvsym() : sl_resolve_dlsym()};
@@ -85,6 +95,8 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 	struct sl_resolve_place place;
 	void *found;
 
+	if (SL_UNLIKELY(asks_for_next_door(handle, name, version, caller)) && go_on.jump && real_lookup(RTLD_NEXT, &request))
+		return (struct sl_lookup){name[2] == 's' ? (void *)dlsym : (void *)dlvsym, NULL};
 	if (SL_LIKELY(!may_be_ours(name)) || !go_on.jump || !sl_hooks_find(name))
 		return go_on;
 	place = sl_resolve_place(caller);

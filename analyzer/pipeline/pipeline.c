@@ -194,6 +194,11 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 	if (trace->how && trace->status == SL_STATUS_UNKNOWN)
 		sl_report_warn(report, "%s: watched from outside for %s: what was before, and how it ended, is not known", name,
 			       sl_format_duration(span, process->model->now_ns - process->model->first_ns));
+	else if (trace->status == SL_STATUS_UNKNOWN && trace->ring.path)
+		sl_report_warn(
+			report,
+			"%s: how it ended is not known: its runtime (Go) ends a program by a system call, as little seen as a kill",
+			name);
 	else if (trace->status == SL_STATUS_UNKNOWN)
 		sl_report_warn(report, "%s: how it ended is not known: it has no footer and its ring is not here", name);
 	if (trace->header.unknown_verbs || trace->unknown_maps || trace->unknown_columns)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "analyzer/base/memory.h"
@@ -332,6 +333,8 @@ static void read_ring(struct sl_trace *trace)
 
 static enum sl_status status_of(const struct sl_trace *trace)
 {
+	int ended = trace->ring.path ? (int)atomic_load(&trace->ring.head->ended) : 0;
+
 	if (trace->how && (!strcmp(trace->how, "detached") || !strcmp(trace->how, "gone")))
 		return SL_STATUS_UNKNOWN; /* stormlog-attach saw no end, or not how it came */
 	if (trace->footer_ns || trace->how)
@@ -340,7 +343,11 @@ static enum sl_status status_of(const struct sl_trace *trace)
 		return SL_STATUS_UNKNOWN;
 	if (atomic_load(&trace->ring.head->state) == SL_PROCESS_COMPLETED)
 		return SL_STATUS_COMPLETED;
-	return trace->ring.alive ? SL_STATUS_RUNNING : SL_STATUS_INTERRUPTED;
+	if (ended)
+		return WIFEXITED(ended - 1) ? SL_STATUS_COMPLETED : SL_STATUS_INTERRUPTED;
+	if (trace->ring.alive)
+		return SL_STATUS_RUNNING;
+	return trace->ring.head->leaves_by_call ? SL_STATUS_UNKNOWN : SL_STATUS_INTERRUPTED;
 }
 
 /* Where a ring lies elsewhere (a node's /dev/shm), the header names its absolute path. */

@@ -30,6 +30,16 @@ void *sl_resolve_symbol(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
+void *sl_resolve_next(const char *name)
+{
+	return NULL;
+}
+
+void *sl_resolve_before_us(const char *name, const struct link_map *after)
+{
+	return NULL;
+}
+
 bool sl_resolve_loaded(const void *address)
 {
 	Dl_info object;

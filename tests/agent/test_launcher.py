@@ -394,6 +394,29 @@ class Launcher(unittest.TestCase):
         os.unlink(self.library)
         self.assertEqual(self.launch('--check').returncode, 125)
 
+    def test_check_says_what_is_not_seen_and_who_stands_beside_us(self):
+        said = self.launch('--check', LD_PRELOAD='').stderr
+        self.assertIn('RTLD_DEEPBIND', said)
+        self.assertNotIn('LD_PRELOAD', said)
+        beside = os.path.join(self.folder, 'other.so')
+        shutil.copy(self.library, beside)
+        self.assertIn(beside + ': the agent goes before it', self.launch('--check', LD_PRELOAD=beside).stderr)
+        self.assertIn('the agent keeps that place', self.launch('--check', LD_PRELOAD=beside + ':' + self.library).stderr)
+        second = os.path.join(self.folder, 'second')
+        os.mkdir(second)
+        second = os.path.join(second, 'libstormlog_preload.so')
+        shutil.copy(self.library, second)
+        self.assertIn('another copy of the agent', self.launch('--check', LD_PRELOAD=second).stderr)
+
+    def test_check_knows_a_program_with_a_sanitizer_by_the_function_it_calls(self):
+        program = os.path.join(self.folder, 'program')
+        for text, is_one in ((b'__asan_init', True), (b'__asan_initial', False)):
+            shutil.copy('/bin/true', program)
+            with open(program, 'ab') as file:
+                file.write(text + b'\0')
+            said = self.launch('--check', '--', program).stderr
+            self.assertEqual('verify_asan_link_order=0' in said, is_one, said)
+
     def test_check_knows_a_python_behind_a_script_of_its_name(self):
         shim = os.path.join(self.folder, 'python3')
         with open(shim, 'w') as script:

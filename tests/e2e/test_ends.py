@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""End to end: how a process ended is told as it was, also where nothing of ours runs at the end; and of two copies of us one is at work."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+from e2e import Recording
+
+FOREIGN = os.path.join(e2e.APPS, "foreign")
+GO = """package main
+
+// #cgo LDFLAGS: -L%s -l:libcudart.so.13 -Wl,--allow-shlib-undefined
+// #include <stddef.h>
+// int cudaMalloc(void **, size_t);
+// static int one(void) { void *p = 0; return cudaMalloc(&p, 4096); }
+import "C"
+import "os"
+
+func main() {
+	if C.one() != 0 || len(os.Args) < 2 {
+		os.Exit(4)
+	}
+	if os.Args[1] == "kill" {
+		self, _ := os.FindProcess(os.Getpid())
+		self.Kill()
+		select {}
+	}
+	os.Exit(3)
+}
+""" % e2e.SIM
+
+
+class Ends(unittest.TestCase):
+    def status(self, *argv, launcher=None, code=0, processes=1):
+        with Recording(*argv, launcher=launcher, code=code) as run:
+            report = run.report()
+            self.assertEqual(len(report["processes"]), processes)
+            for process in report["processes"]:
+                row, = [row for row in process["memory"] if row["kind"] == "device"]
+                self.assertEqual((row["allocations"], row["live_blocks"], process["lost_events"]), (1, 1, 0))
+            return report["processes"][0]["status"]
+
+    def test_the_launcher_tells_an_end_by_system_call_from_a_kill(self):
+        for argument, code, status in ((0, 0, "completed"), (3, 3, "completed"), (256, -9, "interrupted")):
+            with self.subTest(argument=argument):
+                self.assertEqual(self.status(FOREIGN, "raw_end", argument, launcher=["--quiet", "--report"], code=code), status)
+
+    def test_also_where_the_name_of_the_folder_says_who_made_it(self):
+        with Recording(FOREIGN, "raw_end", 0, launcher=["--report"], STORMLOG_DIR="out/%h-%p") as run:
+            self.assertNotIn(b"killed", run.done.stderr)
+            self.assertIn(b"completed", run.done.stderr)
+
+    def test_where_nobody_waited_an_end_by_system_call_looks_like_a_kill(self):
+        """doc/portability.md, Known not to hold."""
+        self.assertEqual(self.status(FOREIGN, "raw_end", 0), "interrupted")
+        self.assertEqual(self.status("sh", "-c", FOREIGN + " raw_end 0; true", launcher=["--report"]), "interrupted")
+
+    def test_of_two_copies_of_the_library_one_records(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = os.path.join(folder, "libcopy.so")
+            shutil.copy(e2e.PRELOAD, copy)
+            for order in ((copy, e2e.PRELOAD), (e2e.PRELOAD, copy)):
+                with self.subTest(order=order), Recording(os.path.join(e2e.APPS, "runtime13"), LD_PRELOAD=":".join(order)) as run:
+                    wrong, report = e2e.equal_to_journal(run)
+                    self.assertEqual(wrong, [])
+                    self.assertTrue(any("loaded twice" in note for note in report["processes"][0]["capabilities"]["notes"]))
+
+
+@unittest.skipUnless(shutil.which("go"), "no go")
+class Go(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.program = os.path.join(cls.folder, "program")
+        with open(cls.program + ".go", "w") as file:
+            file.write(GO)
+        settings = dict(os.environ, CGO_ENABLED="1", CGO_LDFLAGS_ALLOW=".*", GO111MODULE="off", GOFLAGS="",
+                        GOCACHE=os.path.join(e2e.BUILD, "tests", "go-cache"))
+        built = subprocess.run(["go", "build", "-o", cls.program, cls.program + ".go"], env=settings, capture_output=True, text=True)
+        if built.returncode:
+            raise unittest.SkipTest("go builds nothing here: " + built.stderr)
+
+    status = Ends.status
+
+    def test_its_end_is_known_by_the_launcher(self):
+        self.assertEqual(self.status(self.program, "exit", launcher=["--report"], code=3), "completed")
+        self.assertEqual(self.status(self.program, "kill", launcher=["--report"], code=-9), "interrupted")
+
+    def test_where_nobody_waited_it_is_not_called_a_kill(self):
+        for launcher in (None, ["--report"]):
+            program = [self.program, "exit"] if not launcher else ["sh", "-c", self.program + " exit; true"]
+            with self.subTest(launcher=launcher):
+                self.assertEqual(self.status(*program, launcher=launcher, code=0 if launcher else 3), "unknown")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
