@@ -149,7 +149,7 @@ static void warn_of_fold(const struct sl_process *process, uint64_t until_ns)
 			(double)(process->model->folded_ns - process->trace->header.monotonic_ns) / 1e9);
 }
 
-struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2], long rank)
+struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2])
 {
 	struct sl_stretch *spans = sl_memory_must(calloc(report->images.image_count + 1, sizeof(*spans)));
 	bool found[2] = {false, false}, any = false;
@@ -168,8 +168,6 @@ struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct
 		for (unsigned i = 0; i < 2; i++)
 			has[i] = moment_of(process, &span[i], unix_ns[i], &process->model->sought[i], &ns[i]);
 		spans[process->image] = (struct sl_stretch){header->pid, header->started_ns, 0, 0, true};
-		if (rank >= 0 && header->rank != rank)
-			continue;
 		found[0] |= has[0];
 		found[1] |= has[1];
 		if (!has[0] || !has[1] || ns[0] >= ns[1])

@@ -25,6 +25,6 @@ bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, ui
 void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when span[2]);
 
 /* After it: the spans of a second, one for each image, malloc'ed; NULL: there are none, and it is said. */
-struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2], long rank);
+struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2]);
 
 #endif

@@ -24,6 +24,13 @@ int sl_native_open(struct sl_report *report, char **paths, unsigned count, const
 		for (unsigned i = 0; i < report->images.run_count; i++)
 			sl_door_print(stderr, "  %s\n", report->images.runs[i].id);
 		return SL_EXIT_USAGE;
+	case SL_PIPELINE_NONE_SUCH:
+		if (options->only->pid >= 0)
+			sl_door_print(stderr, "stormlog-analyze: there is no process %ld%s in %s\n", options->only->pid,
+				      options->only->rank >= 0 ? " of that rank" : "", report->path);
+		else
+			sl_door_print(stderr, "stormlog-analyze: there is no rank %ld in %s\n", options->only->rank, report->path);
+		return SL_EXIT_USAGE;
 	default:
 		for (size_t i = 0; i < report->warnings.count; i++)
 			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze [report] PATH...: the summary on the terminal and analysis/ beside the traces. */
 #include <errno.h>
-#include <langinfo.h>
 #include <limits.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,26 +11,8 @@
 #include "analyzer/commands/inside.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/report_options.h"
+#include "analyzer/commands/terminal.h"
 #include "analyzer/outputs/output.h"
-
-static struct sl_text_style style_of_terminal(void)
-{
-	const char *no_colour = getenv("NO_COLOR"), *columns = getenv("COLUMNS"), *term = getenv("TERM");
-	struct sl_text_style style = {.columns = 80};
-	struct winsize size;
-	bool tty = isatty(STDOUT_FILENO);
-
-	setlocale(LC_CTYPE, "");
-	style.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-	style.colour = tty && !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
-	if (columns && atoi(columns) >= 40)
-		style.columns = (unsigned)atoi(columns);
-	else if (tty && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
-		style.columns = size.ws_col;
-	if (style.columns > 120)
-		style.columns = 120;
-	return style;
-}
 
 #define FOLDER (PATH_MAX + 16)
 
@@ -87,7 +66,7 @@ static int print_json(struct sl_report *report)
 
 static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_destination *place)
 {
-	struct sl_text_style style = style_of_terminal();
+	struct sl_text_style style = sl_terminal_style();
 
 	if (sl_outputs_write(report, place))
 		style.saved = place->folder;

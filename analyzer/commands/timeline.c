@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze timeline PATH: memory over time drawn large in the terminal, one picture a process. */
-#include <langinfo.h>
 #include <limits.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
+#include "analyzer/commands/terminal.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
 #include "analyzer/base/format.h"
 
 static const struct sl_option table[] = {
 	{"--rank", 0, "N", "one rank only (default: all, those with the highest peak first, at most 4)"},
+	{"--pid", 0, "N", "one process only"},
 	{"--height", 0, "LINES", "height of one picture, 4 to 200 (default: 16)"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{0},
 };
-enum { RANK, HEIGHT, RUN };
+enum { RANK, PID, HEIGHT, RUN };
 
-#define LABEL	    10
-#define COLUMNS_MAX 400
-#define PICTURES    4
+#define LABEL	 10
+#define PICTURES 4
 
 struct options {
 	struct sl_pipeline_options pipeline;
-	long rank, height;
-	unsigned columns;
-	bool ascii, colour;
+	struct sl_only only;
+	long height;
+	struct sl_text_style style;
 };
 
 /* What is drawn of a process: memory of its devices, or where it had none its own on the host. */
@@ -55,7 +53,7 @@ static double fill(const struct sl_process *process, double *most, double *mean,
 
 	for (unsigned i = 0; i < timeline->line_count; i++) {
 		const struct sl_line *line = timeline->lines[i];
-		double max[COLUMNS_MAX] = {0}, area[COLUMNS_MAX] = {0}, bins[COLUMNS_MAX] = {0};
+		double max[SL_TERMINAL_COLUMNS_MAX] = {0}, area[SL_TERMINAL_COLUMNS_MAX] = {0}, bins[SL_TERMINAL_COLUMNS_MAX] = {0};
 
 		if (line->what != what || !line->begun)
 			continue;
@@ -107,16 +105,16 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
 	const struct sl_header *header = &process->trace->header;
-	unsigned columns = o->columns - LABEL - 1;
-	double most[COLUMNS_MAX] = {0}, mean[COLUMNS_MAX] = {0}, top = fill(process, most, mean, columns);
+	unsigned columns = o->style.columns - LABEL - 1;
+	double most[SL_TERMINAL_COLUMNS_MAX] = {0}, mean[SL_TERMINAL_COLUMNS_MAX] = {0}, top = fill(process, most, mean, columns);
 	char size[SL_FORMAT_BYTES], who[64];
 	int at;
 
 	snprintf(who, sizeof(who), header->rank < 0 ? "pid %lld" : "rank %lld",
 		 (long long)(header->rank < 0 ? header->pid : header->rank));
-	fputs(o->colour ? "\033[1m" : "", stdout);
+	fputs(o->style.colour ? "\033[1m" : "", stdout);
 	sl_door_put(stdout, SL_DOOR_LINE, who);
-	fputs(o->colour ? "\033[0m" : "", stdout);
+	fputs(o->style.colour ? "\033[0m" : "", stdout);
 	sl_door_print(stdout, "  peak %s%s", sl_format_size(size, (uint64_t)top),
 		      drawn(process) == SL_LINE_RSS && top > 0 ? " resident" : "");
 	sl_door_print(stdout, "  %s\n", sl_status_name(process->trace->status));
@@ -126,7 +124,7 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 		sl_door_print(stdout, "%*s ", LABEL,
 			      line % 4 == 3 || line + 1 == (unsigned)o->height ? sl_format_size(size, (uint64_t)high) : "");
 		for (unsigned c = 0; c < columns; c++)
-			fputs(top > 0 ? cell(most[c], mean[c], low, high, o->ascii) : " ", stdout);
+			fputs(top > 0 ? cell(most[c], mean[c], low, high, o->style.ascii) : " ", stdout);
 		putchar('\n');
 	}
 	at = sl_door_print(stdout, "%*s %s", LABEL, "", since(size, process, run_unix_ns, timeline->begin_ns));
@@ -154,54 +152,40 @@ static int by_peak(const void *a, const void *b)
 	return x < y ? 1 : -(x > y);
 }
 
-static int draw_all(const struct sl_report *report, const struct options *o)
+static void draw_all(const struct sl_report *report, const struct options *o)
 {
 	struct sl_process **order = sl_memory_must(calloc(report->process_count + 1, sizeof(*order)));
 	unsigned count = 0, shown;
 
 	for (unsigned i = 0; i < report->process_count; i++)
-		if (o->rank < 0 || report->processes[i].trace->header.rank == o->rank)
-			order[count++] = &report->processes[i];
+		order[count++] = &report->processes[i];
 	qsort(order, count, sizeof(*order), by_peak);
 	shown = count < PICTURES ? count : PICTURES;
 	for (unsigned i = 0; i < shown; i++)
 		draw(order[i], report->started_unix_ns, o);
 	if (shown)
 		sl_door_print(stdout, "%*s %s on average, %s at most\n%*s times since the run began\n", LABEL, "",
-			      o->ascii ? "#" : "█", o->ascii ? ":" : "░", LABEL, "");
+			      o->style.ascii ? "#" : "█", o->style.ascii ? ":" : "░", LABEL, "");
 	if (shown < count)
 		sl_door_print(stdout, "%u more: --rank N draws one\n", count - shown);
 	free(order);
-	if (!count)
-		sl_door_print(stderr, "stormlog-analyze: there is no rank %ld in %s\n", o->rank, report->path);
-	return count ? SL_EXIT_FINE : SL_EXIT_USAGE;
-}
-
-static void look_at_terminal(struct options *o)
-{
-	const char *columns = getenv("COLUMNS"), *no_colour = getenv("NO_COLOR");
-	struct winsize size;
-
-	setlocale(LC_CTYPE, "");
-	o->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-	o->colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
-	o->columns = 80;
-	if (columns && atoi(columns) >= 40)
-		o->columns = (unsigned)atoi(columns);
-	else if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
-		o->columns = size.ws_col;
-	if (o->columns > COLUMNS_MAX)
-		o->columns = COLUMNS_MAX;
 }
 
 static bool take(void *context, int option, const char *value)
 {
 	struct options *o = context;
 
-	if (option == RUN)
+	switch (option) {
+	case RUN:
 		o->pipeline.run = value;
-	return option == RUN || (option == RANK ? sl_arguments_number(value, 0, LONG_MAX, &o->rank)
-						: sl_arguments_number(value, 4, 200, &o->height));
+		return true;
+	case RANK:
+		return sl_arguments_number(value, 0, LONG_MAX, &o->only.rank);
+	case PID:
+		return sl_arguments_number(value, 1, LONG_MAX, &o->only.pid);
+	default:
+		return sl_arguments_number(value, 4, 200, &o->height);
+	}
 }
 
 static int run(int argc, char **argv)
@@ -211,16 +195,16 @@ static int run(int argc, char **argv)
 				      .table = table,
 				      .argc = argc,
 				      .argv = argv};
-	struct options o = {.rank = -1, .height = 16};
+	struct options o = {.only = {-1, -1}, .height = 16, .style = sl_terminal_style()};
 	struct sl_report report = {0};
 	int status = sl_arguments_parse(&parsed, take, &o);
 
-	look_at_terminal(&o);
 	if (status < 0) {
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
+		o.pipeline.only = &o.only;
 		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
 		if (status == SL_EXIT_FINE)
-			status = draw_all(&report, &o);
+			draw_all(&report, &o);
 		sl_report_free(&report);
 	}
 	sl_arguments_free(&parsed);

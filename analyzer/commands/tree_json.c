@@ -13,6 +13,27 @@ struct choice {
 	size_t most, written;
 };
 
+/* Only classes of sizes that there are. */
+static void put_lives(struct sl_json *j, const struct sl_tree_lives *lives)
+{
+	uint64_t ended = lives->made - lives->kept;
+
+	sl_json_known(j, "made", lives->unknown ? -1 : (int64_t)lives->made);
+	sl_json_known(j, "kept", lives->unknown ? -1 : (int64_t)lives->kept);
+	sl_json_known(j, "temporary", lives->unknown ? -1 : (int64_t)lives->temporary);
+	sl_json_known(j, "lifetime_ns", lives->unknown || !ended ? -1 : (int64_t)(lives->ended_ns / ended));
+	sl_json_array(j, "sizes");
+	for (unsigned i = 0; i < SL_LIVES_CLASSES && !lives->unknown; i++) {
+		if (!lives->sizes[i])
+			continue;
+		sl_json_object(j, NULL);
+		sl_json_known(j, "up_to_bytes", i + 1 < SL_LIVES_CLASSES ? (int64_t)sl_lives_most(i) : -1);
+		sl_json_uint(j, "blocks", lives->sizes[i]);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
 static void put_children(struct sl_json *j, struct choice *choice, uint32_t parent, unsigned level)
 {
 	const struct sl_share *share = choice->owners->share.item;
@@ -25,6 +46,9 @@ static void put_children(struct sl_json *j, struct choice *choice, uint32_t pare
 		sl_json_object(j, NULL);
 		sl_json_string(j, "name", share[at].name);
 		sl_json_uint(j, "bytes", share[at].bytes);
+		sl_json_uint(j, "blocks", share[at].blocks);
+		if (choice->what->lives)
+			put_lives(j, &choice->what->lives[at]);
 		put_children(j, choice, at, level + 1);
 		sl_json_end(j);
 	}

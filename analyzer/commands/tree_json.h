@@ -2,7 +2,7 @@
 #ifndef ANALYZER_COMMANDS_TREE_JSON_H
 #define ANALYZER_COMMANDS_TREE_JSON_H
 
-#include "analyzer/report/owners.h"
+#include "analyzer/commands/tree_print.h"
 
 #define SL_TREE_JSON_BYTES 16000
 
@@ -10,6 +10,7 @@ struct sl_tree_json {
 	const char *verb, *path, *by, *at, *from, *to; /* at, or from and to; NULL: not asked */
 	unsigned processes, depth;		       /* levels below the root */
 	uint64_t min;				       /* bytes of an owner */
+	const struct sl_tree_lives *lives;	       /* by share; NULL: nobody asks */
 };
 
 /* schemas/tree.schema.json: the largest owners that fit into SL_TREE_JSON_BYTES; false: it could not be written. */

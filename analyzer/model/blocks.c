@@ -30,7 +30,7 @@ static void end_block(struct sl_model *model, struct sl_table *table, struct sl_
 	sl_called_freed(model, block.address, block.bytes);
 	if (block.flags & SL_LIVE_TORCH)
 		sl_torch_release(model, model->sites.item[block.site].device, &block);
-	sl_ledger_end_block(model, block.site, block.bytes, how);
+	sl_ledger_end_block(model, block.site, block.bytes, block.time_ns, how);
 }
 
 static void begin_block(struct sl_model *model, const struct sl_item *item, struct sl_table *table, uint64_t key, uint32_t site)

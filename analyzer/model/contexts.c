@@ -36,7 +36,7 @@ static void drop(struct sl_model *model, struct sl_table *table, uint64_t contex
 		sl_table_remove(table, live);
 		if (block.flags & SL_LIVE_TORCH)
 			sl_torch_release(model, model->sites.item[block.site].device, &block);
-		sl_ledger_end_block(model, block.site, block.bytes, SL_END_IMPLICIT);
+		sl_ledger_end_block(model, block.site, block.bytes, block.time_ns, SL_END_IMPLICIT);
 	}
 	free(gone.item);
 }

@@ -231,6 +231,7 @@ static uint32_t twin_of(struct sl_model *model, uint32_t index)
 	snprintf(library, sizeof(library), SL_POOL_OF "%s", sl_model_library(model, &twin));
 	twin.holder = holder_of(model, library, twin.device);
 	twin.live_bytes = twin.live_blocks = twin.total_bytes = twin.total_blocks = twin.at_peak_bytes = twin.at_peak_blocks = 0;
+	twin.lives = (struct sl_lives){0};
 	SL_ROOM(&model->sites);
 	model->sites.item[model->sites.count] = twin;
 	return (uint32_t)model->sites.count++; /* looked up here alone: it needs no place in the index */
@@ -260,6 +261,8 @@ uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t index, uint64_t bytes
 	from->total_bytes -= bytes, from->total_blocks--;
 	to->live_bytes += bytes, to->live_blocks++;
 	to->total_bytes += bytes, to->total_blocks++;
+	from->lives.sizes[sl_lives_class(bytes)]--;
+	to->lives.sizes[sl_lives_class(bytes)]++;
 	change_holder(model, from, index, -(int64_t)bytes);
 	change_holder(model, to, twin, (int64_t)bytes);
 	return twin;
@@ -325,6 +328,23 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 		raise_in_use(model, site);
 }
 
+void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes)
+{
+	struct sl_track_course *course = &model->tracks.course[site->track];
+
+	site->lives.sizes[sl_lives_class(bytes)]++;
+	if (course->newest_ended)
+		model->sites.item[course->newest_ended - 1].lives.temporary++;
+	course->newest_ended = 0;
+}
+
+void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t born_ns)
+{
+	site->lives.ended_ns += model->now_ns > born_ns ? model->now_ns - born_ns : 0;
+	if (model->tracks.item[site->track].last_ns == born_ns)
+		model->tracks.course[site->track].newest_ended = (uint32_t)(site - model->sites.item) + 1;
+}
+
 void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t bytes)
 {
 	struct sl_site *site = &model->sites.item[index];
@@ -337,6 +357,7 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t byte
 	site->live_blocks++;
 	site->total_bytes += bytes;
 	site->total_blocks++;
+	sl_ledger_born(model, site, bytes);
 	row->allocations++;
 	row->allocated_bytes += bytes;
 	row->live_blocks++;
@@ -355,13 +376,14 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t byte
 	}
 }
 
-void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes, enum sl_end how)
+void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes, uint64_t born_ns, enum sl_end how)
 {
 	struct sl_site *site = &model->sites.item[index];
 	struct sl_device_state *device = sl_ledger_device(model, site->device);
 	struct sl_row *row = sl_ledger_row(model, site->kind, site->device);
 
 	save_at_peak(site, device);
+	sl_ledger_died(model, site, born_ns);
 	sl_tracks_death(model, site->track, bytes);
 	site->live_bytes -= bytes;
 	site->live_blocks--;

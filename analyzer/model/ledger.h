@@ -53,6 +53,10 @@ uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t site, uint64_t bytes)
 /* A block of `site` begins or ends: rows, peaks, lines, libraries.  implicit: it went with its owner. */
 void sl_ledger_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes);
 enum sl_end { SL_END_FREE, SL_END_IMPLICIT };
-void sl_ledger_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, enum sl_end how);
+void sl_ledger_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns, enum sl_end how);
+
+/* Each block of any kind, beside the site's own figures. */
+void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes);
+void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t born_ns);
 
 #endif

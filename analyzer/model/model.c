@@ -30,3 +30,10 @@ uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_sit
 
 	return device && site->epoch == device->epoch ? site->at_peak_bytes : site->live_bytes;
 }
+
+uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_site *site)
+{
+	const struct sl_device_state *device = model->devices[site->device + 1];
+
+	return device && site->epoch == device->epoch ? site->at_peak_blocks : site->live_blocks;
+}

@@ -11,6 +11,7 @@
 #ifndef ANALYZER_MODEL_MODEL_H
 #define ANALYZER_MODEL_MODEL_H
 
+#include "analyzer/model/lives.h"
 #include "analyzer/model/moment.h"
 #include "analyzer/model/table.h"
 #include "analyzer/model/timeline.h"
@@ -37,6 +38,7 @@ struct sl_site {
 	uint64_t total_bytes, total_blocks;
 	uint64_t at_peak_bytes, at_peak_blocks; /* use sl_model_site_at_peak */
 	uint32_t epoch;
+	struct sl_lives lives;
 };
 
 /* One memory row of the report. */
@@ -434,6 +436,7 @@ int64_t sl_collectives_communicators(const struct sl_model *model);
  * site then held is the rest: its name, or NULL for nothing.
  */
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site);
+uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_site *site);
 const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes);
 const char *sl_model_rest_name(const struct sl_torch *torch);
 /* The same of another moment of PyTorch's. */

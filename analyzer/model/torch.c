@@ -119,6 +119,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 
 		old->live_bytes -= live->bytes;
 		old->live_blocks--;
+		sl_ledger_died(model, old, live->time_ns);
 		sl_tracks_death(model, old->track, live->bytes);
 		count_pooled(&device->torch, live, -1);
 	}
@@ -133,6 +134,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 	site->live_blocks++;
 	site->total_bytes += event->bytes;
 	site->total_blocks++;
+	sl_ledger_born(model, site, event->bytes);
 	model->made_bytes += event->bytes;
 	model->made_blocks++;
 }
@@ -151,6 +153,7 @@ static void remove_block(struct sl_model *model, uint64_t address, struct sl_dev
 		site->at_peak_blocks = site->live_blocks;
 		site->epoch = device->epoch;
 	}
+	sl_ledger_died(model, site, live->time_ns);
 	sl_tracks_death(model, site->track, live->bytes);
 	site->live_bytes -= live->bytes;
 	site->live_blocks--;

@@ -50,6 +50,7 @@ struct sl_track_course {
 	uint64_t last_tick, first_event, last_event; /* of births: among all of them, and in events of the process */
 	struct sl_track_window *windows;
 	uint32_t count, capacity;
+	uint32_t newest_ended; /* site + 1 of the newest block, which was freed before another was asked for; 0: it lives */
 	uint64_t births_per_window, births_in_last;
 	/* the last window's least before the deaths since `death_tick`: nothing was born anywhere since then if it is the last tick */
 	uint64_t before_bytes, before_blocks, death_tick;

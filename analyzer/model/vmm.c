@@ -72,7 +72,7 @@ static void end_if_unused(struct sl_model *model, uint32_t index, enum sl_end ho
 		return;
 	physical->site = SL_NO_SITE;
 	*SL_PUSH(&vmm->unused) = index;
-	sl_ledger_end_block(model, site, physical->bytes, how);
+	sl_ledger_end_block(model, site, physical->bytes, physical->time_ns, how);
 }
 
 bool sl_vmm_release(struct sl_model *model, const struct sl_event *event)

@@ -14,6 +14,7 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/report/spark.h"
 #include "analyzer/outputs/text_page.h"
 
 #define CALLS_SHOWN    3
@@ -97,26 +98,20 @@ static void put_title(struct sl_text_page *page)
 
 /* ---- peak */
 
+#define SPARK 14
+
 static void draw_spark(char *out, size_t size, const struct sl_text_page *page, const struct sl_line *known)
 {
-	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	static const char *const plain[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
-	const char *const *marks = page->style->ascii ? plain : blocks;
-	uint32_t bins = known->bin + 1, count = bins - known->first, columns = count < 14 ? count : 14;
-	uint64_t top = 1;
-	size_t at = 0;
+	uint32_t bins = known->bin + 1, count = bins - known->first, columns = count < SPARK ? count : SPARK;
+	uint64_t most[SPARK] = {0};
 
-	for (uint32_t b = known->first; b < bins; b++)
-		top = known->bins[b].max > top ? known->bins[b].max : top;
-	for (uint32_t c = 0; c < columns && at + 4 < size; c++) {
+	for (uint32_t c = 0; c < columns; c++) {
 		uint32_t from = known->first + count * c / columns, to = known->first + count * (c + 1) / columns;
-		uint64_t max = 0;
 
 		for (uint32_t b = from; b < to; b++)
-			max = known->bins[b].max > max ? known->bins[b].max : max;
-		at += (size_t)snprintf(out + at, size - at, "%s",
-				       marks[max ? 1 + (unsigned)((double)max / (double)top * 7.999) % 8 : 0]);
+			most[c] = known->bins[b].max > most[c] ? known->bins[b].max : most[c];
 	}
+	sl_spark(out, size, most, columns, page->style->ascii);
 }
 
 static struct sl_process *peak_of(const struct sl_report *report, const struct sl_device_state **device)

@@ -302,6 +302,22 @@ bool sl_pipeline_is_native(char *const *paths, unsigned count)
 	return found;
 }
 
+static bool is_wanted(const struct sl_pipeline_options *options, const struct sl_image *image)
+{
+	const struct sl_only *only = options->only;
+
+	return !only || ((only->rank < 0 || only->rank == image->rank) && (only->pid < 0 || only->pid == image->pid));
+}
+
+/* The run began before the processes that are asked for. */
+static void begin_with_all(struct sl_report *report)
+{
+	uint64_t began = report->images.runs[report->run].started_ns;
+
+	if (began && began < report->started_unix_ns)
+		report->started_unix_ns = began;
+}
+
 enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *paths, unsigned count,
 					const struct sl_pipeline_options *options)
 {
@@ -332,7 +348,8 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		const struct sl_run *run = &report->images.runs[report->images.run_of[i]];
 
 		/* what has no header belongs to no run: its damage is said with the one that is shown */
-		if (all || report->images.run_of[i] == report->run || !run->id[0])
+		if ((all || report->images.run_of[i] == report->run || !run->id[0]) &&
+		    is_wanted(options, &report->images.images[i]))
 			job.images[report->process_count++] = i;
 	}
 	if (options->begin)
@@ -348,6 +365,10 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		sl_damage_free(&job.damage[i]);
 	free(job.images);
 	free(job.damage);
+	if (options->only && report->process_count)
+		begin_with_all(report);
+	if (options->only && !report->process_count && any)
+		return SL_PIPELINE_NONE_SUCH;
 	/* of few processes some of many parts have none, and so have their summaries */
 	return report->process_count || (any && options->each) ? SL_PIPELINE_FINE : SL_PIPELINE_UNREADABLE;
 }

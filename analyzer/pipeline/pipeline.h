@@ -8,7 +8,13 @@
 
 #include "analyzer/report/report.h"
 
-enum sl_pipeline_result { SL_PIPELINE_FINE, SL_PIPELINE_NO_PATH, SL_PIPELINE_NO_RUN, SL_PIPELINE_UNREADABLE };
+enum sl_pipeline_result {
+	SL_PIPELINE_FINE,
+	SL_PIPELINE_NO_PATH,
+	SL_PIPELINE_NO_RUN,
+	SL_PIPELINE_NONE_SUCH,
+	SL_PIPELINE_UNREADABLE
+};
 
 /* Folders and files of `paths` hold at least one trace file or ring.  The result is the caller's. */
 bool sl_pipeline_is_native(char *const *paths, unsigned count);

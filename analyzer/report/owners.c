@@ -48,7 +48,7 @@ static uint32_t child_of(struct sl_owners *owners, uint32_t parent, const char *
 	return at;
 }
 
-void sl_owners_add(struct sl_owners *owners, const char *const *names, unsigned count, uint64_t bytes, uint64_t blocks)
+uint32_t sl_owners_add(struct sl_owners *owners, const char *const *names, unsigned count, uint64_t bytes, uint64_t blocks)
 {
 	uint32_t at = 0;
 
@@ -56,7 +56,7 @@ void sl_owners_add(struct sl_owners *owners, const char *const *names, unsigned 
 		owners->share.item[at].bytes += bytes;
 		owners->share.item[at].blocks += blocks;
 		if (i == count)
-			return;
+			return at;
 		at = child_of(owners, at, names[i]);
 	}
 }

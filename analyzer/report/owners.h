@@ -22,8 +22,8 @@ struct sl_owners {
 
 void sl_owners_init(struct sl_owners *owners);
 void sl_owners_free(struct sl_owners *owners);
-/* Add along the path of names from the root. */
-void sl_owners_add(struct sl_owners *owners, const char *const *names, unsigned count, uint64_t bytes, uint64_t blocks);
+/* Add along the path of names from the root; the index of its last. */
+uint32_t sl_owners_add(struct sl_owners *owners, const char *const *names, unsigned count, uint64_t bytes, uint64_t blocks);
 void sl_owners_sort(struct sl_owners *owners);
 
 /* The line of code to name for a site: "train.py:88 forward", up to `frames` of them joined by " < ". */

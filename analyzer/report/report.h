@@ -163,6 +163,11 @@ struct sl_stretch {
 	bool none; /* the process has no such moments */
 };
 
+/* The processes to read: one rank, or one process; -1: any. */
+struct sl_only {
+	long rank, pid;
+};
+
 struct sl_pipeline_options {
 	/* Before the first process: how many there are.  Then takes each as it was replayed and empties it; on the thread that did.
 	 * NULL: they are kept and joined. */
@@ -171,6 +176,7 @@ struct sl_pipeline_options {
 		     const struct sl_damage *damage);
 	void *each_context;
 	const char *run;		/* id, "all", or NULL: the newest */
+	const struct sl_only *only;	/* NULL: all processes of the run */
 	unsigned part, parts;		/* only the part-th (from 1) of so many; 0: all */
 	unsigned threads;		/* 0: as many as there are cores */
 	uint64_t until_unix_ns;		/* replay stops here; 0: at the end */

@@ -361,6 +361,8 @@ void sl_images_group(struct sl_images *folder)
 			sl_images_drop(image);
 		} else {
 			folder->run_of[kept] = run_of(folder, &runs, header.run_id ? header.run_id : "", header.started_ns);
+			image->rank = header.known ? header.rank : -1;
+			image->pid = header.known ? header.pid : -1;
 			folder->images[kept++] = *image;
 		}
 		if (!told)

@@ -25,8 +25,9 @@ struct sl_image {
 	char **files; /* paths, segments in order */
 	unsigned file_count;
 	size_t capacity;
-	char *ring;	/* path, NULL: none beside it */
-	uint64_t bytes; /* of the files */
+	char *ring;	   /* path, NULL: none beside it */
+	uint64_t bytes;	   /* of the files */
+	int64_t rank, pid; /* once grouped; -1: none or not known */
 	/* The summary that has it, where it was replayed before, and where its frame lies; NULL: none of these. */
 	const char *summary; /* the path, in the owner's map */
 	uint64_t offset;

@@ -151,8 +151,8 @@ class Between(unittest.TestCase):
             self.assertEqual(total(analyze("table", "--to", "peak", run.traces)[0]), process.memory["vmm", 0].peak_bytes)
 
     def shares(self, by, traces):
-        rows = [line.split(None, 3) for line in analyze("table", "--at", "end", "--by", by, traces)[0].splitlines()[1:]]
-        return {row[3]: round(float(row[0]) * UNITS[row[1]]) for row in rows}
+        answer = json.loads(analyze("table", "--at", "end", "--by", by, "--json", traces)[0])
+        return {owner["name"]: owner["bytes"] for owner in answer["owners"]}
 
     def test_by_function_and_by_device(self):
         with e2e.Recording("python3", "-c", FUNCTIONS) as run:

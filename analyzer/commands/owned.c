@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/commands/owned.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/outputs/text_page.h"
+#include "analyzer/report/place.h"
+
+/* Ordinals are the process's own: where its uuid is known, that is one name for all processes. */
+static void name_device(const struct sl_process *process, int device, char name[300])
+{
+	const struct sl_device *def = sl_defs_device(process->model->defs, device);
+
+	if (device < 0)
+		snprintf(name, 300, "no device");
+	else if (def && def->uuid)
+		snprintf(name, 300, "%s, %s", def->name ? def->name : "device", def->uuid);
+	else
+		snprintf(name, 300, "device %d", device);
+}
+
+/* Functions of one name in two files are two. */
+static void name_function(const struct sl_stack_frame *frame, char name[300])
+{
+	const char *file = frame->file ? sl_stacks_basename(frame->file) : frame->module;
+
+	snprintf(name, 300, "%s%s%s", file ? file : "", file ? " " : "", frame->function);
+}
+
+/* The first level of a site whose whole stack this is; false: the stack itself is. */
+static bool group_of(struct sl_process *process, const struct sl_site *site, const struct sl_stack_frame *stack, unsigned count,
+		     enum sl_owned_by by, char name[300])
+{
+	const struct sl_thread *thread = sl_defs_thread(process->model->defs, site->thread);
+	const struct sl_stack_frame *place = by == SL_BY_PLACE || by == SL_BY_FUNCTION ? sl_place_of(process, stack, count) : NULL;
+	char rank[SL_FORMAT_BYTES];
+
+	if (by == SL_BY_STACK)
+		return false;
+	if (by == SL_BY_LABEL)
+		snprintf(name, 300, "%s", site->label ? sl_defs_text(process->model->defs, site->label) : "no label");
+	else if (by == SL_BY_THREAD)
+		snprintf(name, 300, "pid %lld thread %lld", (long long)process->trace->header.pid,
+			 thread ? (long long)thread->tid : (long long)site->thread);
+	else if (by == SL_BY_RANK)
+		snprintf(name, 300, "%s", sl_text_rank(rank, process));
+	else if (by == SL_BY_DEVICE)
+		name_device(process, site->device, name);
+	else if (place && by == SL_BY_FUNCTION && place->function)
+		name_function(place, name);
+	else if (place)
+		sl_stacks_describe(name, 300, place);
+	else
+		snprintf(name, 300, "%s", sl_model_library(process->model, site));
+	return true;
+}
+
+/* The names from the root to a site. */
+static unsigned path_of(struct sl_process *process, const struct sl_site *site, const struct sl_owned_how *how, char names[][300],
+			unsigned max)
+{
+	struct sl_stack_frame stack[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, stack, site->python, site->native, site->caller), used = 0;
+
+	used += group_of(process, site, stack, count, how->by, names[used]);
+	if (!how->all_frames)
+		count = sl_stacks_fold(stack, count);
+	for (unsigned i = count; i-- && used + 1 < max;)
+		sl_stacks_describe(names[used++], 300, &stack[i]);
+	if (!count)
+		snprintf(names[used++], 300, "%s", sl_model_library(process->model, site));
+	return used;
+}
+
+static void add_rest(struct sl_owners *owners, struct sl_process *process, const struct sl_device_state *device,
+		     const struct sl_owned_how *how)
+{
+	char first[300];
+	uint64_t bytes;
+	const char *name =
+		how->at_peak ? sl_model_rest_at_peak(process->model, device, &bytes) : sl_model_unused(&device->torch, &bytes);
+	const char *names[] = {first, name};
+	unsigned skipped = how->by != SL_BY_RANK && how->by != SL_BY_DEVICE;
+
+	if (how->by == SL_BY_RANK)
+		snprintf(first, sizeof(first), "%s", sl_text_rank((char[SL_FORMAT_BYTES]){0}, process));
+	else if (how->by == SL_BY_DEVICE)
+		name_device(process, device->device, first);
+	if (name)
+		sl_owners_add(owners, names + skipped, 2 - skipped, bytes, 0);
+}
+
+/* The whole stack in one line, innermost first: an owner of its own for each. */
+static void join(char names[][300], unsigned count)
+{
+	char line[300] = "";
+	size_t at = 0;
+
+	for (unsigned i = count; i-- && at < sizeof(line);)
+		at += (size_t)snprintf(line + at, sizeof(line) - at, "%s%s", at ? " < " : "", names[i]);
+	memcpy(names[0], line, sizeof(line));
+}
+
+static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_process *process, const struct sl_site *site)
+{
+	struct sl_tree_lives *lives;
+
+	while (owned->lives.count < owned->owners.share.count)
+		*SL_PUSH(&owned->lives) = (struct sl_tree_lives){0};
+	lives = &owned->lives.item[at];
+	lives->unknown |= process->model->folded_ns != 0;
+	lives->made += site->total_blocks;
+	lives->kept += site->live_blocks;
+	lives->temporary += site->lives.temporary;
+	lives->ended_ns += site->lives.ended_ns;
+	for (unsigned i = 0; i < SL_LIVES_CLASSES; i++)
+		lives->sizes[i] += site->lives.sizes[i];
+}
+
+void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
+{
+	char names[66][300];
+	const char *list[66];
+
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+		const struct sl_born *born = process->model->born ? &process->model->born[i] : NULL;
+		uint64_t bytes = born ? born->bytes : how->at_peak ? sl_model_site_at_peak(process->model, site) : site->live_bytes;
+		uint64_t blocks = born		 ? born->blocks
+				  : how->at_peak ? sl_model_blocks_at_peak(process->model, site)
+						 : site->live_blocks;
+		unsigned count;
+		uint32_t at;
+
+		if (!(bytes || (how->lives && site->total_blocks)) || !sl_owners_shows(process, site))
+			continue;
+		count = path_of(process, site, how, names, 66);
+		if (how->lives && how->by == SL_BY_STACK)
+			join(names, count);
+		for (unsigned k = 0; k < count; k++)
+			list[k] = names[k];
+		at = sl_owners_add(&owned->owners, list, how->lives ? 1 : count, bytes, blocks);
+		if (how->lives)
+			add_lives(owned, at, process, site);
+	}
+	for (size_t d = 1; d < SL_COUNT(process->model->devices) && !how->between; d++)
+		if (process->model->devices[d])
+			add_rest(&owned->owners, process, process->model->devices[d], how);
+}
+
+static double weight_of(const struct sl_owned *owned, enum sl_owned_sort sort, uint32_t at)
+{
+	const struct sl_tree_lives *lives = &owned->lives.item[at];
+	uint64_t ended = lives->made - lives->kept;
+
+	return sort == SL_SORT_MADE	   ? (double)lives->made
+	       : sort == SL_SORT_KEPT	   ? (double)lives->kept
+	       : sort == SL_SORT_TEMPORARY ? (double)lives->temporary
+					   : (ended ? (double)lives->ended_ns / (double)ended : 0);
+}
+
+/* The owners of a table by another column, largest first; of equals as they were. */
+static void sort_by(struct sl_owned *owned, enum sl_owned_sort sort)
+{
+	struct sl_share *share = owned->owners.share.item;
+	uint32_t first = 0;
+
+	for (uint32_t at = share[0].child, next; at; at = next) {
+		uint32_t *link = &first;
+
+		next = share[at].sibling;
+		while (*link && weight_of(owned, sort, *link) >= weight_of(owned, sort, at))
+			link = &share[*link].sibling;
+		share[at].sibling = *link;
+		*link = at;
+	}
+	share[0].child = first;
+}
+
+void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how)
+{
+	sl_owners_sort(&owned->owners);
+	while (owned->lives.count < owned->owners.share.count) /* of what is no block */
+		*SL_PUSH(&owned->lives) = (struct sl_tree_lives){0};
+	if (how->sort)
+		sort_by(owned, how->sort);
+}

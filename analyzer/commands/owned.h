@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Who held memory at a moment, from replayed processes: the owners that tree, table and flame show. */
+#ifndef ANALYZER_COMMANDS_OWNED_H
+#define ANALYZER_COMMANDS_OWNED_H
+
+#include "analyzer/commands/tree_print.h"
+
+enum sl_owned_by { SL_BY_LIBRARY, SL_BY_STACK, SL_BY_LABEL, SL_BY_THREAD, SL_BY_RANK, SL_BY_PLACE, SL_BY_DEVICE, SL_BY_FUNCTION };
+enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY, SL_SORT_LIFETIME };
+
+struct sl_owned_how {
+	enum sl_owned_by by; /* what the first level is */
+	enum sl_owned_sort sort;
+	bool at_peak;	 /* each process at its own; else where the replay ended */
+	bool between;	 /* what was born in between (model/between.h), and nothing else */
+	bool all_frames; /* the interpreter's too */
+	bool lives;	 /* one level, with what became of all blocks */
+};
+
+/* lives: by share, of how.lives.  All zeroes but for sl_owners_init. */
+struct sl_owned {
+	struct sl_owners owners;
+	SL_VECTOR(struct sl_tree_lives) lives;
+};
+
+void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how);
+/* Before anybody looks. */
+void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how);
+
+#endif

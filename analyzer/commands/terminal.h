@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ANALYZER_COMMANDS_TERMINAL_H
+#define ANALYZER_COMMANDS_TERMINAL_H
+
+#include "analyzer/outputs/output.h"
+
+#define SL_TERMINAL_COLUMNS_MAX 400
+
+/* What stdout shows: its width (COLUMNS before the terminal's own; 80), no colour with NO_COLOR, on a dumb terminal or in a pipe. */
+struct sl_text_style sl_terminal_style(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Owners of memory on a terminal: as a tree, as a table, as collapsed stacks. */
+#ifndef ANALYZER_COMMANDS_TREE_PRINT_H
+#define ANALYZER_COMMANDS_TREE_PRINT_H
+
+#include "analyzer/model/lives.h"
+#include "analyzer/report/owners.h"
+
+/* What became of all blocks of an owner, up to where the replay ended. */
+struct sl_tree_lives {
+	uint64_t made, kept; /* blocks; kept: that had no end yet */
+	uint64_t temporary, ended_ns;
+	uint64_t sizes[SL_LIVES_CLASSES];
+	bool unknown; /* --keep has folded some away, or what is shown were no blocks */
+};
+
+struct sl_tree_text {
+	unsigned depth;
+	uint64_t min;			   /* bytes of an owner of tree; 0: 1/200 of the total */
+	const struct sl_tree_lives *lives; /* by share; NULL: nobody asks */
+	const char *by;			   /* of table: what its owners are */
+	bool ascii;
+};
+
+void sl_tree_print(const struct sl_owners *owners, const struct sl_tree_text *how);
+void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_text *how);
+/* root;...;leaf bytes */
+void sl_tree_print_flame(const struct sl_owners *owners);
+
+#endif

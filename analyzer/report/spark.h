@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef ANALYZER_REPORT_SPARK_H
+#define ANALYZER_REPORT_SPARK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Numbers as marks of eight heights, the highest for the largest; a blank for 0.  ascii: of one byte each, else of at most three. */
+void sl_spark(char *out, size_t size, const uint64_t *numbers, unsigned count, bool ascii);
+
+#endif

@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What table says became of the blocks of each place, by the simulator's journal; tree's lines; one rank or process alone."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+# Sizes tell the places apart in the journal.  What is freed before the next is not what is freed in the order of birth.
+PROGRAM = """
+import ctypes, time
+cuda = ctypes.CDLL("libcudart.so.13")
+def new(size):
+    p = ctypes.c_void_p()
+    assert not cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size))
+    return p
+def free(p): assert not cuda.cudaFree(p)
+all_ = []
+def kept():
+    for n in range(7): all_.append(new(5000))
+def at_once():
+    for n in range(9):
+        free(new(600))
+def in_turn():
+    one = new(100 << 20)
+    for n in range(4):
+        two = new(100 << 20)
+        free(one)
+        one = two
+    free(one)
+def sizes():
+    for s in (1, 512, 513, 2048, 2049, 600 << 20): all_.append(new(s))
+kept()
+sizes()
+at_once()
+in_turn()
+"""
+
+
+def analyze(*arguments, code=0, **environment):
+    done = subprocess.run([e2e.ANALYZE, *arguments], capture_output=True, timeout=600, env={**os.environ, **environment})
+    if done.returncode != code:
+        raise AssertionError("exit %d, not %d\n%s" % (done.returncode, code, done.stderr.decode()))
+    return done.stdout.decode() if code == 0 else done.stderr.decode()
+
+
+class Table(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        program = os.path.join(cls.folder.name, "table.py")
+        with open(program, "w") as file:
+            file.write(PROGRAM)
+        cls.run_ = e2e.Recording("python3", program)
+        cls.owners = {owner["name"].split()[-1]: owner
+                      for owner in json.loads(analyze("table", "--by", "function", "--json", cls.run_.traces))["owners"]}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.run_.__exit__()
+        cls.folder.cleanup()
+
+    def journal(self, *sizes):
+        """Births, survivors, and lifetimes of those that ended, of the blocks of these sizes."""
+        process, = self.run_.truth()
+        live, births, lifetimes = {}, 0, []
+        for effect in process.effects:
+            if effect.kind != "device":
+                continue
+            if effect.what == "alloc" and effect.bytes in sizes:
+                live[effect.address] = effect.time_ns
+                births += 1
+            elif effect.what != "alloc" and effect.address in live:
+                lifetimes.append(effect.time_ns - live.pop(effect.address))
+        return births, len(live), lifetimes
+
+    def test_births_survivors_and_lifetimes_are_the_journals(self):
+        for name, sizes in (("kept", [5000]), ("at_once", [600]), ("in_turn", [100 << 20])):
+            births, left, lifetimes = self.journal(*sizes)
+            owner = self.owners[name]
+            self.assertEqual((owner["made"], owner["kept"]), (births, left), name)
+            if not lifetimes:
+                self.assertIsNone(owner["lifetime_ns"])
+                continue
+            # the journal writes inside the call, the recorder at its begin and end
+            slowest = max(lifetimes) + 5_000_000 * len(lifetimes)
+            self.assertTrue(0 < owner["lifetime_ns"] <= slowest, (name, owner, lifetimes))
+        self.assertGreater(self.owners["in_turn"]["lifetime_ns"], 0)
+
+    def test_temporary_is_what_was_freed_before_the_next(self):
+        self.assertEqual({name: owner["temporary"] for name, owner in self.owners.items()},
+                         {"kept": 0, "at_once": 8, "in_turn": 0, "sizes": 0})  # of the ninth there was no next
+
+    def test_sizes_are_counted_by_classes(self):
+        self.assertEqual([(one["up_to_bytes"], one["blocks"]) for one in self.owners["sizes"]["sizes"]],
+                         [(512, 2), (2048, 2), (8192, 1), (None, 1)])
+        self.assertEqual(self.owners["in_turn"]["sizes"], [{"up_to_bytes": 128 << 20, "blocks": 5}])
+
+    def test_columns_and_their_order(self):
+        text = analyze("table", "--by", "function", "--sort", "made", self.run_.traces, LC_ALL="C")
+        rows = text.splitlines()
+        self.assertEqual(rows[1].split(), "held share blocks made kept temporary lifetime sizes by function".split())
+        self.assertEqual([row.split()[-1] for row in rows[2:6]], ["at_once", "kept", "sizes", "in_turn"])
+        self.assertEqual(rows[3].split()[3:7], ["7", "7", "7", "0"])  # held by 7 blocks, made, kept, temporary
+        self.assertEqual(analyze("table", "--sort", "made", "--from", "start", self.run_.traces, code=2),
+                         "stormlog-analyze: --sort is of table at one moment\n")
+        self.assertIn("--sort is of table", analyze("tree", "--sort", "made", self.run_.traces, code=2))
+
+    def test_a_stack_of_table_is_the_whole_stack(self):
+        owners = json.loads(analyze("table", "--by", "stack", "--json", self.run_.traces))["owners"]
+        self.assertEqual(len(owners), 4 + 1, "in_turn asks in two lines")
+        self.assertTrue(all(owner["name"].startswith("table.py:6 new < ") for owner in owners), owners)
+
+    def test_tree_is_drawn_as_one(self):
+        rows = analyze("tree", "--by", "function", "--at", "end", self.run_.traces, LC_ALL="C").splitlines()[2:]
+        names = [re.sub(r"^ *\S+ \S+ +\S+% +\d+  ", "", row) for row in rows]
+        self.assertEqual(names[0], "table.py sizes")
+        self.assertTrue(names[1].startswith("`-"), names)
+        self.assertTrue(names[2].startswith("  `-"), names)
+        self.assertIn("\u2514", analyze("tree", self.run_.traces, LC_ALL="C.UTF-8"))
+
+    def test_blocks_are_those_of_the_moment(self):
+        process, = self.run_.truth()
+        peak = json.loads(analyze("tree", "--json", self.run_.traces))
+        live = most = blocks = 0
+        sizes = {}
+        for effect in process.effects:
+            if effect.kind == "device":
+                if effect.what == "alloc":
+                    sizes[effect.address] = effect.bytes
+                    live += effect.bytes
+                else:
+                    live -= sizes.pop(effect.address)
+                if live > most:
+                    most, blocks = live, len(sizes)
+        self.assertEqual((peak["bytes"], sum(owner["blocks"] for owner in peak["owners"])), (most, blocks))
+
+
+class OneOfMany(unittest.TestCase):
+    def test_one_rank_is_read_and_no_other(self):
+        script = "import ctypes, os, time\ntime.sleep(0.1 * int(os.environ['RANK']))\n" \
+                 "assert not ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 + int(os.environ['RANK']) << 20)\n"
+        with e2e.Recording("sh", "-c", "for r in 0 1 2; do RANK=$r WORLD_SIZE=3 python3 -c \"$0\"; done", script) as run:
+            one = json.loads(analyze("tree", "--rank", "1", "--json", run.traces))
+            self.assertEqual((one["processes"], one["bytes"]), (1, 2 << 20))
+            pids = {image.header["pid"]: image.header["rank"] for image in stormlog_trace.open_folder(run.traces)}
+            for pid, rank in pids.items():
+                self.assertEqual(json.loads(analyze("table", "--pid", str(pid), "--json", run.traces))["bytes"], rank + 1 << 20)
+                self.assertIn("rank %d " % rank, analyze("timeline", "--pid", str(pid), run.traces))
+            self.assertIn("there is no rank 7 in", analyze("tree", "--rank", "7", run.traces, code=2))
+            self.assertIn("there is no rank 7 in", analyze("timeline", "--rank", "7", run.traces, code=2))
+            self.assertIn("there is no process 1 in", analyze("table", "--pid", "1", run.traces, code=2))
+            # the run began with rank 0: by the others' clock alone nothing of rank 1 lived then
+            last = max(stormlog_trace.open_folder(run.traces), key=lambda image: image.header["started_ns"])
+            began = min(image.header["started_ns"] for image in stormlog_trace.open_folder(run.traces))
+            before = (last.header["started_ns"] - began) / 1e9 - 0.02
+            self.assertEqual(json.loads(analyze("tree", "--rank", "2", "--at", str(before), "--json", run.traces))["bytes"], 0)
+            self.assertEqual(json.loads(analyze("tree", "--rank", "2", "--at", "1000", "--json", run.traces))["processes"], 0)
+            # a trace of another rank that cannot be read is no trouble
+            for name in os.listdir(run.traces):
+                if name.startswith("rank-00000"):
+                    path = os.path.join(run.traces, name)
+                    with open(path, "r+b") as file:
+                        file.truncate(os.path.getsize(path) - 20)
+            done = subprocess.run([e2e.ANALYZE, "tree", "--rank", "1", run.traces], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
