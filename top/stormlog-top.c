@@ -325,9 +325,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	top_page_start(&top);
-	if (*top.paths && !top.pid)
-		sl_confine(NULL, nothing);
-	else /* Landlock keeps other processes' maps from whom it confines */
+	if (*top.paths && !top.pid && !sl_confine(NULL, nothing))
+		fputs("stormlog-top: this kernel has no Landlock: what reads the trace could write files too\n", stderr);
+	else if (!*top.paths || top.pid) /* Landlock keeps other processes' maps from whom it confines */
 		sl_confine_calls();
 	top.follow = sl_follow_new();
 	status = open_paths(&top);

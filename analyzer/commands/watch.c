@@ -12,8 +12,10 @@
 #include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/inside.h"
 #include "analyzer/commands/living.h"
 #include "analyzer/watch/act.h"
+#include "common/ringfile.h"
 
 static const struct sl_option table[] = {
 	{"--rule", 0, "RULE",
@@ -35,14 +37,13 @@ static const char about[] =
 
 static const char *const usual[] = {"full-in < 10min for 5s", "ooms > 0"};
 
-#define LAST_MS 5000 /* for what alerts have begun, when all has ended */
-
 struct settings {
 	SL_VECTOR(struct sl_rule) rules;
 	double interval, duration;
 	const char *config, *run;
 	bool quiet, node, found; /* found: the file of rules was not named */
 	struct sl_follow *follow;
+	SL_VECTOR(char *) paths;
 	SL_VECTOR(const char *) later; /* paths that are not there yet */
 	struct sl_act *act;
 	unsigned raised;
@@ -117,7 +118,6 @@ static int refuse(const char *word, const char *why)
 /* An exit status, said, or -1: go on. */
 static int parse(struct sl_arguments *options, struct settings *settings)
 {
-	SL_VECTOR(const char *) paths = {0};
 	int option, status = -1;
 
 	while (status < 0 && (option = sl_arguments_next(options)) != SL_ARGUMENT_END) {
@@ -128,16 +128,12 @@ static int parse(struct sl_arguments *options, struct settings *settings)
 		else if (option == SL_ARGUMENT_WRONG)
 			status = SL_EXIT_USAGE;
 		else if (option == SL_ARGUMENT_PATH)
-			*SL_PUSH(&paths) = options->value;
+			*SL_PUSH(&settings->paths) = (char *)options->value;
 		else if (option >= 0)
 			wrong = take(settings, option, options->value);
 		if (wrong)
 			status = refuse(options->value, wrong);
 	}
-	for (size_t i = 0; status < 0 && i < paths.count; i++)
-		if (!add_path(settings, paths.item[i]))
-			status = refuse(paths.item[i], "is no such path, nor a process that records");
-	free(paths.item);
 	return status;
 }
 
@@ -164,6 +160,31 @@ static void turned(void *context, const struct sl_alert *alert)
 
 	settings->raised += !strcmp(alert->state, "raised");
 	sl_act_on(settings->act, alert);
+}
+
+/*
+ * What is done is the doer's, so that who reads traces may do nothing.  Processes of /proc, and a folder that is not there yet, are no
+ * path that could be given to Landlock.
+ */
+static void confine(struct settings *settings)
+{
+	struct sl_inside inside = {.reads = {SL_REMOTE_RING}, .node = !settings->paths.count};
+
+	settings->act = sl_act_new(settings->rules.item, settings->rules.count, settings->quiet);
+	for (size_t i = 0; i < settings->paths.count; i++)
+		inside.node = inside.node || access(settings->paths.item[i], F_OK);
+	*SL_PUSH(&settings->paths) = NULL;
+	settings->paths.count--;
+	inside.inputs = settings->paths.item;
+	sl_inside(&inside);
+}
+
+static int add_paths(struct settings *settings)
+{
+	for (size_t i = 0; i < settings->paths.count; i++)
+		if (!add_path(settings, settings->paths.item[i]))
+			return refuse(settings->paths.item[i], "is no such path, nor a process that records");
+	return -1;
 }
 
 static bool all_ended(const struct settings *settings)
@@ -202,7 +223,6 @@ static void look(struct settings *settings, struct sl_watch *watch)
 		sl_follow_node(settings->follow, 0);
 	sl_follow_poll(settings->follow);
 	sl_watch_look(watch, settings->follow, turned, settings);
-	sl_act_tend(settings->act);
 }
 
 /* Signals end it as the end of the processes does: with one more look, for what came last. */
@@ -212,16 +232,12 @@ static void go(struct settings *settings)
 	uint64_t begin = now_ns(), step = (uint64_t)(settings->interval * 1e9), next = begin;
 	int signals = sl_save_ask_first();
 
-	settings->act = sl_act_new(settings->quiet);
 	do {
 		look(settings, watch);
 		next += step;
 	} while (!all_ended(settings) && !(settings->duration > 0 && (double)(next - begin) / 1e9 > settings->duration) &&
 		 !sleep_until(next, signals));
 	look(settings, watch);
-	for (unsigned waited = 0; sl_act_tend(settings->act) && waited < LAST_MS; waited += 20)
-		sleep_until(now_ns() + 20000000, -1);
-	sl_act_free(settings->act);
 	sl_watch_free(watch);
 }
 
@@ -232,18 +248,22 @@ static int run(int argc, char **argv)
 	struct settings settings = {.interval = 1, .node = true, .follow = sl_follow_new()};
 	int status;
 
-	sl_save_watch_signals(); /* not confined: it starts the commands of its rules */
 	status = parse(&options, &settings);
-
 	if (status < 0)
 		status = rules_of_file(&settings);
 	if (status < 0) {
-		go(&settings);
-		status = settings.raised ? SL_EXIT_LIMIT : SL_EXIT_FINE;
+		confine(&settings);
+		status = add_paths(&settings);
+		if (status < 0) {
+			go(&settings);
+			status = settings.raised ? SL_EXIT_LIMIT : SL_EXIT_FINE;
+		}
+		sl_act_free(settings.act);
 	}
 	for (size_t i = 0; i < settings.rules.count; i++)
 		sl_rule_free(&settings.rules.item[i]);
 	free(settings.rules.item);
+	free(settings.paths.item);
 	free(settings.later.item);
 	sl_follow_free(settings.follow);
 	return status;

@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What an alert does.  A message and a line in a file are written at once; a bundle, a webhook and a command are processes that
- * nobody waits for: at most SL_ACT_AT_ONCE at a time, killed after SL_ACT_LONGEST_S, and up to SL_ACT_WAITING more wait for a
- * place.  What fails is said on stderr.  One thread.
- */
+/* What an alert does: a message is said here, the rest is the doer's (doer.h). */
 #ifndef ANALYZER_WATCH_ACT_H
 #define ANALYZER_WATCH_ACT_H
 
 #include "analyzer/watch/watch.h"
 
-#define SL_ACT_AT_ONCE	 4
-#define SL_ACT_WAITING	 32
-#define SL_ACT_LONGEST_S 60
-
+/* Before anything of a trace is read, and before the program confines itself.  The rules outlive it.  quiet: no messages. */
 struct sl_act;
-struct sl_act *sl_act_new(bool quiet); /* quiet: no messages */
-void sl_act_free(struct sl_act *act);
+struct sl_act *sl_act_new(const struct sl_rule *rules, size_t count, bool quiet);
+void sl_act_free(struct sl_act *act); /* waits a while for what is under way */
 
 void sl_act_on(struct sl_act *act, const struct sl_alert *alert);
-
-/* At each look: what has ended is said where it failed, what waits begins.  How many are under way or wait. */
-unsigned sl_act_tend(struct sl_act *act);
 
 #endif

@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Code that a hostile file made run stays inside, in every verb that reads: a library preloaded into the analyzer takes over where the first
 byte is unpacked, and tries to read, write, execute and connect elsewhere."""
+import ctypes
+import errno
+import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -14,6 +18,19 @@ import traces as t  # noqa: E402
 
 ANALYZE, PROBER = map(os.path.abspath, sys.argv[1:3])
 FORMATS = "perfetto pprof csv sqlite".split()
+NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
+LANDLOCK_CREATE_RULESET = 444  # on every architecture
+
+
+def without_landlock():
+    """From here on the kernel is one that has no Landlock: its first call is ENOSYS."""
+    libc = ctypes.CDLL(None)
+    rows = [(0x20, 0, 0, 0), (0x15, 0, 1, LANDLOCK_CREATE_RULESET), (0x06, 0, 0, 0x00050000 | errno.ENOSYS), (0x06, 0, 0, 0x7FFF0000)]
+    filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+    program = struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(filters))
+    libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc.prctl(SECCOMP, FILTER, ctypes.create_string_buffer(program), 0, 0):
+        os._exit(99)
 
 
 def record(folder, rank=0):
@@ -35,11 +52,12 @@ class Inside(unittest.TestCase):
     def at(self, name):
         return os.path.join(self.root, name)
 
-    def run_inside(self, *arguments, probe=True, **changes):
+    def run_inside(self, *arguments, probe=True, before=None, **changes):
         env = dict(os.environ, TMPDIR=self.at("tmp"), ASAN_OPTIONS="verify_asan_link_order=0", **changes)
         if probe:
             env.update(LD_PRELOAD=PROBER, PROBE_FOLDER=self.at("home"))
-        return subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, env=env, cwd=self.at("out"), timeout=60)
+        return subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, env=env, cwd=self.at("out"), timeout=60,
+                              preexec_fn=before)
 
     def stays(self, *arguments, codes=(0,)):
         done = self.run_inside(*arguments)
@@ -88,6 +106,17 @@ class Inside(unittest.TestCase):
                 verb[1] = next(os.path.join(sink, n) for n in sorted(os.listdir(sink)) if n.startswith("segment-"))
             with self.subTest(verb=verb):
                 self.stays(*verb)
+
+    def test_a_kernel_without_landlock_is_said_and_the_work_goes_on(self):
+        said = "stormlog-analyze: this kernel has no Landlock: what reads the trace could read and write other files too\n"
+        usual = self.run_inside("report", "--json", self.at("a"), probe=False)
+        done = self.run_inside("report", "--json", self.at("a"), probe=False, before=without_landlock)
+        self.assertEqual((done.returncode, done.stderr.count(said)), (0, 1))
+        self.assertEqual(json.loads(done.stdout)["processes"], json.loads(usual.stdout)["processes"])
+        broken = self.run_inside("report", "--json", self.at("a"), before=without_landlock).stderr
+        self.assertIn("probe: broke out by reading a file\n", broken, "the file system is open, as was said")
+        for way in "execution", "TCP", "UDP", "a local socket", "netlink":
+            self.assertNotIn("broke out by %s\n" % way, broken, "the filter of calls needs no Landlock")
 
     def test_a_link_to_a_trace_is_read_and_a_link_to_something_else_is_not(self):
         os.mkdir(self.at("links"))

@@ -16,7 +16,7 @@ MAY = {
     "exports/pickle.c": "a binary form with lengths", "exports/pprof.c": "a binary form with lengths",
     "exports/perfetto.c": "a binary form with lengths", "exports/archive.c": "a pack", "trace/summaries.c": "compressed frames", "trace/archive.c": "files of a pack, as they are",
     "outputs/html.c": "the page: tests/web", "outputs/html_plain.c": "the page: its own escapes", "outputs/picture.c": "pictures",
-    "outputs/page/packed.c": "the page's data", "upstream/files/sink.c": "lines of JSON", "upstream/files/live_sink.c": "lines of JSON", "watch/act.c": "an alert as JSON",
+    "outputs/page/packed.c": "the page's data", "upstream/files/sink.c": "lines of JSON", "upstream/files/live_sink.c": "lines of JSON", "watch/doer.c": "an alert as JSON",
 }
 ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that came through the door
         ("commands/inside.c", 'write(bell, "", 1) != 1)'),  # a byte to a process of ours

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -24,11 +25,12 @@ MIB = 1 << 20
 
 
 class Watcher:
-    def __init__(self, path, *rules, options=(), cwd=None):
+    def __init__(self, path, *rules, options=(), cwd=None, environment=None):
         argv = [e2e.ANALYZE, "watch", "--interval", "0.1", *options]
         for rule in rules:
             argv += ["--rule", rule]
-        self.process = subprocess.Popen(argv + ([str(path)] if path else []), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=cwd)
+        self.process = subprocess.Popen(argv + ([str(path)] if path else []), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=cwd,
+                                        env=dict(os.environ, **(environment or {})))
 
     def end(self):
         self.process.send_signal(signal.SIGTERM)
@@ -230,6 +232,25 @@ class Watch(unittest.TestCase):
             with open(written()[0]) as file:
                 process, = json.load(file)["processes"]
             self.assertEqual([row["live_bytes"] for row in process["memory"]], [123 * MIB])
+
+    def test_who_reads_traces_starts_nothing_and_writes_nothing_itself(self):
+        """A library that takes over at the first byte that is unpacked does not get out, and the rules' actions still happen."""
+        prober = os.path.join(os.path.dirname(os.path.dirname(e2e.ANALYZE)), "tests", "hostile", "prober.so")
+        with job("alloc=100", "sleep=100") as run, tempfile.TemporaryDirectory(dir="/var/tmp") as home:
+            with open(os.path.join(home, "secret"), "w") as out:
+                out.write("kept")
+            acted = os.path.join(run.run.folder, "acted")
+            run.wait_for(lambda known: known and known[0]["memory"])
+            watcher = Watcher(run.traces, "live > 1MiB => command env > " + acted, "live > 1MiB => file " + acted + ".json",
+                              environment={"LD_PRELOAD": prober, "PROBE_FOLDER": home, "ASAN_OPTIONS": "verify_asan_link_order=0"})
+            wait_until(lambda: os.path.exists(acted) and self.lines(acted + ".json"))
+            said = watcher.end()[1]
+            if "no Landlock" in said:
+                self.skipTest("this kernel has no Landlock")
+            self.assertEqual([line for line in said.splitlines() if line.startswith("probe: ")], ["probe: done"])
+            self.assertEqual(os.listdir(home), ["secret"])
+            with open(acted) as file:
+                self.assertIn("STORMLOG_ALERT_METRIC=live", file.read())
 
     def test_the_launcher_watches_beside_the_command(self):
         run = e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "sleep=3", launcher=["--watch", "live > 200MiB => command echo told > told"], SIM_VRAM="2G")
