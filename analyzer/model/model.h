@@ -138,7 +138,7 @@ struct sl_device_state {
 	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
 	/* the last sample, until no call can follow that had begun before it; known SL_UNKNOWN: none waits */
 	struct {
-		uint64_t time_ns, used, known;
+		uint64_t time_ns, used, known, least; /* the most and the least that was held while it was taken */
 	} sampled;
 };
 

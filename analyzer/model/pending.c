@@ -1,14 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/pending.h"
 
+/*
+ * What the sample finds beyond the process's own.  Where that changed while it was taken (NVML answers with a figure from before a segment was
+ * got, and is asked after) two bounds are known: what was hidden before stays where it lies between them.  SL_UNKNOWN: anything may be.
+ */
+static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
+{
+	uint64_t used = device->sampled.used, least = device->sampled.least, before = device->hidden_last_bytes;
+	uint64_t low = used > most ? used - most : 0, high = used > least ? used - least : 0;
+
+	if (before == SL_UNKNOWN)
+		return low || !high ? low : SL_UNKNOWN;
+	if (before < low)
+		return low;
+	return before < high ? before : high;
+}
+
 void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 {
-	uint64_t bytes, used = device->sampled.used, known = device->sampled.known;
+	uint64_t bytes, known = device->sampled.known;
 
 	if (known == SL_UNKNOWN)
 		return;
 	device->sampled.known = SL_UNKNOWN;
-	bytes = used > known ? used - known : 0;
+	bytes = hidden(device, known);
+	if (bytes == SL_UNKNOWN)
+		return;
 	device->hidden_last_bytes = bytes;
 	if (!device->hidden_line)
 		device->hidden_line = sl_timeline_add(&model->timeline, SL_LINE_HIDDEN, device->device, 0);
@@ -22,7 +40,7 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 	}
 }
 
-/* The driver may have had this allocation before the sample although its call returned after it. */
+/* The driver may have had this allocation, or free, before the sample although its call returned after it. */
 void sl_pending_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes)
 {
 	if (device->sampled.known == SL_UNKNOWN)
@@ -31,4 +49,6 @@ void sl_pending_change(struct sl_model *model, struct sl_device_state *device, i
 		sl_pending_settle(model, device);
 	else if (bytes > 0)
 		device->sampled.known += (uint64_t)bytes;
+	else
+		device->sampled.least -= device->sampled.least < (uint64_t)-bytes ? device->sampled.least : (uint64_t)-bytes;
 }

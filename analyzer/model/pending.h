@@ -7,7 +7,7 @@
 
 /* Known memory of the device is about to change by `bytes`, in the call being applied. */
 void sl_pending_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes);
-/* The waiting sample, if there is one, counts: less the most that was held while it was taken. */
+/* The waiting sample, if there is one, counts: less what was held while it was taken. */
 void sl_pending_settle(struct sl_model *model, struct sl_device_state *device);
 
 #endif

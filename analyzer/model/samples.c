@@ -36,20 +36,24 @@ static void host(struct sl_model *model, const struct sl_sample *sample)
 	}
 }
 
-/* The most that was held from begin_ns on; SL_UNKNOWN: more changes since than are remembered. */
-static uint64_t most_known_since(const struct sl_device_state *device, uint64_t begin_ns)
+/* The most and the least that was held from begin_ns on; SL_UNKNOWN: more changes since than are remembered. */
+static uint64_t most_known_since(const struct sl_device_state *device, uint64_t begin_ns, uint64_t *least)
 {
 	uint64_t most = 0;
 
+	*least = SL_UNKNOWN;
 	for (uint64_t back = 1; back <= device->changes; back++) {
+		const struct sl_known_at *change = &device->recent[(device->changes - back) % SL_RECENT];
+
 		if (back > SL_RECENT)
 			return SL_UNKNOWN;
-		if (device->recent[(device->changes - back) % SL_RECENT].known > most)
-			most = device->recent[(device->changes - back) % SL_RECENT].known;
+		most = change->known > most ? change->known : most;
+		*least = change->known < *least ? change->known : *least;
 		/* this change was over when the sample began: what was before it does not count */
-		if (device->recent[(device->changes - back) % SL_RECENT].end_ns < begin_ns)
-			break;
+		if (change->end_ns < begin_ns)
+			return most;
 	}
+	*least = 0; /* nothing was held before the first change */
 	return most;
 }
 
@@ -146,7 +150,7 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	sl_pending_settle(model, device);
 	device->sampled.time_ns = sample->time_ns;
 	device->sampled.used = sample->used_bytes;
-	device->sampled.known = most_known_since(device, sample->begin_ns);
+	device->sampled.known = most_known_since(device, sample->begin_ns, &device->sampled.least);
 	if (sample->process_bytes != SL_UNKNOWN)
 		own(model, device, sample, device->sampled.known);
 	neighbours(model, device, sample);

@@ -29,6 +29,7 @@ struct layer {
 	const char *name;
 	double column[COLUMNS];
 	double size;
+	unsigned lines; /* of more than one the maxima are bounds: they need not happen at once */
 };
 
 struct picture {
@@ -90,6 +91,7 @@ static void add_layer(struct picture *p, const char *name, const struct sl_line 
 	if (i == p->layers)
 		p->layer[p->layers++] = (struct layer){.name = name};
 	layer = &p->layer[i];
+	layer->lines += less ? 2 : 1;
 	add_line(layer->column, &p->process->model->timeline, line, p->begin_ns, p->end_ns, true);
 	if (less)
 		add_line(minus, &p->process->model->timeline, less, p->begin_ns, p->end_ns, false);
@@ -205,18 +207,42 @@ static void draw_area(cairo_t *c, const struct picture *p, const double *base, c
 	cairo_fill(c);
 }
 
+static double drawn(const struct picture *p, unsigned layer, unsigned x, double base)
+{
+	return fmax(0, fmin(p->layer[layer].column[x], layer ? fmax(p->known[x] - base, 0) : INFINITY));
+}
+
+/* A layer's own maximum where it had no room above those below it. */
+static void draw_beyond(cairo_t *c, const struct picture *p, unsigned layer, const double *base)
+{
+	const double *own = p->layer[layer].column;
+
+	cairo_set_line_width(c, 2);
+	for (unsigned x = 0; x < COLUMNS && p->layer[layer].lines == 1; x++)
+		if (own[x] > drawn(p, layer, x, base[x]) * (1 + 1e-9)) {
+			cairo_move_to(c, LEFT + x, y_of(p, own[x]));
+			cairo_line_to(c, LEFT + x + 1, y_of(p, own[x]));
+		}
+	cairo_stroke(c);
+}
+
 /* Maxima stacked as far as the maximum of all leaves room: they need not happen at once. */
 static void draw_areas(cairo_t *c, const struct picture *p)
 {
-	static double base[COLUMNS], top[COLUMNS];
+	static double bases[LAYERS][COLUMNS], top[COLUMNS];
 
-	memset(base, 0, sizeof(base));
+	memset(bases[0], 0, sizeof(bases[0]));
 	for (unsigned k = 0; k < p->layers; k++) {
 		for (unsigned x = 0; x < COLUMNS; x++)
-			top[x] = fmax(base[x], fmin(base[x] + p->layer[k].column[x], k ? fmax(p->known[x], base[x]) : INFINITY));
+			top[x] = bases[k][x] + drawn(p, k, x, bases[k][x]);
 		cairo_set_source_rgb(c, colours[k][0], colours[k][1], colours[k][2]);
-		draw_area(c, p, base, top);
-		memcpy(base, top, sizeof(base));
+		draw_area(c, p, bases[k], top);
+		if (k + 1 < p->layers)
+			memcpy(bases[k + 1], top, sizeof(top));
+	}
+	for (unsigned k = 0; k < p->layers; k++) {
+		cairo_set_source_rgb(c, colours[k][0], colours[k][1], colours[k][2]);
+		draw_beyond(c, p, k, bases[k]);
 	}
 	for (unsigned x = 0; x < COLUMNS; x++)
 		top[x] = p->known[x] + p->others[x];

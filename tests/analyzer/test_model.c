@@ -679,6 +679,30 @@ static void what_a_context_takes_is_known_once_nothing_moves(void **state)
 	}
 }
 
+/* The figure is of before the segment was got or of after it: nobody knows, and what was hidden before may be so still. */
+static void a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden(void **state)
+{
+	static const struct {
+		uint64_t used, hidden; /* MiB */
+	} spans[] = {{400, 300}, {500, 300}, {600, 300}, {650, 350}, {350, 250}};
+
+	for (unsigned i = 0; i < SL_COUNT(spans); i++) {
+		struct replay r;
+
+		replay_begin(&r);
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 100 * MIB, .time_ns = SYNTH_START_NS + 1000,
+			   .duration_ns = 500);
+		synth_own_sample(r.synth, SYNTH_START_NS + 4000, SYNTH_START_NS + 5000, 0, 400 * MIB, 8192 * MIB);
+		synth_call(r.synth, 1, "cudaMalloc", .address = 0x2000, .bytes = 200 * MIB, .time_ns = SYNTH_START_NS + 9000,
+			   .duration_ns = 500);
+		synth_own_sample(r.synth, SYNTH_START_NS + 8000, SYNTH_START_NS + 10000, 0, spans[i].used * MIB, 8192 * MIB);
+		replay_end(&r, SYNTH_COMPLETED);
+		assert_int_equal(r.model->devices[1]->hidden_last_bytes, spans[i].hidden * MIB);
+		assert_int_equal(r.model->devices[1]->hidden_peak_bytes, (spans[i].hidden > 300 ? spans[i].hidden : 300) * MIB);
+		replay_free(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -712,6 +736,7 @@ int main(void)
 		cmocka_unit_test(blocks_of_a_pool_and_the_rest_are_the_segment_beside_pytorch_s),
 		cmocka_unit_test(the_end_of_a_segment_is_that_of_its_blocks_whatever_lies_across_it),
 		cmocka_unit_test(what_a_context_takes_is_known_once_nothing_moves),
+		cmocka_unit_test(a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden),
 		cmocka_unit_test(a_timeline_keeps_every_extreme_however_long_the_run),
 		cmocka_unit_test(a_table_holds_exactly_what_was_put_in_and_not_taken_out),
 	};

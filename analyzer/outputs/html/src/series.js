@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which lines make a picture: by kind, library, PyTorch, label or rank, of all ranks or one, all devices or one. */
-import {Pyramid, difference, emptyBins, makeGrid, onGrid, stackUp, sum} from "./bins.js";
+import {Pyramid, beyond, difference, emptyBins, makeGrid, onGrid, stackUp, sum} from "./bins.js";
 
 /* Kinds that are memory of the device and add up to the "known" line. */
 const KNOWN_KINDS = ["device", "pool", "vmm", "array", "graph"];
@@ -9,6 +9,11 @@ const MAX_LAYERS = 8;
 export const GROUPS = [
 	["kind", "Kind"], ["library", "Library"], ["pytorch", "PyTorch"], ["label", "Label"], ["rank", "Rank"], ["host", "Host memory"],
 ];
+
+/* Of several lines, and of what is left of one beside another, the maximum of a cell is a bound: they need not have been highest at once. */
+export function isBound(layer) {
+	return layer.lines.length > 1 || Boolean(layer.minus?.length);
+}
 
 export class Series {
 	constructor(page) {
@@ -100,8 +105,9 @@ export class Series {
 		const add = (lines) => (lines.length ? sum(lines.map((line) => onGrid(line.pyramid, grid)), grid.n) : emptyBins(grid.n));
 		const bins = layers.map((layer) =>
 			layer.minus && layer.minus.length ? difference(add(layer.lines), add(layer.minus)) : add(layer.lines));
-		const total = add(totals);
-		return {grid, layers, bins, total, overlaid: by === "host" ? "host" : "device", tops: stackUp(bins, total, mode === "max" ? "max" : "mean"),
+		const total = add(totals), tops = stackUp(bins, total, mode === "max" ? "max" : "mean");
+		const above = mode === "max" ? beyond(bins, tops).map((cells, k) => (isBound(layers[k]) ? [] : cells)) : [];
+		return {grid, layers, bins, total, overlaid: by === "host" ? "host" : "device", tops, above,
 			used: overlay.length ? add(overlay) : null, usedName: by === "host" ? "process memory (RSS)" : "device-wide use",
 			others: others.some((line) => line.peak > 0) ? add(others) : null,
 			hidden: hidden.length === 1 ? add(hidden) : null, several: totals.length > 1, totalLines: totals,

@@ -4,6 +4,7 @@ import uPlot from "uplot";
 import {peaksIn} from "./bins.js";
 import {h, replace} from "./dom.js";
 import {bytes, bytesShort, clock, duration, instant, percent, visible} from "./format.js";
+import {isBound} from "./series.js";
 import {mostFrequent} from "./stacks.js";
 
 const POWERS = Array.from({length: 64}, (_, i) => 2 ** i);
@@ -53,7 +54,7 @@ export class Timeline {
 		const by = this.series.choose(this.scope(), this.state.get("by"));
 		const picture = this.series.picture(this.scope(), by, mode, from, to, Math.floor((width - 80) / 1.5));
 		this.picture = picture;
-		const {grid, tops, total, used, others} = picture, n = grid.n;
+		const {grid, tops, above, total, used, others} = picture, n = grid.n;
 		const xs = Float64Array.from({length: n + 1}, (_, i) => grid.start + i * grid.width);
 		const column = (values, ok) => {
 			const out = new Array(n + 1);
@@ -89,6 +90,12 @@ export class Timeline {
 		}
 		data.push(column(mode === "mean" ? total.mean : total.max, total.known));
 		lines.push({...quiet, stroke: p.peak, width: 1.2});
+		above.forEach((cells, k) => {
+			if (!cells.some((value) => value !== null))
+				return;
+			data.push([...cells, cells[n - 1]]);
+			lines.push({...quiet, stroke: this.colour(k), width: 2});
+		});
 		this.plot?.destroy();
 		this.plot = new uPlot({
 			width, height: HEIGHT, legend: {show: false}, pxAlign: 0, padding: [12, 18, 0, 0],
@@ -118,12 +125,14 @@ export class Timeline {
 	}
 
 	drawLegend(mode) {
-		const {layers, used, usedName, others} = this.picture, q = this.state.get("q").toLowerCase();
+		const {layers, above, used, usedName, others} = this.picture, q = this.state.get("q").toLowerCase();
 		const swatch = (style) => h("span", {class: "swatch", style});
 		replace(this.legend,
 			layers.map((layer, k) => h("li", {class: q && layer.name.toLowerCase().includes(q) ? "hit" : null},
 				swatch({background: this.colour(k)}), visible(layer.name, 60))).reverse(),
 			mode === "both" && h("li", {}, swatch({background: this.palette().peak + "55"}), "peaks inside a bin"),
+			above.some((cells) => cells.some((value) => value !== null)) &&
+				h("li", {}, "a line in a layer's colour: its own maximum, which had no room above the layers below"),
 			others && h("li", {}, swatch({background: this.palette().other}), "other recorded processes"),
 			used && h("li", {}, h("span", {class: "swatch hatched"}), `${usedName}${this.picture.overlaid === "host" ? "" : "; the hatched band is hidden memory"}`));
 	}
@@ -302,7 +311,7 @@ export class Timeline {
 			used: used && used.known[cell] ? used.max[cell] : null,
 			others: others && others.known[cell] ? others.max[cell] : 0,
 			hidden: hidden && hidden.known[cell] ? hidden.max[cell] : null,
-			layers: layers.map((layer, k) => ({k, name: layer.name, mean: bins[k].mean[cell], max: bins[k].max[cell]})),
+			layers: layers.map((layer, k) => ({k, name: layer.name, bound: isBound(layer), mean: bins[k].mean[cell], max: bins[k].max[cell]})),
 			stacks, common: this.stacks.common(stacks), frequent: mostFrequent(stacks), peak: highest};
 	}
 
@@ -314,7 +323,7 @@ export class Timeline {
 		}
 		const f = this.facts(cell), rows = f.layers.filter((l) => l.max > 0).sort((a, b) => b.max - a.max).slice(0, 8);
 		const marks = this.marks().filter((m) => m.at >= f.from - 2 * slack(f) && m.at < f.to + 2 * slack(f)).slice(0, 4);
-		const value = (mean, max) => (this.state.get("mode") === "mean" ? bytes(mean) : bytes(max));
+		const value = ({mean, max, bound}) => (this.state.get("mode") === "mean" ? bytes(mean) : (bound ? "at most " : "") + bytes(max));
 		const frames = (path, most) => h("ol", {class: "frames"}, path.length > most && h("li", {class: "soft"}, `${path.length - most} frames around them`),
 			path.slice(-most).map((frame) => h("li", {class: this.stacks.isPython(frame) ? "py" : "nat"}, this.stacks.name(frame))));
 		const frequent = f.frequent.node ? this.stacks.path(f.frequent.node) : [];
@@ -329,7 +338,7 @@ export class Timeline {
 				f.others > 0 && `, of other recorded processes ${bytes(f.others)}`),
 			h("table", {class: "mini"}, h("tbody", {}, rows.map((l) => h("tr", {},
 				h("td", {}, h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)),
-				h("td", {class: "num"}, value(l.mean, l.max)))))),
+				h("td", {class: "num"}, value(l)))))),
 			f.common.length ? [h("h4", {}, f.stacks.length > 1 ? "Common to the peaks here" : "Made the peak here"), frames(f.common, 8)] :
 				this.page.source === "trace" && h("p", {class: "soft"}, f.stacks.length ? "The peaks here have no frame in common." : "No stack: memory was only given back here."),
 			rest.length > 0 && f.frequent.share < 1 && [h("h4", {}, `Most frequent below, ${percent(f.frequent.share, 1)} of ${f.stacks.length} peaks`), frames(rest, 8)]);

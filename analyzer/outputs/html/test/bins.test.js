@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {Pyramid, coarser, difference, makeGrid, onGrid, peaksIn, stackUp} from "../src/bins.js";
+import {Pyramid, beyond, coarser, difference, makeGrid, onGrid, peaksIn, stackUp} from "../src/bins.js";
 
 function line(values, start = 0, width = 10) {
 	const of = (f) => Float64Array.from(values, f);
@@ -76,6 +76,12 @@ test("the lowest layer is drawn at its own maximum, whatever the others did mean
 	const tops = stackUp([tensors, unused], total, "max");
 	assert.equal(tops[0][0], 188);
 	assert.equal(tops[1][0], 330);
+});
+
+test("what had no room above the layers below is kept beside them, at its own maximum", () => {
+	const quiet = {min: [10, 10], mean: [10, 10], max: [40, 10]}, spike = {min: [0, 0], mean: [1, 1], max: [90, 90]}, total = {min: [10, 10], mean: [11, 11], max: [100, 100]};
+	const tops = stackUp([quiet, spike], total, "max");
+	assert.deepEqual(beyond([quiet, spike], tops), [[null, null], [90, null]]);
 });
 
 test("a difference is never below zero", () => {
