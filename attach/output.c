@@ -278,7 +278,7 @@ static size_t pack_header(struct sl_output *output, uint8_t *bytes, size_t size,
 	struct sl_pack map = sl_pack_begin(bytes, size);
 	static const char head[3] = {(char)0xde, 0, 0}; /* msgpack's map 16, its size filled in below */
 	char link[4096], path[64], boot[64] = "", host[256] = "";
-	unsigned keys = 15;
+	unsigned keys = 17;
 	ssize_t length;
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 
@@ -302,6 +302,8 @@ static size_t pack_header(struct sl_output *output, uint8_t *bytes, size_t size,
 	pack_rank(&map, "local_rank", setting_of(environment, environment_bytes, "LOCAL_RANK"));
 	pack_rank(&map, "world_size", setting_of(environment, environment_bytes, "WORLD_SIZE"));
 	pack_argv(&map, output->pid);
+	sl_pack_pair_uint(&map, "watcher", (uint64_t)getpid()); /* while it lives the file grows: no ring says so */
+	sl_pack_pair_uint(&map, "watcher_start", start_of(getpid()));
 	sl_pack_pair_uint(&map, "file", 1);
 	snprintf(path, sizeof(path), "/proc/%ld/exe", output->pid);
 	length = readlink(path, link, sizeof(link) - 1);

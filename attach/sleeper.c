@@ -131,6 +131,8 @@ int sl_sleepers_add_folder(struct sl_sleepers *list, const char *path)
 	size_t before = list->count;
 	char ring[4096];
 
+	if (!folder && errno == ENOTDIR && is_ring(path))
+		return !add(list, path);
 	if (!folder)
 		return -1;
 	while ((entry = readdir(folder)))

@@ -26,7 +26,7 @@ struct sl_sleepers {
 /* The living recording of this process; false: it has none that obeys.  *why then says what there is instead. */
 bool sl_sleepers_add_process(struct sl_sleepers *list, long pid, const char **why);
 
-/* Every living process whose ring lies in the folder.  -1: no such folder; else how many. */
+/* Every living process whose ring lies in the folder, or of this ring alone.  -1: no such folder; else how many. */
 int sl_sleepers_add_folder(struct sl_sleepers *list, const char *path);
 
 /* Ask all of them, and wait until each has answered or ended.  The number of those that did neither within 10 s. */

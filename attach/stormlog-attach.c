@@ -21,7 +21,7 @@ enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };
 enum { REST = 256, DURATION, ALL, CGROUP, CONTAINER, HELP, VERSION };
 
 static const char usage[] =
-	"usage: stormlog-attach [options] PID|DIR...\n\n"
+	"usage: stormlog-attach [options] PID|DIR|RING...\n\n"
 	"Look into running programs.  A recording that sleeps (stormlog-run --asleep) is woken: of each PID, or of all that "
 	"record\n"
 	"into DIR; that needs no right but to write to its files.  A process without one is watched by BPF, as root, until an\n"

@@ -232,12 +232,27 @@ static void look(struct sl_watch *watch)
 	watch->lost_since_ns = now;
 }
 
+/* A zombie has ended, whether its parent has looked or not. */
+static bool is_gone(long pid)
+{
+	char path[64], line[512], *at = NULL;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	file = fopen(path, "re");
+	if (file && fgets(line, sizeof(line), file))
+		at = strrchr(line, ')');
+	if (file)
+		fclose(file);
+	return !at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X';
+}
+
 static bool all_gone(struct sl_watch *watch)
 {
 	bool all = true;
 
 	for (size_t i = 0; i < watch->count; i++) {
-		watch->item[i].gone = watch->item[i].gone || (kill((pid_t)watch->item[i].pid, 0) && errno == ESRCH);
+		watch->item[i].gone = watch->item[i].gone || is_gone(watch->item[i].pid);
 		all = all && watch->item[i].gone;
 	}
 	return all;

@@ -177,7 +177,8 @@ static void put_process(FILE *out, const struct series *s, const char *name, con
 	put_label(out, "container", where->container);
 	if (with_device) {
 		put_device(out, s->exporter, s->process, &s->figures);
-		sl_door_print(out, "ordinal=\"%d\",", s->figures.device);
+		if (s->figures.device >= 0)
+			sl_door_print(out, "ordinal=\"%d\",", s->figures.device);
 	}
 	sl_door_print(out, "pid=\"%lld\"", (long long)header->pid);
 }
@@ -193,6 +194,7 @@ static void put_series(FILE *out, const struct family *family, const struct seri
 		fputc(',', out);
 		put_label(out, "program", sl_stacks_program(&s->process->trace->header));
 		put_label(out, "session", s->process->session_id);
+		put_label(out, "recorded", sl_trace_recorded(s->process->trace));
 		sl_door_print(out, "status=\"%s\"", sl_status_name(s->process->trace->status));
 	}
 	fputs("} ", out);

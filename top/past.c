@@ -49,7 +49,7 @@ void top_alerts_look(struct top *top)
 			sl_rule_parse(&parsed[i], rules[i]);
 		top->watch = sl_watch_new(parsed, SL_COUNT(rules));
 	}
-	sl_watch_look(top->watch, top->follow, turned, top);
+	sl_watch_look(top->watch, top->follow, turned, NULL, top);
 }
 
 /* ---- Python Stormlog's files */

@@ -95,6 +95,8 @@ static unsigned devices_of(const struct top *top, struct shared *shared, unsigne
 			double per_second = 0;
 			unsigned at = 0;
 
+			if (f[d].device < 0)
+				continue;
 			while (at < count && !(f[d].uuid && shared[at].uuid && !strcmp(f[d].uuid, shared[at].uuid)))
 				at++;
 			if (at == most)

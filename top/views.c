@@ -112,7 +112,8 @@ static void spark(const struct top *top, const struct sl_process *process, int d
 
 static void overview(struct top *top, struct lines *lines)
 {
-	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], grows[SL_FORMAT_BYTES + 8], rank[24], bars[64];
+	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], grows[SL_FORMAT_BYTES + 8], rank[24],
+		device[24], bars[64];
 
 	snprintf(lines->header, sizeof(lines->header), "%8s %5s %4s %10s %10s %10s %13s %s", "pid", "rank", "dev", "live", "peak",
 		 "hidden", "growth", "trend");
@@ -123,11 +124,21 @@ static void overview(struct top *top, struct lines *lines)
 
 		for (unsigned d = 0; d < count; d++) {
 			spark(top, &followed->process, f[d].device, bars);
-			top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %4d %10s %10s %10s %13s %s",
-				 (long long)followed->process.trace->header.pid, rank_of(rank, &followed->process), f[d].device,
-				 size(live, f[d].live), size(peak, f[d].peak), size(hidden, f[d].hidden),
+			snprintf(device, sizeof(device), "%d", f[d].device);
+			top_line(lines, followed->ended ? TONE_DIM : TONE_PLAIN, (int)i, "%8lld %5s %4s %10s %10s %10s %13s %s",
+				 (long long)followed->process.trace->header.pid, rank_of(rank, &followed->process),
+				 f[d].device < 0 ? "-" : device, size(live, f[d].live), size(peak, f[d].peak),
+				 size(hidden, f[d].hidden),
 				 followed->ended ? state_of(followed) : rate(grows, &top->seen.item[i].trend[d]), bars);
 		}
+	}
+	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
+		const struct sl_trace *trace = top_process(top, i)->process.trace;
+		char unseen[160];
+
+		sl_trace_unseen(trace, unseen, sizeof(unseen));
+		if (*unseen)
+			top_line(lines, TONE_DIM, (int)i, "%8lld %s", (long long)trace->header.pid, unseen);
 	}
 	top_sessions(top, lines);
 }

@@ -112,7 +112,7 @@ static void put_json(struct monitor *monitor, const struct row *row)
 	sl_json_known(j, "pid", header ? header->pid : -1);
 	sl_json_known(j, "rank", header ? header->rank : -1);
 	sl_json_string(j, "status", process ? sl_status_name(process->trace->status) : NULL);
-	sl_json_int(j, "device_id", f->device);
+	sl_json_known(j, "device_id", f->device);
 	sl_json_string(j, "device_uuid", f->uuid);
 	put_known(j, "live_bytes", f->live);
 	put_known(j, "peak_bytes", f->peak);
@@ -158,10 +158,12 @@ static void put_csv(struct monitor *monitor, const struct row *row)
 		sl_door_print(out, ",%lld,", (long long)process->trace->header.pid);
 		if (process->trace->header.rank >= 0)
 			sl_door_print(out, "%lld", (long long)process->trace->header.rank);
-		sl_door_print(out, ",%s,%d", sl_status_name(process->trace->status), f->device);
+		sl_door_print(out, ",%s,", sl_status_name(process->trace->status));
 	} else {
-		sl_door_print(out, ",,,,%d", f->device);
+		sl_door_print(out, ",,,,");
 	}
+	if (f->device >= 0)
+		sl_door_print(out, "%d", f->device);
 	cell(out, f->live);
 	cell(out, f->peak);
 	cell(out, f->allocated);
@@ -182,7 +184,7 @@ static const char *size(char *text, uint64_t bytes)
 
 static void put_table(struct monitor *monitor, const struct row *row)
 {
-	char pid[24] = "-", rank[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES],
+	char pid[24] = "-", rank[24] = "-", device[24] = "-", live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], used[SL_FORMAT_BYTES],
 	     total[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "", time[SL_FORMAT_BYTES];
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_figures *f = &row->figures;
@@ -194,12 +196,14 @@ static void put_table(struct monitor *monitor, const struct row *row)
 		snprintf(pid, sizeof(pid), "%lld", (long long)process->trace->header.pid);
 	if (process && process->trace->header.rank >= 0)
 		snprintf(rank, sizeof(rank), "%lld", (long long)process->trace->header.rank);
+	if (f->device >= 0)
+		snprintf(device, sizeof(device), "%d", f->device);
 	if (row->grows) {
 		sl_format_size(live, (uint64_t)(row->per_second < 0 ? -row->per_second : row->per_second));
 		snprintf(rate, sizeof(rate), "%c%s/s", row->per_second < 0 ? '-' : '+', live);
 	}
-	sl_door_print(monitor->out, "%-20s %8s %5s %4d  %10s %10s %10s of %-10s %s%s\n", sl_format_time(time, row->unix_ns), pid,
-		      rank, f->device, size(live, f->live), size(peak, f->peak), size(used, f->used), size(total, f->total), rate,
+	sl_door_print(monitor->out, "%-20s %8s %5s %4s  %10s %10s %10s of %-10s %s%s\n", sl_format_time(time, row->unix_ns), pid,
+		      rank, device, size(live, f->live), size(peak, f->peak), size(used, f->used), size(total, f->total), rate,
 		      !process || process->trace->status == SL_STATUS_RUNNING ? "" : " ended");
 }
 

@@ -33,7 +33,8 @@ enum { RULE, INTERVAL, DURATION, CONFIG, RUN, QUIET };
 static const char about[] =
 	"NAME: used, live, reserved, hidden, free (SIZE, or % of the device); growth (SIZE/hour, SIZE/step); full-in, call-age\n"
 	"(10min); ooms; unlike (deviations of a rank from the median).  OP: < <= > >=.  ACTION: message; file PATH; bundle DIR;\n"
-	"webhook URL; command COMMAND.  Without PATH: every recording on this node that you may read.  Exit status 1: a rule held.";
+	"webhook URL; command COMMAND; wake.  Without PATH: every recording on this node that you may read.  Exit status 1: a rule "
+	"held.";
 
 static const char *const usual[] = {"full-in < 10min for 5s", "ooms > 0"};
 
@@ -187,6 +188,17 @@ static int add_paths(struct settings *settings)
 	return -1;
 }
 
+static void unseen(void *context, const struct sl_followed *followed)
+{
+	const struct sl_trace *trace = followed->process.trace;
+	const struct settings *settings = context;
+	char text[160];
+
+	sl_trace_unseen(trace, text, sizeof(text));
+	if (*text && !settings->quiet)
+		sl_door_print(stderr, "stormlog: pid %lld: %s\n", (long long)trace->header.pid, text);
+}
+
 static bool all_ended(const struct settings *settings)
 {
 	unsigned count = sl_follow_count(settings->follow);
@@ -222,7 +234,7 @@ static void look(struct settings *settings, struct sl_watch *watch)
 	if (settings->node)
 		sl_follow_node(settings->follow, 0);
 	sl_follow_poll(settings->follow);
-	sl_watch_look(watch, settings->follow, turned, settings);
+	sl_watch_look(watch, settings->follow, turned, unseen, settings);
 }
 
 /* Signals end it as the end of the processes does: with one more look, for what came last. */

@@ -35,11 +35,15 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most)
 {
+	const struct sl_device_state *unknown = process->model->devices[0];
 	unsigned count = 0;
 
 	for (unsigned d = 1; d <= SL_DEVICES_MAX && count < most; d++)
 		if (process->model->devices[d] && process->model->devices[d]->used)
 			fill(&out[count++], process, process->model->devices[d]);
+	/* Where no call and nobody else names the device: stormlog-attach asks the driver nothing. */
+	if (unknown && unknown->used && unknown->known_peak && count < most)
+		fill(&out[count++], process, unknown);
 	return count;
 }
 
@@ -47,7 +51,7 @@ uint64_t sl_figures_live(const struct sl_process *process)
 {
 	uint64_t live = 0;
 
-	for (unsigned d = 1; d <= SL_DEVICES_MAX; d++)
+	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++)
 		if (process->model->devices[d] && process->model->devices[d]->used)
 			live += process->model->devices[d]->known;
 	return live;

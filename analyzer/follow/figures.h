@@ -7,13 +7,13 @@
 
 /* Bytes are SL_UNKNOWN where nobody told them. */
 struct sl_figures {
-	int device;
+	int device;						     /* -1: unknown */
 	const char *uuid, *name;				     /* NULL: unknown */
 	uint64_t live, peak;					     /* that the process holds by its calls */
 	uint64_t allocated, reserved, peak_allocated, peak_reserved; /* PyTorch */
 	uint64_t used, total, hidden;				     /* of the device, by its last sample */
 };
-/* The devices that a process has used, by ordinal; returns how many of `out` were filled. */
+/* The devices that a process has used, by ordinal, at last the unknown one; returns how many of `out` were filled. */
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
 
 /* That it holds by its calls, on all of them. */

@@ -149,9 +149,10 @@ static bool pass(struct sl_followed *followed, uint64_t limit_ns, uint64_t now)
 /* Until when events are all there: for ever once it has ended, or where its clock is not ours. */
 static uint64_t limit_of(const struct sl_trace *trace, uint64_t now)
 {
-	bool runs = trace->status == SL_STATUS_RUNNING && trace->ring.alive && now > trace->header.monotonic_ns;
+	bool lives = trace->ring.alive || (trace->header.watcher && !trace->ring.path);
+	bool runs = trace->status == SL_STATUS_RUNNING && lives && now > trace->header.monotonic_ns;
 
-	return runs ? now - SL_FOLLOW_BEHIND_NS : UINT64_MAX;
+	return !runs ? UINT64_MAX : now - (trace->ring.alive ? SL_FOLLOW_BEHIND_NS : SL_FOLLOW_WATCHED_NS);
 }
 
 static bool open_process(struct sl_followed *followed, const struct sl_image *image)
@@ -242,7 +243,7 @@ static bool is_unborn(const struct sl_trace *trace)
 	const struct sl_header *header = &trace->header;
 	struct stat st;
 
-	if (trace->ring.path || trace->footer_ns)
+	if (trace->ring.path || trace->footer_ns || header->watcher)
 		return false;
 	if (header->known)
 		return header->boot_id && header->pid > 0 &&

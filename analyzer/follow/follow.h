@@ -22,8 +22,9 @@
 
 #include "analyzer/report/report.h"
 
-#define SL_FOLLOW_BEHIND_NS 20000000ull
-#define SL_FOLLOW_HOLD_NS   1000000000ull
+#define SL_FOLLOW_BEHIND_NS  20000000ull
+#define SL_FOLLOW_HOLD_NS    1000000000ull
+#define SL_FOLLOW_WATCHED_NS 1500000000ull /* of one that stormlog-attach writes, once a second */
 
 struct sl_followed {
 	struct sl_process process; /* trace and model; analyses have not run */

@@ -192,8 +192,10 @@ static void warn_unknown(struct sl_report *report, const struct sl_process *proc
 	char span[SL_FORMAT_BYTES];
 
 	if (trace->how && trace->status == SL_STATUS_UNKNOWN)
-		sl_report_warn(report, "%s: watched from outside for %s: what was before, and how it ended, is not known", name,
-			       sl_format_duration(span, process->model->now_ns - process->model->first_ns));
+		sl_report_warn(report,
+			       "%s: watched from outside for %s: what was before, and how it ended, is not known; neither are "
+			       "Python lines, labels and blocks of PyTorch's",
+			       name, sl_format_duration(span, process->model->now_ns - process->model->first_ns));
 	else if (trace->status == SL_STATUS_UNKNOWN && trace->ring.path)
 		sl_report_warn(
 			report,

@@ -196,6 +196,8 @@ bool sl_header_identify(struct sl_header *header, const msgpack_object *map)
 	header->started_ns = sl_object_u64(map, "started_ns", 0);
 	header->monotonic_ns = sl_object_u64(map, "monotonic_ns", 0);
 	header->process_start = sl_object_u64(map, "process_start", 0);
+	header->watcher = sl_object_u64(map, "watcher", 0);
+	header->watcher_start = sl_object_u64(map, "watcher_start", 0);
 	header->pid = sl_object_i64(map, "pid", 0);
 	header->ppid = sl_object_i64(map, "ppid", 0);
 	header->rank = sl_object_i64(map, "rank", -1);

@@ -30,6 +30,7 @@ struct sl_header {
 	int64_t version;
 	const char *agent, *host, *boot_id, *run_id, *job_id, *exe, *cwd, *tag, *ring;
 	uint64_t started_ns, monotonic_ns, process_start;
+	uint64_t watcher, watcher_start; /* pid and process_start of stormlog-attach; 0: the process recorded itself */
 	int64_t pid, ppid, rank, local_rank, world_size, restart; /* rank and its kin: -1 unknown */
 	unsigned argc, hook_count, metadata_count, setting_count, environment_count, unknown_verbs;
 	const char **argv;

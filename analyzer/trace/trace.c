@@ -331,6 +331,12 @@ static void read_ring(struct sl_trace *trace)
 			      strerror((int)atomic_load(&trace->ring.head->stopped)));
 }
 
+/* stormlog-attach lives and writes on: what has a footer is not asked. */
+static bool is_watched(const struct sl_header *header)
+{
+	return header->watcher && header->boot_id && sl_ring_process_lives(header->boot_id, header->watcher, header->watcher_start);
+}
+
 static enum sl_status status_of(const struct sl_trace *trace)
 {
 	int ended = trace->ring.path ? (int)atomic_load(&trace->ring.head->ended) : 0;
@@ -340,7 +346,7 @@ static enum sl_status status_of(const struct sl_trace *trace)
 	if (trace->footer_ns || trace->how)
 		return SL_STATUS_COMPLETED;
 	if (!trace->ring.path)
-		return SL_STATUS_UNKNOWN;
+		return is_watched(&trace->header) ? SL_STATUS_RUNNING : SL_STATUS_UNKNOWN;
 	if (atomic_load(&trace->ring.head->state) == SL_PROCESS_COMPLETED)
 		return SL_STATUS_COMPLETED;
 	if (ended)
@@ -430,6 +436,8 @@ static void say_slept(struct sl_trace *trace)
 	const struct sl_ringfile *head = trace->ring.head;
 	uint64_t begun, ended;
 
+	if (slept->maps || slept->now)
+		*SL_PUSH(&trace->defs.capabilities) = (struct sl_capability){"recorded", sl_trace_recorded(trace)};
 	if (slept->maps)
 		sl_damage_note(&trace->damage, trace->name,
 			       "it was asleep for %llu s: calls and what lives are exact, peaks are of the time awake, blocks made "
@@ -450,6 +458,31 @@ static void say_slept(struct sl_trace *trace)
 		trace->ring.alive ? "is asleep (stormlog-attach wakes it)" : "was asleep when it ended",
 		(double)(atomic_load(&head->asleep_since_ns) - trace->header.monotonic_ns) / 1e9, (unsigned long long)begun,
 		(unsigned long long)atomic_load(&head->asleep_begun_bytes), (unsigned long long)ended);
+}
+
+const char *sl_trace_recorded(const struct sl_trace *trace)
+{
+	return trace->header.watcher	  ? "attached"
+	       : trace->folded.slept.now  ? "asleep"
+	       : trace->folded.slept.maps ? "woken"
+					  : "whole";
+}
+
+void sl_trace_unseen(const struct sl_trace *trace, char *text, size_t size)
+{
+	const struct sl_slept *slept = &trace->folded.slept;
+
+	if (trace->header.watcher)
+		snprintf(text, size, "attached by BPF: nothing from before, no Python lines, labels and blocks of PyTorch");
+	else if (slept->now)
+		snprintf(text, size, "asleep since %.0f s: nothing newer is written; stormlog-attach %lld wakes it",
+			 (double)(atomic_load(&trace->ring.head->asleep_since_ns) - trace->header.monotonic_ns) / 1e9,
+			 (long long)trace->header.pid);
+	else if (slept->maps)
+		snprintf(text, size, "it slept %llu s: no stacks, labels and peaks of that time",
+			 (unsigned long long)(slept->ns / SL_NS_PER_S));
+	else
+		*text = 0;
 }
 
 struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *damage)

@@ -118,6 +118,12 @@ void sl_trace_rest(struct sl_trace *trace);
 /* True: it took its time, or does so at this frame (NULL: in the ring), which is then said; nothing more is to be read. */
 bool sl_trace_spent(struct sl_trace *trace, const struct sl_zstd_frame *frame);
 
+/* whole, asleep (now, or when it was killed), woken (it slept before), attached: recorded from outside. */
+const char *sl_trace_recorded(const struct sl_trace *trace);
+
+/* What is not to be seen because of that, for people; "": nothing. */
+void sl_trace_unseen(const struct sl_trace *trace, char *text, size_t size);
+
 /* Only the header, for grouping by run; false when none can be read. */
 bool sl_trace_peek(const struct sl_image *image, struct sl_header *header);
 

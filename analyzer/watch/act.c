@@ -13,6 +13,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/trace/cursor.h"
 #include "analyzer/watch/doer.h"
 
 struct sl_act {
@@ -134,7 +135,7 @@ static void send_errand(struct sl_act *act, const struct sl_alert *alert)
 	add(&words, sl_memory_print("%td", alert->rule - act->rules));
 	add(&words, sl_memory_copy(alert->state));
 	add(&words, sl_memory_print("%s-%llu", process->session_id, (unsigned long long)(alert->unix_ns / SL_NS_PER_S)));
-	add(&words, sl_memory_copy(process->trace->name));
+	add(&words, sl_memory_copy(alert->rule->action == SL_ACTION_WAKE ? process->trace->cursor->ring : process->trace->name));
 	add(&words, sl_memory_copy(json));
 	add_environment(&words, alert, json);
 	if (send(act->line, words.bytes.item, words.bytes.count, MSG_NOSIGNAL) < 0)
@@ -143,9 +144,18 @@ static void send_errand(struct sl_act *act, const struct sl_alert *alert)
 	free(json);
 }
 
+/* Only what sleeps and has a ring is to be woken. */
+static bool has_errand(const struct sl_alert *alert)
+{
+	const struct sl_trace *trace = alert->followed->process.trace;
+
+	return alert->rule->action != SL_ACTION_MESSAGE &&
+	       (alert->rule->action != SL_ACTION_WAKE || (trace->folded.slept.now && trace->cursor->ring));
+}
+
 void sl_act_on(struct sl_act *act, const struct sl_alert *alert)
 {
 	say(act, alert->text);
-	if (alert->rule->action != SL_ACTION_MESSAGE)
+	if (has_errand(alert))
 		send_errand(act, alert);
 }

@@ -29,7 +29,7 @@
 struct errand {
 	const struct sl_rule *rule;
 	bool raised;
-	const char *name, *trace, *json;
+	const char *name, *trace, *json; /* trace: of wake the ring */
 	const char *environment[16];
 	unsigned environment_count;
 };
@@ -104,7 +104,7 @@ static bool read_errand(struct errand *errand, const char *bytes, size_t size, c
 	errand->json = next_word(&bytes, end);
 	rule = strtoul(number, NULL, 10);
 	if (!errand->json || rule >= count || strchr(errand->name, '/') || !*errand->name || *errand->name == '.' ||
-	    !sl_names_is_trace(errand->trace))
+	    (rules[rule].action == SL_ACTION_WAKE ? !sl_names_is_ring(errand->trace) : !sl_names_is_trace(errand->trace)))
 		return false;
 	while ((word = next_word(&bytes, end)) && errand->environment_count < SL_COUNT(errand->environment)) {
 		if (strncmp(word, ENVIRONMENT, strlen(ENVIRONMENT)) || !strchr(word, '='))
@@ -118,18 +118,18 @@ static bool read_errand(struct errand *errand, const char *bytes, size_t size, c
 
 /* ---- processes */
 
-/* A program beside this one: in libexec of an installation, or where it is built. */
-static char *beside(const char *name)
+/* A program where an installation has it, or where it is built: from the folder of this one. */
+static char *beside(const char *installed, const char *built)
 {
 	char own[PATH_MAX], *path;
 	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
 	own[length > 0 ? length : 0] = 0;
 	own[strrchr(own, '/') ? strrchr(own, '/') - own : 0] = 0;
-	path = sl_memory_print("%s/../libexec/stormlog/%s", own, name);
+	path = sl_memory_print("%s/%s", own, installed);
 	if (access(path, X_OK)) {
 		free(path);
-		path = sl_memory_print("%s/../push/%s", own, name);
+		path = sl_memory_print("%s/%s", own, built);
 	}
 	return path;
 }
@@ -149,8 +149,13 @@ static char **argv_of(const struct errand *errand)
 		argv[6] = sl_memory_copy(errand->trace);
 		break;
 	case SL_ACTION_WEBHOOK:
-		argv[0] = beside("stormlog-post");
+		argv[0] = beside("../libexec/stormlog/stormlog-post", "../push/stormlog-post");
 		argv[1] = strdup(errand->rule->target);
+		break;
+	case SL_ACTION_WAKE:
+		argv[0] = beside("stormlog-attach", "../attach/stormlog-attach");
+		argv[1] = sl_memory_copy("--");
+		argv[2] = sl_memory_copy(errand->trace);
 		break;
 	default:
 		argv[0] = strdup("/bin/sh");

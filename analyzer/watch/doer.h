@@ -4,7 +4,7 @@
  * traces may start no program and write no file (base/confine.h).  What is done stands in the rules, which it has of the command line;
  * what is sent is which of them, and texts for its environment and input.
  *
- * An errand is one message of words, each ended by a NUL: the rule's number, the state, the name of a bundle, the trace, the alert as
+ * An errand is one message of words, each ended by a NUL: the rule's number, the state, the name of a bundle, the trace (of wake: the ring), the alert as
  * JSON, and settings of the environment, all of which begin with STORMLOG_ALERT_.  Anything else is dropped.
  *
  * A line in a file is written at once; a bundle, a webhook and a command are processes that nobody waits for: at most SL_DOER_AT_ONCE

@@ -39,7 +39,7 @@ static const struct {
 	bool wants; /* a target */
 } actions[SL_ACTION_COUNT] = {
 	[SL_ACTION_MESSAGE] = {"message", false}, [SL_ACTION_FILE] = {"file", true},	   [SL_ACTION_BUNDLE] = {"bundle", true},
-	[SL_ACTION_WEBHOOK] = {"webhook", true},  [SL_ACTION_COMMAND] = {"command", true},
+	[SL_ACTION_WEBHOOK] = {"webhook", true},  [SL_ACTION_COMMAND] = {"command", true}, [SL_ACTION_WAKE] = {"wake", false},
 };
 
 const char *sl_metric_name(enum sl_metric metric)
@@ -176,7 +176,7 @@ static const char *parse_action(struct sl_rule *rule, char *text)
 	while (at < SL_ACTION_COUNT && (strlen(actions[at].name) != length || strncmp(text, actions[at].name, length)))
 		at++;
 	if (at == SL_ACTION_COUNT)
-		return "has none of the actions message, file PATH, bundle DIR, webhook URL, command COMMAND behind =>";
+		return "has none of the actions message, file PATH, bundle DIR, webhook URL, command COMMAND, wake behind =>";
 	rule->action = (enum sl_action)at;
 	rule->target = text + length + strspn(text + length, " \t");
 	if (actions[at].wants != (*rule->target != 0))

@@ -32,7 +32,15 @@ enum sl_metric {
 /* bytes; share of the device, 0 to 1; bytes a second; bytes a step; seconds; a number */
 enum sl_unit { SL_UNIT_BYTES, SL_UNIT_SHARE, SL_UNIT_RATE, SL_UNIT_STEP, SL_UNIT_SECONDS, SL_UNIT_NUMBER };
 
-enum sl_action { SL_ACTION_MESSAGE, SL_ACTION_FILE, SL_ACTION_BUNDLE, SL_ACTION_WEBHOOK, SL_ACTION_COMMAND, SL_ACTION_COUNT };
+enum sl_action {
+	SL_ACTION_MESSAGE,
+	SL_ACTION_FILE,
+	SL_ACTION_BUNDLE,
+	SL_ACTION_WEBHOOK,
+	SL_ACTION_COMMAND,
+	SL_ACTION_WAKE,
+	SL_ACTION_COUNT
+};
 
 struct sl_rule {
 	enum sl_metric metric;

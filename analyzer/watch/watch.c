@@ -27,6 +27,7 @@ struct watched {
 	struct looks device[DEVICES];
 	struct sl_alarm *alarms; /* of rules about the process */
 	struct sl_growing growing;
+	const char *recorded; /* how, as it was told last */
 	bool ended;
 };
 
@@ -35,6 +36,7 @@ struct sl_watch {
 	size_t count;
 	SL_VECTOR(struct watched *) watched;
 	void (*turned)(void *context, const struct sl_alert *alert);
+	void (*unseen)(void *context, const struct sl_followed *followed);
 	void *context;
 	uint64_t now_ns, unix_ns;
 };
@@ -136,11 +138,13 @@ static double unlike(const struct sl_follow *follow, const struct sl_followed *f
 {
 	unsigned count = sl_follow_count(follow), same = 0, at = 0;
 	double *held = sl_memory_must(calloc(count + 1, 2 * sizeof(*held))), *away = held + count + 1, found;
+	const char *run = followed->process.trace->header.run_id; /* NULL of one that is watched from outside */
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct sl_followed *other = sl_follow_process(follow, i);
+		const char *others = other->process.trace->header.run_id;
 
-		if (other->ended || strcmp(other->process.trace->header.run_id, followed->process.trace->header.run_id) != 0)
+		if (other->ended || !run || !others || strcmp(others, run) != 0)
 			continue;
 		at = other == followed ? same : at;
 		held[same++] = (double)sl_figures_live(&other->process);
@@ -247,10 +251,22 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* The process sleeps, sleeps no more, or is watched from outside: told when that is new. */
+static void tell_unseen(struct sl_watch *watch, struct watched *one)
+{
+	const char *recorded = sl_trace_recorded(one->followed->process.trace);
+
+	if (watch->unseen && strcmp(recorded, one->recorded ? one->recorded : "whole") != 0)
+		watch->unseen(watch->context, one->followed);
+	one->recorded = recorded;
+}
+
 void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
-		   void (*turned)(void *context, const struct sl_alert *alert), void *context)
+		   void (*turned)(void *context, const struct sl_alert *alert),
+		   void (*unseen)(void *context, const struct sl_followed *followed), void *context)
 {
 	watch->turned = turned;
+	watch->unseen = unseen;
 	watch->context = context;
 	watch->now_ns = clock_ns(CLOCK_MONOTONIC);
 	watch->unix_ns = clock_ns(CLOCK_REALTIME);
@@ -260,8 +276,10 @@ void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
 		if (one->ended)
 			continue;
 		one->followed = sl_follow_process(follow, i);
-		if (one->followed->process.model)
+		if (one->followed->process.model) {
+			tell_unseen(watch, one);
 			look_at(watch, follow, one);
+		}
 		one->ended = one->followed->ended;
 	}
 }

@@ -22,8 +22,9 @@ struct sl_watch;
 struct sl_watch *sl_watch_new(const struct sl_rule *rules, size_t count);
 void sl_watch_free(struct sl_watch *watch);
 
-/* After each poll of `follow`. */
+/* After each poll of `follow`.  unseen: sl_trace_unseen of a process has something else to say than before; may be NULL. */
 void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
-		   void (*turned)(void *context, const struct sl_alert *alert), void *context);
+		   void (*turned)(void *context, const struct sl_alert *alert),
+		   void (*unseen)(void *context, const struct sl_followed *followed), void *context);
 
 #endif
