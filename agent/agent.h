@@ -44,6 +44,7 @@ struct sl_agent {
 	_Atomic uint32_t stalled;	    /* the disk refuses or hangs: do not wait for it */
 	_Atomic uint32_t late;		    /* a thread writes what came after the footer */
 	const char *how;		    /* why finish was asked */
+	_Atomic uint32_t status;	    /* 1 + what the process ends with; 0: not known */
 	bool no_writer;			    /* no thread could be made: the end of the process writes */
 	struct sl_options options;
 	struct sl_process_identity process;

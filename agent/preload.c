@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -50,6 +51,9 @@ struct recording {
 	struct sl_ring ring;
 	struct sl_store store;
 };
+
+/* musl has none: there nobody says how main ended. */
+extern int on_exit(void (*)(int, void *), void *) __attribute__((weak));
 
 static pthread_key_t key; /* of the process image: tells the end of threads */
 static bool have_key;
@@ -193,6 +197,31 @@ static void say_second_copy(void)
 		sl_define_note("the library is loaded twice, from two paths: the first of them records");
 }
 
+static SL_STARTUP_TEXT bool is_ours(struct sl_agent *agent)
+{
+	return agent != &sl_agent_idle && atomic_load(&agent->generation) && (uint64_t)syscall(SYS_getpid) == agent->process.pid;
+}
+
+void sl_preload_status(int status)
+{
+	if (is_ours(sl_agent))
+		atomic_store(&sl_agent->status, 1 + (uint32_t)(status & 0xff)); /* as its parent sees it */
+}
+
+static void note_status(int status, void *unused)
+{
+	sl_preload_status(status);
+}
+
+/* Before our destructor, which is not told how main ended.  The C library's table has room for 32 without memory of its own. */
+static void watch_exit(void)
+{
+	static bool watched;
+
+	if (!watched && on_exit)
+		watched = !on_exit(note_status, NULL);
+}
+
 static void start(struct sl_agent *agent)
 {
 	struct sl_options *options = &agent->options;
@@ -211,6 +240,7 @@ static void start(struct sl_agent *agent)
 	say_second_copy();
 	if (!have_key)
 		make_key();
+	watch_exit();
 	sl_kept_begin();
 	sl_asleep_begin(options->asleep);
 	if (inherited) {
@@ -326,11 +356,6 @@ bool sl_agent_attach(void)
 }
 
 /* --- end -------------------------------------------------------------------------------------------- */
-
-static SL_STARTUP_TEXT bool is_ours(struct sl_agent *agent)
-{
-	return agent != &sl_agent_idle && atomic_load(&agent->generation) && (uint64_t)syscall(SYS_getpid) == agent->process.pid;
-}
 
 void sl_preload_finish(const char *how)
 {

@@ -24,6 +24,9 @@ static inline bool sl_preload_running(void)
  */
 void sl_preload_finish(const char *how);
 
+/* What the process ends with, before it is told to finish; without it the footer does not say. */
+void sl_preload_status(int status);
+
 void sl_preload_resume(void); /* exec failed: the recording goes on */
 
 /*

@@ -392,12 +392,15 @@ static void write_footer(const char *how)
 	uint8_t map[256];
 	struct sl_pack pack = sl_pack_begin(map, sizeof(map));
 	uint64_t now_ns = sl_agent_now();
+	uint32_t status = atomic_load(&sl_agent->status);
 
-	sl_pack_map(&pack, 4);
+	sl_pack_map(&pack, status ? 5 : 4);
 	sl_pack_pair_text(&pack, "def", "footer");
 	sl_pack_pair_uint(&pack, "ns", now_ns);
 	sl_pack_pair_text(&pack, "how", how);
 	sl_pack_pair_uint(&pack, "events", written_events);
+	if (status)
+		sl_pack_pair_uint(&pack, "status", status - 1);
 	if (!pack.failed)
 		sl_store_append(sl_agent->store,
 				(struct sl_frame_index){.kind = SL_FRAME_FOOTER, .count = 1, .begin_ns = now_ns, .end_ns = now_ns},

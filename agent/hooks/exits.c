@@ -37,6 +37,7 @@ static void *find(_Atomic(void *) *cache, const char *name)
 		static _Atomic(void *) cache;                                                                                      \
 		void (*real)(int) = find(&cache, #name);                                                                           \
                                                                                                                                    \
+		sl_preload_status(status);                                                                                         \
 		sl_preload_finish(how);                                                                                            \
 		if (real)                                                                                                          \
 			real(status);                                                                                              \

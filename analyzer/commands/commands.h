@@ -32,6 +32,7 @@ extern const struct sl_command sl_command_merge;
 extern const struct sl_command sl_command_monitor;
 extern const struct sl_command sl_command_pack;
 extern const struct sl_command sl_command_push;
+extern const struct sl_command sl_command_ranks;
 extern const struct sl_command sl_command_report;
 extern const struct sl_command sl_command_runs;
 extern const struct sl_command sl_command_summarize;

@@ -19,7 +19,7 @@ static const struct sl_command *const commands[] = {
 	&sl_command_fit,      &sl_command_monitor, &sl_command_watch,	  &sl_command_track, &sl_command_diagnose,
 	&sl_command_info,     &sl_command_collect, &sl_command_pack,	  &sl_command_push,  &sl_command_convert,
 	&sl_command_validate, &sl_command_merge,   &sl_command_summarize, &sl_command_runs,  &sl_command_history,
-	&sl_command_oom,
+	&sl_command_oom,      &sl_command_ranks,
 };
 
 static void help(FILE *out, bool all)
@@ -43,6 +43,12 @@ static const char *verb_meant(const char *word)
 	for (size_t i = 0; i < SL_COUNT(commands) && access(word, F_OK) != 0; i++)
 		sl_nearest_consider(&nearest, commands[i]->name);
 	return nearest.name;
+}
+
+/* One word of small letters that names no file: paths have dots, dashes, figures or slashes. */
+static bool is_meant_as_verb(const char *word)
+{
+	return !word[strspn(word, "abcdefghijklmnopqrstuvwxyz")] && *word && access(word, F_OK) != 0;
 }
 
 /* A file for each process that is read, and the usual limit is 1024. */
@@ -90,6 +96,13 @@ int main(int argc, char **argv)
 			return finish(commands[i]->run(argc - 1, argv + 1));
 	if (argc > 1 && argv[1][0] != '-' && verb_meant(argv[1])) {
 		sl_door_print(stderr, "stormlog-analyze: %s is no verb; did you mean %s?\n", argv[1], verb_meant(argv[1]));
+		return SL_EXIT_USAGE;
+	}
+	if (argc > 1 && is_meant_as_verb(argv[1])) {
+		sl_door_print(
+			stderr,
+			"stormlog-analyze: %s is no verb, and there is no such file; stormlog-analyze help all lists the verbs\n",
+			argv[1]);
 		return SL_EXIT_USAGE;
 	}
 	if (argc > 1)

@@ -416,6 +416,7 @@ static void put_process(struct sl_json *j, struct sl_process *process)
 	sl_json_end(j);
 	sl_json_string(j, "trace", sl_stacks_basename(trace->name));
 	sl_json_string(j, "status", sl_status_name(trace->status));
+	sl_json_known(j, "exit_status", (int64_t)trace->exited - 1);
 	sl_json_uint(j, "events", process->model->events);
 	sl_json_uint(j, "lost_events", trace->gap_events + trace->damage.lost_events);
 	sl_json_uint(j, "unknown_frees", process->model->unknown_frees);

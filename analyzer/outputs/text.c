@@ -39,10 +39,17 @@ static SL_PRINTF(2, 3) void say(struct sl_text_page *page, const char *format, .
 
 /* ---- first line */
 
+#define FAILED (SL_STATUS_UNKNOWN + 1) /* it ended by itself, and not with 0 */
+
+static unsigned end_of(const struct sl_trace *trace)
+{
+	return trace->status == SL_STATUS_COMPLETED && trace->exited > 1 ? FAILED : trace->status;
+}
+
 static void put_statuses(char *out, size_t size, const struct sl_report *report)
 {
-	static const char *const words[] = {"completed", "killed", "running", "ended unknown"};
-	static const enum sl_status order[] = {SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN, SL_STATUS_COMPLETED};
+	static const char *const words[] = {"completed", "killed", "running", "ended unknown", "failed"};
+	static const unsigned order[] = {SL_STATUS_INTERRUPTED, FAILED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN, SL_STATUS_COMPLETED};
 	size_t at = 0;
 
 	out[0] = 0;
@@ -51,11 +58,13 @@ static void put_statuses(char *out, size_t size, const struct sl_report *report)
 		char name[48];
 
 		for (unsigned i = 0; i < report->process_count; i++)
-			if (report->processes[i].trace->status == order[o] && !count++)
+			if (end_of(report->processes[i].trace) == order[o] && !count++)
 				sl_text_rank(name, &report->processes[i]);
 		if (!count)
 			continue;
-		if (report->process_count == 1)
+		if (report->process_count == 1 && order[o] == FAILED)
+			at += (size_t)snprintf(out + at, size - at, "exit status %u", report->processes[0].trace->exited - 1);
+		else if (report->process_count == 1)
 			at += (size_t)snprintf(out + at, size - at, "%s", words[order[o]]);
 		else if (count == 1 && order[o] != SL_STATUS_COMPLETED)
 			at += (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, words[order[o]]);
@@ -609,7 +618,9 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 	if (host)
 		sl_door_print(page->out, "next: stormlog-analyze timeline %s\n", report->path);
 	else if (page->said)
-		sl_door_print(page->out, "next: stormlog-analyze tree --at %s %s\n", oom ? "oom" : "peak", report->path);
+		sl_door_print(page->out, "next: stormlog-analyze tree --at %s %s%s%s\n", oom ? "oom" : "peak", report->path,
+			      report->process_count > 1 ? "   stormlog-analyze ranks " : "",
+			      report->process_count > 1 ? report->path : "");
 }
 
 void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style)

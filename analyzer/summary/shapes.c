@@ -89,7 +89,7 @@ PUBLIC(sl_shape_damage, M(count), FIXED(line, lines, own_text), M(damaged), M(lo
 SHAPE(folded, M(through), M(until_ns));
 #undef STRUCT
 #define STRUCT struct sl_trace
-PUBLIC(sl_shape_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, sl_shape_damage), M(status), M(how), M(footer_ns), IN(folded, folded),
+PUBLIC(sl_shape_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, sl_shape_damage), M(status), M(how), M(footer_ns), M(exited), IN(folded, folded),
        M(gap_events), M(unknown_maps), M(unknown_columns));
 #undef STRUCT
 

@@ -145,6 +145,7 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 		how = sl_object_text(map, "how");
 		trace->how = sl_arena_strndup(&trace->defs.arena, how.text ? how.text : "exit", how.text ? how.size : 4);
 		trace->footer_ns = sl_object_u64(map, "ns", 0);
+		trace->exited = sl_object_get(map, "status") ? 1 + (uint32_t)sl_object_u64(map, "status", 0) : 0;
 	} else if (!sl_defs_add(&trace->defs, map) && !sl_object_is_text(def, "sample") && !sl_object_is_text(def, "oom") &&
 		   !sl_object_is_text(def, "header") && !sl_object_is_text(def, "block")) {
 		trace->unknown_maps++;
@@ -356,6 +357,15 @@ static enum sl_status status_of(const struct sl_trace *trace)
 	return trace->ring.head->leaves_by_call ? SL_STATUS_UNKNOWN : SL_STATUS_INTERRUPTED;
 }
 
+/* Who left by the system call itself wrote no footer, and who waited knows. */
+static void take_exit(struct sl_trace *trace)
+{
+	int ended = trace->ring.path && !trace->exited ? (int)atomic_load(&trace->ring.head->ended) : 0;
+
+	if (ended && WIFEXITED(ended - 1))
+		trace->exited = 1 + (uint32_t)WEXITSTATUS(ended - 1);
+}
+
 /* Where a ring lies elsewhere (a node's /dev/shm), the header names its absolute path. */
 static void open_far_ring(struct sl_trace *trace)
 {
@@ -507,6 +517,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)
 		trace->damage.lost_events += trace->files[f].torn_events;
 	trace->status = status_of(trace);
+	take_exit(trace);
 	trace->folded.slept.now = trace->ring.path && atomic_load(&trace->ring.head->asleep);
 	if (trace->folded.through)
 		sl_damage_note(&trace->damage, trace->name,
@@ -658,6 +669,7 @@ bool sl_trace_refresh(struct sl_trace *trace)
 		take_lost(trace);
 	}
 	trace->status = status_of(trace);
+	take_exit(trace);
 	return true;
 }
 

@@ -96,6 +96,7 @@ struct sl_trace {
 	enum sl_status status;
 	const char *how;    /* of the footer: exit, _exit, ...; NULL: no footer */
 	uint64_t footer_ns; /* 0: no footer */
+	uint32_t exited;    /* 1 + the exit status; 0: not known */
 	uint64_t log_next;  /* definition log: position up to which the file has it */
 	struct sl_folded folded;
 	uint64_t gap_events; /* said by the process itself to be lost */

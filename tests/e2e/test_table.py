@@ -177,5 +177,50 @@ class OneOfMany(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
+class Ends(unittest.TestCase):
+    """What each process ended with, however it left."""
+    WAYS = {"main": ("pass", 0), "exit": ("sys.exit(3)", 3), "raised": ("raise ValueError", 1), "_exit": ("os._exit(260)", 4),
+            "handler": ("ctypes.CDLL(None).exit(7)", 7), "killed": ("os.kill(os.getpid(), 9)", None)}
+
+    def test_exit_statuses(self):
+        start = "import ctypes, os, sys; ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20); "
+        script = "".join("RANK=%d WORLD_SIZE=%d python3 -c \"%s%s\" 2>/dev/null\n" % (n, len(self.WAYS), start, way)
+                         for n, (way, _) in enumerate(self.WAYS.values())) + "true"
+        with e2e.Recording("sh", "-c", script) as run:
+            report = json.loads(analyze("report", "--json", run.traces))
+            text = analyze("ranks", run.traces)
+            answer = json.loads(analyze("ranks", "--json", run.traces))
+            head = analyze(run.traces, COLUMNS="120").splitlines()[0]
+        expected = [status for _, status in self.WAYS.values()]
+        by_rank = {process["rank"]: process["exit_status"] for process in report["processes"]}
+        self.assertEqual([by_rank[rank] for rank in range(len(expected))], expected)
+        self.assertEqual([row["exit_status"] for row in answer["ranks"]], expected)
+        self.assertEqual([row["rank"] for row in answer["ranks"]], list(range(len(expected))))
+        self.assertEqual(answer["median_peak_bytes"], 1 << 20)
+        self.assertEqual(len(text.splitlines()), 1 + len(expected))
+        for said in ("exit status 3", "exit status 1", "exit status 4", "exit status 7", "killed", "completed"):
+            self.assertIn(said, text)
+        self.assertIn("rank 5 killed, 4 failed, 1 completed", head)
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("no jsonschema")
+        with open(os.path.join(e2e.HERE, "..", "..", "schemas", "ranks.schema.json")) as file:
+            jsonschema.validate(answer, json.load(file))
+
+    def test_largest_first_and_one_alone(self):
+        script = "for r in 0 1 2; do RANK=$r WORLD_SIZE=3 python3 -c \"import ctypes, os; " \
+                 "ctypes.CDLL('libcudart.so.13').cudaMalloc(ctypes.byref(ctypes.c_void_p()), (5, 9, 7)[$r] << 20)\"; done"
+        with e2e.Recording("sh", "-c", script) as run:
+            rows = json.loads(analyze("ranks", "--sort", "peak", "--json", run.traces))["ranks"]
+            self.assertEqual([(row["rank"], row["peak_bytes"] >> 20) for row in rows], [(1, 9), (2, 7), (0, 5)])
+            self.assertIn("+2.00 MiB", analyze("ranks", run.traces).splitlines()[2])
+
+    def test_a_word_that_is_neither_verb_nor_file(self):
+        self.assertIn("leaks is no verb, and there is no such file", analyze("leaks", "somewhere", code=2))
+        self.assertIn("tabel is no verb; did you mean table?", analyze("tabel", "somewhere", code=2))
+        self.assertNotIn("verb", analyze("nowhere/traces", code=2))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* stormlog-analyze ranks PATH: a line for each process of a run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/base/stats.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/inside.h"
+#include "analyzer/commands/native.h"
+
+#define JSON_BYTES 16000
+
+static const struct sl_option table[] = {
+	{"--sort", 0, "rank|peak|end", "by which column (default: rank; the others largest first)"},
+	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	{"--json", 0, NULL, "for programs, at most 16 kB (schemas/ranks.schema.json); what did not fit is counted"},
+	{0},
+};
+enum { SORT, RUN, JSON };
+
+enum sort { BY_RANK, BY_PEAK, BY_END };
+static const char *const sorts[] = {"rank", "peak", "end"};
+
+struct options {
+	struct sl_pipeline_options pipeline;
+	enum sort sort;
+	bool json;
+};
+
+/* A process, by the device that it held most of. */
+struct row {
+	const struct sl_process *process;
+	int device; /* -1: it held none */
+	uint64_t peak, end;
+	unsigned ooms, leaks;
+};
+
+static struct row row_of(const struct sl_process *process)
+{
+	struct row row = {.process = process, .device = -1, .ooms = (unsigned)process->model->ooms.count};
+
+	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
+		const struct sl_device_state *state = process->model->devices[d];
+
+		if (!state || !state->known_peak || state->known_peak <= row.peak)
+			continue;
+		row.device = state->device;
+		row.peak = state->known_peak;
+		row.end = state->known;
+	}
+	for (size_t i = 0; i < process->kept.count; i++)
+		row.leaks += process->kept.item[i].verdict == SL_KEPT_GROWING;
+	return row;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct sl_header *x = &((const struct row *)a)->process->trace->header,
+			       *y = &((const struct row *)b)->process->trace->header;
+
+	return x->rank != y->rank ? (x->rank > y->rank ? 1 : -1) : x->pid != y->pid ? (x->pid > y->pid ? 1 : -1) : 0;
+}
+
+static int by_size(const void *a, const void *b, void *sort)
+{
+	const struct row *x = a, *y = b;
+	bool end = *(enum sort *)sort == BY_END;
+	uint64_t one = end ? x->end : x->peak, other = end ? y->end : y->peak;
+
+	return one != other ? (one < other ? 1 : -1) : by_rank(a, b);
+}
+
+static struct row *rows_of(const struct sl_report *report, enum sort sort)
+{
+	struct row *rows = calloc(report->process_count + 1, sizeof(*rows));
+
+	if (!rows)
+		abort();
+	for (unsigned i = 0; i < report->process_count; i++)
+		rows[i] = row_of(&report->processes[i]);
+	if (sort == BY_RANK)
+		qsort(rows, report->process_count, sizeof(*rows), by_rank);
+	else
+		qsort_r(rows, report->process_count, sizeof(*rows), by_size, &sort);
+	return rows;
+}
+
+static uint64_t median_of(const struct row *rows, unsigned count)
+{
+	double *peaks = calloc(count + 1, sizeof(*peaks)), median;
+
+	if (!peaks)
+		abort();
+	for (unsigned i = 0; i < count; i++)
+		peaks[i] = (double)rows[i].peak;
+	median = count ? sl_stats_median(peaks, count) : 0;
+	free(peaks);
+	return (uint64_t)median;
+}
+
+static const char *status_of(char out[SL_FORMAT_BYTES], const struct sl_trace *trace)
+{
+	if (trace->exited > 1)
+		snprintf(out, SL_FORMAT_BYTES, "exit status %u", trace->exited - 1);
+	else
+		snprintf(out, SL_FORMAT_BYTES, "%s",
+			 trace->status == SL_STATUS_INTERRUPTED ? "killed" : sl_status_name(trace->status));
+	return out;
+}
+
+/* Signed: what a rank has beyond the median's. */
+static const char *beyond(char out[SL_FORMAT_BYTES], uint64_t bytes, uint64_t median)
+{
+	char size[SL_FORMAT_BYTES];
+
+	if (bytes == median)
+		return "";
+	snprintf(out, SL_FORMAT_BYTES, "%c%s", bytes > median ? '+' : '-',
+		 sl_format_size(size, bytes > median ? bytes - median : median - bytes));
+	return out;
+}
+
+static void put_row(const struct row *row, uint64_t median)
+{
+	const struct sl_header *header = &row->process->trace->header;
+	char peak[SL_FORMAT_BYTES], end[SL_FORMAT_BYTES], more[SL_FORMAT_BYTES], rank[24] = "-", device[24] = "-",
+										 status[SL_FORMAT_BYTES];
+
+	if (header->rank >= 0)
+		snprintf(rank, sizeof(rank), "%lld", (long long)header->rank);
+	if (row->device >= 0)
+		snprintf(device, sizeof(device), "%d", row->device);
+	sl_door_print(stdout, "%5s %8lld %6s %10s %10s %10s %6u %6u  %-15s %s\n", rank, (long long)header->pid, device,
+		      sl_format_size(peak, row->peak), beyond(more, row->peak, median), sl_format_size(end, row->end), row->ooms,
+		      row->leaks, status_of(status, row->process->trace), header->host ? header->host : "?");
+}
+
+static void put_text(const struct row *rows, unsigned count)
+{
+	uint64_t median = median_of(rows, count);
+
+	sl_door_print(stdout, "%5s %8s %6s %10s %10s %10s %6s %6s  %-15s %s\n", "rank", "pid", "device", "peak", "to median",
+		      "at the end", "OOMs", "leaks", "status", "host");
+	for (unsigned i = 0; i < count; i++)
+		put_row(&rows[i], median);
+}
+
+static void put_object(struct sl_json *j, const struct row *row)
+{
+	const struct sl_trace *trace = row->process->trace;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "session_id", row->process->session_id);
+	sl_json_known(j, "rank", trace->header.rank);
+	sl_json_string(j, "host", trace->header.host);
+	sl_json_int(j, "pid", trace->header.pid);
+	sl_json_known(j, "device", row->device);
+	sl_json_uint(j, "peak_bytes", row->peak);
+	sl_json_uint(j, "end_bytes", row->end);
+	sl_json_uint(j, "ooms", row->ooms);
+	sl_json_uint(j, "leaking_places", row->leaks);
+	sl_json_string(j, "status", sl_status_name(trace->status));
+	sl_json_known(j, "exit_status", (int64_t)trace->exited - 1);
+	sl_json_end(j);
+}
+
+static void put_document(struct sl_json *j, const struct row *rows, unsigned shown, unsigned count, const char *path)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.ranks");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_string(j, "path", path);
+	sl_json_uint(j, "median_peak_bytes", median_of(rows, count));
+	sl_json_array(j, "ranks");
+	for (unsigned i = 0; i < shown; i++)
+		put_object(j, &rows[i]);
+	sl_json_end(j);
+	sl_json_uint(j, "left_out", count - shown);
+	sl_json_end(j);
+	sl_json_newline(j);
+}
+
+/* As many as fit. */
+static bool put_json(const struct row *rows, unsigned count, const char *path)
+{
+	struct sl_json *trial = sl_json_new(NULL, SL_JSON_COMPACT), *out = sl_json_new(stdout, SL_JSON_COMPACT);
+	unsigned shown = count < JSON_BYTES / 150 ? count : JSON_BYTES / 150; /* a row takes no less */
+	size_t size;
+
+	for (;; shown--) {
+		sl_json_rewind(trial);
+		put_document(trial, rows, shown, count, path);
+		sl_json_text(trial, &size);
+		if (size <= JSON_BYTES || !shown)
+			break;
+	}
+	sl_json_close(trial);
+	put_document(out, rows, shown, count, path);
+	return sl_json_close(out);
+}
+
+static bool take(void *context, int option, const char *value)
+{
+	struct options *o = context;
+
+	switch (option) {
+	case SORT:
+		for (o->sort = 0; o->sort < SL_COUNT(sorts); o->sort++)
+			if (!strcmp(value, sorts[o->sort]))
+				return true;
+		return false;
+	case RUN:
+		o->pipeline.run = value;
+		return true;
+	default:
+		return o->json = true;
+	}
+}
+
+static int run(int argc, char **argv)
+{
+	struct sl_arguments parsed = {
+		.usage = "ranks [options] PATH...",
+		.about = "A line for each process: what it held at most and at the end, errors, leaks, how it ended.\n"
+			 "Bytes are of the device that it held most of.",
+		.table = table,
+		.argc = argc,
+		.argv = argv};
+	struct options o = {0};
+	struct sl_report report = {0};
+	int status = sl_arguments_parse(&parsed, take, &o);
+	bool fine = true;
+	struct row *rows;
+
+	if (status < 0) {
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
+		status = sl_native_open(&report, parsed.paths, parsed.path_count, &o.pipeline);
+	}
+	if (status == SL_EXIT_FINE && report.process_count) {
+		rows = rows_of(&report, o.sort);
+		if (o.json)
+			fine = put_json(rows, report.process_count, report.path);
+		else
+			put_text(rows, report.process_count);
+		free(rows);
+		status = fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+	}
+	sl_report_free(&report);
+	sl_arguments_free(&parsed);
+	return status;
+}
+
+const struct sl_command sl_command_ranks = {"ranks", "a line for each process of a run", run};
