@@ -19,11 +19,13 @@
 #include "common/base.h"
 #include "common/block.h"
 
-/* How hard to compress. Of 24 bytes an event of a varied program: 8.1 in 125 ns, or 11.5 in 45 (doc/performance.md). */
+/*
+ * How hard to compress. Of 24 bytes an event of a varied program: 8.1 in 125 ns, or 11.5 in 45 (doc/performance.md).  Of literals 0 is
+ * as the level has it, 1 always by Huffman; the type of these values changed its name in zstd 1.5.
+ */
 static const struct effort {
-	int level, shortest_match;
-	ZSTD_paramSwitch_e literals;
-} thorough = {3, 4, ZSTD_ps_auto}, hurried = {-300, 6, ZSTD_ps_enable};
+	int level, shortest_match, literals;
+} thorough = {3, 4, 0}, hurried = {-300, 6, 1};
 
 #define NAMES_MAX 10000
 
