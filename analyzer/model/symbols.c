@@ -193,7 +193,7 @@ static const char *why_not(int error)
 	case ESTALE:
 		return "another build than the recorded one";
 	default:
-		return strerrordesc_np(error);
+		return strerror(error);
 	}
 }
 
@@ -209,7 +209,7 @@ static const char *map_file(struct object *object, const char *build_id)
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (map == MAP_FAILED)
-		return strerrordesc_np(errno);
+		return strerror(errno);
 	object->map = map;
 	object->size = (size_t)st.st_size;
 	sl_budget_begin(&object->budget, sl_budget_size(&st));
