@@ -294,6 +294,7 @@ struct sl_phase {
 	struct sl_outer *outer; /* the ranges it lies in, outermost first */
 	unsigned depth;		/* of them */
 	bool overlaps;		/* it is not properly inside others of its thread */
+	uint32_t pairs[SL_PAIRS_MAX], pair_count;
 };
 
 /* Where ranks meet: a call or a range of NCCL or RCCL.  Every collective_stride-th is kept, at most so many. */

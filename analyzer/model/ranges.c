@@ -61,8 +61,10 @@ static void keep(struct sl_model *model, const struct sl_thread_state *state, si
 		.after = sl_ranges_held(model),
 		.overlaps = thread == 0 || (!open && at + 1 < state->ranges.count),
 		.depth = thread ? (unsigned)at : 0,
+		.pair_count = range->pair_count,
 	};
 
+	memcpy(phase.pairs, range->pairs, sizeof(phase.pairs));
 	if (phase.depth) {
 		phase.outer = sl_arena_alloc(&model->arena, phase.depth * sizeof(*phase.outer));
 		for (unsigned i = 0; i < phase.depth; i++)

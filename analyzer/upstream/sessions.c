@@ -360,6 +360,22 @@ static const char *scope_id(struct maker *m, uint64_t serial)
 	return sl_arena_printf(m->arena, "range-%llu", (unsigned long long)serial);
 }
 
+/* What was said of the range; of a key said twice, the last. */
+static struct sl_value *attributes_of(struct maker *m, const struct sl_phase *phase)
+{
+	struct sl_value *attributes = sl_value_object(m->arena, phase->pair_count);
+
+	for (unsigned i = 0; i < phase->pair_count; i++) {
+		const char *text = sl_defs_text(m->process->model->defs, phase->pairs[i]);
+		const char *value = text ? strchr(text, '=') : NULL;
+
+		if (value)
+			sl_value_set(attributes, sl_arena_printf(m->arena, "%.*s", (int)(value - text), text),
+				     sl_value_of_text(value + 1));
+	}
+	return attributes;
+}
+
 /* Readers replay a stack per thread: a range that is not properly inside others of its thread has one of its own. */
 #define OWN_THREADS (1ll << 32)
 
@@ -367,7 +383,7 @@ static struct sl_value *scope_of(struct maker *m, const struct sl_phase *phase, 
 {
 	const struct sl_thread *thread = sl_defs_thread(m->process->model->defs, phase->thread);
 	const char *name = range_name(m, phase->label, phase->step);
-	struct sl_value *scope = sl_value_object(m->arena, 9);
+	struct sl_value *scope = sl_value_object(m->arena, 10);
 	unsigned depth = phase->overlaps ? 0 : phase->depth;
 	struct sl_value *path = sl_arena_alloc(m->arena, (depth + 1) * sizeof(*path));
 
@@ -386,6 +402,8 @@ static struct sl_value *scope_of(struct maker *m, const struct sl_phase *phase, 
 							     : phase->thread));
 	sl_value_set(scope, "thread_name", sl_value_of_text(thread && thread->name ? thread->name : "thread"));
 	sl_value_set(scope, "sequence", sl_value_of_int((int64_t)(exit ? phase->end_order : phase->begin_order)));
+	if (phase->pair_count)
+		sl_value_set(scope, "attributes", *attributes_of(m, phase));
 	return scope;
 }
 
@@ -400,6 +418,9 @@ static void add_phase(struct maker *m, const struct sl_phase *phase, const struc
 
 		if (held->device >= 0)
 			set_held(m, device, ns, held->known, held->unused, &event);
+		else if (!first && m->process->model->host.rss)
+			event.allocated_bytes = event.reserved_bytes = event.used_bytes =
+				at(m->process->model, m->process->model->host.rss, ns);
 		event.context = range_name(m, phase->label, phase->step);
 		event.metadata = new_metadata(m, 1, device);
 		sl_value_set((struct sl_value *)event.metadata, "phase_scope", *scope_of(m, phase, exit));
