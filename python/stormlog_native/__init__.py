@@ -7,16 +7,19 @@ Start the program by stormlog-run; without it ranges do nothing, and reading a r
 doc/python.md has the rest; the names of Python Stormlog mean here what they mean there."""
 from .agent import annotate, available, end_step, flush, mark, metadata, pop, push, range, record, step, trace_path
 from .cluster import analyze
+from .cpu_profiler import CPUMemoryProfiler
 from .errors import ConfigurationError, ProfilerError, VisualizationError
 from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult, get_global_profiler, profile_context, profile_function
 from .recorder import RecorderReader, generate_report
 from .recording import Report, entries, follow, report
-from .system import format_memory, get_system_info
+from .system import format_memory, get_gpu_info, get_system_info
 from .tensorflow import ProfiledLayer, TensorFlowProfiler, TFMemoryProfiler
-from .tracker import CPUMemoryTracker, MemoryTracker, OOMExceptionClassification, OOMFlightRecorderConfig, classify_oom_exception
+from .tracker import (CPUMemoryTracker, MemoryTracker, MemoryWatchdog, OOMExceptionClassification, OOMFlightRecorderConfig, TrackingEvent,
+                      classify_oom_exception)
 
 __all__ = ["analyze", "annotate", "available", "end_step", "flush", "mark", "metadata", "pop", "push", "range", "record", "step", "trace_path",
            "ConfigurationError", "ProfilerError", "VisualizationError", "GPUMemoryProfiler", "MemorySnapshot", "ProfileResult",
            "get_global_profiler", "profile_context", "profile_function", "RecorderReader", "generate_report", "Report", "entries",
-           "follow", "report", "format_memory", "get_system_info", "ProfiledLayer", "TensorFlowProfiler", "TFMemoryProfiler",
-           "CPUMemoryTracker", "MemoryTracker", "OOMExceptionClassification", "OOMFlightRecorderConfig", "classify_oom_exception"]
+           "follow", "report", "format_memory", "get_gpu_info", "get_system_info", "ProfiledLayer", "TensorFlowProfiler", "TFMemoryProfiler",
+           "CPUMemoryProfiler", "CPUMemoryTracker", "MemoryTracker", "MemoryWatchdog", "TrackingEvent", "OOMExceptionClassification",
+           "OOMFlightRecorderConfig", "classify_oom_exception"]

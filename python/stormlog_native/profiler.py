@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import agent, recording
 from .errors import ProfilerError
+from .system import DEVICE_KINDS
 
 
 @dataclass
@@ -57,8 +58,8 @@ class ProfileResult:
         return self.memory_after.allocated_memory - self.memory_before.allocated_memory
 
     def peak_memory_usage(self) -> int:
-        """What it needed beyond what was there before."""
-        return self.memory_peak.allocated_memory - self.memory_before.allocated_memory
+        """The most that was in use during it, with what was there before."""
+        return self.memory_peak.allocated_memory
 
     def lines(self) -> List[Dict[str, Any]]:
         """The places that allocated during the call, largest first: [{"where", "bytes", "blocks"}, ...]."""
@@ -216,8 +217,10 @@ class GPUMemoryProfiler:
             row["total_freed"] += result.memory_freed
             row["peak_memory"] = max(row["peak_memory"], result.memory_peak.allocated_memory)
         for row in functions.values():
-            row["average_time"] = row["total_time"] / row["call_count"]
-        device = [row for row in now["memory"] if row["kind"] in ("device", "pool", "managed", "vmm", "array", "graph")]
+            row["avg_time"] = row["total_time"] / row["call_count"]
+            row["avg_memory_allocated"] = row["total_allocated"] / row["call_count"]
+        reserved = sum(row["live_bytes"] for row in now["memory"] if row["kind"] in DEVICE_KINDS)
+        unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in now["pytorch"] if row["device"] >= 0)
         return {"device": self.device, "total_functions_profiled": len(functions), "total_function_calls": len(results),
                 "total_execution_time": sum(result.execution_time for result in results),
                 "total_memory_allocated": sum(result.memory_allocated for result in results),
@@ -226,7 +229,7 @@ class GPUMemoryProfiler:
                 "peak_memory_usage": max((result.memory_peak.allocated_memory for result in results), default=None),
                 "memory_change_from_baseline": results[-1].memory_after.allocated_memory -
                 results[0].memory_before.allocated_memory if results else None,
-                "current_memory_reserved": sum(row["live_bytes"] for row in device),
+                "current_memory_usage": reserved - unused, "current_memory_reserved": reserved,
                 "function_summaries": functions, "monitored": [
                     {"start_time": begin, "end_time": end, "interval": interval} for begin, end, interval in self._monitored]}
 

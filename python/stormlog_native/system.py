@@ -7,6 +7,7 @@ import platform
 import sys
 from typing import Any, Dict
 
+DEVICE_KINDS = ("device", "pool", "managed", "vmm", "array", "graph")
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
@@ -34,6 +35,34 @@ def _torch() -> Dict[str, Any]:
     version = getattr(torch, "version", None)
     return {"torch_version": getattr(torch, "__version__", None), "cuda_version": getattr(version, "cuda", None),
             "rocm_version": getattr(version, "hip", None)}
+
+
+def get_gpu_info(device: Any = None) -> Dict[str, Any]:
+    """One GPU as this process's recording knows it now; what is unknown is None, and before its first GPU call it holds nothing.
+    {"error"}: other devices have been used, this one has not."""
+    from . import agent, recording
+    from .profiler import _device_number
+    number = _device_number(device)
+    if agent.available() and not agent.recording():
+        return {"device_id": number, "device_name": None, "total_memory": None, "allocated_memory": 0, "reserved_memory": 0,
+                "max_memory_allocated": 0, "max_memory_reserved": 0, **_torch()}
+    run = recording.summary()
+    found = [row for row in run["run"]["devices"] if row["device"] == number]
+    if not found:
+        return {"error": "device %d has not been used" % number}
+    process = run["processes"][0]
+    torch = [row for row in process["pytorch"] if row["device"] == number]
+    held = [row for row in process["memory"] if row["device"] == number and row["kind"] in DEVICE_KINDS]
+    reserved = sum(row["live_bytes"] for row in held)
+    most = found[0]["known_peak_bytes"]
+    return {"device_id": number, "device_name": found[0]["name"], "total_memory": found[0]["total_bytes"],
+            "allocated_memory": torch[0]["allocated_bytes"] if torch else reserved, "reserved_memory": reserved,
+            "max_memory_allocated": torch[0]["peak_allocated_bytes"] if torch else most, "max_memory_reserved": most, **_torch()}
+
+
+def convert_bytes(value: float, from_unit: str = "B", to_unit: str = "GB") -> float:
+    """convert_bytes(1536, "MB", "GB") is 1.5, in steps of 1024."""
+    return value * 1024.0 ** (UNITS.index(from_unit.upper()) - UNITS.index(to_unit.upper()))
 
 
 def get_system_info() -> Dict[str, Any]:

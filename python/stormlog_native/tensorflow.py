@@ -16,6 +16,28 @@ def _call(result: ProfileResult) -> Dict[str, Any]:
             "memory_end_mb": result.memory_after.allocated_memory / MB, "memory_peak_mb": result.memory_peak.allocated_memory / MB}
 
 
+class TFResults(Dict[str, Any]):
+    """What get_results returns: keys are attributes too, and what upstream's class has beside them."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def duration(self) -> Optional[float]:
+        """Seconds from the first call's begin to the last one's end."""
+        calls = self["function_calls"]
+        return max(call["end_time"] for call in calls) - min(call["start_time"] for call in calls) if calls else None
+
+    @property
+    def average_memory_mb(self) -> Optional[float]:
+        """Mean of what was in use before and after each call."""
+        used = [call[name] for call in self["function_calls"] for name in ("memory_start_mb", "memory_end_mb")]
+        return sum(used) / len(used) if used else None
+
+
 class TFMemoryProfiler:
     """profile_context and a decorator; results in MB (2^20 bytes), as TensorFlow's users know them."""
 
@@ -34,14 +56,15 @@ class TFMemoryProfiler:
                 return func(*args, **kwargs)
         return wrapper
 
-    def get_results(self) -> Dict[str, Any]:
+    def get_results(self) -> TFResults:
         """{"function_calls": [{"name", "start_time", "end_time", "duration", "memory_start_mb", "memory_end_mb", "memory_peak_mb"},
-        ...], "peak_memory_mb", "total_allocated_mb", "total_freed_mb"}; None where nothing was profiled."""
+        ...], "snapshots", "peak_memory_mb", "total_allocated_mb", "total_freed_mb"}; None where nothing was profiled."""
         results = self._profiler.get_results()
-        return {"function_calls": [_call(result) for result in results],
+        return TFResults({"function_calls": [_call(result) for result in results],
+                "snapshots": [snapshot for result in results for snapshot in (result.memory_before, result.memory_after)],
                 "peak_memory_mb": max((result.memory_peak.allocated_memory / MB for result in results), default=None),
                 "total_allocated_mb": sum(result.memory_allocated for result in results) / MB if results else None,
-                "total_freed_mb": sum(result.memory_freed for result in results) / MB if results else None}
+                "total_freed_mb": sum(result.memory_freed for result in results) / MB if results else None})
 
     def reset(self) -> None:
         self._profiler.clear_results()
@@ -50,13 +73,13 @@ class TFMemoryProfiler:
 class TensorFlowProfiler(TFMemoryProfiler):
     """Training and inference of a Keras model, an epoch and a call each a range."""
 
-    def profile_training(self, model: Any, dataset: Any, epochs: int = 1, steps_per_epoch: Optional[int] = None) -> Dict[str, Any]:
+    def profile_training(self, model: Any, dataset: Any, epochs: int = 1, steps_per_epoch: Optional[int] = None) -> TFResults:
         for _ in range(epochs):
             with self.profile_context("epoch"):
                 model.fit(dataset, epochs=1, steps_per_epoch=steps_per_epoch, verbose=0)
         return self.get_results()
 
-    def profile_inference(self, model: Any, data: Any, batch_size: int = 32) -> Dict[str, Any]:
+    def profile_inference(self, model: Any, data: Any, batch_size: int = 32) -> TFResults:
         with self.profile_context("inference", batch_size=batch_size):
             model.predict(data, batch_size=batch_size, verbose=0)
         return self.get_results()

@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from . import agent, recording
 from .errors import ConfigurationError, ProfilerError
+from .system import format_memory
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,21 @@ class OOMFlightRecorderConfig:
 class OOMExceptionClassification:
     is_oom: bool
     reason: Optional[str] = None
+
+
+class TrackingEvent(Dict[str, Any]):
+    """A telemetry event (V3); its fields and the names that upstream's tracker has for them are attributes too."""
+
+    NAMES = {"memory_allocated": "allocator_allocated_bytes", "memory_reserved": "allocator_reserved_bytes",
+             "memory_change": "allocator_change_bytes", "active_memory": "allocator_active_bytes",
+             "inactive_memory": "allocator_inactive_bytes", "device_used": "device_used_bytes", "device_free": "device_free_bytes",
+             "device_total": "device_total_bytes"}
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self["timestamp_ns"] / 1e9 if name == "timestamp" else self[self.NAMES.get(name, name)]
+        except KeyError:
+            raise AttributeError(name) from None
 
 
 PATTERNS = ("out of memory", "cuda out of memory", "hip out of memory", "resource exhausted", "failed to allocate",
@@ -68,12 +84,13 @@ class MemoryTracker:
         self.device, self.sampling_interval, self.max_events, self.enable_alerts = device, sampling_interval, max_events, enable_alerts
         self.config = OOMFlightRecorderConfig(enable_oom_flight_recorder, oom_dump_dir, oom_buffer_size or max_events, oom_max_dumps,
                                               oom_max_total_mb)
-        self.thresholds = {"memory_warning_percent": warning_threshold, "memory_critical_percent": critical_threshold}
+        self.thresholds = {"memory_warning_percent": warning_threshold, "memory_critical_percent": critical_threshold,
+                           "memory_leak_threshold": float(100 << 20)}
         self.last_oom_dump_path: Optional[str] = None
         self.is_tracking = False
         self._begin: Optional[float] = None
         self._end: Optional[float] = None
-        self._callbacks: List[Callable[[Dict[str, Any]], None]] = []
+        self._callbacks: List[Callable[[TrackingEvent], None]] = []
 
     def start_tracking(self) -> None:
         if self.is_tracking:
@@ -100,16 +117,24 @@ class MemoryTracker:
         self.stop_tracking()
 
     def set_threshold(self, name: str, value: float) -> None:
-        """memory_warning_percent or memory_critical_percent."""
+        """memory_warning_percent, memory_critical_percent, or memory_leak_threshold: growth in bytes from one event to the next."""
         if name not in self.thresholds:
             raise ConfigurationError("no threshold %r; there are %s" % (name, ", ".join(self.thresholds)))
         self.thresholds[name] = value
 
-    def add_alert_callback(self, callback: Callable[[Dict[str, Any]], None]) -> None:
+    def add_alert_callback(self, callback: Callable[[TrackingEvent], None]) -> None:
         """Called for each alert once tracking stops: the job itself watches nothing."""
         self._callbacks.append(callback)
 
-    def _events(self) -> List[Dict[str, Any]]:
+    def _leap(self, event: TrackingEvent) -> Optional[TrackingEvent]:
+        """The warning about an event that grew beyond memory_leak_threshold at once."""
+        change = event["allocator_change_bytes"]
+        if event["event_type"] not in ("allocation", "sample") or change <= self.thresholds["memory_leak_threshold"]:
+            return None
+        metadata = dict(event["metadata"], memory_increase=change)
+        return TrackingEvent(event, event_type="warning", context="Large memory increase: %s" % format_memory(change), metadata=metadata)
+
+    def _events(self) -> List[TrackingEvent]:
         if self._begin is None:
             raise ConfigurationError("nothing was tracked: call start_tracking() first")
         agent.trace_path()
@@ -118,16 +143,27 @@ class MemoryTracker:
                                          "--alert-warning", "%g" % self.thresholds["memory_warning_percent"],
                                          "--alert-critical", "%g" % self.thresholds["memory_critical_percent"])
         begin, end = int(self._begin * 1e9), int((self._end or time.time()) * 1e9)
-        return [event for event in events if begin <= event["timestamp_ns"] <= end][-self.max_events:]
+        found: List[TrackingEvent] = []
+        for event in map(TrackingEvent, events):
+            if begin <= event["timestamp_ns"] <= end:
+                leap = self._leap(event) if self.enable_alerts else None
+                found += [event, leap] if leap else [event]
+        return found[-self.max_events:]
+
+    @contextlib.contextmanager
+    def phase(self, name: str, metadata: Optional[Mapping[str, Any]] = None) -> Iterator[None]:
+        """A range of the recording, whose telemetry is phase_enter and phase_exit with the metadata."""
+        with agent.range(name, **{str(key): value for key, value in (metadata or {}).items()}):
+            yield
 
     def get_events(self, event_type: Optional[str] = None, last_n: Optional[int] = None,
-                   since: Optional[float] = None) -> List[Dict[str, Any]]:
+                   since: Optional[float] = None) -> List[TrackingEvent]:
         """Telemetry events (V3) of the span, oldest first."""
         events = [event for event in self._events() if (event_type is None or event["event_type"] == event_type)
                   and (since is None or event["timestamp_ns"] >= since * 1e9)]
         return events[-last_n:] if last_n else events
 
-    def get_alerts(self, last_n: Optional[int] = None) -> List[Dict[str, Any]]:
+    def get_alerts(self, last_n: Optional[int] = None) -> List[TrackingEvent]:
         alerts = [event for event in self._events() if event["event_type"] in ("warning", "critical", "error")] \
             if self.enable_alerts else []
         return alerts[-last_n:] if last_n else alerts
@@ -168,7 +204,8 @@ class MemoryTracker:
                 "tracking_duration_seconds": (self._end or time.time()) - (self._begin or 0),
                 "last_oom_dump_path": self.last_oom_dump_path}
 
-    def export_events(self, filename: str, format: str = "json") -> None:  # noqa: A002
+    def export_events(self, filename: str, format: str = "csv") -> None:  # noqa: A002
+        """Telemetry events of the span as a file, csv or json."""
         events = self._events()
         with open(filename, "w", encoding="utf-8", newline="") as file:
             if format == "json":
@@ -220,6 +257,39 @@ class MemoryTracker:
             agent.pop()
 
 
+class MemoryWatchdog:
+    """Gives back what PyTorch keeps unused: force_cleanup() at once, and after an alert when tracking stops, where alerts arrive."""
+
+    def __init__(self, tracker: MemoryTracker, auto_cleanup: bool = True, cleanup_threshold: float = 0.9,
+                 aggressive_cleanup_threshold: float = 0.95) -> None:
+        self.tracker, self.auto_cleanup = tracker, auto_cleanup
+        self.cleanup_threshold, self.aggressive_cleanup_threshold = cleanup_threshold, aggressive_cleanup_threshold
+        self.cleanup_count, self.last_cleanup_time = 0, 0.0
+        tracker.add_alert_callback(self._alert)
+
+    def _alert(self, event: TrackingEvent) -> None:
+        total = event["device_total_bytes"]
+        share = event["allocator_allocated_bytes"] / total if total else 0.0
+        if self.auto_cleanup and (event["event_type"] == "critical" or share >= self.cleanup_threshold):
+            self.force_cleanup(share >= self.aggressive_cleanup_threshold)
+
+    def force_cleanup(self, aggressive: bool = False) -> None:
+        """torch.cuda.empty_cache() where the program has imported PyTorch; aggressive: after a collection of Python's garbage."""
+        if aggressive:
+            import gc
+            gc.collect()
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        if cuda is not None and cuda.is_initialized():
+            cuda.empty_cache()
+        self.cleanup_count, self.last_cleanup_time = self.cleanup_count + 1, time.time()
+        agent.mark("cleanup, aggressive" if aggressive else "cleanup")
+
+    def get_cleanup_stats(self) -> Dict[str, Any]:
+        return {"cleanup_count": self.cleanup_count, "last_cleanup_time": self.last_cleanup_time,
+                "auto_cleanup_enabled": self.auto_cleanup, "cleanup_threshold": self.cleanup_threshold,
+                "aggressive_cleanup_threshold": self.aggressive_cleanup_threshold}
+
+
 class CPUMemoryTracker:
     """Host memory of the process over time: stormlog-run --host python train.py"""
 
@@ -228,6 +298,7 @@ class CPUMemoryTracker:
         self._tracker = MemoryTracker("cpu", sampling_interval, max_events, enable_oom_flight_recorder=enable_oom_flight_recorder,
                                       oom_dump_dir=oom_dump_dir, **options)
         self.capture_oom, self.handle_exception = self._tracker.capture_oom, self._tracker.handle_exception
+        self.phase, self.get_events, self.export_events = self._tracker.phase, self._tracker.get_events, self._tracker.export_events
 
     @property
     def last_oom_dump_path(self) -> Optional[str]:

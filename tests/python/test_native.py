@@ -80,12 +80,12 @@ class Profiler(unittest.TestCase):
                     ["forward", 8 * mib, 10 * mib, 14 * mib, 6 * mib, 4 * mib, 2, 1, 1, True, True, 0],
                     ["layer 1", 10 * mib, 10 * mib, 26 * mib, 16 * mib, 16 * mib, 1, 1, 1, True, True, 0],
                     ["layer 2", 10 * mib, 10 * mib, 10 * mib, 0, 0, 0, 0, 1, True, True, 0]])
-                self.assertEqual(found["one"], ["<lambda>", mib, 0])
+                self.assertEqual(found["one"], ["<lambda>", 11 * mib, 0])
                 self.assertEqual([(row["bytes"], row["blocks"]) for row in found["lines"]], [(6 * mib, 2)])
                 self.assertIn("take", found["lines"][0]["where"])
                 self.assertEqual(found["summary"]["peak_memory_usage"], 26 * mib)
                 self.assertEqual(found["summary"]["total_function_calls"], 3)
-                self.assertEqual(found["summary"]["current_memory_reserved"], 10 * mib)
+                self.assertEqual((found["summary"]["current_memory_reserved"], found["summary"]["current_memory_usage"]), (10 * mib, 10 * mib))
                 # the report says the same
                 labels = {row["label"]: row for row in run.report()["processes"][0]["labels"]}
                 self.assertEqual(labels["layer #_#"]["entries"], 2)
@@ -226,6 +226,78 @@ print(json.dumps([tracker.get_statistics(), len(tracker.get_memory_timeline(0.1)
             statistics, points = answer(run)
             self.assertGreaterEqual(statistics["memory_change_from_baseline"], 60 << 20)
             self.assertGreater(points, 2)
+
+
+    def test_phases_of_a_tracker_are_boundaries_with_their_metadata(self):
+        with program('''
+from stormlog_native.phases import parse_phase_boundary
+from stormlog_native.telemetry import validate_telemetry_record
+tracker = sn.MemoryTracker(); give(take(1)); tracker.start_tracking()
+with tracker.phase("train", metadata={"epoch": 1}):
+    with tracker.phase("forward"): kept = take(2)
+tracker.stop_tracking()
+tracker.export_events("events.json", format="json"); tracker.export_events("events.csv")
+with open("events.json") as file: records = json.load(file)
+for record in records: validate_telemetry_record(record)
+broken = [dict(records[0], rank="0"), {k: v for k, v in records[0].items() if k != "pid"}, dict(records[0], device_used_bytes=-1)]
+refused = 0
+for record in broken:
+    try: validate_telemetry_record(record)
+    except ValueError: refused += 1
+found = [parse_phase_boundary(record) for record in records]
+events = tracker.get_events("phase_exit")
+print(json.dumps([[[b.action, b.path, b.attributes] for b in found if b], refused, open("events.csv").readline().split(",")[:2],
+                  [[e.context, e.memory_allocated, e.timestamp > 0] for e in events]]))
+''') as run:
+            boundaries, refused, header, events = answer(run)
+        self.assertEqual(boundaries, [["enter", ["train"], {"epoch": "1"}], ["enter", ["train", "forward"], {}],
+                                      ["exit", ["train", "forward"], {}], ["exit", ["train"], {"epoch": "1"}]])
+        self.assertEqual((refused, header), (3, ["allocator_active_bytes", "allocator_allocated_bytes"]))
+        self.assertEqual(events, [["forward", 2 << 20, True], ["train", 2 << 20, True]])
+
+    def test_a_phase_of_a_program_without_a_gpu_says_what_was_resident(self):
+        with program('''
+import time
+tracker = sn.CPUMemoryTracker(); tracker.start_tracking(); block = bytearray(64 << 20); time.sleep(0.5)
+with tracker.phase("work"): time.sleep(0.3)
+tracker.stop_tracking()
+profiler = sn.CPUMemoryProfiler()
+def grow():
+    block = bytearray(32 << 20); time.sleep(0.4)
+result = profiler.profile_function(grow)
+print(json.dumps([[e.memory_allocated for e in tracker.get_events("phase_exit")], result.name, result.duration > 0.4,
+                  result.peak_rss - result.snapshot_before.rss, profiler.get_summary()["mode"]]))
+''', STORMLOG_HOST="1") as run:
+            (resident,), name, lasted, grown, mode = answer(run)
+        self.assertGreater(resident, 64 << 20)
+        self.assertEqual((name, lasted, mode), ("grow", True, "cpu"))
+        self.assertGreater(grown, 31 << 20)
+
+    def test_watchdog_thresholds_and_what_the_gpu_is(self):
+        with program('''
+import types, sys
+cleaned = []
+before = sn.get_gpu_info()
+sys.modules["torch"] = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: True, empty_cache=lambda: cleaned.append(1)))
+tracker = sn.MemoryTracker()
+tracker.set_threshold("memory_leak_threshold", 16 << 20)
+try: tracker.set_threshold("memory_level", 1)
+except sn.ConfigurationError as error: said = str(error)
+watchdog = sn.MemoryWatchdog(tracker)
+alerts = []
+tracker.add_alert_callback(alerts.append)
+give(take(1)); tracker.start_tracking()
+kept = [take(8), take(64)]
+watchdog.force_cleanup(); tracker.stop_tracking()
+info = sn.get_gpu_info("cuda:0")
+print(json.dumps([before["allocated_memory"], info["allocated_memory"], info["max_memory_reserved"], info["total_memory"], sn.get_gpu_info(1),
+                  [[a.event_type, a.metadata["memory_increase"] >= 64 << 20] for a in alerts if "memory_increase" in a.metadata],
+                  len(cleaned), watchdog.get_cleanup_stats()["cleanup_count"], said]))
+''') as run:
+            found = answer(run)
+        self.assertEqual(found[:5], [0, 72 << 20, 72 << 20, 8 << 30, {"error": "device 1 has not been used"}])
+        self.assertEqual(found[5:8], [[["warning", True]], 1, 1])
+        self.assertIn("memory_leak_threshold", found[8])
 
 
 class Classification(unittest.TestCase):

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""CPUMemoryProfiler: resident memory around calls and blocks, under stormlog-run --host."""
+from __future__ import annotations
+
+import contextlib
+import resource
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from . import agent, recording
+from .tracker import CPUMemoryTracker
+
+__all__ = ["CPUMemoryProfiler", "CPUMemorySnapshot", "CPUMemoryTracker", "CPUProfileResult"]
+
+
+@dataclass
+class CPUMemorySnapshot:
+    """Memory of the process at one instant.  cpu_percent: nobody measures it here."""
+    timestamp: float
+    rss: int
+    vms: int
+    cpu_percent: Optional[float] = None
+
+    def to_dict(self) -> Dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass
+class CPUProfileResult:
+    """What one call did to resident memory; peak_rss by the samples of the recording (--device-interval) and both ends."""
+    name: str
+    duration: float
+    snapshot_before: CPUMemorySnapshot
+    snapshot_after: CPUMemorySnapshot
+    peak_rss: int
+
+    def memory_diff(self) -> int:
+        return self.snapshot_after.rss - self.snapshot_before.rss
+
+    def to_dict(self) -> Dict[str, Any]:
+        return {"name": self.name, "duration": self.duration, "memory_diff": self.memory_diff(), "peak_rss": self.peak_rss,
+                "before": self.snapshot_before.to_dict(), "after": self.snapshot_after.to_dict()}
+
+
+def _now() -> CPUMemorySnapshot:
+    with open("/proc/self/statm") as file:
+        vms, rss = (int(number) * resource.getpagesize() for number in file.read().split()[:2])
+    return CPUMemorySnapshot(time.time(), rss, vms)
+
+
+class CPUMemoryProfiler:
+    """profile_function and profile_context for programs without a GPU."""
+
+    def __init__(self) -> None:
+        self._baseline = _now()
+        self._done: List["tuple[str, CPUMemorySnapshot, CPUMemorySnapshot]"] = []
+
+    @contextlib.contextmanager
+    def profile_context(self, name: str = "context") -> Iterator[None]:
+        before = _now()
+        agent.push(name)
+        try:
+            yield
+        finally:
+            agent.pop()
+            self._done.append((name, before, _now()))
+
+    def profile_function(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> CPUProfileResult:
+        """Call func once and return what it did.  ConfigurationError where nothing is recorded, before it is called."""
+        agent.trace_path()
+        with self.profile_context(getattr(func, "__name__", "cpu_function")):
+            func(*args, **kwargs)
+        return self._results_of(self._done[-1:])[0]
+
+    def _results_of(self, done: "List[tuple[str, CPUMemorySnapshot, CPUMemorySnapshot]]") -> List[CPUProfileResult]:
+        columns = recording.samples()
+        samples = [(ns / 1e9, int(rss)) for ns, rss in zip(columns.get("ns", []), columns.get("rss_bytes", []))
+                   if ns is not None and rss is not None]
+        return [CPUProfileResult(name, after.timestamp - before.timestamp, before, after, max(
+            [before.rss, after.rss] + [rss for at, rss in samples if before.timestamp <= at <= after.timestamp]))
+            for name, before, after in done]
+
+    @property
+    def results(self) -> List[CPUProfileResult]:
+        return self._results_of(self._done) if self._done else []
+
+    def get_summary(self) -> Dict[str, Any]:
+        results, now = self.results, _now()
+        return {"mode": "cpu", "peak_memory_usage": max([result.peak_rss for result in results] + [now.rss]),
+                "memory_change_from_baseline": now.rss - self._baseline.rss, "baseline_rss": self._baseline.rss}
+
+    def clear_results(self) -> None:
+        self._done.clear()
+        self._baseline = _now()

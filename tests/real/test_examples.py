@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Python Stormlog's own example scripts (its release 0.4.3), whose one import is changed, under the recorder: what they print is true.
+
+STORMLOG_REAL=1.  The sources come from PyPI.  Scripts that need PyTorch on a GPU run in the rig of scripts/torch-rig, if that was made:
+PyTorch's real CUDA build on the simulated GPU.  Not here: the scripts of Apple's MLX and MPS, of Modal and W&B, of the text interface,
+and those of upstream's own commands."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+try:
+    import real
+    e2e = real.e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+if os.environ.get("STORMLOG_REAL") != "1":
+    print("skipped: the scripts are fetched from PyPI: STORMLOG_REAL=1")
+    sys.exit(77)
+
+TOP = os.path.dirname(os.path.dirname(HERE))
+RIG = os.environ.get("TORCH_RIG", "/var/tmp/stormlog-torch-rig")
+LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+MIB = 1 << 20
+# A GPU has been used when the script asks which there is: on a machine with one the driver's files say it.
+START = """import ctypes, runpy, sys
+sys.path[:0] = sys.argv[1:3]
+if sys.argv[3] != "cpu":
+    runtime, block = ctypes.CDLL(sys.argv[3]), ctypes.c_void_p()
+    assert not runtime.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(1)) and not runtime.cudaFree(block)
+sys.argv = sys.argv[4:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def fetch(folder):
+    """The example scripts below `folder`, their import changed; None: PyPI does not give them."""
+    sources = os.path.join(real.VENVS, "stormlog-0.4.3.tar.gz")
+    os.makedirs(real.VENVS, exist_ok=True)
+    if not os.path.exists(sources) and subprocess.run(["python3", "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d",
+                                                       real.VENVS, "stormlog==0.4.3"], capture_output=True, timeout=900).returncode:
+        return None
+    with tarfile.open(sources) as archive:
+        archive.extractall(folder, [one for one in archive if "/examples/" in one.name])
+    examples = os.path.join(folder, "stormlog-0.4.3")
+    for place, _, names in os.walk(examples):
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(place, name)
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(re.sub(r"\bfrom stormlog\b", "from stormlog_native", text))
+    return examples
+
+
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="stormlog-examples-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.examples = fetch(cls.folder)
+        if not cls.examples:
+            raise unittest.SkipTest("PyPI does not give stormlog's sources")
+        tempfile.tempdir = cls.folder  # the folders of recordings are seen in the rig too
+        cls.addClassCleanup(setattr, tempfile, "tempdir", None)
+        # matplotlib draws what nobody looks at here
+        os.mkdir(os.path.join(cls.examples, "matplotlib"))
+        for name, text in (("__init__", ""), ("pyplot", "def __getattr__(name): return lambda *args, **options: None\n")):
+            with open(os.path.join(cls.examples, "matplotlib", name + ".py"), "w") as file:
+                file.write(text)
+
+    def script(self, module, *arguments, runtime="cpu"):
+        return ["-c", START, os.path.join(TOP, "python"), self.examples, runtime, module, *arguments]
+
+    def on_cpu(self, module, *arguments, python="/usr/bin/python3", **environment):
+        return e2e.Recording(python, *self.script(module, *arguments), STORMLOG_HOST=1, PYTHONPATH=self.examples,
+                             STORMLOG_BIN=os.path.dirname(e2e.ANALYZE), **environment)
+
+    def bring_libraries(self):
+        """What stormlog-analyze needs and the rig's root has not."""
+        folder = os.path.join(self.folder, "lib")
+        os.makedirs(folder, exist_ok=True)
+        said = subprocess.run(["ldd", e2e.ANALYZE], capture_output=True, text=True).stdout
+        for name, path in re.findall(r"(\S+) => (/\S+)", said):
+            if not os.path.exists(RIG + "/root" + LIBRARIES + name):
+                shutil.copy(os.path.realpath(path), os.path.join(folder, name))
+        return folder
+
+    def on_gpu(self, module, *arguments):
+        """In the rig.  It sees this repository and the folder of the examples where they are here."""
+        root, stubs, enter = os.path.join(RIG, "root"), os.path.join(RIG, "stubs"), os.path.join(HERE, "..", "torch", "enter")
+        if not os.path.exists(os.path.join(stubs, "made")):
+            self.skipTest("no rig: scripts/torch-rig")
+        libraries = self.bring_libraries()
+        seen = (TOP, self.folder, stubs)
+        for path in seen:
+            os.makedirs(root + path, exist_ok=True)
+        return e2e.Recording(enter, root, *seen, "--", "/usr/bin/python3.13", *self.script(module, *arguments, runtime="libcudart.so.12"),
+                             SIM_DEVICES=1, LANG="C.UTF-8", HOME="/nonexistent", STORMLOG_BIN=os.path.dirname(os.path.abspath(e2e.ANALYZE)),
+                             TMPDIR=self.folder,
+                             LD_LIBRARY_PATH=":".join((e2e.SIM, stubs, LIBRARIES + "blas", LIBRARIES + "lapack", libraries)))
+
+    def test_phase_tracking_demo(self):
+        with self.on_cpu("examples.advanced.phase_tracking_demo") as run:
+            said = run.done.stdout.decode()
+        self.assertIn("Structured phase boundaries: 8", said)
+        self.assertIn("- phase_exit: train / backward attrs={'microbatch': '4'}", said)
+
+    def test_cpu_telemetry_scenario(self):
+        with self.on_cpu("examples.scenarios.cpu_telemetry_scenario", "--output-dir", os.path.join(self.folder, "cpu")):
+            pass
+        with open(os.path.join(self.folder, "cpu", "cpu_profiler_summary.json")) as file:
+            summary = json.load(file)
+        self.assertGreater(summary["profile_duration_s"], 1.5)  # what the script was told to work for
+        self.assertGreater(summary["exported_event_count"], 0)
+        self.assertGreater(summary["profile_peak_rss_bytes"], 9 * MIB)  # the chunks it keeps
+
+    def test_tensorflow_demo(self):
+        python = real.python_of("tensorflow")
+        if not python:
+            self.skipTest("PyPI does not give tensorflow-cpu")
+        with self.on_cpu("examples.basic.tensorflow_demo", python=python, TF_CPP_MIN_LOG_LEVEL=3, CUDA_VISIBLE_DEVICES="") as run:
+            self.assertRegex(run.done.stdout.decode(), r"Peak memory \(MB\): 0\.00\n.*\nSnapshots captured: 12")  # of a GPU: none
+
+    def test_pytorch_demo(self):
+        with self.on_gpu("examples.basic.pytorch_demo") as run:
+            said = run.done.stdout.decode()
+            labels = {row["label"]: row for row in run.report()["processes"][0]["labels"]}
+        for size in 32, 64, 96:  # torch.randn of so many MiB, as the script says
+            self.assertRegex(said, r"tensor_alloc_%dmb:\n.*\n.*\n  Avg memory: %d\.00 MB\n  Peak memory: %d\.00 MB" % (size, size, size))
+        for epoch in 1, 2:
+            peak = re.search(r"epoch_%d:\n.*\n.*\n.*\n  Peak memory: (\S+) MB" % epoch, said)[1]
+            self.assertLessEqual(float(peak), labels["epoch_#_#"]["peak_bytes"] / MIB + 0.005)
+        self.assertIn("Peak memory usage: %.2f MB" % (max(row["peak_bytes"] for row in labels.values()) / MIB), said)
+
+    def test_tracking_demo(self):
+        with self.on_gpu("examples.advanced.tracking_demo") as run:
+            said = run.done.stdout.decode()
+            torch, = run.report()["processes"][0]["pytorch"]
+        self.assertIn("Peak memory (GB): %.2f" % (torch["peak_allocated_bytes"] / (1 << 30)), said)
+        self.assertRegex(said, r"Allocated \(GB\): 0\.1[123]\nReserved \(GB\): 0\.1\d\nDelta")  # five tensors of 16, 24 and 32 MiB in turn
+
+    def test_oom_flight_recorder_scenario(self):
+        for mode, kind in (("simulated", "RuntimeError"), ("stress", "OutOfMemoryError")):
+            out = os.path.join(self.folder, mode)
+            with self.subTest(mode), self.on_gpu("examples.scenarios.oom_flight_recorder_scenario", "--mode", mode, "--output-dir", out,
+                                                 "--stress-max-mb", 20000, "--stress-step-mb", 512):
+                with open(os.path.join(out, "oom_scenario_summary.json")) as file:
+                    summary = json.load(file)
+                self.assertEqual((summary["status"], summary["exception_type"]), ("PASS", kind), summary)
+                with open(os.path.join(summary["oom_dump_path"], "metadata.json")) as file:
+                    self.assertEqual(json.load(file)["exception_message"], summary["exception_message"])
+
+
+if __name__ == "__main__":
+    unittest.main()
