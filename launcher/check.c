@@ -122,11 +122,14 @@ static void check_sanitizer(const char *path)
 static bool check_command(const struct sl_launch *run)
 {
 	char path[4096], interpreter[4096];
-	const char *why;
+	const char *why, *starter, *says;
 	int error;
 
 	if (!run->command[0])
 		return true;
+	says = sl_starters_say(run->command, &starter);
+	if (says)
+		line("launcher", "%s: %s", starter, says);
 	error = sl_paths_command(run->command[0], path, sizeof(path));
 	if (error) {
 		line("command", "%s: %s", run->command[0], error == ENOENT ? "not found" : "not executable");

@@ -53,6 +53,11 @@ int sl_paths_command(const char *name, char *path, size_t size);
  */
 const char *sl_target_hinders(const char *path, char *interpreter, size_t size);
 
+/* --- launcher/starters.c --- */
+
+/* What to type where the command starts programs elsewhere, and which it is; NULL: it is none that is known. */
+const char *sl_starters_say(char *const *argv, const char **name);
+
 /* --- launcher/git.c --- */
 
 /* git.commit, git.branch and git.repository into STORMLOG_META, where they are known and not said. */

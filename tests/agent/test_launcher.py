@@ -417,6 +417,28 @@ class Launcher(unittest.TestCase):
             said = self.launch('--check', '--', program).stderr
             self.assertEqual('verify_asan_link_order=0' in said, is_one, said)
 
+    def test_check_knows_what_starts_programs_elsewhere(self):
+        for command, says in ((["torchrun", "--nproc-per-node", "8", "train.py"], "torchrun: Each rank"),
+                              (["python3", "-u", "-m", "torch.distributed.run", "train.py"], "torch.distributed.run: Each rank"),
+                              (["python3", "/opt/bin/torchrun", "train.py"], "torchrun: Each rank"),
+                              (["/usr/bin/mpirun", "-n", "2", "x"], "-x LD_PRELOAD"), (["accelerate", "launch", "x"], "accelerate:"),
+                              (["accelerate", "config"], None), (["python3", "-c", "docker"], None), (["true", "torchrun"], None),
+                              (["docker", "run", "image"], "-v $PWD/traces:/traces"), (["sbatch", "job.sh"], "in the script")):
+            with self.subTest(command):
+                said = [line for line in self.launch("--check", "--", *command).stderr.splitlines() if line.startswith("launcher")]
+                self.assertEqual(len(said), 1 if says else 0)
+                self.assertTrue(not says or says in said[0], said)
+
+    def test_every_launcher_of_the_page_is_known(self):
+        top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        with open(os.path.join(top, "doc", "launching.md")) as file:
+            rows = [line.split("|")[2] for line in file if line.startswith("| ")]
+        with open(os.path.join(top, "launcher", "starters.c")) as file:
+            known = set(re.findall(r'^\t\{"([^"]+)"', file.read(), re.M))
+        for name in ("torchrun", "accelerate", "deepspeed", "srun", "mpirun", "mpiexec", "dask", "apptainer", "docker", "jupyter"):
+            self.assertTrue(any(name in row for row in rows), name)
+            self.assertIn(name, known)
+
     def test_check_knows_a_python_behind_a_script_of_its_name(self):
         shim = os.path.join(self.folder, 'python3')
         with open(shim, 'w') as script:

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs that start programs elsewhere: what to type so that those are recorded.  doc/launching.md says more of each. */
+#include "launcher/launcher.h"
+
+#include <string.h>
+
+#define NODES "Several nodes: one stormlog-run on each, -o a folder that all of them see."
+
+static const struct starter {
+	const char *name;   /* of the program, or of a Python module after -m */
+	const char *action; /* the word that must follow, as accelerate launch; NULL: any */
+	const char *says;
+} starters[] = {
+	{"torchrun", NULL, "Each rank leaves a trace. " NODES},
+	{"torch.distributed.run", NULL, "Each rank leaves a trace. " NODES},
+	{"torch.distributed.launch", NULL, "Each rank leaves a trace. " NODES},
+	{"accelerate", "launch", "Each rank leaves a trace; with one process no rank is named. " NODES},
+	{"accelerate.commands.launch", NULL, "Each rank leaves a trace; with one process no rank is named. " NODES},
+	{"deepspeed", NULL,
+	 "Each rank of this node leaves a trace. Other nodes are reached by ssh, which hands on what .deepspeed_env has: "
+	 "LD_PRELOAD, "
+	 "STORMLOG_DIR."},
+	{"ray", NULL,
+	 "Workers of a cluster that runs already inherit nothing from here: hand them LD_PRELOAD and STORMLOG_DIR by "
+	 "runtime_env={\"env_vars\": ...}."},
+	{"dask", NULL,
+	 "This process and what it spawns leave traces; workers that others start do not: each by stormlog-run dask worker."},
+	{"dask-worker", NULL, "The worker and what it spawns leave traces."},
+	{"srun", NULL, "srun hands the environment on, unless --export leaves LD_PRELOAD out: then srun stormlog-run PROGRAM."},
+	{"sbatch", NULL, "The job's script runs elsewhere and later: write stormlog-run before the program, in the script."},
+	{"salloc", NULL, "What is typed in its shell on this machine is recorded; on nodes: srun stormlog-run PROGRAM."},
+	{"mpirun", NULL,
+	 "OpenMPI hands LD_PRELOAD on to this node alone: add -x LD_PRELOAD -x STORMLOG_DIR, or mpirun stormlog-run PROGRAM."},
+	{"mpiexec", NULL, "Ranks of other nodes may not inherit LD_PRELOAD: mpiexec stormlog-run PROGRAM always records them."},
+	{"jupyter", NULL, "Each kernel leaves a trace as long as it lives; stormlog_native.report() in a cell shows it."},
+	{"jupyter-lab", NULL, "Each kernel leaves a trace as long as it lives; stormlog_native.report() in a cell shows it."},
+	{"jupyter-notebook", NULL, "Each kernel leaves a trace as long as it lives; stormlog_native.report() in a cell shows it."},
+	{"docker", NULL,
+	 "Nothing of the container is recorded from here: docker run ... -v $PWD/traces:/traces IMAGE stormlog-run -o /traces "
+	 "PROGRAM."},
+	{"podman", NULL,
+	 "Nothing of the container is recorded from here: podman run ... -v $PWD/traces:/traces IMAGE stormlog-run -o /traces "
+	 "PROGRAM."},
+	{"apptainer", NULL,
+	 "The container inherits LD_PRELOAD: bind the agent's folder and the traces' at their own paths (--bind), or "
+	 "stormlog-run inside."},
+	{"singularity", NULL,
+	 "The container inherits LD_PRELOAD: bind the agent's folder and the traces' at their own paths (--bind), or "
+	 "stormlog-run inside."},
+	{"kubectl", NULL,
+	 "Nothing of the pod is recorded from here: write stormlog-run -o /traces -- before the program, in the pod's command."},
+	{"ssh", NULL, "Nothing of the other machine is recorded from here: ssh HOST stormlog-run PROGRAM."},
+	{"sudo", NULL, "sudo empties the environment: sudo stormlog-run PROGRAM."},
+};
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static const struct starter *find(const char *name, const char *next)
+{
+	for (size_t i = 0; i < SL_COUNT(starters); i++)
+		if (!strcmp(starters[i].name, name) && (!starters[i].action || (next && !strcmp(starters[i].action, next))))
+			return &starters[i];
+	return NULL;
+}
+
+/* python -u -m MODULE, python /usr/bin/torchrun: the first word after Python's own options. */
+static const struct starter *of_python(char *const *argv)
+{
+	while (argv[0] && argv[0][0] == '-' && strcmp(argv[0], "-m") && strcmp(argv[0], "-c"))
+		argv++;
+	if (argv[0] && !strcmp(argv[0], "-m"))
+		argv++;
+	return argv[0] ? find(base_name(argv[0]), argv[1]) : NULL;
+}
+
+const char *sl_starters_say(char *const *argv, const char **name)
+{
+	const struct starter *found = argv[0] ? find(base_name(argv[0]), argv[1]) : NULL;
+
+	if (!found && argv[0] && !strncmp(base_name(argv[0]), "python", 6))
+		found = of_python(argv + 1);
+	if (!found)
+		return NULL;
+	*name = found->name;
+	return found->says;
+}
