@@ -39,6 +39,7 @@ static bool integer(struct sl_unpack *u, struct sl_unpacked *value, unsigned byt
 		return false;
 	if (is_signed)
 		value->number = (uint64_t)((int64_t)(value->number << unused) >> unused);
+	value->is_negative = is_signed && (int64_t)value->number < 0;
 	return true;
 }
 
@@ -47,6 +48,11 @@ static bool tagged(struct sl_unpack *u, struct sl_unpacked *value, unsigned tag)
 	uint64_t n;
 
 	switch (tag) {
+	case 0xc2:
+	case 0xc3:
+		value->type = SL_UNPACKED_BOOLEAN;
+		value->number = tag & 1;
+		return true;
 	case 0xc4:
 	case 0xc5:
 	case 0xc6:
@@ -54,11 +60,11 @@ static bool tagged(struct sl_unpack *u, struct sl_unpacked *value, unsigned tag)
 	case 0xc7:
 	case 0xc8:
 	case 0xc9: /* ext */
-		return take(u, 1u << (tag - 0xc7), &n) && content(u, value, SL_UNPACKED_OTHER, n + 1);
+		return take(u, 1u << (tag - 0xc7), &n) && content(u, value, SL_UNPACKED_EXTENSION, n + 1);
 	case 0xca:
-		return content(u, value, SL_UNPACKED_OTHER, 4);
+		return content(u, value, SL_UNPACKED_FLOAT, 4);
 	case 0xcb:
-		return content(u, value, SL_UNPACKED_OTHER, 8);
+		return content(u, value, SL_UNPACKED_FLOAT, 8);
 	case 0xcc:
 	case 0xcd:
 	case 0xce:
@@ -74,7 +80,7 @@ static bool tagged(struct sl_unpack *u, struct sl_unpacked *value, unsigned tag)
 	case 0xd6:
 	case 0xd7:
 	case 0xd8: /* fixext */
-		return content(u, value, SL_UNPACKED_OTHER, (1u << (tag - 0xd4)) + 1);
+		return content(u, value, SL_UNPACKED_EXTENSION, (1u << (tag - 0xd4)) + 1);
 	case 0xd9:
 	case 0xda:
 	case 0xdb:
@@ -86,19 +92,20 @@ static bool tagged(struct sl_unpack *u, struct sl_unpacked *value, unsigned tag)
 	case 0xdf:
 		return take(u, tag == 0xde ? 2 : 4, &n) && items(u, value, SL_UNPACKED_MAP, n);
 	}
-	return tag != 0xc1; /* nil, false, true */
+	return tag == 0xc0;
 }
 
 bool sl_unpack_next(struct sl_unpack *u, struct sl_unpacked *value)
 {
 	uint64_t tag;
 
-	*value = (struct sl_unpacked){.type = SL_UNPACKED_OTHER};
+	*value = (struct sl_unpacked){.type = SL_UNPACKED_NIL};
 	if (!take(u, 1, &tag))
 		return false;
 	if (tag <= 0x7f || tag >= 0xe0) {
 		value->type = SL_UNPACKED_NUMBER;
 		value->number = (uint64_t)(int64_t)(int8_t)tag;
+		value->is_negative = tag >= 0xe0;
 		return true;
 	}
 	if (tag <= 0x8f)

@@ -15,10 +15,13 @@ struct sl_unpack {
 };
 
 enum sl_unpacked_type {
-	SL_UNPACKED_OTHER,
+	SL_UNPACKED_NIL,
+	SL_UNPACKED_BOOLEAN,
 	SL_UNPACKED_NUMBER,
+	SL_UNPACKED_FLOAT,
 	SL_UNPACKED_TEXT,
 	SL_UNPACKED_BIN,
+	SL_UNPACKED_EXTENSION,
 	SL_UNPACKED_ARRAY,
 	SL_UNPACKED_MAP
 };
@@ -26,8 +29,9 @@ enum sl_unpacked_type {
 /* The head of a value.  Of arrays and maps what is inside follows and is the caller's to read. */
 struct sl_unpacked {
 	enum sl_unpacked_type type;
-	uint64_t number;      /* negative ones in two's complement; of arrays the items, of maps the pairs */
-	const uint8_t *bytes; /* of texts and bins */
+	bool is_negative;
+	uint64_t number;      /* negative ones in two's complement; of arrays the items, of maps the pairs; of booleans 0 or 1 */
+	const uint8_t *bytes; /* of texts and bins; of floats 4 or 8, big-endian; of extensions the type and what follows */
 	size_t size;
 };
 

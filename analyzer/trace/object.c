@@ -1,131 +1,107 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/trace/object.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 16
+#include "analyzer/base/memory.h"
+#include "common/unpack.h"
 
-#define ITEMS_MAX (4u << 20) /* of one object: msgpack-c takes 24 bytes for each, of one byte in the file */
+enum { DEPTH_MAX = 16 };
 
-struct cursor {
-	const uint8_t *at, *end;
+#define ITEMS_MAX (4u << 20) /* of one object: an item takes 24 bytes of memory, and one of the file */
+
+struct reader {
+	struct sl_unpack at;
+	msgpack_zone *zone;
 	uint32_t items;
 };
 
-static bool take(struct cursor *c, unsigned bytes, uint64_t *value)
+static double real(const struct sl_unpacked *value)
 {
-	*value = 0;
-	if ((size_t)(c->end - c->at) < bytes)
-		return false;
-	while (bytes--)
-		*value = *value << 8 | *c->at++;
-	return true;
+	uint64_t bits = 0;
+	uint32_t half;
+	double wide;
+	float narrow;
+
+	for (size_t i = 0; i < value->size; i++)
+		bits = bits << 8 | value->bytes[i];
+	half = (uint32_t)bits;
+	memcpy(&narrow, &half, sizeof(narrow));
+	memcpy(&wide, &bits, sizeof(wide));
+	return value->size == sizeof(narrow) ? (double)narrow : wide;
 }
 
-static bool step(struct cursor *c, uint64_t bytes)
+static bool read_object(struct reader *r, msgpack_object *object, unsigned depth);
+
+/* What is inside an array or a map, whose pairs lie as items lie. */
+static msgpack_object *read_items(struct reader *r, uint64_t items, unsigned depth)
 {
-	if ((uint64_t)(c->end - c->at) < bytes)
-		return false;
-	c->at += bytes;
-	return true;
+	msgpack_object *item;
+
+	if (!depth || items > (uint64_t)(r->at.end - r->at.at) || items > ITEMS_MAX - r->items)
+		return NULL;
+	r->items += (uint32_t)items;
+	item = sl_memory_must(msgpack_zone_malloc(r->zone, (items + !items) * sizeof(*item)));
+	for (uint64_t i = 0; i < items; i++)
+		if (!read_object(r, &item[i], depth - 1))
+			return NULL;
+	return item;
 }
 
-static bool check(struct cursor *c, unsigned depth);
-
-/* Most items are a small number or a short text. */
-static bool step_small(struct cursor *c)
+static bool read_object(struct reader *r, msgpack_object *object, unsigned depth)
 {
-	uint8_t tag = c->at < c->end ? *c->at : 0xc1;
-	size_t bytes = tag <= 0x7f ? 1 : tag >= 0xa0 && tag <= 0xbf ? 1 + (tag & 31u) : 0;
+	struct sl_unpacked value;
 
-	if (!bytes || (size_t)(c->end - c->at) < bytes)
+	if (!sl_unpack_next(&r->at, &value))
 		return false;
-	c->at += bytes;
-	return true;
-}
-
-static bool check_items(struct cursor *c, uint64_t items, unsigned depth)
-{
-	if (items > (uint64_t)(c->end - c->at) || !depth || items > ITEMS_MAX - c->items)
-		return false;
-	c->items += (uint32_t)items;
-	while (items--)
-		if (!step_small(c) && !check(c, depth - 1))
-			return false;
-	return true;
-}
-
-/* One object is whole, and holds no more items than bytes. */
-static bool check(struct cursor *c, unsigned depth)
-{
-	uint64_t tag, n;
-
-	if (!take(c, 1, &tag))
-		return false;
-	if (tag <= 0x7f || tag >= 0xe0 || tag == 0xc0 || tag == 0xc2 || tag == 0xc3)
+	switch (value.type) {
+	case SL_UNPACKED_NIL:
+		object->type = MSGPACK_OBJECT_NIL;
 		return true;
-	if (tag <= 0x8f)
-		return check_items(c, (tag & 15) * 2, depth);
-	if (tag <= 0x9f)
-		return check_items(c, tag & 15, depth);
-	if (tag <= 0xbf)
-		return step(c, tag & 31);
-	switch (tag) {
-	case 0xc4:
-	case 0xc5:
-	case 0xc6: /* bin */
-		return take(c, 1u << (tag - 0xc4), &n) && step(c, n);
-	case 0xc7:
-	case 0xc8:
-	case 0xc9: /* ext */
-		return take(c, 1u << (tag - 0xc7), &n) && step(c, n + 1);
-	case 0xca:
-		return step(c, 4);
-	case 0xcb:
-		return step(c, 8);
-	case 0xcc:
-	case 0xcd:
-	case 0xce:
-	case 0xcf:
-		return step(c, 1u << (tag - 0xcc));
-	case 0xd0:
-	case 0xd1:
-	case 0xd2:
-	case 0xd3:
-		return step(c, 1u << (tag - 0xd0));
-	case 0xd4:
-	case 0xd5:
-	case 0xd6:
-	case 0xd7:
-	case 0xd8: /* fixext */
-		return step(c, (1u << (tag - 0xd4)) + 1);
-	case 0xd9:
-	case 0xda:
-	case 0xdb:
-		return take(c, 1u << (tag - 0xd9), &n) && step(c, n);
-	case 0xdc:
-	case 0xdd:
-		return take(c, tag == 0xdc ? 2 : 4, &n) && check_items(c, n, depth);
-	case 0xde:
-	case 0xdf:
-		return take(c, tag == 0xde ? 2 : 4, &n) && check_items(c, n * 2, depth);
+	case SL_UNPACKED_BOOLEAN:
+		object->type = MSGPACK_OBJECT_BOOLEAN;
+		object->via.boolean = value.number != 0;
+		return true;
+	case SL_UNPACKED_NUMBER:
+		object->type = value.is_negative ? MSGPACK_OBJECT_NEGATIVE_INTEGER : MSGPACK_OBJECT_POSITIVE_INTEGER;
+		object->via.u64 = value.number;
+		return true;
+	case SL_UNPACKED_FLOAT:
+		object->type = value.size == 4 ? MSGPACK_OBJECT_FLOAT32 : MSGPACK_OBJECT_FLOAT64;
+		object->via.f64 = real(&value);
+		return true;
+	case SL_UNPACKED_TEXT:
+	case SL_UNPACKED_BIN:
+		object->type = value.type == SL_UNPACKED_TEXT ? MSGPACK_OBJECT_STR : MSGPACK_OBJECT_BIN;
+		object->via.str = (msgpack_object_str){.size = (uint32_t)value.size, .ptr = (const char *)value.bytes};
+		return true;
+	case SL_UNPACKED_EXTENSION:
+		object->type = MSGPACK_OBJECT_EXT;
+		object->via.ext = (msgpack_object_ext){
+			.type = (int8_t)value.bytes[0], .size = (uint32_t)value.size - 1, .ptr = (const char *)value.bytes + 1};
+		return true;
+	case SL_UNPACKED_ARRAY:
+		object->type = MSGPACK_OBJECT_ARRAY;
+		object->via.array.size = (uint32_t)value.number;
+		return (object->via.array.ptr = read_items(r, value.number, depth)) != NULL;
+	case SL_UNPACKED_MAP:
+		object->type = MSGPACK_OBJECT_MAP;
+		object->via.map.size = (uint32_t)value.number;
+		return (object->via.map.ptr = (msgpack_object_kv *)read_items(r, value.number * 2, depth)) != NULL;
 	}
 	return false;
 }
 
+_Static_assert(sizeof(msgpack_object_kv) == 2 * sizeof(msgpack_object), "a pair is two objects");
+
 bool sl_object_parse(msgpack_object *object, msgpack_zone *zone, const void *bytes, size_t size, size_t *at)
 {
-	struct cursor c = {(const uint8_t *)bytes + *at, (const uint8_t *)bytes + size};
-	size_t whole, offset = 0;
-	const char *start = (const char *)c.at;
+	const uint8_t *begin = bytes;
+	struct reader r = {.at = {begin + *at, begin + size}, .zone = zone};
 
-	if (!check(&c, DEPTH_MAX))
+	if (!read_object(&r, object, DEPTH_MAX))
 		return false;
-	whole = (size_t)((const char *)c.at - start);
-	if (msgpack_unpack(start, whole, &offset, zone, object) < 0)
-		return false;
-	*at += whole;
+	*at = (size_t)(r.at.at - begin);
 	return true;
 }
 

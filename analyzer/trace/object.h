@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading msgpack maps that a stranger may have written.  sl_object_parse checks counts and depth against the
- * bytes that are there before msgpack-c allocates for them; texts and bins point into the bytes parsed.
+ * Reading msgpack maps that a stranger may have written, by common/unpack.h into the objects of msgpack-c.  Counts and depth
+ * are held against the bytes that are there before memory is taken for them; texts and bins point into the bytes parsed.
  */
 #ifndef ANALYZER_TRACE_OBJECT_H
 #define ANALYZER_TRACE_OBJECT_H
