@@ -6,6 +6,7 @@
 #include <alloca.h>
 #include <errno.h>
 #include <sched.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/hooks/children.h"
 #include "agent/preload.h"
 #include "agent/symbols/resolve.h"
 
@@ -70,14 +72,38 @@ LEAVE(quick_exit, "quick_exit")
 	}
 
 /* exec: the recording goes on where it fails. */
-#define EXEC(name, prototype, arguments) AROUND(name, prototype, arguments, sl_preload_finish("exec"), sl_preload_resume())
+#define EXEC(name, prototype, arguments)                                                                                           \
+	AROUND(name, prototype, arguments, SL_CHILDREN_KEEP(envp); sl_preload_finish("exec"), sl_preload_resume())
 
 EXEC(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp))
-EXEC(execv, (const char *path, char *const argv[]), (path, argv))
-EXEC(execvp, (const char *file, char *const argv[]), (file, argv))
 EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), (file, argv, envp))
 EXEC(fexecve, (int fd, char *const argv[], char *const envp[]), (fd, argv, envp))
 EXEC(execveat, (int dir, const char *path, char *const argv[], char *const envp[], int flags), (dir, path, argv, envp, flags))
+
+EXPORTED int execv(const char *path, char *const argv[])
+{
+	return execve(path, argv, environ);
+}
+
+EXPORTED int execvp(const char *file, char *const argv[])
+{
+	return execvpe(file, argv, environ);
+}
+
+/* They return an error number, and errno stays what it was. */
+#define SPAWN(name)                                                                                                                \
+	EXPORTED int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files, const posix_spawnattr_t *how,     \
+			  char *const argv[], char *const envp[])                                                                  \
+	{                                                                                                                          \
+		static _Atomic(void *) cache;                                                                                      \
+		__typeof__(&name) real = find(&cache, #name);                                                                      \
+                                                                                                                                   \
+		SL_CHILDREN_KEEP(envp);                                                                                            \
+		return real ? real(pid, path, files, how, argv, envp) : ENOSYS;                                                    \
+	}
+
+SPAWN(posix_spawn)
+SPAWN(posix_spawnp)
 
 /* Only a process of one thread may do these. */
 #define NEW_USER_OR_MEMORY (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)

@@ -178,6 +178,41 @@ def real_functions():
     return ["%s=%s" % (name, offsets[name]) for name in ("cuMemAlloc_v2", "cuMemAllocAsync", "cuMemHostAlloc", "cuMemCreate")]
 
 
+# As torch_memory_saver has it: cudaMalloc is interposed, and the real one is what RTLD_NEXT says.
+SAVER = r'''
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+
+int cudaMalloc(void **p, size_t n)
+{
+	static int (*real)(void **, size_t);
+
+	if (!real)
+		real = (int (*)(void **, size_t))dlsym(RTLD_NEXT, "cudaMalloc");
+	return real ? real(p, n) : 99;
+}
+'''
+# Ways in which a trainer starts its workers, LD_PRELOAD being the saver's alone, and whether they are run by a fork or not at all.
+TRAINER = r'''
+import multiprocessing, os, subprocess, sys
+worker, saver = sys.argv[1:3]
+os.environ["LD_PRELOAD"] = saver
+def run():
+    os.execv(worker, [worker])
+if __name__ == "__main__":
+    subprocess.run([worker], check=True)
+    subprocess.run([worker], check=True, preexec_fn=os.getpid)
+    subprocess.run([worker], check=True, close_fds=False)
+    os.waitpid(os.posix_spawn(worker, [worker], os.environ), 0)
+    os.waitpid(os.spawnvp(os.P_NOWAIT, worker, [worker]), 0)
+    process = multiprocessing.get_context("spawn").Process(target=run)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+'''
+
+
 class Others(unittest.TestCase):
     maxDiff = None
 
@@ -271,6 +306,44 @@ class Others(unittest.TestCase):
                 self.assertEqual((run.done.stdout, run.done.stderr), (plain.done.stdout, plain.done.stderr))
                 row, = [row for row in self.process(run)["memory"] if row["kind"] == "device"]
                 self.assertEqual((row["allocations"], row["frees"], row["live_bytes"]), (3, 1, 4 * MIB))
+
+
+class Children(unittest.TestCase):
+    """Programs that are started with an LD_PRELOAD which somebody has set or taken away since."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.saver = os.path.join(folder.name, "saver.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", self.saver, "-x", "c", "-", "-ldl"], input=SAVER.encode(), check=True)
+        self.trainer = os.path.join(folder.name, "trainer.py")
+        with open(self.trainer, "w") as file:
+            file.write(TRAINER)
+
+    def test_workers_of_a_trainer_that_replaces_it_are_recorded_once(self):
+        worker = os.path.join(e2e.APPS, "runtime12")
+        with Recording(sys.executable, self.trainer, worker, self.saver) as run:
+            wrong, report = e2e.equal_to_journal(run, threads=3)
+            self.assertEqual((wrong, len(report["processes"])), ([], 6))
+
+    def test_both_are_in_a_worker_and_ours_is_there_once(self):
+        for before, count in ((self.saver, 1), (e2e.PRELOAD + ":" + self.saver, 1), (self.saver + " " + e2e.PRELOAD, 1)):
+            shown = "import re; print(sorted(set(re.findall(r'(saver|libstormlog_preload)[.]so', open('/proc/self/maps').read()))), os.environ['LD_PRELOAD'])"
+            code = "import os, subprocess, sys; os.environ['LD_PRELOAD'] = %r; subprocess.run([sys.executable, '-c', %r], check=True)" % (before, "import os, " + shown[7:])
+            with Recording(sys.executable, "-c", code) as run:
+                seen, _, preload = run.done.stdout.decode().strip().partition("] ")
+                self.assertEqual(seen, "['libstormlog_preload', 'saver'")
+                self.assertEqual(preload.count("libstormlog_preload.so"), count)
+
+    def test_without_it_a_note_says_so_and_a_program_that_wants_none_has_none(self):
+        for change, noted in (("del environment['LD_PRELOAD']", 1), ("environment['STORMLOG_DISABLE'] = '1'; environment['LD_PRELOAD'] = %r" % self.saver, 0),
+                              ("environment.clear()", 0)):
+            code = ("import ctypes, os, subprocess\nctypes.CDLL('libcudart.so.13').cudaFree(None)\nenvironment = dict(os.environ)\n%s\n"
+                    "for i in range(3): print(subprocess.run(['/usr/bin/env'], env=environment, capture_output=True, text=True).stdout)" % change)
+            with self.subTest(change), Recording(sys.executable, "-c", code) as run:
+                self.assertNotIn("libstormlog", run.done.stdout.decode().replace("NVTX_INJECTION64_PATH=" + e2e.PRELOAD, ""))
+                notes = run.report()["processes"][0]["capabilities"]["notes"]
+                self.assertEqual(sum("LD_PRELOAD" in note for note in notes), noted, notes)
 
 
 if __name__ == "__main__":

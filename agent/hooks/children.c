@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/hooks/children.h"
+
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/file/define.h"
+#include "agent/symbols/objects.h"
+#include "common/text.h"
+
+#define NAME	 "LD_PRELOAD="
+#define LIBRARY	 "libstormlog_preload"
+#define AT_START 16   /* preloaded ones are the first behind the program, and never go */
+#define MOST	 8192 /* bytes on the stack of the thread that starts a child */
+
+struct environment {
+	size_t count, preload; /* preload: where LD_PRELOAD is; count: nowhere */
+	bool records;	       /* it is meant to be recorded: its settings are here */
+};
+
+static bool begins(const char *entry, const char *name)
+{
+	return !strncmp(entry, name, strlen(name));
+}
+
+static struct environment look_at(char *const *envp)
+{
+	struct environment found = {.preload = SIZE_MAX};
+	bool disabled = false;
+
+	for (; envp && envp[found.count]; found.count++) {
+		const char *entry = envp[found.count];
+
+		if (entry[0] == 'L' && begins(entry, NAME) && found.preload == SIZE_MAX)
+			found.preload = found.count;
+		if (entry[0] != 'S')
+			continue;
+		found.records |= begins(entry, "STORMLOG_DIR=") || begins(entry, "STORMLOG_LAUNCHER=");
+		disabled |= !strcmp(entry, "STORMLOG_DISABLE=1");
+	}
+	found.records &= !disabled;
+	if (found.preload == SIZE_MAX)
+		found.preload = found.count;
+	return found;
+}
+
+/* As it was preloaded; NULL: this is a program, as in tests of ours. */
+static const char *own_path(void)
+{
+	const struct link_map *object = sl_objects_first();
+
+	for (unsigned i = 0; object && i < AT_START; i++, object = object->l_next)
+		if (object->l_name && strstr(object->l_name, LIBRARY))
+			return object->l_name;
+	return NULL;
+}
+
+static void say_removed(void)
+{
+	static _Atomic uint64_t said; /* the recording that it was said in */
+	uint64_t generation = atomic_load(&sl_agent->generation);
+
+	if (generation && atomic_exchange(&said, generation) != generation)
+		sl_define_note("a program was started with LD_PRELOAD taken away: it and its children are not recorded");
+}
+
+size_t sl_children_room(char *const *envp)
+{
+	struct environment found = look_at(envp);
+	const char *value = envp ? envp[found.preload] : NULL, *own;
+	size_t bytes;
+
+	if (!found.records || (value && strstr(value, LIBRARY)))
+		return 0;
+	if (!value || !value[strlen(NAME)]) {
+		say_removed();
+		return 0;
+	}
+	own = own_path();
+	bytes = own ? (found.count + 1) * sizeof(*envp) + strlen(NAME) + strlen(own) + strlen(value) : 0;
+	return bytes <= MOST ? bytes : 0;
+}
+
+char *const *sl_children_fill(char *const *envp, void *room, size_t bytes)
+{
+	struct environment found = look_at(envp);
+	size_t vector_bytes = (found.count + 1) * sizeof(*envp);
+	struct sl_text entry = sl_text_begin((char *)room + vector_bytes, bytes - vector_bytes);
+	char **vector = room;
+
+	memcpy(vector, envp, vector_bytes);
+	sl_text_add(&entry, NAME);
+	sl_text_add(&entry, own_path());
+	sl_text_add(&entry, ":");
+	sl_text_add(&entry, envp[found.preload] + strlen(NAME));
+	vector[found.preload] = entry.text;
+	return vector;
+}
