@@ -11,6 +11,7 @@
 
 #include "analyzer/base/budget.h"
 #include "analyzer/base/door.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/catalogue/take.h"
@@ -137,7 +138,7 @@ static bool learn(struct sl_scan *scan, char *const *paths, unsigned count, cons
 	int64_t run = 0;
 	bool fine = true;
 
-	if (!scan->quiet && isatty(STDERR_FILENO))
+	if (!scan->quiet && sl_terminal_rewrites(STDERR_FILENO))
 		sl_door_print(stderr, "\r\033[K%u runs read, at %.60s", scan->read, id);
 	sl_card_init(&card);
 	if (sl_pipeline_run(&report, paths, count, &options) == SL_PIPELINE_FINE) {
@@ -152,7 +153,7 @@ static bool learn(struct sl_scan *scan, char *const *paths, unsigned count, cons
 		*SL_PUSH(&runs->list) = run;
 		scan->read++;
 	}
-	if (!scan->quiet && isatty(STDERR_FILENO))
+	if (!scan->quiet && sl_terminal_rewrites(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 	sl_card_free(&card);
 	sl_report_free(&report);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
@@ -133,7 +134,7 @@ static int export_run(struct options *o, char **paths, unsigned count)
 	bool fine;
 
 	o->stream.models = o->format->models;
-	o->stream.progress = !o->quiet && isatty(STDERR_FILENO) && (o->output || !isatty(STDOUT_FILENO));
+	o->stream.progress = !o->quiet && sl_terminal_rewrites(STDERR_FILENO) && (o->output || !isatty(STDOUT_FILENO));
 	opened = sl_stream_open(&stream, paths, count, &o->stream);
 	if (opened == SL_STREAM_FINE) {
 		o->job.stream = &stream;

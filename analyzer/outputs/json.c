@@ -513,58 +513,6 @@ static void put_leak(struct sl_json *j, struct sl_process *process, const struct
 	sl_json_end(j);
 }
 
-/* The line to look at: of the finding's stack the frame that report/place.h chooses; null where there is none. */
-static void put_place(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
-{
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = process ? sl_process_stack(process, frames, finding->python, finding->native, finding->caller) : 0;
-	const struct sl_stack_frame *place = count ? sl_place_of(process, frames, count) : NULL;
-
-	if (!place) {
-		sl_json_null(j, "place");
-		return;
-	}
-	sl_json_object(j, "place");
-	sl_json_string(j, "file", place->file);
-	if (place->line)
-		sl_json_int(j, "line", place->line);
-	else
-		sl_json_null(j, "line");
-	sl_json_string(j, "function", place->function);
-	sl_json_end(j);
-}
-
-static void put_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding)
-{
-	const char *point = strchr(finding->id, '.');
-	char class[32];
-
-	struct sl_process *process = finding->process < 0 ? NULL : &report->processes[finding->process];
-
-	sl_json_object(j, NULL);
-	sl_json_string(j, "id", finding->id);
-	snprintf(class, sizeof(class), "%.*s", point ? (int)(point - finding->id) : (int)sizeof(class) - 1, finding->id);
-	sl_json_string(j, "class", finding->class ? finding->class : class);
-	sl_json_string(j, "severity", finding->severity);
-	if (finding->confidence > 0)
-		sl_json_double(j, "confidence", finding->confidence);
-	else
-		sl_json_null(j, "confidence");
-	put_place(j, process, finding);
-	sl_json_string(j, "session_id", process ? process->session_id : NULL);
-	sl_json_known(j, "rank", process ? process->trace->header.rank : -1);
-	put_device(j, "device", finding->device);
-	put_known(j, "timestamp_ns", finding->unix_ns ? finding->unix_ns : SL_UNKNOWN);
-	put_known(j, "bytes", finding->bytes);
-	sl_json_string(j, "description", finding->text);
-	sl_json_string(j, "recommendation", finding->advice);
-	if (process)
-		sl_output_stack(j, "stack", process, finding->python, finding->native, finding->caller);
-	else
-		put_frames(j, "stack", NULL, 0);
-	sl_json_end(j);
-}
-
 static void put_findings(struct sl_json *j, struct sl_report *report, const struct sl_telemetry *telemetry)
 {
 	sl_json_array(j, "ooms");
@@ -580,7 +528,7 @@ static void put_findings(struct sl_json *j, struct sl_report *report, const stru
 	sl_telemetry_emit_selected(j, telemetry, report->options.emit);
 	sl_json_array(j, "findings");
 	for (size_t i = 0; i < report->findings.count; i++)
-		put_finding(j, report, &report->findings.item[i]);
+		sl_json_finding(j, report, &report->findings.item[i]);
 	sl_json_end(j);
 }
 

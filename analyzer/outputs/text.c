@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
-#include "analyzer/analyses/hidden.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/output.h"
@@ -22,7 +21,7 @@
 #define FULL_IN_MIN    10 /* seconds: a program that lives shorter is not stopped by it */
 #define FULL_IN_MAX    (30 * 86400)
 #define RIGHT	       40
-#define NAMES_SHOWN    4
+#define LEAK_RIGHT     64
 #define FINDINGS_SHOWN 6
 
 /* A line of text, cut between words. */
@@ -101,7 +100,7 @@ static void put_title(struct sl_text_page *page)
 			 sl_format_duration(span, span_ns), status);
 	else
 		snprintf(text, sizeof(text), "  %s on %u hosts  %s  %s", who, hosts, sl_format_duration(span, span_ns), status);
-	sl_text_head(page, sl_stacks_program(&first->trace->header), false);
+	sl_text_head(page, sl_stacks_program(&first->trace->header), SL_TEXT_PLAIN);
 	sl_text_line(page, 0, text, "");
 }
 
@@ -198,15 +197,18 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 	sl_owners_free(&owners);
 }
 
-/* Findings that belong to a block of the screen, beneath it. */
-static void put_said(struct sl_text_page *page, const char *id, int process, int device)
+/* An error that is shown above came at the peak: its owners are the peak's. */
+static bool fell_there(const struct sl_text_page *page, const struct sl_process *process, const struct sl_device_state *device)
 {
-	for (size_t i = 0; i < page->report->findings.count; i++) {
-		const struct sl_finding *finding = &page->report->findings.item[i];
+	const struct sl_oom *first = process->model->ooms.item, *end = first + process->model->ooms.count;
 
-		if (!strcmp(finding->id, id) && finding->device == device && (process < 0 || finding->process == process))
-			say(page, "      %s", finding->text);
+	for (unsigned i = 0; i < SL_TEXT_OOMS; i++) {
+		const struct sl_oom *oom = page->ooms[i];
+
+		if (oom && oom >= first && oom < end && oom->device == device->device && oom->live_bytes == device->known_peak)
+			return true;
 	}
+	return false;
 }
 
 static void put_peak(struct sl_text_page *page)
@@ -217,15 +219,19 @@ static void put_peak(struct sl_text_page *page)
 
 	if (!process)
 		return;
-	sl_text_head(page, "PEAK", false);
+	sl_text_head(page, "PEAK", SL_TEXT_PLAIN);
 	draw_spark(spark, sizeof(spark), page, device->line);
 	if (page->report->process_count > 1)
 		describe_others(others, sizeof(others), page, process);
 	snprintf(text, sizeof(text), "     %s   %s   %s%s", sl_text_rank(who, process), sl_format_size(size, device->known_peak),
 		 spark, others);
-	sl_text_line(page, 0, text, "");
-	put_peak_owners(page, process, device);
-	put_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
+	if (fell_there(page, process, device)) {
+		sl_text_line(page, RIGHT, text, "held as when memory ran out, above");
+	} else {
+		sl_text_line(page, 0, text, "");
+		put_peak_owners(page, process, device);
+	}
+	sl_text_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
 }
 
 /* ---- growth, leaks, hidden, in flight */
@@ -275,7 +281,7 @@ static void put_growth(struct sl_text_page *page)
 			is_told(process, growth->holders[0].python, growth->holders[0].native, growth->holders[0].caller)))
 		return; /* one story */
 	label = &process->model->labels.item[growth->label];
-	sl_text_head(page, "GROWTH", false);
+	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
 	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries%s%s", sl_format_size(size, (uint64_t)growth->slope),
 		 sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
 		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
@@ -299,19 +305,24 @@ static void put_growth(struct sl_text_page *page)
 static void put_kept_one(struct sl_text_page *page, struct sl_process *process, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
-	char rate[200], what[200], text[600], where[512], who[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
+	char rate[200], what[200], text[600], where[512], place[300], *via, who[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
 	double full_in = sl_kept_full_in(process, kept);
 	const char *label = sl_kept_label(process, kept);
 
 	sl_owners_line(process, track->python, track->native, track->caller, 3, where, sizeof(where));
 	sl_kept_rate(rate, sizeof(rate), process, kept);
 	sl_kept_amount(what, sizeof(what), kept);
-	sl_text_head(page, "LEAK", true);
+	sl_text_head(page, "LEAK", SL_TEXT_BAD);
 	snprintf(text, sizeof(text), "     %s%s%s, %s%s%s", page->report->process_count > 1 ? sl_text_rank(who, process) : "",
 		 page->report->process_count > 1 ? "  " : "", rate, what, label ? ", in " : "", label ? label : "");
-	sl_text_line(page, 0, text, "");
-	snprintf(text, sizeof(text), "      %s", where);
-	sl_text_line(page, 0, text, "");
+	sl_owners_line(process, track->python, track->native, track->caller, 1, place, sizeof(place));
+	if ((via = strstr(place, " via ")))
+		*via = 0;
+	sl_text_line(page, LEAK_RIGHT, text, place);
+	if (!strncmp(where, place, strlen(place)) && where[strlen(place)]) {
+		snprintf(text, sizeof(text), "     %s", where + strlen(place));
+		sl_text_line(page, 0, text, "");
+	}
 	snprintf(text, sizeof(text), "      since %s; %s", sl_format_duration(time, track->first_ns - process->model->first_ns),
 		 kept->left ? "never freed" : "not freed before the program ended");
 	if (process->iterations.count && !process->iterations.by_label)
@@ -382,7 +393,7 @@ static void put_leaks(struct sl_text_page *page)
 	if (!places)
 		return;
 	sl_owners_line(process, worst->python, worst->native, worst->caller, 1, where, sizeof(where));
-	sl_text_head(page, growing ? "LEAKS" : "LEFT", false);
+	sl_text_head(page, growing ? "LEAKS" : "LEFT", growing ? SL_TEXT_WARNING : SL_TEXT_PLAIN);
 	snprintf(left, sizeof(left), "%s   %s never freed, %u place%s", growing ? "" : " ", sl_format_size(size, bytes), places,
 		 places == 1 ? "" : "s");
 	if (growing && places > 1)
@@ -398,73 +409,6 @@ static void put_leaks(struct sl_text_page *page)
 	page->said |= growing > 0;
 }
 
-static bool has_pools(const struct sl_report *report, const struct sl_shared_device *device)
-{
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-
-		if (state && sl_model_row(report->processes[device->processes[i]].model, SL_KIND_pool, state->device + 1)->frees)
-			return true;
-	}
-	return false;
-}
-
-/* The device with the largest hidden peak, by name. */
-static void put_hidden(struct sl_text_page *page)
-{
-	const struct sl_shared_device *most = NULL;
-	struct sl_hidden hidden;
-	uint64_t least = UINT64_MAX;
-	unsigned count = 0;
-	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], text[160], right[512];
-	size_t at = 0;
-	bool pools;
-
-	for (unsigned i = 0; i < page->report->device_count; i++) {
-		const struct sl_shared_device *device = &page->report->devices[i];
-
-		if (device->hidden_peak_bytes == SL_UNKNOWN || !device->hidden_peak_bytes)
-			continue;
-		least = device->hidden_peak_bytes < least ? device->hidden_peak_bytes : least;
-		if (!most || device->hidden_peak_bytes > most->hidden_peak_bytes)
-			most = device;
-		count++;
-	}
-	if (!most)
-		return;
-	sl_text_head(page, "HIDDEN", false);
-	if (count > 1 && strcmp(sl_format_size(a, least), sl_format_size(b, most->hidden_peak_bytes)))
-		snprintf(text, sizeof(text), "   %s .. %s per device", a, b);
-	else
-		snprintf(text, sizeof(text), "   %s%s at most", sl_format_size(b, most->hidden_peak_bytes),
-			 count > 1 ? " per device" : "");
-	sl_hidden_split(page->report, most, &hidden);
-	pools = has_pools(page->report, most);
-	right[0] = 0;
-	for (size_t i = 0; i < hidden.count && i < NAMES_SHOWN && at < sizeof(right); i++) {
-		const struct sl_hidden_name *name = &hidden.item[i];
-
-		if (name->bytes < most->hidden_peak_bytes / 100)
-			continue;
-		at += (size_t)snprintf(right + at, sizeof(right) - at, "%s%s", at ? ", " : "",
-				       pools && !strcmp(name->what, "unexplained") ? "kept by pools or unexplained" : name->what);
-		if (name->library && at < sizeof(right))
-			at += (size_t)snprintf(right + at, sizeof(right) - at, " of %s", name->library);
-		else if (!strcmp(name->what, "process") && at < sizeof(right))
-			at += (size_t)snprintf(right + at, sizeof(right) - at, " %lld", (long long)name->pid);
-		if (at < sizeof(right))
-			at += (size_t)snprintf(right + at, sizeof(right) - at, " %s", sl_format_size(a, name->bytes));
-		if (name->step != SL_UNKNOWN && at < sizeof(right))
-			at += (size_t)snprintf(right + at, sizeof(right) - at, " (step %llu)", (unsigned long long)name->step);
-	}
-	sl_text_line(page, RIGHT, text,
-		     hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right
-		     : pools ? "contexts, and freed memory that pools keep"
-			     : "outside recorded allocations");
-	put_said(page, "hidden.place", -1, most->device);
-	sl_hidden_free(&hidden);
-}
-
 static void put_in_flight(struct sl_text_page *page)
 {
 	for (unsigned i = 0; i < page->report->process_count; i++) {
@@ -475,7 +419,7 @@ static void put_in_flight(struct sl_text_page *page)
 			const struct sl_hook *hook = sl_header_hook(process->model->header, call->api);
 			char who[48], size[SL_FORMAT_BYTES], text[256];
 
-			sl_text_head(page, "IN FLIGHT", false);
+			sl_text_head(page, "IN FLIGHT", SL_TEXT_PLAIN);
 			snprintf(text, sizeof(text), "  %s  %s%s%s had not returned", sl_text_rank(who, process),
 				 hook ? hook->plain : "?", call->bytes ? " of " : "",
 				 call->bytes ? sl_format_size(size, call->bytes) : "");
@@ -506,13 +450,16 @@ static void put_findings(struct sl_text_page *page)
 
 		if (has_a_block(finding->id))
 			continue;
+		enum sl_text_tone tone = !strcmp(finding->severity, "critical") ? SL_TEXT_BAD
+					 : strcmp(finding->severity, "info")	? SL_TEXT_WARNING
+										: SL_TEXT_PLAIN;
 		char who[48] = "";
 
 		if (shown == FINDINGS_SHOWN) {
 			more++;
 			continue;
 		}
-		sl_text_head(page, !strcmp(finding->severity, "info") ? "NOTE" : "FOUND", false);
+		sl_text_head(page, tone ? "FOUND" : "NOTE", tone);
 		if (finding->process >= 0 && page->report->process_count > 1)
 			sl_text_rank(who, &page->report->processes[finding->process]);
 		if (strstr(finding->text, who))
@@ -544,7 +491,7 @@ static bool put_refused(struct sl_text_page *page)
 	}
 	if (made || ooms || !failed)
 		return false;
-	sl_text_head(page, "REFUSED", true);
+	sl_text_head(page, "REFUSED", SL_TEXT_BAD);
 	say(page, "  every allocation failed, %llu in all, and none for want of memory", (unsigned long long)failed);
 	say(page, "  what this machine lacks: stormlog-run --check -- COMMAND; the codes: stormlog-analyze dump %s", report->path);
 	return true;
@@ -580,7 +527,7 @@ static bool put_host(struct sl_text_page *page)
 	}
 	if (page->report->device_count || !most)
 		return false;
-	sl_text_head(page, "HOST", false);
+	sl_text_head(page, "HOST", SL_TEXT_PLAIN);
 	snprintf(text, sizeof(text), "     %s   %s resident at most", sl_text_rank(who, most),
 		 sl_format_size(a, most->model->host.rss_peak));
 	if (most->model->host.cgroup_limit != SL_UNKNOWN && most->model->host.cgroup_peak != SL_UNKNOWN)
@@ -625,7 +572,7 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 
 void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style)
 {
-	struct sl_text_page page = {report, out, style, false};
+	struct sl_text_page page = {.report = report, .out = out, .style = style};
 
 	put_title(&page);
 	fputc('\n', out);
@@ -634,7 +581,7 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 	put_peak(&page);
 	put_growth(&page);
 	put_leaks(&page);
-	put_hidden(&page);
+	sl_text_hidden(&page);
 	put_findings(&page);
 	put_in_flight(&page);
 	bool host = put_host(&page);

@@ -7,8 +7,7 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/text_page.h"
 
-#define OOMS_SHOWN 3
-#define RIGHT	   40
+#define RIGHT 40
 
 /* The largest sites then, by library. */
 static void put_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_oom *oom)
@@ -101,7 +100,7 @@ static void put_title(struct sl_text_page *page, const struct sl_process *proces
 	char who[SL_FORMAT_BYTES], span[SL_FORMAT_BYTES], text[512];
 	size_t at;
 
-	sl_text_head(page, "OUT OF MEMORY", true);
+	sl_text_head(page, "OUT OF MEMORY", SL_TEXT_BAD);
 	at = (size_t)snprintf(text, sizeof(text), "   %s", sl_text_rank(who, process));
 	if (oom->device >= 0)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "  device %d", oom->device);
@@ -187,10 +186,10 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 			*cured += is_cured(&model->ooms.item[k]);
 			if (is_cured(&model->ooms.item[k]) || model->ooms.item[k].group != k)
 				continue;
-			*more += count == OOMS_SHOWN;
-			if (count == OOMS_SHOWN && shown[count - 1].unix_ns <= one.unix_ns)
+			*more += count == SL_TEXT_OOMS;
+			if (count == SL_TEXT_OOMS && shown[count - 1].unix_ns <= one.unix_ns)
 				continue;
-			at = count < OOMS_SHOWN ? count++ : count - 1;
+			at = count < SL_TEXT_OOMS ? count++ : count - 1;
 			for (; at && shown[at - 1].unix_ns > one.unix_ns; at--)
 				shown[at] = shown[at - 1];
 			shown[at] = one;
@@ -201,11 +200,13 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 
 void sl_text_ooms(struct sl_text_page *page)
 {
-	struct shown shown[OOMS_SHOWN];
+	struct shown shown[SL_TEXT_OOMS];
 	unsigned more = 0, cured = 0, count = choose(page->report, shown, &more, &cured);
 
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		sl_text_oom(page, shown[i].process, shown[i].index);
+		page->ooms[i] = &shown[i].process->model->ooms.item[shown[i].index];
+	}
 	if (more)
 		sl_door_print(page->out, "  and %u more, in report.json\n", more);
 	if (count) {
@@ -215,7 +216,7 @@ void sl_text_ooms(struct sl_text_page *page)
 	if (cured) {
 		char text[80];
 
-		sl_text_head(page, "RETRIED", false);
+		sl_text_head(page, "RETRIED", SL_TEXT_PLAIN);
 		snprintf(text, sizeof(text), "  %u failed allocation%s, got over by trying again, or with less", cured,
 			 cured == 1 ? "" : "s");
 		sl_text_line(page, 0, text, "");

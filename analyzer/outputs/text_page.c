@@ -138,11 +138,14 @@ void sl_text_line(struct sl_text_page *page, unsigned at, const char *left, cons
 	fputc('\n', page->out);
 }
 
-void sl_text_head(struct sl_text_page *page, const char *title, bool bad)
+void sl_text_head(struct sl_text_page *page, const char *title, enum sl_text_tone tone)
 {
+
 	page->indent = columns_of(title, strlen(title));
 	if (page->style->colour)
-		fputs(bad ? "\033[1;31m" : "\033[1m", page->out);
+		fputs(tone == SL_TEXT_BAD ? "\033[1;31m" : "\033[1m", page->out);
+	if (page->style->colour && tone == SL_TEXT_WARNING)
+		fputs("\033[33m", page->out);
 	put(page, title, strlen(title));
 	if (page->style->colour)
 		fputs("\033[0m", page->out);
@@ -185,4 +188,17 @@ const char *sl_text_rank(char *out, const struct sl_process *process)
 	else
 		snprintf(out, SL_FORMAT_BYTES, "pid %lld", (long long)header->pid);
 	return out;
+}
+
+void sl_text_said(struct sl_text_page *page, const char *id, int process, int device)
+{
+	for (size_t i = 0; i < page->report->findings.count; i++) {
+		const struct sl_finding *finding = &page->report->findings.item[i];
+		char text[1024];
+
+		if (strcmp(finding->id, id) != 0 || finding->device != device || (process >= 0 && finding->process != process))
+			continue;
+		snprintf(text, sizeof(text), "      %s", finding->text);
+		sl_text_line(page, 0, text, "");
+	}
 }

@@ -6,16 +6,19 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/owners.h"
 
+#define SL_TEXT_OOMS 3
 struct sl_text_page {
 	struct sl_report *report;
 	FILE *out;
 	const struct sl_text_style *style;
-	bool said;	 /* something to report */
-	unsigned indent; /* columns the heading of this line took */
+	bool said;				 /* something to report */
+	unsigned indent;			 /* columns the heading of this line took */
+	const struct sl_oom *ooms[SL_TEXT_OOMS]; /* that were shown */
 };
 
 /* A heading, which begins a line; sl_text_line goes on with it. */
-void sl_text_head(struct sl_text_page *page, const char *title, bool bad);
+enum sl_text_tone { SL_TEXT_PLAIN, SL_TEXT_WARNING, SL_TEXT_BAD };
+void sl_text_head(struct sl_text_page *page, const char *title, enum sl_text_tone tone);
 
 /*
  * The rest of a line: `left`, and `right` from column `at` on or behind `left`.  What does not fit goes on in lines of
@@ -28,6 +31,12 @@ void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, 
 
 /* Libraries, and below each its lines with what is theirs; a library's only line stands beside it. */
 void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted);
+
+/* Findings of that id, a line each beneath a block of the screen; process -1: of any. */
+void sl_text_said(struct sl_text_page *page, const char *id, int process, int device);
+
+/* text_hidden.c: the device with the largest hidden peak, by name. */
+void sl_text_hidden(struct sl_text_page *page);
 
 /* "rank 3", "pid 41237"; a buffer of SL_FORMAT_BYTES. */
 const char *sl_text_rank(char *out, const struct sl_process *process);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/terminal.h"
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/report/devices.h"
@@ -223,19 +224,38 @@ static int weight(const char *severity)
 	return !strcmp(severity, "critical") ? 2 : !strcmp(severity, "warning") ? 1 : 0;
 }
 
-/* Most severe first, else as they were found. */
+static uint64_t bytes_of(const struct sl_finding *finding)
+{
+	return finding->bytes == SL_UNKNOWN ? 0 : finding->bytes;
+}
+
+/* Most severe first, of these the one of most bytes, else as they were found. */
+static int by_severity(const void *a, const void *b)
+{
+	const struct sl_finding *x = *(struct sl_finding *const *)a, *y = *(struct sl_finding *const *)b;
+
+	if (weight(x->severity) != weight(y->severity))
+		return weight(y->severity) - weight(x->severity);
+	if (bytes_of(x) != bytes_of(y))
+		return bytes_of(x) < bytes_of(y) ? 1 : -1;
+	return x < y ? -1 : 1;
+}
+
 static void sort_findings(struct sl_report *report)
 {
-	struct sl_finding *sorted = sl_memory_must(calloc(report->findings.count + 1, sizeof(*sorted)));
-	size_t count = 0;
+	size_t count = report->findings.count;
+	struct sl_finding *sorted = sl_memory_must(calloc(count + 1, sizeof(*sorted)));
+	struct sl_finding **order = sl_memory_must(calloc(count + 1, sizeof(*order)));
 
-	for (int level = 2; level >= 0; level--)
-		for (size_t i = 0; i < report->findings.count; i++)
-			if (weight(report->findings.item[i].severity) == level)
-				sorted[count++] = report->findings.item[i];
+	for (size_t i = 0; i < count; i++)
+		order[i] = &report->findings.item[i];
+	qsort(order, count, sizeof(*order), by_severity);
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = *order[i];
+	free(order);
 	free(report->findings.item);
 	report->findings.item = sorted;
-	report->findings.capacity = report->findings.count + 1;
+	report->findings.capacity = count + 1;
 }
 
 static void find_span(struct sl_report *report)
@@ -356,7 +376,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	}
 	if (options->begin)
 		options->begin(options->each_context, report->process_count);
-	job.on_terminal = !options->quiet && isatty(STDERR_FILENO);
+	job.on_terminal = !options->quiet && sl_terminal_rewrites(STDERR_FILENO);
 	job.due_ns = now_ns() + 1000000000;
 	work_over_threads(&job);
 	if (job.on_terminal)

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* One finding in report.json: what it is, the line to look at, the figures behind it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/base/json.h"
+#include "analyzer/gate/fingerprint.h"
+#include "analyzer/outputs/output.h"
+#include "analyzer/report/place.h"
+
+static void put_known(struct sl_json *j, const char *key, uint64_t value)
+{
+	sl_json_known(j, key, value == SL_UNKNOWN ? -1 : (int64_t)value);
+}
+
+/* The line to look at: of the finding's stack the frame that report/place.h chooses; null where there is none. */
+static void put_place(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = process ? sl_process_stack(process, frames, finding->python, finding->native, finding->caller) : 0;
+	const struct sl_stack_frame *place = count ? sl_place_of(process, frames, count) : NULL;
+
+	if (!place) {
+		sl_json_null(j, "place");
+		return;
+	}
+	sl_json_object(j, "place");
+	sl_json_string(j, "file", place->file);
+	if (place->line)
+		sl_json_int(j, "line", place->line);
+	else
+		sl_json_null(j, "line");
+	sl_json_string(j, "function", place->function);
+	sl_json_end(j);
+}
+
+static const char *class_of(char out[32], const struct sl_finding *finding)
+{
+	const char *point = strchr(finding->id, '.');
+
+	if (finding->class)
+		return finding->class;
+	snprintf(out, 32, "%.*s", point ? (int)(point - finding->id) : 31, finding->id);
+	return out;
+}
+
+/*
+ * The same for the same defect in every run: its class and the stack's own functions (gate/fingerprint.h); without a stack its id, the
+ * rank and the device.
+ */
+static void put_stable_id(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = process ? sl_process_stack(process, frames, finding->python, finding->native, finding->caller) : 0;
+	char id[SL_FINGERPRINT_BYTES], what[96], class[32];
+
+	if (count)
+		snprintf(what, sizeof(what), "%s", class_of(class, finding));
+	else
+		snprintf(what, sizeof(what), "%s rank %lld device %d", finding->id,
+			 process ? (long long)process->trace->header.rank : -1, finding->device);
+	sl_fingerprint(id, 0, what, frames, count);
+	sl_json_string(j, "stable_id", id);
+}
+
+static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
+{
+	for (size_t i = 0; i < process->kept.count; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+
+		if (kept->track->python != finding->python || kept->track->native != finding->native ||
+		    kept->track->caller != finding->caller)
+			continue;
+		sl_json_uint(j, "births", kept->births);
+		sl_json_uint(j, "kept", kept->blocks);
+		sl_json_double(j, "per_second", kept->per_second);
+		sl_json_double(j, "per_second_error", kept->per_second_error);
+		sl_json_string(j, "unit", kept->count_only ? "objects" : "bytes");
+		sl_json_uint(j, "first_ns", sl_process_unix(process, kept->track->first_ns));
+		sl_json_uint(j, "last_ns", sl_process_unix(process, kept->track->last_ns));
+		return;
+	}
+}
+
+static void put_evidence_of_oom(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
+{
+	for (size_t i = 0; i < process->model->ooms.count; i++) {
+		const struct sl_oom *oom = &process->model->ooms.item[i];
+
+		if (sl_process_unix(process, oom->time_ns) != finding->unix_ns)
+			continue;
+		sl_json_uint(j, "requested_bytes", oom->asked_bytes);
+		put_known(j, "free_bytes", oom->free_bytes);
+		put_known(j, "total_bytes", oom->total_bytes);
+		sl_json_uint(j, "held_bytes", oom->live_bytes);
+		put_known(j, "cached_bytes", process->accounts[i].cached);
+		put_known(j, "largest_cached_bytes", process->accounts[i].largest_cached);
+		put_known(j, "hidden_bytes", process->accounts[i].hidden);
+		return;
+	}
+}
+
+static void put_evidence_of_growth(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
+{
+	for (size_t i = 0; i < process->growth.count; i++) {
+		const struct sl_growth *growth = &process->growth.item[i];
+
+		if (!growth->credited || !growth->holder_count || growth->holders[0].python != finding->python ||
+		    growth->holders[0].native != finding->native || growth->holders[0].caller != finding->caller)
+			continue;
+		sl_json_string(j, "label", sl_defs_text(process->model->defs, process->model->labels.item[growth->label].text));
+		sl_json_double(j, "bytes_per_entry", growth->slope);
+		sl_json_double(j, "bytes_per_entry_error", growth->error);
+		sl_json_double(j, "r_squared", growth->r_squared);
+		sl_json_uint(j, "entries", process->model->labels.item[growth->label].points);
+		return;
+	}
+}
+
+/* The figures behind the sentence; an object without members where the sentence has them all. */
+static void put_evidence(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
+{
+	sl_json_object(j, "evidence");
+	if (process && (!strcmp(finding->id, "leak.kept") || !strcmp(finding->id, "memory.filling")))
+		put_evidence_of_kept(j, process, finding);
+	else if (process && !strncmp(finding->id, "oom.", 4))
+		put_evidence_of_oom(j, process, finding);
+	else if (process && !strcmp(finding->id, "label.growing"))
+		put_evidence_of_growth(j, process, finding);
+	sl_json_end(j);
+}
+
+void sl_json_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding)
+{
+	struct sl_process *process = finding->process < 0 ? NULL : &report->processes[finding->process];
+	char class[32];
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "id", finding->id);
+	sl_json_string(j, "class", class_of(class, finding));
+	sl_json_string(j, "severity", finding->severity);
+	if (finding->confidence > 0)
+		sl_json_double(j, "confidence", finding->confidence);
+	else
+		sl_json_null(j, "confidence");
+	put_stable_id(j, process, finding);
+	put_place(j, process, finding);
+	put_evidence(j, process, finding);
+	sl_json_string(j, "session_id", process ? process->session_id : NULL);
+	sl_json_known(j, "rank", process ? process->trace->header.rank : -1);
+	sl_json_known(j, "device", finding->device);
+	put_known(j, "timestamp_ns", finding->unix_ns ? finding->unix_ns : SL_UNKNOWN);
+	put_known(j, "bytes", finding->bytes);
+	sl_json_string(j, "description", finding->text);
+	sl_json_string(j, "recommendation", finding->advice);
+	if (process) {
+		sl_output_stack(j, "stack", process, finding->python, finding->native, finding->caller);
+	} else {
+		sl_json_array(j, "stack");
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}

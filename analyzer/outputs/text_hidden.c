@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* Hidden memory: what is on a device and no call named. */
+#include <string.h>
+
+#include "analyzer/analyses/hidden.h"
+#include "analyzer/base/format.h"
+#include "analyzer/outputs/text_page.h"
+#include "analyzer/report/devices.h"
+
+#define RIGHT	    40
+#define NAMES_SHOWN 4
+
+static bool has_pools(const struct sl_report *report, const struct sl_shared_device *device)
+{
+	for (unsigned i = 0; i < device->process_count; i++) {
+		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+
+		if (state && sl_model_row(report->processes[device->processes[i]].model, SL_KIND_pool, state->device + 1)->frees)
+			return true;
+	}
+	return false;
+}
+
+/* Contexts of several processes, and code of one library, are one name. */
+static bool is_alike(const struct sl_hidden_name *one, const struct sl_hidden_name *other)
+{
+	const char *a = one->library ? one->library : "", *b = other->library ? other->library : "";
+
+	return !strcmp(one->what, other->what) && !strcmp(a, b) && strcmp(one->what, "process") != 0;
+}
+
+/* "8 contexts of 300 MiB", "code of libcublas.so 120 MiB (step 3)" */
+static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, size_t first, bool pools)
+{
+	const struct sl_hidden_name *name = &hidden->item[first];
+	uint64_t bytes = 0, most = 0;
+	unsigned count = 0;
+	char text[SL_FORMAT_BYTES];
+	size_t at;
+
+	for (size_t i = first; i < hidden->count; i++) {
+		if (!is_alike(name, &hidden->item[i]))
+			continue;
+		bytes += hidden->item[i].bytes;
+		most = hidden->item[i].bytes > most ? hidden->item[i].bytes : most;
+		count++;
+	}
+	if (count > 1 && !strcmp(name->what, "context"))
+		return (size_t)snprintf(out, size, "%u contexts%s %s", count, bytes == most * count ? " of" : ", together",
+					sl_format_size(text, bytes == most * count ? most : bytes));
+	at = (size_t)snprintf(out, size, "%s",
+			      pools && !strcmp(name->what, "unexplained") ? "kept by pools or unexplained" : name->what);
+	if (name->library)
+		at += (size_t)snprintf(out + at, size - at, " of %s", name->library);
+	else if (!strcmp(name->what, "process"))
+		at += (size_t)snprintf(out + at, size - at, " %lld", (long long)name->pid);
+	if (at < size)
+		at += (size_t)snprintf(out + at, size - at, " %s", sl_format_size(text, bytes));
+	if (at < size && name->step != SL_UNKNOWN)
+		at += (size_t)snprintf(out + at, size - at, " (step %llu)", (unsigned long long)name->step);
+	return at;
+}
+
+static void put_names(char *out, size_t size, const struct sl_hidden *hidden, uint64_t least, bool pools)
+{
+	unsigned names = 0;
+	size_t at = 0;
+
+	out[0] = 0;
+	for (size_t i = 0; i < hidden->count && names < NAMES_SHOWN && at + 2 < size; i++) {
+		bool told = hidden->item[i].bytes < least;
+
+		for (size_t k = 0; k < i && !told; k++)
+			told = is_alike(&hidden->item[k], &hidden->item[i]);
+		if (told)
+			continue;
+		if (names++)
+			at += (size_t)snprintf(out + at, size - at, ", ");
+		at += put_name(out + at, size - at, hidden, i, pools);
+	}
+}
+
+void sl_text_hidden(struct sl_text_page *page)
+{
+	const struct sl_shared_device *most = NULL;
+	struct sl_hidden hidden;
+	uint64_t least = UINT64_MAX;
+	unsigned count = 0;
+	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], text[160], right[512];
+	bool pools;
+
+	for (unsigned i = 0; i < page->report->device_count; i++) {
+		const struct sl_shared_device *device = &page->report->devices[i];
+
+		if (device->hidden_peak_bytes == SL_UNKNOWN || !device->hidden_peak_bytes)
+			continue;
+		least = device->hidden_peak_bytes < least ? device->hidden_peak_bytes : least;
+		if (!most || device->hidden_peak_bytes > most->hidden_peak_bytes)
+			most = device;
+		count++;
+	}
+	if (!most)
+		return;
+	sl_text_head(page, "HIDDEN", SL_TEXT_PLAIN);
+	if (count > 1 && strcmp(sl_format_size(a, least), sl_format_size(b, most->hidden_peak_bytes)))
+		snprintf(text, sizeof(text), "   %s .. %s per device", a, b);
+	else
+		snprintf(text, sizeof(text), "   %s%s at most", sl_format_size(b, most->hidden_peak_bytes),
+			 count > 1 ? " per device" : "");
+	sl_hidden_split(page->report, most, &hidden);
+	pools = has_pools(page->report, most);
+	put_names(right, sizeof(right), &hidden, most->hidden_peak_bytes / 100, pools);
+	sl_text_line(page, RIGHT, text,
+		     hidden.count > 1 || (hidden.count && strcmp(hidden.item[0].what, "unexplained")) ? right
+		     : pools ? "contexts, and freed memory that pools keep"
+			     : "outside recorded allocations");
+	sl_text_said(page, "hidden.place", -1, most->device);
+	sl_hidden_free(&hidden);
+}

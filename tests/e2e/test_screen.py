@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The terminal's summary: who is to blame stands beside the figure, what is the same is told once, colours and widths are the terminal's; findings
+of report.json in their order, with ids that are the same in every run."""
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+# two places that leak, the larger one made last; then out of memory at the peak
+PROGRAM = """
+import ctypes, time
+cuda = ctypes.CDLL("libcudart.so.13")
+def new(size):
+    p = ctypes.c_void_p()
+    return p if not cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) else None
+def scratch(): cuda.cudaFree(new(1 << 19))
+def small(): return new(64 << 10)
+def large(): return new(1 << 20)
+kept = []
+for step in range(400):
+    scratch()
+    kept.append(small())
+    scratch()
+    kept.append(large())
+def too_much(): return new(8 << 30)
+too_much()
+"""
+
+
+def on_terminal(columns, *argv, **environment):
+    """What it writes to a terminal so wide, stderr too."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
+    process = subprocess.Popen(argv, stdout=slave, stderr=slave, stdin=slave, env={**env, "LC_ALL": "C.UTF-8", **environment})
+    os.close(slave)
+    data = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        data += part
+    process.wait()
+    os.close(master)
+    return data.decode()
+
+
+class Screen(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.program = os.path.join(cls.folder.name, "train.py")
+        with open(cls.program, "w") as file:
+            file.write(PROGRAM)
+        cls.run_ = e2e.Recording("python3", cls.program, SIM_VRAM="4G")
+        cls.again = e2e.Recording("python3", cls.program, SIM_VRAM="4G")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.run_.__exit__()
+        cls.again.__exit__()
+        cls.folder.cleanup()
+
+    def screen(self, columns="100"):
+        done = subprocess.run([e2e.ANALYZE, self.run_.traces], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": columns})
+        return done.stdout
+
+    def findings(self, run):
+        done = subprocess.run([e2e.ANALYZE, "report", "--json", run.traces], capture_output=True, check=True)
+        return json.loads(done.stdout)["findings"]
+
+    def test_the_line_stands_beside_the_leak(self):
+        leaks = [line for line in self.screen().splitlines() if line.startswith("LEAK ")]
+        self.assertEqual(len(leaks), 2)
+        self.assertIn("1.00 MiB", leaks[0])
+        self.assertTrue(leaks[0].endswith("train.py:9 large"), leaks)
+        self.assertTrue(leaks[1].endswith("train.py:8 small"), leaks)
+
+    def test_owners_at_the_peak_are_told_once(self):
+        text = self.screen()
+        self.assertRegex(text, r"PEAK .*held as when memory ran out, above")
+        self.assertEqual(len(re.findall(r"^ +400 MiB +train.py:9 large", text, re.M)), 1, text)
+
+    def test_ids_are_those_of_the_defect(self):
+        first, second = self.findings(self.run_), self.findings(self.again)
+        self.assertEqual([f["stable_id"] for f in first], [f["stable_id"] for f in self.findings(self.run_)])
+        by_place = lambda findings: {(f["class"], f["place"] and f["place"]["function"]): f["stable_id"] for f in findings if f["stack"]}
+        self.assertGreaterEqual(len(by_place(first)), 3)
+        self.assertEqual(by_place(first), by_place(second))
+        self.assertEqual(len(set(by_place(first).values())), len(by_place(first)), "each its own")
+        with tempfile.TemporaryDirectory() as folder:  # lines move: the same defect
+            program = os.path.join(folder, "train.py")
+            with open(program, "w") as file:
+                file.write("# a comment\n" * 3 + PROGRAM)
+            with e2e.Recording("python3", program, SIM_VRAM="4G") as moved:
+                self.assertEqual(set(by_place(self.findings(moved)).values()), set(by_place(first).values()))
+
+    def test_findings_come_by_severity_and_bytes_with_their_figures(self):
+        findings = self.findings(self.run_)
+        order = ["critical", "warning", "info"]
+        keys = [(order.index(f["severity"]), -(f["bytes"] or 0)) for f in findings]
+        self.assertEqual(keys, sorted(keys))
+        leak = next(f for f in findings if f["id"] == "leak.kept" and f["place"]["line"] == 9)
+        self.assertEqual((leak["evidence"]["births"], leak["evidence"]["kept"], leak["evidence"]["unit"]), (400, 400, "bytes"))
+        oom = next(f for f in findings if f["id"].startswith("oom."))
+        self.assertEqual((oom["evidence"]["requested_bytes"], oom["evidence"]["held_bytes"]), (8 << 30, 400 * (1 << 20) + 400 * (64 << 10)))
+
+    def test_a_terminal_is_used_as_wide_as_it_is_and_a_dumb_one_stays_clean(self):
+        wide = on_terminal(200, e2e.ANALYZE, self.run_.traces, TERM="xterm")
+        self.assertIn("\x1b[1;31mOUT OF MEMORY", wide)
+        self.assertGreater(max(len(line) for line in re.sub(r"\x1b\[[0-9;]*[mK]", "", wide).splitlines()), 121)
+        for environment in ({"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}):
+            text = on_terminal(80, e2e.ANALYZE, self.run_.traces, **environment)
+            self.assertNotIn("\x1b[1m", text)
+            self.assertNotIn("\x1b[3", text)
+            self.assertLessEqual(max(len(line) for line in text.splitlines() if self.run_.traces not in line), 80)
+        dumb = on_terminal(80, e2e.ANALYZE, self.run_.traces, TERM="dumb")
+        self.assertNotIn("\x1b", dumb)
+        self.assertIn("OUT OF MEMORY", dumb)
+
+    def test_contexts_alike_are_counted(self):
+        script = "for r in 0 1 2 3; do RANK=$r WORLD_SIZE=4 python3 -c \"import ctypes, time; cuda = ctypes.CDLL('libcudart.so.13'); " \
+                 "cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20); time.sleep(1.5)\" & done; wait"
+        with e2e.Recording("sh", "-c", script) as run:
+            text = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True).stdout
+        self.assertRegex(text, r"4 contexts of \d+ MiB")
+
+
+if __name__ == "__main__":
+    unittest.main()
