@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A row's fields are C over the call's arguments.  Here they are evaluated as they are, in a function with the call's own
- * prototype, called with the words that the real one was called with; arguments that point to data are first made to point
- * to the copies.  A dry run finds which these are: each word is its own number, and whoever asks for a copy of it is noted.
+ * The fields of a row are C expressions over the call's arguments.  They are evaluated here in a function with the call's own
+ * prototype.  It gets the recorded argument words; pointers are first replaced by pointers to the copied data.  Which
+ * arguments are pointers is found by a dry run in which each word is its own number: whoever asks for a copy is noted.
  */
 #define HANDLE(name)                                                                                                               \
 	typedef struct name##_object {                                                                                             \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a store keeps: of each project the newest runs, as many, as large together and as young as the options say.  A run that is
- * pinned, or stands beside a change of its project's peak, stays whatever they say.
+ * What a store keeps: of each project the newest runs, bounded in number, total size and age by the options.  Pinned runs, and
+ * the runs on both sides of a change of the project's peak, are kept whatever the options say.
  */
 #ifndef SERVER_KEEP_H
 #define SERVER_KEEP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables that more than one page has. */
+/* Tables that several pages show. */
 #ifndef SERVER_ROWS_H
 #define SERVER_ROWS_H
 

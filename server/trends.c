@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One quantity over runs, as a picture and a table; without one, which there are. */
+/* One quantity over runs, as a picture and a table; without a quantity, the list of those there are. */
 #include <stdlib.h>
 #include <string.h>
 

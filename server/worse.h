@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What became more: changes for the worse among the newest runs of each project, of its peak, leak and errors and of its largest places.
- * Kept in memory and found anew when a run comes; the worker's thread finds, any thread reads.
+ * Changes for the worse among the newest runs of each project: in its peak, leak, errors and largest places.  They are kept in
+ * memory and computed again on the worker's thread when a run arrives; any thread may read them.
  */
 #ifndef SERVER_WORSE_H
 #define SERVER_WORSE_H

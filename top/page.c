@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page of this moment: stormlog-analyze writes it, in a folder here; the screen does not wait for it.  This program may start none
- * once it reads traces, so a child that waits since before does.
+ * Writes the page of this moment: stormlog-analyze makes it, in the current folder, while the screen goes on.  Once this program
+ * reads traces it may start no other, so a child that was forked before starts it.
  */
 #include <fcntl.h>
 #include <limits.h>

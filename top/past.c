@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was, beside what is: alerts since this program looks, and Python Stormlog's own files, whose sessions stand beside processes. */
+/* The past beside the present: alerts since this program started, and Python Stormlog's own files, whose sessions stand beside processes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording that sleeps: calls are recorded as ever, but without stacks, and the writer writes none of them.  A block that came
- * and went is two counts; what has an effect that lasts is kept in memory until the recording is woken: a file with it replays to
- * exactly what lives.  Nothing is modelled here: of what is not plainly an allocation and its free, every call is kept.
+ * A recording that sleeps: calls are recorded without stacks, and the writer writes none of them.  A block that came and went
+ * becomes two counts.  Calls with a lasting effect are kept in memory until the recording is woken, so that the file then
+ * replays to exactly what lives.  Nothing is modelled here: a call that is not plainly an allocation or its free is kept.
  *
  * Woken by the word in the ring's header (stormlog-attach), by a call that ran out of memory, by a device that is nearly full.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What TensorFlow's allocator hands out.  The functions are virtual and exported, and vtables name them by symbol, so that calls
- * come here.  Their arguments are all that is read: which device it is the analyzer knows by the address.
+ * What TensorFlow's allocator hands out.  Its functions are virtual and exported; vtables refer to them by symbol, so calls
+ * come here.  Only their arguments are read.  The analyzer finds the device of a block by its address.
  */
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growth per entry of a label: a straight line through the bytes in use at the end of each entry; and whose it is, by what
- * each stack held at the end of one of the first entries and of one of the last.
+ * Growth per entry of a label.  A straight line is fitted to the bytes in use at the end of each entry.  The stacks that
+ * grew are found by comparing what each held at the end of an early entry and at the end of a late one.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process that ended by itself still held, by stack.  The bytes of all leaks of a row add up to its live
- * bytes.  Growth is read from the births of the blocks that are left: a line of what they add up to over the program's
- * steps, so that a checkpoint, an evaluation or an idle hour does not bend it; over time where it has none.
+ * What a process that ended by itself still held, by stack.  The bytes of all leaks of a row add up to the row's live bytes.
+ * The growth of a leak is the slope of a line through the births of its remaining blocks.  The line runs over the program's
+ * steps where it has some, because a checkpoint, an evaluation or an idle hour would bend a line over time.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One step that held much more than all the others and gave it back: the program's peak is its doing. Told of the place that
- * held most of the difference, beyond what it holds in other steps (model/swing.h).
+ * Finds a step that held much more than all others and then gave it back, so that it alone made the program's peak.  The
+ * finding names the place with the largest part of the difference to other steps (model/swing.h).
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Paths that a user named: what every verb says alike of one that it cannot use, on stderr, and how files are opened. */
+/* Paths that a user named: how files are opened, and the one sentence (on stderr) for each way in which a path cannot be used. */
 #ifndef ANALYZER_BASE_PATHS_H
 #define ANALYZER_BASE_PATHS_H
 

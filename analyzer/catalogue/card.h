@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The card of a run: what a catalogue keeps of it.  It is small whatever the run was, needs no trace to be read, and goes
- * through JSON and back unchanged, so that who may not be trusted with the catalogue can make one for it.
+ * The card of a run: what a catalogue keeps of it.  Its size does not depend on the run's, and it is read without a trace.
+ * It survives a round trip through JSON, so a process that may not touch the catalogue (server/child) can make one for it.
  */
 #ifndef ANALYZER_CATALOGUE_CARD_H
 #define ANALYZER_CATALOGUE_CARD_H

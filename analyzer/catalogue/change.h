@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a quantity changed over runs.  What it was is the median of the first runs since the last change; how much it varies is their MAD, or
- * more.  A run changed it that is farther away than they vary, and than 1 % (10 % where they are fewer than 12), that is like none of
- * them, and that the next run confirms: it is as far away on the same side, and near the first.  So one run alone names nothing, nor does
- * a quantity that has always jumped between two values.  Measured in tests/catalogue/test_change.c.
+ * Finds the runs at which a quantity changed.  The old value is the median of the first runs since the last change, and its
+ * spread is their MAD or a floor.  A run is a change if all of this holds:
+ *  - it is farther from the median than the spread allows, and farther than 1 % (10 % while there are fewer than 12 runs);
+ *  - none of the earlier runs had a value like it;
+ *  - the next run confirms it: as far away, on the same side, and near the first.
+ * So a single run changes nothing, and neither does a quantity that always jumped between two values.
+ * Measured in tests/catalogue/test_change.c.
  */
 #ifndef ANALYZER_CATALOGUE_CHANGE_H
 #define ANALYZER_CATALOGUE_CHANGE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verbs about recordings that run are given: paths, numbers of processes, or nothing, which is all of this node. */
+/* Arguments of the verbs about running recordings: paths, process ids, or nothing, which means all of this node. */
 #ifndef ANALYZER_COMMANDS_LIVING_H
 #define ANALYZER_COMMANDS_LIVING_H
 

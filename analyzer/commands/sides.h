@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A side of a comparison that is a query: the newest runs that answer it, from their cards; no trace is read. */
+/* A side of a comparison given as a query: the newest runs that answer it, from their cards.  No trace is read. */
 #ifndef ANALYZER_COMMANDS_SIDES_H
 #define ANALYZER_COMMANDS_SIDES_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pytorch-snapshot: the pickle that pytorch.org/memory_viz and torch.cuda._memory_viz read, of any program.  What the
- * driver was asked for are segments; PyTorch's blocks lie in its segments, everybody else's segments are one block.
- * The library that asked is the category.  The newest events are kept, up to a cap, as PyTorch's own recorder does.
+ * pytorch-snapshot: the pickle that pytorch.org/memory_viz and torch.cuda._memory_viz read, made of any program.  Driver-level
+ * allocations become segments.  PyTorch's blocks lie inside its segments; every other segment is one block.  The category is
+ * the library that asked.  Like PyTorch's own recorder it keeps the newest events, up to a cap.
  *
- * With one process a device of the snapshot is its device; with several those in use are numbered through, process by process.
+ * A snapshot of one process has its device numbers.  Devices of several processes are numbered through, process by process.
  */
 #include <limits.h>
 #include <stdlib.h>

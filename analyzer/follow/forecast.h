@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a device will be full, told from what it held at its looks.  A program that repeats itself goes up and down, fills caches
- * and loads weights: none of that is a forecast.  What counts is the most in each of twelve pieces of time, at each of several
- * lengths of a piece: it must rise through all of the span, rise still, and fill the device within a third of that span.
+ * When a device will be full, predicted from its use at each look.  Programs that repeat themselves go up and down, fill
+ * caches and load weights; none of that is a forecast.  The span is cut into twelve pieces, at several lengths of a piece.
+ * The maxima of the pieces must rise over the whole span, must still be rising, and must reach the device's size within a
+ * third of the span.
  */
 #ifndef ANALYZER_FOLLOW_FORECAST_H
 #define ANALYZER_FOLLOW_FORECAST_H

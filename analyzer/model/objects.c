@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is no memory and costs some: contexts, modules, pools, graphs and executables, each a block of the place that made it. */
+/* Objects that are no memory but cost some: contexts, modules, pools, graphs, executables.  Each is a block of the place that made it. */
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 

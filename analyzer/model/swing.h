@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rises of what is held: from a low to a high, over when half of it was given back. What a step, a request or an evaluation took
- * is one of them; what one took more than all the others is seen in constant memory.
+ * A swing is a rise of what is held, from a low to a high, that ended when half of it was given back: a step, a request, an
+ * evaluation.  The largest swings are kept in constant memory, so that one that is far larger than the rest is found.
  */
 #ifndef ANALYZER_MODEL_SWING_H
 #define ANALYZER_MODEL_SWING_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lies in a summary in another form than in memory: lines by value, devices by slot, ids in the order of what they name. */
+/* Parts of a summary that are stored in another form than in memory: lines as values, devices by slot, ids in the order of what they name. */
 #ifndef ANALYZER_SUMMARY_IMAGE_H
 #define ANALYZER_SUMMARY_IMAGE_H
 
