@@ -308,6 +308,8 @@ static void put_kept_one(struct sl_text_page *page, struct sl_process *process, 
 	char rate[200], what[200], text[600], where[512], place[300], *via, who[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
 	double full_in = sl_kept_full_in(process, kept);
 	const char *label = sl_kept_label(process, kept);
+	bool beside;
+	size_t rest;
 
 	sl_owners_line(process, track->python, track->native, track->caller, 3, where, sizeof(where));
 	sl_kept_rate(rate, sizeof(rate), process, kept);
@@ -318,9 +320,11 @@ static void put_kept_one(struct sl_text_page *page, struct sl_process *process, 
 	sl_owners_line(process, track->python, track->native, track->caller, 1, place, sizeof(place));
 	if ((via = strstr(place, " via ")))
 		*via = 0;
-	sl_text_line(page, LEAK_RIGHT, text, place);
-	if (!strncmp(where, place, strlen(place)) && where[strlen(place)]) {
-		snprintf(text, sizeof(text), "     %s", where + strlen(place));
+	beside = page->indent + strlen(text) + 2 + strlen(place) <= page->style->columns && !strncmp(where, place, strlen(place));
+	sl_text_line(page, LEAK_RIGHT, text, beside ? place : "");
+	rest = beside ? strlen(place) : 0;
+	if (where[rest]) {
+		snprintf(text, sizeof(text), "     %s%s", rest ? "" : " ", where + rest);
 		sl_text_line(page, 0, text, "");
 	}
 	snprintf(text, sizeof(text), "      since %s; %s", sl_format_duration(time, track->first_ns - process->model->first_ns),

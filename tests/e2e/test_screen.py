@@ -37,6 +37,7 @@ for step in range(400):
     kept.append(small())
     scratch()
     kept.append(large())
+    time.sleep(0.001)
 def too_much(): return new(8 << 30)
 too_much()
 """
