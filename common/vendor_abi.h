@@ -306,6 +306,7 @@ HANDLE(hipArray_t)
 HANDLE(hipCtx_t)
 HANDLE(hipEvent_t)
 HANDLE(hipExternalMemory_t)
+HANDLE(hipFunction_t)
 HANDLE(hipGraph_t)
 HANDLE(hipGraphExec_t)
 HANDLE(hipGraphNode_t)
@@ -322,7 +323,12 @@ NUMBER(hipDriverProcAddressQueryResult)
 NUMBER(hipJitOption)
 NUMBER(hipMemAllocationHandleType)
 NUMBER(hipMemPoolAttr)
+NUMBER(hipMemcpyKind)
 NUMBERED(hipLimit_t)
+
+typedef struct dim3 {
+	uint32_t x, y, z;
+} dim3; /* passed by value */
 
 OPAQUE(hipArrayMapInfo)
 OPAQUE(hipMemAccessDesc)

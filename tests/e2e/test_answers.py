@@ -169,6 +169,31 @@ print(driver.cuLaunchKernel(*[None] * 11) == 2, runtime.cudaDeviceSynchronize() 
             self.assertEqual(self.causes(report), {"oom.full"})
             self.assertIn("had no room for what the call takes itself", json.dumps(report["findings"]))
 
+    def test_calls_of_hip_that_end_so_are_recorded_too_and_get_their_arguments(self):
+        calls = """
+import ctypes
+hip, address = ctypes.CDLL("libamdhip64.so.6"), ctypes.c_void_p()
+class Dim3(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint)]
+size = ctypes.c_size_t
+assert hip.hipMalloc(ctypes.byref(address), size(8 << 20)) == 0
+print(hip.hipLaunchKernel(None, Dim3(1, 2, 3), Dim3(4, 5, 6), None, size(7), None) == 2, hip.hipModuleLaunchKernel(*[None] * 11) == 2,
+      hip.hipDeviceSynchronize() == 2, hip.hipStreamSynchronize(None) == 2, hip.hipMemcpy(address, bytes(64), size(64), 1) == 2,
+      hip.hipMemcpyHtoD(address, bytes(64), size(64)) == 2, hip.hipMemset(address, 0x61, size(64)) == 2, hip.hipMemsetAsync(address, 0x61, size(64), None) == 2)
+back = ctypes.create_string_buffer(64)
+assert hip.hipMemcpy(back, address, size(64), 2) in (0, 2) and set(back.raw) <= set(b"a" + bytes(1)), back.raw
+"""
+        names = ("hipLaunchKernel", "hipModuleLaunchKernel", "hipDeviceSynchronize", "hipStreamSynchronize", "hipMemcpy", "hipMemcpyHtoD",
+                 "hipMemset", "hipMemsetAsync")
+        for name in names:
+            with self.subTest(name), Recording("/usr/bin/python3", "-c", calls, SIM_FAIL=f"{name}:1:2") as run:
+                report = run.report()
+                self.assertEqual([word == "True" for word in run.done.stdout.decode().split()], [one == name for one in names])
+            oom, = report["ooms"]
+            self.assertEqual((oom["api"], oom["device"], oom["requested_bytes"]), (name, 0, 0), oom)
+        with Recording("/usr/bin/python3", "-c", calls) as run:
+            self.assertEqual(run.report()["ooms"], [])
+
     def test_an_injected_error_is_called_that_and_blames_nobody(self):
         with Recording(app("oom"), launcher=("--inject-oom", "1"), code=None) as run:
             report = run.report()

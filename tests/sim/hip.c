@@ -138,6 +138,10 @@ HIP(hipMallocPitch, ALLOC, (void **p, size_t *pitch, size_t width, size_t height
 HIP(hipMemAllocPitch, ALLOC, (void **p, size_t *pitch, size_t width, size_t height, unsigned element),
     hipMallocPitch(p, pitch, width, height), SIZE(width *height), KIND(DEVICE), .out = {SIM_OUT(p), SIM_OUT(pitch)})
 
+struct dim3 {
+	unsigned x, y, z;
+};
+
 struct extent {
 	size_t width, height, depth;
 };
@@ -271,7 +275,13 @@ HIP(hipStreamDestroy, QUIET, (void *s), d.cuStreamDestroy(s), KIND(NONE))
 HIP(hipStreamSynchronize, QUIET, (void *s), d.cuStreamSynchronize(s), KIND(NONE))
 HIP(hipMemcpy, QUIET, (void *to, const void *from, size_t n, int way), d.cuMemcpy(to, from, n), KIND(NONE))
 HIP(hipMemset, QUIET, (void *to, int value, size_t n), d.cuMemsetD8(to, value, n), KIND(NONE))
-HIP(hipLaunchKernel, QUIET, (const void *f, struct extent grid, struct extent block, void **args, size_t n, void *s), 0, KIND(NONE))
+HIP(hipMemsetAsync, QUIET, (void *to, int value, size_t n, void *s), d.cuMemsetD8(to, value, n), KIND(NONE))
+HIP(hipMemcpyHtoD, QUIET, (void *to, void *from, size_t n), d.cuMemcpy(to, from, n), KIND(NONE))
+HIP(hipLaunchKernel, QUIET, (const void *f, struct dim3 grid, struct dim3 block, void **args, size_t n, void *s), 0, KIND(NONE))
+HIP(hipModuleLaunchKernel, QUIET,
+    (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned n, void *s, void **args,
+     void **extra),
+    0, KIND(NONE))
 
 int hipGetLastError(void)
 {
