@@ -46,7 +46,9 @@ bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *pa
 
 	if (sl_suppressions_read(suppressions, path, &line))
 		return true;
-	if (errno)
+	if (errno == E2BIG)
+		sl_door_print(stderr, "stormlog-analyze: %s:%u: more than %d patterns\n", path, line, SL_SUPPRESSIONS_MAX);
+	else if (errno)
 		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", path, strerror(errno));
 	else
 		sl_door_print(stderr, "stormlog-analyze: %s:%u: a line is leak:PATTERN\n", path, line);

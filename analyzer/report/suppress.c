@@ -11,39 +11,35 @@
 #include "common/base.h"
 
 /*
- * Each star takes as little as it can, and only the last one is ever asked for more: what an earlier one took stays right.
- * Without ^ the text may begin anywhere, as behind a star; what is left of it behind the pattern may be anything.
+ * Between stars stand parts, each of which is taken where it is met first: what an earlier one took stays right.  Without ^ the text may
+ * begin anywhere, as behind a star; without $ what is left of it behind the pattern may be anything.  memmem looks at each byte once,
+ * so a pattern costs what it and the text are long.
  */
-static bool match(const char *pattern, const char *text)
+static bool match(const char *pattern, const char *text, const char *end)
 {
-	const char *star = NULL, *from = text;
+	bool here = *pattern == '^';
 
-	if (*pattern == '^')
-		pattern++;
-	else
-		star = pattern;
-	for (;;) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			from = text;
-		} else if (!*pattern || (*pattern == '$' && !pattern[1] && !*text)) {
-			return true;
-		} else if (*text && *pattern == *text && !(*pattern == '$' && !pattern[1])) {
-			pattern++;
-			text++;
-		} else if (!star || !*from) {
+	for (pattern += here;; here = false) {
+		const char *star = strchrnul(pattern, '*');
+		size_t size = (size_t)(star - pattern), left = (size_t)(end - text);
+
+		if (!*star && size && star[-1] == '$')
+			return (here ? left == size - 1 : left >= size - 1) && !memcmp(end - (size - 1), pattern, size - 1);
+		if (here ? left < size || memcmp(text, pattern, size) : !(text = memmem(text, left, pattern, size)))
 			return false;
-		} else {
-			pattern = star;
-			text = ++from;
-		}
+		if (!*star)
+			return true;
+		text += size;
+		pattern = star + 1;
 	}
 }
 
 const char *sl_suppressions_match(const struct sl_suppressions *list, const char *text)
 {
+	const char *end = text ? text + strlen(text) : NULL;
+
 	for (size_t i = 0; list && text && i < list->count; i++)
-		if (match(list->pattern[i], text))
+		if (match(list->pattern[i], text, end))
 			return list->pattern[i];
 	return NULL;
 }
@@ -75,13 +71,18 @@ bool sl_suppressions_read(struct sl_suppressions *list, const char *path, unsign
 		if (!*clean || *clean == '#')
 			continue;
 		fine = !strncmp(clean, "leak:", 5) && clean[5];
-		if (!fine)
+		if (fine && list->count == SL_SUPPRESSIONS_MAX) {
+			errno = E2BIG;
+			fine = false;
 			break;
+		}
+		if (!fine) {
+			errno = 0;
+			break;
+		}
 		list->pattern = sl_arena_grow(list->pattern, &list->capacity, list->count, sizeof(*list->pattern));
 		list->pattern[list->count++] = strdup(clean + 5);
 	}
-	if (!fine)
-		errno = 0;
 	free(text);
 	fclose(file);
 	return fine;
@@ -129,7 +130,7 @@ const char *sl_suppressions_builtin(const char *library)
 	};
 
 	for (size_t i = 0; library && i < SL_COUNT(known); i++)
-		if (match(known[i].pattern, library))
+		if (match(known[i].pattern, library, library + strlen(library)))
 			return known[i].verdict;
 	return NULL;
 }

@@ -15,7 +15,9 @@ struct sl_suppressions {
 	size_t count, capacity;
 };
 
-/* Adds the lines of the file.  false: it cannot be read (errno), or *line of it is no suppression (errno 0). */
+#define SL_SUPPRESSIONS_MAX 1000 /* each is held against every leak */
+
+/* Adds the lines of the file.  false: it cannot be read (errno; E2BIG: too many), or *line of it is no suppression (errno 0). */
 bool sl_suppressions_read(struct sl_suppressions *list, const char *path, unsigned *line);
 void sl_suppressions_free(struct sl_suppressions *list);
 

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "analyzer/base/arena.h"
 #include "analyzer/trace/cursor.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/trace/trace.h"
@@ -36,9 +37,9 @@ struct stream {
 	struct sl_ring_walk walk;
 	uint64_t file_next; /* slots below it are in the file */
 
-	/* events read and not yet given out, by time; [begin, end) of the array */
+	/* events read and not yet given out, a heap: a thread's calls may all have begun before the first of them ends */
 	struct waiting *waiting;
-	size_t begin, end, capacity;
+	size_t waiting_count, capacity;
 	bool exhausted;
 	struct sl_event slot_event;
 
@@ -160,21 +161,35 @@ static const struct sl_event *next_event(struct sl_order *order, struct stream *
 	return event;
 }
 
+static bool sooner(const struct waiting *a, const struct waiting *b)
+{
+	return a->event.time_ns != b->event.time_ns ? a->event.time_ns < b->event.time_ns : a->number < b->number;
+}
+
 static void push(struct stream *s, const struct sl_event *event, const struct sl_hook *hook, uint64_t number)
 {
+	const struct waiting new = {*event, hook, number};
 	size_t at;
 
-	if (s->end == s->capacity && s->begin && s->begin >= s->capacity / 2) {
-		memmove(s->waiting, s->waiting + s->begin, (s->end - s->begin) * sizeof(*s->waiting));
-		s->end -= s->begin;
-		s->begin = 0;
-	} else if (s->end == s->capacity) {
-		s->capacity = s->capacity ? s->capacity * 2 : 16;
-		s->waiting = sl_memory_must(realloc(s->waiting, s->capacity * sizeof(*s->waiting)));
+	s->waiting = sl_arena_grow(s->waiting, &s->capacity, s->waiting_count, sizeof(*s->waiting));
+	for (at = s->waiting_count++; at && sooner(&new, &s->waiting[(at - 1) / 2]); at = (at - 1) / 2)
+		s->waiting[at] = s->waiting[(at - 1) / 2];
+	s->waiting[at] = new;
+}
+
+static void drop_first(struct stream *s)
+{
+	const struct waiting *last = &s->waiting[--s->waiting_count];
+	size_t at = 0;
+
+	for (size_t child; (child = at * 2 + 1) < s->waiting_count; at = child) {
+		if (child + 1 < s->waiting_count && sooner(&s->waiting[child + 1], &s->waiting[child]))
+			child++;
+		if (!sooner(&s->waiting[child], last))
+			break;
+		s->waiting[at] = s->waiting[child];
 	}
-	for (at = s->end++; at > s->begin && s->waiting[at - 1].event.time_ns > event->time_ns; at--)
-		s->waiting[at] = s->waiting[at - 1];
-	s->waiting[at] = (struct waiting){*event, hook, number};
+	s->waiting[at] = *last;
 }
 
 /* The thread's next call, where that can be seen without reading on, had not begun by then: so no event comes before. */
@@ -185,17 +200,15 @@ static bool is_next(const struct sl_order *order, const struct stream *s, uint64
 	return after && begin_of(after, sl_header_hook(&order->trace->header, after->api)) >= time_ns;
 }
 
-/* Make the earliest event of the thread `direct` or waiting[begin]; false at the end. */
+/* Make the earliest event of the thread `direct` or waiting[0]; false at the end. */
 static bool fill(struct sl_order *order, struct stream *s)
 {
-	if (s->begin == s->end)
-		s->begin = s->end = 0;
 	while (!s->exhausted) {
 		const struct sl_hook *hook = NULL;
 		const struct sl_event *event;
 		uint64_t begin, number;
 
-		if (s->begin != s->end && is_next(order, s, s->waiting[s->begin].event.time_ns))
+		if (s->waiting_count && is_next(order, s, s->waiting[0].event.time_ns))
 			break;
 		event = next_event(order, s, &hook);
 		if (!event) {
@@ -206,7 +219,7 @@ static bool fill(struct sl_order *order, struct stream *s)
 		if (s->taken && sl_cursor_has(s->taken, number))
 			continue;
 		begin = begin_of(event, hook);
-		if (s->begin == s->end && (event->time_ns <= begin || is_next(order, s, event->time_ns))) {
+		if (!s->waiting_count && (event->time_ns <= begin || is_next(order, s, event->time_ns))) {
 			s->direct = event;
 			s->direct_hook = hook;
 			s->direct_number = number;
@@ -215,13 +228,13 @@ static bool fill(struct sl_order *order, struct stream *s)
 			return true;
 		}
 		push(s, event, hook, number);
-		if (s->waiting[s->begin].event.time_ns <= begin)
+		if (s->waiting[0].event.time_ns <= begin)
 			break;
 	}
-	if (s->begin == s->end)
+	if (!s->waiting_count)
 		return false;
-	s->time_ns = s->waiting[s->begin].event.time_ns;
-	s->after = !stamped_before(s->waiting[s->begin].hook);
+	s->time_ns = s->waiting[0].event.time_ns;
+	s->after = !stamped_before(s->waiting[0].hook);
 	return true;
 }
 
@@ -326,14 +339,22 @@ static struct stream *stream_of(struct sl_order *order, struct sl_idmap *ids, ui
 
 static void add_frame(struct stream *s, struct sl_zstd_frame *frame)
 {
-	size_t at;
-
 	s->frames = sl_arena_grow(s->frames, &s->frame_capacity, s->frame_count, sizeof(*s->frames));
-	for (at = s->frame_count++; s->thread && at && s->frames[at - 1]->first > frame->first; at--)
-		s->frames[at] = s->frames[at - 1];
-	s->frames[at] = frame;
+	s->frames[s->frame_count++] = frame;
 	if (frame->next > s->file_next)
 		s->file_next = frame->next;
+}
+
+/* By their first slot, else as they lie in the files. */
+static int by_slot(const void *a, const void *b)
+{
+	const struct sl_zstd_frame *x = *(struct sl_zstd_frame *const *)a, *y = *(struct sl_zstd_frame *const *)b;
+
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 /* A frame whose slots another frame holds already is left out: never twice. */
@@ -440,6 +461,8 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 		struct stream *s = &order->streams[i];
 
 		msgpack_zone_init(&s->zone, 1024);
+		if (s->thread && s->frame_count)
+			qsort(s->frames, s->frame_count, sizeof(*s->frames), by_slot);
 		if (s->thread)
 			drop_doubles(order, s);
 		else
@@ -460,7 +483,7 @@ static void retire(struct stream *s)
 	sl_inflate_free(&s->inflate);
 	free(s->waiting);
 	s->waiting = NULL;
-	s->begin = s->end = s->capacity = 0;
+	s->waiting_count = s->capacity = 0;
 }
 
 static const struct sl_item *give(struct sl_order *order, struct stream *s)
@@ -471,9 +494,9 @@ static const struct sl_item *give(struct sl_order *order, struct stream *s)
 		return &s->record;
 	order->item.kind = SL_ITEM_EVENT;
 	order->item.thread = s->thread;
-	order->item.number = s->direct ? s->direct_number : s->waiting[s->begin].number;
-	order->item.hook = s->direct ? s->direct_hook : s->waiting[s->begin].hook;
-	order->item.event = s->direct ? s->direct : &s->waiting[s->begin].event;
+	order->item.number = s->direct ? s->direct_number : s->waiting[0].number;
+	order->item.hook = s->direct ? s->direct_hook : s->waiting[0].hook;
+	order->item.event = s->direct ? s->direct : &s->waiting[0].event;
 	if (SL_UNLIKELY(!order->trace->header.same_kinds || order->item.event->kind >= SL_KIND_COUNT)) {
 		order->translated = *order->item.event;
 		order->translated.kind = order->trace->header.kinds[order->translated.kind & 255];
@@ -503,7 +526,7 @@ const struct sl_item *sl_order_next(struct sl_order *order)
 			if (order->given == s && s->direct)
 				s->direct = NULL;
 			else if (order->given == s && s->thread)
-				s->begin++;
+				drop_first(s);
 			order->given = NULL;
 			if (!advance(order, s)) {
 				retire(s);

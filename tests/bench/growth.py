@@ -101,23 +101,36 @@ def big_index():
 
 def links(folder, n):
     one(folder, [], mallocs(10))
-    for i in range(n // 1000):
+    for i in range(n // 10):
         os.symlink(".", os.path.join(folder, "l%d" % i))
 
 
 def suppressions(folder, n):
-    """A pattern of many stars against names that nearly match."""
-    one(folder, [{"def": "frame", "id": 1, "function": "a" * 60, "file": "/x/" + "a" * (n // 100) + ".py", "line": 1},
+    """A pattern of many stars, and a long one, against a name that nearly matches."""
+    one(folder, [{"def": "frame", "id": 1, "function": "a" * 16000, "file": "/x/a.py", "line": 1},
                  {"def": "python_stack", "id": 1, "frames": [1]}], mallocs(10, python=1))
     with open(os.path.join(folder, "supp"), "w") as file:
-        file.write("leak:" + "a*" * 12 + "b\n")
+        file.write("leak:" + "a*" * n + "b\nleak:" + "a" * min(8000, n) + "b\n")
 
 
 def pattern_lines(folder, n):
-    """Many patterns against many stacks."""
-    stacks(folder, n // 10)
+    """Many stacks against as many patterns as there may be."""
+    stacks(folder, n)
     with open(os.path.join(folder, "supp"), "w") as file:
-        file.write("".join("leak:no_such_function_%d\n" % i for i in range(n // 10)))
+        file.write("".join("leak:no_such_function_%d\n" % i for i in range(1000)))
+
+
+def frames(folder, n):
+    """A frame for each event, the last one first."""
+    thread = t.Thread()
+    blocks = [thread.events(1, api=t.MALLOC, kind=1, duration_ns=1, address=4096 * (i + 1), bytes=16) for i in range(n)]
+    t.write(os.path.join(folder, "rank-00000-100.msgpack.zst"), t.header(), *reversed(blocks), t.footer())
+
+
+def late(folder, n):
+    """Calls that all began before the first of them ended, the last one first."""
+    one(folder, [], t.Thread().events(n, api=t.MALLOC, kind=1, duration_ns=10 ** 9, address=[4096 * i for i in range(1, n + 1)], bytes=16,
+                                      time_ns=[t.T0 + 2 * 10 ** 9 - i for i in range(n)]))
 
 
 def unmixed(h):
@@ -159,6 +172,26 @@ def telemetry(folder, n, ranks=1, sessions=1):
                                        timestamp_ns=t.UNIX0 + i // (ranks * sessions) * 10 ** 9)) + "\n")
 
 
+def telemetry_segments(folder, n):
+    segments = ["segment-%06d.jsonl" % i for i in range(n // 10)]
+    for i, name in enumerate(segments):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(json.dumps(dict(RECORD, timestamp_ns=t.UNIX0 + i * 10 ** 9)) + "\n")
+    with open(os.path.join(folder, "manifest.json"), "w") as file:
+        json.dump({"format": "stormlog.telemetry.sink", "schema_version": 1, "sessions": [],
+                   "segments": [{"filename": name, "session_id": "s", "event_count": 1, "size_bytes": 1, "closed": True} for name in segments]}, file)
+
+
+def telemetry_bundles(folder, n):
+    for i in range(max(n // 100, 1)):
+        bundle = os.path.join(folder, "oom_dump_%d" % i)
+        os.mkdir(bundle)
+        for name, content in (("manifest", {"bundle_name": "b%d" % i, "reason": "oom", "backend": "cuda", "event_count": 1, "files": ["events.json"]}),
+                              ("metadata", {"exception_type": "OutOfMemoryError"}), ("events", [dict(RECORD, session_id="b%d" % i)])):
+            with open(os.path.join(bundle, name + ".json"), "w") as file:
+                json.dump(content, file)
+
+
 def telemetry_ranks(folder, n):
     telemetry(folder, n, ranks=max(n // 4, 1))
 
@@ -192,7 +225,7 @@ def cost(make, n):
 
 
 SHAPES = (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, damage, links, suppressions,
-          pattern_lines, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
+          pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 
 
 def main():

@@ -85,6 +85,11 @@ class TimeAndFiles(unittest.TestCase):
         self.assertIn("too many files and folders", self.run_it("t", STORMLOG_READ_FILES="20")[1] +
                       self.run_it("--json", "t/deep", STORMLOG_READ_FILES="20")[0])
 
+    def test_as_many_suppressions_as_there_may_be(self):
+        t.write(self.trace, t.header(), self.events(), t.footer())
+        self.run_it("--suppressions", self.write("s", b"leak:x\n" * 1000), "t")
+        self.assertIn("s:1001: more than 1000 patterns", self.run_it("--suppressions", self.write("s", b"leak:x\n" * 1001), "t", codes=(2,))[1])
+
     def test_links_in_circles_end(self):
         t.write(self.trace, t.header(), self.events(), t.footer())
         for i in range(200):

@@ -11,13 +11,14 @@
 #include <unistd.h>
 
 #include "analyzer/base/budget.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/upstream/files/telemetry.h"
 
 struct walk {
 	struct sl_telemetry *t;
 	const char **folders, **files; /* folders with a manifest; telemetry by name */
-	const char **bundles;	       /* folders of OOM bundles */
-	size_t folder_count, folder_capacity, file_count, file_capacity, bundle_count, bundle_capacity;
+	struct sl_map bundles;	       /* folders of OOM bundles */
+	size_t folder_count, folder_capacity, file_count, file_capacity;
 	size_t found;
 	uint64_t looked_at; /* files and folders */
 };
@@ -115,8 +116,7 @@ static bool load_folder(struct walk *w, const char *folder, const char *name_of_
 		return true;
 	if (kind == SL_MANIFEST_OOM) {
 		sl_bundle_load(t, folder, manifest);
-		w->bundles = sl_arena_grow(w->bundles, &w->bundle_capacity, w->bundle_count, sizeof(*w->bundles));
-		w->bundles[w->bundle_count++] = folder;
+		*sl_map_at(&w->bundles, folder) = 1;
 	} else if (kind == SL_MANIFEST_DIAGNOSE) {
 		sl_diagnose_load(t, folder);
 	} else {
@@ -185,13 +185,15 @@ static size_t load_file(struct sl_telemetry *t, const char *path)
 /* The inside of an OOM bundle is the bundle's. */
 static bool is_in_bundle(const struct walk *w, const char *file)
 {
-	for (size_t i = 0; i < w->bundle_count; i++) {
-		size_t length = strlen(w->bundles[i]);
+	char *folder = sl_memory_copy(file), *slash;
+	bool found = false;
 
-		if (strncmp(file, w->bundles[i], length) == 0 && file[length] == '/')
-			return true;
+	while (!found && (slash = strrchr(folder, '/'))) {
+		*slash = 0;
+		found = sl_map_find(&w->bundles, folder);
 	}
-	return false;
+	free(folder);
+	return found;
 }
 
 static void walk_folder(struct walk *w, const char *folder)
@@ -245,6 +247,6 @@ size_t sl_telemetry_add_path(struct sl_telemetry *t, const char *path, bool full
 	t->root = NULL;
 	free(w.folders);
 	free(w.files);
-	free(w.bundles);
+	sl_map_free(&w.bundles);
 	return w.found;
 }

@@ -45,12 +45,15 @@ static void add_source(struct loading *l, struct sl_session *session, const char
 
 	if ((*known)++)
 		return;
-	const char **sources = sl_arena_alloc(&l->t->arena, (session->source_count + 1) * sizeof(*sources));
+	if (!(session->source_count &
+	      (session->source_count - 1))) { /* twice the room each time: a session may have many segments */
+		const char **sources = sl_arena_alloc(&l->t->arena, (2 * session->source_count + 1) * sizeof(*sources));
 
-	if (session->source_count)
-		memcpy(sources, session->sources, session->source_count * sizeof(*sources));
-	sources[session->source_count++] = display;
-	session->sources = sources;
+		if (session->source_count)
+			memcpy(sources, session->sources, session->source_count * sizeof(*sources));
+		session->sources = sources;
+	}
+	session->sources[session->source_count++] = display;
 }
 
 static void on_problem(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
@@ -209,14 +212,11 @@ static void list_segments(struct sl_telemetry *t, const char *folder, const stru
 	names->count = kept;
 }
 
-static const char *session_of_segment(const struct sl_manifest *manifest, const char *name)
+/* The last word of a manifest about a segment counts. */
+static void map_segments(struct sl_map *sessions, const struct sl_manifest *manifest)
 {
-	const char *session_id = NULL;
-
 	for (size_t i = 0; i < manifest->segment_count; i++)
-		if (strcmp(manifest->segments[i].filename, name) == 0)
-			session_id = manifest->segments[i].session_id;
-	return session_id && *session_id ? session_id : NULL;
+		*sl_map_at(sessions, manifest->segments[i].filename) = (uintptr_t)manifest->segments[i].session_id;
 }
 
 static void read_manifest(struct sl_telemetry *t, const char *folder, struct sl_manifest *manifest)
@@ -252,6 +252,7 @@ void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_se
 	const char *name = is_folder ? "" : base_name(t, path), *fallback = sl_session_id_of_sink(&t->arena, path);
 	struct sl_manifest manifest;
 	struct names names = {0};
+	struct sl_map sessions = {0};
 
 	read_manifest(t, folder, &manifest);
 	bool single = !is_folder && strcmp(name, "manifest.json") != 0;
@@ -260,11 +261,14 @@ void sl_telemetry_load_sink(struct sl_telemetry *t, const char *path, enum sl_se
 		add_name(&names, name);
 	else
 		list_segments(t, folder, &manifest, &names);
+	map_segments(&sessions, &manifest);
 	for (size_t i = 0; i < names.count; i++) {
-		const char *hint = session_of_segment(&manifest, names.list[i]);
+		const char *hint = (const char *)*sl_map_at(&sessions, names.list[i]);
 
-		read_one(&l, single ? path : sl_arena_printf(&t->arena, "%s/%s", folder, names.list[i]), hint ? hint : fallback);
+		read_one(&l, single ? path : sl_arena_printf(&t->arena, "%s/%s", folder, names.list[i]),
+			 hint && *hint ? hint : fallback);
 	}
+	sl_map_free(&sessions);
 	free(names.list);
 	finish(&l, &manifest, path);
 }
