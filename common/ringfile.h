@@ -36,7 +36,8 @@
 #define SL_RINGFILE_HEADER_AT (64u << 10)
 #define SL_RINGFILE_HEAD      (256u << 10)
 
-enum sl_segment_use { SL_SEGMENT_FREE, SL_SEGMENT_CLAIMED, SL_SEGMENT_EVENTS, SL_SEGMENT_DEFS };
+/* HOLE: nobody has it, and the file no blocks for it. */
+enum sl_segment_use { SL_SEGMENT_FREE, SL_SEGMENT_CLAIMED, SL_SEGMENT_EVENTS, SL_SEGMENT_DEFS, SL_SEGMENT_HOLE };
 
 /* 128 bytes: what the producer writes and what the writer writes lie on different cache lines. */
 struct sl_segment {

@@ -73,6 +73,11 @@ static int extend(int fd, size_t from, size_t to)
 	return err;
 }
 
+static size_t offset_of(unsigned index)
+{
+	return SL_RINGFILE_HEAD + (size_t)index * SL_SEGMENT_BYTES;
+}
+
 int sl_ring_create(struct sl_ring *ring, int fd, const char *path, bool elsewhere, unsigned segments)
 {
 	size_t bytes = SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES;
@@ -197,6 +202,25 @@ static bool no_room(const struct sl_ring *ring)
 	return refused_ns && sl_agent_now() - refused_ns < REFUSED_NS;
 }
 
+/* Segments that were given back have blocks again, until so many have.  False: none. */
+static bool fill_holes(struct sl_ring *ring, unsigned segments)
+{
+	unsigned have = atomic_load(&ring->file->segments);
+	bool any = false;
+
+	for (unsigned i = 0; i < have && have - atomic_load(&ring->holes) < segments; i++) {
+		if (atomic_load(&ring->file->segment[i].use) != SL_SEGMENT_HOLE)
+			continue;
+		if (extend(ring->fd, offset_of(i), offset_of(i + 1)))
+			break;
+		ring->free_ns[i] = sl_agent_now();
+		atomic_fetch_sub(&ring->holes, 1);
+		atomic_store_explicit(&ring->file->segment[i].use, SL_SEGMENT_FREE, memory_order_release);
+		any = true;
+	}
+	return any;
+}
+
 /*
  * One thread at a time, and never when the ring's own disk hangs: then what is there must do.  A ring that lies
  * elsewhere, in memory, grows to its cap meanwhile.
@@ -209,35 +233,103 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 
 	if (segments > most_segments(ring))
 		segments = most_segments(ring);
+	have -= atomic_load(&ring->holes);
 	if (segments <= have || no_room(ring) || (!ring->elsewhere && disk_hangs(sl_agent_now())) ||
 	    !atomic_compare_exchange_strong(&ring->growing, &expected, 1))
 		return false;
 	have = atomic_load(&ring->file->segments);
-	if (segments > have && have_file(ring)) {
-		from = SL_RINGFILE_HEAD + (size_t)have * SL_SEGMENT_BYTES;
-		grown = !extend(ring->fd, from, SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES) &&
-			map_more(ring, ring->fd, from, SL_RINGFILE_HEAD + (size_t)segments * SL_SEGMENT_BYTES);
+	if (atomic_load(&ring->holes) && have_file(ring)) {
+		grown = fill_holes(ring, segments);
+		segments = have;
+		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());
+	} else if (segments > have && have_file(ring)) {
+		from = offset_of(have);
+		grown = !extend(ring->fd, from, offset_of(segments)) && map_more(ring, ring->fd, from, offset_of(segments));
 		atomic_store(&ring->refused_ns, grown ? 0 : sl_agent_now());
 		/* ext4 keeps in the file what it found before it ran out: that is the trace's room, and the program's. */
 		if (!grown && have_file(ring))
 			syscall(SYS_ftruncate, ring->fd, (off_t)from);
 	}
-	if (grown)
+	if (grown) {
+		for (unsigned i = have; i < segments; i++) {
+			ring->free_ns[i] = sl_agent_now();
+			ring->clean[i] = true;
+		}
 		atomic_store(&ring->file->segments, segments);
+	}
 	atomic_store(&ring->growing, 0);
 	return grown;
 }
 
-void sl_ring_provide(struct sl_ring *ring, unsigned spare)
+/* Segments that somebody has, and those that are free to be had. */
+static unsigned count_used(const struct sl_ring *ring, unsigned *free)
 {
 	unsigned have = atomic_load(&ring->file->segments), used = 0;
 
-	for (unsigned i = 0; i < have; i++)
-		used += atomic_load(&ring->file->segment[i].use) != SL_SEGMENT_FREE;
+	for (unsigned i = 0; i < have; i++) {
+		uint32_t use = atomic_load(&ring->file->segment[i].use);
+
+		used += use != SL_SEGMENT_FREE && use != SL_SEGMENT_HOLE;
+		*free += use == SL_SEGMENT_FREE;
+	}
+	return used;
+}
+
+void sl_ring_provide(struct sl_ring *ring, unsigned spare)
+{
+	unsigned free = 0, used = count_used(ring, &free);
+
 	if (spare < used)
 		spare = used;
-	if (have - used < spare && !sl_kept_sandboxed())
+	if (free < spare && !sl_kept_sandboxed())
 		grow(ring, used + spare);
+}
+
+/* One that nobody else can claim meanwhile.  False: its pages stay. */
+static bool give_back(struct sl_ring *ring, unsigned index, bool blocks_too)
+{
+	struct sl_segment *segment = &ring->file->segment[index];
+	uint32_t expected = SL_SEGMENT_FREE;
+
+	if (!atomic_compare_exchange_strong(&segment->use, &expected, SL_SEGMENT_CLAIMED))
+		return true;
+	if (syscall(SYS_fallocate, ring->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset_of(index),
+		    (off_t)SL_SEGMENT_BYTES)) {
+		atomic_store_explicit(&segment->use, SL_SEGMENT_FREE, memory_order_release);
+		return false;
+	}
+	ring->clean[index] = true;
+	if (!blocks_too && !extend(ring->fd, offset_of(index), offset_of(index + 1))) {
+		atomic_store_explicit(&segment->use, SL_SEGMENT_FREE, memory_order_release);
+		return true;
+	}
+	atomic_fetch_add(&ring->holes, 1);
+	atomic_store_explicit(&segment->use, SL_SEGMENT_HOLE, memory_order_release);
+	return true;
+}
+
+void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns)
+{
+	unsigned kept = 0, used = count_used(ring, &kept);
+	bool looked = false;
+
+	kept = 0;
+	if (spare < used)
+		spare = used;
+	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
+		bool beyond;
+
+		if (atomic_load(&ring->file->segment[i].use) != SL_SEGMENT_FREE)
+			continue;
+		beyond = kept++ >= spare;
+		if (ring->free_ns[i] >= before_ns || (ring->clean[i] && !beyond))
+			continue;
+		if (!looked && (sl_kept_sandboxed() || !have_file(ring)))
+			return;
+		looked = true;
+		if (!give_back(ring, i, beyond))
+			return;
+	}
 }
 
 int sl_ring_claim(struct sl_ring *ring, enum sl_segment_use use, uint32_t thread, int tid, uint64_t first)
@@ -271,6 +363,8 @@ void sl_ring_release(struct sl_ring *ring, unsigned index)
 
 	/* Old state words must not look like the next owner's.  Most threads that come and go touch little. */
 	memset(sl_ring_segment_bytes(ring, index), 0, short_lived ? slots * sizeof(struct sl_slot) : SL_SEGMENT_BYTES);
+	ring->free_ns[index] = sl_agent_now();
+	ring->clean[index] = false;
 	atomic_store_explicit(&segment->use, SL_SEGMENT_FREE, memory_order_release);
 }
 
@@ -361,7 +455,7 @@ static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_
 	int index;
 
 	while ((index = sl_ring_claim(ring, SL_SEGMENT_EVENTS, thread, tid, first)) < 0 &&
-	       grow(ring, atomic_load(&ring->file->segments) + GROWTH))
+	       grow(ring, atomic_load(&ring->file->segments) - atomic_load(&ring->holes) + GROWTH))
 		;
 	return index;
 }

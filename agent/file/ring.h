@@ -46,6 +46,7 @@ struct sl_ring {
 	uint64_t device, inode;				/* of fd: the program may have closed it and opened another */
 	_Atomic uint32_t growing;			/* a thread is making the file longer */
 	_Atomic uint64_t refused_ns;			/* when there was no room for that; 0: there was */
+	_Atomic uint32_t holes;				/* segments that have no blocks */
 	_Atomic uint32_t orders;			/* segments begun */
 	_Atomic uint32_t defs;				/* index of the segment the definition log is in */
 	_Atomic uint32_t defs_hint;			/* offset at or before its first free byte */
@@ -56,6 +57,8 @@ struct sl_ring {
 	_Atomic uint32_t crowded;			/* events were lost because threads inside calls had them all */
 	_Atomic uint32_t producers_used, producer_hint; /* none is taken from `used` on; one below `hint` may be free */
 	uint8_t *bytes[SL_SEGMENT_MAX];
+	uint64_t free_ns[SL_SEGMENT_MAX]; /* since when it is free */
+	uint8_t clean[SL_SEGMENT_MAX];	  /* free, and its pages were given back.  Writer alone */
 	struct sl_producer producers[SL_PRODUCER_MAX];
 };
 
@@ -73,6 +76,12 @@ bool sl_ring_drop_inherited(void);
 
 /* Writer: have at least `spare` free segments in the file, and as many as are in use, up to the cap. */
 void sl_ring_provide(struct sl_ring *ring, unsigned spare);
+
+/*
+ * Writer: pages of segments that have been free since before `before_ns` go back to the system, and the blocks of those beyond `spare` too.
+ * The file keeps its length, for who has it mapped or reads it.
+ */
+void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns);
 
 /* A producer for the calling thread, without a segment yet; NULL when there is none left. */
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid);

@@ -27,6 +27,7 @@
 #define STEP_SLOTS    (2 * SL_BLOCK_EVENTS) /* of a thread; what is left of one segment may come to it */
 #define FOLD_MIN_NS   2000000ull	    /* work at a fold between two passes */
 #define SPARE	      2			    /* free segments kept ahead of need */
+#define GIVEN_BACK_NS 800000000ull	    /* pages of a segment that was free for so long go back, within a second */
 #define DEFS_WAIT_MAX 1000
 #define AHEAD	      24      /* slots */
 #define HURRY_NS      2000ull /* an event: half a million a second */
@@ -534,6 +535,7 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 	if (good && idle_ns != UINT64_MAX)
 		sl_ring_take_back(sl_agent->ring, idle_ns);
 	sl_ring_provide(sl_agent->ring, SPARE);
+	sl_ring_give_back(sl_agent->ring, SPARE, now_ns - GIVEN_BACK_NS);
 	sl_native_watch();
 	if (good && folding)
 		return 0;

@@ -226,5 +226,48 @@ class Life(unittest.TestCase):
                              [[5 << 20]] * 3)
 
 
+CROWDS = """
+import ctypes, os, sys, threading, time
+cudart = ctypes.CDLL("libcudart.so.13")
+def crowd(meet):
+    def work():
+        p = ctypes.c_void_p()
+        for size in range(1, 40):
+            assert not cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) and not cudart.cudaFree(p)
+        meet.wait()
+        meet.wait()
+    return [threading.Thread(target=work) for _ in range(40)]
+def blocks():
+    name, = [name for name in os.listdir(os.environ["STORMLOG_DIR"]) if name.endswith(".ring")]
+    state = os.stat(os.path.join(os.environ["STORMLOG_DIR"], name))
+    return state.st_blocks >> 11, state.st_size >> 20
+for turn in range(2):
+    meet = threading.Barrier(41)
+    threads = crowd(meet)
+    [thread.start() for thread in threads]
+    meet.wait()
+    print(*blocks())
+    meet.wait()
+    [thread.join() for thread in threads]
+    end = time.monotonic() + 20
+    while blocks()[0] > 6 and time.monotonic() < end:
+        time.sleep(0.05)
+    print(*blocks())
+sys.stdout.flush()
+"""
+
+
+class Crowds(unittest.TestCase):
+    def test_what_many_threads_needed_of_the_ring_goes_back_and_comes_again(self):
+        with e2e.Recording(sys.executable, "-c", CROWDS) as run:
+            wrong, _ = e2e.equal_to_journal(run, threads=82)
+            self.assertEqual(wrong, [])
+            rows = [tuple(map(int, line.split())) for line in run.done.stdout.decode().splitlines()]
+        for there, gone in (rows[:2], rows[2:]):
+            self.assertGreater(there[0], 39)
+            self.assertLessEqual(gone[0], 6)
+            self.assertGreater(gone[1], 39)  # who has it mapped finds the end where it was
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
