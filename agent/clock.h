@@ -49,7 +49,7 @@ static inline uint64_t sl_clock_ticks(void)
 	return __builtin_ia32_rdtsc();
 }
 
-/* Not before what precedes it in the program is done: the counter is else read ahead of that. */
+/* Waits for the instructions before it; without that the processor may read the counter earlier. */
 static inline uint64_t sl_clock_ticks_after(void)
 {
 	__asm__ volatile("lfence" : : : "memory");

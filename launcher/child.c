@@ -72,7 +72,7 @@ static bool is_below_us(pid_t pid)
 	return false;
 }
 
-/* Who signals us and then the group, as timeout(1) does: the group's has come while we asked, and is the one that the witness saw. */
+/* timeout(1) signals us and then the group: the second signal came while we asked, and is the one that the witness saw. */
 static void take_copy(int number)
 {
 	sigset_t one;

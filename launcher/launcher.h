@@ -42,7 +42,7 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud);
 bool sl_paths_library(char *path, size_t size);
 bool sl_paths_analyzer(char *path, size_t size);
 
-/* As execvp finds it.  0, ENOENT or EACCES. */
+/* Finds a program as execvp does.  0, ENOENT or EACCES. */
 int sl_paths_command(const char *name, char *path, size_t size);
 
 /* --- launcher/target.c --- */

@@ -169,7 +169,7 @@ static void look(enum sl_probe_which which, const char *soname, const struct sl_
 	if (!library) {
 		const char *error = dlerror();
 
-		/* Not there is not worth a word; there and broken is. */
+		/* A missing library is normal; one that is there and does not load is reported. */
 		if (error && !strstr(error, "cannot open shared object file: No such file"))
 			snprintf(probe->answer, sizeof(probe->answer), "%s", error);
 		return;

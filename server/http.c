@@ -141,7 +141,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 		sl_slow_began(connection);
 		request->outcome = admit(request);
 		expects = sl_request_header(request, "Expect");
-		/* Who waits for our word hears it now; who sends without asking hears it when he listens again. */
+		/* A client that sent "Expect: 100-continue" gets the answer now; one that is already sending gets it when it reads. */
 		if (request->outcome.status &&
 		    (expects || (body_length(request) > DRAIN_MAX && body_length(request) != UINT64_MAX)))
 			answer(request);

@@ -40,7 +40,7 @@ void sl_asleep_take(uint32_t thread, uint64_t first, const struct sl_event *even
 /* All that took effect until then has been taken. */
 void sl_asleep_settle(uint64_t until_ns);
 
-/* It is long since anything was written, or much is kept. */
+/* True when nothing was written for long, or much is kept in memory. */
 bool sl_asleep_is_due(uint64_t now_ns);
 
 /* Writes events of one thread as one block; false: it could not. */

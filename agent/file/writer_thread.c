@@ -134,7 +134,7 @@ int sl_writer_thread_start(void)
 	return err;
 }
 
-/* It is in the kernel's list of our threads, where it stays a moment longer than its own code runs. */
+/* The thread is still in the kernel's list, where it stays a moment longer than its own code runs. */
 static bool is_listed(uint32_t tid)
 {
 	return !syscall(SYS_tgkill, sl_agent->process.pid, tid, 0);

@@ -223,7 +223,7 @@ void sl_device_oom(uint32_t thread, uint64_t seq, int device, enum sl_family fam
 	int saved = errno;
 	struct map map;
 
-	/* It may be all that this process ever asks of the device: which one it is says who else is there. */
+	/* This may be the only question the process ever asks the device; the device's identity tells who else uses it. */
 	if (sl_vendor_of(family) == SL_VENDOR_CUDA && !sl_event_kinds[kind].on_host)
 		sl_device_used(device, family);
 	map_begin(&map, "oom", now_ns);

@@ -170,7 +170,7 @@ static struct block *slot_of(uint64_t key, unsigned probe)
 	return &blocks[((unsigned)((key * 0x9e3779b97f4a7c15ull) >> 40) + probe) & (BLOCKS - 1)];
 }
 
-/* Who takes the key takes the bytes. */
+/* The thread that takes the key also subtracts the bytes. */
 static void remove_block(struct block *block, uint64_t key, struct sl_limit_claim *claim)
 {
 	uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);

@@ -48,7 +48,7 @@ static struct environment look_at(char *const *envp)
 	return found;
 }
 
-/* As it was preloaded; NULL: this is a program, as in tests of ours. */
+/* The path that was preloaded; NULL where this code is linked into a program, as in our tests. */
 static const char *own_path(void)
 {
 	const struct link_map *object = sl_objects_first();

@@ -160,7 +160,7 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
-/* Nobody provides it: a NULL, which says that there is no memory. */
+/* No library provides the function: NULL, which callers read as "no memory". */
 #define INSIDE(verb, ret, name, proto, args, before, after)                                                                        \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \

@@ -29,7 +29,7 @@ const struct sl_pjrt_api *sl_pjrt_real(unsigned plugin)
 	return atomic_load_explicit(&plugins[plugin].real, memory_order_relaxed);
 }
 
-/* Not while the agent asks, and not before there is a recording. */
+/* False while the agent itself asks the plugin, and before there is a recording. */
 static inline bool is_told(void)
 {
 	return (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) || sl_torch_wants_cpu()) &&

@@ -43,7 +43,8 @@ static void *try_locks(void *open_self)
 	return NULL;
 }
 
-/* Nobody who is no more holds what making a thread takes: fork() has reset it, or a thread was made in this process. */
+/* True when no thread that the fork left behind can hold the locks that making a thread takes: fork() has reset them, or
+ * this process has made a thread. */
 static bool is_fresh(void)
 {
 	char line[24];

@@ -46,7 +46,7 @@ static void process(struct sl_process *process)
 	}
 }
 
-/* It has a name already: a label's growth, a leak's, a cache's that fills. */
+/* True when another finding names the growth: a label's growth, a leak, a cache that fills. */
 static bool is_named(const struct sl_report *report, unsigned process)
 {
 	for (size_t i = 0; i < report->findings.count; i++)

@@ -83,7 +83,7 @@ bool sl_store_names(struct sl_store *store, const char *begins, int64_t limit, s
 
 /* ---- files that runs were learned from */
 
-/* As it was when it was read. */
+/* The file's state when it was read. */
 struct sl_store_file {
 	const char *path;
 	int64_t size, changed_ns;

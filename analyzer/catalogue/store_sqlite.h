@@ -22,7 +22,7 @@ struct sl_store {
 sqlite3_stmt *sl_store_prepare(struct sl_store *store, const char *sql);
 /* Steps to the next row: SQLITE_ROW, SQLITE_DONE, or what went wrong, said. */
 int sl_store_step(struct sl_store *store, sqlite3_stmt *statement);
-/* To its end, without rows. */
+/* Runs a statement that returns no rows. */
 bool sl_store_run_to_end(struct sl_store *store, sqlite3_stmt *statement);
 bool sl_store_execute(struct sl_store *store, const char *sql);
 bool sl_store_fail(struct sl_store *store); /* says what SQLite says; false */

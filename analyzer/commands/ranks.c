@@ -183,7 +183,7 @@ static void put_document(struct sl_json *j, const struct row *rows, unsigned sho
 	sl_json_newline(j);
 }
 
-/* As many as fit. */
+/* The first rows that fit into the answer. */
 static bool put_json(const struct row *rows, unsigned count, const char *path)
 {
 	struct sl_json *trial = sl_json_new(NULL, SL_JSON_COMPACT), *out = sl_json_new(stdout, SL_JSON_COMPACT);

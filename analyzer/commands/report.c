@@ -43,7 +43,7 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 				      .symbols = parsed->symbols});
 }
 
-/* Not beside a single one of Stormlog's own files. */
+/* Nothing is written beside a single file of Python Stormlog. */
 static bool choose_place(struct sl_destination *place, const char *folder, const struct sl_report_options *options, char **paths,
 			 bool native)
 {

@@ -58,7 +58,7 @@ struct options {
 	unsigned depth;
 };
 
-/* Who they are, and when it was. */
+/* Headline: which processes, and at which moment. */
 static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count,
 			const struct options *options)
 {

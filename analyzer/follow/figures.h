@@ -16,7 +16,7 @@ struct sl_figures {
 /* The devices that a process has used, by ordinal, at last the unknown one; returns how many of `out` were filled. */
 unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
 
-/* That it holds by its calls, on all of them. */
+/* Bytes the process holds by its calls, on all devices. */
 uint64_t sl_figures_live(const struct sl_process *process);
 
 /* How far each value is from the median, in deviations (1.4826 x MAD, 2 % of the median at 3.5 of them at least). */

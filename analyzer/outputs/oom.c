@@ -192,7 +192,7 @@ static bool write_bundle(struct sl_report *report, struct sl_process *process, c
 	return fine;
 }
 
-/* As many of the oldest bundles as were removed are no longer named. */
+/* Bundles that retention removed, the oldest, are no longer named. */
 static void forget(struct sl_report *report, size_t removed)
 {
 	for (; removed; removed--) {

@@ -234,7 +234,8 @@ void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
 /* Main thread only. */
 unsigned sl_process_stack(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python, uint32_t native,
 			  uint64_t caller);
-/* It held what its trace says then: it had begun, and had not ended.  A killed one is sampled no more than a second before. */
+/* True when the process had begun by then and had not ended, so that it held what its trace says.  A killed process counts for
+ * one second after its last sample. */
 bool sl_process_lived(const struct sl_process *process, uint64_t unix_ns);
 static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_t ns)
 {

@@ -243,7 +243,7 @@ static void read_definitions(struct sl_trace *trace)
 	for (unsigned f = 0; f < trace->file_count; f++) {
 		struct sl_frames *file = &trace->files[f];
 
-		/* It is in the first file already; the process was killed before it could remove it. */
+		/* The first file holds this segment already: the process was killed before it could remove the segment. */
 		if (f && file->count && sl_names_segment(file->path) <= trace->folded.through)
 			file->count = 0;
 		for (size_t i = 0; i < file->count; i++) {
@@ -357,7 +357,7 @@ static enum sl_status status_of(const struct sl_trace *trace)
 	return trace->ring.head->leaves_by_call ? SL_STATUS_UNKNOWN : SL_STATUS_INTERRUPTED;
 }
 
-/* Who left by the system call itself wrote no footer, and who waited knows. */
+/* A process that ended by the bare system call wrote no footer; the launcher, which waited for it, knows its status. */
 static void take_exit(struct sl_trace *trace)
 {
 	int ended = trace->ring.path && !trace->exited ? (int)atomic_load(&trace->ring.head->ended) : 0;
@@ -633,7 +633,7 @@ static void close_read(struct sl_trace *trace)
 			sl_frames_close(&trace->files[f]);
 }
 
-/* It fell asleep, woke, or wrote what it had kept: events then lie in the file before those that were read. */
+/* The recording fell asleep, woke, or wrote what it had kept: events then lie in the file before those already read. */
 static bool turned(const struct sl_trace *trace)
 {
 	const struct sl_cursor *cursor = trace->cursor;

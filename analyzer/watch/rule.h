@@ -59,7 +59,7 @@ const char *sl_rule_parse(struct sl_rule *rule, const char *text);
 void sl_rule_free(struct sl_rule *rule);
 
 const char *sl_metric_name(enum sl_metric metric);
-/* It is about a whole process, not about one of its devices. */
+/* True for a rule about a whole process rather than one of its devices. */
 bool sl_metric_of_process(enum sl_metric metric);
 const char *sl_action_name(enum sl_action action);
 /* A figure as a person reads it; out holds SL_FORMAT_BYTES and eight more. */

@@ -135,7 +135,7 @@ static void write_session_rollup(struct sl_json *j, const struct sink *sink, con
 	sl_arena_free(&arena);
 }
 
-/* As new as what it was made from: the same sessions are the same bytes whenever they are written. */
+/* The time of the newest event, not of the writing: the same sessions give the same bytes. */
 static int64_t newest(const struct sink *sink)
 {
 	int64_t ns = 0;

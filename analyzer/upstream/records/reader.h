@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who takes the records of a file: every form of file (source.h, csv.h) hands them to one of these. */
+/* The receiver of a file's records: readers of every form of file (source.h, csv.h) hand the records to one. */
 #ifndef ANALYZER_UPSTREAM_RECORDS_READER_H
 #define ANALYZER_UPSTREAM_RECORDS_READER_H
 
