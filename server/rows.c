@@ -6,12 +6,34 @@
 #include "analyzer/base/format.h"
 #include "server/worse.h"
 
+struct runs {
+	struct sl_html *page;
+	const int64_t *found;
+	bool begun;
+};
+
+static void begin_runs(struct runs *runs)
+{
+	char number[SL_FORMAT_BYTES];
+
+	if (runs->found)
+		sl_html(runs->page, "<p role='status'>$ found</p>", sl_html_number(number, *runs->found));
+	sl_html(runs->page,
+		"<form action='/compare'><div class='scroll'><table class='runs'><thead><tr><th><abbr title='before, after'>"
+		"A&nbsp;B</abbr><th>When<th>Project<th>Tag, command<th class='n'>Ranks<th class='n'>Peak<th class='n'>Leak"
+		"<th class='n'>OOM<th>Status<th>Finding<th>Commit<th></thead><tbody>");
+	runs->begun = true;
+}
+
 static bool put_run(void *context, const struct sl_card *card)
 {
-	struct sl_html *page = context;
+	struct runs *runs = context;
+	struct sl_html *page = runs->page;
 	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], ranks[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], leak[SL_FORMAT_BYTES],
 		ooms[SL_FORMAT_BYTES], commit[16] = "";
 
+	if (!runs->begun)
+		begin_runs(runs);
 	if (card->commit_id)
 		snprintf(commit, sizeof(commit), "%.12s", card->commit_id);
 	sl_html_number(run, card->run);
@@ -28,12 +50,18 @@ static bool put_run(void *context, const struct sl_card *card)
 	return true;
 }
 
-void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask)
+void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask, int64_t *found)
 {
-	sl_html(page, "<form action='/compare'><div class='scroll'><table class='runs'><thead><tr><th><abbr title='before, after'>"
-		      "A&nbsp;B</abbr><th>When<th>Project<th>Tag, command<th class='n'>Ranks<th class='n'>Peak<th class='n'>Leak"
-		      "<th class='n'>OOM<th>Status<th>Finding<th>Commit<th></thead><tbody>");
-	sl_store_runs(ask->store, &ask->runs, put_run, page);
+	struct runs runs = {.page = page, .found = found};
+	struct sl_store_ask asked = ask->runs;
+
+	asked.found = found;
+	sl_store_runs(ask->store, &asked, put_run, &runs);
+	if (!runs.begun) { /* none here, or a page behind the last of them */
+		if (found && asked.skip)
+			sl_store_count(ask->store, asked.query, found);
+		begin_runs(&runs);
+	}
 	sl_html(page, "</tbody></table></div><p><button>Compare A with B</button></p></form>");
 }
 

@@ -7,7 +7,8 @@
 #include "server/html.h"
 
 /* Runs of an answered query, a form to compare two of them around it. */
-void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask);
+/* found: NULL, or how many there are in all, which is said above them. */
+void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask, int64_t *found);
 /* Links to the pages before and after. */
 void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count);
 /* What became more in the newest runs. */

@@ -2,10 +2,12 @@
 /* The landing page, and what a search finds. */
 #include "server/site.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "server/ask.h"
 #include "server/assets.h"
 #include "server/html.h"
@@ -19,11 +21,33 @@ struct project {
 	int64_t when_ns, newest, peak;
 };
 
+/* Projects of the newest runs: a thread keeps what it read until somebody changes the catalogue. */
 struct landing {
 	SL_VECTOR(struct project) projects;
-	struct sl_html *page;
-	unsigned shown;
+	int64_t version;
 };
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void forget(struct landing *landing)
+{
+	for (size_t i = 0; i < landing->projects.count; i++)
+		free(landing->projects.item[i].name);
+	landing->projects.count = 0;
+}
+
+static void free_landing(void *landing)
+{
+	forget(landing);
+	SL_DROP(&((struct landing *)landing)->projects);
+	free(landing);
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&key, free_landing);
+}
 
 static bool take_project(void *context, const struct sl_card *card)
 {
@@ -41,14 +65,35 @@ static bool take_project(void *context, const struct sl_card *card)
 	return true;
 }
 
-static void put_projects(struct sl_html *page, struct landing *landing)
+static struct landing *look_up(struct sl_ask *ask)
+{
+	int64_t version = sl_store_version(ask->store); /* before: what comes while we read is read the next time */
+	struct landing *landing;
+
+	pthread_once(&once, make_key);
+	landing = pthread_getspecific(key);
+	if (!landing) {
+		landing = sl_memory_must(calloc(1, sizeof(*landing)));
+		landing->version = -1;
+		pthread_setspecific(key, landing);
+	}
+	if (version >= 0 && version == landing->version)
+		return landing;
+	forget(landing);
+	ask->runs.limit = LANDING_LOOKED_AT;
+	sl_store_runs(ask->store, &ask->runs, take_project, landing);
+	landing->version = version;
+	return landing;
+}
+
+static void put_projects(struct sl_html *page, const struct landing *landing)
 {
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], run[SL_FORMAT_BYTES], query[1200];
 
 	sl_html(page, "<section><h2>Projects</h2><table><thead><tr><th>Project<th class='n'>Runs<th>Newest<th class='n'>Its peak"
 		      "<th></thead><tbody>");
 	for (size_t i = 0; i < landing->projects.count; i++) {
-		struct project *p = &landing->projects.item[i];
+		const struct project *p = &landing->projects.item[i];
 
 		sl_html_project(query, sizeof(query), p->name);
 		sl_html(page,
@@ -56,31 +101,28 @@ static void put_projects(struct sl_html *page, struct landing *landing)
 			"<td><a href='/trends?q=%'>trend</a>",
 			query, *p->name ? p->name : NULL, sl_html_number(a, p->runs), sl_html_number(run, p->newest),
 			sl_html_time(b, p->when_ns), sl_html_size(c, p->peak), query);
-		free(p->name);
 	}
-	SL_DROP(&landing->projects);
 	sl_html(page, "</tbody></table></section>");
 }
 
 void sl_site_landing(struct sl_request *request)
 {
-	struct landing landing = {0};
+	const struct landing *landing;
 	struct sl_html page;
 	struct sl_ask ask;
 
 	if (!sl_ask_begin(&ask, request))
 		return;
 	sl_html_begin(&page, request, "Runs");
-	ask.runs.limit = LANDING_LOOKED_AT;
-	sl_store_runs(ask.store, &ask.runs, take_project, &landing);
-	if (!landing.projects.count)
+	landing = look_up(&ask);
+	if (!landing->projects.count)
 		sl_html(&page, "<p>There is no run yet. <code>stormlog-analyze push traces/</code> sends one, "
 			       "<code>stormlog-run --push</code> does when the command has ended.</p>");
 	sl_rows_worse(&page);
-	put_projects(&page, &landing);
+	put_projects(&page, landing);
 	ask.runs.limit = LANDING_NEWEST;
 	sl_html(&page, "<section><h2>Newest runs</h2>");
-	sl_rows_runs(&page, &ask);
+	sl_rows_runs(&page, &ask, NULL);
 	sl_html(&page, "</section>");
 	sl_html_end(&page, 200);
 	sl_ask_end(&ask);
@@ -104,7 +146,7 @@ void sl_site_search(struct sl_request *request)
 	struct sl_html page;
 	struct sl_ask ask;
 	char number[SL_FORMAT_BYTES];
-	int64_t count = 0;
+	int64_t found = 0;
 
 	if (!sl_ask_begin(&ask, request))
 		return;
@@ -113,10 +155,9 @@ void sl_site_search(struct sl_request *request)
 		sl_html(&page, "<p role='alert' class='failed'>Character $: $</p>", sl_html_number(number, ask.error.column),
 			ask.error.reason);
 		put_help(&page);
-	} else if (sl_store_count(ask.store, ask.runs.query, &count)) {
-		sl_html(&page, "<p role='status'>$ found</p>", sl_html_number(number, count));
-		sl_rows_runs(&page, &ask);
-		sl_rows_pages(&page, &ask, count);
+	} else {
+		sl_rows_runs(&page, &ask, &found);
+		sl_rows_pages(&page, &ask, found);
 	}
 	sl_html_end(&page, ask.wrong ? 400 : 200);
 	sl_ask_end(&ask);

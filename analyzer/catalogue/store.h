@@ -37,11 +37,14 @@ struct sl_store_ask {
 	int order;		      /* index into sl_card_fields; equal ones by number.  -1: by `when` */
 	bool ascending;
 	int64_t limit, skip; /* limit 0: all */
+	int64_t *found;	     /* NULL, or how many there are in all, before the first of them is given; untouched where none is */
 };
 /* The card is the store's, without lists, until the function returns.  false: enough. */
 typedef bool sl_store_each_card(void *context, const struct sl_card *card);
 bool sl_store_runs(struct sl_store *store, const struct sl_store_ask *ask, sl_store_each_card *each, void *context);
 bool sl_store_count(struct sl_store *store, const struct sl_query *query, int64_t *count);
+/* A number that stays as long as no other connection has changed anything; -1: not known. */
+int64_t sl_store_version(struct sl_store *store);
 
 /* One with its lists into an initialized card; false, too, where there is none.  largest: so many metrics; 0: all. */
 bool sl_store_card(struct sl_store *store, int64_t run, struct sl_card *card);

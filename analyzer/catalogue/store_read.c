@@ -52,8 +52,18 @@ bool sl_store_runs(struct sl_store *store, const struct sl_store_ask *ask, sl_st
 {
 	struct sl_arena arena = {0};
 	const char *column = sl_card_fields[field_of(ask->order)].column, *way = ask->ascending ? "ASC" : "DESC";
-	const char *before = sl_arena_printf(&arena, "SELECT %s FROM runs WHERE ", columns);
-	const char *after = sl_arena_printf(&arena, " ORDER BY runs.%s %s, runs.run %s LIMIT ? OFFSET ?", column, way, way);
+	const char *order = sl_arena_printf(&arena, " ORDER BY runs.%s %s, runs.run %s", column, way, way);
+	/* counted and sorted are numbers alone; what is asked of each run is done once */
+	const char *before =
+		ask->found ? sl_arena_printf(&arena,
+					     "SELECT %s,asked.found FROM (SELECT runs.run, count(*) OVER () AS found FROM "
+					     "runs WHERE ",
+					     columns)
+			   : sl_arena_printf(&arena, "SELECT %s FROM runs WHERE ", columns);
+	const char *after =
+		ask->found ? sl_arena_printf(&arena, "%s LIMIT ? OFFSET ?) AS asked CROSS JOIN runs ON runs.run=asked.run%s", order,
+					     order)
+			   : sl_arena_printf(&arena, "%s LIMIT ? OFFSET ?", order);
 	int at, code = SQLITE_DONE;
 	sqlite3_stmt *statement = prepare_where(store, ask->query, before, after, &at);
 	bool more = true;
@@ -67,6 +77,8 @@ bool sl_store_runs(struct sl_store *store, const struct sl_store_ask *ask, sl_st
 		struct sl_card card;
 
 		take_card(statement, &card);
+		if (ask->found)
+			*ask->found = sqlite3_column_int64(statement, (int)sl_card_field_count + 2);
 		more = each(context, &card);
 		sl_card_free(&card);
 	}
@@ -85,6 +97,16 @@ bool sl_store_count(struct sl_store *store, const struct sl_query *query, int64_
 		*count = sqlite3_column_int64(statement, 0);
 	sqlite3_finalize(statement);
 	return fine;
+}
+
+int64_t sl_store_version(struct sl_store *store)
+{
+	sqlite3_stmt *statement = sl_store_prepare(store, "PRAGMA data_version");
+	int64_t version = statement && sl_store_step(store, statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : -1;
+
+	if (statement)
+		sqlite3_reset(statement);
+	return version;
 }
 
 bool sl_store_find(struct sl_store *store, const char *identity, int64_t *run)
