@@ -27,7 +27,7 @@ static const struct sl_track *place_of(const struct sl_model *model, int device,
 		if (model->sites.item[i].device == device && sl_model_in_use(model, &model->sites.item[i]))
 			at_peak[model->sites.item[i].track] += sl_model_site_at_peak(model, &model->sites.item[i]);
 	for (size_t i = 0; i < model->tracks.count; i++) {
-		uint64_t usual = model->tracks.item[i].swing.second;
+		uint64_t usual = model->tracks.item[i].usual_bytes;
 
 		if (at_peak[i] <= usual || at_peak[i] - usual <= *beyond)
 			continue;

@@ -8,9 +8,11 @@
 
 #include "analyzer/base/arena.h"
 #include "analyzer/base/map.h"
-#include "analyzer/base/memory.h"
 
-/* Threads rarely wait for each other: each text has its stripe. */
+/*
+ * Threads rarely wait for each other: each text has its stripe, and what is there already is found without its lock.  An entry
+ * is filled before its `bytes` are seen, a table before it is the stripe's; older tables stay in the arena, for who still looks.
+ */
 #define STRIPES 64
 
 struct entry {
@@ -18,11 +20,16 @@ struct entry {
 	uint32_t hash, size;
 };
 
+struct table {
+	size_t capacity;
+	struct entry entry[];
+};
+
 static struct stripe {
 	pthread_mutex_t lock;
 	struct sl_arena arena;
-	struct entry *entry;
-	size_t count, capacity;
+	struct table *table;
+	size_t count;
 } stripes[STRIPES] = {[0 ... STRIPES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
@@ -40,9 +47,8 @@ void sl_pool_leave(void)
 	pthread_mutex_lock(&door);
 	for (unsigned i = 0; i < STRIPES && inside == 1; i++) {
 		sl_arena_free(&stripes[i].arena);
-		free(stripes[i].entry);
-		stripes[i].entry = NULL;
-		stripes[i].count = stripes[i].capacity = 0;
+		stripes[i].table = NULL;
+		stripes[i].count = 0;
 	}
 	inside--;
 	pthread_mutex_unlock(&door);
@@ -60,52 +66,67 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size)
 	return hash;
 }
 
-static struct entry *entry_of(const struct stripe *stripe, const void *bytes, size_t size, uint32_t hash)
+static struct entry *entry_of(struct table *table, const void *bytes, size_t size, uint32_t hash)
 {
-	for (size_t i = hash & (stripe->capacity - 1);; i = (i + 1) & (stripe->capacity - 1)) {
-		struct entry *entry = &stripe->entry[i];
+	for (size_t i = hash & (table->capacity - 1);; i = (i + 1) & (table->capacity - 1)) {
+		struct entry *entry = &table->entry[i];
+		const void *there = __atomic_load_n(&entry->bytes, __ATOMIC_ACQUIRE);
 
-		if (!entry->bytes || (entry->hash == hash && entry->size == size && !memcmp(entry->bytes, bytes, size)))
+		if (!there || (entry->hash == hash && entry->size == size && !memcmp(there, bytes, size)))
 			return entry;
 	}
 }
 
-static void grow(struct stripe *stripe)
+static struct table *grow(struct stripe *stripe)
 {
-	struct stripe bigger = {.capacity = stripe->capacity ? stripe->capacity * 2 : 64};
+	const struct table *old = stripe->table;
+	size_t capacity = old ? old->capacity * 2 : 64;
+	struct table *bigger = sl_arena_alloc(&stripe->arena, sizeof(*bigger) + capacity * sizeof(*bigger->entry));
 
-	bigger.entry = sl_memory_must(calloc(bigger.capacity, sizeof(*bigger.entry)));
-	for (size_t i = 0; i < stripe->capacity; i++)
-		if (stripe->entry[i].bytes) {
-			size_t at = stripe->entry[i].hash & (bigger.capacity - 1);
+	bigger->capacity = capacity;
+	for (size_t i = 0; old && i < old->capacity; i++)
+		if (old->entry[i].bytes) {
+			size_t at = old->entry[i].hash & (capacity - 1);
 
-			while (bigger.entry[at].bytes)
-				at = (at + 1) & (bigger.capacity - 1);
-			bigger.entry[at] = stripe->entry[i];
+			while (bigger->entry[at].bytes)
+				at = (at + 1) & (capacity - 1);
+			bigger->entry[at] = old->entry[i];
 		}
-	free(stripe->entry);
-	stripe->entry = bigger.entry;
-	stripe->capacity = bigger.capacity;
+	__atomic_store_n(&stripe->table, bigger, __ATOMIC_RELEASE);
+	return bigger;
+}
+
+static const void *add(struct stripe *stripe, const void *bytes, size_t size, uint32_t hash)
+{
+	struct table *table = stripe->table;
+	struct entry *entry;
+	char *copy;
+
+	if (!table || stripe->count * 4 >= table->capacity * 3)
+		table = grow(stripe);
+	entry = entry_of(table, bytes, size, hash);
+	if (entry->bytes) /* another thread was first */
+		return entry->bytes;
+	copy = sl_arena_alloc(&stripe->arena, size + 1);
+	memcpy(copy, bytes, size);
+	entry->hash = hash;
+	entry->size = (uint32_t)size;
+	__atomic_store_n(&entry->bytes, copy, __ATOMIC_RELEASE);
+	stripe->count++;
+	return copy;
 }
 
 const void *sl_pool_keep(const void *bytes, size_t size)
 {
 	uint64_t hash = hash_of(bytes, size);
 	struct stripe *stripe = &stripes[hash >> 32 & (STRIPES - 1)];
-	struct entry *entry;
-	void *copy;
+	struct table *table = __atomic_load_n(&stripe->table, __ATOMIC_ACQUIRE);
+	const void *kept = table ? __atomic_load_n(&entry_of(table, bytes, size, (uint32_t)hash)->bytes, __ATOMIC_ACQUIRE) : NULL;
 
+	if (kept)
+		return kept;
 	pthread_mutex_lock(&stripe->lock);
-	if (stripe->count * 4 >= stripe->capacity * 3)
-		grow(stripe);
-	entry = entry_of(stripe, bytes, size, (uint32_t)hash);
-	if (!entry->bytes) {
-		copy = sl_arena_alloc(&stripe->arena, size + 1);
-		memcpy(copy, bytes, size);
-		*entry = (struct entry){copy, (uint32_t)hash, (uint32_t)size};
-		stripe->count++;
-	}
-	bytes = entry->bytes;
+	kept = add(stripe, bytes, size, (uint32_t)hash);
 	pthread_mutex_unlock(&stripe->lock);
-	return bytes;
+	return kept;
 }

@@ -34,10 +34,10 @@ struct sl_site {
 	uint32_t holder;   /* library and device */
 	uint32_t labelled; /* label and device; SL_NO_SITE: none, or one label too many */
 	uint32_t track;	   /* of the model's tracks */
+	uint32_t epoch;	   /* of at_peak_*: use sl_model_site_at_peak */
 	uint64_t live_bytes, live_blocks;
 	uint64_t total_bytes, total_blocks;
-	uint64_t at_peak_bytes, at_peak_blocks; /* use sl_model_site_at_peak */
-	uint32_t epoch;
+	uint64_t at_peak_bytes, at_peak_blocks;
 	struct sl_lives lives;
 };
 

@@ -92,13 +92,14 @@ static void take_surge(struct sl_model *model, struct sl_oom *oom)
 	oom->device_rise = surge_of(&device->swing, device->swing.high + oom->asked_bytes);
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
+		const struct sl_swing *swing = &model->tracks.course[i].swing;
 		bool asks = track->python == oom->python && track->native == oom->native && track->caller == oom->caller;
 		uint64_t held = track->live_bytes + (asks ? oom->asked_bytes : 0);
 
-		if (track->device != oom->device || !track->swing.count || held < track->swing.most + most)
+		if (track->device != oom->device || !swing->count || held < swing->most + most)
 			continue;
-		most = held - track->swing.most;
-		oom->place_rise = surge_of(&track->swing, held);
+		most = held - swing->most;
+		oom->place_rise = surge_of(swing, held);
 		oom->surge = (uint32_t)i + 1;
 	}
 }

@@ -33,20 +33,22 @@ struct sl_track_window {
 };
 
 struct sl_track {
-	uint64_t hash, caller;
+	uint64_t caller;
 	uint32_t python, native;    /* of the first birth */
 	uint32_t label, last_label; /* texts of definitions, of the first and the last birth; 0: none */
 	unsigned kind;		    /* enum of kinds, or sl_object */
 	int device;
-	uint64_t live_bytes, live_blocks, born_bytes, births, deaths;
+	uint64_t live_bytes, live_blocks, born_bytes, births;
 	uint64_t most_bytes;	    /* the largest that was born */
 	uint64_t most_blocks;	    /* that lived at once */
-	struct sl_swing swing;	    /* of live_bytes */
+	uint64_t usual_bytes;	    /* the second highest rise of live_bytes (swing.h) */
 	uint64_t first_ns, last_ns; /* of births */
 };
 
-/* What only tells whether a place keeps what it asks for; gone when that was told (sl_replay_rest). */
+/* What only the replay and the analyses of the process itself ask for; gone after them (sl_replay_rest). */
 struct sl_track_course {
+	uint64_t hash;
+	struct sl_swing swing;			     /* of live_bytes */
 	uint64_t last_tick, first_event, last_event; /* of births: among all of them, and in events of the process */
 	struct sl_track_window *windows;
 	uint32_t count, capacity;

@@ -65,7 +65,7 @@ static void grow_slots(struct sl_tracks *tracks)
 	tracks->slots = sl_memory_must(malloc(((size_t)tracks->mask + 1) * sizeof(*tracks->slots)));
 	memset(tracks->slots, 0xff, ((size_t)tracks->mask + 1) * sizeof(*tracks->slots));
 	for (uint32_t t = 0; t < tracks->count; t++) {
-		uint32_t i = (uint32_t)sl_map_mix(tracks->item[t].hash) & tracks->mask;
+		uint32_t i = (uint32_t)sl_map_mix(tracks->course[t].hash) & tracks->mask;
 
 		while (tracks->slots[i] != UINT32_MAX)
 			i = (i + 1) & tracks->mask;
@@ -82,14 +82,13 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 	if (tracks->count >= tracks->mask / 4 * 3)
 		grow_slots(tracks);
 	for (i = (uint32_t)sl_map_mix(hash) & tracks->mask; (at = tracks->slots[i]) != UINT32_MAX; i = (i + 1) & tracks->mask)
-		if (tracks->item[at].hash == hash)
+		if (tracks->course[at].hash == hash)
 			return at;
 	SL_ROOM(tracks);
 	tracks->course = sl_arena_grow(tracks->course, &tracks->course_capacity, tracks->count, sizeof(*tracks->course));
-	tracks->course[tracks->count] = (struct sl_track_course){.births_per_window = 1};
+	tracks->course[tracks->count] = (struct sl_track_course){.hash = hash, .births_per_window = 1};
 	tracks->slots[i] = (uint32_t)tracks->count;
 	tracks->item[tracks->count] = (struct sl_track){
-		.hash = hash,
 		.caller = event->caller,
 		.python = (uint32_t)event->python,
 		.native = (uint32_t)event->native,
@@ -126,6 +125,12 @@ static void open_window(struct sl_track_course *course, const struct sl_track *t
 	course->births_in_last = 0;
 }
 
+static void swing(struct sl_track *track, struct sl_track_course *course, uint64_t now_ns)
+{
+	sl_swing_to(&course->swing, track->live_bytes, now_ns);
+	track->usual_bytes = course->swing.second;
+}
+
 void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uint32_t label)
 {
 	struct sl_tracks *tracks = &model->tracks;
@@ -140,7 +145,7 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	track->born_bytes += bytes;
 	track->most_bytes = bytes > track->most_bytes ? bytes : track->most_bytes;
 	track->most_blocks = track->live_blocks > track->most_blocks ? track->live_blocks : track->most_blocks;
-	sl_swing_to(&track->swing, track->live_bytes, model->now_ns);
+	swing(track, course, model->now_ns);
 	if (!track->births++) {
 		track->first_ns = model->now_ns;
 		course->first_event = model->events;
@@ -162,10 +167,9 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 	struct sl_track_course *course = &tracks->course[index];
 	struct sl_track_window *last;
 
-	track->deaths++;
 	track->live_bytes -= bytes;
 	track->live_blocks--;
-	sl_swing_to(&track->swing, track->live_bytes, model->now_ns);
+	swing(track, course, model->now_ns);
 	if (!tracks->teardown_ns)
 		tracks->teardown_ns = model->now_ns;
 	if (!course->count) /* only of what a checkpoint of --keep brought */

@@ -106,8 +106,8 @@ SHAPE(swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_n
 SHAPE(surge, M(bytes), M(most), M(count));
 #undef STRUCT
 #define STRUCT struct sl_track
-SHAPE(track, M(hash), M(caller), M(python), M(native), M(label), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
-      M(born_bytes), M(births), M(deaths), M(most_bytes), M(most_blocks), M(swing.low), M(swing.high), M(swing.count), M(swing.most), M(swing.second), M(swing.most_ns), M(swing.high_ns), M(first_ns), M(last_ns));
+SHAPE(track, M(caller), M(python), M(native), M(label), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
+      M(born_bytes), M(births), M(most_bytes), M(most_blocks), M(usual_bytes), M(first_ns), M(last_ns));
 #undef STRUCT
 #define STRUCT struct sl_tracks
 SHAPE(tracks, {.name = "item", .at = offsetof(struct sl_tracks, item), .count = offsetof(struct sl_tracks, count), .count_size = 8,
