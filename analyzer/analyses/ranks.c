@@ -270,22 +270,30 @@ static double alike(const struct places *a, const struct places *b)
 	return a->count + b->count > both ? (double)both / (double)(a->count + b->count - both) : 1;
 }
 
-/* group[i]: index of the first rank that does the same; no rank: UINT_MAX. */
-static void cluster(struct sl_report *report, unsigned *group)
+/* Where more than so many groups are found, further ranks that are like none of them stand alone. */
+#define GROUPS_MAX 256
+
+static void cluster(struct sl_report *report)
 {
-	struct places *places = sl_memory_must(calloc(report->process_count, sizeof(*places)));
+	struct places *leads = sl_memory_must(calloc(GROUPS_MAX + 1, sizeof(*leads)));
+	unsigned lead[GROUPS_MAX + 1], groups = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
-		group[i] = UINT32_MAX;
-		if (!is_rank(&report->processes[i]) || !home_of(&report->processes[i]))
+		struct sl_process *process = &report->processes[i];
+		unsigned k = 0;
+
+		process->alike = SL_ALIKE_UNKNOWN;
+		if (report->process_count < GROUP_MIN || !is_rank(process) || !home_of(process))
 			continue;
-		take_places(&report->processes[i], &places[i]);
-		group[i] = i;
-		for (unsigned k = 0; k < i && group[i] == i; k++)
-			if (group[k] == k && alike(&places[i], &places[k]) >= ALIKE)
-				group[i] = k;
+		leads[groups].count = 0;
+		take_places(process, &leads[groups]);
+		lead[groups] = i;
+		while (k < groups && alike(&leads[groups], &leads[k]) < ALIKE)
+			k++;
+		process->alike = lead[k];
+		groups += k == groups && groups < GROUPS_MAX;
 	}
-	free(places);
+	free(leads);
 }
 
 /* ---- outliers, and where they first differ */
@@ -394,32 +402,29 @@ static char *divergence(struct sl_process *a, struct sl_process *b)
 	return text;
 }
 
-static void find_outliers(struct sl_report *report, const unsigned *group, unsigned lead, unsigned *divergences)
+/* `lead` is the first of `all` ranks that do the same. */
+static void find_outliers(struct sl_report *report, unsigned lead, unsigned all, unsigned *divergences)
 {
-	double *peaks = sl_memory_must(calloc(report->process_count, sizeof(*peaks))), median, mad, least;
+	double *peaks = sl_memory_must(calloc(all, sizeof(*peaks))), median, mad, least;
 	unsigned count = 0, typical = lead;
 
-	for (unsigned i = 0; i < report->process_count; i++)
-		if (group[i] == lead)
+	for (unsigned i = lead; i < report->process_count; i++)
+		if (report->processes[i].alike == lead)
 			peaks[count++] = (double)home_of(&report->processes[i])->known_peak;
-	if (count < GROUP_MIN) {
-		free(peaks);
-		return;
-	}
 	median = median_of(peaks, count);
 	for (unsigned i = 0; i < count; i++)
 		peaks[i] = fabs(peaks[i] - median);
 	mad = median_of(peaks, count) * 1.4826; /* of a normal distribution it is the deviation */
 	least = fmax(DEVIATIONS * mad, LEAST_PART * median);
-	for (unsigned i = 0, best = 0; i < report->process_count; i++)
-		if (group[i] == lead &&
+	for (unsigned i = lead, best = 0; i < report->process_count; i++)
+		if (report->processes[i].alike == lead &&
 		    (!best || fabs((double)home_of(&report->processes[i])->known_peak - median) <
 				      fabs((double)home_of(&report->processes[typical])->known_peak - median))) {
 			typical = i;
 			best = 1;
 		}
-	for (unsigned i = 0; i < report->process_count; i++) {
-		double peak = group[i] == lead ? (double)home_of(&report->processes[i])->known_peak : median;
+	for (unsigned i = lead; i < report->process_count; i++) {
+		double peak = report->processes[i].alike == lead ? (double)home_of(&report->processes[i])->known_peak : median;
 		struct sl_rank_difference difference;
 		char size[3][SL_FORMAT_BYTES], *first = NULL;
 		bool told;
@@ -462,20 +467,20 @@ static void find_outliers(struct sl_report *report, const unsigned *group, unsig
 
 static void run(struct sl_report *report)
 {
-	unsigned *group, divergences = 0;
+	unsigned *size = sl_memory_must(calloc(report->process_count + 1, sizeof(*size))), divergences = 0;
 
 	find_first(report);
 	for (unsigned i = 0; i < report->device_count; i++)
 		if (report->devices[i].uuid)
 			find_stray(report, &report->devices[i]);
-	if (report->process_count < GROUP_MIN)
-		return;
-	group = sl_memory_must(calloc(report->process_count, sizeof(*group)));
-	cluster(report, group);
+	cluster(report);
 	for (unsigned i = 0; i < report->process_count; i++)
-		if (group[i] == i)
-			find_outliers(report, group, i, &divergences);
-	free(group);
+		if (report->processes[i].alike != SL_ALIKE_UNKNOWN)
+			size[report->processes[i].alike]++;
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (size[i] >= GROUP_MIN)
+			find_outliers(report, i, size[i], &divergences);
+	free(size);
 }
 
 const struct sl_analysis sl_analysis_ranks = {.name = "ranks", .run = run};

@@ -10,6 +10,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
@@ -72,24 +73,41 @@ static void put_statuses(char *out, size_t size, const struct sl_report *report)
 	}
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+
+	return strcmp(x, y);
+}
+
+/* An unknown one is like no other. */
+static unsigned hosts_of(const struct sl_report *report)
+{
+	const char **names = sl_memory_must(calloc(report->process_count + 1, sizeof(*names)));
+	unsigned known = 0, hosts = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (report->processes[i].trace->header.host)
+			names[known++] = report->processes[i].trace->header.host;
+		else
+			hosts++;
+	qsort(names, known, sizeof(*names), by_name);
+	for (unsigned i = 0; i < known; i++)
+		hosts += !i || strcmp(names[i], names[i - 1]) != 0;
+	free(names);
+	return hosts;
+}
+
 static void put_title(struct sl_text_page *page)
 {
 	const struct sl_report *report = page->report;
 	const struct sl_process *first = &report->processes[0];
 	uint64_t span_ns = report->ended_unix_ns - report->started_unix_ns;
-	unsigned hosts = 0, ranks = 0;
+	unsigned hosts = hosts_of(report), ranks = 0;
 	char text[512], status[256], span[SL_FORMAT_BYTES], who[64];
 
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_process *p = &report->processes[i];
-		bool known = false;
-
-		ranks += p->trace->header.rank >= 0;
-		for (unsigned k = 0; k < i && !known; k++)
-			known = p->trace->header.host && report->processes[k].trace->header.host &&
-				!strcmp(p->trace->header.host, report->processes[k].trace->header.host);
-		hosts += !known;
-	}
+	for (unsigned i = 0; i < report->process_count; i++)
+		ranks += report->processes[i].trace->header.rank >= 0;
 	put_statuses(status, sizeof(status), report);
 	if (report->process_count == 1)
 		sl_text_rank(who, first);
@@ -583,6 +601,7 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 	sl_text_ooms(&page);
 	put_kept(&page);
 	put_peak(&page);
+	sl_text_ranks(&page);
 	put_growth(&page);
 	put_leaks(&page);
 	sl_text_hidden(&page);

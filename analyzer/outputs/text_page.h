@@ -41,6 +41,8 @@ void sl_text_hidden(struct sl_text_page *page);
 /* "rank 3", "pid 41237"; a buffer of SL_FORMAT_BYTES. */
 const char *sl_text_rank(char *out, const struct sl_process *process);
 
+/* text_ranks.c: groups of ranks that do the same, and who is unlike; nothing where all are alike. */
+void sl_text_ranks(struct sl_text_page *page);
 /* text_oom.c: the out-of-memory errors. */
 void sl_text_ooms(struct sl_text_page *page);
 /* One of them, the first attempt of its group. */

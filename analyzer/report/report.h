@@ -120,6 +120,8 @@ struct sl_places;
 void sl_places_free(struct sl_places *places); /* place.h */
 
 /* One process, replayed. */
+#define SL_ALIKE_UNKNOWN UINT32_MAX
+
 struct sl_process {
 	struct sl_trace *trace;
 	struct sl_model *model;
@@ -138,6 +140,8 @@ struct sl_process {
 	uint64_t bundles_from_ns;		    /* errors before it (Unix) have no bundle: retention by count */
 	uint64_t bundles_kept_ns;		    /* the same by size, which is known when they are written */
 	struct sl_account *accounts;		    /* one per error of model->ooms; analyses/accounts.c */
+	unsigned
+		alike; /* the first rank that does the same, an index; SL_ALIKE_UNKNOWN: no rank, or too few to tell; analyses/ranks.c */
 };
 
 /* A device over all processes, joined on host and uuid; without a uuid it belongs to one process. */

@@ -595,14 +595,16 @@ class Arenas(Answers):
 class RankComparison(Answers):
     def test_ranks_that_do_the_same_have_no_finding(self):
         with Ranks(4, lambda rank: ["device=%d" % rank, "alloc=100", "free"]) as ranks:
-            report = ranks.report()
+            report, text = ranks.report(), summary(ranks)
+        self.assertNotIn("RANKS", text)
         self.absent("ranks.outlier", report)
         self.absent("ranks.stray_context", report)
         self.absent("ranks.first", report)
 
     def test_an_outlier_is_told_by_what_it_holds_beyond_a_typical_rank(self):
         with Ranks(5, lambda rank: ["device=%d" % rank, "alloc=100", "alloc=%d" % (900 if rank == 3 else 100), "free"]) as ranks:
-            found = self.found("ranks.outlier", ranks.report())
+            found, text = self.found("ranks.outlier", ranks.report()), summary(ranks)
+        self.assertRegex(text, r"(?m)^RANKS    4 alike, 200 MiB +0-2, 4\n +1 unlike: rank 3 1000 MiB$")
         self.assertEqual([finding["rank"] for finding in found], [3])
         self.assertRegex(found[0]["description"], r"an outlier: it peaked at 1000 MiB, 800 MiB more .*: 800 MiB more at script.py:\d+ allocate")
 
@@ -638,6 +640,7 @@ class RankComparison(Answers):
             return ["device=%d" % rank] + (["alloc=100"] * 3 if rank < 4 else ["losses=900"] * 3)
         with Ranks(8, steps) as ranks:
             self.absent("ranks.outlier", ranks.report())
+            self.assertRegex(summary(ranks), r"(?m)^RANKS    4 alike, 300 MiB +0-3\n         4 alike, 2\.64 GiB +4-7$")
 
     def test_an_outlier_is_one_of_its_own_stage(self):
         def steps(rank):
