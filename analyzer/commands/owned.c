@@ -103,20 +103,24 @@ static void join(char names[][300], unsigned count)
 	memcpy(names[0], line, sizeof(line));
 }
 
-static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_process *process, const struct sl_site *site)
+static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_process *process, size_t index)
 {
+	const struct sl_site *site = &process->model->sites.item[index];
+	const struct sl_lives *seen = process->model->lives ? &process->model->lives[index] : NULL;
 	struct sl_tree_lives *lives;
 
 	while (owned->lives.count < owned->owners.share.count)
 		*SL_PUSH(&owned->lives) = (struct sl_tree_lives){0};
 	lives = &owned->lives.item[at];
-	lives->unknown |= process->model->folded_ns != 0;
+	lives->unknown |= process->model->folded_ns != 0 || !seen;
 	lives->made += site->total_blocks;
 	lives->kept += site->live_blocks;
-	lives->temporary += site->lives.temporary;
-	lives->ended_ns += site->lives.ended_ns;
+	if (!seen)
+		return;
+	lives->temporary += seen->temporary;
+	lives->ended_ns += seen->ended_ns;
 	for (unsigned i = 0; i < SL_LIVES_CLASSES; i++)
-		lives->sizes[i] += site->lives.sizes[i];
+		lives->sizes[i] += seen->sizes[i];
 }
 
 void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
@@ -143,7 +147,7 @@ void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const stru
 			list[k] = names[k];
 		at = sl_owners_add(&owned->owners, list, how->lives ? 1 : count, bytes, blocks);
 		if (how->lives)
-			add_lives(owned, at, process, site);
+			add_lives(owned, at, process, i);
 	}
 	for (size_t d = 1; d < SL_COUNT(process->model->devices) && !how->between; d++)
 		if (process->model->devices[d])

@@ -226,6 +226,7 @@ static int print_instant(struct options *options, const struct sl_arguments *par
 	struct sl_report report;
 	int status;
 
+	options->pipeline.lives = options->how.lives;
 	sl_between_seek(&options->pipeline, options->span);
 	status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	if (status == SL_EXIT_FINE && !find_moments(&report, options))

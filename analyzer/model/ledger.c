@@ -141,6 +141,14 @@ static const char *blocks_of(const struct sl_hook *hook)
 	return hook && hook->family == SL_FAMILY_pool ? "framework's blocks" : "PyTorch tensors";
 }
 
+/* For one more site, and what becomes of its blocks. */
+static void make_room(struct sl_model *model)
+{
+	SL_ROOM(&model->sites);
+	model->lives = sl_arena_grow(model->lives, &model->lives_capacity, model->sites.count, sizeof(*model->lives));
+	model->lives[model->sites.count] = (struct sl_lives){0};
+}
+
 static uint32_t new_site(struct sl_model *model, const struct sl_site *key, const struct sl_event *event)
 {
 	struct sl_site *site;
@@ -148,7 +156,7 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 				      ? blocks_of(sl_header_hook(model->header, key->api))
 				      : sl_stacks_library(model->defs, model->header, key->python, key->native, key->caller);
 
-	SL_ROOM(&model->sites);
+	make_room(model);
 	site = &model->sites.item[model->sites.count];
 	*site = *key;
 	site->holder = holder_of(model, library, key->device);
@@ -231,8 +239,7 @@ static uint32_t twin_of(struct sl_model *model, uint32_t index)
 	snprintf(library, sizeof(library), SL_POOL_OF "%s", sl_model_library(model, &twin));
 	twin.holder = holder_of(model, library, twin.device);
 	twin.live_bytes = twin.live_blocks = twin.total_bytes = twin.total_blocks = twin.at_peak_bytes = twin.at_peak_blocks = 0;
-	twin.lives = (struct sl_lives){0};
-	SL_ROOM(&model->sites);
+	make_room(model);
 	model->sites.item[model->sites.count] = twin;
 	return (uint32_t)model->sites.count++; /* looked up here alone: it needs no place in the index */
 }
@@ -261,8 +268,8 @@ uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t index, uint64_t bytes
 	from->total_bytes -= bytes, from->total_blocks--;
 	to->live_bytes += bytes, to->live_blocks++;
 	to->total_bytes += bytes, to->total_blocks++;
-	from->lives.sizes[sl_lives_class(bytes)]--;
-	to->lives.sizes[sl_lives_class(bytes)]++;
+	model->lives[index].sizes[sl_lives_class(bytes)]--;
+	model->lives[twin].sizes[sl_lives_class(bytes)]++;
 	change_holder(model, from, index, -(int64_t)bytes);
 	change_holder(model, to, twin, (int64_t)bytes);
 	return twin;
@@ -332,15 +339,15 @@ void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes
 {
 	struct sl_track_course *course = &model->tracks.course[site->track];
 
-	site->lives.sizes[sl_lives_class(bytes)]++;
+	model->lives[site - model->sites.item].sizes[sl_lives_class(bytes)]++;
 	if (course->newest_ended)
-		model->sites.item[course->newest_ended - 1].lives.temporary++;
+		model->lives[course->newest_ended - 1].temporary++;
 	course->newest_ended = 0;
 }
 
 void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t born_ns)
 {
-	site->lives.ended_ns += model->now_ns > born_ns ? model->now_ns - born_ns : 0;
+	model->lives[site - model->sites.item].ended_ns += model->now_ns > born_ns ? model->now_ns - born_ns : 0;
 	if (model->tracks.item[site->track].last_ns == born_ns)
 		model->tracks.course[site->track].newest_ended = (uint32_t)(site - model->sites.item) + 1;
 }

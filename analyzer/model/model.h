@@ -38,7 +38,6 @@ struct sl_site {
 	uint64_t live_bytes, live_blocks;
 	uint64_t total_bytes, total_blocks;
 	uint64_t at_peak_bytes, at_peak_blocks;
-	struct sl_lives lives;
 };
 
 /* One memory row of the report. */
@@ -350,6 +349,8 @@ struct sl_model {
 	struct sl_graphs *graphs;
 
 	SL_VECTOR(struct sl_site) sites;
+	struct sl_lives *lives; /* of each site; NULL: nobody asked, or a summary told of it */
+	size_t lives_capacity;
 	uint64_t
 		crowded; /* requests of places beyond SL_SITES_MAX: they count as one place for each call and device, without a stack */
 	uint32_t *site_slots;

@@ -58,8 +58,12 @@ static void free_replay(struct sl_model *model)
 	sl_tracks_rest(&model->tracks);
 }
 
-void sl_replay_rest(struct sl_model *model)
+void sl_replay_rest(struct sl_model *model, bool lives)
 {
+	if (!lives) {
+		free(model->lives);
+		model->lives = NULL;
+	}
 	sl_segments_end(model);
 	free_replay(model);
 }
@@ -87,6 +91,7 @@ void sl_replay_free(struct sl_model *model)
 	free(model->pool_segments.item);
 	free(model->called.item);
 	free(model->sites.item);
+	free(model->lives);
 	free(model->born);
 	free(model->holders.item);
 	free(model->libraries.item);

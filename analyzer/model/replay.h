@@ -19,6 +19,7 @@ void sl_replay_apply(struct sl_model *model, const struct sl_item *item);
 void sl_replay_end(struct sl_model *model);
 
 /* Gives back what only replaying needs, and the analyses of the process alone: live blocks, threads, courses of tracks. */
-void sl_replay_rest(struct sl_model *model);
+/* lives: what became of blocks is still asked for. */
+void sl_replay_rest(struct sl_model *model, bool lives);
 
 #endif

@@ -121,7 +121,7 @@ static void replay(struct job *job, struct sl_process *process)
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
 		if ((*a)->process)
 			(*a)->process(process);
-	sl_replay_rest(process->model);
+	sl_replay_rest(process->model, job->options->lives);
 	sl_trace_rest(trace);
 }
 

@@ -96,8 +96,7 @@ PUBLIC(sl_shape_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, s
 /* ---- the model */
 #define STRUCT struct sl_site
 SHAPE(site, M(caller), M(python), M(native), M(label), M(thread), M(api), M(device), M(kind), M(pooled), M(holder), M(labelled), M(track), M(live_bytes),
-      M(live_blocks), M(total_bytes), M(total_blocks), M(at_peak_bytes), M(at_peak_blocks), M(epoch),
-      M(lives.ended_ns), M(lives.temporary), M(lives.sizes[0]), M(lives.sizes[1]), M(lives.sizes[2]), M(lives.sizes[3]), M(lives.sizes[4]), M(lives.sizes[5]), M(lives.sizes[6]), M(lives.sizes[7]), M(lives.sizes[8]), M(lives.sizes[9]), M(lives.sizes[10]), M(lives.sizes[11]));
+      M(live_blocks), M(total_bytes), M(total_blocks), M(at_peak_bytes), M(at_peak_blocks), M(epoch));
 #undef STRUCT
 #define STRUCT struct sl_swing
 SHAPE(swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_ns));

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,7 @@ class Summaries(unittest.TestCase):
                 with open(os.path.join(root, file), "rb") as opened:
                     data = opened.read()
                 if file != "stormlog_run.json":  # it names the files that were read
-                    found[os.path.relpath(os.path.join(root, file), os.path.join(self.folder, name))] = data.replace(b" oom %s\n" % path.encode(), b" oom PATH\n").replace(b" peak %s\n" % path.encode(), b" peak PATH\n")  # of "next: ..."
+                    found[os.path.relpath(os.path.join(root, file), os.path.join(self.folder, name))] = re.sub(rb"\b(oom|peak|ranks) %s\b" % path.encode(), rb"\1 PATH", data)  # of "next: ..."
         return found
 
     def read(self, name):
