@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A growing place is named within five looks, one a second of the trace's own time, of its growth being significant, and stays
+ * named: sl_trend_slope says when, sl_growing_place says who.  The truth is the shape of each trace.
+ */
+#include "analyzer/follow/figures.h"
+#include "tests/analyzer/replay.h"
+
+#define SECOND 1000000000ull
+#define MIB    (1ull << 20)
+#define LATEST 5 /* looks */
+
+struct shape {
+	unsigned seconds, grows_from; /* 1 MiB more each tenth of a second from then on */
+	unsigned loads_at;	      /* 4 GiB at once, at another place; 0: never */
+	unsigned churn_mib;	      /* held every other second by a third place */
+};
+
+static void call(struct replay *r, uint64_t ns, uint64_t address, uint64_t bytes, unsigned place)
+{
+	synth_call(r->synth, 1, bytes ? "cudaMalloc" : "cudaFree", .address = address, .bytes = bytes,
+		   .time_ns = SYNTH_START_NS + ns, .python = place, .device = 0);
+}
+
+static void record(struct replay *r, const struct shape *shape)
+{
+	unsigned grows = synth_python(r->synth, 1, (const char *const[]){"grows"}, "train.py", 10);
+	unsigned loads = synth_python(r->synth, 1, (const char *const[]){"loads"}, "train.py", 20);
+	unsigned churns = synth_python(r->synth, 1, (const char *const[]){"churns"}, "train.py", 30);
+	uint64_t kept = 0x100000000000;
+
+	call(r, 0, 0x10000, 256 * MIB, loads);
+	for (unsigned s = 0; s < shape->seconds; s++) {
+		uint64_t now = s * SECOND + 1000000;
+
+		if (shape->loads_at && s == shape->loads_at)
+			call(r, now, 0x20000, 4096 * MIB, loads);
+		if (shape->churn_mib)
+			call(r, now + 1000, 0x30000, s % 2 ? 0 : shape->churn_mib * MIB, churns);
+		for (unsigned tenth = 0; tenth < 10 && s >= shape->grows_from; tenth++, kept += MIB)
+			call(r, now + (tenth + 1) * SECOND / 20, kept, MIB, grows);
+	}
+	synth_close(r->synth, SYNTH_COMPLETED);
+}
+
+/* The look at which its growth was significant for good, and the one from which on it was named; 0: never. */
+static void look(struct replay *r, const struct shape *shape, unsigned *significant, unsigned *named)
+{
+	struct sl_followed followed = {.process = {.trace = r->trace}};
+	struct sl_order *order = sl_order_new(r->trace);
+	const struct sl_item *item = sl_order_next(order);
+	struct sl_growing growing = {0};
+	struct sl_trend trend = {0};
+	double per_second;
+	char line[300];
+
+	r->model = followed.process.model = sl_replay_new(&r->trace->header, &r->trace->defs);
+	*significant = *named = 0;
+	for (unsigned s = 1; s <= shape->seconds; s++) {
+		for (; item && (item->kind != SL_ITEM_EVENT || item->event->time_ns < SYNTH_START_NS + s * SECOND);
+		     item = sl_order_next(order))
+			sl_replay_apply(r->model, item);
+		sl_trend_add(&trend, s * SECOND, sl_figures_live(&followed.process));
+		sl_growing_look(&growing, &followed);
+		sl_growing_place(&growing, &followed, true, line, sizeof(line));
+		if (s <= shape->grows_from || !sl_trend_slope(&trend, &per_second) || per_second <= 0)
+			*significant = *named = 0;
+		else if (!*significant)
+			*significant = s;
+		if (!strstr(line, "grows"))
+			*named = 0;
+		else if (*significant && !*named)
+			*named = s;
+	}
+	sl_growing_free(&growing);
+	sl_order_free(order);
+}
+
+static void check(const struct shape *shape)
+{
+	struct sl_damage damage = {0};
+	struct replay r;
+	unsigned significant, named;
+
+	replay_begin(&r);
+	record(&r, shape);
+	assert_true(sl_images_add(&r.images, r.folder));
+	sl_images_group(&r.images);
+	r.trace = sl_trace_open(&r.images.images[0], &damage);
+	assert_non_null(r.trace);
+	look(&r, shape, &significant, &named);
+	print_message("grows from %u s: significant at %u s, named at %u s\n", shape->grows_from, significant, named);
+	assert_true(significant > shape->grows_from);
+	assert_in_range(named, significant, significant + LATEST);
+	replay_free(&r);
+}
+
+static void from_the_beginning(void **state)
+{
+	check(&(struct shape){.seconds = 90});
+}
+
+static void after_a_steady_hour(void **state)
+{
+	check(&(struct shape){.seconds = 3700, .grows_from = 3600, .churn_mib = 64});
+}
+
+static void after_weights_were_loaded(void **state)
+{
+	check(&(struct shape){.seconds = 200, .grows_from = 20, .loads_at = 12, .churn_mib = 16});
+}
+
+static void beside_a_place_that_churns(void **state)
+{
+	check(&(struct shape){.seconds = 300, .grows_from = 100, .churn_mib = 512});
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(from_the_beginning), cmocka_unit_test(after_a_steady_hour),
+					   cmocka_unit_test(after_weights_were_loaded),
+					   cmocka_unit_test(beside_a_place_that_churns)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
