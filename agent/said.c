@@ -7,6 +7,7 @@
 
 #include "agent/unwound.h"
 #include "agent/agent.h"
+#include "agent/file/capability.h"
 #include "agent/file/define.h"
 #include "common/pack.h"
 #include "agent/stacks/stacks.h"
@@ -18,7 +19,8 @@ static struct pair {
 } pairs[SL_SAID_PAIRS];
 static atomic_uint pair_count;
 static atomic_bool no_stacks;
-static _Atomic uint64_t told; /* the recording that has been told */
+static _Atomic uint64_t free_asked_ns; /* 0: never */
+static _Atomic uint64_t told;	       /* the recording that has been told */
 
 static void copy(char *to, size_t size, const char *from)
 {
@@ -81,6 +83,24 @@ void sl_said_stacks(bool wanted)
 		apply_stacks();
 }
 
+static void define_free_asked(void)
+{
+	char text[32];
+	struct sl_text when = sl_text_begin(text, sizeof(text));
+
+	sl_text_add_number(&when, atomic_load(&free_asked_ns));
+	sl_capability("free_memory_asked", text);
+}
+
+void sl_said_free_asked(void)
+{
+	uint64_t never = 0;
+
+	if (!atomic_load_explicit(&free_asked_ns, memory_order_relaxed) &&
+	    atomic_compare_exchange_strong(&free_asked_ns, &never, sl_agent_now()) && recording())
+		define_free_asked();
+}
+
 void sl_said_attached(void)
 {
 	uint64_t generation = atomic_load(&sl_agent->generation), before = atomic_load(&told);
@@ -90,6 +110,8 @@ void sl_said_attached(void)
 	for (unsigned i = 0; i < SL_SAID_PAIRS; i++)
 		if (atomic_load_explicit(&pairs[i].filled, memory_order_acquire))
 			define(pairs[i].key, pairs[i].value);
+	if (atomic_load(&free_asked_ns))
+		define_free_asked();
 	if (atomic_load(&no_stacks))
 		apply_stacks();
 }

@@ -17,6 +17,9 @@ void sl_said_metadata(const char *key, const char *value);
 /* Stacks are wanted, or not for now. */
 void sl_said_stacks(bool wanted);
 
+/* It asked how much memory is free: what it does then may depend on the card.  The first time is kept. */
+void sl_said_free_asked(void);
+
 /* A thread has attached to the recording: the first one tells it everything. */
 void sl_said_attached(void);
 

@@ -11,6 +11,7 @@
 #include "agent/hooks/table.h"
 #include "agent/gpu/limit.h"
 #include "agent/record.h"
+#include "agent/said.h"
 #include "agent/symbols/resolve.h"
 #include "agent/gpu/vendor.h"
 
@@ -234,6 +235,14 @@ bool sl_fields_limited(void)
 	if (getenv("STORMLOG_LIMIT"))
 		sl_preload_running();
 	return sl_limit_active;
+}
+
+bool sl_fields_free_asked(void)
+{
+	bool limited = sl_fields_limited();
+
+	sl_said_free_asked();
+	return limited;
 }
 
 void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes)

@@ -22,11 +22,13 @@ static const struct sl_option table[] = {
 	{"--addresses", 0, "reused|rising|falling",
 	 "where the driver puts segments: those given back first, or ever higher, lower ones (up to PyTorch 2.11 it matters; "
 	 "default: reused)"},
+	{"--vary", 0, "KEY",
+	 "of recordings at several values of a number that --meta KEY=N told (batch, sequence length): the largest that fits"},
 	{"--json", 0, NULL, "a JSON object on stdout"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{0},
 };
-enum { CAPACITY, ALLOCATOR_CAPACITY, SETTINGS, ADDRESSES, JSON, RUN };
+enum { CAPACITY, ALLOCATOR_CAPACITY, SETTINGS, ADDRESSES, VARY, JSON, RUN };
 
 static const char about[] =
 	"Replays what PyTorch's allocator was asked for, with its own rules, under other capacities and settings: fits or\n"
@@ -35,7 +37,7 @@ static const char about[] =
 
 struct asked {
 	struct sl_fit_question question;
-	const char *run;
+	const char *run, *vary;
 	bool json;
 };
 
@@ -96,6 +98,9 @@ static bool take(void *context, int option, const char *value)
 		return take_settings(&asked->question, value);
 	case ADDRESSES:
 		return take_addresses(&asked->question, value);
+	case VARY:
+		asked->vary = value;
+		return *value != 0;
 	case JSON:
 		return asked->json = true;
 	default:
@@ -167,17 +172,24 @@ static void close_all(struct sl_fit_result *result)
 
 static int fit(const struct sl_images *images, const struct asked *asked)
 {
-	struct sl_fit_result result = {.of_allocator = asked->question.of_allocator};
+	struct sl_fit_result result = {.of_allocator = asked->question.of_allocator, .vary = asked->vary};
 	int status = SL_EXIT_FINE;
 
-	if (!open_all(&result, images, asked->run)) {
+	if (!open_all(&result, images, asked->vary && !asked->run ? "all" : asked->run)) {
 		status = SL_EXIT_UNREADABLE;
 	} else {
 		for (unsigned p = 0; p < result.process_count; p++)
 			for (unsigned i = 0; i < result.processes[p].count; i++)
 				add_subject(&result, &result.processes[p].recordings[i], asked);
+		if (asked->vary && !sl_fit_vary(&result)) {
+			sl_door_print(
+				stderr,
+				"stormlog-analyze: fewer than two values of %s are known: stormlog-run --meta %s=N says one\n",
+				asked->vary, asked->vary);
+			status = SL_EXIT_USAGE;
+		}
 		(asked->json ? sl_fit_print_json : sl_fit_print)(&result);
-		if (asked->question.capacity_count && !all_fit(&result))
+		if (status == SL_EXIT_FINE && asked->question.capacity_count && !all_fit(&result))
 			status = SL_EXIT_LIMIT;
 	}
 	close_all(&result);

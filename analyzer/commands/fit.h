@@ -4,6 +4,13 @@
 #define ANALYZER_COMMANDS_FIT_H
 
 #include "analyzer/fit/answer.h"
+#include "analyzer/fit/vary.h"
+
+/* What one choice of settings needs at each value of --vary. */
+struct sl_fit_varied {
+	const char *settings;
+	struct sl_fit_curve curve;
+};
 
 struct sl_fit_result {
 	struct sl_fit_process *processes;
@@ -12,7 +19,18 @@ struct sl_fit_result {
 	struct sl_fit_subject *subjects;
 	unsigned subject_count;
 	bool of_allocator;
+	const char *vary; /* NULL: nobody asks */
+	struct sl_fit_varied varied[SL_FIT_CHOICES];
+	unsigned varied_count, without_value; /* without: recordings that say no number */
+	uint64_t capacities[SL_FIT_CAPACITIES];
+	unsigned capacity_count;
 };
+
+/* After all were asked; false: fewer than two values are known. */
+bool sl_fit_vary(struct sl_fit_result *result);
+void sl_fit_vary_print(const struct sl_fit_result *result);
+struct sl_json;
+void sl_fit_vary_json(struct sl_json *j, const struct sl_fit_result *result);
 
 void sl_fit_print(const struct sl_fit_result *result);
 void sl_fit_print_json(const struct sl_fit_result *result);

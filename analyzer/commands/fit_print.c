@@ -106,6 +106,8 @@ static void put_subject(const struct sl_fit_subject *s, bool of_allocator)
 	if (!of_allocator && !r->others_known)
 		sl_door_print(stdout, "no verdict for a device: no sample tells what contexts and other processes take; "
 				      "--allocator-capacity asks without them\n");
+	if (r->asks_free)
+		sl_door_print(stdout, "it asks how much memory is free: what it does may depend on the card\n");
 	if (r->ooms && r->goes_on)
 		sl_door_print(stdout, "it went on after an out-of-memory: what it does depends on the card\n");
 	sl_door_print(stdout, "\n  %-63s %10s %10s",
@@ -139,6 +141,10 @@ void sl_fit_print(const struct sl_fit_result *result)
 	}
 	for (unsigned p = 0; p < result->process_count; p++)
 		put_drivers(&result->processes[p], result->sessions[p]);
+	if (result->vary) {
+		putchar('\n');
+		sl_fit_vary_print(result);
+	}
 }
 
 /* --- for programs ------------------------------------------------------------------------------------------ */
@@ -238,6 +244,8 @@ static void put_notes(struct sl_json *j, const struct sl_fit_result *result)
 			sl_json_string(j, NULL, "of some requests the size is not known, and the block's is taken");
 		if (!result->of_allocator && !r->others_known)
 			sl_json_string(j, NULL, "no verdict for a device: no sample tells what contexts and other processes take");
+		if (r->asks_free)
+			sl_json_string(j, NULL, "it asks how much memory is free: what it does may depend on the card");
 		if (r->ooms && r->goes_on)
 			sl_json_string(j, NULL, "it went on after an out-of-memory: what it does depends on the card");
 	}
@@ -281,6 +289,7 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 			sl_json_end(j);
 		}
 	sl_json_end(j);
+	sl_fit_vary_json(j, result);
 	put_notes(j, result);
 	sl_json_end(j);
 	sl_json_newline(j);

@@ -316,6 +316,15 @@ static void take(struct builder *b, const struct sl_item *item)
 	}
 }
 
+/* PyTorch itself asks when it has run out, for its message. */
+static bool asks_free(const struct builder *b)
+{
+	const char *when = sl_defs_capability(&b->process->trace->defs, "free_memory_asked");
+	uint64_t first_oom = b->model->ooms.count ? b->model->ooms.item[0].time_ns : UINT64_MAX;
+
+	return when && strtoull(when, NULL, 10) < first_oom;
+}
+
 static const char *doubt_of(const struct builder *b, const struct sl_fit_recording *out)
 {
 	const struct sl_trace *trace = b->process->trace;
@@ -359,6 +368,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->trace = b->process->trace;
 	out->text = b->text;
 	out->device_total = state->total_bytes != SL_UNKNOWN ? state->total_bytes : device ? device->total_bytes : 0;
+	out->asks_free = asks_free(b);
 	out->doubt = doubt_of(b, out);
 	b->process->recordings = sl_memory_must(realloc(b->process->recordings, (b->process->count + 1) * sizeof(*out)));
 	b->process->recordings[b->process->count++] = *out;

@@ -45,6 +45,7 @@ struct sl_fit_recording {
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
 	uint64_t ooms;
 	bool goes_on;	   /* after an out-of-memory */
+	bool asks_free;	   /* how much memory is free, and not only after an out-of-memory */
 	bool others_known; /* context and other processes are in SL_FIT_OTHERS */
 	const char *doubt; /* why there can be no verdict; NULL: there can */
 };

@@ -490,6 +490,16 @@ void synth_note(struct sl_synth *s, const char *value)
 	pair_text(&pk, "text", value);
 }
 
+void synth_metadata(struct sl_synth *s, const char *key, const char *value)
+{
+	msgpack_packer pk = begin_def(s);
+
+	msgpack_pack_map(&pk, 3);
+	pair_text(&pk, "def", "metadata");
+	pair_text(&pk, "key", key);
+	pair_text(&pk, "value", value);
+}
+
 void synth_capability(struct sl_synth *s, const char *name, const char *value)
 {
 	msgpack_packer pk = begin_def(s);

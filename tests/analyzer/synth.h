@@ -61,6 +61,7 @@ void synth_sample(struct sl_synth *synth, uint64_t ns, int device, uint64_t used
 /* A sample of a device that only this process uses, taken from begin_ns to ns. */
 void synth_own_sample(struct sl_synth *synth, uint64_t begin_ns, uint64_t ns, int device, uint64_t own, uint64_t total);
 void synth_note(struct sl_synth *synth, const char *text);
+void synth_metadata(struct sl_synth *synth, const char *key, const char *value);
 void synth_capability(struct sl_synth *synth, const char *name, const char *value);
 
 /* Write what is held back of all threads as blocks. */

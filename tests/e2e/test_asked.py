@@ -9,9 +9,15 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import e2e
     import stormlog_trace
+    import zstandard
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
+
+
+def unpacked(path):
+    with open(path, "rb") as file:
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
 
 
 class Asked(unittest.TestCase):
@@ -37,6 +43,14 @@ class Asked(unittest.TestCase):
         self.assertEqual(order[wait:done + 1], ["BLOCK_WAIT", "BLOCK_FREE", "BLOCK_DONE"])
         self.assertEqual(rows[wait][1], rows[done][1])
         self.assertIn("expandable_segments:True", [texts[row[5]] for row in rows if verbs[row[0]] == "MARK"])
+
+    def test_who_asks_for_free_memory_is_known_as_such(self):
+        ask = "assert not cuda.cudaMemGetInfo(ctypes.byref(ctypes.c_size_t()), ctypes.byref(ctypes.c_size_t()))\n"
+        new = "assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))\n"
+        for program, asked in ((new, False), (ask + new, True), (new + ask + ask, True)):
+            with e2e.Recording("python3", "-c", "import ctypes\ncuda = ctypes.CDLL('libcudart.so.13')\n" + program) as recording:
+                raw = b"".join(unpacked(os.path.join(recording.traces, name)) for name in os.listdir(recording.traces))
+            self.assertEqual(raw.count(b"free_memory_asked"), int(asked), program)
 
 
 if __name__ == "__main__":

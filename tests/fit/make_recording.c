@@ -2,8 +2,11 @@
 /*
  * make_recording FOLDER RELEASE SEED: a trace of the program of that seed (ops.h) on a device without end, with default
  * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
+ * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
+ * ASKS_FREE in the environment: it asked for free memory then.
  * NO_SAMPLE in the environment: no sample of the device.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +82,26 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 	free(live);
 }
 
+static struct op *train(unsigned batch, unsigned *count)
+{
+	enum { PARAMETERS = 20, LAYERS = 12, STEPS = 5 };
+	struct op *ops = calloc(PARAMETERS + 2 * STEPS * LAYERS, sizeof(*ops));
+
+	*count = 0;
+	for (unsigned i = 0; i < PARAMETERS; i++)
+		ops[(*count)++] = (struct op){.kind = OP_ALLOC, .id = i, .bytes = 12 << 20};
+	for (unsigned step = 0; step < STEPS; step++)
+		for (unsigned i = 0; i < 2 * LAYERS; i++) {
+			bool forward = i < LAYERS;
+			unsigned layer = forward ? i : 2 * LAYERS - 1 - i;
+
+			ops[(*count)++] = (struct op){.kind = forward ? OP_ALLOC : OP_FREE,
+						      .id = PARAMETERS + layer,
+						      .bytes = (uint64_t)batch * (3000000 + 100000 * (uint64_t)layer)};
+		}
+	return ops;
+}
+
 int main(int argc, char **argv)
 {
 	struct sl_fit_machine machine = {.device_total = 1ull << 40, .capacity = UINT64_MAX};
@@ -100,12 +123,17 @@ int main(int argc, char **argv)
 		synth_close(s, SYNTH_COMPLETED);
 		return 0;
 	}
-	ops = ops_make(strtoull(argv[3], NULL, 10), &count);
+	ops = !strncmp(argv[3], "batch=", 6) ? train((unsigned)atoi(argv[3] + 6), &count)
+					     : ops_make(strtoull(argv[3], NULL, 10), &count);
 	for (unsigned i = 0; i < count; i++)
 		if (ops[i].kind == OP_EMPTY)
 			return 0;
-	s = synth_new(argv[1], 0, 4242);
+	s = synth_new(argv[1], 0, 4242 + (!strncmp(argv[3], "batch=", 6) ? atoi(argv[3] + 6) : 0));
 	synth_capability(s, "pytorch", release);
+	if (!strncmp(argv[3], "batch=", 6))
+		synth_metadata(s, "batch", argv[3] + 6);
+	if (getenv("ASKS_FREE"))
+		synth_capability(s, "free_memory_asked", getenv("ASKS_FREE"));
 	sample(s);
 	play(s, sl_fit_new(&machine, &sl_fit_defaults), ops, count);
 	synth_close(s, SYNTH_COMPLETED);

@@ -12,9 +12,15 @@ import tempfile
 import unittest
 from pathlib import Path
 
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
 HERE = Path(__file__).resolve().parent
 MAKE, ANALYZE = sys.argv[1:3]
 MIB = 1 << 20
+SCHEMA = json.loads((HERE.parents[1] / "schemas" / "fit.schema.json").read_text()) if jsonschema else None
 
 
 def recording(folder, release, seed):
@@ -26,7 +32,10 @@ def recording(folder, release, seed):
 def fit(folder, *options, code=(0, 1)):
     done = subprocess.run([ANALYZE, "fit", "--json", *options, str(folder)], capture_output=True, text=True)
     assert done.returncode in code, (done.returncode, done.stderr)
-    return json.loads(done.stdout)
+    answer = json.loads(done.stdout)
+    if SCHEMA:
+        jsonschema.validate(answer, SCHEMA)
+    return answer
 
 
 class Fit(unittest.TestCase):
@@ -109,6 +118,49 @@ class Fit(unittest.TestCase):
             self.assertEqual(outcome["level"], "critical" if done.returncode else "pass")
             said[done.returncode] += 1
         self.assertGreater(min(said.values()), 2, said)
+
+    def test_the_largest_batch_that_fits_is_that_of_the_program_run_at_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for batch in (8, 16, 24, 32, 48):
+                paths.append(os.path.join(folder, str(batch)))
+                os.mkdir(paths[-1])
+                recording(paths[-1], "2.14", f"batch={batch}")
+            options = ("--allocator-capacity", "1G,3G,40G", "--settings", "", "--settings", "expandable_segments:True")
+            curves = fit(paths[0], *options, "--vary", "batch", *paths[1:])["vary"]["curves"]
+            self.assertEqual([curve["settings"] for curve in curves], ["", "expandable_segments:True"])
+            for curve in curves:
+                self.assertEqual([point["value"] for point in curve["points"]], [8, 16, 24, 32, 48])
+                self.assertIsNone(curve["largest"][2]["at_least"], "too far beyond")
+                for largest in curve["largest"][:2]:
+                    def needs(batch):
+                        """Of the program really made at that batch."""
+                        with tempfile.TemporaryDirectory() as at:
+                            recording(at, "2.14", f"batch={batch}")
+                            run, = fit(at, "--allocator-capacity", str(largest["capacity_bytes"]), "--settings", curve["settings"])["runs"]
+                            return run["fits"]
+                    self.assertTrue(needs(int(largest["at_least"])), (curve, largest))
+                    self.assertFalse(needs(int(largest["at_most"]) + 1), (curve, largest))
+                    self.assertLess(largest["at_most"] - largest["at_least"], 0.1 * largest["value"] + 1.5)
+                self.assertEqual([one["extrapolated"] for one in curve["largest"]], [False, True, True])
+            two = fit(paths[0], *options, "--vary", "batch", paths[1])["vary"]["curves"][0]
+            self.assertEqual((two["degree"], two["error_bytes"], two["largest"][0]["at_least"]), (1, None, None))
+            self.assertEqual(subprocess.run([ANALYZE, "fit", "--vary", "batch", paths[0]], capture_output=True).returncode, 2)
+            self.assertEqual(subprocess.run([ANALYZE, "fit", "--vary", "length", *paths], capture_output=True).returncode, 2)
+            text = subprocess.run([ANALYZE, "fit", *options, "--vary", "batch", *paths], capture_output=True, text=True).stdout
+            self.assertRegex(text, r"3.00 GiB: batch up to \d+, surely \d+, not \d+; beyond what was recorded")
+
+    def test_who_asks_for_free_memory_may_depend_on_the_card(self):
+        says = "it asks how much memory is free: what it does may depend on the card"
+        for asked, told in (("1", True), (None, False)):
+            with tempfile.TemporaryDirectory() as folder:
+                if asked:
+                    os.environ["ASKS_FREE"] = asked
+                recording(folder, "2.14", "batch=2")
+                os.environ.pop("ASKS_FREE", None)
+                self.assertEqual(says in fit(folder, "--allocator-capacity", "8G")["notes"], told)
+                text = subprocess.run([ANALYZE, "fit", folder], capture_output=True, text=True).stdout
+                self.assertEqual(says in text, told)
 
     def test_a_wrong_setting_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:

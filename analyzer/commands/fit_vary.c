@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* fit --vary KEY: recordings at several values of a quantity, and the largest that fits. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/commands/fit.h"
+
+/* The value that --meta or the program itself gave; false: none, or no number. */
+static bool value_of(const struct sl_trace *trace, const char *key, double *value)
+{
+	const char *text = NULL;
+	char *end;
+
+	for (unsigned i = 0; i < trace->header.metadata_count; i++)
+		if (!strcmp(trace->header.metadata[i].name, key))
+			text = trace->header.metadata[i].value;
+	for (size_t i = 0; i < trace->defs.metadata.count; i++)
+		if (!strcmp(trace->defs.metadata.item[i].key, key))
+			text = trace->defs.metadata.item[i].value;
+	if (!text || !*text)
+		return false;
+	*value = strtod(text, &end);
+	return !*end && isfinite(*value);
+}
+
+static struct sl_fit_varied *varied_of(struct sl_fit_result *result, const char *settings)
+{
+	for (unsigned i = 0; i < result->varied_count; i++)
+		if (!strcmp(result->varied[i].settings, settings))
+			return &result->varied[i];
+	if (result->varied_count == SL_FIT_CHOICES)
+		return NULL;
+	result->varied[result->varied_count].settings = settings;
+	return &result->varied[result->varied_count++];
+}
+
+static void take(struct sl_fit_result *result, const struct sl_fit_subject *s)
+{
+	double value;
+
+	if (!value_of(s->recording->trace, result->vary, &value)) {
+		result->without_value++;
+		return;
+	}
+	for (unsigned c = 0; s->answers && c < s->choice_count; c++) {
+		const struct sl_fit_answer *a = &s->answers[c];
+		struct sl_fit_varied *varied = varied_of(result, s->choices[c].text ? s->choices[c].text : s->recording->text);
+		uint64_t need = a->scan.always_from;
+
+		if (!varied || need == SL_UNKNOWN)
+			continue;
+		if (a->other_from != SL_UNKNOWN && a->other_from > need)
+			need = a->other_from;
+		sl_fit_curve_add(&varied->curve, value, need);
+	}
+}
+
+bool sl_fit_vary(struct sl_fit_result *result)
+{
+	for (unsigned i = 0; i < result->subject_count; i++)
+		take(result, &result->subjects[i]);
+	for (unsigned i = 0; i < result->varied_count; i++)
+		sl_fit_curve_draw(&result->varied[i].curve);
+	for (unsigned i = 0; i < result->subject_count && !result->capacity_count; i++) {
+		result->capacity_count = result->subjects[i].capacity_count;
+		memcpy(result->capacities, result->subjects[i].capacities, sizeof(result->capacities));
+	}
+	return result->varied_count && result->varied[0].curve.count > 1;
+}
+
+static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, const char *key)
+{
+	struct sl_fit_largest l;
+	char size[SL_FORMAT_BYTES];
+
+	sl_fit_curve_largest(&l, curve, capacity);
+	sl_format_size(size, capacity);
+	if (!l.known)
+		sl_door_print(stdout, "    %s: not known, the need does not rise with %s\n", size, key);
+	else if (!l.bounded)
+		sl_door_print(stdout, "    %s: %s up to %.4g%s; no error is known\n", size, key, floor(l.value),
+			      l.extrapolated ? ", beyond what was recorded" : "");
+	else
+		sl_door_print(stdout, "    %s: %s up to %.4g, surely %.4g, not %.4g%s\n", size, key, floor(l.value), floor(l.least),
+			      floor(l.most) + 1, l.extrapolated ? "; beyond what was recorded" : "");
+}
+
+void sl_fit_vary_print(const struct sl_fit_result *result)
+{
+	char size[SL_FORMAT_BYTES];
+
+	sl_door_print(stdout, "by %s: what always fits, and the largest that would\n", result->vary);
+	if (result->without_value)
+		sl_door_print(stdout, "  of %u recordings no number is said (stormlog-run --meta %s=N)\n", result->without_value,
+			      result->vary);
+	for (unsigned i = 0; i < result->varied_count; i++) {
+		const struct sl_fit_curve *curve = &result->varied[i].curve;
+
+		sl_door_print(stdout, "  %s\n    ", *result->varied[i].settings ? result->varied[i].settings : "(none)");
+		for (unsigned k = 0; k < curve->count; k++)
+			sl_door_print(stdout, "%s%.6g: %s", k ? ", " : "", curve->points[k].value,
+				      sl_format_size(size, curve->points[k].need));
+		if (curve->degree)
+			sl_door_print(stdout, "; a %s", curve->degree == 2 ? "parabola" : "line");
+		if (curve->error >= 0)
+			sl_door_print(stdout, " that is off by at most %s", sl_format_size(size, (uint64_t)curve->error));
+		putchar('\n');
+		for (unsigned c = 0; c < result->capacity_count; c++)
+			put_largest(curve, result->capacities[c], result->vary);
+	}
+}
+
+static void put_known(struct sl_json *j, const char *key, bool known, double value)
+{
+	if (known)
+		sl_json_double(j, key, value);
+	else
+		sl_json_null(j, key);
+}
+
+static void put_curve(struct sl_json *j, const struct sl_fit_result *result, const struct sl_fit_varied *varied)
+{
+	const struct sl_fit_curve *curve = &varied->curve;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "settings", varied->settings);
+	sl_json_array(j, "points");
+	for (unsigned k = 0; k < curve->count; k++) {
+		sl_json_object(j, NULL);
+		sl_json_double(j, "value", curve->points[k].value);
+		sl_json_uint(j, "always_from_bytes", curve->points[k].need);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_uint(j, "degree", curve->degree);
+	put_known(j, "error_bytes", curve->error >= 0, curve->error);
+	sl_json_array(j, "largest");
+	for (unsigned c = 0; c < result->capacity_count; c++) {
+		struct sl_fit_largest l;
+
+		sl_fit_curve_largest(&l, curve, result->capacities[c]);
+		sl_json_object(j, NULL);
+		sl_json_uint(j, "capacity_bytes", result->capacities[c]);
+		put_known(j, "value", l.known, l.value);
+		put_known(j, "at_least", l.bounded, l.least);
+		put_known(j, "at_most", l.bounded, l.most);
+		sl_json_bool(j, "extrapolated", l.extrapolated);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+void sl_fit_vary_json(struct sl_json *j, const struct sl_fit_result *result)
+{
+	if (!result->vary) {
+		sl_json_null(j, "vary");
+		return;
+	}
+	sl_json_object(j, "vary");
+	sl_json_string(j, "key", result->vary);
+	sl_json_uint(j, "without_value", result->without_value);
+	sl_json_array(j, "curves");
+	for (unsigned i = 0; i < result->varied_count; i++)
+		put_curve(j, result, &result->varied[i]);
+	sl_json_end(j);
+	sl_json_end(j);
+}
