@@ -221,7 +221,7 @@ static bool *segments_of(const struct sl_model *model)
 
 	for (size_t i = 0; i < model->sites.count; i++)
 		segments[model->sites.item[i].track] |=
-			sl_model_is_known(model->sites.item[i].kind) && !sl_model_in_use(model, &model->sites.item[i]);
+			sl_model_is_on_device(&model->sites.item[i]) && !sl_model_in_use(model, &model->sites.item[i]);
 	return segments;
 }
 

@@ -155,6 +155,7 @@ static void allow_links(struct links *links, const char *folder, bool linked, un
 		struct stat st;
 
 		if (entry->d_name[0] == '.' || (!link && entry->d_type != DT_DIR) ||
+		    (entry->d_type == DT_REG && !is_trace(entry->d_name)) || /* of a file where it lies the name is enough */
 		    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= (int)sizeof(path))
 			continue;
 		if (!link) {

@@ -9,11 +9,11 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/report/suppress.h"
 
-int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options)
+static int run(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options, bool again)
 {
 	switch (sl_pipeline_run(report, paths, count, options)) {
 	case SL_PIPELINE_FINE:
-		for (unsigned i = 0; i < report->damage_lines; i++)
+		for (unsigned i = 0; i < report->damage_lines && !again; i++)
 			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
 		return SL_EXIT_FINE;
 	case SL_PIPELINE_NO_PATH:
@@ -38,6 +38,17 @@ int sl_native_open(struct sl_report *report, char **paths, unsigned count, const
 			sl_paths_empty(paths, count, "trace");
 		return SL_EXIT_UNREADABLE;
 	}
+}
+
+int sl_native_open(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options)
+{
+	return run(report, paths, count, options, false);
+}
+
+int sl_native_again(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options)
+{
+	sl_report_free(report);
+	return run(report, paths, count, options, true);
 }
 
 bool sl_native_suppressions(struct sl_suppressions *suppressions, const char *path)

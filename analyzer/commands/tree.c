@@ -231,11 +231,8 @@ static int print_instant(struct options *options, const struct sl_arguments *par
 	status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	if (status == SL_EXIT_FINE && !find_moments(&report, options))
 		status = SL_EXIT_USAGE;
-	if (status == SL_EXIT_FINE &&
-	    (options->pipeline.until_unix_ns || options->pipeline.spans)) { /* replay again, up to there */
-		sl_report_free(&report);
-		status = sl_native_open(&report, parsed->paths, parsed->path_count, &options->pipeline);
-	}
+	if (status == SL_EXIT_FINE && (options->pipeline.until_unix_ns || options->pipeline.spans)) /* replay again, up to there */
+		status = sl_native_again(&report, parsed->paths, parsed->path_count, &options->pipeline);
 	if (status == SL_EXIT_FINE && !print(&report, options, verb))
 		status = SL_EXIT_UNSAVED;
 	sl_report_free(&report);

@@ -161,7 +161,7 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 	*site = *key;
 	site->holder = holder_of(model, library, key->device);
 	site->track = sl_tracks_of(model, event, key->kind, key->device);
-	site->labelled = sl_model_is_known(key->kind) ? labelled_of(model, key->label, key->device) : SL_NO_SITE;
+	site->labelled = sl_model_is_on_device(key) ? labelled_of(model, key->label, key->device) : SL_NO_SITE;
 	return (uint32_t)model->sites.count++;
 }
 
@@ -374,7 +374,7 @@ void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t byte
 		row->peak_bytes = row->live_bytes;
 		row->peak_at_ns = model->now_ns;
 	}
-	if (!sl_model_is_known(site->kind))
+	if (!sl_model_is_on_device(site))
 		return;
 	change_known(model, site, device, index, (int64_t)bytes);
 	if (!model->torch_seen) {
@@ -401,7 +401,7 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes,
 	else
 		row->implicit_frees++;
 	sl_timeline_set(&model->timeline, row->line, model->now_ns, row->live_bytes, index);
-	if (!sl_model_is_known(site->kind))
+	if (!sl_model_is_on_device(site))
 		return;
 	change_known(model, site, device, index, -(int64_t)bytes);
 	if (!model->torch_seen) {

@@ -21,7 +21,7 @@ bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site)
 
 	if (site->kind == SL_KIND_block)
 		return true;
-	return sl_model_is_known(site->kind) && !(device && device->torch.used && sl_model_is_cache(sl_model_library(model, site)));
+	return sl_model_is_on_device(site) && !(device && device->torch.used && sl_model_is_cache(sl_model_library(model, site)));
 }
 
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site)

@@ -416,6 +416,12 @@ static inline bool sl_model_is_known(unsigned kind)
 	       (1u << SL_KIND_device | 1u << SL_KIND_pool | 1u << SL_KIND_vmm | 1u << SL_KIND_array | 1u << SL_KIND_graph);
 }
 
+/* The same of a place: cuMemCreate may make memory of the host, which is no device's. */
+static inline bool sl_model_is_on_device(const struct sl_site *site)
+{
+	return sl_model_is_known(site->kind) && (site->kind != SL_KIND_vmm || site->device >= 0);
+}
+
 #define SL_POOL_OF "pool of "
 /* The library stands for segments, whose blocks stand beside it. */
 bool sl_model_is_cache(const char *library);

@@ -123,7 +123,7 @@ static bool counts(const struct sl_oom *oom, const struct sl_site *site)
 {
 	if (oom->scope == SL_SCOPE_HOST)
 		return site->kind == SL_KIND_host_pinned || site->kind == SL_KIND_host_registered;
-	return (sl_model_is_known(site->kind) || site->kind == SL_KIND_block) && (oom->device < 0 || site->device == oom->device);
+	return (sl_model_is_on_device(site) || site->kind == SL_KIND_block) && (oom->device < 0 || site->device == oom->device);
 }
 
 static void take_owners(struct sl_model *model, struct sl_oom *oom)

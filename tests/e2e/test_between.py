@@ -191,5 +191,42 @@ class Between(unittest.TestCase):
             jsonschema.validate(one, schema)
 
 
+# 20 MiB of the device by its handle, and 40 and 80 of the host (CU_MEM_LOCATION_TYPE_HOST, _HOST_NUMA) beside 10 of a plain call
+ON_HOST = """
+import ctypes
+class Place(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("id", ctypes.c_int)]
+class Properties(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), ("place", Place), ("meta", ctypes.c_void_p), ("flags", ctypes.c_ubyte * 32)]
+cuda, driver = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libcuda.so.1")
+assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(10 << 20))
+for place, mib in ((1, 20), (2, 40), (3, 80)):
+    assert not driver.cuMemCreate(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20), ctypes.byref(Properties(1, 0, Place(place, 0))),
+                                  ctypes.c_ulonglong(0))
+"""
+
+
+class Once(unittest.TestCase):
+    def test_memory_of_the_host_is_none_of_the_device(self):
+        with e2e.Recording("/usr/bin/python3", "-c", ON_HOST, SIM_VRAM="4G") as run:
+            report = run.report()
+            rows = {(row["kind"], row["device"]): row["live_bytes"] for row in report["processes"][0]["memory"]}
+            self.assertEqual(rows, {("device", 0): 10 * MIB, ("vmm", 0): 20 * MIB, ("vmm", None): 120 * MIB})
+            self.assertEqual(report["run"]["devices"][0]["known_peak_bytes"], 30 * MIB)
+            for words in (["tree"], ["tree", "--at", "end"], ["table"], ["tree", "--from", "start", "--to", "end"]):
+                self.assertIn("30.0 MiB  pid", analyze(*words, run.traces)[0], words)
+            self.assertIn("peak 30.0 MiB", analyze("timeline", run.traces)[0])
+
+    def test_what_is_damaged_is_said_once(self):
+        with e2e.Recording("/usr/bin/python3", "-c", PROGRAM, LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+            trace, = [name for name in run.files() if name.endswith(".zst")]
+            with open(os.path.join(run.traces, trace), "r+b") as file:
+                file.truncate(file.seek(0, 2) - 100)
+            for words in (["--from", "start", "--to", "end"], ["--at", "0.001"], ["--at", "end"]):
+                said = [line for line in analyze("tree", *words, run.traces)[1].splitlines() if trace in line]
+                self.assertTrue(said, words)
+                self.assertEqual(len(said), len(set(said)), said)
+
+
 if __name__ == "__main__":
     unittest.main()
