@@ -339,8 +339,47 @@ class Agreement(unittest.TestCase):
             gaps = [event["device_used_bytes"] - event["allocator_reserved_bytes"] for event in events if event["event_type"] == "sample" and
                     (event["pid"], event["device_id"]) == device and event["device_total_bytes"] is not None]
             self.assertEqual(max(gaps, default=None), gauges["device_hidden_peak_bytes"].get(device), device)
+        for event in events:
+            if event["event_type"] == "peak":
+                shown = [one["max"].max() for one in (page or {"lines": []})["lines"] if one["what"] == "known" and
+                         (page["processes"][one["process"]]["pid"], one["device"]) == (event["pid"], event["device_id"])]
+                self.assertEqual([event["allocator_reserved_bytes"]] * len(shown), shown)
         if page:
             self.page_agrees(page, report)
+        self.verbs_agree(run, report)
+
+    def verbs_agree(self, run, report):
+        """What single verbs print, one process at a time, and the file summary.md."""
+        def ask(*words):
+            return subprocess.run([e2e.ANALYZE, *words, run.traces], check=True, capture_output=True, text=True).stdout
+        held_kinds = ("device", "pool", "vmm", "array", "graph")
+        for process in report["processes"]:
+            one = ("--pid", str(process["pid"]))
+            rows = [row for row in process["memory"] if row["kind"] in held_kinds and row["device"] is not None]
+            tree, table = (json.loads(ask(verb, "--at", "end", "--json", *one)) for verb in ("tree", "table"))
+            self.assertEqual([tree["bytes"], table["bytes"]], [sum(row["live_bytes"] for row in rows)] * 2, process["pid"])
+            used = {row["device"] for row in rows}
+            if len(used) == 1 and len(rows) == 1:
+                self.assertEqual(json.loads(ask("tree", "--json", *one))["bytes"], rows[0]["peak_bytes"])
+        dumped = [json.loads(line) for line in ask("dump").splitlines()]
+        for process in report["processes"]:
+            mine = [event for event in dumped if event["pid"] == process["pid"] and event["verb"] == "ALLOC" and not event["result"]]
+            for row in process["memory"]:
+                if row["kind"] in ("device", "host_pinned", "managed"):
+                    of = [event for event in mine if (event["kind"], event["device"] if row["device"] is not None else None) == (row["kind"], row["device"])]
+                    self.assertEqual((len(of), sum(event["bytes"] for event in of)), (row["allocations"], row["allocated_bytes"]), row)
+        subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
+        with open(os.path.join(run.traces, "analysis", "report.json")) as file:
+            written = json.load(file)
+        self.assertEqual(written["processes"], report["processes"])
+        self.assertEqual(written["run"], report["run"])
+        with open(os.path.join(run.traces, "analysis", "summary.md")) as file:
+            text = file.read()
+        printed = subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True, text=True).stdout
+        for word in ("OUT OF MEMORY", "GROWTH", "HIDDEN"):
+            self.assertEqual(len(re.findall("^%s" % word, printed, re.M)), len(re.findall("^%s" % word, text, re.M)), word)
+        bytes_of = lambda words: re.findall(r"^HIDDEN +([\d.]+ \w*B)", words, re.M)
+        self.assertEqual(bytes_of(printed), bytes_of(text))
 
     def peaks(self, page, known):
         return known + [process["peak"] for process in page["processes"]] if page else known
