@@ -12,6 +12,7 @@ from .errors import ConfigurationError, ProfilerError, VisualizationError
 from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult, get_global_profiler, profile_context, profile_function
 from .recorder import RecorderReader, generate_report
 from .recording import Report, entries, follow, report
+from .send import send, sent
 from .system import format_memory, get_gpu_info, get_system_info
 from .tensorflow import ProfiledLayer, TensorFlowProfiler, TFMemoryProfiler
 from .tracker import (CPUMemoryTracker, MemoryTracker, MemoryWatchdog, OOMExceptionClassification, OOMFlightRecorderConfig, TrackingEvent,
@@ -20,6 +21,6 @@ from .tracker import (CPUMemoryTracker, MemoryTracker, MemoryWatchdog, OOMExcept
 __all__ = ["analyze", "annotate", "available", "end_step", "flush", "mark", "metadata", "pop", "push", "range", "record", "step", "trace_path",
            "ConfigurationError", "ProfilerError", "VisualizationError", "GPUMemoryProfiler", "MemorySnapshot", "ProfileResult",
            "get_global_profiler", "profile_context", "profile_function", "RecorderReader", "generate_report", "Report", "entries",
-           "follow", "report", "format_memory", "get_gpu_info", "get_system_info", "ProfiledLayer", "TensorFlowProfiler", "TFMemoryProfiler",
+           "follow", "report", "send", "sent", "format_memory", "get_gpu_info", "get_system_info", "ProfiledLayer", "TensorFlowProfiler", "TFMemoryProfiler",
            "CPUMemoryProfiler", "CPUMemoryTracker", "MemoryTracker", "MemoryWatchdog", "TrackingEvent", "OOMExceptionClassification",
            "OOMFlightRecorderConfig", "classify_oom_exception"]

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """test_push.py STORMLOG_SERVER STORMLOG_ANALYZE MAKE_TRACE STORMLOG_RUN PROGRAM LIBRARIES: a run goes from where it was recorded to the server."""
 import hashlib
+import json
 import os
 import shutil
 import socket
@@ -149,6 +150,46 @@ class Push(unittest.TestCase):
         self.assertIn(os.path.basename(RECORDED), report)
         dump = subprocess.run([ANALYZE, "dump", output], capture_output=True, text=True, check=True).stdout
         self.assertNotIn(self.server.writes, dump + report, "the token is no part of the recording")
+
+    def test_a_function_is_sent_when_it_ends_whatever_it_ends_with(self):
+        script = os.path.join(self.folder, "trained.py")
+        with open(script, "w") as file:
+            file.write("""
+import ctypes, os, sys, warnings
+sys.path.insert(0, %r)
+from stormlog_native import sent
+cudart = ctypes.CDLL("libcudart.so.13")
+
+@sent
+def train(mib):
+    assert cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(mib << 20)) == 0
+    return mib
+
+@sent(to="http://127.0.0.1:1")
+def fails():
+    raise KeyError("kept")
+
+assert train(77) == 77
+if len(sys.argv) > 1:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fails()
+        except KeyError as error:
+            print("raised", error, [str(one.message)[:20] for one in caught])
+""" % os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+        environment = {**os.environ, "STORMLOG_SERVER": self.server.url, "STORMLOG_TOKEN": self.server.writes, "LD_LIBRARY_PATH": LIBRARIES,
+                       "TMPDIR": self.temporary, "STORMLOG_BIN": os.path.dirname(ANALYZE)}
+        done = subprocess.run([RUN, "-q", "-o", os.path.join(self.folder, "recorded"), "--", sys.executable, script, "again"], env=environment,
+                              capture_output=True, text=True, timeout=200)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("raised 'kept' ['the run was not sent']", done.stdout)
+        name, = self.stored()
+        report = subprocess.run([ANALYZE, "--json", self.server.packs()[name]], capture_output=True, text=True, check=True).stdout
+        self.assertEqual([row["live_bytes"] for row in json.loads(report)["processes"][0]["memory"]], [77 << 20])
+        plain = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=100)
+        self.assertEqual((plain.returncode, plain.stderr), (0, ""), "what is not recorded is not sent")
+        self.assertEqual(len(self.stored()), 1)
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)
