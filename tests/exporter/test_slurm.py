@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_slurm.py EXPORTER: the TaskProlog that is installed, in a Slurm of this machine: jobs that ask are recorded and known by their number."""
+"""test_slurm.py EXPORTER: the TaskProlog and SrunEpilog that are installed, in a Slurm of this machine: jobs that ask are recorded, known by their
+number, and end with a line about their memory."""
 import json
 import os
 import pathlib
@@ -24,18 +25,19 @@ except ImportError as error:
 if not slurm.CAN_START:
     print("skipped: no Slurm to start here")
     sys.exit(77)
-PROLOG = HERE.parents[1] / "exporter" / "slurm-taskprolog"
+PROLOG, EPILOG = (HERE.parents[1] / "exporter" / name for name in ("slurm-taskprolog", "slurm-srunepilog"))
 
 
 class TaskProlog(slurm.Cluster, unittest.TestCase):
-    configuration = "TaskProlog=%s\n" % PROLOG
+    configuration = "TaskProlog=%s\nSrunEpilog=%s\n" % (PROLOG, EPILOG)
 
     def setUp(self):
         super().setUp()
         self.folder = tempfile.mkdtemp(prefix="stormlog-slurm-job-")
         self.addCleanup(shutil.rmtree, self.folder)
         clean = {name: value for name, value in os.environ.items() if not e2e.SETTINGS.match(name)}
-        self.environment = {**clean, **self.slurm, "LD_LIBRARY_PATH": e2e.SIM, "SIM_DIR": self.folder, "APPS": e2e.APPS}
+        self.environment = {**clean, **self.slurm, "LD_LIBRARY_PATH": e2e.SIM, "SIM_DIR": self.folder, "APPS": e2e.APPS,
+                            "PATH": os.path.dirname(e2e.ANALYZE) + ":" + clean["PATH"]}
 
     def job(self, *steps, **environment):
         return subprocess.Popen(["srun", "-n", "2", "/usr/bin/python3", e2e.SCRIPT, *steps], cwd=self.folder, env={**self.environment, **environment},
@@ -62,6 +64,8 @@ class TaskProlog(slurm.Cluster, unittest.TestCase):
         self.assertEqual({re.search('rank="(.*?)"', labels)[1] for labels in series}, {"0", "1"})
         report = json.loads(subprocess.run([e2e.ANALYZE, "--json", os.path.join(self.folder, folder)], capture_output=True).stdout)
         self.assertEqual(len(report["processes"]), 2)
+        self.assertEqual(said, "stormlog: job %s: GPU memory 0.03 GiB of 8.00 GiB (0.4 %%) at most (rank 0); least of 2: 0.03 GiB.  stormlog-analyze %s\n"
+                         % (number, os.path.join(self.folder, folder)))
 
     def test_a_job_that_does_not_ask_is_as_it_was(self):
         plain = self.job("alloc=30")
