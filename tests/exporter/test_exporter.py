@@ -238,6 +238,33 @@ class Files(unittest.TestCase):
         self.assertLessEqual(used, self.names())
         self.assertEqual(self.names() - used, {"stormlog_exporter_processes", "stormlog_exporter_processes_left_out", "stormlog_process_info"})
 
+    def test_grafanas_own_types_hold_all_of_the_dashboard(self):
+        try:
+            from grafana_foundation_sdk.cog import encoder, plugins
+            from grafana_foundation_sdk.models import dashboard as types
+        except ImportError:
+            self.skipTest("no grafana-foundation-sdk")
+        plugins.register_default_plugins()
+        dashboard = json.loads((FOLDER / "grafana-dashboard.json").read_text())
+        held = json.loads(json.dumps(types.Dashboard.from_json(dashboard), cls=encoder.JSONEncoder))
+
+        def lost(part, other, path=""):
+            if isinstance(part, dict):
+                return [one for key, value in part.items() for one in lost(value, other.get(key) if isinstance(other, dict) else None, path + "/" + key)]
+            if isinstance(part, list):
+                return [one for i, value in enumerate(part) for one in lost(value, other[i] if isinstance(other, list) and i < len(other) else None, path)]
+            return [] if part == other else [path]
+        self.assertEqual(lost(dashboard, held), [])
+
+    def test_kubernetes_own_schema_takes_the_manifest(self):
+        try:
+            import kubernetes_validate
+            import yaml
+        except ImportError:
+            self.skipTest("no kubernetes-validate")
+        for document in yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text()):
+            kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+
     def test_what_a_scrape_gives_is_what_is_named(self):
         with Job("python3", e2e.SCRIPT, "alloc=7") as job:
             job.process.wait()
