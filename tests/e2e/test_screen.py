@@ -40,6 +40,7 @@ for step in range(400):
     time.sleep(0.001)
 def too_much(): return new(8 << 30)
 too_much()
+for p in kept: cuda.cudaFree(p)
 """
 
 
@@ -113,6 +114,16 @@ class Screen(unittest.TestCase):
                 file.write("# a comment\n" * 3 + PROGRAM)
             with e2e.Recording("python3", program, SIM_VRAM="4G") as moved:
                 self.assertEqual(set(by_place(self.findings(moved)).values()), set(by_place(first).values()))
+
+    def test_the_page_has_every_leak_and_its_bytes(self):
+        self.screen()
+        page = self.run_.page()
+        if page is None:
+            self.skipTest("a build without the page")
+        leaks = [f for f in page["findings"] if f["id"].startswith("leak.")]
+        self.assertEqual([f["bytes"] for f in leaks], [400 << 20, 400 * (64 << 10)])
+        self.assertTrue(all(f["stack"] for f in leaks))
+        self.assertEqual(page["leaks"], [], "nothing was left")
 
     def test_findings_come_by_severity_and_bytes_with_their_figures(self):
         findings = self.findings(self.run_)

@@ -41,6 +41,7 @@ struct sl_page_finding {
 	const char *id, *severity, *advice;
 	int process, device;	     /* -1: of the run, of no device */
 	uint64_t from_unix, to_unix; /* 0: at no time */
+	uint64_t bytes;		     /* SL_UNKNOWN: none */
 	char text[400];
 	struct {
 		char name[40], value[64];

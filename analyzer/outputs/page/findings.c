@@ -122,7 +122,7 @@ static size_t share_of(const struct sl_page *page, size_t count)
 /* Errors, leaks and growing labels have cards of their own, which say the same. */
 static bool has_card(const struct sl_finding *finding)
 {
-	static const char *const own[] = {"oom.", "leak.", "label."};
+	static const char *const own[] = {"oom.", "leak.growing", "label."};
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (!strncmp(finding->id, own[i], strlen(own[i])))
@@ -139,6 +139,7 @@ static void take_finding(struct sl_page *page, const struct sl_finding *finding)
 	to->process = finding->process;
 	to->device = finding->device;
 	to->from_unix = to->to_unix = finding->unix_ns;
+	to->bytes = finding->bytes;
 	if (finding->bytes != SL_UNKNOWN) {
 		snprintf(to->evidence[0].name, sizeof(to->evidence[0].name), "memory");
 		sl_format_size(to->evidence[0].value, finding->bytes);

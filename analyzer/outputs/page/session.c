@@ -18,7 +18,7 @@ struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const
 	struct sl_page_finding *finding;
 
 	finding = SL_PUSH(&page->findings);
-	*finding = (struct sl_page_finding){.id = id, .severity = severity, .process = -1, .device = -1};
+	*finding = (struct sl_page_finding){.id = id, .severity = severity, .process = -1, .device = -1, .bytes = SL_UNKNOWN};
 	return finding;
 }
 
@@ -148,7 +148,8 @@ void sl_page_put_findings(struct sl_page *page)
 	for (size_t i = 0; i < page->findings.count; i++) {
 		const struct sl_page_finding *f = &page->findings.item[i];
 
-		sl_packed_map(&page->pack, 10);
+		sl_packed_map(&page->pack, 11);
+		sl_page_put_known(page, "bytes", f->bytes);
 		sl_page_put_text(page, "id", f->id);
 		sl_page_put_text(page, "severity", f->severity);
 		sl_page_key(page, "process");

@@ -21,7 +21,11 @@ function largestOwner(oom) {
 	return name ? {name, bytes} : null;
 }
 
-/* The three lines, as text. */
+function sentence(text) {
+	return visible(text.charAt(0).toUpperCase() + text.slice(1), 300);
+}
+
+/* The lines, as text: what failed, who is unlike the others, the peak, what leaks. */
 export function answer(page) {
 	const {processes, ooms, leaks} = page, lines = [];
 	const failed = ooms.filter((o) => o.recovered !== true).sort((a, b) => a.at - b.at);
@@ -30,20 +34,26 @@ export function answer(page) {
 	const killed = processes.filter((p) => p.status === "interrupted").length;
 	if (failed.length) {
 		const o = failed[0], owner = largestOwner(o);
-		lines.push(`Out of memory on ${rankName(page, o.process)} at ${instant(o.at, fine(page.duration_ns))}${asked === null ? "" : `: asked for ${bytes(asked)}`}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}.`);
+		lines.push(`Out of memory on ${rankName(page, o.process)} at ${instant(o.at, fine(page.duration_ns))}${asked === null ? "" : `: asked for ${bytes(asked)}`}${o.free === null ? "" : ` with ${bytes(o.free)} free`}${owner ? `; ${visible(owner.name, 60)} held ${bytes(owner.bytes)}` : ""}${o.cause ? `: ${visible(o.cause, 300)}` : ""}.`);
 	} else {
 		lines.push(killed ? `No out-of-memory error; ${plural(killed, "process", "processes")} of ${processes.length} did not end by themselves.` :
 			ooms.length ? `${plural(ooms.length, "out-of-memory error")}, all recovered.` : "No out-of-memory error.");
 	}
+	const unlike = processes.length > 1 ? page.findings.find((f) => f.id.startsWith("ranks.") && f.id !== "ranks.first" && f.severity !== "info") : null;
+	if (unlike) /* of many ranks the first thing to know is which one is not like the others */
+		lines.splice(failed.length ? 1 : 0, 0, `${sentence(unlike.text)}.`);
 	if (top) {
 		const others = processes.filter((p) => p !== top).map((p) => p.peak);
 		const [low, high] = others.length ? [bytes(Math.min(...others)), bytes(Math.max(...others))] : ["", ""];
 		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, fine(page.duration_ns))}`}${others.length ? `; the others ${low === high ? low : `${low} to ${high}`}` : ""}.`);
 	}
 	const real = leaks.filter((l) => l.verdict === "live_at_exit" || l.verdict === "growing"), growing = page.labels.filter((l) => l.verdict === "growing");
+	const kept = page.findings.filter((f) => f.id === "leak.kept").sort((a, b) => (b.bytes || 0) - (a.bytes || 0));
 	const grow = growing.sort((a, b) => b.slope - a.slope)[0];
 	if (page.source === "telemetry")
 		lines.push("These are samples: they say how much was held, not by whom.");
+	else if (kept.length)
+		lines.push(`${kept.length === 1 ? "" : `${count(kept.length)} places leak; the largest: `}${kept.length === 1 ? sentence(kept[0].text) : visible(kept[0].text, 300)}.`);
 	else
 		lines.push(`${real.length ? `${plural(real.length, "leak")}, ${bytes(real.reduce((a, l) => a + l.bytes, 0))}` : "No leak found"}${grow ? `; memory grows by ${bytes(grow.slope)} per ${visible(grow.label, 40)}` : ""}.`);
 	return lines;
@@ -69,6 +79,7 @@ export function drawAnswer(node, page) {
 	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 3) : sorted;
 	const hidden = devices.map((d) => d.hidden_peak).filter((v) => v !== null);
 	const real = page.leaks.filter((l) => l.verdict === "live_at_exit" || l.verdict === "growing");
+	const kept = page.findings.filter((f) => f.id === "leak.kept");
 	const events = processes.reduce((a, p) => a + p.events, 0), lost = processes.reduce((a, p) => a + p.lost_events, 0);
 	const ooms = page.ooms.filter((o) => o.recovered !== true).length;
 	const status = [...new Set(processes.map((p) => p.status))].map((s) => `${processes.filter((p) => p.status === s).length} ${s}`).join(", ");
@@ -82,7 +93,7 @@ export function drawAnswer(node, page) {
 				"", meter(d.known_peak, d.total))),
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
 			tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, asked for by nobody recorded" : "no device-wide samples in the trace"),
-			tile("Leaks", real.length ? bytes(real.reduce((a, l) => a + l.bytes, 0)) : processes.every((p) => p.leaks === null) ? "unknown" : "none",
+			kept.length ? tile("Leaks", bytes(kept.reduce((a, f) => a + (f.bytes || 0), 0)), plural(kept.length, "place"), "warn") : tile("Leaks", real.length ? bytes(real.reduce((a, l) => a + l.bytes, 0)) : processes.every((p) => p.leaks === null) ? "unknown" : "none",
 				real.length ? plural(real.length, "place") : page.source === "telemetry" ? "samples do not tell" : processes.every((p) => p.leaks === null) ? "no process ended by itself" : "", real.length ? "warn" : ""),
 			tile("Out of memory", count(page.ooms.length), page.ooms.length ? `${ooms} not recovered` : "", ooms ? "bad" : ""),
 			tile("Events", count(events), lost ? `${count(lost)} lost` : "none lost", lost ? "warn" : "")),

@@ -9,7 +9,7 @@ const VERDICTS = {
 };
 
 /* The first part of a finding's id, in words. */
-const KINDS = {ranks: "Ranks", device: "Device", allocator: "Allocator", gap: "Hidden memory", collective: "Collectives", first_cause: "Ranks"};
+const KINDS = {leak: "Leak", ranks: "Ranks", device: "Device", allocator: "Allocator", gap: "Hidden memory", collective: "Collectives", first_cause: "Ranks"};
 
 /* Ranks that say the same thing are one card: [{first, all, ranks, bytes, blocks}], by `key`. */
 export function together(items, key) {
@@ -27,6 +27,13 @@ export function together(items, key) {
 		group.blocks += item.blocks || 0;
 	}
 	return [...groups.values()];
+}
+
+/* Most severe first, of these the one of most bytes, else as they were found. */
+const TONES = {bad: 0, warn: 1, note: 2};
+
+export function bySeverity(a, b) {
+	return TONES[a.tone] - TONES[b.tone] || (b.bytes || 0) - (a.bytes || 0);
 }
 
 const ORDER = {growing: 0, live_at_exit: 1, workspace: 2, cache: 3};
@@ -67,7 +74,7 @@ export class Cards {
 		const where = `${this.rank(o.process)}${o.device === null ? "" : `, device ${o.device}`}`;
 		const hidden = [["context", o.context], ["modules", o.modules], ["unexplained", o.unexplained]].filter(([, v]) => v).map(([k, v]) => `${k} ${bytes(v)}`).join(", ") || null;
 		const scope = {vram: "device memory", host: "host memory", address_space: "address space", context: "a context", code: "memory for code"}[o.scope] || o.scope;
-		return {kind: "Out of memory", tone: o.recovered === true ? "warn" : "bad", process: o.process, device: o.device, from: o.at, to: o.at, stack: o.stack,
+		return {kind: "Out of memory", tone: o.recovered === true ? "warn" : "bad", bytes: o.requested, process: o.process, device: o.device, from: o.at, to: o.at, stack: o.stack,
 			title: o.requested === null ? "Out of memory" : `${visible(o.api || "A call", 60)} asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free of ${bytes(o.total)}`}`,
 			where: `${where} at ${instant(o.at, fine(this.page.duration_ns))}${o.injected ? ", injected for a test" : ""}`,
 			facts: [["why", o.cause && visible(o.cause, 300)], ["ran out", scope], ["held by this process", bytes(o.live)], ["kept by PyTorch, unused", o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
@@ -79,7 +86,7 @@ export class Cards {
 	}
 
 	leak({first: l, ranks, bytes: all, blocks}) {
-		return {kind: l.verdict === "cache" || l.verdict === "workspace" ? "Kept" : "Leak", tone: l.severity === "info" ? "note" : "warn", process: l.process, device: l.device, from: l.first, to: l.last, stack: l.stack,
+		return {kind: l.verdict === "cache" || l.verdict === "workspace" ? "Kept" : "Leak", tone: l.severity === "critical" ? "bad" : l.severity === "info" ? "note" : "warn", bytes: all, process: l.process, device: l.device, from: l.first, to: l.last, stack: l.stack,
 			title: `${bytes(all)} in ${count(blocks)} block${blocks === 1 ? "" : "s"}, ${VERDICTS[l.verdict] || l.verdict}`,
 			where: `${this.ranks(ranks)}${l.device === null ? "" : `, device ${l.device}`}, ${visible(l.library || l.kind, 60)}, ${l.kind}`,
 			facts: [["allocated", l.first === l.last ? `at ${instant(l.first, fine(this.page.duration_ns))}` : `from ${instant(l.first, fine(this.page.duration_ns))} to ${instant(l.last, fine(this.page.duration_ns))}`],
@@ -89,7 +96,7 @@ export class Cards {
 
 	finding(f) {
 		const at = fine(this.page.duration_ns);
-		return {kind: KINDS[f.id.split(".")[0]] || "Finding", tone: f.severity === "critical" ? "bad" : f.severity === "info" ? "note" : "warn",
+		return {kind: KINDS[f.id.split(".")[0]] || "Finding", tone: f.severity === "critical" ? "bad" : f.severity === "info" ? "note" : "warn", bytes: f.bytes,
 			process: f.process, device: f.device, from: f.from, to: f.to, stack: f.stack, title: visible(f.text.charAt(0).toUpperCase() + f.text.slice(1), 400),
 			where: [f.process === null ? null : this.rank(f.process), f.device === null ? null : `device ${f.device}`, f.from === null ? null :
 				f.to > f.from ? `${instant(f.from, at)} to ${instant(f.to, at)}` : `at ${instant(f.from, at)}`].filter(Boolean).join(", "),
@@ -111,7 +118,7 @@ export class Cards {
 		const leaks = together(page.leaks, (l) => `${l.verdict} ${l.stack} ${l.kind} ${l.library}`)
 			.sort((a, b) => (ORDER[a.first.verdict] ?? 1) - (ORDER[b.first.verdict] ?? 1) || b.bytes - a.bytes);
 		const cards = [...page.ooms.map((o) => this.oom(o)), ...page.findings.map((f) => this.finding(f)), ...growing.map((g) => this.growth(g)),
-			...leaks.map((l) => this.leak(l))];
+			...leaks.map((l) => this.leak(l))].sort(bySeverity);
 		const shown = q ? cards.filter((c) => (c.stack && hit[c.stack]) || `${c.kind} ${c.title} ${c.where} ${c.todo || ""}`.toLowerCase().includes(q)) : cards;
 		const first = shown.filter((c) => c.kind !== "Kept"), some = this.all || q ? shown.slice(0, 400) : first.slice(0, 12);
 		if (!cards.length) {

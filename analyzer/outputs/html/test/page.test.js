@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import {readFileSync, readdirSync} from "node:fs";
 import {test} from "node:test";
-import {together} from "../src/cards.js";
+import {answer} from "../src/answer.js";
+import {bySeverity, together} from "../src/cards.js";
 import {bytes, clock, duration, instant, visible} from "../src/format.js";
 import {orderOf, scores} from "../src/ranks.js";
 import {fragmentation, freePieces} from "../src/segments.js";
@@ -70,4 +71,26 @@ test("no module makes elements from markup", () => {
 	const folder = new URL("../src/", import.meta.url);
 	for (const name of readdirSync(folder))
 		assert.doesNotMatch(readFileSync(new URL(name, folder), "utf8"), /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\.html\(|DOMParser|eval\(|new Function/, name);
+});
+
+test("cards come by severity and bytes", () => {
+	const card = (name, tone, bytes) => ({name, tone, bytes});
+	const sorted = [card("note", "note", 9), card("small", "warn", 1), card("unknown", "warn", null), card("bad", "bad", 2), card("large", "warn", 5)].sort(bySeverity);
+	assert.deepEqual(sorted.map((c) => c.name), ["bad", "large", "small", "unknown", "note"]);
+});
+
+test("the headline names who is unlike the others, and where memory leaks", () => {
+	const process = (rank, peak) => ({rank, peak, peak_at: null, end: 0, ooms: 0, status: "completed"});
+	const finding = (id, severity, text, bytes = null) => ({id, severity, text, bytes});
+	const page = {processes: [process(0, 100), process(1, 400)], ooms: [], leaks: [], labels: [], source: "trace", duration_ns: 1e9,
+		findings: [finding("ranks.outlier", "warning", "rank 1 is an outlier: 300 B more at solver.c:9 checkpoint"), finding("leak.kept", "warning", "a.py:3 small leaks", 10), finding("leak.kept", "warning", "a.py:4 large leaks", 20)]};
+	const [first, second, third, fourth] = answer(page);
+	assert.equal(first, "Rank 1 is an outlier: 300 B more at solver.c:9 checkpoint.");
+	assert.match(second, /^No out-of-memory error/);
+	assert.match(third, /^Peak 400 B on rank 1/);
+	assert.equal(fourth, "2 places leak; the largest: a.py:4 large leaks.");
+	const oom = {process: 1, at: 5, requested: 7, free: 1, recovered: false, owners: [], cause: "the device was full; it grew: leak at a.py:4"};
+	const failed = answer({...page, ooms: [oom]});
+	assert.match(failed[0], /^Out of memory on rank 1 .*it grew: leak at a.py:4\.$/);
+	assert.match(failed[1], /^Rank 1 is an outlier/);
 });
