@@ -124,8 +124,10 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 	struct sl_fit_subject *subject;
 
 	result->subjects = sl_memory_must(realloc(result->subjects, (result->subject_count + 1) * sizeof(*subject)));
-	subject = &result->subjects[result->subject_count++];
+	subject = &result->subjects[result->subject_count];
 	sl_fit_ask(subject, recording, &asked->question);
+	result->insteads = sl_memory_must(realloc(result->insteads, (result->subject_count + 1) * sizeof(*result->insteads)));
+	sl_fit_instead(&result->insteads[result->subject_count++], subject);
 }
 
 static unsigned open_all(struct sl_fit_result *result, const struct sl_images *images, const char *run)
@@ -166,6 +168,7 @@ static void close_all(struct sl_fit_result *result)
 		free(result->sessions[p]);
 	}
 	free(result->subjects);
+	free(result->insteads);
 	free(result->processes);
 	free(result->sessions);
 }

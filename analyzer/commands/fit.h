@@ -4,6 +4,7 @@
 #define ANALYZER_COMMANDS_FIT_H
 
 #include "analyzer/fit/answer.h"
+#include "analyzer/fit/instead.h"
 #include "analyzer/fit/vary.h"
 
 /* What one choice of settings needs at each value of --vary. */
@@ -17,6 +18,7 @@ struct sl_fit_result {
 	char **sessions;
 	unsigned process_count;
 	struct sl_fit_subject *subjects;
+	struct sl_fit_instead *insteads; /* of each subject */
 	unsigned subject_count;
 	bool of_allocator;
 	const char *vary; /* NULL: nobody asks */

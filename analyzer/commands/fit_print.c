@@ -87,7 +87,34 @@ static void put_best(const struct sl_fit_subject *s)
 	putchar('\n');
 }
 
-static void put_subject(const struct sl_fit_subject *s, bool of_allocator)
+/* What would have been enough where memory ran out. */
+static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_instead *instead)
+{
+	char size[SL_FORMAT_BYTES], number[SL_FORMAT_BYTES];
+	bool any = false;
+
+	if (!instead->known)
+		return;
+	sl_door_print(stdout, "it ended out of memory: request %s, of %s", sl_format_count(number, instead->request),
+		      sl_format_size(size, instead->bytes));
+	put_line(s->recording, instead->at);
+	fputs("\n  on the recorded device it would have been granted", stdout);
+	for (unsigned c = 0; c < s->choice_count; c++)
+		if (instead->granted[c]) {
+			sl_door_print(stdout, "%s %s", any ? "," : " with", sl_fit_name(s, c));
+			any = true;
+		}
+	if (instead->block_bytes) {
+		sl_door_print(stdout, "%s had %s been freed before, request %s", any ? "; or" : ",",
+			      sl_format_size(size, instead->block_bytes), sl_format_count(number, instead->block_request));
+		put_line(s->recording, instead->block_at);
+	} else if (!any) {
+		sl_door_print(stdout, " by none of these settings, nor by freeing one of %u blocks", instead->tried);
+	}
+	putchar('\n');
+}
+
+static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_instead *instead, bool of_allocator)
 {
 	const struct sl_fit_recording *r = s->recording;
 	char number[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES], why[120];
@@ -120,6 +147,7 @@ static void put_subject(const struct sl_fit_subject *s, bool of_allocator)
 		put_row(s, c);
 	put_failures(s);
 	put_best(s);
+	put_instead(s, instead);
 }
 
 static void put_drivers(const struct sl_fit_process *p, const char *session)
@@ -137,7 +165,7 @@ void sl_fit_print(const struct sl_fit_result *result)
 	for (unsigned i = 0; i < result->subject_count; i++) {
 		if (i)
 			putchar('\n');
-		put_subject(&result->subjects[i], result->of_allocator);
+		put_subject(&result->subjects[i], &result->insteads[i], result->of_allocator);
 	}
 	for (unsigned p = 0; p < result->process_count; p++)
 		put_drivers(&result->processes[p], result->sessions[p]);
@@ -157,26 +185,30 @@ static void put_size(struct sl_json *j, const char *key, uint64_t bytes)
 		sl_json_uint(j, key, bytes);
 }
 
-static void put_failed(struct sl_json *j, const struct sl_fit_subject *s, const struct sl_fit_outcome *o)
+static void put_stack(struct sl_json *j, const struct sl_fit_subject *s, size_t at)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count;
+	unsigned count = sl_stacks_resolve(frames, &s->recording->trace->defs, NULL, s->recording->ops.item[at].python, 0, 0);
 	char text[512];
 
-	if (o->verdict != SL_FIT_FAILS) {
-		sl_json_null(j, "failed_at");
-		return;
-	}
-	count = sl_stacks_resolve(frames, &s->recording->trace->defs, NULL, s->recording->ops.item[o->at].python, 0, 0);
-	sl_json_object(j, "failed_at");
-	put_size(j, "request", o->request ? o->request : SL_UNKNOWN);
-	sl_json_uint(j, "bytes", o->bytes);
 	sl_json_array(j, "stack");
 	for (unsigned i = 0; i < count; i++) {
 		sl_stacks_describe(text, sizeof(text), &frames[i]);
 		sl_json_string(j, NULL, text);
 	}
 	sl_json_end(j);
+}
+
+static void put_failed(struct sl_json *j, const struct sl_fit_subject *s, const struct sl_fit_outcome *o)
+{
+	if (o->verdict != SL_FIT_FAILS) {
+		sl_json_null(j, "failed_at");
+		return;
+	}
+	sl_json_object(j, "failed_at");
+	put_size(j, "request", o->request ? o->request : SL_UNKNOWN);
+	sl_json_uint(j, "bytes", o->bytes);
+	put_stack(j, s, o->at);
 	sl_json_end(j);
 }
 
@@ -227,6 +259,33 @@ static void put_smallest(struct sl_json *j, const struct sl_fit_subject *s, unsi
 		sl_json_end(j);
 	}
 	sl_json_end(j);
+	sl_json_end(j);
+}
+
+static void put_ended(struct sl_json *j, const struct sl_fit_subject *s, const struct sl_fit_instead *instead)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "process", s->recording->session);
+	sl_json_int(j, "device", s->recording->device);
+	sl_json_uint(j, "request", instead->request);
+	sl_json_uint(j, "bytes", instead->bytes);
+	put_stack(j, s, instead->at);
+	sl_json_array(j, "granted_with");
+	for (unsigned c = 0; c < s->choice_count; c++)
+		if (instead->granted[c])
+			sl_json_string(j, NULL, s->choices[c].text ? s->choices[c].text : s->recording->text);
+	sl_json_end(j);
+	if (instead->block_bytes) {
+		sl_json_object(j, "granted_without");
+		sl_json_uint(j, "request", instead->block_request);
+		sl_json_uint(j, "bytes", instead->block_bytes);
+		put_stack(j, s, instead->block_at);
+		sl_json_end(j);
+	} else {
+		sl_json_null(j, "granted_without");
+	}
+	sl_json_uint(j, "tried", instead->tried);
+	sl_json_uint(j, "live", instead->live);
 	sl_json_end(j);
 }
 
@@ -288,6 +347,11 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 			sl_json_bool(j, "lower_bound", result->processes[p].drivers[i].pool);
 			sl_json_end(j);
 		}
+	sl_json_end(j);
+	sl_json_array(j, "ended_by");
+	for (unsigned i = 0; i < result->subject_count; i++)
+		if (result->insteads[i].known)
+			put_ended(j, &result->subjects[i], &result->insteads[i]);
 	sl_json_end(j);
 	sl_fit_vary_json(j, result);
 	put_notes(j, result);

@@ -82,6 +82,38 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 	free(live);
 }
 
+/*
+ * A device of 104 MiB: 8 MiB lie in a segment of 20, 30 and 14 in one of 60 that a larger block left behind, half a MiB in one of 2.  Then
+ * 38 MiB are asked for: 22 are the driver's.  Only the end of the 8 MiB gives it the 20 more.
+ */
+static void fragment(struct sl_synth *s, struct sl_fit_engine *e)
+{
+	const uint64_t mib = 1 << 20;
+	struct op op = {.kind = OP_ALLOC};
+	struct sl_fit_block *large, copy;
+
+	synth_sample(s, 1, 0, 0, 104 * mib);
+	op.bytes = 8 * mib;
+	allocate(s, e, &op);
+	op.bytes = 60 * mib;
+	large = allocate(s, e, &op);
+	copy = *large;
+	sl_fit_free(e, large);
+	record(s, e, "block_free", &copy, (struct sl_event){0});
+	op.bytes = 30 * mib;
+	allocate(s, e, &op);
+	op.bytes = 14 * mib;
+	allocate(s, e, &op);
+	op.bytes = mib / 2;
+	allocate(s, e, &op);
+	for (unsigned i = 0; i < 2; i++) /* before and after PyTorch has released what it can */
+		synth_call(s, 1, "cudaMalloc", .bytes = 38 * mib, .result = 2, .device = 0);
+	synth_event(
+		s, 1, "block_oom",
+		(struct sl_event){
+			.bytes = 38 * mib, .object = 1, .extra = sl_fit_stats(e)->allocated, .extra2 = sl_fit_stats(e)->reserved});
+}
+
 static struct op *train(unsigned batch, unsigned *count)
 {
 	enum { PARAMETERS = 20, LAYERS = 12, STEPS = 5 };
@@ -120,6 +152,13 @@ int main(int argc, char **argv)
 		synth_call(s, 1, "cudaMalloc", .address = segments, .bytes = 3 << 20, .device = 0);
 		synth_call(s, 1, "block_alloc", .address = segments, .bytes = 1 << 20, .extra = 1 << 20, .extra2 = 3 << 20,
 			   .object = 1);
+		synth_close(s, SYNTH_COMPLETED);
+		return 0;
+	}
+	if (!strcmp(argv[3], "fragmented")) {
+		s = synth_new(argv[1], 0, 4242);
+		synth_capability(s, "pytorch", release);
+		fragment(s, sl_fit_new(&machine, &sl_fit_defaults));
 		synth_close(s, SYNTH_COMPLETED);
 		return 0;
 	}

@@ -162,6 +162,22 @@ class Fit(unittest.TestCase):
                 text = subprocess.run([ANALYZE, "fit", folder], capture_output=True, text=True).stdout
                 self.assertEqual(says in text, told)
 
+    def test_what_would_have_been_enough_when_memory_ran_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording(folder, "2.14", "fragmented")
+            said = fit(folder, "--settings", "", "--settings", "expandable_segments:True")
+            text = subprocess.run([ANALYZE, "fit", folder], capture_output=True, text=True).stdout
+        self.assertTrue(said["reproduces"])
+        ended, = said["ended_by"]
+        self.assertEqual((ended["request"], ended["bytes"], ended["live"]), (6, 38 * MIB, 4))
+        self.assertEqual(ended["granted_with"], ["expandable_segments:True"])
+        self.assertEqual((ended["granted_without"]["request"], ended["granted_without"]["bytes"]), (1, 8 * MIB))
+        self.assertEqual(ended["tried"], 2, "not the half MiB, which is smaller")
+        self.assertRegex(text, r"granted with .*expandable_segments:True.*; or had 8.00 MiB been freed before, request 1")
+        with tempfile.TemporaryDirectory() as folder:
+            recording(folder, "2.14", "batch=2")
+            self.assertEqual(fit(folder, "--allocator-capacity", "8G")["ended_by"], [])
+
     def test_a_wrong_setting_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([ANALYZE, "fit", "--settings", "max_split:1", folder], capture_output=True, text=True)
