@@ -162,10 +162,12 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 {
 	uint64_t least = UINT64_MAX, most = 0;
 	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
+	bool ranks = true;
 
 	for (unsigned i = 0; i < page->report->process_count; i++) {
 		uint64_t peak = 0;
 
+		ranks &= page->report->processes[i].trace->header.rank >= 0;
 		if (&page->report->processes[i] == but)
 			continue;
 		for (size_t d = 1; d < SL_COUNT(but->model->devices); d++) {
@@ -181,9 +183,9 @@ static void describe_others(char *out, size_t size, const struct sl_text_page *p
 	sl_format_size(a, least);
 	sl_format_size(b, most);
 	if (strcmp(a, b))
-		snprintf(out, size, "   others %s .. %s", a, b);
+		snprintf(out, size, "   other %s %s .. %s", ranks ? "ranks" : "processes", a, b);
 	else
-		snprintf(out, size, "   others %s", b);
+		snprintf(out, size, "   other %s %s", ranks ? "ranks" : "processes", b);
 }
 
 static void put_peak_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)

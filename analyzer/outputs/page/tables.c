@@ -93,6 +93,7 @@ static void put_devices(struct sl_page *page, unsigned index)
 
 static void put_process(struct sl_page *page, unsigned index)
 {
+	char exited[32];
 	const struct sl_process *p = &page->report->processes[index];
 	const struct sl_header *header = &p->trace->header;
 	uint64_t when = 0, peak = sl_page_peak(p, &when);
@@ -109,7 +110,8 @@ static void put_process(struct sl_page *page, unsigned index)
 	put_command(page, header);
 	sl_page_put_text(page, "session", p->session_id);
 	sl_page_put_text(page, "trace", sl_stacks_basename(p->trace->name));
-	sl_page_put_text(page, "status", sl_status_name(p->trace->status));
+	snprintf(exited, sizeof(exited), "exit status %u", p->trace->exited ? p->trace->exited - 1 : 0);
+	sl_page_put_text(page, "status", p->trace->exited > 1 ? exited : sl_status_name(p->trace->status));
 	sl_page_put_known(page, "events", p->model->events);
 	sl_page_put_known(page, "lost_events", p->trace->gap_events + p->trace->damage.lost_events);
 	sl_page_put_known(page, "peak", peak);

@@ -5,20 +5,36 @@ import {bytes, count, duration, visible} from "./format.js";
 
 const ROWS = 40;
 
-/* {title, head: [[name, format]], rows: [[...]]} largest first by column `by` */
+/* Rows by a column; what is not known comes last, whichever way. */
+export function sorted(rows, k, down) {
+	const known = (row) => row[k] !== null && row[k] !== undefined && row[k] !== "";
+	const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", {numeric: true}));
+	return [...rows].sort((a, b) => known(b) - known(a) || (known(a) ? (down ? -1 : 1) * compare(a[k], b[k]) : 0));
+}
+
+/* {title, head: [[name, format]], rows: [[...]]} as they come, until a column's name is clicked */
 function table(title, head, rows, q) {
-	const texts = rows.map((row) => row.map((cell, k) => head[k][1](cell)));
-	const found = texts.filter((row) => !q || row.join(" ").toLowerCase().includes(q));
+	const text = (row) => row.map((cell, k) => head[k][1](cell));
+	const found = rows.filter((row) => !q || text(row).join(" ").toLowerCase().includes(q));
 	if (!rows.length || (q && !found.length))
 		return null;
-	const build = (part) => part.map((row) => h("tr", {}, row.map((cell, k) => h("td", {class: head[k][1] === word ? null : "num"}, cell))));
-	const body = h("tbody", {}, build(found.slice(0, ROWS)));
-	const more = found.length > ROWS && h("button", {onclick: () => {
-		replace(body, build(found));
+	const body = h("tbody", {}), view = {rows: found, by: null, down: false, all: found.length <= ROWS};
+	const build = () => replace(body, view.rows.slice(0, view.all ? undefined : ROWS).map((row) =>
+		h("tr", {}, text(row).map((cell, k) => h("td", {class: head[k][1] === word ? null : "num"}, cell)))));
+	const more = !view.all && h("button", {onclick: () => {
+		view.all = true;
+		build();
 		more.remove();
 	}}, `Show all ${count(found.length)}`);
-	return h("section", {class: "table"}, h("h3", {}, title), h("div", {class: "table-wrap"}, h("table", {}, h("thead", {}, h("tr", {}, head.map(([name, format]) =>
-		h("th", {scope: "col", class: format === word ? null : "num"}, name)))), body)), more);
+	const names = head.map(([name, format], k) => h("th", {scope: "col", class: format === word ? null : "num"}, h("button", {class: "link", onclick: () => {
+		view.down = view.by === k ? !view.down : format !== word; /* numbers: the largest first */
+		view.by = k;
+		view.rows = sorted(found, k, view.down);
+		names.forEach((th, other) => (other === k ? th.setAttribute("aria-sort", view.down ? "descending" : "ascending") : th.removeAttribute("aria-sort")));
+		build();
+	}}, name)));
+	build();
+	return h("section", {class: "table"}, h("h3", {}, title), h("div", {class: "table-wrap"}, h("table", {}, h("thead", {}, h("tr", {}, names)), body)), more);
 }
 
 const word = (value) => (value === null || value === "" ? "–" : visible(value, 80));
@@ -33,7 +49,7 @@ export class Tables {
 		const q = this.state.get("q").trim().toLowerCase(), {process} = this.scope(), {page} = this;
 		const of = (rows) => rows.filter((row) => process === null || row.process === process);
 		const who = (row) => (page.processes[row.process].rank ?? page.processes[row.process].pid);
-		const rank = ["Rank", word];
+		const rank = [page.processes.some((p) => p.rank === null) ? "Rank or pid" : "Rank", word];
 		const tables = [
 			table("Memory by kind", [rank, ["Kind", word], ["Device", word], ["Peak", bytes], ["Live at the end", bytes], ["Blocks", count], ["Allocations", count], ["Frees", count], ["Failed", count], ["Allocated in all", bytes]],
 				of(page.memory).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.kind, r.device, r.peak, r.live, r.blocks, r.allocations, r.frees, r.failed, r.allocated]), q),

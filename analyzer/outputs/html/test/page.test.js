@@ -7,6 +7,7 @@ import {bySeverity, together} from "../src/cards.js";
 import {bytes, clock, duration, instant, visible} from "../src/format.js";
 import {orderOf, scores} from "../src/ranks.js";
 import {fragmentation, freePieces} from "../src/segments.js";
+import {sorted} from "../src/tables.js";
 import {State, format, parse} from "../src/url.js";
 
 test("unknown is a dash and never 0", () => {
@@ -93,4 +94,12 @@ test("the headline names who is unlike the others, and where memory leaks", () =
 	const failed = answer({...page, ooms: [oom]});
 	assert.match(failed[0], /^Out of memory on rank 1 .*it grew: leak at a.py:4\.$/);
 	assert.match(failed[1], /^Rank 1 is an outlier/);
+});
+
+test("tables sort by any column, what is not known last", () => {
+	const rows = [["b", 2], ["a10", null], ["a9", 30], [null, 1]];
+	assert.deepEqual(sorted(rows, 1, true).map((row) => row[1]), [30, 2, 1, null]);
+	assert.deepEqual(sorted(rows, 1, false).map((row) => row[1]), [1, 2, 30, null]);
+	assert.deepEqual(sorted(rows, 0, false).map((row) => row[0]), ["a9", "a10", "b", null]);
+	assert.deepEqual(rows[0], ["b", 2], "the rows themselves stay");
 });
