@@ -307,8 +307,9 @@ static void take(struct builder *b, const struct sl_item *item)
 	} else if (verb == SL_VERB_MARK && !strcmp(item->hook->name, "c10::setAllocatorSettings")) {
 		setting(b, item);
 	} else {
-		if (item->event->flags & SL_FLAG_captured)
-			b->doubt = "memory was asked for during the capture of a graph, whose private pools are not replayed";
+		/* what PyTorch asks the driver for while it captures has no stream: it is known by the graph that comes of it */
+		if (item->event->flags & SL_FLAG_captured || verb == SL_VERB_GRAPH_INSTANTIATE)
+			b->doubt = "a graph was captured, and the private pools that PyTorch has for graphs are not replayed";
 		if (verb == SL_VERB_ALLOC || verb == SL_VERB_FREE || verb == SL_VERB_MAP || verb == SL_VERB_UNMAP)
 			call(b, item);
 		else

@@ -3,7 +3,7 @@
  * make_recording FOLDER RELEASE SEED: a trace of the program of that seed (ops.h) on a device without end, with default
  * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
  * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
- * ASKS_FREE in the environment: it asked for free memory then.
+ * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph.
  * NO_SAMPLE in the environment: no sample of the device.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
 #include <stdbool.h>
@@ -171,6 +171,8 @@ int main(int argc, char **argv)
 	synth_capability(s, "pytorch", release);
 	if (!strncmp(argv[3], "batch=", 6))
 		synth_metadata(s, "batch", argv[3] + 6);
+	if (getenv("GRAPH"))
+		synth_call(s, 1, "cuGraphInstantiate_v2", .address = 0x5555000, .object = 0x6666000, .device = -1);
 	if (getenv("ASKS_FREE"))
 		synth_capability(s, "free_memory_asked", getenv("ASKS_FREE"));
 	sample(s);

@@ -178,6 +178,17 @@ class Fit(unittest.TestCase):
             recording(folder, "2.14", "batch=2")
             self.assertEqual(fit(folder, "--allocator-capacity", "8G")["ended_by"], [])
 
+    def test_no_verdict_for_a_program_that_made_a_graph(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["GRAPH"] = "1"
+            recording(folder, "2.14", "batch=2")
+            del os.environ["GRAPH"]
+            said = fit(folder, "--allocator-capacity", "8G,3M", "--settings", "", code=(0,))
+        self.assertFalse(said["reproduces"])
+        self.assertEqual([run["fits"] for run in said["runs"]], [None, None])
+        self.assertIsNone(said["smallest"][0]["always_from_bytes"])
+        self.assertIn("private pools", said["notes"][0])
+
     def test_a_wrong_setting_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([ANALYZE, "fit", "--settings", "max_split:1", folder], capture_output=True, text=True)
