@@ -400,7 +400,8 @@ class Agreement(unittest.TestCase):
                 self.assertEqual(device["end"], sum(held))
             for name in ("peak", "end"):
                 self.assertEqual(process[name], max(device[name] for device in process["devices"]))
-            self.assertEqual((process["events"], process["lost_events"], process["status"]),
+            ended = "exit status %d" % process["exit_status"] if process["exit_status"] else process["status"]
+            self.assertEqual((process["events"], process["lost_events"], ended),
                              (theirs["events"], theirs["lost_events"], theirs["status"]))
         for row in page["memory"]:
             theirs, = [one for one in by_pid[pids[row["process"]]]["memory"] if (one["kind"], one["device"]) == (row["kind"], row["device"])]
