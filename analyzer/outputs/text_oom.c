@@ -47,7 +47,7 @@ static size_t add_part(char *out, size_t size, size_t at, const char *name, uint
 }
 
 /* What is not of the program's own calls.  pools: what they keep of freed memory cannot be told from the rest. */
-static void put_rest(struct sl_text_page *page, const struct sl_account *account, bool pools)
+static void put_rest(struct sl_text_page *page, const struct sl_account *account, const char *kept, bool pools)
 {
 	char right[256] = "", size[SL_FORMAT_BYTES], name[64];
 	size_t at = 0;
@@ -58,7 +58,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 		if (account->largest_cached != SL_UNKNOWN)
 			snprintf(right, sizeof(right), "%slargest piece %s", cut ? "fragmented: " : "",
 				 sl_format_size(size, account->largest_cached));
-		sl_text_owner(page, account->cached, "kept by PyTorch, unused", right);
+		sl_text_owner(page, account->cached, kept, right);
 	}
 	if (account->hidden != SL_UNKNOWN && account->hidden) {
 		right[0] = 0;
@@ -135,7 +135,8 @@ void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t i
 	sl_owners_line(process, oom->python, oom->native, oom->caller, 3, where, sizeof(where));
 	sl_text_line(page, RIGHT, text, where);
 	put_owners(page, process, oom);
-	put_rest(page, account, sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
+	put_rest(page, account, sl_model_rest_name(&oom->torch),
+		 sl_model_row(process->model, SL_KIND_pool, oom->device + 1)->frees > 0);
 	if (account->cause_text) {
 		snprintf(text, sizeof(text), "  %s", account->cause_text);
 		sl_text_line(page, 0, text, "");

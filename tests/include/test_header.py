@@ -185,6 +185,15 @@ int main(void)
                  for row in self.run_.report()["processes"][0]["names"]}
         self.assertEqual(names, {"weights": (0, 1, 0, 8 << 20), "bias": (0, 1, 0, 1 << 20), "cache": (0, 3, 4 << 20, 4 << 20)})
 
+    def test_names_are_on_the_page(self):
+        subprocess.run([ANALYZE, "-q", self.run_.traces], check=True)
+        page = self.run_.page()
+        if not page:
+            self.skipTest("a build without the page")
+        self.assertEqual({row["name"]: (row["device"], row["blocks"], row["live"], row["peak"]) for row in page["names"]},
+                         {"weights": (0, 1, 0, 8 << 20), "bias": (0, 1, 0, 1 << 20), "cache": (0, 3, 4 << 20, 4 << 20)})
+        self.assertEqual(page["rest"], "kept by PyTorch, unused")
+
     def test_metadata_of_the_program_is_beside_the_users(self):
         self.assertEqual(self.run_.report()["run"]["metadata"], {"owner": "me", "model": "resnet50"})
 

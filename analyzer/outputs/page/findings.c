@@ -22,7 +22,7 @@ static void put_owners(struct sl_page *page, unsigned process, const struct sl_o
 	sl_packed_array(&page->pack, count);
 	if (unused) {
 		sl_packed_map(&page->pack, 4);
-		sl_page_put_text(page, "name", "kept by PyTorch, unused");
+		sl_page_put_text(page, "name", sl_model_rest_name(&oom->torch));
 		sl_page_put_known(page, "bytes", oom->torch.reserved_bytes - oom->torch.allocated_bytes);
 		sl_page_put_known(page, "blocks", 0);
 		sl_page_put_known(page, "stack", 0);

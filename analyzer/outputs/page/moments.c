@@ -188,7 +188,8 @@ static uint32_t timed_moments(struct sl_page *page, unsigned process, bool put)
 					add(&samples, sl_page_site(page, process, moment->held[i].site),
 					    (double)moment->held[i].bytes, (double)moment->held[i].blocks);
 			if (put && d && d <= SL_MOMENT_DEVICES_MAX && moment->unused_bytes[d - 1])
-				add_rest(page, &samples, "kept by PyTorch, unused", moment->unused_bytes[d - 1]);
+				add_rest(page, &samples, sl_model_rest_name(&model->devices[d]->torch),
+					 moment->unused_bytes[d - 1]);
 			if (put)
 				put_moment(page, process, (int)d - 1, "time", moment->time_ns, &samples);
 		}

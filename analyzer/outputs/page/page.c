@@ -56,6 +56,21 @@ static int process_of(const struct sl_page *page, int64_t rank, int64_t pid)
 	return -1;
 }
 
+/* What pools keep unused: the words that fit every process. */
+static const char *rest_name(const struct sl_report *report)
+{
+	struct sl_torch all = {0};
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++) {
+			const struct sl_device_state *device = report->processes[i].model->devices[d];
+
+			all.pooled |= device && device->torch.pooled;
+			all.told |= device && device->torch.told;
+		}
+	return sl_model_rest_name(&all);
+}
+
 void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
 		   const struct sl_page_budget *budget)
 {
@@ -73,8 +88,9 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	page->t0_unix_ns = report->started_unix_ns;
 	page->t1_unix_ns = report->ended_unix_ns;
 	order_processes(page);
-	sl_page_open(page, SL_PAGE_KEYS, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
+	sl_page_open(page, SL_PAGE_KEYS + 2, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
 		     first ? first->tag : NULL);
+	sl_page_put_text(page, "rest", rest_name(report));
 	sl_page_processes(page);
 	sl_page_tables(page);
 	sl_page_lines(page);

@@ -244,6 +244,26 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 	return (uint32_t)p->growth.count;
 }
 
+/* What the program itself called its memory. */
+static uint32_t name_rows(struct sl_page *page, unsigned process, bool put)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+
+	for (size_t i = 0; i < model->called.count && put; i++) {
+		const struct sl_called *called = &model->called.item[i];
+
+		sl_packed_map(&page->pack, 6);
+		sl_page_key(page, "process");
+		sl_packed_uint(&page->pack, process);
+		sl_page_put_text(page, "name", sl_defs_text(model->defs, called->text));
+		sl_page_put_device(page, "device", called->device);
+		sl_page_put_known(page, "blocks", called->blocks);
+		sl_page_put_known(page, "live", called->live_bytes);
+		sl_page_put_known(page, "peak", called->peak_bytes);
+	}
+	return (uint32_t)model->called.count;
+}
+
 static uint32_t api_rows(struct sl_page *page, unsigned process, bool put)
 {
 	const struct sl_model *model = page->report->processes[process].model;
@@ -274,7 +294,11 @@ void sl_page_tables(struct sl_page *page)
 	static const struct {
 		const char *name;
 		uint32_t (*rows)(struct sl_page *page, unsigned process, bool put);
-	} tables[] = {{"memory", memory_rows}, {"libraries", library_rows}, {"labels", label_rows}, {"apis", api_rows}};
+	} tables[] = {{"memory", memory_rows},
+		      {"libraries", library_rows},
+		      {"labels", label_rows},
+		      {"names", name_rows},
+		      {"apis", api_rows}};
 	unsigned detailed =
 		page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
 

@@ -2,6 +2,7 @@
 /* Findings, leaks and out-of-memory errors as cards: what, evidence, where, what to do. */
 import {h, replace} from "./dom.js";
 import {UNKNOWN, bytes, count, duration, fine, instant, visible} from "./format.js";
+import {restName} from "./series.js";
 
 const VERDICTS = {
 	live_at_exit: "still live when the process ended", growing: "grows", cache: "kept by an allocator to hand out again",
@@ -77,7 +78,7 @@ export class Cards {
 		return {kind: "Out of memory", tone: o.recovered === true ? "warn" : "bad", bytes: o.requested, process: o.process, device: o.device, from: o.at, to: o.at, stack: o.stack,
 			title: o.requested === null ? "Out of memory" : `${visible(o.api || "A call", 60)} asked for ${bytes(o.requested)}${o.free === null ? "" : ` with ${bytes(o.free)} free of ${bytes(o.total)}`}`,
 			where: `${where} at ${instant(o.at, fine(this.page.duration_ns))}${o.injected ? ", injected for a test" : ""}`,
-			facts: [["why", o.cause && visible(o.cause, 300)], ["ran out", scope], ["held by this process", bytes(o.live)], ["kept by PyTorch, unused", o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
+			facts: [["why", o.cause && visible(o.cause, 300)], ["ran out", scope], ["held by this process", bytes(o.live)], [restName(this.page), o.cached === null ? null : `${bytes(o.cached)}, the largest piece ${bytes(o.largest_cached)}`],
 				["hidden", hidden], ["recovered", o.recovered === null ? null : o.recovered ? "yes, a later try succeeded" : "no"]],
 			owners: o.owners,
 			todo: o.recovered === true ? "A later try of the same request succeeded; each such round costs time." :

@@ -9,7 +9,7 @@ import {Flame} from "./flame.js";
 import {Ranks} from "./ranks.js";
 import {searchBox} from "./search.js";
 import {Segments} from "./segments.js";
-import {Series} from "./series.js";
+import {Series, hasPools} from "./series.js";
 import {Stacks} from "./stacks.js";
 import {Tables} from "./tables.js";
 import {colours, isDark} from "./theme.js";
@@ -152,7 +152,7 @@ function build(page) {
 		section("ranks", "Ranks", h("div", {class: "controls"}, choices(state, "order", () => [["outliers", "Outliers first"], ["peak", "Highest peak first"], ["rank", "By rank"]], "Order")), ranks.node);
 	section("findings", "Findings", null, cards.node);
 	if (page.segments.length)
-		section("segments", "PyTorch's segments", null, segments.node, "Each frame is a segment PyTorch got from the driver; filled parts are tensors, one colour for one stack; the rest is kept and unused.");
+		section("segments", hasPools(page) ? "Segments of pools" : "PyTorch's segments", null, segments.node, (hasPools(page) ? "Each frame is a segment that a framework's pool got from the driver" : "Each frame is a segment PyTorch got from the driver") + "; filled parts are tensors, one colour for one stack; the rest is kept and unused.");
 	if (recorded)
 		section("tables", "Numbers", null, tables.node);
 

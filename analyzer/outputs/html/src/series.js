@@ -10,6 +10,10 @@ export const GROUPS = [
 	["kind", "Kind"], ["library", "Library"], ["pytorch", "PyTorch"], ["label", "Label"], ["rank", "Rank"], ["host", "Host memory"],
 ];
 
+/* What keeps memory that holds no tensor; other frameworks' pools cannot tell it from what has no name. */
+export const restName = (page) => page.rest ?? "kept by PyTorch, unused";
+export const hasPools = (page) => restName(page).includes("pools");
+
 /* Of several lines, and of what is left of one beside another, the maximum of a cell is a bound: they need not have been highest at once. */
 export function isBound(layer) {
 	return layer.lines.length > 1 || Boolean(layer.minus?.length);
@@ -53,8 +57,8 @@ export class Series {
 			return [{name: "allocated", lines: pick("allocated")}, {name: "reserved, unused", lines: pick("reserved"), minus: pick("allocated")}];
 		if (by === "pytorch") {
 			return [{name: "tensors", lines: pick("allocated")},
-				{name: "kept by PyTorch, unused", lines: pick("reserved"), minus: pick("allocated")},
-				{name: "outside PyTorch", lines: pick("known"), minus: pick("reserved")}];
+				{name: restName(this.page), lines: pick("reserved"), minus: pick("allocated")},
+				{name: hasPools(this.page) ? "outside pools" : "outside PyTorch", lines: pick("known"), minus: pick("reserved")}];
 		}
 		if (by === "host")
 			return [...new Set(pick("kind").filter((l) => l.name.startsWith("host_")).map((l) => l.name))]

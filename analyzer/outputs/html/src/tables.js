@@ -57,6 +57,8 @@ export class Tables {
 				of(page.libraries).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.library, r.device, r.peak, r.live]), q),
 			table("Labels", [rank, ["Label", word], ["Entries", count], ["Mean time", duration], ["Peak", bytes], ["Growth per entry", bytes], ["Verdict", word]],
 				of(page.labels).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.label, r.entries, r.duration / Math.max(1, r.entries), r.peak, r.slope, r.verdict]), q),
+			table("Names the program gave", [rank, ["Name", word], ["Device", word], ["Peak", bytes], ["Live at the end", bytes], ["Blocks", count]],
+				of(page.names ?? []).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.name, r.device, r.peak, r.live, r.blocks]), q),
 			table("Calls", [rank, ["Call", word], ["Calls", count], ["Failures", count], ["Bytes", bytes], ["Time", duration]],
 				of(page.apis).sort((a, b) => b.calls - a.calls).map((r) => [who(r), r.api, r.calls, r.failures, r.bytes, r.time]), q),
 		].filter(Boolean);
