@@ -459,6 +459,7 @@ typedef struct { /* as far as it is read */
 /* --- NCCL and RCCL -------------------------------------------------------------------------------------- */
 
 NUMBER(ncclResult_t)
+NUMBER(ncclCommMemStat_t)
 HANDLE(ncclComm_t)
 HANDLE(ncclWindow_t)
 typedef struct {

@@ -39,6 +39,8 @@ struct stormlog_api {
 	int (*flush)(unsigned timeout_ms);
 	void (*record)(int on);
 	size_t (*trace)(char *path, size_t bytes);
+	void (*block)(const void *address, size_t bytes, const char *name);
+	void (*block_gone)(const void *address);
 };
 
 #ifdef STORMLOG_TABLE_ONLY /* the agent's own view */
@@ -165,6 +167,26 @@ STORMLOG_UNUSED_ static inline size_t stormlog_trace(char *path, size_t bytes)
 	const struct stormlog_api *agent = stormlog_agent();
 
 	return agent ? agent->trace(path, bytes) : 0;
+}
+
+/*
+ * A pool of the program's own handed out a block, which lies in memory of the driver's, and takes it back.  Said after it was taken
+ * and before it is given back.  Blocks appear as a framework's tensors do, the rest of the pool as unnamed; name NULL: by the open range.
+ */
+STORMLOG_UNUSED_ static inline void stormlog_block(const void *address, size_t bytes, const char *name)
+{
+	const struct stormlog_api *agent = stormlog_agent();
+
+	if (agent && agent->bytes > offsetof(struct stormlog_api, block))
+		agent->block(address, bytes, name);
+}
+
+STORMLOG_UNUSED_ static inline void stormlog_block_gone(const void *address)
+{
+	const struct stormlog_api *agent = stormlog_agent();
+
+	if (agent && agent->bytes > offsetof(struct stormlog_api, block_gone))
+		agent->block_gone(address);
 }
 
 #ifdef __cplusplus

@@ -13,6 +13,7 @@
 #include "agent/labels.h"
 #include "agent/symbols/plain.h"
 #include "agent/preload.h"
+#include "agent/record.h"
 #include "agent/said.h"
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
@@ -124,6 +125,27 @@ static void name(const void *address, size_t bytes, const char *called)
 	say(SL_API_api_name, cut, (struct sl_instant_collective){(uintptr_t)address, bytes});
 }
 
+/* What a pool of the program's own handed out; the driver's block that it lies in is the pool's segment. */
+static void block(const void *address, size_t bytes, const char *called)
+{
+	int saved = errno;
+	uint32_t id;
+
+	if (!address || !bytes || !recording() || sl_agent->options.tensors == SL_TENSORS_OFF)
+		return;
+	sl_agent_begin(&sl_thread);
+	id = called && *called ? sl_labels_text(called) : 0;
+	sl_agent_end(&sl_thread);
+	sl_record_block(SL_API_api_block, (uintptr_t)address, bytes, -1, 0, 0, NULL, id);
+	errno = saved;
+}
+
+static void block_gone(const void *address)
+{
+	if (address && recording() && sl_agent->options.tensors != SL_TENSORS_OFF)
+		sl_record_block(SL_API_api_block_gone, (uintptr_t)address, 0, -1, 0, 0, NULL, 0);
+}
+
 static int flush(unsigned timeout_ms)
 {
 	struct sl_agent *agent = sl_agent;
@@ -184,4 +206,6 @@ const struct stormlog_api stormlog_api_v1 = {
 	.flush = flush,
 	.record = record,
 	.trace = trace,
+	.block = block,
+	.block_gone = block_gone,
 };

@@ -179,7 +179,7 @@ MEMORY_NAME = re.compile(
     r"|Multicast|Ipc\w*Mem|ImportExternalMemory|ExternalMemory|DestroyExternalMemory|Ctx(Create|Destroy|Detach)|GreenCtx(Create|Destroy)"
     r"|DevicePrimaryCtx(Retain|Release|Reset)|DeviceReset|ModuleLoad|ModuleUnload|LibraryLoad|LibraryUnload"
     r"|GraphAddMem(Alloc|Free)|GraphAddNode|GraphInstantiate|GraphLaunch|GraphExecDestroy|GraphDestroy|DeviceGraphMemTrim)"
-    r"|^nccl(Mem|Comm(Init|Split|Shrink|Grow|Finalize|Destroy|Abort|Revoke|Register|Deregister|Window))"
+    r"|^nccl(Mem|Comm(Init|Split|Shrink|Grow|Finalize|Destroy|Abort|Revoke|Register|Deregister|Window|Suspend|Resume|MemStats))"
     r"|^hsa_(amd_)?(memory_(pool_)?(allocate|free)|ipc_memory|vmem_|interop_(un)?map|memory_(un)?lock)|^nvmlDeviceGet(BAR1)?MemoryInfo"
     r"|^rsmi_dev_memory_(total|usage)\w*_get|^amdsmi_get_gpu_(memory_(total|usage)|vram_usage)")
 

@@ -68,6 +68,8 @@ static void say(void)
 	stormlog_metadata("model", "resnet50");
 	stormlog_pair("batch_size", "128");
 	stormlog_name(cache, 0, "KV cache");
+	stormlog_block(NULL, 0, "nothing"); /* is nothing */
+	stormlog_block_gone(NULL);
 	stormlog_push("layer 3");
 	weights = make(1 << 20);
 	stormlog_name(weights, 1 << 19, "optimizer state");
