@@ -14,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import real
+    import slurm
     import stormlog_trace
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
@@ -114,6 +115,47 @@ class Launchers(unittest.TestCase):
         python = self.python_with("nbclient")
         self.run_it(RUN, "-o", self.traces, "--", python, os.path.join(PROGRAMS, "launch_notebook.py"))
         self.assertEqual(self.ranks(), [(None, None, 3 * MIB)])
+
+
+@unittest.skipUnless(slurm.CAN_START, "Slurm is not installed, or this is not root")
+class Slurm(slurm.Cluster, Launchers):
+    """Slurm of this machine alone: one node.  What the others need is a folder that all see."""
+
+    def setUp(self):
+        Launchers.setUp(self)
+        super().setUp()
+
+    def in_job(self, *command, **environment):
+        self.run_it(*command, **self.slurm, **environment)
+
+    def test_one_launcher_before_srun(self):
+        self.in_job(RUN, "-q", "-o", self.traces, "--", "srun", "-n", "3", PYTHON, PROGRAM, "3")
+        self.assertEqual(self.ranks(), [(rank, 3, 3 * MIB) for rank in range(3)])
+
+    def test_srun_before_one_launcher_a_task(self):
+        self.in_job("srun", "-n", "3", RUN, "-q", "-o", self.traces, "--", PYTHON, PROGRAM, "4")
+        self.assertEqual(self.ranks(), [(rank, 3, 4 * MIB) for rank in range(3)])
+
+    def test_srun_that_hands_on_no_environment(self):
+        # the simulator's folder goes with the launcher, as CUDA's is in the loader's path of a cluster
+        self.in_job("srun", "--export=NONE", "-n", "2", "/usr/bin/env", "LD_LIBRARY_PATH=" + real.e2e.SIM, "SIM_DEVICES=1", "SIM_DIR=" + self.folder,
+                    RUN, "-q", "-o", self.traces, "--", PYTHON, PROGRAM, "5")
+        self.assertEqual(self.ranks(), [(rank, 2, 5 * MIB) for rank in range(2)])
+
+    def test_an_array_leaves_a_folder_a_job(self):
+        script = os.path.join(self.folder, "job.sh")
+        with open(script, "w") as file:
+            file.write("#!/bin/sh\nexec %s -q -o %s/%%j -- %s %s 6\n" % (RUN, self.traces, PYTHON, PROGRAM))
+        self.in_job("sbatch", "--wait", "--array=1-2", "--output=" + os.path.join(self.folder, "%j.txt"), script)
+        folders = [os.path.join(self.traces, name) for name in os.listdir(self.traces)]
+        self.assertEqual(len(folders), 2)
+        for self.traces in folders:
+            self.assertEqual([size for _, _, size in self.ranks()], [6 * MIB])
+
+
+# what Launchers has is not to be done again
+for name in [name for name in dir(Launchers) if name.startswith("test_")]:
+    setattr(Slurm, name, None)
 
 
 if __name__ == "__main__":

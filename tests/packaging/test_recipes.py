@@ -1,0 +1,62 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Recipes of Conda and Spack name what is in this tree: its options, version, licence, files and the libraries that meson asks for."""
+import ast
+import os
+import re
+import sys
+import unittest
+
+try:
+    import yaml
+except ImportError:
+    print("skipped: python3-yaml")
+    sys.exit(77)
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+LIBRARIES = {"libzstd": "zstd", "msgpack": "msgpack-c", "libdw": "elfutils", "sqlite3": "sqlite", "cairo": "cairo", "zlib": "zlib"}
+
+
+def read(*path):
+    with open(os.path.join(TOP, *path)) as file:
+        return file.read()
+
+
+class Recipes(unittest.TestCase):
+    def options(self):
+        return set(re.findall(r"^option\('(\w+)'", read("meson_options.txt"), re.M))
+
+    def recipe(self):
+        text = read("packaging", "conda", "meta.yaml")
+        pattern = re.search(r'regex_pattern="(.*?)"', text)[1]
+        version = re.search(pattern, read("meson.build"))[1]
+        text = re.sub(r"\{%.*?%\}", "", text.replace("{{ version }}", version))
+        return yaml.safe_load(re.sub(r'\{\{ \w+\("(\w+)"\) \}\}', r"\1", text)), version
+
+    def test_condas_recipe_has_our_version_licence_and_libraries(self):
+        recipe, version = self.recipe()
+        self.assertEqual(recipe["package"]["version"], version)
+        self.assertTrue(read(recipe["about"]["license_file"]).startswith(recipe["about"]["license"]))
+        asked = read("analyzer", "model", "meson.build") + read("meson.build")
+        for name, package in LIBRARIES.items():
+            self.assertIn("'%s'" % name, asked)
+            self.assertIn(package, recipe["requirements"]["host"])
+
+    def test_condas_script_builds_what_is_there(self):
+        script = read("packaging", "conda", "build.sh")
+        self.assertLessEqual({word for word in re.findall(r"-D(\w+)=", script)}, self.options())
+        for path in re.findall(r"python/\S+", script):
+            self.assertTrue(os.path.exists(os.path.join(TOP, path)), path)
+        self.assertEqual(yaml.safe_load(read("packaging", "conda", "conda_build_config.yaml"))["c_stdlib_version"], ["2.17"])
+
+    def test_spacks_recipe_names_options_and_libraries_of_ours(self):
+        text = read("packaging", "spack", "package.py")
+        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        variants = {call.args[0].value for call in calls if call.func.id == "variant"}
+        self.assertLessEqual(variants | set(re.findall(r"-D(\w+)=", text)), self.options())
+        needs = {re.split(r"[ @+]", call.args[0].value)[0] for call in calls if call.func.id == "depends_on"}
+        self.assertLessEqual({"zlib-api" if name == "zlib" else name for name in LIBRARIES.values()}, needs)
+
+
+if __name__ == "__main__":
+    unittest.main()
