@@ -230,7 +230,7 @@ unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count)
 bool sl_stacks_is_installed(const char *file)
 {
 	return !file || strstr(file, "site-packages/") || strstr(file, "dist-packages/") || strstr(file, "/lib/python") ||
-	       file[0] == '<';
+	       strstr(file, "/stormlog_native/") || file[0] == '<';
 }
 
 bool sl_stacks_is_own(const struct sl_stack_frame *frame)

@@ -28,7 +28,9 @@ class _Table(ctypes.Structure):
                 ("name", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)),
                 ("flush", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint)),
                 ("record", ctypes.CFUNCTYPE(None, ctypes.c_int)),
-                ("trace", ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t))]
+                ("trace", ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
+                ("block", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)),
+                ("block_gone", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
 
 
 def _find() -> Optional[_Table]:
@@ -160,6 +162,18 @@ def end_step() -> None:
     if getattr(_steps, "open", False):
         _steps.open = False
         pop()
+
+
+def block(address: int, size: int, name: str) -> None:
+    """A pool of the program's own handed out a block in memory of the driver's; said after it was taken."""
+    if _agent is not None and _agent.bytes >= ctypes.sizeof(_Table):
+        _agent.block(address, size, _bytes(name))
+
+
+def block_gone(address: int) -> None:
+    """The pool takes it back; said before."""
+    if _agent is not None and _agent.bytes >= ctypes.sizeof(_Table):
+        _agent.block_gone(address)
 
 
 def _extents(what: Any) -> List["tuple[int, int]"]:

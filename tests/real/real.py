@@ -21,6 +21,7 @@ SETS = {
     "ggml": ["pywhispercpp==1.5.1"],
     "pjrt": ["jax==0.10.2", "xla-cpu-pjrt==0.0.1"],
     "tensorflow": ["tensorflow-cpu"],
+    "rmm": ["rmm-cu12==26.*", "cupy-cuda12x==14.*", "numpy"],
     "nccl": ["nvidia-nccl-cu13"],
     "loops": ["torch==2.13.0", "lightning", "transformers", "accelerate", "keras", "jax", "numpy", "ray", "dask[distributed]", "nbclient",
               "ipykernel"],

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""vLLM's KV cache over time, from its event stream: python -m stormlog_native.vllm [ENDPOINT] [-o FILE] [--bytes-per-block N]
+
+The server publishes what its cache holds where it was told to (--kv-events-config '{"enable_kv_cache_events": true}'); blocks are
+numbers in one tensor, so that no recorder sees them.  A line of JSON for each batch: {"timestamp_ns", "rank", "blocks", "tokens",
+"bytes"}; bytes are null unless --bytes-per-block says them.  Needs pyzmq and msgpack."""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+FIELDS = {"BlockStored": ("block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium"),
+          "BlockRemoved": ("block_hashes", "medium"), "AllBlocksCleared": ()}
+
+
+def _event(event: Any) -> Tuple[str, Dict[str, Any]]:
+    """Its kind and members: a map, or in releases before that an array."""
+    if isinstance(event, dict):
+        return str(event.get("type")), event
+    return str(event[0]), dict(zip(FIELDS.get(str(event[0]), ()), event[1:]))
+
+
+class Cache:
+    """What one rank's cache holds on the GPU."""
+
+    def __init__(self) -> None:
+        self.blocks: Dict[Any, int] = {}  # hash and group: its tokens
+
+    def apply(self, event: Any) -> None:
+        kind, members = _event(event)
+        if members.get("medium") not in (None, "GPU"):  # a copy elsewhere
+            return
+        keys = [(bytes(one) if isinstance(one, (bytes, bytearray)) else one, members.get("group_idx"))
+                for one in members.get("block_hashes", ())]
+        if kind == "BlockStored":
+            self.blocks.update((key, int(members["block_size"])) for key in keys)
+        elif kind == "BlockRemoved":
+            for key in keys:
+                self.blocks.pop(key, None)
+        elif kind == "AllBlocksCleared":
+            self.blocks.clear()
+
+
+def occupancy(payloads: Iterable[bytes], bytes_per_block: Optional[int] = None) -> Iterator[Dict[str, Any]]:
+    """A line for each batch of the stream."""
+    import msgpack
+    caches: Dict[int, Cache] = {}
+    for payload in payloads:
+        batch = msgpack.unpackb(payload, strict_map_key=False)
+        if isinstance(batch, dict):
+            ts, events, rank = batch["ts"], batch["events"], batch.get("data_parallel_rank")
+        else:
+            ts, events, rank = (list(batch) + [None])[:3]
+        cache = caches.setdefault(rank or 0, Cache())
+        for event in events:
+            cache.apply(event)
+        blocks = len(cache.blocks)
+        yield {"timestamp_ns": int(ts * 1e9), "rank": rank or 0, "blocks": blocks, "tokens": sum(cache.blocks.values()),
+               "bytes": blocks * bytes_per_block if bytes_per_block else None}
+
+
+def subscribe(endpoint: str = "tcp://localhost:5557", topic: str = "") -> Iterator[bytes]:
+    """Payloads as they come, without end.  A gap in their numbers is told on stderr: the cache is then not known until it is cleared."""
+    import zmq
+    socket = zmq.Context.instance().socket(zmq.SUB)
+    socket.connect(endpoint)
+    socket.setsockopt_string(zmq.SUBSCRIBE, topic)
+    expected: Optional[int] = None
+    while True:
+        _, sequence, payload = socket.recv_multipart()
+        number = int.from_bytes(sequence, "big")
+        if expected is not None and number != expected:
+            sys.stderr.write("vllm: %d batches were lost before number %d\n" % (number - expected, number))
+        expected = number + 1
+        yield payload
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m stormlog_native.vllm", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("endpoint", nargs="?", default="tcp://localhost:5557")
+    parser.add_argument("-o", "--output", default="-")
+    parser.add_argument("--topic", default="")
+    parser.add_argument("--bytes-per-block", type=int)
+    parser.add_argument("--batches", type=int, help="end after so many")
+    options = parser.parse_args(argv)
+    out = sys.stdout if options.output == "-" else open(options.output, "w", encoding="utf-8")
+    try:
+        for number, line in enumerate(occupancy(subscribe(options.endpoint, options.topic), options.bytes_per_block), 1):
+            out.write(json.dumps(line) + "\n")
+            out.flush()
+            if number == options.batches:
+                break
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+"""One array of CuPy's stays in each step, one goes."""
+import os
+
+import cupy
+import stormlog_native as sn
+
+kept = []
+
+
+def remember():
+    kept.append(cupy.empty(1 << 20))
+
+
+for _ in range(60):
+    sn.step()
+    cupy.empty(2 << 20)
+    remember()
+os._exit(0)

@@ -1,0 +1,252 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""CuPy's and RMM's blocks by a hook in Python, over stand-ins with journals; PyTorch, NCCL and CuPy on one device."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+try:
+    from pools import BUILD, Pools, e2e, real
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+PACKAGE = os.path.join(HERE, "..", "..", "python")
+STAND_INS = os.path.join(HERE, "site-packages")  # as what is installed, whose frames are not the program's
+MIB = 1 << 20
+# As pip installs it: the .pth file is read at each start of Python.
+START = "import site; site.addsitedir(%r)\n" % os.path.abspath(PACKAGE)
+
+
+def record(text, *arguments, **environment):
+    environment = {"STORMLOG_PYTHON_POOLS": "1", "PYTHONPATH": STAND_INS, "SIM_DEVICES": 1, **environment}
+    return Pools("/usr/bin/python3", "-c", START + text, *arguments, **environment)
+
+
+def live(journal):
+    """(bytes, blocks) alive at the end, and the most bytes there were, by the framework's own journal."""
+    blocks, most = {}, 0
+    for words in journal:
+        if words[0] == "block":
+            blocks[words[1]] = int(words[2])
+        else:
+            del blocks[words[1]]
+        most = max(most, sum(blocks.values()))
+    return sum(blocks.values()), len(blocks), most
+
+
+def real_python(test):
+    if os.environ.get("STORMLOG_REAL") != "1":
+        test.skipTest("rmm-cu12 and cupy-cuda12x are of PyPI: STORMLOG_REAL=1")
+    return real.python_of("rmm") or test.skipTest("PyPI does not give rmm-cu12 or cupy-cuda12x")
+
+
+class CuPy(unittest.TestCase):
+    TEXT = """
+import cupy
+kept = [cupy.empty(3 << 20) for _ in range(10)]
+del kept[3:6]
+kept.append(cupy.empty(3 << 20))
+with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc):
+    other = cupy.empty(1000)
+import os; os._exit(0)
+"""
+
+    def test_blocks_are_those_of_the_journal(self):
+        with record(self.TEXT) as run:
+            held, blocks, most = live(run.journal())
+            torch, = run.report()["processes"][0]["pytorch"]
+            subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
+            page = run.page()
+            names = {text for verb, _, _, text in run.blocks() if verb == "BLOCK_ALLOC"}
+            tree = subprocess.run([e2e.ANALYZE, "tree", "--at", "peak", run.traces], capture_output=True, check=True).stdout.decode()
+        self.assertEqual((torch["allocated_bytes"], torch["live_blocks"], torch["peak_allocated_bytes"]), (held, blocks, most))
+        self.assertEqual(names, {"CuPy array"})
+        self.assertEqual(torch["reserved_bytes"], 2 * 32 * MIB)
+        self.assertIn("in pools, unnamed", tree)
+        if page:
+            self.assertEqual(page["rest"], "in pools, unnamed")
+
+    def test_an_array_that_is_kept_in_each_step_is_a_leak_at_its_line(self):
+        with record("import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')", os.path.join(HERE, "cupy_leaks.py"), SIM_VRAM="2G") as run:
+            report = run.report()
+            said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, check=True).stdout.decode()
+        leak = next(row for row in report["findings"] if row["id"] == "leak.kept")
+        self.assertEqual((leak["bytes"], leak["place"]["function"]), (60 * MIB, "remember"), leak)
+        self.assertRegex(said, r"LEAK +\+1\.00 MiB per step_#, 60 of 60 tensors kept, 60\.0 MiB, in CuPy array\n +cupy_leaks\.py:\d+ remember")
+
+    def test_what_the_pool_keeps_when_the_device_runs_out_is_told_in_its_words(self):
+        with record("""
+import cupy
+kept = [cupy.empty(200 << 20) for _ in range(8)]
+del kept[:6]
+try: cupy.empty(1 << 30)
+except MemoryError: print("refused")
+import os; os._exit(0)
+""", SIM_VRAM="2G") as run:
+            self.assertEqual(run.done.stdout, b"refused\n")
+            said = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, check=True).stdout.decode()
+            page = run.page()
+        self.assertRegex(said, r"1\.17 GiB +in pools, unnamed")
+        if page:
+            self.assertIn("in pools, unnamed", [owner["name"] for owner in page["ooms"][0]["owners"]])
+
+    def test_nothing_is_changed_without_the_setting_or_without_the_agent(self):
+        text = "import cupy, sys; a = cupy.empty(5); print(type(a.data.mem).__name__, 'stormlog_native' in sys.modules)"
+        for environment in ({"STORMLOG_PYTHON_POOLS": "0"}, {"preload": False}):
+            with record(text, **environment) as run:
+                self.assertTrue(run.done.stdout.startswith(b"PooledMemory"), run.done.stdout)
+        with record(text) as run:
+            self.assertEqual(run.done.stdout, b"UnownedMemory True\n")
+
+    def test_a_release_without_what_is_asked_is_left_alone_and_said(self):
+        text = "import cupy; del cupy.cuda.using_allocator; import stormlog_native.pools as p; a = cupy.empty(9); p._try('cupy', p.hook_cupy, cupy)"
+        with record(text, STORMLOG_PYTHON_POOLS="0") as run:
+            dump = subprocess.run([e2e.ANALYZE, "dump", run.traces], capture_output=True, check=True).stdout.decode()
+        self.assertIn("blocks of cupy are not recorded: AttributeError", dump)
+
+
+    def test_the_real_package_s_allocator(self):
+        """Without a device the real CuPy's pool takes nothing: an allocator over the simulated runtime stands for it."""
+        with Pools(real_python(self), "-c", START + """
+import ctypes, cupy
+runtime, chunk = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
+assert not runtime.cudaMalloc(ctypes.byref(chunk), ctypes.c_size_t(1 << 20))
+def mine(size): return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(chunk.value, (size + 511) // 512 * 512, None, 0), 0)
+assert hasattr(cupy.cuda.get_allocator(), "_stormlog_told")
+with cupy.cuda.using_allocator(mine):
+    first = cupy.cuda.alloc(1000)
+    assert first.ptr == chunk.value
+    del first
+    second = cupy.cuda.alloc(3000)
+import os; os._exit(0)
+""", STORMLOG_PYTHON_POOLS="1", SIM_DEVICES=1) as run:
+            self.assertEqual([(verb, size, text) for verb, _, size, text in run.blocks()],
+                             [("BLOCK_ALLOC", 1024, "CuPy array"), ("BLOCK_FREE", 0, ""), ("BLOCK_ALLOC", 3072, "CuPy array")])
+
+
+class RMM(unittest.TestCase):
+    def test_blocks_of_the_pool_that_is_the_current_resource(self):
+        with record("""
+import rmm
+rmm.reinitialize(pool_allocator=True, initial_pool_size=64 << 20)
+kept = [rmm.DeviceBuffer(size=5 << 20) for _ in range(12)]
+del kept[2:4]
+assert rmm.mr.get_current_device_resource().pool_size() == 64 << 20
+import os; os._exit(0)
+""") as run:
+            held, blocks, most = live(run.journal())
+            torch, = run.report()["processes"][0]["pytorch"]
+        self.assertEqual((torch["allocated_bytes"], torch["live_blocks"], torch["peak_allocated_bytes"]), (held, blocks, most))
+        self.assertEqual(torch["reserved_bytes"], 64 * MIB)
+
+    def test_a_resource_that_asks_the_driver_each_time_is_left_alone(self):
+        with record("import rmm; rmm.mr.set_current_device_resource(rmm.mr.CudaMemoryResource()); kept = rmm.DeviceBuffer(size=4096)") as run:
+            self.assertEqual(run.blocks(), [])
+            self.assertEqual(run.report()["processes"][0]["memory"][0]["allocations"], 1)
+
+    def test_the_real_package_s_resources(self):
+        """Without a device the real RMM can make no pool of its own: its CallbackMemoryResource over the simulated runtime stands for one."""
+        python = real_python(self)
+        with Pools(python, "-c", START + """
+import ctypes, rmm
+from stormlog_native import pools
+runtime, chunk = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
+assert not runtime.cudaMalloc(ctypes.byref(chunk), ctypes.c_size_t(1 << 20))
+mr = pools.told_rmm(rmm.mr, rmm.mr.CallbackMemoryResource(lambda size, stream: chunk.value + 4096, lambda address, size, stream: None))
+first = mr.allocate(5000)
+assert first == chunk.value + 4096
+mr.deallocate(first, 5000)
+mr.allocate(7000)
+import os; os._exit(0)
+""", STORMLOG_PYTHON_POOLS="1", SIM_DEVICES=1) as run:
+            self.assertEqual([(verb, size, text) for verb, _, size, text in run.blocks()],
+                             [("BLOCK_ALLOC", 5000, "RMM buffer"), ("BLOCK_FREE", 0, ""), ("BLOCK_ALLOC", 7000, "RMM buffer")])
+
+
+class VLLM(unittest.TestCase):
+    def test_memory_of_the_sleep_mode_is_labelled_by_its_tag(self):
+        with record("""
+from vllm.device_allocator.cumem import CuMemAllocator
+allocator = CuMemAllocator.get_instance()
+with allocator.use_memory_pool(tag="weights"):
+    allocator.take(8 << 20)
+with allocator.use_memory_pool(tag="kv_cache"):
+    allocator.take(16 << 20); allocator.take(4 << 20)
+allocator.sleep()
+allocator.wake_up(tags=["weights"])
+import os; os._exit(0)
+""") as run:
+            dump = [json.loads(line) for line in subprocess.run([e2e.ANALYZE, "dump", run.traces], capture_output=True, check=True).stdout.splitlines()]
+            device, = [row for row in run.report()["processes"][0]["memory"] if row["kind"] == "vmm"]
+        made = [(row["label"], row["bytes"]) for row in dump if row["api"] == "cuMemCreate"]
+        self.assertEqual(made, [("vLLM weights", 8 * MIB), ("vLLM kv_cache", 16 * MIB), ("vLLM kv_cache", 4 * MIB), ("vLLM weights", 8 * MIB)])
+        self.assertEqual([row["label"] for row in dump if row["verb"] == "MARK"], ["vLLM sleep", "vLLM wake_up"])
+        self.assertEqual((device["live_bytes"], device["peak_bytes"]), (8 * MIB, 28 * MIB))
+
+    def stream(self):
+        """Batches as vLLM encodes them: maps, and arrays in releases before that."""
+        import msgpack
+        one = {"ts": 1.5, "events": [{"type": "BlockStored", "block_hashes": [b"a", b"b"], "parent_block_hash": None, "token_ids": [1] * 32,
+                                      "block_size": 16, "lora_id": None, "medium": "GPU", "lora_name": None}], "data_parallel_rank": 0}
+        two = [2.5, [["BlockStored", [7, 8, 9], None, [1] * 48, 16, None, "GPU"], ["BlockRemoved", [b"a"], "GPU"], ["BlockStored", [1], None, [], 16, None, "CPU"]]]
+        three = {"ts": 3.5, "events": [{"type": "BlockRemoved", "block_hashes": [b"a", 8], "medium": "GPU"}], "data_parallel_rank": 0}
+        other = {"ts": 3.75, "events": [{"type": "BlockStored", "block_hashes": [5], "block_size": 32}], "data_parallel_rank": 1}
+        clear = {"ts": 4.0, "events": [{"type": "AllBlocksCleared"}], "data_parallel_rank": 0}
+        return [msgpack.packb(batch) for batch in (one, two, three, other, clear)]
+
+    EXPECTED = [(1500000000, 0, 2, 32, 2000), (2500000000, 0, 4, 64, 4000), (3500000000, 0, 3, 48, 3000), (3750000000, 1, 1, 32, 1000),
+                (4000000000, 0, 0, 0, 0)]
+
+    def test_blocks_in_use_follow_the_event_stream(self):
+        sys.path.insert(0, PACKAGE)
+        from stormlog_native import vllm
+        lines = list(vllm.occupancy(self.stream(), 1000))
+        self.assertEqual([tuple(line.values()) for line in lines], self.EXPECTED)
+        self.assertIsNone(next(iter(vllm.occupancy(self.stream())))["bytes"])
+
+    def test_the_subscriber_reads_what_is_published(self):
+        try:
+            import zmq
+        except ImportError:
+            self.skipTest("no pyzmq")
+        publisher = zmq.Context.instance().socket(zmq.XPUB)
+        port = publisher.bind_to_random_port("tcp://127.0.0.1")
+        with subprocess.Popen([sys.executable, "-m", "stormlog_native.vllm", "tcp://127.0.0.1:%d" % port, "--bytes-per-block", "1000",
+                               "--batches", "5"], env=dict(os.environ, PYTHONPATH=PACKAGE), stdout=subprocess.PIPE) as process:
+            publisher.recv()  # it has subscribed
+            for number, payload in enumerate(self.stream()):
+                publisher.send_multipart((b"", number.to_bytes(8, "big"), payload))
+            said = process.communicate(timeout=60)[0]
+        self.assertEqual([tuple(json.loads(line).values()) for line in said.splitlines()], self.EXPECTED)
+
+
+class Mixture(unittest.TestCase):
+    def test_nearly_all_of_the_peak_is_named_by_who_holds_it(self):
+        with Pools("/usr/bin/python3", "-c", START + "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')",
+                   os.path.join(HERE, "mixture.py"), os.path.join(e2e.APPS, "libc10_cuda.so"), os.path.join(BUILD, "libnccl.so.2"),
+                   STORMLOG_PYTHON_POOLS="1", PYTHONPATH=STAND_INS, SIM_DEVICES=1) as run:
+            self.assertEqual(run.done.stdout.split(), [b"16777216", b"1", b"4194304"])
+            _, _, cupy = live(run.journal())
+            report = run.report()
+            process = report["processes"][0]
+            torch, = process["pytorch"]
+            dump = subprocess.run([e2e.ANALYZE, "dump", run.traces], capture_output=True, check=True).stdout.decode()
+        peak = report["run"]["devices"][0]["known_peak_bytes"]
+        nccl = 16 * MIB
+        self.assertEqual(peak, torch["peak_reserved_bytes"] + nccl)
+        self.assertEqual(torch["peak_allocated_bytes"], cupy + 248 * MIB)
+        self.assertGreaterEqual(torch["peak_allocated_bytes"] + nccl, 0.95 * peak)
+        libraries = {row["library"]: row for row in process["libraries"]}
+        self.assertEqual(libraries["libnccl.so.2"]["peak_bytes"], nccl)
+        calls = [line for line in dump.splitlines() if "ncclComm" in line]
+        for name in "ncclCommInitRank", "ncclCommMemStats", "ncclCommSuspend", "ncclCommResume":
+            self.assertTrue(any('"%s"' % name in line for line in calls), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
