@@ -217,6 +217,35 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 	sl_owners_free(&owners);
 }
 
+/* What the program itself calls its memory, the largest at their own peaks. */
+static void put_names(struct sl_text_page *page, const struct sl_model *model)
+{
+	enum { SHOWN = 5 };
+	uint64_t last = UINT64_MAX;
+	char right[64], size[SL_FORMAT_BYTES];
+
+	for (unsigned shown = 0; shown < SHOWN && shown < model->called.count;) {
+		uint64_t most = 0;
+
+		for (size_t i = 0; i < model->called.count; i++)
+			if (model->called.item[i].peak_bytes < last && model->called.item[i].peak_bytes > most)
+				most = model->called.item[i].peak_bytes;
+		for (size_t i = 0; i < model->called.count && most && shown < SHOWN; i++) {
+			const struct sl_called *called = &model->called.item[i];
+
+			if (called->peak_bytes != most)
+				continue;
+			snprintf(right, sizeof(right), "so named by the program; %s at the end",
+				 sl_format_size(size, called->live_bytes));
+			sl_text_owner(page, most, sl_defs_text(model->defs, called->text), right);
+			shown++;
+		}
+		if (!most)
+			break;
+		last = most;
+	}
+}
+
 /* An error that is shown above came at the peak: its owners are the peak's. */
 static bool fell_there(const struct sl_text_page *page, const struct sl_process *process, const struct sl_device_state *device)
 {
@@ -251,6 +280,7 @@ static void put_peak(struct sl_text_page *page)
 		sl_text_line(page, 0, text, "");
 		put_peak_owners(page, process, device);
 	}
+	put_names(page, process->model);
 	sl_text_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
 }
 

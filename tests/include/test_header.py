@@ -185,6 +185,11 @@ int main(void)
                  for row in self.run_.report()["processes"][0]["names"]}
         self.assertEqual(names, {"weights": (0, 1, 0, 8 << 20), "bias": (0, 1, 0, 1 << 20), "cache": (0, 3, 4 << 20, 4 << 20)})
 
+    def test_names_are_in_the_text_beside_the_peak(self):
+        said = subprocess.run([ANALYZE, self.run_.traces], capture_output=True, text=True, check=True).stdout
+        self.assertRegex(said, r"8\.00 MiB +weights +so named by the program; 0 B at the end\n +4\.00 MiB +cache +so named[^\n]*4\.00 MiB at the end\n"
+                         r" +1\.00 MiB +bias ")
+
     def test_names_are_on_the_page(self):
         subprocess.run([ANALYZE, "-q", self.run_.traces], check=True)
         page = self.run_.page()

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Blocks of TensorFlow's allocator: a stand-in and its journal (tests/pools/bfc.c), and the symbols of the real library."""
+import json
 import os
 import subprocess
 import sys
@@ -42,6 +43,39 @@ class Tensorflow(unittest.TestCase):
     def test_off_means_off(self):
         with Pools(PROGRAM, STORMLOG_TENSORS="off") as run:
             self.assertEqual(run.blocks(), [])
+
+
+class Profiler(unittest.TestCase):
+    """TFMemoryProfiler's figures are those of the blocks, not of the region that they lie in."""
+
+    TEXT = """
+import ctypes, json, os, sys
+function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)
+class Table(ctypes.Structure):
+    _fields_ = [("allocate", function), ("deallocate", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p))]
+bfc = Table.in_dll(ctypes.CDLL(sys.argv[1]), "bfc_table")
+def take(mib): return bfc.allocate(None, 256, mib << 20, None)
+def give(block): bfc.deallocate(None, block)
+import stormlog_native as sn
+weights = take(8)
+profiler = sn.TFMemoryProfiler(device="/GPU:0")
+with profiler.profile_context("step"):
+    activations = take(20)
+    gradients = take(4)
+    give(activations)
+layer = sn.ProfiledLayer(lambda x: give(take(x)), "dense", profiler)
+layer(6)
+print(json.dumps(profiler.get_results(), default=str))
+os._exit(0)
+"""
+
+    def test_figures_are_of_the_pools_blocks(self):
+        with Pools("/usr/bin/python3", "-c", self.TEXT, os.path.join(BUILD, "libbfc.so"), SIM_DEVICES=1, STORMLOG_BIN=os.path.dirname(e2e.ANALYZE),
+                   PYTHONPATH=os.path.join(HERE, "..", "..", "python")) as run:
+            found = json.loads(run.done.stdout)
+        self.assertEqual([(call["name"], call["memory_start_mb"], call["memory_peak_mb"], call["memory_end_mb"]) for call in found["function_calls"]],
+                         [("step", 8.0, 32.0, 12.0), ("dense", 12.0, 18.0, 12.0)])
+        self.assertEqual((found["peak_memory_mb"], found["total_allocated_mb"], found["total_freed_mb"]), (32.0, 30.0, 26.0))
 
 
 class Real(unittest.TestCase):
