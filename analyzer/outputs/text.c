@@ -280,8 +280,8 @@ static void put_peak(struct sl_text_page *page)
 		sl_text_line(page, 0, text, "");
 		put_peak_owners(page, process, device);
 	}
-	put_names(page, process->model);
 	sl_text_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
+	put_names(page, process->model);
 }
 
 /* ---- growth, leaks, hidden, in flight */
