@@ -238,6 +238,14 @@ class Trained(unittest.TestCase):
         self.assertEqual([last["end_ns"], last["after_bytes"], last["held_after_bytes"]], [None] * 3)
         self.assertEqual(last["before_bytes"], truth["live"])
 
+    def test_sizes_of_telemetry_are_called_what_they_are(self):
+        run, truth = self.train(5)
+        events = self.events(run)
+        said = subprocess.run([e2e.ANALYZE, "-o", os.path.join(run.folder, "again"), os.path.join(run.traces, "analysis", "telemetry")],
+                              check=True, capture_output=True, text=True).stdout
+        size, unit = re.search(r"peak allocated ([\d.]+) (\w+),", said).groups()
+        self.assertAlmostEqual(float(size) * UNITS[unit], truth["most"], delta=truth["most"] * 0.01)
+
     def test_a_label_inside_itself_counts_once_and_an_open_one_is_unknown(self):
         run, truth = self.train(3)
         labels = {label["label"]: label for label in run.report()["processes"][0]["labels"]}

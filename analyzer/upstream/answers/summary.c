@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
 #include "analyzer/upstream/answers/collective.h"
 #include "analyzer/upstream/answers/cross_rank.h"
 #include "analyzer/upstream/answers/issues.h"
@@ -14,10 +15,9 @@ enum { LISTED = 10 };
 
 static const char *size_of(struct sl_arena *arena, int64_t bytes)
 {
-	char text[32];
+	char text[SL_FORMAT_BYTES];
 
-	sl_text_format_bytes((double)bytes, text);
-	return sl_arena_strdup(arena, text);
+	return sl_arena_strdup(arena, sl_format_size(text, bytes > 0 ? (uint64_t)bytes : 0));
 }
 
 static void put_session(FILE *out, const struct sl_session *session, bool selected)
