@@ -121,7 +121,9 @@ void sl_tree_print_table(const struct sl_owners *owners, const struct sl_tree_te
 	for (uint32_t at = share[0].child; at; at = share[at].sibling) {
 		sl_door_print(stdout, "%10s %5.1f%% %8s ", sl_format_size(size, share[at].bytes), percent(owners, share[at].bytes),
 			      share[at].blocks ? sl_format_count(blocks, share[at].blocks) : "");
-		if (how->lives)
+		if (how->lives && !how->lives[at].made && !how->lives[at].unknown)
+			sl_door_print(stdout, "%*s", 9 + 9 + 10 + 10 + SL_LIVES_CLASSES + 4, ""); /* no blocks */
+		else if (how->lives)
 			put_lives(&how->lives[at], how->ascii);
 		putchar(' ');
 		sl_door_put(stdout, SL_DOOR_LINE, share[at].name);

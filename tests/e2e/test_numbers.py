@@ -408,9 +408,9 @@ class Agreement(unittest.TestCase):
                 self.assertEqual(device["end"], sum(held))
             for name in ("peak", "end"):
                 self.assertEqual(process[name], max(device[name] for device in process["devices"]))
-            ended = "exit status %d" % process["exit_status"] if process["exit_status"] else process["status"]
-            self.assertEqual((process["events"], process["lost_events"], ended),
-                             (theirs["events"], theirs["lost_events"], theirs["status"]))
+            ended = "exit status %d" % theirs["exit_status"] if theirs["exit_status"] else theirs["status"]
+            self.assertEqual((process["events"], process["lost_events"], process["status"]),
+                             (theirs["events"], theirs["lost_events"], ended))
         for row in page["memory"]:
             theirs, = [one for one in by_pid[pids[row["process"]]]["memory"] if (one["kind"], one["device"]) == (row["kind"], row["device"])]
             self.assertEqual([row["peak"], row["live"], row["blocks"], row["allocations"], row["failed"], row["allocated"], row["frees"]],
