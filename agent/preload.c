@@ -15,6 +15,7 @@
 #include "agent/unwound.h"
 #include "agent/symbols/threads.h"
 #include "agent/file/asleep.h"
+#include "agent/file/late.h"
 #include "agent/file/store.h"
 #include "agent/file/ring.h"
 #include "agent/agent.h"
@@ -357,6 +358,14 @@ bool sl_agent_attach(void)
 
 /* --- end -------------------------------------------------------------------------------------------- */
 
+/* Where there is no writer. */
+static void finish_alone(void)
+{
+	if (sl_agent->options.device_interval)
+		sl_device_sample_host(sl_agent_now());
+	sl_writer_finish();
+}
+
 void sl_preload_finish(const char *how)
 {
 	struct sl_agent *agent = sl_agent;
@@ -376,11 +385,8 @@ void sl_preload_finish(const char *how)
 	agent->how = how;
 	atomic_store(&agent->finish, 1);
 	sl_agent_unpark();
-	if (agent->no_writer) {
-		if (agent->options.device_interval)
-			sl_device_sample_host(sl_agent_now());
-		sl_writer_finish();
-	}
+	if (agent->no_writer)
+		sl_late_run(finish_alone);
 	atomic_fetch_add(&agent->wake, 1);
 	sl_agent_wake(&agent->wake);
 	sl_mute_end(&mute);

@@ -2,17 +2,38 @@
 #include "agent/file/late.h"
 
 #include "agent/agent.h"
+#include "agent/file/own_stack.h"
 #include "agent/file/ring.h"
 #include "agent/file/store.h"
 #include "agent/file/writer.h"
 #include "agent/mute.h"
 
+static _Atomic uint32_t wanted;
+
+static void drain(void)
+{
+	sl_writer_drain();
+}
+
 /* Several threads at once: the one that writes takes the others' events too. */
+void sl_late_run(void (*work)(void))
+{
+	uint32_t seen, expected;
+
+	do {
+		expected = 0;
+		if (!atomic_compare_exchange_strong(&sl_agent->late, &expected, 1))
+			break;
+		seen = atomic_load(&wanted);
+		sl_own_stack_run(work);
+		work = drain;
+		atomic_store(&sl_agent->late, 0);
+	} while (atomic_load(&wanted) != seen);
+}
+
 void sl_late_write(void)
 {
-	static _Atomic uint32_t wanted;
 	const struct sl_producer *ring = sl_thread.ring;
-	uint32_t seen, expected;
 	struct sl_mute mute;
 
 	if (atomic_load(&sl_agent->finished) != 1)
@@ -21,13 +42,6 @@ void sl_late_write(void)
 		return; /* it is safe where it is */
 	atomic_fetch_add(&wanted, 1);
 	mute = sl_mute_begin();
-	do {
-		expected = 0;
-		if (!atomic_compare_exchange_strong(&sl_agent->late, &expected, 1))
-			break;
-		seen = atomic_load(&wanted);
-		sl_writer_drain();
-		atomic_store(&sl_agent->late, 0);
-	} while (atomic_load(&wanted) != seen);
+	sl_late_run(drain);
 	sl_mute_end(&mute);
 }

@@ -7,6 +7,7 @@
 #include "agent/pages.h"
 #include "agent/file/asleep.h"
 #include "agent/file/capability.h"
+#include "agent/file/own_stack.h"
 #include "agent/file/store.h"
 #include "agent/file/ring.h"
 #include "agent/agent.h"
@@ -51,7 +52,7 @@ bool sl_writer_prepare(void)
 		events = sl_pages_map(SL_BLOCK_EVENTS * sizeof(*events));
 	if (!map_bytes)
 		map_bytes = sl_pages_map(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
-	return events && map_bytes;
+	return events && map_bytes && sl_own_stack_prepare();
 }
 
 /* --- definitions ------------------------------------------------------------------------------------ */

@@ -114,6 +114,9 @@ AROUND(setns, (int fd, int kind), (fd, kind), sl_preload_alone(), sl_preload_not
  * The variadic ones cannot be passed on as they are, so they become what the C library makes of them: a list on the
  * stack, then the exec that takes one.
  */
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wstack-usage=" /* as large as the caller's list, which is on a stack too */
+#endif
 #define COLLECT(argv, first, list)                                                                                                 \
 	char **argv;                                                                                                               \
 	va_list list;                                                                                                              \

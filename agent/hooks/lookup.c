@@ -44,15 +44,6 @@ static void *default_lookup(const struct request *request, const struct sl_resol
 }
 
 /*
- * An object before us asks for the next definition.  We are the next one if no object between us has it, but we only
- * answer if an object behind us has it too.
- */
-static bool next_exists(const struct request *request, const struct sl_resolve_place *place)
-{
-	return sl_resolve_before_us(request->name, place->map) || real_lookup(RTLD_NEXT, request);
-}
-
-/*
  * The symbol does not exist.  The real function's error names us as the caller; dlerror replaces that by the object
  * that really asked.
  */
@@ -103,9 +94,13 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 	/* The driver looks up functions of its own: it means its own. */
 	if (place.driver)
 		return go_on;
-	if (handle == RTLD_NEXT)
-		return !place.before_us || next_exists(&request, &place) ? go_on : absent(&place, handle, &request);
-	if (handle == RTLD_DEFAULT) {
+	if (handle == RTLD_NEXT && (!place.before_us || sl_resolve_before_us(name, place.map)))
+		return go_on;
+	if (handle == RTLD_NEXT) {
+		/* An object before us, none between us and it: we are the next one, if one behind us has it too.  Asked once, and
+		   not again by who asked us: HAMi-core behind us takes a second question for a circle. */
+		found = real_lookup(RTLD_NEXT, &request);
+	} else if (handle == RTLD_DEFAULT) {
 		found = default_lookup(&request, &place, true);
 	} else {
 		found = real_lookup(handle, &request);

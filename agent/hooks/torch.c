@@ -87,7 +87,7 @@ static bool add_version(struct sl_text *to, const char *version)
 static bool add_version_of(struct sl_text *to, const char *path)
 {
 	const char *library = path ? strstr(path, "/lib/libc10.so") : NULL, *found;
-	char file[4096], text[1024] = "";
+	static char file[4096], text[1024]; /* one thread, once */
 	struct sl_text name = sl_text_begin(file, sizeof(file));
 
 	if (!library)

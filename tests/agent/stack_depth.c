@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How much stack the library takes of a program's threads: what lies below a call is painted before it, and the lowest
- * byte that changed is looked for after it.  Prints "NAME BYTES" for each kind of call; the driver takes next to nothing.
+ * byte that changed is looked for after it; "alone": no thread can be made, so the recording has no writer.  Prints "NAME BYTES" for each kind of call; the driver takes next to nothing.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +19,15 @@ int cudaMalloc(void **p, size_t bytes);
 int cudaFree(void *p);
 
 static unsigned char *stack;
+static int refuse, no_more_threads;
+
+/* The library finds this one, since the program comes first. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *data)
+{
+	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+
+	return no_more_threads ? EAGAIN : real(thread, attr, run, data);
+}
 
 static void allocate(void)
 {
@@ -69,6 +80,7 @@ static void *work(void *first)
 {
 	size_t most = 0;
 
+	no_more_threads = refuse;
 	say(first, allocate);
 	allocate();
 	say("warm", allocate);
@@ -89,6 +101,7 @@ static void *work(void *first)
 	say("second_failure", fail);
 	say("end", leave);
 	say("after_end", allocate);
+	no_more_threads = 0;
 	return first;
 }
 
@@ -104,8 +117,9 @@ static void run(const char *first)
 	pthread_join(thread, NULL);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	refuse = argc > 1 && !strcmp(argv[1], "alone");
 	run("first_of_process");
 	run("first_of_thread");
 	return 0;

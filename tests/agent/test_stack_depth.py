@@ -13,15 +13,15 @@ import unittest
 
 LIBRARY, PROGRAM = sys.argv[1:3]
 KIB = 1024
-FIRST, NATIVE, WARM = 8 * KIB, 6 * KIB, KIB
+FIRST, NATIVE, END, WARM = 8 * KIB, 6 * KIB, 6 * KIB, KIB
 # Where a stack is new to the process it is interned, which is part of no warm call; new_stack is of 40 stacks.
-BUDGETS = {"first_of_process": FIRST, "first_of_thread": FIRST, "failure": FIRST, "second_failure": FIRST, "end": FIRST,
-           "after_end": FIRST, "new_stack": NATIVE, "known_stack": NATIVE, "warm": NATIVE}
+BUDGETS = {"first_of_process": FIRST, "first_of_thread": FIRST, "failure": FIRST, "second_failure": FIRST, "end": END,
+           "after_end": NATIVE, "new_stack": NATIVE, "known_stack": NATIVE, "warm": NATIVE}
 
 
-def depths(stacks, interval="100"):
+def depths(stacks, *argv, interval="100"):
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([PROGRAM], capture_output=True, text=True, check=True,
+        done = subprocess.run([PROGRAM, *argv], capture_output=True, text=True, check=True,
                               env={"LD_PRELOAD": LIBRARY, "STORMLOG_STACKS": stacks, "STORMLOG_DIR": folder, "STORMLOG_DEVICE_INTERVAL": interval})
         if not any(name.endswith(".zst") for name in os.listdir(folder)):
             raise AssertionError("nothing was recorded")
@@ -35,6 +35,13 @@ class Depth(unittest.TestCase):
                 with self.subTest(stacks=stacks, call=name):
                     self.assertLessEqual(size, BUDGETS[name])
                     self.assertGreater(size, 0)
+
+    def test_nor_is_anything_encoded_on_it_where_there_is_no_writer(self):
+        """The end of the first thread is the end of the recording: the second has none of its own."""
+        for stacks in ("none", "native"):
+            for name, size in depths(stacks, "alone")[:8]:
+                with self.subTest(stacks=stacks, call=name):
+                    self.assertLessEqual(size, BUDGETS[name])
 
     def test_a_call_made_before_takes_a_kilobyte(self):
         """Without NVML every tenth of a second a call samples the device: not here."""

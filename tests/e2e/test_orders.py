@@ -1,0 +1,94 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""
+End to end: stand-ins for nvshare, HAMi-core, torch_memory_saver's hook and UCX's (tests/apps/beside) and the agent, in every order of LD_PRELOAD.
+The program and the others see what they see without us, and what the driver was asked is in the trace once.
+"""
+import itertools
+import os
+import platform
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+if platform.machine() != "x86_64":
+    print("skipped: the stand-ins are x86-64's")
+    sys.exit(77)
+from e2e import Recording
+
+PROGRAM = os.path.join(e2e.APPS, "beside_main")
+OTHERS = ("like_nvshare", "like_hami", "like_memory_saver", "like_ucx")
+ALLOCATIONS, FREES = 6, 3
+
+
+def path(name):
+    return e2e.PRELOAD if name == "us" else os.path.join(e2e.APPS, name + ".so")
+
+
+def companies(count):
+    """Sets of so many others.  nvshare and HAMi-core, which both share out a GPU, do not get along in half of their orders."""
+    for others in itertools.combinations(OTHERS, count):
+        if not {"like_nvshare", "like_hami"} <= set(others):
+            yield others
+
+
+def orders(count):
+    """Every order of us and so many of the others."""
+    for others in companies(count):
+        yield from itertools.permutations(("us",) + others)
+
+
+class Orders(unittest.TestCase):
+    maxDiff = None
+    plain, held = {}, 0
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.held > 60, "%d orders get along without us" % cls.held
+
+    def without_us(self, order):
+        order = tuple(name for name in order if name != "us")
+        if order not in self.plain:
+            with Recording(PROGRAM, preload=False, code=None, timeout=60, LD_PRELOAD=":".join(map(path, order))) as run:
+                self.plain[order] = (run.done.returncode, run.done.stdout, run.done.stderr)
+        return self.plain[order]
+
+    def holds(self, order, launcher=None):
+        preload = ":".join(path(name) for name in order if not (launcher and name == "us"))
+        with self.subTest(order=order), Recording(PROGRAM, code=None, timeout=60, launcher=launcher, LD_PRELOAD=preload) as run:
+            plain = self.without_us(order)
+            if plain[0]:  # HAMi-core before others answers their RTLD_NEXT with what is behind itself, which may be they
+                return
+            Orders.held += 1
+            self.assertEqual((run.done.returncode, run.done.stdout, run.done.stderr), plain)
+            process, = run.report()["processes"]
+            rows = [row for row in process["memory"] if row["kind"] in ("device", "managed", "vmm", "array", "pool")]
+            self.assertEqual((sum(row["allocations"] for row in rows), sum(row["frees"] for row in rows), process["unknown_frees"]),
+                             (ALLOCATIONS, FREES, 0), rows)
+            self.assertEqual(sum(row["live_bytes"] for row in rows), (3 + 5 + 6) << 20, rows)
+
+    def test_beside_one_other(self):
+        for order in orders(1):
+            self.holds(order)
+
+    def test_beside_two_others(self):
+        for order in orders(2):
+            self.holds(order)
+
+    def test_beside_three_others(self):
+        for order in orders(3):
+            self.holds(order)
+
+    def test_the_launcher_puts_us_first(self):
+        for others in companies(3):
+            for order in itertools.permutations(others):
+                self.holds(order, launcher=["--quiet"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
