@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""End to end: programs of few means (stacks, descriptors, processes, file sizes, a cgroup nearly full) and below tracers run as without us."""
+import os
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+from e2e import Recording, equal_to_journal
+
+THREADS = os.path.join(e2e.APPS, "threads")
+RUNTIME = os.path.join(e2e.APPS, "runtime13")
+MIB = 1 << 20
+
+
+class Limits(unittest.TestCase):
+    def holds(self, *argv, recorded=True, threads=1, **environment):
+        """The same end and output with and without us; what was recorded is what the driver was asked."""
+        with Recording(*argv, preload=False, timeout=300, **environment) as plain, Recording(*argv, timeout=300, **environment) as run:
+            self.assertEqual((run.done.stdout, run.done.stderr), (plain.done.stdout, plain.done.stderr))
+            if recorded:
+                wrong, report = equal_to_journal(run, threads)
+                self.assertEqual((wrong, len(report["processes"])), ([], 1))
+
+    def below(self, limit, *argv, **how):
+        with self.subTest(limit=limit):
+            self.holds("sh", "-c", "ulimit %s; exec \"$@\"" % limit, "sh", *argv, **how)
+
+    def test_small_stacks_for_every_thread(self):
+        for kib in (64, 128):
+            self.below("-s %d" % kib, THREADS, 8, 100, threads=8)
+
+    def test_few_descriptors(self):
+        for count in (16, 12):
+            self.below("-n %d" % count, RUNTIME)
+
+    def test_little_address_space(self):
+        self.below("-v 4000000", RUNTIME)
+
+    def test_small_files(self):
+        self.below("-f 65536", RUNTIME)
+
+    @unittest.skipUnless(os.getuid() == 0 and shutil.which("setpriv"), "only root has another user at hand, and setpriv")
+    def test_no_more_processes(self):
+        """Threads are processes to this limit: there is no writer."""
+        folder = os.path.dirname(os.path.abspath(e2e.PRELOAD))
+        while folder != "/":
+            if not os.stat(folder).st_mode & 1:
+                self.skipTest("another user cannot read the build")
+            folder = os.path.dirname(folder)
+        argv = ("sh", "-c", "umask 0; mkdir -m 777 -p traces && chmod 777 . journal && exec setpriv --reuid=65533 --clear-groups sh -c 'ulimit -u 1; exec \"$@\"' sh \"$@\"", "sh", RUNTIME)
+        self.holds(*argv, SIM_DEVICES=1)
+
+    @unittest.skipUnless(shutil.which("bwrap"), "no bubblewrap")
+    def test_in_a_sandbox_of_namespaces(self):
+        self.holds("bwrap", "--dev-bind", "/", "/", "--unshare-ipc", "--unshare-uts", "--die-with-parent", RUNTIME)
+
+    def test_below_tracers(self):
+        for argv in (["gdb", "-nx", "-q", "-batch", "-ex", "set print thread-events off", "-ex", "run"], ["strace", "-f", "-qq", "-o", "/dev/null"]):
+            if shutil.which(argv[0]):
+                with self.subTest(argv=argv[0]), Recording(*argv, *(["--args"] if argv[0] == "gdb" else []), THREADS, 4, 50, timeout=300) as run:
+                    wrong, _ = equal_to_journal(run, 4)
+                    self.assertEqual(wrong, [])
+
+    @unittest.skipUnless(shutil.which("valgrind"), "no valgrind")
+    def test_below_valgrind_with_its_search_for_leaks(self):
+        with Recording("valgrind", "-q", "--leak-check=full", "--error-exitcode=0", RUNTIME, timeout=500, STORMLOG_STACKS="none") as run:
+            wrong, _ = equal_to_journal(run)
+            self.assertEqual(wrong, [])
+
+    def test_in_a_cgroup_that_is_nearly_full(self):
+        version2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+        folder = ("/sys/fs/cgroup" if version2 else "/sys/fs/cgroup/memory") + "/stormlog-limits-%d" % os.getpid()
+        try:
+            os.mkdir(folder)
+            self.addCleanup(os.rmdir, folder)
+            with open(os.path.join(folder, "memory.max" if version2 else "memory.limit_in_bytes"), "w") as file:
+                file.write(str(100 * MIB))
+        except OSError as error:
+            self.skipTest("no cgroup can be made here: %s" % error)
+        # what the process holds itself comes to 95 MiB of 100; the agent's pages and its files' are the rest
+        script = "import ctypes; cuda = ctypes.CDLL('libcudart.so.13'); p = ctypes.c_void_p()\n" \
+                 "rss = int(open('/proc/self/statm').read().split()[1]) * 4096; x = bytearray((95 << 20) - rss)\n" \
+                 "for i in range(20000): assert not cuda.cudaMalloc(ctypes.byref(p), 4096) and not cuda.cudaFree(p)\nprint(len(x) > 0)"
+        with Recording("sh", "-c", "echo $$ > %s/cgroup.procs; exec /usr/bin/python3 -c \"$0\"" % folder, script) as run:
+            process, = run.report()["processes"]
+            self.assertEqual((run.done.stdout, process["status"], process["lost_events"]), (b"True\n", "completed", 0))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
