@@ -72,11 +72,15 @@ static uint64_t held_by_others(const struct sl_report *report, const struct sl_s
 
 	for (unsigned i = 0; i < device->process_count; i++) {
 		const struct sl_process *p = &report->processes[device->processes[i]];
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
 		const struct sl_header *header = &p->trace->header;
+		const struct sl_device_state *state;
 
-		if (device->processes[i] == except || !state || begin_ns > p->ended_unix_ns)
-			continue; /* what a process held goes with it */
+		/* what a process held goes with it; looked at first: of a thousand processes most are of another time */
+		if (device->processes[i] == except || begin_ns > p->ended_unix_ns || end_ns < header->started_ns)
+			continue;
+		state = sl_devices_state(report, device, device->processes[i]);
+		if (!state)
+			continue;
 		bytes += sl_timeline_max(&p->model->timeline, state->line, begin_ns - header->started_ns + header->monotonic_ns,
 					 end_ns - header->started_ns + header->monotonic_ns);
 	}
