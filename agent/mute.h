@@ -11,13 +11,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define SL_MUTE_SETXID 33
+
 struct sl_mute {
 	uint64_t before; /* as the kernel has it: a bit for each of 64 signals */
 };
 
 static inline struct sl_mute sl_mute_begin(void)
 {
-	uint64_t all = UINT64_MAX;
+	/* But the C library's own for setuid of all threads: its handler returns, and setuid waits for a thread made meanwhile,
+	   which inherits this, for ever. */
+	uint64_t all = ~(1ull << (SL_MUTE_SETXID - 1));
 	struct sl_mute mute = {0};
 
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mute.before, sizeof(all));

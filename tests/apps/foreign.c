@@ -263,6 +263,25 @@ static int raw_end(int status)
 	return 1;
 }
 
+/* Every thread takes part in setgid, also one that was begun anew after a fork. */
+static int setgid_after_fork(int unused)
+{
+	pid_t child;
+	void *p;
+
+	(void)unused;
+	OK(cudaMalloc(&p, MB));
+	usleep(50000);
+	child = fork();
+	if (!child)
+		_exit(0);
+	CHECK(waitpid(child, NULL, 0) == child);
+	usleep(50000);
+	CHECK(!setgid(getgid()) && !setuid(getuid()));
+	OK(cudaFree(p));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -278,7 +297,8 @@ int main(int argc, char **argv)
 		     {"descriptors", descriptors},
 		     {"sandbox", sandbox},
 		     {"fork", fork_cheaply},
-		     {"raw_end", raw_end}};
+		     {"raw_end", raw_end},
+		     {"setgid_after_fork", setgid_after_fork}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (argc > 1 && !strcmp(argv[1], cases[i].name))
