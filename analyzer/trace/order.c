@@ -394,13 +394,9 @@ static void collect(struct sl_order *order)
 			add_frame(stream_of(order, &ids, frame->kind == SL_FRAME_BLOCK ? frame->thread : 0), frame);
 		}
 	stream_of(order, &ids, 0);
-	if (trace->ring.path)
-		for (uint32_t thread = 1; thread <= sl_ring_threads(&trace->ring); thread++) {
-			uint8_t index[SL_SEGMENT_MAX];
-
-			if (sl_ring_segments(&trace->ring, thread, index))
-				stream_of(order, &ids, thread);
-		}
+	for (unsigned i = 0; trace->ring.path && i < trace->ring.segments; i++)
+		if (sl_ring_thread(&trace->ring, i))
+			stream_of(order, &ids, sl_ring_thread(&trace->ring, i));
 	for (size_t i = 0; i < trace->folded.threads.count; i++) {
 		uint32_t at = sl_idmap_get(&ids, trace->folded.threads.item[i].thread, UINT32_MAX);
 

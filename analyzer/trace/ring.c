@@ -208,14 +208,9 @@ unsigned sl_ring_segments(const struct sl_recovered_ring *ring, uint32_t thread,
 	return count;
 }
 
-uint32_t sl_ring_threads(const struct sl_recovered_ring *ring)
+uint32_t sl_ring_thread(const struct sl_recovered_ring *ring, unsigned segment)
 {
-	uint32_t greatest = 0;
-
-	for (unsigned i = 0; i < ring->segments; i++)
-		if (ring->slots[i] && ring->head->segment[i].thread > greatest)
-			greatest = ring->head->segment[i].thread;
-	return greatest;
+	return ring->slots[segment] ? ring->head->segment[segment].thread : 0;
 }
 
 void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_recovered_ring *ring, uint32_t thread, uint64_t from)

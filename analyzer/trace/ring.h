@@ -36,8 +36,8 @@ void sl_ring_free(struct sl_recovered_ring *ring);
 /* Segments of one thread, or of the log (thread 0), by order; returns how many of `index` were filled. */
 unsigned sl_ring_segments(const struct sl_recovered_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX]);
 
-/* Greatest thread id that has a segment. */
-uint32_t sl_ring_threads(const struct sl_recovered_ring *ring);
+/* The thread of a segment of events; 0: it is none. */
+uint32_t sl_ring_thread(const struct sl_recovered_ring *ring, unsigned segment);
 
 /*
  * The next slot of a thread at or after *seq, in the segment index[*at]; moves both.  NULL at the end.

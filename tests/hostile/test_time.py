@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,17 @@ class TimeAndFiles(unittest.TestCase):
         t.write(self.trace, t.header(), self.events(), t.footer())
         self.run_it("--suppressions", self.write("s", b"leak:x\n" * 1000), "t")
         self.assertIn("s:1001: more than 1000 patterns", self.run_it("--suppressions", self.write("s", b"leak:x\n" * 1001), "t", codes=(2,))[1])
+
+    def test_a_ring_whose_threads_have_the_greatest_numbers(self):
+        """Each number up to that one was asked for: four thousand million times, or for ever."""
+        t.write(self.trace, t.header(ring="rank-00000-100.ring"), self.events(), t.footer())
+        for thread in 2 ** 32 - 2, 2 ** 32 - 1:
+            ring = bytearray(t.ring(self.trace))
+            struct.pack_into("<II", ring, 16 + 16 + 16 + 40 + 16 + 24 + 256 + 512, 2, thread)  # the first segment is of events
+            t.write(self.trace.replace(".msgpack.zst", ".ring"), ring)
+            report = json.loads(self.run_it("--json", "t", STORMLOG_READ_SECONDS="5")[0])
+            self.assertEqual(report["processes"][0]["memory"][0]["allocations"], 3)
+            self.assertNotIn("processor", " ".join(report["warnings"]))
 
     def test_links_in_circles_end(self):
         t.write(self.trace, t.header(), self.events(), t.footer())
