@@ -73,9 +73,16 @@ static void *shadow(void *argument, size_t bytes)
 #define SHADOWS_MORE()	   SHADOWS_OF
 #define LIST(...)	   __VA_ARGS__ __VA_OPT__(, )
 
-/* Attributes of pools are int or 64 bits: the copy has both. */
+/* An attribute of a pool is an int or 64 bits behind an untyped pointer, copied after what is typed. */
+static uint64_t pool_value(int attribute, void *value)
+{
+	const void *copy = *(void **)shadow(&value, sizeof(uint64_t));
+
+	return !copy ? 0 : attribute >= 4 ? *(const uint64_t *)copy : (uint64_t) * (const int *)copy;
+}
+
 #undef POOL_VALUE
-#define POOL_VALUE(attribute, value) 0
+#define POOL_VALUE(attribute, value) pool_value((int)(attribute), value)
 
 #define FILL(kind_, ...)                                                                                                           \
 	do {                                                                                                                       \

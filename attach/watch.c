@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/before.h"
 #include "attach/calls.h"
 #include "attach/probes.h"
 #include "common/base.h"
@@ -136,16 +137,25 @@ bool sl_watch_uses_gpu(long pid)
 	return libraries_of(pid, libraries, &runtime) > 0;
 }
 
-static void say_beginning(struct sl_output *output)
+static void say_beginning(struct sl_output *output, long pid)
 {
 	uint8_t bytes[256];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
+	uint64_t before;
 
 	sl_pack_map(&map, 3);
 	sl_pack_pair_text(&map, "def", "capability");
 	sl_pack_pair_text(&map, "name", "recorded");
 	sl_pack_pair_text(&map, "value", "attached by BPF while it ran");
 	sl_output_define(output, &map);
+	if (sl_before_bytes(pid, &before)) {
+		map = sl_pack_begin(bytes, sizeof(bytes));
+		sl_pack_map(&map, 3);
+		sl_pack_pair_text(&map, "def", "capability");
+		sl_pack_pair_text(&map, "name", "before_attach_bytes");
+		sl_pack_pair_uint(&map, "value", before);
+		sl_output_define(output, &map);
+	}
 	sl_output_note(output, "attached while it ran: what was allocated before is not known and its frees count as unknown; no "
 			       "Python stacks, no "
 			       "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
@@ -200,7 +210,7 @@ const char *sl_watch_add(struct sl_watch *watch, long pid)
 		return why;
 	one->calls = sl_calls_new(one->output, runtime);
 	watch->count++;
-	say_beginning(one->output);
+	say_beginning(one->output, pid);
 	fprintf(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, calls, used,
 		sl_output_path(one->output));
 	return NULL;

@@ -186,17 +186,27 @@ static void warn_damage(struct sl_report *report, const struct sl_damage *damage
 		sl_report_warn(report, "%u more of the same", damage->count - damage->lines);
 }
 
+static void warn_watched(struct sl_report *report, const struct sl_process *process, const char *name)
+{
+	const char *bytes = sl_defs_capability(&process->trace->defs, "before_attach_bytes");
+	char span[SL_FORMAT_BYTES], size[SL_FORMAT_BYTES];
+
+	sl_report_warn(report,
+		       "%s: watched from outside for %s: what was before, and how it ended, is not known; neither are "
+		       "Python lines, labels and blocks of PyTorch's",
+		       name, sl_format_duration(span, process->model->now_ns - process->model->first_ns));
+	if (bytes)
+		sl_report_warn(report, "%s: before attach: %s held on all devices, contexts included, by NVML", name,
+			       sl_format_size(size, strtoull(bytes, NULL, 10)));
+}
+
 static void warn_unknown(struct sl_report *report, const struct sl_process *process)
 {
 	const struct sl_trace *trace = process->trace;
 	const char *name = sl_stacks_basename(trace->name);
-	char span[SL_FORMAT_BYTES];
 
 	if (trace->how && trace->status == SL_STATUS_UNKNOWN)
-		sl_report_warn(report,
-			       "%s: watched from outside for %s: what was before, and how it ended, is not known; neither are "
-			       "Python lines, labels and blocks of PyTorch's",
-			       name, sl_format_duration(span, process->model->now_ns - process->model->first_ns));
+		warn_watched(report, process, name);
 	else if (trace->status == SL_STATUS_UNKNOWN && trace->ring.path)
 		sl_report_warn(
 			report,

@@ -34,8 +34,9 @@ def permitted():
 class Attached:
     """stormlog-attach beside a run, from `ready` on."""
 
-    def __init__(self, run, *options):
-        self.process = subprocess.Popen([e2e.ATTACH, "-o", run.traces, *options, str(run.process.pid)], stderr=subprocess.PIPE, text=True)
+    def __init__(self, run, *options, **environment):
+        self.process = subprocess.Popen([e2e.ATTACH, "-o", run.traces, *options, str(run.process.pid)], stderr=subprocess.PIPE, text=True,
+                                        env=dict(os.environ, **environment))
         self.said, self.since_ns = [], None
         for line in self.process.stderr:
             self.said.append(line)

@@ -17,6 +17,7 @@ try:
     import e2e
     import stormlog_trace
     import attachments
+    from test_asleep import exists, touch, wait_until
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
@@ -56,6 +57,50 @@ class Attached(unittest.TestCase):
                 self.assertGreater(len(trace.events()["api"]), 10)
             self.assertEqual({process["status"] for process in run.report()["processes"]}, {"unknown"})
             self.assertEqual(run.report()["leaks"], [])
+
+    def test_what_it_held_before_is_nvmls_figure(self):
+        """Twice, 70 MiB apart: the context and what else the simulator counts is in both."""
+        def during(run):
+            self.addCleanup(run.process.kill)
+            for made, go in (("made", "go"), ("again", "end")):
+                wait_until(lambda: exists(run, made))
+                attached = attachments.Attached(run, "--duration", "0.2", LD_LIBRARY_PATH=e2e.SIM, SIM_DIR=os.path.join(run.folder, "sim"), SIM_DEVICES="2")
+                self.assertEqual(attached.end(), 0)
+                touch(run, go)
+        with e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "ready=made", "wait=go", "alloc=70", "ready=again", "wait=end", preload=False,
+                           APPS=e2e.APPS, during=during) as run:
+            held = sorted(int(capability["value"]) for trace in stormlog_trace.open_folder(run.traces)
+                          for capability in trace.defs["capability"] if capability["name"] == "before_attach_bytes")
+            self.assertEqual([held[1] - held[0], held[0] >= 300 << 20], [70 << 20, True])
+            self.assertRegex(" ".join(run.report()["warnings"]), r"before attach: 600 MiB held")
+
+    def test_attributes_of_pools_have_their_values(self):
+        code = """if True:
+            import ctypes, os, time
+            cuda, p = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p
+            pool, device = p(), ctypes.c_int()
+            assert not cuda.cuInit(0) and not cuda.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0)
+            open("made", "w").close()
+            while not os.path.exists("go"): time.sleep(0.01)
+            for attribute, value in ((4, ctypes.c_uint64(0x123456789abc)), (1, ctypes.c_int(1)), (1, ctypes.c_int(0)), (4, ctypes.c_uint64(7))):
+                assert not cuda.cuMemPoolSetAttribute(pool, attribute, ctypes.byref(value))
+            open("done", "w").close()
+            while not os.path.exists("end"): time.sleep(0.01)"""
+
+        def during(run):
+            self.addCleanup(run.process.kill)
+            wait_until(lambda: exists(run, "made"))
+            attached = attachments.Attached(run)
+            touch(run, "go")
+            wait_until(lambda: exists(run, "done"))
+            touch(run, "end")
+            self.assertEqual(attached.end(), 0)
+        with e2e.Recording("python3", "-c", code, preload=False, during=during) as run:
+            trace, = stormlog_trace.open_folder(run.traces)
+            events = trace.events()
+            values = [(which, value) for api, which, value in zip(*(events[name].tolist() for name in ("api", "extra", "extra2")))
+                      if trace.hooks[api - 1][0] == "cuMemPoolSetAttribute"]
+            self.assertEqual(values, [(4, 0x123456789abc), (1, 1), (1, 0), (4, 7)])
 
     def test_an_interrupt_ends_it_and_what_was_seen_is_in_the_trace(self):
         def during(run):
