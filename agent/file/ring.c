@@ -640,6 +640,20 @@ static bool holds_itself_up(const struct sl_producer *producer)
 	       producer->next - sl_thread.open_seq > (uint64_t)SL_BACKLOG_MAX / 2 * SL_SEGMENT_SLOTS;
 }
 
+/*
+ * The writer has gone on in the thread's segment: no system call for that.  A signal handler that comes between may move the thread on to
+ * another segment and has another limit then; a writer that takes the segment back leaves a mark in `next`, and no limit is looked at.
+ */
+static bool has_come_free(struct sl_producer *producer, unsigned slots)
+{
+	uint64_t limit = *(volatile uint64_t *)&producer->limit, next = producer->next, fresh;
+
+	if (next & SL_RING_NOWHERE)
+		return false;
+	fresh = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+	return next + slots <= fresh && sl_ring_exchange(&producer->limit, limit, fresh);
+}
+
 bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 {
 	struct sl_ring *ring = sl_agent->ring;
@@ -648,6 +662,8 @@ bool sl_ring_make_room(struct sl_producer *producer, unsigned slots)
 	bool room;
 
 	sl_agent_unpark();
+	if (has_come_free(producer, slots))
+		return true;
 	do {
 		struct sl_mute mute = sl_mute_begin();
 

@@ -189,6 +189,20 @@ static SL_NOINLINE bool is_there(uint64_t unloads)
 	return true;
 }
 
+#define LOOK_EACH 256
+#define LOOKS	  64
+
+/* Python comes with a library, which takes its time to load: some looks after each that is opened, and then no more. */
+static bool is_due(struct sl_stacks_thread *thread)
+{
+	uint64_t loads = atomic_load_explicit(&sl_objects_loads, memory_order_relaxed) + 1;
+
+	if (thread->loads != loads)
+		thread->idle = 0;
+	thread->loads = loads;
+	return thread->idle < LOOKS * LOOK_EACH && !(thread->idle++ % LOOK_EACH);
+}
+
 uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 {
 	struct sl_python_walk walk = {0};
@@ -200,7 +214,7 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 
 	thread->boundaries = 0;
 	if (SL_UNLIKELY(now != CHECKED)) {
-		if (now == ABSENT && !thread->idle++)
+		if (now == ABSENT && is_due(thread))
 			sl_python_find();
 		if (atomic_load_explicit(&state, memory_order_acquire) != UNCHECKED)
 			return 0;

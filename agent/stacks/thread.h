@@ -22,9 +22,11 @@ struct sl_stacks_thread {
 	bool busy;			      /* a capture or text is under way: a signal handler's gives 0 */
 	int error;			      /* errno of the program meanwhile */
 	uint8_t settled;		      /* native captures in a row whose stack was known */
-	uint8_t idle;			      /* captures without Python since it was last looked for */
+	uint16_t idle;			      /* captures without Python since a library was opened, as far as it is looked for */
 	uint32_t epoch;			      /* whose ids the caches hold; sl_stacks_child makes another */
 	uint32_t boundaries;		      /* runs of Python frames in the last capture; 0: unknown or none */
+
+	uint64_t loads; /* sl_objects_loads then, plus one */
 
 	uint64_t words[SL_STACKS_DEPTH_MAX];	 /* key of the stack being captured */
 	uint32_t frames[SL_STACKS_DEPTH_MAX];	 /* ids of its frames */

@@ -59,7 +59,7 @@ bool sl_define_publish(const void *map, size_t bytes)
 	return true;
 }
 
-_Atomic uint64_t sl_objects_unloads;
+_Atomic uint64_t sl_objects_unloads, sl_objects_loads;
 
 int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
 {
