@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of all devices, contexts included.  False: no NVML here, or it does not list the process. */
+/* What it holds on all devices, contexts included.  False: no NVML here, or it does not list the process. */
 bool sl_before_bytes(long pid, uint64_t *bytes);
 
 #endif
