@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The programs of the corpus: their manifests, their marked lines, and one recorded run of each.
 
-A manifest is seen/programs.json or unseen/programs.json: {name: program}. Members of a program:
+A manifest is the programs.json of a folder (seen, unseen, later): {name: program}. Members of a program:
     run       the program and its arguments: x.py is run by python3, anything else is an executable of the build
     class     a class of rules.py, or "healthy"
     culprit   files in which lines marked CULPRIT are the place; the program's own source if absent
@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import e2e
 
-HALVES = ("seen", "unseen")
+HALVES = ("seen", "unseen", "later")
 BUILT = os.path.join(e2e.BUILD, "tests", "diagnosis")
 
 
