@@ -53,20 +53,6 @@ static const struct sl_shared_device *device_of(const struct sl_report *report, 
 	return by_uuid(report, &report->processes[process], ordinal);
 }
 
-/* The device where the process held most. */
-static int main_device(const struct sl_process *process)
-{
-	const struct sl_device_state *most = NULL;
-
-	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
-		const struct sl_device_state *state = process->model->devices[d];
-
-		if (state && state->used && (!most || state->known_peak > most->known_peak))
-			most = state;
-	}
-	return most ? most->device : -1;
-}
-
 static void add_other(struct sl_account *account, int64_t pid, const struct sl_process *recorded, bool stray, uint64_t bytes)
 {
 	unsigned at;
@@ -107,7 +93,7 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line,
 							 unix_ns - header->started_ns + header->monotonic_ns);
 		if (bytes || state->context_bytes)
-			add_other(account, header->pid, other, header->rank >= 0 && main_device(other) != state->device,
+			add_other(account, header->pid, other, header->rank >= 0 && sl_devices_home(other) != state,
 				  bytes + state->context_bytes);
 	}
 }
@@ -280,7 +266,7 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 
 	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || !oom->asked_bytes)
 		return;
-	if (sl_story_tell(&story, process, oom)) {
+	if (sl_story_tell(&story, process, oom, account)) {
 		free(account->advice);
 		account->cause_text = sl_memory_print("%s; %s", cause, story.text);
 		account->advice = strdup(story.advice);
@@ -301,7 +287,6 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 	const struct sl_oom *oom = &p->model->ooms.item[index];
 	struct sl_account *account = &p->accounts[index];
 
-	*account = (struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
 	if (oom->torch.used && oom->torch.reserved_bytes >= oom->torch.allocated_bytes) {
 		account->cached = oom->torch.reserved_bytes - oom->torch.allocated_bytes;
 		account->largest_cached = oom->largest_cached;
@@ -312,7 +297,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 	account->cause = cause_of(oom, account);
 	say(oom, account);
 	explain(p, oom, account);
-	if (oom->recovered == 1 || oom->group != index || !account->cause_text)
+	if (oom->recovered == 1 || oom->group != index || account->told_later || !account->cause_text)
 		return;
 	sl_report_find(report,
 		       &(struct sl_finding){.id = ids[account->cause],
@@ -355,6 +340,37 @@ static void retain(struct sl_report *report)
 	free(times.item);
 }
 
+static bool is_another_attempt(const struct sl_oom *one, const struct sl_oom *next)
+{
+	return one->thread == next->thread && one->device == next->device && one->scope == next->scope && one->recovered != 1 &&
+	       one->python == next->python && one->native == next->native && one->caller == next->caller &&
+	       one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
+}
+
+/* What failed at one place again and again is one error, told with the last attempt: the one that nobody got over. */
+static void join_attempts(struct sl_process *process)
+{
+	const struct sl_oom *ooms = process->model->ooms.item;
+
+	for (size_t k = process->model->ooms.count; k-- > 1;) {
+		size_t before = k;
+
+		if (ooms[k].group != k || (!process->accounts[k].told_later && (ooms[k].recovered == 1 || ooms[k].less_bytes)))
+			continue;
+		while (before && ooms[before - 1].group != before - 1)
+			before--;
+		if (before)
+			process->accounts[before - 1].told_later = is_another_attempt(&ooms[before - 1], &ooms[k]);
+	}
+	for (size_t k = 0, first = 0, count = 0; k < process->model->ooms.count; k++) {
+		if (!count)
+			first = k;
+		process->accounts[k].first_attempt = (unsigned)first;
+		process->accounts[k].attempts_before = (unsigned)count;
+		count = process->accounts[k].told_later ? count + 1 : ooms[k].group == k ? 0 : count;
+	}
+}
+
 static void run(struct sl_report *report)
 {
 	retain(report);
@@ -362,6 +378,10 @@ static void run(struct sl_report *report)
 		struct sl_process *process = &report->processes[i];
 
 		process->accounts = sl_memory_must(calloc(process->model->ooms.count + 1, sizeof(*process->accounts)));
+		for (size_t k = 0; k < process->model->ooms.count; k++)
+			process->accounts[k] =
+				(struct sl_account){SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN, SL_UNKNOWN};
+		join_attempts(process);
 		for (size_t k = 0; k < process->model->ooms.count; k++)
 			account(report, i, k);
 	}

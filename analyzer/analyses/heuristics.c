@@ -52,6 +52,7 @@ static bool is_named(const struct sl_report *report, unsigned process)
 	for (size_t i = 0; i < report->findings.count; i++)
 		if (report->findings.item[i].process == (int)process &&
 		    (!strcmp(report->findings.item[i].id, "leak.kept") || !strcmp(report->findings.item[i].id, "memory.filling") ||
+		     !strcmp(report->findings.item[i].id, "memory.only_taken") ||
 		     !strcmp(report->findings.item[i].id, "label.growing") || !strcmp(report->findings.item[i].id, "leak.growing")))
 			return true;
 	return false;

@@ -38,6 +38,7 @@
 #define BURST_EVENTS	     1.05  /* of the process for each birth */
 #define BURST_PART	     0.4   /* of the run */
 #define BURST_MAX	     100   /* births that a program may take at its start */
+#define LOADED_NS	     200e3 /* between births */
 #define ITERATION_PLACES_MAX 2000
 #define FINDINGS_MAX	     8 /* of a process */
 #define STOPPED_GAPS	     3 /* times the mean time between births */
@@ -55,14 +56,20 @@ static bool by_count(const struct sl_track *track)
 	return track->kind >= SL_OBJECT_CONTEXT || !track->born_bytes || track->kind == SL_KIND_imported;
 }
 
+static bool is_ended_by_error(const struct sl_model *model)
+{
+	const struct sl_oom *last = model->ooms.count ? &model->ooms.item[model->ooms.count - 1] : NULL;
+
+	return last && last->recovered != 1 && !last->less_bytes;
+}
+
 /* Where its births may have gone on to: what follows an error that nobody got over is the end of the program, however long it takes. */
 static uint64_t end_of(const struct sl_model *model)
 {
 	uint64_t end = model->tracks.teardown_ns ? model->tracks.teardown_ns : model->now_ns;
-	const struct sl_oom *last = model->ooms.count ? &model->ooms.item[model->ooms.count - 1] : NULL;
 
-	if (last && last->recovered != 1 && !last->less_bytes && last->time_ns < end)
-		end = last->time_ns;
+	if (is_ended_by_error(model) && model->ooms.item[model->ooms.count - 1].time_ns < end)
+		end = model->ooms.item[model->ooms.count - 1].time_ns;
 	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
 }
 
@@ -90,13 +97,13 @@ static void take_series(const struct sl_model *model, const struct sl_track *tra
 }
 
 /* The chance of so many pairs in order when there is no order: one-sided, normal. */
-static double chance_of_order(const struct series *series)
+static double chance_of_order(const double *values, unsigned count)
 {
-	double n = series->count, order = 0;
+	double n = count, order = 0;
 
-	for (unsigned i = 0; i < series->count; i++)
-		for (unsigned k = i + 1; k < series->count; k++)
-			order += (series->kept[k] > series->kept[i]) - (series->kept[k] < series->kept[i]);
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = i + 1; k < count; k++)
+			order += (values[k] > values[i]) - (values[k] < values[i]);
 	return 0.5 * erfc((order - 1) / sqrt(n * (n - 1) * (2 * n + 5) / 18) / M_SQRT2);
 }
 
@@ -137,12 +144,19 @@ static double median_gap(const struct series *series, unsigned from, unsigned to
 	return sl_stats_median(gaps, to - from);
 }
 
-/* How much of its usual pace the place has in the slowest of the last three quarters of its births: by medians, as a process may wait. */
+/*
+ * How much of its usual pace the place has in the slowest of the last three quarters of its births: by medians, as a process may wait,
+ * and only where it gets slower and slower: a machine that is shared slows any of them.
+ */
 static double pace(const struct series *series)
 {
 	unsigned count = series->count - 1; /* the last window is not full */
-	double usual = median_gap(series, 0, count), slowest = usual;
+	double usual = median_gap(series, 0, count), slowest = usual, gaps[SL_TRACK_WINDOWS];
 
+	for (unsigned i = 0; i < count; i++)
+		gaps[i] = series->time[i + 1] - series->time[i];
+	if (chance_of_order(gaps, count) > LEVEL)
+		return 1;
 	for (unsigned q = 1; q < 4; q++)
 		slowest = fmax(slowest, median_gap(series, count * q / 4, count * (q + 1) / 4));
 	return slowest > 0 ? usual / slowest : 1;
@@ -178,18 +192,38 @@ static bool is_gap(double gap, double span, double part, uint64_t births)
 	return gap > part * span && gap > STOPPED_GAPS * (span - gap) / (double)(births - 1);
 }
 
-/*
- * All at once, nothing else between: what is taken at the start, in a program that does little else. More than BURST_MAX, and then the
- * program ends: it did nothing but this.
- */
-static bool is_burst(const struct sl_model *model, const struct sl_track *track)
+/* Nothing else happens between its births. */
+static bool is_alone(const struct sl_model *model, const struct sl_track *track)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
-	double alone = (double)(course->last_event - course->first_event) / (double)(track->births - 1);
-	double span = (double)(track->last_ns - track->first_ns), life = (double)(model->now_ns - model->first_ns);
-	bool ends = (double)(end_of(model) - track->last_ns) < ending_of(model) && course->last_tick == model->tracks.ticks;
 
-	return alone < BURST_EVENTS && span < BURST_PART * life && !(ends && track->births >= BURST_MAX);
+	return (double)(course->last_event - course->first_event) / (double)(track->births - 1) < BURST_EVENTS;
+}
+
+/* All at once: what is taken at the start, in a program that does little else. */
+static bool is_burst(const struct sl_model *model, const struct sl_track *track)
+{
+	return is_alone(model, track) &&
+	       (double)(track->last_ns - track->first_ns) < BURST_PART * (double)(model->now_ns - model->first_ns);
+}
+
+/* It ends with its births: more than BURST_MAX of a burst, and it did nothing but this. */
+static bool does_nothing_else(const struct sl_model *model, const struct sl_track *track)
+{
+	return track->births >= BURST_MAX && (double)(end_of(model) - track->last_ns) < ending_of(model) &&
+	       sl_tracks_course(&model->tracks, track)->last_tick == model->tracks.ticks;
+}
+
+/*
+ * One birth after the other as fast as calls can be made: a loop that loads something looks like a loop that leaks. Of contexts, mappings
+ * and registered ranges, and before an error that ended the program, it is a leak.
+ */
+static bool may_be_loaded(const struct sl_model *model, const struct sl_track *track, const struct series *series)
+{
+	double births = (double)sl_tracks_course(&model->tracks, track)->births_per_window;
+
+	return !by_count(track) && track->device >= 0 && !is_ended_by_error(model) && is_alone(model, track) &&
+	       median_gap(series, 0, series->count - 1) < LOADED_NS * births;
 }
 
 static bool has_stopped(const struct sl_model *model, const struct sl_track *track)
@@ -197,7 +231,7 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
 	double ticks = (double)model->tracks.ticks, end = (double)end_of(model), gap = end - (double)track->last_ns;
 
-	return is_burst(model, track) ||
+	return (is_burst(model, track) && !does_nothing_else(model, track)) ||
 	       is_gap(ticks - (double)course->last_tick, ticks - (double)course->windows[0].begin_tick, STOPPED_TICKS,
 		      track->births) ||
 	       (gap > ending_of(model) && is_gap(gap, end - (double)track->first_ns, STOPPED_TIME, track->births));
@@ -272,7 +306,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	double grown, chance, last, even;
 
 	take_series(process->model, track, true, &series);
-	if (series.count < 4 || chance_of_order(&series) * tested > LEVEL)
+	if (series.count < 4 || chance_of_order(series.kept, series.count) * tested > LEVEL)
 		return false;
 	even = evenness_of(track, &series, &last);
 	if (!by_count(track)) { /* as many blocks, larger ones: a vector that doubles, a ring */
@@ -281,13 +315,13 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 		take_series(process->model, track, false, &series);
 	}
 	grown = series.kept[series.count - 1] - series.kept[0];
-	chance = fmin(1, chance_of_order(&series) * tested);
+	chance = fmin(1, chance_of_order(series.kept, series.count) * tested);
 	if (!is_judged(process, track, grown) || chance > LEVEL || grown < 2 * given_back(&series))
 		return false;
 	even = fmin(even, evenness_of(track, &series, &last));
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
 	if (even >= QUARTER_MIN && !has_stopped(process->model, track))
-		kept->verdict = SL_KEPT_GROWING;
+		kept->verdict = may_be_loaded(process->model, track, &series) ? SL_KEPT_UNCLEAR : SL_KEPT_GROWING;
 	else if (last > 0.05 && !has_stopped(process->model, track))
 		kept->verdict = SL_KEPT_FILLING;
 	else
@@ -403,7 +437,15 @@ static void join(struct sl_process *process)
 	process->kept.count = kept;
 }
 
-static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept", [SL_KEPT_FILLING] = "memory.filling"};
+static const struct {
+	const char *id, *severity, *class, *advice;
+} told[] = {
+	[SL_KEPT_GROWING] = {"leak.kept", "warning", "leak",
+			     "find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes"},
+	[SL_KEPT_FILLING] = {"memory.filling", "info", "filling",
+			     "a cache without a bound, or one that is not full yet: a longer run tells"},
+	[SL_KEPT_UNCLEAR] = {"memory.only_taken", "info", "unclear", "a longer run tells"},
+};
 
 /* What is still there when the process ends has a finding of analyses/leaks.c. */
 static bool is_leak(struct sl_process *process, const struct sl_kept *kept)
@@ -422,34 +464,32 @@ static bool is_leak(struct sl_process *process, const struct sl_kept *kept)
 
 static void find(struct sl_report *report, unsigned index, const struct sl_kept *kept)
 {
-	bool growing = kept->verdict == SL_KEPT_GROWING;
 	const struct sl_track *track = kept->track;
 	const char *label = sl_kept_label(&report->processes[index], kept);
-	char where[300], what[200], rate[200];
+	char where[300], what[200], rate[200], *text;
 
 	sl_owners_line(&report->processes[index], track->python, track->native, track->caller, 2, where, sizeof(where));
 	sl_kept_amount(what, sizeof(what), kept);
 	sl_kept_rate(rate, sizeof(rate), &report->processes[index], kept);
-	sl_report_find(
-		report,
-		&(struct sl_finding){
-			.id = ids[kept->verdict],
-			.severity = growing ? "warning" : "info",
-			.class = growing ? "leak" : "filling",
-			.confidence = kept->confidence,
-			.process = (int)index,
-			.device = track->device,
-			.bytes = kept->bytes,
-			.text = growing ? sl_memory_print("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "",
-							  label ? label : "", what,
-							  kept->left ? "never freed" : "not freed before the program ended")
-					: sl_memory_print("%s still fills, more and more slowly: %s", where, what),
-			.advice = strdup(growing ? "find what keeps them, there or in its callers: a list, a cache without a "
-						   "bound, a handle nobody closes"
-						 : "a cache without a bound, or one that is not full yet: a longer run tells"),
-			.python = track->python,
-			.native = track->native,
-			.caller = track->caller});
+	if (kept->verdict == SL_KEPT_GROWING)
+		text = sl_memory_print("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "", label ? label : "", what,
+				       kept->left ? "never freed" : "not freed before the program ended");
+	else if (kept->verdict == SL_KEPT_FILLING)
+		text = sl_memory_print("%s still fills, more and more slowly: %s", where, what);
+	else
+		text = sl_memory_print("%s: %s, and the program did nothing else until it ended: a leak, or what it loads", where, what);
+	sl_report_find(report, &(struct sl_finding){.id = told[kept->verdict].id,
+						    .severity = told[kept->verdict].severity,
+						    .class = told[kept->verdict].class,
+						    .confidence = kept->confidence,
+						    .process = (int)index,
+						    .device = track->device,
+						    .bytes = kept->bytes,
+						    .text = text,
+						    .advice = sl_memory_copy(told[kept->verdict].advice),
+						    .python = track->python,
+						    .native = track->native,
+						    .caller = track->caller});
 }
 
 static void run(struct sl_report *report)

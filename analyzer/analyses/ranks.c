@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ranks beside each other: who ran out of memory first by the clock, who holds more or less than the ranks that do the
- * same, where two of them first did something different, and who has a context on a device of another.
+ * same, and where two of them first did something different.
  *
  * Ranks do the same when most places that allocate are the same: pipeline stages differ by design.  Two hosts' clocks
  * differ: their events are never ordered closer than report->skew.
@@ -33,19 +33,6 @@
 static bool is_rank(const struct sl_process *process)
 {
 	return process->trace->header.rank >= 0;
-}
-
-static const struct sl_device_state *home_of(const struct sl_process *process)
-{
-	const struct sl_device_state *most = NULL;
-
-	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
-		const struct sl_device_state *state = process->model->devices[d];
-
-		if (state && state->used && (!most || state->known_peak > most->known_peak))
-			most = state;
-	}
-	return most;
 }
 
 /* ---- who was first */
@@ -143,63 +130,6 @@ static void find_first(struct sl_report *report)
 		say_first(report, first, first_oom, at);
 }
 
-/* ---- contexts on devices of others */
-
-/* The first line of a process that asked for anything on a device. */
-static const struct sl_track *first_on(const struct sl_process *process, int device)
-{
-	const struct sl_track *first = NULL;
-
-	for (size_t i = 0; i < process->model->tracks.count; i++) {
-		const struct sl_track *track = &process->model->tracks.item[i];
-
-		if (track->device == device && track->births && (!first || track->first_ns < first->first_ns))
-			first = track;
-	}
-	return first;
-}
-
-static void find_stray(struct sl_report *report, const struct sl_shared_device *device)
-{
-	const struct sl_process *owner = NULL;
-
-	for (unsigned i = 0; i < device->process_count && !owner; i++) {
-		const struct sl_process *p = &report->processes[device->processes[i]];
-
-		if (is_rank(p) && home_of(p) == sl_devices_state(report, device, device->processes[i]))
-			owner = p;
-	}
-	for (unsigned i = 0; i < device->process_count && owner; i++) {
-		struct sl_process *p = &report->processes[device->processes[i]];
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-		const struct sl_track *track;
-		char size[SL_FORMAT_BYTES], where[300] = "";
-
-		if (!is_rank(p) || p == owner || home_of(p) == state)
-			continue;
-		track = first_on(p, state->device);
-		if (track)
-			sl_owners_line(p, track->python, track->native, track->caller, 2, where, sizeof(where));
-		sl_report_find(
-			report,
-			&(struct sl_finding){
-				.id = "ranks.stray_context",
-				.severity = "warning",
-				.process = (int)device->processes[i],
-				.device = state->device,
-				.bytes = state->known_peak + state->context_bytes,
-				.text = sl_memory_print(
-					"rank %lld uses device %d, which is rank %lld's: a stray context and %s there%s%s",
-					(long long)p->trace->header.rank, device->device, (long long)owner->trace->header.rank,
-					sl_format_size(size, state->known_peak), where[0] ? ", first at " : "", where),
-				.python = track ? track->python : 0,
-				.native = track ? track->native : 0,
-				.caller = track ? track->caller : 0,
-				.advice = strdup(
-					"call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES")});
-	}
-}
-
 /* ---- groups of ranks that do the same */
 
 /* One number per stack that allocates, made of names and lines, so that it is the same in every rank. */
@@ -283,7 +213,7 @@ static void cluster(struct sl_report *report)
 		unsigned k = 0;
 
 		process->alike = SL_ALIKE_UNKNOWN;
-		if (report->process_count < GROUP_MIN || !is_rank(process) || !home_of(process))
+		if (report->process_count < GROUP_MIN || !is_rank(process) || !sl_devices_home(process))
 			continue;
 		leads[groups].count = 0;
 		take_places(process, &leads[groups]);
@@ -410,7 +340,7 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 
 	for (unsigned i = lead; i < report->process_count; i++)
 		if (report->processes[i].alike == lead)
-			peaks[count++] = (double)home_of(&report->processes[i])->known_peak;
+			peaks[count++] = (double)sl_devices_home(&report->processes[i])->known_peak;
 	median = median_of(peaks, count);
 	for (unsigned i = 0; i < count; i++)
 		peaks[i] = fabs(peaks[i] - median);
@@ -418,21 +348,21 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 	least = fmax(DEVIATIONS * mad, LEAST_PART * median);
 	for (unsigned i = lead, best = 0; i < report->process_count; i++)
 		if (report->processes[i].alike == lead &&
-		    (!best || fabs((double)home_of(&report->processes[i])->known_peak - median) <
-				      fabs((double)home_of(&report->processes[typical])->known_peak - median))) {
+		    (!best || fabs((double)sl_devices_home(&report->processes[i])->known_peak - median) <
+				      fabs((double)sl_devices_home(&report->processes[typical])->known_peak - median))) {
 			typical = i;
 			best = 1;
 		}
 	for (unsigned i = lead; i < report->process_count; i++) {
-		double peak = report->processes[i].alike == lead ? (double)home_of(&report->processes[i])->known_peak : median;
+		double peak = report->processes[i].alike == lead ? (double)sl_devices_home(&report->processes[i])->known_peak : median;
 		struct sl_rank_difference difference;
 		char size[3][SL_FORMAT_BYTES], *first = NULL;
 		bool told;
 
 		if (fabs(peak - median) <= least)
 			continue;
-		told = sl_rank_holdings_differ(&report->processes[i], home_of(&report->processes[i])->device,
-					       &report->processes[typical], home_of(&report->processes[typical])->device,
+		told = sl_rank_holdings_differ(&report->processes[i], sl_devices_home(&report->processes[i])->device,
+					       &report->processes[typical], sl_devices_home(&report->processes[typical])->device,
 					       &difference);
 		/* who holds it explains it; where they part is looked for where that does not */
 		if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
@@ -444,7 +374,7 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 				/* rank 0 gathers and writes for the others: unlike them, and no fault */
 				.severity = report->processes[i].trace->header.rank == 0 && peak > median ? "info" : "warning",
 				.process = (int)i,
-				.device = home_of(&report->processes[i])->device,
+				.device = sl_devices_home(&report->processes[i])->device,
 				.bytes = (uint64_t)peak,
 				.text = sl_memory_print(
 					"rank %lld is an outlier: it peaked at %s, %s %s than the median of %u ranks that do the "
@@ -470,9 +400,6 @@ static void run(struct sl_report *report)
 	unsigned *size = sl_memory_must(calloc(report->process_count + 1, sizeof(*size))), divergences = 0;
 
 	find_first(report);
-	for (unsigned i = 0; i < report->device_count; i++)
-		if (report->devices[i].uuid)
-			find_stray(report, &report->devices[i]);
 	cluster(report);
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (report->processes[i].alike != SL_ALIKE_UNKNOWN)

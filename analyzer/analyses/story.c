@@ -16,6 +16,7 @@
 #define STAIRS_MIN    3	   /* blocks of the place before it */
 #define STAIRS_PART   0.3  /* of what the process held */
 #define LARGEST_TIMES 4
+#define ATTEMPTS_PART 0.05 /* of what the process holds at the last of them */
 
 struct names {
 	char text[3][SL_FORMAT_BYTES];
@@ -143,8 +144,26 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 	return true;
 }
 
-bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+/* Attempts of which each left what it had got before it failed. */
+static bool tell_attempts(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
-	return tell_request(story, oom) || tell_leak(story, process, oom) || tell_surge(story, process, oom) ||
+	const struct sl_oom *first = &process->model->ooms.item[account->first_attempt];
+	char where[300];
+	struct names n = {0};
+
+	if (!account->attempts_before || oom->place_births <= first->place_births ||
+	    (double)(oom->live_bytes - first->live_bytes) < ATTEMPTS_PART * (double)oom->live_bytes)
+		return false;
+	sl_owners_line(process, oom->python, oom->native, oom->caller, 2, where, sizeof(where));
+	snprintf(story->text, sizeof(story->text),
+		 "it grew from %s to %s over %u failed attempts at %s: what each had got before it failed was never given back",
+		 size(&n, first->live_bytes), size(&n, oom->live_bytes), account->attempts_before + 1, where);
+	snprintf(story->advice, sizeof(story->advice), "free what an attempt has got when it fails, before the next one");
+	return true;
+}
+
+bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
+{
+	return tell_attempts(story, process, oom, account) || tell_request(story, oom) || tell_leak(story, process, oom) || tell_surge(story, process, oom) ||
 	       tell_stairs(story, process, oom) || tell_largest(story, process, oom);
 }

@@ -10,8 +10,8 @@ struct sl_story {
 	char text[700], advice[400];
 };
 
-/* The error is one on a full device; false: the trace tells none. */
-bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom);
+/* The error is one on a full device, the last of so many attempts; false: the trace tells none. */
+bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account);
 
 /* What was asked for beyond what was free. */
 static inline uint64_t sl_oom_missing(const struct sl_oom *oom)

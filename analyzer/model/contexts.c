@@ -129,8 +129,12 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 
 	mark(model, item);
 	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) &&
-	    !device->context_made.time_ns)
+	    !device->context_made.time_ns) {
 		device->context_made = sl_labels_instant(model, item->thread);
+		device->context_python = (uint32_t)event->python;
+		device->context_native = (uint32_t)event->native;
+		device->context_caller = event->caller;
+	}
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:
 		if (event->context)

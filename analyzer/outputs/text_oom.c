@@ -118,7 +118,7 @@ void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t i
 	const struct sl_account *account = &process->accounts[index];
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	char text[1024], a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], where[512];
-	unsigned attempts = 0;
+	unsigned attempts = account->attempts_before;
 	size_t at;
 
 	for (size_t i = index; i < process->model->ooms.count; i++)
@@ -184,6 +184,8 @@ static unsigned choose(const struct sl_report *report, struct shown *shown, unsi
 			struct shown one = {process, k, sl_process_unix(process, model->ooms.item[k].time_ns)};
 			unsigned at;
 
+			if (process->accounts[k].told_later)
+				continue;
 			*cured += is_cured(&model->ooms.item[k]);
 			if (is_cured(&model->ooms.item[k]) || model->ooms.item[k].group != k)
 				continue;

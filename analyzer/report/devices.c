@@ -26,6 +26,19 @@ struct sl_device_state *sl_devices_state(const struct sl_report *report, const s
 	return NULL;
 }
 
+const struct sl_device_state *sl_devices_home(const struct sl_process *process)
+{
+	const struct sl_device_state *most = NULL;
+
+	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
+		const struct sl_device_state *state = process->model->devices[d];
+
+		if (state && state->used && (!most || state->known_peak > most->known_peak))
+			most = state;
+	}
+	return most;
+}
+
 static struct sl_shared_device *shared_of(struct sl_report *report, const char *host, const struct sl_device *def, int ordinal)
 {
 	struct sl_shared_device *device;

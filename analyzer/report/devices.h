@@ -11,4 +11,7 @@ void sl_devices_join(struct sl_report *report);
 /* State of the shared device in one of its processes; NULL: not used there. */
 struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device, unsigned process);
 
+/* The device where the process held most; NULL: none is used. */
+const struct sl_device_state *sl_devices_home(const struct sl_process *process);
+
 #endif

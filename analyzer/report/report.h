@@ -51,6 +51,7 @@ struct sl_growth {
 enum sl_kept_verdict {
 	SL_KEPT_GROWING, /* evenly until the end: a leak */
 	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
+	SL_KEPT_UNCLEAR, /* the program did nothing but this, and ended: a leak, or what it loads */
 };
 struct sl_kept {
 	const struct sl_track *track; /* of the model; of several with one place the largest */
@@ -101,6 +102,9 @@ struct sl_account {
 	} others[SL_NEIGHBOURS_MAX];
 	unsigned other_count;
 	enum sl_cause cause;
+	unsigned attempts_before; /* that failed at the same place, after which nothing was given back: told with this one */
+	unsigned first_attempt;	  /* index of the first of them; its own */
+	bool told_later;	  /* it is one of them */
 	char *cause_text, *advice; /* a sentence each; advice may be NULL */
 };
 

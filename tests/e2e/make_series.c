@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_series FOLDER rises|scatters|fills|kept|level|turns|pauses|warms: a program that works evenly, which no program does on a busy machine.  60 times
+ * make_series FOLDER rises|scatters|fills|kept|loads|level|turns|pauses|warms: a program that works evenly, which no program does on a busy machine.  60 times
  * in 300 ms it makes a block of 3 MiB beside the 20 it has (rises; frees all at the end, or keeps them), each from a line of its own
- * (scatters), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
+ * (scatters), or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
  * or frees the block of the turn before it.  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
  * (pauses); or it keeps those of the first six turns, which take a second each (warms).
  */
@@ -52,9 +52,9 @@ int main(int argc, char **argv)
 	const char *how = argc == 3 ? argv[2] : "";
 	bool pauses = !strcmp(how, "pauses"), warms = !strcmp(how, "warms");
 	bool scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
-	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept");
+	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"), loads = !strcmp(how, "loads");
 
-	if (!level && !turns && !kept && !pauses && !warms && !scatters && !fills && strcmp(how, "rises"))
+	if (!level && !turns && !kept && !loads && !pauses && !warms && !scatters && !fills && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
@@ -67,13 +67,13 @@ int main(int argc, char **argv)
 	for (unsigned i = 1; i <= TURNS && !level; i++) {
 		if (scatters)
 			stack = synth_python(s, 2, functions, "/home/me/work.py", 100 + i);
-		make(i, 3, i * TURN_NS);
+		make(i, 3, i * (loads ? TURN_NS / 600 : TURN_NS));
 		if (fills && i > 24 && i != 30 && i != 40 && i != 55)
 			give_back(i, i * TURN_NS + 1000);
 		if (turns && i > 1)
 			give_back(i - 1, i * TURN_NS + 1000);
 	}
-	for (unsigned i = 0; i <= (level ? 0 : TURNS) && !kept; i++)
+	for (unsigned i = 0; i <= (level ? 0 : TURNS) && !kept && !loads; i++)
 		if (i == 0 || i == TURNS || !turns)
 			give_back(i, (TURNS + 2) * TURN_NS + i * 1000);
 	synth_close(s, SYNTH_COMPLETED);

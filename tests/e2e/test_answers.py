@@ -208,6 +208,16 @@ assert hip.hipMemcpy(back, address, size(64), 2) in (0, 2) and set(back.raw) <= 
         with script("try=1", "alloc=1", "free", SIM_FAIL="cudaMalloc:1:1", SIM_VRAM="8G") as run:
             self.assertNotIn("every allocation failed", summary(run))
 
+    def test_attempts_that_keep_what_they_got_are_one_error(self):
+        with script(*["try=%d" % mib for mib in (3000, 3000, 3000, 1500, 1500, 300, 300)], SIM_VRAM="8G") as run:
+            report = run.report()
+            screen = summary(run)
+        (finding,) = self.found("oom.full", report)
+        self.assertRegex(finding["description"], r"it grew from 5\.86 GiB to 7\.62 GiB over 3 failed attempts at script.py:\d+")
+        self.assertEqual(len(report["ooms"]), 3)
+        self.assertEqual(screen.count("OUT OF MEMORY"), 1)
+        self.assertIn("3 attempts", screen)
+
     def test_an_error_that_was_got_over_is_no_finding(self):
         with script("alloc=10", "try=64", "try=64", SIM_FAIL="cudaMalloc:2", SIM_VRAM="8G") as run:
             report = run.report()
@@ -437,6 +447,15 @@ class Leaks(Answers):
         self.absent("leak.kept", report)
         self.absent("memory.filling", self.series("kept"))
 
+    def test_what_is_taken_in_one_go_before_the_program_ends_may_be_what_it_loads(self):
+        report = self.series("loads")
+        (finding,) = self.found("memory.only_taken", report)
+        self.assertEqual(finding["severity"], "info")
+        self.assertRegex(finding["description"], r"work\.py:\d+ .*: 61 of 61 blocks kept, 200 MiB, .*a leak, or what it loads")
+        self.absent("leak.kept", report)
+        self.assertEqual({leak["verdict"] for leak in report["leaks"]}, {"live_at_exit"})
+        self.absent("memory.only_taken", self.series("kept"))
+
     def test_memory_that_rises_all_the_time_is_said_where_nothing_else_names_it(self):
         report = self.series("scatters")
         (finding,) = self.found("memory.rising", report)
@@ -656,6 +675,13 @@ class RankComparison(Answers):
         with Ranks(2, steps) as ranks:
             found = self.found("ranks.stray_context", ranks.report())
         self.assertEqual([(finding["rank"], finding["device"]) for finding in found], [(1, 0)])
+
+    def test_contexts_on_all_devices_of_all_ranks_are_one_finding(self):
+        def steps(rank):
+            return ["device=0", "device=1", "device=2", "device=%d" % rank, "alloc=100", "meet=done"]
+        with Ranks(3, steps) as ranks:
+            (finding,) = self.found("ranks.stray_context", ranks.report())
+        self.assertRegex(finding["description"], r"rank 0, rank 1, rank 2 use devices that are other ranks': 6 stray contexts there, first at script.py:\d+")
 
     def test_two_ranks_that_share_a_device_are_no_strays(self):
         with Ranks(2, lambda rank: ["device=0", "alloc=500", "samples=4", "meet=done"], devices=1) as ranks:

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contexts of ranks on devices that are other ranks' own: each costs some hundred MiB there. One line of a program makes many
+ * of them, in every rank and on every device: it has one finding.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/analyses/analysis.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/vector.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/report.h"
+
+struct stray {
+	unsigned process;
+	const struct sl_device_state *state;
+	int64_t owner; /* rank */
+	uint32_t python, native;
+	uint64_t caller;
+	char where[300];
+};
+
+struct strays {
+	SL_VECTOR(struct stray) list;
+};
+
+static const char *text_or(const char *text)
+{
+	return text ? text : "";
+}
+
+static const char *defined(const struct sl_process *process, int ordinal)
+{
+	const struct sl_device *def = sl_defs_device(&process->trace->defs, ordinal);
+
+	return def ? def->uuid : NULL;
+}
+
+/* By its own trace. One that has a context there and nothing else defines no device: then by the others of its host, if they all
+ * number the devices alike. */
+static const char *uuid_of(const struct sl_report *report, const struct sl_process *process, int ordinal)
+{
+	const char *host = text_or(process->trace->header.host), *known[SL_DEVICES_MAX] = {NULL};
+
+	if (defined(process, ordinal))
+		return defined(process, ordinal);
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (int d = 0; d < SL_DEVICES_MAX && !strcmp(text_or(report->processes[i].trace->header.host), host); d++) {
+			const char *uuid = defined(&report->processes[i], d);
+
+			if (uuid && known[d] && strcmp(uuid, known[d]))
+				return NULL;
+			known[d] = uuid ? uuid : known[d];
+		}
+	return ordinal >= 0 && ordinal < SL_DEVICES_MAX ? known[ordinal] : NULL;
+}
+
+/* The rank, another than `process`, whose own device it is; -1: nobody's, or its own. */
+static int64_t owner_of(const struct sl_report *report, unsigned process, const char *uuid)
+{
+	const char *host = text_or(report->processes[process].trace->header.host);
+
+	for (unsigned i = 0; uuid && i < report->process_count; i++) {
+		const struct sl_process *p = &report->processes[i];
+		const struct sl_device_state *home = i != process && p->trace->header.rank >= 0 ? sl_devices_home(p) : NULL;
+		const char *own = home ? defined(p, home->device) : NULL;
+
+		if (own && !strcmp(own, uuid) && !strcmp(text_or(p->trace->header.host), host))
+			return p->trace->header.rank;
+	}
+	return -1;
+}
+
+/* The first line that asked for anything there, else the one that made the context. */
+static void take_place(struct sl_process *process, struct stray *stray)
+{
+	const struct sl_track *first = NULL;
+
+	for (size_t i = 0; i < process->model->tracks.count; i++) {
+		const struct sl_track *track = &process->model->tracks.item[i];
+
+		if (track->device == stray->state->device && track->births && (!first || track->first_ns < first->first_ns))
+			first = track;
+	}
+	stray->python = first ? first->python : stray->state->context_python;
+	stray->native = first ? first->native : stray->state->context_native;
+	stray->caller = first ? first->caller : stray->state->context_caller;
+	sl_owners_line(process, stray->python, stray->native, stray->caller, 2, stray->where, sizeof(stray->where));
+}
+
+static void collect(struct sl_report *report, struct strays *strays)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+		const struct sl_device_state *home = sl_devices_home(process);
+
+		for (size_t d = 1; process->trace->header.rank >= 0 && home && d < SL_COUNT(process->model->devices); d++) {
+			struct stray one = {.process = i, .state = process->model->devices[d]};
+
+			if (!one.state || one.state == home || (!one.state->used && !one.state->context_made.time_ns))
+				continue;
+			one.owner = owner_of(report, i, uuid_of(report, process, one.state->device));
+			if (one.owner < 0)
+				continue;
+			take_place(process, &one);
+			*SL_PUSH(&strays->list) = one;
+		}
+	}
+}
+
+/* "rank 1, rank 2"; of many the first few. */
+static void say_ranks(char *out, size_t size, const struct sl_report *report, const struct strays *strays, const char *where)
+{
+	int64_t last = -1;
+	unsigned count = 0;
+	size_t at = 0;
+
+	for (size_t i = 0; i < strays->list.count && at < size; i++) {
+		int64_t rank = report->processes[strays->list.item[i].process].trace->header.rank;
+
+		if (strcmp(strays->list.item[i].where, where) || rank == last)
+			continue;
+		last = rank;
+		if (++count <= 4)
+			at += (size_t)snprintf(out + at, size - at, "%srank %lld", count > 1 ? ", " : "", (long long)rank);
+		else if (count == 5)
+			at += (size_t)snprintf(out + at, size - at, ", ...");
+	}
+}
+
+/* All strays of the first one's line. */
+static void find(struct sl_report *report, const struct strays *strays, const struct stray *first)
+{
+	char who[100] = "", held[SL_FORMAT_BYTES], whose[64], count[SL_FORMAT_BYTES];
+	uint64_t bytes = 0, contexts = 0;
+	bool one_device = true, many = false;
+	unsigned number = 0;
+
+	for (size_t i = 0; i < strays->list.count; i++) {
+		const struct stray *stray = &strays->list.item[i];
+
+		if (strcmp(stray->where, first->where))
+			continue;
+		bytes += stray->state->known_peak;
+		contexts += stray->state->context_bytes;
+		number++;
+		one_device &= stray->owner == first->owner;
+		many |= stray->process != first->process;
+	}
+	say_ranks(who, sizeof(who), report, strays, first->where);
+	if (one_device)
+		snprintf(whose, sizeof(whose), "device %d, which is rank %lld's", first->state->device, (long long)first->owner);
+	else
+		snprintf(whose, sizeof(whose), "devices that are other ranks'");
+	snprintf(count, sizeof(count), number > 1 ? "%u stray contexts" : "a stray context", number);
+	sl_report_find(
+		report,
+		&(struct sl_finding){
+			.id = "ranks.stray_context",
+			.severity = "warning",
+			.process = (int)first->process,
+			.device = first->state->device,
+			.bytes = bytes + contexts,
+			.text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", who, many ? "" : "s", whose, count,
+					       bytes ? " and " : "", bytes ? sl_format_size(held, bytes) : "",
+					       first->where[0] ? ", first at " : "", first->where),
+			.python = first->python,
+			.native = first->native,
+			.caller = first->caller,
+			.advice = sl_memory_copy("call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES")});
+}
+
+static void run(struct sl_report *report)
+{
+	struct strays strays = {0};
+
+	collect(report, &strays);
+	for (size_t i = 0; i < strays.list.count; i++) {
+		bool told = false;
+
+		for (size_t k = 0; k < i && !told; k++)
+			told = !strcmp(strays.list.item[k].where, strays.list.item[i].where);
+		if (!told)
+			find(report, &strays, &strays.list.item[i]);
+	}
+	free(strays.list.item);
+}
+
+const struct sl_analysis sl_analysis_strays = {.name = "strays", .run = run};
