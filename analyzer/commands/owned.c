@@ -7,6 +7,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/text_page.h"
 #include "analyzer/report/place.h"
+#include "analyzer/report/roles.h"
 
 /* Ordinals are the process's own: where its uuid is known, that is one name for all processes. */
 static void name_device(const struct sl_process *process, int device, char name[300])
@@ -48,6 +49,8 @@ static bool group_of(struct sl_process *process, const struct sl_site *site, con
 		snprintf(name, 300, "%s", sl_text_rank(rank, process));
 	else if (by == SL_BY_DEVICE)
 		name_device(process, site->device, name);
+	else if (by == SL_BY_ROLE)
+		snprintf(name, 300, "%s", sl_roles_name(sl_roles_of(process, site)));
 	else if (place && by == SL_BY_FUNCTION && place->function)
 		name_function(place, name);
 	else if (place)
@@ -82,12 +85,14 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 	const char *name =
 		how->at_peak ? sl_model_rest_at_peak(process->model, device, &bytes) : sl_model_unused(&device->torch, &bytes);
 	const char *names[] = {first, name};
-	unsigned skipped = how->by != SL_BY_RANK && how->by != SL_BY_DEVICE;
+	unsigned skipped = how->by != SL_BY_RANK && how->by != SL_BY_DEVICE && how->by != SL_BY_ROLE;
 
 	if (how->by == SL_BY_RANK)
 		snprintf(first, sizeof(first), "%s", sl_text_rank((char[SL_FORMAT_BYTES]){0}, process));
 	else if (how->by == SL_BY_DEVICE)
 		name_device(process, device->device, first);
+	else
+		snprintf(first, sizeof(first), "%s", sl_roles_name(SL_ROLE_CACHE));
 	if (name)
 		sl_owners_add(owners, names + skipped, 2 - skipped, bytes, 0);
 }

@@ -27,7 +27,7 @@ static const struct sl_option table[] = {
 	 "LABEL#N, "
 	 "where the N-th entry of a range begins, or the one with that number: step_#12"},
 	{"--to", 0, "MOMENT", "see --from (default: end); where a process has several devices, its peak is that of the fullest"},
-	{"--by", 0, "library|stack|label|thread|rank|place|device|function",
+	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role",
 	 "what the first level is (default: library); a place is the line a reader would look at first, a function the one it lies "
 	 "in"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
@@ -79,7 +79,7 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 			      options->at.kind == SL_WHEN_OOM ? ", out of memory" : "");
 }
 
-static const char *const by_names[] = {"library", "stack", "label", "thread", "rank", "place", "device", "function"};
+static const char *const by_names[] = {"library", "stack", "label", "thread", "rank", "place", "device", "function", "role"};
 
 static bool put_json(const struct sl_report *report, const struct sl_owned *owned, const struct options *options, unsigned count)
 {

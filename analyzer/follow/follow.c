@@ -42,6 +42,7 @@ static void close_process(struct sl_followed *followed)
 	struct sl_process *process = &followed->process;
 
 	sl_places_free(process->places);
+	sl_roles_free(process->roles);
 	sl_replay_free(process->model);
 	sl_trace_close(process->trace);
 	free(process->session_id);
@@ -220,7 +221,9 @@ static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 	if (!sl_trace_refresh(followed->process.trace))
 		return replay_again(follow, followed) ? 1 : -1;
 	sl_places_free(followed->process.places); /* stacks were added */
+	sl_roles_free(followed->process.roles);
 	followed->process.places = NULL;
+	followed->process.roles = NULL;
 	changed = pass(followed, limit_of(followed->process.trace, now), now);
 	ends = followed->process.trace->status != SL_STATUS_RUNNING;
 	worn = followed->late && now - followed->replayed_ns > 100 * followed->replay_cost_ns;

@@ -12,6 +12,7 @@
 #include "analyzer/upstream/answers/emit.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/place.h"
+#include "analyzer/report/roles.h"
 
 static void put_known(struct sl_json *j, const char *key, uint64_t value)
 {
@@ -233,6 +234,28 @@ static void put_libraries(struct sl_json *j, const struct sl_model *model)
 	sl_json_end(j);
 }
 
+/* What the peak of each device was for; of a device of which nothing is known there is nothing. */
+static void put_roles(struct sl_json *j, struct sl_process *process)
+{
+	uint64_t bytes[SL_ROLE_COUNT];
+
+	sl_json_array(j, "roles");
+	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
+		if (!process->model->devices[d] || !sl_roles_at_peak(process, process->model->devices[d], bytes))
+			continue;
+		for (int role = 0; role < SL_ROLE_COUNT; role++) {
+			if (!bytes[role])
+				continue;
+			sl_json_object(j, NULL);
+			put_device(j, "device", (int)d - 1);
+			sl_json_string(j, "role", sl_roles_name((enum sl_role)role));
+			sl_json_uint(j, "bytes_at_peak", bytes[role]);
+			sl_json_end(j);
+		}
+	}
+	sl_json_end(j);
+}
+
 static void put_torch(struct sl_json *j, const struct sl_model *model)
 {
 	sl_json_array(j, "pytorch");
@@ -422,6 +445,7 @@ static void put_process(struct sl_json *j, struct sl_process *process)
 	sl_json_uint(j, "unknown_frees", process->model->unknown_frees);
 	sl_json_bool(j, "damaged", trace->damage.damaged);
 	sl_json_figures(j, process);
+	put_roles(j, process);
 	put_labels(j, process);
 	put_names(j, process->model);
 	put_communicators(j, process->model);

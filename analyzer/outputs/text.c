@@ -14,6 +14,7 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/report/roles.h"
 #include "analyzer/report/spark.h"
 #include "analyzer/outputs/text_page.h"
 
@@ -260,6 +261,32 @@ static bool fell_there(const struct sl_text_page *page, const struct sl_process 
 	return false;
 }
 
+/* What the peak was for, largest first; nothing where nothing is known of it. */
+static void put_roles(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
+{
+	uint64_t bytes[SL_ROLE_COUNT], all = 0;
+	char text[256] = "      for";
+	size_t at = strlen(text);
+	unsigned shown = 0;
+
+	if (!sl_roles_at_peak(process, device, bytes))
+		return;
+	for (int role = 0; role < SL_ROLE_COUNT; role++)
+		all += bytes[role];
+	for (;; shown++) {
+		int most = SL_ROLE_UNKNOWN;
+
+		for (int role = 0; role < SL_ROLE_COUNT; role++)
+			most = bytes[role] > bytes[most] ? role : most;
+		if (!bytes[most] || at >= sizeof(text))
+			break;
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %s %.0f%%", shown ? "," : "",
+				       sl_roles_name((enum sl_role)most), 100 * (double)bytes[most] / (double)all);
+		bytes[most] = 0;
+	}
+	sl_text_line(page, 0, text, "");
+}
+
 static void put_peak(struct sl_text_page *page)
 {
 	const struct sl_device_state *device;
@@ -280,6 +307,7 @@ static void put_peak(struct sl_text_page *page)
 		sl_text_line(page, 0, text, "");
 		put_peak_owners(page, process, device);
 	}
+	put_roles(page, process, device);
 	sl_text_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
 	put_names(page, process->model);
 }

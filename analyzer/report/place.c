@@ -27,8 +27,7 @@ static uint64_t mix(uint64_t hash, const char *text, size_t size)
 	return (hash ^ 0xff) * 0x100000001b3ull;
 }
 
-/* "float* n::make<float>(unsigned long)" is n::make, whatever it is made for; names of Python are as they are. */
-static size_t plain_name(char *out, size_t size, const struct sl_stack_frame *frame)
+size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size)
 {
 	const char *name = frame->function ? frame->function : "";
 	size_t at = 0;
@@ -54,10 +53,15 @@ static size_t plain_name(char *out, size_t size, const struct sl_stack_frame *fr
 	return at;
 }
 
+uint64_t sl_place_hash(const char *text)
+{
+	return mix(0xcbf29ce484222325ull, text, strlen(text));
+}
+
 static uint64_t function_of(const struct sl_stack_frame *frame)
 {
 	char name[512];
-	size_t size = plain_name(name, sizeof(name), frame);
+	size_t size = sl_place_name(frame, name, sizeof(name));
 	const char *home = frame->file ? sl_stacks_basename(frame->file) : frame->module;
 
 	if (size >= sizeof(name))
@@ -78,7 +82,7 @@ static bool is_constructor(const struct sl_stack_frame *frame)
 	const char *last, *before;
 	size_t size;
 
-	plain_name(name, sizeof(name), frame);
+	sl_place_name(frame, name, sizeof(name));
 	if (frame->python) {
 		last = strrchr(name, '.');
 		last = last ? last + 1 : name;

@@ -27,4 +27,8 @@ unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame 
 			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame **via,
 			const struct sl_stack_frame **next);
 
+/* "float* n::make<float>(unsigned long)" is n::make, whatever it is made for; names of Python are as they are.  Returns its length. */
+size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size);
+uint64_t sl_place_hash(const char *text);
+
 #endif

@@ -86,6 +86,7 @@ void sl_report_free_devices(struct sl_report *report)
 void sl_process_free(struct sl_process *process)
 {
 	sl_places_free(process->places);
+	sl_roles_free(process->roles);
 	free(process->session_id);
 	free(process->leaks.item);
 	free(process->growth.item);

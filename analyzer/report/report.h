@@ -122,6 +122,8 @@ struct sl_finding {
 
 struct sl_places;
 void sl_places_free(struct sl_places *places); /* place.h */
+struct sl_roles;
+void sl_roles_free(struct sl_roles *roles); /* roles.h */
 
 /* One process, replayed. */
 #define SL_ALIKE_UNKNOWN UINT32_MAX
@@ -131,6 +133,7 @@ struct sl_process {
 	struct sl_model *model;
 	struct sl_symbols *symbols; /* of the run: all its processes have the same; main thread only */
 	struct sl_places *places;   /* made when first asked for; place.h, main thread only */
+	struct sl_roles *roles;	    /* the same; roles.h */
 	unsigned image;		    /* index into the report's images */
 	struct sl_image origin;	    /* where the trace of one lies that a summary told; no files: of others */
 	char *session_id;

@@ -284,7 +284,7 @@ class Trace:
     def stack(self, python_id):
         """[(function, file, line), ...] of a Python stack, innermost first."""
         if self._stacks is None:
-            frames = {frame["id"]: (frame["function"], frame["file"], frame["line"]) for frame in self.defs.get("frame", [])}
+            frames = {frame["id"]: (frame["function"], frame["file"], frame.get("line")) for frame in self.defs.get("frame", [])}
             self._stacks = {stack["id"]: [frames[i] for i in stack["frames"] if i in frames]
                             for stack in self.defs.get("python_stack", [])}
         return self._stacks.get(int(python_id), [])

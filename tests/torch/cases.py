@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 import torch
 
@@ -97,7 +98,99 @@ def expandable():
     return kept, oom()
 
 
-CASES = {case.__name__: case for case in (native, oom, retry, backward_oom, empty_cache, expandable)}
+class Block(torch.nn.Module):
+    """With a scale that is no layer's, and a buffer."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+        self.scale = torch.nn.Parameter(torch.ones(width, 1024, device="cuda"))
+        self.register_buffer("mean", torch.zeros(width, 512, device="cuda"))
+
+    def forward(self, x):
+        return x + self.down(torch.relu(self.up(x))) * self.scale.sum()
+
+
+def roles():
+    """Gradients are kept between steps, so that parameters, gradients and moments of all steps but the first are there at any peak."""
+    model = torch.nn.Sequential(*(Block(512) for _ in range(3))).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(6):
+        loss = forward(model, torch.empty(4096, 512, device="cuda"))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+    return model, optimizer
+
+
+def rounded(tensors):
+    """What PyTorch's allocator takes for them."""
+    return sum(-(-tensor.untyped_storage().nbytes() // 512) * 512 for tensor in tensors if tensor.is_cuda)
+
+
+def roles_of(model, optimizer):
+    moments = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
+    return {"parameters": rounded([*model.parameters(), *model.buffers()]), "optimizer": rounded(moments),
+            "gradients": rounded(p.grad for p in model.parameters())}
+
+
+# How programs of PyTorch leak: each keeps the memory of one line in each of its steps.
+def kept_losses():
+    model, losses = network(), []
+    for _ in range(60):
+        time.sleep(0.05)  # writing the statistics takes half a second afterwards: a stretch without births that is no part of the program
+        x = torch.empty(256, 512, device="cuda")
+        losses.append(model(x).pow(2))  # LEAK
+    return losses
+
+
+def kept_hooks():
+    model, seen = network(), []
+    model[0].register_forward_hook(lambda module, inputs, output: seen.append(output.detach().clone()))  # LEAK
+    for _ in range(60):
+        forward(model, torch.empty(256, 512, device="cuda")).backward()
+        model.zero_grad(set_to_none=True)
+    return seen
+
+
+def retained_graph():
+    model, kept = network(), []
+    for _ in range(60):
+        loss = forward(model, torch.empty(256, 512, device="cuda"))  # LEAK
+        loss.backward(retain_graph=True)
+        model.zero_grad(set_to_none=True)
+        kept.append(loss)
+    return kept
+
+
+def kept_tracebacks():
+    model, errors = network(), []
+
+    def step(number):
+        activations = model(torch.empty(512, 512, device="cuda"))  # LEAK
+        if number % 2:
+            raise ValueError(number)
+        return activations
+
+    for number in range(120):
+        try:
+            step(number)
+        except ValueError as error:
+            errors.append(error)
+    return errors
+
+
+def growing_kv():
+    model, keys = network(), []
+    with torch.no_grad():
+        for _ in range(80):
+            y = model(torch.empty(64, 512, device="cuda"))
+            keys.append(torch.cat([y, y]))  # LEAK
+    return keys
+
+
+LEAKS = (kept_losses, kept_hooks, retained_graph, kept_tracebacks, growing_kv)
+CASES = {case.__name__: case for case in (native, oom, retry, backward_oom, empty_cache, expandable, roles, *LEAKS)}
 CASES.update(malloc_async=lambda: (train(), streams()), no_caching=train, library=network)
 
 
@@ -111,6 +204,7 @@ def main():
     said = {"torch": torch.__version__, "python": sys.version.split()[0], "stats": torch.cuda.memory_stats()}
     if native_backend:
         snapshot = torch.cuda.memory._snapshot()
+        said["roles"] = roles_of(*kept) if name == "roles" else None
         said["segments"], said["trace"] = snapshot["segments"], snapshot["device_traces"][0]
     with open(out, "w") as file:
         json.dump(said, file)

@@ -8,6 +8,7 @@ One line per case, with what was compared; below it every difference.  Exits 1 w
 """
 import json
 import os
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -21,7 +22,8 @@ SETTINGS = {
     "malloc_async": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
     "no_caching": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
 }
-CASES = ("native", "oom", "retry", "backward_oom", "empty_cache", "expandable", "malloc_async", "no_caching")
+CASES = ("native", "oom", "retry", "backward_oom", "empty_cache", "expandable", "malloc_async", "no_caching", "roles",
+         "kept_losses", "kept_hooks", "retained_graph", "kept_tracebacks", "growing_kv")
 PASSES = {"native": 5, "oom": 2, "backward_oom": 2, "empty_cache": 2, "expandable": 7, "malloc_async": 5, "no_caching": 5}
 # cudaMalloc calls that failed: (a retry cured it, PyTorch gave up)
 FAILED = {"retry": (1, 0), "oom": (0, 2), "backward_oom": (1, 1), "expandable": (0, 2)}
@@ -104,7 +106,8 @@ class Case:
         if entry["action"] != "alloc":
             return
         frames = [(frame["name"], frame["filename"], frame["line"]) for frame in entry.get("frames", [])]
-        mine = [(function.rpartition(".")[2], file, line) for function, file, line in self.trace.stack(event["python"])]
+        mine = [(function.rpartition(".")[2], file, line) for function, file, line in self.trace.stack(event["python"])
+                if line is not None]  # CPython's own, around a constructor
         borrowed = self.trace.header["flags"].index("borrowed")
         if event["flags"] >> borrowed & 1:
             self.counts["borrowed"] = self.counts.get("borrowed", 0) + 1
@@ -155,6 +158,37 @@ class Case:
             self.differ("backward passes", entries.get("backward_#"), wanted)
         self.counts["labels"] = sum(entries.values())
 
+    def compare_roles(self):
+        """PyTorch's own tensors by name. Gradients of activations may be there beside those of parameters."""
+        wanted = self.said.get("roles")
+        if not wanted:
+            return
+        found = {row["role"]: row["bytes_at_peak"] for row in self.process["roles"]}
+        self.differ("parameters", found.get("parameters"), wanted["parameters"])
+        self.differ("optimizer", found.get("optimizer"), wanted["optimizer"])
+        self.differ("gradients there", found.get("gradients", 0) >= wanted["gradients"], True)
+        self.differ("share of unknown below 10 %", found.get("unknown", 0) < 0.1 * sum(found.values()), True)
+        self.counts["roles"] = len(found)
+
+    def leaking_line(self):
+        """Of the case's function in cases.py the line that is marked; None: it leaks nothing."""
+        function = None
+        with open(os.path.join(HERE, "cases.py")) as file:
+            for number, line in enumerate(file, 1):
+                function = line[4:line.index("(")] if line.startswith("def ") else function
+                if function == self.name and "# LEAK" in line:
+                    return number
+        return None
+
+    def compare_leak(self):
+        """A leak's block of the first screen names the line; where nothing leaks there is no such block."""
+        screen = subprocess.run([e2e.ANALYZE, self.run.traces], capture_output=True, text=True, env=dict(os.environ, COLUMNS="100")).stdout
+        leaks = [block.split("\nPEAK")[0] for block in screen.split("\nLEAK ")[1:]]
+        line = self.leaking_line()
+        named = any("cases.py:%d " % line in block for block in leaks) if line else bool(leaks)
+        self.differ("the leak", named, line is not None)
+        self.counts["leaks"] = len(leaks)
+
     def judge(self):
         self.differ("status", self.process["status"], "completed")
         self.differ("lost events", self.process["lost_events"], 0)
@@ -165,6 +199,8 @@ class Case:
         self.compare_totals()
         self.compare_ooms()
         self.compare_labels()
+        self.compare_roles()
+        self.compare_leak()
         if self.history is not None:
             self.compare_blocks()
             self.compare_segments()

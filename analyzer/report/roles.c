@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/roles.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "analyzer/base/memory.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+
+#define PARTS_MAX 12
+
+/* What the program is doing when it asks. */
+enum phase { NONE, MAKING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING };
+
+struct sl_roles {
+	SL_VECTOR(uint64_t) modules; /* hashes of the names of classes that have a method forward or backward; sorted */
+	uint8_t *of;		     /* role + 1 of each site; 0: not asked for yet */
+};
+
+struct rule {
+	const char *text;
+	enum phase phase;
+};
+
+/* Parts of files' paths. */
+static const struct rule files[] = {
+	{"/torch/optim/", OPTIMIZING},	   {"/torch/autograd/", BACKWARD},	{"/torch/_tensor.py", BACKWARD},
+	{"/torch/nn/parallel/", TALKING},  {"/torch/distributed/", TALKING},	{"/torch/nn/functional.py", FORWARD},
+	{"/torch/nn/init.py", MAKING},	   {"/torch/nn/parameter.py", MAKING},	{"/torch/nn/utils/clip_grad.py", WORKING},
+};
+
+/* Whole names of functions and methods. */
+static const struct rule functions[] = {
+	{"forward", FORWARD},	      {"_call_impl", FORWARD},	       {"backward", BACKWARD},	       {"_apply", MAKING},
+	{"load_state_dict", MAKING},  {"from_pretrained", MAKING},     {"load_weights", MAKING},       {"load_model", MAKING},
+	{"load_checkpoint", MAKING},  {"init_weights", MAKING},	       {"init_parameters", MAKING},    {"reset_parameters", MAKING},
+	{"init_params", MAKING},      {"optimizer_step", OPTIMIZING},  {"apply_gradients", OPTIMIZING}, {"adam", OPTIMIZING},
+	{"adamw", OPTIMIZING},	      {"sgd", OPTIMIZING},	       {"all_reduce", TALKING},	       {"allreduce", TALKING},
+	{"all_gather", TALKING},      {"reduce_scatter", TALKING},     {"all_to_all", TALKING},
+};
+
+/* Words in names of classes, functions and libraries. */
+static const struct rule words[] = {
+	{"optimizer", OPTIMIZING}, {"workspace", WORKING}, {"scratch", WORKING}, {"BlasHandle", WORKING},
+};
+static const char *const optimizers[] = {"Adam", "SGD", "RMSprop", "Adagrad", "Adadelta", "Adafactor", "Lion", "Lamb", "LBFGS", "Muon"};
+static const struct rule libraries[] = {
+	{"nccl", TALKING},   {"rccl", TALKING},	  {"libmpi", TALKING},	 {"cublas", WORKING},  {"cudnn", WORKING}, {"cusolver", WORKING},
+	{"cusparse", WORKING}, {"cufft", WORKING}, {"curand", WORKING}, {"rocblas", WORKING}, {"hipblas", WORKING}, {"miopen", WORKING},
+};
+
+const char *sl_roles_name(enum sl_role role)
+{
+	static const char *const names[] = {
+		[SL_ROLE_UNKNOWN] = "unknown",	     [SL_ROLE_PARAMETERS] = "parameters",   [SL_ROLE_GRADIENTS] = "gradients",
+		[SL_ROLE_OPTIMIZER] = "optimizer",   [SL_ROLE_ACTIVATIONS] = "activations", [SL_ROLE_WORKSPACE] = "workspace",
+		[SL_ROLE_COMMUNICATION] = "communication", [SL_ROLE_CACHE] = "cache",
+	};
+
+	return names[role];
+}
+
+static enum phase phase_among(const struct rule *rules, size_t count, const char *text)
+{
+	for (size_t i = 0; text && i < count; i++)
+		if (strcasestr(text, rules[i].text))
+			return rules[i].phase;
+	return NONE;
+}
+
+/* "Net.fit.<locals>.step" is Net, fit, step; "a::Net::forward" is a, Net, forward. */
+static unsigned split(char *name, char **parts)
+{
+	unsigned count = 0;
+	char *state = NULL;
+
+	for (char *part = strtok_r(name, ".:", &state); part; part = strtok_r(NULL, ".:", &state)) {
+		if (*part == '<')
+			continue;
+		if (count == PARTS_MAX)
+			memmove(parts, parts + 1, --count * sizeof(*parts));
+		parts[count++] = part;
+	}
+	return count;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool is_module(const struct sl_roles *roles, const char *class)
+{
+	uint64_t hash = sl_place_hash(class);
+
+	return roles->modules.count && bsearch(&hash, roles->modules.item, roles->modules.count, sizeof(hash), by_number);
+}
+
+/* What a part of a function's name says, with the class it stands behind. */
+static enum phase phase_of_part(const struct sl_roles *roles, const char *class, const char *part)
+{
+	for (size_t i = 0; i < SL_COUNT(functions); i++)
+		if (!strcmp(part, functions[i].text))
+			return functions[i].phase;
+	if (!class)
+		return NONE;
+	for (size_t i = 0; i < SL_COUNT(optimizers); i++)
+		if (strstr(class, optimizers[i]))
+			return OPTIMIZING;
+	if (is_module(roles, class) && (!strcmp(part, "__init__") || !strcmp(part, class)))
+		return MAKING;
+	return is_module(roles, class) && !strcmp(part, "__call__") ? FORWARD : NONE;
+}
+
+static enum phase phase_of_frame(const struct sl_roles *roles, const struct sl_stack_frame *frame)
+{
+	enum phase phase = phase_among(words, SL_COUNT(words), frame->function);
+	char name[512], *parts[PARTS_MAX];
+	unsigned count;
+
+	if (phase == NONE)
+		phase = phase_among(files, SL_COUNT(files), frame->file);
+	if (phase != NONE || !frame->function)
+		return phase;
+	sl_place_name(frame, name, sizeof(name));
+	count = split(name, parts);
+	for (unsigned i = count; i-- && phase == NONE;)
+		phase = phase_of_part(roles, i ? parts[i - 1] : NULL, parts[i]);
+	return phase;
+}
+
+/* A class whose method forward or backward asks, or is asked through, is a module: what its constructor makes are parameters. */
+static void note_modules(struct sl_roles *roles, const struct sl_stack_frame *frames, unsigned count)
+{
+	char name[512], *parts[PARTS_MAX];
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned used;
+
+		if (!frames[i].function || !strstr(frames[i].function, "ward"))
+			continue;
+		sl_place_name(&frames[i], name, sizeof(name));
+		used = split(name, parts);
+		for (unsigned k = 1; k < used; k++)
+			if (!strcmp(parts[k], "forward") || !strcmp(parts[k], "backward"))
+				*SL_PUSH(&roles->modules) = sl_place_hash(parts[k - 1]);
+	}
+}
+
+static struct sl_roles *roles_of(struct sl_process *process)
+{
+	const struct sl_tracks *tracks = &process->model->tracks;
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	struct sl_roles *roles = process->roles;
+
+	if (roles)
+		return roles;
+	roles = process->roles = sl_memory_must(calloc(1, sizeof(*roles)));
+	roles->of = sl_memory_must(calloc(process->model->sites.count + 1, 1));
+	for (size_t i = 0; i < tracks->count; i++)
+		note_modules(roles, frames,
+			     sl_process_stack(process, frames, tracks->item[i].python, tracks->item[i].native, tracks->item[i].caller));
+	if (roles->modules.count)
+		qsort(roles->modules.item, roles->modules.count, sizeof(*roles->modules.item), by_number);
+	return roles;
+}
+
+/* Its blocks are not made again and again. */
+static bool stays(const struct sl_track *track)
+{
+	return track->births <= 2 * track->most_blocks;
+}
+
+static enum sl_role role_of(enum phase phase, const struct sl_track *track)
+{
+	switch (phase) {
+	case MAKING:
+		return stays(track) ? SL_ROLE_PARAMETERS : SL_ROLE_WORKSPACE;
+	case FORWARD:
+		return SL_ROLE_ACTIVATIONS;
+	case BACKWARD:
+		return SL_ROLE_GRADIENTS;
+	case OPTIMIZING:
+		return stays(track) ? SL_ROLE_OPTIMIZER : SL_ROLE_WORKSPACE;
+	case WORKING:
+		return SL_ROLE_WORKSPACE;
+	case TALKING:
+		return SL_ROLE_COMMUNICATION;
+	case NONE:
+		break;
+	}
+	return SL_ROLE_UNKNOWN;
+}
+
+/* The innermost frame that says anything; a workspace or a library that talks is one wherever it is asked for. */
+static enum sl_role find(struct sl_process *process, const struct sl_roles *roles, const struct sl_site *site)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	const char *label = site->label ? sl_defs_text(process->model->defs, site->label) : NULL;
+	unsigned count = sl_process_stack(process, frames, site->python, site->native, site->caller);
+	enum phase phase = phase_among(libraries, SL_COUNT(libraries), sl_model_library(process->model, site));
+
+	for (unsigned i = 0; i < count && phase == NONE; i++)
+		phase = phase_of_frame(roles, &frames[i]);
+	if (phase == NONE && label && !strcmp(label, "backward_#"))
+		phase = BACKWARD;
+	return role_of(phase, &process->model->tracks.item[site->track]);
+}
+
+enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site)
+{
+	struct sl_roles *roles = roles_of(process);
+	size_t at = (size_t)(site - process->model->sites.item);
+
+	if (!roles->of[at])
+		roles->of[at] = (uint8_t)(1 + find(process, roles, site));
+	return (enum sl_role)(roles->of[at] - 1);
+}
+
+bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT])
+{
+	const struct sl_model *model = process->model;
+	uint64_t rest, known = 0;
+	const char *unused;
+
+	memset(bytes, 0, SL_ROLE_COUNT * sizeof(*bytes));
+	for (size_t i = 0; i < model->sites.count; i++) {
+		const struct sl_site *site = &model->sites.item[i];
+		uint64_t held = site->device == device->device ? sl_model_site_at_peak(model, site) : 0;
+
+		if (!held || !sl_owners_shows(process, site))
+			continue;
+		bytes[sl_roles_of(process, site)] += held;
+	}
+	for (int role = SL_ROLE_UNKNOWN + 1; role < SL_ROLE_COUNT; role++)
+		known += bytes[role];
+	unused = sl_model_rest_at_peak(model, device, &rest);
+	if (unused)
+		bytes[strstr(unused, "folded") ? SL_ROLE_UNKNOWN : SL_ROLE_CACHE] += rest;
+	return known > 0;
+}
+
+void sl_roles_free(struct sl_roles *roles)
+{
+	if (!roles)
+		return;
+	free(roles->modules.item);
+	free(roles->of);
+	free(roles);
+}

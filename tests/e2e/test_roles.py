@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What memory is for: the roles of tests/apps/trainer.py, whose blocks have sizes by role, by report.json, the screen and table."""
+import json
+import os
+import subprocess
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+import e2e
+
+TRAINER = os.path.join(HERE, "..", "apps", "trainer.py")
+SIZES = {"parameters": 1 << 20, "gradients": 3 << 19, "optimizer": 5 << 18, "activations": 7 << 20, "workspace": 11 << 18, "unknown": 13 << 18}
+
+
+class Roles(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_ = e2e.Recording("python3", TRAINER)
+        process, = cls.run_.truth()
+        live, top, cls.truth = {}, 0, {}
+        for effect in process.effects:  # what lived at the peak, by size
+            if effect.what == "alloc":
+                live[effect.address] = effect.bytes
+            else:
+                live.pop(effect.address, None)
+            if sum(live.values()) > top:
+                top = sum(live.values())
+                cls.truth = {role: sum(size for size in live.values() if size == of) for role, of in SIZES.items()}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.run_.__exit__()
+
+    def analyze(self, *arguments):
+        return subprocess.run([e2e.ANALYZE, *arguments, self.run_.traces], capture_output=True, text=True, check=True,
+                              env=dict(os.environ, COLUMNS="100")).stdout
+
+    def test_each_role_has_the_bytes_that_the_simulator_gave_for_it(self):
+        process, = self.run_.report()["processes"]
+        self.assertEqual({row["role"]: row["bytes_at_peak"] for row in process["roles"]}, self.truth)
+        self.assertEqual({row["device"] for row in process["roles"]}, {0})
+
+    def test_the_table_by_role_is_the_same(self):
+        owners = json.loads(self.analyze("table", "--by", "role", "--json"))["owners"]
+        self.assertEqual({owner["name"]: owner["bytes"] for owner in owners}, self.truth)
+
+    def test_the_screen_has_the_shares_largest_first(self):
+        all_of_them = sum(self.truth.values())
+        wanted = ", ".join("%s %.0f%%" % (role, 100 * size / all_of_them) for role, size in sorted(self.truth.items(), key=lambda pair: -pair[1]))
+        self.assertIn("for " + wanted, " ".join(self.analyze().split()))
+
+    def test_a_program_of_which_nothing_is_known_has_no_roles(self):
+        with e2e.script("alloc=10", "free") as run:
+            process, = run.report()["processes"]
+            self.assertEqual(process["roles"], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
