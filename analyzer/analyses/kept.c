@@ -437,14 +437,16 @@ static void join(struct sl_process *process)
 	process->kept.count = kept;
 }
 
+static const char *const ids[] = {
+	[SL_KEPT_GROWING] = "leak.kept", [SL_KEPT_FILLING] = "memory.filling", [SL_KEPT_UNCLEAR] = "memory.only_taken"};
 static const struct {
-	const char *id, *severity, *class, *advice;
+	const char *severity, *class, *advice;
 } told[] = {
-	[SL_KEPT_GROWING] = {"leak.kept", "warning", "leak",
-			     "find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes"},
-	[SL_KEPT_FILLING] = {"memory.filling", "info", "filling",
-			     "a cache without a bound, or one that is not full yet: a longer run tells"},
-	[SL_KEPT_UNCLEAR] = {"memory.only_taken", "info", "unclear", "a longer run tells"},
+	[SL_KEPT_GROWING] =
+		{"warning", "leak",
+		 "find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes"},
+	[SL_KEPT_FILLING] = {"info", "filling", "a cache without a bound, or one that is not full yet: a longer run tells"},
+	[SL_KEPT_UNCLEAR] = {"info", "unclear", "a longer run tells"},
 };
 
 /* What is still there when the process ends has a finding of analyses/leaks.c. */
@@ -477,8 +479,9 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
 	else if (kept->verdict == SL_KEPT_FILLING)
 		text = sl_memory_print("%s still fills, more and more slowly: %s", where, what);
 	else
-		text = sl_memory_print("%s: %s, and the program did nothing else until it ended: a leak, or what it loads", where, what);
-	sl_report_find(report, &(struct sl_finding){.id = told[kept->verdict].id,
+		text = sl_memory_print("%s: %s, and the program did nothing else until it ended: a leak, or what it loads", where,
+				       what);
+	sl_report_find(report, &(struct sl_finding){.id = ids[kept->verdict],
 						    .severity = told[kept->verdict].severity,
 						    .class = told[kept->verdict].class,
 						    .confidence = kept->confidence,

@@ -354,7 +354,8 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 			best = 1;
 		}
 	for (unsigned i = lead; i < report->process_count; i++) {
-		double peak = report->processes[i].alike == lead ? (double)sl_devices_home(&report->processes[i])->known_peak : median;
+		double peak =
+			report->processes[i].alike == lead ? (double)sl_devices_home(&report->processes[i])->known_peak : median;
 		struct sl_rank_difference difference;
 		char size[3][SL_FORMAT_BYTES], *first = NULL;
 		bool told;

@@ -145,7 +145,8 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 }
 
 /* Attempts of which each left what it had got before it failed. */
-static bool tell_attempts(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
+static bool tell_attempts(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
+			  const struct sl_account *account)
 {
 	const struct sl_oom *first = &process->model->ooms.item[account->first_attempt];
 	char where[300];
@@ -164,6 +165,6 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
-	return tell_attempts(story, process, oom, account) || tell_request(story, oom) || tell_leak(story, process, oom) || tell_surge(story, process, oom) ||
-	       tell_stairs(story, process, oom) || tell_largest(story, process, oom);
+	return tell_attempts(story, process, oom, account) || tell_request(story, oom) || tell_leak(story, process, oom) ||
+	       tell_surge(story, process, oom) || tell_stairs(story, process, oom) || tell_largest(story, process, oom);
 }

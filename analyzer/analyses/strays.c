@@ -157,21 +157,21 @@ static void find(struct sl_report *report, const struct strays *strays, const st
 	else
 		snprintf(whose, sizeof(whose), "devices that are other ranks'");
 	snprintf(count, sizeof(count), number > 1 ? "%u stray contexts" : "a stray context", number);
-	sl_report_find(
-		report,
-		&(struct sl_finding){
-			.id = "ranks.stray_context",
-			.severity = "warning",
-			.process = (int)first->process,
-			.device = first->state->device,
-			.bytes = bytes + contexts,
-			.text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", who, many ? "" : "s", whose, count,
-					       bytes ? " and " : "", bytes ? sl_format_size(held, bytes) : "",
-					       first->where[0] ? ", first at " : "", first->where),
-			.python = first->python,
-			.native = first->native,
-			.caller = first->caller,
-			.advice = sl_memory_copy("call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES")});
+	sl_report_find(report,
+		       &(struct sl_finding){
+			       .id = "ranks.stray_context",
+			       .severity = "warning",
+			       .process = (int)first->process,
+			       .device = first->state->device,
+			       .bytes = bytes + contexts,
+			       .text = sl_memory_print("%s use%s %s: %s%s%s there%s%s", who, many ? "" : "s", whose, count,
+						       bytes ? " and " : "", bytes ? sl_format_size(held, bytes) : "",
+						       first->where[0] ? ", first at " : "", first->where),
+			       .python = first->python,
+			       .native = first->native,
+			       .caller = first->caller,
+			       .advice = sl_memory_copy(
+				       "call set_device(local_rank) before the first GPU call, or set CUDA_VISIBLE_DEVICES")});
 }
 
 static void run(struct sl_report *report)

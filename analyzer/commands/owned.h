@@ -5,7 +5,17 @@
 
 #include "analyzer/commands/tree_print.h"
 
-enum sl_owned_by { SL_BY_LIBRARY, SL_BY_STACK, SL_BY_LABEL, SL_BY_THREAD, SL_BY_RANK, SL_BY_PLACE, SL_BY_DEVICE, SL_BY_FUNCTION, SL_BY_ROLE };
+enum sl_owned_by {
+	SL_BY_LIBRARY,
+	SL_BY_STACK,
+	SL_BY_LABEL,
+	SL_BY_THREAD,
+	SL_BY_RANK,
+	SL_BY_PLACE,
+	SL_BY_DEVICE,
+	SL_BY_FUNCTION,
+	SL_BY_ROLE
+};
 enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY, SL_SORT_LIFETIME };
 
 struct sl_owned_how {

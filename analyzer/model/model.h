@@ -117,9 +117,9 @@ struct sl_device_state {
 	struct sl_line *line;
 	struct sl_torch torch;
 	struct sl_torch torch_at_peak;
-	uint64_t primary;		      /* context handle, 0 unknown */
-	uint64_t context_bytes, module_bytes; /* what this process's contexts and code take; 0: not known */
-	struct sl_instant context_made;	      /* by the first call that made one; time_ns 0: none seen */
+	uint64_t primary;			 /* context handle, 0 unknown */
+	uint64_t context_bytes, module_bytes;	 /* what this process's contexts and code take; 0: not known */
+	struct sl_instant context_made;		 /* by the first call that made one; time_ns 0: none seen */
 	uint32_t context_python, context_native; /* its stack, with its caller */
 	uint64_t context_caller;
 	size_t context_sampled; /* 1 + its index in parts where the context is known from samples alone; 0: from its call */

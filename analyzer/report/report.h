@@ -102,9 +102,9 @@ struct sl_account {
 	} others[SL_NEIGHBOURS_MAX];
 	unsigned other_count;
 	enum sl_cause cause;
-	unsigned attempts_before; /* that failed at the same place, after which nothing was given back: told with this one */
-	unsigned first_attempt;	  /* index of the first of them; its own */
-	bool told_later;	  /* it is one of them */
+	unsigned attempts_before;  /* that failed at the same place, after which nothing was given back: told with this one */
+	unsigned first_attempt;	   /* index of the first of them; its own */
+	bool told_later;	   /* it is one of them */
 	char *cause_text, *advice; /* a sentence each; advice may be NULL */
 };
 

@@ -26,37 +26,49 @@ struct rule {
 
 /* Parts of files' paths. */
 static const struct rule files[] = {
-	{"/torch/optim/", OPTIMIZING},	   {"/torch/autograd/", BACKWARD},	{"/torch/_tensor.py", BACKWARD},
-	{"/torch/nn/parallel/", TALKING},  {"/torch/distributed/", TALKING},	{"/torch/nn/functional.py", FORWARD},
-	{"/torch/nn/init.py", MAKING},	   {"/torch/nn/parameter.py", MAKING},	{"/torch/nn/utils/clip_grad.py", WORKING},
+	{"/torch/optim/", OPTIMIZING},	  {"/torch/autograd/", BACKWARD},     {"/torch/_tensor.py", BACKWARD},
+	{"/torch/nn/parallel/", TALKING}, {"/torch/distributed/", TALKING},   {"/torch/nn/functional.py", FORWARD},
+	{"/torch/nn/init.py", MAKING},	  {"/torch/nn/parameter.py", MAKING}, {"/torch/nn/utils/clip_grad.py", WORKING},
 };
 
 /* Whole names of functions and methods. */
 static const struct rule functions[] = {
-	{"forward", FORWARD},	      {"_call_impl", FORWARD},	       {"backward", BACKWARD},	       {"_apply", MAKING},
-	{"load_state_dict", MAKING},  {"from_pretrained", MAKING},     {"load_weights", MAKING},       {"load_model", MAKING},
-	{"load_checkpoint", MAKING},  {"init_weights", MAKING},	       {"init_parameters", MAKING},    {"reset_parameters", MAKING},
-	{"init_params", MAKING},      {"optimizer_step", OPTIMIZING},  {"apply_gradients", OPTIMIZING}, {"adam", OPTIMIZING},
-	{"adamw", OPTIMIZING},	      {"sgd", OPTIMIZING},	       {"all_reduce", TALKING},	       {"allreduce", TALKING},
-	{"all_gather", TALKING},      {"reduce_scatter", TALKING},     {"all_to_all", TALKING},
+	{"forward", FORWARD},	     {"_call_impl", FORWARD},	     {"backward", BACKWARD},
+	{"_apply", MAKING},	     {"load_state_dict", MAKING},    {"from_pretrained", MAKING},
+	{"load_weights", MAKING},    {"load_model", MAKING},	     {"load_checkpoint", MAKING},
+	{"init_weights", MAKING},    {"init_parameters", MAKING},    {"reset_parameters", MAKING},
+	{"init_params", MAKING},     {"optimizer_step", OPTIMIZING}, {"apply_gradients", OPTIMIZING},
+	{"adam", OPTIMIZING},	     {"adamw", OPTIMIZING},	     {"sgd", OPTIMIZING},
+	{"all_reduce", TALKING},     {"allreduce", TALKING},	     {"all_gather", TALKING},
+	{"reduce_scatter", TALKING}, {"all_to_all", TALKING},
 };
 
 /* Words in names of classes, functions and libraries. */
 static const struct rule words[] = {
-	{"optimizer", OPTIMIZING}, {"workspace", WORKING}, {"scratch", WORKING}, {"BlasHandle", WORKING},
+	{"optimizer", OPTIMIZING},
+	{"workspace", WORKING},
+	{"scratch", WORKING},
+	{"BlasHandle", WORKING},
 };
-static const char *const optimizers[] = {"Adam", "SGD", "RMSprop", "Adagrad", "Adadelta", "Adafactor", "Lion", "Lamb", "LBFGS", "Muon"};
+static const char *const optimizers[] = {"Adam",      "SGD",  "RMSprop", "Adagrad", "Adadelta",
+					 "Adafactor", "Lion", "Lamb",	 "LBFGS",   "Muon"};
 static const struct rule libraries[] = {
-	{"nccl", TALKING},   {"rccl", TALKING},	  {"libmpi", TALKING},	 {"cublas", WORKING},  {"cudnn", WORKING}, {"cusolver", WORKING},
-	{"cusparse", WORKING}, {"cufft", WORKING}, {"curand", WORKING}, {"rocblas", WORKING}, {"hipblas", WORKING}, {"miopen", WORKING},
+	{"nccl", TALKING},   {"rccl", TALKING},	    {"libmpi", TALKING},   {"cublas", WORKING},
+	{"cudnn", WORKING},  {"cusolver", WORKING}, {"cusparse", WORKING}, {"cufft", WORKING},
+	{"curand", WORKING}, {"rocblas", WORKING},  {"hipblas", WORKING},  {"miopen", WORKING},
 };
 
 const char *sl_roles_name(enum sl_role role)
 {
 	static const char *const names[] = {
-		[SL_ROLE_UNKNOWN] = "unknown",	     [SL_ROLE_PARAMETERS] = "parameters",   [SL_ROLE_GRADIENTS] = "gradients",
-		[SL_ROLE_OPTIMIZER] = "optimizer",   [SL_ROLE_ACTIVATIONS] = "activations", [SL_ROLE_WORKSPACE] = "workspace",
-		[SL_ROLE_COMMUNICATION] = "communication", [SL_ROLE_CACHE] = "cache",
+		[SL_ROLE_UNKNOWN] = "unknown",
+		[SL_ROLE_PARAMETERS] = "parameters",
+		[SL_ROLE_GRADIENTS] = "gradients",
+		[SL_ROLE_OPTIMIZER] = "optimizer",
+		[SL_ROLE_ACTIVATIONS] = "activations",
+		[SL_ROLE_WORKSPACE] = "workspace",
+		[SL_ROLE_COMMUNICATION] = "communication",
+		[SL_ROLE_CACHE] = "cache",
 	};
 
 	return names[role];
@@ -162,8 +174,9 @@ static struct sl_roles *roles_of(struct sl_process *process)
 	roles = process->roles = sl_memory_must(calloc(1, sizeof(*roles)));
 	roles->of = sl_memory_must(calloc(process->model->sites.count + 1, 1));
 	for (size_t i = 0; i < tracks->count; i++)
-		note_modules(roles, frames,
-			     sl_process_stack(process, frames, tracks->item[i].python, tracks->item[i].native, tracks->item[i].caller));
+		note_modules(
+			roles, frames,
+			sl_process_stack(process, frames, tracks->item[i].python, tracks->item[i].native, tracks->item[i].caller));
 	if (roles->modules.count)
 		qsort(roles->modules.item, roles->modules.count, sizeof(*roles->modules.item), by_number);
 	return roles;

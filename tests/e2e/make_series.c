@@ -52,7 +52,8 @@ int main(int argc, char **argv)
 	const char *how = argc == 3 ? argv[2] : "";
 	bool pauses = !strcmp(how, "pauses"), warms = !strcmp(how, "warms");
 	bool scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
-	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"), loads = !strcmp(how, "loads");
+	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"),
+	     loads = !strcmp(how, "loads");
 
 	if (!level && !turns && !kept && !loads && !pauses && !warms && !scatters && !fills && strcmp(how, "rises"))
 		return 2;
