@@ -186,7 +186,10 @@ static bool is_asked(const struct sl_hooks_row *hook)
 	return (hook->verb != SL_VERB_MAP || hook->kind == SL_KIND_imported) && hook->family != SL_FAMILY_hsa;
 }
 
-/* Where it is not known, the thread's device and context are the call's.  used: there is memory on the device from now on. */
+/*
+ * Where it is not known, the thread's device and context are the call's.  used: there is memory on the device from now on, so
+ * it may be sampled; not so after a reset, where HIP would make the context again to answer.
+ */
 static SL_NOINLINE struct sl_vendor_context ask_place(enum sl_family family, struct sl_vendor_context place, bool used)
 {
 	int saved = sl_agent_work_begin();
@@ -229,7 +232,7 @@ place_of(const struct sl_frame *frame, const struct sl_hooks_row *hook, const st
 		place.device = device_of_pointer(hook->family, out->addr);
 	on_host |= place.device == SL_NO_DEVICE - 1;
 	if (trait.place && is_asked(hook))
-		place = ask_place(hook->family, place, ok && !on_host);
+		place = ask_place(hook->family, place, ok && !on_host && hook->verb != SL_VERB_DEVICE_RESET);
 	if (on_host || place.device < 0)
 		place.device = -1;
 	return place;

@@ -12,6 +12,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import e2e
+    import journal
     import stormlog_trace
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
@@ -58,6 +59,17 @@ int main() {
 THROWER = "extern \"C\" int cudaMalloc(void **, unsigned long) { static int n; if (++n % 2) throw 1; return 0; }\n"
 
 
+RESETS = """
+import ctypes, time
+hip = ctypes.CDLL("libamdhip64.so.6")
+pointer = ctypes.c_void_p()
+for i in range(20):
+    assert hip.hipMalloc(ctypes.byref(pointer), 1 << 20) == 0
+    time.sleep(.02)  # a sample is due
+    assert hip.hipDeviceReset() == 0
+"""
+
+
 class Life(unittest.TestCase):
     maxDiff = None
 
@@ -68,6 +80,15 @@ class Life(unittest.TestCase):
             self.addCleanup(shutil.rmtree, ours.folder, True)
             self.assertEqual([ours.done.stdout, ours.done.stderr], [plain.done.stdout, plain.done.stderr])
         return ours
+
+    def test_a_reset_device_is_left_alone(self):
+        retained = []
+        for preload in (False, True):
+            with Recording("/usr/bin/python3", "-c", RESETS, preload=preload, STORMLOG_DEVICE_INTERVAL=5) as run:
+                calls = [call for process in journal.load(run.journals) for call in process.calls]
+                retained.append([call.api for call in calls if call.api == "cuDevicePrimaryCtxRetain"])
+        self.assertEqual(len(retained[0]), 20)
+        self.assertEqual(retained[1], retained[0])
 
     def assert_journal(self, run, threads=1):
         report, rows = run.report(), rows_of(run.traces)
