@@ -4,7 +4,7 @@
  * the tracks of the model (model/tracks.h): the least that a place held in each of its windows, and of that what was never given back
  * later ("kept"). Warm-up, a cache that fills, sawtooth, vectors that double and stationary noise do not keep evenly until the end.
  *
- * A place grows if (doc/analyzer.md, Leaks without labels): it has BIRTHS_MIN births; what is kept rises in the windows by more than
+ * A place grows if (doc/analyzer.md, Leaks): it has BIRTHS_MIN births; what is kept rises in the windows by more than
  * chance, which is Mann and Kendall's test over the windows, with the level divided by the number of places that are tested; it rises in
  * each of the last three quarters, by the clock and by the births of the whole process, no less than QUARTER_MIN of their mean; what is
  * given back in between is less than half of it; and its births go on to the end. The teardown, the terminal run of deaths, is not judged.
