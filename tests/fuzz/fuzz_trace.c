@@ -117,40 +117,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 #endif
 
 #ifndef LIBFUZZER
-static uint64_t random_number(void)
-{
-	static uint64_t state = 88172645463325252ull;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	return state ^= state << 17;
-}
-
-static void fuzz(const char *path, unsigned rounds)
-{
-	static uint8_t seed[4 << 20], bytes[sizeof(seed)];
-	FILE *file = fopen(path, "re");
-	size_t size = file ? fread(seed, 1, sizeof(seed), file) : 0;
-
-	if (!size) {
-		fprintf(stderr, "fuzz_trace: %s is empty or missing\n", path);
-		exit(1);
-	}
-	fclose(file);
-	for (unsigned i = 0; i <= rounds; i++) {
-		size_t cut = i % 4 == 3 ? random_number() % size : size;
-
-		memcpy(bytes, seed, size);
-		for (unsigned n = i ? 1 + random_number() % 8 : 0; n; n--)
-			bytes[random_number() % size] = random_number() % 3 ? random_number() : 0xff * (random_number() & 1);
-		LLVMFuzzerTestOneInput(bytes, cut);
-	}
-}
+#include "alone.h"
 
 int main(int argc, char **argv)
 {
-	for (int i = 2; i < argc; i++)
-		fuzz(argv[i], (unsigned)atoi(argv[1]));
-	return argc < 3;
+	return alone_main(argc, argv);
 }
 #endif
