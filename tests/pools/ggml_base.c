@@ -4,10 +4,11 @@
  * It writes down what it does, one line each, into the file that POOLS_JOURNAL names.  With -DLACKS it is a release that does
  * not export one of them, with -DASTRAY one whose tensors are not where it says.
  */
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "journal.h"
 
 #include "tests/pools/ggml_base.h"
 
@@ -20,21 +21,6 @@ struct ggml_buffer {
 	char *base;
 	size_t bytes;
 };
-
-__attribute__((format(printf, 1, 2))) static void journal(const char *format, ...)
-{
-	static FILE *file;
-	va_list list;
-
-	if (!file && getenv("POOLS_JOURNAL"))
-		file = fopen(getenv("POOLS_JOURNAL"), "w");
-	if (!file)
-		return;
-	va_start(list, format);
-	vfprintf(file, format, list);
-	va_end(list);
-	fflush(file);
-}
 
 void *ggml_backend_buffer_get_base(struct ggml_buffer *buffer)
 {

@@ -7,11 +7,12 @@
  * that ends before it.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "journal.h"
 
 #define MIB  ((uint64_t)1 << 20)
 #define POOL (64 * MIB)
@@ -31,21 +32,6 @@ struct program {
 static uint64_t in_use;
 static void *pool;
 static int device;
-
-__attribute__((format(printf, 1, 2))) static void journal(const char *format, ...)
-{
-	static FILE *file;
-	va_list list;
-
-	if (!file && getenv("POOLS_JOURNAL"))
-		file = fopen(getenv("POOLS_JOURNAL"), "w");
-	if (!file)
-		return;
-	va_start(list, format);
-	vfprintf(file, format, list);
-	va_end(list);
-	fflush(file);
-}
 
 static struct array *new_array(const char *how, const uint64_t *dims, uint64_t rank)
 {
