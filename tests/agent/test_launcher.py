@@ -17,6 +17,9 @@ for number in (signal.SIGINT, signal.SIGQUIT):
 
 BUILT, STAND_IN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 
+for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    signal.signal(ignored, signal.SIG_DFL)  # nohup, and a shell's background, ignore these, and commands inherit it
+
 
 class Launcher(unittest.TestCase):
     def setUp(self):
