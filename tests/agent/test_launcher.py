@@ -12,13 +12,10 @@ import time
 import unittest
 
 # A shell that started us in the background had them ignored, and what is ignored stays so.
-for number in (signal.SIGINT, signal.SIGQUIT):
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     signal.signal(number, signal.SIG_DFL)
 
 BUILT, STAND_IN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-
-for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-    signal.signal(ignored, signal.SIG_DFL)  # nohup, and a shell's background, ignore these, and commands inherit it
 
 
 class Launcher(unittest.TestCase):
