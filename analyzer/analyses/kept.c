@@ -300,6 +300,17 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	kept->left = track->live_blocks > 0;
 }
 
+/* When the request failed that ended the program most of it had been given back: it fell before the end, not with it. */
+static bool is_gone_before_error(const struct sl_model *model, const struct sl_track *track, double grown)
+{
+	uint64_t bytes, blocks;
+
+	if (!is_ended_by_error(model) || model->tracks.last_birth_ns > model->ooms.item[model->ooms.count - 1].time_ns)
+		return false;
+	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
+	return (by_count(track) ? (double)blocks : (double)bytes) < grown / 2;
+}
+
 static bool judge(const struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
 {
 	struct series series;
@@ -316,7 +327,8 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	}
 	grown = series.kept[series.count - 1] - series.kept[0];
 	chance = fmin(1, chance_of_order(series.kept, series.count) * tested);
-	if (!is_judged(process, track, grown) || chance > LEVEL || grown < 2 * given_back(&series))
+	if (!is_judged(process, track, grown) || chance > LEVEL || grown < 2 * given_back(&series) ||
+	    is_gone_before_error(process->model, track, grown))
 		return false;
 	even = fmin(even, evenness_of(track, &series, &last));
 	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};

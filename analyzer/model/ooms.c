@@ -266,8 +266,10 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 		settle(model, item, failed);
 	if (!failed && model->ooms.count && item->hook->verb == SL_VERB_ALLOC)
 		relent(model, item);
-	if (failed && item->hook->oom && item->event->result == item->hook->oom)
+	if (failed && item->hook->oom && item->event->result == item->hook->oom) {
+		sl_tracks_asked(&model->tracks);
 		add(model, item);
+	}
 }
 
 /* What was free at an error is a figure of the device as good as a sample. */

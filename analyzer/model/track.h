@@ -54,9 +54,9 @@ struct sl_track_course {
 	uint32_t count, capacity;
 	uint32_t newest_ended; /* site + 1 of the newest block, which was freed before another was asked for; 0: it lives */
 	uint64_t births_per_window, births_in_last;
-	/* the last window's least before the deaths since `death_tick`: nothing was born anywhere since then if it is the last tick */
-	uint64_t before_bytes, before_blocks, death_tick;
-	uint64_t died_bytes, died_blocks; /* since then */
+	/* the last window's least before the deaths since `death_tick`: nothing was asked for anywhere since then if it is the last one */
+	uint64_t before_bytes, before_blocks, death_tick; /* of `asked` */
+	uint64_t died_bytes, died_blocks;		  /* since then */
 };
 
 struct sl_tracks {
@@ -66,8 +66,9 @@ struct sl_tracks {
 	uint32_t *slots;
 	uint32_t mask;
 	uint64_t ticks; /* births anywhere */
+	uint64_t asked; /* births anywhere, and requests that found no memory */
 	uint64_t last_birth_ns;
-	uint64_t teardown_ns; /* the first death since the last birth; 0: there was none */
+	uint64_t teardown_ns; /* the first death since anything was asked for; 0: there was none */
 };
 
 #endif

@@ -131,6 +131,12 @@ static void swing(struct sl_track *track, struct sl_track_course *course, uint64
 	track->usual_bytes = course->swing.second;
 }
 
+void sl_tracks_asked(struct sl_tracks *tracks)
+{
+	tracks->asked++;
+	tracks->teardown_ns = 0;
+}
+
 void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uint32_t label)
 {
 	struct sl_tracks *tracks = &model->tracks;
@@ -138,8 +144,8 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	struct sl_track_course *course = &tracks->course[index];
 
 	tracks->ticks++;
+	sl_tracks_asked(tracks);
 	tracks->last_birth_ns = model->now_ns;
-	tracks->teardown_ns = 0;
 	track->live_bytes += bytes;
 	track->live_blocks++;
 	track->born_bytes += bytes;
@@ -175,10 +181,10 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 	if (!course->count) /* only of what a checkpoint of --keep brought */
 		return;
 	last = &course->windows[course->count - 1];
-	if (course->death_tick != tracks->ticks) {
+	if (course->death_tick != tracks->asked) {
 		course->before_bytes = last->least_bytes;
 		course->before_blocks = last->least_blocks;
-		course->death_tick = tracks->ticks;
+		course->death_tick = tracks->asked;
 		course->died_bytes = course->died_blocks = 0;
 	}
 	course->died_bytes += bytes;
@@ -193,7 +199,7 @@ void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *trac
 		     uint64_t *blocks)
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
-	bool torn_down = window + 1 == course->count && course->death_tick == tracks->ticks;
+	bool torn_down = window + 1 == course->count && course->death_tick == tracks->asked;
 
 	*bytes = torn_down ? course->before_bytes : course->windows[window].least_bytes;
 	*blocks = torn_down ? course->before_blocks : course->windows[window].least_blocks;
@@ -202,7 +208,7 @@ void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *trac
 void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks)
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
-	bool torn_down = course->death_tick == tracks->ticks;
+	bool torn_down = course->death_tick == tracks->asked;
 
 	*bytes = track->live_bytes + (torn_down ? course->died_bytes : 0);
 	*blocks = track->live_blocks + (torn_down ? course->died_blocks : 0);

@@ -10,6 +10,8 @@ struct sl_event;
 
 /* The track of an event's stack; a block of it begins or ends. */
 uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device);
+/* Something was asked for: deaths before it are no part of the teardown. */
+void sl_tracks_asked(struct sl_tracks *tracks);
 void sl_tracks_birth(struct sl_model *model, uint32_t track, uint64_t bytes, uint32_t label);
 void sl_tracks_death(struct sl_model *model, uint32_t track, uint64_t bytes);
 void sl_tracks_rest(struct sl_tracks *tracks); /* without courses; nothing is born or dies after it */

@@ -497,6 +497,15 @@ class Steps(Answers):
             (finding,) = self.found("leak.kept", run.report())
         self.assertRegex(finding["description"], r"script.py:\d+ .* leaks \+1\.00 MiB .*40 of 40 tensors kept, 40\.0 MiB")
 
+    def test_what_was_given_back_before_the_request_that_failed_is_no_leak(self):
+        program = os.path.join(e2e.HERE, "..", "diagnosis", "later", "lengths_fragment.py")
+        libraries = os.path.join(e2e.BUILD, "tests", "diagnosis", "later")
+        with Recording("/usr/bin/python3", program, code=1, CORPUS_LIB=libraries, SIM_VRAM="8G") as run:
+            leaks = self.found("leak.kept", run.report())
+        with open(program) as lines:
+            kept = next(number for number, line in enumerate(lines, 1) if "memory.append" in line)
+        self.assertEqual([re.search(r"fragment\.py:(\d+)", leak["description"]).group(1) for leak in leaks], [str(kept)])
+
     def test_a_step_that_takes_more_than_all_others_is_told_with_its_line(self):
         steps = sum([["alloc=10", "try=%d" % (90 if n == 13 else 5), "free"] for n in range(30)], [])
         with script(*steps) as run:
