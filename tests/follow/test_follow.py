@@ -68,11 +68,15 @@ class Job:
         raise AssertionError("never: %s" % known)
 
     def stop(self):
-        """All threads stand still when this returns."""
+        """All threads stand still when this returns; False: it has ended."""
         self.process.send_signal(signal.SIGSTOP)
         tasks = pathlib.Path("/proc/%d/task" % self.process.pid)
-        while any(task.joinpath("stat").read_text().rsplit(")")[-1].split()[0] not in "TZ" for task in tasks.iterdir()):
-            time.sleep(0.001)
+        try:
+            while any(task.joinpath("stat").read_text().rsplit(")")[-1].split()[0] not in "TZ" for task in tasks.iterdir()):
+                time.sleep(0.001)
+        except (FileNotFoundError, ProcessLookupError):  # a thread, or all of them
+            return self.process.poll() is None and self.stop()
+        return self.process.poll() is None
 
     def report_of_a_copy(self):
         copy = os.path.join(self.run.folder, "copy")
@@ -107,7 +111,8 @@ class Follow(unittest.TestCase):
 
     def stop_and_compare(self, job):
         job.wait_for(lambda known: known)
-        job.stop()
+        if not job.stop():
+            return job.poll()
         time.sleep(1.1)  # what is held for a free that does not return is let go
         known, report = job.poll(), job.report_of_a_copy()
         self.assertEqual(without_late(known), without_late(report))
