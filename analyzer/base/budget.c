@@ -42,7 +42,6 @@ void sl_budget_begin(struct sl_budget *budget, uint64_t bytes)
 	double seconds = told("STORMLOG_READ_SECONDS", SECONDS + (double)bytes / 1e6);
 
 	*budget = (struct sl_budget){.left_ns = (uint64_t)(seconds * 1e9)};
-	sl_budget_resume();
 }
 
 void sl_budget_resume(void)

@@ -17,7 +17,7 @@ struct sl_budget {
 	bool said; /* for the reader: once is enough */
 };
 
-/* bytes: what is to be read takes on the disk; holes of a file count nothing (sl_budget_size). */
+/* bytes: what is to be read takes on the disk; holes of a file count nothing (sl_budget_size).  Charged is from the last sl_budget_resume on. */
 void sl_budget_begin(struct sl_budget *budget, uint64_t bytes);
 uint64_t sl_budget_size(const struct stat *st);
 

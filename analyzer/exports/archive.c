@@ -123,6 +123,7 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 	struct stat st;
 	bool fine = sl_frames_open(&frames, path, 0, &unsaid) && !fstat(frames.fd, &st);
 
+	sl_budget_resume();
 	sl_budget_begin(&budget, fine ? sl_budget_size(&st) : 0);
 	for (size_t i = 0; fine && i < frames.count; i++) {
 		const struct sl_zstd_frame *frame = &frames.frame[i];

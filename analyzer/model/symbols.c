@@ -212,6 +212,7 @@ static const char *map_file(struct object *object, const char *build_id)
 		return strerror(errno);
 	object->map = map;
 	object->size = (size_t)st.st_size;
+	sl_budget_resume();
 	sl_budget_begin(&object->budget, sl_budget_size(&st));
 	return NULL;
 }

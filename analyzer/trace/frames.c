@@ -8,6 +8,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "analyzer/base/budget.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "common/tracefile.h"
@@ -186,6 +187,7 @@ bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number,
 	if (frames->fd < 0)
 		return false;
 	frames->path = strdup(path);
+	frames->disk_bytes = sl_budget_size(&st);
 	scan(frames, (uint64_t)st.st_size, damage);
 	return true;
 }

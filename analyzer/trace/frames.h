@@ -31,6 +31,7 @@ struct sl_frames {
 	struct sl_zstd_frame *frame;
 	size_t count, capacity;
 	uint64_t torn_events; /* that torn frames announce; a ring may still have them */
+	uint64_t disk_bytes;  /* when it was opened (sl_budget_size) */
 	uint64_t scanned;     /* up to here all that can be a frame is in `frame`; behind it one may be in the making */
 };
 

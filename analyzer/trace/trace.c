@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -420,13 +419,12 @@ static void open_settled(struct sl_trace *trace, const struct sl_image *image)
 	free(left.files);
 }
 
-static uint64_t on_disk(const struct sl_image *image)
+static uint64_t on_disk(const struct sl_trace *trace)
 {
 	uint64_t bytes = 0;
-	struct stat st;
 
-	for (unsigned i = 0; i < image->file_count; i++)
-		bytes += stat(image->files[i], &st) ? 0 : sl_budget_size(&st);
+	for (unsigned i = 0; i < trace->file_count; i++)
+		bytes += trace->files[i].disk_bytes;
 	return bytes;
 }
 
@@ -501,11 +499,12 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 
 	trace->name = strdup(image->name);
 	trace->files = calloc(image->file_count + 1, sizeof(*trace->files));
-	trace->disk_bytes = on_disk(image);
-	sl_budget_begin(&trace->budget, trace->disk_bytes);
+	sl_budget_resume();
 	if (image->ring)
 		sl_ring_open(&trace->ring, image->ring, &trace->damage);
 	open_settled(trace, image);
+	trace->disk_bytes = on_disk(trace);
+	sl_budget_begin(&trace->budget, trace->disk_bytes);
 	read_definitions(trace);
 	miss_files(trace);
 	open_far_ring(trace);

@@ -10,6 +10,7 @@ void sl_source_start(struct sl_source_clock *clock, FILE *file)
 	struct stat st;
 
 	clock->records = 0;
+	sl_budget_resume();
 	sl_budget_begin(&clock->budget, fstat(fileno(file), &st) ? 0 : sl_budget_size(&st));
 }
 
