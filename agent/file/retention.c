@@ -734,6 +734,8 @@ bool sl_retention_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns
 
 	if (!fold.active && (!files || !begin(store, files)))
 		return false;
+	if (store->closed_bytes + store->end + fold.out_at > keep) /* what is written meanwhile stays in the ring */
+		budget_ns = WORK_MAX_NS;
 	while (fold.active && worked_ns() - since_ns < budget_ns && sl_agent_now() - begin_ns < WORK_MAX_NS &&
 	       !atomic_load(&sl_agent->urgent)) {
 		atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
