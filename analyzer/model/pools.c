@@ -26,12 +26,21 @@ static bool in_segment(const struct sl_model *model, uint64_t address)
 	       lies_in(address, model->pool_segments.item[at].address, model->pool_segments.item[at].bytes);
 }
 
+/* No pointer is memory of cuMemCreate: it has an address by its mappings. */
+static bool is_mapping(const struct sl_model *model, const struct sl_live *live)
+{
+	return model->sites.item[live->site].kind == SL_KIND_vmm;
+}
+
 static void adopt(struct sl_model *model, struct sl_device_state *device, struct sl_live *live)
 {
 	size_t at = segment_at(model, live->address);
 
 	live->flags |= SL_LIVE_TORCH | SL_LIVE_POOL;
-	live->site = sl_ledger_pooled(model, live->site, live->bytes);
+	if (is_mapping(model, live))
+		sl_vmm_pooled(model, live);
+	else
+		live->site = sl_ledger_pooled(model, live->site, live->bytes);
 	device->torch.pool_reserved_bytes += live->bytes;
 	SL_ROOM(&model->pool_segments);
 	memmove(&model->pool_segments.item[at + 1], &model->pool_segments.item[at],
@@ -40,48 +49,65 @@ static void adopt(struct sl_model *model, struct sl_device_state *device, struct
 	model->pool_segments.count++;
 }
 
-/* A block of the driver's on this device that is nobody's segment yet. */
+/* Device memory, by itself or mapped as a whole: pools are made of it. */
+static bool is_memory(const struct sl_model *model, const struct sl_live *live)
+{
+	return live->site != SL_NO_SITE && sl_model_is_on_device(&model->sites.item[live->site]) &&
+	       (!is_mapping(model, live) || sl_vmm_is_whole(model->vmm, live));
+}
+
+static struct sl_live *memory_at(const struct sl_model *model, uint64_t address)
+{
+	const struct sl_table *spaces[] = {&model->pointers, sl_vmm_mappings(model->vmm)};
+
+	for (size_t i = 0; i < SL_COUNT(spaces); i++)
+		SL_TABLE_EACH(spaces[i], live)
+	if (lies_in(address, live->address, live->bytes) && is_memory(model, live))
+		return live;
+	return NULL;
+}
+
+/* It is on this device, and nobody's segment yet. */
 static bool is_free_for(const struct sl_model *model, const struct sl_device_state *device, const struct sl_live *live)
 {
-	const struct sl_site *site = &model->sites.item[live->site];
-
-	return site->device == device->device && !(live->flags & SL_LIVE_TORCH) && sl_model_is_known(site->kind);
+	return is_memory(model, live) && model->sites.item[live->site].device == device->device && !(live->flags & SL_LIVE_TORCH);
 }
 
 int sl_pools_device(const struct sl_model *model, uint64_t address)
 {
-	size_t at = segment_at(model, address);
+	const struct sl_live *live;
 
 	if (in_segment(model, address))
-		return model->pool_segments.item[at].device;
-	SL_TABLE_EACH(&model->pointers, live)
-	if (lies_in(address, live->address, live->bytes) && sl_model_is_known(model->sites.item[live->site].kind))
-		return model->sites.item[live->site].device;
-	return -1;
+		return model->pool_segments.item[segment_at(model, address)].device;
+	live = memory_at(model, address);
+	return live ? model->sites.item[live->site].device : -1;
 }
 
 unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address)
 {
+	struct sl_live *live;
+
 	if (device->device < 0 || !device->known)
 		return SL_LIVE_POOL | SL_LIVE_ALONE;
 	if (in_segment(model, address))
 		return SL_LIVE_POOL;
-	SL_TABLE_EACH(&model->pointers, live)
-	if (lies_in(address, live->address, live->bytes) && is_free_for(model, device, live)) {
-		adopt(model, device, live);
-		return SL_LIVE_POOL;
-	}
-	return 0;
+	live = memory_at(model, address);
+	if (!live || !is_free_for(model, device, live))
+		return 0;
+	adopt(model, device, live);
+	return SL_LIVE_POOL;
 }
 
 /* The largest that is not larger than `bytes`, other than `last`. */
 static struct sl_live *next_fitting(struct sl_model *model, struct sl_device_state *device, uint64_t bytes,
 				    const struct sl_live *last)
 {
+	const struct sl_table *spaces[] = {&model->pointers, sl_vmm_mappings(model->vmm)};
 	struct sl_live *best = NULL;
 
-	SL_TABLE_EACH(&model->pointers, live)
-	if (live->bytes <= bytes && is_free_for(model, device, live) && live != last && (!best || live->bytes > best->bytes))
+	for (size_t i = 0; i < SL_COUNT(spaces); i++)
+		SL_TABLE_EACH(spaces[i], live)
+	if (live->bytes <= bytes && live != last && (!best || live->bytes > best->bytes) && is_free_for(model, device, live))
 		best = live;
 	return best;
 }

@@ -20,6 +20,9 @@ void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *ta
 
 void sl_blocks_apply(struct sl_model *model, const struct sl_item *item);
 void sl_vmm_apply(struct sl_model *model, const struct sl_item *item);
+/* The mapping is the only one of its physical memory, and of all of it: that is then a segment of a pool with it. */
+bool sl_vmm_is_whole(const struct sl_vmm *vmm, const struct sl_live *mapping);
+void sl_vmm_pooled(struct sl_model *model, struct sl_live *mapping);
 bool sl_vmm_release(struct sl_model *model, const struct sl_event *event); /* false: not a handle of ours */
 void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site);
 struct sl_vmm *sl_vmm_new(void);

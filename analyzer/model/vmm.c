@@ -44,6 +44,20 @@ const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *coun
 	return vmm->physical.item;
 }
 
+bool sl_vmm_is_whole(const struct sl_vmm *vmm, const struct sl_live *mapping)
+{
+	const struct sl_physical *physical = mapping->owner < vmm->physical.count ? &vmm->physical.item[mapping->owner] : NULL;
+
+	return physical && physical->mappings == 1 && physical->bytes == mapping->bytes;
+}
+
+void sl_vmm_pooled(struct sl_model *model, struct sl_live *mapping)
+{
+	struct sl_physical *physical = &model->vmm->physical.item[mapping->owner];
+
+	mapping->site = physical->site = sl_ledger_pooled(model, physical->site, physical->bytes);
+}
+
 void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site)
 {
 	struct sl_vmm *vmm = model->vmm;

@@ -3,7 +3,7 @@
  * A stand-in for a PJRT plugin with a pool on the simulated GPU, which writes down what it hands out and takes back.  Every struct
  * of the interface that it needs is of words of eight bytes, so it names places in them and knows no header.
  *
- * POOLS_PLUGIN: "old" says version 0.56, "lacks" has no function that tells whether an array was given away, "short" a table
+ * POOLS_PLUGIN: "mapped" has a pool of cuMemCreate and cuMemMap, as XLA's on CUDA is, "old" says version 0.56, "lacks" has no function that tells whether an array was given away, "short" a table
  * that ends before it.
  */
 #include <inttypes.h>
@@ -18,6 +18,11 @@
 #define POOL (64 * MIB)
 
 int cudaMalloc(void **pointer, size_t bytes);
+int cudaSetDevice(int device);
+int cuMemAddressReserve(uint64_t *address, size_t bytes, size_t alignment, uint64_t wanted, unsigned long long flags);
+int cuMemCreate(uint64_t *handle, size_t bytes, const void *prop, unsigned long long flags);
+int cuMemMap(uint64_t address, size_t bytes, size_t offset, uint64_t handle, unsigned long long flags);
+int cuMemRelease(uint64_t handle);
 
 struct array {
 	uint64_t bytes, dims[2], rank;
@@ -33,6 +38,28 @@ static uint64_t in_use;
 static void *pool;
 static int device;
 
+/* CUmemAllocationProp: pinned, of device 0. */
+static int map_pool(void)
+{
+	const struct {
+		int type, handles, location, ordinal;
+		void *security;
+		unsigned char flags[8];
+	} prop = {.type = 1, .location = 1};
+	uint64_t address, handle;
+
+	pool = &device;
+	return cudaSetDevice(0) || cuMemAddressReserve(&address, POOL, 0, 0, 0) || cuMemCreate(&handle, POOL, &prop, 0) ||
+	       cuMemMap(address, POOL, 0, handle, 0) || cuMemRelease(handle);
+}
+
+static int make_pool(void)
+{
+	const char *how = getenv("POOLS_PLUGIN");
+
+	return how && !strcmp(how, "mapped") ? map_pool() : cudaMalloc(&pool, POOL);
+}
+
 static struct array *new_array(const char *how, const uint64_t *dims, uint64_t rank)
 {
 	struct array *array = calloc(1, sizeof(*array));
@@ -41,7 +68,7 @@ static struct array *new_array(const char *how, const uint64_t *dims, uint64_t r
 	array->rank = rank;
 	for (uint64_t i = 0; i < rank; i++)
 		array->bytes *= array->dims[i] = dims[i];
-	if (!pool && cudaMalloc(&pool, POOL))
+	if (!pool && make_pool())
 		abort();
 	in_use += (array->bytes + 255) & ~(uint64_t)255;
 	if (in_use > POOL)

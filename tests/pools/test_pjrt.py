@@ -58,7 +58,13 @@ class Pjrt(unittest.TestCase):
         self.assertIn("jit_step#1 f32[5120,1024]", [row[3] for row in allocated])
 
     def test_arrays_and_the_rest_are_the_pool_and_most_has_a_name(self):
-        with Pools(JAX, PLUGIN) as run:
+        self.hold_the_pool("")
+
+    def test_a_pool_that_is_mapped_is_one_too(self):
+        self.hold_the_pool("mapped")
+
+    def hold_the_pool(self, how):
+        with Pools(JAX, PLUGIN, POOLS_PLUGIN=how) as run:
             live, peak, _ = replay(run.journal())
             process, = run.report()["processes"]
             tree = subprocess.run([e2e.ANALYZE, "tree", "--at", "peak", "--by", "label", run.traces], capture_output=True, check=True)
@@ -72,6 +78,8 @@ class Pjrt(unittest.TestCase):
             self.assertIn(name, text)
         self.assertIn("in pools, unnamed", text)
         self.assertIn("JAX arrays", text)
+        self.assertEqual([row["live_bytes"] for row in process["memory"]], [POOL])
+        self.assertEqual([row["library"] for row in process["libraries"] if row["live_bytes"]], ["pool of pjrt_plugin.so"])
 
     def test_an_executable_says_what_it_needs(self):
         with Pools(JAX, PLUGIN) as run:
