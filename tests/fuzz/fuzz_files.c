@@ -13,6 +13,7 @@
  * A libFuzzer target (scripts/fuzz-files); without it fuzz_files ROUNDS SEED... changes each seed ROUNDS times.
  */
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-static char folder[64];
+static char folder[] = "/dev/shm/stormlog-fuzz-XXXXXX";
 static FILE *nowhere;
 
 static const char *at(const char *name)
@@ -57,6 +58,17 @@ static const char *put(const char *name, const void *bytes, size_t size)
 	if (!file || fwrite(bytes, 1, size, file) != size || fclose(file))
 		abort();
 	return path;
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+	(void)status, (void)kind, (void)where;
+	return remove(path);
+}
+
+static void remove_folder(void)
+{
+	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- traces */
@@ -291,12 +303,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	for (size_t i = 0; name && i < SL_COUNT(targets); i++)
 		if (!strcmp(targets[i].name, name))
 			target = targets[i].run;
-	snprintf(folder, sizeof(folder), "/dev/shm/stormlog-fuzz-%ld", (long)getpid());
 	nowhere = fopen("/dev/null", "we");
-	if (!target || !nowhere || mkdir(folder, 0700) || !freopen("/dev/null", "we", stdout)) {
-		fputs("fuzz_files: FUZZ names what is fuzzed\n", stderr);
+	if (!target || !nowhere || !mkdtemp(folder) || !freopen("/dev/null", "we", stdout)) {
+		fputs(target ? "fuzz_files: no folder in /dev/shm\n" : "fuzz_files: FUZZ names what is fuzzed\n", stderr);
 		exit(2);
 	}
+	atexit(remove_folder);
 	return 0;
 }
 
