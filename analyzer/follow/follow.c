@@ -11,6 +11,7 @@
 #include "analyzer/model/replay.h"
 #include "analyzer/report/place.h"
 #include "analyzer/trace/cursor.h"
+#include "analyzer/trace/passes.h"
 #include "analyzer/trace/ring.h"
 
 struct sl_follow {
@@ -166,7 +167,7 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 	sl_damage_free(&damage);
 	if (!process->trace)
 		return false;
-	sl_trace_follow(process->trace);
+	sl_passes_begin(process->trace);
 	process->model = sl_replay_new(&process->trace->header, &process->trace->defs);
 	sl_replay_folded(process->model, &process->trace->folded);
 	process->started_unix_ns = process->trace->header.started_ns;
@@ -218,7 +219,7 @@ static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 	bool worn, ends;
 	int changed;
 
-	if (!sl_trace_refresh(followed->process.trace))
+	if (!sl_passes_next(followed->process.trace))
 		return replay_again(follow, followed) ? 1 : -1;
 	sl_places_free(followed->process.places); /* stacks were added */
 	sl_roles_free(followed->process.roles);

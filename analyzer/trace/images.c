@@ -13,6 +13,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/names.h"
+#include "analyzer/trace/peek.h"
 #include "analyzer/trace/summaries.h"
 #include "common/tracefile.h"
 
@@ -353,7 +354,7 @@ void sl_images_group(struct sl_images *folder)
 		if (image->identity)
 			header = *image->identity;
 		else
-			sl_trace_peek(image, &header);
+			sl_peek_header(image, &header);
 		before = met_before(&headers, &header, image, folder->copies_too);
 		if (before) {
 			if (strcmp(before, image->name))

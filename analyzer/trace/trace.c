@@ -22,9 +22,9 @@ const char *sl_status_name(enum sl_status status)
 	return names[status];
 }
 
-/* Where the process itself says that events are missing, and when. */
 #define MAP_BYTES_MAX (512u << 20) /* definitions, samples and notes of a process, unpacked; a job of days has some MB */
 
+/* Where the process itself says that events are missing, and when. */
 static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
 		    struct sl_span why)
 {
@@ -45,87 +45,6 @@ static void take_gap(struct sl_trace *trace, const msgpack_object *map)
 		sl_object_u64(map, "end_ns", 0), sl_object_text(map, "why"));
 }
 
-static uint64_t cell(const msgpack_object *row, uint32_t column)
-{
-	uint64_t value = 0;
-
-	if (row->type == MSGPACK_OBJECT_ARRAY && column < row->via.array.size)
-		sl_object_number(&row->via.array.ptr[column], &value);
-	return value;
-}
-
-static int64_t signed_cell(const msgpack_object *row, uint32_t column)
-{
-	bool below = row->type == MSGPACK_OBJECT_ARRAY && column < row->via.array.size &&
-		     row->via.array.ptr[column].type == MSGPACK_OBJECT_NEGATIVE_INTEGER;
-
-	return below ? row->via.array.ptr[column].via.i64 : (int64_t)cell(row, column);
-}
-
-static void take_checkpoint(struct sl_trace *trace, const msgpack_object *map)
-{
-	struct sl_folded *folded = &trace->folded;
-	const msgpack_object *blocks = sl_object_get(map, "blocks"), *threads = sl_object_get(map, "threads");
-	const msgpack_object *peaks = sl_object_get(map, "peaks");
-	uint64_t log_next = sl_object_u64(map, "log_next", 0);
-
-	folded->through = (unsigned)sl_object_u64(map, "through", 0);
-	folded->until_ns = sl_object_u64(map, "until_ns", 0);
-	if (log_next > trace->log_next)
-		trace->log_next = log_next;
-	for (uint32_t i = 0; blocks && blocks->type == MSGPACK_OBJECT_ARRAY && i < blocks->via.array.size; i++) {
-		const msgpack_object *row = &blocks->via.array.ptr[i];
-
-		*SL_PUSH(&folded->blocks) = (struct sl_folded_blocks){signed_cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3),
-								      cell(row, 4),	   cell(row, 5), cell(row, 6)};
-	}
-	for (uint32_t i = 0; peaks && peaks->type == MSGPACK_OBJECT_ARRAY && i < peaks->via.array.size; i++) {
-		const msgpack_object *row = &peaks->via.array.ptr[i];
-
-		*SL_PUSH(&folded->peaks) = (struct sl_folded_peak){signed_cell(row, 0), cell(row, 1)};
-	}
-	for (uint32_t i = 0; threads && threads->type == MSGPACK_OBJECT_ARRAY && i < threads->via.array.size; i++) {
-		const msgpack_object *row = &threads->via.array.ptr[i];
-
-		SL_ROOM(&folded->threads);
-		folded->threads.item[folded->threads.count].thread = cell(row, 0);
-		folded->threads.item[folded->threads.count++].next = cell(row, 1);
-	}
-}
-
-static unsigned kind_of(const struct sl_header *header, uint64_t kind)
-{
-	return kind < 256 ? header->kinds[kind] : SL_KIND_unknown;
-}
-
-static void take_slept(struct sl_trace *trace, const msgpack_object *map)
-{
-	struct sl_slept *slept = &trace->folded.slept;
-	const msgpack_object *blocks = sl_object_get(map, "blocks"), *calls = sl_object_get(map, "calls");
-	uint64_t begin_ns = sl_object_u64(map, "begin_ns", 0), end_ns = sl_object_u64(map, "end_ns", begin_ns);
-
-	slept->ns += end_ns > begin_ns ? end_ns - begin_ns : 0;
-	slept->until_ns = end_ns;
-	slept->maps++;
-	slept->follow += sl_object_u64(map, "follow", 0);
-	for (uint32_t i = 0; blocks && blocks->type == MSGPACK_OBJECT_ARRAY && i < blocks->via.array.size; i++) {
-		const msgpack_object *row = &blocks->via.array.ptr[i];
-
-		*SL_PUSH(&slept->blocks) = (struct sl_slept_blocks){kind_of(&trace->header, cell(row, 0)),
-								    signed_cell(row, 1),
-								    cell(row, 2),
-								    cell(row, 3),
-								    cell(row, 4),
-								    cell(row, 5)};
-	}
-	for (uint32_t i = 0; calls && calls->type == MSGPACK_OBJECT_ARRAY && i < calls->via.array.size; i++) {
-		const msgpack_object *row = &calls->via.array.ptr[i];
-
-		*SL_PUSH(&slept->calls) =
-			(struct sl_slept_calls){cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3), cell(row, 4)};
-	}
-}
-
 /* Everything that is not an event or a record of a moment. */
 static void take_map(struct sl_trace *trace, const msgpack_object *map)
 {
@@ -137,9 +56,11 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 	} else if (sl_object_is_text(def, "gap")) {
 		take_gap(trace, map);
 	} else if (sl_object_is_text(def, "checkpoint")) {
-		take_checkpoint(trace, map);
+		sl_folded_checkpoint(&trace->folded, map);
+		if (sl_object_u64(map, "log_next", 0) > trace->log_next)
+			trace->log_next = sl_object_u64(map, "log_next", 0);
 	} else if (sl_object_is_text(def, "slept")) {
-		take_slept(trace, map);
+		sl_folded_slept(&trace->folded.slept, &trace->header, map);
 	} else if (sl_object_is_text(def, "footer")) {
 		how = sl_object_text(map, "how");
 		trace->how = sl_arena_strndup(&trace->defs.arena, how.text ? how.text : "exit", how.text ? how.size : 4);
@@ -539,11 +460,7 @@ void sl_trace_close(struct sl_trace *trace)
 		return;
 	close_files(trace);
 	free(trace->files);
-	free(trace->folded.blocks.item);
-	free(trace->folded.threads.item);
-	free(trace->folded.peaks.item);
-	free(trace->folded.slept.blocks.item);
-	free(trace->folded.slept.calls.item);
+	sl_folded_free(&trace->folded);
 	sl_ring_free(&trace->ring);
 	sl_defs_free(&trace->defs);
 	sl_header_free(&trace->header);
@@ -565,156 +482,13 @@ void sl_trace_rest(struct sl_trace *trace)
 
 /* ---- a trace that grows */
 
-void sl_trace_follow(struct sl_trace *trace)
+void sl_trace_read_more(struct sl_trace *trace)
 {
-	trace->cursor = sl_memory_must(calloc(1, sizeof(*trace->cursor)));
-	trace->cursor->ring = trace->ring.path ? strdup(trace->ring.path) : NULL;
-	if (trace->ring.path) {
-		trace->cursor->asleep = atomic_load(&trace->ring.head->asleep);
-		trace->cursor->asleep_written = atomic_load(&trace->ring.head->asleep_written);
-	}
-	if (trace->file_count)
-		trace->cursor->last_file = sl_names_segment(trace->files[trace->file_count - 1].path);
-}
-
-static char *path_of(const struct sl_trace *trace, unsigned number)
-{
-	int stem = (int)(strlen(trace->name) - strlen(SL_TRACE_SUFFIX));
-	char *path;
-
-	if (number == 1)
-		return strdup(trace->name);
-	path = sl_memory_print("%.*s.%06u%s", stem, trace->name, number, SL_TRACE_SUFFIX);
-	return path;
-}
-
-static bool exists(const struct sl_trace *trace, unsigned number)
-{
-	char *path = path_of(trace, number);
-	bool found = !access(path, F_OK);
-
-	free(path);
-	return found;
-}
-
-#define AHEAD 16 /* files that a process may fold between two passes */
-
-/* Files that the process has gone on in.  False: one was folded into the first before it was read. */
-static bool open_next(struct sl_trace *trace)
-{
-	struct sl_cursor *cursor = trace->cursor;
-	struct sl_damage unsaid = {0};
-
-	while (exists(trace, cursor->last_file + 1)) {
-		char *path = path_of(trace, cursor->last_file + 1);
-
-		trace->files = sl_memory_must(realloc(trace->files, (trace->file_count + 1) * sizeof(*trace->files)));
-		if (!sl_frames_open(&trace->files[trace->file_count], path, (uint16_t)trace->file_count, &unsaid)) {
-			free(path);
-			return false;
-		}
-		free(path);
-		sl_damage_free(&unsaid);
-		trace->files[trace->file_count++].torn_events = 0;
-		cursor->last_file++;
-	}
-	for (unsigned ahead = 2; ahead < AHEAD; ahead++)
-		if (exists(trace, cursor->last_file + ahead))
-			return false;
-	return true;
-}
-
-/* An old file that was read is let go: its process may have removed it, and its disk would stay taken. */
-static void close_read(struct sl_trace *trace)
-{
-	for (unsigned f = 0; f + 1 < trace->file_count; f++)
-		if (trace->files[f].path && !trace->files[f].count)
-			sl_frames_close(&trace->files[f]);
-}
-
-/* The recording fell asleep, woke, or wrote what it had kept: events then lie in the file before those already read. */
-static bool turned(const struct sl_trace *trace)
-{
-	const struct sl_cursor *cursor = trace->cursor;
-
-	return trace->ring.path && (cursor->asleep != (atomic_load(&trace->ring.head->asleep) != 0) ||
-				    cursor->asleep_written != atomic_load(&trace->ring.head->asleep_written));
-}
-
-bool sl_trace_refresh(struct sl_trace *trace)
-{
-	struct sl_damage unsaid = {0};
-
-	if (!trace->cursor->begun)
-		return true;
-	/* The ring first: what is drained meanwhile is in both and not in neither. */
-	sl_ring_free(&trace->ring);
-	if (trace->cursor->ring)
-		sl_ring_open(&trace->ring, trace->cursor->ring, &unsaid);
-	sl_damage_free(&unsaid);
-	if (turned(trace))
-		return false;
-	for (unsigned f = 0; f < trace->file_count; f++)
-		if (trace->files[f].path)
-			sl_frames_grow(&trace->files[f]);
-	if (!open_next(trace))
-		return false;
 	read_definitions(trace);
-	for (unsigned f = 0; f < trace->file_count; f++)
-		sl_frames_forget(&trace->files[f]);
-	close_read(trace);
 	if (trace->ring.path) {
 		trace->log_next = sl_ring_defs_settled(&trace->ring, trace->log_next, take_ring_map, trace);
 		take_lost(trace);
 	}
 	trace->status = status_of(trace);
 	take_exit(trace);
-	return true;
-}
-
-static bool peek_file(const char *path, struct sl_header *header)
-{
-	struct sl_damage damage = {0};
-	struct sl_inflate inflate = {0};
-	struct sl_frames frames;
-	msgpack_object object;
-	msgpack_zone zone;
-	size_t at = 0;
-
-	if (!sl_frames_open(&frames, path, 0, &damage))
-		return false;
-	msgpack_zone_init(&zone, 8192);
-	if (frames.count && sl_frame_read(&inflate, &frames, &frames.frame[0], NULL) &&
-	    sl_object_parse(&object, &zone, inflate.out, inflate.bytes, &at))
-		sl_header_identify(header, &object);
-	msgpack_zone_destroy(&zone);
-	sl_inflate_free(&inflate);
-	sl_frames_close(&frames);
-	sl_damage_free(&damage);
-	return header->known;
-}
-
-bool sl_trace_peek(const struct sl_image *image, struct sl_header *header)
-{
-	struct sl_damage damage = {0};
-	msgpack_object object;
-	struct sl_recovered_ring ring;
-	msgpack_zone zone;
-	size_t at = 0;
-
-	*header = (struct sl_header){0};
-	for (unsigned i = 0; i < image->file_count; i++)
-		if (peek_file(image->files[i], header))
-			return true;
-	if (!image->ring || !sl_ring_open(&ring, image->ring, &damage)) {
-		sl_damage_free(&damage);
-		return false;
-	}
-	msgpack_zone_init(&zone, 8192);
-	if (ring.header_map && sl_object_parse(&object, &zone, ring.header_map, ring.head->header_bytes, &at))
-		sl_header_identify(header, &object);
-	msgpack_zone_destroy(&zone);
-	sl_ring_free(&ring);
-	sl_damage_free(&damage);
-	return header->known;
 }

@@ -11,6 +11,7 @@
 #include "analyzer/base/budget.h"
 #include "analyzer/trace/damage.h"
 #include "analyzer/trace/defs.h"
+#include "analyzer/trace/folded.h"
 #include "analyzer/trace/frames.h"
 #include "analyzer/trace/header.h"
 #include "analyzer/trace/ring.h"
@@ -36,51 +37,6 @@ struct sl_image {
 
 enum sl_status { SL_STATUS_COMPLETED, SL_STATUS_INTERRUPTED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN };
 const char *sl_status_name(enum sl_status status);
-
-/* What STORMLOG_KEEP left out of the first file: totals of the block events that are not there. */
-struct sl_folded_blocks {
-	int64_t device;
-	uint64_t allocations, allocated_bytes, frees, freed_bytes, peak_allocated, peak_reserved;
-};
-
-/* All blocks of the device that lived at the instant are there. */
-struct sl_folded_peak {
-	int64_t device;
-	uint64_t time_ns;
-};
-
-struct sl_folded_thread {
-	uint64_t thread, next; /* the files had its slots below next */
-};
-
-/* What a recording that slept only counted: blocks that came and went, and calls, those of these blocks among them. */
-struct sl_slept_blocks {
-	unsigned kind; /* ours */
-	int64_t device;
-	uint64_t blocks, bytes, peak_allocated, peak_reserved; /* the peaks are PyTorch's own */
-};
-
-struct sl_slept_calls {
-	uint64_t api, calls, failures, bytes, time_ns;
-};
-
-struct sl_slept {
-	uint64_t ns, until_ns; /* how long in all, and when it last ended */
-	uint64_t maps, follow; /* follow: events that were to be written after the maps */
-	bool now;	       /* it sleeps, or did when it was killed */
-	SL_VECTOR(struct sl_slept_blocks) blocks;
-	SL_VECTOR(struct sl_slept_calls) calls;
-};
-
-struct sl_folded {
-	unsigned through; /* files up to this one are in the first; 0: nothing was folded */
-	uint64_t
-		until_ns; /* block and range events before it are incomplete, but for the blocks that live on, or lived at a peak */
-	SL_VECTOR(struct sl_folded_blocks) blocks;
-	SL_VECTOR(struct sl_folded_thread) threads;
-	SL_VECTOR(struct sl_folded_peak) peaks;
-	struct sl_slept slept;
-};
 
 struct sl_trace {
 	char *name;
@@ -124,9 +80,6 @@ const char *sl_trace_recorded(const struct sl_trace *trace);
 
 /* What is not to be seen because of that, for people; "": nothing. */
 void sl_trace_unseen(const struct sl_trace *trace, char *text, size_t size);
-
-/* Only the header, for grouping by run; false when none can be read. */
-bool sl_trace_peek(const struct sl_image *image, struct sl_header *header);
 
 /* A sample of a device, or of the process where device is -1.  Bytes are SL_UNKNOWN where not known. */
 struct sl_sample {
@@ -175,23 +128,8 @@ struct sl_order *sl_order_new(struct sl_trace *trace);
 const struct sl_item *sl_order_next(struct sl_order *order);
 void sl_order_free(struct sl_order *order);
 
-/*
- * A trace that still grows is read in passes.  A pass gives each event that no pass has taken, and may end at any item:
- *
- *	sl_trace_follow(trace);
- *	while (sl_trace_refresh(trace)) {
- *		order = sl_order_new(trace);
- *		while ((item = sl_order_next(order)) && wanted(item))
- *			sl_order_take(order);
- *		sl_order_suspend(order);
- *	}
- *
- * What was given and not taken (an item that was not wanted, a call in flight) is given again by the next pass.  An event may come
- * whose time lies before that of one taken earlier: its thread was between the stamp and the ring.
- */
-void sl_trace_follow(struct sl_trace *trace); /* before the first pass */
-/* Reads what was written since.  False: it must be opened anew (files were folded that had not been read). */
-bool sl_trace_refresh(struct sl_trace *trace);
+/* For a trace that still grows (passes.h).  Definitions, losses and the status that files and ring have now: */
+void sl_trace_read_more(struct sl_trace *trace);
 /* For a later pass: a copy; what it points to is kept with the definitions. */
 void sl_trace_keep_record(struct sl_trace *trace, const struct sl_item *record);
 void sl_order_take(struct sl_order *order);    /* the item that sl_order_next gave last */
