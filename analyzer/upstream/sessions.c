@@ -6,291 +6,15 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/base/stats.h"
-#include "analyzer/upstream/answers/alerts.h"
-#include "analyzer/base/format.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/owners.h"
+#include "analyzer/upstream/answers/alerts.h"
+#include "analyzer/upstream/maker.h"
+#include "analyzer/upstream/session_phases.h"
+#include "analyzer/upstream/session_samples.h"
 
-#define COLLECTOR_CUDA "stormlog.cuda_preload"
-#define COLLECTOR_ROCM "stormlog.rocm_preload"
-#define COLLECTOR_CPU  "stormlog.cpu_tracker" /* upstream's own: what it tracks of a process is what we sample of one */
-#define OOMS_MAX       64
-#define ALERTS_MAX     64
-
-struct maker {
-	const struct sl_process *process;
-	struct sl_arena *arena;
-	struct sl_session *session;
-	const struct sl_value *plain; /* metadata of an event that has none of its own */
-	const char *backend;
-	int64_t last_allocated;
-	uint32_t told; /* bins of the device whose samples are in the session */
-	unsigned alerts;
-};
-
-static bool is_rocm(const struct sl_model *model)
-{
-	for (unsigned i = 0; i < model->header->hook_count; i++)
-		if (model->apis[i + 1].calls)
-			return model->header->hooks[i].family == SL_FAMILY_hip || model->header->hooks[i].family == SL_FAMILY_hsa;
-	return false;
-}
-
-static struct sl_value *new_metadata(struct maker *m, uint32_t room, const struct sl_device_state *device)
-{
-	struct sl_value *metadata = sl_value_object(m->arena, room + 3);
-
-	sl_value_set(metadata, "backend", sl_value_of_text(m->backend));
-	sl_value_set(metadata, "sampling_source",
-		     sl_value_of_text(!strcmp(m->backend, "cpu")			 ? "resident memory"
-				      : device && device->used_line && device->source[0] ? device->source
-											 : "preload"));
-	if (!strcmp(m->backend, "cpu"))
-		return metadata;
-	if (!device || !device->used_line)
-		sl_value_set(metadata, "device_used_source", sl_value_of_text("process allocations: no device figure"));
-	return metadata;
-}
-
-static int64_t at(const struct sl_model *model, const struct sl_line *line, uint64_t ns)
-{
-	return line ? sl_stats_whole(sl_timeline_at(&model->timeline, line, ns)) : 0;
-}
-
-/* Some sample had told by then what was hidden on the device: the bin in which the first did is passed over. */
-static bool was_looked_at(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
-{
-	const struct sl_line *hidden = device->hidden_line;
-
-	return hidden && hidden->begun && ns >= model->timeline.begin_ns + ((uint64_t)(hidden->first + 1) << model->timeline.shift);
-}
-
-/* The device by its samples.  A sample is older than what the process got or gave back since: what was hidden then
- * is added to what the process holds now, so that the gap is hidden memory and nothing else.  What other recorded processes
- * hold is in their own sinks; here it only is not free. */
-static void set_hidden(struct maker *m, const struct sl_device_state *device, uint64_t ns, int64_t hidden,
-		       struct sl_v3_event *event)
-{
-	const struct sl_model *model = m->process->model;
-
-	event->used_bytes = event->reserved_bytes + hidden;
-	if (device->total_bytes == SL_UNKNOWN)
-		return;
-	event->total_bytes = (int64_t)device->total_bytes;
-	if (event->used_bytes > event->total_bytes)
-		event->used_bytes = event->total_bytes;
-	event->free_bytes = event->total_bytes - event->used_bytes;
-	event->free_bytes -=
-		at(model, device->others_line, ns) < event->free_bytes ? at(model, device->others_line, ns) : event->free_bytes;
-}
-
-static void set_used(struct maker *m, const struct sl_device_state *device, uint64_t ns, struct sl_v3_event *event)
-{
-	event->used_bytes = event->reserved_bytes;
-	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
-	if (was_looked_at(m->process->model, device, ns))
-		set_hidden(m, device, ns, at(m->process->model, device->hidden_line, ns), event);
-}
-
-/* Some sample told in bins [from, to) what is hidden. */
-static bool was_sampled(const struct sl_device_state *device, uint32_t from, uint32_t to)
-{
-	const struct sl_line *line = device->samples_line;
-
-	if (!line || !line->begun || from >= to || from > line->bin || to <= line->first)
-		return false;
-	return line->bins[to > line->bin ? line->bin : to - 1].last > (from > line->first ? line->bins[from - 1].last : 0);
-}
-
-/* Each sample of the device is one sample of the sink, with the most that was hidden.  Between them the device's size is not
- * said, by which upstream's gap analysis knows what it may count. */
-static void set_sampled(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint32_t from, uint32_t to,
-			struct sl_v3_event *event)
-{
-	const struct sl_timeline *timeline = &m->process->model->timeline;
-	uint64_t begin = timeline->begin_ns + ((uint64_t)from << timeline->shift),
-		 end = timeline->begin_ns + ((uint64_t)to << timeline->shift) - 1;
-	struct sl_value *metadata;
-
-	from = from > m->told ? from : m->told;
-	m->told = to;
-	if (was_sampled(device, from, to)) {
-		set_hidden(m, device, ns, (int64_t)sl_timeline_max(timeline, device->hidden_line, begin, end), event);
-		return;
-	}
-	event->free_bytes = event->total_bytes = SL_EVENT_UNKNOWN;
-	if (!device->used_line)
-		return;
-	metadata = new_metadata(m, 1, device);
-	sl_value_set(metadata, "device_used_source", sl_value_of_text("between samples of the device"));
-	event->metadata = metadata;
-}
-
-static const char *collector_of(const char *backend)
-{
-	return !strcmp(backend, "rocm") ? COLLECTOR_ROCM : !strcmp(backend, "cpu") ? COLLECTOR_CPU : COLLECTOR_CUDA;
-}
-
-static struct sl_v3_event event_at(struct maker *m, const struct sl_device_state *device, uint64_t ns, const char *type)
-{
-	const struct sl_model *model = m->process->model;
-	const struct sl_header *header = model->header;
-	struct sl_v3_event event = {
-		.timestamp_ns = (int64_t)sl_process_unix(m->process, ns),
-		.active_bytes = SL_EVENT_UNKNOWN,
-		.inactive_bytes = SL_EVENT_UNKNOWN,
-		.free_bytes = SL_EVENT_UNKNOWN,
-		.total_bytes = SL_EVENT_UNKNOWN,
-		.device_id = device ? device->device : -1,
-		.pid = header->pid,
-		.rank = header->rank < 0 ? 0 : (int32_t)header->rank,
-		.local_rank = header->rank < 0 || header->local_rank < 0 ? 0 : (int32_t)header->local_rank,
-		.world_size = header->rank < 0 || header->world_size < 1 ? 1 : (int32_t)header->world_size,
-		.session_id = m->process->session_id,
-		.event_type = type,
-		.collector = collector_of(m->backend),
-		.host = header->host && *header->host ? header->host : "unknown",
-		.job_id = header->job_id && *header->job_id ? header->job_id : NULL,
-		.metadata = m->plain,
-	};
-
-	if (event.world_size == 1)
-		event.rank = event.local_rank = 0;
-	if (!device)
-		return event;
-	event.reserved_bytes = at(model, device->line, ns);
-	event.allocated_bytes = event.reserved_bytes;
-	if (device->torch.used) {
-		int64_t cached = at(model, device->torch.reserved, ns) - at(model, device->torch.allocated, ns);
-
-		event.allocated_bytes =
-			cached > 0 && cached < event.allocated_bytes ? event.allocated_bytes - cached : event.allocated_bytes;
-		event.active_bytes = event.allocated_bytes;
-		event.inactive_bytes = event.reserved_bytes - event.allocated_bytes;
-	}
-	set_used(m, device, ns, &event);
-	return event;
-}
-
-/* What the process held of the device then, exactly: a bin of a line tells its mean. */
-static void set_held(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
-		     struct sl_v3_event *event)
-{
-	event->reserved_bytes = (int64_t)known;
-	event->allocated_bytes = (int64_t)(known > unused ? known - unused : 0);
-	if (event->active_bytes != SL_EVENT_UNKNOWN) {
-		event->active_bytes = event->allocated_bytes;
-		event->inactive_bytes = event->reserved_bytes - event->allocated_bytes;
-	}
-	set_used(m, device, ns, event);
-}
-
-static void add(struct maker *m, struct sl_v3_event event)
-{
-	event.change_bytes = event.allocated_bytes - m->last_allocated;
-	m->last_allocated = event.allocated_bytes;
-	sl_session_add_event(m->session, &event);
-}
-
-/* What the device had in use in a bin; 0 where no sample fell into it. */
-static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
-{
-	const struct sl_line *used = device->used_line;
-
-	return used && used->begun && bin >= used->first && bin <= used->bin ? used->bins[bin].max : 0;
-}
-
-/* One sample event for the bins [from, to). */
-static void add_sample(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
-		       uint32_t from, uint32_t to)
-{
-	struct sl_v3_event event = event_at(m, device, ns, "sample");
-
-	if (device->line && device->line->begun)
-		set_held(m, device, ns, known, unused, &event);
-	event.interval_ms = (int64_t)(((uint64_t)(to - from) << m->process->model->timeline.shift) / 1000000);
-	event.metadata = new_metadata(m, 0, device);
-	set_sampled(m, device, ns, from, to, &event);
-	add(m, event);
-}
-
-/*
- * What PyTorch kept unused when the process held most in the bin.  Means tell tensors and what lies outside PyTorch: a segment that
- * was just made is held before it is reported, and is no tensor.
- */
-static uint64_t unused_at(const struct sl_model *model, const struct sl_device_state *device, const struct sl_bin *known)
-{
-	int64_t reserved, outside, in_use;
-
-	if (!device->torch.used)
-		return 0;
-	reserved = at(model, device->torch.reserved, known->max_ns);
-	outside = at(model, device->line, known->max_ns) - reserved;
-	in_use = (outside > 0 ? outside : 0) + at(model, device->torch.allocated, known->max_ns);
-	return (int64_t)known->max > in_use ? known->max - (uint64_t)in_use : 0;
-}
-
-/* Where the tensors of a group were most, beside where the process held most: both are extremes. */
-static void add_most_tensors(struct maker *m, const struct sl_device_state *device, uint32_t from, uint32_t to)
-{
-	const struct sl_model *model = m->process->model;
-	const struct sl_line *allocated = device->torch.allocated;
-	const struct sl_bin *best = NULL;
-	int64_t reserved, known;
-
-	for (uint32_t b = from; allocated && allocated->begun && b < to; b++)
-		if (b >= allocated->first && b <= allocated->bin && (!best || allocated->bins[b].max > best->max))
-			best = &allocated->bins[b];
-	if (!best)
-		return;
-	known = at(model, device->line, best->max_ns);
-	reserved = at(model, device->torch.reserved, best->max_ns);
-	if (reserved < (int64_t)best->max)
-		reserved = (int64_t)best->max;
-	if (known < reserved)
-		known = reserved;
-	add_sample(m, device, best->max_ns, (uint64_t)known, (uint64_t)reserved - best->max, from, to);
-}
-
-/* One sample a group of bins: at the maximum of what the process held in it, of several where the device's was. */
-static void add_samples(struct maker *m, const struct sl_device_state *device, unsigned samples)
-{
-	const struct sl_line *line = device->line && device->line->begun ? device->line : device->used_line;
-	uint32_t step;
-
-	if (!line || !line->begun || !samples)
-		return;
-	if (device->torch.used && samples > 1)
-		samples /= 2;
-	step = (line->bin - line->first + samples) / samples;
-	for (uint32_t b = line->first; b <= line->bin; b += step) {
-		uint32_t top = b;
-
-		for (uint32_t k = b + 1; k < b + step && k <= line->bin; k++)
-			if (line->bins[k].max > line->bins[top].max ||
-			    (line->bins[k].max == line->bins[top].max && used_in(device, k) > used_in(device, top)))
-				top = k;
-		add_sample(m, device, line->bins[top].max_ns, line->bins[top].max,
-			   unused_at(m->process->model, device, &line->bins[top]), b, b + step);
-		add_most_tensors(m, device, b, b + step);
-	}
-}
-
-static void add_peak(struct maker *m, const struct sl_device_state *device)
-{
-	struct sl_v3_event event;
-	uint64_t unused;
-
-	if (!device->known_peak)
-		return;
-	event = event_at(m, device, device->known_peak_ns, "peak");
-	sl_model_unused(&device->torch_at_peak, &unused);
-	set_held(m, device, device->known_peak_ns, device->known_peak, unused, &event);
-	event.context = "Peak of this process";
-	event.metadata = new_metadata(m, 0, device);
-	add(m, event);
-}
+#define OOMS_MAX   64
+#define ALERTS_MAX 64
 
 /* What is known of the moment of an error, not of the bin it lies in. */
 static void set_exactly(struct sl_v3_event *event, const struct sl_oom *oom)
@@ -314,7 +38,7 @@ static void set_exactly(struct sl_v3_event *event, const struct sl_oom *oom)
 	event->used_bytes = event->total_bytes - event->free_bytes;
 }
 
-static void add_ooms(struct maker *m)
+static void add_ooms(struct sl_maker *m)
 {
 	const struct sl_model *model = m->process->model;
 	char bundle[512];
@@ -324,11 +48,11 @@ static void add_ooms(struct maker *m)
 		const struct sl_hook *hook = sl_header_hook(model->header, oom->api);
 		const struct sl_device_state *device = oom->device >= 0 ? model->devices[oom->device + 1] : NULL;
 		struct sl_v3_event event;
-		struct sl_value *metadata = new_metadata(m, 5, device);
+		struct sl_value *metadata = sl_maker_metadata(m, 5, device);
 
 		if (oom->group != i)
 			continue;
-		event = event_at(m, device, oom->time_ns, "error");
+		event = sl_maker_event(m, device, oom->time_ns, "error");
 		set_exactly(&event, oom);
 		sl_value_set(metadata, "oom_reason", sl_value_of_text(sl_oom_reason(oom)));
 		if (sl_oom_bundle_path(m->process, oom, bundle, sizeof(bundle)))
@@ -338,97 +62,11 @@ static void add_ooms(struct maker *m)
 		sl_value_set(metadata, "severity", sl_value_of_text(oom->recovered == 1 ? "warning" : "critical"));
 		event.context = sl_arena_printf(m->arena, "%s: out of memory", hook ? hook->plain : "allocation");
 		event.metadata = metadata;
-		add(m, event);
+		sl_maker_add(m, event);
 	}
 }
 
-/* "step_#" with index 12 -> "step_12" */
-static const char *range_name(struct maker *m, uint32_t label, uint64_t step)
-{
-	const char *text = sl_defs_text(m->process->model->defs, m->process->model->labels.item[label].text);
-	const char *mark = text ? strchr(text, '#') : NULL;
-
-	if (!text || !*text)
-		return "range";
-	if (!mark || step == SL_UNKNOWN)
-		return text;
-	return sl_arena_printf(m->arena, "%.*s%llu%s", (int)(mark - text), text, (unsigned long long)step, mark + 1);
-}
-
-static const char *scope_id(struct maker *m, uint64_t serial)
-{
-	return sl_arena_printf(m->arena, "range-%llu", (unsigned long long)serial);
-}
-
-/* What was said of the range; of a key said twice, the last. */
-static struct sl_value *attributes_of(struct maker *m, const struct sl_phase *phase)
-{
-	struct sl_value *attributes = sl_value_object(m->arena, phase->pair_count);
-
-	for (unsigned i = 0; i < phase->pair_count; i++) {
-		const char *text = sl_defs_text(m->process->model->defs, phase->pairs[i]);
-		const char *value = text ? strchr(text, '=') : NULL;
-
-		if (value)
-			sl_value_set(attributes, sl_arena_printf(m->arena, "%.*s", (int)(value - text), text),
-				     sl_value_of_text(value + 1));
-	}
-	return attributes;
-}
-
-/* Readers replay a stack per thread: a range that is not properly inside others of its thread has one of its own. */
-#define OWN_THREADS (1ll << 32)
-
-static struct sl_value *scope_of(struct maker *m, const struct sl_phase *phase, bool exit)
-{
-	const struct sl_thread *thread = sl_defs_thread(m->process->model->defs, phase->thread);
-	const char *name = range_name(m, phase->label, phase->step);
-	struct sl_value *scope = sl_value_object(m->arena, 10);
-	unsigned depth = phase->overlaps ? 0 : phase->depth;
-	struct sl_value *path = sl_arena_alloc(m->arena, (depth + 1) * sizeof(*path));
-
-	for (unsigned i = 0; i < depth; i++)
-		path[i] = sl_value_of_text(range_name(m, phase->outer[i].label, phase->outer[i].step));
-	path[depth] = sl_value_of_text(name);
-	sl_value_set(scope, "action", sl_value_of_text(exit ? "exit" : "enter"));
-	sl_value_set(scope, "name", sl_value_of_text(name));
-	sl_value_set(scope, "path", (struct sl_value){.kind = SL_VALUE_ARRAY, .count = depth + 1, .items = path});
-	sl_value_set(scope, "depth", sl_value_of_int(depth + 1));
-	sl_value_set(scope, "scope_id", sl_value_of_text(scope_id(m, phase->serial)));
-	sl_value_set(scope, "parent_scope_id", sl_value_of_text(depth ? scope_id(m, phase->outer[depth - 1].serial) : NULL));
-	sl_value_set(scope, "thread_id",
-		     sl_value_of_int(phase->overlaps	     ? OWN_THREADS + (int64_t)phase->serial
-				     : thread && thread->tid ? thread->tid
-							     : phase->thread));
-	sl_value_set(scope, "thread_name", sl_value_of_text(thread && thread->name ? thread->name : "thread"));
-	sl_value_set(scope, "sequence", sl_value_of_int((int64_t)(exit ? phase->end_order : phase->begin_order)));
-	if (phase->pair_count)
-		sl_value_set(scope, "attributes", *attributes_of(m, phase));
-	return scope;
-}
-
-/* A range that never closed is entered and not left. */
-static void add_phase(struct maker *m, const struct sl_phase *phase, const struct sl_device_state *first)
-{
-	for (int exit = 0; exit < (phase->end_ns ? 2 : 1); exit++) {
-		const struct sl_possession *held = exit ? &phase->after : &phase->before;
-		const struct sl_device_state *device = held->device < 0 ? first : m->process->model->devices[held->device + 1];
-		uint64_t ns = exit ? phase->end_ns : phase->begin_ns;
-		struct sl_v3_event event = event_at(m, device, ns, exit ? "phase_exit" : "phase_enter");
-
-		if (held->device >= 0)
-			set_held(m, device, ns, held->known, held->unused, &event);
-		else if (!first && m->process->model->host.rss)
-			event.allocated_bytes = event.reserved_bytes = event.used_bytes =
-				at(m->process->model, m->process->model->host.rss, ns);
-		event.context = range_name(m, phase->label, phase->step);
-		event.metadata = new_metadata(m, 1, device);
-		sl_value_set((struct sl_value *)event.metadata, "phase_scope", *scope_of(m, phase, exit));
-		add(m, event);
-	}
-}
-
-static void add_lifecycle(struct maker *m, const struct sl_device_state *device, bool start)
+static void add_lifecycle(struct sl_maker *m, const struct sl_device_state *device, bool start)
 {
 	const struct sl_trace *trace = m->process->trace;
 	const struct sl_model *model = m->process->model;
@@ -437,16 +75,16 @@ static void add_lifecycle(struct maker *m, const struct sl_device_state *device,
 
 	if (!start && trace->status != SL_STATUS_COMPLETED)
 		return;
-	event = event_at(m, device, start ? trace->header.monotonic_ns : m->process->model->now_ns, start ? "start" : "stop");
+	event = sl_maker_event(m, device, start ? trace->header.monotonic_ns : m->process->model->now_ns, start ? "start" : "stop");
 	event.timestamp_ns = (int64_t)(start ? m->process->started_unix_ns : m->process->ended_unix_ns);
-	metadata = new_metadata(m, 2, device);
+	metadata = sl_maker_metadata(m, 2, device);
 	if (model->phases.count < model->phases_seen) { /* thinned: said here */
 		sl_value_set(metadata, "label_entries", sl_value_of_int((int64_t)model->phases_seen));
 		sl_value_set(metadata, "label_entries_with_events", sl_value_of_int((int64_t)model->phases.count));
 	}
 	event.metadata = metadata;
 	event.context = start ? "Recording started" : "Process ended";
-	add(m, event);
+	sl_maker_add(m, event);
 }
 
 static void summarize(const struct sl_process *process, struct sl_arena *arena, struct sl_session *session)
@@ -479,14 +117,14 @@ static void summarize(const struct sl_process *process, struct sl_arena *arena, 
 
 static void add_alert(void *context, const struct sl_v3_event *event)
 {
-	struct maker *m = context;
+	struct sl_maker *m = context;
 
 	if (m->alerts++ < ALERTS_MAX)
 		sl_session_add_event(m->session, event);
 }
 
 /* Alerts of one device, whose samples are the events from `from` on. */
-static void add_alerts(struct maker *m, const struct sl_device_state *device, size_t from,
+static void add_alerts(struct sl_maker *m, const struct sl_device_state *device, size_t from,
 		       const struct sl_alert_thresholds *thresholds)
 {
 	size_t count = m->session->count - from;
@@ -502,14 +140,14 @@ static void add_alerts(struct maker *m, const struct sl_device_state *device, si
 }
 
 /* Where ranks meet. */
-static void add_marks(struct maker *m, const struct sl_device_state *device)
+static void add_marks(struct sl_maker *m, const struct sl_device_state *device)
 {
 	const struct sl_model *model = m->process->model;
 
 	for (size_t i = 0; i < model->collectives.count; i++) {
 		const struct sl_collective *mark = &model->collectives.item[i];
-		struct sl_v3_event event = event_at(m, device, mark->begin_ns, "collective");
-		struct sl_value *metadata = new_metadata(m, 4, device);
+		struct sl_v3_event event = sl_maker_event(m, device, mark->begin_ns, "collective");
+		struct sl_value *metadata = sl_maker_metadata(m, 4, device);
 
 		sl_value_set(metadata, "api", sl_value_of_text(mark->name));
 		sl_value_set(metadata, "duration_ns", sl_value_of_int((int64_t)(mark->end_ns - mark->begin_ns)));
@@ -521,48 +159,7 @@ static void add_marks(struct maker *m, const struct sl_device_state *device)
 			sl_value_set(metadata, "message_bytes", sl_value_of_int((int64_t)mark->bytes));
 		event.context = mark->name;
 		event.metadata = metadata;
-		add(m, event);
-	}
-}
-
-/* The most in bins [from, to) of resident memory. */
-static const struct sl_bin *most_resident(const struct sl_line *rss, uint32_t from, uint32_t to)
-{
-	const struct sl_bin *best = &rss->bins[from];
-
-	for (uint32_t b = from; b < to && b <= rss->bin; b++)
-		best = rss->bins[b].max > best->max ? &rss->bins[b] : best;
-	return best;
-}
-
-/* A process without a device, as upstream's CPU tracker tells it: each change of its resident memory, and the peak. */
-static void add_resident(struct maker *m, const struct sl_line *rss, unsigned samples)
-{
-	uint32_t step = samples ? (rss->bin - rss->first + samples) / samples : 1;
-	char size[SL_FORMAT_BYTES];
-	uint64_t peak = 0;
-
-	step = step ? step : 1;
-	for (uint32_t b = rss->first; b <= rss->bin; b += step) {
-		const struct sl_bin *bin = most_resident(rss, b, b + step);
-		int64_t change = (int64_t)bin->max - m->last_allocated;
-		struct sl_v3_event event = event_at(m, NULL, bin->max_ns, change < 0 ? "deallocation" : "allocation");
-
-		event.allocated_bytes = event.reserved_bytes = event.used_bytes = (int64_t)bin->max;
-		if (bin->max > peak) {
-			struct sl_v3_event most = event;
-
-			peak = bin->max;
-			most.event_type = "peak";
-			most.context = sl_arena_printf(m->arena, "New CPU peak RSS: %s", sl_format_size(size, peak));
-			most.change_bytes = change;
-			sl_session_add_event(m->session, &most);
-		}
-		if (!change)
-			continue;
-		event.context = sl_arena_printf(m->arena, "RSS %s by %s", change < 0 ? "decreased" : "increased",
-						sl_format_size(size, (uint64_t)(change < 0 ? -change : change)));
-		add(m, event);
+		sl_maker_add(m, event);
 	}
 }
 
@@ -580,7 +177,7 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 {
 	unsigned samples = samples_each(report);
 	const struct sl_model *model = process->model;
-	struct maker m = {.process = process, .arena = arena, .session = session, .backend = is_rocm(model) ? "rocm" : "cuda"};
+	struct sl_maker m = {.process = process, .arena = arena, .session = session, .backend = sl_maker_backend(model)};
 	const struct sl_device_state *first = NULL;
 	unsigned devices = 0;
 	size_t from;
@@ -594,22 +191,22 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 		}
 	if (!devices && model->host.rss)
 		m.backend = "cpu";
-	m.plain = new_metadata(&m, 0, NULL);
+	m.plain = sl_maker_metadata(&m, 0, NULL);
 	add_lifecycle(&m, first, true);
 	if (!strcmp(m.backend, "cpu"))
-		add_resident(&m, model->host.rss, samples);
+		sl_session_samples_resident(&m, model->host.rss, samples);
 	for (size_t d = 1; d < SL_COUNT(model->devices) && devices; d++)
 		if (model->devices[d] && model->devices[d]->used) {
 			m.last_allocated = 0;
 			m.told = 0;
 			from = session->count;
-			add_samples(&m, model->devices[d], samples / devices);
+			sl_session_samples_device(&m, model->devices[d], samples / devices);
 			add_alerts(&m, model->devices[d], from, report->options.alerts);
-			add_peak(&m, model->devices[d]);
+			sl_session_samples_peak(&m, model->devices[d]);
 		}
 	add_ooms(&m);
 	for (size_t i = 0; i < model->phases.count; i++)
-		add_phase(&m, &model->phases.item[i], first);
+		sl_session_phases_add(&m, &model->phases.item[i], first);
 	add_marks(&m, first);
 	add_lifecycle(&m, first, false);
 	sl_event_sort(session->events, session->count);
@@ -635,12 +232,12 @@ struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_are
 }
 
 /* Which call it was, for how much, and where the memory was asked for. */
-static void say_call(struct maker *m, struct sl_process *process, const struct sl_device_state *device,
+static void say_call(struct sl_maker *m, struct sl_process *process, const struct sl_device_state *device,
 		     const struct sl_known_at *change, struct sl_v3_event *event)
 {
 	const struct sl_hook *hook = sl_header_hook(process->model->header, change->api);
 	const struct sl_site *site = &process->model->sites.item[change->site];
-	struct sl_value *metadata = new_metadata(m, 3, device);
+	struct sl_value *metadata = sl_maker_metadata(m, 3, device);
 	char where[512];
 
 	sl_owners_line(process, site->python, site->native, site->caller, 3, where, sizeof(where));
@@ -655,7 +252,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 				       const struct sl_oom *oom, size_t *count)
 {
 	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
-	struct maker m = {.process = process, .arena = arena, .backend = is_rocm(process->model) ? "rocm" : "cuda"};
+	struct sl_maker m = {.process = process, .arena = arena, .backend = sl_maker_backend(process->model)};
 	struct sl_v3_event *events = sl_memory_must(calloc(session->count + oom->change_count + 1, sizeof(*events)));
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns), last = 0;
 	size_t at = 0;
@@ -664,11 +261,11 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 		events[at] = session->events[at];
 		at++;
 	}
-	m.plain = new_metadata(&m, 0, device);
+	m.plain = sl_maker_metadata(&m, 0, device);
 	for (unsigned i = 0; i < oom->change_count; i++) {
 		const struct sl_known_at *change = &oom->changes[i];
 		int64_t known = (int64_t)change->known;
-		struct sl_v3_event event = event_at(&m, device, change->end_ns, known < last ? "deallocation" : "allocation");
+		struct sl_v3_event event = sl_maker_event(&m, device, change->end_ns, known < last ? "deallocation" : "allocation");
 
 		event.allocated_bytes += known - event.reserved_bytes;
 		event.allocated_bytes = event.allocated_bytes < 0 ? 0 : event.allocated_bytes;
@@ -678,7 +275,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 			event.active_bytes = event.allocated_bytes;
 			event.inactive_bytes = known - event.allocated_bytes;
 		}
-		set_used(&m, device, change->end_ns, &event);
+		sl_maker_set_used(&m, device, change->end_ns, &event);
 		say_call(&m, process, device, change, &event);
 		last = known;
 		/* of a full ring it is not known how much the first one changed */
