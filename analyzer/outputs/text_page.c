@@ -202,3 +202,14 @@ void sl_text_said(struct sl_text_page *page, const char *id, int process, int de
 		sl_text_line(page, 0, text, "");
 	}
 }
+
+void sl_text_say(struct sl_text_page *page, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	sl_text_line(page, 0, text, "");
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of the terminal's summary: lines that fit, between text.c and text_oom.c. */
+/* The page of the terminal's summary: lines that fit, and the blocks of it, each in its own text_*.c. */
 #ifndef ANALYZER_OUTPUTS_TEXT_PAGE_H
 #define ANALYZER_OUTPUTS_TEXT_PAGE_H
 
@@ -26,6 +26,9 @@ void sl_text_head(struct sl_text_page *page, const char *title, enum sl_text_ton
  */
 void sl_text_line(struct sl_text_page *page, unsigned at, const char *left, const char *right);
 
+/* A line of text, cut between words. */
+SL_PRINTF(2, 3) void sl_text_say(struct sl_text_page *page, const char *format, ...);
+
 /* One holder of memory: size, name, and what is known beside it. */
 void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, const char *right);
 
@@ -34,6 +37,15 @@ void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted);
 
 /* Findings of that id, a line each beneath a block of the screen; process -1: of any. */
 void sl_text_said(struct sl_text_page *page, const char *id, int process, int device);
+
+/* text_title.c: program, processes, hosts, time, and how they ended. */
+void sl_text_title(struct sl_text_page *page);
+/* text_peak.c: the process that held most on a device, and what it held then. */
+void sl_text_peak(struct sl_text_page *page);
+/* text_leaks.c: what is kept, what a label adds at each entry, what is never freed. */
+void sl_text_kept(struct sl_text_page *page);
+void sl_text_growth(struct sl_text_page *page);
+void sl_text_leaks(struct sl_text_page *page);
 
 /* text_hidden.c: the device with the largest hidden peak, by name. */
 void sl_text_hidden(struct sl_text_page *page);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* LEAK, GROWTH, LEAKS and LEFT: memory that is kept.  A place that one of them tells is left out of those after it. */
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/outputs/text_page.h"
+#include "analyzer/report/kept.h"
+
+#define KEPT_SHOWN  3
+#define FULL_IN_MIN 10 /* seconds: a program that lives shorter is not stopped by it */
+#define FULL_IN_MAX (30 * 86400)
+#define LEAK_RIGHT  64
+
+/* The slope that it has by its own error. */
+static double at_least(const struct sl_growth *growth)
+{
+	return 2 * growth->slope - growth->at_most;
+}
+
+/* A block LEAK above names the place. */
+static bool is_told(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller)
+{
+	char place[300], other[300];
+
+	sl_owners_line(process, python, native, caller, 1, place, sizeof(place));
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_track *track = process->kept.item[i].track;
+
+		sl_owners_line(process, track->python, track->native, track->caller, 1, other, sizeof(other));
+		if (!strcmp(place, other))
+			return i < KEPT_SHOWN;
+	}
+	return false;
+}
+
+void sl_text_growth(struct sl_text_page *page)
+{
+	struct sl_process *process = NULL;
+	const struct sl_growth *growth = NULL;
+	const struct sl_label *label;
+	struct sl_owners owners;
+	char size[SL_FORMAT_BYTES], who[48], text[256], where[256];
+
+	for (unsigned i = 0; i < page->report->process_count; i++)
+		for (size_t k = 0; k < page->report->processes[i].growth.count; k++) {
+			const struct sl_growth *g = &page->report->processes[i].growth.item[k];
+
+			if (!g->verdict || strcmp(g->verdict, "growing") || !g->credited)
+				continue;
+			if (growth && at_least(g) <= at_least(growth))
+				continue;
+			growth = g;
+			process = &page->report->processes[i];
+		}
+	if (!growth || (growth->holder_count == 1 &&
+			is_told(process, growth->holders[0].python, growth->holders[0].native, growth->holders[0].caller)))
+		return; /* one story */
+	label = &process->model->labels.item[growth->label];
+	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
+	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries%s%s", sl_format_size(size, (uint64_t)growth->slope),
+		 sl_defs_text(process->model->defs, label->text) ? sl_defs_text(process->model->defs, label->text) : "?",
+		 page->style->ascii ? "r2" : "r²", growth->r_squared, (unsigned long long)label->points,
+		 page->report->process_count > 1 ? "   " : "", page->report->process_count > 1 ? sl_text_rank(who, process) : "");
+	sl_text_line(page, 0, text, "");
+	sl_owners_init(&owners);
+	for (unsigned i = 0; i < growth->holder_count; i++) {
+		const struct sl_holder_of_growth *holder = &growth->holders[i];
+		const char *names[2] = {holder->library, where};
+
+		sl_owners_line(process, holder->python, holder->native, holder->caller, 2, where, sizeof(where));
+		sl_owners_add(&owners, names, where[0] ? 2 : 1, (uint64_t)holder->bytes_per_entry, 0);
+	}
+	sl_owners_sort(&owners);
+	sl_text_shares(page, &owners);
+	sl_owners_free(&owners);
+	page->said = true;
+}
+
+/* Where it is made, what is known of it, and what comes of it. */
+static void put_kept_one(struct sl_text_page *page, struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_track *track = kept->track;
+	char rate[200], what[200], text[600], where[512], place[300], *via, who[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
+	double full_in = sl_kept_full_in(process, kept);
+	const char *label = sl_kept_label(process, kept);
+	bool beside;
+	size_t rest;
+
+	sl_owners_line(process, track->python, track->native, track->caller, 3, where, sizeof(where));
+	sl_kept_rate(rate, sizeof(rate), process, kept);
+	sl_kept_amount(what, sizeof(what), kept);
+	sl_text_head(page, "LEAK", SL_TEXT_BAD);
+	snprintf(text, sizeof(text), "     %s%s%s, %s%s%s", page->report->process_count > 1 ? sl_text_rank(who, process) : "",
+		 page->report->process_count > 1 ? "  " : "", rate, what, label ? ", in " : "", label ? label : "");
+	sl_owners_line(process, track->python, track->native, track->caller, 1, place, sizeof(place));
+	if ((via = strstr(place, " via ")))
+		*via = 0;
+	beside = page->indent + strlen(text) + 2 + strlen(place) <= page->style->columns && !strncmp(where, place, strlen(place));
+	sl_text_line(page, LEAK_RIGHT, text, beside ? place : "");
+	rest = beside ? strlen(place) : 0;
+	if (where[rest]) {
+		snprintf(text, sizeof(text), "     %s%s", rest ? "" : " ", where + rest);
+		sl_text_line(page, 0, text, "");
+	}
+	snprintf(text, sizeof(text), "      since %s; %s", sl_format_duration(time, track->first_ns - process->model->first_ns),
+		 kept->left ? "never freed" : "not freed before the program ended");
+	if (process->iterations.count && !process->iterations.by_label)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %llu iterations by the program's own period",
+			 (unsigned long long)process->iterations.count);
+	if (full_in >= FULL_IN_MIN && full_in <= FULL_IN_MAX)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; at this rate device %d is full in %s", track->device,
+			 sl_format_duration(time, (uint64_t)(full_in * 1e9)));
+	sl_text_line(page, 0, text, "");
+}
+
+/* The largest kept memory among all processes. */
+void sl_text_kept(struct sl_text_page *page)
+{
+	struct sl_process *process;
+	const struct sl_kept *shown[KEPT_SHOWN] = {NULL};
+	unsigned owner[KEPT_SHOWN], count = 0, more = 0;
+
+	for (unsigned i = 0; i < page->report->process_count; i++) {
+		process = &page->report->processes[i];
+		for (size_t k = 0; k < process->kept.count && process->kept.item[k].verdict == SL_KEPT_GROWING; k++) {
+			const struct sl_kept *one = &process->kept.item[k];
+			unsigned at = count < KEPT_SHOWN ? count++ : KEPT_SHOWN - 1;
+
+			more += shown[at] != NULL;
+			if (shown[at] && sl_kept_weight(shown[at]) >= sl_kept_weight(one))
+				continue;
+			for (; at && sl_kept_weight(shown[at - 1]) < sl_kept_weight(one); at--) {
+				shown[at] = shown[at - 1];
+				owner[at] = owner[at - 1];
+			}
+			shown[at] = one;
+			owner[at] = i;
+		}
+	}
+	for (unsigned i = 0; i < count; i++)
+		put_kept_one(page, &page->report->processes[owner[i]], shown[i]);
+	if (more)
+		sl_text_say(page, "  and %u more places that leak, in report.json", more);
+	page->said |= count > 0;
+}
+
+/* What grows will be the largest one day: it comes first. */
+void sl_text_leaks(struct sl_text_page *page)
+{
+	struct sl_process *process = NULL;
+	const struct sl_leak *worst = NULL;
+	uint64_t bytes = 0;
+	unsigned places = 0, growing = 0;
+	char size[SL_FORMAT_BYTES], each[SL_FORMAT_BYTES], who[48], where[200], left[128], right[512];
+
+	for (unsigned i = 0; i < page->report->process_count; i++)
+		for (size_t k = 0; k < page->report->processes[i].leaks.count; k++) {
+			const struct sl_leak *leak = &page->report->processes[i].leaks.item[k];
+
+			if (strcmp(leak->verdict, "live_at_exit") && strcmp(leak->verdict, "growing"))
+				continue;
+			if (is_told(&page->report->processes[i], leak->python, leak->native, leak->caller))
+				continue;
+			places++;
+			growing += leak->growing;
+			bytes += leak->bytes;
+			if (!worst || (leak->growing == worst->growing ? leak->bytes > worst->bytes : leak->growing)) {
+				worst = leak;
+				process = &page->report->processes[i];
+			}
+		}
+	if (!places)
+		return;
+	sl_owners_line(process, worst->python, worst->native, worst->caller, 1, where, sizeof(where));
+	sl_text_head(page, growing ? "LEAKS" : "LEFT", growing ? SL_TEXT_WARNING : SL_TEXT_PLAIN);
+	snprintf(left, sizeof(left), "%s   %s never freed, %u place%s", growing ? "" : " ", sl_format_size(size, bytes), places,
+		 places == 1 ? "" : "s");
+	if (growing && places > 1)
+		snprintf(left + strlen(left), sizeof(left) - strlen(left), ", %u growing", growing);
+	if (page->report->process_count > 1)
+		snprintf(left + strlen(left), sizeof(left) - strlen(left), places > 1 ? ", the worst in %s:" : "   %s",
+			 sl_text_rank(who, process));
+	snprintf(right, sizeof(right), "%s%s, %s in %llu block%s%s",
+		 places > 1 && page->report->process_count == 1 ? "worst: " : "", where[0] ? where : worst->library,
+		 sl_format_size(each, worst->bytes), (unsigned long long)worst->blocks, worst->blocks == 1 ? "" : "s",
+		 worst->growing ? ", growing" : "");
+	sl_text_line(page, 30, left, right);
+	page->said |= growing > 0;
+}

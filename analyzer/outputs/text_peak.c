@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* PEAK: the process that held most on a device, and what it held then. */
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/outputs/text_page.h"
+#include "analyzer/report/devices.h"
+#include "analyzer/report/roles.h"
+#include "analyzer/report/spark.h"
+
+#define RIGHT 40
+#define SPARK 14
+
+static void draw_spark(char *out, size_t size, const struct sl_text_page *page, const struct sl_line *known)
+{
+	uint32_t bins = known->bin + 1, count = bins - known->first, columns = count < SPARK ? count : SPARK;
+	uint64_t most[SPARK] = {0};
+
+	for (uint32_t c = 0; c < columns; c++) {
+		uint32_t from = known->first + count * c / columns, to = known->first + count * (c + 1) / columns;
+
+		for (uint32_t b = from; b < to; b++)
+			most[c] = known->bins[b].max > most[c] ? known->bins[b].max : most[c];
+	}
+	sl_spark(out, size, most, columns, page->style->ascii);
+}
+
+static struct sl_process *peak_of(const struct sl_report *report, const struct sl_device_state **device)
+{
+	struct sl_process *found = NULL;
+
+	*device = NULL;
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++) {
+			const struct sl_device_state *state = report->processes[i].model->devices[d];
+
+			if (state && state->known_peak && (!*device || state->known_peak > (*device)->known_peak)) {
+				*device = state;
+				found = &report->processes[i];
+			}
+		}
+	return found;
+}
+
+/* The range of other processes' peaks on any device. */
+static void describe_others(char *out, size_t size, const struct sl_text_page *page, const struct sl_process *but)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES];
+	bool ranks = true;
+
+	for (unsigned i = 0; i < page->report->process_count; i++) {
+		uint64_t peak = 0;
+
+		ranks &= page->report->processes[i].trace->header.rank >= 0;
+		if (&page->report->processes[i] == but)
+			continue;
+		for (size_t d = 1; d < SL_COUNT(but->model->devices); d++) {
+			const struct sl_device_state *state = page->report->processes[i].model->devices[d];
+
+			peak = state && state->known_peak > peak ? state->known_peak : peak;
+		}
+		least = peak < least ? peak : least;
+		most = peak > most ? peak : most;
+	}
+	if (!most)
+		return;
+	sl_format_size(a, least);
+	sl_format_size(b, most);
+	if (strcmp(a, b))
+		snprintf(out, size, "   other %s %s .. %s", ranks ? "ranks" : "processes", a, b);
+	else
+		snprintf(out, size, "   other %s %s", ranks ? "ranks" : "processes", b);
+}
+
+static void put_peak_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
+{
+	struct sl_owners owners;
+	const char *rest;
+	uint64_t left;
+
+	sl_owners_init(&owners);
+	for (size_t i = 0; i < process->model->sites.count; i++) {
+		const struct sl_site *site = &process->model->sites.item[i];
+		uint64_t bytes = sl_model_site_at_peak(process->model, site);
+		const char *called = site->kind == SL_KIND_block ? sl_defs_text(process->model->defs, site->label) : NULL,
+			   *names[2];
+		char where[256];
+
+		if (!bytes || site->device != device->device || !sl_owners_shows(process, site))
+			continue;
+		sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
+		names[0] = site->kind == SL_KIND_block ? "tensors" : sl_model_library(process->model, site);
+		names[1] = where[0] ? where : called ? called : "no stack";
+		sl_owners_add(&owners, names, 2, bytes, 0);
+	}
+	rest = sl_model_rest_at_peak(process->model, device, &left);
+	if (rest)
+		sl_owners_add(&owners, &rest, 1, left, 0);
+	sl_owners_sort(&owners);
+	sl_text_shares(page, &owners);
+	sl_owners_free(&owners);
+}
+
+/* What the program itself calls its memory, the largest at their own peaks. */
+static void put_names(struct sl_text_page *page, const struct sl_model *model)
+{
+	enum { SHOWN = 5 };
+	uint64_t last = UINT64_MAX;
+	char right[64], size[SL_FORMAT_BYTES];
+
+	for (unsigned shown = 0; shown < SHOWN && shown < model->called.count;) {
+		uint64_t most = 0;
+
+		for (size_t i = 0; i < model->called.count; i++)
+			if (model->called.item[i].peak_bytes < last && model->called.item[i].peak_bytes > most)
+				most = model->called.item[i].peak_bytes;
+		for (size_t i = 0; i < model->called.count && most && shown < SHOWN; i++) {
+			const struct sl_called *called = &model->called.item[i];
+
+			if (called->peak_bytes != most)
+				continue;
+			snprintf(right, sizeof(right), "so named by the program; %s at the end",
+				 sl_format_size(size, called->live_bytes));
+			sl_text_owner(page, most, sl_defs_text(model->defs, called->text), right);
+			shown++;
+		}
+		if (!most)
+			break;
+		last = most;
+	}
+}
+
+/* An error that is shown above came at the peak: its owners are the peak's. */
+static bool fell_there(const struct sl_text_page *page, const struct sl_process *process, const struct sl_device_state *device)
+{
+	const struct sl_oom *first = process->model->ooms.item, *end = first + process->model->ooms.count;
+
+	for (unsigned i = 0; i < SL_TEXT_OOMS; i++) {
+		const struct sl_oom *oom = page->ooms[i];
+
+		if (oom && oom >= first && oom < end && oom->device == device->device && oom->live_bytes == device->known_peak)
+			return true;
+	}
+	return false;
+}
+
+/* What the peak was for, largest first; nothing where nothing is known of it. */
+static void put_roles(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
+{
+	uint64_t bytes[SL_ROLE_COUNT], all = 0;
+	char text[256] = "      for";
+	size_t at = strlen(text);
+	unsigned shown = 0;
+
+	if (!sl_roles_at_peak(process, device, bytes))
+		return;
+	for (int role = 0; role < SL_ROLE_COUNT; role++)
+		all += bytes[role];
+	for (;; shown++) {
+		int most = SL_ROLE_UNKNOWN;
+
+		for (int role = 0; role < SL_ROLE_COUNT; role++)
+			most = bytes[role] > bytes[most] ? role : most;
+		if (!bytes[most] || at >= sizeof(text))
+			break;
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %s %.0f%%", shown ? "," : "",
+				       sl_roles_name((enum sl_role)most), 100 * (double)bytes[most] / (double)all);
+		bytes[most] = 0;
+	}
+	sl_text_line(page, 0, text, "");
+}
+
+void sl_text_peak(struct sl_text_page *page)
+{
+	const struct sl_device_state *device;
+	struct sl_process *process = peak_of(page->report, &device);
+	char who[48], size[SL_FORMAT_BYTES], spark[64] = "", others[128] = "", text[512];
+
+	if (!process)
+		return;
+	sl_text_head(page, "PEAK", SL_TEXT_PLAIN);
+	draw_spark(spark, sizeof(spark), page, device->line);
+	if (page->report->process_count > 1)
+		describe_others(others, sizeof(others), page, process);
+	snprintf(text, sizeof(text), "     %s   %s   %s%s", sl_text_rank(who, process), sl_format_size(size, device->known_peak),
+		 spark, others);
+	if (fell_there(page, process, device)) {
+		sl_text_line(page, RIGHT, text, "held as when memory ran out, above");
+	} else {
+		sl_text_line(page, 0, text, "");
+		put_peak_owners(page, process, device);
+	}
+	put_roles(page, process, device);
+	sl_text_said(page, "memory.spike", (int)(process - page->report->processes), device->device);
+	put_names(page, process->model);
+}

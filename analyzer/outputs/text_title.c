@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* The first line: which program, how many processes, where, how long, and how they ended. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/outputs/text_page.h"
+
+#define FAILED (SL_STATUS_UNKNOWN + 1) /* it ended by itself, and not with 0 */
+
+static unsigned end_of(const struct sl_trace *trace)
+{
+	return trace->status == SL_STATUS_COMPLETED && trace->exited > 1 ? FAILED : trace->status;
+}
+
+static void put_statuses(char *out, size_t size, const struct sl_report *report)
+{
+	static const char *const words[] = {"completed", "killed", "running", "ended unknown", "failed"};
+	static const unsigned order[] = {SL_STATUS_INTERRUPTED, FAILED, SL_STATUS_RUNNING, SL_STATUS_UNKNOWN, SL_STATUS_COMPLETED};
+	size_t at = 0;
+
+	out[0] = 0;
+	for (unsigned o = 0; o < SL_COUNT(order) && at < size; o++) {
+		unsigned count = 0;
+		char name[48];
+
+		for (unsigned i = 0; i < report->process_count; i++)
+			if (end_of(report->processes[i].trace) == order[o] && !count++)
+				sl_text_rank(name, &report->processes[i]);
+		if (!count)
+			continue;
+		if (report->process_count == 1 && order[o] == FAILED)
+			at += (size_t)snprintf(out + at, size - at, "exit status %u", report->processes[0].trace->exited - 1);
+		else if (report->process_count == 1)
+			at += (size_t)snprintf(out + at, size - at, "%s", words[order[o]]);
+		else if (count == 1 && order[o] != SL_STATUS_COMPLETED)
+			at += (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, words[order[o]]);
+		else
+			at += (size_t)snprintf(out + at, size - at, "%s%u %s", at ? ", " : "", count, words[order[o]]);
+	}
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+
+	return strcmp(x, y);
+}
+
+/* An unknown one is like no other. */
+static unsigned hosts_of(const struct sl_report *report)
+{
+	const char **names = sl_memory_must(calloc(report->process_count + 1, sizeof(*names)));
+	unsigned known = 0, hosts = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (report->processes[i].trace->header.host)
+			names[known++] = report->processes[i].trace->header.host;
+		else
+			hosts++;
+	qsort(names, known, sizeof(*names), by_name);
+	for (unsigned i = 0; i < known; i++)
+		hosts += !i || strcmp(names[i], names[i - 1]) != 0;
+	free(names);
+	return hosts;
+}
+
+void sl_text_title(struct sl_text_page *page)
+{
+	const struct sl_report *report = page->report;
+	const struct sl_process *first = &report->processes[0];
+	uint64_t span_ns = report->ended_unix_ns - report->started_unix_ns;
+	unsigned hosts = hosts_of(report), ranks = 0;
+	char text[512], status[256], span[SL_FORMAT_BYTES], who[64];
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		ranks += report->processes[i].trace->header.rank >= 0;
+	put_statuses(status, sizeof(status), report);
+	if (report->process_count == 1)
+		sl_text_rank(who, first);
+	else
+		snprintf(who, sizeof(who), "%u %s", report->process_count, ranks == report->process_count ? "ranks" : "processes");
+	if (hosts == 1)
+		snprintf(text, sizeof(text), "  %s on %s  %s  %s", who, first->trace->header.host ? first->trace->header.host : "?",
+			 sl_format_duration(span, span_ns), status);
+	else
+		snprintf(text, sizeof(text), "  %s on %u hosts  %s  %s", who, hosts, sl_format_duration(span, span_ns), status);
+	sl_text_head(page, sl_stacks_program(&first->trace->header), SL_TEXT_PLAIN);
+	sl_text_line(page, 0, text, "");
+}
