@@ -9,6 +9,7 @@
 #include "common/pack.h"
 #include "agent/stacks/intern.h"
 #include "agent/stacks/thread.h"
+#include "agent/stacks/unwinder.h"
 #include "agent/stacks/utf8.h"
 #include "common/base.h"
 
@@ -114,7 +115,7 @@ void sl_stacks_start(unsigned mode, unsigned depth)
 void sl_stacks_open_libraries(void)
 {
 	if (wanted & SL_STACKS_NATIVE)
-		sl_native_load();
+		sl_unwinder_load();
 }
 
 struct sl_stack_ids sl_stacks_capture(unsigned mode)

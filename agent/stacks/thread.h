@@ -53,7 +53,6 @@ void sl_python_child(void);
 
 uint32_t sl_native_capture(struct sl_stacks_thread *thread, unsigned depth);
 void sl_native_start(void);
-void sl_native_load(void);
 void sl_native_describe(struct sl_text *text);
 void sl_native_child(void);
 
