@@ -488,8 +488,13 @@ static bool turn(uint64_t now_ns)
 {
 	bool wrote = false;
 
-	if (sl_asleep_asked_to_wake())
+	if (sl_asleep_asked_to_wake()) {
+		cutoff_ns = sl_agent_now(); /* what came since this pass began, and before somebody asked, is of the sleep too */
+		if (!drain(true, &wrote))
+			return false;
+		sl_asleep_settle(cutoff_ns);
 		return write_asleep("stormlog-attach asked", true);
+	}
 	if (sl_asleep_is() && sl_asleep_is_due(now_ns))
 		return write_asleep("it was time", false);
 	if (!sl_asleep_asked_to_rest())

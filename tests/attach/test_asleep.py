@@ -56,8 +56,7 @@ def exists(run, name):
 class Asleep(unittest.TestCase):
     def test_wakings_at_random_moments(self):
         first, wrong = random.randrange(1 << 30), []
-        for seed in range(first, first + int(os.environ.get("STORMLOG_WAKINGS", "20"))):
-            what, _, bad = wakings.waking(seed)
+        for what, _, bad in wakings.many(first, int(os.environ.get("STORMLOG_WAKINGS", "20"))):
             wrong += [(what, bad)] if bad else []
         self.assertEqual(wrong, [])
 

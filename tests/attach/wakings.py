@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """wakings.py [COUNT [SEED]]: programs of tests/apps that are recorded asleep and woken, put to rest and woken again at random moments;
 what is reported against the simulator's journal: live blocks, totals and calls to the last one, and from the waking on the peaks."""
+import concurrent.futures
 import os
 import random
 import subprocess
@@ -19,6 +20,7 @@ PROGRAMS = [("runtime11", [], 3), ("runtime12", [], 3), ("runtime13", [], 3), ("
             ("imports", [], 1), ("graphics", ["cu", "libcuda.so.1"], 1), ("contexts", [], 1), ("pools", [], 1), ("graphs", [], 1),
             ("capture", [], 1), ("arrays", [], 1), ("fork_exec", [], 1), ("ipc", [], 1), ("oom", ["retry"], 1)]
 LATENCY_NS = 2000000  # of each simulated call: so the programs take tenths of a second
+AT_ONCE = 6
 
 
 def attach(run, *options):
@@ -38,7 +40,8 @@ def disturb(run, seed, done):
         time.sleep(choice.choice((0, choice.uniform(0, 0.02), choice.uniform(0, 0.2), choice.uniform(0, 0.5))))
         if run.process.poll() is not None:
             return
-        done.append((options, attach(run, *options).returncode))
+        asked_ns = time.monotonic_ns()
+        done.append((options, attach(run, *options).returncode, asked_ns))
 
 
 def peaks(process, since_ns):
@@ -77,6 +80,20 @@ def wrong_peaks(run, report):
     return wrong
 
 
+def wrong_stacks(run, done):
+    """Where it slept from the beginning: what was made before the first waking was asked for is in the row of the sleep."""
+    wrong = []
+    for trace in stormlog_trace.open_folder(run.traces):
+        if trace_began_awake(trace) or any("memory" in slept["why"] for slept in trace.defs.get("slept", [])):
+            continue
+        events, verbs = trace.events(), trace.verbs()
+        names = ("api", "time_ns", "address", "result", "python", "native")
+        for api, time_ns, address, result, python, native in zip(*(events[name].tolist() for name in names)) if events else []:
+            if verbs[api] == "ALLOC" and address and not result and time_ns < done[0][2] and not python and not native:
+                wrong.append("block %#x was made %d us before somebody woke it and has no row" % (address, (done[0][2] - time_ns) // 1000))
+    return wrong
+
+
 def waking(seed):
     """One run; (its description, wakings that were answered, what is wrong)."""
     choice = random.Random(seed)
@@ -88,18 +105,24 @@ def waking(seed):
         wrong, report = e2e.equal_to_journal(run, threads=2)  # peaks below: those of the sleep nobody has seen
         if threads == 1:
             wrong += wrong_peaks(run, report)
-        wrong += ["stormlog-attach %s: exit %d" % (" ".join(options), code) for options, code in done if code not in (0, 3)]
+        wrong += wrong_stacks(run, done) if done and not done[0][0] and not done[0][1] else []
+        wrong += ["stormlog-attach %s: exit %d" % (" ".join(options), code) for options, code, _ in done if code not in (0, 3)]
         if wrong and os.environ.get("STORMLOG_KEEP_FAILED"):
             os.rename(run.folder, run.folder + "-failed")
             wrong.append("kept in " + run.folder + "-failed")
-    return "seed %d: %s, %s" % (seed, name, done), sum(not options and not code for options, code in done), wrong
+    return "seed %d: %s, %s" % (seed, name, done), sum(not options and not code for options, code, _ in done), wrong
+
+
+def many(first, count):
+    """waking() of so many seeds, some at once: these programs sleep most of their time."""
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(waking, range(first, first + count))
 
 
 def main():
     count, seed = int(sys.argv[1]) if len(sys.argv) > 1 else 20, int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
     answered = failed = 0
-    for i in range(count):
-        what, woken, wrong = waking(seed + i)
+    for what, woken, wrong in many(seed, count):
         answered += woken
         failed += bool(wrong)
         if wrong:
