@@ -126,18 +126,26 @@ class Attached(unittest.TestCase):
 
     def children(self, run, count, *prefix, **options):
         environment = dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_LATENCY="1000000", SIM_DIR=run.folder)
-        return [subprocess.Popen([*prefix, KILL_ME, "1", "_exit", "4000000"], env=environment, stdout=subprocess.DEVNULL, **options) for _ in range(count)]
+        return [subprocess.Popen([*prefix, KILL_ME, "1"], env=environment, stdout=subprocess.DEVNULL, **options) for _ in range(count)]
 
     def watched_pids(self, run, group, begin, *prefix):
         """Of the processes that begin() starts while stormlog-attach watches a group of which there is none yet."""
         watcher = subprocess.Popen([*prefix, e2e.ATTACH, *group, "-o", run.traces], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(watcher.kill)
         said = [watcher.stderr.readline()]
         while said[-1] and said[-1] != "ready\n":
             said.append(watcher.stderr.readline())
-        for child in begin():
+        children = begin()
+        for child in children:
+            self.addCleanup(child.wait)
+            self.addCleanup(child.kill)
+        wait_until(lambda: len(run.files()) >= len(children) and min(map(calls_in, stormlog_trace.open_folder(run.traces))) > 10)
+        for child in children:
+            child.kill()
             child.wait()
         watcher.send_signal(signal.SIGINT)
         said += watcher.stderr.readlines()
+        watcher.stderr.close()
         self.assertEqual(watcher.wait(), 0, said)
         traces = stormlog_trace.open_folder(run.traces)
         for trace in traces:
@@ -183,7 +191,9 @@ class Attached(unittest.TestCase):
             self.skipTest("podman does not run here: " + why_not)
         with e2e.Recording("true", preload=False) as run:
             options = ["-v", e2e.SIM + ":/gpu:ro", "-e", "LD_LIBRARY_PATH=/gpu", "-e", "SIM_LATENCY=1000000", "-e", "SIM_DIR=/dev/shm"]
-            containers = [podman(name, *options, command=[KILL_ME, "1", "_exit", "15000000"]) for name in names]
+            containers = [podman(name, *options, command=[KILL_ME, "1"]) for name in names]
+            for container in containers:
+                container.stdout.readline()  # it has made its first calls
             ids = [podman_id(name) for name in names]
             watched = [subprocess.Popen([e2e.ATTACH, "--container", id, "-o", os.path.join(run.traces, id), "--duration", "3"],
                                         stderr=subprocess.PIPE, text=True) for id in ids[:2]]
@@ -191,9 +201,9 @@ class Attached(unittest.TestCase):
                 said = watcher.communicate(timeout=60)[1]
                 self.assertEqual((watcher.returncode, "calls of" in said), (0, True), said)
             for container in containers:
+                subprocess.run(["podman", "rm", "-f", "-t", "0", container.name], capture_output=True, timeout=60)
                 container.kill()
                 container.communicate()
-                subprocess.run(["podman", "rm", "-f", container.name], capture_output=True)
             pids = set()
             for id in ids[:2]:
                 trace, = stormlog_trace.open_folder(os.path.join(run.traces, id))
@@ -201,6 +211,10 @@ class Attached(unittest.TestCase):
                 pids.add(trace.header["pid"])
             self.assertEqual(len(pids), 2)
             self.assertFalse(os.path.exists(os.path.join(run.traces, ids[2])))
+
+
+def calls_in(trace):
+    return len((trace.events() or {"api": ()})["api"])
 
 
 def make_group(name):
@@ -227,8 +241,6 @@ def podman(name, *options, command):
                               "--privileged", "--pids-limit", "-1", *limits, "--network", "none", *options, "--rootfs", "/:O", *command],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     child.name = name
-    if command != ["true"]:
-        child.stdout.readline()  # it has made its first calls
     return child
 
 

@@ -148,7 +148,7 @@ class Follow(unittest.TestCase):
                 self.assertEqual(e2e.differences(known, truth, e2e.rows_of(job.traces), threads), [])
 
     def test_blocks_of_a_framework_through_files_that_are_folded(self):
-        with Job(os.path.join(e2e.APPS, "keep_me"), "journal.bin", 4, 3000000, "exit", STORMLOG_KEEP="2M") as job:
+        with Job(os.path.join(e2e.APPS, "keep_me"), "journal.bin", 4, 500000, "exit", STORMLOG_KEEP="256K") as job:
             seen = set()
             while job.process.poll() is None:
                 job.poll()
