@@ -86,12 +86,20 @@ struct thread {
 	uint64_t next; /* slot number of the next event */
 };
 
+struct known {
+	uint64_t hash; /* 0: free */
+	unsigned id;
+};
+
 struct sl_synth {
 	char *path, *ring_path;
 	FILE *file;
 	msgpack_sbuffer header, defs; /* definitions not yet written */
 	uint64_t defs_first, defs_next;
-	unsigned def_count, ids, block_events, rows_rank;
+	unsigned def_count, block_events, rows_rank;
+	unsigned texts, frames, pythons; /* the last id of each, as the agent counts them */
+	struct known *known;		 /* frames that were defined: open addressing */
+	unsigned known_mask;
 	struct thread threads[THREADS_MAX];
 	uint64_t now_ns, events;
 	ZSTD_CCtx *zstd;
@@ -403,9 +411,9 @@ unsigned synth_text(struct sl_synth *s, const char *value)
 
 	msgpack_pack_map(&pk, 3);
 	pair_text(&pk, "def", "text");
-	pair_u64(&pk, "id", ++s->ids);
+	pair_u64(&pk, "id", ++s->texts);
 	pair_text(&pk, "text", value);
-	return s->ids;
+	return s->texts;
 }
 
 unsigned synth_python(struct sl_synth *s, unsigned depth, const char *const *functions, const char *file, unsigned line)
@@ -417,29 +425,79 @@ unsigned synth_python(struct sl_synth *s, unsigned depth, const char *const *fun
 	return synth_python_frames(s, depth < 64 ? depth : 64, frames);
 }
 
-unsigned synth_python_frames(struct sl_synth *s, unsigned depth, const struct synth_frame *frames)
+static uint64_t hash_of(uint64_t hash, const char *value)
 {
-	unsigned first = s->ids + 1;
+	for (value = value ? value : "\1"; *value; value++)
+		hash = (hash ^ (unsigned char)*value) * 0x100000001b3;
+	return (hash ^ 0xff) * 0x100000001b3;
+}
+
+static struct known *known_at(struct known *known, unsigned mask, uint64_t hash)
+{
+	unsigned at = (unsigned)(hash >> 32) & mask;
+
+	while (known[at].hash && known[at].hash != hash)
+		at = (at + 1) & mask;
+	return &known[at];
+}
+
+static void make_room(struct sl_synth *s)
+{
+	unsigned mask = s->known ? s->known_mask * 2 + 1 : 63;
+	struct known *bigger;
+
+	if (s->known && s->frames * 2 < s->known_mask)
+		return;
+	bigger = calloc(mask + 1, sizeof(*bigger));
+	must(bigger, "calloc");
+	for (unsigned i = 0; s->known && i <= s->known_mask; i++)
+		if (s->known[i].hash)
+			*known_at(bigger, mask, s->known[i].hash) = s->known[i];
+	free(s->known);
+	s->known = bigger;
+	s->known_mask = mask;
+}
+
+/* A frame is defined once, as the agent does it. */
+static unsigned frame_id(struct sl_synth *s, const struct synth_frame *frame)
+{
+	uint64_t hash = hash_of(hash_of(0xcbf29ce484222325 + frame->line, frame->function), frame->file) | 1;
+	struct known *known;
 	msgpack_packer pk;
 
-	for (unsigned i = 0; i < depth; i++) {
-		pk = begin_def(s);
-		msgpack_pack_map(&pk, 5);
-		pair_text(&pk, "def", "frame");
-		pair_u64(&pk, "id", ++s->ids);
-		pair_text(&pk, "function", frames[i].function);
-		pair_text(&pk, "file", frames[i].file);
-		pair_u64(&pk, "line", frames[i].line);
-	}
+	make_room(s);
+	known = known_at(s->known, s->known_mask, hash);
+	if (known->hash)
+		return known->id;
+	*known = (struct known){hash, ++s->frames};
+	pk = begin_def(s);
+	msgpack_pack_map(&pk, 5);
+	pair_text(&pk, "def", "frame");
+	pair_u64(&pk, "id", known->id);
+	pair_text(&pk, "function", frame->function);
+	pair_text(&pk, "file", frame->file);
+	pair_u64(&pk, "line", frame->line);
+	return known->id;
+}
+
+unsigned synth_python_frames(struct sl_synth *s, unsigned depth, const struct synth_frame *frames)
+{
+	unsigned *ids = calloc(depth + 1, sizeof(*ids));
+	msgpack_packer pk;
+
+	must(ids, "calloc");
+	for (unsigned i = 0; i < depth; i++)
+		ids[i] = frame_id(s, &frames[i]);
 	pk = begin_def(s);
 	msgpack_pack_map(&pk, 3);
 	pair_text(&pk, "def", "python_stack");
-	pair_u64(&pk, "id", ++s->ids);
+	pair_u64(&pk, "id", ++s->pythons);
 	text(&pk, "frames");
 	msgpack_pack_array(&pk, depth);
 	for (unsigned i = 0; i < depth; i++)
-		msgpack_pack_uint64(&pk, first + i);
-	return s->ids;
+		msgpack_pack_uint64(&pk, ids[i]);
+	free(ids);
+	return s->pythons;
 }
 
 void synth_module(struct sl_synth *s, uint64_t base, uint64_t end, const char *path)
@@ -639,6 +697,7 @@ void synth_close(struct sl_synth *s, enum synth_end end)
 	msgpack_sbuffer_destroy(&s->header);
 	ZSTD_freeCCtx(s->zstd);
 	free(s->out);
+	free(s->known);
 	free(s->path);
 	free(s->ring_path);
 	free(s);
