@@ -14,6 +14,7 @@
 #include "server/form.h"
 #include "server/html.h"
 #include "server/places.h"
+#include "server/quota.h"
 #include "server/site.h"
 #include "server/work.h"
 
@@ -180,6 +181,10 @@ void sl_site_pack(struct sl_request *request)
 	int64_t run = 0;
 	int fd;
 
+	if (sl_packs_is_name(request->rest) && sl_quota_refuses(request->server, store, request->rest)) {
+		sl_request_say(request, 507, SL_QUOTA_FULL, NULL);
+		return;
+	}
 	if (!sl_packs_is_name(request->rest) || !store || (fd = sl_packs_read(&request->server->packs, request->rest, &st)) < 0) {
 		sl_request_say(request, 404, "there is no such pack", NULL);
 		return;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/door.h"
+#include "server/quota.h"
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -37,7 +38,8 @@ struct sl_store *sl_runs_store(struct sl_server *server)
 	return store;
 }
 
-bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size, char project[SL_CARD_TEXT + 1])
+bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size, char project[SL_CARD_TEXT + 1],
+		 bool *full)
 {
 	struct sl_store *store = sl_runs_store(server);
 	struct sl_arena arena = {0};
@@ -51,8 +53,10 @@ bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, s
 	fine = value && sl_card_read(&card, value);
 	card.identity = pack; /* whatever the pack says of itself: it stands for no other */
 	card.source = pack;
-	fine = fine && store && sl_store_put(store, &card, &run);
-	if (!fine)
+	fine = fine && store;
+	*full = fine && !sl_quota_admits(server, store, card.project, pack);
+	fine = fine && !*full && sl_store_put(store, &card, &run);
+	if (!fine && !*full)
 		sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack,
 			      store && value ? sl_store_why(store) : "no card of it");
 	snprintf(project, SL_CARD_TEXT + 1, "%s", card.project ? card.project : "");

@@ -20,6 +20,7 @@ struct sl_server {
 	const char *const *names;
 	unsigned name_count;			     /* hosts that we answer to, beside numbers and localhost */
 	uint64_t keep_age_s, keep_count, keep_bytes; /* of each project; 0: all */
+	uint64_t project_bytes;			     /* at most, of each project; 0: no limit */
 };
 
 #endif

@@ -34,6 +34,7 @@ static const char usage[] =
 	"                            localhost always are\n"
 	"      --max-pack SIZE       a pack is at most so large (default: 4G)\n"
 	"      --quota SIZE          all packs together are (default: no limit)\n"
+	"      --project-quota SIZE  those of one project are; a run too many is refused\n"
 	"      --keep-age DAYS       of each project runs that came in so many days,\n"
 	"      --keep-count N        the N newest,\n"
 	"      --keep-size SIZE      as many as are so large together; pinned ones and those beside a change always\n"
@@ -46,7 +47,7 @@ struct settings {
 	const char *names[NAMES_MAX];
 };
 
-enum { STORE = 256, LISTEN, OPEN, NAME, MAX_PACK, QUOTA, KEEP_AGE, KEEP_COUNT, KEEP_SIZE, HELP, VERSION };
+enum { STORE = 256, LISTEN, OPEN, NAME, MAX_PACK, QUOTA, PROJECT_QUOTA, KEEP_AGE, KEEP_COUNT, KEEP_SIZE, HELP, VERSION };
 
 static bool read_count(const char *text, uint64_t *count)
 {
@@ -59,11 +60,19 @@ static bool read_count(const char *text, uint64_t *count)
 /* -1: go on. */
 static int parse(struct settings *s, int argc, char **argv)
 {
-	static const struct option table[] = {
-		{"store", 1, NULL, STORE},	 {"listen", 1, NULL, LISTEN},	      {"open", 0, NULL, OPEN},
-		{"name", 1, NULL, NAME},	 {"max-pack", 1, NULL, MAX_PACK},     {"quota", 1, NULL, QUOTA},
-		{"keep-age", 1, NULL, KEEP_AGE}, {"keep-count", 1, NULL, KEEP_COUNT}, {"keep-size", 1, NULL, KEEP_SIZE},
-		{"help", 0, NULL, HELP},	 {"version", 0, NULL, VERSION},	      {0}};
+	static const struct option table[] = {{"store", 1, NULL, STORE},
+					      {"listen", 1, NULL, LISTEN},
+					      {"open", 0, NULL, OPEN},
+					      {"name", 1, NULL, NAME},
+					      {"max-pack", 1, NULL, MAX_PACK},
+					      {"quota", 1, NULL, QUOTA},
+					      {"keep-age", 1, NULL, KEEP_AGE},
+					      {"keep-count", 1, NULL, KEEP_COUNT},
+					      {"keep-size", 1, NULL, KEEP_SIZE},
+					      {"project-quota", 1, NULL, PROJECT_QUOTA},
+					      {"help", 0, NULL, HELP},
+					      {"version", 0, NULL, VERSION},
+					      {0}};
 	bool fine = true;
 	int option;
 
@@ -88,6 +97,9 @@ static int parse(struct settings *s, int argc, char **argv)
 			break;
 		case QUOTA:
 			fine = sl_size_parse(optarg, &s->server.packs.quota);
+			break;
+		case PROJECT_QUOTA:
+			fine = sl_size_parse(optarg, &s->server.project_bytes);
 			break;
 		case KEEP_AGE:
 			fine = read_count(optarg, &s->server.keep_age_s);

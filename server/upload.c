@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "server/quota.h"
+#include "server/runs.h"
 #include "server/work.h"
 
 /* "bytes 100-199/5000", or "/ *" where the whole is not known. */
@@ -42,6 +44,8 @@ struct sl_outcome sl_upload_begin(struct sl_request *request)
 	in->total = length ? bytes : UINT64_MAX;
 	if (range && (!length || !read_range(range, &offset, &in->end, &in->total) || in->end - offset != bytes))
 		return (struct sl_outcome){400, "Content-Range does not agree with itself or with Content-Length"};
+	if (request->server->project_bytes && sl_quota_refuses(request->server, sl_runs_store(request->server), in->name))
+		return (struct sl_outcome){507, SL_QUOTA_FULL};
 	return sl_packs_begin(&request->server->packs, in, offset);
 }
 

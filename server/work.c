@@ -126,7 +126,7 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 }
 
 /* card.json into the catalogue. */
-static bool put_card(struct sl_work *work, const char *pack)
+static bool put_card(struct sl_work *work, const char *pack, bool *full)
 {
 	int fd = openat(work->server->packs.folder, "work/now/card.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	void *bytes = MAP_FAILED;
@@ -140,7 +140,7 @@ static bool put_card(struct sl_work *work, const char *pack)
 		close(fd);
 	if (bytes == MAP_FAILED)
 		return false;
-	fine = sl_runs_put(work->server, pack, bytes, (size_t)st.st_size, project);
+	fine = sl_runs_put(work->server, pack, bytes, (size_t)st.st_size, project, full);
 	if (fine)
 		*sl_map_at(&work->changed, project) = 1;
 	munmap(bytes, (size_t)st.st_size);
@@ -152,7 +152,7 @@ static void index_pack(struct sl_work *work, const char *pack)
 	char from[4200], path[SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32];
 	char *argv[] = {work->program, work->folder, from, NULL};
 	int folder = work->server->packs.folder, status;
-	bool fine;
+	bool fine, full = false;
 
 	sl_packs_path(pack, pack_path);
 	snprintf(from, sizeof(from), "%s/%s", work->server->path, pack_path);
@@ -164,8 +164,12 @@ static void index_pack(struct sl_work *work, const char *pack)
 	sl_places_of(pack, "report.html", path);
 	fine = status == SL_CHILD_FINE && move(work, "report.html", path);
 	sl_places_of(pack, "report.json", path);
-	fine = fine && move(work, "report.json", path) && put_card(work, pack); /* last: who finds the run finds its report */
-	if (!fine)
+	fine = fine && move(work, "report.json", path) &&
+	       put_card(work, pack, &full); /* last: who finds the run finds its report */
+	sl_places_of(pack, "", path);
+	if (full)
+		sl_folder_remove(folder, path);
+	else if (!fine)
 		put_failed(work, pack, status);
 }
 

@@ -80,6 +80,27 @@ class Keep(unittest.TestCase):
         self.restart("--keep-size", str(sizes[7] + sizes[5] + 1))
         self.kept([5, 7, 4, 6])
 
+    def test_a_run_too_many_for_its_project_is_refused_and_others_are_not(self):
+        sizes = {n: os.path.getsize(self.server.packs()[name]) for n, name in self.packs.items()}
+        self.restart("--project-quota", str(sum(sizes[n] for n in (1, 3, 5, 7)) + 10))
+        self.kept(range(8))
+        pack = runs.record(ANALYZE, self.folder, 9, [19], second=600, metadata={"project": "a"})
+        self.assertEqual(self.server.put(pack)[0], 201)  # of which project it is, is not known before
+        wait_for(lambda: self.server.get("/packs/" + name_of(pack))[0] == 507)
+        self.kept(range(8))
+        status, _, body = self.server.put(pack)
+        self.assertEqual(status, 507)
+        self.assertIn(b"--project-quota", body)
+        self.send(10, "c")
+        self.kept([*range(8), 10])
+        self.restart("--project-quota", "1")  # what was taken stays, and reading goes on
+        self.kept([*range(8), 10])
+        shutil.rmtree(os.path.join(self.server.store, "pages"))
+        self.restart("--project-quota", "1")
+        pages = [os.path.join(self.server.store, "pages", name[:2], name, "report.html") for name in self.packs.values()]
+        wait_for(lambda: all(map(os.path.exists, pages)))
+        self.kept([*range(8), 10])
+
     def test_runs_on_either_side_of_a_change_stay(self):
         for n in range(20, 40):
             pack = runs.record(ANALYZE, self.folder, n, [100 if n < 29 else 150], second=60 * n, metadata={"project": "c"})
