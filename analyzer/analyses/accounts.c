@@ -9,7 +9,6 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/analyses/story.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/report/kept.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/report.h"
@@ -260,9 +259,10 @@ static const char *limited(const struct sl_oom *oom)
 static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
-	char where[300], what[200], *cause = account->cause_text;
+	char where[300], what[300], *cause = account->cause_text;
 	struct sl_story story;
 	struct names n = {0};
+	uint64_t then;
 
 	if ((account->cause != SL_CAUSE_FULL && account->cause != SL_CAUSE_TOO_LARGE) || !oom->asked_bytes)
 		return;
@@ -271,10 +271,9 @@ static void explain(struct sl_process *process, const struct sl_oom *oom, struct
 		account->cause_text = sl_memory_print("%s; %s", cause, story.text);
 		account->advice = strdup(story.advice);
 		free(cause);
-	} else if (kept && kept->verdict == SL_KEPT_GROWING && kept->bytes != SL_UNKNOWN && account->cause == SL_CAUSE_FULL &&
-		   kept->bytes >= sl_oom_missing(oom)) {
+	} else if (account->cause == SL_CAUSE_FULL && (then = sl_story_leaked(what, sizeof(what), process, oom)) &&
+		   then >= sl_oom_missing(oom)) {
 		sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, where, sizeof(where));
-		sl_kept_amount(what, sizeof(what), kept);
 		free(account->advice);
 		account->advice = sl_memory_print("%s less had been enough: the leak at %s has %s", size(&n, sl_oom_missing(oom)),
 						  where, what);

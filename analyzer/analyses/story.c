@@ -12,6 +12,7 @@
 #define SPIKE_BIRTHS  5 /* of the place before it; rises before it */
 #define SPIKE_TIMES   2
 #define GREW_PART     0.25 /* of what the process held */
+#define ALL_OF_IT     20   /* what a place kept later is less than a twentieth of what it had */
 #define SURGE_PART    0.5  /* of what the step took beyond those before it */
 #define STAIRS_MIN    3	   /* blocks of the place before it */
 #define STAIRS_PART   0.3  /* of what the process held */
@@ -42,18 +43,41 @@ static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 	return true;
 }
 
+uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom)
+{
+	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
+	char place[300], other[300], bytes[SL_FORMAT_BYTES], all[200];
+	uint64_t then = 0;
+
+	if (!kept || kept->verdict != SL_KEPT_GROWING || kept->bytes == SL_UNKNOWN)
+		return 0;
+	sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 1, place, sizeof(place));
+	for (unsigned i = 0; i < oom->owner_count; i++) {
+		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
+
+		sl_owners_line(process, site->python, site->native, site->caller, 1, other, sizeof(other));
+		if (!strcmp(place, other))
+			then += oom->owners[i].bytes;
+	}
+	sl_kept_amount(all, sizeof(all), kept);
+	if (!then || kept->bytes <= then + then / ALL_OF_IT)
+		snprintf(out, size, "%s", all);
+	else
+		snprintf(out, size, "%s of it by then; in the end %s", sl_format_size(bytes, then), all);
+	return then ? then : kept->bytes <= oom->live_bytes ? kept->bytes : 0;
+}
+
 /* A place that grew until nothing was left. */
 static bool tell_leak(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
-	char where[300], what[200];
+	char where[300], what[300];
+	uint64_t then = sl_story_leaked(what, sizeof(what), process, oom);
 	struct names n = {0};
 
-	if (!kept || kept->verdict != SL_KEPT_GROWING || kept->bytes == SL_UNKNOWN ||
-	    (double)kept->bytes < GREW_PART * (double)oom->live_bytes)
+	if (!then || (double)then < GREW_PART * (double)oom->live_bytes)
 		return false;
 	sl_owners_line(process, kept->track->python, kept->track->native, kept->track->caller, 2, where, sizeof(where));
-	sl_kept_amount(what, sizeof(what), kept);
 	snprintf(story->text, sizeof(story->text), "it grew: leak at %s, %s", where, what);
 	snprintf(story->advice, sizeof(story->advice), "free there what is not needed any more: %s less had been enough",
 		 size(&n, sl_oom_missing(oom)));
@@ -165,6 +189,9 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
-	return tell_attempts(story, process, oom, account) || tell_request(story, oom) || tell_leak(story, process, oom) ||
-	       tell_surge(story, process, oom) || tell_stairs(story, process, oom) || tell_largest(story, process, oom);
+	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else nothing that was freed had been enough */
+
+	return tell_attempts(story, process, oom, account) || tell_request(story, oom) ||
+	       (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) ||
+	       (fits && tell_stairs(story, process, oom)) || tell_largest(story, process, oom);
 }

@@ -19,4 +19,10 @@ static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
 	return oom->asked_bytes > oom->free_bytes ? oom->asked_bytes - oom->free_bytes : 0;
 }
 
+/*
+ * What the place that grows most had when memory ran out, and how much that is in words, at most 300 bytes.  A later request that failed
+ * finds more of it.  0: nothing grows, or it was not among the largest then.
+ */
+uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom);
+
 #endif

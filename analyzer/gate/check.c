@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/gate/fits.h"
 #include "analyzer/report/place.h"
@@ -57,6 +58,19 @@ static void point(struct sl_outcome *outcome, const struct sl_measure *measure)
 	outcome->line = measure->line;
 	if (measure->of == SL_MEASURE_STACK || measure->of == SL_MEASURE_LEAK)
 		outcome->fingerprint = sl_memory_copy(measure->key);
+}
+
+static void point_at_stack(struct sl_outcome *outcome, struct sl_process *process, uint32_t python, uint32_t native,
+			   uint64_t caller)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, python, native, caller);
+	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
+
+	if (!frame || !frame->own)
+		return;
+	outcome->file = sl_memory_copy(frame->file);
+	outcome->line = frame->line;
 }
 
 /* The largest place of a sort, to point at; NULL: none. */
@@ -154,9 +168,7 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 		for (size_t k = 0; k < process->model->ooms.count; k++) {
 			const struct sl_oom *oom = &process->model->ooms.item[k];
 			const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-			struct sl_stack_frame frames[SL_STACK_MAX];
 			char line[400], size[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES];
-			const struct sl_stack_frame *frame;
 			struct sl_outcome *outcome;
 
 			if (oom->recovered == 1 || oom->in_retry || sl_oom_made_to_fail(oom))
@@ -166,12 +178,7 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 				      "%s of %s failed with %s held, at %s", hook ? hook->plain : "a call",
 				      sl_format_size(size, oom->requested_bytes), sl_format_size(live, oom->live_bytes),
 				      line[0] ? line : "an unknown place");
-			frame = sl_place_of(process, frames,
-					    sl_process_stack(process, frames, oom->python, oom->native, oom->caller));
-			if (frame && frame->own) {
-				outcome->file = sl_memory_copy(frame->file);
-				outcome->line = frame->line;
-			}
+			point_at_stack(outcome, process, oom->python, oom->native, oom->caller);
 			any = true;
 		}
 	}
@@ -203,7 +210,7 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 
 /* ---- what the report finds by itself, with --fail-on */
 
-static void check_found(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
+static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
 {
 	char size[SL_FORMAT_BYTES];
 
@@ -216,29 +223,35 @@ static void check_found(struct sl_outcomes *outcomes, const struct sl_measures *
 				  "%s %s at %s", sl_format_size(size, m->bytes),
 				  m->critical ? "left behind, and growing," : "still held at the end,", m->what),
 			      m);
-		else if (m->of == SL_MEASURE_GROWTH && m->bytes && m->bytes != SL_UNKNOWN)
-			add(outcomes, "growth", SL_LEVEL_WARNING, fails, m->key, "%s grows by %s an entry", m->key,
-			    sl_format_size(size, m->bytes));
 	}
 }
 
-/* Errors, leaks and growth are outcomes of their own. */
+/* Errors and leaks are outcomes of their own. */
 static bool is_told(const struct sl_finding *finding)
 {
-	return !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing") || !strcmp(finding->id, "label.growing");
+	return !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing");
 }
 
+/* Many ranks that grow alike are told once. */
 static void check_findings(struct sl_outcomes *outcomes, const struct sl_report *report, enum sl_fail_on fail_on)
 {
+	struct sl_map told = {0};
+
 	for (size_t i = 0; i < report->findings.count; i++) {
 		const struct sl_finding *finding = &report->findings.item[i];
-		bool critical = !strcmp(finding->severity, "critical");
+		bool critical = !strcmp(finding->severity, "critical"), growth = !strcmp(finding->id, "label.growing");
+		bool fails = fail_on == SL_FAIL_ON_WARNING || (fail_on == SL_FAIL_ON_CRITICAL && critical);
+		struct sl_outcome *outcome;
 
-		if (strcmp(finding->severity, "info") && !is_told(finding))
-			add(outcomes, "finding", critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING,
-			    fail_on == SL_FAIL_ON_WARNING || (fail_on == SL_FAIL_ON_CRITICAL && critical), finding->id, "%s: %s",
-			    finding->id, finding->text);
+		if (!strcmp(finding->severity, "info") || is_told(finding) || (growth && (*sl_map_at(&told, finding->text))++))
+			continue;
+		outcome = add(outcomes, growth ? "growth" : "finding", critical ? SL_LEVEL_CRITICAL : SL_LEVEL_WARNING, fails,
+			      finding->id, "%s%s%s", growth ? "" : finding->id, growth ? "" : ": ", finding->text);
+		if (finding->process >= 0)
+			point_at_stack(outcome, &report->processes[finding->process], finding->python, finding->native,
+				       finding->caller);
 	}
+	sl_map_free(&told);
 }
 
 static void check_whole(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_limits *limits)
@@ -327,7 +340,7 @@ void sl_check(struct sl_outcomes *outcomes, struct sl_report *report, const stru
 	check_ooms(outcomes, report, limits);
 	for (size_t i = 0; baseline && i < measures->list.count; i++)
 		check_against(outcomes, &measures->list.item[i], baseline, limits);
-	check_found(outcomes, measures, limits->fail_on);
+	check_leaks(outcomes, measures, limits->fail_on);
 	check_findings(outcomes, report, limits->fail_on);
 	check_whole(outcomes, report, limits);
 	count(outcomes, limits->strict);

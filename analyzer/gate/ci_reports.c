@@ -9,6 +9,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 
 #define SUMMARY_MAX_BYTES (1000 << 10)
@@ -99,12 +100,19 @@ static void put_attribute(FILE *out, const char *name, const char *text)
 	fputc('"', out);
 }
 
-static void put_case(FILE *out, const struct sl_outcome *o)
+/* Consumers take two cases of one name for one: the second is called so. */
+static void put_case(FILE *out, const struct sl_outcome *o, struct sl_map *names)
 {
+	char *key = sl_memory_print("%s\n%s", o->rule, o->subject), *name;
+	uintptr_t *count = sl_map_at(names, key);
+
+	name = ++*count > 1 ? sl_memory_print("%s (%zu)", o->subject, (size_t)*count) : sl_memory_copy(o->subject);
 	fputs("    <testcase classname=\"stormlog.", out);
 	sl_door_put(out, SL_DOOR_XML, o->rule);
 	fputc('"', out);
-	put_attribute(out, "name", o->subject);
+	put_attribute(out, "name", name);
+	free(name);
+	free(key);
 	fputs(" time=\"0\"", out);
 	if (o->fails) {
 		fputs(">\n      <failure", out);
@@ -130,6 +138,7 @@ static void put_case(FILE *out, const struct sl_outcome *o)
 bool sl_form_junit(const struct sl_forms *forms, FILE *out)
 {
 	const struct sl_outcomes *outcomes = forms->outcomes;
+	struct sl_map names = {0};
 	size_t skipped = 0;
 
 	for (size_t i = 0; i < outcomes->list.count; i++)
@@ -141,7 +150,8 @@ bool sl_form_junit(const struct sl_forms *forms, FILE *out)
 	sl_door_print(out, " tests=\"%zu\" failures=\"%u\" errors=\"0\" skipped=\"%zu\" time=\"0\">\n", outcomes->list.count,
 		      outcomes->failures, skipped);
 	for (size_t i = 0; i < outcomes->list.count; i++)
-		put_case(out, &outcomes->list.item[i]);
+		put_case(out, &outcomes->list.item[i], &names);
+	sl_map_free(&names);
 	fputs("  </testsuite>\n</testsuites>\n", out);
 	return !ferror(out);
 }

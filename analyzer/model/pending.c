@@ -3,7 +3,8 @@
 
 /*
  * What the sample finds beyond the process's own.  Where that changed while it was taken (NVML answers with a figure from before a segment was
- * got, and is asked after) two bounds are known: what was hidden before stays where it lies between them.  SL_UNKNOWN: anything may be.
+ * got, and is asked after) two bounds are known: what was hidden before stays where it lies between them.  SL_UNKNOWN: nothing is known from
+ * before, so it may be anything between the two.
  */
 static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
 {
@@ -11,7 +12,7 @@ static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
 	uint64_t low = used > most ? used - most : 0, high = used > least ? used - least : 0;
 
 	if (before == SL_UNKNOWN)
-		return low || !high ? low : SL_UNKNOWN;
+		return low == high ? low : SL_UNKNOWN;
 	if (before < low)
 		return low;
 	return before < high ? before : high;

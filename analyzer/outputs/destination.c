@@ -38,8 +38,26 @@ static const char *const ours[] = {
 	"oom/oom_dump_*/live_blocks.json",
 };
 
+/* Who analyses a bundle, or telemetry, that lies in an analysis finds the result beside it, in a folder of that name. */
+static const char *nested(const char *path)
+{
+	static const char name[] = "/analysis/";
+	const char *at = strstr(path, name);
+	char outer[PATH_MAX];
+
+	if (!at || snprintf(outer, sizeof(outer), "%.*s/", (int)(at - path), path) >= (int)sizeof(outer))
+		return NULL;
+	for (size_t i = 0; i < SL_COUNT(ours); i++)
+		if (!fnmatch(ours[i], outer, FNM_PATHNAME))
+			return at + strlen(name);
+	return NULL;
+}
+
 static bool is_ours(const char *path)
 {
+	for (const char *inner; (inner = nested(path)); path = inner)
+		if (!*inner)
+			return true;
 	for (size_t i = 0; i < SL_COUNT(ours); i++)
 		if (!fnmatch(ours[i], path, FNM_PATHNAME))
 			return true;

@@ -39,7 +39,7 @@ static size_t put_name(char *out, size_t size, const struct sl_hidden *hidden, s
 	size_t at;
 
 	for (size_t i = first; i < hidden->count; i++) {
-		if (!is_alike(name, &hidden->item[i]))
+		if (i != first && !is_alike(name, &hidden->item[i]))
 			continue;
 		bytes += hidden->item[i].bytes;
 		most = hidden->item[i].bytes > most ? hidden->item[i].bytes : most;

@@ -524,6 +524,19 @@ void synth_sample(struct sl_synth *s, uint64_t ns, int device, uint64_t used, ui
 	pair_text(&pk, "source", "synth");
 }
 
+void synth_oom(struct sl_synth *s, uint64_t ns, unsigned thread, int device, uint64_t free, uint64_t total)
+{
+	msgpack_packer pk = begin_def(s);
+
+	msgpack_pack_map(&pk, 6);
+	pair_text(&pk, "def", "oom");
+	pair_u64(&pk, "ns", ns);
+	pair_u64(&pk, "thread", thread);
+	pair_u64(&pk, "device", (uint64_t)device);
+	pair_u64(&pk, "free_bytes", free);
+	pair_u64(&pk, "total_bytes", total);
+}
+
 void synth_own_sample(struct sl_synth *s, uint64_t begin_ns, uint64_t ns, int device, uint64_t own, uint64_t total)
 {
 	msgpack_packer pk = begin_def(s);

@@ -703,6 +703,32 @@ static void a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden(voi
 	}
 }
 
+static void a_first_sample_that_spans_a_segment_leaves_what_is_hidden_unknown(void **state)
+{
+	struct sl_device_state *device;
+	struct replay r;
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 200 * MIB, .time_ns = SYNTH_START_NS + 4500,
+		   .duration_ns = 500);
+	synth_own_sample(r.synth, SYNTH_START_NS + 4000, SYNTH_START_NS + 5000, 0, 400 * MIB, 8192 * MIB);
+	replay_end(&r, SYNTH_COMPLETED);
+	device = r.model->devices[1];
+	assert_true(device->hidden_last_bytes == SL_UNKNOWN && device->hidden_peak_bytes == SL_UNKNOWN);
+	replay_free(&r);
+
+	replay_begin(&r);
+	synth_call(r.synth, 1, "cudaMalloc", .address = 0x1000, .bytes = 200 * MIB, .time_ns = SYNTH_START_NS + 4500,
+		   .duration_ns = 500);
+	synth_own_sample(r.synth, SYNTH_START_NS + 4000, SYNTH_START_NS + 5000, 0, 400 * MIB, 8192 * MIB);
+	synth_own_sample(r.synth, SYNTH_START_NS + 7000, SYNTH_START_NS + 8000, 0, 500 * MIB, 8192 * MIB);
+	replay_end(&r, SYNTH_COMPLETED);
+	device = r.model->devices[1];
+	assert_int_equal(device->hidden_last_bytes, 300 * MIB);
+	assert_int_equal(device->hidden_peak_bytes, 300 * MIB);
+	replay_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -737,6 +763,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_segment_is_that_of_its_blocks_whatever_lies_across_it),
 		cmocka_unit_test(what_a_context_takes_is_known_once_nothing_moves),
 		cmocka_unit_test(a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden),
+		cmocka_unit_test(a_first_sample_that_spans_a_segment_leaves_what_is_hidden_unknown),
 		cmocka_unit_test(a_timeline_keeps_every_extreme_however_long_the_run),
 		cmocka_unit_test(a_table_holds_exactly_what_was_put_in_and_not_taken_out),
 	};

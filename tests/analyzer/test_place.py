@@ -119,6 +119,16 @@ class Place(unittest.TestCase):
                 self.assertEqual(json.load(file)["schema"], "stormlog.report")
             self.assertEqual([name for name in os.listdir(traces) if "analysis" in name], ["analysis"])
 
+    def test_the_analysis_of_what_lies_in_an_analysis_goes_with_it(self):
+        self.assertEqual(self.run_it("-q", self.traces).returncode, FINE)
+        self.assertEqual(self.run_it("-q", self.path("proj/analysis/telemetry")).returncode, FINE)
+        self.assertTrue(os.path.exists(self.path("proj/analysis/telemetry/analysis/report.json")))
+        self.put("proj/analysis/telemetry/analysis/notes.txt")
+        self.refused(self.traces, says="telemetry/analysis/notes.txt")
+        os.unlink(self.path("proj/analysis/telemetry/analysis/notes.txt"))
+        self.assertEqual(self.run_it("-q", self.traces).returncode, FINE)
+        self.assertFalse(os.path.exists(self.path("proj/analysis/telemetry/analysis")))
+
     def test_an_earlier_analysis_with_something_of_the_users_stays(self):
         self.assertEqual(self.run_it("-q", self.traces).returncode, FINE)
         for name in "notes.txt", "telemetry/own.jsonl", "telemetry/deep/er/x", ".hidden", "oom/report.json":

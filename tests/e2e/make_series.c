@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_series FOLDER rises|scatters|fills|kept|loads|level|turns|pauses|warms: a program that works evenly, which no program does on a busy machine.  60 times
+ * make_series FOLDER rises|scatters|fills|kept|fails|loads|level|turns|pauses|warms: a program that works evenly, which no program does on a busy machine.  60 times
  * in 300 ms it makes a block of 3 MiB beside the 20 it has (rises; frees all at the end, or keeps them), each from a line of its own
- * (scatters), or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
+ * (scatters), keeps them and asks in vain for 7 GiB of 8 after the 30th and the 60th (fails), or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
  * or frees the block of the turn before it.  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
  * (pauses); or it keeps those of the first six turns, which take a second each (warms).
  */
@@ -29,6 +29,16 @@ static void give_back(unsigned block, uint64_t at_ns)
 		   .duration_ns = 100);
 }
 
+static void fail(uint64_t held, uint64_t at_ns)
+{
+	static const char *const big[] = {"big"};
+
+	synth_call(s, 1, "cudaMalloc", .bytes = 8192 * MIB - held, .device = 0,
+		   .python = synth_python(s, 1, big, "/home/me/work.py", 50), .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100,
+		   .result = 2);
+	synth_oom(s, SYNTH_START_NS + at_ns + 200, 1, 0, 8192 * MIB - held - 10 * MIB, 8192 * MIB);
+}
+
 /* A series of numbered turns of uneven length. */
 static void step_through(bool pauses)
 {
@@ -53,9 +63,9 @@ int main(int argc, char **argv)
 	bool pauses = !strcmp(how, "pauses"), warms = !strcmp(how, "warms");
 	bool scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
 	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"),
-	     loads = !strcmp(how, "loads");
+	     loads = !strcmp(how, "loads"), fails = !strcmp(how, "fails");
 
-	if (!level && !turns && !kept && !loads && !pauses && !warms && !scatters && !fills && strcmp(how, "rises"))
+	if (!level && !turns && !kept && !loads && !pauses && !warms && !scatters && !fills && !fails && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
@@ -69,12 +79,14 @@ int main(int argc, char **argv)
 		if (scatters)
 			stack = synth_python(s, 2, functions, "/home/me/work.py", 100 + i);
 		make(i, 3, i * (loads ? TURN_NS / 600 : TURN_NS));
+		if (fails && i % (TURNS / 2) == 0)
+			fail((20 + 3 * i) * MIB, i * TURN_NS + 1000);
 		if (fills && i > 24 && i != 30 && i != 40 && i != 55)
 			give_back(i, i * TURN_NS + 1000);
 		if (turns && i > 1)
 			give_back(i - 1, i * TURN_NS + 1000);
 	}
-	for (unsigned i = 0; i <= (level ? 0 : TURNS) && !kept && !loads; i++)
+	for (unsigned i = 0; i <= (level ? 0 : TURNS) && !kept && !loads && !fails; i++)
 		if (i == 0 || i == TURNS || !turns)
 			give_back(i, (TURNS + 2) * TURN_NS + i * 1000);
 	synth_close(s, SYNTH_COMPLETED);

@@ -140,7 +140,9 @@ class OutOfMemory(Answers):
             there = ["device=0", "alloc=3000", "meet=there"] if rank else ["meet=there", "device=0", "alloc=10", "samples=4", "free"]
             return there + ["meet=done"]
         with Ranks(2, steps, devices=1, recorded=(0,), SIM_VRAM="8G") as ranks:
-            self.found("device.neighbour", ranks.report())
+            (finding,) = self.found("device.neighbour", ranks.report())
+            size = re.search(r"held (\S+ \w+) of device", finding["description"])[1]
+            self.assertRegex(summary(ranks.run), r"(?m)^HIDDEN .*process \d+ %s" % re.escape(size))
         with script("alloc=10", "samples=4", "free", SIM_VRAM="8G") as run:
             self.absent("device.neighbour", run.report())
 
@@ -468,6 +470,13 @@ class Leaks(Answers):
         report = self.series("kept")  # the place is left at the end, and has the name
         self.found("leak.growing", report)
         self.absent("memory.rising", report)
+
+    def test_what_a_place_kept_later_is_not_said_of_a_request_that_failed_before(self):
+        report = self.series("fails")
+        first, last = report["ooms"]
+        self.assertRegex(first["cause"], r"leak at work\.py:\d+ [^,]*, 110 MiB of it by then; in the end 61 of 61 blocks kept, 200 MiB$")
+        self.assertRegex(last["cause"], r"leak at work\.py:\d+ [^,]*, 61 of 61 blocks kept, 200 MiB$")
+        self.assertEqual([oom["live_bytes"] for oom in (first, last)], [110 * MIB, 200 * MIB])
 
     def test_memory_that_comes_and_goes_does_not_rise(self):
         for how in ("level", "turns"):

@@ -250,6 +250,9 @@ class Limits(Folder):
                 self.assertLessEqual(max(part["bytes_per_entry"] for part in labels[kind + "_#"]["held_by"]),
                                      labels[kind + "_#"]["growth_bytes_per_entry"])
             self.assertRegex(check("--max-growth", "4MiB/noisy", run.traces).stdout, r"(?m)^ok +max-growth +noisy_# grows by .* an entry at most")
+            # what grew for a part of the run alone is asked for by name; without a limit the gate shows what the report finds
+            found = [finding["id"] for finding in run.report()["findings"]]
+            self.assertEqual("label.growing" in found, bool(re.search(r"(?m)^\w+ +growth ", check("--no-oom", run.traces).stdout)), found)
 
     def test_what_a_killed_rank_would_have_freed_is_unknown(self):
         out = check("--max-leak", "1G", self.demo()).stdout
@@ -343,6 +346,17 @@ class Forms(Folder):
         self.assertIsNone(cases["stormlog.max-peak"].find("failure"))
         self.assertIsNotNone(cases["stormlog.max-growth"].find("skipped"))
         self.assertEqual(int(root.get("failures")), sum(case.find("failure") is not None for case in root.iter("testcase")))
+
+    def test_no_two_cases_of_junit_have_one_name(self):
+        script = self.path("twice.py", "import ctypes\ncudart = ctypes.CDLL('libcudart.so.13')\np = ctypes.c_void_p()\n"
+                           + "cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1 << 50))\ncudart.cudaMemGetInfo(ctypes.byref(ctypes.c_size_t()), ctypes.byref(ctypes.c_size_t()))\n"
+                           + "cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(1 << 51))\n")
+        with Recording(sys.executable, script, SIM_VRAM="8G") as run:
+            self.assertEqual(len(run.report()["ooms"]), 2)
+            check("--no-oom", "--junit", self.path("j.xml"), run.traces, code=1)
+        names = [(case.get("classname"), case.get("name")) for case in ET.parse(self.path("j.xml")).getroot().iter("testcase")]
+        self.assertEqual(len(set(names)), len(names), names)
+        self.assertEqual(len(names), 2)
 
     def test_junit_fits_the_schema_of_jenkins(self):
         self.forms()
