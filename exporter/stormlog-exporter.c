@@ -2,6 +2,7 @@
 /* stormlog-exporter: what all recordings of this node hold now, for Prometheus.  Reads only. */
 #include <arpa/inet.h>
 #include <getopt.h>
+#include <limits.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/trace/inside.h"
+#include "common/ringfile.h"
 #include "exporter/exporter.h"
 
 #define EACH_NS	  1000000000ull	 /* looks, whether somebody asks or not: trends need them */
@@ -250,9 +253,21 @@ static int parse(struct exporter *exporter, int argc, char **argv, const char **
 			return 2;
 		}
 	}
-	for (char **path = argv + optind; *path; path++)
-		if (!sl_follow_add(exporter->follow, *path)) {
-			sl_door_print(stderr, "stormlog-exporter: %s: %m\n", *path);
+	return -1;
+}
+
+/* An exit status, or -1: go on.  Traces of others are read from here on, and nothing else is done. */
+static int open_paths(struct exporter *exporter, char **paths)
+{
+	char proc[PATH_MAX], logs[PATH_MAX];
+
+	snprintf(proc, sizeof(proc), "%s/proc", exporter->root);
+	snprintf(logs, sizeof(logs), "%s/var/log/containers", exporter->root);
+	if (!sl_inside_enter(&(struct sl_inside){.inputs = paths, .reads = {SL_REMOTE_RING, proc, logs}, .node = !*paths, .serves = true}))
+		fputs("stormlog-exporter: this kernel has no Landlock: what reads traces could read and write other files too\n", stderr);
+	for (; *paths; paths++)
+		if (!sl_follow_add(exporter->follow, *paths)) {
+			sl_door_print(stderr, "stormlog-exporter: %s: %m\n", *paths);
 			return 2;
 		}
 	return -1;
@@ -265,6 +280,13 @@ int main(int argc, char **argv)
 	bool once = false;
 	int status = parse(&exporter, argc, argv, &listen, &once), fd = 0;
 
+	if (status < 0 && !once && (fd = listen_at(listen)) < 0) {
+		if (fd == -1)
+			sl_door_print(stderr, "stormlog-exporter: %s is no ADDRESS:PORT\n", listen);
+		status = 2;
+	}
+	if (status < 0)
+		status = open_paths(&exporter, argv + optind);
 	if (status < 0 && once) {
 		look(&exporter, optind == argc);
 		exporter_write(&exporter, stdout, true);
@@ -275,10 +297,7 @@ int main(int argc, char **argv)
 		sigaction(SIGINT, &action, NULL);
 		sigaction(SIGTERM, &action, NULL);
 		signal(SIGPIPE, SIG_IGN);
-		fd = listen_at(listen);
-		if (fd == -1)
-			sl_door_print(stderr, "stormlog-exporter: %s is no ADDRESS:PORT\n", listen);
-		status = fd < 0 ? 2 : serve(&exporter, fd, optind == argc);
+		status = serve(&exporter, fd, optind == argc);
 	}
 	free(exporter.seen.item);
 	sl_follow_free(exporter.follow);

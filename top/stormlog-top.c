@@ -3,14 +3,17 @@
 #include <curses.h>
 #include <getopt.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "analyzer/base/confine.h"
 #include "analyzer/base/door.h"
+#include "analyzer/base/lender.h"
+#include "analyzer/trace/inside.h"
+#include "common/ringfile.h"
 #include "top/top.h"
 
 #define NODE_NS 5000000000ull /* between two searches for recordings of the node */
@@ -309,9 +312,22 @@ static int parse(struct top *top, int argc, char **argv)
 	return -1;
 }
 
+/* Landlock keeps other processes' maps from whom it confines: where those are read, the filter of system calls holds alone. */
+static void confine(const struct top *top)
+{
+	const char *home = getenv("HOME");
+	char own[PATH_MAX];
+
+	sl_lender_start(NULL);
+	snprintf(own, sizeof(own), "%s/.terminfo", home ? home : "");
+	if (!sl_inside_enter(&(struct sl_inside){.inputs = top->paths,
+						 .reads = {SL_REMOTE_RING, "/etc/terminfo", getenv("TERMINFO"), own},
+						 .node = !*top->paths || top->pid}))
+		fputs("stormlog-top: this kernel has no Landlock: what reads the trace could read and write other files too\n", stderr);
+}
+
 int main(int argc, char **argv)
 {
-	static const char *const nothing[] = {NULL};
 	struct top top = {.process = ALL, .interval = 1, .findings.fd = -1};
 	int status = parse(&top, argc, argv);
 
@@ -325,10 +341,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	top_page_start(&top);
-	if (*top.paths && !top.pid && !sl_confine(NULL, nothing))
-		fputs("stormlog-top: this kernel has no Landlock: what reads the trace could write files too\n", stderr);
-	else if (!*top.paths || top.pid) /* Landlock keeps other processes' maps from whom it confines */
-		sl_confine_calls();
+	confine(&top);
 	top.follow = sl_follow_new();
 	status = open_paths(&top);
 	if (!status) {

@@ -206,7 +206,7 @@ static void drop_capabilities(void)
 	syscall(SYS_capset, &head, data);
 }
 
-bool sl_confine(const char *const *reads, const char *const *writes)
+bool sl_confine(const char *const *reads, const char *const *writes, bool serves)
 {
 	const char *temporary = getenv("TMPDIR");
 	int abi = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, VERSION), rules;
@@ -214,7 +214,7 @@ bool sl_confine(const char *const *reads, const char *const *writes)
 	uint64_t reading = reads ? READ_FILE | READ_FOLDER : 0;
 	struct ruleset set = {writing | reading | EXECUTE, abi >= 4 ? TCP : 0};
 
-	sl_confine_calls();
+	sl_confine_calls(serves);
 	if (abi < 1)
 		return false;
 	rules = (int)syscall(SYS_landlock_create_ruleset, &set, abi >= 4 ? sizeof(set) : sizeof(set.files), 0);
@@ -244,12 +244,12 @@ bool sl_confine(const char *const *reads, const char *const *writes)
 #define X32 0x40000000 /* x86-64's other numbers for the same calls */
 
 static const unsigned refused[] = {
+	SYS_accept, /* these two unless it serves */
+	SYS_accept4,
 	SYS_execve,
 	SYS_execveat,
 	SYS_socket,
 	SYS_connect,
-	SYS_accept,
-	SYS_accept4,
 	SYS_bind,
 	SYS_listen,
 	SYS_bpf,
@@ -277,18 +277,19 @@ static const unsigned refused[] = {
 	438, /* pidfd_getfd */
 };
 
-void sl_confine_calls(void)
+void sl_confine_calls(bool serves)
 {
 #ifdef MACHINE
+	unsigned first = serves ? 2 : 0;
 	struct sock_filter filter[SL_COUNT(refused) + 8];
 	struct sock_fprog program = {.filter = filter};
-	unsigned char left = SL_COUNT(refused), n = 0;
+	unsigned char left = (unsigned char)(SL_COUNT(refused) - first), n = 0;
 
 	filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
 	filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE, 0, left + 3);
 	filter[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32, left + 1, 0);
-	for (unsigned i = 0; i < SL_COUNT(refused); i++, left--)
+	for (unsigned i = first; i < SL_COUNT(refused); i++, left--)
 		filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], left, 0);
 	filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES);

@@ -13,11 +13,11 @@
 /*
  * For good, for this thread and those that it starts.  reads: files (and names of what is beside them), and folders with what is
  * below them (and traces that links in them lead to); NULL: everything.  writes: files and folders that will be made or replaced.  NULL ends both.  false: this kernel
- * has no Landlock, and reading and writing are as before.
+ * has no Landlock, and reading and writing are as before.  serves: connections of a socket that listens already are taken.
  */
-bool sl_confine(const char *const *reads, const char *const *writes);
+bool sl_confine(const char *const *reads, const char *const *writes, bool serves);
 
 /* The filter of system calls alone. */
-void sl_confine_calls(void);
+void sl_confine_calls(bool serves);
 
 #endif

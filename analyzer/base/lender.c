@@ -48,21 +48,40 @@ static int open_matching(const char *path, const char *build_id)
 	return -1;
 }
 
-static void answer(int to, int fd, int why)
+union rights {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+/* With a descriptor, unless it is -1. */
+static bool tell(int to, const void *said, size_t size, int fd)
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
-	struct iovec said = {&why, sizeof(why)};
-	struct msghdr message = {.msg_iov = &said, .msg_iovlen = 1};
+	union rights rights = {.head = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+	struct iovec bytes = {(void *)said, size};
+	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
 
 	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
+		memcpy(CMSG_DATA(&rights.head), &fd, sizeof(fd));
+		message.msg_control = &rights;
+		message.msg_controllen = sizeof(rights);
 	}
-	sendmsg(to, &message, MSG_NOSIGNAL);
+	return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+/* How much came, and the descriptor that came with it or -1. */
+static ssize_t hear(int from, void *said, size_t size, int *fd)
+{
+	union rights rights;
+	struct iovec bytes = {said, size};
+	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &rights,
+				 .msg_controllen = CMSG_LEN(sizeof(int))}; /* room for one */
+	ssize_t got = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+	*fd = -1;
+	if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(head), sizeof(*fd));
+	return got;
 }
 
 __attribute__((noreturn)) static void lend(int from)
@@ -70,18 +89,23 @@ __attribute__((noreturn)) static void lend(int from)
 	static const char *const nothing[] = {NULL};
 	struct question question;
 	ssize_t got;
+	int to;
 
 	for (int fd = 0; fd < 3; fd++) /* who waits for the end of our output does not wait for us */
 		close(fd);
 	signal(SIGINT, SIG_IGN); /* the analyzer clears up first; its end is ours */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	sl_confine(NULL, nothing);
-	while ((got = recv(from, &question, sizeof(question), 0)) > 0) {
+	sl_confine(NULL, nothing, false);
+	while ((got = hear(from, &question, sizeof(question), &to)) > 0) {
 		bool whole = got == sizeof(question) && !question.path[PATH_MAX - 1] && !question.build_id[2 * SL_BUILDID_MAX];
-		int fd = whole ? open_matching(question.path, question.build_id) : -1;
+		int fd = whole ? open_matching(question.path, question.build_id) : -1, why = fd < 0 ? errno : 0;
 
-		answer(from, fd, fd < 0 ? errno : 0);
+		if (to >= 0) {
+			fcntl(to, F_SETFL, O_NONBLOCK); /* nobody else waits for who does not listen */
+			tell(to, &why, sizeof(why), fd);
+			close(to);
+		}
 		if (fd >= 0)
 			close(fd);
 	}
@@ -108,26 +132,21 @@ void sl_lender_start(const char *symbols)
 		channel = ends[0];
 }
 
+/* Each question brings the line on which it is answered: processes and threads ask at once. */
 static int ask(const struct question *question)
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	int why = EIO, fd;
-	struct iovec said = {&why, sizeof(why)};
-	struct msghdr message = {.msg_iov = &said, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	const struct cmsghdr *head;
+	int line[2], why = EIO, fd = -1;
 
-	if (send(channel, question, sizeof(*question), MSG_NOSIGNAL) != sizeof(*question) ||
-	    recvmsg(channel, &message, MSG_CMSG_CLOEXEC) != sizeof(why))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line))
 		return -1;
-	head = CMSG_FIRSTHDR(&message);
-	if (why || !head) {
+	bool asked = tell(channel, question, sizeof(*question), line[1]);
+
+	close(line[1]);
+	if (asked && hear(line[0], &why, sizeof(why), &fd) != sizeof(why))
+		why = EIO; /* it is gone */
+	close(line[0]);
+	if (fd < 0)
 		errno = why ? why : EMFILE;
-		return -1;
-	}
-	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
 	return fd;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Libraries and programs that a trace names lie anywhere, and whoever reads the trace may read nearly nothing (base/confine.h).  So a
  * process that never sees a byte of the trace, the lender, opens them for it: a regular file within the budget that is ELF and has the
- * build id that was recorded, nothing else.  It looks at the notes of the file alone.  One thread at a time asks.
+ * build id that was recorded, nothing else.  It looks at the notes of the file alone.  Any process forked since, and any thread, may ask.
  */
 #ifndef ANALYZER_BASE_LENDER_H
 #define ANALYZER_BASE_LENDER_H

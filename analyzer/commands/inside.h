@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Each verb, before it opens the first input, gives up what it does not need (base/confine.h). */
+/* Each verb, before it opens the first input, gives up what it does not need (trace/inside.h). */
 #ifndef ANALYZER_COMMANDS_INSIDE_H
 #define ANALYZER_COMMANDS_INSIDE_H
 
-#include <stdbool.h>
-
-struct sl_inside {
-	char *const *inputs;		  /* NULL ends them; with a trace the other files of its process */
-	const char *reads[6], *writes[8]; /* other files and folders; NULL: not given */
-	const char *symbols;		  /* --symbols */
-	bool node;			  /* reads processes of /proc, which Landlock keeps from whoever it confines */
-};
+#include "analyzer/trace/inside.h"
 
 /* Once, before other threads.  Says where the kernel cannot confine, and goes on; from here on a signal removes what is unfinished. */
 void sl_inside(const struct sl_inside *inside);

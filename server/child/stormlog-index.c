@@ -43,7 +43,7 @@ static void enter(const char *folder, char *const *packs)
 
 	if (!sl_cage_limits())
 		exit(SL_CHILD_FAILED);
-	sl_confine((const char *const *)packs, writes); /* where the kernel can */
+	sl_confine((const char *const *)packs, writes, false); /* where the kernel can */
 	for (; *packs; packs++)
 		if (!sl_pack_open(*packs)) {
 			fputs("this is no pack that can be unpacked\n", stderr);

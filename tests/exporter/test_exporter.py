@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_exporter.py FOLLOWED EXPORTER: scrapes about jobs whose figures are known, read by a parser of the exposition that shares nothing with its
+"""test_exporter.py FOLLOWED EXPORTER PROBER: scrapes about jobs whose figures are known, read by a parser of the exposition that shares nothing with its
 writer, and the files that go with the exporter."""
 import json
 import os
@@ -9,11 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.request
 
-EXPORTER = sys.argv.pop(2)
+EXPORTER, PROBER = map(os.path.abspath, (sys.argv.pop(2), sys.argv.pop(2)))
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "follow"))
 from test_follow import Job, e2e  # takes FOLLOWED, exits 77 where it cannot run
@@ -105,6 +106,10 @@ def values(families, name, *labels):
 
 def once(*arguments):
     return subprocess.run([EXPORTER, "--once", *map(str, arguments)], capture_output=True, text=True, check=True).stdout
+
+
+def holding():
+    return Job("python3", e2e.SCRIPT, "alloc=100", "sleep=100")
 
 
 class Scrapes(unittest.TestCase):
@@ -200,6 +205,28 @@ class Scrapes(unittest.TestCase):
                 with self.assertRaises(urllib.error.HTTPError) as error:
                     urllib.request.urlopen(url, timeout=20)
                 self.assertEqual(error.exception.code, code)
+
+    def test_code_that_a_trace_made_run_stays_inside(self):
+        home = tempfile.mkdtemp(prefix="stormlog-exporter-", dir="/var/tmp")  # TMPDIR may be written
+        self.addCleanup(shutil.rmtree, home)
+        with open(os.path.join(home, "secret"), "w") as out:
+            out.write("kept")
+        env = dict(os.environ, LD_PRELOAD=PROBER, PROBE_FOLDER=home)
+        with holding() as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            for arguments in (job.traces,), ():
+                with self.subTest(arguments):
+                    done = subprocess.run([EXPORTER, "--once", *arguments], capture_output=True, text=True, env=env, timeout=120)
+                    if "no Landlock" in done.stderr:
+                        self.skipTest("this kernel has no Landlock")
+                    said = done.stderr.splitlines()
+                    if arguments:
+                        self.assertEqual(said, ["probe: done"])
+                    self.assertIn("probe: done", said)
+                    for way in "execution", "TCP", "UDP", "a local socket", "netlink":
+                        self.assertNotIn("probe: broke out by " + way, said)
+                    if arguments:
+                        self.assertEqual(os.listdir(home), ["secret"])
 
     def test_it_listens_on_this_machine_alone_unless_told(self):
         text = subprocess.run([EXPORTER, "--help"], capture_output=True, text=True, check=True).stdout

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_top.py FOLLOWED TOP: screens of stormlog-top in tmux, about jobs whose figures are known from what they were told to do."""
+"""test_top.py FOLLOWED TOP PROBER: screens of stormlog-top in tmux, about jobs whose figures are known from what they were told to do."""
 import json
 import os
 import re
@@ -8,10 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
-TOP = os.path.abspath(sys.argv.pop(2))
+TOP, PROBER = map(os.path.abspath, (sys.argv.pop(2), sys.argv.pop(2)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "follow"))
 from test_follow import Job, e2e  # takes FOLLOWED, exits 77 where it cannot run
 
@@ -21,9 +22,9 @@ VIEWS = ("Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls")
 class Terminal:
     """stormlog-top in a terminal of its own."""
 
-    def __init__(self, *arguments, columns=80, rows=24, locale="C.UTF-8", cwd="/tmp"):
+    def __init__(self, *arguments, columns=80, rows=24, locale="C.UTF-8", cwd="/tmp", program=(TOP,)):
         self.socket = "stormlog-%d-%d" % (os.getpid(), time.monotonic_ns())
-        self.tmux("new-session", "-d", "-c", cwd, "-x", str(columns), "-y", str(rows), "env", "LC_ALL=" + locale, TOP, "-d", "0.2", *arguments)
+        self.tmux("new-session", "-d", "-c", cwd, "-x", str(columns), "-y", str(rows), "env", "LC_ALL=" + locale, *program, "-d", "0.2", *arguments)
 
     def tmux(self, *arguments, check=True):
         return subprocess.run(["tmux", "-L", self.socket, "-f", "/dev/null", *arguments], capture_output=True, text=True, check=check)
@@ -179,6 +180,26 @@ class Top(unittest.TestCase):
                 top.wait_for(r"%d +- +0 +77\.0 MiB" % job.process.pid)
             with Terminal("-p", str(job.process.pid)) as top:
                 top.wait_for(r"1 running, 0 ended")
+
+    def test_code_that_a_trace_made_run_stays_inside_on_the_screen_and_in_findings(self):
+        home = tempfile.mkdtemp(prefix="stormlog-top-", dir="/var/tmp")  # TMPDIR may be written
+        self.addCleanup(shutil.rmtree, home)
+        with open(os.path.join(home, "secret"), "w") as out:
+            out.write("kept")
+        said = os.path.join(home, "..", os.path.basename(home) + ".said")
+        self.addCleanup(os.unlink, said)
+        probed = ("LD_PRELOAD=" + PROBER, "PROBE_FOLDER=" + home, "PROBE_PROCESS=%d" % os.getpid(), "sh", "-c", 'exec "$0" "$@" 2>%s' % said, TOP)
+        with holding("alloc=100") as job, Terminal(job.traces, program=probed) as top:
+            top.wait_for("100 MiB")
+            top.keys("6")
+            top.wait_for("nothing to report|warning|info")
+            with open(said) as lines:
+                said = lines.read().splitlines()
+        if any("no Landlock" in line for line in said):
+            self.skipTest("this kernel has no Landlock")
+        self.assertEqual(set(said), {"probe: done"}, said)
+        self.assertGreaterEqual(len(said), 2)
+        self.assertEqual(os.listdir(home), ["secret"])
 
     def test_what_it_cannot_do_is_said(self):
         for arguments, words in ((["/no/such"], "terminal"), (["-d", "0"], "not what this option takes")):

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/trace/inside.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analyzer/base/confine.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/base/vector.h"
+#include "analyzer/trace/names.h"
+#include "common/base.h"
+#include "common/ringfile.h"
+#include "common/tracefile.h"
+
+struct list {
+	SL_VECTOR(const char *) paths;
+};
+
+static void add(struct list *list, const char *path)
+{
+	*SL_PUSH(&list->paths) = path ? strdup(path) : NULL;
+}
+
+static void add_all(struct list *list, const char *pattern)
+{
+	glob_t found;
+
+	if (glob(pattern, 0, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		if (sl_names_is_trace(found.gl_pathv[i]))
+			add(list, found.gl_pathv[i]);
+	globfree(&found);
+}
+
+/* Segments and ring of a trace; the manifest and summary beside a file of a telemetry sink, or all of the sink. */
+static void add_beside(struct list *list, const char *path)
+{
+	static const char *const sink[] = {"manifest.json", "rollups.json", "stormlog_run.json"};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	int folder = slash ? (int)(slash - path) : 1;
+	char *beside, *stem;
+	unsigned segment;
+
+	if (!sl_names_is_trace(name)) {
+		for (size_t i = 0; i <= SL_COUNT(sink); i++) {
+			bool whole = i == SL_COUNT(sink);
+
+			beside = sl_memory_print("%.*s/%s", folder, slash ? path : ".", whole ? "." : sink[i]);
+			if (!whole || !strcmp(name, sink[0]))
+				add(list, beside);
+			free(beside);
+		}
+		return;
+	}
+	stem = sl_names_stem(path, &segment);
+	beside = sl_memory_print("%s.*", stem);
+	add_all(list, beside);
+	free(beside);
+	free(stem);
+}
+
+static bool confine(const struct sl_inside *inside)
+{
+	struct list reads = {0}, writes = {0};
+	struct stat st;
+
+	for (char *const *input = inside->inputs; input && *input; input++) {
+		add(&reads, *input);
+		if (!stat(*input, &st) && S_ISREG(st.st_mode))
+			add_beside(&reads, *input);
+	}
+	for (size_t i = 0; i < SL_COUNT(inside->reads); i++)
+		if (inside->reads[i])
+			add(&reads, inside->reads[i]);
+	if (inside->symbols)
+		add(&reads, inside->symbols);
+	add_all(&reads, SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX); /* of traces on network file systems */
+	for (size_t i = 0; i < SL_COUNT(inside->writes); i++)
+		if (inside->writes[i] && *inside->writes[i] && strcmp(inside->writes[i], "-"))
+			add(&writes, inside->writes[i]);
+	add(&reads, NULL);
+	add(&writes, NULL);
+	bool fine = sl_confine(reads.paths.item, writes.paths.item, inside->serves);
+
+	for (size_t i = 0; i < reads.paths.count; i++)
+		free((char *)reads.paths.item[i]);
+	for (size_t i = 0; i < writes.paths.count; i++)
+		free((char *)writes.paths.item[i]);
+	free(reads.paths.item);
+	free(writes.paths.item);
+	return fine;
+}
+
+bool sl_inside_enter(const struct sl_inside *inside)
+{
+	if (!inside->node)
+		return confine(inside);
+	sl_confine_calls(inside->serves);
+	return true;
+}
