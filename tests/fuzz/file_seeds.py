@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""file_seeds.py FOLDER [FUZZ_FILES ROUNDS]: inputs of each target of fuzz_files in FOLDER/TARGET, and the smoke runs over them."""
+"""file_seeds.py FOLDER [FUZZ_FILES ROUNDS]: inputs of each target of fuzz_files in FOLDER/TARGET, and the smoke runs over them; without
+it also what small golden traces hold."""
+import glob
 import os
 import struct
 import subprocess
@@ -11,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import traces as t  # noqa: E402
 import zstandard  # noqa: E402
 
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "traces")
 FORMATS = 9  # of analyzer/exports/list.c
 SETTINGS = b"""# limits\n[check]\nmax-peak = 20GiB\nmax-growth = 1M/step_#\nbaseline = base.json\ntolerance = 5%\nno-oom = yes
 fits = 24G\nfail-on = critical\nstrict = no\n[watch]\nrule = used > 90% for 5s => message\nrule = full-in < 10min => file /x
@@ -63,6 +66,11 @@ def main(folder, fuzzer=None, rounds="0"):
     whole, maps = trace()
     seeds = {"exports": [bytes([i]) + contents(whole) for i in range(FORMATS)], "redact": [contents(whole)], "rings": [ring(maps)],
              "packs": [members(whole)], "bundles": [BUNDLE], "settings": [SETTINGS], "suppressions": [SUPPRESSIONS], "baselines": [BASELINE]}
+    for path in [] if fuzzer else glob.glob(os.path.join(GOLDEN, "*", "rank-*.msgpack.zst")):
+        with open(path, "rb") as file:
+            golden = contents(file.read())
+        seeds["redact"].append(golden[:60000])
+        seeds["exports"] += [bytes([i]) + golden[:60000] for i in range(FORMATS)]
     folder = folder or tempfile.mkdtemp(prefix="stormlog-fuzz-")
     for target, each in seeds.items():
         paths = [t.write(os.path.join(folder, target, "seed%d" % i), seed) for i, seed in enumerate(each)]

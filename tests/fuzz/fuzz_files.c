@@ -10,7 +10,7 @@
  *	bundles		files of an OOM bundle, a line "=" between them
  *	settings, suppressions, baselines	the file
  *
- * A libFuzzer target (scripts/fuzz-files); without it fuzz_files ROUNDS SEED... changes each seed ROUNDS times.
+ * A libFuzzer target (scripts/fuzz); without it fuzz_files ROUNDS SEED... changes each seed ROUNDS times.
  */
 #include <errno.h>
 #include <ftw.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whatever the bytes of one of Stormlog's own files, the reader comes to an end.  An input is the kind of file (one byte: lines
- * of JSON, JSON, CSV) and its content.  A libFuzzer target: scripts/fuzz-trace BUILD SECONDS telemetry.
+ * of JSON, JSON, CSV) and its content.  A libFuzzer target: scripts/fuzz.
  */
 #include <stdio.h>
 #include <stdlib.h>
