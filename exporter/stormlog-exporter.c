@@ -263,8 +263,10 @@ static int open_paths(struct exporter *exporter, char **paths)
 
 	snprintf(proc, sizeof(proc), "%s/proc", exporter->root);
 	snprintf(logs, sizeof(logs), "%s/var/log/containers", exporter->root);
-	if (!sl_inside_enter(&(struct sl_inside){.inputs = paths, .reads = {SL_REMOTE_RING, proc, logs}, .node = !*paths, .serves = true}))
-		fputs("stormlog-exporter: this kernel has no Landlock: what reads traces could read and write other files too\n", stderr);
+	if (!sl_inside_enter(
+		    &(struct sl_inside){.inputs = paths, .reads = {SL_REMOTE_RING, proc, logs}, .node = !*paths, .serves = true}))
+		fputs("stormlog-exporter: this kernel has no Landlock: what reads traces could read and write other files too\n",
+		      stderr);
 	for (; *paths; paths++)
 		if (!sl_follow_add(exporter->follow, *paths)) {
 			sl_door_print(stderr, "stormlog-exporter: %s: %m\n", *paths);

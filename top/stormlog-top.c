@@ -323,7 +323,8 @@ static void confine(const struct top *top)
 	if (!sl_inside_enter(&(struct sl_inside){.inputs = top->paths,
 						 .reads = {SL_REMOTE_RING, "/etc/terminfo", getenv("TERMINFO"), own},
 						 .node = !*top->paths || top->pid}))
-		fputs("stormlog-top: this kernel has no Landlock: what reads the trace could read and write other files too\n", stderr);
+		fputs("stormlog-top: this kernel has no Landlock: what reads the trace could read and write other files too\n",
+		      stderr);
 }
 
 int main(int argc, char **argv)

@@ -73,7 +73,9 @@ static ssize_t hear(int from, void *said, size_t size, int *fd)
 {
 	union rights rights;
 	struct iovec bytes = {said, size};
-	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &rights,
+	struct msghdr message = {.msg_iov = &bytes,
+				 .msg_iovlen = 1,
+				 .msg_control = &rights,
 				 .msg_controllen = CMSG_LEN(sizeof(int))}; /* room for one */
 	ssize_t got = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
 	const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;

@@ -46,6 +46,8 @@ struct doer {
 	struct task *running[SL_DOER_AT_ONCE];
 	SL_VECTOR(struct task *) waiting;
 	unsigned dropped;
+	size_t files; /* bytes, in this hour */
+	time_t hour, said;
 };
 
 static void free_list(char **list)
@@ -64,18 +66,37 @@ static void free_task(struct task *task)
 	free(task);
 }
 
-static void put_in_file(const char *path, const char *json)
+/* Text that steers nothing, with `end` behind it. */
+static char *plain(const char *text, const char *end)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
-	size_t length = strlen(json);
-	char *line = sl_memory_must(malloc(length + 1));
+	char *copy = NULL;
+	size_t size;
+	FILE *out = sl_memory_must(open_memstream(&copy, &size));
 
-	memcpy(line, json, length);
-	line[length] = '\n';
-	if (fd < 0 || write(fd, line, length + 1) != (ssize_t)length + 1)
-		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", path);
-	if (fd >= 0)
-		close(fd);
+	sl_door_put(out, SL_DOOR_LINE, text);
+	fputs(end, out);
+	fclose(out);
+	return sl_memory_must(copy);
+}
+
+static void put_in_file(struct doer *doer, const char *path, const char *json)
+{
+	char *line = plain(json, "\n");
+	size_t length = strlen(line);
+	time_t hour = time(NULL) / 3600;
+	int fd;
+
+	doer->files = hour == doer->hour ? doer->files + length : length;
+	doer->hour = hour;
+	if (doer->files > SL_DOER_FILES) {
+		doer->dropped++;
+	} else {
+		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+		if (fd < 0 || write(fd, line, length) != (ssize_t)length)
+			sl_door_print(stderr, "stormlog-analyze: %s: %m\n", path);
+		if (fd >= 0)
+			close(fd);
+	}
 	free(line);
 }
 
@@ -92,6 +113,7 @@ static const char *next_word(const char **at, const char *end)
 static bool read_errand(struct errand *errand, const char *bytes, size_t size, const struct sl_rule *rules, size_t count)
 {
 	const char *end = bytes + size, *number, *state, *word;
+	char *rest = NULL;
 	size_t rule;
 
 	*errand = (struct errand){0};
@@ -102,8 +124,9 @@ static bool read_errand(struct errand *errand, const char *bytes, size_t size, c
 	errand->name = next_word(&bytes, end);
 	errand->trace = next_word(&bytes, end);
 	errand->json = next_word(&bytes, end);
-	rule = strtoul(number, NULL, 10);
-	if (!errand->json || rule >= count || strchr(errand->name, '/') || !*errand->name || *errand->name == '.' ||
+	rule = strtoul(number, &rest, 10);
+	if (!errand->json || rest == number || *rest || rule >= count || strchr(errand->name, '/') || !*errand->name ||
+	    *errand->name == '.' ||
 	    (rules[rule].action == SL_ACTION_WAKE ? !sl_names_is_ring(errand->trace) : !sl_names_is_trace(errand->trace)))
 		return false;
 	while ((word = next_word(&bytes, end)) && errand->environment_count < SL_COUNT(errand->environment)) {
@@ -177,7 +200,7 @@ static char **environment_of(const struct errand *errand)
 		if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) /* nothing of ours is to be recorded */
 			envp[at++] = sl_memory_copy(environ[i]);
 	for (unsigned i = 0; i < errand->environment_count; i++)
-		envp[at++] = sl_memory_copy(errand->environment[i]);
+		envp[at++] = plain(errand->environment[i], "");
 	return envp;
 }
 
@@ -236,6 +259,17 @@ static bool has_ended(struct task *task)
 	return got != 0;
 }
 
+/* Once a second at most. */
+static void say_dropped(struct doer *doer)
+{
+	if (doer->dropped)
+		sl_door_print(stderr,
+			      "stormlog-analyze: %u actions left out: those before are not done, or files had their share\n",
+			      doer->dropped);
+	doer->dropped = 0;
+	doer->said = time(NULL);
+}
+
 /* How many are under way or wait. */
 static unsigned tend(struct doer *doer)
 {
@@ -253,9 +287,8 @@ static unsigned tend(struct doer *doer)
 		}
 		busy += doer->running[i] != NULL;
 	}
-	if (doer->dropped)
-		sl_door_print(stderr, "stormlog-analyze: %u actions left out: those before are not done\n", doer->dropped);
-	doer->dropped = 0;
+	if (time(NULL) != doer->said)
+		say_dropped(doer);
 	return busy + (unsigned)doer->waiting.count;
 }
 
@@ -265,7 +298,7 @@ static void take(struct doer *doer, const struct errand *errand)
 	struct task *task;
 
 	if (rule->action == SL_ACTION_FILE)
-		put_in_file(rule->target, errand->json);
+		put_in_file(doer, rule->target, errand->json);
 	if (rule->action == SL_ACTION_FILE || rule->action == SL_ACTION_MESSAGE ||
 	    (!errand->raised && rule->action != SL_ACTION_WEBHOOK))
 		return;
@@ -274,7 +307,7 @@ static void take(struct doer *doer, const struct errand *errand)
 		return;
 	}
 	task = sl_memory_must(calloc(1, sizeof(*task)));
-	*task = (struct task){.argv = argv_of(errand), .envp = environment_of(errand), .json = sl_memory_copy(errand->json)};
+	*task = (struct task){.argv = argv_of(errand), .envp = environment_of(errand), .json = plain(errand->json, "")};
 	task->what = sl_memory_print("%s %s", sl_action_name(rule->action), rule->target);
 	*SL_PUSH(&doer->waiting) = task;
 }
@@ -317,6 +350,7 @@ _Noreturn void sl_doer(int from, const struct sl_rule *rules, size_t count)
 			take(&doer, &errand);
 		}
 	}
+	say_dropped(&doer);
 	end_all(&doer);
 	_exit(0);
 }

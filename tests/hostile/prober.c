@@ -82,7 +82,7 @@ static bool connects(int family, int type)
 void probe(void);
 void probe(void)
 {
-	static pid_t done; /* once in each process */
+	static pid_t done;			     /* once in each process */
 	const char *other = getenv("PROBE_PROCESS"); /* default: whoever started this one */
 	int process = other ? atoi(other) : (int)getppid();
 	char path[64];
