@@ -123,6 +123,14 @@ void sl_agent_unpark(void);
 /* CLOCK_MONOTONIC in nanoseconds (clock.h), of what has been done so far. */
 uint64_t sl_agent_now(void);
 
+/* The recording in 32 bits, never 0: it stands beside ids that are kept, which another recording does not know. */
+static inline uint32_t sl_agent_tag(void)
+{
+	uint64_t generation = atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
+
+	return (uint32_t)(generation ^ generation >> 32) | 1;
+}
+
 /* futex: sleep while *word is `value`, at most timeout_ns; wake all sleepers. */
 void sl_agent_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void sl_agent_wake(_Atomic uint32_t *word);

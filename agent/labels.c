@@ -34,7 +34,7 @@ static _Alignas(8) char arena[ARENA_BYTES];
 
 /* The collapsed text in place; its length; the last number as index. */
 struct collapsed {
-	char text[SL_LABELS_TEXT_MAX];
+	char text[SL_LABELS_TEXT_MAX + 8]; /* zeroes to the end of its last word */
 	uint32_t bytes;
 	uint64_t index;
 };
@@ -57,14 +57,19 @@ static const char *skip_number(const char *text, uint64_t *number)
 
 static void collapse(struct collapsed *to, const char *text)
 {
-	while (*text && to->bytes < sizeof(to->text)) {
-		if (is_digit(*text)) {
+	char *out = to->text + to->bytes, *const end = to->text + SL_LABELS_TEXT_MAX, c;
+
+	for (; (c = *text) && out < end; out++) {
+		if (is_digit(c)) {
 			text = skip_number(text, &to->index);
-			to->text[to->bytes++] = '#';
+			*out = '#';
 		} else {
-			to->text[to->bytes++] = *text++;
+			*out = c;
+			text++;
 		}
 	}
+	memset(out, 0, 8);
+	to->bytes = (uint32_t)(out - to->text);
 }
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -74,13 +79,13 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return (uint64_t)wide ^ (uint64_t)(wide >> 64);
 }
 
-static uint64_t hash_of(const char *text, uint32_t bytes)
+static uint64_t hash_of(const struct collapsed *what)
 {
-	uint64_t hash = 0x9e3779b97f4a7c15u ^ bytes;
+	uint64_t hash = 0x9e3779b97f4a7c15u ^ what->bytes;
 
-	for (; bytes >= 8; bytes -= 8, text += 8)
-		hash = mix(hash ^ sl_load_le((const uint8_t *)text, 8), 0xa0761d6478bd642fu);
-	return bytes ? mix(hash ^ sl_load_le((const uint8_t *)text, bytes), 0xe7037ed1a0b428dbu) : hash;
+	for (uint32_t i = 0; i < what->bytes; i += 8)
+		hash = mix(hash ^ sl_load_le((const uint8_t *)what->text + i, 8), 0xa0761d6478bd642fu);
+	return hash;
 }
 
 /* NULL: no room.  Texts are never freed, so no text is ever given to two threads. */
@@ -119,7 +124,7 @@ static void note_full(void)
 /* Slots are filled once, with a text that is complete, and never emptied: readers need no lock. */
 static uint16_t find_text(const struct collapsed *what)
 {
-	uint64_t hash = hash_of(what->text, what->bytes);
+	uint64_t hash = hash_of(what);
 	struct text *mine = NULL;
 
 	for (uint32_t i = 0; i < TEXTS; i++) {
@@ -160,16 +165,11 @@ struct sl_labels_entry sl_labels_intern(const char *domain, const char *text)
 	return label;
 }
 
-static uint32_t tag_of(uint64_t generation)
-{
-	return (uint32_t)(generation ^ generation >> 32) | 1;
-}
-
 /* The label's id in the trace now being written. */
 static uint32_t id_of(uint16_t label)
 {
 	struct text *text = atomic_load_explicit(&texts[label], memory_order_acquire);
-	uint32_t tag = tag_of(atomic_load_explicit(&sl_agent->generation, memory_order_relaxed));
+	uint32_t tag = sl_agent_tag();
 	uint64_t known;
 	uint32_t id;
 	int saved = errno;

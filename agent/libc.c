@@ -116,6 +116,9 @@ int memcmp(const void *a, const void *b, size_t size)
 		if ((x[0].value ^ y[0].value) | (x[1].value ^ y[1].value) | (x[2].value ^ y[2].value) | (x[3].value ^ y[3].value))
 			break;
 	}
+	for (; size >= 8; size -= 8, one += 8, other += 8)
+		if (((const struct word8 *)one)->value != ((const struct word8 *)other)->value)
+			break;
 	for (; size; size--, one++, other++)
 		if (*one != *other)
 			return *one < *other ? -1 : 1;

@@ -46,11 +46,16 @@ static const char *const symbols[ASK_COUNT] = {
 #undef ANSWER
 };
 
-/* The answers of one library. */
+/* The answers of one library: functions alone. */
 struct library {
+	union {
+		struct {
 #define ANSWER(name, symbol, result, proto) result(*name) proto;
-	ANSWERS
+			ANSWERS
 #undef ANSWER
+		};
+		void *all[ASK_COUNT];
+	};
 };
 
 /* enum ggml_backend_buffer_usage */
@@ -63,7 +68,8 @@ enum { USAGE_ANY, USAGE_WEIGHTS, USAGE_COMPUTE };
 #define PAGES	  16u
 #define PAGE_BITS 12
 static struct kept {
-	_Atomic uint64_t page, answers[ASK_COUNT];
+	_Atomic uint64_t page, ready; /* the page, twice: who took the place, and that all answers are there */
+	_Atomic(void *) answers[ASK_COUNT];
 } kept[PAGES];
 
 static bool off; /* a check failed */
@@ -81,45 +87,73 @@ static void give_up(const char *why, const char *what)
 	sl_capability("ggml", text);
 }
 
-static struct kept *place_of(const void *real, uint64_t unloads)
+/* NULL: it is another's. */
+static struct kept *place_of(const void *page, uint64_t unloads)
 {
-	uintptr_t page = (uintptr_t)real >> PAGE_BITS;
-	struct kept *place = &kept[page % PAGES];
+	struct kept *place = &kept[(uintptr_t)page % PAGES];
 	const void *there = sl_objects_kept(&place->page, unloads);
 
-	if (SL_UNLIKELY(!there)) {
+	if (!there) {
 		uint64_t old = atomic_load(&place->page);
 		_Atomic uint64_t mine = old;
 
-		sl_objects_keep(&mine, (const void *)page, unloads);
+		sl_objects_keep(&mine, page, unloads);
 		atomic_compare_exchange_strong(&place->page, &old, mine);
 		there = sl_objects_kept(&place->page, unloads);
 	}
-	return (uintptr_t)there == page ? place : NULL;
+	return there == page ? place : NULL;
+}
+
+/* False: they are not there, or something was unloaded while they were read. */
+static inline bool are_kept(struct kept *place, const void *page, uint64_t unloads, void *found[ASK_COUNT])
+{
+	if (sl_objects_kept(&place->ready, unloads) != page)
+		return false;
+	atomic_thread_fence(memory_order_acquire);
+	for (unsigned i = 0; i < ASK_COUNT; i++)
+		found[i] = atomic_load_explicit(&place->answers[i], memory_order_relaxed);
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) == unloads;
+}
+
+/* False: it lacks one. */
+static bool look_up(const void *real, void *found[ASK_COUNT])
+{
+	for (unsigned i = 0; i < ASK_COUNT; i++) {
+		found[i] = sl_resolve_beside(real, symbols[i]);
+		if (!found[i]) {
+			give_up("the library does not export ", symbols[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+static SL_NOINLINE bool look_up_and_keep(const void *real, const void *page, uint64_t unloads, void *found[ASK_COUNT])
+{
+	struct kept *place = place_of(page, unloads);
+
+	if (!look_up(real, found))
+		return false;
+	if (place) {
+		/* Who reads these for a library that was unloaded meanwhile sees that after them. */
+		atomic_thread_fence(memory_order_release);
+		for (unsigned i = 0; i < ASK_COUNT; i++)
+			atomic_store_explicit(&place->answers[i], found[i], memory_order_relaxed);
+		atomic_thread_fence(memory_order_release);
+		sl_objects_keep(&place->ready, page, unloads);
+	}
+	return true;
 }
 
 /* False: it lacks one. */
 static bool find_answers(const void *real, struct library *library)
 {
 	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
-	struct kept *place = place_of(real, unloads);
-	void *found[ASK_COUNT];
+	const void *page = (const void *)((uintptr_t)real >> PAGE_BITS);
 
-	for (unsigned i = 0; i < ASK_COUNT; i++) {
-		found[i] = place ? sl_objects_kept(&place->answers[i], unloads) : NULL;
-		if (SL_UNLIKELY(!found[i])) {
-			found[i] = sl_resolve_beside(real, symbols[i]);
-			if (!found[i]) {
-				give_up("the library does not export ", symbols[i]);
-				return false;
-			}
-			if (place)
-				sl_objects_keep(&place->answers[i], found[i], unloads);
-		}
-	}
-	_Static_assert(sizeof(*library) == sizeof(found), "functions alone");
-	memcpy(library, found, sizeof(found));
-	return true;
+	return SL_LIKELY(are_kept(&kept[(uintptr_t)page % PAGES], page, unloads, library->all)) ||
+	       look_up_and_keep(real, page, unloads, library->all);
 }
 
 /* "CUDA0", "ROCm12", "MUSA0": a device of this process, whose buffers are its memory.  All others are host memory or no memory. */
@@ -226,7 +260,7 @@ void sl_ggml_tensor(unsigned api, const void *real, void *handle, const void *te
 		give_up("a tensor did not lie in its buffer", "");
 		return;
 	}
-	sl_record_block(api, address, bytes, buffer.ordinal, 0, 0, NULL, text_of(buffer.of.tensor_name(tensor), ""));
+	sl_record_block(api, address, bytes, buffer.ordinal, 0, 0, NULL, sl_labels_text(buffer.of.tensor_name(tensor)));
 }
 
 void sl_ggml_freed(unsigned api, const void *real, void *handle)

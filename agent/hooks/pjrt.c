@@ -14,6 +14,7 @@
 #include "agent/hooks/ids.h"
 #include "agent/hooks/pjrt_abi.h"
 #include "agent/hooks/pjrt_ask.h"
+#include "agent/hooks/pjrt_names.h"
 #include "agent/hooks/torch.h"
 #include "agent/instant.h"
 #include "agent/record.h"
@@ -58,12 +59,14 @@ const size_t sl_pjrt_questions = SL_COUNT(sl_pjrt_question);
 static bool ask(unsigned plugin, unsigned question, void *args)
 {
 	const struct sl_pjrt_api *real = sl_pjrt_real(plugin);
-	struct sl_pjrt_error error = {.struct_size = sizeof(error)};
+	void *refusal = real->slot[question](args);
 
-	error.error = real->slot[question](args);
-	if (error.error)
+	if (SL_UNLIKELY(refusal != NULL)) {
+		struct sl_pjrt_error error = {.struct_size = sizeof(error), .error = refusal};
+
 		real->slot[ERROR_DESTROY](&error);
-	return !error.error;
+	}
+	return !refusal;
 }
 
 /* --- devices -----------------------------------------------------------------------------------------------
@@ -75,7 +78,7 @@ static bool ask(unsigned plugin, unsigned question, void *args)
 static struct device {
 	_Atomic(const void *) handle;
 	_Atomic int ordinal;
-	_Atomic uint64_t asked_ns, in_use, pool;
+	_Atomic uint64_t asked_ns, pool;
 } devices[DEVICES];
 
 static struct device *device_at(unsigned plugin, const void *handle)
@@ -97,39 +100,51 @@ static struct device *device_at(unsigned plugin, const void *handle)
 	return NULL;
 }
 
-static void ask_memory(unsigned plugin, struct device *device)
+static uint64_t ask_memory(unsigned plugin, struct device *device)
 {
 	struct sl_pjrt_memory memory = {.struct_size = sizeof(memory), .of = atomic_load(&device->handle)};
-	uint64_t now = sl_agent_now();
 
-	if (now - atomic_load_explicit(&device->asked_ns, memory_order_relaxed) < STALE_NS)
-		return;
-	atomic_store_explicit(&device->asked_ns, now, memory_order_relaxed);
 	if (!ask(plugin, DEVICE_MEMORY_STATS, &memory))
-		return;
-	atomic_store(&device->in_use, (uint64_t)memory.in_use);
+		return 0;
 	atomic_store(&device->pool, memory.pool.set ? (uint64_t)memory.pool.bytes : 0);
+	return (uint64_t)memory.in_use;
+}
+
+/* What the device's arrays and all else of the plugin take, where it is asked now; else 0. */
+static inline uint64_t in_use_of(unsigned plugin, struct device *device)
+{
+	uint64_t now = sl_clock_before(&sl_agent->clock);
+
+	if (SL_LIKELY(now - atomic_load_explicit(&device->asked_ns, memory_order_relaxed) < STALE_NS))
+		return 0;
+	atomic_store_explicit(&device->asked_ns, now, memory_order_relaxed);
+	return ask_memory(plugin, device);
 }
 
 /* --- arrays ------------------------------------------------------------------------------------------------
  */
 
-static void add_shape(struct sl_text *text, unsigned plugin, const void *buffer)
+/* What is asked of a buffer to name it; false: it does not say. */
+static bool ask_shape(unsigned plugin, const void *buffer, struct sl_pjrt_number *type, struct sl_pjrt_range *dims)
+{
+	*type = (struct sl_pjrt_number){.struct_size = sizeof(*type), .of = buffer};
+	*dims = (struct sl_pjrt_range){.struct_size = sizeof(*dims), .of = buffer};
+	return ask(plugin, BUFFER_ELEMENT_TYPE, type) && ask(plugin, BUFFER_DIMENSIONS, dims);
+}
+
+static void add_shape(struct sl_text *text, int type, const int64_t *dims, size_t rank)
 {
 	static const char types[][14] = {
 		"invalid",    "pred", "s8",  "s16",   "s32", "s64",  "u8",     "u16",	   "u32",	    "u64",
 		"f16",	      "f32",  "f64", "bf16",  "c64", "c128", "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz",
 		"f8e4m3fnuz", "s4",   "u4",  "token", "s2",  "u2",   "f8e4m3", "f8e3m4",   "f8e8m0fnu",	    "f4e2m1fn"};
-	struct sl_pjrt_number type = {.struct_size = sizeof(type), .of = buffer};
-	struct sl_pjrt_range dims = {.struct_size = sizeof(dims), .of = buffer};
 
-	if (!ask(plugin, BUFFER_ELEMENT_TYPE, &type) || !ask(plugin, BUFFER_DIMENSIONS, &dims))
-		return;
-	sl_text_add(text, (unsigned)type.number < SL_COUNT(types) ? types[type.number] : "type");
+	sl_text_add(text, " ");
+	sl_text_add(text, (unsigned)type < SL_COUNT(types) ? types[type] : "type");
 	sl_text_add(text, "[");
-	for (size_t i = 0; i < dims.count; i++) {
+	for (size_t i = 0; i < rank; i++) {
 		sl_text_add(text, i ? "," : "");
-		sl_text_add_number(text, (uint64_t)((const int64_t *)dims.items)[i]);
+		sl_text_add_number(text, (uint64_t)dims[i]);
 	}
 	sl_text_add(text, "]");
 }
@@ -149,37 +164,86 @@ static bool place_of(unsigned plugin, const void *buffer, struct device **device
 	return *device != NULL;
 }
 
-/* "jit_step#0 f32[8,16]", "host f32[8]"; the agent's own work has begun. */
-static void record(unsigned plugin, unsigned api, const void *buffer, struct sl_text *text)
+/* Where an array is from. */
+struct origin {
+	const char *how;
+	size_t output;	 /* of the executable of that name; NO_OUTPUT: of none */
+	uint64_t number; /* for pjrt_names.h; 0: it is not to be kept */
+};
+#define NO_OUTPUT SIZE_MAX
+
+/* "jit_step#0 f32[8,16]", "host f32[8]" */
+static uint32_t make_name(const struct origin *origin, int type, const int64_t *dims, size_t rank)
+{
+	char name[SL_PJRT_NAME];
+	struct sl_text text = sl_text_begin(name, sizeof(name));
+
+	sl_text_add(&text, origin->how);
+	if (origin->output != NO_OUTPUT) {
+		sl_text_add(&text, "#");
+		sl_text_add_number(&text, origin->output);
+	}
+	add_shape(&text, type, dims, rank);
+	return sl_stacks_text(name, text.used);
+}
+
+/* An executable's outputs have the shapes that it was compiled for, so these are not asked again. */
+static uint32_t name_of(unsigned plugin, const void *buffer, uint64_t bytes, const struct origin *origin)
+{
+	struct sl_pjrt_key key = {.origin = origin->number, .bytes = bytes};
+	struct sl_pjrt_number type;
+	struct sl_pjrt_range dims;
+	uint32_t id;
+
+	if (origin->output != NO_OUTPUT && (id = sl_pjrt_name(&key)))
+		return id;
+	if (!ask_shape(plugin, buffer, &type, &dims))
+		return sl_stacks_text(origin->how, strlen(origin->how));
+	if (origin->output == NO_OUTPUT && dims.count <= SL_PJRT_RANK_MAX) {
+		key.type = (uint32_t)type.number;
+		key.rank = (uint32_t)dims.count;
+		for (size_t i = 0; i < dims.count; i++)
+			key.dims[i] = ((const int64_t *)dims.items)[i];
+		if ((id = sl_pjrt_name(&key)))
+			return id;
+	}
+	id = make_name(origin, type.number, dims.items, dims.count);
+	if (key.origin && (origin->output != NO_OUTPUT || dims.count <= SL_PJRT_RANK_MAX))
+		sl_pjrt_name_keep(&key, id);
+	return id;
+}
+
+/* The agent's own work has begun. */
+static void record(unsigned plugin, unsigned api, const void *buffer, const struct origin *origin)
 {
 	struct sl_pjrt_number size = {.struct_size = sizeof(size), .of = buffer};
+	uint64_t in_use = 0, pool = 0;
 	struct device *device;
 	uint32_t called;
+	int ordinal = -1;
 
 	if (!place_of(plugin, buffer, &device) || !ask(plugin, BUFFER_ON_DEVICE_SIZE, &size) || !size.bytes)
 		return;
-	if (device)
-		ask_memory(plugin, device);
-	sl_text_add(text, " ");
-	add_shape(text, plugin, buffer);
-	called = sl_stacks_text(text->text, text->used);
+	if (device) {
+		in_use = in_use_of(plugin, device);
+		pool = atomic_load_explicit(&device->pool, memory_order_relaxed);
+		ordinal = atomic_load_explicit(&device->ordinal, memory_order_relaxed);
+	}
+	called = name_of(plugin, buffer, size.bytes, origin);
 	sl_agent_end(&sl_thread);
-	sl_record_block(api, (uintptr_t)buffer, size.bytes, device ? atomic_load(&device->ordinal) : -1,
-			device ? atomic_load(&device->in_use) : 0, device ? atomic_load(&device->pool) : 0, NULL, called);
+	sl_record_block(api, (uintptr_t)buffer, size.bytes, ordinal, in_use, pool, NULL, called);
 	sl_agent_begin(&sl_thread);
 }
 
 void sl_pjrt_made(unsigned plugin, unsigned api, const void *buffer, const char *how)
 {
-	char name[SL_PJRT_NAME];
-	struct sl_text text = sl_text_begin(name, sizeof(name));
+	const struct origin origin = {how, NO_OUTPUT, (unsigned char)*how};
 	int saved;
 
 	if (!buffer)
 		return;
 	saved = sl_agent_work_begin();
-	sl_text_add(&text, how);
-	record(plugin, api, buffer, &text);
+	record(plugin, api, buffer, &origin);
 	sl_agent_work_end(saved);
 }
 
@@ -200,8 +264,10 @@ static struct executable {
 	atomic_bool ready;
 	bool donates; /* some output lies where an argument lay */
 	size_t outputs;
+	uint64_t number; /* of all that there were, from 1 on; 0: it has no place here */
 	char name[64];
 } executables[EXECUTABLES];
+static _Atomic uint64_t executables_seen;
 
 static struct executable *place_for(const void *handle, const void *wanted)
 {
@@ -256,6 +322,7 @@ static bool look_at(unsigned plugin, const void *handle, struct executable *what
 		sl_text_add_bytes(&text, name.items, name.count);
 	measured = ask(plugin, EXECUTABLE_COMPILED_MEMORY_STATS, &stats);
 	what->outputs = outputs.bytes;
+	what->number = 0;
 	what->donates = !measured || stats.aliases;
 	if (known && measured)
 		tell_executable(what, &stats);
@@ -277,6 +344,7 @@ static const struct executable *executable_of(unsigned plugin, const void *handl
 		return spare;
 	place->donates = spare->donates;
 	place->outputs = spare->outputs;
+	place->number = atomic_fetch_add(&executables_seen, 1) + 1;
 	memcpy(place->name, spare->name, sizeof(place->name));
 	atomic_store_explicit(&place->ready, true, memory_order_release);
 	return place;
@@ -333,14 +401,10 @@ void sl_pjrt_executed(unsigned plugin, unsigned api, const struct sl_pjrt_execut
 		record_donated(plugin, args);
 	for (size_t d = 0; what && d < args->num_devices; d++)
 		for (size_t i = 0; i < what->outputs; i++) {
-			char name[SL_PJRT_NAME];
-			struct sl_text text = sl_text_begin(name, sizeof(name));
+			const struct origin origin = {what->name, i, what->number ? what->number << 16 | i : 0};
 
-			sl_text_add(&text, what->name);
-			sl_text_add(&text, "#");
-			sl_text_add_number(&text, i);
 			if (args->output_lists[d] && args->output_lists[d][i])
-				record(plugin, api, args->output_lists[d][i], &text);
+				record(plugin, api, args->output_lists[d][i], &origin);
 		}
 	sl_agent_work_end(saved);
 }

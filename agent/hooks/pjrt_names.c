@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A place is taken once and never given up, so that who finds its key there needs no lock; what finds no place is named anew each
+ * time.
+ */
+#include "agent/hooks/pjrt_names.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "common/base.h"
+
+#define NAMES 4096u
+#define TRIES 8u
+
+enum { FREE, TAKEN, THERE };
+
+static struct name {
+	_Atomic uint32_t state;
+	struct sl_pjrt_key key;
+	_Atomic uint64_t id; /* with the recording's tag above it */
+} names[NAMES];
+
+_Static_assert(sizeof(struct sl_pjrt_key) % 8 == 0, "it is words, without padding");
+
+static uint64_t hash_of(const struct sl_pjrt_key *key)
+{
+	uint64_t words[sizeof(*key) / 8], hash = 0;
+
+	memcpy(words, key, sizeof(words));
+	for (size_t i = 0; i < 3 + key->rank; i++)
+		hash = (hash ^ words[i] ^ words[i] >> 29) * 0x9e3779b97f4a7c15u;
+	return hash >> 40;
+}
+
+static struct name *place_of(const struct sl_pjrt_key *key, bool take)
+{
+	uint64_t at = hash_of(key);
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		struct name *name = &names[(at + i) % NAMES];
+		uint32_t state = atomic_load_explicit(&name->state, memory_order_acquire);
+
+		if (state == THERE && !memcmp(&name->key, key, sizeof(*key)))
+			return name;
+		if (state == FREE && !take)
+			return NULL;
+		if (state == FREE && atomic_compare_exchange_strong(&name->state, &state, TAKEN)) {
+			name->key = *key;
+			atomic_store_explicit(&name->state, THERE, memory_order_release);
+			return name;
+		}
+	}
+	return NULL;
+}
+
+uint32_t sl_pjrt_name(const struct sl_pjrt_key *key)
+{
+	const struct name *name = place_of(key, false);
+	uint64_t id = name ? atomic_load_explicit(&name->id, memory_order_relaxed) : 0;
+
+	return id >> 32 == sl_agent_tag() ? (uint32_t)id : 0;
+}
+
+void sl_pjrt_name_keep(const struct sl_pjrt_key *key, uint32_t id)
+{
+	struct name *name = id ? place_of(key, true) : NULL;
+
+	if (name)
+		atomic_store_explicit(&name->id, (uint64_t)sl_agent_tag() << 32 | id, memory_order_relaxed);
+}
