@@ -31,21 +31,21 @@ struct sl_agent {
 	struct sl_clock clock;
 
 	/* Written now and then; every call reads what is above. */
-	_Alignas(64) _Atomic uint32_t wake; /* futex of the writer: it has something to do at once */
-	_Atomic uint32_t urgent;	    /* a call failed and the ring may be lost with the node */
-	_Atomic uint32_t flush, flushed;    /* how often all was to be in the file, synced; futex: and is */
-	_Atomic uint32_t finish;	    /* the writer is to write what waits and the footer, then end */
-	_Atomic uint32_t finished;	    /* futex: it has */
-	_Atomic uint32_t libraries;	    /* the writer has opened libunwind and its kin, or given up */
-	_Atomic uint64_t writing_since_ns;  /* the writer is in a system call on the file since then; 0: it is not */
-	_Atomic uint32_t writer;	    /* futex: its thread, as the system counts; 0: there is none */
-	_Atomic uint32_t parking;	    /* writer_thread.c */
-	_Atomic uint64_t frames;	    /* written so far: the writer's progress */
-	_Atomic uint32_t stalled;	    /* the disk refuses or hangs: do not wait for it */
-	_Atomic uint32_t late;		    /* a thread writes what came after the footer */
-	const char *how;		    /* why finish was asked */
-	_Atomic uint32_t status;	    /* 1 + what the process ends with; 0: not known */
-	bool no_writer;			    /* no thread could be made: the end of the process writes */
+	_Alignas(64) _Atomic uint32_t wake;  /* futex of the writer: it has something to do at once */
+	_Atomic uint32_t urgent;	     /* a call failed and the ring may be lost with the node */
+	_Atomic uint32_t flush, flushed;     /* how often all was to be in the file, synced; futex: and is */
+	_Atomic uint32_t finish;	     /* the writer is to write what waits and the footer */
+	_Atomic uint32_t finished;	     /* futex: it has */
+	_Atomic uint32_t libraries;	     /* the writer has opened libunwind and its kin, or given up */
+	_Atomic uint64_t writing_since_ns;   /* the writer is in a system call on the file since then; 0: it is not */
+	_Atomic uint32_t writer;	     /* futex: its thread, as the system counts; 0: there is none */
+	_Atomic uint32_t parking;	     /* writer_thread.c */
+	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
+	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
+	_Atomic uint32_t late, late_written; /* how often something came after the footer; futex: and is in the file */
+	const char *how;		     /* why finish was asked */
+	_Atomic uint32_t status;	     /* 1 + what the process ends with; 0: not known */
+	bool no_writer;			     /* no thread could be made, or it is the last and ends the process */
 	struct sl_options options;
 	struct sl_process_identity process;
 	struct sl_ring *ring; /* these two lie in the same pages; NULL until the recording starts */
@@ -60,6 +60,7 @@ struct sl_agent_thread {
 	struct sl_producer *ring;
 	struct sl_frame *top;	/* innermost open call */
 	uint64_t open_seq;	/* slot number of the last outermost call */
+	bool writer;		/* the writer's thread, where it is the last and the process ends on it */
 	uint32_t inside;	/* > 0: the agent's own work, nothing is recorded */
 	uint32_t ooms;		/* calls that were recorded as out of memory */
 	uint32_t refused;	/* calls not recorded for that, one after the other */

@@ -15,7 +15,6 @@
 #include "agent/unwound.h"
 #include "agent/symbols/threads.h"
 #include "agent/file/asleep.h"
-#include "agent/file/late.h"
 #include "agent/file/store.h"
 #include "agent/file/ring.h"
 #include "agent/agent.h"
@@ -40,7 +39,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-#define LIBRARIES_NS 20000000ull   /* the first call waits this long for libunwind */
+#define LIBRARIES_NS 20000000ull   /* the first call waits this long for the header and libunwind */
 #define FINISH_NS    2000000000ull /* the end of the process waits this long for the disk */
 #define SEGMENTS     3		   /* of a fresh ring: the log, a thread, a spare */
 
@@ -106,7 +105,7 @@ static void ignore_option(const char *variable, const char *value)
 	(void)value;
 }
 
-/* Identity into the ring and, as its first frame, into the file: a trace says who it is from its first moment. */
+/* Identity into the ring; the writer has it in the file before anything else. */
 static int write_header(struct sl_agent *agent)
 {
 	struct sl_ringfile *file = agent->ring->file;
@@ -114,7 +113,6 @@ static int write_header(struct sl_agent *agent)
 	const char *name;
 	size_t bytes = sl_process_header(map, SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT, &agent->process, &agent->options,
 					 sl_store_ring_name(agent->store), 1);
-	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
 
 	if (!bytes)
 		return ENOSPC;
@@ -129,7 +127,7 @@ static int write_header(struct sl_agent *agent)
 	file->header_bytes = (uint32_t)bytes;
 	memcpy(file->magic, SL_RINGFILE_MAGIC, sizeof(file->magic));
 	atomic_store(&file->state, SL_PROCESS_RUNNING);
-	return sl_store_append(agent->store, index, map, bytes);
+	return 0;
 }
 
 static int open_files(struct sl_agent *agent)
@@ -256,9 +254,11 @@ static void start(struct sl_agent *agent)
 	sl_stacks_start(options->stacks, (unsigned)options->stack_depth);
 	sl_limit_start(options);
 	if (!threads || sl_writer_thread_start()) {
-		agent->no_writer = true;
+		agent->no_writer = agent->store->plain = true;
+		sl_asleep_begin(false); /* nobody would wake it */
+		sl_store_begin(agent->store);
 		sl_define_note("no background thread could be started: this trace ends when the ring is full");
-	} else if (options->stacks & SL_STACKS_NATIVE)
+	} else /* for the header in the file too: a trace says who it is from its first moment */
 		sl_agent_sleep(&agent->libraries, 0, LIBRARIES_NS);
 	atomic_store(&agent->phase, SL_PHASE_RUNNING);
 	/* Never 0, never the parent's: a forked child's threads must not take their old ring for theirs. */
@@ -358,12 +358,20 @@ bool sl_agent_attach(void)
 
 /* --- end -------------------------------------------------------------------------------------------- */
 
-/* Where there is no writer. */
-static void finish_alone(void)
+/* This thread is the writer, the last of the process. */
+static SL_NOINLINE void finish_as_writer(void)
+{
+	sl_writer_finish();
+}
+
+static SL_NOINLINE void finish_alone(void)
 {
 	if (sl_agent->options.device_interval)
 		sl_device_sample_host(sl_agent_now());
-	sl_writer_finish();
+	if (sl_thread.writer)
+		finish_as_writer();
+	else
+		sl_writer_leave();
 }
 
 void sl_preload_finish(const char *how)
@@ -386,7 +394,7 @@ void sl_preload_finish(const char *how)
 	atomic_store(&agent->finish, 1);
 	sl_agent_unpark();
 	if (agent->no_writer)
-		sl_late_run(finish_alone);
+		finish_alone();
 	atomic_fetch_add(&agent->wake, 1);
 	sl_agent_wake(&agent->wake);
 	sl_mute_end(&mute);
@@ -396,7 +404,8 @@ void sl_preload_finish(const char *how)
 		sl_agent_sleep(&agent->finished, 0, FINISH_NS / 20);
 	}
 	/* Other threads may be at work to the last moment: then the ring stays and has what they still do. */
-	if (atomic_load(&agent->finished) == 1 && sl_ring_quiet(agent->ring, sl_thread.ring) && !sl_kept_sandboxed())
+	if (atomic_load(&agent->finished) == 1 && !agent->store->plain && !sl_kept_sandboxed() &&
+	    sl_ring_quiet(agent->ring, sl_thread.ring))
 		sl_store_remove_ring(agent->store);
 	errno = saved;
 }
@@ -416,9 +425,10 @@ void sl_preload_resume(void)
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);
 		atomic_store(&agent->ring->file->state, SL_PROCESS_RUNNING);
-		agent->no_writer = agent->no_writer || sl_writer_thread_start();
 		sl_define_note("exec failed: the process went on");
 		atomic_store(&agent->phase, SL_PHASE_RUNNING);
+		atomic_fetch_add(&agent->wake, 1);
+		sl_agent_wake(&agent->wake);
 	}
 	sl_mute_end(&mute);
 	errno = saved;

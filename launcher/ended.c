@@ -15,10 +15,8 @@ static bool is_of_child(int fd, const char *run_id, pid_t child)
 	static char header[SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT];
 	static struct sl_ringfile head;
 
-	return pread(fd, &head, sizeof(head), 0) == sizeof(head) && !memcmp(head.magic, SL_RINGFILE_MAGIC, sizeof(head.magic)) &&
-	       head.version == SL_RINGFILE_VERSION && head.pid == (uint64_t)child && head.header_bytes <= sizeof(header) &&
-	       pread(fd, header, head.header_bytes, SL_RINGFILE_HEADER_AT) == (ssize_t)head.header_bytes &&
-	       sl_recorded_names(header, head.header_bytes, run_id);
+	return sl_recorded_names(header, sl_recorded_in_ring(fd, &head, header, sizeof(header)), run_id) &&
+	       head.pid == (uint64_t)child;
 }
 
 static void tell(const char *path, const char *run_id, pid_t child, int status)

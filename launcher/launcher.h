@@ -14,6 +14,8 @@
 #define SL_LAUNCH_NO_EXECUTE 126
 #define SL_LAUNCH_NOT_FOUND  127
 
+struct sl_ringfile;
+
 struct sl_launch {
 	bool report, gate, push, check;
 	const char *watch[32]; /* rules */
@@ -107,6 +109,9 @@ unsigned sl_recorded_count(const struct sl_launch *run, char ***paths);
 
 /* The run's folder as a pattern of glob: a placeholder may have become anything. */
 void sl_recorded_pattern(const char *directory, char *pattern, size_t size);
+
+/* The header map of a ring file, into header; its bytes, 0: it is no ring, or has none yet. */
+size_t sl_recorded_in_ring(int fd, struct sl_ringfile *head, char *header, size_t size);
 
 /* The header map, as msgpack, is of a process of the run. */
 bool sl_recorded_names(const void *header, size_t bytes, const char *run_id);

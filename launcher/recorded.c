@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "common/ringfile.h"
 #include "common/tracefile.h"
 
 void sl_recorded_pattern(const char *directory, char *pattern, size_t size)
@@ -49,6 +50,32 @@ static size_t read_header(const char *path, char *text, size_t size)
 	return ZSTD_isError(bytes) ? 0 : bytes;
 }
 
+size_t sl_recorded_in_ring(int fd, struct sl_ringfile *head, char *header, size_t size)
+{
+	if (pread(fd, head, sizeof(*head), 0) != sizeof(*head) || memcmp(head->magic, SL_RINGFILE_MAGIC, sizeof(head->magic)) ||
+	    head->version != SL_RINGFILE_VERSION || head->header_bytes > size ||
+	    pread(fd, header, head->header_bytes, SL_RINGFILE_HEADER_AT) != (ssize_t)head->header_bytes)
+		return 0;
+	return head->header_bytes;
+}
+
+/* The file is empty, since the writer had no time before the end: the ring beside it has the header too. */
+static size_t read_from_ring(const char *trace, char *text, size_t size)
+{
+	static struct sl_ringfile head;
+	char path[8192];
+	int length = (int)(strlen(trace) - strlen(SL_TRACE_SUFFIX)), fd;
+	size_t bytes;
+
+	snprintf(path, sizeof(path), "%.*s" SL_RING_SUFFIX, length, trace);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	bytes = sl_recorded_in_ring(fd, &head, text, size);
+	close(fd);
+	return bytes;
+}
+
 /* Looks for the pair "run_id": id as msgpack writes it: short strings, for ids have at most 160 bytes. */
 bool sl_recorded_names(const void *header, size_t bytes, const char *run_id)
 {
@@ -70,8 +97,9 @@ bool sl_recorded_names(const void *header, size_t bytes, const char *run_id)
 static bool is_of_run(const char *path, const char *run_id)
 {
 	static char header[512 << 10];
+	size_t bytes = read_header(path, header, sizeof(header));
 
-	return sl_recorded_names(header, read_header(path, header, sizeof(header)), run_id);
+	return sl_recorded_names(header, bytes ? bytes : read_from_ring(path, header, sizeof(header)), run_id);
 }
 
 /* rank-RRRRR-PID.msgpack.zst, not a later segment of it. */

@@ -133,6 +133,7 @@ void sl_asleep_rest(void)
 void sl_asleep_begin(bool asleep)
 {
 	atomic_store(&sl_agent->ring->file->obeys, 1);
+	atomic_store(&sl_agent->ring->file->asleep, 0);
 	sl_agent->stacks = sl_agent->options.stacks;
 	was_awake = !asleep;
 	has_nodes = false;

@@ -2,46 +2,60 @@
 #include "agent/file/late.h"
 
 #include "agent/agent.h"
-#include "agent/file/own_stack.h"
 #include "agent/file/ring.h"
 #include "agent/file/store.h"
 #include "agent/file/writer.h"
-#include "agent/mute.h"
 
-static _Atomic uint32_t wanted;
+#define LOOK_NS 100000000ull
+#define WAIT_NS 2000000000ull /* for a disk, as at the end; not again before something was written */
 
-static void drain(void)
+static void wait_for_writer(void)
 {
-	sl_writer_drain();
+	struct sl_agent *agent = sl_agent;
+	uint64_t deadline_ns = sl_agent_now() + WAIT_NS;
+	uint32_t mine = atomic_fetch_add(&agent->late, 1) + 1, written;
+
+	atomic_fetch_add(&agent->wake, 1);
+	sl_agent_wake(&agent->wake);
+	while ((int32_t)((written = atomic_load(&agent->late_written)) - mine) < 0 && sl_agent_now() < deadline_ns)
+		sl_agent_sleep(&agent->late_written, written, LOOK_NS);
+	if ((int32_t)(written - mine) < 0)
+		atomic_store(&agent->stalled, 1);
 }
 
-/* Several threads at once: the one that writes takes the others' events too. */
-void sl_late_run(void (*work)(void))
+static SL_NOINLINE void drain_as_writer(void)
 {
-	uint32_t seen, expected;
-
-	do {
-		expected = 0;
-		if (!atomic_compare_exchange_strong(&sl_agent->late, &expected, 1))
-			break;
-		seen = atomic_load(&wanted);
-		sl_own_stack_run(work);
-		work = drain;
-		atomic_store(&sl_agent->late, 0);
-	} while (atomic_load(&wanted) != seen);
+	sl_writer_drain();
 }
 
 void sl_late_write(void)
 {
 	const struct sl_producer *ring = sl_thread.ring;
-	struct sl_mute mute;
 
-	if (atomic_load(&sl_agent->finished) != 1)
+	if (atomic_load(&sl_agent->finished) != 1 || sl_agent->store->plain || atomic_load(&sl_agent->stalled))
 		return;
 	if (!sl_agent->store->ring_removed && sl_ring_position(ring) - atomic_load(&ring->segment->tail) < SL_SEGMENT_SLOTS / 4)
 		return; /* it is safe where it is */
-	atomic_fetch_add(&wanted, 1);
-	mute = sl_mute_begin();
-	sl_late_run(drain);
-	sl_mute_end(&mute);
+	if (sl_thread.writer)
+		drain_as_writer();
+	else
+		wait_for_writer();
+}
+
+bool sl_late_serve(bool (*enough)(void))
+{
+	struct sl_agent *agent = sl_agent;
+
+	while (atomic_load(&agent->finish) && !enough()) {
+		uint32_t wake = atomic_load(&agent->wake), wanted = atomic_load(&agent->late);
+
+		if (wanted == atomic_load(&agent->late_written)) {
+			sl_agent_sleep(&agent->wake, wake, LOOK_NS);
+			continue;
+		}
+		sl_writer_drain();
+		atomic_store(&agent->late_written, wanted);
+		sl_agent_wake(&agent->late_written);
+	}
+	return !atomic_load(&agent->finish);
 }

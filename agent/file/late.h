@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program's thread writes itself, where the writer has ended or never was.  It does so on a stack of ours. */
+/*
+ * Calls that end after the footer was written: destructors of libraries free memory after ours.  Such events have the flag late.
+ * The writer stays for them until the process is no more, and their thread waits for it.
+ */
 #ifndef AGENT_FILE_LATE_H
 #define AGENT_FILE_LATE_H
 
-/*
- * A call ended after the footer was written (destructors free memory after ours): its thread writes the event itself, since
- * the writer has ended.  Such events have the flag late.
- */
+#include <stdbool.h>
+
+/* Such a call's thread: returns when the event is in the file, or safe in the ring, or the writer writes no more. */
 void sl_late_write(void);
 
-/* What the writer would do, on a stack of ours, with the program's signals blocked; then what others have recorded meanwhile. */
-void sl_late_run(void (*work)(void));
+/* The writer, after the footer: write what others wait for, until the recording goes on, or `enough`: then false. */
+bool sl_late_serve(bool (*enough)(void));
 
 #endif

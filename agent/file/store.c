@@ -148,15 +148,42 @@ int sl_store_claim(struct sl_store *store, const struct sl_process_identity *pro
 	return err;
 }
 
-int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size)
+/* A frame as zstd has it for bytes that are stored as they are: its header with their number, then parts, each behind 3 bytes. */
+static size_t store_plain(uint8_t *frame, const uint8_t *bytes, size_t size)
+{
+	const uint32_t magic = ZSTD_MAGICNUMBER, number = (uint32_t)size;
+	size_t used = 9;
+
+	memcpy(frame, &magic, 4);
+	frame[4] = 0xa0; /* one segment, four bytes of number, no checksum */
+	memcpy(frame + 5, &number, 4);
+	do {
+		size_t part = size < ZSTD_BLOCKSIZE_MAX ? size : ZSTD_BLOCKSIZE_MAX;
+		uint32_t head = (uint32_t)part << 3 | (part == size);
+
+		memcpy(frame + used, &head, 3);
+		memcpy(frame + used + 3, bytes, part);
+		used += 3 + part;
+		bytes += part;
+		size -= part;
+	} while (size);
+	return used;
+}
+
+static size_t compress(struct sl_store *store, const void *bytes, size_t size)
 {
 	const struct effort *effort = store->hurried ? &hurried : &thorough;
-	size_t compressed;
 
 	ZSTD_CCtx_setParameter(store->compressor, ZSTD_c_compressionLevel, effort->level);
 	ZSTD_CCtx_setParameter(store->compressor, ZSTD_c_minMatch, effort->shortest_match);
 	ZSTD_CCtx_setParameter(store->compressor, ZSTD_c_literalCompressionMode, effort->literals);
-	compressed = ZSTD_compress2(store->compressor, store->frame, store->frame_bytes, bytes, size);
+	return ZSTD_compress2(store->compressor, store->frame, store->frame_bytes, bytes, size);
+}
+
+int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size)
+{
+	size_t compressed = store->plain ? store_plain(store->frame, bytes, size) : compress(store, bytes, size);
+
 	if (ZSTD_isError(compressed))
 		return EOVERFLOW;
 	index->magic = SL_FRAME_MAGIC;
@@ -169,9 +196,6 @@ int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, cons
 /* Someone removed the file: the recording goes on in a new one, which says so. */
 static int begin_anew(struct sl_store *store, const char *path)
 {
-	const struct sl_ringfile *ring = sl_agent->ring->file;
-	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
-
 	store->fd = sl_store_create(path);
 	if (store->fd < 0)
 		return errno;
@@ -181,7 +205,7 @@ static int begin_anew(struct sl_store *store, const char *path)
 	sl_define_gap(store->events, sl_agent->process.monotonic_ns, sl_agent_now(),
 		      "the trace file was removed, and the stacks it defined with it");
 	store->events = 0;
-	return sl_store_append(store, index, (const uint8_t *)ring + SL_RINGFILE_HEADER_AT, ring->header_bytes);
+	return 0;
 }
 
 /* The program closed our descriptor, and the file is there still under its name; or it is not. */
@@ -202,14 +226,14 @@ static int reopen(struct sl_store *store)
 	return 0;
 }
 
-/* There is a file, and nothing behind its last whole frame. */
-static int make_ready(struct sl_store *store)
+/* There is a file, with a header but for `header`, and nothing behind its last whole frame. */
+static int make_ready(struct sl_store *store, bool header)
 {
 	int err = sl_file_is(store->fd, store->device, store->inode) ? 0 : reopen(store);
 
 	if (!err && store->torn && ftruncate(store->fd, (off_t)store->end))
 		err = errno;
-	return err;
+	return err || header ? err : sl_store_begin(store);
 }
 
 static int write_parts(struct sl_store *store, struct iovec parts[2])
@@ -228,7 +252,7 @@ static int write_parts(struct sl_store *store, struct iovec parts[2])
 int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
 {
 	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, 0}};
-	int err = make_ready(store);
+	int err = make_ready(store, index.kind == SL_FRAME_HEADER);
 
 	if (!err)
 		err = sl_store_compress(store, &index, bytes, size);
@@ -243,6 +267,14 @@ int sl_store_append(struct sl_store *store, struct sl_frame_index index, const v
 	store->end += sizeof(index) + index.compressed;
 	store->events += index.kind == SL_FRAME_BLOCK ? index.count : 0;
 	return 0;
+}
+
+int sl_store_begin(struct sl_store *store)
+{
+	const struct sl_ringfile *ring = sl_agent->ring->file;
+	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
+
+	return store->end ? 0 : sl_store_append(store, index, (const uint8_t *)ring + SL_RINGFILE_HEADER_AT, ring->header_bytes);
 }
 
 void sl_store_sync(struct sl_store *store)
@@ -272,6 +304,27 @@ int sl_store_continue(struct sl_store *store)
 	store->number++;
 	store->end = 0;
 	store->torn = false;
+	return 0;
+}
+
+int sl_store_bring_ring(struct sl_store *store, struct sl_ring *ring)
+{
+	static char home[sizeof(store->ring)];
+	struct sl_text path = sl_text_begin(home, sizeof(home));
+	int err;
+
+	if (!store->ring_elsewhere)
+		return 0;
+	sl_text_add(&path, store->trace);
+	path.used -= strlen(SL_TRACE_SUFFIX);
+	sl_text_add(&path, SL_RING_SUFFIX);
+	ring->path = home;
+	err = sl_ring_rebuild(ring);
+	if (err)
+		return err;
+	sl_file_remove(store->ring);
+	memcpy(store->ring, home, sizeof(home));
+	store->ring_elsewhere = false;
 	return 0;
 }
 

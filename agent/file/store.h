@@ -13,6 +13,8 @@
 #include "agent/process/process.h"
 #include "common/tracefile.h"
 
+struct sl_ring;
+
 struct sl_store {
 	int fd;
 	uint64_t device, inode;	      /* of fd */
@@ -28,6 +30,7 @@ struct sl_store {
 	bool ring_elsewhere;	      /* not in the trace's folder, which may outlive the node */
 	char trace[3400], ring[3400]; /* absolute paths; trace: of file 1 */
 	bool hurried;		      /* compress fast: more waits than could be compressed well */
+	bool plain;		      /* no writer: frames as they are, since nothing is encoded on a program's thread */
 	void *compressor;	      /* ZSTD_CCtx in pages of ours: zstd must not call the program's malloc */
 	void *frame;		      /* room for the largest frame */
 	size_t frame_bytes;
@@ -39,7 +42,12 @@ struct sl_store {
  */
 int sl_store_claim(struct sl_store *store, const struct sl_process_identity *process, int *ring_fd);
 
-/* Compress `bytes` into one frame and append index and frame.  Writer thread, and once the starting one.  0 or errno. */
+/*
+ * The recording's header, as the ring has it, where the file is still empty: the first thing in it, whoever appends first.  0 or errno.
+ */
+int sl_store_begin(struct sl_store *store);
+
+/* Compress `bytes` into one frame and append index and frame.  Writer thread; where there is none, with `plain`, any.  0 or errno. */
 int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size);
 
 #define SL_STORE_PATH 3420
@@ -61,6 +69,9 @@ void sl_store_sync(struct sl_store *store);
 
 /* Go on in the next file, which is empty; the header is to be appended first.  0, or errno and nothing has changed. */
 int sl_store_continue(struct sl_store *store);
+
+/* The recording's ring stays, and lies elsewhere: to the trace it goes.  0 or errno. */
+int sl_store_bring_ring(struct sl_store *store, struct sl_ring *ring);
 
 /* Remove the ring file: everything in it is in the trace. */
 void sl_store_remove_ring(struct sl_store *store);

@@ -7,7 +7,6 @@
 #include "agent/pages.h"
 #include "agent/file/asleep.h"
 #include "agent/file/capability.h"
-#include "agent/file/own_stack.h"
 #include "agent/file/store.h"
 #include "agent/file/ring.h"
 #include "agent/agent.h"
@@ -52,7 +51,7 @@ bool sl_writer_prepare(void)
 		events = sl_pages_map(SL_BLOCK_EVENTS * sizeof(*events));
 	if (!map_bytes)
 		map_bytes = sl_pages_map(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
-	return events && map_bytes && sl_own_stack_prepare();
+	return events && map_bytes;
 }
 
 /* --- definitions ------------------------------------------------------------------------------------ */
@@ -561,4 +560,15 @@ void sl_writer_finish(void)
 		write_footer(sl_agent->how);
 	atomic_store(&sl_agent->finished, sl_agent->store->err ? 2 : 1);
 	sl_agent_wake(&sl_agent->finished);
+}
+
+void sl_writer_leave(void)
+{
+	sl_retention_stop(sl_agent->store);
+	sl_objects_say_holes();
+	sl_stacks_modules();
+	say_stacks();
+	write_footer(sl_agent->how);
+	sl_store_bring_ring(sl_agent->store, sl_agent->ring);
+	atomic_store(&sl_agent->finished, sl_agent->store->err ? 2 : 1);
 }

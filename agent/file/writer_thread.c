@@ -11,12 +11,14 @@
 #include "agent/agent.h"
 #include "agent/file/asleep.h"
 #include "agent/file/define.h"
+#include "agent/file/late.h"
 #include "agent/process/file.h"
 #include "agent/gpu/device.h"
 #include "agent/mute.h"
 #include "agent/process/kept.h"
 #include "agent/symbols/objects.h"
 #include "agent/stacks/stacks.h"
+#include "agent/file/store.h"
 #include "agent/file/writer.h"
 
 #define STACK_BYTES (1u << 20)	  /* whatever the program's default is: vendors' libraries run on it too */
@@ -76,10 +78,13 @@ static void work(void)
 	}
 }
 
-/* The C library now ends the process on this thread: with the program's signals, exit handlers whose calls are recorded, our end. */
+/*
+ * The C library now ends the process on this thread: with the program's signals, exit handlers whose calls are recorded, our end,
+ * which writes here, since the stack is ours.
+ */
 static void be_the_last(void)
 {
-	sl_agent->no_writer = true;
+	sl_agent->no_writer = sl_thread.writer = true;
 	sl_agent_end(&sl_thread);
 	sl_file_no_signals(false);
 	program_signals.before |= 1ull << (SIGXFSZ - 1); /* may be pending */
@@ -91,14 +96,18 @@ static void *run(void *unused)
 	sl_agent_begin(&sl_thread);
 	atomic_store(&sl_agent->writer, (uint32_t)syscall(SYS_gettid));
 	sl_file_no_signals(true);
+	sl_store_begin(sl_agent->store);
 	open_libraries();
-	work();
-	if (atomic_load(&sl_agent->finish)) {
+	for (work(); atomic_load(&sl_agent->finish); work()) { /* again: exec failed, and the process goes on */
 		if (sl_agent->options.device_interval)
 			sl_device_sample_last(sl_agent_now());
 		sl_writer_finish();
-	} else if (atomic_load(&sl_agent->parking) != PARKED) {
+		if (!sl_late_serve(is_last))
+			break;
+	}
+	if (atomic_load(&sl_agent->finish) || atomic_load(&sl_agent->parking) != PARKED) {
 		be_the_last();
+		return unused;
 	}
 	atomic_store(&sl_agent->writer, 0);
 	sl_agent_wake(&sl_agent->writer);
@@ -173,7 +182,7 @@ void sl_agent_unpark(void)
 	    !atomic_compare_exchange_strong(&agent->parking, &parked, STARTING_AGAIN))
 		return;
 	mute = sl_mute_begin();
-	agent->no_writer = sl_writer_thread_start() != 0;
-	atomic_store(&agent->parking, NOT_PARKED);
+	agent->no_writer = agent->store->plain = sl_writer_thread_start() != 0; /* the next call that looks tries again */
+	atomic_store(&agent->parking, agent->no_writer ? PARKED : NOT_PARKED);
 	sl_mute_end(&mute);
 }

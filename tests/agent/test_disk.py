@@ -151,6 +151,25 @@ class Disk(unittest.TestCase):
         mine, said = report(far)
         self.assertEqual((mine["status"], calls(mine), mine["lost_events"]), ("interrupted", 51, 0))
 
+    def test_where_no_thread_can_be_made_the_ring_comes_to_the_far_trace_at_the_end(self):
+        version2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+        group = ("/sys/fs/cgroup" if version2 else "/sys/fs/cgroup/pids") + "/stormlog-disk-%d" % os.getpid()
+        try:
+            os.mkdir(group)
+            self.addCleanup(os.rmdir, group)
+            with open(os.path.join(group, "pids.max"), "w") as file:
+                file.write("1")
+        except OSError as error:
+            self.skipTest("no cgroup can be made here: %s" % error)
+        far = self.far()
+        process = subprocess.Popen(["sh", "-c", "echo $$ > %s/cgroup.procs; exec \"$@\"" % group, "sh", PROGRAM, "pace", "1", "30000"],
+                                   env=environment(far), stdout=subprocess.PIPE, text=True)
+        process.communicate()
+        self.assertEqual((process.returncode, self.rings(process)), (0, []))
+        self.assertEqual(sorted(name.rsplit(".", 1)[1] for name in os.listdir(far)), ["ring", "zst"])
+        mine, said = report(far)
+        self.assertEqual((mine["status"], calls(mine), mine["lost_events"], mine["damaged"]), ("completed", 30001, 0, False), said)
+
     def test_collect_leaves_the_living_and_clears_what_has_no_trace(self):
         far = self.far()
         process = start(far, "stay", 1, 5)

@@ -41,7 +41,7 @@ class Depth(unittest.TestCase):
         for stacks in ("none", "native"):
             for name, size in depths(stacks, "alone")[:8]:
                 with self.subTest(stacks=stacks, call=name):
-                    self.assertLessEqual(size, BUDGETS[name])
+                    self.assertLessEqual(size, BUDGETS[name] if name != "end" else FIRST)
 
     def test_a_call_made_before_takes_a_kilobyte(self):
         """Without NVML every tenth of a second a call samples the device: not here."""
