@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "agent/process/tables.h"
+#include "attach/header.h"
 #include "common/base.h"
 #include "common/block.h"
 #include "common/buildid.h"
@@ -210,113 +210,7 @@ static void define_modules(struct sl_output *output)
 		fclose(file);
 }
 
-/* --- header --------------------------------------------------------------------------------------------- */
-
-/* A file of /proc, whole as far as it fits; its length. */
-static size_t read_of(long pid, const char *name, char *buffer, size_t size)
-{
-	char path[64];
-	size_t used = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, name);
-	file = fopen(path, "re");
-	if (file) {
-		used = fread(buffer, 1, size - 1, file);
-		fclose(file);
-	}
-	buffer[used] = 0;
-	return used;
-}
-
-/* A number of the process's environment; -1: there is none. */
-static long setting_of(const char *environment, size_t bytes, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (const char *at = environment; at < environment + bytes; at += strlen(at) + 1)
-		if (!strncmp(at, name, length) && at[length] == '=' && at[length + 1] >= '0' && at[length + 1] <= '9')
-			return atol(at + length + 1);
-	return -1;
-}
-
-static void pack_rank(struct sl_pack *map, const char *key, long value)
-{
-	sl_pack_text(map, key);
-	if (value < 0)
-		sl_pack_nil(map);
-	else
-		sl_pack_uint(map, (uint64_t)value);
-}
-
-static void pack_argv(struct sl_pack *map, long pid)
-{
-	char arguments[16384];
-	size_t bytes = read_of(pid, "cmdline", arguments, sizeof(arguments));
-	unsigned count = 0;
-
-	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1)
-		count++;
-	sl_pack_text(map, "argv");
-	sl_pack_array(map, count);
-	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1)
-		sl_pack_text(map, at);
-}
-
-static uint64_t start_of(long pid)
-{
-	unsigned long long start = 0;
-	char line[1024], *at;
-
-	if (read_of(pid, "stat", line, sizeof(line)) && (at = strrchr(line, ')')))
-		sscanf(at + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start);
-	return start;
-}
-
-static size_t pack_header(struct sl_output *output, uint8_t *bytes, size_t size, const char *environment, size_t environment_bytes)
-{
-	struct sl_pack map = sl_pack_begin(bytes, size);
-	static const char head[3] = {(char)0xde, 0, 0}; /* msgpack's map 16, its size filled in below */
-	char link[4096], path[64], boot[64] = "", host[256] = "";
-	unsigned keys = 17;
-	ssize_t length;
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (file && fgets(boot, sizeof(boot), file))
-		boot[strcspn(boot, "\n")] = 0;
-	if (file)
-		fclose(file);
-	gethostname(host, sizeof(host) - 1);
-	sl_pack_append(&map, head, sizeof(head));
-	sl_pack_pair_text(&map, "def", "header");
-	sl_pack_pair_text(&map, "format", SL_TRACE_FORMAT);
-	sl_pack_pair_uint(&map, "version", SL_TRACE_VERSION);
-	sl_pack_pair_text(&map, "agent", SL_VERSION);
-	sl_pack_pair_uint(&map, "started_ns", now_ns(CLOCK_REALTIME));
-	sl_pack_pair_uint(&map, "monotonic_ns", now_ns(CLOCK_MONOTONIC));
-	sl_pack_pair_text(&map, "host", host);
-	sl_pack_pair_uint(&map, "pid", (uint64_t)output->pid);
-	sl_pack_pair_uint(&map, "process_start", start_of(output->pid));
-	sl_pack_pair_text(&map, "boot_id", boot);
-	pack_rank(&map, "rank", setting_of(environment, environment_bytes, "RANK"));
-	pack_rank(&map, "local_rank", setting_of(environment, environment_bytes, "LOCAL_RANK"));
-	pack_rank(&map, "world_size", setting_of(environment, environment_bytes, "WORLD_SIZE"));
-	pack_argv(&map, output->pid);
-	sl_pack_pair_uint(&map, "watcher", (uint64_t)getpid()); /* while it lives the file grows: no ring says so */
-	sl_pack_pair_uint(&map, "watcher_start", start_of(getpid()));
-	sl_pack_pair_uint(&map, "file", 1);
-	snprintf(path, sizeof(path), "/proc/%ld/exe", output->pid);
-	length = readlink(path, link, sizeof(link) - 1);
-	if (length > 0) {
-		link[length] = 0;
-		sl_pack_pair_text(&map, "exe", link);
-		keys++;
-	}
-	keys += sl_process_tables(&map);
-	map.bytes[1] = (uint8_t)(keys >> 8);
-	map.bytes[2] = (uint8_t)keys;
-	return map.failed ? 0 : map.used;
-}
+/* --- file ----------------------------------------------------------------------------------------------- */
 
 static bool make_folder(const char *folder)
 {
@@ -353,13 +247,12 @@ static bool claim(struct sl_output *output, const char *folder, long rank)
 struct sl_output *sl_output_open(const char *folder, long pid, const char **why)
 {
 	struct sl_output *output = calloc(1, sizeof(*output));
-	char *environment = malloc(1 << 20);
 	size_t bytes;
+	long rank;
 
-	if (!output || !environment)
+	if (!output)
 		abort();
 	output->pid = pid;
-	bytes = read_of(pid, "environ", environment, 1 << 20);
 	output->frame_bytes = ZSTD_compressBound(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
 	output->block = malloc(SL_BLOCK_BYTES(SL_BLOCK_EVENTS));
 	output->frame = malloc(output->frame_bytes);
@@ -369,16 +262,14 @@ struct sl_output *sl_output_open(const char *folder, long pid, const char **why)
 	if (!output->block || !output->frame || !output->defs || !output->stacks || !output->compressor)
 		abort();
 	ZSTD_CCtx_setParameter(output->compressor, ZSTD_c_checksumFlag, 1);
-	if (!make_folder(folder) || !claim(output, folder, setting_of(environment, bytes, "RANK"))) {
+	bytes = sl_header_of(pid, output->block, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &rank);
+	if (!make_folder(folder) || !claim(output, folder, rank)) {
 		*why = strerror(errno);
-		free(environment);
 		sl_output_close(output, NULL);
 		return NULL;
 	}
-	bytes = pack_header(output, output->block, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), environment, bytes);
 	append(output, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, output->block, bytes);
 	define_modules(output);
-	free(environment);
 	return output;
 }
 
@@ -389,7 +280,7 @@ const char *sl_output_path(const struct sl_output *output)
 
 /* --- events --------------------------------------------------------------------------------------------- */
 
-static struct thread *thread_of(struct sl_output *output, long tid)
+static struct thread *thsl_header_read_of(struct sl_output *output, long tid)
 {
 	uint8_t bytes[256];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
@@ -407,7 +298,7 @@ static struct thread *thread_of(struct sl_output *output, long tid)
 	if (!thread->events)
 		abort();
 	snprintf(file, sizeof(file), "task/%ld/comm", tid);
-	name[read_of(output->pid, file, name, sizeof(name))] = 0;
+	name[sl_header_read_of(output->pid, file, name, sizeof(name))] = 0;
 	name[strcspn(name, "\n")] = 0;
 	sl_pack_map(&map, 5);
 	sl_pack_pair_text(&map, "def", "thread");
@@ -473,7 +364,7 @@ static void write_block(struct sl_output *output, struct thread *thread)
 
 void sl_output_event(struct sl_output *output, long tid, struct sl_event *event, const uint64_t *frames, unsigned frame_count)
 {
-	struct thread *thread = thread_of(output, tid);
+	struct thread *thread = thsl_header_read_of(output, tid);
 
 	event->native = stack_of(output, frames, frame_count);
 	thread->events[thread->count++] = *event;

@@ -10,6 +10,7 @@
 
 #include "agent/process/identity.h"
 #include "agent/process/redact.h"
+#include "agent/process/system.h"
 #include "agent/process/tables.h"
 #include "common/pack.h"
 #include "agent/process/procfile.h"
@@ -224,6 +225,8 @@ size_t sl_process_header(void *buffer, size_t size, const struct sl_process_iden
 	pack_metadata(&out, options->meta);
 	pack_settings(&out, options);
 	pack_environment(&out);
+	key(&out, "system");
+	sl_system_pack(&out.pack);
 	key_text(&out, "ring", ring);
 	key_number(&out, "file", file);
 	out.keys += sl_process_tables(&out.pack);

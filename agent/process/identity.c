@@ -151,9 +151,9 @@ bool sl_identity_run_named(char *out, size_t size)
 }
 
 /* The process that all processes of a run have above them, as far as one can guess: their session's leader. */
-static uint64_t ancestor(void)
+static uint64_t ancestor(int pid)
 {
-	int leader = getsid(0);
+	int leader = getsid(pid);
 
 	if (leader <= 0)
 		return 0; /* it lives outside our pid namespace, whose processes then share this id */
@@ -161,10 +161,10 @@ static uint64_t ancestor(void)
 	return variable("TORCHELASTIC_RUN_ID") ? sl_procfile_parent((uint64_t)leader) : (uint64_t)leader;
 }
 
-void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id)
+void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, int process)
 {
 	struct sl_text text = sl_text_begin(out, size);
-	uint64_t pid = ancestor();
+	uint64_t pid = ancestor(process);
 
 	sl_text_add(&text, host);
 	sl_text_add(&text, "-");

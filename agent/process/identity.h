@@ -33,8 +33,8 @@ void sl_identity_hip_devices(char *out, size_t size);
  */
 bool sl_identity_run_named(char *out, size_t size);
 
-/* Run id when the environment names none: host, boot, and pid and start of the session leader (under torchrun: the parent). */
-void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id);
+/* Run id when the environment names none: host, boot, and pid and start of process pid's session leader (under torchrun: the parent).  0: of this one. */
+void sl_identity_run_fallback(char *out, size_t size, const char *host, const char *boot_id, int pid);
 
 /*
  * For a launcher: the environment names the run for it and its siblings (srun stormlog-run, mpirun stormlog-run),

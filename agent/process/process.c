@@ -92,7 +92,7 @@ void sl_process_identify(struct sl_process_identity *process, const struct sl_op
 	sl_identity_job(process->job_id, sizeof(process->job_id));
 	sl_identity_hip_devices(process->hip_devices, sizeof(process->hip_devices));
 	if (!sl_identity_run_named(process->run_id, sizeof(process->run_id)))
-		sl_identity_run_fallback(process->run_id, sizeof(process->run_id), system.nodename, process->boot_id);
+		sl_identity_run_fallback(process->run_id, sizeof(process->run_id), system.nodename, process->boot_id, 0);
 	find_directory(process, options->output ? options->output : ".", system.nodename);
 	errno = saved;
 }

@@ -102,6 +102,10 @@ static void put_environment(struct sl_json *j, void *context)
 	for (unsigned i = 0; i < header->environment_count; i++)
 		sl_json_string(j, header->environment[i].name, header->environment[i].value);
 	sl_json_end(j);
+	sl_json_object(j, "system");
+	for (unsigned i = 0; i < header->system_count; i++)
+		sl_json_string(j, header->system[i].name, header->system[i].value);
+	sl_json_end(j);
 	sl_json_string(j, "exe", header->exe);
 	sl_json_array(j, "argv");
 	for (unsigned i = 0; i < header->argc; i++)

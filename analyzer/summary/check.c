@@ -44,6 +44,9 @@ static bool trace_is_sound(const struct sl_trace *trace)
 	for (unsigned i = 0; i < header->environment_count; i++)
 		if (!header->environment[i].name)
 			return false;
+	for (unsigned i = 0; i < header->system_count; i++)
+		if (!header->system[i].name)
+			return false;
 	for (unsigned i = 0; i < trace->damage.lines; i++)
 		if (!trace->damage.line[i])
 			return false;

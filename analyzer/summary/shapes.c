@@ -45,7 +45,7 @@ SHAPE(pair, M(name), M(value));
 SHAPE(header, M(known), M(version), M(agent), M(host), M(boot_id), M(run_id), M(job_id), M(exe), M(cwd), M(tag), M(ring), M(started_ns),
       M(monotonic_ns), M(process_start), M(pid), M(ppid), M(rank), M(local_rank), M(world_size), M(restart), M(unknown_verbs),
       KEPT(argv, argc, text), KEPT(metadata, metadata_count, pair), KEPT(settings, setting_count, pair),
-      KEPT(environment, environment_count, pair), KEPT(hooks, hook_count, hook));
+      KEPT(environment, environment_count, pair), KEPT(system, system_count, pair), KEPT(hooks, hook_count, hook));
 #undef STRUCT
 #define STRUCT struct sl_python_frame
 SHAPE(frame, M(function), M(file), M(line));

@@ -207,6 +207,7 @@ bool sl_header_identify(struct sl_header *header, const msgpack_object *map)
 	header->metadata = read_pairs(header, map, "metadata", &header->metadata_count);
 	header->settings = read_pairs(header, map, "settings", &header->setting_count);
 	header->environment = read_pairs(header, map, "environment", &header->environment_count);
+	header->system = read_pairs(header, map, "system", &header->system_count);
 	read_argv(header, map);
 	header->known = true;
 	return true;

@@ -32,9 +32,9 @@ struct sl_header {
 	uint64_t started_ns, monotonic_ns, process_start;
 	uint64_t watcher, watcher_start; /* pid and process_start of stormlog-attach; 0: the process recorded itself */
 	int64_t pid, ppid, rank, local_rank, world_size, restart; /* rank and its kin: -1 unknown */
-	unsigned argc, hook_count, metadata_count, setting_count, environment_count, unknown_verbs;
+	unsigned argc, hook_count, metadata_count, setting_count, environment_count, system_count, unknown_verbs;
 	const char **argv;
-	struct sl_pair *metadata, *settings, *environment;
+	struct sl_pair *metadata, *settings, *environment, *system;
 	const struct sl_hook *hooks; /* row i is api i + 1; in the pool */
 	uint8_t kinds[256];	     /* kind of the file -> enum sl_kind */
 	bool same_kinds;	     /* kinds[i] == i for all: nothing to translate */

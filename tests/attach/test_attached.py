@@ -74,6 +74,29 @@ class Attached(unittest.TestCase):
             self.assertEqual([held[1] - held[0], held[0] >= 300 << 20], [70 << 20, True])
             self.assertRegex(" ".join(run.report()["warnings"]), r"before attach: 600 MiB held")
 
+    def test_its_header_says_of_the_process_what_the_agent_in_it_would_have_said(self):
+        """Ranks and runs of launchers, secrets masked, the machine: the same program is recorded by the agent beside it."""
+        for environment in ({}, {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8", "PMIX_NAMESPACE": "n1"},
+                            {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "2", "SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_RESTART_COUNT": "1"}):
+            with self.subTest(environment):
+                headers = []
+                for preload in (False, True):
+                    def during(run):
+                        run.process.stdout.readline()
+                        if not preload:
+                            attached = attachments.Attached(run)
+                            attached.process.send_signal(signal.SIGINT)
+                            attached.end()
+                        run.process.kill()
+                    with e2e.Recording("sh", "-c", 'exec "$@"', "sh", KILL_ME, "1", "--api-key=xyzzy", preload=preload, SIM_LATENCY=1000000, code=-9, during=during,
+                                       **environment) as run:
+                        trace, = stormlog_trace.open_folder(run.traces)
+                        headers.append({key: value for key, value in trace.header.items() if key in (
+                            "format", "version", "host", "ppid", "boot_id", "run_id", "job_id", "rank", "local_rank", "world_size", "restart", "argv", "exe", "system")})
+                self.assertEqual(*headers)
+                self.assertNotIn("xyzzy", " ".join(headers[0]["argv"]))
+                self.assertEqual(headers[0]["rank"], {"n1": 3}.get(environment.get("PMIX_NAMESPACE"), 1 if environment else None))
+
     def test_attributes_of_pools_have_their_values(self):
         code = """if True:
             import ctypes, os, time

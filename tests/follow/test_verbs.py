@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ SCHEMAS = sys.argv.pop(2)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import jsonschema
-    from test_follow import Job, e2e
+    from test_follow import Job, e2e, stormlog_trace
 except ImportError as error:
     print("skipped: python3-jsonschema is needed:", error)
     sys.exit(77)
@@ -59,6 +60,21 @@ class Info(unittest.TestCase):
         self.assertIn("CUDA driver calls", {library["recorded"] for library in info["libraries"]})
         self.assertEqual(info["host"], os.uname().nodename)
         self.assertIn("driver " + info["drivers"]["nvidia"], analyze("info").stdout)
+
+    def test_the_header_and_the_bundle_of_an_error_say_what_the_machine_is(self):
+        with e2e.script("alloc=3", "try=900000", SIM_VRAM="1G") as run:
+            subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True)
+            place, = glob.glob(os.path.join(run.traces, "analysis", "oom", "oom_dump_*"))
+            said, (trace,) = load(place, "environment.json"), stormlog_trace.open_folder(run.traces)
+        with open("/proc/meminfo") as file:
+            memory = int(file.readline().split()[1]) << 10
+        system = said["system"]
+        self.assertEqual(system, trace.header["system"])
+        self.assertEqual([system[key] for key in ("kernel", "architecture", "memory_bytes", "distribution", "cpus")],
+                         [os.uname().release, os.uname().machine, str(memory), platform.freedesktop_os_release()["PRETTY_NAME"], str(os.sysconf("SC_NPROCESSORS_ONLN"))])
+        info = json.loads(analyze("info", "--json").stdout)
+        self.assertEqual({key: str(info[key]) for key in system if key in info}, {key: system[key] for key in system if key in info})
+        self.assertEqual(system.get("amdgpu"), info["drivers"]["amdgpu"])
 
     def test_a_machine_without_a_driver_says_so(self):
         done = subprocess.run([e2e.ANALYZE, "info", "--json"], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})

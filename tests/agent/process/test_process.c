@@ -228,7 +228,7 @@ static void the_header_is_one_map_with_every_key_of_the_format(void **state)
 					   "run_id",	  "job_id",   "rank",	 "local_rank", "world_size",	"restart",
 					   "argv",	  "exe",      "cwd",	 "tag",	       "metadata",	"settings",
 					   "environment", "ring",     "file",	 "fields",     "verbs",		"kinds",
-					   "flags",	  "families", "hooks"};
+					   "flags",	  "families", "hooks",	 "system"};
 	static char buffer[64 << 10];
 	struct sl_options options;
 	struct sl_process_identity process;
