@@ -116,6 +116,6 @@ void sl_html_wait(struct sl_request *request, const char *what)
 	struct sl_html page;
 
 	sl_html_begin(&page, request, "One moment");
-	sl_html(&page, "<p role='status'>$</p>", what);
+	sl_html(&page, "<p role='status' id='wait'>$</p>", what);
 	answer(&page, 202, again);
 }

@@ -5,8 +5,12 @@
 
 #include "server/packs.h"
 
+#define SL_WINDOW_SUFFIX ".window.html"
+
 /* "pages/ab/abcd.../NAME", and of two. */
 void sl_places_of(const char *pack, const char *name, char path[SL_PACKS_NAME + 64]);
+/* Its report with the lines of a window alone, in ns since the run began. */
+void sl_places_window(const char *pack, uint64_t from_ns, uint64_t to_ns, char path[SL_PACKS_NAME + 64]);
 void sl_places_compare(const char *before, const char *after, char path[2 * SL_PACKS_NAME + 64]);
 
 #endif

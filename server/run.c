@@ -18,6 +18,8 @@
 #include "server/site.h"
 #include "server/work.h"
 
+#define TIME_MAX_NS (INT64_MAX >> 3)
+
 /* The report may draw and reach nothing, not even us: whatever is in it, it is nobody here. */
 static const char report_policy[] =
 	"sandbox allow-scripts allow-popups allow-downloads; default-src 'none'; script-src 'unsafe-inline';"
@@ -150,12 +152,49 @@ static void answer_page(struct sl_request *request, struct sl_store *store, cons
 	sl_html_end(&page, 200);
 }
 
+/* Several zooms share a window: from a multiple of half a power of two, half as wide again as that power. */
+static void widen(uint64_t *from, uint64_t *to)
+{
+	uint64_t width = 2048;
+
+	while (width < *to - *from)
+		width *= 2;
+	*from -= *from % (width / 2);
+	*to = *from + width + width / 2;
+}
+
+/* The report, or with from= and to= (ns since the run began) the one whose bins are of that part alone, and finer. */
+static void answer_report(struct sl_request *request, const struct sl_card *card)
+{
+	uint64_t from = (uint64_t)sl_ask_number(request, "from", 0, TIME_MAX_NS),
+		 to = (uint64_t)sl_ask_number(request, "to", 0, TIME_MAX_NS);
+	char path[SL_PACKS_NAME + 64];
+
+	if (!to) {
+		sl_places_of(card->identity, "report.html", path);
+		if (!send_page(request, path))
+			sl_request_say(request, 404, "there is no report of this run", NULL);
+		return;
+	}
+	if (from >= to) {
+		sl_request_say(request, 400, "from= lies before to=, in ns since the run began", NULL);
+		return;
+	}
+	widen(&from, &to);
+	sl_places_window(card->identity, from, to, path);
+	if (send_page(request, path))
+		return;
+	if (sl_work_window(request->server->work, card->identity, from, to))
+		sl_html_wait(request, "This part of the run is being looked at.");
+	else
+		sl_request_say(request, 503, "too much is being computed: try again", NULL);
+}
+
 void sl_site_run(struct sl_request *request)
 {
 	struct sl_store *store;
 	struct sl_card card;
 	const char *after;
-	char path[SL_PACKS_NAME + 64];
 	int64_t run;
 
 	if (!read_run(request->rest, &run, &after) || (*after && strcmp(after, "/report"))) {
@@ -164,11 +203,10 @@ void sl_site_run(struct sl_request *request)
 	}
 	if (!find(request, &store, run, &card))
 		return;
-	sl_places_of(card.identity, "report.html", path);
-	if (!*after)
+	if (*after)
+		answer_report(request, &card);
+	else
 		answer_page(request, store, &card);
-	else if (!send_page(request, path))
-		sl_request_say(request, 404, "there is no report of this run", NULL);
 	sl_card_free(&card);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "server/work.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -24,10 +26,11 @@
 #include "server/server.h"
 #include "server/worse.h"
 
-enum { CHILD_S = 300, COMPARE_MAX = 64, SWEEP_S = 3600, LOOK_S = 20, CARD_MAX = 64 << 20 };
+enum { CHILD_S = 300, ASKED_MAX = 64, WINDOWS_MAX = 32, SWEEP_S = 3600, LOOK_S = 20, CARD_MAX = 64 << 20 };
 
 struct job {
-	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": an index */
+	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": the pack alone */
+	uint64_t from_ns, to_ns;				/* of a window; to_ns 0: the first look at the pack */
 };
 
 struct sl_work {
@@ -37,8 +40,8 @@ struct sl_work {
 	pthread_cond_t more;
 	pthread_t thread;
 	SL_VECTOR(struct job) jobs;
-	struct job now; /* the one that is done */
-	unsigned compares;
+	struct job now;	       /* the one that is done */
+	unsigned asked;	       /* jobs that a reader asked for */
 	struct sl_map changed; /* projects that runs came to since they were looked at */
 	time_t looked;
 	bool ends;
@@ -188,6 +191,43 @@ static void compare(struct sl_work *work, const struct job *job)
 		sl_door_print(stderr, "stormlog-server: %s and %s could not be compared\n", name[0], name[1]);
 }
 
+/* Those of a pack that nobody may ever ask for again; they are made anew. */
+static void drop_windows(struct sl_work *work, const char *pack)
+{
+	char path[SL_PACKS_NAME + 64];
+	unsigned count = 0;
+	struct dirent *entry;
+	DIR *folder;
+	int fd;
+
+	sl_places_of(pack, "", path);
+	fd = openat(work->server->packs.folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	folder = fd < 0 ? NULL : fdopendir(fd);
+	while (folder && (entry = readdir(folder))) {
+		const char *end = strstr(entry->d_name, SL_WINDOW_SUFFIX);
+
+		if (end && ++count >= WINDOWS_MAX)
+			unlinkat(fd, entry->d_name, 0);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+static void look_closer(struct sl_work *work, const struct job *job)
+{
+	char from[4200], path[SL_PACKS_NAME + 64], pack_path[SL_PACKS_NAME + 32], times[2][24];
+	char *argv[] = {work->program, work->folder, from, times[0], times[1], NULL};
+
+	sl_packs_path(job->pack, pack_path);
+	snprintf(from, sizeof(from), "%s/%s", work->server->path, pack_path);
+	snprintf(times[0], sizeof(times[0]), "%" PRIu64, job->from_ns);
+	snprintf(times[1], sizeof(times[1]), "%" PRIu64, job->to_ns);
+	drop_windows(work, job->pack);
+	sl_places_window(job->pack, job->from_ns, job->to_ns, path);
+	if (run_child(work, argv) != SL_CHILD_FINE || !move(work, "report.html", path))
+		sl_door_print(stderr, "stormlog-server: a part of %.12s could not be looked at\n", job->pack);
+}
+
 /* ---- the queue */
 
 static void tidy(struct sl_work *work)
@@ -237,6 +277,12 @@ static void look_at_changed(struct sl_work *work)
 	work->looked = time(NULL);
 }
 
+/* By somebody who reads, and so not without end. */
+static bool is_asked(const struct job *job)
+{
+	return *job->after || job->to_ns;
+}
+
 static void *run(void *context)
 {
 	struct sl_work *work = context;
@@ -249,11 +295,13 @@ static void *run(void *context)
 		mkdirat(work->server->packs.folder, "work/now", 0700);
 		if (*work->now.after)
 			compare(work, &work->now);
+		else if (work->now.to_ns)
+			look_closer(work, &work->now);
 		else
 			index_pack(work, work->now.pack);
 		sl_folder_remove(work->server->packs.folder, "work/now");
-		if (*work->now.after)
-			__atomic_fetch_sub(&work->compares, 1, __ATOMIC_RELAXED);
+		if (is_asked(&work->now))
+			__atomic_fetch_sub(&work->asked, 1, __ATOMIC_RELAXED);
 		look_at_changed(work);
 	}
 	return NULL;
@@ -261,7 +309,7 @@ static void *run(void *context)
 
 static bool is_same(const struct job *a, const struct job *b)
 {
-	return !strcmp(a->pack, b->pack) && !strcmp(a->after, b->after);
+	return !strcmp(a->pack, b->pack) && !strcmp(a->after, b->after) && a->from_ns == b->from_ns && a->to_ns == b->to_ns;
 }
 
 static bool ask(struct sl_work *work, const struct job *job)
@@ -272,12 +320,12 @@ static bool ask(struct sl_work *work, const struct job *job)
 	asked = is_same(job, &work->now);
 	for (size_t i = 0; i < work->jobs.count && !asked; i++)
 		asked = is_same(job, &work->jobs.item[i]);
-	if (!asked && *job->after)
-		fine = __atomic_load_n(&work->compares, __ATOMIC_RELAXED) < COMPARE_MAX;
+	if (!asked && is_asked(job))
+		fine = __atomic_load_n(&work->asked, __ATOMIC_RELAXED) < ASKED_MAX;
 	if (!asked && fine) {
 		*SL_PUSH(&work->jobs) = *job;
-		if (*job->after)
-			__atomic_fetch_add(&work->compares, 1, __ATOMIC_RELAXED);
+		if (is_asked(job))
+			__atomic_fetch_add(&work->asked, 1, __ATOMIC_RELAXED);
 		pthread_cond_signal(&work->more);
 	}
 	pthread_mutex_unlock(&work->mutex);
@@ -298,6 +346,14 @@ bool sl_work_compare(struct sl_work *work, const char *before, const char *after
 
 	snprintf(job.pack, sizeof(job.pack), "%s", before);
 	snprintf(job.after, sizeof(job.after), "%s", after);
+	return ask(work, &job);
+}
+
+bool sl_work_window(struct sl_work *work, const char *pack, uint64_t from_ns, uint64_t to_ns)
+{
+	struct job job = {.from_ns = from_ns, .to_ns = to_ns};
+
+	snprintf(job.pack, sizeof(job.pack), "%s", pack);
 	return ask(work, &job);
 }
 

@@ -8,6 +8,19 @@
 
 #define FIRST_SHIFT 16
 
+void sl_timeline_window(struct sl_timeline *timeline, uint64_t begin_ns, uint64_t until_ns)
+{
+	timeline->begin_ns = begin_ns ? begin_ns : 1;
+	timeline->until_ns = until_ns > timeline->begin_ns ? until_ns : timeline->begin_ns + 1;
+	while ((timeline->until_ns - 1 - timeline->begin_ns) >> timeline->shift >= SL_TIMELINE_BINS)
+		timeline->shift++;
+}
+
+static uint32_t last_bin(const struct sl_timeline *timeline)
+{
+	return (uint32_t)((timeline->until_ns - 1 - timeline->begin_ns) >> timeline->shift);
+}
+
 struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what what, int device, int index)
 {
 	struct sl_line *line = sl_memory_must(calloc(1, sizeof(*line)));
@@ -81,6 +94,8 @@ static uint32_t bin_of(struct sl_timeline *timeline, uint64_t time_ns)
 	}
 	if (time_ns < timeline->begin_ns)
 		return 0;
+	if (timeline->until_ns && time_ns >= timeline->until_ns)
+		return last_bin(timeline) + 1; /* dropped at the end */
 	while ((time_ns - timeline->begin_ns) >> timeline->shift >= SL_TIMELINE_BINS) {
 		for (unsigned i = 0; i < timeline->line_count; i++)
 			fold_line(timeline->lines[i]);
@@ -102,6 +117,14 @@ static void reach(struct sl_line *line, uint32_t bin)
 	line->capacity = capacity;
 }
 
+/* The window has not begun, or just did: its first bin starts with what the line holds. */
+static void await_window(const struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns)
+{
+	line->last_ns = time_ns < timeline->begin_ns ? time_ns : timeline->begin_ns;
+	line->bins[0] = (struct sl_bin){
+		.min = line->value, .max = line->value, .last = line->value, .max_ns = line->last_ns, .max_site = line->site};
+}
+
 void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns)
 {
 	uint32_t bin = bin_of(timeline, time_ns);
@@ -115,6 +138,8 @@ void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uin
 		line->bins[bin] = (struct sl_bin){.min = 0, .max = 0, .max_ns = time_ns, .max_site = SL_NO_SITE};
 		return;
 	}
+	if (timeline->until_ns && line->last_ns < timeline->begin_ns)
+		await_window(timeline, line, time_ns);
 	while (line->bin < bin) {
 		uint64_t end = timeline->begin_ns + ((uint64_t)(line->bin + 1) << timeline->shift);
 
@@ -126,6 +151,15 @@ void sl_timeline_advance(struct sl_timeline *timeline, struct sl_line *line, uin
 	}
 }
 
+static void close_window(const struct sl_timeline *timeline, struct sl_line *line)
+{
+	uint32_t last = last_bin(timeline);
+
+	line->begun = line->begun && line->last_ns >= timeline->begin_ns && line->first <= last;
+	line->bin = line->bin < last ? line->bin : last;
+	line->last_ns = line->last_ns < timeline->until_ns ? line->last_ns : timeline->until_ns;
+}
+
 void sl_timeline_end(struct sl_timeline *timeline, uint64_t time_ns)
 {
 	timeline->end_ns = time_ns;
@@ -134,6 +168,8 @@ void sl_timeline_end(struct sl_timeline *timeline, uint64_t time_ns)
 
 		if (line->begun && time_ns > line->last_ns)
 			sl_timeline_set(timeline, line, time_ns, line->value, SL_NO_SITE);
+		if (timeline->until_ns)
+			close_window(timeline, line);
 	}
 }
 

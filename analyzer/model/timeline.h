@@ -55,9 +55,16 @@ struct sl_timeline {
 	uint64_t begin_ns; /* start of bin 0; 0: nothing yet */
 	uint64_t end_ns;   /* of the last change */
 	unsigned shift;	   /* a bin is 1 << shift ns wide */
+	uint64_t until_ns; /* end of the window that the bins are of; 0: they are of the whole run */
 	struct sl_line **lines;
 	unsigned line_count;
 };
+
+/*
+ * Bins of [begin_ns, until_ns) alone, as narrow as there are enough of them.  Before the first line.  What is held at begin_ns is
+ * known from what was before it; a line that ended by then has not begun.
+ */
+void sl_timeline_window(struct sl_timeline *timeline, uint64_t begin_ns, uint64_t until_ns);
 
 /* Index of a new line. */
 struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what what, int device, int index);

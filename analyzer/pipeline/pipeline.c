@@ -100,6 +100,9 @@ static void replay(struct job *job, struct sl_process *process)
 		until = span->until_ns;
 	process->model = sl_replay_new(&trace->header, &trace->defs);
 	memcpy(process->model->sought, job->options->sought, sizeof(process->model->sought));
+	if (job->options->windows)
+		sl_timeline_window(&process->model->timeline, job->options->windows[process->image].begin_ns,
+				   job->options->windows[process->image].until_ns);
 	sl_replay_folded(process->model, &trace->folded);
 	while ((item = sl_order_next(order))) {
 		if (until && item->kind == SL_ITEM_EVENT && item->event->time_ns > until)

@@ -179,6 +179,11 @@ struct sl_only {
 	long rank, pid;
 };
 
+/* By a process's own clock. */
+struct sl_window {
+	uint64_t begin_ns, until_ns;
+};
+
 struct sl_pipeline_options {
 	/* Before the first process: how many there are.  Then takes each as it was replayed and empties it; on the thread that did.
 	 * NULL: they are kept and joined. */
@@ -194,6 +199,7 @@ struct sl_pipeline_options {
 	uint64_t until_unix_ns;		/* replay stops here; 0: at the end */
 	const struct sl_stretch *spans; /* of each image; NULL: nobody asks what was born in between */
 	unsigned span_count;
+	const struct sl_window *windows;    /* of each image: lines over time are of it alone; NULL: of the whole run */
 	struct sl_sought sought[2];	    /* entries that are looked for; label NULL: none */
 	bool quiet;			    /* no progress on the terminal */
 	unsigned samples;		    /* of a telemetry session; 0: SL_SESSION_SAMPLES, fewer where processes are many */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stormlog-index OUT PACK: what the server keeps of a pack: OUT/report.html, report.json and card.json, of a run that a stranger
- * may have sent.  stormlog-index OUT BEFORE AFTER NAME NAME: OUT/compare.html.  The server runs it, in a folder that it removes
+ * may have sent.  stormlog-index OUT PACK FROM TO: OUT/report.html whose lines over time are of FROM to TO alone, in ns since the
+ * run began, and finer.  stormlog-index OUT BEFORE AFTER NAME NAME: OUT/compare.html.  The server runs it, in a folder that it removes
  * afterwards; what goes wrong here ends here.
  */
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include "analyzer/base/confine.h"
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/catalogue/take.h"
 #include "analyzer/gate/diff.h"
 #include "analyzer/outputs/output.h"
@@ -93,6 +95,39 @@ static int index_pack(const char *folder, char *pack)
 	return fine ? SL_CHILD_FINE : SL_CHILD_FAILED;
 }
 
+static uint64_t clock_of(const struct sl_process *process, uint64_t unix_ns)
+{
+	uint64_t booted = sl_process_unix(process, 1) - 1;
+
+	return unix_ns > booted ? unix_ns - booted : 0;
+}
+
+/* What is said of the run stays that of the whole: the lines alone are of a second replay. */
+static int look_closer(const char *folder, char *pack, uint64_t from_ns, uint64_t to_ns)
+{
+	FILE *html = make(folder, "report.html");
+	char *packs[] = {pack, NULL};
+	struct sl_report report = {0}, close = {0};
+	struct sl_pipeline_options options = {.threads = 1}, closer = {.threads = 1};
+	struct sl_window *windows;
+
+	enter(folder, packs);
+	if (sl_pipeline_run(&report, packs, 1, &options) != SL_PIPELINE_FINE) {
+		fputs("nothing in this pack can be read\n", stderr);
+		return SL_CHILD_UNREADABLE;
+	}
+	closer.windows = windows = sl_memory_must(calloc(report.images.image_count + 1, sizeof(*windows)));
+	for (unsigned i = 0; i < report.process_count; i++)
+		windows[report.processes[i].image] =
+			(struct sl_window){clock_of(&report.processes[i], report.started_unix_ns + from_ns),
+					   clock_of(&report.processes[i], report.started_unix_ns + to_ns)};
+	if (sl_pipeline_run(&close, packs, 1, &closer) != SL_PIPELINE_FINE || close.process_count != report.process_count)
+		return SL_CHILD_FAILED;
+	for (unsigned i = 0; i < report.process_count; i++)
+		report.processes[i].model->timeline = close.processes[i].model->timeline;
+	return finish(html, sl_output_html.file(&report, html)) ? SL_CHILD_FINE : SL_CHILD_FAILED;
+}
+
 static bool take_side(struct sl_side *side, struct sl_html_changes *page, char *pack, bool after)
 {
 	struct sl_pipeline_options options = {.threads = 1};
@@ -135,11 +170,13 @@ int main(int argc, char **argv)
 {
 	if (argc == 3)
 		return index_pack(argv[1], argv[2]);
+	if (argc == 5)
+		return look_closer(argv[1], argv[2], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
 	if (argc == 6) {
 		char *packs[] = {argv[2], argv[3], NULL};
 
 		return compare(argv[1], packs, argv + 4);
 	}
-	fputs("usage: stormlog-index OUT PACK | OUT BEFORE AFTER NAME NAME\n", stderr);
+	fputs("usage: stormlog-index OUT PACK [FROM TO] | OUT BEFORE AFTER NAME NAME\n", stderr);
 	return SL_CHILD_FAILED;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names as somebody types: functions, files, libraries, labels and what runs are called.  Text goes in as text, never as markup. */
+/* Names as somebody types: functions, files, libraries, labels and what runs are called.  Text goes in as text, never as markup.  And a page that waits. */
 "use strict";
 const box = document.getElementById("q"), list = document.getElementById("names");
 let asked = 0;
@@ -24,6 +24,10 @@ async function ask() {
 	if (mine === asked)
 		show(names);
 }
+
+/* What Refresh does, but for an address with a fragment: that it takes for a place in this page. */
+if (document.getElementById("wait") && location.hash)
+	setTimeout(() => location.reload(), 1000);
 
 let waits;
 box.addEventListener("input", () => {

@@ -10,6 +10,24 @@ import traces as t  # noqa: E402
 MIB = 1 << 20
 
 
+def course(analyze, folder, number, steps, place="train.py", **fields):
+    """A run that calls at each (ns since it began, bytes, address): an allocation, or with bytes 0 a free.  Its pack."""
+    traces = os.path.join(folder, f"run-{number}")
+    api = [t.MALLOC if size else t.FREE for _, size, _ in steps]
+    events = t.Thread().events(len(steps), api=api, kind=1, duration_ns=1, time_ns=[t.T0 + at for at, _, _ in steps],
+                               address=[address for _, _, address in steps], bytes=[size for _, size, _ in steps], label=0)
+    t.write(os.path.join(traces, "rank-00000-100.msgpack.zst"), t.header(run_id=f"run-{number}", **fields), events,
+            t.footer(t.T0 + steps[-1][0], events=len(steps)))
+    return pack(analyze, folder, number)
+
+
+def pack(analyze, folder, number):
+    path = os.path.join(folder, f"run-{number}.stormlog")
+    subprocess.run([analyze, "pack", "-o", path, os.path.join(folder, f"run-{number}")], check=True, capture_output=True)
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def record(analyze, folder, number, blocks, place="train.py", function="step", second=0, **fields):
     """A run that allocates each of `blocks` (MiB) and keeps them; the bytes of its pack."""
     traces = os.path.join(folder, f"run-{number}")
@@ -20,7 +38,4 @@ def record(analyze, folder, number, blocks, place="train.py", function="step", s
     events = t.Thread().events(count, api=t.MALLOC, kind=1, duration_ns=1, address=[(i + 1) << 32 for i in range(count)], device=0,
                                bytes=[size * MIB for size in blocks], python=1, label=0)
     t.write(os.path.join(traces, "rank-00000-100.msgpack.zst"), t.header(**fields), t.defs(maps), events, t.footer(events=count))
-    pack = os.path.join(folder, f"run-{number}.stormlog")
-    subprocess.run([analyze, "pack", "-o", pack, traces], check=True, capture_output=True)
-    with open(pack, "rb") as file:
-        return file.read()
+    return pack(analyze, folder, number)

@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """test_site.py STORMLOG_SERVER STORMLOG_ANALYZE: what people and programs get out of the server.  Figures are those that the traces were made with."""
+import base64
+import gzip
 import html.parser
 import json
 import os
 import re
 import shutil
+import struct
 import sys
 import tempfile
 import unittest
@@ -17,7 +20,8 @@ except ImportError:  # the figures are checked all the same
     jsonschema = None
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import runs  # noqa: E402
+import runs  # noqa: E402  skips where msgpack is missing
+import msgpack  # noqa: E402
 from served import Server, make_pack, name_of, wait_for  # noqa: E402
 
 PROGRAM, ANALYZE = map(os.path.abspath, sys.argv[1:3])
@@ -272,6 +276,54 @@ class Site(unittest.TestCase):
         self.server.kill()
         self.server.start()
         self.assertEqual(wait_for(lambda: self.json("/api/v1/runs")["count"] == before + 1), True)
+
+
+class Closer(unittest.TestCase):
+    """A part of a run, in bins of its own."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="stormlog-closer-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.server = Server(PROGRAM, os.path.join(self.folder, "store")).start()
+        self.addCleanup(self.server.kill)
+
+    def known_line(self, run, **query):
+        """Of the report's page: start, width and the least and most of each bin of what the device is known to hold."""
+        def ready():
+            status, _, body = self.server.get(f"/runs/{run}/report?" + urllib.parse.urlencode(query))
+            self.assertIn(status, (200, 202), body)
+            return status == 200 and body.decode()
+        text = wait_for(ready)
+        block = gzip.decompress(base64.b64decode(re.search(r'type="text/plain">([^<]*)<', text)[1]))
+        page = msgpack.unpackb(block, ext_hook=lambda kind, data: data if kind != 5 else [x for x, in struct.iter_unpack("<d", data)])
+        line, = [line for line in page["lines"] if line["what"] == "known"]
+        return line
+
+    def test_a_part_of_a_run_is_seen_in_finer_bins_and_each_is_what_was_held(self):
+        second, us = 10 ** 9, 1000
+        bursts = [(5 * second, 100, 100 * us), (5 * second + 1000 * us, 50, 100 * us), (5 * second + 2000 * us, 70, 3 * us)]
+        steps = [(0, 10 * MIB, 1 << 32)]
+        for at, size, span in bursts:
+            steps += [(at, size * MIB, 2 << 32), (at + span, 0, 2 << 32)]
+        steps.append((10 * second, 0, 1 << 32))
+        pack = runs.course(ANALYZE, self.folder, 77, steps)
+        self.assertEqual(self.server.put(pack)[0], 201)
+        wait_for(lambda: self.server.get("/packs/" + name_of(pack))[0] == 302)
+        run = 1
+        whole, part = self.known_line(run), self.known_line(run, **{"from": 4999 * second // 1000, "to": 5003 * second // 1000})
+        self.assertGreater(whole["width"], 4000 * us)  # all three are in one bin, or two
+        self.assertLess(part["width"], 10 * us)
+        self.assertLessEqual(part["start"], 4999 * second // 1000)
+        self.assertGreaterEqual(part["start"] + len(part["max"]) * part["width"], 5003 * second // 1000)
+        for i, (least, most) in enumerate(zip(part["min"], part["max"])):
+            begin, end = part["start"] + i * part["width"], part["start"] + (i + 1) * part["width"]
+            inside = [size for at, size, span in bursts if at < end and at + span >= begin]
+            all_of_it = any(at < begin and at + span >= end for at, size, span in bursts)
+            self.assertEqual(most, (10 + max(inside, default=0)) * MIB, (i, begin, end))
+            self.assertEqual(least, (10 + (inside[0] if all_of_it else 0)) * MIB, (i, begin, end))
+        self.assertEqual(self.server.get(f"/runs/{run}/report?from=7&to=7")[0], 400)
+        before = self.known_line(run, **{"from": 3 * second, "to": 3 * second + 1000})
+        self.assertEqual({*before["min"], *before["max"]}, {10 * MIB})
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -97,6 +97,23 @@ test("the address of a moment opened in a fresh profile shows the same moment an
 	}
 });
 
+test("what is in view is drawn in finer bins, and from there the whole run again", async () => {
+	await report("/runs/1/report");
+	const finest = `Math.min(...stormlog.page.lines.map((l) => l.width))`, link = `[...document.querySelectorAll("#time a")]`;
+	const wide = await browser.eval(finest), [from, to] = await browser.eval(`(() => { const [a, b] = stormlog.series.span(), x = Math.floor(a + (b - a) / 3);
+		stormlog.state.set({from: x, to: Math.ceil(x + (b - a) / 40)}); return [stormlog.state.number("from"), stormlog.state.number("to")]; })()`);
+	await browser.eval(`${link}.find((a) => a.innerText === "Finer bins").click()`);
+	await until("the page of the part", () => browser.eval(`location.search && globalThis.stormlog?.page ? 1 : 0`).catch(() => 0));
+	await browser.settle();
+	assert.ok(await browser.eval(finest) < wide);
+	assert.deepEqual(await browser.eval(`[stormlog.state.number("from"), stormlog.state.number("to")]`), [from, to]);
+	assert.ok(await browser.eval(`stormlog.page.lines.every((l) => l.start <= ${to} && l.start + l.max.length * l.width >= ${from})`));
+	clean();
+	await browser.eval(`${link}.find((a) => a.innerText === "Bins of the whole run").click()`);
+	await until("the whole run", () => browser.eval(`!location.search && globalThis.stormlog?.page ? 1 : 0`).catch(() => 0));
+	assert.equal(await browser.eval(finest), wide);
+});
+
 test("a report can reach nothing of the server", async () => {
 	await report("/runs/1/report");
 	assert.equal(await browser.eval("self.origin"), "null");

@@ -14,7 +14,7 @@ import {Stacks} from "./stacks.js";
 import {Tables} from "./tables.js";
 import {colours, isDark} from "./theme.js";
 import {Timeline} from "./timeline.js";
-import {State} from "./url.js";
+import {State, finer} from "./url.js";
 
 function choices(state, key, list, label, now = () => state.get(key)) {
 	const group = h("div", {class: "choices", role: "group", "aria-label": label});
@@ -103,6 +103,20 @@ function buildDiff(page) {
 	return {page, state, flame, changes, stacks, palette};
 }
 
+/* From a server: what is in view in bins of its own. */
+function closer(state) {
+	const link = h("a", {}, "Finer bins"), whole = location.search && h("a", {href: location.pathname}, "Bins of the whole run");
+	const show = () => {
+		link.href = finer(location, state.number("from"), state.number("to"));
+		link.hidden = state.number("from") === null;
+	};
+	if (!finer(location))
+		return null;
+	state.on(["from", "to", "at", "by", "mode"], show);
+	show();
+	return [link, " ", whole];
+}
+
 function build(page) {
 	const state = makeState();
 	if (!location.hash.includes("rank="))
@@ -137,7 +151,7 @@ function build(page) {
 		choices(state, "by", () => series.groups(scope()), "Stacked by", () => series.choose(scope(), state.get("by"))),
 		choices(state, "mode", () => [["mean", "Mean"], ["max", "Max"], ["both", "Both"]], "Of each bin"),
 		choices(state, "axis", () => [["since", "Since start"], ["clock", "Clock (UTC)"], ...(page.steps.length ? [["step", "Step"]] : [])], "Axis"),
-		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run")), timeline.node);
+		h("button", {onclick: () => timeline.zoom(...series.span())}, "Whole run"), closer(state)), timeline.node);
 	const recorded = page.source === "trace";
 	const absent = h("p", {class: "empty"}, "Samples do not say who asked for memory: these files have no calls, no stacks and no leaks. To see them record the program with stormlog-run.");
 	section("stacks", "Who asked for it", recorded && h("div", {class: "controls"},

@@ -21,6 +21,13 @@ export function format(state) {
 	return text ? "#" + text : "";
 }
 
+/* Where a stormlog-server has finer bins of what is in view, or the whole run again; null: the page is a file, or came from elsewhere. */
+export function finer({protocol, pathname, hash}, from, to) {
+	if (!/^https?:$/.test(protocol) || !/\/runs\/[0-9]+\/report$/.test(pathname))
+		return null;
+	return pathname + (to > from ? `?from=${Math.max(0, Math.floor(from))}&to=${Math.ceil(to)}` : "") + hash;
+}
+
 /* The state of the page: views subscribe, and are told which keys changed. */
 export class State {
 	constructor(fragment, write) {
