@@ -137,10 +137,12 @@ static void of_device(struct sl_page *page, unsigned process, int device, enum v
 		if (bytes && sl_page_is_shown(model, site, device))
 			add(samples, sl_page_site(page, process, i), (double)bytes, (double)blocks);
 	}
-	if (value == AT_PEAK)
-		add_rest(page, samples, sl_model_rest_at_peak(model, state, &rest), rest);
-	else if (value == AT_END)
-		add_rest(page, samples, sl_model_unused(&state->torch, &rest), rest);
+	if (value != EVER) {
+		const char *name =
+			value == AT_PEAK ? sl_model_rest_at_peak(model, state, &rest) : sl_model_unused(&state->torch, &rest);
+
+		add_rest(page, samples, name, rest);
+	}
 }
 
 /* Moments are written after being counted: `put` false only counts. */
@@ -223,7 +225,9 @@ static uint32_t other_moments(struct sl_page *page, unsigned process, bool put)
 				add(&samples, sl_page_site(page, process, oom->owners[i].site), (double)oom->owners[i].bytes,
 				    (double)oom->owners[i].blocks);
 		if (put) {
-			add_rest(page, &samples, sl_model_unused(&oom->torch, &left), left);
+			const char *name = sl_model_unused(&oom->torch, &left);
+
+			add_rest(page, &samples, name, left);
 			put_moment(page, process, oom->device, "oom", oom->time_ns, &samples);
 		}
 	}
