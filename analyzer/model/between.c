@@ -32,27 +32,42 @@ uint64_t sl_between_sought(const struct sl_sought *sought)
 	return sought->seen ? sought->nth_ns : sought->of_number_ns;
 }
 
-static void add(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns, uint64_t since_ns)
-{
-	if (site == SL_NO_SITE || (since_ns && born_ns <= since_ns))
-		return;
-	model->born[site].bytes += bytes;
-	model->born[site].blocks++;
-}
-
-void sl_between_born(struct sl_model *model, uint64_t since_ns)
+void sl_between_each(const struct sl_model *model, void *context,
+		     void (*take)(void *context, uint32_t site, uint64_t bytes, uint64_t born_ns))
 {
 	const struct sl_table *spaces[] = {&model->pointers, &model->arrays, &model->registered, &model->imports, &model->blocks};
 	const struct sl_physical *physical;
 	size_t count;
 
-	model->born = sl_memory_must(calloc(model->sites.count + 1, sizeof(*model->born)));
 	for (size_t i = 0; i < SL_COUNT(spaces); i++)
 		SL_TABLE_EACH(spaces[i], live)
 		{
-			add(model, live->site, live->bytes, live->time_ns, since_ns);
+			if (live->site != SL_NO_SITE)
+				take(context, live->site, live->bytes, live->time_ns);
 		}
 	physical = sl_vmm_physical(model->vmm, &count);
 	for (size_t i = 0; i < count; i++)
-		add(model, physical[i].site, physical[i].bytes, physical[i].time_ns, since_ns);
+		if (physical[i].site != SL_NO_SITE)
+			take(context, physical[i].site, physical[i].bytes, physical[i].time_ns);
+}
+
+struct since {
+	struct sl_born *born;
+	uint64_t ns;
+};
+
+static void add(void *context, uint32_t site, uint64_t bytes, uint64_t born_ns)
+{
+	const struct since *since = context;
+
+	if (since->ns && born_ns <= since->ns)
+		return;
+	since->born[site].bytes += bytes;
+	since->born[site].blocks++;
+}
+
+void sl_between_born(struct sl_model *model, uint64_t since_ns)
+{
+	model->born = sl_memory_must(calloc(model->sites.count + 1, sizeof(*model->born)));
+	sl_between_each(model, &(struct since){model->born, since_ns}, add);
 }

@@ -11,6 +11,10 @@ void sl_between_entry(struct sl_model *model, const struct sl_event *event);
 uint64_t sl_between_sought(const struct sl_sought *sought);
 
 /* Fills model->born with what lives now and began after since_ns (0: ever); before sl_replay_rest. */
+/* Each block that lives now, physical memory as one block; before sl_replay_rest. */
+void sl_between_each(const struct sl_model *model, void *context,
+		     void (*take)(void *context, uint32_t site, uint64_t bytes, uint64_t born_ns));
+
 void sl_between_born(struct sl_model *model, uint64_t since_ns);
 
 #endif

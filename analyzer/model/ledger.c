@@ -6,6 +6,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/model/pending.h"
 #include "analyzer/model/stacks.h"
+#include "analyzer/model/stays.h"
 #include "analyzer/model/tracks.h"
 #include "common/base.h"
 
@@ -256,7 +257,7 @@ static void change_holder(struct sl_model *model, const struct sl_site *site, ui
 		holder->peak_bytes = holder->live_bytes;
 }
 
-uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t index, uint64_t bytes)
+uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t index, uint64_t bytes, uint64_t born_ns)
 {
 	uint32_t twin = twin_of(model, index);
 	struct sl_site *from = &model->sites.item[index], *to = &model->sites.item[twin];
@@ -270,6 +271,7 @@ uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t index, uint64_t bytes
 	to->total_bytes += bytes, to->total_blocks++;
 	model->lives[index].sizes[sl_lives_class(bytes)]--;
 	model->lives[twin].sizes[sl_lives_class(bytes)]++;
+	sl_stays_move(model, index, twin, bytes, born_ns);
 	change_holder(model, from, index, -(int64_t)bytes);
 	change_holder(model, to, twin, (int64_t)bytes);
 	return twin;
@@ -338,18 +340,23 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes)
 {
 	struct sl_track_course *course = &model->tracks.course[site->track];
+	uint32_t index = (uint32_t)(site - model->sites.item);
 
-	model->lives[site - model->sites.item].sizes[sl_lives_class(bytes)]++;
+	model->lives[index].sizes[sl_lives_class(bytes)]++;
+	sl_stays_birth(model, index, bytes);
 	if (course->newest_ended)
 		model->lives[course->newest_ended - 1].temporary++;
 	course->newest_ended = 0;
 }
 
-void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t born_ns)
+void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t bytes, uint64_t born_ns)
 {
-	model->lives[site - model->sites.item].ended_ns += model->now_ns > born_ns ? model->now_ns - born_ns : 0;
+	uint32_t index = (uint32_t)(site - model->sites.item);
+
+	sl_stays_death(model, index, bytes, born_ns);
+	model->lives[index].ended_ns += model->now_ns > born_ns ? model->now_ns - born_ns : 0;
 	if (model->tracks.item[site->track].last_ns == born_ns)
-		model->tracks.course[site->track].newest_ended = (uint32_t)(site - model->sites.item) + 1;
+		model->tracks.course[site->track].newest_ended = index + 1;
 }
 
 void sl_ledger_begin_block(struct sl_model *model, uint32_t index, uint64_t bytes)
@@ -390,7 +397,7 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t index, uint64_t bytes,
 	struct sl_row *row = sl_ledger_row(model, site->kind, site->device);
 
 	save_at_peak(site, device);
-	sl_ledger_died(model, site, born_ns);
+	sl_ledger_died(model, site, bytes, born_ns);
 	sl_tracks_death(model, site->track, bytes);
 	site->live_bytes -= bytes;
 	site->live_blocks--;

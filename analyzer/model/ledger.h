@@ -48,7 +48,7 @@ uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, ui
 struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread);
 
 /* The twin of a site for what turned out to be a segment of a pool; `bytes` of it, a live block, move there. */
-uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t site, uint64_t bytes);
+uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns);
 
 /* A block of `site` begins or ends: rows, peaks, lines, libraries.  implicit: it went with its owner. */
 void sl_ledger_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes);
@@ -57,6 +57,6 @@ void sl_ledger_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, 
 
 /* Each block of any kind, beside the site's own figures. */
 void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes);
-void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t born_ns);
+void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t bytes, uint64_t born_ns);
 
 #endif

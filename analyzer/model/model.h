@@ -13,6 +13,7 @@
 
 #include "analyzer/model/lives.h"
 #include "analyzer/model/moment.h"
+#include "analyzer/model/stay.h"
 #include "analyzer/model/table.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/model/track.h"
@@ -353,6 +354,7 @@ struct sl_model {
 	SL_VECTOR(struct sl_site) sites;
 	struct sl_lives *lives; /* of each site; NULL: nobody asked, or a summary told of it */
 	size_t lives_capacity;
+	struct sl_stays *stays; /* NULL: nobody asked, or a summary told of it */
 	uint64_t
 		crowded; /* requests of places beyond SL_SITES_MAX: they count as one place for each call and device, without a stack */
 	uint32_t *site_slots;

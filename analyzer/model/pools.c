@@ -40,7 +40,7 @@ static void adopt(struct sl_model *model, struct sl_device_state *device, struct
 	if (is_mapping(model, live))
 		sl_vmm_pooled(model, live);
 	else
-		live->site = sl_ledger_pooled(model, live->site, live->bytes);
+		live->site = sl_ledger_pooled(model, live->site, live->bytes, live->time_ns);
 	device->torch.pool_reserved_bytes += live->bytes;
 	SL_ROOM(&model->pool_segments);
 	memmove(&model->pool_segments.item[at + 1], &model->pool_segments.item[at],

@@ -6,6 +6,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/model/moments.h"
 #include "analyzer/model/pending.h"
+#include "analyzer/model/stays.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
@@ -92,6 +93,7 @@ void sl_replay_free(struct sl_model *model)
 	free(model->called.item);
 	free(model->sites.item);
 	free(model->lives);
+	sl_stays_free(model->stays);
 	free(model->born);
 	free(model->holders.item);
 	free(model->libraries.item);

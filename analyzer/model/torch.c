@@ -119,7 +119,7 @@ static void add_block(struct sl_model *model, const struct sl_item *item, struct
 
 		old->live_bytes -= live->bytes;
 		old->live_blocks--;
-		sl_ledger_died(model, old, live->time_ns);
+		sl_ledger_died(model, old, live->bytes, live->time_ns);
 		sl_tracks_death(model, old->track, live->bytes);
 		count_pooled(&device->torch, live, -1);
 	}
@@ -153,7 +153,7 @@ static void remove_block(struct sl_model *model, uint64_t address, struct sl_dev
 		site->at_peak_blocks = site->live_blocks;
 		site->epoch = device->epoch;
 	}
-	sl_ledger_died(model, site, live->time_ns);
+	sl_ledger_died(model, site, live->bytes, live->time_ns);
 	sl_tracks_death(model, site->track, live->bytes);
 	site->live_bytes -= live->bytes;
 	site->live_blocks--;

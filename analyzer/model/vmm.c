@@ -55,7 +55,7 @@ void sl_vmm_pooled(struct sl_model *model, struct sl_live *mapping)
 {
 	struct sl_physical *physical = &model->vmm->physical.item[mapping->owner];
 
-	mapping->site = physical->site = sl_ledger_pooled(model, physical->site, physical->bytes);
+	mapping->site = physical->site = sl_ledger_pooled(model, physical->site, physical->bytes, physical->time_ns);
 }
 
 void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site)

@@ -11,13 +11,27 @@
 
 /* From all there is to what always fits; the first that the page is small enough with. */
 static const struct sl_page_budget budgets[] = {
-	{.bins = 2048, .samples = 2000, .moments = 64, .detailed = 4096, .heat = 512, .blocks = 20000, .cards = 2000},
-	{.bins = 1024, .samples = 1000, .moments = 32, .detailed = 1024, .heat = 512, .blocks = 10000, .cards = 1000},
-	{.bins = 512, .samples = 500, .moments = 32, .detailed = 256, .heat = 256, .blocks = 5000, .cards = 500},
-	{.bins = 256, .samples = 250, .moments = 16, .detailed = 128, .heat = 256, .blocks = 2500, .cards = 250},
-	{.bins = 128, .samples = 120, .moments = 8, .detailed = 64, .heat = 256, .blocks = 1200, .cards = 250},
-	{.bins = 64, .samples = 60, .moments = 4, .detailed = 32, .heat = 128, .blocks = 600, .cards = 100},
-	{.bins = 32, .samples = 30, .moments = 2, .detailed = 16, .heat = 64, .blocks = 300, .cards = 50},
+	{.bins = 2048,
+	 .samples = 2000,
+	 .moments = 64,
+	 .detailed = 4096,
+	 .heat = 512,
+	 .blocks = 20000,
+	 .cards = 2000,
+	 .stays = 60000},
+	{.bins = 1024,
+	 .samples = 1000,
+	 .moments = 32,
+	 .detailed = 1024,
+	 .heat = 512,
+	 .blocks = 10000,
+	 .cards = 1000,
+	 .stays = 30000},
+	{.bins = 512, .samples = 500, .moments = 32, .detailed = 256, .heat = 256, .blocks = 5000, .cards = 500, .stays = 15000},
+	{.bins = 256, .samples = 250, .moments = 16, .detailed = 128, .heat = 256, .blocks = 2500, .cards = 250, .stays = 6000},
+	{.bins = 128, .samples = 120, .moments = 8, .detailed = 64, .heat = 256, .blocks = 1200, .cards = 250, .stays = 3000},
+	{.bins = 64, .samples = 60, .moments = 4, .detailed = 32, .heat = 128, .blocks = 600, .cards = 100, .stays = 1000},
+	{.bins = 32, .samples = 30, .moments = 2, .detailed = 16, .heat = 64, .blocks = 300, .cards = 50, .stays = 200},
 };
 
 #define BUDGETS (sizeof(budgets) / sizeof(budgets[0]))

@@ -18,6 +18,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/model/between.h"
 #include "analyzer/model/replay.h"
+#include "analyzer/model/stays.h"
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/parts.h"
 
@@ -99,6 +100,8 @@ static void replay(struct job *job, struct sl_process *process)
 	if (span)
 		until = span->until_ns;
 	process->model = sl_replay_new(&trace->header, &trace->defs);
+	if (job->options->stays)
+		process->model->stays = sl_memory_must(calloc(1, sizeof(*process->model->stays)));
 	memcpy(process->model->sought, job->options->sought, sizeof(process->model->sought));
 	if (job->options->windows)
 		sl_timeline_window(&process->model->timeline, job->options->windows[process->image].begin_ns,
@@ -112,6 +115,7 @@ static void replay(struct job *job, struct sl_process *process)
 			progress(job, 0x10000);
 	}
 	sl_order_free(order);
+	sl_stays_end(process->model);
 	sl_replay_end(process->model);
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);

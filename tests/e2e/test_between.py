@@ -206,6 +206,75 @@ for place, mib in ((1, 20), (2, 40), (3, 80)):
 """
 
 
+# Lines whose blocks live for calls or for the whole program, of sizes of several classes; and tensors inside a segment.
+LIVES = """
+import ctypes, os, random
+cuda, c10 = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL(os.path.join(os.environ["APPS"], "libc10_cuda.so"))
+c10.caching_new.restype = ctypes.c_void_p
+pick, held = random.Random(3), []
+def plain(size):
+    p = ctypes.c_void_p()
+    assert not cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size))
+    return lambda: cuda.cudaFree(p)
+def tensor(size):
+    p = c10.caching_new(ctypes.c_size_t(size))
+    return lambda: c10.caching_delete(ctypes.c_void_p(p))
+for i in range(600):
+    held.append(plain(512 << pick.randrange(14)) if pick.random() < 0.5 else tensor(512 << pick.randrange(12)))
+    while len(held) > 40 and pick.random() < 0.7:
+        held.pop(pick.randrange(len(held)))()
+"""
+
+
+def range_of(places, first, end):
+    """Of the page's places: what was born in windows [first, end) and lived at their end, by name; and how many were born."""
+    stays, held, born = places["stays"], {}, 0
+    for i, place in enumerate(stays["place"]):
+        if not first <= stays["born"][i] < end:
+            continue
+        if stays["born"][i] == stays["ended"][i]:
+            born += stays["blocks"][i]
+        elif stays["ended"][i] >= end:
+            held[place] = held.get(place, 0) + int(stays["bytes"][i])
+    return held, born
+
+
+class Page(unittest.TestCase):
+    def test_the_page_tells_of_any_two_of_its_windows_what_tree_tells(self):
+        with e2e.Recording("python3", "-c", LIVES, APPS=e2e.APPS) as run:
+            analyze("-q", run.traces)
+            page = run.page()
+            if not page:
+                self.skipTest("a build without the page")
+            table = json.loads(analyze("table", "--at", "end", "--by", "library", "--json", run.traces)[0])
+            places, = page["places"]
+            stays = places["stays"]
+            edges = [int(page["t0_unix_ns"]) + round(stays["begin"] + k * stays["width"]) - 1 for k in range(stays["windows"] + 1)]
+            self.assertGreater(stays["windows"], 8)
+            seen = 0
+            for first, end in ((0, stays["windows"]), (0, 5), (3, stays["windows"] - 2), (stays["windows"] // 2, stays["windows"] // 2 + 3)):
+                held, _ = range_of(places, first, end)
+                if sum(held.values()):
+                    tree = json.loads(analyze("tree", "--from", str(edges[first]), "--to", str(edges[end]), "--json", run.traces)[0])
+                    self.assertEqual(sum(held.values()), tree["bytes"], (first, end))
+                    seen += 1
+            self.assertGreater(seen, 2)
+            held, born = range_of(places, 0, stays["windows"])
+            self.assertEqual({place: int(held.get(place, 0)) for place in range(len(places["stack"]))}, dict(enumerate(places["live_bytes"])))
+            self.assertEqual(born, sum(places["made"]))
+            blocks = [owner for owner in table["owners"] if owner["temporary"] is not None and owner["made"]]
+            self.assertEqual((sum(places["made"]), sum(places["temporary"])), (sum(o["made"] for o in blocks), sum(o["temporary"] for o in blocks)))
+            shown = {}
+            for i, size_class in enumerate(stays["size_class"]):
+                if stays["born"][i] == stays["ended"][i]:
+                    shown[size_class] = shown.get(size_class, 0) + int(stays["blocks"][i])
+            told = {}
+            for owner in blocks:
+                for size in owner["sizes"]:
+                    told[size["up_to_bytes"]] = told.get(size["up_to_bytes"], 0) + size["blocks"]
+            self.assertEqual({512 << 2 * k: n for k, n in shown.items()}, told)
+
+
 class Once(unittest.TestCase):
     def test_memory_of_the_host_is_none_of_the_device(self):
         with e2e.Recording("/usr/bin/python3", "-c", ON_HOST, SIM_VRAM="4G") as run:

@@ -22,6 +22,7 @@ struct sl_page_budget {
 	unsigned detailed; /* processes with all their lines; the others keep their total */
 	unsigned heat;	   /* columns of the heat map */
 	unsigned blocks;   /* of one segment map */
+	unsigned stays;	   /* rows of what outlived a window of time, of one process */
 	unsigned cards;	   /* leaks and errors, or rows of a diff */
 };
 

@@ -88,7 +88,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	page->t0_unix_ns = report->started_unix_ns;
 	page->t1_unix_ns = report->ended_unix_ns;
 	order_processes(page);
-	sl_page_open(page, SL_PAGE_KEYS + 2, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
+	sl_page_open(page, SL_PAGE_KEYS + 4, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
 		     first ? first->tag : NULL);
 	sl_page_put_text(page, "rest", rest_name(report));
 	sl_page_processes(page);
@@ -96,6 +96,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	sl_page_lines(page);
 	sl_page_heat(page);
 	sl_page_moments(page);
+	sl_page_places(page);
 	sl_page_marks(page);
 	sl_page_segments(page);
 	sl_page_findings(page);

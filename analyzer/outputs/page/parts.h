@@ -9,6 +9,7 @@
 void sl_page_lines(struct sl_page *page);     /* lines */
 void sl_page_heat(struct sl_page *page);      /* heat */
 void sl_page_moments(struct sl_page *page);   /* moments */
+void sl_page_places(struct sl_page *page);    /* roles, places */
 void sl_page_marks(struct sl_page *page);     /* marks, steps */
 void sl_page_segments(struct sl_page *page);  /* segments */
 void sl_page_processes(struct sl_page *page); /* processes, devices */

@@ -18,8 +18,8 @@ function details(show) {
 }
 
 export class Flame {
-	constructor({page, stacks, state, palette, scope, series}) {
-		Object.assign(this, {page, stacks, state, palette, scope, series});
+	constructor({page, stacks, state, palette, scope, series, ranges, range, sayRange}) {
+		Object.assign(this, {page, stacks, state, palette, scope, series, ranges, range, sayRange});
 		this.title = h("h3", {"aria-live": "polite"});
 		this.chart = h("div", {class: "flame", tabindex: "0", role: "application", "aria-label":
 			"Stacks. Arrow keys walk through frames, Enter zooms in, Escape zooms out."});
@@ -42,6 +42,14 @@ export class Flame {
 	choose() {
 		const what = this.state.get("flame"), counts = this.state.get("value") === "count";
 		let moments = this.page.moments.filter((m) => this.inScope(m)), title = "";
+		if (what === "range") {
+			const scope = this.scope(), range = this.range();
+			if (range && !this.ranges.canTell(scope))
+				return {title: "Of a range of time this report cannot tell", samples: [], moments: []};
+			const {rows, stretch} = this.ranges.rows(scope, range);
+			return {title: range ? `Born in ${this.sayRange(stretch)} and still held at its end` : "Born in the whole run and still held at its end",
+				samples: rows.map((row) => [row.stack, counts ? row.kept : row.keptBytes]), moments: []};
+		}
 		if (what === "moment") {
 			const at = this.state.number("at"), timed = moments.filter((m) => m.at !== null && m.kind !== "churn" && m.kind !== "leaks");
 			if (at === null)

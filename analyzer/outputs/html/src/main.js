@@ -6,6 +6,9 @@ import {load} from "./data.js";
 import {Changes, DiffFlame, drawChangesAnswer} from "./diff.js";
 import {append, h, replace} from "./dom.js";
 import {Flame} from "./flame.js";
+import {fine, instant} from "./format.js";
+import {Places} from "./places.js";
+import {Ranges} from "./ranges.js";
 import {Ranks} from "./ranks.js";
 import {searchBox} from "./search.js";
 import {Segments} from "./segments.js";
@@ -126,7 +129,11 @@ function build(page) {
 		const process = state.number("rank");
 		return {process: process !== null && page.processes[process] ? process : null, device: state.number("device")};
 	};
-	const stacks = new Stacks(page), series = new Series(page), common = {page, stacks, series, state, palette, scope};
+	const stacks = new Stacks(page), series = new Series(page), ranges = new Ranges(page);
+	const span = series.span(), whole = () => (state.number("from") ?? span[0]) <= span[0] && (state.number("to") ?? span[1]) >= span[1];
+	const range = () => (whole() ? null : [state.number("from") ?? span[0], state.number("to") ?? span[1]]);
+	const sayRange = ({from, to}) => `${instant(Math.max(0, from), fine(to - from))} to ${instant(Math.min(span[1], to), fine(to - from))}`;
+	const common = {page, stacks, series, ranges, range, sayRange, state, palette, scope, canTell: () => ranges.canTell(scope())};
 	const {sections, section} = makeSections();
 	const timeline = new Timeline({...common, onPick: (t) => state.set({at: Math.round(t), flame: "moment"})});
 	const flame = new Flame(common);
@@ -140,7 +147,7 @@ function build(page) {
 			from: String(Math.floor(Math.max(a, c.from - margin))), to: String(Math.ceil(Math.min(b, c.to + margin)))});
 		goto("time");
 	}});
-	const segments = new Segments(common), tables = new Tables(common);
+	const segments = new Segments(common), tables = new Tables(common), places = new Places(common);
 
 	const rankList = () => [["", page.processes.length > 1 ? `all ${page.processes.length} ranks` : "all"],
 		...page.processes.map((p, i) => [String(i), p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`])];
@@ -155,13 +162,15 @@ function build(page) {
 	const recorded = page.source === "trace";
 	const absent = h("p", {class: "empty"}, "Samples do not say who asked for memory: these files have no calls, no stacks and no leaks. To see them record the program with stormlog-run.");
 	section("stacks", "Who asked for it", recorded && h("div", {class: "controls"},
-		choices(state, "flame", () => [["moment", "Picked moment"], ["peak", "Peak"], ["oom", "OOM"], ["end", "End"], ["leaks", "Leaks"], ["churn", "Churn"]]
-			.filter(([kind]) => kind === "moment" || page.moments.some((m) => m.kind === kind)), "Of"),
+		choices(state, "flame", () => [["moment", "Picked moment"], ["range", "Range in view"], ["peak", "Peak"], ["oom", "OOM"], ["end", "End"], ["leaks", "Leaks"], ["churn", "Churn"]]
+			.filter(([kind]) => kind === "moment" || (kind === "range" && ranges.of.some((p) => p.stays)) || page.moments.some((m) => m.kind === kind)), "Of"),
 		choices(state, "value", () => [["bytes", "Bytes"], ["count", "Blocks"]], "Measured in"),
 		choices(state, "form", () => [["icicle", "Icicle"], ["flame", "Flame"]], "Drawn as"),
 		choices(state, "inverted", () => [["", "From main"], ["1", "From the allocation"]], "Direction"),
 		page.frames.folded.includes(1) && choices(state, "frames", () => [["", "Program's own"], ["all", "All frames"]], "Frames of the interpreter, libffi and the C library"),
 		h("p", {class: "key"}, h("span", {class: "swatch py"}), "Python", h("span", {class: "swatch nat"}), "native")), recorded ? flame.node : absent);
+	if (ranges.of.length)
+		section("places", "Places", null, places.node);
 	if (page.processes.length > 1)
 		section("ranks", "Ranks", h("div", {class: "controls"}, choices(state, "order", () => [["outliers", "Outliers first"], ["peak", "Highest peak first"], ["rank", "By rank"]], "Order")), ranks.node);
 	section("findings", "Findings", null, cards.node);
@@ -177,13 +186,15 @@ function build(page) {
 	const drawAll = () => {
 		setTheme(state, palette());
 		stacks.all = state.get("frames") === "all";
-		for (const view of [timeline, recorded && flame, page.processes.length > 1 && ranks, cards, page.segments.length && segments, recorded && tables])
+		for (const view of [timeline, recorded && flame, ranges.of.length && places, page.processes.length > 1 && ranks, cards, page.segments.length && segments, recorded && tables])
 			view && view.draw();
 	};
 	state.on(["theme", "frames"], drawAll);
 	state.on(["by", "mode", "axis", "rank", "device", "from", "to"], () => timeline.draw());
+	state.on(["from", "to", "rank", "device"], () => ranges.of.length && places.draw());
 	state.on(["at"], () => timeline.plot.redraw(false));
 	state.on(["at", "flame", "value", "inverted", "rank", "device", "form"], () => recorded && flame.draw());
+	state.on(["from", "to"], (changed) => recorded && state.get("flame") === "range" && !changed.includes("flame") && flame.draw());
 	state.on(["order"], () => ranks.draw());
 	state.on(["map", "rank", "device"], () => page.segments.length && segments.draw());
 	state.on(["rank"], () => recorded && tables.draw());
@@ -192,13 +203,13 @@ function build(page) {
 		timeline.drawLegend(state.get("mode"));
 		if (recorded)
 			flame.search();
-		for (const view of [page.processes.length > 1 && ranks, cards, page.segments.length && segments, recorded && tables])
+		for (const view of [ranges.of.length && places, page.processes.length > 1 && ranks, cards, page.segments.length && segments, recorded && tables])
 			view && view.draw();
 	});
 	addEventListener("hashchange", () => state.reset(location.hash));
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 	drawAll();
-	return {page, state, timeline, flame, ranks, cards, segments, series, stacks};
+	return {page, state, timeline, flame, ranges, range, places, ranks, cards, segments, series, stacks};
 }
 
 async function start() {

@@ -13,7 +13,7 @@ export function sorted(rows, k, down) {
 }
 
 /* {title, head: [[name, format]], rows: [[...]]} as they come, until a column's name is clicked */
-function table(title, head, rows, q) {
+export function table(title, head, rows, q) {
 	const text = (row) => row.map((cell, k) => head[k][1](cell));
 	const found = rows.filter((row) => !q || text(row).join(" ").toLowerCase().includes(q));
 	if (!rows.length || (q && !found.length))
@@ -34,10 +34,10 @@ function table(title, head, rows, q) {
 		build();
 	}}, name)));
 	build();
-	return h("section", {class: "table"}, h("h3", {}, title), h("div", {class: "table-wrap"}, h("table", {}, h("thead", {}, h("tr", {}, names)), body)), more);
+	return h("section", {class: "table"}, title && h("h3", {}, title), h("div", {class: "table-wrap"}, h("table", {}, h("thead", {}, h("tr", {}, names)), body)), more);
 }
 
-const word = (value) => (value === null || value === "" ? "–" : visible(value, 80));
+export const word = (value) => (value === null || value === "" ? "–" : visible(value, 80));
 
 export class Tables {
 	constructor({page, state, scope}) {

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import {peaksIn} from "./bins.js";
 import {h, replace} from "./dom.js";
-import {bytes, bytesShort, clock, duration, instant, percent, visible} from "./format.js";
+import {bytes, bytesShort, clock, count, duration, fine, instant, percent, visible} from "./format.js";
 import {isBound} from "./series.js";
 import {mostFrequent} from "./stacks.js";
 
@@ -26,15 +26,16 @@ function hatch(colour) {
 }
 
 export class Timeline {
-	constructor({page, series, stacks, state, palette, scope, onPick}) {
-		Object.assign(this, {page, series, stacks, state, palette, scope, onPick});
+	constructor({page, series, stacks, ranges, range, state, palette, scope, canTell, onPick}) {
+		Object.assign(this, {page, series, stacks, ranges, range, state, palette, scope, canTell, onPick});
 		this.zooms = [];
 		this.cursor = null;
 		this.chart = h("div", {class: "chart", tabindex: "0", role: "application", "aria-label":
 			"Time line. Arrow keys move, plus and minus zoom, Enter shows the stacks there, Escape zooms out."});
+		this.overview = h("div", {class: "overview", "aria-hidden": "true"}); /* keys of the chart do the same */
 		this.legend = h("ul", {class: "legend"});
 		this.inspector = h("div", {class: "inspector", "aria-live": "polite"});
-		this.node = h("div", {class: "timeline"}, h("div", {class: "timeline-main"}, this.chart, this.legend), this.inspector);
+		this.node = h("div", {class: "timeline"}, h("div", {class: "timeline-main"}, this.overview, this.chart, this.legend), this.inspector);
 		this.chart.addEventListener("keydown", (event) => this.key(event));
 		this.chart.addEventListener("dblclick", () => this.back());
 		new ResizeObserver(() => {
@@ -114,9 +115,29 @@ export class Timeline {
 			},
 		}, data, this.chart);
 		this.plot.over.addEventListener("click", (event) => this.click(event));
+		this.drawOverview(width, by, from, to);
 		this.drawLegend(mode);
 		if (this.cursor === null)
 			this.inspect(null);
+	}
+
+	/* The whole run in one small line, with the range in view marked: to move it, or to choose another. */
+	drawOverview(width, by, from, to) {
+		const [a, b] = this.series.span(), all = from <= a && to >= b;
+		this.small?.destroy();
+		this.small = null;
+		if (all)
+			return;
+		const {grid, total} = this.series.picture(this.scope(), by, "max", a, b, Math.floor((width - 80) / 1.5)), p = this.palette();
+		const xs = Float64Array.from({length: grid.n}, (_, i) => grid.start + i * grid.width);
+		this.small = new uPlot({width, height: 44, legend: {show: false}, pxAlign: 0, padding: [4, 18, 0, 72],
+			scales: {x: {time: false, range: () => [a, b]}, y: {range: (u, lo, hi) => [0, (hi || 1) * 1.06]}},
+			cursor: {drag: {x: true, y: false, setScale: false}, points: {show: false}, y: false}, axes: [{show: false}, {show: false}],
+			series: [{}, {points: {show: false}, paths: uPlot.paths.stepped({align: 1}), stroke: p.soft, width: 1, fill: p.grid}],
+			hooks: {ready: [(u) => {
+				u.setSelect({left: u.valToPos(from, "x"), top: 0, width: Math.max(2, u.valToPos(to, "x") - u.valToPos(from, "x")), height: u.over.clientHeight}, false);
+				u.hooks.setSelect = [(v) => this.select(v)]; /* from now on by the reader */
+			}]}}, [xs, Array.from(total.max, (value, i) => (total.known[i] ? value : null))], this.overview);
 	}
 
 	colour(k) {
@@ -315,10 +336,32 @@ export class Timeline {
 			stacks, common: this.stacks.common(stacks), frequent: mostFrequent(stacks), peak: highest};
 	}
 
+	/* What the whole view comes to, while nothing is pointed at. */
+	summarize() {
+		if (!this.picture)
+			return;
+		const {grid, total, layers, bins} = this.picture, [from, to] = this.view(), range = this.range(), scope = this.scope();
+		const known = Array.from(total.known, (k, i) => (k ? i : -1)).filter((i) => i >= 0);
+		const most = known.reduce((best, i) => (best < 0 || total.max[i] > total.max[best] ? i : best), -1);
+		const highest = layers.map((layer, k) => ({k, name: layer.name, bound: isBound(layer), max: known.reduce((m, i) => Math.max(m, bins[k].max[i]), 0)}))
+			.filter((l) => l.max > 0).sort((a, b) => b.max - a.max).slice(0, 6);
+		const told = (!range || this.ranges.canTell(scope)) && this.ranges.told(scope).length ? this.ranges.rows(scope, range).rows : null;
+		const sum = (key) => told.reduce((a, row) => a + row[key], 0);
+		const row = (name, ...values) => h("tr", {}, h("td", {}, name), values.map((value) => h("td", {class: "num"}, value)));
+		replace(this.inspector, h("p", {class: "when"}, range ? "In view" : "The whole run", h("span", {class: "soft"}, ` ${instant(from, fine(to - from))} to ${instant(to, fine(to - from))}`)),
+			most >= 0 && [h("p", {class: "big"}, bytes(total.max[most]), h("span", {class: "soft"}, ` at most, near ${instant(grid.start + (most + 0.5) * grid.width, fine(to - from))}`)),
+				h("p", {class: "soft"}, `mean ${bytes(known.reduce((a, i) => a + total.mean[i], 0) / known.length)} · least ${bytes(known.reduce((m, i) => Math.min(m, total.min[i]), Infinity))}`)],
+			h("table", {class: "mini"}, h("tbody", {}, highest.map((l) => row([h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)], `${l.bound ? "at most " : ""}${bytes(l.max)}`)))),
+			told && [h("h4", {}, range ? "Blocks born in it" : "Blocks"), h("table", {class: "mini"}, h("tbody", {}, row("asked for", count(sum("born")), bytes(sum("bornBytes"))),
+				row(range ? "still held at its end" : "kept to the end", count(sum("kept")), bytes(sum("keptBytes"))),
+				row("freed before", count(sum("born") - sum("kept")), bytes(sum("bornBytes") - sum("keptBytes")))))],
+			h("p", {class: "soft"}, this.page.source === "telemetry" ? "Point at the time line for its numbers. Drag for a part of it, double-click to go back." :
+				"Point at the time line to see what is live and who asked for it. Drag for a part of it: stacks and places follow. Double-click goes back, a click shows the stacks at that moment."));
+	}
+
 	inspect(cell) {
 		if (cell === null || !this.picture) {
-			replace(this.inspector, h("p", {class: "soft"}, this.page.source === "telemetry" ? "Point at the time line for its numbers. Drag to zoom, double-click to go back." :
-				"Point at the time line to see what is live and who asked for it. Drag to zoom, double-click to go back, click for the stacks at that moment."));
+			this.summarize();
 			return;
 		}
 		const f = this.facts(cell), rows = f.layers.filter((l) => l.max > 0).sort((a, b) => b.max - a.max).slice(0, 8);
@@ -350,7 +393,7 @@ export class Timeline {
 		const {left, width} = u.select;
 		if (width < 4)
 			return;
-		this.justDragged = true;
+		this.justDragged = u === this.plot;
 		this.zoom(u.posToVal(left, "x"), u.posToVal(left + width, "x"));
 	}
 
@@ -359,14 +402,19 @@ export class Timeline {
 		from = Math.max(a, Math.min(from, b - least));
 		to = Math.min(b, Math.max(to, from + least));
 		this.zooms.push(this.view());
+		this.show(from, to);
+	}
+
+	/* Stacks and places follow: of a part of the run those of what was born in it. */
+	show(from, to) {
+		const [a, b] = this.series.span(), flame = this.state.get("flame");
 		this.cursor = null;
-		this.state.set(from <= a && to >= b ? {from: "", to: ""} : {from: Math.floor(from), to: Math.ceil(to)});
+		this.state.set(from <= a && to >= b ? {from: "", to: "", flame: flame === "range" ? "moment" : flame} :
+			{from: Math.floor(from), to: Math.ceil(to), flame: this.canTell() ? "range" : flame});
 	}
 
 	back() {
-		const [a, b] = this.series.span(), last = this.zooms.pop() || [a, b];
-		this.cursor = null;
-		this.state.set(last[0] <= a && last[1] >= b ? {from: "", to: ""} : {from: last[0], to: last[1]});
+		this.show(...(this.zooms.pop() || this.series.span()));
 	}
 
 	click(event) {

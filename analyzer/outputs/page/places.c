@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* What became of the blocks of each place, over the run and between any two of many moments; and what the peak was for. */
+#include <stdlib.h>
+
+#include "analyzer/base/memory.h"
+#include "analyzer/outputs/page/parts.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/roles.h"
+
+/* Sites of one stack, role and device. */
+struct place {
+	uint32_t node, site; /* site: the one that held most, for the name; SL_NO_SITE: of the smaller places */
+	int device;
+	enum sl_role role;
+	uint64_t made, made_bytes, live, live_bytes, peak_bytes, temporary, ended_ns;
+	uint64_t weight, most;
+	uint32_t index; /* of its order by weight */
+};
+
+struct places {
+	SL_VECTOR(struct place) item;
+	struct sl_idmap ids; /* what tells places apart -> number */
+	uint32_t *of;	     /* by site: number, UINT32_MAX: not shown */
+	size_t kept;	     /* that are told one by one */
+};
+
+static bool is_on_page(const struct sl_model *model, const struct sl_site *site)
+{
+	return site->device >= 0 && model->devices[site->device + 1] && model->devices[site->device + 1]->known_peak &&
+	       site->total_bytes && sl_page_is_shown(model, site, site->device);
+}
+
+static struct place *place_of(struct sl_page *page, unsigned process, uint32_t site, struct places *places)
+{
+	struct sl_process *p = &page->report->processes[process];
+	const struct sl_site *of = &p->model->sites.item[site];
+	uint32_t node = sl_page_site(page, process, site), at;
+	enum sl_role role = sl_roles_of(p, of);
+	uint64_t key = (uint64_t)node << 16 | (uint64_t)(uint8_t)of->device << 8 | (unsigned)role;
+
+	at = sl_idmap_get(&places->ids, key, UINT32_MAX);
+	if (at == UINT32_MAX) {
+		at = (uint32_t)places->item.count;
+		sl_idmap_set(&places->ids, key, at);
+		*SL_PUSH(&places->item) = (struct place){.node = node, .device = of->device, .role = role, .site = site};
+	}
+	places->of[site] = at;
+	return &places->item.item[at];
+}
+
+static void add_site(struct place *place, const struct sl_model *model, uint32_t index)
+{
+	const struct sl_site *site = &model->sites.item[index];
+	uint64_t peak = sl_model_site_at_peak(model, site), held = peak > site->live_bytes ? peak : site->live_bytes;
+
+	place->made += site->total_blocks;
+	place->made_bytes += site->total_bytes;
+	place->live += site->live_blocks;
+	place->live_bytes += site->live_bytes;
+	place->peak_bytes += peak;
+	place->weight += held;
+	if (model->lives) {
+		place->temporary += model->lives[index].temporary;
+		place->ended_ns += model->lives[index].ended_ns;
+	}
+	if (held > place->most) {
+		place->most = held;
+		place->site = index;
+	}
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct place *x = *(struct place *const *)a, *y = *(struct place *const *)b;
+
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	if (x->made_bytes != y->made_bytes)
+		return x->made_bytes < y->made_bytes ? 1 : -1;
+	return x < y ? -1 : x > y;
+}
+
+/* Those that held most at the peak or the end, or outlived windows, are told one by one. */
+static void order(struct places *places, size_t most)
+{
+	struct place **sorted = sl_memory_must(calloc(places->item.count + 1, sizeof(*sorted)));
+
+	for (size_t i = 0; i < places->item.count; i++)
+		sorted[i] = &places->item.item[i];
+	qsort(sorted, places->item.count, sizeof(struct place *), by_weight);
+	places->kept = places->item.count < most ? places->item.count : most;
+	for (size_t i = 0; i < places->item.count; i++)
+		sorted[i]->index = (uint32_t)(i < places->kept ? i : places->kept);
+	free(sorted);
+}
+
+static void gather(struct sl_page *page, unsigned process, struct places *places)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+
+	places->of = sl_memory_must(malloc((model->sites.count + 1) * sizeof(*places->of)));
+	for (uint32_t i = 0; i < model->sites.count; i++) {
+		places->of[i] = UINT32_MAX;
+		if (is_on_page(model, &model->sites.item[i]))
+			add_site(place_of(page, process, i, places), model, i);
+	}
+	for (size_t i = 0; model->stays && i < model->stays->rows.count; i++) {
+		const struct sl_stay *stay = &model->stays->rows.item[i];
+		uint32_t at = places->of[stay->site];
+
+		if (at != UINT32_MAX && stay->ended != stay->born)
+			places->item.item[at].weight += stay->bytes;
+	}
+	order(places, page->budget.samples);
+}
+
+/* One column for each figure, in the order of weight; the smaller places are the last row. */
+static void put_places(struct sl_page *page, unsigned process, const struct places *places)
+{
+	struct sl_process *p = &page->report->processes[process];
+	size_t left = places->item.count - places->kept, rows = places->kept + (left != 0);
+	struct place *row = sl_memory_must(calloc(rows + 1, sizeof(*row)));
+	uint32_t *stack = sl_memory_must(calloc(2 * rows + 1, sizeof(*stack))), *name = stack + rows;
+	double *figure = sl_memory_must(calloc(rows + 1, sizeof(*figure)));
+	uint8_t *role = sl_memory_must(calloc(2 * rows + 1, 1)), *device = role + rows;
+	char text[300];
+
+	for (size_t i = 0; i < places->item.count; i++) {
+		const struct place *from = &places->item.item[i];
+		struct place *to = &row[from->index];
+
+		if (!to->made)
+			*to = (struct place){.node = from->node, .site = from->site, .device = from->device, .role = from->role};
+		to->made += from->made;
+		to->made_bytes += from->made_bytes;
+		to->live += from->live;
+		to->live_bytes += from->live_bytes;
+		to->peak_bytes += from->peak_bytes;
+		to->temporary += from->temporary;
+		to->ended_ns += from->ended_ns;
+	}
+	for (size_t i = 0; i < rows; i++) {
+		const struct sl_site *site = &p->model->sites.item[row[i].site];
+
+		if (i == places->kept)
+			snprintf(text, sizeof(text), "%zu smaller places", left);
+		else
+			sl_owners_line(p, site->python, site->native, site->caller, 2, text, sizeof(text));
+		stack[i] = i == places->kept ? sl_page_note(page, text) : row[i].node;
+		name[i] = sl_page_string(page, text);
+		role[i] = i == places->kept ? SL_ROLE_UNKNOWN : (uint8_t)row[i].role;
+		device[i] = i == places->kept ? 255 : (uint8_t)row[i].device;
+	}
+	sl_page_key(page, "stack");
+	sl_packed_column(&page->pack, SL_PACKED_U32, stack, rows);
+	sl_page_key(page, "name");
+	sl_packed_column(&page->pack, SL_PACKED_U32, name, rows);
+	sl_page_key(page, "role");
+	sl_packed_column(&page->pack, SL_PACKED_U8, role, rows);
+	sl_page_key(page, "device");
+	sl_packed_column(&page->pack, SL_PACKED_U8, device, rows);
+#define FIGURE(key, member)                                                                                                        \
+	for (size_t i = 0; i < rows; i++)                                                                                          \
+		figure[i] = (double)row[i].member;                                                                                 \
+	sl_page_key(page, key);                                                                                                    \
+	sl_packed_column(&page->pack, SL_PACKED_F64, figure, rows)
+	FIGURE("made", made);
+	FIGURE("made_bytes", made_bytes);
+	FIGURE("live", live);
+	FIGURE("live_bytes", live_bytes);
+	FIGURE("peak_bytes", peak_bytes);
+	FIGURE("temporary", temporary);
+	FIGURE("ended_ns", ended_ns);
+#undef FIGURE
+	free(row);
+	free(stack);
+	free(role);
+	free(figure);
+}
+
+struct stays {
+	SL_VECTOR(struct sl_stay) rows; /* site: index of the place */
+	struct sl_idmap ids;
+	unsigned shift; /* so many times two windows became one */
+};
+
+static void merge(const struct sl_stays *from, const struct places *places, struct stays *to)
+{
+	for (size_t i = 0; i < from->rows.count; i++) {
+		struct sl_stay stay = from->rows.item[i];
+		bool births = stay.born == stay.ended;
+		uint64_t key;
+		uint32_t at;
+
+		if (places->of[stay.site] == UINT32_MAX || !stay.blocks)
+			continue;
+		stay.site = places->item.item[places->of[stay.site]].index;
+		stay.born = (uint8_t)(stay.born >> to->shift);
+		stay.ended = stay.ended == SL_STAYS_LIVE ? SL_STAYS_LIVE : (uint8_t)(stay.ended >> to->shift);
+		if (stay.born == stay.ended && !births)
+			continue;
+		key = (uint64_t)stay.site << 20 | stay.born << 12 | stay.ended << 4 | stay.size_class;
+		at = sl_idmap_get(&to->ids, key, UINT32_MAX);
+		if (at == UINT32_MAX) {
+			sl_idmap_set(&to->ids, key, (uint32_t)to->rows.count);
+			*SL_PUSH(&to->rows) = stay;
+			continue;
+		}
+		to->rows.item[at].bytes += stay.bytes;
+		to->rows.item[at].blocks += stay.blocks;
+	}
+}
+
+static void put_rows(struct sl_page *page, const struct stays *stays)
+{
+	size_t count = stays->rows.count;
+	uint32_t *place = sl_memory_must(calloc(count + 1, sizeof(*place)));
+	uint8_t *byte = sl_memory_must(calloc(count + 1, 1));
+	double *figure = sl_memory_must(calloc(count + 1, sizeof(*figure)));
+
+#define COLUMN(key, type, to, member)                                                                                              \
+	for (size_t i = 0; i < count; i++)                                                                                         \
+		to[i] = (__typeof__(*to))stays->rows.item[i].member;                                                               \
+	sl_page_key(page, key);                                                                                                    \
+	sl_packed_column(&page->pack, type, to, count)
+	COLUMN("place", SL_PACKED_U32, place, site);
+	COLUMN("born", SL_PACKED_U8, byte, born);
+	COLUMN("ended", SL_PACKED_U8, byte, ended);
+	COLUMN("size_class", SL_PACKED_U8, byte, size_class);
+	COLUMN("blocks", SL_PACKED_F64, figure, blocks);
+	COLUMN("bytes", SL_PACKED_F64, figure, bytes);
+#undef COLUMN
+	free(place);
+	free(byte);
+	free(figure);
+}
+
+/* nil: births are not all in the trace (--keep), a summary told it, or places were too many. */
+static void put_stays(struct sl_page *page, unsigned process, const struct places *places)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	const struct sl_stays *from = model->stays;
+	struct stays stays = {0};
+
+	sl_page_key(page, "stays");
+	if (!from || from->given_up || !from->width_ns || model->folded_ns) {
+		sl_packed_nil(&page->pack);
+		return;
+	}
+	for (merge(from, places, &stays); stays.rows.count > page->budget.stays && stays.shift < 7; merge(from, places, &stays)) {
+		sl_idmap_free(&stays.ids);
+		SL_DROP(&stays.rows);
+		stays.ids = (struct sl_idmap){0};
+		stays.shift++;
+	}
+	sl_packed_map(&page->pack, 9);
+	sl_page_key(page, "begin"); /* on the grid, so perhaps before t0 */
+	sl_packed_double(&page->pack,
+			 (double)((int64_t)from->begin_ns + page->timelines[process].unix_offset - (int64_t)page->t0_unix_ns));
+	sl_page_key(page, "width");
+	sl_packed_double(&page->pack, (double)(from->width_ns << stays.shift));
+	sl_page_key(page, "windows");
+	sl_packed_uint(&page->pack, (from->now >> stays.shift) + 1);
+	put_rows(page, &stays);
+	free(stays.rows.item);
+	sl_idmap_free(&stays.ids);
+}
+
+/* What the peak of each device was for; of those of which anything is known. */
+static void put_roles(struct sl_page *page, unsigned process)
+{
+	struct sl_process *p = &page->report->processes[process];
+	uint64_t bytes[SL_ROLE_COUNT];
+	double column[SL_ROLE_COUNT];
+	uint32_t count = 0;
+
+	for (int put = 0; put < 2; put++) {
+		if (put) {
+			sl_page_key(page, "peak_roles");
+			sl_packed_array(&page->pack, count);
+		}
+		for (unsigned d = 1; d <= SL_DEVICES_MAX; d++) {
+			const struct sl_device_state *device = p->model->devices[d];
+
+			if (!device || !device->known_peak || !sl_roles_at_peak(p, device, bytes))
+				continue;
+			count++;
+			if (!put)
+				continue;
+			for (int i = 0; i < SL_ROLE_COUNT; i++)
+				column[i] = (double)bytes[i];
+			sl_packed_map(&page->pack, 2);
+			sl_page_put_device(page, "device", device->device);
+			sl_page_key(page, "bytes");
+			sl_packed_column(&page->pack, SL_PACKED_F64, column, SL_ROLE_COUNT);
+		}
+	}
+}
+
+void sl_page_places(struct sl_page *page)
+{
+	unsigned count = page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
+
+	sl_page_key(page, "roles");
+	sl_packed_array(&page->pack, SL_ROLE_COUNT);
+	for (int i = 0; i < SL_ROLE_COUNT; i++)
+		sl_packed_string(&page->pack, sl_roles_name(i));
+	sl_page_key(page, "places");
+	sl_packed_array(&page->pack, count);
+	for (unsigned i = 0; i < count; i++) {
+		unsigned process = page->order[i];
+		const struct sl_model *model = page->report->processes[process].model;
+		struct places places = {0};
+
+		gather(page, process, &places);
+		sl_packed_map(&page->pack, 15);
+		sl_page_key(page, "process");
+		sl_packed_uint(&page->pack, process);
+		sl_page_key(page, "whole"); /* births and deaths are all known */
+		sl_packed_bool(&page->pack, model->lives && !model->folded_ns);
+		put_places(page, process, &places);
+		put_stays(page, process, &places);
+		put_roles(page, process);
+		free(places.item.item);
+		free(places.of);
+		sl_idmap_free(&places.ids);
+	}
+}
