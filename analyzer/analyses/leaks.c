@@ -282,18 +282,28 @@ static void process(struct sl_process *process)
 		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
 }
 
-/* The suppression that matches the leak's library or any frame of its stack; NULL: none. */
-static const char *suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const struct sl_leak *leak)
+/* What a suppression may name: the leak's library, and of each frame function, file and module. */
+static unsigned texts_of(struct sl_process *process, const struct sl_leak *leak, const char *texts[1 + 3 * SL_STACK_MAX])
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const char *found = sl_suppressions_match(list, leak->library);
-	unsigned count = found ? 0 : sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
+	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller), n = 0;
 
-	for (unsigned i = 0; i < count && !found; i++) {
-		found = sl_suppressions_match(list, frames[i].function);
-		found = found ? found : sl_suppressions_match(list, frames[i].file);
-		found = found ? found : sl_suppressions_match(list, frames[i].module);
+	texts[n++] = leak->library;
+	for (unsigned i = 0; i < count; i++) {
+		texts[n++] = frames[i].function;
+		texts[n++] = frames[i].file;
+		texts[n++] = frames[i].module;
 	}
+	return n;
+}
+
+static const char *suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const struct sl_leak *leak)
+{
+	const char *texts[1 + 3 * SL_STACK_MAX], *found = NULL;
+	unsigned count = list ? texts_of(process, leak, texts) : 0;
+
+	for (unsigned i = 0; i < count && !found; i++)
+		found = sl_suppressions_match(list, texts[i]);
 	return found;
 }
 
@@ -377,16 +387,16 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 /* A pattern that names nothing may be mistyped, or of code that is gone. */
 static void warn_unused(struct sl_report *report, const struct sl_suppressions *list)
 {
-	for (size_t p = 0; list && p < list->count; p++) {
-		const struct sl_suppressions one = {.pattern = &list->pattern[p], .count = 1};
-		bool used = false;
+	bool used[SL_SUPPRESSIONS_MAX] = {false};
+	const char *texts[1 + 3 * SL_STACK_MAX];
 
-		for (unsigned i = 0; i < report->process_count && !used; i++)
-			for (size_t k = 0; k < report->processes[i].leaks.count && !used; k++)
-				used = suppressed_by(&one, &report->processes[i], &report->processes[i].leaks.item[k]);
-		if (!used)
+	for (unsigned i = 0; list && i < report->process_count; i++)
+		for (size_t k = 0; k < report->processes[i].leaks.count; k++)
+			for (unsigned n = texts_of(&report->processes[i], &report->processes[i].leaks.item[k], texts); n > 0; n--)
+				sl_suppressions_mark(list, texts[n - 1], used);
+	for (size_t p = 0; list && p < list->count; p++)
+		if (!used[p])
 			sl_report_warn(report, "the suppression leak:%s names nothing that was left", list->pattern[p]);
-	}
 }
 
 static void run(struct sl_report *report)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/base/arena.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "common/base.h"
 
@@ -34,14 +35,100 @@ static bool match(const char *pattern, const char *text, const char *end)
 	}
 }
 
+/* ---- many patterns: of four bytes that each must have, few texts have any */
+
+#define GRAM	4
+#define BUCKETS (1 << 16)
+
+static unsigned bucket_of(const char *gram)
+{
+	uint32_t bytes;
+
+	memcpy(&bytes, gram, GRAM);
+	return bytes * 0x9E3779B1u >> 16;
+}
+
+/* The next place in the pattern where four bytes stand for themselves; NULL: there is none. */
+static const char *next_gram(const char *pattern, const char *at)
+{
+	for (at += *pattern == '^' && at == pattern; strnlen(at, GRAM) == GRAM; at++)
+		if (!memchr(at, '*', GRAM) && (at[GRAM - 1] != '$' || at[GRAM]))
+			return at;
+	return NULL;
+}
+
+static void prepare(struct sl_suppressions *list)
+{
+	uint32_t *shared = sl_memory_must(calloc(BUCKETS, sizeof(*shared)));
+
+	free(list->waiting);
+	list->waiting = sl_memory_must(calloc(BUCKETS, sizeof(*list->waiting)));
+	list->always = 0;
+	for (size_t i = 0; i < list->count; i++)
+		for (const char *at = list->pattern[i]; (at = next_gram(list->pattern[i], at)); at++)
+			shared[bucket_of(at)]++;
+	for (size_t i = list->count; i-- > 0;) { /* chains go up */
+		uint16_t *chain = &list->always;
+		uint32_t least = UINT32_MAX;
+
+		for (const char *at = list->pattern[i]; (at = next_gram(list->pattern[i], at)); at++)
+			if (shared[bucket_of(at)] < least) {
+				least = shared[bucket_of(at)];
+				chain = &list->waiting[bucket_of(at)];
+			}
+		list->next[i] = *chain;
+		*chain = (uint16_t)(i + 1);
+	}
+	free(shared);
+}
+
+struct look {
+	const char *text, *end;
+	uint64_t tried[SL_SUPPRESSIONS_MAX / 64 + 1]; /* each once */
+	size_t best;				      /* the first that matches */
+	bool *used;				      /* or all that do; NULL: only the first is asked for */
+};
+
+static void look_along(const struct sl_suppressions *list, unsigned chain, struct look *look)
+{
+	for (size_t i = chain - 1; chain && (look->used || i < look->best); chain = list->next[i], i = chain - 1) {
+		uint64_t bit = 1ull << i % 64;
+
+		if (look->tried[i / 64] & bit || (look->used && look->used[i]))
+			continue;
+		look->tried[i / 64] |= bit;
+		if (!match(list->pattern[i], look->text, look->end))
+			continue;
+		if (look->used)
+			look->used[i] = true;
+		else
+			look->best = i;
+	}
+}
+
+static size_t look_for(const struct sl_suppressions *list, const char *text, bool *used)
+{
+	struct look look = {.text = text, .best = list ? list->count : 0, .used = used};
+
+	if (!look.best || !text)
+		return SIZE_MAX;
+	look.end = text + strlen(text);
+	look_along(list, list->always, &look);
+	for (const char *at = text; look.end - at >= GRAM; at++)
+		look_along(list, list->waiting[bucket_of(at)], &look);
+	return look.best < list->count ? look.best : SIZE_MAX;
+}
+
 const char *sl_suppressions_match(const struct sl_suppressions *list, const char *text)
 {
-	const char *end = text ? text + strlen(text) : NULL;
+	size_t found = look_for(list, text, NULL);
 
-	for (size_t i = 0; list && text && i < list->count; i++)
-		if (match(list->pattern[i], text, end))
-			return list->pattern[i];
-	return NULL;
+	return found == SIZE_MAX ? NULL : list->pattern[found];
+}
+
+void sl_suppressions_mark(const struct sl_suppressions *list, const char *text, bool *used)
+{
+	look_for(list, text, used);
 }
 
 static char *trim(char *text)
@@ -85,6 +172,8 @@ bool sl_suppressions_read(struct sl_suppressions *list, const char *path, unsign
 	}
 	free(text);
 	fclose(file);
+	if (fine)
+		prepare(list);
 	return fine;
 }
 
@@ -93,6 +182,7 @@ void sl_suppressions_free(struct sl_suppressions *list)
 	for (size_t i = 0; i < list->count; i++)
 		free(list->pattern[i]);
 	free(list->pattern);
+	free(list->waiting);
 }
 
 const char *sl_suppressions_builtin(const char *library)

@@ -216,7 +216,7 @@ def cost(make, n):
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = status
         if os.WIFSIGNALED(status):
-            return math.inf, 0
+            sys.exit("%s of %d: ended by signal %d" % (make.__name__, n, os.WTERMSIG(status)))
         if os.WEXITSTATUS(status) != (3 if make is files else 0):
             sys.exit("%s of %d: exit status %d" % (make.__name__, n, os.WEXITSTATUS(status)))
         return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
