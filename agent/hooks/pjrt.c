@@ -169,6 +169,7 @@ struct origin {
 	const char *how;
 	size_t output;	 /* of the executable of that name; NO_OUTPUT: of none */
 	uint64_t number; /* for pjrt_names.h; 0: it is not to be kept */
+	bool last;	 /* of what the call made: what is in use can be said to be in use by what is recorded */
 };
 #define NO_OUTPUT SIZE_MAX
 
@@ -225,7 +226,7 @@ static void record(unsigned plugin, unsigned api, const void *buffer, const stru
 	if (!place_of(plugin, buffer, &device) || !ask(plugin, BUFFER_ON_DEVICE_SIZE, &size) || !size.bytes)
 		return;
 	if (device) {
-		in_use = in_use_of(plugin, device);
+		in_use = origin->last ? in_use_of(plugin, device) : 0;
 		pool = atomic_load_explicit(&device->pool, memory_order_relaxed);
 		ordinal = atomic_load_explicit(&device->ordinal, memory_order_relaxed);
 	}
@@ -237,7 +238,7 @@ static void record(unsigned plugin, unsigned api, const void *buffer, const stru
 
 void sl_pjrt_made(unsigned plugin, unsigned api, const void *buffer, const char *how)
 {
-	const struct origin origin = {how, NO_OUTPUT, (unsigned char)*how};
+	const struct origin origin = {how, NO_OUTPUT, (unsigned char)*how, true};
 	int saved;
 
 	if (!buffer)
@@ -401,7 +402,8 @@ void sl_pjrt_executed(unsigned plugin, unsigned api, const struct sl_pjrt_execut
 		record_donated(plugin, args);
 	for (size_t d = 0; what && d < args->num_devices; d++)
 		for (size_t i = 0; i < what->outputs; i++) {
-			const struct origin origin = {what->name, i, what->number ? what->number << 16 | i : 0};
+			const struct origin origin = {what->name, i, what->number ? what->number << 16 | i : 0,
+						      i + 1 == what->outputs};
 
 			if (args->output_lists[d] && args->output_lists[d][i])
 				record(plugin, api, args->output_lists[d][i], &origin);

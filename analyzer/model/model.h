@@ -66,10 +66,16 @@ struct sl_labelled {
 	struct sl_line *line;
 };
 
+/* What a framework said that its pool has given out, when that was most, and what is known of it by name. */
+struct sl_given {
+	uint64_t in_use, named, rounded; /* rounded: named, as its allocator rounds; in_use 0: it said nothing */
+};
+
 struct sl_torch {
 	bool used, told, pooled; /* told: PyTorch's own blocks; pooled: those of other frameworks */
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
 	uint64_t pool_allocated_bytes, pool_reserved_bytes; /* of these, in pools of other frameworks */
+	struct sl_given given, most_given;		    /* in_use of `given` is not kept */
 	struct sl_line *allocated, *reserved;
 };
 

@@ -16,6 +16,7 @@ enum sl_live_flag {
 	SL_LIVE_TORCH = 1,    /* a segment of PyTorch's allocator */
 	SL_LIVE_POOL = 4,     /* a segment of another framework's allocator, or a block in one */
 	SL_LIVE_ALONE = 8,    /* such a block that lies in no memory of the driver's: the host's */
+	SL_LIVE_HANDLE = 16,  /* such a block, named by a handle: where it lies is not known */
 	SL_LIVE_LAUNCHED = 2, /* memory of a graph that a launch made: it outlives the graph */
 };
 

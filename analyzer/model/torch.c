@@ -88,9 +88,15 @@ void sl_torch_release(struct sl_model *model, int device, const struct sl_live *
 	add_totals(model, state, allocated, reserved, SL_NO_SITE);
 }
 
+#define BFC_ROUND 256 /* of XLA's allocator, the only one that says what it has given out */
+
 /* A block of a pool begins (1) or ends (-1). */
 static void count_pooled(struct sl_torch *torch, const struct sl_live *live, int sign)
 {
+	if (live->flags & SL_LIVE_HANDLE) {
+		torch->given.named += (uint64_t)sign * live->bytes;
+		torch->given.rounded += (uint64_t)sign * ((live->bytes + BFC_ROUND - 1) / BFC_ROUND * BFC_ROUND);
+	}
 	if (live->flags & SL_LIVE_POOL)
 		torch->pool_allocated_bytes += (uint64_t)sign * live->bytes;
 	if (live->flags & SL_LIVE_ALONE)
@@ -185,11 +191,14 @@ static void apply_pool(struct sl_model *model, const struct sl_item *item, struc
 	sl_pools_told(model, device, event->extra2);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
 		if (event->extra2) /* its address is a handle: it lies in what the pool holds, where we know that */
-			flags = device->torch.pool_reserved_bytes ? SL_LIVE_POOL : 0;
+			flags = device->torch.pool_reserved_bytes ? SL_LIVE_POOL | SL_LIVE_HANDLE : 0;
 		else
 			flags = sl_pools_place(model, device, event->address);
 		if (flags)
 			add_block(model, item, device, flags, site);
+		if (flags & SL_LIVE_HANDLE && event->extra > device->torch.most_given.in_use)
+			device->torch.most_given =
+				(struct sl_given){event->extra, device->torch.given.named, device->torch.given.rounded};
 	} else if (item->hook->verb == SL_VERB_BLOCK_FREE) {
 		remove_block(model, event->address, device, site);
 	} else if (item->hook->verb == SL_VERB_BLOCK_DROP) {
@@ -313,7 +322,7 @@ uint64_t sl_torch_largest_cached(const struct sl_model *model, int device)
 		}
 	SL_TABLE_EACH(&model->blocks, live)
 	{
-		if (model->sites.item[live->site].device == device)
+		if (model->sites.item[live->site].device == device && !(live->flags & SL_LIVE_HANDLE))
 			collect(&blocks, &block_count, &block_capacity, live, false);
 	}
 	if (count)

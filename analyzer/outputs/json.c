@@ -256,6 +256,24 @@ static void put_roles(struct sl_json *j, struct sl_process *process)
 	sl_json_end(j);
 }
 
+/* What a framework's pool has given out, by what it is for; as it said, when that was most. */
+static void put_given(struct sl_json *j, const struct sl_given *given)
+{
+	if (!given->in_use) {
+		sl_json_null(j, "given_out");
+		return;
+	}
+	sl_json_object(j, "given_out");
+	sl_json_uint(j, "in_use_bytes", given->in_use);
+	sl_json_uint(j, "named_bytes", given->named);
+	sl_json_uint(j, "rounding_bytes", given->rounded - given->named);
+	if (given->in_use >= given->rounded)
+		sl_json_uint(j, "unnamed_bytes", given->in_use - given->rounded);
+	else /* it had given back what the program still held */
+		sl_json_null(j, "unnamed_bytes");
+	sl_json_end(j);
+}
+
 static void put_torch(struct sl_json *j, const struct sl_model *model)
 {
 	sl_json_array(j, "pytorch");
@@ -273,6 +291,7 @@ static void put_torch(struct sl_json *j, const struct sl_model *model)
 		sl_json_uint(j, "peak_reserved_bytes", torch->peak_reserved_bytes);
 		sl_json_uint(j, "live_blocks", torch->live_blocks);
 		sl_json_uint(j, "ooms", torch->ooms);
+		put_given(j, &torch->most_given);
 		sl_json_end(j);
 	}
 	sl_json_end(j);

@@ -122,9 +122,12 @@ SHAPE(holder, M(library), M(device), M(live_bytes), M(peak_bytes), LINE(line));
 #define STRUCT struct sl_labelled
 SHAPE(labelled, M(text), M(device), M(live_bytes), LINE(line));
 #undef STRUCT
+#define STRUCT struct sl_given
+SHAPE(given, M(in_use), M(named), M(rounded));
+#undef STRUCT
 #define STRUCT struct sl_torch
 SHAPE(torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(ooms),
-      M(pool_allocated_bytes), M(pool_reserved_bytes),
+      M(pool_allocated_bytes), M(pool_reserved_bytes), IN(most_given, given),
       LINE(allocated), LINE(reserved));
 #undef STRUCT
 #define STRUCT struct sl_instant

@@ -94,6 +94,7 @@ int main(int argc, char **argv)
 {
 	static const struct program step = {"jit_step", 2, 2, 1 << 20, {1024, 5120, 5120, 1024}},
 				    forward = {"jit_forward", 1, 0, 1 << 20, {1024, 3072}};
+	static const struct timespec long_enough = {0, 12000000}; /* for the agent to ask what the pool holds again */
 	void *plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
 	const void *(*get)(void) = plugin ? (const void *(*)(void))dlsym(plugin, "GetPjrtApi") : NULL;
 	uint64_t arguments[3], outputs[2], train, evaluate;
@@ -102,7 +103,7 @@ int main(int argc, char **argv)
 		return 1;
 	arguments[0] = from_host(1024, 5120); /* 20 MiB */
 	arguments[1] = from_host(5120, 1024);
-	arguments[2] = from_host(2048, 1200);
+	arguments[2] = from_host(2047, 1200);
 	train = compile(&step);
 	evaluate = compile(&forward);
 	if (argc > 2 && !strcmp(argv[2], "cost")) {
@@ -110,11 +111,13 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	for (int i = 0; i < 3; i++) {
+		nanosleep(&long_enough, NULL);
 		execute(train, arguments, 3, outputs);
 		destroy(arguments[0]);
 		destroy(arguments[1]);
 		memcpy(arguments, outputs, sizeof(outputs));
 	}
+	nanosleep(&long_enough, NULL);
 	execute(evaluate, arguments, 3, outputs); /* 12 MiB: the peak */
 	destroy(outputs[0]);
 	destroy(arguments[2]);

@@ -26,11 +26,25 @@ def replay(journal):
         if what == "array":
             live[handle] = (int(rest[0]), rest[1])
             made += 1
-        else:
+        elif what == "gone":
             live.pop(handle, None)
         if sum(size for size, _ in live.values()) > sum(size for size, _ in peak.values()):
             peak = dict(live)
     return live, peak, made
+
+
+def told(journal):
+    """(in use, named, rounding, the rest) when the plugin said most."""
+    live, most = {}, (0,)
+    for what, handle, *rest in journal:
+        if what == "array":
+            live[handle] = int(rest[0])
+        elif what == "gone":
+            live.pop(handle, None)
+        elif int(handle) > most[0]:
+            named, rounded = sum(live.values()), sum(-(-size // 256) * 256 for size in live.values())
+            most = (int(handle), named, rounded - named, int(handle) - rounded)
+    return most
 
 
 def applied(blocks):
@@ -66,6 +80,7 @@ class Pjrt(unittest.TestCase):
     def hold_the_pool(self, how):
         with Pools(JAX, PLUGIN, POOLS_PLUGIN=how) as run:
             live, peak, _ = replay(run.journal())
+            given = told(run.journal())
             process, = run.report()["processes"]
             tree = subprocess.run([e2e.ANALYZE, "tree", "--at", "peak", "--by", "label", run.traces], capture_output=True, check=True)
         device, = process["pytorch"]
@@ -76,6 +91,8 @@ class Pjrt(unittest.TestCase):
         text = tree.stdout.decode()
         for _, name in peak.values():
             self.assertIn(name, text)
+        self.assertEqual(tuple(device["given_out"][name + "_bytes"] for name in ("in_use", "named", "rounding", "unnamed")), given)
+        self.assertEqual(given[3], 2 * 1024)  # constants of two executables
         self.assertIn("in pools, unnamed", text)
         self.assertIn("JAX arrays", text)
         self.assertEqual([row["live_bytes"] for row in process["memory"]], [POOL])
