@@ -103,6 +103,15 @@ def emptied():
         torch.empty((40 + 7 * i) << 18, device=device)
 
 
+def cnn():
+    def layer(inside, outside):
+        return torch.nn.Sequential(torch.nn.Conv2d(inside, outside, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2))
+    model = made(lambda: torch.nn.Sequential(layer(3, 32), layer(32, 64), layer(64, 128), torch.nn.Flatten(), torch.nn.Linear(128 * 12 * 12, 100)))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    for i in range(5):
+        step(model, optimizer, torch.empty(24 + 8 * (i % 3), 3, 96, 96, device=device))
+
+
 def main():
     name, out = sys.argv[1:]
     failed = False
