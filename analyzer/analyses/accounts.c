@@ -68,9 +68,27 @@ static void add_other(struct sl_account *account, int64_t pid, const struct sl_p
 	}
 	if (!recorded)
 		return;
+	account->others[at].bytes = bytes; /* then, and not when the device was last looked at */
 	account->others[at].recorded = true;
 	account->others[at].rank = recorded->trace->header.rank;
 	account->others[at].stray = stray;
+}
+
+/* It was recorded, and had ended since the device was last looked at. */
+static bool has_ended(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid, uint64_t unix_ns)
+{
+	bool ended = false;
+
+	for (unsigned i = 0; device && i < device->process_count; i++) {
+		const struct sl_process *other = &report->processes[device->processes[i]];
+
+		if (other->trace->header.pid != pid)
+			continue;
+		if (sl_process_lived(other, unix_ns))
+			return false;
+		ended = true;
+	}
+	return ended;
 }
 
 static void take_others(const struct sl_report *report, unsigned process, const struct sl_oom *oom, struct sl_account *account)
@@ -79,53 +97,59 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns);
 
 	for (unsigned i = 0; i < oom->neighbour_count; i++)
-		add_other(account, oom->neighbours[i].pid, NULL, false, oom->neighbours[i].bytes);
+		if (!has_ended(report, device, oom->neighbours[i].pid, unix_ns))
+			add_other(account, oom->neighbours[i].pid, NULL, false, oom->neighbours[i].bytes);
 	for (unsigned i = 0; device && i < device->process_count; i++) {
 		const struct sl_process *other = &report->processes[device->processes[i]];
 		const struct sl_header *header = &other->trace->header;
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-		uint64_t bytes = 0;
+		uint64_t bytes = 0, then_ns;
 
 		if (device->processes[i] == process || !state || !sl_process_lived(other, unix_ns))
 			continue;
+		then_ns = unix_ns - header->started_ns + header->monotonic_ns;
 		if (state->line)
-			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line,
-							 unix_ns - header->started_ns + header->monotonic_ns);
-		if (bytes || state->context_bytes)
-			add_other(account, header->pid, other, header->rank >= 0 && sl_devices_home(other) != state,
-				  bytes + state->context_bytes);
+			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line, then_ns);
+		if (state->context_made.time_ns <= then_ns) /* 0: by no call that was seen */
+			bytes += state->context_bytes;
+		if (bytes)
+			add_other(account, header->pid, other, header->rank >= 0 && sl_devices_home(other) != state, bytes);
 	}
 }
 
-static void take_hidden(const struct sl_oom *oom, struct sl_account *account)
+/* In use on the device beside what this process asked for; SL_UNKNOWN. */
+static uint64_t beside(const struct sl_oom *oom)
 {
-	uint64_t used, hidden;
+	uint64_t used;
 
 	if (oom->scope == SL_SCOPE_HOST || oom->total_bytes == SL_UNKNOWN || oom->free_bytes > oom->total_bytes)
-		return;
+		return SL_UNKNOWN;
 	used = oom->total_bytes - oom->free_bytes;
-	hidden = used > oom->live_bytes ? used - oom->live_bytes : 0;
-	for (unsigned i = 0; i < account->other_count; i++)
-		hidden -= account->others[i].bytes < hidden ? account->others[i].bytes : hidden;
-	account->hidden = hidden;
-	if (oom->context_bytes)
-		account->context = oom->context_bytes < hidden ? oom->context_bytes : hidden;
-	if (oom->module_bytes)
-		account->modules = oom->module_bytes < hidden ? oom->module_bytes : hidden;
-	if (account->context != SL_UNKNOWN)
-		hidden -= account->context;
-	if (account->modules != SL_UNKNOWN)
-		hidden -= account->modules < hidden ? account->modules : hidden;
-	account->unexplained = hidden;
+	return used > oom->live_bytes ? used - oom->live_bytes : 0;
 }
 
-static uint64_t others_of(const struct sl_account *account)
+/* Context and code of this process are known; some of the others were looked at a moment before, and together held no more than the rest. */
+static void take_hidden(const struct sl_oom *oom, struct sl_account *account)
 {
-	uint64_t bytes = 0;
+	uint64_t rest = beside(oom);
 
+	if (rest == SL_UNKNOWN)
+		return;
+	if (oom->context_bytes) {
+		account->context = oom->context_bytes < rest ? oom->context_bytes : rest;
+		rest -= account->context;
+	}
+	if (oom->module_bytes) {
+		account->modules = oom->module_bytes < rest ? oom->module_bytes : rest;
+		rest -= account->modules;
+	}
+	account->others_bytes = 0;
 	for (unsigned i = 0; i < account->other_count; i++)
-		bytes += account->others[i].bytes;
-	return bytes;
+		account->others_bytes += account->others[i].bytes;
+	account->others_bytes = account->others_bytes < rest ? account->others_bytes : rest;
+	account->unexplained = rest - account->others_bytes;
+	account->hidden = account->unexplained + (account->context != SL_UNKNOWN ? account->context : 0) +
+			  (account->modules != SL_UNKNOWN ? account->modules : 0);
 }
 
 static enum sl_cause cause_of(const struct sl_oom *oom, const struct sl_account *account)
@@ -145,7 +169,7 @@ static enum sl_cause cause_of(const struct sl_oom *oom, const struct sl_account 
 		return SL_CAUSE_FRAGMENTED;
 	if (oom->asked_bytes && oom->free_bytes >= oom->asked_bytes)
 		return SL_CAUSE_DRIVER;
-	if (oom->asked_bytes && oom->free_bytes + others_of(account) >= oom->asked_bytes)
+	if (oom->asked_bytes && oom->free_bytes + account->others_bytes >= oom->asked_bytes)
 		return SL_CAUSE_NEIGHBOUR;
 	return SL_CAUSE_FULL;
 }
@@ -224,7 +248,7 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 		break;
 	case SL_CAUSE_NEIGHBOUR:
 		account->cause_text =
-			sl_memory_print("without %s, which held %s, it had fitted", who, size(&n, others_of(account)));
+			sl_memory_print("without %s, which held %s, it had fitted", who, size(&n, account->others_bytes));
 		account->advice = sl_memory_print("give each process a device of its own: CUDA_VISIBLE_DEVICES");
 		break;
 	case SL_CAUSE_FULL:

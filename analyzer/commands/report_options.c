@@ -30,7 +30,7 @@ static const struct sl_option table[] = {
 	{"--oom-buffer-size", 0, "N", "events before an error in its bundle (default: 200)"},
 	{"--suppressions", 0, "FILE", "leaks that are meant, in the syntax of LeakSanitizer (leak:PATTERN)"},
 	{"--clock-skew", 0, "MS", "by how much clocks of hosts may differ (default: 1000, or what the trace shows)"},
-	{"--alert-warning", 0, "PERCENT", "a warning in telemetry where so much of the device is in use (default: 80)"},
+	{"--alert-warning", 0, "PERCENT", "a warning in telemetry where the process itself holds so much of the device (default: 80)"},
 	{"--alert-critical", 0, "PERCENT", "the same, critical (default: 95)"},
 	{"--alert-jump", 0, "SIZE", "a warning where it grows by so much between two samples (default: 100M)"},
 	{"--alert-fragmentation", 0, "RATIO", "a warning where so much of reserved memory is unused (default: 0.3)"},

@@ -95,6 +95,7 @@ enum sl_cause {
 struct sl_account {
 	uint64_t cached, largest_cached;		/* of PyTorch, unused */
 	uint64_t hidden, context, modules, unexplained; /* of this process: what no call named */
+	uint64_t others_bytes;				/* of all of `others`, as far as the device had room for it */
 	struct {
 		int64_t pid, rank; /* rank -1: none or not recorded */
 		uint64_t bytes;

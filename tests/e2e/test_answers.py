@@ -146,6 +146,21 @@ class OutOfMemory(Answers):
         with script("alloc=10", "samples=4", "free", SIM_VRAM="8G") as run:
             self.absent("device.neighbour", run.report())
 
+    def test_a_rank_that_had_ended_is_no_stranger_that_held_the_device(self):
+        """Rank 0 looks at the device when it begins, beside rank 1, and not again before it fails."""
+        def steps(rank):
+            if rank:
+                return ["device=0", "alloc=3000", "meet=there", "meet=seen", "free"]
+            return ["meet=there", "device=0", "alloc=10", "sampled", "meet=seen", "sleep=0.7", "alloc=4000", "try=4500"]
+        with Ranks(2, steps, devices=1, SIM_VRAM="8G", STORMLOG_DEVICE_INTERVAL="5000") as ranks:
+            report = ranks.report()
+        oom, = report["ooms"]
+        ended = [one for one in report["processes"] if one["rank"] == 1]
+        self.assertEqual(oom["rank"], 0)
+        self.assertNotIn(ended[0]["pid"], [one["pid"] for one in oom["others"]])
+        self.assertLessEqual(oom["live_bytes"] + oom["hidden_bytes"] + sum(one["bytes"] for one in oom["others"]) + oom["device_free_bytes"],
+                             oom["device_total_bytes"])
+
     def test_an_error_that_an_inner_call_hands_up_is_one(self):
         with script("try=10", SIM_FAIL="cuDevicePrimaryCtxRetain:0:2", SIM_VRAM="8G") as run:
             report = run.report()
