@@ -152,7 +152,18 @@ static void take_hidden(const struct sl_oom *oom, struct sl_account *account)
 			  (account->modules != SL_UNKNOWN ? account->modules : 0);
 }
 
-static enum sl_cause cause_of(const struct sl_oom *oom, const struct sl_account *account)
+/* Another process is to blame where it leaves too little, but not for a little where this one leaks a lot. */
+static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
+{
+	char words[300];
+
+	if (!oom->asked_bytes || oom->free_bytes + account->others_bytes < oom->asked_bytes)
+		return false;
+	return account->others_bytes >= oom->live_bytes ||
+	       sl_story_leaked(words, sizeof(words), process, oom) < sl_oom_missing(oom);
+}
+
+static enum sl_cause cause_of(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
 	if (sl_oom_made_to_fail(oom))
 		return SL_CAUSE_INJECTED;
@@ -169,7 +180,7 @@ static enum sl_cause cause_of(const struct sl_oom *oom, const struct sl_account 
 		return SL_CAUSE_FRAGMENTED;
 	if (oom->asked_bytes && oom->free_bytes >= oom->asked_bytes)
 		return SL_CAUSE_DRIVER;
-	if (oom->asked_bytes && oom->free_bytes + account->others_bytes >= oom->asked_bytes)
+	if (is_neighbours(process, oom, account))
 		return SL_CAUSE_NEIGHBOUR;
 	return SL_CAUSE_FULL;
 }
@@ -317,7 +328,7 @@ static void account(struct sl_report *report, unsigned process, size_t index)
 	if (oom->device >= 0)
 		take_others(report, process, oom, account);
 	take_hidden(oom, account);
-	account->cause = cause_of(oom, account);
+	account->cause = cause_of(p, oom, account);
 	say(oom, account);
 	explain(p, oom, account);
 	if (oom->recovered == 1 || oom->group != index || account->told_later || !account->cause_text)
@@ -394,8 +405,33 @@ static void join_attempts(struct sl_process *process)
 	}
 }
 
+/* What --inject-oom was to make fail, in a run that has ended; NULL: nothing, or it did. */
+static const char *uninjected(const struct sl_report *report)
+{
+	const char *asked = NULL;
+
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_process *process = &report->processes[i];
+		const struct sl_header *header = &process->trace->header;
+
+		if (process->trace->status == SL_STATUS_RUNNING)
+			return NULL;
+		for (size_t k = 0; k < process->model->ooms.count; k++)
+			if (process->model->ooms.item[k].injected)
+				return NULL;
+		for (unsigned k = 0; k < header->setting_count; k++)
+			if (!strcmp(header->settings[k].name, "inject_oom") && *header->settings[k].value)
+				asked = header->settings[k].value;
+	}
+	return asked;
+}
+
 static void run(struct sl_report *report)
 {
+	const char *asked = uninjected(report);
+
+	if (asked)
+		sl_report_warn(report, "--inject-oom %s made nothing fail: no process came to that call", asked);
 	retain(report);
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];

@@ -118,7 +118,7 @@ static void put_warnings(struct sl_text_page *page)
 				    report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
 }
 
-/* A run without a device: show the process with the most resident memory. */
+/* A run without a device, or what was killed: show the process with the most resident memory. */
 static bool put_host(struct sl_text_page *page)
 {
 	const struct sl_process *most = NULL;
@@ -127,10 +127,12 @@ static bool put_host(struct sl_text_page *page)
 	for (unsigned i = 0; i < page->report->process_count; i++) {
 		const struct sl_process *p = &page->report->processes[i];
 
+		if (page->report->device_count && p->trace->status != SL_STATUS_INTERRUPTED)
+			continue;
 		if (p->model->host.rss_peak != SL_UNKNOWN && (!most || p->model->host.rss_peak > most->model->host.rss_peak))
 			most = p;
 	}
-	if (page->report->device_count || !most)
+	if (!most)
 		return false;
 	sl_text_head(page, "HOST", SL_TEXT_PLAIN);
 	snprintf(text, sizeof(text), "     %s   %s resident at most", sl_text_rank(who, most),
@@ -194,5 +196,5 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 	bool refused = put_refused(&page);
 
 	put_warnings(&page);
-	put_end(&page, refused, host);
+	put_end(&page, refused, host && !report->device_count);
 }

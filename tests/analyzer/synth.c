@@ -524,6 +524,24 @@ void synth_sample(struct sl_synth *s, uint64_t ns, int device, uint64_t used, ui
 	pair_text(&pk, "source", "synth");
 }
 
+void synth_shared_sample(struct sl_synth *s, uint64_t ns, int device, uint64_t used, uint64_t total, int64_t pid, uint64_t bytes)
+{
+	msgpack_packer pk = begin_def(s);
+
+	msgpack_pack_map(&pk, 7);
+	pair_text(&pk, "def", "sample");
+	pair_u64(&pk, "ns", ns);
+	pair_u64(&pk, "device", (uint64_t)device);
+	pair_u64(&pk, "used_bytes", used);
+	pair_u64(&pk, "total_bytes", total);
+	pair_text(&pk, "source", "synth");
+	text(&pk, "processes");
+	msgpack_pack_array(&pk, 1);
+	msgpack_pack_array(&pk, 2);
+	msgpack_pack_int64(&pk, pid);
+	msgpack_pack_uint64(&pk, bytes);
+}
+
 void synth_oom(struct sl_synth *s, uint64_t ns, unsigned thread, int device, uint64_t free, uint64_t total)
 {
 	msgpack_packer pk = begin_def(s);

@@ -58,6 +58,9 @@ struct synth_frame {
 unsigned synth_python_frames(struct sl_synth *synth, unsigned depth, const struct synth_frame *frames); /* innermost first */
 void synth_module(struct sl_synth *synth, uint64_t base, uint64_t end, const char *path);
 void synth_sample(struct sl_synth *synth, uint64_t ns, int device, uint64_t used, uint64_t total);
+/* A sample that finds another process there. */
+void synth_shared_sample(struct sl_synth *synth, uint64_t ns, int device, uint64_t used, uint64_t total, int64_t pid,
+			 uint64_t bytes);
 /* What the agent finds after a call that failed. */
 void synth_oom(struct sl_synth *synth, uint64_t ns, unsigned thread, int device, uint64_t free, uint64_t total);
 /* A sample of a device that only this process uses, taken from begin_ns to ns. */

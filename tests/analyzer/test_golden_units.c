@@ -8,9 +8,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyzer/base/format.h"
 #include "analyzer/upstream/answers/issues.h"
 #include "analyzer/upstream/answers/leak_series.h"
 #include "analyzer/upstream/files/bundle_write.h"
+#include "common/base.h"
 
 struct rows {
 	void (*check)(const struct sl_value *);
@@ -162,9 +164,24 @@ static void leak_heuristics_find_what_upstreams_find(void **state)
 	assert_true(leaks_found > 10);
 }
 
+/* The same as in analyzer/outputs/html/test/page.test.js: the page and the terminal round alike. */
+static void sizes_are_those_of_the_page(void **state)
+{
+	static const struct {
+		double bytes;
+		const char *text;
+	} sizes[] = {{1.125 * (1 << 30), "1.12 GiB"}, {1.375 * (1 << 30), "1.38 GiB"}, {10.25 * (1 << 20), "10.2 MiB"},
+		     {9.996 * (1 << 20), "10.0 MiB"}, {99.96 * (1 << 20), "100 MiB"},  {1023.6 * (1 << 10), "1.00 MiB"}};
+	char text[SL_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < SL_COUNT(sizes); i++)
+		assert_string_equal(sl_format_size(text, (uint64_t)sizes[i].bytes), sizes[i].text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_are_those_of_the_page),
 		cmocka_unit_test(fingerprints_are_upstreams),
 		cmocka_unit_test(texts_lose_their_numbers_as_upstreams_do),
 		cmocka_unit_test(numbers_are_replaced_as_the_regular_expression_does),

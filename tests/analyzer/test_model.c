@@ -47,8 +47,11 @@ static void a_failed_allocation_counts_as_failed_and_a_failed_free_frees_nothing
 	synth_call(r.synth, 1, "cudaMalloc", .bytes = 8 * MIB, .result = 2);
 	synth_call(r.synth, 1, "cudaMalloc", .bytes = 9 * MIB, .result = 100);
 	synth_call(r.synth, 1, "cudaFree", .address = 0x1000, .result = 700);
+	synth_call(r.synth, 1, "cudaFree", .address = 0x5000, .result = 1);
 	replay_end(&r, SYNTH_COMPLETED);
 	expect_row(&r, SL_KIND_device, 0, 1, 0, 0, MIB);
+	assert_int_equal(r.model->unknown_frees, 0);
+	assert_int_equal(r.model->apis[synth_api("cudaFree")].failures, 2);
 	assert_int_equal(replay_row(&r, SL_KIND_device, 0)->failed_allocations, 2);
 	assert_int_equal(r.model->ooms.count, 1);
 	assert_int_equal(r.model->ooms.item[0].requested_bytes, 8 * MIB);

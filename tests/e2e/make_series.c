@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_series FOLDER rises|scatters|fills|kept|fails|loads|level|turns|pauses|warms: a program that works evenly, which no program does on a busy machine.  60 times
+ * make_series FOLDER rises|scatters|fills|kept|fails|beside-few|beside-many|loads|level|turns|pauses|warms: a program that works evenly, which no program does on a busy machine.  60 times
  * in 300 ms it makes a block of 3 MiB beside the 20 it has (rises; frees all at the end, or keeps them), each from a line of its own
- * (scatters), keeps them and asks in vain for 7 GiB of 8 after the 30th and the 60th (fails), or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
+ * (scatters), keeps them and asks in vain after the 30th and the 60th for what an 8 GiB device has free and 50 MiB more (fails), where another
+ * process holds 100 MiB of it, or 5 GiB (beside-few, beside-many), or 60 in half a millisecond and then ends (loads), in its first 24 turns and three later ones (fills), does nothing with 500 MiB (level),
  * or frees the block of the turn before it.  With a range around each turn: it keeps them, and rests for ten seconds after the 50th
  * (pauses); or it keeps those of the first six turns, which take a second each (warms).
  */
@@ -29,14 +30,16 @@ static void give_back(unsigned block, uint64_t at_ns)
 		   .duration_ns = 100);
 }
 
-static void fail(uint64_t held, uint64_t at_ns)
+/* 50 MiB more than there are. */
+static void fail(uint64_t held, uint64_t others, uint64_t at_ns)
 {
 	static const char *const big[] = {"big"};
+	uint64_t free = 8192 * MIB - held - others - 10 * MIB;
 
-	synth_call(s, 1, "cudaMalloc", .bytes = 8192 * MIB - held, .device = 0,
+	synth_call(s, 1, "cudaMalloc", .bytes = free + 50 * MIB, .device = 0,
 		   .python = synth_python(s, 1, big, "/home/me/work.py", 50), .time_ns = SYNTH_START_NS + at_ns, .duration_ns = 100,
 		   .result = 2);
-	synth_oom(s, SYNTH_START_NS + at_ns + 200, 1, 0, 8192 * MIB - held - 10 * MIB, 8192 * MIB);
+	synth_oom(s, SYNTH_START_NS + at_ns + 200, 1, 0, free, 8192 * MIB);
 }
 
 /* A series of numbered turns of uneven length. */
@@ -63,13 +66,17 @@ int main(int argc, char **argv)
 	bool pauses = !strcmp(how, "pauses"), warms = !strcmp(how, "warms");
 	bool scatters = !strcmp(how, "scatters"), fills = !strcmp(how, "fills");
 	bool level = !strcmp(how, "level"), turns = !strcmp(how, "turns"), kept = !strcmp(how, "kept"),
-	     loads = !strcmp(how, "loads"), fails = !strcmp(how, "fails");
+	     loads = !strcmp(how, "loads"), few = !strcmp(how, "beside-few"), many = !strcmp(how, "beside-many"),
+	     fails = few || many || !strcmp(how, "fails");
+	uint64_t others = (few ? 100 : many ? 5120 : 0) * MIB;
 
 	if (!level && !turns && !kept && !loads && !pauses && !warms && !scatters && !fills && !fails && strcmp(how, "rises"))
 		return 2;
 	s = synth_new(argv[1], -1, 77);
 	stack = synth_python(s, 2, functions, "/home/me/work.py", 10);
 	make(0, level ? 500 : 20, 0);
+	if (others)
+		synth_shared_sample(s, SYNTH_START_NS + 1000, 0, others + 30 * MIB, 8192 * MIB, 99, others);
 	if (pauses || warms) {
 		step_through(pauses);
 		synth_close(s, SYNTH_COMPLETED);
@@ -80,7 +87,7 @@ int main(int argc, char **argv)
 			stack = synth_python(s, 2, functions, "/home/me/work.py", 100 + i);
 		make(i, 3, i * (loads ? TURN_NS / 600 : TURN_NS));
 		if (fails && i % (TURNS / 2) == 0)
-			fail((20 + 3 * i) * MIB, i * TURN_NS + 1000);
+			fail((20 + 3 * i) * MIB, others, i * TURN_NS + 1000);
 		if (fills && i > 24 && i != 30 && i != 40 && i != 55)
 			give_back(i, i * TURN_NS + 1000);
 		if (turns && i > 1)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -36,6 +37,11 @@ def summary(run, *options, columns=80, code=0):
     if done.returncode != code:
         raise AssertionError("exit %d\n%s" % (done.returncode, done.stderr.decode()))
     return done.stdout.decode()
+
+
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.02)
 
 
 class Answers(unittest.TestCase):
@@ -145,6 +151,13 @@ class OutOfMemory(Answers):
             self.assertRegex(summary(ranks.run), r"(?m)^HIDDEN .*process \d+ %s" % re.escape(size))
         with script("alloc=10", "samples=4", "free", SIM_VRAM="8G") as run:
             self.absent("device.neighbour", run.report())
+
+    def test_a_failure_that_was_asked_for_and_never_came_is_said(self):
+        for asked, came in (("2", True), ("99", False), ("1:cudaMallocPitch", False)):
+            with script("try=5", "try=5", STORMLOG_INJECT_OOM=asked, SIM_VRAM="8G") as run:
+                report = run.report()
+            notes = [note for note in report["warnings"] if "--inject-oom %s made nothing fail" % asked in note]
+            self.assertEqual((len(report["ooms"]), len(notes)), (1, 0) if came else (0, 1), report["warnings"])
 
     def test_a_rank_that_had_ended_is_no_stranger_that_held_the_device(self):
         """Rank 0 looks at the device when it begins, beside rank 1, and not again before it fails."""
@@ -364,6 +377,13 @@ class Host(Answers):
         self.addCleanup(run.__exit__)
         return run
 
+    def test_what_was_killed_beside_a_device_has_its_resident_memory_on_the_screen(self):
+        with script("alloc=5", "samples=1", "ready=there", "sleep=600", SIM_VRAM="8G", code=-9,
+                    kill_when=lambda run: wait_for(os.path.join(run.folder, "there"))) as run:
+            process, = run.report()["processes"]
+            said = re.search(r"(?m)^HOST +pid %d +([\d.]+) MiB resident" % process["pid"], summary(run))
+        self.assertAlmostEqual(float(said[1]), process["host_memory"]["rss_peak_bytes"] / MIB, delta=1)
+
     def test_a_program_without_a_gpu_has_its_resident_memory_in_every_output(self):
         run = self.holds(100, 200, "exit")
         printed = summary(run)
@@ -492,6 +512,13 @@ class Leaks(Answers):
         self.assertRegex(first["cause"], r"leak at work\.py:\d+ [^,]*, 110 MiB of it by then; in the end 61 of 61 blocks kept, 200 MiB$")
         self.assertRegex(last["cause"], r"leak at work\.py:\d+ [^,]*, 61 of 61 blocks kept, 200 MiB$")
         self.assertEqual([oom["live_bytes"] for oom in (first, last)], [110 * MIB, 200 * MIB])
+
+    def test_who_leaks_is_not_told_to_send_a_small_neighbour_away(self):
+        """Without it there had been room for this request, and for no more than one."""
+        report = self.series("beside-few")
+        self.absent("oom.neighbour", report)
+        self.assertRegex(report["ooms"][-1]["cause"], r"^the device was full: .*; it grew: leak at work\.py")
+        self.found("oom.neighbour", self.series("beside-many"))
 
     def test_memory_that_comes_and_goes_does_not_rise(self):
         for how in ("level", "turns"):

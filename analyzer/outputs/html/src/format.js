@@ -8,16 +8,23 @@ export function known(value) {
 	return value !== null && value !== undefined && !Number.isNaN(value);
 }
 
+/* Of two numbers that are equally near the even one, as printf has it: 1.125 is 1.12. */
+function fixed(n, places) {
+	const scale = 10 ** places, below = Math.floor(n * scale);
+	return (n * scale - below === 0.5 && below % 2 === 0 ? below / scale : n).toFixed(places);
+}
+
+/* As sl_format_size of the terminal. */
 export function bytes(value, digits) {
 	if (!known(value))
 		return UNKNOWN;
 	let n = Math.abs(value), unit = 0;
-	while (n >= 1024 && unit < UNITS.length - 1) {
+	while (n >= (unit === 0 ? 1024 : 1023.5) && unit < UNITS.length - 1) {
 		n /= 1024;
 		unit++;
 	}
-	const places = digits ?? (unit === 0 ? 0 : n < 10 ? 2 : n < 100 ? 1 : 0);
-	return `${value < 0 ? "-" : ""}${n.toFixed(places)} ${UNITS[unit]}`;
+	const places = digits ?? (unit === 0 ? 0 : n < 9.995 ? 2 : n < 99.95 ? 1 : 0);
+	return `${value < 0 ? "-" : ""}${fixed(n, places)} ${UNITS[unit]}`;
 }
 
 /* On an axis: whole numbers without decimals. */

@@ -10,6 +10,9 @@ import {fragmentation, freePieces} from "../src/segments.js";
 import {sorted} from "../src/tables.js";
 import {State, format, parse} from "../src/url.js";
 
+const SIZES = [[1.125 * 2 ** 30, "1.12 GiB"], [1.375 * 2 ** 30, "1.38 GiB"], [10.25 * 2 ** 20, "10.2 MiB"], [9.996 * 2 ** 20, "10.0 MiB"],
+	[99.96 * 2 ** 20, "100 MiB"], [1023.6 * 2 ** 10, "1.00 MiB"]];
+
 test("unknown is a dash and never 0", () => {
 	for (const unknown of [null, undefined, NaN])
 		assert.deepEqual([bytes(unknown), duration(unknown)], ["–", "–"]);
@@ -19,6 +22,8 @@ test("unknown is a dash and never 0", () => {
 test("bytes and times read as people say them", () => {
 	assert.equal(bytes(62.4 * 2 ** 30), "62.4 GiB");
 	assert.equal(bytes(1023), "1023 B");
+	for (const [value, text] of SIZES) // tests/analyzer/test_golden_units.c holds the terminal to the same
+		assert.equal(bytes(value), text);
 	assert.equal(duration(2458e9), "40 min 58 s");
 	assert.equal(duration(850e6), "850 ms");
 	assert.equal(instant(3723.5e9, 1e8), "1:02:03.5");
