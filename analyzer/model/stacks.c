@@ -117,7 +117,10 @@ static void add_python(struct out *out, const struct sl_defs *defs, const struct
 			now->file = frame ? frame->file : NULL;
 			now->line = frame ? frame->line : 0;
 			now->passes_on = now->file && !strncmp(now->file, "<frozen ", 8); /* importlib's */
-			now->own = !sl_stacks_is_installed(now->file);
+			/* neighbours are often of one file */
+			now->own = now > out->frames && now[-1].python && now[-1].file == now->file
+					   ? now[-1].own
+					   : !sl_stacks_is_installed(now->file);
 		}
 		for (uint32_t i = 0; i < stack->boundary_count; i++)
 			boundary |= stack->boundaries[i] == *at;

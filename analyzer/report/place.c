@@ -33,8 +33,12 @@ size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size)
 	size_t at = 0;
 	int depth = 0;
 
-	if (frame->python)
-		return (size_t)snprintf(out, size, "%s", name);
+	if (frame->python) {
+		at = strlen(name);
+		memcpy(out, name, at < size ? at : size - 1);
+		out[at < size ? at : size - 1] = 0;
+		return at;
+	}
 	for (; *name && at + 1 < size; name++) {
 		if (*name == '<')
 			depth++;

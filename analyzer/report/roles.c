@@ -8,6 +8,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
+#include "analyzer/trace/idmap.h"
 
 #define PARTS_MAX 12
 
@@ -146,14 +147,18 @@ static enum phase phase_of_frame(const struct sl_roles *roles, const struct sl_s
 }
 
 /* A class whose method forward or backward asks, or is asked through, is a module: what its constructor makes are parameters. */
-static void note_modules(struct sl_roles *roles, const struct sl_stack_frame *frames, unsigned count)
+static void note_modules(struct sl_roles *roles, struct sl_idmap *seen, const struct sl_stack_frame *frames, unsigned count)
 {
 	char name[512], *parts[PARTS_MAX];
 
 	for (unsigned i = 0; i < count; i++) {
+		uint64_t text = (uintptr_t)frames[i].function; /* equal names of Python have one address */
 		unsigned used;
 
-		if (!frames[i].function || !strstr(frames[i].function, "ward"))
+		if (!text || sl_idmap_get(seen, text, 0))
+			continue;
+		sl_idmap_set(seen, text, 1);
+		if (!strstr(frames[i].function, "ward"))
 			continue;
 		sl_place_name(&frames[i], name, sizeof(name));
 		used = split(name, parts);
@@ -168,6 +173,7 @@ static struct sl_roles *roles_of(struct sl_process *process)
 	const struct sl_tracks *tracks = &process->model->tracks;
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	struct sl_roles *roles = process->roles;
+	struct sl_idmap seen = {0};
 
 	if (roles)
 		return roles;
@@ -175,8 +181,9 @@ static struct sl_roles *roles_of(struct sl_process *process)
 	roles->of = sl_memory_must(calloc(process->model->sites.count + 1, 1));
 	for (size_t i = 0; i < tracks->count; i++)
 		note_modules(
-			roles, frames,
+			roles, &seen, frames,
 			sl_process_stack(process, frames, tracks->item[i].python, tracks->item[i].native, tracks->item[i].caller));
+	sl_idmap_free(&seen);
 	if (roles->modules.count)
 		qsort(roles->modules.item, roles->modules.count, sizeof(*roles->modules.item), by_number);
 	return roles;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """bench_server.py STORMLOG_SERVER SEED_STORE [RUNS [SECONDS]]: a server of 10 000 runs while packs come and people search.
 
-Prints times of each kind of request, by their 50th and 99th percentile, what came in, and the largest resident size of the server.
+Prints what a request takes of the processor, one after the other, which other work on the machine changes little; then times of each kind
+of request, by their 50th and 99th percentile, what came in, and the largest resident size of the server.
 """
 import multiprocessing
 import os
@@ -90,6 +91,24 @@ def seconds_of(pid):
     return [sum(map(int, fields[at:at + 2])) / os.sysconf("SC_CLK_TCK") for at in (11, 13)]
 
 
+def alone(server, count=1000):
+    """Processor seconds of the server, all its threads, by kind of request."""
+    dice, connection, clock, times = random.Random(1), server.connect(), ~server.process.pid << 3 | 2, {}  # clock_getcpuclockid
+    for _ in range(count):
+        kind, text = asks(dice)
+        began = time.clock_gettime(clock)
+        connection.request("GET", path_of(kind, text), headers={"Authorization": "Bearer " + server.reads})
+        connection.getresponse().read()
+        times.setdefault(kind, []).append(time.clock_gettime(clock) - began)
+    return times
+
+
+def tell(times, what):
+    for kind, taken in sorted(times.items()):
+        taken.sort()
+        print(f"{kind:8} {len(taken):6} requests  p50 {taken[len(taken) // 2] * 1000:7.1f} ms  p99 {taken[len(taken) * 99 // 100] * 1000:7.1f} ms {what}", flush=True)
+
+
 def resident(pid):
     with open(f"/proc/{pid}/status") as status:
         return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]) >> 10
@@ -103,13 +122,12 @@ def main():
         subprocess.run([SEED, os.path.join(store, "catalogue.sqlite"), str(RUNS)], check=True)
         print(f"{RUNS} runs seeded in {time.monotonic() - began:.1f} s, catalogue {os.path.getsize(os.path.join(store, 'catalogue.sqlite')) >> 20} MiB")
         server, times = Server(PROGRAM, store).start(), {}
+        tell(alone(server), "of the processor")
         with multiprocessing.Pool(PROCESSES) as pool:  # Python's lock is none of the server's
             for part in pool.starmap(people, [(server.port, server.reads, server.writes, number) for number in range(PROCESSES)]):
                 for kind, taken in part.items():
                     times.setdefault(kind, []).extend(taken)
-        for kind, taken in sorted(times.items()):
-            taken.sort()
-            print(f"{kind:8} {len(taken):6} requests  p50 {taken[len(taken) // 2] * 1000:7.1f} ms  p99 {taken[len(taken) * 99 // 100] * 1000:7.1f} ms")
+        tell(times, "by the clock")
         print(f"uploads {len(times['upload']) / SECONDS:.1f} MiB/s, resident at most {resident(server.process.pid)} MiB")
         own, children = seconds_of(server.process.pid)
         print(f"processor: {own:.1f} s of the server, {children:.1f} s of its children, in {SECONDS:.0f} s; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
