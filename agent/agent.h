@@ -40,6 +40,7 @@ struct sl_agent {
 	_Atomic uint64_t writing_since_ns;   /* the writer is in a system call on the file since then; 0: it is not */
 	_Atomic uint32_t writer;	     /* futex: its thread, as the system counts; 0: there is none */
 	_Atomic uint32_t parking;	     /* writer_thread.c */
+	_Atomic uint32_t passes;	     /* of the writer over the ring, whole ones */
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
 	_Atomic uint32_t late, late_written; /* how often something came after the footer; futex: and is in the file */

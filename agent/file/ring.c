@@ -432,6 +432,7 @@ static struct sl_producer *take_producer(struct sl_ring *ring)
 
 struct patience {
 	uint64_t frames, since_ns; /* what the writer had written when we began to wait for it to write */
+	uint32_t passes;	   /* it had made */
 	unsigned steps;
 };
 
@@ -460,10 +461,20 @@ static int claim_or_grow(struct sl_ring *ring, uint32_t thread, int tid, uint64_
 	return index;
 }
 
-/* Nearly every segment belongs to a thread inside a call.  Do not wait long for those calls: they may be waiting for us. */
+/* Nearly every segment belongs to a thread. */
 static bool is_crowded(const struct sl_ring *ring)
 {
 	return atomic_load(&ring->held) > SL_SEGMENT_MAX - CROWDED_LEFT;
+}
+
+/*
+ * The writer has looked, and nothing came free: they are threads inside calls.  Do not wait long for those calls: they may be waiting
+ * for us.  A writer that had no processor has not looked.
+ */
+static bool crowd_stays(const struct sl_ring *ring, const struct patience *patience)
+{
+	return is_crowded(ring) && atomic_load(&sl_agent->passes) - patience->passes > 1 &&
+	       sl_agent_now() - patience->since_ns > CROWDED_NS;
 }
 
 /* One small step, for as long as the writer writes.  False: it does not.  Many at once look less often: a processor is all there is. */
@@ -477,10 +488,11 @@ static bool wait_for_writer(struct sl_ring *ring, struct patience *patience)
 
 	if (!patience->since_ns || patience->frames != atomic_load(&sl_agent->frames)) {
 		patience->frames = atomic_load(&sl_agent->frames);
+		patience->passes = atomic_load(&sl_agent->passes);
 		patience->since_ns = sl_agent_now();
 		patience->steps = 0;
 	}
-	hope = !stalled(patience) && !(is_crowded(ring) && patience->steps > 1 && sl_agent_now() - patience->since_ns > CROWDED_NS);
+	hope = !stalled(patience) && !crowd_stays(ring, patience);
 	if (hope) {
 		patience->steps++;
 		atomic_fetch_add(&sl_agent->wake, 1);

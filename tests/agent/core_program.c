@@ -2,7 +2,7 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, starved (the same with a writer that hardly runs), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
+ * Modes: train, starved (the same with a writer that hardly runs), crowd (with one that does not for a while), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
  * left (a call, then blocks alone), claim, exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  */
 #include <errno.h>
@@ -101,7 +101,7 @@ static void pace(void)
 
 static void run_threads(unsigned count, void *(*work)(void *))
 {
-	pthread_t threads[64];
+	pthread_t threads[512];
 
 	for (unsigned t = 0; t < count; t++)
 		pthread_create(&threads[t], NULL, work, (void *)(uintptr_t)(t + 1));
@@ -228,6 +228,41 @@ static void starve_writer(void)
 	if (sched_setaffinity(0, sizeof(core), &core) ||
 	    sched_setaffinity((int)atomic_load(&sl_agent->writer), sizeof(core), &core))
 		abort();
+}
+
+/* Whoever has this core leaves little of it to a thread of SCHED_IDLE. */
+static void *spin(void *unused)
+{
+	struct timespec begin, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < begin.tv_sec * 1000 + begin.tv_nsec / 1000000 + 700);
+	return unused;
+}
+
+static void *call_and_stay(void *arg)
+{
+	for (uint64_t i = 1; i <= calls; i++)
+		allocate((uint64_t)(uintptr_t)arg << 40 | i << 8, i, 0);
+	pthread_barrier_wait(&steps);
+	return NULL;
+}
+
+/* More threads than there are segments, all of them living, and no writer that takes one from the idle. */
+static void crowd(unsigned threads)
+{
+	const struct sched_param none = {0};
+	pthread_t spinner;
+
+	starve_writer();
+	if (sched_setscheduler((int)atomic_load(&sl_agent->writer), SCHED_IDLE, &none) ||
+	    pthread_create(&spinner, NULL, spin, NULL))
+		abort();
+	pthread_barrier_init(&steps, NULL, threads);
+	run_threads(threads, call_and_stay);
+	pthread_join(spinner, NULL);
 }
 
 static void *live_briefly(void *unused)
@@ -430,6 +465,10 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "starved")) {
 		starve_writer();
 		mode = "train";
+	}
+	if (!strcmp(mode, "crowd")) {
+		crowd(threads);
+		return 0;
 	}
 	if (!strcmp(mode, "train")) {
 		pthread_barrier_init(&steps, NULL, threads);

@@ -219,6 +219,11 @@ class Core(unittest.TestCase):
             (trace,), _ = run("starved", threads, steps, STORMLOG_KEEP=str(limit), most=limit + limit // 4, most_of_one=limit // 4)
             self.assertGreater(trace.folded_through, 3)
 
+    def test_more_threads_than_segments_lose_nothing_while_the_writer_has_no_processor(self):
+        (trace,), _ = run("crowd", 400, 5)
+        self.assertNotIn("gap", trace.defs)
+        self.assert_gapless(trace, 400, 5)
+
     def test_a_kill_in_the_middle_of_a_fold_loses_and_doubles_nothing(self):
         inside = 0
         for _ in range(6):
