@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import threading
@@ -37,7 +38,7 @@ kept.append(new(7 << 20))
 """
 
 
-def wait_until(what, seconds=30):
+def wait_until(what, seconds=60):
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
@@ -47,6 +48,11 @@ def wait_until(what, seconds=30):
 
 def touch(run, name):
     open(os.path.join(run.folder, name), "w").close()
+
+
+def is_asleep(ring):
+    with open(ring, "rb") as file:
+        return struct.unpack_from("<I", file.read(396), 392)[0]  # common/ringfile.h
 
 
 def exists(run, name):
@@ -115,7 +121,13 @@ class Asleep(unittest.TestCase):
         self.assertTrue(any(frame["file"] and frame["file"].endswith("script.py") for frame in oom["stack"]), oom["stack"])
 
     def test_a_device_that_is_nearly_full_wakes_it(self):
-        with e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "alloc=400", "sleep=8", STORMLOG_ASLEEP=1, APPS=e2e.APPS, SIM_VRAM="1010M") as run:
+        def during(run):
+            wait_until(lambda: exists(run, "made"))
+            ring, = [os.path.join(run.traces, name) for name in run.files() if name.endswith(".ring")]
+            wait_until(lambda: not is_asleep(ring), 120)  # it looks every five seconds
+            touch(run, "go")
+        with e2e.Recording("python3", e2e.SCRIPT, "alloc=300", "alloc=400", "ready=made", "wait=go", STORMLOG_ASLEEP=1, APPS=e2e.APPS,
+                           SIM_VRAM="1010M", during=during) as run:
             trace, = stormlog_trace.open_folder(run.traces)
         self.assertEqual([slept["why"] for slept in trace.defs["slept"]], ["a device is nearly full"])
 
@@ -205,4 +217,4 @@ def attach_awake(run):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    e2e.side_by_side()

@@ -2,7 +2,9 @@
 """Run a program under the agent on the simulated GPU, analyse, and hold report.json against the simulator's journal."""
 import base64
 import gzip
+import io
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "sim"))
@@ -237,3 +240,22 @@ def differences(process, truth, rows, threads=1):
     if truth.errors:
         wrong.append("the journal itself: %s" % truth.errors)
     return wrong
+
+
+def run_alone(name):
+    """One test of the calling script: has it gone well, and what was said."""
+    said = io.StringIO()
+    tests = unittest.defaultTestLoader.loadTestsFromName(name, sys.modules["__main__"])
+    return unittest.TextTestRunner(said, verbosity=2).run(tests).wasSuccessful(), said.getvalue()
+
+
+def side_by_side(at_once=4):
+    """unittest.main for tests that wait for their programs more than they work: each in a process of its own, some at once."""
+    if sys.argv[1:]:
+        unittest.main(verbosity=2)
+    suites = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    names = [".".join(test.id().split(".")[1:]) for suite in suites for test in suite]
+    with multiprocessing.get_context("fork").Pool(at_once, maxtasksperchild=1) as pool:
+        results = [(good, print(said, file=sys.stderr, flush=True)) for good, said in pool.imap_unordered(run_alone, names, chunksize=1)]
+    print("%d tests, %d failed" % (len(results), sum(not good for good, _ in results)))
+    sys.exit(len(results) != len(names) or not all(good for good, _ in results))

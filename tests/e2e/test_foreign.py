@@ -144,4 +144,4 @@ class Foreign(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    e2e.side_by_side()

@@ -293,4 +293,4 @@ class Crowds(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    e2e.side_by_side()
