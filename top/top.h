@@ -89,6 +89,9 @@ void top_sessions_finish(struct top *top);
 void top_sessions(struct top *top, struct lines *lines);
 void top_past_free(struct top *top);
 
+/* What other frameworks than PyTorch keep in pools, in the view beside it. */
+void top_pools(struct top *top, struct lines *lines);
+
 /* report.html of this moment, by stormlog-analyze.  start: before this program gives up what it does not need. */
 void top_page_start(struct top *top);
 void top_page_ask(struct top *top);

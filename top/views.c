@@ -252,7 +252,7 @@ static void pytorch(struct top *top, struct lines *lines)
 		for (unsigned d = 0; d < count; d++) {
 			uint64_t unused;
 
-			if (f[d].reserved == SL_UNKNOWN)
+			if (f[d].reserved == SL_UNKNOWN || !f[d].of_pytorch)
 				continue;
 			unused = f[d].reserved > f[d].allocated ? f[d].reserved - f[d].allocated : 0;
 			top_line(lines, TONE_PLAIN, (int)i, "%7lld %4s %3d %9s %9s %9s %5.1f%% %9s %9s %9s",
@@ -263,8 +263,9 @@ static void pytorch(struct top *top, struct lines *lines)
 				 size(t[4], f[d].peak_reserved));
 		}
 	}
+	top_pools(top, lines);
 	if (!lines->line.count)
-		top_line(lines, TONE_DIM, ALL, "no PyTorch allocator has reported");
+		top_line(lines, TONE_DIM, ALL, "no PyTorch allocator and no framework's pool has reported");
 }
 
 struct standing {

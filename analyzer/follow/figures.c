@@ -25,6 +25,7 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 		.reserved = torch->used ? torch->reserved_bytes : SL_UNKNOWN,
 		.peak_allocated = torch->used ? torch->peak_allocated_bytes : SL_UNKNOWN,
 		.peak_reserved = torch->used ? torch->peak_reserved_bytes : SL_UNKNOWN,
+		.of_pytorch = torch->told,
 		.used = state->used_last_bytes,
 		.total = state->total_bytes && state->total_bytes != SL_UNKNOWN ? state->total_bytes
 			 : known && known->total_bytes				? known->total_bytes

@@ -10,7 +10,8 @@ struct sl_figures {
 	int device;						     /* -1: unknown */
 	const char *uuid, *name;				     /* NULL: unknown */
 	uint64_t live, peak;					     /* that the process holds by its calls */
-	uint64_t allocated, reserved, peak_allocated, peak_reserved; /* PyTorch */
+	uint64_t allocated, reserved, peak_allocated, peak_reserved; /* PyTorch, and pools of other frameworks */
+	bool of_pytorch;					     /* some of it is */
 	uint64_t used, total, hidden;				     /* of the device, by its last sample */
 };
 /* The devices that a process has used, by ordinal, at last the unknown one; returns how many of `out` were filled. */

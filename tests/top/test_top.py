@@ -18,6 +18,21 @@ from test_follow import Job, e2e  # takes FOLLOWED, exits 77 where it cannot run
 
 VIEWS = ("Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls")
 
+# A pool of the program's own, by the C interface: 64 MiB of the driver's, five blocks in it.
+POOLS = """
+import ctypes, time
+class Api(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_size_t)] + [(name, ctypes.c_void_p) for name in
+        ("push", "push_step", "pair", "pop", "mark", "metadata", "name", "flush", "record", "trace", "block", "block_gone")]
+block = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)(Api.in_dll(ctypes.CDLL(None), "stormlog_api_v1").block)
+cuda, at = ctypes.CDLL("libcudart.so.12"), ctypes.c_void_p()
+assert not cuda.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(64 << 20))
+for i in range(4):
+    block(at.value + (i * 12 << 20), 12 << 20, b"weights")
+block(at.value + (48 << 20), 2 << 20, b"cache")
+time.sleep(100)
+"""
+
 
 class Terminal:
     """stormlog-top in a terminal of its own."""
@@ -75,6 +90,14 @@ class Top(unittest.TestCase):
                     self.assertLessEqual(max(map(len, screen.splitlines())), columns)
                     self.assertIn("q quit", screen.splitlines()[0])
                     self.assertIn("m mark", screen.splitlines()[rows - 1])
+
+    def test_pools_of_frameworks_and_what_their_blocks_are_called(self):
+        with Job(sys.executable, "-c", POOLS, SIM_VRAM="2G") as job, Terminal(job.traces, columns=120) as top:
+            top.wait_for("64.0 MiB")
+            top.keys("4")
+            screen = top.wait_for(r"%d device 0: pools of frameworks 64\.0 MiB, named 50\.0 MiB, unnamed 14\.0 MiB" % job.process.pid)
+            self.assertRegex(screen, r"(?s)48\.0 MiB in 4 blocks  weights .*2\.00 MiB in 1 blocks  cache ")
+            self.assertNotRegex(screen, r"%d +- +0 " % job.process.pid)  # nothing of it is PyTorch's
 
     def test_what_was_born_since_the_mark_and_the_place_that_grows(self):
         with holding("alloc=100", "grow=500") as job, Terminal(job.traces, columns=160) as top:
