@@ -198,6 +198,27 @@ static void add_metadata(struct sl_defs *defs, const msgpack_object *map, uint64
 	*PUSH(defs->metadata) = said;
 }
 
+static void *own(const void *shared, size_t bytes)
+{
+	void *mine = shared ? sl_memory_must(malloc(bytes + 1)) : NULL;
+
+	return mine ? memcpy(mine, shared, bytes) : NULL;
+}
+
+/* What the pool has is everybody's, and has no room behind it: a process that goes on defining takes a copy. */
+static void unshare(struct sl_defs *defs)
+{
+	struct sl_idmap *frames = &defs->frame_ids, *pythons = &defs->python_ids;
+
+	defs->frames.item = own(defs->frames.item, defs->frames.count * sizeof(*defs->frames.item));
+	defs->frames.capacity = defs->frames.count;
+	defs->pythons.item = own(defs->pythons.item, defs->pythons.count * sizeof(*defs->pythons.item));
+	defs->pythons.capacity = defs->pythons.count;
+	frames->slot = own(frames->slot, ((size_t)frames->mask + 1) * sizeof(*frames->slot));
+	pythons->slot = own(pythons->slot, ((size_t)pythons->mask + 1) * sizeof(*pythons->slot));
+	defs->shared = false;
+}
+
 bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
 {
 	static const struct {
@@ -222,6 +243,8 @@ bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
 	for (size_t i = 0; def && i < sizeof(kinds) / sizeof(*kinds); i++) {
 		if (!sl_object_is_text(def, kinds[i].name))
 			continue;
+		if (defs->shared && (kinds[i].add == add_frame || kinds[i].add == add_python))
+			unshare(defs);
 		kinds[i].add(defs, map, sl_object_u64(map, "id", 0));
 		return true;
 	}

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 
 #include "replay.h"
+#include "analyzer/base/pool.h"
+#include "common/pack.h"
 #include "common/tracefile.h"
 
 #define MIB (1ull << 20)
@@ -290,6 +292,64 @@ static void images_are_grouped_by_run_and_the_newest_comes_first(void **state)
 	replay_free(&r);
 }
 
+static void define_frame(struct sl_defs *defs, unsigned id)
+{
+	char bytes[256], name[16];
+	struct sl_pack pack = sl_pack_begin(bytes, sizeof(bytes));
+	msgpack_unpacked unpacked;
+	size_t at = 0;
+
+	snprintf(name, sizeof(name), "f%u", id);
+	sl_pack_map(&pack, 4);
+	sl_pack_pair_text(&pack, "def", "frame");
+	sl_pack_pair_uint(&pack, "id", id);
+	sl_pack_pair_text(&pack, "function", name);
+	sl_pack_pair_uint(&pack, "line", id);
+	msgpack_unpacked_init(&unpacked);
+	assert_int_equal(msgpack_unpack_next(&unpacked, bytes, pack.used, &at), MSGPACK_UNPACK_SUCCESS);
+	assert_true(sl_defs_add(defs, &unpacked.data));
+	msgpack_unpacked_destroy(&unpacked);
+}
+
+static void assert_frames(const struct sl_defs *defs, unsigned step, unsigned count)
+{
+	char name[16];
+
+	for (unsigned id = 1; id <= count; id++) {
+		const struct sl_python_frame *frame = sl_defs_frame(defs, id * step);
+
+		snprintf(name, sizeof(name), "f%u", id * step);
+		assert_non_null(frame);
+		assert_string_equal(frame->function, name);
+		assert_int_equal(frame->line, id * step);
+	}
+	assert_null(sl_defs_frame(defs, count * step + 1));
+}
+
+/* A run's ranks define the same; one that is followed goes on to define.  step 1: ids need no slots. */
+static void what_is_defined_after_tables_were_shared_is_this_processs_alone(void **state)
+{
+	for (unsigned step = 1; step <= 2; step++) {
+		struct sl_defs one = {0}, other = {0};
+
+		sl_pool_enter();
+		for (unsigned id = 1; id <= 5; id++) {
+			define_frame(&one, id * step);
+			define_frame(&other, id * step);
+		}
+		sl_defs_share(&one);
+		sl_defs_share(&other);
+		assert_ptr_equal(one.frames.item, other.frames.item);
+		for (unsigned id = 6; id <= 90; id++)
+			define_frame(&one, id * step);
+		assert_frames(&one, step, 90);
+		assert_frames(&other, step, 5);
+		sl_defs_free(&one);
+		sl_defs_free(&other);
+		sl_pool_leave();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +363,7 @@ int main(void)
 		cmocka_unit_test(a_trace_with_any_bit_flipped_loses_one_frame_at_most),
 		cmocka_unit_test(a_ring_with_any_byte_changed_opens),
 		cmocka_unit_test(images_are_grouped_by_run_and_the_newest_comes_first),
+		cmocka_unit_test(what_is_defined_after_tables_were_shared_is_this_processs_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
