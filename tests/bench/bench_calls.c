@@ -95,6 +95,8 @@ int main(int argc, char **argv)
 	calls = argc > 2 ? strtoul(argv[2], NULL, 0) : 1000000;
 	use_sync = argc > 3 && !strcmp(argv[3], "sync");
 	use_malloc = argc > 3 && !use_sync;
+	if (getenv("BENCH_WAIT")) /* until a line comes: who watches it has begun */
+		getchar();
 	for (int t = 0; t < threads; t++)
 		pthread_create(&ids[t], NULL, work, NULL);
 	for (int t = 0; t < threads; t++) {
