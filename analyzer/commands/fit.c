@@ -159,7 +159,7 @@ static unsigned open_all(struct sl_fit_result *result, const struct sl_images *i
 static void close_all(struct sl_fit_result *result)
 {
 	for (unsigned s = 0; s < result->subject_count; s++)
-		sl_fit_subject_free(&result->subjects[s]);
+		sl_fit_instead_free(&result->insteads[s]), sl_fit_subject_free(&result->subjects[s]);
 	for (unsigned p = 0; p < result->process_count; p++) {
 		struct sl_trace *trace = result->processes[p].trace;
 

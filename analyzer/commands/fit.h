@@ -34,6 +34,10 @@ void sl_fit_vary_print(const struct sl_fit_result *result);
 struct sl_json;
 void sl_fit_vary_json(struct sl_json *j, const struct sl_fit_result *result);
 
+/* What lay where when memory ran out, in fit_picture.c. */
+void sl_fit_picture_print(const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
+void sl_fit_picture_json(struct sl_json *j, const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
+
 void sl_fit_print(const struct sl_fit_result *result);
 void sl_fit_print_json(const struct sl_fit_result *result);
 

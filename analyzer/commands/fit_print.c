@@ -112,6 +112,7 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_inst
 		sl_door_print(stdout, " by none of these settings, nor by freeing one of %u blocks", instead->tried);
 	}
 	putchar('\n');
+	sl_fit_picture_print(s->recording, &instead->picture);
 }
 
 static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_instead *instead, bool of_allocator)
@@ -286,6 +287,7 @@ static void put_ended(struct sl_json *j, const struct sl_fit_subject *s, const s
 	}
 	sl_json_uint(j, "tried", instead->tried);
 	sl_json_uint(j, "live", instead->live);
+	sl_fit_picture_json(j, s->recording, &instead->picture);
 	sl_json_end(j);
 }
 

@@ -75,6 +75,10 @@ uint64_t sl_fit_block_bytes(const struct sl_fit_block *block);
 /* The largest request that would find a free block on this stream, without asking the driver. */
 uint64_t sl_fit_largest_free(const struct sl_fit_engine *engine, unsigned stream);
 
+/* Every piece of its segments that nobody has. */
+void sl_fit_each_free(const struct sl_fit_engine *engine, void (*visit)(void *context, const struct sl_fit_block *block),
+		      void *context);
+
 /* What a request takes at least: as a block, and as a segment where none is free. */
 uint64_t sl_fit_rounded(uint64_t bytes, const struct sl_fit_settings *settings, unsigned release);
 uint64_t sl_fit_segment(uint64_t rounded, const struct sl_fit_settings *settings);

@@ -89,16 +89,20 @@ static void find_block(struct sl_fit_instead *instead, const struct sl_fit_recor
 void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject *subject)
 {
 	const struct sl_fit_recording *r = subject->recording;
-	struct sl_fit_case how = {.capacity = r->device_total, .ties = SL_FIT_REUSED};
+	struct sl_fit_picture picture = {0};
+	struct sl_fit_case how = {.capacity = r->device_total, .ties = SL_FIT_REUSED, .picture = &picture};
 	struct sl_fit_outcome o;
 
 	*instead = (struct sl_fit_instead){0};
 	if (!subject->answers || !r->ooms || r->goes_on || !r->device_total || !r->others_known)
 		return;
 	sl_fit_run(&o, r, &how);
-	if (o.verdict != SL_FIT_FAILS || r->ops.item[o.at].verb != SL_FIT_TRY || o.request != r->requests)
+	how.picture = NULL;
+	if (o.verdict != SL_FIT_FAILS || r->ops.item[o.at].verb != SL_FIT_TRY || o.request != r->requests) {
+		sl_fit_picture_free(&picture);
 		return;
-	*instead = (struct sl_fit_instead){.known = true, .at = o.at, .request = o.request, .bytes = o.bytes};
+	}
+	*instead = (struct sl_fit_instead){.known = true, .at = o.at, .request = o.request, .bytes = o.bytes, .picture = picture};
 	for (unsigned c = 0; c < subject->choice_count; c++) {
 		struct sl_fit_case other = how;
 
@@ -106,4 +110,9 @@ void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject 
 		instead->granted[c] = is_granted(r, &other, o.at);
 	}
 	find_block(instead, r, &how);
+}
+
+void sl_fit_instead_free(struct sl_fit_instead *instead)
+{
+	sl_fit_picture_free(&instead->picture);
 }

@@ -15,9 +15,11 @@ struct sl_fit_instead {
 	uint64_t block_bytes, block_request;
 	size_t block_at; /* op that made it */
 	unsigned tried, live;
+	struct sl_fit_picture picture; /* what lay where, on the recorded device */
 };
 
 /* After sl_fit_ask gave answers. */
 void sl_fit_instead(struct sl_fit_instead *instead, const struct sl_fit_subject *subject);
+void sl_fit_instead_free(struct sl_fit_instead *instead);
 
 #endif

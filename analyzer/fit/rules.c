@@ -838,3 +838,13 @@ uint64_t sl_fit_largest_free(const struct sl_fit_engine *e, unsigned stream)
 
 	return block && block->stream == key.stream ? block->bytes : 0;
 }
+
+void sl_fit_each_free(const struct sl_fit_engine *e, void (*visit)(void *context, const struct sl_fit_block *block), void *context)
+{
+	for (unsigned p = 0; p < SL_COUNT(e->pools); p++) {
+		const struct sl_fit_order *free = &e->pools[p].free;
+
+		for (const struct sl_fit_block *block = sl_fit_order_first(free); block; block = sl_fit_order_after(free, block))
+			visit(context, block);
+	}
+}

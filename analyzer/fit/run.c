@@ -131,6 +131,36 @@ static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const st
 	return block;
 }
 
+/* What of the ops before `end` lives: by id the op that made it. */
+static size_t *made_before(const struct sl_fit_recording *r, size_t end)
+{
+	size_t *made = sl_memory_must(malloc((r->ids + 1) * sizeof(*made)));
+
+	for (uint32_t id = 0; id < r->ids; id++)
+		made[id] = SL_FIT_GAP;
+	for (size_t i = 0; i < end; i++) {
+		const struct sl_fit_op *op = &r->ops.item[i];
+
+		if (op->verb == SL_FIT_ALLOC)
+			made[op->id] = i;
+		else if (op->verb == SL_FIT_FREE || op->verb == SL_FIT_FREE_LATER)
+			made[op->id] = SL_FIT_GAP;
+	}
+	return made;
+}
+
+static void take_picture(const struct sl_fit_case *how, const struct sl_fit_outcome *o, const struct sl_fit_engine *engine,
+			 const struct sl_fit_recording *r, struct sl_fit_block *const *live)
+{
+	size_t *made;
+
+	if (!how->picture || o->verdict != SL_FIT_FAILS)
+		return;
+	made = made_before(r, o->at);
+	sl_fit_picture_take(how->picture, engine, live, made, r->ids);
+	free(made);
+}
+
 void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, const struct sl_fit_case *how)
 {
 	struct sl_fit_engine *engine = engine_of(r, how);
@@ -161,6 +191,7 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 			o->floor = stats->allocated + others;
 	}
 	o->stats = *stats;
+	take_picture(how, o, engine, r, live);
 	sl_fit_delete(engine);
 	free(live);
 }

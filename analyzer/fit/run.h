@@ -4,6 +4,7 @@
 #define ANALYZER_FIT_RUN_H
 
 #include "analyzer/fit/engine.h"
+#include "analyzer/fit/picture.h"
 #include "analyzer/fit/recording.h"
 
 /* The recorded run under its own settings, each refusal of the driver as it was. */
@@ -27,6 +28,7 @@ struct sl_fit_case {
 	bool of_allocator; /* what PyTorch alone may take; else the device's, of which others take their part */
 	const struct sl_fit_settings *settings; /* NULL: the recorded ones, with their changes */
 	enum sl_fit_ties ties;
+	struct sl_fit_picture *picture; /* what lay where, taken where it fails; NULL: nobody asks */
 };
 
 struct sl_fit_outcome {

@@ -173,6 +173,13 @@ class Fit(unittest.TestCase):
         self.assertEqual(ended["granted_with"], ["expandable_segments:True"])
         self.assertEqual((ended["granted_without"]["request"], ended["granted_without"]["bytes"]), (1, 8 * MIB))
         self.assertEqual(ended["tried"], 2, "not the half MiB, which is smaller")
+        # segments of 20 MiB below 10, of 2 MiB below 1; what is left of a block above 1 MiB is split off
+        layout = [[(piece["offset"] / MIB, piece["bytes"] / MIB, piece["requested_bytes"]) for piece in segment["pieces"]]
+                  for segment in ended["segments"]]
+        self.assertEqual(layout, [[(0, 30, 30 * MIB), (30, 14, 14 * MIB), (44, 16, None)], [(0, 8, 8 * MIB), (8, 12, None)],
+                                  [(0, 0.5, MIB // 2), (0.5, 1.5, None)]])
+        self.assertEqual([segment["free_bytes"] / MIB for segment in ended["segments"]], [16, 12, 1.5])
+        self.assertRegex(text, r"3 segments, 52.5 MiB held, 29.5 MiB in 3 gaps\n +60.0 MiB  ##################......   +16.0 MiB free")
         self.assertRegex(text, r"granted with .*expandable_segments:True.*; or had 8.00 MiB been freed before, request 1")
         with tempfile.TemporaryDirectory() as folder:
             recording(folder, "2.14", "batch=2")

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* What lay where when memory ran out: a bar for each segment with gaps, and who holds what lies around the largest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/door.h"
+#include "analyzer/base/format.h"
+#include "analyzer/base/json.h"
+#include "analyzer/commands/fit.h"
+#include "analyzer/model/stacks.h"
+
+#define BAR	 24
+#define SEGMENTS 8
+
+/* Empty where the recording has no stack. */
+static const char *line_of(const struct sl_fit_recording *r, size_t at, char *text, size_t size)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_stacks_resolve(frames, &r->trace->defs, NULL, r->ops.item[at].python, 0, 0);
+
+	*text = 0;
+	if (count)
+		sl_stacks_describe(text, size, &frames[0]);
+	return text;
+}
+
+/* '#' where more is held than not. */
+static void draw(char bar[BAR + 1], const struct sl_fit_segment *segment)
+{
+	const uint64_t begin = segment->first->address;
+
+	for (unsigned c = 0; c < BAR; c++) {
+		uint64_t from = begin + segment->bytes * c / BAR, to = begin + segment->bytes * (c + 1) / BAR, gaps = 0;
+
+		for (size_t i = 0; i < segment->count; i++) {
+			const struct sl_fit_piece *piece = &segment->first[i];
+			uint64_t low = piece->address > from ? piece->address : from;
+			uint64_t high = piece->address + piece->bytes < to ? piece->address + piece->bytes : to;
+
+			if (piece->at == SL_FIT_GAP && high > low)
+				gaps += high - low;
+		}
+		bar[c] = 2 * gaps > to - from ? '.' : '#';
+	}
+	bar[BAR] = 0;
+}
+
+static void put_neighbours(const struct sl_fit_recording *r, const struct sl_fit_segment *segment)
+{
+	const struct sl_fit_piece *before = segment->gap > segment->first ? segment->gap - 1 : NULL;
+	const struct sl_fit_piece *after = segment->gap + 1 < segment->first + segment->count ? segment->gap + 1 : NULL;
+	char one[300] = "", other[300] = "";
+
+	if (before)
+		line_of(r, before->at, one, sizeof(one));
+	if (after)
+		line_of(r, after->at, other, sizeof(other));
+	if (*one && *other && strcmp(one, other))
+		sl_door_print(stdout, " between %s and %s", one, other);
+	else if (*one || *other)
+		sl_door_print(stdout, " beside %s", *one ? one : other);
+}
+
+void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_picture *picture)
+{
+	size_t count, drawn = 0, gaps = 0;
+	struct sl_fit_segment *segments = sl_fit_picture_segments(picture, &count);
+	char bar[BAR + 1], size[SL_FORMAT_BYTES], gap[SL_FORMAT_BYTES], number[SL_FORMAT_BYTES];
+	uint64_t held = 0, free_bytes = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		held += segments[i].bytes - segments[i].gaps;
+		free_bytes += segments[i].gaps;
+	}
+	for (size_t i = 0; i < picture->pieces.count; i++)
+		gaps += picture->pieces.item[i].at == SL_FIT_GAP;
+	sl_door_print(stdout, "  what lay where: %s segments, %s held", sl_format_count(number, count), sl_format_size(size, held));
+	sl_door_print(stdout, ", %s in %s gaps\n", sl_format_size(size, free_bytes), sl_format_count(number, gaps));
+	for (; drawn < count && drawn < SEGMENTS && segments[drawn].gap; drawn++) {
+		draw(bar, &segments[drawn]);
+		sl_door_print(stdout, "    %10s  %s  %10s free", sl_format_size(size, segments[drawn].bytes), bar,
+			      sl_format_size(gap, segments[drawn].largest_gap));
+		put_neighbours(r, &segments[drawn]);
+		putchar('\n');
+	}
+	if (drawn < count)
+		sl_door_print(stdout, "    and %s more segments\n", sl_format_count(number, count - drawn));
+	free(segments);
+}
+
+static void put_piece(struct sl_json *j, const struct sl_fit_recording *r, const struct sl_fit_piece *piece)
+{
+	char text[300];
+
+	sl_json_object(j, NULL);
+	sl_json_uint(j, "offset", piece->address - piece->segment);
+	sl_json_uint(j, "bytes", piece->bytes);
+	if (piece->at == SL_FIT_GAP) {
+		sl_json_null(j, "requested_bytes");
+		sl_json_null(j, "line");
+	} else {
+		sl_json_uint(j, "requested_bytes", r->ops.item[piece->at].bytes);
+		sl_json_string(j, "line", *line_of(r, piece->at, text, sizeof(text)) ? text : NULL);
+	}
+	sl_json_end(j);
+}
+
+void sl_fit_picture_json(struct sl_json *j, const struct sl_fit_recording *r, const struct sl_fit_picture *picture)
+{
+	size_t count;
+	struct sl_fit_segment *segments = sl_fit_picture_segments(picture, &count);
+
+	sl_json_array(j, "segments");
+	for (size_t i = 0; i < count; i++) {
+		sl_json_object(j, NULL);
+		sl_json_uint(j, "bytes", segments[i].bytes);
+		sl_json_uint(j, "free_bytes", segments[i].gaps);
+		sl_json_uint(j, "stream", segments[i].first->stream);
+		sl_json_bool(j, "expandable", segments[i].first->expandable);
+		sl_json_array(j, "pieces");
+		for (size_t p = 0; p < segments[i].count; p++)
+			put_piece(j, r, &segments[i].first[p]);
+		sl_json_end(j);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	free(segments);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* What lay where in the allocator's segments when a run failed: who holds what, and the gaps between them. */
+#ifndef ANALYZER_FIT_PICTURE_H
+#define ANALYZER_FIT_PICTURE_H
+
+#include "analyzer/fit/engine.h"
+#include "analyzer/fit/recording.h"
+
+struct sl_fit_piece {
+	uint64_t segment; /* address of its first piece */
+	uint64_t address, bytes;
+	size_t at; /* op that made the block; SL_FIT_GAP: nobody holds it */
+	uint16_t stream;
+	bool small, expandable;
+};
+#define SL_FIT_GAP SIZE_MAX
+
+struct sl_fit_picture {
+	SL_VECTOR(struct sl_fit_piece) pieces; /* by segment, in the order of addresses */
+};
+
+/* live, made: by id, the block and the op that made it; SL_FIT_GAP: it does not live. */
+void sl_fit_picture_take(struct sl_fit_picture *picture, const struct sl_fit_engine *engine, struct sl_fit_block *const *live,
+			 const size_t *made, uint32_t ids);
+void sl_fit_picture_free(struct sl_fit_picture *picture);
+
+/* One segment of it. */
+struct sl_fit_segment {
+	const struct sl_fit_piece *first;
+	size_t count;
+	uint64_t bytes, gaps, largest_gap;
+	const struct sl_fit_piece *gap; /* the largest; NULL: it has none */
+};
+
+/* Those with the largest gaps first, then the largest; to be freed.  count: how many. */
+struct sl_fit_segment *sl_fit_picture_segments(const struct sl_fit_picture *picture, size_t *count);
+
+#endif
