@@ -113,15 +113,21 @@ static void put_escape(struct sl_json *j, uint32_t code)
 	put_text(j, text);
 }
 
+/* What an older runner of GitHub takes as a command, anywhere in a line: its bracket is escaped. */
+static bool is_command(const unsigned char *at, const unsigned char *begin)
+{
+	return *at == '[' && at - begin >= 2 && at[-1] == '#' && at[-2] == '#';
+}
+
 static void put_quoted(struct sl_json *j, const char *text)
 {
-	const unsigned char *at = (const unsigned char *)text;
+	const unsigned char *at = (const unsigned char *)text, *begin = at;
 
 	put(j, "\"", 1);
 	while (*at) {
 		const unsigned char *plain = at;
 
-		while (*at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
+		while (*at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\' && !is_command(at, begin))
 			at++;
 		put(j, (const char *)plain, (size_t)(at - plain));
 		if (*at == 0)

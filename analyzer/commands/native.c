@@ -9,12 +9,21 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/report/suppress.h"
 
+#define SAID_MAX 200 /* lines of what is wrong; all of them stand in report.json */
+
+static void say(const struct sl_report *report, size_t count)
+{
+	for (size_t i = 0; i < count && i < SAID_MAX; i++)
+		sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+	if (count > SAID_MAX)
+		sl_door_print(stderr, "stormlog-analyze: %zu lines like these more\n", count - SAID_MAX);
+}
+
 static int run(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options, bool again)
 {
 	switch (sl_pipeline_run(report, paths, count, options)) {
 	case SL_PIPELINE_FINE:
-		for (unsigned i = 0; i < report->damage_lines && !again; i++)
-			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+		say(report, again ? 0 : report->damage_lines);
 		return SL_EXIT_FINE;
 	case SL_PIPELINE_NO_PATH:
 		sl_paths_missing(report->path);
@@ -32,8 +41,7 @@ static int run(struct sl_report *report, char **paths, unsigned count, const str
 			sl_door_print(stderr, "stormlog-analyze: there is no rank %ld in %s\n", options->only->rank, report->path);
 		return SL_EXIT_USAGE;
 	default:
-		for (size_t i = 0; i < report->warnings.count; i++)
-			sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
+		say(report, report->warnings.count);
 		if (!report->images.image_count)
 			sl_paths_empty(paths, count, "trace");
 		return SL_EXIT_UNREADABLE;

@@ -50,12 +50,15 @@ struct base {
 	struct sl_export_job *job;
 	sqlite3 *db;
 	sqlite3_stmt *entries;
-	bool wrong; /* said */
+	bool wrong;
+	int why; /* errno */
 };
 
 static void fail(struct base *base)
 {
 	if (!base->wrong)
+		base->why = sqlite3_errcode(base->db) == SQLITE_FULL ? ENOSPC : EIO;
+	if (!base->wrong && base->why == EIO)
 		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", base->job->path, sqlite3_errmsg(base->db));
 	base->wrong = true;
 }
@@ -261,8 +264,8 @@ static bool run(struct sl_export_job *job)
 	free(entering);
 	execute(&base, finish);
 	if (sqlite3_close(base.db) != SQLITE_OK)
-		base.wrong = true;
-	errno = 0;
+		fail(&base);
+	errno = base.why;
 	return !base.wrong;
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "analyzer/analyses/hidden.h"
+#include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 #include "analyzer/outputs/heuristics.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/upstream/sessions.h"
@@ -188,32 +190,33 @@ static void put_memory(struct sl_json *j, const struct sl_process *process)
 static void put_apis(struct sl_json *j, const struct sl_model *model)
 {
 	const struct sl_header *header = model->header;
+	struct sl_api_stats *sums = sl_memory_must(calloc(header->hook_count + 1, sizeof(*sums)));
+	struct sl_map rows = {0}; /* 1 + the first of the name */
 
+	for (unsigned i = 0; i < header->hook_count; i++) {
+		uintptr_t *row = sl_map_at(&rows, header->hooks[i].plain);
+
+		*row = *row ? *row : i + 1;
+		sums[*row - 1].calls += model->apis[i + 1].calls;
+		sums[*row - 1].failures += model->apis[i + 1].failures;
+		sums[*row - 1].bytes += model->apis[i + 1].bytes;
+		sums[*row - 1].time_ns += model->apis[i + 1].time_ns;
+	}
 	sl_json_array(j, "apis");
 	for (unsigned i = 0; i < header->hook_count; i++) {
-		struct sl_api_stats sum = model->apis[i + 1];
-		bool first = header->hooks[i].is_call;
-
-		for (unsigned k = 0; k < i && first; k++)
-			first = strcmp(header->hooks[k].plain, header->hooks[i].plain) != 0;
-		for (unsigned k = i + 1; k < header->hook_count && first; k++)
-			if (!strcmp(header->hooks[k].plain, header->hooks[i].plain)) {
-				sum.calls += model->apis[k + 1].calls;
-				sum.failures += model->apis[k + 1].failures;
-				sum.bytes += model->apis[k + 1].bytes;
-				sum.time_ns += model->apis[k + 1].time_ns;
-			}
-		if (!first || !sum.calls)
+		if (!header->hooks[i].is_call || !sums[i].calls)
 			continue;
 		sl_json_object(j, NULL);
 		sl_json_string(j, "api", header->hooks[i].plain);
-		sl_json_uint(j, "calls", sum.calls);
-		sl_json_uint(j, "failures", sum.failures);
-		sl_json_uint(j, "bytes", sum.bytes);
-		sl_json_uint(j, "time_ns", sum.time_ns);
+		sl_json_uint(j, "calls", sums[i].calls);
+		sl_json_uint(j, "failures", sums[i].failures);
+		sl_json_uint(j, "bytes", sums[i].bytes);
+		sl_json_uint(j, "time_ns", sums[i].time_ns);
 		sl_json_end(j);
 	}
 	sl_json_end(j);
+	sl_map_free(&rows);
+	free(sums);
 }
 
 static void put_libraries(struct sl_json *j, const struct sl_model *model)
@@ -418,8 +421,6 @@ static void put_capabilities(struct sl_json *j, const struct sl_defs *defs)
 
 		for (size_t k = 0; k < SL_COUNT(always) && !said; k++)
 			said = !strcmp(name, always[k]);
-		for (size_t k = i + 1; k < defs->capabilities.count && !said; k++)
-			said = defs->capabilities.item[k].name && !strcmp(name, defs->capabilities.item[k].name);
 		if (!said)
 			put_truth(j, name, defs->capabilities.item[i].value);
 	}

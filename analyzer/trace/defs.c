@@ -58,6 +58,13 @@ static void add_frame(struct sl_defs *defs, const msgpack_object *map, uint64_t 
 	};
 }
 
+/* Each of these lists is searched along, and shown whole: an honest process has a handful. */
+static bool is_full(struct sl_defs *defs, size_t count)
+{
+	defs->left_out += count >= SL_DEFS_FEW;
+	return count >= SL_DEFS_FEW;
+}
+
 static bool is_true(const msgpack_object *value)
 {
 	return value && value->type == MSGPACK_OBJECT_BOOLEAN && value->via.boolean;
@@ -103,7 +110,8 @@ static void add_module(struct sl_defs *defs, const msgpack_object *map, uint64_t
 
 static void add_eval(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
-	*PUSH(defs->evals) = (struct sl_eval_range){sl_object_u64(map, "begin", 0), sl_object_u64(map, "end", 0)};
+	if (!is_full(defs, defs->evals.count))
+		*PUSH(defs->evals) = (struct sl_eval_range){sl_object_u64(map, "begin", 0), sl_object_u64(map, "end", 0)};
 }
 
 /* A device may be told again when more is known about it. */
@@ -121,7 +129,8 @@ static void add_device(struct sl_defs *defs, const msgpack_object *map, uint64_t
 			 };
 
 	if (!device) {
-		*PUSH(defs->devices) = now;
+		if (!is_full(defs, defs->devices.count))
+			*PUSH(defs->devices) = now;
 		return;
 	}
 	device->family = now.family ? now.family : device->family;
@@ -173,14 +182,22 @@ static const char *value_text(struct sl_defs *defs, const msgpack_object *map)
 
 static void add_capability(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
-	*PUSH(defs->capabilities) = (struct sl_capability){text_of(defs, map, "name"), value_text(defs, map)};
+	struct sl_capability said = {text_of(defs, map, "name"), value_text(defs, map)};
+
+	for (size_t i = 0; said.name && i < defs->capabilities.count; i++)
+		if (!strcmp(defs->capabilities.item[i].name, said.name)) {
+			defs->capabilities.item[i].value = said.value;
+			return;
+		}
+	if (said.name && !is_full(defs, defs->capabilities.count))
+		*PUSH(defs->capabilities) = said;
 }
 
 static void add_note(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	const char *text = text_of(defs, map, "text");
 
-	if (text)
+	if (text && !is_full(defs, defs->notes.count))
 		*PUSH(defs->notes) = text;
 }
 
@@ -195,7 +212,8 @@ static void add_metadata(struct sl_defs *defs, const msgpack_object *map, uint64
 			defs->metadata.item[i].value = said.value;
 			return;
 		}
-	*PUSH(defs->metadata) = said;
+	if (!is_full(defs, defs->metadata.count))
+		*PUSH(defs->metadata) = said;
 }
 
 static void *own(const void *shared, size_t bytes)

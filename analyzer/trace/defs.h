@@ -73,6 +73,8 @@ struct sl_said {
 	const char *key, *value;
 };
 
+#define SL_DEFS_FEW 1024 /* devices, evaluated ranges, capabilities, notes, keys of metadata */
+
 struct sl_defs {
 	struct sl_arena arena;
 	struct sl_idmap text_ids, frame_ids, python_ids, native_ids, thread_ids, communicator_ids;
@@ -83,13 +85,13 @@ struct sl_defs {
 	SL_VECTOR(struct sl_module) modules;
 	SL_VECTOR(struct sl_module_span) spans; /* of as many modules as spans_of; made when first asked */
 	size_t spans_of;
-	unsigned cut_names;
-	bool shared; /* frames, pythons and their ids are the pool's */
+	unsigned cut_names, left_out; /* left_out: beyond SL_DEFS_FEW of what a process has few of */
+	bool shared;		      /* frames, pythons and their ids are the pool's */
 	SL_VECTOR(struct sl_eval_range) evals;
 	SL_VECTOR(struct sl_device) devices;
 	SL_VECTOR(struct sl_thread) threads;
 	SL_VECTOR(struct sl_communicator) communicators;
-	SL_VECTOR(struct sl_capability) capabilities;
+	SL_VECTOR(struct sl_capability) capabilities; /* a name once, with its last value */
 	SL_VECTOR(const char *) notes;
 	SL_VECTOR(struct sl_said) metadata; /* a key once, with its last value */
 };

@@ -434,6 +434,10 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 	if (trace->defs.cut_names)
 		sl_damage_note(&trace->damage, trace->name, "%u names are longer than %u kB and were cut", trace->defs.cut_names,
 			       SL_NAME_MAX >> 10);
+	if (trace->defs.left_out)
+		sl_damage_note(&trace->damage, trace->name,
+			       "%u devices, capabilities, notes or keys are beyond the %d of each that are kept",
+			       trace->defs.left_out, SL_DEFS_FEW);
 	for (unsigned f = 0; f < trace->file_count && !trace->ring.path; f++)
 		trace->damage.lost_events += trace->files[f].torn_events;
 	trace->status = status_of(trace);

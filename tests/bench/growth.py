@@ -152,6 +152,14 @@ def gathered_addresses(folder, n):
     one(folder, [], t.Thread().events(n, api=t.MALLOC, kind=1, duration_ns=1, address=[i * inverse % WORD for i in range(1, n + 1)], bytes=16))
 
 
+def lists(folder, n):
+    """Of what a process has a handful: hooks, devices, capabilities, notes, keys of metadata."""
+    maps = [{"def": "device", "ordinal": i, "name": "d", "ns": t.T0} for i in range(n)]
+    maps += [{"def": "capability", "name": "c%d" % i, "value": "v"} for i in range(n)]
+    maps += [{"def": "metadata", "key": "k%d" % i, "value": "v"} for i in range(n)] + [{"def": "note", "text": "n"}] * n
+    one(folder, maps, mallocs(10), hooks=t.HOOKS + [["h%d" % i, 1, 1, 1] for i in range(n)])
+
+
 def samples(folder, n):
     one(folder, [{"def": "sample", "ns": t.T0 + i * 1000, "begin_ns": t.T0 + i * 1000, "device": 0, "free_bytes": 1 << 40,
                   "total_bytes": 1 << 41, "used_bytes": 1 << 40, "process_bytes": 4096, "processes": []} for i in range(n)], mallocs(10))
@@ -224,7 +232,7 @@ def cost(make, n):
         shutil.rmtree(folder)
 
 
-SHAPES = (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, damage, links, suppressions,
+SHAPES = (stacks, labels, runs, files, segments, pids, samples, communicators, modules, live, threads, lists, damage, links, suppressions,
           pattern_lines, frames, late, telemetry_segments, telemetry_bundles, telemetry_ranks, telemetry_sessions, telemetry_records, gathered_ids, gathered_addresses)
 
 

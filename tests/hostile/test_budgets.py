@@ -81,6 +81,22 @@ class Budgets(unittest.TestCase):
             if name in ("note", "nils"):
                 self.assertRegex(said, r"offset [0-9]+: (more than 512 MB of definitions|frame holds no whole map)", name)
 
+    def test_more_of_a_list_than_a_process_has_is_left_out_and_said(self):
+        maps = [{"def": "note", "text": "n%d" % i} for i in range(5000)] + [{"def": "capability", "name": "c", "value": "%d" % i} for i in range(5000)]
+        t.write(self.trace, t.header(), t.defs(maps), self.events(), t.footer())
+        out, said = self.run_it("report", "--json", "t", megabytes=400)
+        process, = json.loads(out)["processes"]
+        self.assertEqual(process["capabilities"]["notes"], ["n%d" % i for i in range(1024)])
+        self.assertEqual(process["capabilities"]["c"], "4999")
+        self.assertIn("3976 devices, capabilities, notes or keys are beyond the 1024 of each that are kept", said)
+
+    def test_no_more_lines_of_damage_than_anybody_reads(self):
+        for i in range(300):
+            t.write(os.path.join(self.folder, "t", "rank-%05d-%d.msgpack.zst" % (i, i + 1)), b"no frame")
+        said = self.run_it("report", "t", codes=(3,), megabytes=400)[1].splitlines()
+        self.assertLess(len(said), 210)
+        self.assertRegex(said[200], r"^stormlog-analyze: \d+ lines like these more$")
+
     def test_long_names_are_cut_and_said(self):
         big = "A" * (1 << 20)
         maps = [{"def": "text", "id": 1, "text": big}, {"def": "frame", "id": 1, "function": big, "file": big, "line": 1},

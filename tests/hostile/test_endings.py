@@ -18,6 +18,7 @@ import traces as t  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
 UNSAVED = 4
+FORMS = "pytorch-snapshot perfetto pprof collapsed speedscope prometheus sqlite csv ndjson".split()
 
 
 class Endings(unittest.TestCase):
@@ -68,7 +69,8 @@ class Endings(unittest.TestCase):
         limit = "ulimit -f 0; trap '' XFSZ; exec \"$0\" \"$@\""
         for verb in (["check", "--max-peak", "1T", "--junit", "j.xml", "t"], ["check", "--max-peak", "1T", "--sarif", "s.json", "t"],
                      ["check", "--max-peak", "1T", "--metrics", "m.prom", "t"], ["diff", "--html", "d.html", "t", "t"],
-                     ["export", "csv", "-o", "x.csv", "t"], ["pack", "-o", "x.stormlog", "t"]):
+                     ["pack", "-o", "x.stormlog", "t"],
+                     *(["export", form, "-o", "x.csv", "t"] for form in FORMS)):
             done = subprocess.run(["bash", "-c", limit, ANALYZE, *verb], capture_output=True, text=True, cwd=self.folder, timeout=60)
             self.assertEqual(done.returncode, UNSAVED, (verb, done.stderr))
         left = sorted(os.listdir(self.folder))

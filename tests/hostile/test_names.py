@@ -92,10 +92,9 @@ class Names(unittest.TestCase):
         for at, char in enumerate(text):
             if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp", "Cs") and char not in "\n\u200d":
                 self.fail("%s: %r in %r" % (what, char, text[max(0, at - 40):at + 40]))
-        if lines:
-            for line in text.split("\n"):
-                self.assertNotRegex(line, r"^\s*::", what)
-            self.assertNotIn("##[", text, what)
+        for line in text.split("\n") if lines else ():
+            self.assertNotRegex(line, r"^\s*::", what)
+        self.assertNotIn("##[", text, what)
 
     def test_terminals_and_logs(self):
         for verb in (["-o", "o"], ["tree"], ["table"], ["flame"], ["timeline"], ["diff", self.before], ["diff", "--all", self.before],
@@ -150,9 +149,10 @@ class Names(unittest.TestCase):
                 self.harmless(file.read(), name)
         xml.dom.minidom.parse(os.path.join(self.folder, "j.xml"))
 
-    def test_json_shows_no_control_either(self):
-        for verb in ["--json"], ["dump"], ["export", "ndjson", "-o", "-"]:
-            self.harmless(self.run_it(*verb, self.traces), verb, lines=False)
+    def test_json_shows_no_control_and_no_command_either(self):
+        for verb in ["report", "--json"], ["dump"], ["entries"], ["tree", "--json"], ["table", "--json"], ["export", "ndjson", "-o", "-"], \
+                ["export", "speedscope", "-o", "-"]:
+            self.harmless(self.run_it(*verb, self.traces), verb)
 
     def test_what_is_no_trick_stays(self):
         self.assertIn("caf\u00e9 \u6771\u4eac \U0001f469\u200d\U0001f680", self.run_it("tree", "--depth", "9", self.traces).decode())
