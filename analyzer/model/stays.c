@@ -69,9 +69,9 @@ static bool go_on(struct sl_stays *stays, uint64_t now_ns)
 		stays->begin_ns = now_ns - now_ns % FIRST_WIDTH_NS;
 		stays->next_ns = stays->begin_ns + FIRST_WIDTH_NS;
 	}
-	while (now_ns >= stays->begin_ns + SL_STAYS_WINDOWS * stays->width_ns)
-		halve(stays);
-	if (now_ns >= stays->next_ns) {
+	if (now_ns >= stays->next_ns && now_ns > stays->begin_ns) { /* the end of a window may be beyond 64 bits */
+		while ((now_ns - stays->begin_ns) / stays->width_ns >= SL_STAYS_WINDOWS)
+			halve(stays);
 		stays->now = (unsigned)((now_ns - stays->begin_ns) / stays->width_ns);
 		stays->next_ns = stays->begin_ns + (stays->now + 1) * stays->width_ns;
 	}
