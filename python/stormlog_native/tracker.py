@@ -5,6 +5,7 @@ Upstream samples by a thread of the job.  Here the recording has every change; a
 it read by a child.  Bundles are written by a child too (bundle.py)."""
 from __future__ import annotations
 
+import collections
 import contextlib
 import csv
 import json
@@ -16,7 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
-from . import agent, recording
+from . import agent, alerts, recording
 from .errors import ConfigurationError, ProfilerError
 from .system import format_memory
 
@@ -91,23 +92,46 @@ class MemoryTracker:
         self._begin: Optional[float] = None
         self._end: Optional[float] = None
         self._callbacks: List[Callable[[TrackingEvent], None]] = []
+        self._watch: Optional[alerts.Watch] = None
+        self._handed: "collections.Counter[str]" = collections.Counter()
 
     def start_tracking(self) -> None:
         if self.is_tracking:
             return
         self._begin, self._end, self.is_tracking = time.time(), None, True
         agent.mark("tracking started")
+        self._handed.clear()
+        self._watch_for_alerts()
 
     def stop_tracking(self) -> None:
-        """The span ends; alerts in it are handed to whoever asked for them."""
+        """The span ends; alerts in it that were not seen while it lasted are handed to whoever asked for them."""
         if not self.is_tracking:
             return
         self._end, self.is_tracking = time.time(), False
         agent.mark("tracking stopped")
+        if self._watch:
+            self._watch.stop()
+            self._watch = None
         if self._callbacks and agent.available():
+            seen = self._handed.copy()
             for alert in self.get_alerts():
-                for callback in self._callbacks:
-                    callback(alert)
+                if seen[alert["event_type"]] and "memory_increase" not in alert["metadata"]:
+                    seen[alert["event_type"]] -= 1
+                else:
+                    self._hand(alert)
+
+    def _hand(self, event: Mapping[str, Any]) -> None:
+        for callback in self._callbacks:
+            callback(TrackingEvent(event))
+
+    def _hand_now(self, event: Mapping[str, Any]) -> None:
+        self._handed[event["event_type"]] += 1
+        self._hand(event)
+
+    def _watch_for_alerts(self) -> None:
+        if self._callbacks and self.enable_alerts and self.is_tracking and not self._watch and agent.available():
+            self._watch = alerts.Watch(self.sampling_interval, self.thresholds["memory_warning_percent"],
+                                       self.thresholds["memory_critical_percent"], self._hand_now)
 
     def __enter__(self) -> "MemoryTracker":
         self.start_tracking()
@@ -123,8 +147,10 @@ class MemoryTracker:
         self.thresholds[name] = value
 
     def add_alert_callback(self, callback: Callable[[TrackingEvent], None]) -> None:
-        """Called for each alert once tracking stops: the job itself watches nothing."""
+        """Called for each alert, in a thread of its own while tracking goes on (a child watches the recording); what only the whole
+        recording shows, memory_leak_threshold among it, when tracking stops."""
         self._callbacks.append(callback)
+        self._watch_for_alerts()
 
     def _leap(self, event: TrackingEvent) -> Optional[TrackingEvent]:
         """The warning about an event that grew beyond memory_leak_threshold at once."""
@@ -164,9 +190,8 @@ class MemoryTracker:
         return events[-last_n:] if last_n else events
 
     def get_alerts(self, last_n: Optional[int] = None) -> List[TrackingEvent]:
-        alerts = [event for event in self._events() if event["event_type"] in ("warning", "critical", "error")] \
-            if self.enable_alerts else []
-        return alerts[-last_n:] if last_n else alerts
+        found = [event for event in self._events() if event["event_type"] in alerts.KINDS] if self.enable_alerts else []
+        return found[-last_n:] if last_n else found
 
     def get_memory_timeline(self, interval: float = 1.0) -> Dict[str, List[Any]]:
         """{"timestamps", "allocated", "reserved"}: the last known figures at each multiple of the interval."""
@@ -258,7 +283,7 @@ class MemoryTracker:
 
 
 class MemoryWatchdog:
-    """Gives back what PyTorch keeps unused: force_cleanup() at once, and after an alert when tracking stops, where alerts arrive."""
+    """Gives back what PyTorch keeps unused: force_cleanup() at once, and after an alert."""
 
     def __init__(self, tracker: MemoryTracker, auto_cleanup: bool = True, cleanup_threshold: float = 0.9,
                  aggressive_cleanup_threshold: float = 0.95) -> None:

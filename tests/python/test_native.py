@@ -273,6 +273,26 @@ print(json.dumps([[e.memory_allocated for e in tracker.get_events("phase_exit")]
         self.assertEqual((name, lasted, mode), ("grow", True, "cpu"))
         self.assertGreater(grown, 31 << 20)
 
+    def test_an_alert_is_handed_over_while_tracking_goes_on_and_once(self):
+        with program('''
+import threading
+seen, come = [], threading.Event()
+def alert(event):
+    seen.append([event.event_type, tracker.is_tracking, threading.current_thread() is not threading.main_thread(), event.memory_allocated])
+    come.set()
+tracker = sn.MemoryTracker()
+tracker.start_tracking()
+tracker.add_alert_callback(alert)
+kept = take(7000)
+during = come.wait(60)
+tracker.stop_tracking()
+print(json.dumps([during, seen, [event.event_type for event in tracker.get_alerts()]]))
+''') as run:
+            during, seen, alerts = answer(run)
+        self.assertTrue(during)
+        self.assertEqual(seen[0], ["warning", True, True, 7000 << 20])
+        self.assertEqual(sorted(kind for kind, *_ in seen), sorted(alerts))  # the leap of 7000 MiB too, at the stop
+
     def test_watchdog_thresholds_and_what_the_gpu_is(self):
         with program('''
 import types, sys
