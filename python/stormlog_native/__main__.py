@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""python -m stormlog_native analyze --dask SCHEDULER PATH; python -m stormlog_native parquet PATH -o FOLDER"""
+"""python -m stormlog_native analyze --dask SCHEDULER PATH; python -m stormlog_native parquet PATH -o FOLDER;
+python -m stormlog_native snapshot SNAPSHOT.pickle --torch 2.6 -o FOLDER"""
 import argparse
 import sys
 
@@ -17,6 +18,16 @@ def _parquet(options: argparse.Namespace) -> None:
     print("%d events in %s" % (parquet.write(options.path, options.output), options.output))
 
 
+def _snapshot(options: argparse.Namespace) -> None:
+    from . import snapshot
+    path, events, doubts = snapshot.write(options.path, options.torch, options.output)
+    print("%d events in %s" % (events, path))
+    for doubt in doubts:
+        print("no verdict of fit: " + doubt)
+    if not doubts:
+        print("stormlog-analyze fit --allocator-capacity SIZE " + options.output)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m stormlog_native")
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -30,6 +41,11 @@ def main() -> int:
     parquet.add_argument("path", metavar="PATH")
     parquet.add_argument("-o", "--output", metavar="DIR", required=True)
     parquet.set_defaults(work=_parquet)
+    snapshot = verbs.add_parser("snapshot", help="a trace of a PyTorch memory snapshot, for stormlog-analyze fit")
+    snapshot.add_argument("path", metavar="SNAPSHOT.pickle", help="of torch.cuda.memory._dump_snapshot()")
+    snapshot.add_argument("--torch", metavar="RELEASE", required=True, help="that wrote it, such as 2.6: the file does not say")
+    snapshot.add_argument("-o", "--output", metavar="DIR", required=True)
+    snapshot.set_defaults(work=_snapshot)
     options = parser.parse_args()
     try:
         options.work(options)

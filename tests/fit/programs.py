@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Programs for tests/fit/real_programs.py, run in the torch rig: programs.py NAME OUT.  OUT: peaks, retries, out of memory or not."""
+"""Programs for tests/fit/real_programs.py, run in the torch rig: programs.py NAME OUT [SNAPSHOT].
+
+OUT: peaks, retries, out of memory or not.  SNAPSHOT: of its memory, by PyTorch itself."""
 import json
 import os
 import sys
@@ -113,12 +115,16 @@ def cnn():
 
 
 def main():
-    name, out = sys.argv[1:]
+    name, out, *snapshot = sys.argv[1:]
     failed = False
+    if snapshot:
+        torch.cuda.memory._record_memory_history(max_entries=1000000, stacks="python")
     try:
         globals()[name]()
     except torch.OutOfMemoryError:
         failed = True
+    if snapshot:
+        torch.cuda.memory._dump_snapshot(snapshot[0])
     stats = torch.cuda.memory_stats()
     with open(out, "w") as file:
         json.dump({"oom": failed, "peak_reserved": stats["reserved_bytes.all.peak"], "retries": stats["num_alloc_retries"],
