@@ -114,9 +114,20 @@ def cnn():
         step(model, optimizer, torch.empty(24 + 8 * (i % 3), 3, 96, 96, device=device))
 
 
+def lay(out):
+    """What lay where when memory ran out, as PyTorch itself has it: [[bytes, [[bytes, free], ...]], ...] in OUT.layout."""
+    def seen(*_):
+        segments = torch.cuda.memory._snapshot()["segments"]
+        with open(out + ".layout", "w") as file:
+            json.dump([[s["total_size"], [[b["size"], b["state"] == "inactive"] for b in s["blocks"]]] for s in segments], file)
+    torch.cuda.init()
+    torch._C._cuda_attach_out_of_memory_observer(seen)
+
+
 def main():
     name, out, *snapshot = sys.argv[1:]
     failed = False
+    lay(out)
     if snapshot:
         torch.cuda.memory._record_memory_history(max_entries=1000000, stacks="python")
     try:

@@ -83,7 +83,20 @@ def judge(rig, name):
           f"{len(wrong) - peaks} wrong verdicts, {peaks} other peaks or retries, {silent} without a verdict", flush=True)
     for line in wrong[:6]:
         print("   ", *line)
-    return len(wrong) + (not said["reproduces"])
+    return len(wrong) + (not said["reproduces"]) + draw(rig, name, smallest)
+
+
+def draw(rig, name, smallest):
+    """Recorded where it runs out of memory: each piece of each segment is where PyTorch's own snapshot of that instant has it."""
+    out = os.path.join(rig, "work", f"{name}-small.json")
+    with e2e.Recording(*command(rig, name, out), timeout=900, **environment(rig, smallest * 95 // 100 // MIB * MIB, "")) as recording:
+        ended = fit(recording.traces)["ended_by"]
+    with open(out + ".layout") as file:
+        real = sorted([size, pieces] for size, pieces in json.load(file))
+    ours = sorted([segment["bytes"], [[piece["bytes"], piece["requested_bytes"] is None] for piece in segment["pieces"]]]
+                  for one in ended for segment in one["segments"])
+    print(f"{name}: {len(ended)} out of memory, {len(real)} segments, {'as' if ours == real else 'NOT as'} PyTorch's snapshot has them", flush=True)
+    return ours != real
 
 
 def main():
