@@ -23,6 +23,7 @@
 #define WAIT_EACH_NS  50000ull
 #define CROWDED_NS    100000000ull
 #define CROWDED_LEFT  16
+#define HANG_LOOKS    8
 #define STARVED_STEPS 2000	    /* a second and more: as many more as we, too, wait for a processor */
 #define REFUSED_NS    1000000000ull /* until a disk without room is asked again: ext4 writes its journal out before it says no */
 #define GROWTH	      4		    /* segments at once where threads ask for them */
@@ -186,12 +187,19 @@ static bool writer_runnable(void)
 	return writer && sl_procfile_state(writer) == 'R';
 }
 
-/* Is the writer stuck in a system call to the disk?  A runnable writer only waits for a processor. */
-static bool disk_hangs(uint64_t now_ns)
+/* When the system call to the disk began in which the writer sleeps; 0: it does not.  A runnable writer only waits for a processor. */
+static uint64_t asleep_in_call(void)
 {
 	uint64_t since_ns = atomic_load(&sl_agent->writing_since_ns);
 
-	return since_ns && now_ns - since_ns > WAIT_MAX_NS && !writer_runnable();
+	return since_ns && !writer_runnable() ? since_ns : 0;
+}
+
+static bool may_hang(uint64_t now_ns)
+{
+	uint64_t since_ns = asleep_in_call();
+
+	return since_ns && now_ns - since_ns > WAIT_MAX_NS;
 }
 
 /* There was no room a moment ago.  While events are dropped, not every one of them asks again. */
@@ -234,7 +242,7 @@ static bool grow(struct sl_ring *ring, unsigned segments)
 	if (segments > most_segments(ring))
 		segments = most_segments(ring);
 	have -= atomic_load(&ring->holes);
-	if (segments <= have || no_room(ring) || (!ring->elsewhere && disk_hangs(sl_agent_now())) ||
+	if (segments <= have || no_room(ring) || (!ring->elsewhere && may_hang(sl_agent_now())) ||
 	    !atomic_compare_exchange_strong(&ring->growing, &expected, 1))
 		return false;
 	have = atomic_load(&ring->file->segments);
@@ -434,18 +442,32 @@ struct patience {
 	uint64_t frames, since_ns; /* what the writer had written when we began to wait for it to write */
 	uint32_t passes;	   /* it had made */
 	unsigned steps;
+	uint64_t call_ns, asleep_ns; /* every look since then found it asleep in the call that began at call_ns */
+	unsigned looks;		     /* that many */
 };
+
+/* A writer that waited long for a processor in a call sleeps there for moments too: the disk hangs where all looks of 10 ms find it asleep, and they are many: who looks may have waited too. */
+static bool disk_hangs(struct patience *patience, uint64_t now_ns)
+{
+	uint64_t call_ns = asleep_in_call();
+
+	if (!call_ns || call_ns != patience->call_ns) {
+		patience->asleep_ns = now_ns;
+		patience->looks = 0;
+	}
+	patience->call_ns = call_ns;
+	return call_ns && ++patience->looks >= HANG_LOOKS && now_ns - patience->asleep_ns > WAIT_MAX_NS;
+}
 
 /*
  * Waiting is useless: there is no writer, the disk refuses, or the writer is stuck in a write.  A writer that is not stuck
  * waits for a processor, as we do, so it is given longer.  After that no thread waits until the writer writes again.
  */
-static bool stalled(const struct patience *patience)
+static bool stalled(struct patience *patience)
 {
 	uint64_t now_ns = sl_agent_now();
 
-	if (sl_agent->no_writer || patience->steps > STARVED_STEPS ||
-	    (now_ns - patience->since_ns > WAIT_MAX_NS && disk_hangs(now_ns)))
+	if (sl_agent->no_writer || patience->steps > STARVED_STEPS || disk_hangs(patience, now_ns))
 		atomic_store(&sl_agent->stalled, 1);
 	return atomic_load(&sl_agent->stalled);
 }

@@ -2,7 +2,7 @@
 /*
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
- * Modes: train, starved (the same with a writer that hardly runs), crowd (with one that does not for a while), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
+ * Modes: train, starved (the same with a writer that hardly runs), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
  * left (a call, then blocks alone), claim, exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  */
 #include <errno.h>
@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/file/ring.h"
+#include "agent/file/writer_thread.h"
 #include "agent/preload.h"
 #include "agent/record.h"
 #include "tests/agent/fakes.h"
@@ -265,6 +267,43 @@ static void crowd(unsigned threads)
 	pthread_join(spinner, NULL);
 }
 
+/* As a writer that is in one call to the disk for long, nearly always at work or waiting for a processor. */
+static void *nap_in_a_call(void *unused)
+{
+	const uint64_t ms = 1000000;
+	uint64_t end_ns = UINT64_MAX, begin_ns;
+
+	atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
+	atomic_store(&sl_agent->writer, (uint32_t)gettid());
+	while ((begin_ns = sl_agent_now()) < end_ns) {
+		while (sl_agent_now() - begin_ns < 3 * ms)
+			;
+		usleep(200);
+		if (end_ns == UINT64_MAX && atomic_load(&sl_agent->ring->waiting) &&
+		    atomic_load(&sl_agent->ring->file->segments) > SL_BACKLOG_MAX + 1) /* it grows no more */
+			end_ns = sl_agent_now() + 300 * ms;
+	}
+	atomic_store(&sl_agent->writing_since_ns, 0);
+	atomic_store(&sl_agent->writer, 0);
+	sl_agent_unpark();
+	return unused;
+}
+
+/* The ring gets full meanwhile. */
+static void call_beside_naps(void)
+{
+	pthread_t other;
+
+	allocate(0, 0, 2);
+	if (!sl_writer_thread_park() || pthread_create(&other, NULL, nap_in_a_call, NULL))
+		abort();
+	while (!atomic_load(&sl_agent->writer))
+		usleep(100);
+	for (unsigned long i = 1; i <= calls; i++)
+		allocate(1ull << 40 | i << 8, i, 0);
+	pthread_join(other, NULL);
+}
+
 static void *live_briefly(void *unused)
 {
 	for (uint64_t i = 1; i <= 200; i++) {
@@ -465,6 +504,10 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "starved")) {
 		starve_writer();
 		mode = "train";
+	}
+	if (!strcmp(mode, "naps")) {
+		call_beside_naps();
+		return 0;
 	}
 	if (!strcmp(mode, "crowd")) {
 		crowd(threads);

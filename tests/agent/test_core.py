@@ -224,6 +224,11 @@ class Core(unittest.TestCase):
         self.assertNotIn("gap", trace.defs)
         self.assert_gapless(trace, 400, 5)
 
+    def test_a_writer_that_naps_in_a_long_call_is_not_taken_for_a_disk_that_hangs(self):
+        (trace,), _ = run("naps", 1, 1300000)  # more than the ring has room for
+        self.assertNotIn("gap", trace.defs)
+        self.assertEqual(len(trace.events()["api"]), 1300001)
+
     def test_a_kill_in_the_middle_of_a_fold_loses_and_doubles_nothing(self):
         inside = 0
         for _ in range(6):
