@@ -411,6 +411,18 @@ struct sl_model {
 	void *entry_context;
 };
 
+/* PyTorch before 1.10 names its blocks and no totals. */
+static inline bool sl_torch_has_totals(const struct sl_torch *torch)
+{
+	return !torch->events || torch->peak_allocated_bytes || torch->peak_reserved_bytes;
+}
+
+/* A pool's peak is the sum of its blocks: where some were folded nobody knows it.  PyTorch reports its own. */
+static inline bool sl_torch_has_peaks(const struct sl_model *model, const struct sl_torch *torch)
+{
+	return sl_torch_has_totals(torch) && !(torch->pooled && model->folded_ns);
+}
+
 /* A row, of zeroes where nothing was ever asked for.  slot: device + 1. */
 static inline const struct sl_row *sl_model_row(const struct sl_model *model, unsigned kind, int slot)
 {

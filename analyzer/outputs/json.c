@@ -282,16 +282,19 @@ static void put_torch(struct sl_json *j, const struct sl_model *model)
 	sl_json_array(j, "pytorch");
 	for (size_t d = 0; d < SL_COUNT(model->devices); d++) {
 		const struct sl_torch *torch = model->devices[d] ? &model->devices[d]->torch : NULL;
+		bool totals, peaks;
 
 		if (!torch || !torch->used)
 			continue;
 		sl_json_object(j, NULL);
 		put_device(j, "device", (int)d - 1);
 		sl_json_uint(j, "events", torch->events);
-		sl_json_uint(j, "allocated_bytes", torch->allocated_bytes);
-		sl_json_uint(j, "reserved_bytes", torch->reserved_bytes);
-		sl_json_uint(j, "peak_allocated_bytes", torch->peak_allocated_bytes);
-		sl_json_uint(j, "peak_reserved_bytes", torch->peak_reserved_bytes);
+		totals = sl_torch_has_totals(torch);
+		peaks = sl_torch_has_peaks(model, torch);
+		put_known(j, "allocated_bytes", totals ? torch->allocated_bytes : SL_UNKNOWN);
+		put_known(j, "reserved_bytes", totals ? torch->reserved_bytes : SL_UNKNOWN);
+		put_known(j, "peak_allocated_bytes", peaks ? torch->peak_allocated_bytes : SL_UNKNOWN);
+		put_known(j, "peak_reserved_bytes", peaks ? torch->peak_reserved_bytes : SL_UNKNOWN);
 		sl_json_uint(j, "live_blocks", torch->live_blocks);
 		sl_json_uint(j, "ooms", torch->ooms);
 		put_given(j, &torch->most_given);

@@ -57,7 +57,7 @@ def get_gpu_info(device: Any = None) -> Dict[str, Any]:
     most = found[0]["known_peak_bytes"]
     return {"device_id": number, "device_name": found[0]["name"], "total_memory": found[0]["total_bytes"],
             "allocated_memory": torch[0]["allocated_bytes"] if torch else reserved, "reserved_memory": reserved,
-            "max_memory_allocated": torch[0]["peak_allocated_bytes"] if torch else most, "max_memory_reserved": most, **_torch()}
+            "max_memory_allocated": torch[0]["peak_allocated_bytes"] if torch and torch[0]["peak_allocated_bytes"] is not None else most, "max_memory_reserved": most, **_torch()}
 
 
 def convert_bytes(value: float, from_unit: str = "B", to_unit: str = "GB") -> float:

@@ -230,6 +230,30 @@ class Keep(unittest.TestCase):
             self.assertRegex(between("peak"), r"blocks that were freed by \d+\.\d+ s after its start are missing")
             self.assertNotIn("missing", between("end"))
 
+    def test_an_allocator_that_reports_no_totals_has_none_folded_or_not(self):
+        """PyTorch before 1.10: what was not said is unknown, not 0; the device's own figures are from its calls."""
+        program = """if True:
+            import ctypes, os, sys
+            cudart = ctypes.CDLL("libcudart.so.13")
+            p = ctypes.c_void_p()
+            assert cudart.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(700 << 20)) == 0
+            report = ctypes.CDLL(None)._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
+            report.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint16]
+            for bytes in [600 << 20] + [512] * int(sys.argv[1]):
+                report(p.value, bytes, 0, 0, 1)
+                report(p.value, -bytes, 0, 0, 1)
+        """
+        for pairs, folds in ((10, False), (100000, True)):
+            with e2e.Recording(sys.executable, "-c", program, pairs, STORMLOG_KEEP=256 << 10, SIM_VRAM="2G",
+                               LD_PRELOAD=e2e.PRELOAD + ":" + os.path.join(e2e.APPS, "libc10.so")) as run:
+                trace, = stormlog_trace.open_folder(run.traces)
+                self.assertEqual(bool(trace.folded_through), folds)
+                report = run.report()
+                mine, = report["processes"][0]["pytorch"]
+                self.assertEqual({mine[key] for key in ("allocated_bytes", "reserved_bytes", "peak_allocated_bytes", "peak_reserved_bytes")}, {None})
+                self.assertEqual(mine["events"], 2 * pairs + 2)
+                self.assertEqual(report["run"]["devices"][0]["known_peak_bytes"], 700 << 20)
+
     def test_a_job_that_ends(self):
         for threads in (1, 4):
             with self.subTest(threads):

@@ -447,6 +447,27 @@ class Agreement(unittest.TestCase):
                                LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
                 self.agrees(run)
 
+    def test_tensors_of_the_host_are_no_memory_of_the_device(self):
+        """PyTorch's allocator reports 90 MiB of the CPU beside what it has on the device."""
+        program = TRAIN + """
+everything = ctypes.CDLL(None)
+report = everything._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
+report.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint16]
+report(0x500000, 90 << 20, 90 << 20, 0, 0xff00)
+"""
+        def told(tensors):
+            with e2e.Recording(sys.executable, "-c", program, 5, APPS=e2e.APPS, SIM_VRAM="8G", SEED=1, STORMLOG_TENSORS=tensors,
+                               LD_PRELOAD=e2e.PRELOAD + ":" + os.path.join(e2e.APPS, "libc10.so"), LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+                def ask(*words):
+                    return json.loads(subprocess.run([e2e.ANALYZE, *words, "--json", run.traces], check=True, capture_output=True, text=True).stdout)["bytes"]
+                process, = run.report()["processes"]
+                return [row["peak_allocated_bytes"] for row in process["pytorch"] if row["device"] is None], [
+                    ask("tree"), ask("tree", "--at", "end"), ask("table"), ask("table", "--by", "place"), sum(row["peak_bytes"] for row in process["memory"])]
+        (none, without), (cpu, beside) = told("auto"), told("cpu")
+        self.assertEqual((none, cpu), ([], [90 * MIB]))
+        self.assertEqual(without, beside)
+        self.assertEqual(beside[0], beside[-1])
+
     def test_ranks_that_share_devices(self):
         def steps(rank):
             return ["device=%d" % (rank % 2), "alloc=%d" % (50 + 30 * rank), "samples=2", "meet=there", "grow=20", "samples=2", "meet=done", "free"]
