@@ -34,7 +34,9 @@
 #define STOPPED_TICKS	     0.15  /* of the process's births since the place's first without another of its own */
 #define STOPPED_TIME	     0.3   /* the same of time, in which a process may wait */
 #define ENDING_NS	     50e6  /* a program may take so long to end after its last birth */
-#define ENDING_PYTHON_NS     100e6 /* an interpreter, on a busy machine */
+#define ENDING_PYTHON_NS     100e6 /* an interpreter */
+#define ENDING_BEGINNINGS    4	   /* times what it took to begin, which a busy machine made as much longer */
+#define ENDING_MAX_NS	     500e6 /* but no longer: much is loaded at the beginning */
 #define BURST_EVENTS	     1.05  /* of the process for each birth */
 #define BURST_PART	     0.4   /* of the run */
 #define BURST_MAX	     100   /* births that a program may take at its start */
@@ -184,7 +186,14 @@ static double given_back(const struct series *series)
 
 static double ending_of(const struct sl_model *model)
 {
-	return model->defs->pythons.count ? ENDING_PYTHON_NS : ENDING_NS;
+	double least = model->defs->pythons.count ? ENDING_PYTHON_NS : ENDING_NS;
+	size_t first = 0; /* tracks are in the order of their first requests */
+	double begun;
+
+	while (first < model->tracks.count && !model->tracks.item[first].births)
+		first++;
+	begun = first < model->tracks.count ? (double)model->tracks.item[first].first_ns - (double)model->header->monotonic_ns : 0;
+	return fmax(least, fmin(ENDING_BEGINNINGS * begun, ENDING_MAX_NS));
 }
 
 static bool is_gap(double gap, double span, double part, uint64_t births)

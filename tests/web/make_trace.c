@@ -243,6 +243,21 @@ static void many_ranks(const char *folder, unsigned ranks)
 	}
 }
 
+/* Ranges are registered one after the other, `begin_ms` after the process began, and nothing else; it ends 230 ms later. */
+static void ending(const char *folder, unsigned begin_ms)
+{
+	struct sl_synth *s = synth_new(folder, 0, 4242);
+	unsigned python = stack(s, "/home/me/map.py", 10, "register", "fetch", "tiles");
+	uint64_t now = SYNTH_START_NS + begin_ms * 1000000ull;
+
+	add_libraries(s);
+	for (unsigned i = 0; i < 180; i++, now += 10000)
+		synth_call(s, 1, "cudaHostRegister", .address = 0x10000000 + i * 0x40000ull, .bytes = 128 << 10, .python = python,
+			   .caller = libraries[LIB_PYTHON].base + 0x100, .time_ns = now);
+	synth_sample(s, now + 230000000, 0, 300 * MIB, 80 * GIB);
+	synth_close(s, SYNTH_COMPLETED);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long long n = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
@@ -254,6 +269,8 @@ int main(int argc, char **argv)
 		spike(argv[2], n);
 	else if (argc == 3 && !strcmp(argv[1], "hostile"))
 		hostile(argv[2]);
+	else if (argc == 4 && !strcmp(argv[1], "ending"))
+		ending(argv[2], (unsigned)n);
 	else if (argc == 4 && !strcmp(argv[1], "ranks"))
 		many_ranks(argv[2], (unsigned)n);
 	else

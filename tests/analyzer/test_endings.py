@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_endings.py MAKE_TRACE STORMLOG_ANALYZE: a program that only leaks may take as long to end as the machine made its beginning."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MAKE_TRACE, ANALYZE = map(os.path.abspath, sys.argv[1:3])
+
+
+class Endings(unittest.TestCase):
+    def screen(self, begin_ms):
+        """Of ranges that are registered for 2 ms, so long after the process began, and 230 ms before it ended."""
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([MAKE_TRACE, "ending", folder, str(begin_ms)], check=True)
+            return subprocess.run([ANALYZE, folder], stdout=subprocess.PIPE, check=True, text=True).stdout
+
+    def test_a_slow_beginning_explains_a_slow_end(self):
+        said = self.screen(150)
+        self.assertRegex(said, r"(?m)^LEAK .*180 of 180")
+        self.assertIn("map.py:10", said)
+
+    def test_what_began_at_once_and_went_on_did_something_else(self):
+        self.assertNotRegex(self.screen(20), "(?m)^LEAK")
+
+
+unittest.main(argv=sys.argv[:1], verbosity=2)
