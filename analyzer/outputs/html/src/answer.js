@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The top of the page: the answer in three lines, then what each device and the trace say. */
 import {h, replace} from "./dom.js";
-import {bytes, count, date, duration, fine, instant, percent, visible} from "./format.js";
+import {bytes, count, date, duration, fine, instant, percent, sentence, visible} from "./format.js";
 
 function plural(n, one, many) {
 	return `${count(n)} ${n === 1 ? one : many || one + "s"}`;
@@ -19,10 +19,6 @@ function largestOwner(oom) {
 		byName.set(o.name, (byName.get(o.name) || 0) + o.bytes);
 	const [name, bytes] = [...byName].reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0]);
 	return name ? {name, bytes} : null;
-}
-
-function sentence(text) {
-	return visible(text.charAt(0).toUpperCase() + text.slice(1), 300);
 }
 
 /* The lines, as text: what failed, who is unlike the others, the peak, what leaks. */
@@ -53,7 +49,7 @@ export function answer(page) {
 	if (page.source === "telemetry")
 		lines.push("These are samples: they say how much was held, not by whom.");
 	else if (kept.length)
-		lines.push(`${kept.length === 1 ? "" : `${count(kept.length)} places leak; the largest: `}${kept.length === 1 ? sentence(kept[0].text) : visible(kept[0].text, 300)}.`);
+		lines.splice(failed.length ? lines.length : Number(Boolean(unlike)), 0, `${kept.length === 1 ? "" : `${count(kept.length)} places leak; the largest: `}${kept.length === 1 ? sentence(kept[0].text) : visible(kept[0].text, 300)}.`);
 	else
 		lines.push(`${real.length ? `${plural(real.length, "leak")}, ${bytes(real.reduce((a, l) => a + l.bytes, 0))}` : "No leak found"}${grow ? `; memory grows by ${bytes(grow.slope)} per ${visible(grow.label, 40)}` : ""}.`);
 	return lines;

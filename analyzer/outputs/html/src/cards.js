@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Findings, leaks and out-of-memory errors as cards: what, evidence, where, what to do. */
 import {h, replace} from "./dom.js";
-import {UNKNOWN, bytes, count, duration, fine, instant, visible} from "./format.js";
+import {UNKNOWN, bytes, count, duration, fine, instant, sentence, visible} from "./format.js";
 import {restName} from "./series.js";
 
 const VERDICTS = {
@@ -98,7 +98,7 @@ export class Cards {
 	finding(f) {
 		const at = fine(this.page.duration_ns);
 		return {kind: KINDS[f.id.split(".")[0]] || "Finding", tone: f.severity === "critical" ? "bad" : f.severity === "info" ? "note" : "warn", bytes: f.bytes,
-			process: f.process, device: f.device, from: f.from, to: f.to, stack: f.stack, title: visible(f.text.charAt(0).toUpperCase() + f.text.slice(1), 400),
+			process: f.process, device: f.device, from: f.from, to: f.to, stack: f.stack, title: sentence(f.text, 400),
 			where: [f.process === null ? null : this.rank(f.process), f.device === null ? null : `device ${f.device}`, f.from === null ? null :
 				f.to > f.from ? `${instant(f.from, at)} to ${instant(f.to, at)}` : `at ${instant(f.from, at)}`].filter(Boolean).join(", "),
 			facts: f.evidence.map(([k, v]) => [visible(k, 60), visible(v, 100)]), todo: f.advice};

@@ -99,6 +99,11 @@ export function visible(text, max = 300) {
 	return out;
 }
 
+/* Begins with a capital, unless it begins with a place, train.py:88, which is a name. */
+export function sentence(text, max = 300) {
+	return visible(/^[^ ]*[.:]/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1), max);
+}
+
 export function basename(path) {
 	return path.slice(path.lastIndexOf("/") + 1);
 }
