@@ -183,7 +183,7 @@ class Journal(unittest.TestCase):
     def test_kills_at_random_moments(self):
         """Every event whose call returned before the kill is in the trace, once, as it was; the calls in flight are named."""
         for how in kills.ENDS:
-            for _ in range(int(os.environ.get("STORMLOG_KILLS", "12"))):
+            for _ in range(int(os.environ.get("STORMLOG_KILLS", "4"))):
                 what, _, wrong = kills.kill(how)
                 self.assertEqual(wrong, [], what)
 
