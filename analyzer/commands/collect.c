@@ -16,13 +16,17 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
 #include "analyzer/trace/images.h"
 #include "common/tracefile.h"
 
-static const struct sl_option table[] = {{0}};
+static const struct sl_option table[] = {
+	{"--json", 0, NULL, "the counts as one JSON object (schemas/done.schema.json)"},
+	{0},
+};
 
 struct collection {
 	char home[PATH_MAX]; /* DIR, real */
@@ -115,7 +119,24 @@ static void look_at(struct collection *collection, const char *path)
 	sl_damage_free(&damage);
 }
 
-static int collect(const char *folder)
+static void tell(const struct collection *collection)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.collect");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_string(j, "folder", collection->home);
+	sl_json_uint(j, "brought", collection->brought);
+	sl_json_uint(j, "cleared", collection->cleared);
+	sl_json_uint(j, "running", collection->running);
+	sl_json_uint(j, "failed", collection->failed);
+	sl_json_end(j);
+	sl_json_newline(j);
+	sl_json_close(j);
+}
+
+static int collect(const char *folder, bool json)
 {
 	struct collection collection = {0};
 	glob_t found;
@@ -129,6 +150,10 @@ static int collect(const char *folder)
 			look_at(&collection, found.gl_pathv[i]);
 		globfree(&found);
 	}
+	if (json) {
+		tell(&collection);
+		return collection.failed ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
+	}
 	sl_door_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection.brought,
 		      collection.cleared, collection.running);
 	return collection.failed ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
@@ -136,9 +161,9 @@ static int collect(const char *folder)
 
 static bool take(void *context, int option, const char *value)
 {
-	(void)context;
 	(void)option;
 	(void)value;
+	*(bool *)context = true;
 	return true;
 }
 
@@ -150,7 +175,8 @@ static int run(int argc, char **argv)
 		.argc = argc,
 		.argv = argv,
 		.about = "Run on the node after the job: brings what killed processes left in its memory to their traces in DIR."};
-	int status = sl_arguments_parse(&parsed, take, NULL);
+	bool json = false;
+	int status = sl_arguments_parse(&parsed, take, &json);
 
 	if (status < 0) {
 		struct sl_inside inside = {.inputs = parsed.paths, .reads = {SL_REMOTE_RING}, .writes = {SL_REMOTE_RING "/."}};
@@ -158,7 +184,7 @@ static int run(int argc, char **argv)
 		sl_inside(&inside);
 	}
 	for (char **folder = parsed.paths; status <= SL_EXIT_FINE && *folder; folder++)
-		status = collect(*folder);
+		status = collect(*folder, json);
 	sl_arguments_free(&parsed);
 	return status;
 }

@@ -17,9 +17,10 @@ static const struct sl_option table[] = {
 	{"--session-id", 0, "ID", "the session of records that name none"},
 	{"--file-session", 0, NULL, "one made-up session for the nameless records of each file, instead of one for each record"},
 	{"--strict", 0, NULL, "refuse records of the oldest formats, which have no schema_version"},
+	{"--json", 0, NULL, "one JSON object a line, which is what it prints in any case"},
 	{0},
 };
-enum { SESSION_ID, FILE_SESSION, STRICT };
+enum { SESSION_ID, FILE_SESSION, STRICT, JSON };
 
 struct conversion {
 	struct sl_record_rules rules;
@@ -59,7 +60,7 @@ static bool take(void *context, int option, const char *value)
 
 	if (option == SESSION_ID)
 		c->rules.session_id = value;
-	else
+	else if (option != JSON)
 		*(option == STRICT ? &c->rules.strict : &c->file_session) = true;
 	return true;
 }

@@ -12,8 +12,10 @@
 
 static const struct sl_option table[] = {
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	{"--json", 0, NULL, "one JSON object a line, which is what it prints in any case"},
 	{0},
 };
+enum { RUN, JSON };
 
 struct source {
 	struct sl_trace *trace;
@@ -164,8 +166,8 @@ static bool take(void *context, int option, const char *value)
 {
 	const char **chosen = context;
 
-	(void)option;
-	*chosen = value;
+	if (option == RUN)
+		*chosen = value;
 	return true;
 }
 

@@ -16,9 +16,10 @@ static const struct sl_option table[] = {
 	{"--label", 0, "LABEL", "of this label alone, as report.json writes it: step_#"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
 	{"--csv", 0, NULL, "as a table for spreadsheets, without what was said of the ranges"},
+	{"--json", 0, NULL, "one JSON object a line, which is what it prints without --csv"},
 	{0},
 };
-enum { LABEL, RUN, CSV };
+enum { LABEL, RUN, CSV, JSON };
 
 struct choice {
 	const char *label, *run;
@@ -166,7 +167,7 @@ static bool take(void *context, int option, const char *value)
 
 	if (option == CSV)
 		choice->csv = true;
-	else
+	else if (option != JSON)
 		*(option == LABEL ? &choice->label : &choice->run) = value;
 	return true;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
@@ -18,10 +19,32 @@
 
 static const struct sl_option table[] = {
 	{"--output", 'o', "DIR", "where the sink goes; must not exist yet, or be empty"},
+	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)"},
 	{0},
 };
+enum { OUTPUT, JSON };
 
-static int write_merged(struct sl_telemetry *t, const char *folder)
+struct settings {
+	const char *folder;
+	bool json;
+};
+
+static int tell(const struct sl_session *merged, const char *folder)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.merge");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_string(j, "output", folder);
+	sl_json_string(j, "session_id", merged->summary.session_id);
+	sl_json_uint(j, "events", merged->count);
+	sl_json_end(j);
+	sl_json_newline(j);
+	return sl_json_close(j) && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
+}
+
+static int write_merged(struct sl_telemetry *t, const char *folder, bool json)
 {
 	char reason[160];
 	bool occupied;
@@ -34,7 +57,7 @@ static int write_merged(struct sl_telemetry *t, const char *folder)
 		return SL_EXIT_UNREADABLE;
 	}
 	if (sl_sink_write(folder, &merged, 1, NULL))
-		return SL_EXIT_FINE;
+		return json ? tell(merged, folder) : SL_EXIT_FINE;
 	occupied = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
 	sl_door_print(stderr, "stormlog-analyze: cannot write %s: %s\n", folder, strerror(errno));
 	return occupied ? SL_EXIT_USAGE : SL_EXIT_UNSAVED;
@@ -61,14 +84,16 @@ static int add_native(struct sl_telemetry *t, struct sl_report *report, char **p
 
 static bool take(void *context, int option, const char *value)
 {
-	const char **folder = context;
+	struct settings *s = context;
 
-	(void)option;
-	*folder = value;
+	if (option == JSON)
+		s->json = true;
+	else
+		s->folder = value;
 	return true;
 }
 
-static int merge(char **paths, unsigned count, const char *folder)
+static int merge(char **paths, unsigned count, const struct settings *s)
 {
 	struct sl_telemetry *t = sl_telemetry_new();
 	struct sl_report report = {0};
@@ -87,7 +112,7 @@ static int merge(char **paths, unsigned count, const char *folder)
 	}
 	if (!status) {
 		sl_telemetry_finish(t, NULL);
-		status = write_merged(t, folder);
+		status = write_merged(t, s->folder, s->json);
 	}
 	sl_telemetry_free(t);
 	sl_report_free(&report);
@@ -103,17 +128,17 @@ static int run(int argc, char **argv)
 		.argv = argv,
 		.about =
 			"Write one telemetry sink in which the ranks of PATH share a session, for upstream's cross-rank analysis."};
-	const char *folder = NULL;
-	int status = sl_arguments_parse(&parsed, take, &folder);
+	struct settings s = {0};
+	int status = sl_arguments_parse(&parsed, take, &s);
 
-	if (status < 0 && !folder) {
+	if (status < 0 && !s.folder) {
 		fputs("stormlog-analyze: merge needs -o DIR\n", stderr);
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .reads = {folder}, .writes = {folder}});
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .reads = {s.folder}, .writes = {s.folder}});
 	if (status < 0)
-		status = merge(parsed.paths, parsed.path_count, folder);
+		status = merge(parsed.paths, parsed.path_count, &s);
 	sl_arguments_free(&parsed);
 	return status;
 }

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/json.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/arguments.h"
@@ -18,9 +20,10 @@ static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output"},
 	{"--redact", 0, NULL, "mask all names but those that everybody knows, and print which stayed"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)"},
 	{0},
 };
-enum { OUTPUT, REDACT, RUN };
+enum { OUTPUT, REDACT, RUN, JSON };
 
 static const char about[] =
 	"One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
@@ -39,7 +42,25 @@ static int write_pack(const struct sl_images *images, int run, const char *path,
 struct settings {
 	const char *path, *run;
 	uint64_t salt;
+	bool json;
 };
+
+static void tell(const struct settings *s, const struct sl_images *images)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
+	struct stat st;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.pack");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_string(j, "output", s->path);
+	sl_json_known(j, "bytes", stat(s->path, &st) ? -1 : (int64_t)st.st_size);
+	sl_json_uint(j, "traces", images->image_count);
+	sl_json_bool(j, "redacted", s->salt != 0);
+	sl_json_end(j);
+	sl_json_newline(j);
+	sl_json_close(j);
+}
 
 static bool take(void *context, int option, const char *value)
 {
@@ -49,6 +70,8 @@ static bool take(void *context, int option, const char *value)
 		s->path = value;
 	else if (option == RUN)
 		s->run = value;
+	else if (option == JSON)
+		s->json = true;
 	else if (getrandom(&s->salt, sizeof(s->salt), 0) != sizeof(s->salt) || !s->salt)
 		s->salt = 1;
 	return true;
@@ -62,6 +85,10 @@ static int run(int argc, char **argv)
 	struct sl_images images = {0};
 	int status = sl_arguments_parse(&parsed, take, &s), chosen;
 
+	if (status < 0 && s.json && !strcmp(s.path, "-")) {
+		fputs("stormlog-analyze: --json and -o - both go to standard output\n", stderr);
+		status = SL_EXIT_USAGE;
+	}
 	if (status < 0)
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {s.path}});
 	if (status < 0)
@@ -72,6 +99,8 @@ static int run(int argc, char **argv)
 		if (chosen < -1)
 			sl_door_print(stderr, "stormlog-analyze: no run %s\n", s.run);
 		status = chosen < -1 ? SL_EXIT_USAGE : write_pack(&images, chosen, s.path, s.salt);
+		if (s.json && status == SL_EXIT_FINE)
+			tell(&s, &images);
 	}
 	sl_images_free(&images);
 	sl_arguments_free(&parsed);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/native.h"
 #include "analyzer/commands/terminal.h"
@@ -18,17 +19,20 @@ static const struct sl_option table[] = {
 	{"--pid", 0, "N", "one process only"},
 	{"--height", 0, "LINES", "height of one picture, 4 to 200 (default: 16)"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	{"--json", 0, NULL, "what is drawn as one JSON object (schemas/timeline.schema.json)"},
 	{0},
 };
-enum { RANK, PID, HEIGHT, RUN };
+enum { RANK, PID, HEIGHT, RUN, JSON };
 
 #define LABEL	 10
 #define PICTURES 4
+#define CELLS	 100 /* of a process, in JSON */
 
 struct options {
 	struct sl_pipeline_options pipeline;
 	struct sl_only only;
 	long height;
+	bool json;
 	struct sl_text_style style;
 };
 
@@ -135,6 +139,35 @@ static void draw(const struct sl_process *process, uint64_t run_unix_ns, const s
 			      process->model->ooms.item[i].recovered == 1 ? ", got over by trying again" : "");
 }
 
+static void put_row(struct sl_json *j, const char *key, const double *values, bool known)
+{
+	sl_json_array(j, key);
+	for (unsigned c = 0; c < CELLS && known; c++)
+		sl_json_uint(j, NULL, (uint64_t)values[c]);
+	sl_json_end(j);
+}
+
+static void put_process(struct sl_json *j, const struct sl_process *process, uint64_t run_unix_ns)
+{
+	const struct sl_timeline *timeline = &process->model->timeline;
+	const struct sl_header *header = &process->trace->header;
+	double most[SL_TERMINAL_COLUMNS_MAX] = {0}, mean[SL_TERMINAL_COLUMNS_MAX] = {0}, top = fill(process, most, mean, CELLS);
+	uint64_t begin = sl_process_unix(process, timeline->begin_ns), end = sl_process_unix(process, timeline->end_ns);
+	bool known = timeline->begin_ns && top > 0;
+
+	sl_json_object(j, NULL);
+	sl_json_known(j, "rank", header->rank);
+	sl_json_int(j, "pid", header->pid);
+	sl_json_string(j, "status", sl_status_name(process->trace->status));
+	sl_json_string(j, "of", drawn(process) == SL_LINE_RSS ? "resident" : "devices");
+	sl_json_known(j, "from_ns", known ? (int64_t)(begin > run_unix_ns ? begin - run_unix_ns : 0) : -1);
+	sl_json_known(j, "to_ns", known ? (int64_t)(end > run_unix_ns ? end - run_unix_ns : 0) : -1);
+	sl_json_known(j, "peak_bytes", known ? (int64_t)top : -1);
+	put_row(j, "most_bytes", most, known);
+	put_row(j, "mean_bytes", mean, known);
+	sl_json_end(j);
+}
+
 static uint64_t peak_of(const struct sl_process *process)
 {
 	uint64_t peak = 0;
@@ -152,6 +185,23 @@ static int by_peak(const void *a, const void *b)
 	return x < y ? 1 : -(x > y);
 }
 
+static void put_all(struct sl_process *const *processes, unsigned count, unsigned left, uint64_t run_unix_ns)
+{
+	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.timeline");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_array(j, "processes");
+	for (unsigned i = 0; i < count; i++)
+		put_process(j, processes[i], run_unix_ns);
+	sl_json_end(j);
+	sl_json_uint(j, "left_out", left);
+	sl_json_end(j);
+	sl_json_newline(j);
+	sl_json_close(j);
+}
+
 static void draw_all(const struct sl_report *report, const struct options *o)
 {
 	struct sl_process **order = sl_memory_must(calloc(report->process_count + 1, sizeof(*order)));
@@ -161,12 +211,14 @@ static void draw_all(const struct sl_report *report, const struct options *o)
 		order[count++] = &report->processes[i];
 	qsort(order, count, sizeof(*order), by_peak);
 	shown = count < PICTURES ? count : PICTURES;
-	for (unsigned i = 0; i < shown; i++)
+	if (o->json)
+		put_all(order, shown, count - shown, report->started_unix_ns);
+	for (unsigned i = 0; i < shown && !o->json; i++)
 		draw(order[i], report->started_unix_ns, o);
-	if (shown)
+	if (shown && !o->json)
 		sl_door_print(stdout, "%*s %s on average, %s at most\n%*s times since the run began\n", LABEL, "",
 			      o->style.ascii ? "#" : "█", o->style.ascii ? ":" : "░", LABEL, "");
-	if (shown < count)
+	if (shown < count && !o->json)
 		sl_door_print(stdout, "%u more: --rank N draws one\n", count - shown);
 	free(order);
 }
@@ -178,6 +230,9 @@ static bool take(void *context, int option, const char *value)
 	switch (option) {
 	case RUN:
 		o->pipeline.run = value;
+		return true;
+	case JSON:
+		o->json = true;
 		return true;
 	case RANK:
 		return sl_arguments_number(value, 0, LONG_MAX, &o->only.rank);

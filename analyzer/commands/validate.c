@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
@@ -17,23 +18,40 @@
 
 static const struct sl_option table[] = {
 	{"--strict", 0, NULL, "records of the oldest formats, which have no schema_version, are wrong too"},
+	{"--json", 0, NULL, "what is wrong as one JSON object (schemas/validate.schema.json)"},
 	{0},
 };
+enum { STRICT, JSON };
+
+#define TOLD_MAX 12000 /* bytes of problems in JSON; the rest is counted */
 
 struct validation {
 	struct sl_record_rules rules;
 	struct sl_arena arena;
 	const char *file;
+	struct sl_json *json; /* in memory; NULL: sentences */
+	uint64_t left;
 	bool valid;
 };
 
 static void report(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason)
 {
 	struct validation *v = context;
+	size_t size;
 
 	(void)loss;
-	sl_door_print(stderr, "%s:%u: %s\n", file, line, reason);
 	v->valid = false;
+	if (!v->json) {
+		sl_door_print(stderr, "%s:%u: %s\n", file, line, reason);
+	} else if (sl_json_text(v->json, &size), size > TOLD_MAX) {
+		v->left++;
+	} else {
+		sl_json_object(v->json, NULL);
+		sl_json_string(v->json, "file", file);
+		sl_json_known(v->json, "line", line ? (int64_t)line : -1);
+		sl_json_string(v->json, "reason", reason);
+		sl_json_end(v->json);
+	}
 }
 
 /* A record with a version must be complete as it stands; an older one must convert. */
@@ -87,13 +105,40 @@ static void check_path(struct validation *v, const char *path)
 		sl_source_read(path, &reader);
 }
 
+static struct sl_json *begin_json(void)
+{
+	struct sl_json *j = sl_json_new(NULL, SL_JSON_COMPACT);
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", "stormlog.validate");
+	sl_json_int(j, "schema_version", 1);
+	sl_json_array(j, "problems");
+	return j;
+}
+
+static void print_json(const struct validation *v)
+{
+	size_t size;
+	const char *text;
+
+	sl_json_end(v->json);
+	sl_json_uint(v->json, "left_out", v->left);
+	sl_json_bool(v->json, "valid", v->valid);
+	sl_json_end(v->json);
+	sl_json_newline(v->json);
+	text = sl_json_text(v->json, &size);
+	fwrite(text, 1, size, stdout);
+}
+
 static bool take(void *context, int option, const char *value)
 {
 	struct validation *v = context;
 
-	(void)option;
 	(void)value;
-	v->rules.strict = true;
+	if (option == STRICT)
+		v->rules.strict = true;
+	else if (!v->json)
+		v->json = begin_json();
 	return true;
 }
 
@@ -109,6 +154,15 @@ static int validate(struct validation *v, char **paths)
 	return v->valid ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
 }
 
+static int answer(struct validation *v, char **paths)
+{
+	int status = validate(v, paths);
+
+	if (v->json && status != SL_EXIT_USAGE)
+		print_json(v);
+	return status;
+}
+
 static int run(int argc, char **argv)
 {
 	struct sl_arguments parsed = {.usage = "validate [options] PATH...",
@@ -122,7 +176,9 @@ static int run(int argc, char **argv)
 	if (status < 0)
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 	if (status < 0)
-		status = validate(&v, parsed.paths);
+		status = answer(&v, parsed.paths);
+	if (v.json)
+		sl_json_close(v.json);
 	sl_arena_free(&v.arena);
 	sl_arguments_free(&parsed);
 	return status;

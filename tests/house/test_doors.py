@@ -11,7 +11,7 @@ MAY = {
     "base/door.c": "the door", "base/json.c": "the door of JSON",
     "base/map.c": "words of ours", "base/memory.c": "the program's own name",
     "catalogue/store_where.c": "the text of a statement, of words of ours",
-    "commands/collect.c": "a ring, as it is", "commands/timeline.c": "its own blocks of the chart",
+    "commands/collect.c": "a ring, as it is", "commands/timeline.c": "its own blocks of the chart", "commands/validate.c": "JSON that base/json.c wrote",
     "exports/lines.c": "numbers; names through the door", "exports/stacks.c": "numbers; names through the door",
     "exports/pickle.c": "a binary form with lengths", "exports/pprof.c": "a binary form with lengths",
     "exports/perfetto.c": "a binary form with lengths", "exports/archive.c": "a pack", "trace/summaries.c": "compressed frames", "trace/archive.c": "files of a pack, as they are",
