@@ -349,7 +349,7 @@ export class Timeline {
 		const sum = (key) => told.reduce((a, row) => a + row[key], 0);
 		const row = (name, ...values) => h("tr", {}, h("td", {}, name), values.map((value) => h("td", {class: "num"}, value)));
 		replace(this.inspector, h("p", {class: "when"}, range ? "In view" : "The whole run", h("span", {class: "soft"}, ` ${instant(from, fine(to - from))} to ${instant(to, fine(to - from))}`)),
-			most >= 0 && [h("p", {class: "big"}, bytes(total.max[most]), h("span", {class: "soft"}, ` at most, near ${instant(grid.start + (most + 0.5) * grid.width, fine(to - from))}`)),
+			most >= 0 && [h("p", {class: "big"}, bytes(total.max[most]), h("span", {class: "soft"}, ` at most, near ${instant(Math.max(from, Math.min(to, grid.start + (most + 0.5) * grid.width)), fine(to - from))}`)),
 				h("p", {class: "soft"}, `mean ${bytes(known.reduce((a, i) => a + total.mean[i], 0) / known.length)} · least ${bytes(known.reduce((m, i) => Math.min(m, total.min[i]), Infinity))}`)],
 			h("table", {class: "mini"}, h("tbody", {}, highest.map((l) => row([h("span", {class: "swatch", style: {background: this.colour(l.k)}}), visible(l.name, 40)], `${l.bound ? "at most " : ""}${bytes(l.max)}`)))),
 			told && [h("h4", {}, range ? "Blocks born in it" : "Blocks"), h("table", {class: "mini"}, h("tbody", {}, row("asked for", count(sum("born")), bytes(sum("bornBytes"))),
