@@ -7,7 +7,7 @@ import {join} from "node:path";
 import {setTimeout as sleep} from "node:timers/promises";
 
 const NAMES = ["chromium", "chromium-headless-shell", "chromium-browser", "google-chrome"];
-const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run", "--disable-background-networking",
 	"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb", "--remote-debugging-pipe"];
 
 export function findBrowser() {
