@@ -14,6 +14,7 @@ import traces as t  # noqa: E402
 import zstandard  # noqa: E402
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "traces")
+SLOW = {"reports": 6}  # times as long as the others
 FORMATS = 9  # of analyzer/exports/list.c
 SETTINGS = b"""# limits\n[check]\nmax-peak = 20GiB\nmax-growth = 1M/step_#\nbaseline = base.json\ntolerance = 5%\nno-oom = yes
 fits = 24G\nfail-on = critical\nstrict = no\n[watch]\nrule = used > 90% for 5s => message\nrule = full-in < 10min => file /x
@@ -64,19 +65,20 @@ def members(bytes_):
 
 def main(folder, fuzzer=None, rounds="0"):
     whole, maps = trace()
-    seeds = {"exports": [bytes([i]) + contents(whole) for i in range(FORMATS)], "redact": [contents(whole)], "rings": [ring(maps)],
+    seeds = {"exports": [bytes([i]) + contents(whole) for i in range(FORMATS)], "redact": [contents(whole)], "reports": [contents(whole)], "rings": [ring(maps)],
              "packs": [members(whole)], "bundles": [BUNDLE], "settings": [SETTINGS], "suppressions": [SUPPRESSIONS], "baselines": [BASELINE]}
     for path in [] if fuzzer else glob.glob(os.path.join(GOLDEN, "*", "rank-*.msgpack.zst")):
         with open(path, "rb") as file:
             golden = contents(file.read())
         seeds["redact"].append(golden[:60000])
+        seeds["reports"].append(golden[:60000])
         seeds["exports"] += [bytes([i]) + golden[:60000] for i in range(FORMATS)]
     folder = folder or tempfile.mkdtemp(prefix="stormlog-fuzz-")
     for target, each in seeds.items():
         paths = [t.write(os.path.join(folder, target, "seed%d" % i), seed) for i, seed in enumerate(each)]
         if not fuzzer:
             continue
-        done = subprocess.run([fuzzer, str(int(rounds) // len(paths)), *paths], env=dict(os.environ, FUZZ=target), timeout=250)
+        done = subprocess.run([fuzzer, str(int(rounds) // len(paths) // SLOW.get(target, 1)), *paths], env=dict(os.environ, FUZZ=target), timeout=250)
         print(target, done.returncode)
         if done.returncode:
             return 1

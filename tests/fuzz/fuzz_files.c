@@ -4,6 +4,7 @@
  *
  *	redact		[kind, thread, size (4 bytes), content before compression]..., as fuzz_trace with -DFRAMES
  *	exports		a byte that says which of the formats, then the same: all of them on each input are nine times the reader
+ *	reports		as redact: every analysis, and every file of the result
  *	rings		what another user may leave in /dev/shm: [bytes of the head (2), of the segment table (2)], head, table, header map and
  *			first segment, each 64 kB at most
  *	packs		members before compression
@@ -28,6 +29,8 @@
 #include "analyzer/gate/limits.h"
 #include "analyzer/model/model.h"
 #include "analyzer/model/replay.h"
+#include "analyzer/outputs/output.h"
+#include "analyzer/pipeline/pipeline.h"
 #include "analyzer/report/suppress.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/upstream/files/telemetry.h"
@@ -145,6 +148,23 @@ static void fuzz_redact(const uint8_t *bytes, size_t size)
 	sl_images_group(&images);
 	sl_pack_write(nowhere, &images, -1, 7);
 	sl_images_free(&images);
+}
+
+static void fuzz_reports(const uint8_t *bytes, size_t size)
+{
+	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .lives = true, .stays = true};
+	struct sl_text_style style = {.columns = 80};
+	struct sl_report report = {0};
+	char *paths[] = {folder, NULL};
+
+	put_trace(bytes, size);
+	if (sl_pipeline_run(&report, paths, 1, &options) == SL_PIPELINE_FINE) {
+		for (unsigned i = 0; sl_outputs[i]; i++)
+			if (sl_outputs[i]->file)
+				sl_outputs[i]->file(&report, nowhere);
+		sl_text_report(&report, nowhere, &style);
+	}
+	sl_report_free(&report);
 }
 
 /* Parts of the file are where a ring has them; what is not told is what an honest ring says. */
@@ -285,13 +305,8 @@ static const struct {
 	const char *name;
 	void (*run)(const uint8_t *bytes, size_t size);
 } targets[] = {
-	{"exports", fuzz_exports},
-	{"redact", fuzz_redact},
-	{"rings", fuzz_rings},
-	{"packs", fuzz_packs},
-	{"bundles", fuzz_bundles},
-	{"settings", fuzz_settings},
-	{"suppressions", fuzz_suppressions},
+	{"exports", fuzz_exports},     {"redact", fuzz_redact},	  {"reports", fuzz_reports},   {"rings", fuzz_rings},
+	{"packs", fuzz_packs},	       {"bundles", fuzz_bundles}, {"settings", fuzz_settings}, {"suppressions", fuzz_suppressions},
 	{"baselines", fuzz_baselines},
 };
 static void (*target)(const uint8_t *bytes, size_t size);
