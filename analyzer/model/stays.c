@@ -151,8 +151,17 @@ static void lives(void *context, uint32_t site, uint64_t bytes, uint64_t born_ns
 
 void sl_stays_end(struct sl_model *model)
 {
-	if (model->stays && go_on(model->stays, model->now_ns))
-		sl_between_each(model, model->stays, lives);
+	struct sl_stays *stays = model->stays;
+
+	if (!stays)
+		return;
+	if (go_on(stays, model->now_ns))
+		sl_between_each(model, stays, lives);
+	sl_idmap_free(&stays->ids); /* the rows alone are read */
+	free(stays->last);
+	stays->last = NULL;
+	stays->last_count = stays->last_capacity = 0;
+	SL_TRIM(&stays->rows);
 }
 
 void sl_stays_free(struct sl_stays *stays)
