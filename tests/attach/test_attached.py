@@ -45,11 +45,14 @@ class Attached(unittest.TestCase):
 
     def test_it_comes_and_goes_under_load_and_the_program_does_not_notice(self):
         def during(run):
+            self.addCleanup(run.process.kill)
             run.process.stdout.readline()
             for i in range(10):
                 done = subprocess.run([e2e.ATTACH, "--duration", "0.1", "-o", run.traces, str(run.process.pid)], capture_output=True, text=True, timeout=60)
                 self.assertEqual((done.returncode, "detached after" in done.stderr), (0, True), done.stderr)
-        with e2e.Recording(KILL_ME, 2, "_exit", 12000000, preload=False, SIM_LATENCY=50000, during=during) as run:
+            self.assertIsNone(run.process.poll())
+            run.process.kill()
+        with e2e.Recording(KILL_ME, 2, preload=False, SIM_LATENCY=50000, code=-9, during=during) as run:
             traces = stormlog_trace.open_folder(run.traces)
             self.assertEqual((len(traces), run.done.stderr), (10, b""))
             for trace in traces:
