@@ -419,8 +419,8 @@ void sl_preload_resume(void)
 	if (!is_ours(agent) || atomic_load(&agent->phase) != SL_PHASE_LATE || atomic_load(&agent->finished) != 1)
 		return;
 	mute = sl_mute_begin();
-	sl_store_remove_ring(agent->store);
-	if (!sl_ring_rebuild(agent->ring)) {
+	/* Where other threads are at work the ring is still there, and a new file would miss what they do meanwhile. */
+	if (!agent->store->ring_removed || !sl_ring_rebuild(agent->ring)) {
 		agent->store->ring_removed = false;
 		atomic_store(&agent->finish, 0);
 		atomic_store(&agent->finished, 0);

@@ -553,12 +553,13 @@ void sl_writer_finish(void)
 	sl_kept_look();
 	sl_writer_pass(sl_agent_now());
 	sl_retention_stop(sl_agent->store);
-	cutoff_ns = UINT64_MAX;
+	cutoff_ns = sl_agent_now(); /* threads at work would go on for ever: theirs stays in the ring */
 	sl_objects_say_holes();
 	write_gap(sl_agent->ring->file);
 	say_stacks();
 	if (sl_writer_drain() && (!sl_asleep_is() || write_asleep("the process ended", true)))
 		write_footer(sl_agent->how);
+	cutoff_ns = UINT64_MAX;
 	atomic_store(&sl_agent->finished, sl_agent->store->err ? 2 : 1);
 	sl_agent_wake(&sl_agent->finished);
 }

@@ -121,6 +121,37 @@ static int many_threads(int count)
 	return 0;
 }
 
+static _Atomic int no_more;
+
+static void *call_until_told(void *unused)
+{
+	void *p;
+
+	while (!no_more) {
+		OK(cudaMalloc(&p, 4096));
+		OK(cudaFree(p));
+	}
+	return unused;
+}
+
+/* exec fails, again and again, while other threads are at work. */
+static int exec_fails(int count)
+{
+	char *argv[] = {"nothing", NULL};
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		CHECK(!pthread_create(&threads[i], NULL, call_until_told, NULL));
+	for (int i = 0; i < count; i++) {
+		usleep(1000);
+		CHECK(execv("/nonexistent", argv) && errno == ENOENT);
+	}
+	no_more = 1;
+	for (int i = 0; i < 4; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	return 0;
+}
+
 /* A process with little address space; memory is asked of malloc after the first call. */
 static int little_address_space(int megabytes)
 {
@@ -292,6 +323,7 @@ int main(int argc, char **argv)
 		     {"small_default_stack", small_default_stack},
 		     {"unshare", unshare_user},
 		     {"many_threads", many_threads},
+		     {"exec_fails", exec_fails},
 		     {"little_address_space", little_address_space},
 		     {"read_all_memory", read_all_memory},
 		     {"descriptors", descriptors},

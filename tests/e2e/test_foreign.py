@@ -96,6 +96,15 @@ class Foreign(unittest.TestCase):
                 self.assertEqual((row["allocations"], row["frees"], process["lost_events"]), (6 * threads, 5 * threads, 0))
                 self.assertEqual(differences(process, run.truth()[0], rows_of(run.traces), threads), [])
 
+    def test_what_threads_do_while_an_exec_fails_is_recorded_or_counted(self):
+        run = self.plain_and_recorded("exec_fails", 20)
+        process, = run.report()["processes"]
+        truth, = run.truth()
+        real = {name: truth.apis[name].calls for name in ("cudaMalloc", "cudaFree")}
+        mine = {row["api"]: row["calls"] for row in process["apis"]}
+        self.assertEqual(sum(mine[name] for name in real) + process["lost_events"], sum(real.values()))
+        self.assertLess(process["lost_events"], sum(real.values()) / 100)
+
     def test_a_program_gets_the_descriptors_that_it_gets_without_us(self):
         for _ in range(5):
             self.plain_and_recorded("descriptors")
