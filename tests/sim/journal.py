@@ -210,9 +210,15 @@ class Process:
         }
 
 
+def begun(path):
+    """The magic is written last: without it the process was killed before its first call."""
+    with open(path, 'rb') as f:
+        return any(f.read(8))
+
+
 def load(folder):
     """Every process image that journalled in the folder, oldest first."""
-    found = [Process(p) for p in glob.glob(os.path.join(folder, 'journal-*.bin'))]
+    found = [Process(p) for p in glob.glob(os.path.join(folder, 'journal-*.bin')) if begun(p)]
     return sorted(found, key=lambda p: p.started_ns)
 
 
