@@ -234,6 +234,14 @@ void sl_json_known(struct sl_json *j, const char *key, int64_t value)
 		sl_json_int(j, key, value);
 }
 
+void sl_json_known_uint(struct sl_json *j, const char *key, uint64_t value)
+{
+	if (value == UINT64_MAX)
+		sl_json_null(j, key);
+	else
+		sl_json_uint(j, key, value);
+}
+
 void sl_json_repr(double value, char *out)
 {
 	char digits[32];

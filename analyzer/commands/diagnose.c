@@ -150,14 +150,6 @@ static double utilization(const struct diagnosis *d)
 	return d->figures.total == SL_UNKNOWN ? 0 : share((double)d->allocated, (double)d->figures.total);
 }
 
-static void put_known(struct sl_json *j, const char *key, uint64_t bytes)
-{
-	if (bytes == SL_UNKNOWN)
-		sl_json_null(j, key);
-	else
-		sl_json_uint(j, key, bytes);
-}
-
 static void put_environment(struct sl_json *j, const struct diagnosis *d, const struct sl_machine *machine)
 {
 	struct utsname system;
@@ -177,8 +169,8 @@ static void put_environment(struct sl_json *j, const struct diagnosis *d, const 
 	sl_json_int(j, "device_id", d->figures.device);
 	sl_json_string(j, "device_name", d->figures.name);
 	sl_json_string(j, "uuid", d->figures.uuid);
-	put_known(j, "total_memory", d->figures.total);
-	put_known(j, "device_used_bytes", d->figures.used);
+	sl_json_known_uint(j, "total_memory", d->figures.total);
+	sl_json_known_uint(j, "device_used_bytes", d->figures.used);
 	sl_json_end(j);
 	sl_json_object(j, "fragmentation");
 	sl_json_uint(j, "reserved_bytes", d->reserved);
@@ -231,7 +223,7 @@ static void put_summary(struct sl_json *j, const struct diagnosis *d)
 	sl_json_uint(j, "allocated_bytes", d->allocated);
 	sl_json_uint(j, "reserved_bytes", d->reserved);
 	sl_json_uint(j, "peak_bytes", d->figures.peak);
-	put_known(j, "total_bytes", d->figures.total);
+	sl_json_known_uint(j, "total_bytes", d->figures.total);
 	sl_json_uint(j, "allocator_gap_bytes", d->reserved - d->allocated);
 	sl_json_double(j, "utilization_ratio", utilization(d));
 	sl_json_double(j, "fragmentation_ratio", fragmentation(d));

@@ -65,14 +65,6 @@ static double full_in(const struct row *row)
 	return (double)(f->total - f->used) / row->per_second;
 }
 
-static void put_known(struct sl_json *j, const char *key, uint64_t bytes)
-{
-	if (bytes == SL_UNKNOWN)
-		sl_json_null(j, key);
-	else
-		sl_json_uint(j, key, bytes);
-}
-
 static const char *own_host(void)
 {
 	static char name[256];
@@ -114,13 +106,13 @@ static void put_json(struct monitor *monitor, const struct row *row)
 	sl_json_string(j, "status", process ? sl_status_name(process->trace->status) : NULL);
 	sl_json_known(j, "device_id", f->device);
 	sl_json_string(j, "device_uuid", f->uuid);
-	put_known(j, "live_bytes", f->live);
-	put_known(j, "peak_bytes", f->peak);
-	put_known(j, "allocator_allocated_bytes", f->allocated);
-	put_known(j, "allocator_reserved_bytes", f->reserved);
-	put_known(j, "device_used_bytes", f->used);
-	put_known(j, "device_total_bytes", f->total);
-	put_known(j, "hidden_bytes", f->hidden);
+	sl_json_known_uint(j, "live_bytes", f->live);
+	sl_json_known_uint(j, "peak_bytes", f->peak);
+	sl_json_known_uint(j, "allocator_allocated_bytes", f->allocated);
+	sl_json_known_uint(j, "allocator_reserved_bytes", f->reserved);
+	sl_json_known_uint(j, "device_used_bytes", f->used);
+	sl_json_known_uint(j, "device_total_bytes", f->total);
+	sl_json_known_uint(j, "hidden_bytes", f->hidden);
 	put_process(j, process);
 	if (row->grows)
 		sl_json_double(j, "growth_bytes_per_second", row->per_second);

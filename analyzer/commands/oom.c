@@ -69,11 +69,6 @@ static void print(const struct sl_report *report)
 	putchar('\n');
 }
 
-static void put_known(struct sl_json *j, const char *key, uint64_t bytes)
-{
-	sl_json_known(j, key, bytes == SL_UNKNOWN ? -1 : (int64_t)bytes);
-}
-
 static void put_oom(struct sl_json *j, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_account *account = &process->accounts[oom->group];
@@ -87,8 +82,8 @@ static void put_oom(struct sl_json *j, struct sl_process *process, const struct 
 	sl_json_uint(j, "timestamp_ns", sl_process_unix(process, oom->time_ns));
 	sl_json_uint(j, "requested_bytes", oom->asked_bytes);
 	sl_json_uint(j, "held_bytes", oom->live_bytes);
-	put_known(j, "device_free_bytes", oom->free_bytes);
-	put_known(j, "device_total_bytes", oom->total_bytes);
+	sl_json_known_uint(j, "device_free_bytes", oom->free_bytes);
+	sl_json_known_uint(j, "device_total_bytes", oom->total_bytes);
 	sl_json_string(j, "place", where[0] ? where : NULL);
 	sl_json_string(j, "cause", account->cause_text);
 	sl_json_string(j, "advice", account->advice);

@@ -8,11 +8,6 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/report/place.h"
 
-static void put_known(struct sl_json *j, const char *key, uint64_t value)
-{
-	sl_json_known(j, key, value == SL_UNKNOWN ? -1 : (int64_t)value);
-}
-
 /* The line to look at: of the finding's stack the frame that report/place.h chooses; null where there is none. */
 static void put_place(struct sl_json *j, struct sl_process *process, const struct sl_finding *finding)
 {
@@ -90,12 +85,12 @@ static void put_evidence_of_oom(struct sl_json *j, const struct sl_process *proc
 		if (sl_process_unix(process, oom->time_ns) != finding->unix_ns)
 			continue;
 		sl_json_uint(j, "requested_bytes", oom->asked_bytes);
-		put_known(j, "free_bytes", oom->free_bytes);
-		put_known(j, "total_bytes", oom->total_bytes);
+		sl_json_known_uint(j, "free_bytes", oom->free_bytes);
+		sl_json_known_uint(j, "total_bytes", oom->total_bytes);
 		sl_json_uint(j, "held_bytes", oom->live_bytes);
-		put_known(j, "cached_bytes", process->accounts[i].cached);
-		put_known(j, "largest_cached_bytes", process->accounts[i].largest_cached);
-		put_known(j, "hidden_bytes", process->accounts[i].hidden);
+		sl_json_known_uint(j, "cached_bytes", process->accounts[i].cached);
+		sl_json_known_uint(j, "largest_cached_bytes", process->accounts[i].largest_cached);
+		sl_json_known_uint(j, "hidden_bytes", process->accounts[i].hidden);
 		return;
 	}
 }
@@ -149,8 +144,8 @@ void sl_json_finding(struct sl_json *j, const struct sl_report *report, const st
 	sl_json_string(j, "session_id", process ? process->session_id : NULL);
 	sl_json_known(j, "rank", process ? process->trace->header.rank : -1);
 	sl_json_known(j, "device", finding->device);
-	put_known(j, "timestamp_ns", finding->unix_ns ? finding->unix_ns : SL_UNKNOWN);
-	put_known(j, "bytes", finding->bytes);
+	sl_json_known_uint(j, "timestamp_ns", finding->unix_ns ? finding->unix_ns : SL_UNKNOWN);
+	sl_json_known_uint(j, "bytes", finding->bytes);
 	sl_json_string(j, "description", finding->text);
 	sl_json_string(j, "recommendation", finding->advice);
 	if (process) {

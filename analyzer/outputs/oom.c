@@ -22,14 +22,6 @@ struct writer {
 	const struct sl_account *account;
 };
 
-static void put_known(struct sl_json *j, const char *key, uint64_t value)
-{
-	if (value == SL_UNKNOWN)
-		sl_json_null(j, key);
-	else
-		sl_json_uint(j, key, value);
-}
-
 /* What the run's summary says of the error, line by line: `stormlog-analyze BUNDLE` prints it again. */
 static void put_account(struct sl_json *j, const struct writer *w)
 {
@@ -58,11 +50,11 @@ static void put_custom(struct sl_json *j, void *context)
 	sl_json_int(j, "code", w->oom->code);
 	sl_json_uint(j, "requested_bytes", w->oom->requested_bytes);
 	sl_json_uint(j, "live_bytes", w->oom->live_bytes);
-	put_known(j, "device_free_bytes", w->oom->free_bytes);
-	put_known(j, "device_total_bytes", w->oom->total_bytes);
-	put_known(j, "vm_bytes", w->oom->context.time_ns ? w->oom->context.vm_bytes : SL_UNKNOWN);
-	put_known(j, "vm_limit_bytes", w->oom->context.time_ns ? w->oom->context.vm_limit_bytes : SL_UNKNOWN);
-	put_known(j, "rss_bytes", w->oom->context.time_ns ? w->oom->context.rss_bytes : SL_UNKNOWN);
+	sl_json_known_uint(j, "device_free_bytes", w->oom->free_bytes);
+	sl_json_known_uint(j, "device_total_bytes", w->oom->total_bytes);
+	sl_json_known_uint(j, "vm_bytes", w->oom->context.time_ns ? w->oom->context.vm_bytes : SL_UNKNOWN);
+	sl_json_known_uint(j, "vm_limit_bytes", w->oom->context.time_ns ? w->oom->context.vm_limit_bytes : SL_UNKNOWN);
+	sl_json_known_uint(j, "rss_bytes", w->oom->context.time_ns ? w->oom->context.rss_bytes : SL_UNKNOWN);
 	sl_json_bool(j, "injected", w->oom->injected);
 	sl_json_string(j, "cause", w->account->cause_text);
 	sl_json_string(j, "recommendation", w->account->advice);
@@ -87,7 +79,7 @@ static void put_devices(struct sl_json *j, const struct sl_report *report, const
 		sl_json_known(j, "device", device->device);
 		sl_json_string(j, "name", device->name);
 		sl_json_string(j, "uuid", device->uuid);
-		put_known(j, "total_bytes", device->total_bytes);
+		sl_json_known_uint(j, "total_bytes", device->total_bytes);
 		sl_json_end(j);
 	}
 	sl_json_end(j);

@@ -57,6 +57,9 @@ void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *proc
 /* Members of an object that is open: in_flight, memory, apis, libraries, pytorch of a process, as report.json has them. */
 void sl_json_figures(struct sl_json *j, const struct sl_process *process);
 
+/* A process as report.json has it, an object of the array that is open. */
+void sl_json_process(struct sl_json *j, struct sl_process *process);
+
 /* A finding as report.json has it, an object of the array that is open. */
 void sl_json_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding);
 

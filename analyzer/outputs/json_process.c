@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* One process of report.json. */
+#include "analyzer/base/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/outputs/heuristics.h"
+#include "analyzer/outputs/output.h"
+#include "analyzer/report/roles.h"
+
+static void put_in_flight(struct sl_json *j, const struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+
+	sl_json_array(j, "in_flight");
+	for (size_t i = 0; i < model->in_flight.count; i++) {
+		const struct sl_in_flight *call = &model->in_flight.item[i];
+		const struct sl_hook *hook = sl_header_hook(model->header, call->api);
+		const struct sl_thread *thread = sl_defs_thread(model->defs, call->thread);
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "api", hook ? hook->plain : NULL);
+		sl_json_uint(j, "bytes", call->bytes);
+		sl_json_known(j, "thread", thread ? thread->tid : -1);
+		sl_json_uint(j, "since_ns", sl_process_unix(process, call->since_ns));
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void put_memory(struct sl_json *j, const struct sl_process *process)
+{
+	sl_json_array(j, "memory");
+	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
+		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+			const struct sl_row *row = sl_model_row(process->model, kind, d);
+
+			if (!row->used || kind == SL_KIND_block)
+				continue;
+			sl_json_object(j, NULL);
+			sl_json_string(j, "kind", sl_event_kinds[kind].name);
+			sl_json_known(j, "device", (int)d - 1);
+			sl_json_uint(j, "allocations", row->allocations);
+			sl_json_uint(j, "frees", row->frees);
+			sl_json_uint(j, "failed_allocations", row->failed_allocations);
+			sl_json_uint(j, "implicit_frees", row->implicit_frees);
+			sl_json_uint(j, "allocated_bytes", row->allocated_bytes);
+			sl_json_uint(j, "live_blocks", row->live_blocks);
+			sl_json_uint(j, "live_bytes", row->live_bytes);
+			sl_json_uint(j, "peak_bytes", row->peak_bytes);
+			sl_json_known_uint(j, "peak_at_ns",
+					   row->peak_at_ns ? sl_process_unix(process, row->peak_at_ns) : SL_UNKNOWN);
+			sl_json_end(j);
+		}
+	sl_json_end(j);
+}
+
+/* Rows of one name (variants, two meanings) are one entry. */
+static void put_apis(struct sl_json *j, const struct sl_model *model)
+{
+	const struct sl_header *header = model->header;
+	struct sl_api_stats *sums = sl_memory_must(calloc(header->hook_count + 1, sizeof(*sums)));
+	struct sl_map rows = {0}; /* 1 + the first of the name */
+
+	for (unsigned i = 0; i < header->hook_count; i++) {
+		uintptr_t *row = sl_map_at(&rows, header->hooks[i].plain);
+
+		*row = *row ? *row : i + 1;
+		sums[*row - 1].calls += model->apis[i + 1].calls;
+		sums[*row - 1].failures += model->apis[i + 1].failures;
+		sums[*row - 1].bytes += model->apis[i + 1].bytes;
+		sums[*row - 1].time_ns += model->apis[i + 1].time_ns;
+	}
+	sl_json_array(j, "apis");
+	for (unsigned i = 0; i < header->hook_count; i++) {
+		if (!header->hooks[i].is_call || !sums[i].calls)
+			continue;
+		sl_json_object(j, NULL);
+		sl_json_string(j, "api", header->hooks[i].plain);
+		sl_json_uint(j, "calls", sums[i].calls);
+		sl_json_uint(j, "failures", sums[i].failures);
+		sl_json_uint(j, "bytes", sums[i].bytes);
+		sl_json_uint(j, "time_ns", sums[i].time_ns);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+	sl_map_free(&rows);
+	free(sums);
+}
+
+static void put_libraries(struct sl_json *j, const struct sl_model *model)
+{
+	sl_json_array(j, "libraries");
+	for (size_t i = 0; i < model->holders.count; i++) {
+		const struct sl_holder *holder = &model->holders.item[i];
+
+		if (!holder->peak_bytes)
+			continue;
+		sl_json_object(j, NULL);
+		sl_json_string(j, "library", model->libraries.item[holder->library]);
+		sl_json_known(j, "device", holder->device);
+		sl_json_uint(j, "live_bytes", holder->live_bytes);
+		sl_json_uint(j, "peak_bytes", holder->peak_bytes);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+/* What the peak of each device was for; of a device of which nothing is known there is nothing. */
+static void put_roles(struct sl_json *j, struct sl_process *process)
+{
+	uint64_t bytes[SL_ROLE_COUNT];
+
+	sl_json_array(j, "roles");
+	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
+		if (!process->model->devices[d] || !sl_roles_at_peak(process, process->model->devices[d], bytes))
+			continue;
+		for (int role = 0; role < SL_ROLE_COUNT; role++) {
+			if (!bytes[role])
+				continue;
+			sl_json_object(j, NULL);
+			sl_json_known(j, "device", (int)d - 1);
+			sl_json_string(j, "role", sl_roles_name((enum sl_role)role));
+			sl_json_uint(j, "bytes_at_peak", bytes[role]);
+			sl_json_end(j);
+		}
+	}
+	sl_json_end(j);
+}
+
+/* What a framework's pool has given out, by what it is for; as it said, when that was most. */
+static void put_given(struct sl_json *j, const struct sl_given *given)
+{
+	if (!given->in_use) {
+		sl_json_null(j, "given_out");
+		return;
+	}
+	sl_json_object(j, "given_out");
+	sl_json_uint(j, "in_use_bytes", given->in_use);
+	sl_json_uint(j, "named_bytes", given->named);
+	sl_json_uint(j, "rounding_bytes", given->rounded - given->named);
+	if (given->in_use >= given->rounded)
+		sl_json_uint(j, "unnamed_bytes", given->in_use - given->rounded);
+	else /* it had given back what the program still held */
+		sl_json_null(j, "unnamed_bytes");
+	sl_json_end(j);
+}
+
+static void put_torch(struct sl_json *j, const struct sl_model *model)
+{
+	sl_json_array(j, "pytorch");
+	for (size_t d = 0; d < SL_COUNT(model->devices); d++) {
+		const struct sl_torch *torch = model->devices[d] ? &model->devices[d]->torch : NULL;
+		bool totals, peaks;
+
+		if (!torch || !torch->used)
+			continue;
+		sl_json_object(j, NULL);
+		sl_json_known(j, "device", (int)d - 1);
+		sl_json_uint(j, "events", torch->events);
+		totals = sl_torch_has_totals(torch);
+		peaks = sl_torch_has_peaks(model, torch);
+		sl_json_known_uint(j, "allocated_bytes", totals ? torch->allocated_bytes : SL_UNKNOWN);
+		sl_json_known_uint(j, "reserved_bytes", totals ? torch->reserved_bytes : SL_UNKNOWN);
+		sl_json_known_uint(j, "peak_allocated_bytes", peaks ? torch->peak_allocated_bytes : SL_UNKNOWN);
+		sl_json_known_uint(j, "peak_reserved_bytes", peaks ? torch->peak_reserved_bytes : SL_UNKNOWN);
+		sl_json_uint(j, "live_blocks", torch->live_blocks);
+		sl_json_uint(j, "ooms", torch->ooms);
+		put_given(j, &torch->most_given);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void put_holder(struct sl_json *j, struct sl_process *process, const struct sl_holder_of_growth *holder)
+{
+	sl_json_object(j, NULL);
+	sl_json_double(j, "bytes_per_entry", holder->bytes_per_entry);
+	sl_json_string(j, "library", holder->library);
+	sl_output_stack(j, "stack", process, holder->python, holder->native, holder->caller);
+	sl_json_end(j);
+}
+
+static void put_labels(struct sl_json *j, struct sl_process *process)
+{
+	const struct sl_model *model = process->model;
+
+	sl_json_array(j, "labels");
+	for (size_t i = 0; i < process->growth.count; i++) {
+		const struct sl_growth *growth = &process->growth.item[i];
+		const struct sl_label *label = &model->labels.item[growth->label];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "label", sl_defs_text(model->defs, label->text));
+		sl_json_uint(j, "entries", label->entries);
+		sl_json_uint(j, "open", label->open);
+		sl_json_known_uint(j, "duration_ns", label->entries ? label->duration_ns : SL_UNKNOWN);
+		sl_json_known_uint(j, "before_bytes", label->entries ? label->before_bytes : SL_UNKNOWN);
+		sl_json_known_uint(j, "after_bytes", label->entries ? label->after_bytes : SL_UNKNOWN);
+		sl_json_known_uint(j, "peak_bytes", label->entries ? label->peak_bytes : SL_UNKNOWN);
+		sl_json_known_uint(j, "allocated_bytes", label->entries ? label->allocated_bytes : SL_UNKNOWN);
+		sl_json_known_uint(j, "freed_bytes", label->entries ? label->freed_bytes : SL_UNKNOWN);
+		sl_json_known_uint(j, "blocks_created", label->entries ? label->blocks_created : SL_UNKNOWN);
+		sl_json_known_uint(j, "blocks_freed", label->entries ? label->blocks_freed : SL_UNKNOWN);
+		if (growth->verdict) {
+			sl_json_double(j, "growth_bytes_per_entry", growth->slope);
+			sl_json_double(j, "growth_error_bytes", growth->error);
+			sl_json_double(j, "r_squared", growth->r_squared);
+		} else {
+			sl_json_null(j, "growth_bytes_per_entry");
+			sl_json_null(j, "growth_error_bytes");
+			sl_json_null(j, "r_squared");
+		}
+		sl_json_string(j, "verdict", growth->verdict);
+		sl_json_array(j, "held_by");
+		for (unsigned k = 0; k < growth->holder_count; k++)
+			put_holder(j, process, &growth->holders[k]);
+		sl_json_end(j);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+/* What the program itself called its memory. */
+static void put_names(struct sl_json *j, const struct sl_model *model)
+{
+	sl_json_array(j, "names");
+	for (size_t i = 0; i < model->called.count; i++) {
+		const struct sl_called *called = &model->called.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "name", sl_defs_text(model->defs, called->text));
+		sl_json_known(j, "device", called->device);
+		sl_json_uint(j, "blocks", called->blocks);
+		sl_json_uint(j, "live_bytes", called->live_bytes);
+		sl_json_uint(j, "peak_bytes", called->peak_bytes);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+/* Each rank that this process has in a communicator of NCCL. */
+static void put_communicators(struct sl_json *j, const struct sl_model *model)
+{
+	char number[20];
+
+	sl_json_array(j, "communicators");
+	for (size_t i = 0; i < model->defs->communicators.count; i++) {
+		const struct sl_communicator *is = &model->defs->communicators.item[i];
+		struct sl_traffic used = {is->handle, 0, 0};
+
+		for (size_t k = 0; k < model->traffic.count; k++)
+			if (model->traffic.item[k].communicator == is->handle)
+				used = model->traffic.item[k];
+		snprintf(number, sizeof(number), "%016llx", (unsigned long long)is->handle);
+		sl_json_object(j, NULL);
+		sl_json_string(j, "communicator", number);
+		sl_json_string(j, "name", is->name);
+		sl_json_known(j, "rank", is->rank);
+		sl_json_known(j, "world_size", is->world_size);
+		sl_json_known(j, "device", is->device);
+		sl_json_uint(j, "collectives", used.collectives);
+		sl_json_uint(j, "message_bytes", used.bytes);
+		sl_json_end(j);
+	}
+	sl_json_end(j);
+}
+
+static void put_truth(struct sl_json *j, const char *key, const char *value)
+{
+	if (!value)
+		sl_json_null(j, key);
+	else if (!strcmp(value, "true") || !strcmp(value, "false"))
+		sl_json_bool(j, key, value[0] == 't');
+	else
+		sl_json_string(j, key, value);
+}
+
+static void put_capabilities(struct sl_json *j, const struct sl_defs *defs)
+{
+	static const char *const always[] = {"python_stacks", "native_stacks", "pytorch", "device_source"};
+
+	sl_json_object(j, "capabilities");
+	for (size_t i = 0; i < SL_COUNT(always); i++) {
+		const char *value = sl_defs_capability(defs, always[i]);
+		bool seen = i == 0 ? defs->pythons.count != 0 : i == 1 && defs->natives.count != 0;
+
+		put_truth(j, always[i], !value && seen ? "true" : value);
+	}
+	for (size_t i = 0; i < defs->capabilities.count; i++) {
+		const char *name = defs->capabilities.item[i].name;
+		bool said = !name || !strcmp(name, "notes");
+
+		for (size_t k = 0; k < SL_COUNT(always) && !said; k++)
+			said = !strcmp(name, always[k]);
+		if (!said)
+			put_truth(j, name, defs->capabilities.item[i].value);
+	}
+	sl_json_array(j, "notes");
+	for (size_t i = 0; i < defs->notes.count; i++)
+		sl_json_string(j, NULL, defs->notes.item[i]);
+	sl_json_end(j);
+	sl_json_end(j);
+}
+
+void sl_json_figures(struct sl_json *j, const struct sl_process *process)
+{
+	put_in_flight(j, process);
+	put_memory(j, process);
+	put_apis(j, process->model);
+	put_libraries(j, process->model);
+	put_torch(j, process->model);
+}
+
+void sl_json_process(struct sl_json *j, struct sl_process *process)
+{
+	const struct sl_trace *trace = process->trace;
+	const struct sl_header *header = &trace->header;
+	const struct sl_host *host = &process->model->host;
+
+	sl_json_object(j, NULL);
+	sl_json_string(j, "session_id", process->session_id);
+	sl_json_known(j, "rank", header->rank);
+	sl_json_known(j, "local_rank", header->local_rank);
+	sl_json_known(j, "world_size", header->world_size);
+	sl_json_string(j, "host", header->host);
+	sl_json_int(j, "pid", header->pid);
+	sl_json_array(j, "command");
+	for (unsigned i = 0; i < header->argc; i++)
+		sl_json_string(j, NULL, header->argv[i]);
+	sl_json_end(j);
+	sl_json_string(j, "trace", sl_stacks_basename(trace->name));
+	sl_json_string(j, "status", sl_status_name(trace->status));
+	sl_json_known(j, "exit_status", (int64_t)trace->exited - 1);
+	sl_json_uint(j, "events", process->model->events);
+	sl_json_uint(j, "lost_events", trace->gap_events + trace->damage.lost_events);
+	sl_json_uint(j, "unknown_frees", process->model->unknown_frees);
+	sl_json_bool(j, "damaged", trace->damage.damaged);
+	sl_json_figures(j, process);
+	put_roles(j, process);
+	put_labels(j, process);
+	put_names(j, process->model);
+	put_communicators(j, process->model);
+	sl_heuristics_put(j, process);
+	sl_json_object(j, "host_memory");
+	sl_json_known_uint(j, "rss_peak_bytes", host->rss_peak);
+	sl_json_known_uint(j, "cgroup_limit_bytes", host->cgroup_limit);
+	sl_json_known_uint(j, "cgroup_peak_bytes", host->cgroup_peak);
+	sl_json_known_uint(j, "oom_kills", host->oom_kills);
+	sl_json_end(j);
+	put_capabilities(j, &trace->defs);
+	sl_json_end(j);
+}
