@@ -14,14 +14,4 @@
  */
 void sl_issues_write(struct sl_json *j, const char *key, const struct sl_telemetry *t, const struct sl_value *states);
 
-/* "issue:" and 24 hex digits of normalized dimensions; out holds 31 bytes. */
-void sl_issues_fingerprint(const char *kind, const struct sl_value *dimensions, char *out);
-
-/* Dimensions as they enter a fingerprint: texts of low cardinality, lists sorted, floats to six digits. */
-struct sl_value sl_issues_normalize(struct sl_arena *arena, const struct sl_value *value);
-
-/* The category of an alert's text and the stem of an error message. */
-const char *sl_issues_category(struct sl_arena *arena, const struct sl_value *context);
-const char *sl_issues_error_stem(struct sl_arena *arena, const struct sl_value *error);
-
 #endif
