@@ -4,6 +4,7 @@
  * written once for all of them.  The first finds for each address of a block the last event
  * that names it, by time: frames of several threads lie in any order.  It counts all events that may go, and notes which
  * frames have one that may not.  The second copies what stays, and reads of the frames that have nothing the index alone.
+ * (Longer than other files: both passes and the change from file to file share the state of one fold.)
  */
 #define ZSTD_STATIC_LINKING_ONLY
 #include "agent/file/retention.h"
@@ -23,6 +24,7 @@
 #include "agent/agent.h"
 #include "agent/file/define.h"
 #include "agent/process/file.h"
+#include "agent/file/checkpoint.h"
 #include "agent/file/retention_last.h"
 #include "agent/file/retention_peak.h"
 #include "agent/hooks/ids.h"
@@ -33,16 +35,9 @@
 #define FILES		8  /* that STORMLOG_KEEP is divided into */
 #define SOURCES_MAX	64 /* of one fold */
 #define FILE_BYTES_MIN	(64u << 10)
-#define DEVICES_MAX	64 /* with block events; further ones share the last row */
 #define CONTENT_BYTES	SL_BLOCK_BYTES(SL_BLOCK_EVENTS)
 #define SAMPLE_EVERY_NS (60 * SL_NS_PER_S)
 #define WORK_MAX_NS	200000000ull /* of the ring's cap at 2 million events a second */
-
-/* What was left out, of one device. */
-struct totals {
-	int64_t device;
-	uint64_t allocations, allocated_bytes, frees, freed_bytes, peak_allocated, peak_reserved;
-};
 
 static struct fold {
 	bool active;
@@ -60,12 +55,7 @@ static struct fold {
 	struct sl_peak peak[SL_PEAKS_MAX];
 	struct sl_last_table at_peak[SL_PEAKS_MAX];
 	unsigned peaks;
-	struct totals totals[DEVICES_MAX];
-	unsigned devices;
-	uint64_t until_ns; /* time of the last event that may have been left out */
-	uint64_t log_next;
-	uint64_t *thread_next; /* by thread */
-	uint32_t threads;
+	struct sl_checkpoint left; /* of what is left out */
 
 	/* a block of the new file 1, filled from one or more blocks of a thread; room for two */
 	struct sl_event *pending;
@@ -75,7 +65,7 @@ static struct fold {
 	struct thinned {
 		int64_t device;
 		uint64_t ns, peak; /* of the last sample that was kept; 0: none was */
-	} thinned[DEVICES_MAX];
+	} thinned[SL_CHECKPOINT_DEVICES];
 
 	void *decompressor;
 	uint8_t *packed, *content, *made; /* as read, decompressed, to be written */
@@ -92,7 +82,7 @@ void sl_retention_prepare(void)
 	memset(fold.at_peak, 0, sizeof(fold.at_peak));
 	sl_peaks_prepare();
 	memset(fold.needed, 0, sizeof(fold.needed));
-	fold.thread_next = NULL;
+	fold.left.thread_next = NULL;
 	fold.active = false;
 	fold.tried = 0;
 }
@@ -152,45 +142,6 @@ static bool stays(const struct sl_event *event)
 	return sl_last_is(&fold.table, event->address, event->time_ns, allocates);
 }
 
-static struct totals *totals_of(int64_t device)
-{
-	unsigned i = 0;
-
-	while (i < fold.devices && fold.totals[i].device != device)
-		i++;
-	if (i == DEVICES_MAX)
-		return &fold.totals[DEVICES_MAX - 1];
-	if (i == fold.devices)
-		fold.totals[fold.devices++] = (struct totals){.device = device};
-	return &fold.totals[i];
-}
-
-static void raise_to(uint64_t *peak, uint64_t value)
-{
-	*peak = value > *peak ? value : *peak;
-}
-
-/* The event is left out (sign 1); it is not, after all (-1). */
-static void count_out(const struct sl_event *event, int sign)
-{
-	unsigned verb = verb_of(event);
-	struct totals *totals;
-
-	raise_to(&fold.until_ns, event->time_ns);
-	if (!is_block(verb))
-		return;
-	totals = totals_of(event->device);
-	if (verb == SL_VERB_BLOCK_ALLOC) {
-		totals->allocations += (uint64_t)sign;
-		totals->allocated_bytes += (uint64_t)sign * event->bytes;
-	} else {
-		totals->frees += (uint64_t)sign;
-		totals->freed_bytes += (uint64_t)sign * event->bytes;
-	}
-	raise_to(&totals->peak_allocated, event->extra);
-	raise_to(&totals->peak_reserved, event->extra2);
-}
-
 /* --- the new file 1 ---------------------------------------------------------------------------------- */
 
 static bool put(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
@@ -219,7 +170,7 @@ static bool flush_pending(struct sl_store *store, unsigned count)
 	index->end_ns = 0;
 	for (unsigned i = 0; i < count; i++) {
 		index->begin_ns = fold.pending[i].time_ns < index->begin_ns ? fold.pending[i].time_ns : index->begin_ns;
-		raise_to(&index->end_ns, fold.pending[i].time_ns);
+		sl_checkpoint_raise(&index->end_ns, fold.pending[i].time_ns);
 	}
 	size = sl_block_encode(fold.made, index->thread, index->first, index->next, fold.pending, count);
 	fold.pending_count -= count;
@@ -242,7 +193,7 @@ static bool copy_block(struct sl_store *store, const struct sl_frame_index *from
 			continue;
 		fold.pending[fold.pending_count++] = *event;
 		if (may_go(verb_of(event)))
-			count_out(event, -1);
+			sl_checkpoint_count(&fold.left, event, verb_of(event), -1);
 	}
 	if (fold.pending_count > SL_BLOCK_EVENTS) {
 		if (!flush_pending(store, before))
@@ -282,8 +233,8 @@ static bool fold_block(struct sl_store *store, const struct sl_frame_index *inde
 		return false;
 	if (fold.pass == 2)
 		return copy_block(store, index, &block);
-	if (index->thread < fold.threads)
-		raise_to(&fold.thread_next[index->thread], index->next);
+	if (index->thread < fold.left.threads)
+		sl_checkpoint_raise(&fold.left.thread_next[index->thread], index->next);
 	while ((event = sl_block_next(&block))) {
 		unsigned verb = verb_of(event);
 
@@ -291,7 +242,7 @@ static bool fold_block(struct sl_store *store, const struct sl_frame_index *inde
 			fold.needed[fold.source][fold.frame] = 1;
 			continue;
 		}
-		count_out(event, 1);
+		sl_checkpoint_count(&fold.left, event, verb, 1);
 		if (is_block(verb) && !note_block(event, verb == SL_VERB_BLOCK_ALLOC))
 			return false;
 	}
@@ -336,51 +287,12 @@ static bool sample_stays(struct sl_unpack map)
 		bytes = total - free_bytes;
 	else if (!sl_unpack_number(map, "used_bytes", &bytes))
 		sl_unpack_number(map, "rss_bytes", &bytes);
-	while (thinned < fold.thinned + DEVICES_MAX - 1 && thinned->ns && thinned->device != (int64_t)device)
+	while (thinned < fold.thinned + SL_CHECKPOINT_DEVICES - 1 && thinned->ns && thinned->device != (int64_t)device)
 		thinned++;
 	if (thinned->ns && bytes <= thinned->peak && ns - thinned->ns < SAMPLE_EVERY_NS)
 		return false;
 	*thinned = (struct thinned){(int64_t)device, ns, bytes > thinned->peak ? bytes : thinned->peak};
 	return true;
-}
-
-/* The items of an array of rows, one row at a time. */
-static uint64_t row_number(struct sl_unpack *at)
-{
-	struct sl_unpacked value;
-
-	return sl_unpack_next(at, &value) ? value.number : 0;
-}
-
-/* What earlier folds left out counts on. */
-static void take_checkpoint(struct sl_unpack map)
-{
-	struct sl_unpacked rows, row;
-	struct sl_unpack at;
-	uint64_t number;
-
-	if (sl_unpack_number(map, "until_ns", &number))
-		raise_to(&fold.until_ns, number);
-	if (sl_unpack_number(map, "log_next", &number))
-		raise_to(&fold.log_next, number);
-	if (sl_unpack_get(map, "blocks", &at) && sl_unpack_next(&at, &rows))
-		for (; rows.number && sl_unpack_next(&at, &row) && row.number == 7; rows.number--) {
-			struct totals *totals = totals_of((int64_t)row_number(&at));
-
-			totals->allocations += row_number(&at);
-			totals->allocated_bytes += row_number(&at);
-			totals->frees += row_number(&at);
-			totals->freed_bytes += row_number(&at);
-			raise_to(&totals->peak_allocated, row_number(&at));
-			raise_to(&totals->peak_reserved, row_number(&at));
-		}
-	if (sl_unpack_get(map, "threads", &at) && sl_unpack_next(&at, &rows))
-		for (; rows.number && sl_unpack_next(&at, &row) && row.number == 2; rows.number--) {
-			uint64_t thread = row_number(&at), next = row_number(&at);
-
-			if (thread < fold.threads)
-				raise_to(&fold.thread_next[thread], next);
-		}
 }
 
 static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_t size)
@@ -393,13 +305,13 @@ static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_
 	/* Events may name what is defined here: never behind them.  First, since both are made in the same buffer. */
 	if (!flush_pending(store, fold.pending_count))
 		return false;
-	raise_to(&fold.log_next, index.next);
+	sl_checkpoint_raise(&fold.left.log_next, index.next);
 	for (index.count = 0; at.at < at.end;) {
 		map = at;
 		if (!sl_unpack_skip(&at))
 			return false;
 		if (sl_unpack_text_is(map, "def", "checkpoint"))
-			take_checkpoint(map);
+			sl_checkpoint_take(&fold.left, map);
 		else if (!sl_unpack_text_is(map, "def", "sample") || sample_stays(map)) {
 			memcpy(fold.made + used, map.at, (size_t)(at.at - map.at));
 			used += (size_t)(at.at - map.at);
@@ -409,84 +321,13 @@ static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_
 	return !used || put(store, index, fold.made, used);
 }
 
-/*
- * Threads that a reader of the ring may meet, each once, and that have events in the files up to here.  Of one that has ended
- * and left the ring nothing is to be said: of those there are ever more.
- */
-static unsigned threads_in_ring(uint32_t threads[SL_SEGMENT_MAX])
-{
-	const struct sl_ringfile *file = sl_agent->ring->file;
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < atomic_load(&file->segments); i++) {
-		uint32_t thread;
-		unsigned known = 0;
-
-		if (atomic_load(&file->segment[i].use) != SL_SEGMENT_EVENTS)
-			continue;
-		thread = file->segment[i].thread;
-		if (thread >= fold.threads || !fold.thread_next[thread])
-			continue;
-		while (known < count && threads[known] != thread)
-			known++;
-		threads[known] = thread;
-		count += known == count;
-	}
-	return count;
-}
-
-static unsigned peaks_within(void)
-{
-	unsigned within = 0;
-
-	for (unsigned i = 0; i < fold.peaks; i++)
-		within += fold.peak[i].ns <= fold.until_ns;
-	return within;
-}
-
 static bool write_checkpoint(struct sl_store *store)
 {
 	struct sl_pack pack = sl_pack_begin(fold.made, CONTENT_BYTES);
-	uint32_t threads[SL_SEGMENT_MAX];
-	unsigned count = threads_in_ring(threads);
 
-	sl_pack_map(&pack, 7);
-	sl_pack_pair_text(&pack, "def", "checkpoint");
-	sl_pack_pair_uint(&pack, "through", fold.through);
-	sl_pack_pair_uint(&pack, "until_ns", fold.until_ns);
-	sl_pack_pair_uint(&pack, "log_next", fold.log_next);
-	sl_pack_text(&pack, "blocks");
-	sl_pack_array(&pack, fold.devices);
-	for (unsigned i = 0; i < fold.devices; i++) {
-		const struct totals *totals = &fold.totals[i];
-
-		sl_pack_array(&pack, 7);
-		sl_pack_int(&pack, totals->device);
-		sl_pack_uint(&pack, totals->allocations);
-		sl_pack_uint(&pack, totals->allocated_bytes);
-		sl_pack_uint(&pack, totals->frees);
-		sl_pack_uint(&pack, totals->freed_bytes);
-		sl_pack_uint(&pack, totals->peak_allocated);
-		sl_pack_uint(&pack, totals->peak_reserved);
-	}
-	sl_pack_text(&pack, "threads");
-	sl_pack_array(&pack, count);
-	for (unsigned i = 0; i < count; i++) {
-		sl_pack_array(&pack, 2);
-		sl_pack_uint(&pack, threads[i]);
-		sl_pack_uint(&pack, fold.thread_next[threads[i]]);
-	}
-	sl_pack_text(&pack, "peaks");
-	sl_pack_array(&pack, peaks_within());
-	for (unsigned i = 0; i < fold.peaks; i++) {
-		if (fold.peak[i].ns > fold.until_ns)
-			continue;
-		sl_pack_array(&pack, 2);
-		sl_pack_int(&pack, fold.peak[i].device);
-		sl_pack_uint(&pack, fold.peak[i].ns);
-	}
-	return !pack.failed &&
-	       put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.log_next}, fold.made, pack.used);
+	sl_checkpoint_pack(&fold.left, &pack, fold.through, fold.peak, fold.peaks);
+	return !pack.failed && put(store, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = 1, .next = fold.left.log_next},
+				   fold.made, pack.used);
 }
 
 /* --- from frame to frame ----------------------------------------------------------------------------- */
@@ -504,9 +345,9 @@ static void close_files(void)
 			munmap(fold.needed[source], fold.needed_bytes[source]);
 		fold.needed[source] = NULL;
 	}
-	if (fold.thread_next)
-		munmap(fold.thread_next, (fold.threads + 1) * sizeof(*fold.thread_next));
-	fold.thread_next = NULL;
+	if (fold.left.thread_next)
+		munmap(fold.left.thread_next, (fold.left.threads + 1) * sizeof(*fold.left.thread_next));
+	fold.left.thread_next = NULL;
 	fold.active = false;
 }
 
@@ -555,7 +396,7 @@ static bool open_source(struct sl_store *store, unsigned source)
 	if (fold.in < 0 && fold.pass == 2 && fold.needed_bytes[source] > 1)
 		return false;
 	if (fold.in < 0 && fold.pass == 1)
-		sl_define_gap(0, source ? fold.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(),
+		sl_define_gap(0, source ? fold.left.until_ns : sl_agent->process.monotonic_ns, sl_agent_now(),
 			      "a file of the trace was removed");
 	fold.source = source;
 	fold.at = fold.frame = 0;
@@ -609,19 +450,19 @@ static bool begin(struct sl_store *store, unsigned files)
 	fold.sources = store->folded ? 1 + files : files; /* file 1 is the first to be folded */
 	fold.pass = 1;
 	fold.in = fold.out = -1;
-	fold.out_at = fold.until_ns = fold.log_next = 0;
-	fold.devices = fold.pending_count = 0;
+	fold.out_at = fold.left.until_ns = fold.left.log_next = 0;
+	fold.left.devices = fold.pending_count = 0;
 	fold.peaks = sl_peaks_copy(fold.peak);
 	for (unsigned i = 0; i < fold.peaks; i++)
 		fold.at_peak[i].until_ns = fold.peak[i].ns;
 	memset(fold.thinned, 0, sizeof(fold.thinned));
-	fold.threads = atomic_load(&sl_agent->ring->file->threads) + 1;
-	fold.thread_next = sl_pages_map((fold.threads + 1) * sizeof(*fold.thread_next));
+	fold.left.threads = atomic_load(&sl_agent->ring->file->threads) + 1;
+	fold.left.thread_next = sl_pages_map((fold.left.threads + 1) * sizeof(*fold.left.thread_next));
 	fold.active = true;
 	sl_store_path(store, 0, path);
 	sl_file_remove(path);
 	fold.out = sl_store_create(path);
-	if (!fold.thread_next || !have_buffers() || !sl_file_identity(fold.out, &fold.out_device, &fold.out_inode) ||
+	if (!fold.left.thread_next || !have_buffers() || !sl_file_identity(fold.out, &fold.out_device, &fold.out_inode) ||
 	    !open_source(store, 0)) {
 		sl_retention_stop(store);
 		return false;

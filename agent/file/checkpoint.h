@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a fold (retention.h) leaves out of the trace and what a reader needs to know of that: the totals of block events by device,
+ * until when, and from which slot on a thread's events are still in the ring.  Written as one map behind the folded events;
+ * doc/trace-format.md describes it.  Writer thread only.
+ */
+#ifndef AGENT_FILE_CHECKPOINT_H
+#define AGENT_FILE_CHECKPOINT_H
+
+#include "agent/file/retention_peak.h"
+#include "common/event.h"
+#include "common/pack.h"
+#include "common/unpack.h"
+
+#define SL_CHECKPOINT_DEVICES 64 /* with block events; further ones share the last row */
+
+struct sl_checkpoint {
+	struct sl_checkpoint_totals {
+		int64_t device;
+		uint64_t allocations, allocated_bytes, frees, freed_bytes, peak_allocated, peak_reserved;
+	} totals[SL_CHECKPOINT_DEVICES];
+	unsigned devices;
+	uint64_t until_ns; /* time of the last event that may have been left out */
+	uint64_t log_next;
+	uint64_t *thread_next; /* by thread; whoever folds maps it */
+	uint32_t threads;
+};
+
+static inline void sl_checkpoint_raise(uint64_t *known, uint64_t value)
+{
+	*known = value > *known ? value : *known;
+}
+
+/* The event is left out (sign 1); it is not, after all (-1). */
+void sl_checkpoint_count(struct sl_checkpoint *checkpoint, const struct sl_event *event, unsigned verb, int sign);
+
+/* What the map of an earlier fold says counts on. */
+void sl_checkpoint_take(struct sl_checkpoint *checkpoint, struct sl_unpack map);
+
+/* The map, of files up to `through`, with those of the peaks that lie before until_ns. */
+void sl_checkpoint_pack(const struct sl_checkpoint *checkpoint, struct sl_pack *pack, unsigned through, const struct sl_peak *peak,
+			unsigned peaks);
+
+#endif
