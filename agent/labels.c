@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: ranges, marks and backward passes share what is open on a thread. */
 #include "agent/labels.h"
 
 #include <errno.h>

@@ -8,6 +8,7 @@
  * chance, which is Mann and Kendall's test over the windows, with the level divided by the number of places that are tested; it rises in
  * each of the last three quarters, by the clock and by the births of the whole process, no less than QUARTER_MIN of their mean; what is
  * given back in between is less than half of it; and its births go on to the end. The teardown, the terminal run of deaths, is not judged.
+ * (Longer than other files: one verdict and its measures, which serve nothing else.)
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: file and ring are written from the same state. */
 #include "synth.h"
 
 #include <msgpack.h>

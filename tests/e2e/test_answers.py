@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""End to end: each finding where it is true, and a run beside it where it must not appear."""
+"""End to end: each finding where it is true, and a run beside it where it must not appear.
+
+Longer than other files: a class a finding, each run beside the one that must not show it.
+"""
 import contextlib
 import json
 import os

@@ -2,6 +2,7 @@
 """The contract with Python Stormlog as plain Python: what each number is, without numpy and without upstream.
 
 Written from the contract, checked against tests/golden; the other half of telemetry_diff.py.
+Longer than other files: one page of the contract, read beside it.
 """
 import hashlib
 import json

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices and contexts: what they cost, who holds them, what goes with them. */
+/* Devices and contexts: what they cost, who holds them, what goes with them.
+ * Longer than other files: an entry a function. */
 #include "sim.h"
 
 #include <stdio.h>

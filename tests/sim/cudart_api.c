@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime's functions: each says what it is for and which driver call does it. */
+/* The runtime's functions: each says what it is for and which driver call does it.
+ * Longer than other files: an entry a function. */
 #include "cudart.h"
 
 #include <stddef.h>

@@ -4,6 +4,7 @@
  * after the launch, ends it. Each device keeps what its graphs once needed (reserved) until it is trimmed. A graph and
  * what was instantiated from it share their nodes: those live until the last of them is destroyed. Memory that a launch
  * left allocated outlives them all, until it is freed.
+ * Longer than other files: nodes, graphs and launches name each other.
  */
 #include "sim.h"
 

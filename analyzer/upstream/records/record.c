@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: the rules of V2, V3 and legacy records end in the same checks. */
 #include "analyzer/upstream/records/record.h"
 
 #include <math.h>

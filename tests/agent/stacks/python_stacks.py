@@ -2,6 +2,7 @@
 """Runs inside the interpreter under test: every captured stack is compared with sys._getframe.
 
 python_stacks.py PROBE.so [soak seconds]; 3.9 syntax, standard library only.
+Longer than other files: it is one file for the interpreter under test.
 """
 import asyncio
 import functools

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A file of more than 500 lines says in its first comments why it is not two: "Longer than other files: ..."."""
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LINES_MAX = 500
+FOLDERS = ("agent", "analyzer", "attach", "common", "examples", "exporter", "include", "launcher", "push", "python", "server", "tests", "top")
+WHY = "Longer than other files: "
+NOT_YET = ("agent/file/ring.c", "agent/file/writer.c", "agent/hooks/", "analyzer/fit/rules.c", "tests/analyzer/test_model.c")
+
+
+def long_files(root):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".c", ".h", ".py", ".js", ".ts") and path.is_file() and "node_modules" not in path.parts:
+                lines = path.read_text(errors="replace").splitlines()
+                if len(lines) > LINES_MAX:
+                    yield path.relative_to(root).as_posix(), lines
+
+
+class Lengths(unittest.TestCase):
+    def test_a_long_file_says_why(self):
+        silent = [name for name, lines in long_files(ROOT)
+                  if WHY not in "\n".join(lines[:40]) and not name.startswith(NOT_YET)]
+        self.assertEqual(silent, [], f"split it, or write \"{WHY}...\" in its first comment")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
