@@ -44,7 +44,7 @@ _agent = _find()
 
 
 def available() -> bool:
-    """True: the agent is in this process, and what is said here is recorded."""
+    """True: the agent is in this process and records what these functions are given."""
     return _agent is not None
 
 
@@ -71,7 +71,7 @@ def _bytes(text: Any) -> bytes:
 
 
 def push(name: str, step: Optional[int] = None, **pairs: Any) -> None:
-    """Open a range of this thread; pairs are said of it.  With a step it is that entry of "NAME_#"."""
+    """Open a range of this thread, with `pairs` as its metadata.  With a step it is that entry of "NAME_#"."""
     if _agent is None:
         return
     if step is None:
@@ -101,7 +101,7 @@ _calls: Dict[str, Iterator[int]] = collections.defaultdict(itertools.count)
 
 
 def begin(name: str, pairs: Optional[Mapping[str, Any]] = None) -> Call:
-    """Open a numbered range.  The agent collapses the numbers of a name, so calls are counted by what it makes of it."""
+    """Open a numbered range.  The agent replaces digits of a name by "#", so calls are counted under that name."""
     name = _bytes(name)[:200].decode("utf-8", "ignore")
     label = re.sub(r"[0-9]+", "#", name) + "_#"
     call = Call(name, label, next(_calls[label]))
@@ -111,7 +111,7 @@ def begin(name: str, pairs: Optional[Mapping[str, Any]] = None) -> Call:
 
 @contextlib.contextmanager
 def range(name: str, step: Optional[int] = None, **pairs: Any) -> Iterator[None]:  # noqa: A001
-    """with range("forward"): ...  As an NVTX range; pairs are said of it."""
+    """with range("forward"): ...  Recorded as an NVTX range, with `pairs` as its metadata."""
     push(name, step, **pairs)
     try:
         yield
@@ -126,7 +126,7 @@ def mark(text: str) -> None:
 
 
 def metadata(**pairs: Any) -> None:
-    """Said of the whole run, as stormlog-run's --meta: metadata(model="resnet50")."""
+    """Metadata of the whole run, as stormlog-run's --meta: metadata(model="resnet50")."""
     if _agent is not None:
         for key, value in pairs.items():
             _agent.metadata(_bytes(key), _bytes(value))
@@ -138,7 +138,7 @@ def flush(timeout: float = 10.0) -> bool:
 
 
 def record(on: bool) -> None:
-    """False: calls are recorded without stacks from now on, which is most of what recording costs."""
+    """False: record calls without stacks from now on.  Stacks are most of what recording costs."""
     if _agent is not None:
         _agent.record(1 if on else 0)
 
@@ -148,8 +148,8 @@ _step_count = itertools.count()
 
 
 def step(number: Optional[int] = None) -> int:
-    """A step of the program begins, and the one before it on this thread ends: call it first in the loop's body.  Not inside a
-    range that was opened here and is to go on."""
+    """Begin a step and end the one before it on this thread: call it first in the loop's body, and not inside a range opened by
+    this module that must outlive the step."""
     end_step()
     number = next(_step_count) if number is None else number
     push("step", number)
@@ -158,20 +158,20 @@ def step(number: Optional[int] = None) -> int:
 
 
 def end_step() -> None:
-    """The last step is over; else it ends with the next one."""
+    """End the last step.  Every other step ends when the next one begins."""
     if getattr(_steps, "open", False):
         _steps.open = False
         pop()
 
 
 def block(address: int, size: int, name: str) -> None:
-    """A pool of the program's own handed out a block in memory of the driver's; said after it was taken."""
+    """A pool of the program handed out a block of memory that it got from the driver.  Call it after the block was taken."""
     if _agent is not None and _agent.bytes >= ctypes.sizeof(_Table):
         _agent.block(address, size, _bytes(name))
 
 
 def block_gone(address: int) -> None:
-    """The pool takes it back; said before."""
+    """The pool takes the block back.  Call it before that."""
     if _agent is not None and _agent.bytes >= ctypes.sizeof(_Table):
         _agent.block_gone(address)
 
@@ -199,8 +199,8 @@ def _extents(what: Any) -> List["tuple[int, int]"]:
 
 
 def annotate(what: Any, name: str) -> Any:
-    """The memory of a tensor, or of what is made of tensors (a module, a list, a dict), is called `name` in every report.  Returns
-    what it was given.  A pair (address, bytes) of integers is an address range, bytes 0: the whole block there."""
+    """Call the memory of a tensor, or of a container of tensors (a module, a list, a dict), `name` in every report.  Returns its
+    argument.  A pair (address, bytes) of integers is an address range; bytes 0 is the whole block at that address."""
     if _agent is None:
         return what
     if isinstance(what, tuple) and len(what) == 2 and all(isinstance(part, int) for part in what):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """python -m stormlog_native.bundle, an order as JSON on stdin: writes the bundle of an out-of-memory error and prints its path.
 
-A child of the job that stumbled: it reads the running trace through stormlog-analyze.  Where the recording saw a call run out, the
-bundle is that call's, with what the exception said in place of the vendor's words; else (an error that was simulated, or raised by
-a framework that never asked the driver) one is made of the last events."""
+The failing job starts it as a child; it reads the running trace with stormlog-analyze.  If the recording saw a call run out of
+memory, the bundle is that call's, with the exception's text in place of the vendor's.  Otherwise (a simulated error, or one that a
+framework raised without asking the driver) the bundle is made of the last events."""
 from __future__ import annotations
 
 import json
@@ -39,8 +39,8 @@ def newest(folder: str, since_ns: int) -> Optional[str]:
 
 
 def legacy(event: Dict[str, Any]) -> Dict[str, Any]:
-    """A V3 event as events.json has it: upstream's names, and its own so that nothing is lost."""
-    kept = {key: value for key, value in event.items() if key != "schema_version"}  # what has one is not read as legacy
+    """A V3 event as events.json has it: under upstream's names, and the V3 fields too so that nothing is lost."""
+    kept = {key: value for key, value in event.items() if key != "schema_version"}  # without it upstream reads the event as a legacy record
     return dict(kept, timestamp=event["timestamp_ns"] / 1e9, memory_allocated=event["allocator_allocated_bytes"],
                 memory_reserved=event["allocator_reserved_bytes"], memory_change=event["allocator_change_bytes"],
                 device_used=event["device_used_bytes"], device_free=event["device_free_bytes"],
@@ -65,7 +65,7 @@ def made(folder: str, order: Dict[str, Any], events: List[Dict[str, Any]]) -> st
 
 
 def complete(bundle: str, order: Dict[str, Any]) -> None:
-    """What the exception, the program and the machine say beside the recording."""
+    """What is known beside the recording: the exception, the program, the machine."""
     metadata = _load(os.path.join(bundle, "metadata.json"))
     recorded = metadata.get("exception_message")
     metadata.update({key: order[key] for key in ("reason", "exception_type", "exception_module", "exception_message", "context")})
@@ -80,7 +80,7 @@ def complete(bundle: str, order: Dict[str, Any]) -> None:
 
 
 def place(bundle: str, order: Dict[str, Any]) -> str:
-    """Into the directory under a name of its own, the manifest last; returns the path."""
+    """Write the bundle into a new folder of the directory, the manifest last.  Returns its path."""
     manifest = _load(os.path.join(bundle, "manifest.json"))
     os.remove(os.path.join(bundle, "manifest.json"))
     backend = re.sub(r"[^A-Za-z0-9_-]+", "_", manifest["backend"])
@@ -102,7 +102,7 @@ def place(bundle: str, order: Dict[str, Any]) -> str:
 
 
 def retain(order: Dict[str, Any], newest_path: str) -> None:
-    """Oldest bundles go until the rest is few and small enough; the newest always stays."""
+    """Remove the oldest bundles until number and size are within the limits.  The newest always stays."""
     folder = os.path.abspath(order["directory"])
     bundles = []
     for name in os.listdir(folder):

@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 class Phases:
-    """A numbered step and the phase inside it.  One of both is open at a time; a step that ended in an exception ends with the next."""
+    """A numbered step and the phase inside it.  At most one step and one phase are open; a step left by an exception ends when the next begins."""
 
     def __init__(self, name: str = "step") -> None:
         self.name = name
@@ -27,7 +27,7 @@ class Phases:
         self._step = True
 
     def phase(self, name: Optional[str]) -> None:
-        """None: the phase is over, and no other begins."""
+        """Begin a phase.  None: end the open one without beginning another."""
         if self._phase:
             agent.pop()
         self._phase = name is not None and self._step
@@ -42,7 +42,7 @@ class Phases:
 
 
 def steps(items: Iterable[Item], name: str = "step", first: int = 0) -> Iterator[Item]:
-    """for batch in steps(loader): each turn of the loop is an entry of step_N, with the fetching of the batch after it.  For loops
+    """for batch in steps(loader): each iteration is an entry of step_N and includes fetching the next batch.  For loops
     of JAX, Accelerate or plain PyTorch."""
     phases = Phases(name)
     try:

@@ -6,7 +6,7 @@ the file system, and summaries are merged as a tree.  Summaries travel, traces d
     from dask.distributed import Client
     report = stormlog_native.analyze("/scratch/run-7/traces", client=Client("scheduler:8786"))
 
-What a lost worker had is done again by another: a task reads traces and answers with bytes, and changes nothing."""
+A task reads traces, returns bytes and changes nothing, so another worker can repeat the task of a lost one."""
 from __future__ import annotations
 
 import os
@@ -19,7 +19,7 @@ from .errors import ConfigurationError, ProfilerError
 from .recording import Report, child_environment, program, report
 
 TOGETHER = 8  # summaries of one merge
-AGAIN = 3  # a worker's full disk or lost file system, before the error is the user's
+AGAIN = 3  # retries, since a worker may have a full disk or a lost file system; then the user sees the error
 
 
 def _summarize(arguments: List[str]) -> bytes:

@@ -16,7 +16,7 @@ __all__ = ["CPUMemoryProfiler", "CPUMemorySnapshot", "CPUMemoryTracker", "CPUPro
 
 @dataclass
 class CPUMemorySnapshot:
-    """Memory of the process at one instant.  cpu_percent: nobody measures it here."""
+    """Memory of the process at one instant.  cpu_percent is not measured."""
     timestamp: float
     rss: int
     vms: int
@@ -28,7 +28,7 @@ class CPUMemorySnapshot:
 
 @dataclass
 class CPUProfileResult:
-    """What one call did to resident memory; peak_rss by the samples of the recording (--device-interval) and both ends."""
+    """What one call did to resident memory.  peak_rss is the greatest of the samples during it (--device-interval) and of both ends."""
     name: str
     duration: float
     snapshot_before: CPUMemorySnapshot

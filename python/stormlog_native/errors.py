@@ -7,7 +7,7 @@ class ProfilerError(Exception):
 
 
 class ConfigurationError(ProfilerError):
-    """Nothing is recorded, or not what was asked for; the text says how to start."""
+    """Nothing is recorded, or the recording lacks what was asked for.  The message says how to start one."""
 
 
 class VisualizationError(ProfilerError):

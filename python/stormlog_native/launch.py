@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The wheel's commands: stormlog-run and stormlog-analyze in place of this process."""
+"""The wheel's commands: replace this process by stormlog-run or stormlog-analyze."""
 import os
 import sys
 

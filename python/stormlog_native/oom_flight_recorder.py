@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The names that upstream has in a module of this name."""
+"""What Python Stormlog exports from its module of the same name."""
 from .tracker import OOMExceptionClassification, OOMFlightRecorderConfig, classify_oom_exception
 
 __all__ = ["OOMExceptionClassification", "OOMFlightRecorderConfig", "classify_oom_exception"]

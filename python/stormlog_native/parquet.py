@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The events of a run as Parquet, for DuckDB, Polars, Spark and whoever else reads columns: FOLDER/run=ID/rank=N/TRACE.parquet.
+"""The events of a run as Parquet, for DuckDB, Polars, Spark and others: FOLDER/run=ID/rank=N/TRACE.parquet.
 
-A row is an event in the trace's own numbers, with names in place of ids: `time` (UTC, ns), `verb`, `api`, `kind`, `label`, `stack` (Python,
+A row is an event with the trace's numbers, and names in place of ids: `time` (UTC, ns), `verb`, `api`, `kind`, `label`, `stack` (Python,
 innermost first, "file:line function" joined by ";"), and the columns of doc/trace-format.md.  One trace is in memory at a time."""
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _traces(path: str) -> Iterator[str]:
 
 
 def write(path: str, output: str) -> int:
-    """Writes the traces below `path`; how many events there were.  The folder is new: Parquet's readers take every file in it."""
+    """Write the traces below `path`; returns the number of events.  The folder must not exist: Parquet readers take every file in it."""
     arrow = _arrow()
     if os.path.isdir(output) and os.listdir(output):
         raise ProfilerError("%s is not empty: name a new folder" % output)

@@ -2,8 +2,8 @@
 """Blocks of CuPy's and RMM's pools, and the tags of vLLM's sleep mode, told to the recorder: stormlog-run --python-pools, or install()
 at the program's begin.
 
-None of these packages exports what could be wrapped from outside, so their own ways to change the allocator are taken: what a program
-sets there is asked, and what it hands out is said.  Each block costs a call in Python, a microsecond or two."""
+These packages export no function that could be wrapped from outside.  So we use their hooks for a custom allocator: ours calls the
+allocator that the program set and reports each block.  That costs a call in Python for each block, a microsecond or two."""
 from __future__ import annotations
 
 import contextlib
@@ -20,7 +20,7 @@ TOLD = "_stormlog_told"
 
 
 class _Held:
-    """What keeps a block of CuPy's: it is gone before the pool has it back."""
+    """Owner of a CuPy block.  CuPy drops it before the pool takes the block back, which is when the free is reported."""
 
     __slots__ = ("pointer", "address")
 
@@ -32,7 +32,8 @@ class _Held:
 
 
 def told_cupy(cupy: Any, allocator: Optional[Callable[[int], Any]]) -> Optional[Callable[[int], Any]]:
-    """An allocator for cupy.cuda.set_allocator that says what `allocator` hands out.  RMM's says it itself, and None is the driver."""
+    """An allocator for cupy.cuda.set_allocator that reports the blocks of `allocator`.  RMM's is returned as it is, since RMM reports
+    its own; so is None, the driver."""
     if allocator is None or hasattr(allocator, TOLD) or str(getattr(allocator, "__module__", "")).split(".")[0] == "rmm":
         return allocator
 
@@ -65,13 +66,13 @@ def hook_cupy(cupy: Any) -> None:
 
 
 def told_rmm(mr: Any, resource: Any) -> Any:
-    """A resource that says what `resource` hands out; one that asks the driver for each block is left as it is."""
+    """A resource that reports the blocks of `resource`.  One that asks the driver for each block is returned as it is."""
     if hasattr(resource, TOLD) or type(resource).__name__ in ("CudaMemoryResource", "ManagedMemoryResource", "CudaAsyncMemoryResource",
                                                               "PinnedHostMemoryResource", "SystemMemoryResource"):
         return resource
 
     class Told(mr.CallbackMemoryResource):  # type: ignore[misc]
-        """Keeps what it asks; everything else of it is that one's."""
+        """Wraps `resource` and keeps it alive; all other attributes are those of `resource`."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(resource, name)
@@ -134,7 +135,7 @@ HOOKS: Dict[str, Callable[[Any], None]] = {"cupy": hook_cupy, "rmm": hook_rmm, "
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Hooks a package once it is imported."""
+    """Install the hooks of a package when the package is imported."""
 
     def __init__(self) -> None:
         self.wanted = dict(HOOKS)
@@ -156,7 +157,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _try(name: str, hook: Any, module: Any) -> None:
-    """A release that lacks what is asked stays as it is; the recording says so."""
+    """Call the hook.  A release without what it needs is left unchanged, and a mark in the recording says so."""
     try:
         hook(module)
     except Exception as error:
@@ -164,7 +165,7 @@ def _try(name: str, hook: Any, module: Any) -> None:
 
 
 def install() -> None:
-    """CuPy, RMM and vLLM, imported already or later.  Without the agent nothing is changed."""
+    """Install the hooks of CuPy, RMM and vLLM, whether imported already or later.  Without the agent it does nothing."""
     if not agent.available() or any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     finder = _Finder()

@@ -54,11 +54,11 @@ class ProfileResult:
     _span: Tuple[int, int, Optional[int], str] = (0, 0, None, "")
 
     def memory_diff(self) -> int:
-        """What stayed: bytes in use after it less those before."""
+        """Bytes in use after the call less those before."""
         return self.memory_after.allocated_memory - self.memory_before.allocated_memory
 
     def peak_memory_usage(self) -> int:
-        """The most that was in use during it, with what was there before."""
+        """The most bytes in use during the call, those from before included."""
         return self.memory_peak.allocated_memory
 
     def lines(self) -> List[Dict[str, Any]]:
@@ -80,7 +80,7 @@ class ProfileResult:
 
 
 def _place(stack: List[str]) -> str:
-    """The line of Python that asked, which native frames of its libraries stand before; else the innermost frame."""
+    """The line of Python that asked.  Native frames of libraries that lie further in are passed over; without Python, the innermost frame."""
     for frame in stack:
         if not re.search(r"\+0x[0-9a-f]+$", frame):
             return frame
@@ -118,7 +118,7 @@ def snapshot_at(entry: Dict[str, Any], when: str, device: int, cpu: Optional[int
 
 
 class _Done:
-    """A call that has ended, and what of it only the process knew."""
+    """A call that has ended, with resident memory before and after it."""
 
     def __init__(self, call: agent.Call, cpu_before: Optional[int], cpu_after: Optional[int]) -> None:
         self.call, self.cpu_before, self.cpu_after = call, cpu_before, cpu_after
@@ -156,13 +156,13 @@ class GPUMemoryProfiler:
     def profile_function(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> ProfileResult:
         """Call func once and return what it did.  ConfigurationError where nothing is recorded, before it is called."""
         if not agent.available():
-            agent.trace_path()  # raises, and says how to start
+            agent.trace_path()  # raises ConfigurationError
         with self.profile_context(getattr(func, "__name__", type(func).__name__)):
             func(*args, **kwargs)
         return self._results_of(self._done[-1:])[0]
 
     def start_monitoring(self, interval: Optional[float] = None) -> None:
-        """The time line from here on; the recording has all of it, `interval` is how finely get_summary tells it."""
+        """Begin the time line of get_summary.  The recording has every change; `interval` is the resolution of the summary."""
         self._monitoring = (time.time(), interval or 0.1)
         agent.mark("monitoring started")
 

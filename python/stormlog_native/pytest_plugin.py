@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """pytest: @pytest.mark.limit_gpu_memory("2 GiB") and @pytest.mark.limit_gpu_leaks("0"), and a table at the end.
 
-Each marked test is a range of the recording of this pytest: stormlog-run -- pytest.  What it used is read by a child when it has
-ended, and a test beyond its limit fails, with its figures.  Without the recorder marked tests run and the table says
+Each marked test is a range of the recording of this pytest: stormlog-run -- pytest.  After the test a child reads what it used, and a test
+beyond its limit fails with its figures.  Without the recorder marked tests run and the table says
 that nothing was measured; --gpu-memory-required makes that an error."""
 from __future__ import annotations
 

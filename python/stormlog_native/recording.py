@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is known of a recording, read by a child: stormlog-analyze, on this process's running trace or any other.  The job itself
+"""Figures of a recording, read by a child process: stormlog-analyze, on this process's running trace or on another.  The job itself
 keeps no totals and parses no trace."""
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def program(name: str) -> str:
         path = os.path.join(place, name)
         if place and os.access(path, os.X_OK):
             return path
-    # A script of the same name that pip made would start Python to come here again.
+    # Skip scripts that pip made under this name: they would start Python and call this function again.
     for place in os.environ.get("PATH", "").split(os.pathsep):
         path = os.path.join(place, name)
         if os.access(path, os.X_OK) and not os.path.isdir(path):
@@ -31,7 +31,7 @@ def program(name: str) -> str:
 
 
 def child_environment() -> Dict[str, str]:
-    """A child of ours is not part of what is recorded."""
+    """Environment for a child that is not to be recorded."""
     clean = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     kept = [part for part in os.environ.get("LD_PRELOAD", "").replace(":", " ").split() if "libstormlog_preload" not in part]
     if kept:
@@ -145,7 +145,7 @@ def _trace_of(pid: int, folder: str) -> str:
 
 
 def follow(pid: int, folder: str = "traces", interval: float = 1.0) -> Iterator[Dict[str, Any]]:
-    """What a running process uses, every `interval` seconds until it ends: its part of report.json, the last time with its end."""
+    """Yield the report of a running process every `interval` seconds until it ends: its part of report.json, the last one after its end."""
     import time
     path = _trace_of(pid, folder)
     while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What this process recorded goes to stormlog-server when a function has ended: stormlog-analyze push, by a child."""
+"""Send what this process recorded to stormlog-server when a function has ended; a child runs stormlog-analyze push."""
 from __future__ import annotations
 
 import functools
@@ -12,16 +12,16 @@ from .recording import analyze
 
 
 def send(to: Optional[str] = None) -> str:
-    """Sends this process's trace as it is now; where the server shows it.  to: its address, else STORMLOG_SERVER; the token is in
-    STORMLOG_TOKEN or the file that STORMLOG_TOKEN_FILE names."""
+    """Send this process's trace as it is now; returns the address at which the server shows it.  to: the server's address, by default
+    STORMLOG_SERVER.  The token is in STORMLOG_TOKEN or in the file that STORMLOG_TOKEN_FILE names."""
     path = trace_path()
     flush()
     return analyze("push", *(["--to", to] if to else []), path).strip()
 
 
 def sent(function: Optional[Callable[..., Any]] = None, *, to: Optional[str] = None) -> Callable[..., Any]:
-    """@sent, or @sent(to=URL): the run is sent when the function has returned or raised.  What it returned or raised stays, whatever
-    becomes of the sending: a failure is a warning, and a process that is not recorded sends nothing."""
+    """@sent, or @sent(to=URL): the run is sent when the function has returned or raised.  Its result or
+    exception is passed on in any case: a failure to send is a warning, and a process that is not recorded sends nothing."""
     if function is None:
         return functools.partial(sent, to=to)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The scenario of an out-of-memory error: python -m stormlog_native.stress [--mode simulated|stress] [--max-total-mb N] [--step-mb N]
 
-stress takes blocks of the CUDA or HIP runtime, without a framework, until the device or the bound refuses; simulated raises.  Both
+stress allocates by the CUDA or HIP runtime, without a framework, until the device or the bound refuses; simulated only raises.  Both
 print the bundle's path.  Run it under stormlog-run."""
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def _call(result: ProfileResult) -> Dict[str, Any]:
 
 
 class TFResults(Dict[str, Any]):
-    """What get_results returns: keys are attributes too, and what upstream's class has beside them."""
+    """What get_results returns: a dict whose keys are attributes too, with the other attributes of Python Stormlog's class."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -49,7 +49,7 @@ class TFMemoryProfiler:
         return self._profiler.profile_context(name, **pairs)
 
     def profile_function(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """A decorator: every call is recorded."""
+        """Decorator: record every call."""
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             with self.profile_context(func.__name__):
@@ -86,7 +86,7 @@ class TensorFlowProfiler(TFMemoryProfiler):
 
 
 class ProfiledLayer:
-    """Calls a layer as the layer itself, each call a range of its name; everything else is the layer's."""
+    """Wraps a layer: each call is a range of its name; all other attributes are the layer's."""
 
     def __init__(self, layer: Any, name: Optional[str] = None, profiler: Optional[TFMemoryProfiler] = None) -> None:
         self.layer = layer

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """MemoryTracker and CPUMemoryTracker: what happened over time, and the bundle of an out-of-memory error while the job runs.
 
-Upstream samples by a thread of the job.  Here the recording has every change; a tracker marks a span of it, and whoever asks has
-it read by a child.  Bundles are written by a child too (bundle.py)."""
+Python Stormlog samples in a thread of the job.  Here the recording has every change; a tracker marks a span of it, and a child process
+reads that span when a result is asked for.  A child writes bundles too (bundle.py)."""
 from __future__ import annotations
 
 import collections
@@ -58,7 +58,7 @@ PATTERNS = ("out of memory", "cuda out of memory", "hip out of memory", "resourc
 
 
 def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
-    """Is it an out-of-memory error, and by what it was told: PyTorch's or TensorFlow's type, else the message."""
+    """Is the exception an out-of-memory error, and how is that known: by PyTorch's or TensorFlow's type, else by its message."""
     torch = sys.modules.get("torch")
     for holder in (torch, getattr(torch, "cuda", None)):
         kind = getattr(holder, "OutOfMemoryError", None)
@@ -153,7 +153,7 @@ class MemoryTracker:
         self._watch_for_alerts()
 
     def _leap(self, event: TrackingEvent) -> Optional[TrackingEvent]:
-        """The warning about an event that grew beyond memory_leak_threshold at once."""
+        """The alert for an event that grew by more than memory_leak_threshold at once."""
         change = event["allocator_change_bytes"]
         if event["event_type"] not in ("allocation", "sample") or change <= self.thresholds["memory_leak_threshold"]:
             return None
@@ -266,8 +266,8 @@ class MemoryTracker:
 
     @contextlib.contextmanager
     def capture_oom(self, context: str = "runtime", metadata: Optional[Mapping[str, Any]] = None) -> Iterator[None]:
-        """An out-of-memory error that leaves the block makes a bundle, last_oom_dump_path, and goes on.  The block is a range of
-        the recording, of which the metadata are said."""
+        """An out-of-memory error that leaves the block makes a bundle (last_oom_dump_path) and is raised on.  The block is a range of
+        the recording with this metadata."""
         agent.push(context, **{str(key): value for key, value in (metadata or {}).items()})
         try:
             yield
@@ -275,7 +275,7 @@ class MemoryTracker:
             if agent.available():
                 try:
                     self.handle_exception(exc, context, metadata)
-                except ProfilerError as error:  # the program's own error is the one to see
+                except ProfilerError as error:  # raise the program's error, not ours
                     sys.stderr.write("stormlog: no bundle: %s\n" % error)
             raise
         finally:

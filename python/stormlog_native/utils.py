@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The names that upstream has in a module of this name."""
+"""What Python Stormlog exports from its module of the same name."""
 from .system import convert_bytes, format_memory, get_gpu_info, get_system_info
 
 format_bytes = format_memory

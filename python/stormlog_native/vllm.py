@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """vLLM's KV cache over time, from its event stream: python -m stormlog_native.vllm [ENDPOINT] [-o FILE] [--bytes-per-block N]
 
-The server publishes what its cache holds where it was told to (--kv-events-config '{"enable_kv_cache_events": true}'); blocks are
-numbers in one tensor, so that no recorder sees them.  A line of JSON for each batch: {"timestamp_ns", "rank", "blocks", "tokens",
+The server publishes the contents of its cache if started with --kv-events-config '{"enable_kv_cache_events": true}'.  Blocks are
+indices into one tensor, so no recorder sees them.  A line of JSON for each batch: {"timestamp_ns", "rank", "blocks", "tokens",
 "bytes"}; bytes are null unless --bytes-per-block says them.  Needs pyzmq and msgpack."""
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIELDS = {"BlockStored": ("block_hashes", "parent_block_hash", "token_ids", "blo
 
 
 def _event(event: Any) -> Tuple[str, Dict[str, Any]]:
-    """Its kind and members: a map, or in releases before that an array."""
+    """Kind and members of an event: a map, in older releases an array."""
     if isinstance(event, dict):
         return str(event.get("type")), event
     return str(event[0]), dict(zip(FIELDS.get(str(event[0]), ()), event[1:]))
@@ -62,7 +62,7 @@ def occupancy(payloads: Iterable[bytes], bytes_per_block: Optional[int] = None) 
 
 
 def subscribe(endpoint: str = "tcp://localhost:5557", topic: str = "") -> Iterator[bytes]:
-    """Payloads as they come, without end.  A gap in their numbers is told on stderr: the cache is then not known until it is cleared."""
+    """Yield payloads without end.  A gap in their numbers is reported on stderr: from then on the cache is unknown until it is cleared."""
     import zmq
     socket = zmq.Context.instance().socket(zmq.SUB)
     socket.connect(endpoint)
