@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: the one file that knows the order of start, fork, exec and exit. */
 #include "agent/preload.h"
 
 #include <errno.h>

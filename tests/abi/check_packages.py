@@ -38,7 +38,7 @@ def from_pypi(package, folder):
 
 
 def from_debian(suite, folder):
-    """With a state of apt's own, so that nothing of the system's changes; nothing is installed."""
+    """Run apt on a state folder of its own: the system is not changed, nothing is installed."""
     state = os.path.join(folder, "apt")
     for name in ("lists/partial", "cache/archives/partial"):
         os.makedirs(os.path.join(state, name))
@@ -80,7 +80,7 @@ def main():
         return 77
     check = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check_rows.py")
     globs = [os.path.join(target, part) for target in got if target for part in ("nvidia/*/include", "usr/include")]
-    # NCCL's is too large to be had always: its rows have no version then.
+    # NCCL's package is large and optional: without it its rows have no version.
     since = ["--since", *sys.argv[2:]] if all(got) and os.environ.get("STORMLOG_REAL") == "1" else []
     return subprocess.run([sys.executable, check, *since, *globs]).returncode
 

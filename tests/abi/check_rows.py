@@ -198,7 +198,7 @@ def check_coverage(headers, table):
     skip = left_out()
     declared = set(re.findall(r"\b%s\s+(?:\w+\s+)?(\w+)\s*\(" % headers.result, headers.text))
     missing = {name for name in declared if MEMORY_NAME.match(name) and name not in have and not skip.match(name)}
-    # The documentation is of the base name; its forms are declared, and compared above, by themselves.
+    # The documentation names the base function; its _v2 and _ptsz forms are compared above, each with its own declaration.
     missing |= {name for name in documented(headers.source)
                 if name not in have and re.sub(r"_v\d+$", "", name) not in bases and not skip.match(name)}
     return len(declared), [f"no row: {name}" for name in sorted(missing)]
@@ -232,7 +232,7 @@ def check_versions(headers):
 
 
 def number_text(kind, version):
-    """As people say it: 12.4, 6.4, 2.32."""
+    """The version as people write it: 12.4, 6.4, 2.32."""
     per_minor = {"hip": 100000, "hsa": 1, "amdsmi": 1, "nccl": 100, "rccl": 100, "nvml": 1}.get(kind, 10)
     per_major = KINDS[kind][3]
     return str(version or "") if kind in ("nvml", "rsmi") else f"{version // per_major}.{version % per_major // per_minor}"

@@ -219,7 +219,7 @@ static void inside(void)
 	churn();
 }
 
-/* A machine without a free core: what the writer does is done while the program waits for it, with a ring that is full. */
+/* A machine without a free core: the writer works only while the program waits for it with a full ring. */
 static void starve_writer(void)
 {
 	cpu_set_t core;
@@ -362,7 +362,7 @@ static void *leave_thread(void *with)
 	pthread_exit(NULL);
 }
 
-/* Calls that have claimed memory of a limit are left; what lay on the stack is written over, or not.  Nothing is claimed at the end. */
+/* Calls that have claimed memory of a limit are left by longjmp; their stack is overwritten or not.  Nothing is claimed at the end. */
 static void claim(void)
 {
 	static void (*const leave[])(void) = {leave_driver, leave_runtime};
@@ -400,7 +400,7 @@ static void jump(int number)
 	siglongjmp(out, 1);
 }
 
-/* Frames with room that nobody writes to: what was left there stays as it was. */
+/* Frames with room that nobody writes to, so that old contents of the stack survive. */
 static __attribute__((noinline)) void counted(unsigned deeper)
 {
 	char hole[600];

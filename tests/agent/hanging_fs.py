@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""hanging_fs.py ROOT MOUNTPOINT: ROOT again by FUSE; while ROOT/../hang exists, writes and syncs do not return, and ROOT/../hangs says that one does not."""
+"""hanging_fs.py ROOT MOUNTPOINT: mirrors ROOT by FUSE.  While ROOT/../hang exists, writes and syncs do not return; the file ROOT/../hangs says that one waits."""
 import os
 import sys
 import time

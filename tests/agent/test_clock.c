@@ -5,7 +5,7 @@
 #include "agent/clock.h"
 #include "tests/agent/test.h"
 
-#define FAR_NS 1000000ull /* what no look at the clock is apart, but two of a thread that lost its processor between */
+#define FAR_NS 1000000ull /* longer than two readings of the clock are apart, unless the thread lost its processor between them */
 
 static struct sl_clock clock_;
 static _Atomic uint64_t latest;
@@ -54,7 +54,7 @@ static void the_line_follows_the_systems_clock(void **state)
 	assert_true(least < FAR_NS);
 }
 
-/* The machine slept, and the counter did not; nobody has looked since. */
+/* The machine slept while the counter ran on; no clock was read since. */
 static void far_from_the_last_look_the_time_is_the_systems(void **state)
 {
 	struct sl_clock_line *line = &clock_.line[atomic_load(&clock_.turn) % 2];

@@ -39,7 +39,7 @@ def folded(folder):
 
 
 def run(*args, code=0, most=None, most_of_one=None, kill_in=None, **environment):
-    """most: bytes that the trace files may have at any moment, together or one.  kill_in: so many seconds after a fold has ended."""
+    """most: limit of the trace files' bytes at any moment, all together or each.  kill_in: seconds from the end of a fold to the kill."""
     folder = tempfile.mkdtemp(prefix="stormlog-core-")
     environment = dict(os.environ, STORMLOG_DIR=folder, **{"STORMLOG_STACKS": "none", **environment})
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):

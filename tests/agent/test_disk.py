@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Disks that hang, fill up, lie far away or are cleaned under us: test_disk.py CORE_PROGRAM STORMLOG_ANALYZE."""
+"""Disks that hang, fill up, are remote, or lose our files while we write: test_disk.py CORE_PROGRAM STORMLOG_ANALYZE."""
 import json
 import os
 import shutil
@@ -31,7 +31,7 @@ def report(folder):
 
 
 def said_calls(process, more_than=0):
-    """How many calls a program in mode pace has made, once it says that there are more."""
+    """Wait until the number of calls of a program in mode pace grows; returns it."""
     for line in process.stdout:
         if int(line) > more_than:
             return int(line)
@@ -39,7 +39,7 @@ def said_calls(process, more_than=0):
 
 
 def end(process):
-    """End a program in mode pace; how many calls it made but for the one that fails, and the longest in microseconds."""
+    """End a program in mode pace.  Returns how many calls it made, without the one that fails, and the longest in microseconds."""
     process.terminate()
     count, longest = process.communicate()[0].split()[-2:]
     assert process.returncode == 0, process.returncode
@@ -89,7 +89,7 @@ class Disk(unittest.TestCase):
         self.skipTest("no FUSE here (root, /dev/fuse and python3-fusepy are needed)")
 
     def hang(self):
-        """From now on, and a write does."""
+        """Make writes hang, and wait until one does."""
         open(self.path("hang"), "w").close()
         wait_until(lambda: os.path.exists(self.path("hangs")))
 

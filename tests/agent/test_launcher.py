@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stormlog-run with sh as the command: what it sets, says, hands on and returns."""
+"""stormlog-run with sh as the command: environment, messages, arguments, signals and exit status."""
 import os
 import pty
 import re
@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-# A shell that started us in the background had them ignored, and what is ignored stays so.
+# A shell that starts us in the background ignores them, and ignored signals stay ignored in children.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     signal.signal(number, signal.SIG_DFL)
 
@@ -231,7 +231,7 @@ class Launcher(unittest.TestCase):
             return int(re.search(r'ShdPnd:\s*(\w+)', status.read()).group(1), 16) >> number - 1 & 1
 
     def counter(self, before='', **options):
-        """A command that says the name of each signal that reaches it and ends with TERM."""
+        """A command that prints the name of each signal it gets and ends at TERM."""
         names = ('INT', 'HUP', 'QUIT', 'USR1', 'USR2', 'WINCH', 'TERM')
         script = ('import os, signal\n%s\nnumbers = [getattr(signal, "SIG" + name) for name in %r]\n'
                   'signal.pthread_sigmask(signal.SIG_BLOCK, numbers)\nprint("ready", flush=True)\ngot = 0\n'
@@ -249,7 +249,7 @@ class Launcher(unittest.TestCase):
             for send, number in ((os.killpg, number), (os.kill, other), (os.kill, number)):
                 send(running.pid, number)
                 self.assertEqual(running.stdout.readline(), number.name + '\n')
-                while self.waits(running.pid, number):  # two of a kind that wait at once are one
+                while self.waits(running.pid, number):  # two pending signals of one kind are delivered once
                     time.sleep(0.001)
         os.killpg(running.pid, signal.SIGTERM)
         self.assertEqual(running.communicate(timeout=600)[0], 'SIGTERM\n')

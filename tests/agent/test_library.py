@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""libstormlog_preload.so as the loader sees it: what it asks for and what it offers."""
+"""libstormlog_preload.so as the loader sees it: what it needs and what it exports."""
 import re
 import subprocess
 import sys
@@ -44,7 +44,7 @@ class Library(unittest.TestCase):
         self.assertEqual(imports & forbidden, set())
 
     def test_no_function_on_memory_or_text_is_asked_of_anybody(self):
-        """A sanitizer's runtime would answer, which sees no order in what our threads do (agent/libc.c)."""
+        """A sanitizer's runtime would intercept these functions, and it cannot see how our threads are ordered (agent/libc.c)."""
         imports = {name.split("@")[0] for name in self.names(defined=False)}
         self.assertEqual({name for name in imports if re.match(r"(mem|str|bcmp|__mem|__str|v?s?n?printf|__s?n?printf)", name)}, set())
         self.assertEqual(imports & {"access", "readlink", "rename", "statfs", "statfs64", "unlink"}, set())

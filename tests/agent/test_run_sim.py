@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stormlog-run with the agent over the simulated GPU: --limit and --inject-oom, what is said at the end, what is left."""
+"""stormlog-run with the agent over the simulated GPU: --limit and --inject-oom, the last message, the files that remain."""
 import glob
 import json
 import os

@@ -37,14 +37,14 @@ class Depth(unittest.TestCase):
                     self.assertGreater(size, 0)
 
     def test_nor_is_anything_encoded_on_it_where_there_is_no_writer(self):
-        """The end of the first thread is the end of the recording: the second has none of its own."""
+        """The recording ends with the first thread: the second has no end of its own to measure."""
         for stacks in ("none", "native"):
             for name, size in depths(stacks, "alone")[:8]:
                 with self.subTest(stacks=stacks, call=name):
                     self.assertLessEqual(size, BUDGETS[name] if name != "end" else FIRST)
 
     def test_a_call_made_before_takes_a_kilobyte(self):
-        """Without NVML every tenth of a second a call samples the device: not here."""
+        """With NVML: without it a call every tenth of a second would sample the device."""
         for name, size in depths("none", interval="0"):
             if name in ("warm", "known_stack"):
                 self.assertLessEqual(size, WARM, name)

@@ -28,7 +28,7 @@ POINTERS = [("sl_objects_walk", visit) for visit in ("add_node", "add_provider",
                                                      "read_wanted", "run_locked", "search_in", "visit", "visit_module")]
 POINTERS += [("run_locked", run) for run in ("run_for", "run_in_group")]
 POINTERS += [("sl_options_read", bad) for bad in ("bad_option", "ignore_option")]
-# Not on the way of a call that was made before and succeeds: each is a function of its own for that.
+# Not reached by a call that was made before and succeeds: each is a separate function so that the tables show it.
 RARE = ("sl_agent_attach", "close_failed", "close_limit", "close_late", "take_stack", "take_late_stack", "find_real", "first_used", "sample_here",
         "ask_place", "ask_more", "device_of_pointer", "free_around", "tell_version", "sl_resolve_for", "sl_ring_next",
         "sl_unwound_drop", "sl_unwound_inside", "is_autograd", "sl_objects_walk", "sl_ring_make_room", "sl_stacks_capture", "sl_record_failed")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A folder that goes away, and a synthetic trace replayed into a model. */
+/* A temporary folder, and a synthetic trace replayed into a model. */
 #ifndef TESTS_ANALYZER_REPLAY_H
 #define TESTS_ANALYZER_REPLAY_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Two hosts whose clocks differ: what happened on them is never put in an order that the clocks cannot tell."""
+"""Two hosts with different clocks: events are never put in an order that the clocks cannot prove."""
 import json
 import subprocess
 import sys
@@ -37,7 +37,7 @@ class Hosts(unittest.TestCase):
         self.assertRegex(who(found), "rank 2 was first; 1 other ran out too")
 
     def test_what_is_closer_than_the_bound_has_no_order(self):
-        """By the clocks rank 0 was first, and it was not."""
+        """The clocks say that rank 0 failed first; rank 2 did."""
         found = report(ahead=300, meetings=3, first=5000, second=5100)
         self.assertRegex(who(found), r"among the first: 1 on other hosts did so within 3\d\d ms, by which clocks of hosts may differ \(shown by 3 comm")
 

@@ -657,7 +657,7 @@ static void a_table_holds_exactly_what_was_put_in_and_not_taken_out(void **state
 	sl_table_free(&table);
 }
 
-/* A sample taken amid calls tells too little of the context; the first one taken in peace puts it right, none raises it then. */
+/* A sample taken during calls understates the context; the first one taken between calls corrects it, and later ones do not raise it. */
 static void what_a_context_takes_is_known_once_nothing_moves(void **state)
 {
 	static const struct {
@@ -682,7 +682,7 @@ static void what_a_context_takes_is_known_once_nothing_moves(void **state)
 	}
 }
 
-/* The figure is of before the segment was got or of after it: nobody knows, and what was hidden before may be so still. */
+/* The figure may be from before or after the segment was allocated, so what was hidden before may still be. */
 static void a_sample_that_spans_a_segment_tells_of_no_fall_of_what_is_hidden(void **state)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks as PyTorch's allocator asks for them: the stream, the size, what the driver or an event has to say, the report.
+ * Blocks as PyTorch's allocator makes them: stream, size, questions to the driver and to events, the report.
  * The calls go to stand-ins in c10.c, in PyTorch's order.
  */
 #include "gpu.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A caching allocator in the manner of PyTorch's: segments from the driver, blocks inside them, each reported to libc10
+ * A caching allocator like PyTorch's: segments from the driver, blocks inside them, each reported to libc10
  * with the totals. What does not fit makes it give free segments back and ask again, and then report out of memory.
  * One device, one thread.
  */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ctor_host PLUGIN.so locked|first: a thread allocates under a lock that the constructor of a library waits for, and that
- * constructor runs under the loader's lock: whoever takes the loader's lock inside an allocation hangs.
- * locked: so; first: the constructor makes the first GPU calls of the process, two threads at once.
+ * constructor runs under the loader's lock: an agent that takes the loader's lock inside an allocation hangs. locked: this case; first: the constructor makes the first GPU calls of the process, two threads at once.
  */
 #include "gpu.h"
 

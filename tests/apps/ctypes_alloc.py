@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Memory through ctypes, as scripts do it: libcudart and libcuda opened by name, RTLD_LOCAL."""
+"""Allocates through ctypes as scripts do: opens libcudart and libcuda by name, RTLD_LOCAL."""
 import ctypes
 import sys
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* imports: memory that is someone else's: external, a pool's pointer; and a multicast object that keeps what is bound. */
+/* imports: imported memory: external, and by a pool's pointer; and a multicast object, which keeps what is bound to it. */
 #include "gpu.h"
 
 #include <unistd.h>

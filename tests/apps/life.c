@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * life MODE [COUNT]: threads and processes that come and go in every way there is, each with GPU calls in the moment in
- * which a tracer would like them least.  Says nothing and ends with 0, with a tracer and without one.
+ * life MODE [COUNT]: threads and processes that come and go in every way there is, each with GPU calls at the moment that is hardest for a tracer. Prints nothing and exits 0, with and without a tracer.
  */
 #include "gpu.h"
 
@@ -79,7 +78,7 @@ static void churn(void)
 
 static pthread_key_t key;
 
-/* Calls until the C library gives up, and so does whatever a tracer does at the end of a thread. */
+/* Calls in destructors until the C library runs no more of them; so do those of a tracer at the end of a thread. */
 static void at_thread_end(void *value)
 {
 	allocate_and_free(2 * MB);

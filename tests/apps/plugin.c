@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that allocates behind its program's back. Linked with the static runtime it is what cuBLAS is: nobody outside
+ * A library that allocates without its program knowing. Linked with the static runtime it is what cuBLAS is: nobody outside
  * sees its calls by name. Linked with a shared one it brings a second runtime into the process.
  */
 #include "gpu.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that asks the driver, gives it back, as those that look for GPUs do, and has it again at another place. */
+/* A program that opens the driver, closes it as programs do that look for GPUs, and opens it again at another address. */
 #include "gpu.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reset: cudaDeviceReset takes everything of the device along, and life goes on. */
+/* reset: cudaDeviceReset frees everything on the device, and the program goes on allocating. */
 #include "gpu.h"
 
 int main(void)

@@ -29,7 +29,7 @@ def allocate(mib, must):
 def grow(blocks):
     for _ in range(blocks):
         allocate(1, True)
-        time.sleep(0.02)  # more than a thread waits for its turn, as a rule
+        time.sleep(0.02)  # longer than a thread usually waits for the processor
 
 
 def call(pairs):
@@ -60,7 +60,7 @@ def new_tensor(mib):
 
 
 def wait_for_samples(count):
-    """NVML's answers from before do not count, nor the one that may be under way."""
+    """Wait for `count` further samples.  NVML's answers from before do not count, nor one that is under way."""
     asked = ctypes.CDLL('libnvidia-ml.so.1').sim_nvml_asked
     until = asked() + count + 1
     while asked() < until:
@@ -85,7 +85,7 @@ def drop_tensors():
 
 
 def wait_for(what, is_there):
-    """A test's machine may be slow: only a broken one takes minutes."""
+    """Wait until is_there(), for minutes if need be: the machine of a test may be slow."""
     end = time.monotonic() + 240
     while not is_there():
         if time.monotonic() > end:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A training in small, in which blocks of each role have a size of their own. Nothing is given back before the end but what a step
-makes anew; the last step ends with the activations of a forward pass, at the peak."""
+"""A small training in which the blocks of each role have a size of their own. Only what a step makes anew is freed before the end;
+the last step ends after the forward pass, at the peak, with its activations."""
 import ctypes
 
 runtime = ctypes.CDLL("libcudart.so.13")

@@ -41,7 +41,7 @@ def null_outputs():
 
 
 def unseen(offsets):
-    """Memory of which no interposer knows is given back through the front door."""
+    """Take memory past the interposers and free it by the ordinary function."""
     with open('/proc/self/maps') as maps:
         line = next(line for line in maps if line.rstrip().endswith('libcuda.so.1'))
     base = int(line.split('-')[0], 16)
@@ -74,7 +74,7 @@ def without_context():
 
 
 def graph_freed():
-    """A graph's memory outlives it, is freed as any other, and is made again by a launch."""
+    """Memory of a graph outlives the launch, is freed by an ordinary call, and is made again by the next launch."""
     with_context()
     graph, node, runs = c_void_p(), c_void_p(), c_void_p()
     params = (c_uint64 * 15)()  # CUDA_MEM_ALLOC_NODE_PARAMS: 88 bytes of pool, accesses, their count, bytes, address

@@ -19,7 +19,7 @@ LATER = ("fork_exec", "ipc", "hsa", "plugin_host", "lookup")  # children, a fami
 
 
 def permitted():
-    """NULL, or why this kernel or this user cannot."""
+    """None, or why this kernel or this user cannot attach."""
     child = subprocess.Popen([os.path.join(e2e.APPS, "kill_me"), "1", "_exit", "20000000"], stdout=subprocess.PIPE,
                              env=dict(os.environ, LD_LIBRARY_PATH=e2e.SIM, SIM_LATENCY="1000000", SIM_DIR="/dev/shm/stormlog-attach-%d" % os.getpid()))
     child.stdout.readline()
@@ -59,9 +59,9 @@ def rows_of(trace):
 
 
 def differences(trace, truth, since_ns):
-    """Sentences; empty is right.  The trace may have some calls more at the front: `ready` comes after the probes."""
+    """What differs, as sentences.  The trace may have some more calls at the front: `ready` comes after the probes."""
     wrong, ours, blocks = [], {}, []
-    # The simulator starts itself in the first call, before it notes that it was entered.
+    # The simulator initialises in the first call, before it writes that the call was entered.
     since_ns = max(since_ns, min((call for call in truth.calls if call.returned_ns), key=lambda call: call.entered_ns).returned_ns)
     journalled = {e2e.journal.plain(call.api) for call in truth.calls}  # its stubs write nothing
     events, verbs = trace.events(), trace.verbs()
@@ -97,7 +97,7 @@ def differences(trace, truth, since_ns):
 
 
 def checked():
-    """Calls that are recorded where they run out of memory alone: not watched."""
+    """Calls that the agent records only when they fail for want of memory; stormlog-attach does not watch them."""
     with open(os.path.join(e2e.HERE, "..", "..", "agent", "hooks", "cuda_driver.def")) as file:
         return set(re.findall(r"^(?:CHECKED|QUERY|LOOKUP)\(\w+, (\w+)", file.read(), re.M))
 
@@ -114,7 +114,7 @@ def has_library(pid):
 
 
 def attachment(seed):
-    """One run; (its description, calls compared, what is wrong)."""
+    """One run.  Returns its description, the number of calls compared, and what is wrong."""
     choice = random.Random(seed)
     name, arguments, _ = choice.choice([program for program in wakings.PROGRAMS if program[0] not in LATER])
     arguments = [argument.format(apps=e2e.APPS) for argument in arguments]

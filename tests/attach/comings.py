@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""comings.py [COUNT [SECONDS]]: attach to a program of two threads that calls without a pause, and detach, so often or for so long.  Each trace
-is whole, has calls and no gap, or says how many were lost; the program ends as it would have, with nothing on its streams."""
+"""comings.py [COUNT [SECONDS]]: attach to a program of two threads that calls without a pause, and detach, COUNT times or for SECONDS.  Each trace
+is whole, holds calls, and says how many were lost if any; the program ends as without us and prints nothing more."""
 import os
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ import stormlog_trace
 
 
 def look(folder):
-    """Calls, calls lost, and what is wrong."""
+    """One attachment.  Returns the number of calls, of calls lost, and what is wrong."""
     trace, = stormlog_trace.open_folder(folder)
     events = trace.events()
     calls = len(events["api"]) if events else 0

@@ -142,7 +142,7 @@ class Asleep(unittest.TestCase):
                 self.assertEqual(report["leaks"], [])
 
     def test_killed_in_the_middle_of_waking(self):
-        """Whatever is in the file is true: each block that is said to live did, at some moment, with its size; no call twice."""
+        """Everything in the file is true: each block reported live did live at some moment, with that size; no call is there twice."""
         for _ in range(int(os.environ.get("STORMLOG_KILLS", "8"))):
             def when(run):
                 run.process.stdout.readline()

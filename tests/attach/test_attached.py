@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Processes that have no recorder, attached to while they run, against the simulator's journal; skipped where the kernel does not let us."""
+"""stormlog-attach on running processes without a recorder: traces against the simulator's journal.  Skipped where the kernel forbids it."""
 import os
 import random
 import re
@@ -62,7 +62,7 @@ class Attached(unittest.TestCase):
             self.assertEqual(run.report()["leaks"], [])
 
     def test_what_it_held_before_is_nvmls_figure(self):
-        """Twice, 70 MiB apart: the context and what else the simulator counts is in both."""
+        """Measured at two totals 70 MiB apart, since the context and other costs of the simulator are in both."""
         def during(run):
             self.addCleanup(run.process.kill)
             for made, go in (("made", "go"), ("again", "end")):
@@ -155,7 +155,7 @@ class Attached(unittest.TestCase):
         return [subprocess.Popen([*prefix, KILL_ME, "1"], env=environment, stdout=subprocess.DEVNULL, **options) for _ in range(count)]
 
     def watched_pids(self, run, group, begin, *prefix):
-        """Of the processes that begin() starts while stormlog-attach watches a group of which there is none yet."""
+        """Traces of the processes that begin() starts while stormlog-attach watches their group, which is empty at first."""
         watcher = subprocess.Popen([*prefix, e2e.ATTACH, *group, "-o", run.traces], stderr=subprocess.PIPE, text=True)
         self.addCleanup(watcher.kill)
         said = [watcher.stderr.readline()]
@@ -180,7 +180,7 @@ class Attached(unittest.TestCase):
         return sorted(trace.header["pid"] for trace in traces)
 
     def test_a_group_is_all_of_its_processes_and_those_to_come(self):
-        """By its path, by the hierarchy's folder, and by the id of a container in its name."""
+        """The group is named by its path, by its folder in the hierarchy, and by the container id in its name."""
         group, path = make_group("docker-0123456789abcdef-%d.scope" % os.getpid())
         if not group:
             self.skipTest("no cgroup can be made here")
@@ -196,7 +196,7 @@ class Attached(unittest.TestCase):
                                  sorted(child.pid for child in children))
 
     def test_all_is_every_process_that_it_sees(self):
-        """In a namespace of its own: other processes of this machine are not ours to watch."""
+        """Runs in a pid namespace of its own, so that no other process of this machine is watched."""
         prefix = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
         if subprocess.run([*prefix, "true"], capture_output=True).returncode:
             self.skipTest("no namespace of processes can be made here")
@@ -210,7 +210,7 @@ class Attached(unittest.TestCase):
             self.assertTrue(all(trace.header["pid"] < 100 for trace in traces))
 
     def test_containers_of_podman_with_the_drivers_folder_mounted(self):
-        """Three of them, by the ids that podman says; each process has a root, a namespace and a cgroup of its own."""
+        """Three containers, named by the ids that podman prints; each process has its own root, namespace and cgroup."""
         names = ["stormlog-test-%d-%d" % (os.getpid(), i) for i in range(3)]
         why_not = podman_refuses(names[0])
         if why_not:
@@ -244,7 +244,7 @@ def calls_in(trace):
 
 
 def make_group(name):
-    """A cgroup of whatever hierarchy lets us: its folder, and its path as /proc/PID/cgroup has it."""
+    """A new cgroup in any hierarchy that permits one: its folder, and its path as in /proc/PID/cgroup."""
     for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"):
         folder = os.path.join(root, name)
         try:
@@ -261,7 +261,7 @@ ONLY_SECOND = "mount --make-rprivate / && umount -l /sys/fs/cgroup && mount -t c
 
 
 def podman(name, *options, command):
-    """A container of this machine's own root, without an image."""
+    """A container whose root is this machine's, so that no image is needed."""
     limits = [option for limit in ("nofile", "nproc") for option in ("--ulimit", limit + "=1024:1024")]
     child = subprocess.Popen(["unshare", "-m", "sh", "-c", ONLY_SECOND, "sh", "podman", "--cgroup-manager", "cgroupfs", "run", "--rm", "--name", name,
                               "--privileged", "--pids-limit", "-1", *limits, "--network", "none", *options, "--rootfs", "/:O", *command],

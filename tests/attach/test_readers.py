@@ -21,7 +21,7 @@ except ImportError as error:
 
 
 def recorded(run):
-    """The exporter's label, and the live bytes by its metrics."""
+    """The exporter's label `recorded`, and the live bytes in its metrics."""
     said = subprocess.run([EXPORTER, "--once", run.traces], capture_output=True, text=True, check=True).stdout
     return re.findall(r'^stormlog_process_info.* recorded="(\w+)"|^stormlog_process_info.*,recorded="(\w+)"', said, re.M), \
         [int(bytes) for bytes in re.findall(r"^stormlog_live_bytes{.*} (\d+)", said, re.M)]
@@ -36,7 +36,7 @@ def watch(run, *options):
 
 
 def screen(run, pattern):
-    """stormlog-top's, in a terminal that `script` makes."""
+    """What stormlog-top shows in a terminal that `script` makes."""
     shown = subprocess.run(["timeout", "3", "script", "-qec", "%s --ascii -d 0.2 %s" % (TOP, run.traces), "/dev/null"],
                            capture_output=True, env=dict(os.environ, TERM="xterm", COLUMNS="160", LINES="40", LC_ALL="C"))
     return re.search(pattern, shown.stdout)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """wakings.py [COUNT [SEED]]: programs of tests/apps that are recorded asleep and woken, put to rest and woken again at random moments;
-what is reported against the simulator's journal: live blocks, totals and calls to the last one, and from the waking on the peaks."""
+the report is compared with the simulator's journal: every live block, total and call, and the peaks from the waking on."""
 import concurrent.futures
 import os
 import random
@@ -33,7 +33,7 @@ def wait_for_ring(run):
 
 
 def disturb(run, seed, done):
-    """Wakes it, puts it to rest, wakes it, each after a random time, or the first of these alone."""
+    """Wake the program after a random time; perhaps put it to rest again and wake it a second time."""
     choice = random.Random(seed)
     wait_for_ring(run)
     for options in choice.choice(([[]], [[], ["--rest"]], [[], ["--rest"], []], [["--rest"], []])):
@@ -63,7 +63,7 @@ def trace_began_awake(trace):
 
 
 def wrong_peaks(run, report):
-    """Where it was woken once and stayed awake, of programs of one thread."""
+    """Compare peaks; only for programs of one thread that were woken once and stayed awake."""
     wrong, traces = [], {trace.header["pid"]: trace for trace in stormlog_trace.open_folder(run.traces)}
     if len(traces) != len(run.truth()):  # exec keeps the pid
         return []
@@ -95,14 +95,14 @@ def wrong_stacks(run, done):
 
 
 def waking(seed):
-    """One run; (its description, wakings that were answered, what is wrong)."""
+    """One run.  Returns its description, the number of wakings that were answered, and what is wrong."""
     choice = random.Random(seed)
     name, arguments, threads = choice.choice(PROGRAMS)
     done = []
     arguments = [argument.format(apps=e2e.APPS) for argument in arguments]
     with e2e.Recording(os.path.join(e2e.APPS, name), *arguments, STORMLOG_ASLEEP=choice.choice((0, 1, 1)), SIM_LATENCY=LATENCY_NS, code=None,
                        during=lambda run: disturb(run, seed, done)) as run:
-        wrong, report = e2e.equal_to_journal(run, threads=2)  # peaks below: those of the sleep nobody has seen
+        wrong, report = e2e.equal_to_journal(run, threads=2)  # or lower: peaks during the sleep are not recorded
         if threads == 1:
             wrong += wrong_peaks(run, report)
         wrong += wrong_stacks(run, done) if done and not done[0][0] and not done[0][1] else []

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """bench_follow.py BUILD [RANKS [EVENTS_A_SECOND [SECONDS]]]: what a reader costs that follows RANKS processes of so many block events a second each:
-share of a core for each rank, and resident memory, of `monitor` and stormlog-exporter, once a second.  One rank more costs nothing else: the
-processes are asked for no word.  The numbers stand in doc/live.md."""
+share of a core for each rank, and resident memory, of `monitor` and stormlog-exporter, once a second.  A further rank costs nothing
+else, since its process is not asked for anything.  The numbers stand in doc/live.md."""
 import os
 import re
 import subprocess

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""bench_followed.py BUILD [PAIRS [CALLS]]: what being followed costs the job: nanoseconds of a call in the calling thread's own processor time,
-run in turn without and with a `monitor` beside it that looks every tenth of a second.  Prints both of each pair, their medians and least."""
+"""bench_followed.py BUILD [PAIRS [CALLS]]: what a follower costs the job: processor time of the calling thread for a call, in ns, with and
+without a `monitor` that reads ten times a second.  Prints both figures of each pair, their medians and minima."""
 import os
 import statistics
 import subprocess
@@ -31,7 +31,7 @@ def nanoseconds(followed):
 
 pairs = []
 for turn in range(PAIRS):
-    first = turn % 2 == 1  # who comes first takes turns
+    first = turn % 2 == 1  # which of the two runs first alternates
     one = [nanoseconds(first), nanoseconds(not first)]
     pairs.append(one[::-1] if first else one)
     print("alone %7.1f   followed %7.1f" % tuple(pairs[-1]), flush=True)

@@ -85,7 +85,7 @@ def people(port, reads, writes, number):
 
 
 def seconds_of(pid):
-    """Of the processor, the server's own; its children are counted when they ended."""
+    """Seconds of processor time of the server itself and of its ended children."""
     with open(f"/proc/{pid}/stat") as stat:
         fields = stat.read().rsplit(")", 1)[1].split()
     return [sum(map(int, fields[at:at + 2])) / os.sysconf("SC_CLK_TCK") for at in (11, 13)]

@@ -106,7 +106,7 @@ def links(folder, n):
 
 
 def suppressions(folder, n):
-    """A pattern of many stars, and a long one, against a name that nearly matches."""
+    """A pattern with many stars, and a long one, matched against a name that fits up to its end."""
     one(folder, [{"def": "frame", "id": 1, "function": "a" * 16000, "file": "/x/a.py", "line": 1},
                  {"def": "python_stack", "id": 1, "frames": [1]}], mallocs(10, python=1))
     with open(os.path.join(folder, "supp"), "w") as file:
@@ -134,7 +134,7 @@ def late(folder, n):
 
 
 def unmixed(h):
-    """What an unseeded hash of 64 bits gathers at one place: a stranger can choose such numbers."""
+    """Keys that an unseeded 64-bit hash maps to one slot: an attacker can choose them."""
     x = h ^ h >> 29 ^ h >> 58
     x = x * pow(ODD, -1, WORD) % WORD
     return x ^ x >> 32

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_ranks.py ANALYZE MAKE_LARGE: a run of many ranks costs what its ranks show, and no more."""
+"""test_ranks.py ANALYZE MAKE_LARGE: the cost of a run grows with what its ranks hold, and with nothing else."""
 import os
 import shutil
 import subprocess
@@ -43,7 +43,7 @@ class Ranks(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("strace"), "no strace here")
     def test_files_are_listed_once_and_asked_about_only_when_they_are_opened(self):
-        """Of each file a look and an opening for its header, and the same for its events: a listing adds nothing."""
+        """System calls for each file: one stat and one open for its header, and again for its events; a listing adds none."""
         def calls(ranks):
             folder, log = self.run_of("places", ranks, 2), os.path.join(self.folder, "calls")
             traced = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=getdents64,stat,newfstatat,statx,openat", ANALYZE, "--json", folder],

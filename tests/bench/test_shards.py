@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_shards.py ANALYZE MAKE_LARGE: the parts that srun, mpirun and job arrays share out are together the whole."""
+"""test_shards.py ANALYZE MAKE_LARGE: the parts that srun, mpirun and job arrays hand to their tasks add up to the whole run."""
 import glob
 import os
 import re

@@ -20,7 +20,7 @@ ANALYZE, MAKE, DEMO, HOSTS = map(os.path.abspath, sys.argv[1:5])
 
 
 def hexadecimal(part):
-    """As JSON has it, which knows no bytes."""
+    """The value as JSON can hold it: bytes as text."""
     if isinstance(part, dict):
         return {key: hexadecimal(value) for key, value in part.items()}
     if isinstance(part, list):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How often changes are named that are there, and that are not, over seeded histories.  */
+/* Counts real and false changes that are reported over seeded histories.  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static double normal(void)
 	return sqrt(-2 * log(1 - uniform())) * cos(6.283185307179586 * uniform());
 }
 
-/* What a quantity does that does not change. */
+/* Noise of a quantity that does not change. */
 struct kind {
 	const char *name;
 	double noise, outliers; /* of the level; a share of the runs that is 3 to 30 % above */
@@ -62,7 +62,7 @@ static void make(double *values, size_t count, const struct kind *kind)
 	}
 }
 
-/* Histories of HISTORIES with a change that is none. */
+/* Number of HISTORIES in which noise is reported as a change. */
 static unsigned false_alarms(const struct kind *kind)
 {
 	double values[RUNS];
@@ -77,7 +77,7 @@ static unsigned false_alarms(const struct kind *kind)
 	return alarms;
 }
 
-/* Histories of HISTORIES in which a change after `before` runs is named by two runs, and is that one. */
+/* Number of HISTORIES in which a change after `before` runs is reported within two runs, at the right run. */
 static unsigned named(const struct kind *kind, double by, unsigned before)
 {
 	double values[RUNS];

@@ -59,7 +59,7 @@ static bool join(void *context, const struct sl_card *card)
 	return true;
 }
 
-/* Identities that answer, in the order of their identities; or "COLUMN: REASON". */
+/* Identities of the runs that a query finds, sorted; or "COLUMN: REASON" of its error. */
 static const char *ask(struct sl_store *store, const char *text)
 {
 	static char out[512];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Run a program under the agent on the simulated GPU, analyse, and hold report.json against the simulator's journal."""
+"""Run a program under the agent on the simulated GPU, analyse, and compare report.json with the simulator's journal."""
 import base64
 import gzip
 import io
@@ -109,7 +109,7 @@ class Recording:
 
 
 def equal_to_journal(run, threads=1, status="completed"):
-    """What is wrong with the reports of all processes of a run, as a list of sentences; and the report."""
+    """Differences between report and journal of all processes of a run, as sentences; and the report."""
     report, truth, rows, wrong = run.report(), run.truth(), rows_of(run.traces), []
     left = sorted(report["processes"], key=lambda p: (len(p["trace"]), p["trace"]))
     if len(left) != len(truth):
@@ -195,7 +195,7 @@ def expected_calls(truth, rows):
         while outer:
             inside_hip = inside_hip or outer.api.startswith(("hip", "hsa"))
             outer = by_number.get(outer.parent)
-        if call.api.startswith("cu") and inside_hip:  # how the simulator makes HIP and HSA; AMD's do not
+        if call.api.startswith("cu") and inside_hip:  # only the simulator's HIP and HSA do so, AMD's do not
             continue
         if above and rows[call.api] in ("call", rows[above.api]):
             continue
@@ -213,7 +213,7 @@ def expected_apis(truth, rows):
 
 
 def differences(process, truth, rows, threads=1):
-    """What report.json says of a process against what the simulator did, as a list of sentences; empty is right."""
+    """Differences between report.json and the simulator's journal of a process, as sentences; empty is right."""
     wrong = []
     ours = {(row["kind"], row["device"]): row for row in process["memory"]}
     theirs = dict(truth.memory)

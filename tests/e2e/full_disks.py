@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""No room for the trace, on real file systems, told by quotas and by the disk itself: full_disks.py FOLDER... [TEST...]
+"""No room for the trace on real file systems, by quota and by a full disk: full_disks.py FOLDER... [TEST...]
 
-As root of a guest (scripts/test-full-disks), for it sets quotas and fills the disks.  Each folder is where a file system lies,
-and has its name; on ext4 and xfs users have quotas, and beside a trace on btrfs lies no ring.  The recorded program is an ordinary
+As root of a guest (scripts/test-full-disks), for it sets quotas and fills the disks.  Each folder is the mount point of a file system
+and bears its name; on ext4 and xfs users have quotas, and beside a trace on btrfs lies no ring.  The recorded program is an ordinary
 user's."""
 import collections
 import itertools
@@ -42,7 +42,7 @@ class Quota:
         subprocess.run(["setquota", "-u", str(NOBODY), "0", str(kib), "0", str(inodes), self.folder], check=True)
 
     def leave(self, kib):
-        """Room for so much more than is in use.  A limit below what is in use refuses all the same."""
+        """Set the quota to so much more than is in use.  A limit below what is in use refuses too."""
         os.sync()  # blocks whose place is not yet chosen count as well
         used = [line.split()[2] for line in subprocess.run(["repquota", "-n", self.folder], check=True, capture_output=True, text=True)
                 .stdout.splitlines() if line.startswith("#%d " % NOBODY)]
@@ -107,7 +107,7 @@ class Run:
             time.sleep(0.01)
 
     def end(self):
-        """What the program did, as anybody but us can see it."""
+        """What the program did, observed without the agent."""
         _, status, usage = os.wait4(self.process.pid, 0)
         self.code = self.process.returncode = os.waitstatus_to_exitcode(status)
         self.rss_kib = usage.ru_maxrss
@@ -138,7 +138,7 @@ class OnDisk:
         open(self.path(name), "w").close()
 
     def finish(self, run, steps):
-        """The program's end, and that it did what it does unrecorded, in as much memory and the agent's."""
+        """The program ended as without us, with the same output, in as much memory as before and the agent's."""
         did = run.end()
         alone = Run(self, *steps, recorded=False)
         self.assertEqual(did, alone.end(), run.err)
@@ -149,8 +149,8 @@ class OnDisk:
         return subprocess.run([e2e.ANALYZE, *options, self.traces], capture_output=True, text=True, timeout=600, **USER)
 
     def judge(self, run):
-        """What is in the trace is what was called, what is not is counted, and lies in the times that the report names.  The
-        allocations that are there, by size."""
+        """Calls in the trace were made; calls missing from it are counted and lie in the gaps that the report names.  Returns the
+        sizes of the allocations that are there."""
         done = self.analyze("--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         process, = e2e.json.loads(done.stdout)["processes"]
@@ -171,7 +171,7 @@ class OnDisk:
         return process, sizes
 
     def judge_times(self, trace, gaps, there):
-        """Between two allocations that are there and are not neighbours lies a gap that is said."""
+        """Between two recorded allocations with others missing between them lies a reported gap."""
         events, start_ns = trace.events(), trace.header["monotonic_ns"]
         names = trace.names()
         kept = [(there.index(size), (time_ns - start_ns) / 1e9) for api, size, time_ns in
@@ -210,7 +210,7 @@ class OnDisk:
             self.room.lift()
 
     def test_room_that_ends_and_comes_back(self):
-        """Another program of the user takes it all, or an administrator; what the ring has of it is the ring's."""
+        """Another program of the user, or an administrator, takes all the room; blocks that the ring has stay the ring's."""
         words = ["alloc=1", "ready=" + self.path("ready"), "wait=" + self.path("full"), "calls=%d" % OVERFLOW, "ready=" + self.path("done"),
                  "wait=" + self.path("lifted"), "calls=%d" % AFTERWARDS]
         run = Run(self, *words)
@@ -230,8 +230,8 @@ class OnDisk:
         self.assertGreater(sum(OVERFLOW < size <= OVERFLOW + AFTERWARDS for size in sizes), AFTERWARDS // 2)
 
     def test_what_the_kernel_answers(self):
-        """The tests that make strace tell these errors (test_faults.py) tell the truth: it is these calls and no signal, and
-        not at each event that is dropped."""
+        """The errors that test_faults.py injects by strace are the real ones: these calls fail, without a signal, and not once for
+        each event that is dropped."""
         log, words = self.path("strace"), ["calls=%d" % OVERFLOW]
         self.room.leave(RING_KIB + 16)
         run = Run(self, *words, how=["strace", "-f", "-qq", "-e", "trace=all", "-e", "status=failed", "-o", log, "-E", "LD_PRELOAD=" + e2e.PRELOAD])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One kill at a random moment, and what the trace has then held against the simulator's journal, event by event.
+"""Kills a program at a random moment and compares its trace with the simulator's journal, event by event.
 
 Per thread the trace's finished calls are the journal's, with their addresses and sizes, in their order, once each; only the
 last that the journal saw return may still be in flight in the trace: it had not returned to the program."""
@@ -60,7 +60,7 @@ def differences(trace, truth):
 
 
 def kill(how=None, threads=None):
-    """One run; (its description, events compared, what is wrong)."""
+    """One run.  Returns its description, the number of events compared, and what is wrong."""
     how, threads, after = how or random.choice(os.environ.get("STORMLOG_KILL", " ".join(ENDS)).split()), threads or random.choice((1, 2, 8)), random.uniform(0.002, 0.15)
     code, status = ENDS[how]
     late = random.random() < 0.75  # else from the very beginning

@@ -467,7 +467,7 @@ class Leaks(Answers):
             summary(run, "--suppressions", file.name, code=2)
 
     def series(self, how):
-        """Stretches of time are judged: what a program does in them depends on who else the machine works for."""
+        """Growth is judged over stretches of time, and a program's progress in them depends on the load of the machine."""
         with Recording("true", preload=False) as run:
             os.mkdir(run.traces)
             subprocess.run([os.path.join(e2e.BUILD, "tests", "e2e", "make_series"), run.traces, how], check=True)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What a framework's allocator was asked for, on which stream, and which freed block waits for an event: as tests/apps/asked.c did it."""
+"""Requests to a framework's allocator, their streams, and freed blocks that wait for an event are recorded as tests/apps/asked.c made them."""
 import os
 import sys
 import unittest

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tree and table --from A --to B: what was born in between and is still held at B, by the simulator's journal; of PyTorch's blocks by what
-the program did."""
+"""tree and table --from A --to B: blocks made between the two moments and still held at B, against the simulator's journal; PyTorch's
+blocks against what the program did."""
 import json
 import os
 import re

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""End to end: what whole devices hold, by NVML: several processes, containers with pids of their own, MIG instances."""
+"""End to end: memory of whole devices by NVML: several processes, containers with their own pids, MIG instances."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""End to end: how a process ended is told as it was, also where nothing of ours runs at the end; and of two copies of us one is at work."""
+"""End to end: the report tells how a process ended, also where none of our code runs at the end; of two loaded copies of the agent one records."""
 import os
 import shutil
 import subprocess

@@ -20,7 +20,7 @@ ALONE = [os.path.join(e2e.APPS, "oom"), "retry"]  # makes no thread
 
 
 def inject(*faults):
-    """strace that makes system calls fail, in every thread; the agent's and the simulator's are told apart by their names."""
+    """Runs under strace with failing system calls in every thread; calls of agent and simulator are told apart by thread names."""
     calls = ",".join(fault.split(":")[0] for fault in faults)
     return ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + calls, *[word for fault in faults for word in ("-e", "inject=" + fault)]]
 
@@ -86,8 +86,8 @@ class Faults(unittest.TestCase):
         self.assertIn("threads", report)
 
     def test_a_quota_that_is_used_up(self):
-        """No kernel with quotas at hand is needed: what one answers (scripts/test-full-disks) is told by strace.  A call that
-        is lost is one, whatever calls it makes."""
+        """strace injects what a kernel with quotas answers (scripts/test-full-disks).  A lost call counts once, whatever
+        calls it makes."""
         journals = os.path.join(self.folder, "journals")
         os.mkdir(journals)
         said, report = self.strace("pwrite64:error=EDQUOT:when=4+", "fallocate:error=EDQUOT:when=3+", app=[sys.executable, e2e.SCRIPT, "calls=40000"],
@@ -124,7 +124,7 @@ class Faults(unittest.TestCase):
         self.assertGreater(process["host_memory"]["rss_peak_bytes"], 0)
 
     def test_a_writer_that_never_runs(self):
-        """clone3 says that there is a thread, and there is none: the ring alone has the events."""
+        """clone3 reports success without making a thread: only the ring has the events."""
         said, report = self.strace("clone3:retval=999999", app=ALONE)
         self.assertIn("1 process recorded", said)
         self.assertIn("oom", report)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""End to end: programs that are at odds with a recorder beside them (tests/apps/foreign.c) end as they end without one."""
+"""End to end: programs that conflict with a recorder (tests/apps/foreign.c) end as they do without one."""
 import os
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ FORK = os.path.join(e2e.HERE, "..", "apps", "fork_alone.py")
 
 
 def pythons():
-    """What the names stand for: some are scripts that choose one."""
+    """The programs behind the names: some names are scripts that choose one."""
     for name in filter(shutil.which, ("python3", "python3.12", "python3.13", "python3.14")):
         done = subprocess.run([name, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
         if done.returncode == 0:

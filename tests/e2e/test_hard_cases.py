@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Ten hard cases for an interposer.  Where another test has a case whole, it is named here and only what it lacks is run.
+"""Ten hard cases for an interposer.  A case that another test covers is named here; only the rest of it runs here.
 
  1 three kinds of runtime in one process     test_journal: plugins; callers below
  2 cuGetProcAddress, every name and version  tests/agent/hooks/test_lookups.py
@@ -143,7 +143,7 @@ class HardCases(unittest.TestCase):
             self.assertEqual(len(live), sum(row.live_blocks for row in real.memory.values()))
 
     def test_8_every_way_to_fail_leaves_result_and_outputs_as_they_are(self):
-        """One call fails at the driver or at the runtime; the program prints what it got, poison included."""
+        """One call fails in the driver or the runtime; the program prints all outputs, the simulator's poison included."""
         failures = ("cuMemAlloc_v2:1", "cudaMalloc:2", "cuMemAllocPitch_v2:1", "cuMemAllocManaged:1", "cuMemHostAlloc:1",
                     "cuMemHostRegister_v2:1", "cuArrayCreate_v2:1", "cuMemAllocAsync:1", "cuDevicePrimaryCtxRetain:1",
                     "cuMemCreate:1", "cuMemAddressReserve:1", "cuMemMap:1", "cuMemPoolCreate:1", "cuStreamCreate:1")

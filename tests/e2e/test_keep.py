@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""STORMLOG_KEEP: a job that makes far more than its limit ends, runs out of memory, or is killed.  What its files then say against
-what it did: blocks by its own journal, calls by the simulator's."""
+"""STORMLOG_KEEP: a job that makes far more than its limit ends, runs out of memory, or is killed.  Its files are then compared
+with its own journal of blocks and the simulator's journal of calls."""
 import json
 import os
 import random

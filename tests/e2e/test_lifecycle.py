@@ -55,7 +55,7 @@ int main() {
     return printf("caught %d\\n", caught) < 0;
 }
 """
-# The vendor's library of a bad day: one call in two leaves by an exception, through the frames of whoever is in between.
+# A vendor library in which every second call throws an exception through our frames.
 THROWER = "extern \"C\" int cudaMalloc(void **, unsigned long) { static int n; if (++n % 2) throw 1; return 0; }\n"
 
 

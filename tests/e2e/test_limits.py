@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""End to end: programs of few means (stacks, descriptors, processes, file sizes, a cgroup nearly full) and below tracers run as without us."""
+"""End to end: programs with little stack, few descriptors, processes or bytes, in a nearly full cgroup, or under a tracer run as without us."""
 import os
 import shutil
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""One quantity has one value: what outputs say of a program against what the program noted itself, and against each other."""
+"""One quantity has one value: all outputs agree with the program's own notes and with each other."""
 import contextlib
 import csv
 import json

@@ -269,7 +269,7 @@ class Others(unittest.TestCase):
         self.assertEqual((row["allocations"], row["frees"], row["implicit_frees"], row["live_blocks"]), (4, 2, 1, 1))
 
     def test_attributes_of_pointers_are_the_drivers(self):
-        """HAMi 2691: managed memory was no longer called that."""
+        """HAMi 2691: managed memory was reported as ordinary memory."""
         self.as_journalled("attributes")
 
     def test_rows_are_as_long_as_the_driver_made_them(self):
@@ -277,11 +277,11 @@ class Others(unittest.TestCase):
         self.as_journalled("pitches")
 
     def test_formats_of_arrays_that_no_table_has(self):
-        """HAMi-core has a table of 33 formats and no look at its end."""
+        """HAMi-core reads past the end of its table of 33 formats."""
         self.trap("formats")
 
     def test_handlers_of_signals_are_the_programs(self):
-        """HAMi-core takes SIGUSR1 and SIGUSR2."""
+        """HAMi-core takes SIGUSR1 and SIGUSR2 away from the program."""
         self.assertEqual(self.trap("signals").done.stdout, b"True\n")
 
     def test_a_driver_that_looks_itself_up_finds_itself(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What memory is for: the roles of tests/apps/trainer.py, whose blocks have sizes by role, by report.json, the screen and table."""
+"""Roles of memory: report.json, screen and table tell the roles of tests/apps/trainer.py, whose blocks have a size for each role."""
 import json
 import os
 import subprocess

@@ -60,7 +60,7 @@ class Sanitizers(unittest.TestCase):
     def check(self, **how):
         for command, program, environment, plain in self.programs:
             if "-DOWN_OPTIONS" in command and "launcher" not in how:
-                continue  # such a program hears nobody but itself and ASAN_OPTIONS
+                continue  # such a program takes options from itself and ASAN_OPTIONS alone
             with self.subTest(" ".join(command)), Recording(program, code=None, **environment, **how) as run:
                 said = [line for line in run.done.stderr.decode().splitlines() if not line.startswith("stormlog: ")]
                 self.assertEqual((run.done.returncode, run.done.stdout, "\n".join(said)), (0, plain.stdout, plain.stderr.decode()))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The terminal's summary: who is to blame stands beside the figure, what is the same is told once, colours and widths are the terminal's; findings
+"""The terminal's summary: the place stands beside its figure, nothing is told twice, colours and width fit the terminal; findings
 of report.json in their order, with ids that are the same in every run."""
 import fcntl
 import json

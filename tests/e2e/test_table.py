@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What table says became of the blocks of each place, by the simulator's journal; tree's lines; one rank or process alone."""
+"""`table` against the simulator's journal: births, lifetimes and survivors of each place; lines of `tree`; one rank or process alone."""
 import json
 import os
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_exporter.py FOLLOWED EXPORTER PROBER: scrapes about jobs whose figures are known, read by a parser of the exposition that shares nothing with its
-writer, and the files that go with the exporter."""
+"""test_exporter.py FOLLOWED EXPORTER PROBER: scrapes of jobs with known figures, read by a parser that shares no code with the
+writer; and the files that are installed with the exporter."""
 import json
 import os
 import pathlib

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * make_recording FOLDER RELEASE SEED: a trace of the program of that seed (ops.h) on a device without end, with default
+ * make_recording FOLDER RELEASE SEED: a trace of the program of that seed (ops.h) on a device without limit, with default
  * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
  * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
  * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph.

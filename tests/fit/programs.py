@@ -13,7 +13,7 @@ device = torch.device("cuda")
 
 
 def made(make):
-    """Parameters made where they live: the simulator copies into no mapped pages."""
+    """Parameters are made on the device: the simulator cannot copy into mapped pages."""
     with device:
         return make()
 

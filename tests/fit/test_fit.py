@@ -134,7 +134,7 @@ class Fit(unittest.TestCase):
                 self.assertIsNone(curve["largest"][2]["at_least"], "too far beyond")
                 for largest in curve["largest"][:2]:
                     def needs(batch):
-                        """Of the program really made at that batch."""
+                        """The recording of the same program run with that batch."""
                         with tempfile.TemporaryDirectory() as at:
                             recording(at, "2.14", f"batch={batch}")
                             run, = fit(at, "--allocator-capacity", str(largest["capacity_bytes"]), "--settings", curve["settings"])["runs"]

@@ -68,7 +68,7 @@ class Job:
         raise AssertionError("never: %s" % known)
 
     def stop(self):
-        """All threads stand still when this returns; False: it has ended."""
+        """Stop all threads of the job.  False: it has ended."""
         self.process.send_signal(signal.SIGSTOP)
         tasks = pathlib.Path("/proc/%d/task" % self.process.pid)
         try:
@@ -95,7 +95,7 @@ def by_trace(processes):
 
 
 def without_late(processes):
-    """What holds where events came late: everything but peaks, and how a block ended whose address was given again before its free came."""
+    """Comparison after late events: all but peaks, and the end of a block whose address was given out again before its free was read."""
     found = by_trace(processes)
     for process in found.values():
         process["unknown_frees"] = None

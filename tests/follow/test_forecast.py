@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_forecast.py FORECAST: devices that fill up are told of ahead, and an hour of a healthy program is not.
+"""test_forecast.py FORECAST: a device that fills up is announced before it is full; an hour of a healthy program brings no announcement.
 
-The series are made here, by rules that know nothing of the forecast: a level as a function of time, a look each second."""
+The series are made here, independently of the forecast: a level as a function of time, sampled each second."""
 import math
 import random
 import subprocess
@@ -14,7 +14,7 @@ TOTAL = 80 << 30
 
 
 def forecast(levels, step=1.0):
-    """Seconds until full, by look."""
+    """The forecast after each sample: seconds until full."""
     lines = "".join("%d %d\n" % (1 + i * step * 1e9, max(0, level)) for i, level in enumerate(levels))
     done = subprocess.run([FORECAST, str(TOTAL)], input=lines, capture_output=True, text=True, check=True)
     return [float(line) for line in done.stdout.split()]
@@ -51,7 +51,7 @@ class Program:
 
 
 def leaking(seed):
-    """A program, from when on it leaks, and how fast: evenly, step by step, or faster and faster.  Levels until it is full."""
+    """Levels of a leaking program until the device is full.  It leaks from some time on: evenly, in steps, or faster and faster."""
     program = Program(seed)
     r = random.Random(-seed)
     begins = r.choice((0, program.loading, r.uniform(0, 1800)))

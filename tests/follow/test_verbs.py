@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_verbs.py FOLLOWED SCHEMAS: info, track, diagnose, and monitor of devices that nobody records, against what jobs and the simulator were told."""
+"""test_verbs.py FOLLOWED SCHEMAS: info, track, diagnose, and monitor of devices without a recording; expected figures are those given to jobs and simulator."""
 import glob
 import json
 import os

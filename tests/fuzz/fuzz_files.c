@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever stands in a file that the analyzer opens besides whole traces, its reader comes to an end.  FUZZ says which:
+ * Readers of files that the analyzer opens besides whole traces end by themselves, whatever the bytes.  FUZZ says which:
  *
  *	redact		[kind, thread, size (4 bytes), content before compression]..., as fuzz_trace with -DFRAMES
  *	exports		a byte that says which of the formats, then the same: all of them on each input are nine times the reader

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever the bytes of one of Stormlog's own files, the reader comes to an end.  An input is the kind of file (one byte: lines
+ * The readers of Python Stormlog's files end by themselves, whatever the bytes.  An input is the kind of file (one byte: lines
  * of JSON, JSON, CSV) and its content.  A libFuzzer target: scripts/fuzz.
  */
 #include <stdio.h>

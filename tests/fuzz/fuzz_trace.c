@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whatever the bytes of a trace file and a ring, the reader and the model come to an end.  An input is the length of the
+ * Reader and model end by themselves, whatever the bytes of a trace file and a ring.  An input is the length of the
  * trace (4 bytes), the trace, and the beginning of the ring.  With -DFRAMES it is what the frames hold, which a change of
  * the trace itself seldom reaches behind its checksums: [kind, thread, size (4 bytes), content before compression]...
  * With -fsanitize=fuzzer this is a libFuzzer target (scripts/fuzz); else fuzz_trace ROUNDS SEED... changes each seed

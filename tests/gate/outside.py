@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What these tests need from elsewhere: schemas and tools that are not ours to keep.  What cannot be had skips, and says why."""
+"""Fetches the schemas and tools of others that these tests need.  A test whose tool cannot be had is skipped with the reason."""
 import glob
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog-analyze diff: what changed is said, what did not is not, and noise is no change."""
+"""stormlog-analyze diff: it names what changed, nothing that did not, and takes noise for no change."""
 import base64
 import gzip
 import json

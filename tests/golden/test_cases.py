@@ -17,7 +17,7 @@ def telemetry(*paths):
 
 
 def without_raised(want, got):
-    """Where upstream raises (all samples of one time) ours has an answer: take ours for it."""
+    """Upstream raises where all samples have one time; we answer.  Take our answer as the expected one."""
     if isinstance(want, dict) and set(want) == {"error"}:
         assert isinstance(got, list), "no answer where upstream raises"
         return got

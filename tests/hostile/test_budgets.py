@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Small files cannot cost much: memory, disk and output have budgets, what exceeds one is named, and the rest is analysed."""
+"""Small files cannot cost much: memory, disk and output have budgets; a file that exceeds one is named, and the rest is analysed."""
 import json
 import os
 import shutil
@@ -43,7 +43,7 @@ class Budgets(unittest.TestCase):
             return out.read(), said
 
     def frame_of(self, byte, size):
-        """A frame that does not say how much is in it."""
+        """A frame without the size of its contents."""
         compressor = zstandard.ZstdCompressor(level=1, write_content_size=False).compressobj()
         part = byte * (1 << 20)
         return b"".join([compressor.compress(part) for _ in range(size >> 20)] + [compressor.flush()])

@@ -35,7 +35,7 @@ class Collect(unittest.TestCase):
         return self.made[-1]
 
     def ring(self, trace, owner=OWNER):
-        """A dead process's, which names that trace."""
+        """The ring of a dead process that names that trace."""
         path, bytes_ = self.shared(), bytearray(t.ring(trace))
         name = trace.encode()
         at = 16 + 16 + 16 + 40 + 16 + 24

@@ -100,7 +100,7 @@ static int lent_to_two(const char *program, const char *id)
 	return wrong || waitpid(child, &status, 0) != child || status ? 18 : 0;
 }
 
-/* What is wrong, as an exit status; 77: the kernel cannot. */
+/* Exit status that says what is wrong; 77: the kernel lacks Landlock. */
 static int inside(const char *program, const char *id)
 {
 	const char *const writes[] = {at("out/analysis"), NULL}, *const reads[] = {at("in"), NULL};

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Names in a trace steer nobody: whatever leaves the program as text is read here byte by byte."""
+"""Names in a trace cannot control a terminal or page: every byte of text that the program prints is checked here."""
 import csv
 import io
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Names of functions: the same whatever number of files may be open, at a cost that follows libraries and not ranks, and what has
-no names is said."""
+"""Names of functions do not depend on the limit of open files, their cost grows with libraries and not with ranks, and a module
+without names is reported."""
 import json
 import os
 import resource
@@ -19,7 +19,7 @@ ANALYZE = os.path.abspath(sys.argv[1])
 
 
 def libraries():
-    """What this interpreter has mapped, with the build ids that the files say."""
+    """Modules mapped by this interpreter, with the build ids in their files."""
     with open("/proc/self/maps") as maps:
         paths = sorted({line.split()[-1] for line in maps if ".so" in line and line.split()[-1].startswith("/")})
     found = {}

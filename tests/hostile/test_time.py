@@ -35,7 +35,7 @@ class TimeAndFiles(unittest.TestCase):
         return done.stdout, done.stderr
 
     def test_a_trace_that_takes_too_long_is_left_and_the_others_are_read(self):
-        """Twenty milliseconds, which a small trace does not need; the other has two million events."""
+        """A budget of twenty milliseconds: a small trace does not need it, the other has two million events."""
         t.write(self.trace, t.header(), self.events(), t.footer())
         long = os.path.join(self.folder, "t", "rank-00001-101.msgpack.zst")
         thread = t.Thread()
@@ -92,7 +92,7 @@ class TimeAndFiles(unittest.TestCase):
         self.assertIn("s:1001: more than 1000 patterns", self.run_it("--suppressions", self.write("s", b"leak:x\n" * 1001), "t", codes=(2,))[1])
 
     def test_a_ring_whose_threads_have_the_greatest_numbers(self):
-        """Each number up to that one was asked for: four thousand million times, or for ever."""
+        """A number near the maximum made a loop of four thousand million turns, or an endless one."""
         t.write(self.trace, t.header(ring="rank-00000-100.ring"), self.events(), t.footer())
         for thread in 2 ** 32 - 2, 2 ** 32 - 1:
             ring = bytearray(t.ring(self.trace))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes any trace, by the format's page and not with our code: what a stranger may send."""
+"""Writes any trace, valid or not, by doc/trace-format.md and without our code."""
 import os
 import struct
 import sys
@@ -55,7 +55,7 @@ def frame(kind, content, thread=0, first=0, end=0, count=1, begin_ns=0, end_ns=0
 
 
 def framed(kind, data, thread=0, first=0, end=0, count=1, begin_ns=0, end_ns=0):
-    """Around bytes that are compressed already."""
+    """A frame around bytes that are compressed already."""
     index = INDEX.pack(0x184D2A5C, 56, kind, thread, first, end, count, len(data), begin_ns, end_ns, 0)
     return index[:56] + struct.pack("<Q", check(index)) + data
 
@@ -146,6 +146,6 @@ def ring(trace, maps=b"", started=5, **changes):
 
 
 def record(content, done=True, size=None):
-    """One definition as it lies in a ring; not done: room was reserved, and its process was killed before it filled it."""
+    """One definition as it lies in a ring.  done=False: the process was killed between reserving the room and filling it."""
     size = len(content) if size is None else size
     return struct.pack("<Q", size << 8 | (2 if done else 1)) + content + bytes(-len(content) % 8)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Text leaves the analyzer through a door (analyzer/base/door.h, json.h): finds printing that goes around."""
+"""Text leaves the analyzer through analyzer/base/door.h or json.h: finds printing that bypasses them."""
 import pathlib
 import re
 import sys
@@ -20,13 +20,13 @@ MAY = {
 }
 ROWS = {("gate/ci_reports.c", "fwrite(text, 1, size, out);"),  # a row that came through the door
         ("commands/inside.c", 'write(bell, "", 1) != 1)'),  # a byte to a process of ours
-        ("commands/arguments.c", "fputs(options->about, out);")}  # words of ours, of several lines
+        ("commands/arguments.c", "fputs(options->about, out);")}  # a text of our own, of several lines
 CALL = re.compile(r"(?<![\w>.])(v?f?printf|fputs|puts|fputc|putc|putchar|fwrite|perror|write|dprintf)\s*\(")
 WORDS = re.compile(r'"(?:[^"\\]|\\.)*"' r"|'(?:[^'\\]|\\.)+'")
 
 
 def first_argument(text):
-    """Up to the comma or parenthesis that ends it, with its words of ours taken out."""
+    """The first argument, without its string literals."""
     depth, at = 0, 0
     text = WORDS.sub("", text[:2000])
     while at < len(text) and not (depth == 0 and text[at] in ",)"):
@@ -36,7 +36,7 @@ def first_argument(text):
 
 
 def around(text):
-    """Calls that print something else than words of ours."""
+    """Calls that print anything but string literals."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     for match in CALL.finditer(text):
         rest = first_argument(text[match.end():]).strip()

@@ -111,7 +111,7 @@ class Header(unittest.TestCase):
 
 
 class Analyzed(unittest.TestCase):
-    """What the analyzer makes of it; the truth is what the program did, written here by hand."""
+    """The analyzer's report of it, against what the program did, written here by hand."""
 
     PROGRAM = r'''
 #include "stormlog.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A stand-in for TensorFlow's allocator: one region of the simulated GPU, blocks one after the other, functions by their mangled
- * names and called through a table of pointers as virtual functions are.  It writes down what it hands out.
+ * names and called through a table of pointers as virtual functions are.  It writes a journal of its blocks.
  */
 #include <stdint.h>
 #include <stdio.h>

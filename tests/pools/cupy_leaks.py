@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One array of CuPy's stays in each step, one goes."""
+"""Each step keeps one CuPy array and drops another."""
 import os
 
 import cupy

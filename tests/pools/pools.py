@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a framework's allocator did, by its own journal, held against the report of the same run."""
+"""Compares a framework's journal of its allocator with the report of the same run."""
 import os
 import re
 import sys

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A model as TensorFlow's allocator sees one: weights that stay, activations that go. */
+/* A model as TensorFlow's allocator sees it: weights stay allocated, activations do not. */
 #include <stddef.h>
 
 #define MIB ((size_t)1 << 20)

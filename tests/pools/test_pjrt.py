@@ -48,7 +48,7 @@ def told(journal):
 
 
 def applied(blocks):
-    """What the events of the trace leave."""
+    """Arrays live after all events of the trace."""
     live = {}
     for verb, address, size, text in blocks:
         if verb == "BLOCK_ALLOC":

@@ -111,7 +111,7 @@ import os; os._exit(0)
 
 
     def test_the_real_package_s_allocator(self):
-        """Without a device the real CuPy's pool takes nothing: an allocator over the simulated runtime stands for it."""
+        """The real CuPy's pool does not work without a device: an allocator over the simulated runtime stands for it."""
         with Pools(real_python(self), "-c", START + """
 import ctypes, cupy
 runtime, chunk = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()

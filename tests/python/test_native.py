@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""stormlog_native as its users write it, on every CPython at hand: figures are what the program did to the simulated GPU."""
+"""stormlog_native as its users write it, on every CPython at hand: its figures equal what the program did on the simulated GPU."""
 import glob
 import json
 import os

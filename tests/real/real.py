@@ -40,9 +40,9 @@ def python_of(name):
             if file.read() == wanted:
                 return python
     try:
-        # The python3 of the PATH: a user's, with wheels on PyPI; ours may be an interpreter too old or too new for them.
+        # python3 of the PATH: PyPI has wheels for it; our own interpreter may be too old or too new.
         subprocess.run(["python3", "-m", "venv", "--clear", folder], check=True, capture_output=True, timeout=120)
-        # Where there is no network it is to be known soon.
+        # fail soon where there is no network
         subprocess.run([python, "-m", "pip", "install", "-q", "--no-compile", "--only-binary", ":all:", "--retries", "1", "--timeout", "30",
                         *SETS[name]], check=True, capture_output=True, timeout=300 if name in ("small", "cupti") else 3000)
     except (OSError, subprocess.SubprocessError) as error:

@@ -31,7 +31,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 RIG = os.environ.get("TORCH_RIG", "/var/tmp/stormlog-torch-rig")
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
 MIB = 1 << 20
-# A GPU has been used when the script asks which there is: on a machine with one the driver's files say it.
+# The script asks for GPUs after it has used one: on a machine with a GPU the driver's files answer.
 START = """import ctypes, runpy, sys
 sys.path[:0] = sys.argv[1:3]
 if sys.argv[3] != "cpu":
@@ -73,7 +73,7 @@ class Examples(unittest.TestCase):
             raise unittest.SkipTest("PyPI does not give stormlog's sources")
         tempfile.tempdir = cls.folder  # the folders of recordings are seen in the rig too
         cls.addClassCleanup(setattr, tempfile, "tempdir", None)
-        # matplotlib draws what nobody looks at here
+        # matplotlib is not needed here
         os.mkdir(os.path.join(cls.examples, "matplotlib"))
         for name, text in (("__init__", ""), ("pyplot", "def __getattr__(name): return lambda *args, **options: None\n")):
             with open(os.path.join(cls.examples, "matplotlib", name + ".py"), "w") as file:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Launchers of doc/launching.md, the real ones: each rank or worker leaves its trace, with the rank that the launcher gave it.
 
-What is not installed is skipped and said; Python's are fetched where STORMLOG_REAL=1.
+A launcher that is not installed is skipped with a message; those in Python are fetched if STORMLOG_REAL=1.
 """
 import os
 import shutil
@@ -119,7 +119,7 @@ class Launchers(unittest.TestCase):
 
 @unittest.skipUnless(slurm.CAN_START, "Slurm is not installed, or this is not root")
 class Slurm(slurm.Cluster, Launchers):
-    """Slurm of this machine alone: one node.  What the others need is a folder that all see."""
+    """Slurm with this machine as its only node.  With several nodes all must see the trace folder."""
 
     def setUp(self):
         Launchers.setUp(self)
@@ -153,7 +153,7 @@ class Slurm(slurm.Cluster, Launchers):
             self.assertEqual([size for _, _, size in self.ranks()], [6 * MIB])
 
 
-# what Launchers has is not to be done again
+# its tests are not to run twice
 for name in [name for name in dir(Launchers) if name.startswith("test_")]:
     setattr(Slurm, name, None)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Python Stormlog from PyPI opens what we write, refuses and warns about nothing, and computes the numbers that we do."""
+"""Python Stormlog from PyPI opens what we write without refusal or warning, and computes our numbers."""
 import json
 import math
 import os
@@ -46,7 +46,7 @@ class Stormlog(unittest.TestCase):
         return seen
 
     def analysed(self, traces):
-        """What it says of the analysis of `traces`, which must be what report.json says."""
+        """Python Stormlog's numbers for the analysis of `traces`, which must equal report.json's."""
         subprocess.run([ANALYZE, "-q", traces], check=True, timeout=600)
         folder = os.path.join(traces, "analysis")
         with open(os.path.join(folder, "report.json")) as file:

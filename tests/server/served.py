@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A server of the tests' own, and what a client says to it: sockets and http.client, no code of ours."""
+"""A stormlog-server for a test and a client of it by sockets and http.client, without our code."""
 import base64
 import hashlib
 import http.client
@@ -12,7 +12,7 @@ import time
 
 
 def make_pack(seed, size=1 << 16):
-    """Bytes that begin as a pack does; what follows is noise, which the server must take and its child refuse."""
+    """Bytes that begin like a pack and go on with noise: the server must store them, its child must refuse them."""
     return b"stormlog.pack\n\1\0" + b"".join(hashlib.sha256(b"%d %d" % (seed, i)).digest() for i in range(size // 32))
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a child may not do once its cage is closed, each tried in a process of its own; and what it still may. */
+/* What a child may no longer do in its sandbox, each tried in a process of its own; and what it still may. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

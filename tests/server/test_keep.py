@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_keep.py STORMLOG_SERVER STORMLOG_ANALYZE: what a store lets go and what it keeps; a backup is whole."""
+"""test_keep.py STORMLOG_SERVER STORMLOG_ANALYZE: which runs a store removes and which it keeps; a backup is complete."""
 import json
 import os
 import shutil

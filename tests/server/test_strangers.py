@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_strangers.py STORMLOG_SERVER: what somebody without a token, or with bad intentions, gets."""
+"""test_strangers.py STORMLOG_SERVER: what a client without a token, or an attacker, gets."""
 import collections
 import hashlib
 import os
@@ -172,7 +172,7 @@ class Strangers(unittest.TestCase):
         self.assertEqual(self.server.get("/api/v1/packs/" + name_of(self.pack))[0], 200)
 
     def test_slow_clients_are_closed_and_hinder_nobody(self):
-        """Each sends a byte a second for ever, which a time between bytes alone never ends."""
+        """Each client sends a byte a second for ever, so a limit on the time between bytes never ends it."""
         slow = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(200)]
         for s in slow:
             s.sendall(b"GET / HTTP/1.1\r\nHost: loc")
@@ -197,7 +197,7 @@ class Strangers(unittest.TestCase):
         self.assertEqual(len(closed), len(slow))
 
     def test_a_hostile_pack_costs_one_child(self):
-        """Noise, a bomb, names with a way out, a trace of noise: said for each, and the next pack is read."""
+        """Packs of noise, a zstd bomb, names that leave the folder, a trace of noise: each is reported, and the next pack is read."""
         bad = [make_pack(3), pack_of_members([(b"../../../../tmp/stormlog-escaped.msgpack.zst", b"x" * 100)]),
                pack_of_members([(b"rank-00000-1.msgpack.zst", b"\0" * (1 << 26))]), pack_of_members([(b"rank-00000-1.msgpack.zst", os.urandom(100000))]), pack_of_members([])]
         for pack in bad:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_upload.py STORMLOG_SERVER [KILLS]: packs come whole or not at all, whatever ends the upload, the server or the disk."""
+"""test_upload.py STORMLOG_SERVER [KILLS]: a pack is stored whole or not at all, whether the upload, the server or the disk fails."""
 import itertools
 import os
 import random
@@ -188,7 +188,7 @@ class Upload(unittest.TestCase):
         self.assertEqual(status, 507)
         self.assertIn(b"disk is full", body)
         self.assertGreater(len(stored), 2)
-        # what slips past the first look: somebody else fills the disk
+        # the disk fills up after the first check of its room
         with open(os.path.join(disk, "other"), "wb") as other:
             try:
                 while other.write(b"x" * 65536):

@@ -8,7 +8,7 @@
 
 /*
  * Device addresses: one tebibyte per device, where no mapping of Linux comes by itself. Nothing lies behind them.
- * A freed address is the next one given to the same power of two: the reuse that a careless tracer trips over.
+ * A freed address is the next one given to the same power of two: reuse at once, which a careless tracer gets wrong.
  */
 enum { VA_CLASSES = 48 };
 #define VA_BASE	      0x200000000000ull

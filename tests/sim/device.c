@@ -2,8 +2,8 @@
 /*
  * The memory of the devices: one small file, mapped by every process that uses them (SIM_DIR, else SIM_JOURNAL, else a
  * folder of this login session in /dev/shm). Each process image has a slot with what it took; what the dead took is
- * given back when somebody runs short or looks. Dying with the lock of the file harms nobody: the kernel passes it on, and
- * where it cannot (a child made by a bare clone, an emulated program), those who wait look whether the holder lives.
+ * given back when somebody runs short or looks. A process may die while it holds the lock of the file: the kernel passes the lock on, and where it cannot (a child made by a bare
+ * clone, an emulated program), waiting processes look whether the holder lives.
  */
 #include "sim.h"
 
@@ -31,7 +31,7 @@ struct slot {
 };
 
 struct shared {
-	uint32_t size; /* of this struct: a file left by another version of it is nobody's machine */
+	uint32_t size; /* of this struct: a file left by another version is ignored */
 	int32_t devices;
 	uint32_t space; /* the host's pid namespace: whoever made the machine lives there */
 	uint64_t vram;
@@ -183,7 +183,7 @@ static void unlock_shared(void)
 	pthread_mutex_unlock(&shared->lock);
 }
 
-/* The last one out of a machine nobody named leaves nothing behind. */
+/* The last process of a machine without SIM_DIR removes its file. */
 __attribute__((destructor)) static void leave(void)
 {
 	char path[2100];

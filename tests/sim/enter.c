@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The door of every driver function: the lock, then what the call needs to be allowed at all. */
+/* Entry of every driver function: takes the lock, then checks what the call requires. */
 #include "sim.h"
 
 int sim_enter(struct sim_call *call)

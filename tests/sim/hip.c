@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulated HIP runtime. As AMD's it is not linked -Bsymbolic: hipMallocHost, hipHostAlloc and hipMemAllocPitch
- * call their elders through the PLT, so a tracer sees them twice. Plain allocations reach hsa_amd_memory_pool_allocate,
+ * call the older functions through the PLT, so a tracer sees them twice. Plain allocations reach hsa_amd_memory_pool_allocate,
  * by the PLT too; the rest is done by the bookkeeping in libhsa-runtime64.so.1.
  */
 #include "cudart.h"
@@ -119,7 +119,7 @@ HIP(hipHostMalloc, ALLOC, (void **p, size_t n, unsigned flags), from_pool(POOL_F
 HIP(hipFree, FREE, (void *p), give_back(p), .address = (uintptr_t)p)
 HIP(hipHostFree, FREE, (void *p), give_back(p), KIND(HOST_PINNED), .address = (uintptr_t)p)
 
-/* The three that come back in by their own front door. */
+/* The three that call other exported functions, through the PLT. */
 HIP(hipMallocHost, ALLOC, (void **p, size_t n), hipHostMalloc(p, n, 0), SIZE(n), KIND(HOST_PINNED), OUT1(p))
 HIP(hipHostAlloc, ALLOC, (void **p, size_t n, unsigned flags), hipHostMalloc(p, n, flags), SIZE(n), KIND(HOST_PINNED), OUT1(p))
 HIP(hipMemAllocHost, ALLOC, (void **p, size_t n), hipHostMalloc(p, n, 0), SIZE(n), KIND(HOST_PINNED), OUT1(p))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The truth, told by the driver itself: one file per process image, mapped shared, so that what was written before a
+ * What really happened, written by the driver itself: one file per process image, mapped shared, so that what was written before a
  * SIGKILL is there after it. A call's record is written when it is entered and completed when it returns; what the call
  * did to memory are records of their own, numbered under the simulator's lock, so their order is the order in which
  * they took effect. README.md has the layout.

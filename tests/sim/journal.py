@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Reads the simulator's journals: what really happened, in the counting of report.json.
+"""Reads the simulator's journals: what really happened, counted as report.json counts.
 
     journal.py DIR [--json]
 
@@ -137,14 +137,14 @@ class Process:
     def _attribute(self):
         by_number = {c.number: c for c in self.calls}
         for c in self.calls:
-            # Nobody outside a static runtime sees its calls by name: they are not the application's, what they call is.
+            # Calls of a static runtime cannot be seen by name: the driver calls beneath them count as the application's.
             above = by_number.get(c.parent)
             while above and above.level == EMBEDDED:
                 above = by_number.get(above.parent)
             c.outer = above
             while above and family(above.api) != family(c.api):
                 above = by_number.get(above.parent)
-            below_hip = c.outer and c.outer.api.startswith(('hip', 'hsa')) and c.api.startswith('cu')  # the simulator's own affair
+            below_hip = c.outer and c.outer.api.startswith(('hip', 'hsa')) and c.api.startswith('cu')  # internal to the simulator
             c.application = c.level != EMBEDDED and not below_hip and (not above or above.level == EMBEDDED)
         # The driver's allocation inside a runtime's call knows kind and device best.
         self._inside = {c.outer.number: c for c in self.calls if c.outer and c.verb == ALLOC}

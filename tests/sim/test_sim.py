@@ -274,7 +274,7 @@ class Journal(Machine):
 
 
 class Kinds(Machine):
-    """The programs in tests/apps check what they see; here is what the referee wrote down about them."""
+    """The programs in tests/apps check the answers they get; these tests check the simulator's journal of them."""
 
     def row(self, process, kind, device=0):
         r = process.memory[(kind, device)]
@@ -424,7 +424,7 @@ class LookUp(Machine):
 
     @unittest.skipUnless(os.path.exists(REAL_CUDART), 'no CUDA 13 toolkit here')
     def test_nvidias_own_runtime_finds_every_name_and_refuses_us_unchanged(self):
-        # Its self-validation must stay in force: that it refuses a driver that is not NVIDIA's is the right answer.
+        # NVIDIA's runtime checks its driver: that it refuses the simulated one is the right answer.
         out = self.python('''
             rt, version = ctypes.CDLL(%r), ctypes.c_int()
             print(malloc(rt, MB)[0], rt.cudaDriverGetVersion(ctypes.byref(version)), version.value)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Virtual memory management: physical memory lives as long as a reference to its handle or a mapping of it, whichever
- * ends later; that one is its free. Addresses are reserved apart and cost nothing.
+ * Virtual memory management: physical memory lives as long as a reference to its handle or a mapping of it, whichever ends later; its end is the free. Addresses are reserved apart and cost nothing.
  */
 #include "sim.h"
 

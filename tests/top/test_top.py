@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_top.py FOLLOWED TOP PROBER: screens of stormlog-top in tmux, about jobs whose figures are known from what they were told to do."""
+"""test_top.py FOLLOWED TOP PROBER: screens of stormlog-top in tmux.  Expected figures are those that the jobs were told to make."""
 import json
 import os
 import re

@@ -138,7 +138,7 @@ def roles_of(model, optimizer):
 def kept_losses():
     model, losses = network(), []
     for _ in range(60):
-        time.sleep(0.05)  # writing the statistics takes half a second afterwards: a stretch without births that is no part of the program
+        time.sleep(0.05)  # writing the statistics takes half a second: without this the program would seem to end with a pause
         x = torch.empty(256, 512, device="cuda")
         losses.append(model(x).pow(2))  # LEAK
     return losses

@@ -128,7 +128,7 @@ class Case:
                         [e["addr"] for e in theirs if e["action"] == kind])
         sizes = [e["size"] for e in theirs if e["action"] == "segment_alloc"]
         self.differ("sizes of segments", [e["bytes"] for e in ours if e["name"] == "cudaMalloc"], sizes)
-        mapped = {True: {}, False: {}}  # PyTorch notes a range, the driver is asked for each page
+        mapped = {True: {}, False: {}}  # PyTorch notes one range where it asks the driver for each page
         for entry in theirs:
             if entry["action"] == "segment_map":
                 mapped[True].update(dict.fromkeys(range(entry["addr"], entry["addr"] + entry["size"], 2 << 20)))
@@ -171,7 +171,7 @@ class Case:
         self.counts["roles"] = len(found)
 
     def leaking_line(self):
-        """Of the case's function in cases.py the line that is marked; None: it leaks nothing."""
+        """The line of the case's function in cases.py that is marked LEAK; None: it leaks nothing."""
         function = None
         with open(os.path.join(HERE, "cases.py")) as file:
             for number, line in enumerate(file, 1):
@@ -181,7 +181,7 @@ class Case:
         return None
 
     def compare_leak(self):
-        """A leak's block of the first screen names the line; where nothing leaks there is no such block."""
+        """The first screen names the line of a leak, and has no LEAK block where nothing leaks."""
         screen = subprocess.run([e2e.ANALYZE, self.run.traces], capture_output=True, text=True, env=dict(os.environ, COLUMNS="100")).stdout
         leaks = [block.split("\nPEAK")[0] for block in screen.split("\nLEAK ")[1:]]
         line = self.leaking_line()

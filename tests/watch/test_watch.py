@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""test_watch.py FOLLOWED: `stormlog-analyze watch` and `stormlog-run --watch` about jobs whose figures are known from what they were told to do."""
+"""test_watch.py FOLLOWED: `stormlog-analyze watch` and `stormlog-run --watch`.  Expected figures are those that the jobs were told to make."""
 import http.server
 import json
 import os
@@ -234,7 +234,7 @@ class Watch(unittest.TestCase):
             self.assertEqual([row["live_bytes"] for row in process["memory"]], [123 * MIB])
 
     def test_who_reads_traces_starts_nothing_and_writes_nothing_itself(self):
-        """A library that takes over at the first byte that is unpacked does not get out, and the rules' actions still happen."""
+        """A library that takes control when the first byte is unpacked cannot leave the sandbox, and the rules' actions still run."""
         prober = os.path.join(os.path.dirname(os.path.dirname(e2e.ANALYZE)), "tests", "hostile", "prober.so")
         with job("alloc=100", "sleep=100") as run, tempfile.TemporaryDirectory(dir="/var/tmp") as home:
             with open(os.path.join(home, "secret"), "w") as out:

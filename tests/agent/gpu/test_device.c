@@ -374,7 +374,7 @@ static void a_device_is_described_once_by_name_uuid_and_total(void **state)
 static void an_oom_says_what_was_free_and_what_the_process_may_use(void **state)
 {
 	sl_device_oom(3, 9, 0, SL_FAMILY_cuda_driver, SL_KIND_device, 55);
-	assert_text(0, "def", "device"); /* which one it is says who else is there */
+	assert_text(0, "def", "device"); /* the number of the device says which other processes are there */
 	assert_text(1, "def", "oom");
 	assert_number(1, "thread", 3);
 	assert_number(1, "seq", 9);

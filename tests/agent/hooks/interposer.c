@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Another tool's interposer of cudaMalloc and of open, preloaded before or behind the agent: passes on by RTLD_NEXT
- * and counts.  Its constructor looks names up and allocates, before the agent's own constructor may have run.
+ * Another tool's interposer of cudaMalloc and open, preloaded before or after the agent: calls the next one by RTLD_NEXT and counts.  Its constructor looks names up and allocates, before the agent's own constructor may have run.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The agent's look-ups: what they hand out, and what they leave alone.
+"""The agent's look-ups: which functions they replace by wrappers, and which they leave alone.
 
 Programs run with and without the library over the simulated driver; answers are compared, and each pointer handed out
 must be the wrapper of the very export that the driver would have given.
@@ -155,7 +155,7 @@ class LookUps(unittest.TestCase):
             for number, soname in enumerate(("libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"), 101):
                 with open(os.path.join(folder, "map"), "w") as script:
                     script.write(f"{soname} {{ global: cudaMalloc; local: *; }};")
-                # Each has the function elsewhere, so that one mapped where another was is not right by chance.
+                # The function has another offset in each, so that a stale address of an unloaded one is not right by chance.
                 build(soname, f'__asm__(".text; .skip {number % 10 * 256}");'
                       f"int cudaMalloc(void **p, unsigned long n) {{ return {number}; }}",
                       f"-Wl,-soname,{soname}", f"-Wl,--version-script,{folder}/map")

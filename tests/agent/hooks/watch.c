@@ -104,7 +104,7 @@ static bool of_interest(void *handle, const char *name)
 	return false;
 }
 
-/* Who asks matters to glibc, so what is of no interest is a jump (-O2 makes it one; clang is told by meson). */
+/* glibc looks at the caller, so a look-up of no interest is passed on by a jump (-O2 makes it one; clang is told by meson). */
 #ifdef __clang__
 #define OPTIMIZED
 #else

@@ -22,7 +22,7 @@ Event = collections.namedtuple("Event", "verb api label index bytes device extra
 
 
 def run(*command, preload=True, fds=(), talks=False, **environment):
-    """The command's output, and the traces it left.  talks: it may write to stderr by itself."""
+    """Run a command; its output and traces.  talks: the command itself may write to stderr."""
     folder = tempfile.mkdtemp(prefix="stormlog-labels-")
     environment = dict({name: value for name, value in os.environ.items() if not name.startswith(("STORMLOG_", "NVTX_"))},
                        STORMLOG_DIR=folder, **environment)
@@ -97,7 +97,7 @@ class Nvtx3(unittest.TestCase):
         (note,) = [note["text"] for note in trace.defs["note"] if "communicators" in note["text"]]
         self.assertEqual({name: communicator[name] for name in ("handle", "rank", "world_size", "device")},
                          {"handle": 0xC0FFEE0123456789, "rank": 3, "world_size": 8, "device": 1})
-        # A payload of no schema of NCCL's says nothing, one that is too short what is in it.
+        # A payload of an unknown schema tells nothing; one that is too short tells what it holds.
         self.assertEqual([(row.address, row.bytes) for row in rows if row.label == "NCCL:ncclAllReduce" and row.verb == "RANGE_PUSH"],
                          [(0xC0FFEE0123456789, 4000), (0, 0), (0xC0FFEE0123456789, 0)])
 

@@ -50,5 +50,5 @@ rows = {event.key: event.cpu_memory_usage for event in profile.key_averages() if
 digest = hashlib.sha1()
 for parameter in model.parameters():
     digest.update(struct.pack("<%df" % parameter.numel(), *parameter.detach().flatten().tolist()))
-# Which rows there are differs from run to run by itself.
+# The set of rows differs from run to run without us too.
 print(digest.hexdigest(), losses, len(rows) > 20, rows["aten::addmm"])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* embed LIBPYTHON ARGUMENT...: the interpreter as a program has it that embeds it, from the shared library. */
+/* embed LIBPYTHON ARGUMENT...: runs the interpreter embedded in a program, from the shared library. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Built twice, with frames of different sizes: in both the call returns to the same place. */
+/* Built twice with frames of different sizes; the call returns to the same offset in both. */
 #include <stdint.h>
 
 uint64_t with_frame(uint64_t (*call)(unsigned), unsigned argument);

@@ -149,7 +149,7 @@ def test_equal_stacks_have_one_id():
     def ids():
         return {held.probe_capture(NATIVE) for _ in range(100)}
 
-    ids()  # the interpreter specializes: other code of the loop makes the same call
+    ids()  # the interpreter specializes, so another part of the loop makes the same call
     assert len(ids()) == 1
 
 
@@ -203,7 +203,7 @@ def test_a_child_forked_while_another_thread_unwinds_has_no_native_stacks():
 
 
 def before_libunwind_is_open_the_programs_libgcc_serves():
-    """Cannot be one of the tests: it comes before them."""
+    """Runs before the tests, so it cannot be one of them."""
     free.probe_start_alone(BOTH, 200)
     none = free.probe_capture(NATIVE) >> 32
     try:

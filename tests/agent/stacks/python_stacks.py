@@ -50,7 +50,7 @@ def clean(text):
 
 
 def judge():
-    """Every id noted so far means the stack it was noted with."""
+    """Check that every id noted so far still means the stack it was noted with."""
     wrong = 0
     first = None
     count = len(seen)
@@ -438,7 +438,7 @@ def test_while_python_shuts_down_only_the_thread_that_does_it_has_a_stack():
         held.probe_child()
 
         class Late:
-            """Dies when the interpreter does; the other threads' frames may be gone by then."""
+            """Captures when the interpreter destroys it; frames of other threads may be gone by then."""
 
             def __del__(self, lib=held, leave=os._exit, sleep=time.sleep, late=sys.is_finalizing):
                 mine, none = lib.probe_capture(1), 0
@@ -458,7 +458,7 @@ def test_while_python_shuts_down_only_the_thread_that_does_it_has_a_stack():
 
 
 class Leave(BaseException):
-    """Past every test, to the end of the interpreter."""
+    """Goes on capturing after the tests until the interpreter ends."""
 
 
 def leave_now():

@@ -75,7 +75,7 @@ def run(python, script, probe):
         for name in SCRIPTS + ("stackprobe.py",):
             shutil.copy(os.path.join(HERE, name), root + "/tmp")
         command = ["chroot", root, *path.split(" "), "/tmp/" + script, "/tmp/under_test.so"]
-    environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", MALLOC_PERTURB_="213")  # nothing is zero by luck
+    environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", MALLOC_PERTURB_="213")  # fresh memory is not zero, so nothing works by luck
     return subprocess.run(command, timeout=600, env=environment).returncode
 
 

@@ -76,7 +76,7 @@ def main():
             path = next(line.split()[-1] for line in maps if re.search(r"/%s[-.]" % re.escape(name.split(".so")[0]), line))
         base, last = base_of(path), {}
         for address, rule in rows(path):
-            last[address] = rule  # of rows without length the last one holds
+            last[address] = rule  # of rows for the same address the last one holds
         for address, rule in last.items():
             got = probe.probe_rule(base + address + 1)
             kind, bp, cfa = got & 0xFF, got >> 16 & 0xFFFF, got >> 32

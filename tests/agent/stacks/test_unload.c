@@ -41,7 +41,7 @@ static __attribute__((noinline)) uint32_t from(unsigned deeper, with_frame *func
 	return (uint32_t)(ids >> 32);
 }
 
-/* Often, so that whoever keeps rules has one for the module; then from further inside than before. */
+/* Often, so that every cache of rules has one for the module; then from one frame further in. */
 static uint32_t stack_through(const char *path, unsigned deeper)
 {
 	void (*unload)(int) = (void (*)(int))find(probe, "probe_unload");

@@ -9,7 +9,7 @@ import sys
 
 MINORS = range(9, 16)
 # 3.9 and 3.10 differ in the place of the instruction's index alone: lines would be wrong, which is why the version
-# chooses the table and the check is the second lock.
+# chooses the table and the check comes second.
 ALIKE = {(9, 10), (10, 9)}
 
 

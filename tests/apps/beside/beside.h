@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stand-ins for other interposers, written after what their sources do.  Each passes calls on as its model does, and says at the
- * end what it saw.
+ * Stand-ins for other interposers, written after what their sources do.  Each forwards calls as its model does, and prints at the end what it saw.
  */
 #ifndef BESIDE_H
 #define BESIDE_H

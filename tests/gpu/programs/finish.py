@@ -11,7 +11,7 @@ class Usage(ctypes.Structure):
 
 
 def nvml_bytes():
-    """None where NVML is silent. A lone process is ours, whatever its pid: NVML's are the host's."""
+    """Bytes that NVML reports for this process, or None. A single process is taken for this one whatever its pid: NVML's pids are the host's."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
         device, count, usage = ctypes.c_void_p(), ctypes.c_uint(64), (Usage * 64)()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Trains a small transformer or CNN in PyTorch; says what PyTorch's own books hold, for the recorder to be held against."""
+"""Trains a small transformer or CNN in PyTorch and prints PyTorch's own statistics, which the recording must equal."""
 import argparse
 import os
 import statistics
@@ -103,7 +103,7 @@ def train():
 
 
 def out_of_memory():
-    """Past the end, caught; with --oom-retry the cache is full of what PyTorch gives back by itself and tries again."""
+    """Run out of memory and catch the error.  With --oom-retry the cache is full, so PyTorch empties it and tries again."""
     free, _ = torch.cuda.mem_get_info()
     if options.oom_retry:
         cached = [torch.empty(free // 4, dtype=torch.uint8, device="cuda") for _ in range(3)]
