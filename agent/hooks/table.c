@@ -79,7 +79,8 @@ static const struct {
 #undef VARIANT_LEFT_ALONE
 };
 
-unsigned sl_hooks_find_version(const char *base, int version, uint64_t flags, enum sl_family family)
+/* Row of the ABI variant that a driver hands out for this request. */
+static unsigned find_version(const char *base, int version, uint64_t flags, enum sl_family family)
 {
 	bool per_thread = flags & PER_THREAD_STREAM, listed = false;
 	int best_version = -1;
@@ -158,7 +159,7 @@ void *sl_hooks_wrap(const char *name, void *real)
 
 void *sl_hooks_wrap_version(const char *base, int version, uint64_t flags, enum sl_family family, void *real)
 {
-	return wrap(sl_hooks_find_version(base, version, flags, family), real);
+	return wrap(find_version(base, version, flags, family), real);
 }
 
 /* --- instance 0: who calls? ------------------------------------------------------------------------------ */

@@ -28,9 +28,6 @@ void *sl_hooks_wrap_version(const char *base, int version, uint64_t flags, enum 
 /* Row that wraps this exported name, SL_API_none if there is none; of any family that is looked up by name. */
 unsigned sl_hooks_find(const char *name);
 
-/* Row of the ABI variant that a driver hands out for this request. */
-unsigned sl_hooks_find_version(const char *base, int version, uint64_t flags, enum sl_family family);
-
 /* True when the address is one of our wrappers. */
 bool sl_hooks_is_wrapper(const void *address);
 

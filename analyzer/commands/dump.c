@@ -186,10 +186,8 @@ static int run(int argc, char **argv)
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths});
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
-	if (status < 0) {
-		sl_images_group(&images);
+	if (status < 0)
 		status = dump(&images, chosen) ? SL_EXIT_FINE : SL_EXIT_UNREADABLE;
-	}
 	sl_images_free(&images);
 	sl_arguments_free(&parsed);
 	return status;

@@ -83,8 +83,10 @@ int sl_native_images(struct sl_images *images, char **paths)
 			sl_paths_missing(*path);
 			return SL_EXIT_USAGE;
 		}
-	if (images->image_count)
+	if (images->image_count) {
+		sl_images_group(images);
 		return -1;
+	}
 	sl_paths_empty(paths, count, "trace");
 	return SL_EXIT_UNREADABLE;
 }

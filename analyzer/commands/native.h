@@ -13,7 +13,7 @@ int sl_native_open(struct sl_report *report, char **paths, unsigned count, const
 /* The same paths once more, for what only the first time told to look for; what is damaged was said then. */
 int sl_native_again(struct sl_report *report, char **paths, unsigned count, const struct sl_pipeline_options *options);
 
-/* All traces at the paths, NULL at their end, for verbs that do not replay them; an exit status, said, or -1: go on. */
+/* All traces at the paths (NULL at their end) by run, for verbs that do not replay them; an exit status, said, or -1: go on. */
 int sl_native_images(struct sl_images *images, char **paths);
 
 /* The index of a run of grouped images: of NULL the newest; "all": -1, a name that is none: -2. */

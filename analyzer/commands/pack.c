@@ -94,7 +94,6 @@ static int run(int argc, char **argv)
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {
-		sl_images_group(&images);
 		chosen = sl_native_choose(&images, s.run);
 		if (chosen < -1)
 			sl_door_print(stderr, "stormlog-analyze: no run %s\n", s.run);

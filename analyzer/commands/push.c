@@ -78,7 +78,6 @@ static int pack(const struct settings *s, char *path, const char *made)
 
 	if (status >= 0)
 		return status;
-	sl_images_group(&images);
 	chosen = sl_native_choose(&images, s->run);
 	if (chosen < -1) {
 		sl_door_print(stderr, "stormlog-analyze: %s has no run %s\n", path, s->run);

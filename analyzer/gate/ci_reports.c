@@ -16,7 +16,8 @@
 #define SARIF_MAX_RESULTS 5000
 #define ANNOTATIONS_MAX	  10 /* GitHub shows ten of a kind per step */
 
-const char *sl_form_inside(const struct sl_forms *forms, const struct sl_outcome *outcome, char *path, size_t size)
+/* Path of an outcome's file from the root of the repository, in a buffer of PATH_MAX; NULL: not inside it. */
+static const char *path_inside(const struct sl_forms *forms, const struct sl_outcome *outcome, char *path, size_t size)
 {
 	char joined[2 * PATH_MAX], real[PATH_MAX];
 	size_t root = forms->repository ? strlen(forms->repository) : 0;
@@ -255,7 +256,7 @@ bool sl_form_sarif(const struct sl_forms *forms, FILE *out)
 	for (size_t i = 0; i < forms->outcomes->list.count && results < SARIF_MAX_RESULTS; i++) {
 		const struct sl_outcome *o = &forms->outcomes->list.item[i];
 
-		if (o->level < SL_LEVEL_WARNING || !sl_form_inside(forms, o, path, sizeof(path)))
+		if (o->level < SL_LEVEL_WARNING || !path_inside(forms, o, path, sizeof(path)))
 			continue;
 		put_result(j, o, path);
 		results++;
@@ -355,7 +356,7 @@ void sl_form_annotations(const struct sl_forms *forms, FILE *out)
 
 	for (size_t i = 0; i < forms->outcomes->list.count; i++) {
 		const struct sl_outcome *o = &forms->outcomes->list.item[i];
-		bool inside = sl_form_inside(forms, o, path, sizeof(path));
+		bool inside = path_inside(forms, o, path, sizeof(path));
 
 		if (o->level < SL_LEVEL_WARNING || done[o->fails]++ >= ANNOTATIONS_MAX)
 			continue;

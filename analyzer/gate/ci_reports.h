@@ -36,7 +36,4 @@ bool sl_form_summary(const struct sl_forms *forms, FILE *out);
 /* ::error lines, which GitHub shows beside the code. */
 void sl_form_annotations(const struct sl_forms *forms, FILE *out);
 
-/* Path of an outcome's file from the root of the repository, in a buffer of PATH_MAX; NULL: not inside it. */
-const char *sl_form_inside(const struct sl_forms *forms, const struct sl_outcome *outcome, char *path, size_t size);
-
 #endif

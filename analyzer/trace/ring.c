@@ -188,7 +188,8 @@ void sl_ring_free(struct sl_recovered_ring *ring)
 	*ring = (struct sl_recovered_ring){0};
 }
 
-unsigned sl_ring_segments(const struct sl_recovered_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX])
+/* Segments of one thread, or of the log (thread 0), by order; returns how many of `index` were filled. */
+static unsigned segments_of(const struct sl_recovered_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX])
 {
 	unsigned count = 0;
 
@@ -216,7 +217,7 @@ uint32_t sl_ring_thread(const struct sl_recovered_ring *ring, unsigned segment)
 void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_recovered_ring *ring, uint32_t thread, uint64_t from)
 {
 	*walk = (struct sl_ring_walk){.ring = ring, .seq = from};
-	walk->count = sl_ring_segments(ring, thread, walk->index);
+	walk->count = segments_of(ring, thread, walk->index);
 }
 
 const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_slot **second)
@@ -269,7 +270,7 @@ void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*ea
 		  void *data)
 {
 	uint8_t index[SL_SEGMENT_MAX];
-	unsigned count = sl_ring_segments(ring, 0, index);
+	unsigned count = segments_of(ring, 0, index);
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct sl_segment *segment = &ring->head->segment[index[i]];
@@ -288,7 +289,7 @@ uint64_t sl_ring_defs_settled(const struct sl_recovered_ring *ring, uint64_t fro
 			      void (*each)(void *data, const uint8_t *map, size_t bytes), void *data)
 {
 	uint8_t index[SL_SEGMENT_MAX];
-	unsigned count = sl_ring_segments(ring, 0, index);
+	unsigned count = segments_of(ring, 0, index);
 
 	for (unsigned i = 0; i < count; i++) {
 		const uint8_t *log = ring->defs[index[i]];

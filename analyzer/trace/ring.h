@@ -33,9 +33,6 @@ bool sl_ring_process_lives(const char *boot_id, uint64_t pid, uint64_t process_s
 void sl_ring_drop(struct sl_recovered_ring *ring);
 void sl_ring_free(struct sl_recovered_ring *ring);
 
-/* Segments of one thread, or of the log (thread 0), by order; returns how many of `index` were filled. */
-unsigned sl_ring_segments(const struct sl_recovered_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX]);
-
 /* The thread of a segment of events; 0: it is none. */
 uint32_t sl_ring_thread(const struct sl_recovered_ring *ring, unsigned segment);
 

@@ -22,9 +22,8 @@ void sl_page_findings(struct sl_page *page);  /* ooms, leaks; takes the report's
  */
 bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, int device);
 
-/* Known memory of a process at its largest, over all its devices the fullest one, and when; the most on one device at the end. */
+/* Known memory of a process at its largest, over all its devices the fullest one, and when. */
 uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when);
-uint64_t sl_page_end(const struct sl_process *process);
 
 /* What upstream's analyses say of a session: gap, collectives, first cause; `process_of` a rank and pid (-1: any), or -1. */
 void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,

@@ -21,7 +21,8 @@ uint64_t sl_page_peak(const struct sl_process *process, uint64_t *when)
 	return peak;
 }
 
-uint64_t sl_page_end(const struct sl_process *process)
+/* The most on one device at the end. */
+static uint64_t end_of(const struct sl_process *process)
 {
 	uint64_t bytes = 0;
 
@@ -116,7 +117,7 @@ static void put_process(struct sl_page *page, unsigned index)
 	sl_page_put_known(page, "lost_events", p->trace->gap_events + p->trace->damage.lost_events);
 	sl_page_put_known(page, "peak", peak);
 	sl_page_put_time(page, "peak_at", index, peak ? when : 0);
-	sl_page_put_known(page, "end", sl_page_end(p));
+	sl_page_put_known(page, "end", end_of(p));
 	put_devices(page, index);
 	sl_page_put_known(page, "hidden", hidden_of(p));
 	sl_page_put_known(page, "leaks", leaks_of(p));

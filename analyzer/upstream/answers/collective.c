@@ -63,7 +63,8 @@ static bool value_has_token(const struct sl_value *value)
 	return false;
 }
 
-bool sl_collective_is_marker(const struct sl_v3_event *event)
+/* Does an event say that a collective runs: in its type, its context or a text of its metadata? */
+static bool is_marker(const struct sl_v3_event *event)
 {
 	return has_token(event->event_type) || (event->context && has_token(event->context)) || value_has_token(event->metadata);
 }
@@ -93,7 +94,7 @@ static void collect_marks(const struct sl_series *all, struct sl_arena *arena, s
 	marks->times_ns = sl_arena_alloc(arena, (all->count + 1) * sizeof(*marks->times_ns));
 	marks->count = 0;
 	for (size_t i = 0; i < all->count; i++)
-		if (sl_collective_is_marker(all->events[i]))
+		if (is_marker(all->events[i]))
 			marks->times_ns[marks->count++] = all->events[i]->timestamp_ns;
 }
 

@@ -43,7 +43,4 @@ void sl_collective_free(struct sl_collective_result *result);
 
 void sl_collective_write(struct sl_json *j, const char *key, const struct sl_collective_result *result);
 
-/* Does an event say that a collective runs: in its type, its context or a text of its metadata? */
-bool sl_collective_is_marker(const struct sl_v3_event *event);
-
 #endif

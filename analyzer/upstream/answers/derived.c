@@ -5,7 +5,7 @@
 
 #include "analyzer/base/stats.h"
 
-struct sl_derived_event sl_derived_of_event(const struct sl_v3_event *event)
+static struct sl_derived_event derive(const struct sl_v3_event *event)
 {
 	static const char *const words[] = {"fallback", "degraded", "unavailable", "partial", "legacy.unknown"};
 	struct sl_derived_event d = {0};
@@ -33,7 +33,7 @@ static void write_ratio(struct sl_json *j, const char *key, bool known, double r
 
 void sl_derived_write_event(struct sl_json *j, const char *key, const struct sl_v3_event *event)
 {
-	struct sl_derived_event d = sl_derived_of_event(event);
+	struct sl_derived_event d = derive(event);
 
 	sl_json_object(j, key);
 	sl_json_int(j, "allocator_gap_bytes", d.allocator_gap_bytes);
@@ -49,7 +49,7 @@ void sl_derived_write_session(struct sl_json *j, const char *key, const struct s
 	size_t sized = 0, reserved = 0;
 
 	for (size_t i = 0; i < all->count; i++) {
-		struct sl_derived_event d = sl_derived_of_event(all->events[i]);
+		struct sl_derived_event d = derive(all->events[i]);
 
 		if (d.has_utilization && (sized++ == 0 || d.utilization > peak))
 			peak = d.utilization;

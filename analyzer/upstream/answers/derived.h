@@ -12,7 +12,6 @@ struct sl_derived_event {
 	double fragmentation; /* gap / reserved */
 };
 
-struct sl_derived_event sl_derived_of_event(const struct sl_v3_event *event);
 void sl_derived_write_event(struct sl_json *j, const char *key, const struct sl_v3_event *event);
 
 /* derived_session: peak utilization, mean fragmentation, whether the last event is not a stop. */

@@ -115,7 +115,7 @@ void sl_hash_sha1(const void *data, size_t length, uint8_t digest[20])
 	put_digest(h, 5, digest);
 }
 
-void sl_hash_sha256(const void *data, size_t length, uint8_t digest[32])
+static void sha256(const void *data, size_t length, uint8_t digest[32])
 {
 	uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
@@ -127,7 +127,7 @@ void sl_hash_sha256_hex(const void *data, size_t length, int digits, char *out)
 {
 	uint8_t digest[32];
 
-	sl_hash_sha256(data, length, digest);
+	sha256(data, length, digest);
 	for (int i = 0; i < digits; i++)
 		out[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
 	out[digits] = 0;

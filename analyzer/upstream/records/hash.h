@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 void sl_hash_sha1(const void *data, size_t length, uint8_t digest[20]);
-void sl_hash_sha256(const void *data, size_t length, uint8_t digest[32]);
 
 /* The first `digits` hex digits of the SHA-256, NUL-terminated: out holds digits + 1. */
 void sl_hash_sha256_hex(const void *data, size_t length, int digits, char *out);
