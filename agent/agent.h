@@ -27,15 +27,15 @@ struct sl_agent {
 	   copy is the same is attached to this recording: the one comparison on the path of a call. */
 	_Atomic uint64_t generation;
 	_Atomic uint32_t phase;
-	_Atomic uint32_t stacks; /* taken now: of options.stacks, none while asleep */
+	_Atomic uint32_t stacks; /* stacks taken now: those of options.stacks, none while asleep */
 	struct sl_clock clock;
 
 	/* Written now and then; every call reads what is above. */
 	_Alignas(64) _Atomic uint32_t wake;  /* futex of the writer: it has something to do at once */
 	_Atomic uint32_t urgent;	     /* a call failed and the ring may be lost with the node */
-	_Atomic uint32_t flush, flushed;     /* how often all was to be in the file, synced; futex: and is */
+	_Atomic uint32_t flush, flushed;     /* how often a sync was asked for; futex: how often it is done */
 	_Atomic uint32_t finish;	     /* the writer is to write what waits and the footer */
-	_Atomic uint32_t finished;	     /* futex: it has */
+	_Atomic uint32_t finished;	     /* futex: it has written them */
 	_Atomic uint32_t libraries;	     /* the writer has opened libunwind and its kin, or given up */
 	_Atomic uint64_t writing_since_ns;   /* the writer is in a system call on the file since then; 0: it is not */
 	_Atomic uint32_t writer;	     /* futex: its thread, as the system counts; 0: there is none */
@@ -43,7 +43,7 @@ struct sl_agent {
 	_Atomic uint32_t passes;	     /* of the writer over the ring, whole ones */
 	_Atomic uint64_t frames;	     /* written so far: the writer's progress */
 	_Atomic uint32_t stalled;	     /* the disk refuses or hangs: do not wait for it */
-	_Atomic uint32_t late, late_written; /* how often something came after the footer; futex: and is in the file */
+	_Atomic uint32_t late, late_written; /* how often an event came after the footer; futex: how many of them are in the file */
 	const char *how;		     /* why finish was asked */
 	_Atomic uint32_t status;	     /* 1 + what the process ends with; 0: not known */
 	bool no_writer;			     /* no thread could be made, or it is the last and ends the process */
@@ -57,7 +57,7 @@ extern struct sl_agent *_Atomic sl_agent SL_HIDDEN; /* never NULL */
 extern struct sl_agent sl_agent_idle SL_HIDDEN;	    /* until the first GPU call */
 
 struct sl_agent_thread {
-	uint64_t generation; /* of the recording that `ring` belongs to */
+	uint64_t generation; /* generation of the recording that `ring` belongs to */
 	struct sl_producer *ring;
 	struct sl_frame *top;	/* innermost open call */
 	uint64_t open_seq;	/* slot number of the last outermost call */
@@ -89,7 +89,7 @@ static inline void sl_agent_begin_at(struct sl_agent_thread *thread, uintptr_t f
 static inline void sl_agent_end(struct sl_agent_thread *thread)
 {
 	atomic_signal_fence(memory_order_seq_cst);
-	if (SL_LIKELY(thread->inside)) /* it was taken for left (sl_unwound_inside) */
+	if (SL_LIKELY(thread->inside)) /* it was taken for unwound (sl_unwound_inside) */
 		thread->inside--;
 }
 

@@ -37,7 +37,7 @@ static void *find_in_vdso(void)
 	return dynamic && sl_elf_read(&object, base, (const void *)(base + dynamic)) ? sl_elf_find(&object, &name) : NULL;
 }
 
-/* The kernel's own, and not the C library's, in whose place a program's clock may be faked: half of our stamps would be. */
+/* The kernel's clock and not the C library's, which a program may replace (libfaketime): then half of our stamps would be faked. */
 uint64_t sl_clock_system(void)
 {
 	static int (*_Atomic kernel)(clockid_t, struct timespec *);
@@ -59,11 +59,11 @@ uint64_t sl_clock_system(void)
 
 #define STEP_NS	   100000000ull	 /* between two looks at the system's clock */
 #define ASK_NS	   1000000000ull /* between two questions to the kernel */
-#define HORIZON_NS 1000000000ll	 /* what the line lacks is made up for in this time */
-#define APART_NS   1000000ll	 /* further than any clock is slewed in a step: the counter was changed */
+#define HORIZON_NS 1000000000ll	 /* the line catches up with the clock within this time */
+#define APART_NS   1000000ll	 /* a larger step than a clock is ever slewed: the counter itself was changed */
 #define LOOKS	   8
 #define LOOK_TICKS 1000	      /* a look that took longer was interrupted */
-#define BACK	   (1u << 20) /* the base lies so far in the past that no thread is before it */
+#define BACK	   (1u << 20) /* the base lies so far back that no reading of any thread comes before it */
 #define INVARIANT  (1u << 8)  /* CPUID 80000007, edx */
 
 /* The kernel watches the counter and ceases to use it where it is not to be trusted. */
@@ -99,7 +99,7 @@ static void write_line(struct sl_clock *clock, uint64_t ticks, uint64_t ns, uint
 	uint64_t turn = atomic_load(&clock->turn) + 1;
 	struct sl_clock_line *line = &clock->line[turn % 2];
 
-	atomic_thread_fence(memory_order_release); /* who reads this line's last use sees that the turn has passed */
+	atomic_thread_fence(memory_order_release); /* whoever still reads the old line sees by `turn` that it is no longer in use */
 	atomic_store_explicit(&line->base_ticks, ticks - BACK, memory_order_relaxed);
 	atomic_store_explicit(&line->base_ns, ns - (uint64_t)((unsigned __int128)BACK * rate >> 32), memory_order_relaxed);
 	atomic_store_explicit(&line->rate, rate, memory_order_relaxed);

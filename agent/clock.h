@@ -18,7 +18,8 @@
 
 #include "common/base.h"
 
-/* Ticks, some seconds.  Who is further from the line's beginning, or before it, was not led there by the writer. */
+/* Ticks, some seconds.  A reading further from the line's beginning, or before it, is not trusted: the writer has not kept the line
+   up to date. */
 #define SL_CLOCK_REACH (1ull << 34)
 
 struct sl_clock_line {

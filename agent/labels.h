@@ -62,7 +62,8 @@ bool sl_labels_wanted(void);
  */
 uint32_t sl_labels_innermost(void);
 
-extern atomic_bool sl_labels_used SL_HIDDEN; /* some thread has opened a range: of a program without any nothing more is asked */
+extern atomic_bool sl_labels_used
+	SL_HIDDEN; /* some thread has opened a range; in a program without ranges nothing more is looked up */
 
 static inline uint32_t sl_labels_current(void)
 {

@@ -198,7 +198,7 @@ char *strcpy(char *restrict to, const char *restrict from)
 	return memcpy(to, from, strlen(from) + 1);
 }
 
-/* How much of the text's beginning is, or is not, of these bytes. */
+/* Length of the text's beginning that consists of these bytes, or of others. */
 static size_t span(const char *text, const char *bytes, bool is_of)
 {
 	size_t length = 0;

@@ -14,7 +14,7 @@ static bool wants_refusal(struct sl_frame *frame, const struct sl_hooks_row *hoo
 	return owner ? owner->inject : frame->inject;
 }
 
-/* Count calls of the driver's level only, and only the outer one of nested calls, so that no bytes count twice. */
+/* Only calls of the driver count, and of nested calls only the outer one, so that no bytes count twice. */
 static bool is_counted(const struct sl_hooks_row *hook, const struct sl_frame *owner)
 {
 	return hook->family != SL_FAMILY_cuda_runtime && (!owner || (hook->family == SL_FAMILY_cuda_driver && !owner->claim.bytes));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A moment in which no signal handler of the program runs on this thread: one may leave by longjmp, and what was
- * half done would stay so.  By system call: sanitizers and the C library wrap sigprocmask.
+ * Blocks the program's signals on this thread for a moment: a handler may leave by longjmp, and our work would stay half done.
+ * By system call: sanitizers and the C library wrap sigprocmask.
  */
 #ifndef AGENT_MUTE_H
 #define AGENT_MUTE_H
@@ -19,8 +19,8 @@ struct sl_mute {
 
 static inline struct sl_mute sl_mute_begin(void)
 {
-	/* But the C library's own for setuid of all threads: its handler returns, and setuid waits for a thread made meanwhile,
-	   which inherits this, for ever. */
+	/* All but the C library's own signal, by which setuid changes all threads: its handler returns, and a thread that is made
+	   now inherits the mask, so setuid would wait for it for ever. */
 	uint64_t all = ~(1ull << (SL_MUTE_SETXID - 1));
 	struct sl_mute mute = {0};
 

@@ -130,7 +130,7 @@ void sl_options_read(struct sl_options *options, void (*bad)(const char *variabl
 		const char *text = getenv(option->variable);
 
 		sl_options_set(option, options, option->def);
-		/* A variable that is empty is unset: the usual way to take a default back. */
+		/* An empty variable counts as unset, which is the usual way to return to a default. */
 		if (text && *text && !sl_options_set(option, options, text))
 			bad(option->variable, text);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of our own, never the program's malloc. */
+/* Memory by mmap, since the program's malloc must not be called. */
 #ifndef AGENT_PAGES_H
 #define AGENT_PAGES_H
 

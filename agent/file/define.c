@@ -79,7 +79,7 @@ bool sl_define_publish(const void *map, size_t bytes)
 
 	if (!ring || !ring->file || bytes > MAP_MAX)
 		return false;
-	/* A record that is begun and left would end the log for everybody. */
+	/* A record that is begun and never finished would end the log for all threads. */
 	mute = sl_mute_begin();
 	atomic_fetch_add(&ring->defs_users, 1);
 	done = append(ring, map, bytes);

@@ -7,7 +7,7 @@
 #include "agent/file/writer.h"
 
 #define LOOK_NS 100000000ull
-#define WAIT_NS 2000000000ull /* for a disk, as at the end; not again before something was written */
+#define WAIT_NS 2000000000ull /* wait for the disk as at the end, and not again before something was written */
 
 static void wait_for_writer(void)
 {

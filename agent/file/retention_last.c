@@ -17,7 +17,7 @@ static struct sl_last *find(const struct sl_last_table *table, uint64_t address)
 	return &table->slot[i];
 }
 
-/* No event to come makes it stay. */
+/* No later event can make it stay. */
 static bool is_over(const struct sl_last_table *table, const struct sl_last *last, uint64_t oldest_ns)
 {
 	if (sl_last_counts(table, last))

@@ -5,7 +5,7 @@
 
 #include "agent/hooks/ids.h"
 
-/* By allocated, by reserved; of a device side by side. */
+/* Two entries for each device, side by side: by allocated and by reserved. */
 static struct sl_peak peak[SL_PEAKS_MAX];
 static unsigned count;
 
@@ -40,7 +40,7 @@ void sl_peaks_note(const struct sl_event *events, unsigned how_many)
 	for (const struct sl_event *event = events; event < events + how_many; event++) {
 		struct sl_peak *peaks;
 
-		/* totals less than the block itself are no totals */
+		/* totals smaller than the block itself cannot be right */
 		if (event->api >= sl_hook_count || sl_hooks[event->api].verb != SL_VERB_BLOCK_ALLOC || !event->bytes ||
 		    event->extra < event->bytes)
 			continue;

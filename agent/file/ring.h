@@ -149,7 +149,7 @@ static inline bool sl_ring_exchange(uint64_t *word, uint64_t expected, uint64_t 
 static inline void sl_ring_expect(const struct sl_slot *slot)
 {
 #ifdef __x86_64__
-	__asm__ volatile("prefetchw %0" : : "m"(*slot)); /* no operation where the processor has it not */
+	__asm__ volatile("prefetchw %0" : : "m"(*slot)); /* a no-op on processors without it */
 #else
 	__builtin_prefetch(slot, 1);
 #endif

@@ -64,7 +64,7 @@ int sl_store_create(const char *path);
 /* Compress `bytes` into store->frame and complete the index.  0 or errno. */
 int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size);
 
-/* What is written is to outlive the machine. */
+/* Sync what is written to the disk. */
 void sl_store_sync(struct sl_store *store);
 
 /* Go on in the next file, which is empty; the header is to be appended first.  0, or errno and nothing has changed. */

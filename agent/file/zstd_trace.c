@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libzstd declares these hooks weak and calls whoever defines them: a program that does would be called with our frames.
+ * libzstd declares these hooks weak and calls whoever defines them: a program that defines them would be called with our frames.
  * Hidden definitions that decline bind them here.
  */
 #include <stddef.h>

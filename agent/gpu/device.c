@@ -45,7 +45,8 @@ static struct device devices[SL_VENDOR_COUNT][DEVICES];
 static _Atomic unsigned news;	  /* a device came into use */
 static _Atomic unsigned is_child; /* NVML was opened in the parent and does not survive fork */
 static bool nvml_opened;
-static bool processes_said, full_said; /* who tells of the processes on a device, that there are too many: once in a recording */
+static bool processes_said,
+	full_said; /* notes that are written once in a recording: the source of process lists, and a list that is too long */
 
 /* --- maps ------------------------------------------------------------------------------------------- */
 

@@ -61,7 +61,7 @@ static void read_injection(const char *text)
 
 void sl_limit_start(const struct sl_options *options)
 {
-	/* A forked child begins with its parent's table, which is not about it. */
+	/* A forked child inherits its parent's table, whose blocks are not its own. */
 	inject_api[0] = 0;
 	atomic_store(&injectable, 0);
 	atomic_store(&overflowed, 0);
@@ -144,7 +144,7 @@ bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_l
 	return false;
 }
 
-/* What was claimed is a block, or no longer taken; it need not be counted as under way any more. */
+/* The claim became a block, or was given up: it is no longer counted as under way. */
 static void drop_claim(struct sl_limit_claim *claim)
 {
 	claim->bytes = 0;
@@ -258,7 +258,7 @@ void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_
 		sl_limit_release(claim);
 	if (!claim->bytes)
 		atomic_fetch_add(&claims[device], 1);
-	atomic_fetch_add(&live[device], bytes - claim->bytes); /* what it was told before was a guess, or nothing */
+	atomic_fetch_add(&live[device], bytes - claim->bytes); /* the earlier figure was a guess, or none */
 	*claim = (struct sl_limit_claim){.device = device, .bytes = bytes};
 	remove_key(key, &missed); /* handed out again: its free was not seen */
 	sl_limit_release(&missed);

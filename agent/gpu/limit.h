@@ -44,12 +44,12 @@ void sl_limit_allocated(int device, enum sl_kind kind, uint64_t address, uint64_
 void sl_limit_freed(enum sl_kind kind, uint64_t address, struct sl_limit_claim *claim);
 void sl_limit_context_gone(int device);
 
-/* The claim's bytes are nobody's: the allocation failed, or the block is free. */
+/* Drop the claim: the allocation failed, or the block is free. */
 void sl_limit_release(struct sl_limit_claim *claim);
 
 /*
- * A claim is kept in the slot of its event too, because the stack of a call that is unwound is the program's again.  Who takes
- * it from there gives it back.  `word` holds one claim, 0 none.
+ * A claim is kept in the slot of its event too, because the stack of an unwound call belongs to the program again.  Whoever
+ * takes the claim out of the slot must drop it.  `word` holds one claim, 0 none.
  */
 static inline void sl_limit_keep(struct sl_limit_claim *claim, uint64_t *word)
 {

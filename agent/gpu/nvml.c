@@ -13,7 +13,7 @@
 #include "common/text.h"
 #include "common/base.h"
 
-/* As nvml.h has them, whose licence does not let us carry it; sizes are part of the interface. */
+/* Structures of nvml.h, whose licence does not permit a copy; sizes are part of the interface. */
 struct memory_v1 {
 	unsigned long long total, free, used;
 };
@@ -95,7 +95,7 @@ struct sl_nvml_device *sl_nvml_find(const char *uuid, const char *pci)
 
 	if (*uuid && by_uuid && !by_uuid(uuid, &device))
 		return device;
-	/* The whole device of a MIG instance would answer for its neighbours. */
+	/* The whole device would count the other MIG instances too. */
 	if (strncmp(uuid, "MIG", 3) && *pci && by_pci && !by_pci(pci, &device))
 		return device;
 	return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A device's memory as those who see all processes on it tell it: NVML, the kernel's driver of AMD. */
+/* A device's memory as told by a source that sees all its processes: NVML, or AMD's kernel driver. */
 #ifndef AGENT_GPU_SAMPLE_H
 #define AGENT_GPU_SAMPLE_H
 
@@ -10,8 +10,8 @@
 
 struct sl_device_sample {
 	uint64_t total_bytes, free_bytes, used_bytes; /* used: by all processes and, where it is told apart, not what is reserved */
-	bool has_processes;			      /* the list below is whole, or full, and its pids mean something */
-	bool full;				      /* there were more */
+	bool has_processes; /* the list below is complete, or full, and its pids are those of our namespace */
+	bool full;	    /* there were more */
 	unsigned count;
 	struct {
 		uint64_t pid, bytes;

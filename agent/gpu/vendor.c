@@ -40,8 +40,8 @@
 	ROW(hipThreadExchangeStreamCaptureMode, (int *mode))
 
 /*
- * To look for a function that is not there takes a microsecond or two.  It is looked for again once something was opened, and at times
- * where we may not have seen that.
+ * A search for a missing function takes a microsecond or two.  It is repeated after a library was opened, and now and then in
+ * case we did not see that.
  */
 #define ASKED_IN_VAIN 1024u
 

@@ -15,7 +15,7 @@
 
 #include "common/event.h"
 
-/* Families meet in two vendors: the runtime and the driver of CUDA count the same devices. */
+/* Families belong to two vendors: the runtime and the driver of CUDA number the same devices. */
 enum sl_vendor { SL_VENDOR_CUDA, SL_VENDOR_HIP, SL_VENDOR_COUNT };
 
 static inline enum sl_vendor sl_vendor_of(enum sl_family family)

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* stat has no symbol in old glibc (it was inline over __fxstat): the system call itself. */
+/* Old glibc exports no stat (it was inline over __fxstat), so this is the system call. */
 static bool status(int fd, struct stat *st)
 {
 #ifdef SYS_newfstatat

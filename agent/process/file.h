@@ -13,8 +13,8 @@
 #include <sys/uio.h>
 
 /*
- * open, close, pwrite as system calls: the C library's are cancellation points, and where the program cancels a thread is
- * its own business.  fd, or -1 and errno; restarts on EINTR.
+ * open, close, pwrite as system calls: the C library's are cancellation points, and the program's threads must not be cancelled
+ * inside us.  fd, or -1 and errno; restarts on EINTR.
  */
 int sl_file_open(const char *path, int flags);
 void sl_file_close(int fd);

@@ -15,11 +15,11 @@ struct matcher {
 	unsigned steps, depth;
 };
 
-/* What is to match after the part at hand: first the group again, if there is one, then the rest of a sequence. */
+/* What must match after the current part: the group again, if there is one, then the rest of the sequence. */
 struct then {
 	const char *re, *end;
 	const char *group, *group_end;
-	const char *from; /* where the group began: one that matched nothing is not tried again */
+	const char *from; /* where the group began: a group that matched nothing is not repeated */
 	const struct then *next;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who unwinds a native stack where our own walk does not: libunwind, which is never linked (it would take over C++ exceptions of the
+ * Unwinds a native stack where our own walk cannot: by libunwind, which is never linked (it would take over C++ exceptions of the
  * program) and which the writer thread opens RTLD_LOCAL; until then libgcc_s of the program, if it has one, twenty times slower.
  */
 #ifndef AGENT_STACKS_UNWINDER_H
