@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: the memory orders between threads, writer and signal handlers are read together. */
 #include "agent/file/ring.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Longer than other files: definitions, events and files are cut at the same instants, by one thread with one set of buffers. */
 #include "agent/file/writer.h"
 
 #include <sched.h>

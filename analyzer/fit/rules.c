@@ -4,7 +4,7 @@
  * c10/cuda/CUDACachingAllocator.cpp, each under the name it has there and with the release that changed it.
  * Found by reading, and held against the real libc10_cuda.so of 2.2 to 2.15 (tests/fit).
  *
- * Longer than 200 lines so that all rules stand in one place.  Not here: private pools of graphs and
+ * Longer than other files: so that all rules stand in one place.  Not here: private pools of graphs and
  * torch.cuda.MemPool, throw_on_cudamalloc_oom, release_lock_on_cudamalloc.
  */
 #include "analyzer/fit/engine.h"

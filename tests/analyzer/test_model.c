@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What each verb means, by the numbers it leaves behind. */
+/*
+ * What each verb means, by the numbers it leaves behind.
+ * Longer than other files: a test for each meaning.
+ */
 #include "analyzer/model/ledger.h"
 #include "replay.h"
 
