@@ -38,6 +38,7 @@
 #include "common/base.h"
 #include "common/ringfile.h"
 #include "common/tracefile.h"
+#include "frames.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -76,40 +77,11 @@ static void remove_folder(void)
 
 /* ---- traces */
 
-static size_t frame_of(uint8_t *out, size_t room, unsigned kind, uint32_t thread, const uint8_t *content, size_t size)
-{
-	static uint64_t clock;
-	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC,
-				       .size = sizeof(index) - 8,
-				       .kind = kind,
-				       .thread = thread,
-				       .first = clock,
-				       .next = clock + 8192,
-				       .count = 1,
-				       .end_ns = UINT64_MAX};
-
-	clock = index.next;
-	index.compressed = (uint32_t)ZSTD_compress(out + sizeof(index), room - sizeof(index), content, size, 1);
-	index.check = sl_frame_check(&index);
-	memcpy(out, &index, sizeof(index));
-	return sizeof(index) + index.compressed;
-}
-
 static void put_trace(const uint8_t *bytes, size_t size)
 {
-	size_t room = 2 * size + (size / 6 + 1) * 1024, used = 0;
-	uint8_t *out = malloc(room);
+	size_t used;
+	uint8_t *out = frames_of(bytes, size, &used);
 
-	if (!out)
-		abort();
-	while (size >= 6) {
-		size_t content = sl_load_le(bytes + 2, 4);
-
-		content = content < size - 6 ? content : size - 6;
-		used += frame_of(out + used, room - used, bytes[0] % 6, bytes[1] % 8, bytes + 6, content);
-		bytes += 6 + content;
-		size -= 6 + content;
-	}
 	put("rank-00000-1.msgpack.zst", out, used);
 	free(out);
 }

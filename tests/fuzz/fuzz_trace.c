@@ -11,12 +11,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "analyzer/model/model.h"
 #include "analyzer/model/replay.h"
 #include "common/base.h"
-#include "common/tracefile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -54,45 +52,15 @@ static void replay(const char *trace_path, const char *ring_path)
 }
 
 #ifdef FRAMES
-/* One frame as the agent writes it, its slots behind those of the thread's last. */
-static size_t frame_of(uint8_t *out, size_t room, unsigned kind, uint32_t thread, const uint8_t *content, size_t size)
-{
-	static uint64_t clock;
-	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC,
-				       .size = sizeof(index) - 8,
-				       .kind = kind,
-				       .thread = thread,
-				       .first = clock,
-				       .next = clock + 8192,
-				       .count = 1,
-				       .begin_ns = 0,
-				       .end_ns = UINT64_MAX};
-
-	clock = index.next;
-	index.compressed = (uint32_t)ZSTD_compress(out + sizeof(index), room - sizeof(index), content, size, 1);
-	index.check = sl_frame_check(&index);
-	memcpy(out, &index, sizeof(index));
-	return sizeof(index) + index.compressed;
-}
+#include "frames.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	size_t room = 2 * size + (size / 6 + 1) * 1024, used = 0;
-	uint8_t *out = malloc(room);
+	size_t used;
+	uint8_t *out = frames_of(bytes, size, &used);
 	char path[32];
-	int fd;
+	int fd = file_of(out, used, path);
 
-	if (!out)
-		abort();
-	while (size >= 6) {
-		size_t content = sl_load_le(bytes + 2, 4);
-
-		content = content < size - 6 ? content : size - 6;
-		used += frame_of(out + used, room - used, bytes[0] % 6, bytes[1] % 8, bytes + 6, content);
-		bytes += 6 + content;
-		size -= 6 + content;
-	}
-	fd = file_of(out, used, path);
 	replay(path, NULL);
 	close(fd);
 	free(out);
