@@ -4,6 +4,7 @@
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
  * Modes: train, starved (the same with a writer that hardly runs), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
  * left (a call, then blocks alone), claim, exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
+ * Longer than other files: a mode for each way to end.
  */
 #include <errno.h>
 #include <pthread.h>
