@@ -18,7 +18,7 @@
 struct sl_frame;
 struct sl_producer;
 struct sl_ring;
-struct sl_store;
+struct sl_trace_store;
 
 enum sl_agent_phase { SL_PHASE_IDLE, SL_PHASE_STARTING, SL_PHASE_RUNNING, SL_PHASE_LATE, SL_PHASE_OFF };
 
@@ -50,7 +50,7 @@ struct sl_agent {
 	struct sl_options options;
 	struct sl_process_identity process;
 	struct sl_ring *ring; /* these two lie in the same pages; NULL until the recording starts */
-	struct sl_store *store;
+	struct sl_trace_store *store;
 };
 
 extern struct sl_agent *_Atomic sl_agent SL_HIDDEN; /* never NULL */

@@ -50,7 +50,7 @@
 struct recording {
 	struct sl_agent agent;
 	struct sl_ring ring;
-	struct sl_store store;
+	struct sl_trace_store store;
 };
 
 /* musl has none: there nobody says how main ended. */

@@ -23,7 +23,7 @@ struct waiting {
 };
 
 struct sl_calls {
-	struct sl_output *output;
+	struct sl_recording *output;
 	unsigned runtime;
 	struct waiting *threads;
 	unsigned thread_count;
@@ -40,7 +40,7 @@ static unsigned class_of_call(const struct call *call)
 	return class_of[sl_hooks[call->event.api].verb];
 }
 
-struct sl_calls *sl_calls_new(struct sl_output *output, unsigned runtime)
+struct sl_calls *sl_calls_new(struct sl_recording *output, unsigned runtime)
 {
 	struct sl_calls *calls = calloc(1, sizeof(*calls));
 
@@ -147,7 +147,7 @@ static void write_waiting(struct sl_calls *calls, struct waiting *thread)
 		while (frames < SL_SEEN_FRAMES && call->frames[frames])
 			frames++;
 		if (!call->owner)
-			sl_output_event(calls->output, thread->tid, &call->event, call->frames, frames);
+			sl_recording_event(calls->output, thread->tid, &call->event, call->frames, frames);
 	}
 	thread->count = 0;
 }

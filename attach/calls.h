@@ -6,13 +6,13 @@
 #ifndef ATTACH_CALLS_H
 #define ATTACH_CALLS_H
 
-#include "attach/output.h"
+#include "attach/recording.h"
 #include "attach/seen.h"
 
 struct sl_calls;
 
 /* runtime: major version of the process's CUDA or HIP runtime, 0 unknown. */
-struct sl_calls *sl_calls_new(struct sl_output *output, unsigned runtime);
+struct sl_calls *sl_calls_new(struct sl_recording *output, unsigned runtime);
 
 void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen);
 

@@ -45,7 +45,7 @@ struct request {
 	enum sl_group group;
 	const char *group_name, *folder;
 	struct sl_sleepers sleepers;
-	struct sl_watch *watch;
+	struct sl_attach_watch *watch;
 	int status;
 };
 

@@ -28,7 +28,7 @@ struct library {
 
 struct watched {
 	long pid;
-	struct sl_output *output;
+	struct sl_recording *output;
 	struct sl_calls *calls;
 	unsigned long long seen;
 	bool gone;
@@ -36,7 +36,7 @@ struct watched {
 	unsigned known_count;
 };
 
-struct sl_watch {
+struct sl_attach_watch {
 	const char *folder;
 	struct sl_probes *probes;
 	struct watched *item;
@@ -53,9 +53,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-struct sl_watch *sl_watch_new(const char *folder)
+struct sl_attach_watch *sl_watch_new(const char *folder)
 {
-	struct sl_watch *watch = calloc(1, sizeof(*watch));
+	struct sl_attach_watch *watch = calloc(1, sizeof(*watch));
 
 	if (!watch)
 		abort();
@@ -63,12 +63,12 @@ struct sl_watch *sl_watch_new(const char *folder)
 	return watch;
 }
 
-size_t sl_watch_count(const struct sl_watch *watch)
+size_t sl_watch_count(const struct sl_attach_watch *watch)
 {
 	return watch->count;
 }
 
-bool sl_watch_has(const struct sl_watch *watch, long pid)
+bool sl_watch_has(const struct sl_attach_watch *watch, long pid)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		if (watch->item[i].pid == pid && !watch->item[i].gone)
@@ -137,7 +137,7 @@ bool sl_watch_uses_gpu(long pid)
 	return libraries_of(pid, libraries, &runtime) > 0;
 }
 
-static void say_beginning(struct sl_output *output, long pid)
+static void say_beginning(struct sl_recording *output, long pid)
 {
 	uint8_t bytes[256];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
@@ -147,22 +147,23 @@ static void say_beginning(struct sl_output *output, long pid)
 	sl_pack_pair_text(&map, "def", "capability");
 	sl_pack_pair_text(&map, "name", "recorded");
 	sl_pack_pair_text(&map, "value", "attached by BPF while it ran");
-	sl_output_define(output, &map);
+	sl_recording_define(output, &map);
 	if (sl_before_bytes(pid, &before)) {
 		map = sl_pack_begin(bytes, sizeof(bytes));
 		sl_pack_map(&map, 3);
 		sl_pack_pair_text(&map, "def", "capability");
 		sl_pack_pair_text(&map, "name", "before_attach_bytes");
 		sl_pack_pair_uint(&map, "value", before);
-		sl_output_define(output, &map);
+		sl_recording_define(output, &map);
 	}
-	sl_output_note(output, "attached while it ran: what was allocated before is not known and its frees count as unknown; no "
-			       "Python stacks, no "
-			       "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
+	sl_recording_note(output,
+			  "attached while it ran: what was allocated before is not known and its frees count as unknown; no "
+			  "Python stacks, no "
+			  "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
 }
 
 /* Libraries that it has loaded since.  NULL, or why one cannot be watched. */
-static const char *add_libraries(struct sl_watch *watch, struct watched *one, unsigned *runtime, int *calls, unsigned *used)
+static const char *add_libraries(struct sl_attach_watch *watch, struct watched *one, unsigned *runtime, int *calls, unsigned *used)
 {
 	struct library libraries[LIBRARIES + 1];
 	unsigned count = libraries_of(one->pid, libraries, runtime);
@@ -188,7 +189,7 @@ static const char *add_libraries(struct sl_watch *watch, struct watched *one, un
 	return NULL;
 }
 
-const char *sl_watch_add(struct sl_watch *watch, long pid)
+const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 {
 	const char *why = NULL;
 	unsigned runtime = 0, used = 0;
@@ -205,20 +206,20 @@ const char *sl_watch_add(struct sl_watch *watch, long pid)
 		return why;
 	if (!calls)
 		return "it has loaded none of libcuda, libcudart and libamdhip64, or its memory map may not be read";
-	one->output = sl_output_open(watch->folder, pid, &why);
+	one->output = sl_recording_open(watch->folder, pid, &why);
 	if (!one->output)
 		return why;
 	one->calls = sl_calls_new(one->output, runtime);
 	watch->count++;
 	say_beginning(one->output, pid);
 	fprintf(stderr, "stormlog-attach: %ld: %d calls of %u libraries are watched (%s)\n", pid, calls, used,
-		sl_output_path(one->output));
+		sl_recording_path(one->output));
 	return NULL;
 }
 
 static void take(void *data, const struct sl_seen *seen, size_t bytes)
 {
-	struct sl_watch *watch = data;
+	struct sl_attach_watch *watch = data;
 
 	if (bytes < offsetof(struct sl_seen, data) + (size_t)(seen->copies > 2 ? SL_SEEN_COPIES : seen->copies) * SL_SEEN_COPY)
 		return;
@@ -230,14 +231,14 @@ static void take(void *data, const struct sl_seen *seen, size_t bytes)
 }
 
 /* What was lost is said in every trace: whose calls they were is not known. */
-static void look(struct sl_watch *watch)
+static void look(struct sl_attach_watch *watch)
 {
 	unsigned long long lost = 0;
 	uint64_t now = now_ns();
 
 	sl_probes_read(watch->probes, take, watch, &lost);
 	for (size_t i = 0; i < watch->count && lost != watch->lost; i++)
-		sl_output_lost(watch->item[i].output, lost - watch->lost, watch->lost_since_ns, now);
+		sl_recording_lost(watch->item[i].output, lost - watch->lost, watch->lost_since_ns, now);
 	watch->lost = lost;
 	watch->lost_since_ns = now;
 }
@@ -257,7 +258,7 @@ static bool is_gone(long pid)
 	return !at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X';
 }
 
-static bool all_gone(struct sl_watch *watch)
+static bool all_gone(struct sl_attach_watch *watch)
 {
 	bool all = true;
 
@@ -268,7 +269,7 @@ static bool all_gone(struct sl_watch *watch)
 	return all;
 }
 
-static bool close_all(struct sl_watch *watch)
+static bool close_all(struct sl_attach_watch *watch)
 {
 	bool good = true;
 
@@ -276,9 +277,9 @@ static bool close_all(struct sl_watch *watch)
 		struct watched *one = &watch->item[i];
 		char path[4096];
 
-		snprintf(path, sizeof(path), "%s", sl_output_path(one->output));
+		snprintf(path, sizeof(path), "%s", sl_recording_path(one->output));
 		sl_calls_end(one->calls);
-		good = sl_output_close(one->output, one->gone ? "gone" : "detached") && good;
+		good = sl_recording_close(one->output, one->gone ? "gone" : "detached") && good;
 		fprintf(stderr, "stormlog-attach: %ld: %s after %llu calls (%s)\n", one->pid,
 			one->gone ? "it has ended" : "detached", one->seen, path);
 	}
@@ -289,19 +290,19 @@ static bool close_all(struct sl_watch *watch)
 }
 
 /* Once a second: what was seen goes to the file, libraries that were loaded since are watched from here on. */
-static bool refresh(struct sl_watch *watch, struct watched *one)
+static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 {
 	unsigned runtime = 0, used = 0;
 	int calls = 0;
 
 	if (!one->gone && add_libraries(watch, one, &runtime, &calls, &used))
-		sl_output_note(one->output, "a library that was loaded later could not be watched");
+		sl_recording_note(one->output, "a library that was loaded later could not be watched");
 	else if (calls)
-		sl_output_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
-	return sl_output_flush(one->output);
+		sl_recording_note(one->output, "a library was loaded while it was watched: calls of its first second are not seen");
+	return sl_recording_flush(one->output);
 }
 
-bool sl_watch_run(struct sl_watch *watch, double seconds, void (*search)(void *data), void *data)
+bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(void *data), void *data)
 {
 	const struct timespec step = {.tv_nsec = LOOK_MS * 1000000};
 	uint64_t begin_ns = now_ns(), flushed_ns = begin_ns;
@@ -333,7 +334,7 @@ bool sl_watch_run(struct sl_watch *watch, double seconds, void (*search)(void *d
 	return close_all(watch) && good;
 }
 
-void sl_watch_free(struct sl_watch *watch)
+void sl_watch_free(struct sl_attach_watch *watch)
 {
 	if (!watch)
 		return;

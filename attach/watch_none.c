@@ -2,7 +2,7 @@
 /* Where clang or libbpf's headers were not there to build with, or the processor is another one: nothing can be watched, and it says so. */
 #include "attach/watch.h"
 
-struct sl_watch *sl_watch_new(const char *folder)
+struct sl_attach_watch *sl_watch_new(const char *folder)
 {
 	return 0;
 }
@@ -12,26 +12,26 @@ bool sl_watch_uses_gpu(long pid)
 	return false;
 }
 
-const char *sl_watch_add(struct sl_watch *watch, long pid)
+const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
 {
 	return "and this stormlog-attach was built without BPF";
 }
 
-size_t sl_watch_count(const struct sl_watch *watch)
+size_t sl_watch_count(const struct sl_attach_watch *watch)
 {
 	return 0;
 }
 
-bool sl_watch_has(const struct sl_watch *watch, long pid)
+bool sl_watch_has(const struct sl_attach_watch *watch, long pid)
 {
 	return false;
 }
 
-bool sl_watch_run(struct sl_watch *watch, double seconds, void (*search)(void *data), void *data)
+bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(void *data), void *data)
 {
 	return true;
 }
 
-void sl_watch_free(struct sl_watch *watch)
+void sl_watch_free(struct sl_attach_watch *watch)
 {
 }

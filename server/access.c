@@ -72,19 +72,20 @@ static bool presented(struct sl_request *request, unsigned *rights)
 	return true;
 }
 
-struct sl_outcome sl_access_right(struct sl_request *request, enum sl_right right)
+struct sl_http_outcome sl_access_right(struct sl_request *request, enum sl_right right)
 {
 	unsigned rights;
 	bool any = presented(request, &rights);
 
 	if (rights & right)
-		return (struct sl_outcome){0};
+		return (struct sl_http_outcome){0};
 	if (any && rights)
-		return (struct sl_outcome){403, "this token does not give that right"};
+		return (struct sl_http_outcome){403, "this token does not give that right"};
 	if (any && !count_failure(request))
-		return (struct sl_outcome){429, "too many wrong tokens from there: wait a minute"};
-	return (struct sl_outcome){401, right == SL_RIGHT_WRITE ? "a token for writing is needed: Authorization: Bearer TOKEN"
-								: "a token for reading is needed: Authorization: Bearer TOKEN"};
+		return (struct sl_http_outcome){429, "too many wrong tokens from there: wait a minute"};
+	return (struct sl_http_outcome){401, right == SL_RIGHT_WRITE
+						     ? "a token for writing is needed: Authorization: Bearer TOKEN"
+						     : "a token for reading is needed: Authorization: Bearer TOKEN"};
 }
 
 /* The host without its port, in lower case. */
@@ -112,7 +113,7 @@ static bool is_ours(const struct sl_request *request, const char *host)
 	return false;
 }
 
-struct sl_outcome sl_access_site(const struct sl_request *request)
+struct sl_http_outcome sl_access_site(const struct sl_request *request)
 {
 	const char *site = sl_request_header(request, "Sec-Fetch-Site"), *origin = sl_request_header(request, "Origin"),
 		   *to = sl_request_header(request, "Host");
@@ -121,16 +122,16 @@ struct sl_outcome sl_access_site(const struct sl_request *request)
 
 	host_of(to ? to : "", host);
 	if (!is_ours(request, host))
-		return (struct sl_outcome){421, "this server does not go by that name (--name)"};
+		return (struct sl_http_outcome){421, "this server does not go by that name (--name)"};
 	if (changes && site && strcmp(site, "same-origin") && strcmp(site, "none"))
-		return (struct sl_outcome){403, "a page of another site sent this"};
+		return (struct sl_http_outcome){403, "a page of another site sent this"};
 	if (changes && origin) {
 		const char *authority = strstr(origin, "://");
 
 		host_of(authority ? authority + 3 : "", from);
 		/* The whole authority: another port is another site. */
 		if (strcmp(from, host) || strcasecmp(authority + 3, to))
-			return (struct sl_outcome){403, "a page of another site sent this"};
+			return (struct sl_http_outcome){403, "a page of another site sent this"};
 	}
-	return (struct sl_outcome){0};
+	return (struct sl_http_outcome){0};
 }

@@ -6,8 +6,8 @@
 #include "server/request.h"
 
 /* The Host is ours, and what changes something comes from no page of another site. */
-struct sl_outcome sl_access_site(const struct sl_request *request);
+struct sl_http_outcome sl_access_site(const struct sl_request *request);
 /* "Authorization: Bearer TOKEN", or Basic with the token as password, which browsers ask for.  401, 403 or 429. */
-struct sl_outcome sl_access_right(struct sl_request *request, enum sl_right right);
+struct sl_http_outcome sl_access_right(struct sl_request *request, enum sl_right right);
 
 #endif

@@ -40,9 +40,9 @@ static bool is_method(const struct sl_route *route, const char *method)
 }
 
 /* Sets the route, or says why there is none: the outcome. */
-static struct sl_outcome find_route(struct sl_request *request)
+static struct sl_http_outcome find_route(struct sl_request *request)
 {
-	struct sl_outcome outcome = {404, "there is nothing here"};
+	struct sl_http_outcome outcome = {404, "there is nothing here"};
 
 	for (const struct sl_route *route = sl_routes; route->path; route++) {
 		if (!is_at(route, request->path))
@@ -50,9 +50,9 @@ static struct sl_outcome find_route(struct sl_request *request)
 		if (is_method(route, request->method)) {
 			request->route = route;
 			request->rest = request->path + strlen(route->path);
-			return (struct sl_outcome){0};
+			return (struct sl_http_outcome){0};
 		}
-		outcome = (struct sl_outcome){405, "this place does not take that method"};
+		outcome = (struct sl_http_outcome){405, "this place does not take that method"};
 	}
 	return outcome;
 }
@@ -78,9 +78,9 @@ static struct sl_request *new_request(struct sl_server *server, struct MHD_Conne
 }
 
 /* Before any of the body: may it come? */
-static struct sl_outcome admit(struct sl_request *request)
+static struct sl_http_outcome admit(struct sl_request *request)
 {
-	struct sl_outcome outcome = sl_access_site(request);
+	struct sl_http_outcome outcome = sl_access_site(request);
 
 	if (!outcome.status)
 		outcome = find_route(request);
@@ -89,7 +89,7 @@ static struct sl_outcome admit(struct sl_request *request)
 	if (!outcome.status && request->route->body == SL_BODY_PACK)
 		outcome = sl_upload_begin(request);
 	else if (!outcome.status && request->route->body == SL_BODY_SMALL && body_length(request) > SMALL_MAX)
-		outcome = (struct sl_outcome){413, "too much for this place"};
+		outcome = (struct sl_http_outcome){413, "too much for this place"};
 	return outcome;
 }
 
@@ -106,7 +106,7 @@ static void take(struct sl_request *request, const char *bytes, size_t size)
 		request->body_size += size;
 		request->body[request->body_size] = 0;
 	} else {
-		request->outcome = (struct sl_outcome){413, "too much for this place"};
+		request->outcome = (struct sl_http_outcome){413, "too much for this place"};
 	}
 }
 

@@ -89,33 +89,33 @@ static bool is_there(const struct sl_packs *packs, const char *name)
 	return !fstatat(packs->folder, path, &st, AT_SYMLINK_NOFOLLOW);
 }
 
-static struct sl_outcome full(void)
+static struct sl_http_outcome full(void)
 {
-	return (struct sl_outcome){507, "the server's disk is full: nothing was stored; reading goes on"};
+	return (struct sl_http_outcome){507, "the server's disk is full: nothing was stored; reading goes on"};
 }
 
-static struct sl_outcome refused(int error)
+static struct sl_http_outcome refused(int error)
 {
 	return error == ENOSPC || error == EDQUOT || error == EFBIG
 		       ? full()
-		       : (struct sl_outcome){500, "the server cannot write to its store"};
+		       : (struct sl_http_outcome){500, "the server cannot write to its store"};
 }
 
 /* What the limits say before a byte is taken. */
-static struct sl_outcome limits(const struct sl_packs *packs, const struct sl_incoming *in, uint64_t offset)
+static struct sl_http_outcome limits(const struct sl_packs *packs, const struct sl_incoming *in, uint64_t offset)
 {
 	uint64_t coming = (in->total == UINT64_MAX ? in->end : in->total) - offset;
 	struct statvfs disk;
 
 	if (in->end < offset || (in->total != UINT64_MAX && in->total < in->end))
-		return (struct sl_outcome){400, "Content-Range does not agree with itself"};
+		return (struct sl_http_outcome){400, "Content-Range does not agree with itself"};
 	if (offset + coming > packs->pack_max)
-		return (struct sl_outcome){413, "the pack is larger than this server takes (--max-pack)"};
+		return (struct sl_http_outcome){413, "the pack is larger than this server takes (--max-pack)"};
 	if (packs->quota && __atomic_load_n(&packs->used, __ATOMIC_RELAXED) + offset + coming > packs->quota)
-		return (struct sl_outcome){507, "the store's quota is used up (--quota): nothing was stored; reading goes on"};
+		return (struct sl_http_outcome){507, "the store's quota is used up (--quota): nothing was stored; reading goes on"};
 	if (!fstatvfs(packs->folder, &disk) && (uint64_t)disk.f_bavail * disk.f_frsize < coming + packs->spare)
 		return full();
-	return (struct sl_outcome){0};
+	return (struct sl_http_outcome){0};
 }
 
 /* Locked, and still the file of that name: another upload may have finished it between our two calls. */
@@ -129,15 +129,15 @@ static bool take(const struct sl_packs *packs, struct sl_incoming *in, struct st
 	       !fstatat(packs->folder, path, &named, AT_SYMLINK_NOFOLLOW) && named.st_ino == st->st_ino;
 }
 
-struct sl_outcome sl_packs_begin(struct sl_packs *packs, struct sl_incoming *in, uint64_t offset)
+struct sl_http_outcome sl_packs_begin(struct sl_packs *packs, struct sl_incoming *in, uint64_t offset)
 {
 	char path[SL_PACKS_NAME + 32];
-	struct sl_outcome outcome;
+	struct sl_http_outcome outcome;
 	struct stat st;
 
 	in->fd = -1;
 	if (is_there(packs, in->name))
-		return (struct sl_outcome){200, "this pack is stored already"};
+		return (struct sl_http_outcome){200, "this pack is stored already"};
 	outcome = limits(packs, in, offset);
 	if (outcome.status)
 		return outcome;
@@ -147,19 +147,19 @@ struct sl_outcome sl_packs_begin(struct sl_packs *packs, struct sl_incoming *in,
 		return refused(errno);
 	if (!take(packs, in, &st)) {
 		sl_packs_leave(in);
-		return (struct sl_outcome){423, "another upload of this pack is under way: try again"};
+		return (struct sl_http_outcome){423, "another upload of this pack is under way: try again"};
 	}
 	in->size = (uint64_t)st.st_size;
 	if (offset != 0 && offset != in->size) {
 		sl_packs_leave(in);
-		return (struct sl_outcome){409, "the offset is not where this upload stopped (Upload-Offset)"};
+		return (struct sl_http_outcome){409, "the offset is not where this upload stopped (Upload-Offset)"};
 	}
 	in->size = offset;
 	if (ftruncate(in->fd, (off_t)offset)) {
 		sl_packs_leave(in);
 		return refused(errno);
 	}
-	return (struct sl_outcome){0};
+	return (struct sl_http_outcome){0};
 }
 
 static void drop(struct sl_packs *packs, struct sl_incoming *in)
@@ -171,13 +171,13 @@ static void drop(struct sl_packs *packs, struct sl_incoming *in)
 	sl_packs_leave(in);
 }
 
-struct sl_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, const void *bytes, uint64_t size)
+struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, const void *bytes, uint64_t size)
 {
 	const char *at = bytes;
 
 	if (in->size + size > packs->pack_max) {
 		drop(packs, in);
-		return (struct sl_outcome){413, "the pack is larger than this server takes (--max-pack)"};
+		return (struct sl_http_outcome){413, "the pack is larger than this server takes (--max-pack)"};
 	}
 	while (size) {
 		ssize_t wrote = pwrite(in->fd, at, size, (off_t)in->size);
@@ -194,26 +194,26 @@ struct sl_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, c
 		size -= (uint64_t)wrote;
 		in->size += (uint64_t)wrote;
 	}
-	return (struct sl_outcome){0};
+	return (struct sl_http_outcome){0};
 }
 
 /* Bytes of the file as its name says, and a pack's. */
-static struct sl_outcome verify(const struct sl_incoming *in)
+static struct sl_http_outcome verify(const struct sl_incoming *in)
 {
 	char hex[SL_PACKS_NAME + 1];
 	void *bytes = in->size ? mmap(NULL, in->size, PROT_READ, MAP_SHARED, in->fd, 0) : MAP_FAILED;
 	bool pack;
 
 	if (bytes == MAP_FAILED)
-		return (struct sl_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};
+		return (struct sl_http_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};
 	sl_hash_sha256_hex(bytes, in->size, SL_PACKS_NAME, hex);
 	pack = in->size > sizeof(SL_PACK_MAGIC) && !memcmp(bytes, SL_PACK_MAGIC, sizeof(SL_PACK_MAGIC));
 	munmap(bytes, in->size);
 	if (strcmp(hex, in->name))
-		return (struct sl_outcome){422, "the SHA-256 of what came is not the name it came under: nothing was stored"};
+		return (struct sl_http_outcome){422, "the SHA-256 of what came is not the name it came under: nothing was stored"};
 	if (!pack)
-		return (struct sl_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};
-	return (struct sl_outcome){0};
+		return (struct sl_http_outcome){422, "this is no pack (stormlog-analyze pack makes one)"};
+	return (struct sl_http_outcome){0};
 }
 
 static bool sync_folder(const struct sl_packs *packs, const char *path)
@@ -238,15 +238,15 @@ static bool place(struct sl_packs *packs, const struct sl_incoming *in)
 	return !fsync(in->fd) && !renameat(packs->folder, from, packs->folder, to) && sync_folder(packs, folder);
 }
 
-struct sl_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *in)
+struct sl_http_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *in)
 {
-	struct sl_outcome outcome;
+	struct sl_http_outcome outcome;
 
 	if (in->total != UINT64_MAX && in->size < in->total) {
 		bool fine = !fsync(in->fd);
 
 		sl_packs_leave(in);
-		return fine ? (struct sl_outcome){202, "this part is stored; more is to come"} : refused(errno);
+		return fine ? (struct sl_http_outcome){202, "this part is stored; more is to come"} : refused(errno);
 	}
 	outcome = verify(in);
 	if (!outcome.status && !place(packs, in))
@@ -257,7 +257,7 @@ struct sl_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *in)
 	}
 	__atomic_fetch_add(&packs->used, in->size, __ATOMIC_RELAXED);
 	sl_packs_leave(in);
-	return (struct sl_outcome){201, "stored"};
+	return (struct sl_http_outcome){201, "stored"};
 }
 
 void sl_packs_leave(struct sl_incoming *in)

@@ -28,7 +28,7 @@ struct sl_incoming {
 };
 
 /* What became of it: a status of HTTP and a sentence.  0: go on. */
-struct sl_outcome {
+struct sl_http_outcome {
 	unsigned status;
 	const char *why;
 };
@@ -45,10 +45,10 @@ void sl_packs_path(const char *name, char path[SL_PACKS_NAME + 32]);
 uint64_t sl_packs_begun(const struct sl_packs *packs, const char *name);
 
 /* in->name, total and end are set.  200: the pack is there already; 409: in->size says where to go on. */
-struct sl_outcome sl_packs_begin(struct sl_packs *packs, struct sl_incoming *in, uint64_t offset);
-struct sl_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, const void *bytes, uint64_t size);
+struct sl_http_outcome sl_packs_begin(struct sl_packs *packs, struct sl_incoming *in, uint64_t offset);
+struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, const void *bytes, uint64_t size);
 /* 201: stored, and on the disk; 202: this part is; anything else: refused and removed. */
-struct sl_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *in);
+struct sl_http_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *in);
 /* What came stays for the next try. */
 void sl_packs_leave(struct sl_incoming *in);
 

@@ -20,9 +20,9 @@ struct sl_request {
 	const char *method, *rest; /* of the path behind the route's */
 	char *path;		   /* the request's own */
 	struct sl_incoming incoming;
-	struct sl_outcome outcome;   /* of an upload so far; status 0: go on */
-	char who[SL_TOKEN_NAME + 1]; /* the token's name; "": it had none */
-	char *body;		     /* of a small one */
+	struct sl_http_outcome outcome; /* of an upload so far; status 0: go on */
+	char who[SL_TOKEN_NAME + 1];	/* the token's name; "": it had none */
+	char *body;			/* of a small one */
 	size_t body_size;
 	bool answered;
 };

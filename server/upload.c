@@ -31,25 +31,25 @@ static bool read_range(const char *text, uint64_t *first, uint64_t *end, uint64_
 	return *end > *first;
 }
 
-struct sl_outcome sl_upload_begin(struct sl_request *request)
+struct sl_http_outcome sl_upload_begin(struct sl_request *request)
 {
 	const char *range = sl_request_header(request, "Content-Range"), *length = sl_request_header(request, "Content-Length");
 	struct sl_incoming *in = &request->incoming;
 	uint64_t offset = 0, bytes = length ? strtoull(length, NULL, 10) : 0;
 
 	if (!sl_packs_is_name(request->rest))
-		return (struct sl_outcome){400, "a pack is named by its SHA-256, 64 digits in lower case"};
+		return (struct sl_http_outcome){400, "a pack is named by its SHA-256, 64 digits in lower case"};
 	snprintf(in->name, sizeof(in->name), "%s", request->rest);
 	in->end = bytes;
 	in->total = length ? bytes : UINT64_MAX;
 	if (range && (!length || !read_range(range, &offset, &in->end, &in->total) || in->end - offset != bytes))
-		return (struct sl_outcome){400, "Content-Range does not agree with itself or with Content-Length"};
+		return (struct sl_http_outcome){400, "Content-Range does not agree with itself or with Content-Length"};
 	if (request->server->project_bytes && sl_quota_refuses(request->server, sl_runs_store(request->server), in->name))
-		return (struct sl_outcome){507, SL_QUOTA_FULL};
+		return (struct sl_http_outcome){507, SL_QUOTA_FULL};
 	return sl_packs_begin(&request->server->packs, in, offset);
 }
 
-static void say(struct sl_request *request, struct sl_outcome outcome, uint64_t offset)
+static void say(struct sl_request *request, struct sl_http_outcome outcome, uint64_t offset)
 {
 	char number[24], place[SL_PACKS_NAME + 32];
 	const char *const header[][2] = {{"Upload-Offset", number}, {outcome.status == 201 ? "Location" : NULL, place}, {0}};
@@ -62,7 +62,7 @@ static void say(struct sl_request *request, struct sl_outcome outcome, uint64_t 
 void sl_upload_answer(struct sl_request *request)
 {
 	struct sl_incoming *in = &request->incoming;
-	struct sl_outcome outcome = request->outcome;
+	struct sl_http_outcome outcome = request->outcome;
 
 	if (!outcome.status)
 		outcome = sl_packs_end(&request->server->packs, in);
@@ -86,9 +86,9 @@ void sl_upload_head(struct sl_request *request)
 	snprintf(request->incoming.name, sizeof(request->incoming.name), "%s", request->rest);
 	if (fd >= 0) {
 		close(fd);
-		say(request, (struct sl_outcome){200, "stored"}, (uint64_t)st.st_size);
+		say(request, (struct sl_http_outcome){200, "stored"}, (uint64_t)st.st_size);
 	} else {
-		say(request, (struct sl_outcome){404, "not stored"}, sl_packs_begun(&request->server->packs, request->rest));
+		say(request, (struct sl_http_outcome){404, "not stored"}, sl_packs_begun(&request->server->packs, request->rest));
 	}
 }
 

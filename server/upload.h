@@ -6,7 +6,7 @@
 #include "server/request.h"
 
 /* Before the body: what the headers say. */
-struct sl_outcome sl_upload_begin(struct sl_request *request);
+struct sl_http_outcome sl_upload_begin(struct sl_request *request);
 /* After it. */
 void sl_upload_answer(struct sl_request *request);
 void sl_upload_head(struct sl_request *request);

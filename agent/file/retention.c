@@ -144,7 +144,7 @@ static bool stays(const struct sl_event *event)
 
 /* --- the new file 1 ---------------------------------------------------------------------------------- */
 
-static bool put(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
+static bool put(struct sl_trace_store *store, struct sl_frame_index index, const void *bytes, size_t size)
 {
 	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, 0}};
 
@@ -158,7 +158,7 @@ static bool put(struct sl_store *store, struct sl_frame_index index, const void 
 }
 
 /* Write the first `count` pending events as one block; those after them stay pending. */
-static bool flush_pending(struct sl_store *store, unsigned count)
+static bool flush_pending(struct sl_trace_store *store, unsigned count)
 {
 	struct sl_frame_index *index = &fold.pending_index;
 	size_t size;
@@ -179,7 +179,7 @@ static bool flush_pending(struct sl_store *store, unsigned count)
 }
 
 /* What stays of one block goes into one block, so that blocks of a thread never overlap. */
-static bool copy_block(struct sl_store *store, const struct sl_frame_index *from, struct sl_block *block)
+static bool copy_block(struct sl_trace_store *store, const struct sl_frame_index *from, struct sl_block *block)
 {
 	struct sl_frame_index *index = &fold.pending_index;
 	const struct sl_event *event;
@@ -224,7 +224,7 @@ static bool note_block(const struct sl_event *event, bool allocates)
 	return note_in(&fold.table, event, allocates);
 }
 
-static bool fold_block(struct sl_store *store, const struct sl_frame_index *index, size_t size)
+static bool fold_block(struct sl_trace_store *store, const struct sl_frame_index *index, size_t size)
 {
 	const struct sl_event *event;
 	struct sl_block block;
@@ -295,7 +295,7 @@ static bool sample_stays(struct sl_unpack map)
 	return true;
 }
 
-static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_t size)
+static bool fold_maps(struct sl_trace_store *store, struct sl_frame_index index, size_t size)
 {
 	struct sl_unpack at = {fold.content, fold.content + size}, map;
 	size_t used = 0;
@@ -321,7 +321,7 @@ static bool fold_maps(struct sl_store *store, struct sl_frame_index index, size_
 	return !used || put(store, index, fold.made, used);
 }
 
-static bool write_checkpoint(struct sl_store *store)
+static bool write_checkpoint(struct sl_trace_store *store)
 {
 	struct sl_pack pack = sl_pack_begin(fold.made, CONTENT_BYTES);
 
@@ -351,7 +351,7 @@ static void close_files(void)
 	fold.active = false;
 }
 
-void sl_retention_stop(struct sl_store *store)
+void sl_retention_stop(struct sl_trace_store *store)
 {
 	char path[SL_STORE_PATH];
 
@@ -363,7 +363,7 @@ void sl_retention_stop(struct sl_store *store)
 }
 
 /* Its descriptor, high up; -1 and size 0: it is not there. */
-static int open_file(const struct sl_store *store, unsigned number, uint64_t *size)
+static int open_file(const struct sl_trace_store *store, unsigned number, uint64_t *size)
 {
 	char path[SL_STORE_PATH];
 	off_t end;
@@ -386,7 +386,7 @@ static unsigned file_of(unsigned source)
 }
 
 /* A file that somebody removed has nothing to fold: the limit holds for the others. */
-static bool open_source(struct sl_store *store, unsigned source)
+static bool open_source(struct sl_trace_store *store, unsigned source)
 {
 	sl_file_close_own(fold.in, fold.in_device, fold.in_inode);
 	fold.in = open_file(store, file_of(source), &fold.size);
@@ -429,7 +429,7 @@ static bool have_buffers(void)
  * it waits until the rest is as large, so that its work stays in proportion.  How many files it then takes.
  * The file closed last is left: right after the cut, the one begun then has nothing yet of the last minutes.
  */
-static unsigned due(const struct sl_store *store, uint64_t keep)
+static unsigned due(const struct sl_trace_store *store, uint64_t keep)
 {
 	uint64_t file = sl_retention_file_bytes(keep), all = store->closed_bytes + store->end,
 		 need = all + store->base_bytes + file / 2;
@@ -441,7 +441,7 @@ static unsigned due(const struct sl_store *store, uint64_t keep)
 	return (unsigned)((need - keep) / file < most ? (need - keep) / file + 1 : most);
 }
 
-static bool begin(struct sl_store *store, unsigned files)
+static bool begin(struct sl_trace_store *store, unsigned files)
 {
 	char path[SL_STORE_PATH];
 
@@ -470,7 +470,7 @@ static bool begin(struct sl_store *store, unsigned files)
 	return true;
 }
 
-static bool fold_frame(struct sl_store *store, const struct sl_frame_index *index)
+static bool fold_frame(struct sl_trace_store *store, const struct sl_frame_index *index)
 {
 	size_t size;
 
@@ -493,7 +493,7 @@ static bool fold_frame(struct sl_store *store, const struct sl_frame_index *inde
 }
 
 /* One frame of the source.  False: it is not as we wrote it, or the disk refuses. */
-static bool step(struct sl_store *store)
+static bool step(struct sl_trace_store *store)
 {
 	struct sl_frame_index index;
 	bool passed_over;
@@ -510,7 +510,7 @@ static bool step(struct sl_store *store)
 }
 
 /* Bytes of the files that are not folded yet.  One that was removed counts 0. */
-static uint64_t bytes_behind(const struct sl_store *store)
+static uint64_t bytes_behind(const struct sl_trace_store *store)
 {
 	uint64_t all = 0, size;
 
@@ -525,7 +525,7 @@ static uint64_t bytes_behind(const struct sl_store *store)
 }
 
 /* The new file 1 is whole: from the rename on a reader takes it and passes over the folded file. */
-static bool finish(struct sl_store *store)
+static bool finish(struct sl_trace_store *store)
 {
 	char made[SL_STORE_PATH], path[SL_STORE_PATH];
 
@@ -550,7 +550,7 @@ static bool finish(struct sl_store *store)
 }
 
 /* On to the next file, or pass, or the end. */
-static bool turn(struct sl_store *store)
+static bool turn(struct sl_trace_store *store)
 {
 	if (fold.source + 1 < fold.sources)
 		return open_source(store, fold.source + 1);
@@ -568,7 +568,7 @@ static uint64_t worked_ns(void)
 	return (uint64_t)used.tv_sec * SL_NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
-bool sl_retention_work(struct sl_store *store, uint64_t keep, uint64_t budget_ns)
+bool sl_retention_work(struct sl_trace_store *store, uint64_t keep, uint64_t budget_ns)
 {
 	uint64_t since_ns = worked_ns(), begin_ns = sl_agent_now();
 	unsigned files = fold.active ? 0 : due(store, keep);

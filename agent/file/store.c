@@ -56,7 +56,7 @@ static void add_run(struct sl_text *text, const struct sl_process_identity *proc
 			*at = '_';
 }
 
-static void name_files(struct sl_store *store, const struct sl_process_identity *process, bool elsewhere, unsigned attempt)
+static void name_files(struct sl_trace_store *store, const struct sl_process_identity *process, bool elsewhere, unsigned attempt)
 {
 	struct sl_text trace = sl_text_begin(store->trace, sizeof(store->trace));
 	struct sl_text ring = sl_text_begin(store->ring, sizeof(store->ring));
@@ -71,7 +71,7 @@ static void name_files(struct sl_store *store, const struct sl_process_identity 
 	add_name(&ring, process, attempt, SL_RING_SUFFIX);
 }
 
-void sl_store_path(const struct sl_store *store, unsigned number, char path[SL_STORE_PATH])
+void sl_store_path(const struct sl_trace_store *store, unsigned number, char path[SL_STORE_PATH])
 {
 	struct sl_text text = sl_text_begin(path, SL_STORE_PATH);
 
@@ -86,7 +86,7 @@ void sl_store_path(const struct sl_store *store, unsigned number, char path[SL_S
 	}
 }
 
-const char *sl_store_ring_name(const struct sl_store *store)
+const char *sl_store_ring_name(const struct sl_trace_store *store)
 {
 	return store->ring_elsewhere ? store->ring : strrchr(store->ring, '/') + 1;
 }
@@ -98,7 +98,7 @@ int sl_store_create(const char *path)
 	return fd < 0 ? -1 : sl_file_move_high(fd);
 }
 
-static int claim_pair(struct sl_store *store, int *ring_fd)
+static int claim_pair(struct sl_trace_store *store, int *ring_fd)
 {
 	int err;
 
@@ -115,7 +115,7 @@ static int claim_pair(struct sl_store *store, int *ring_fd)
 	return err;
 }
 
-static bool make_compressor(struct sl_store *store)
+static bool make_compressor(struct sl_trace_store *store)
 {
 	size_t workspace = ZSTD_estimateCCtxSize(thorough.level);
 	void *pages = sl_pages_map(workspace);
@@ -130,7 +130,7 @@ static bool make_compressor(struct sl_store *store)
 	return true;
 }
 
-int sl_store_claim(struct sl_store *store, const struct sl_process_identity *process, int *ring_fd)
+int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identity *process, int *ring_fd)
 {
 	bool elsewhere = sl_remote_why(process->directory) && !syscall(SYS_faccessat, AT_FDCWD, SL_REMOTE_RING, W_OK);
 	int err = EEXIST;
@@ -170,7 +170,7 @@ static size_t store_plain(uint8_t *frame, const uint8_t *bytes, size_t size)
 	return used;
 }
 
-static size_t compress(struct sl_store *store, const void *bytes, size_t size)
+static size_t compress(struct sl_trace_store *store, const void *bytes, size_t size)
 {
 	const struct effort *effort = store->hurried ? &hurried : &thorough;
 
@@ -180,7 +180,7 @@ static size_t compress(struct sl_store *store, const void *bytes, size_t size)
 	return ZSTD_compress2(store->compressor, store->frame, store->frame_bytes, bytes, size);
 }
 
-int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size)
+int sl_store_compress(struct sl_trace_store *store, struct sl_frame_index *index, const void *bytes, size_t size)
 {
 	size_t compressed = store->plain ? store_plain(store->frame, bytes, size) : compress(store, bytes, size);
 
@@ -194,7 +194,7 @@ int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, cons
 }
 
 /* Someone removed the file: the recording goes on in a new one, which says so. */
-static int begin_anew(struct sl_store *store, const char *path)
+static int begin_anew(struct sl_trace_store *store, const char *path)
 {
 	store->fd = sl_store_create(path);
 	if (store->fd < 0)
@@ -209,7 +209,7 @@ static int begin_anew(struct sl_store *store, const char *path)
 }
 
 /* The program closed our descriptor, and the file is there still under its name; or it is not. */
-static int reopen(struct sl_store *store)
+static int reopen(struct sl_trace_store *store)
 {
 	char path[SL_STORE_PATH];
 	int fd;
@@ -227,7 +227,7 @@ static int reopen(struct sl_store *store)
 }
 
 /* There is a file, with a header but for `header`, and nothing behind its last whole frame. */
-static int make_ready(struct sl_store *store, bool header)
+static int make_ready(struct sl_trace_store *store, bool header)
 {
 	int err = sl_file_is(store->fd, store->device, store->inode) ? 0 : reopen(store);
 
@@ -236,7 +236,7 @@ static int make_ready(struct sl_store *store, bool header)
 	return err || header ? err : sl_store_begin(store);
 }
 
-static int write_parts(struct sl_store *store, struct iovec parts[2])
+static int write_parts(struct sl_trace_store *store, struct iovec parts[2])
 {
 	int err;
 
@@ -249,7 +249,7 @@ static int write_parts(struct sl_store *store, struct iovec parts[2])
 	return err;
 }
 
-int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size)
+int sl_store_append(struct sl_trace_store *store, struct sl_frame_index index, const void *bytes, size_t size)
 {
 	struct iovec parts[2] = {{&index, sizeof(index)}, {store->frame, 0}};
 	int err = make_ready(store, index.kind == SL_FRAME_HEADER);
@@ -269,7 +269,7 @@ int sl_store_append(struct sl_store *store, struct sl_frame_index index, const v
 	return 0;
 }
 
-int sl_store_begin(struct sl_store *store)
+int sl_store_begin(struct sl_trace_store *store)
 {
 	const struct sl_ringfile *ring = sl_agent->ring->file;
 	struct sl_frame_index index = {.kind = SL_FRAME_HEADER, .count = 1};
@@ -277,7 +277,7 @@ int sl_store_begin(struct sl_store *store)
 	return store->end ? 0 : sl_store_append(store, index, (const uint8_t *)ring + SL_RINGFILE_HEADER_AT, ring->header_bytes);
 }
 
-void sl_store_sync(struct sl_store *store)
+void sl_store_sync(struct sl_trace_store *store)
 {
 	if (!sl_file_is(store->fd, store->device, store->inode))
 		return;
@@ -286,7 +286,7 @@ void sl_store_sync(struct sl_store *store)
 	atomic_store(&sl_agent->writing_since_ns, 0);
 }
 
-int sl_store_continue(struct sl_store *store)
+int sl_store_continue(struct sl_trace_store *store)
 {
 	char path[SL_STORE_PATH];
 	int fd;
@@ -307,7 +307,7 @@ int sl_store_continue(struct sl_store *store)
 	return 0;
 }
 
-int sl_store_bring_ring(struct sl_store *store, struct sl_ring *ring)
+int sl_store_bring_ring(struct sl_trace_store *store, struct sl_ring *ring)
 {
 	static char home[sizeof(store->ring)];
 	struct sl_text path = sl_text_begin(home, sizeof(home));
@@ -328,13 +328,13 @@ int sl_store_bring_ring(struct sl_store *store, struct sl_ring *ring)
 	return 0;
 }
 
-void sl_store_remove_ring(struct sl_store *store)
+void sl_store_remove_ring(struct sl_trace_store *store)
 {
 	sl_file_remove(store->ring);
 	store->ring_removed = true;
 }
 
-void sl_store_abandon(struct sl_store *store)
+void sl_store_abandon(struct sl_trace_store *store)
 {
 	sl_file_remove(store->ring);
 	sl_file_remove(store->trace);

@@ -15,7 +15,7 @@
 
 struct sl_ring;
 
-struct sl_store {
+struct sl_trace_store {
 	int fd;
 	uint64_t device, inode;	      /* of fd */
 	uint64_t end;		      /* of the last whole frame */
@@ -40,43 +40,43 @@ struct sl_store {
  * Claim a trace and a ring file by names nobody has, O_EXCL, mode 0600.  Returns 0 and the ring's descriptor
  * in *ring_fd, or errno; nothing is left behind on failure.
  */
-int sl_store_claim(struct sl_store *store, const struct sl_process_identity *process, int *ring_fd);
+int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identity *process, int *ring_fd);
 
 /*
  * The recording's header, as the ring has it, where the file is still empty: the first thing in it, whoever appends first.  0 or errno.
  */
-int sl_store_begin(struct sl_store *store);
+int sl_store_begin(struct sl_trace_store *store);
 
 /* Compress `bytes` into one frame and append index and frame.  Writer thread; where there is none, with `plain`, any.  0 or errno. */
-int sl_store_append(struct sl_store *store, struct sl_frame_index index, const void *bytes, size_t size);
+int sl_store_append(struct sl_trace_store *store, struct sl_frame_index index, const void *bytes, size_t size);
 
 #define SL_STORE_PATH 3420
 
 /* Absolute path of file `number`; 0: of the one that a fold is writing, which no reader takes for a trace. */
-void sl_store_path(const struct sl_store *store, unsigned number, char path[SL_STORE_PATH]);
+void sl_store_path(const struct sl_trace_store *store, unsigned number, char path[SL_STORE_PATH]);
 
 /* The ring as headers name it: its name, or the absolute path where it lies elsewhere. */
-const char *sl_store_ring_name(const struct sl_store *store);
+const char *sl_store_ring_name(const struct sl_trace_store *store);
 
 /* Open an empty file by that name for the writer alone.  The descriptor, or -1 with errno. */
 int sl_store_create(const char *path);
 
 /* Compress `bytes` into store->frame and complete the index.  0 or errno. */
-int sl_store_compress(struct sl_store *store, struct sl_frame_index *index, const void *bytes, size_t size);
+int sl_store_compress(struct sl_trace_store *store, struct sl_frame_index *index, const void *bytes, size_t size);
 
 /* Sync what is written to the disk. */
-void sl_store_sync(struct sl_store *store);
+void sl_store_sync(struct sl_trace_store *store);
 
 /* Go on in the next file, which is empty; the header is to be appended first.  0, or errno and nothing has changed. */
-int sl_store_continue(struct sl_store *store);
+int sl_store_continue(struct sl_trace_store *store);
 
 /* The recording's ring stays, and lies elsewhere: to the trace it goes.  0 or errno. */
-int sl_store_bring_ring(struct sl_store *store, struct sl_ring *ring);
+int sl_store_bring_ring(struct sl_trace_store *store, struct sl_ring *ring);
 
 /* Remove the ring file: everything in it is in the trace. */
-void sl_store_remove_ring(struct sl_store *store);
+void sl_store_remove_ring(struct sl_trace_store *store);
 
 /* Close and remove both: the recording could not begin. */
-void sl_store_abandon(struct sl_store *store);
+void sl_store_abandon(struct sl_trace_store *store);
 
 #endif

@@ -18,7 +18,7 @@
 
 const char *const sl_level_names[] = {"pass", "unknown", "warning", "critical"};
 
-const struct sl_rule sl_rules[] = {
+const struct sl_gate_rule sl_rules[] = {
 	{"max-peak", "The most memory held on one device is above the limit"},
 	{"max-leak", "Memory still held when a process ended is above the limit"},
 	{"max-growth", "Memory grows with every entry of a label by more than the limit"},

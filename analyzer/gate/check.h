@@ -26,10 +26,10 @@ struct sl_outcome {
 };
 
 /* Every rule there is, for SARIF and the manual; name NULL ends it. */
-struct sl_rule {
+struct sl_gate_rule {
 	const char *name, *summary;
 };
-extern const struct sl_rule sl_rules[];
+extern const struct sl_gate_rule sl_rules[];
 
 struct sl_outcomes {
 	SL_VECTOR(struct sl_outcome) list;

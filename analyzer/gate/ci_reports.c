@@ -169,7 +169,7 @@ static void put_text(struct sl_json *j, const char *key, const char *text)
 static void put_rules(struct sl_json *j)
 {
 	sl_json_array(j, "rules");
-	for (const struct sl_rule *rule = sl_rules; rule->name; rule++) {
+	for (const struct sl_gate_rule *rule = sl_rules; rule->name; rule++) {
 		sl_json_object(j, NULL);
 		sl_json_string(j, "id", rule->name);
 		put_text(j, "shortDescription", rule->summary);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What comments and pages name exists: files of ours by path or name, functions and types of ours.
+"""What comments and pages name exists: files of ours by path or name, functions and types of ours; and each name means one thing.
 
     test_references.py [ROOT]
 
@@ -66,6 +66,14 @@ class References(unittest.TestCase):
         riddles = [f"{path}:{line}" for path, line, part in self.prose()
                    if path.endswith(SOURCE) and re.match(r"/\*[\s*]*Of ", part)]
         self.assertEqual(riddles, [])
+
+    def test_a_name_of_a_struct_means_one_thing(self):
+        places = {}
+        for path, text in self.texts.items():
+            if path.endswith(SOURCE) and not path.startswith("tests/"):
+                for found in re.finditer(r"^struct (sl_\w+) \{", text, re.M):
+                    places.setdefault(found[1], []).append(path)
+        self.assertEqual({name: paths for name, paths in places.items() if len(paths) > 1}, {})
 
     def test_functions_and_types_that_are_named_exist(self):
         code = set()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "attach/output.h"
+#include "attach/recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ struct thread {
 	unsigned count;
 };
 
-struct sl_output {
+struct sl_recording {
 	int fd;
 	bool failed;
 	char path[4096];
@@ -74,7 +74,7 @@ static bool put(int fd, const void *bytes, size_t size)
 	return true;
 }
 
-static void append(struct sl_output *output, struct sl_frame_index index, const void *bytes, size_t size)
+static void append(struct sl_recording *output, struct sl_frame_index index, const void *bytes, size_t size)
 {
 	size_t packed = ZSTD_compress2(output->compressor, output->frame, output->frame_bytes, bytes, size);
 
@@ -91,7 +91,7 @@ static void append(struct sl_output *output, struct sl_frame_index index, const 
 
 /* --- definitions ---------------------------------------------------------------------------------------- */
 
-static void write_defs(struct sl_output *output)
+static void write_defs(struct sl_recording *output)
 {
 	if (output->defs_count)
 		append(output, (struct sl_frame_index){.kind = SL_FRAME_DEFS, .count = output->defs_count}, output->defs,
@@ -100,7 +100,7 @@ static void write_defs(struct sl_output *output)
 	output->defs_used = 0;
 }
 
-void sl_output_define(struct sl_output *output, const struct sl_pack *map)
+void sl_recording_define(struct sl_recording *output, const struct sl_pack *map)
 {
 	if (map->failed || map->used > DEFS_BYTES)
 		return;
@@ -111,7 +111,7 @@ void sl_output_define(struct sl_output *output, const struct sl_pack *map)
 	output->defs_count++;
 }
 
-void sl_output_note(struct sl_output *output, const char *text)
+void sl_recording_note(struct sl_recording *output, const char *text)
 {
 	uint8_t bytes[1024];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
@@ -120,10 +120,10 @@ void sl_output_note(struct sl_output *output, const char *text)
 	sl_pack_pair_text(&map, "def", "note");
 	sl_pack_pair_text(&map, "text", text);
 	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
-	sl_output_define(output, &map);
+	sl_recording_define(output, &map);
 }
 
-void sl_output_lost(struct sl_output *output, uint64_t count, uint64_t begin_ns, uint64_t end_ns)
+void sl_recording_lost(struct sl_recording *output, uint64_t count, uint64_t begin_ns, uint64_t end_ns)
 {
 	uint8_t bytes[256];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
@@ -134,7 +134,7 @@ void sl_output_lost(struct sl_output *output, uint64_t count, uint64_t begin_ns,
 	sl_pack_pair_uint(&map, "begin_ns", begin_ns);
 	sl_pack_pair_uint(&map, "end_ns", end_ns);
 	sl_pack_pair_text(&map, "why", "the collector did not keep pace with the calls of this node");
-	sl_output_define(output, &map);
+	sl_recording_define(output, &map);
 }
 
 /* As the process sees the file, in its own root.  "": none is known. */
@@ -156,7 +156,7 @@ static void find_build_id(long pid, const char *path, char *text)
 	close(fd);
 }
 
-static void define_module(struct sl_output *output, uint64_t base, uint64_t end, const char *path)
+static void define_module(struct sl_recording *output, uint64_t base, uint64_t end, const char *path)
 {
 	uint8_t bytes[4096 + 256 + SL_BUILDID_TEXT];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
@@ -171,11 +171,11 @@ static void define_module(struct sl_output *output, uint64_t base, uint64_t end,
 	sl_pack_pair_uint(&map, "end", end);
 	sl_pack_pair_text(&map, "path", path);
 	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
-	sl_output_define(output, &map);
+	sl_recording_define(output, &map);
 }
 
 /* The objects of the process, each from its first mapping to its last; again where the map has changed its length. */
-static void define_modules(struct sl_output *output)
+static void define_modules(struct sl_recording *output)
 {
 	char path[64], line[8192], object[4096] = "";
 	uint64_t base = 0, end = 0, bytes = 0;
@@ -225,7 +225,7 @@ static bool make_folder(const char *folder)
 	return !mkdir(path, 0700) || errno == EEXIST;
 }
 
-static bool claim(struct sl_output *output, const char *folder, long rank)
+static bool claim(struct sl_recording *output, const char *folder, long rank)
 {
 	output->fd = -1;
 	for (unsigned attempt = 1; output->fd < 0 && attempt < NAMES_MAX; attempt++) {
@@ -244,9 +244,9 @@ static bool claim(struct sl_output *output, const char *folder, long rank)
 	return output->fd >= 0;
 }
 
-struct sl_output *sl_output_open(const char *folder, long pid, const char **why)
+struct sl_recording *sl_recording_open(const char *folder, long pid, const char **why)
 {
-	struct sl_output *output = calloc(1, sizeof(*output));
+	struct sl_recording *output = calloc(1, sizeof(*output));
 	size_t bytes;
 	long rank;
 
@@ -265,7 +265,7 @@ struct sl_output *sl_output_open(const char *folder, long pid, const char **why)
 	bytes = sl_header_of(pid, output->block, SL_BLOCK_BYTES(SL_BLOCK_EVENTS), &rank);
 	if (!make_folder(folder) || !claim(output, folder, rank)) {
 		*why = strerror(errno);
-		sl_output_close(output, NULL);
+		sl_recording_close(output, NULL);
 		return NULL;
 	}
 	append(output, (struct sl_frame_index){.kind = SL_FRAME_HEADER, .count = 1}, output->block, bytes);
@@ -273,14 +273,14 @@ struct sl_output *sl_output_open(const char *folder, long pid, const char **why)
 	return output;
 }
 
-const char *sl_output_path(const struct sl_output *output)
+const char *sl_recording_path(const struct sl_recording *output)
 {
 	return output->path;
 }
 
 /* --- events --------------------------------------------------------------------------------------------- */
 
-static struct thread *thsl_header_read_of(struct sl_output *output, long tid)
+static struct thread *thsl_header_read_of(struct sl_recording *output, long tid)
 {
 	uint8_t bytes[256];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
@@ -306,11 +306,11 @@ static struct thread *thsl_header_read_of(struct sl_output *output, long tid)
 	sl_pack_pair_int(&map, "tid", tid);
 	sl_pack_pair_text(&map, "name", name);
 	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
-	sl_output_define(output, &map);
+	sl_recording_define(output, &map);
 	return thread;
 }
 
-static uint32_t stack_of(struct sl_output *output, const uint64_t *frames, unsigned count)
+static uint32_t stack_of(struct sl_recording *output, const uint64_t *frames, unsigned count)
 {
 	uint8_t bytes[1024];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
@@ -335,11 +335,11 @@ static uint32_t stack_of(struct sl_output *output, const uint64_t *frames, unsig
 	msgpack_packer packer = sl_pack_packer(&map);
 	msgpack_pack_bin(&packer, count * 8);
 	msgpack_pack_bin_body(&packer, frames, count * 8);
-	sl_output_define(output, &map);
+	sl_recording_define(output, &map);
 	return output->stack_count;
 }
 
-static void write_block(struct sl_output *output, struct thread *thread)
+static void write_block(struct sl_recording *output, struct thread *thread)
 {
 	struct sl_frame_index index = {.kind = SL_FRAME_BLOCK, .count = thread->count, .begin_ns = UINT64_MAX};
 	size_t bytes;
@@ -362,7 +362,7 @@ static void write_block(struct sl_output *output, struct thread *thread)
 	thread->count = 0;
 }
 
-void sl_output_event(struct sl_output *output, long tid, struct sl_event *event, const uint64_t *frames, unsigned frame_count)
+void sl_recording_event(struct sl_recording *output, long tid, struct sl_event *event, const uint64_t *frames, unsigned frame_count)
 {
 	struct thread *thread = thsl_header_read_of(output, tid);
 
@@ -373,7 +373,7 @@ void sl_output_event(struct sl_output *output, long tid, struct sl_event *event,
 		write_block(output, thread);
 }
 
-bool sl_output_flush(struct sl_output *output)
+bool sl_recording_flush(struct sl_recording *output)
 {
 	for (unsigned i = 0; i < output->thread_count; i++)
 		write_block(output, &output->threads[i]);
@@ -381,11 +381,11 @@ bool sl_output_flush(struct sl_output *output)
 	return !output->failed;
 }
 
-bool sl_output_close(struct sl_output *output, const char *how)
+bool sl_recording_close(struct sl_recording *output, const char *how)
 {
 	uint8_t bytes[256];
 	struct sl_pack map = sl_pack_begin(bytes, sizeof(bytes));
-	bool good = how && sl_output_flush(output);
+	bool good = how && sl_recording_flush(output);
 
 	sl_pack_map(&map, 4);
 	sl_pack_pair_text(&map, "def", "footer");
