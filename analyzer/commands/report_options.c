@@ -196,7 +196,7 @@ int sl_report_options_parse(struct sl_report_options *options, struct sl_argumen
 	status = sl_arguments_parse(parsed, take, options);
 	if (status >= 0)
 		return status;
-	options->pipeline.lives = options->pipeline.stays = !options->json; /* the page tells it */
+	options->pipeline.stretches = !options->json; /* the page tells it */
 	if (parsed->path_count > 1 && !options->output && !options->json) {
 		fputs("stormlog-analyze: several paths need -o DIR\n", stderr);
 		return SL_EXIT_USAGE;

@@ -22,6 +22,8 @@
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/parts.h"
 
+#define STRETCHES_PROCESSES 64
+
 struct job {
 	struct sl_report *report;
 	const struct sl_pipeline_options *options;
@@ -87,6 +89,12 @@ static const struct sl_stretch *span_of(const struct sl_pipeline_options *option
 	return span->pid == header->pid && span->started_ns == header->started_ns ? span : &nothing;
 }
 
+/* Of more processes nobody reads stretch by stretch, and what that takes is a third of their memory. */
+static bool tells_stretches(const struct job *job)
+{
+	return job->options->stretches && job->report->process_count <= STRETCHES_PROCESSES;
+}
+
 static void replay(struct job *job, struct sl_process *process)
 {
 	struct sl_trace *trace = process->trace;
@@ -100,7 +108,7 @@ static void replay(struct job *job, struct sl_process *process)
 	if (span)
 		until = span->until_ns;
 	process->model = sl_replay_new(&trace->header, &trace->defs);
-	if (job->options->stays)
+	if (tells_stretches(job))
 		process->model->stays = sl_memory_must(calloc(1, sizeof(*process->model->stays)));
 	memcpy(process->model->sought, job->options->sought, sizeof(process->model->sought));
 	if (job->options->windows)
@@ -128,7 +136,7 @@ static void replay(struct job *job, struct sl_process *process)
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
 		if ((*a)->process)
 			(*a)->process(process);
-	sl_replay_rest(process->model, job->options->lives);
+	sl_replay_rest(process->model, job->options->lives || tells_stretches(job));
 	sl_trace_rest(trace);
 }
 

@@ -197,7 +197,7 @@ struct sl_pipeline_options {
 	unsigned part, parts;		/* only the part-th (from 1) of so many; 0: all */
 	unsigned threads;		/* 0: as many as there are cores */
 	bool lives;			/* what became of blocks is asked for, by place */
-	bool stays;			/* the same between any two of many moments */
+	bool stretches;			/* the same for each stretch of the run, where processes are few */
 	uint64_t until_unix_ns;		/* replay stops here; 0: at the end */
 	const struct sl_stretch *spans; /* of each image; NULL: nobody asks what was born in between */
 	unsigned span_count;

@@ -124,7 +124,7 @@ static void fuzz_redact(const uint8_t *bytes, size_t size)
 
 static void fuzz_reports(const uint8_t *bytes, size_t size)
 {
-	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .lives = true, .stays = true};
+	struct sl_pipeline_options options = {.quiet = true, .threads = 1, .lives = true, .stretches = true};
 	struct sl_text_style style = {.columns = 80};
 	struct sl_report report = {0};
 	char *paths[] = {folder, NULL};
