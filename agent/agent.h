@@ -46,7 +46,7 @@ struct sl_agent {
 	_Atomic uint32_t late, late_written; /* how often an event came after the footer; futex: how many of them are in the file */
 	const char *how;		     /* why finish was asked */
 	_Atomic uint32_t status;	     /* 1 + what the process ends with; 0: not known */
-	bool no_writer;			     /* no thread could be made, or it is the last and ends the process */
+	_Atomic bool no_writer;		     /* no thread could be made, or it is the last and ends the process */
 	struct sl_options options;
 	struct sl_process_identity process;
 	struct sl_ring *ring; /* these two lie in the same pages; NULL until the recording starts */

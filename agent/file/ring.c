@@ -379,11 +379,13 @@ void sl_ring_release(struct sl_ring *ring, unsigned index)
 
 static void begin_segment(struct sl_ring *ring, struct sl_producer *producer, unsigned index)
 {
-	producer->segment = &ring->file->segment[index];
-	producer->segment->producer = (uint32_t)(producer - ring->producers);
-	producer->slots = (struct sl_slot *)sl_ring_segment_bytes(ring, index);
-	producer->first = producer->segment->first;
-	producer->limit = producer->first + SL_SEGMENT_SLOTS;
+	struct sl_segment *segment = &ring->file->segment[index];
+
+	segment->producer = (uint32_t)(producer - ring->producers);
+	__atomic_store_n(&producer->segment, segment, __ATOMIC_RELAXED); /* the writer looks whether the thread is idle */
+	__atomic_store_n(&producer->slots, (struct sl_slot *)sl_ring_segment_bytes(ring, index), __ATOMIC_RELAXED);
+	__atomic_store_n(&producer->first, segment->first, __ATOMIC_RELAXED);
+	__atomic_store_n(&producer->limit, segment->first + SL_SEGMENT_SLOTS, __ATOMIC_RELAXED);
 }
 
 void sl_ring_settle(struct sl_producer *producer)
@@ -403,7 +405,7 @@ void sl_ring_settle(struct sl_producer *producer)
 			atomic_store_explicit(&slot->state, SL_SLOT_WORD(seq, SL_SLOT_FILLING, false), memory_order_release);
 		seq += valid && word & SL_SLOT_WIDE ? 2 : 1;
 	}
-	producer->settled = producer->next;
+	__atomic_store_n(&producer->settled, producer->next, __ATOMIC_RELAXED);
 	sl_mute_end(&mute);
 }
 
@@ -558,8 +560,11 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 
 uint64_t sl_ring_last_ns(const struct sl_producer *producer, uint64_t next)
 {
-	for (uint64_t seq = next - 1; seq + 2 >= next && seq >= producer->first; seq--) {
-		const struct sl_slot *slot = sl_ring_slot(producer, seq);
+	const struct sl_slot *slots = __atomic_load_n(&producer->slots, __ATOMIC_RELAXED);
+	uint64_t first = __atomic_load_n(&producer->first, __ATOMIC_RELAXED);
+
+	for (uint64_t seq = next - 1; seq + 2 >= next && seq >= first; seq--) {
+		const struct sl_slot *slot = &slots[(seq - first) % SL_SEGMENT_SLOTS];
 		uint64_t word = atomic_load(&slot->state);
 
 		if (word >> SL_SLOT_SHIFT == seq && (word & 3) >= SL_SLOT_IN_FLIGHT)
@@ -574,11 +579,11 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 
 	for (unsigned i = 0; i < atomic_load(&ring->producers_used); i++) {
 		const struct sl_producer *producer = &ring->producers[i];
-		uint64_t next = *(volatile const uint64_t *)&producer->next;
+		uint64_t next = __atomic_load_n(&producer->next, __ATOMIC_ACQUIRE);
 
 		if (!atomic_load(&producer->taken) || next & SL_RING_NOWHERE)
 			continue;
-		if (atomic_load(&producer->segment->tail) != next ||
+		if (atomic_load(&sl_ring_segment_of(producer)->tail) != next ||
 		    (producer != mine && now_ns - sl_ring_last_ns(producer, next) < MOMENT_NS))
 			return false;
 	}
@@ -606,7 +611,7 @@ void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer)
 		atomic_fetch_sub(&ring->held, 1);
 		atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
 	}
-	producer->next = SL_RING_NOWHERE;
+	__atomic_store_n(&producer->next, SL_RING_NOWHERE, __ATOMIC_RELAXED);
 	atomic_store(&producer->thread, 0); /* before another thread takes it */
 	if (at < atomic_load(&ring->producer_hint))
 		atomic_store(&ring->producer_hint, at);
@@ -621,12 +626,13 @@ bool sl_ring_has_thread(const struct sl_ring *ring, const struct sl_segment *seg
 void sl_ring_remind(struct sl_ring *ring)
 {
 	for (unsigned i = 0; i < atomic_load(&ring->producers_used); i++)
-		*(volatile uint64_t *)&ring->producers[i].limit = 0;
+		__atomic_store_n(&ring->producers[i].limit, 0, __ATOMIC_RELAXED);
 }
 
 static bool has_room(struct sl_producer *producer, unsigned slots)
 {
-	producer->limit = atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS;
+	__atomic_store_n(&producer->limit, atomic_load_explicit(&producer->segment->tail, memory_order_acquire) + SL_SEGMENT_SLOTS,
+			 __ATOMIC_RELAXED);
 	return producer->next + slots <= producer->limit;
 }
 
@@ -643,7 +649,7 @@ static bool begin_again(struct sl_ring *ring, struct sl_producer *producer)
 	}
 	begin_segment(ring, producer, (unsigned)index);
 	atomic_fetch_add(&ring->held, 1);
-	producer->next = next;
+	__atomic_store_n(&producer->next, next, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -681,7 +687,7 @@ static bool holds_itself_up(const struct sl_producer *producer)
  */
 static bool has_come_free(struct sl_producer *producer, unsigned slots)
 {
-	uint64_t limit = *(volatile uint64_t *)&producer->limit, next = producer->next, fresh;
+	uint64_t limit = __atomic_load_n(&producer->limit, __ATOMIC_RELAXED), next = producer->next, fresh;
 
 	if (next & SL_RING_NOWHERE)
 		return false;

@@ -86,10 +86,16 @@ void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns)
 /* A producer for the calling thread, without a segment yet; NULL when there is none left. */
 struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid);
 
+/* Where it stands, for other threads: it has one where `next`, read first, is a slot number. */
+static inline struct sl_segment *sl_ring_segment_of(const struct sl_producer *producer)
+{
+	return __atomic_load_n(&producer->segment, __ATOMIC_RELAXED);
+}
+
 /* Slot number it writes next. */
 static inline uint64_t sl_ring_position(const struct sl_producer *producer)
 {
-	return *(volatile const uint64_t *)&producer->next & ~SL_RING_NOWHERE;
+	return __atomic_load_n(&producer->next, __ATOMIC_RELAXED) & ~SL_RING_NOWHERE;
 }
 
 /* Writer: take back the segments of threads that made no call for idle_ns and whose events are all in the file. */
@@ -192,7 +198,7 @@ static inline bool sl_ring_publish(struct sl_producer *producer, struct sl_slot 
 	if (SL_UNLIKELY(before >> SL_SLOT_SHIFT == seq ||
 			!sl_ring_exchange((uint64_t *)&slot->state, before, SL_SLOT_WORD(seq, state, wide))))
 		return false;
-	producer->settled = seq + 1 + wide;
+	__atomic_store_n(&producer->settled, seq + 1 + wide, __ATOMIC_RELAXED); /* the writer reads it: ring_idle.c */
 	return true;
 }
 

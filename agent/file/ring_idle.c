@@ -29,10 +29,10 @@ static bool is_available(void)
 /* The slot number the thread stands at, of which everything before is in the file; 0: it is not idle. */
 static uint64_t idle_at(const struct sl_producer *producer, uint64_t idle_ns, uint64_t now_ns)
 {
-	uint64_t next = *(volatile const uint64_t *)&producer->next, last_ns;
+	uint64_t next = __atomic_load_n(&producer->next, __ATOMIC_ACQUIRE), last_ns;
 
-	if (!next || next & SL_RING_NOWHERE || next != *(volatile const uint64_t *)&producer->settled ||
-	    atomic_load(&producer->segment->tail) != next)
+	if (!next || next & SL_RING_NOWHERE || next != __atomic_load_n(&producer->settled, __ATOMIC_RELAXED) ||
+	    atomic_load(&sl_ring_segment_of(producer)->tail) != next)
 		return 0;
 	last_ns = sl_ring_last_ns(producer, next);
 	return now_ns - last_ns >= idle_ns ? next : 0;

@@ -182,7 +182,9 @@ void sl_agent_unpark(void)
 	    !atomic_compare_exchange_strong(&agent->parking, &parked, STARTING_AGAIN))
 		return;
 	mute = sl_mute_begin();
-	agent->no_writer = agent->store->plain = sl_writer_thread_start() != 0; /* the next call that looks tries again */
+	agent->no_writer = agent->store->plain = false;
+	if (sl_writer_thread_start())
+		agent->no_writer = agent->store->plain = true; /* the next call that looks tries again */
 	atomic_store(&agent->parking, agent->no_writer ? PARKED : NOT_PARKED);
 	sl_mute_end(&mute);
 }
