@@ -89,7 +89,7 @@ static const struct sl_stretch *span_of(const struct sl_pipeline_options *option
 	return span->pid == header->pid && span->started_ns == header->started_ns ? span : &nothing;
 }
 
-/* Of more processes nobody reads stretch by stretch, and what that takes is a third of their memory. */
+/* Nobody reads more processes stretch by stretch, and the counting would be a third of their memory. */
 static bool tells_stretches(const struct job *job)
 {
 	return job->options->stretches && job->report->process_count <= STRETCHES_PROCESSES;
