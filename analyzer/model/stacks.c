@@ -262,7 +262,7 @@ void sl_stacks_describe(char *out, size_t size, const struct sl_stack_frame *fra
 	if (file && frame->line)
 		snprintf(out, size, "%s:%u %s", file, frame->line, frame->function ? frame->function : "");
 	else if (frame->function)
-		snprintf(out, size, "%s %s", frame->module ? frame->module : "", frame->function);
+		snprintf(out, size, "%s%s%s", frame->module ? frame->module : "", frame->module ? " " : "", frame->function);
 	else if (frame->module)
 		snprintf(out, size, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
 	else

@@ -244,6 +244,17 @@ static void frames_of_the_interpreter_and_its_bridges_fold_unless_there_is_nothi
 	end(&w);
 }
 
+static void what_is_in_no_module_is_its_name_alone(void **unused)
+{
+	char line[64];
+
+	(void)unused;
+	sl_stacks_describe(line, sizeof(line), &(struct sl_stack_frame){.function = "made while asleep", .file = "<asleep>"});
+	assert_string_equal(line, "made while asleep");
+	sl_stacks_describe(line, sizeof(line), &(struct sl_stack_frame){.function = "f", .module = "libx.so"});
+	assert_string_equal(line, "libx.so f");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +262,7 @@ int main(void)
 		cmocka_unit_test(code_of_another_build_has_no_names),
 		cmocka_unit_test(each_frame_of_the_loop_is_replaced_by_its_run),
 		cmocka_unit_test(a_run_of_each_frame_where_every_frame_is_a_boundary),
+		cmocka_unit_test(what_is_in_no_module_is_its_name_alone),
 		cmocka_unit_test(stacks_that_do_not_fit_stand_apart),
 		cmocka_unit_test(a_truncated_native_stack_merges_as_far_as_it_goes),
 		cmocka_unit_test(a_truncated_python_stack_merges_as_far_as_it_goes),
