@@ -194,11 +194,25 @@ bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number,
 
 void sl_frames_close(struct sl_frames *frames)
 {
-	if (frames->fd >= 0)
-		close(frames->fd);
+	sl_frames_rest(frames);
 	free(frames->path);
 	free(frames->frame);
 	*frames = (struct sl_frames){.fd = -1};
+}
+
+void sl_frames_rest(struct sl_frames *frames)
+{
+	if (frames->fd >= 0)
+		close(frames->fd);
+	frames->fd = -1;
+}
+
+void sl_frames_wake(struct sl_frames *frames)
+{
+	struct stat st;
+
+	if (frames->fd < 0)
+		frames->fd = sl_paths_open_regular(frames->path, &st);
 }
 
 static bool room(uint8_t **buffer, size_t *capacity, size_t bytes)

@@ -42,6 +42,9 @@ void sl_frames_grow(struct sl_frames *frames);
 /* Forgets frames whose `compressed` is 0. */
 void sl_frames_forget(struct sl_frames *frames);
 void sl_frames_close(struct sl_frames *frames);
+/* Between two readings a file needs no descriptor: a run may have more files than a process may open. */
+void sl_frames_rest(struct sl_frames *frames);
+void sl_frames_wake(struct sl_frames *frames);
 
 /* Into buffer; short, with the bytes that were there, where the file ends or cannot be read. */
 size_t sl_read_at(int fd, void *buffer, size_t bytes, uint64_t offset);

@@ -123,6 +123,8 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 	struct sl_order *order = sl_memory_must(calloc(1, sizeof(*order)));
 
 	order->trace = trace;
+	for (unsigned i = 0; i < trace->file_count; i++)
+		sl_frames_wake(&trace->files[i]);
 	if (trace->cursor) /* each pass has its own */
 		sl_budget_begin(&trace->budget, trace->disk_bytes);
 	sl_budget_resume();

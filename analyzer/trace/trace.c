@@ -479,6 +479,8 @@ void sl_trace_close(struct sl_trace *trace)
 
 void sl_trace_rest(struct sl_trace *trace)
 {
+	for (unsigned i = 0; i < trace->file_count; i++)
+		sl_frames_rest(&trace->files[i]);
 	sl_inflate_free(&trace->inflate);
 	msgpack_zone_destroy(&trace->zone);
 	msgpack_zone_init(&trace->zone, 256);
