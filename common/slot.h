@@ -29,7 +29,7 @@ enum sl_slot_state {
 
 /*
  * The time of a call is when it began; the event's time_ns is that, or plus duration_ns for verbs stamped after the call.
- * Words of 64 bits: what is written as one word and read as a smaller one waits for the store.
+ * What is stored in one width and loaded in another stalls: words are of 64 bits, and read as they were written.
  */
 struct sl_slot {
 	_Atomic uint64_t state; /* SL_SLOT_WORD; slot numbers start at 1 */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the files of a process within STORMLOG_KEEP.  The oldest file is folded into file 1: of block and range
- * events only the allocations that nothing in the files up to it frees are left, where they were, what lived at the
- * highest instants (retention_peak.h) with its frees, and totals of the others (doc/trace-format.md, Checkpoint); calls, definitions and what is known of failures stay as they are.
+ * Keeps the files of a process within STORMLOG_KEEP.  The oldest file is folded into file 1.  What stays as it is: calls,
+ * definitions, what is known of failures; of blocks the allocations that nothing up to there frees, and what lived at
+ * the highest instants (retention_peak.h) with its frees.  What goes: all other events of blocks, and ranges.  Totals of
+ * what went are in the checkpoint (doc/trace-format.md).
  *
  * The new file 1 is written beside the old one under a name that no reader takes for a trace, renamed over it, and
  * the folded file removed: killed at any moment, a reader finds every event once.

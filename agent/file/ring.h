@@ -21,7 +21,7 @@ struct sl_producer {
 	uint64_t first;	       /* slot number of slots[0]: the segment's, whose line the writer writes to */
 	struct sl_segment *segment;
 	uint64_t next;		 /* slot number it writes next */
-	uint64_t settled;	 /* every slot before this one has a valid state word; unless one is being filled, next */
+	uint64_t settled;	 /* every slot before this one has a valid state word; equals `next` when no slot is being filled */
 	uint64_t limit;		 /* first slot number that does not fit, as far as it knows */
 	_Atomic uint32_t thread; /* id in the trace; 0: none */
 	_Atomic uint32_t taken;	 /* enum sl_producer_use */

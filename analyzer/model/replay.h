@@ -18,8 +18,10 @@ void sl_replay_apply(struct sl_model *model, const struct sl_item *item);
 /* After the last item: closes lines and ranges. */
 void sl_replay_end(struct sl_model *model);
 
-/* Gives back what only replaying needs, and the analyses of the process alone: live blocks, threads, courses of tracks. */
-/* lives: what became of blocks is still asked for. */
+/*
+ * Gives back what only replaying needs, and the analyses of the process alone: live blocks, threads, courses of tracks.
+ * lives: what became of blocks is still asked for.
+ */
 void sl_replay_rest(struct sl_model *model, bool lives);
 
 #endif

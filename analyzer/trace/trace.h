@@ -20,7 +20,7 @@
 
 #define SL_UNKNOWN UINT64_MAX
 
-/* The files of one image, as folder.c found them.  Paths are owned. */
+/* The files of one image, as images.c found them.  Paths are owned. */
 struct sl_image {
 	char *name;   /* rank-00003-41237.msgpack.zst: the first file's name, of a lone ring what it would be */
 	char **files; /* paths, segments in order */
