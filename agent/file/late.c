@@ -46,7 +46,8 @@ bool sl_late_serve(bool (*enough)(void))
 {
 	struct sl_agent *agent = sl_agent;
 
-	while (atomic_load(&agent->finish) && !enough()) {
+	/* Not `finish`: a program that goes on and ends at once may have set it again before this thread looks. */
+	while (atomic_load(&agent->finished) && !enough()) {
 		uint32_t wake = atomic_load(&agent->wake), wanted = atomic_load(&agent->late);
 
 		if (wanted == atomic_load(&agent->late_written)) {
@@ -57,5 +58,5 @@ bool sl_late_serve(bool (*enough)(void))
 		atomic_store(&agent->late_written, wanted);
 		sl_agent_wake(&agent->late_written);
 	}
-	return !atomic_load(&agent->finish);
+	return !atomic_load(&agent->finished);
 }
