@@ -14,16 +14,11 @@
 #include "agent/process/system.h"
 #include "agent/process/tables.h"
 #include "common/base.h"
-#include "common/pack.h"
+#include "common/keyed.h"
 #include "common/tracefile.h"
 
 #define ENVIRONMENT_MAX (1u << 20) /* bytes */
 #define ARGUMENTS_MAX	16384
-
-struct header {
-	struct sl_pack pack;
-	unsigned keys;
-};
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -49,37 +44,7 @@ size_t sl_header_read_of(long pid, const char *name, char *buffer, size_t size)
 	return used;
 }
 
-static void key(struct header *out, const char *name)
-{
-	out->keys++;
-	sl_pack_text(&out->pack, name);
-}
-
-static void key_text(struct header *out, const char *name, const char *value)
-{
-	key(out, name);
-	if (*value)
-		sl_pack_text(&out->pack, value);
-	else
-		sl_pack_nil(&out->pack);
-}
-
-static void key_number(struct header *out, const char *name, uint64_t value)
-{
-	key(out, name);
-	sl_pack_uint(&out->pack, value);
-}
-
-static void key_integer(struct header *out, const char *name, int value)
-{
-	key(out, name);
-	if (value < 0)
-		sl_pack_nil(&out->pack);
-	else
-		sl_pack_int(&out->pack, value);
-}
-
-static void key_link(struct header *out, const char *name, long pid)
+static void key_link(struct sl_keyed *out, const char *name, long pid)
 {
 	char path[64], link[4096];
 	ssize_t length;
@@ -87,10 +52,10 @@ static void key_link(struct header *out, const char *name, long pid)
 	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, name);
 	length = readlink(path, link, sizeof(link) - 1);
 	link[length > 0 ? length : 0] = 0;
-	key_text(out, name, link);
+	sl_keyed_text(out, name, link);
 }
 
-static void pack_argv(struct header *out, long pid)
+static void pack_argv(struct sl_keyed *out, long pid)
 {
 	char arguments[ARGUMENTS_MAX], masked[ARGUMENTS_MAX];
 	size_t bytes = sl_header_read_of(pid, "cmdline", arguments, sizeof(arguments));
@@ -99,7 +64,7 @@ static void pack_argv(struct header *out, long pid)
 
 	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1)
 		count++;
-	key(out, "argv");
+	sl_keyed_key(out, "argv");
 	sl_pack_array(&out->pack, count);
 	for (const char *at = arguments; at < arguments + bytes; at += strlen(at) + 1) {
 		sl_redact_argument(at, &follows, masked, sizeof(masked));
@@ -108,7 +73,7 @@ static void pack_argv(struct header *out, long pid)
 }
 
 /* What the agent would have read by getenv: its rules are asked with the process's variables in place of ours. */
-static long pack_run(struct header *out, long pid, const char *host, const char *boot_id)
+static long pack_run(struct sl_keyed *out, long pid, const char *host, const char *boot_id)
 {
 	char *text = malloc(ENVIRONMENT_MAX), **own = environ, **theirs, run[160], job[128];
 	size_t bytes, count = 0;
@@ -128,13 +93,13 @@ static long pack_run(struct header *out, long pid, const char *host, const char 
 	sl_identity_job(job, sizeof(job));
 	if (!sl_identity_run_named(run, sizeof(run)))
 		sl_identity_run_fallback(run, sizeof(run), host, boot_id, (int)pid);
-	key_integer(out, "restart", sl_identity_restart());
+	sl_keyed_integer(out, "restart", sl_identity_restart());
 	environ = own;
-	key_text(out, "run_id", run);
-	key_text(out, "job_id", job);
-	key_integer(out, "rank", rank.rank);
-	key_integer(out, "local_rank", rank.local_rank);
-	key_integer(out, "world_size", rank.world_size);
+	sl_keyed_text(out, "run_id", run);
+	sl_keyed_text(out, "job_id", job);
+	sl_keyed_integer(out, "rank", rank.rank);
+	sl_keyed_integer(out, "local_rank", rank.local_rank);
+	sl_keyed_integer(out, "world_size", rank.world_size);
 	free(theirs);
 	free(text);
 	return rank.rank;
@@ -142,36 +107,32 @@ static long pack_run(struct header *out, long pid, const char *host, const char 
 
 size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank)
 {
-	struct header out = {.pack = sl_pack_begin(bytes, size)};
-	static const char head[3] = {(char)0xde, 0, 0}; /* msgpack's map 16, its size filled in below */
+	struct sl_keyed out = sl_keyed_begin(bytes, size);
 	char boot_id[40], host[256] = "";
 
 	sl_procfile_read("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
 	boot_id[strcspn(boot_id, "\n")] = 0;
 	gethostname(host, sizeof(host) - 1);
-	sl_pack_append(&out.pack, head, sizeof(head));
-	key_text(&out, "def", "header");
-	key_text(&out, "format", SL_TRACE_FORMAT);
-	key_number(&out, "version", SL_TRACE_VERSION);
-	key_text(&out, "agent", SL_VERSION);
-	key_number(&out, "started_ns", now_ns(CLOCK_REALTIME));
-	key_number(&out, "monotonic_ns", now_ns(CLOCK_MONOTONIC));
-	key_text(&out, "host", host);
-	key_number(&out, "pid", (uint64_t)pid);
-	key_number(&out, "ppid", sl_procfile_parent((uint64_t)pid));
-	key_number(&out, "process_start", sl_procfile_start((uint64_t)pid));
-	key_text(&out, "boot_id", boot_id);
+	sl_keyed_text(&out, "def", "header");
+	sl_keyed_text(&out, "format", SL_TRACE_FORMAT);
+	sl_keyed_number(&out, "version", SL_TRACE_VERSION);
+	sl_keyed_text(&out, "agent", SL_VERSION);
+	sl_keyed_number(&out, "started_ns", now_ns(CLOCK_REALTIME));
+	sl_keyed_number(&out, "monotonic_ns", now_ns(CLOCK_MONOTONIC));
+	sl_keyed_text(&out, "host", host);
+	sl_keyed_number(&out, "pid", (uint64_t)pid);
+	sl_keyed_number(&out, "ppid", sl_procfile_parent((uint64_t)pid));
+	sl_keyed_number(&out, "process_start", sl_procfile_start((uint64_t)pid));
+	sl_keyed_text(&out, "boot_id", boot_id);
 	*rank = pack_run(&out, pid, host, boot_id);
 	pack_argv(&out, pid);
 	key_link(&out, "exe", pid);
 	key_link(&out, "cwd", pid);
-	key_number(&out, "watcher", (uint64_t)getpid()); /* while it lives the file grows: no ring says so */
-	key_number(&out, "watcher_start", sl_procfile_start((uint64_t)getpid()));
-	key_number(&out, "file", 1);
-	key(&out, "system");
+	sl_keyed_number(&out, "watcher", (uint64_t)getpid()); /* while it lives the file grows: no ring says so */
+	sl_keyed_number(&out, "watcher_start", sl_procfile_start((uint64_t)getpid()));
+	sl_keyed_number(&out, "file", 1);
+	sl_keyed_key(&out, "system");
 	sl_system_pack(&out.pack);
 	out.keys += sl_process_tables(&out.pack);
-	out.pack.bytes[1] = (uint8_t)(out.keys >> 8);
-	out.pack.bytes[2] = (uint8_t)out.keys;
-	return out.pack.failed ? 0 : out.pack.used;
+	return sl_keyed_end(&out);
 }

@@ -12,54 +12,17 @@
 #include "agent/process/redact.h"
 #include "agent/process/system.h"
 #include "agent/process/tables.h"
-#include "common/pack.h"
 #include "agent/process/procfile.h"
 #include "common/base.h"
+#include "common/keyed.h"
 #include "common/tracefile.h"
 
 #define VALUE_MAX     4096	  /* bytes of a variable kept */
 #define VALUES_MAX    (64u << 10) /* of all; the header's room is 192 KiB */
 #define ARGUMENTS_MAX (16u << 10) /* bytes of the command line kept */
 
-/* The map while it is built; how many keys it has is known at the end alone. */
-struct header {
-	struct sl_pack pack;
-	unsigned keys;
-};
-
-static void key(struct header *out, const char *name)
-{
-	out->keys++;
-	sl_pack_text(&out->pack, name);
-}
-
-static void key_text(struct header *out, const char *name, const char *value)
-{
-	key(out, name);
-	if (value && *value)
-		sl_pack_text(&out->pack, value);
-	else
-		sl_pack_nil(&out->pack);
-}
-
-static void key_number(struct header *out, const char *name, uint64_t value)
-{
-	key(out, name);
-	sl_pack_uint(&out->pack, value);
-}
-
-/* -1 is unknown. */
-static void key_integer(struct header *out, const char *name, int value)
-{
-	key(out, name);
-	if (value < 0)
-		sl_pack_nil(&out->pack);
-	else
-		sl_pack_int(&out->pack, value);
-}
-
 /* pids in each namespace that /proc shows, outermost first; kernels before 4.1 do not say. */
-static void pack_pids(struct header *out, const struct sl_process_identity *process)
+static void pack_pids(struct sl_keyed *out, const struct sl_process_identity *process)
 {
 	char line[360], *at = line;
 	uint64_t pids[32] = {process->pid}, count = 0;
@@ -71,13 +34,13 @@ static void pack_pids(struct header *out, const struct sl_process_identity *proc
 		at += strspn(at, " \t");
 	}
 	count += !count;
-	key(out, "pids");
+	sl_keyed_key(out, "pids");
 	sl_pack_array(&out->pack, count);
 	for (unsigned i = 0; i < count; i++)
 		sl_pack_uint(&out->pack, pids[i]);
 }
 
-static void pack_argv(struct header *out)
+static void pack_argv(struct sl_keyed *out)
 {
 	static char line[ARGUMENTS_MAX], masked[ARGUMENTS_MAX]; /* too large for the stack of a small thread */
 	long size = sl_procfile_read("/proc/self/cmdline", line, sizeof(line));
@@ -88,7 +51,7 @@ static void pack_argv(struct header *out)
 		count += !line[i];
 	if (size > 0 && line[size - 1])
 		count++; /* cut, or rewritten by the program without its terminator */
-	key(out, "argv");
+	sl_keyed_key(out, "argv");
 	sl_pack_array(&out->pack, count);
 	for (const char *at = line; count--; at += strlen(at) + 1) {
 		sl_redact_argument(at, &follows, masked, sizeof(masked));
@@ -96,26 +59,26 @@ static void pack_argv(struct header *out)
 	}
 }
 
-static void pack_paths(struct header *out)
+static void pack_paths(struct sl_keyed *out)
 {
 	static char path[4096]; /* as in pack_argv */
 	long size = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof(path) - 1);
 
 	path[size > 0 ? size : 0] = 0;
-	key_text(out, "exe", path);
+	sl_keyed_text(out, "exe", path);
 	if (syscall(SYS_getcwd, path, sizeof(path)) <= 0)
 		*path = 0;
-	key_text(out, "cwd", path);
+	sl_keyed_text(out, "cwd", path);
 }
 
 /* KEY=VALUE lines; one without = is a key whose value is empty. */
-static void pack_metadata(struct header *out, const char *lines)
+static void pack_metadata(struct sl_keyed *out, const char *lines)
 {
 	unsigned count = 0;
 
 	for (const char *at = lines; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
 		count += *at != '\n';
-	key(out, "metadata");
+	sl_keyed_key(out, "metadata");
 	sl_pack_map(&out->pack, count);
 	while (count) {
 		size_t line = strcspn(lines, "\n"), name = strcspn(lines, "=\n");
@@ -130,11 +93,11 @@ static void pack_metadata(struct header *out, const char *lines)
 	}
 }
 
-static void pack_settings(struct header *out, const struct sl_options *options)
+static void pack_settings(struct sl_keyed *out, const struct sl_options *options)
 {
 	char scratch[24];
 
-	key(out, "settings");
+	sl_keyed_key(out, "settings");
 	sl_pack_map(&out->pack, sl_options_count);
 	for (unsigned i = 0; i < sl_options_count; i++) {
 		const char *value = sl_options_text(&sl_options_table[i], options, scratch);
@@ -163,7 +126,7 @@ static bool is_listed(const char *entry, size_t length)
 	return false;
 }
 
-static void pack_environment(struct header *out)
+static void pack_environment(struct sl_keyed *out)
 {
 	const char *kept[256];
 	unsigned count = 0;
@@ -172,7 +135,7 @@ static void pack_environment(struct header *out)
 	for (char **at = environ; at && *at && count < SL_COUNT(kept); at++)
 		if (is_listed(*at, strcspn(*at, "=")))
 			kept[count++] = *at;
-	key(out, "environment");
+	sl_keyed_key(out, "environment");
 	sl_pack_map(&out->pack, count);
 	for (unsigned i = 0; i < count; i++) {
 		size_t name = strcspn(kept[i], "=");
@@ -186,54 +149,48 @@ static void pack_environment(struct header *out)
 	}
 }
 
-static void pack_identity(struct header *out, const struct sl_process_identity *process)
+static void pack_identity(struct sl_keyed *out, const struct sl_process_identity *process)
 {
 	struct utsname system;
 
-	key_text(out, "format", SL_TRACE_FORMAT);
-	key_number(out, "version", SL_TRACE_VERSION);
-	key_text(out, "agent", SL_VERSION);
-	key_number(out, "started_ns", process->started_ns);
-	key_number(out, "monotonic_ns", process->monotonic_ns);
-	key_text(out, "host", uname(&system) < 0 ? "" : system.nodename);
-	key_number(out, "pid", process->pid);
+	sl_keyed_text(out, "format", SL_TRACE_FORMAT);
+	sl_keyed_number(out, "version", SL_TRACE_VERSION);
+	sl_keyed_text(out, "agent", SL_VERSION);
+	sl_keyed_number(out, "started_ns", process->started_ns);
+	sl_keyed_number(out, "monotonic_ns", process->monotonic_ns);
+	sl_keyed_text(out, "host", uname(&system) < 0 ? "" : system.nodename);
+	sl_keyed_number(out, "pid", process->pid);
 	pack_pids(out, process);
-	key_number(out, "ppid", (uint64_t)syscall(SYS_getppid));
-	key_number(out, "process_start", process->process_start);
-	key_text(out, "boot_id", process->boot_id);
-	key_text(out, "run_id", process->run_id);
-	key_text(out, "job_id", process->job_id);
-	key_integer(out, "rank", process->rank);
-	key_integer(out, "local_rank", process->local_rank);
-	key_integer(out, "world_size", process->world_size);
-	key_integer(out, "restart", sl_identity_restart());
+	sl_keyed_number(out, "ppid", (uint64_t)syscall(SYS_getppid));
+	sl_keyed_number(out, "process_start", process->process_start);
+	sl_keyed_text(out, "boot_id", process->boot_id);
+	sl_keyed_text(out, "run_id", process->run_id);
+	sl_keyed_text(out, "job_id", process->job_id);
+	sl_keyed_integer(out, "rank", process->rank);
+	sl_keyed_integer(out, "local_rank", process->local_rank);
+	sl_keyed_integer(out, "world_size", process->world_size);
+	sl_keyed_integer(out, "restart", sl_identity_restart());
 }
 
 size_t sl_process_header(void *buffer, size_t size, const struct sl_process_identity *process, const struct sl_options *options,
 			 const char *ring, unsigned file)
 {
-	struct header out = {.pack = sl_pack_begin(buffer, size)};
-	static const char head[3] = {(char)0xde, 0, 0}; /* msgpack's map 16, its size filled in below */
+	struct sl_keyed out = sl_keyed_begin(buffer, size);
 	int saved = errno;
 
-	sl_pack_append(&out.pack, head, sizeof(head));
-	key_text(&out, "def", "header");
+	sl_keyed_text(&out, "def", "header");
 	pack_identity(&out, process);
 	pack_argv(&out);
 	pack_paths(&out);
-	key_text(&out, "tag", options->tag);
+	sl_keyed_text(&out, "tag", options->tag);
 	pack_metadata(&out, options->meta);
 	pack_settings(&out, options);
 	pack_environment(&out);
-	key(&out, "system");
+	sl_keyed_key(&out, "system");
 	sl_system_pack(&out.pack);
-	key_text(&out, "ring", ring);
-	key_number(&out, "file", file);
+	sl_keyed_text(&out, "ring", ring);
+	sl_keyed_number(&out, "file", file);
 	out.keys += sl_process_tables(&out.pack);
 	errno = saved;
-	if (out.pack.failed)
-		return 0;
-	out.pack.bytes[1] = (uint8_t)(out.keys >> 8);
-	out.pack.bytes[2] = (uint8_t)out.keys;
-	return out.pack.used;
+	return sl_keyed_end(&out);
 }
