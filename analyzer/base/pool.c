@@ -66,13 +66,14 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size)
 	return hash;
 }
 
-static struct entry *entry_of(struct table *table, const void *bytes, size_t size, uint32_t hash)
+/* Where these bytes are, `kept` then their copy, or belong, `kept` then NULL.  Without the lock another text may be there since. */
+static struct entry *entry_of(struct table *table, const void *bytes, size_t size, uint32_t hash, const void **kept)
 {
 	for (size_t i = hash & (table->capacity - 1);; i = (i + 1) & (table->capacity - 1)) {
 		struct entry *entry = &table->entry[i];
-		const void *there = __atomic_load_n(&entry->bytes, __ATOMIC_ACQUIRE);
 
-		if (!there || (entry->hash == hash && entry->size == size && !memcmp(there, bytes, size)))
+		*kept = __atomic_load_n(&entry->bytes, __ATOMIC_ACQUIRE);
+		if (!*kept || (entry->hash == hash && entry->size == size && !memcmp(*kept, bytes, size)))
 			return entry;
 	}
 }
@@ -100,13 +101,14 @@ static const void *add(struct stripe *stripe, const void *bytes, size_t size, ui
 {
 	struct table *table = stripe->table;
 	struct entry *entry;
+	const void *kept;
 	char *copy;
 
 	if (!table || stripe->count * 4 >= table->capacity * 3)
 		table = grow(stripe);
-	entry = entry_of(table, bytes, size, hash);
-	if (entry->bytes) /* another thread was first */
-		return entry->bytes;
+	entry = entry_of(table, bytes, size, hash, &kept);
+	if (kept) /* another thread was first */
+		return kept;
 	copy = sl_arena_alloc(&stripe->arena, size + 1);
 	memcpy(copy, bytes, size);
 	entry->hash = hash;
@@ -121,8 +123,10 @@ const void *sl_pool_keep(const void *bytes, size_t size)
 	uint64_t hash = hash_of(bytes, size);
 	struct stripe *stripe = &stripes[hash >> 32 & (STRIPES - 1)];
 	struct table *table = __atomic_load_n(&stripe->table, __ATOMIC_ACQUIRE);
-	const void *kept = table ? __atomic_load_n(&entry_of(table, bytes, size, (uint32_t)hash)->bytes, __ATOMIC_ACQUIRE) : NULL;
+	const void *kept = NULL;
 
+	if (table)
+		entry_of(table, bytes, size, (uint32_t)hash, &kept);
 	if (kept)
 		return kept;
 	pthread_mutex_lock(&stripe->lock);
