@@ -16,17 +16,10 @@
 #include "common/base.h"
 #include "common/keyed.h"
 #include "common/tracefile.h"
+#include "common/now.h"
 
 #define ENVIRONMENT_MAX (1u << 20) /* bytes */
 #define ARGUMENTS_MAX	16384
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 size_t sl_header_read_of(long pid, const char *name, char *buffer, size_t size)
 {
@@ -117,8 +110,8 @@ size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank)
 	sl_keyed_text(&out, "format", SL_TRACE_FORMAT);
 	sl_keyed_number(&out, "version", SL_TRACE_VERSION);
 	sl_keyed_text(&out, "agent", SL_VERSION);
-	sl_keyed_number(&out, "started_ns", now_ns(CLOCK_REALTIME));
-	sl_keyed_number(&out, "monotonic_ns", now_ns(CLOCK_MONOTONIC));
+	sl_keyed_number(&out, "started_ns", sl_now_ns(CLOCK_REALTIME));
+	sl_keyed_number(&out, "monotonic_ns", sl_now_ns(CLOCK_MONOTONIC));
 	sl_keyed_text(&out, "host", host);
 	sl_keyed_number(&out, "pid", (uint64_t)pid);
 	sl_keyed_number(&out, "ppid", sl_procfile_parent((uint64_t)pid));

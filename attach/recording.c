@@ -15,6 +15,7 @@
 #include "common/block.h"
 #include "common/buildid.h"
 #include "common/tracefile.h"
+#include "common/now.h"
 
 #define STACK_SLOTS 65536 /* native stacks that are told apart; of further ones the caller alone is known */
 #define NAMES_MAX   1000
@@ -48,14 +49,6 @@ struct sl_recording {
 	size_t frame_bytes;
 	ZSTD_CCtx *compressor;
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 static bool put(int fd, const void *bytes, size_t size)
 {
@@ -119,7 +112,7 @@ void sl_recording_note(struct sl_recording *output, const char *text)
 	sl_pack_map(&map, 3);
 	sl_pack_pair_text(&map, "def", "note");
 	sl_pack_pair_text(&map, "text", text);
-	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
+	sl_pack_pair_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
 	sl_recording_define(output, &map);
 }
 
@@ -170,7 +163,7 @@ static void define_module(struct sl_recording *output, uint64_t base, uint64_t e
 	sl_pack_pair_uint(&map, "base", base);
 	sl_pack_pair_uint(&map, "end", end);
 	sl_pack_pair_text(&map, "path", path);
-	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
+	sl_pack_pair_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
 	sl_recording_define(output, &map);
 }
 
@@ -305,7 +298,7 @@ static struct thread *thsl_header_read_of(struct sl_recording *output, long tid)
 	sl_pack_pair_uint(&map, "id", output->thread_count);
 	sl_pack_pair_int(&map, "tid", tid);
 	sl_pack_pair_text(&map, "name", name);
-	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
+	sl_pack_pair_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
 	sl_recording_define(output, &map);
 	return thread;
 }
@@ -389,7 +382,7 @@ bool sl_recording_close(struct sl_recording *output, const char *how)
 
 	sl_pack_map(&map, 4);
 	sl_pack_pair_text(&map, "def", "footer");
-	sl_pack_pair_uint(&map, "ns", now_ns(CLOCK_MONOTONIC));
+	sl_pack_pair_uint(&map, "ns", sl_now_ns(CLOCK_MONOTONIC));
 	sl_pack_pair_text(&map, "how", how ? how : "");
 	sl_pack_pair_uint(&map, "events", output->events);
 	if (good)

@@ -14,6 +14,7 @@
 #include "attach/calls.h"
 #include "attach/probes.h"
 #include "common/base.h"
+#include "common/now.h"
 
 #define LOOK_MS	 20 /* the kernel's buffer holds 16 MiB: 20 000 calls and more */
 #define FLUSH_NS SL_NS_PER_S
@@ -44,14 +45,6 @@ struct sl_attach_watch {
 	unsigned long long lost;
 	uint64_t lost_since_ns;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 struct sl_attach_watch *sl_watch_new(const char *folder)
 {
@@ -234,7 +227,7 @@ static void take(void *data, const struct sl_seen *seen, size_t bytes)
 static void look(struct sl_attach_watch *watch)
 {
 	unsigned long long lost = 0;
-	uint64_t now = now_ns();
+	uint64_t now = sl_now_ns(CLOCK_MONOTONIC);
 
 	sl_probes_read(watch->probes, take, watch, &lost);
 	for (size_t i = 0; i < watch->count && lost != watch->lost; i++)
@@ -305,7 +298,7 @@ static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(void *data), void *data)
 {
 	const struct timespec step = {.tv_nsec = LOOK_MS * 1000000};
-	uint64_t begin_ns = now_ns(), flushed_ns = begin_ns;
+	uint64_t begin_ns = sl_now_ns(CLOCK_MONOTONIC), flushed_ns = begin_ns;
 	bool good = true;
 	sigset_t ends;
 
@@ -313,13 +306,14 @@ bool sl_watch_run(struct sl_attach_watch *watch, double seconds, void (*search)(
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
 	watch->lost_since_ns = begin_ns;
-	while (good && sigtimedwait(&ends, NULL, &step) < 0 && (!(seconds > 0) || (double)(now_ns() - begin_ns) < seconds * 1e9)) {
+	while (good && sigtimedwait(&ends, NULL, &step) < 0 &&
+	       (!(seconds > 0) || (double)(sl_now_ns(CLOCK_MONOTONIC) - begin_ns) < seconds * 1e9)) {
 		if (watch->probes)
 			look(watch);
-		if (now_ns() - flushed_ns > FLUSH_NS) {
+		if (sl_now_ns(CLOCK_MONOTONIC) - flushed_ns > FLUSH_NS) {
 			for (size_t i = 0; i < watch->count; i++)
 				good = refresh(watch, &watch->item[i]) && good;
-			flushed_ns = now_ns();
+			flushed_ns = sl_now_ns(CLOCK_MONOTONIC);
 			if (search)
 				search(data);
 			if (!good || (all_gone(watch) && !search))

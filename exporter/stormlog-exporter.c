@@ -16,6 +16,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/trace/inside.h"
 #include "common/ringfile.h"
+#include "common/now.h"
 #include "exporter/exporter.h"
 
 #define EACH_NS	  1000000000ull	 /* looks, whether somebody asks or not: trends need them */
@@ -38,14 +39,6 @@ static volatile sig_atomic_t asked_to_end;
 static void end(int number)
 {
 	asked_to_end = 1;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 /* ---- looks */
@@ -89,12 +82,12 @@ static void look_at(struct exporter *exporter, unsigned index)
 
 static void look(struct exporter *exporter, bool search)
 {
-	uint64_t begin = now_ns();
+	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC);
 
 	if (search)
 		sl_follow_node(exporter->follow, 0);
 	sl_follow_poll(exporter->follow);
-	exporter->now_ns = now_ns();
+	exporter->now_ns = sl_now_ns(CLOCK_MONOTONIC);
 	for (unsigned i = 0; i < sl_follow_count(exporter->follow); i++) {
 		look_at(exporter, i);
 		if (exporter->seen.item[i].ended_ns && exporter->now_ns - exporter->seen.item[i].ended_ns > ENDED_NS) {
@@ -103,7 +96,7 @@ static void look(struct exporter *exporter, bool search)
 		}
 	}
 	exporter->seen.count = sl_follow_count(exporter->follow);
-	exporter->cost_ns = now_ns() - begin;
+	exporter->cost_ns = sl_now_ns(CLOCK_MONOTONIC) - begin;
 }
 
 /* ---- HTTP */
@@ -197,14 +190,14 @@ static int serve(struct exporter *exporter, int fd, bool node)
 	}
 	while (!asked_to_end) {
 		struct pollfd ready = {.fd = info->epoll_fd, .events = POLLIN};
-		uint64_t now = now_ns();
+		uint64_t now = sl_now_ns(CLOCK_MONOTONIC);
 
 		if (now >= next) {
 			look(exporter, node && now >= search);
 			search = now >= search ? now + SEARCH_NS : search;
 			next = now + EACH_NS;
 		}
-		now = now_ns();
+		now = sl_now_ns(CLOCK_MONOTONIC);
 		poll(&ready, 1, next > now ? (int)((next - now) / 1000000) + 1 : 0);
 		MHD_run(daemon);
 	}

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "common/base.h"
+#include "common/now.h"
 
 int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_t absent, int64_t most)
 {
@@ -19,7 +20,6 @@ int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_
 bool sl_ask_begin(struct sl_ask *ask, struct sl_request *request)
 {
 	const char *text = sl_request_argument(request, "q"), *order = sl_request_argument(request, "order");
-	struct timespec now;
 
 	memset(ask, 0, sizeof(*ask));
 	ask->store = sl_runs_store(request->server);
@@ -27,9 +27,8 @@ bool sl_ask_begin(struct sl_ask *ask, struct sl_request *request)
 		sl_request_say(request, 500, "the catalogue cannot be opened", NULL);
 		return false;
 	}
-	clock_gettime(CLOCK_REALTIME, &now);
 	if (text && *text)
-		ask->wrong = !sl_query_parse(&ask->query, text, (int64_t)now.tv_sec * SL_NS_PER_S + now.tv_nsec, &ask->error);
+		ask->wrong = !sl_query_parse(&ask->query, text, (int64_t)sl_now_ns(CLOCK_REALTIME), &ask->error);
 	ask->runs.query = text && *text ? &ask->query : NULL;
 	ask->runs.ascending = order && *order != '-';
 	ask->runs.order = order ? sl_card_field(order + (*order == '-')) : -1;

@@ -17,6 +17,7 @@
 #include "server/quota.h"
 #include "server/site.h"
 #include "server/work.h"
+#include "common/now.h"
 
 #define TIME_MAX_NS (INT64_MAX >> 3)
 
@@ -273,13 +274,11 @@ void sl_site_compare(struct sl_request *request)
 
 static bool add_note(struct sl_request *request, struct sl_store *store, int64_t run)
 {
-	struct timespec now;
 	char text[4097], at[24];
 	struct sl_store_note note = {.at_ns = -1, .author = *request->who ? request->who : NULL, .text = text};
 	int64_t number;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	note.written_ns = (int64_t)now.tv_sec * (int64_t)SL_NS_PER_S + now.tv_nsec;
+	note.written_ns = (int64_t)sl_now_ns(CLOCK_REALTIME);
 	if (!sl_form_value(request->body, "text", text, sizeof(text)) || !*text)
 		return false;
 	if (sl_form_value(request->body, "at", at, sizeof(at)) && *at)

@@ -11,6 +11,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "top/top.h"
+#include "common/now.h"
 
 #define DEVICES_SHOWN 4
 #define BAR_MAX	      40
@@ -54,9 +55,8 @@ static void title(const struct top *top)
 {
 	unsigned count = sl_follow_count(top->follow), running = 0;
 	const struct sl_header *header = count ? &top_process(top, 0)->process.trace->header : NULL;
-	uint64_t begun = UINT64_MAX;
+	uint64_t now_ns = sl_now_ns(CLOCK_REALTIME), begun = UINT64_MAX;
 	char since[SL_FORMAT_BYTES] = "";
-	struct timespec now;
 
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t started = top_process(top, i)->process.started_unix_ns;
@@ -64,9 +64,8 @@ static void title(const struct top *top)
 		running += !top_process(top, i)->ended;
 		begun = started < begun ? started : begun;
 	}
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (count && (uint64_t)now.tv_sec * SL_NS_PER_S > begun)
-		sl_format_duration(since, (uint64_t)now.tv_sec * SL_NS_PER_S - begun);
+	if (count && now_ns > begun)
+		sl_format_duration(since, now_ns - begun);
 	mvchgat(0, 0, -1, A_REVERSE, 0, NULL);
 	put(0, 1, A_REVERSE, "stormlog-top  %s  %u running, %u ended%s%s  %s%s",
 	    header ? sl_stacks_program(header) : "nothing is recorded", running, count - running,

@@ -14,6 +14,7 @@
 #include "analyzer/base/lender.h"
 #include "analyzer/trace/inside.h"
 #include "common/ringfile.h"
+#include "common/now.h"
 #include "top/top.h"
 
 #define NODE_NS 5000000000ull /* between two searches for recordings of the node */
@@ -27,14 +28,6 @@ static const char usage[] =
 	"      --ascii          no character beyond ASCII (so too where the locale is not UTF-8)\n"
 	"      --help, --version\n\n"
 	"Keys: ? shows them.  Exit status: 0 fine, 2 usage, a path that does not exist or no terminal.\n";
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 static struct seen *seen_of(struct top *top, unsigned index)
 {
@@ -68,7 +61,7 @@ static void look(struct top *top, bool search)
 	if (search && (!*top->paths || top->pid))
 		sl_follow_node(top->follow, top->pid);
 	sl_follow_poll(top->follow);
-	top->now_ns = now_ns();
+	top->now_ns = sl_now_ns(CLOCK_MONOTONIC);
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {
 		struct seen *seen = seen_of(top, i);
 		struct sl_figures f[TOP_DEVICES];
@@ -235,7 +228,7 @@ static void loop(struct top *top)
 	bool goes_on = true;
 
 	while (goes_on) {
-		uint64_t now = now_ns(), step = (uint64_t)(top->interval * 1e9);
+		uint64_t now = sl_now_ns(CLOCK_MONOTONIC), step = (uint64_t)(top->interval * 1e9);
 		int key;
 
 		if (!top->paused && now >= look_ns) {
@@ -245,7 +238,7 @@ static void loop(struct top *top)
 		}
 		clear_lines(&lines);
 		top_draw(top, &lines);
-		now = now_ns();
+		now = sl_now_ns(CLOCK_MONOTONIC);
 		timeout(top->paused || now >= look_ns ? 100 : (int)((look_ns - now) / 1000000) + 1);
 		while ((key = getch()) != ERR && goes_on) { /* all that was typed, then one picture */
 			goes_on = press(top, key, &lines);

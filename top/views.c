@@ -10,6 +10,7 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "common/now.h"
 
 const char *const top_view_names[VIEW_COUNT] = {"Overview", "Places", "Time", "PyTorch", "Ranks", "Findings", "Calls"};
 
@@ -350,11 +351,8 @@ static void findings(struct top *top, struct lines *lines)
 static void calls(struct top *top, struct lines *lines)
 {
 	char bytes[SL_FORMAT_BYTES], since[SL_FORMAT_BYTES], events[SL_FORMAT_BYTES], rank[24];
-	struct timespec now;
-	uint64_t unix_ns;
+	uint64_t unix_ns = sl_now_ns(CLOCK_REALTIME);
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	unix_ns = (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
 	snprintf(lines->header, sizeof(lines->header), "%8s %5s %-10s %14s  %s", "pid", "rank", "", "events",
 		 "command, and calls in flight");
 	for (unsigned i = 0; i < sl_follow_count(top->follow); i++) {

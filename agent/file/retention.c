@@ -31,6 +31,7 @@
 #include "common/pack.h"
 #include "common/block.h"
 #include "common/unpack.h"
+#include "common/now.h"
 
 #define FILES		8  /* that STORMLOG_KEEP is divided into */
 #define SOURCES_MAX	64 /* of one fold */
@@ -560,25 +561,17 @@ static bool turn(struct sl_trace_store *store)
 	return open_source(store, 0);
 }
 
-static uint64_t worked_ns(void)
-{
-	struct timespec used;
-
-	syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &used);
-	return (uint64_t)used.tv_sec * SL_NS_PER_S + (uint64_t)used.tv_nsec;
-}
-
 bool sl_retention_work(struct sl_trace_store *store, uint64_t keep, uint64_t budget_ns)
 {
-	uint64_t since_ns = worked_ns(), begin_ns = sl_agent_now();
+	uint64_t since_ns = sl_now_kernel_ns(CLOCK_THREAD_CPUTIME_ID), begin_ns = sl_agent_now();
 	unsigned files = fold.active ? 0 : due(store, keep);
 
 	if (!fold.active && (!files || !begin(store, files)))
 		return false;
 	if (store->closed_bytes + store->end + fold.out_at > keep) /* what is written meanwhile stays in the ring */
 		budget_ns = WORK_MAX_NS;
-	while (fold.active && worked_ns() - since_ns < budget_ns && sl_agent_now() - begin_ns < WORK_MAX_NS &&
-	       !atomic_load(&sl_agent->urgent)) {
+	while (fold.active && sl_now_kernel_ns(CLOCK_THREAD_CPUTIME_ID) - since_ns < budget_ns &&
+	       sl_agent_now() - begin_ns < WORK_MAX_NS && !atomic_load(&sl_agent->urgent)) {
 		atomic_store(&sl_agent->writing_since_ns, sl_agent_now());
 		if (!(fold.at < fold.size ? step(store) : turn(store)))
 			sl_retention_stop(store);

@@ -13,14 +13,7 @@
 #include "agent/process/procfile.h"
 #include "common/text.h"
 #include "common/base.h"
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec at;
-
-	syscall(SYS_clock_gettime, clock, &at);
-	return (uint64_t)at.tv_sec * SL_NS_PER_S + (uint64_t)at.tv_nsec;
-}
+#include "common/now.h"
 
 /* A name as one component of a path: a job id may hold anything. */
 static void add_component(struct sl_text *text, const char *name)
@@ -85,8 +78,8 @@ void sl_process_identify(struct sl_process_identity *process, const struct sl_op
 	process->process_start = sl_procfile_start(0);
 	sl_procfile_read("/proc/sys/kernel/random/boot_id", process->boot_id, sizeof(process->boot_id));
 	process->boot_id[strcspn(process->boot_id, "\n")] = 0;
-	process->monotonic_ns = now_ns(CLOCK_MONOTONIC);
-	process->started_ns = now_ns(CLOCK_REALTIME);
+	process->monotonic_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
+	process->started_ns = sl_now_kernel_ns(CLOCK_REALTIME);
 	if (uname(&system) < 0)
 		strcpy(system.nodename, "localhost");
 	sl_identity_job(process->job_id, sizeof(process->job_id));

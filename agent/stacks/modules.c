@@ -5,9 +5,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "agent/file/define.h"
 #include "agent/process/file.h"
@@ -17,6 +14,7 @@
 #include "agent/stacks/thread.h"
 #include "agent/stacks/utf8.h"
 #include "common/base.h"
+#include "common/now.h"
 
 static struct sl_intern modules;
 /* The loader's counts of objects added and removed when all were last defined, plus one. */
@@ -90,14 +88,6 @@ struct visit {
 	bool failed;
 };
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now); /* the C library's may be faked */
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* The program's is asked of the kernel once: it may forbid itself to ask (seccomp). */
 static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t bytes)
 {
@@ -131,7 +121,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 		visit->subs = info->dlpi_subs + 1;
 		if (visit->adds == atomic_load(&seen_adds) && visit->subs == atomic_load(&seen_subs))
 			return 1;
-		visit->time_ns = monotonic_ns();
+		visit->time_ns = sl_now_kernel_ns(CLOCK_MONOTONIC);
 	}
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];

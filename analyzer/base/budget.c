@@ -6,20 +6,13 @@
 #include <time.h>
 
 #include "common/base.h"
+#include "common/now.h"
 
 #define SECONDS	   60.0
 #define FILES	   1000000
 #define BLOCK_SIZE 512 /* of st_blocks, whatever the file system */
 
 static _Thread_local uint64_t charged_ns; /* up to here this thread's time is charged */
-
-static uint64_t thread_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 static double told(const char *name, double usual)
 {
@@ -46,7 +39,7 @@ void sl_budget_begin(struct sl_budget *budget, uint64_t bytes)
 
 void sl_budget_resume(void)
 {
-	charged_ns = thread_ns();
+	charged_ns = sl_now_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 bool sl_budget_spent(struct sl_budget *budget)

@@ -12,20 +12,13 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/inside.h"
+#include "common/now.h"
 
 enum { CATALOGUE, FIRST_FILTER, QUIET = 11, UTC };
 
 /* Options from FIRST_FILTER on, as terms. */
 static const char *const terms[] = {"run=\"%s\"",    "session=\"%s\"", "job=\"%s\"",   "rank=\"%s\"", "ranks=\"%s\"",
 				    "status=\"%s\"", "bundle=1",       "not bundle=1", "when>\"%s\"", "when<\"%s\""};
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value)
 {
@@ -50,7 +43,7 @@ bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value)
 
 		term = sl_arena_printf(&c->arena, "%.*s%s%s", (int)(at - term), term, value, at + 2);
 	}
-	fine = sl_query_parse(&query, term, now_ns(), &error);
+	fine = sl_query_parse(&query, term, sl_now_ns(CLOCK_REALTIME), &error);
 	sl_query_free(&query);
 	c->filters = c->filters ? sl_arena_printf(&c->arena, "%s %s", c->filters, term) : term;
 	return fine;
@@ -72,12 +65,12 @@ int sl_catalogued_query(struct sl_catalogued *c, const char *text)
 
 	sl_query_free(&c->query);
 	/* alone first: a column is one of what was typed */
-	fine = sl_query_parse(&c->query, text, now_ns(), &error);
+	fine = sl_query_parse(&c->query, text, sl_now_ns(CLOCK_REALTIME), &error);
 	if (fine && c->filters) {
 		const char *both = c->query.count ? sl_arena_printf(&c->arena, "(%s) %s", text, c->filters) : c->filters;
 
 		sl_query_free(&c->query);
-		fine = sl_query_parse(&c->query, both, now_ns(), &error);
+		fine = sl_query_parse(&c->query, both, sl_now_ns(CLOCK_REALTIME), &error);
 		text = both;
 	}
 	return fine ? -1 : say_wrong(text, &error);

@@ -18,6 +18,7 @@
 #include "analyzer/pipeline/pipeline.h"
 #include "analyzer/upstream/files/folder.h"
 #include "analyzer/upstream/records/session.h"
+#include "common/now.h"
 
 static const struct sl_option table[] = {
 	{"--output", 'o', "DIR",
@@ -52,14 +53,6 @@ struct diagnosis {
 	SL_VECTOR(struct point) points;
 	bool oom, full, fragmented;
 };
-
-static uint64_t unix_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 /* ---- what is known */
 
@@ -116,14 +109,15 @@ static void points_of_past(struct diagnosis *d)
 
 static void look(struct diagnosis *d)
 {
-	for (uint64_t begin = unix_ns();;) {
+	for (uint64_t begin = sl_now_ns(CLOCK_REALTIME);;) {
 		if (d->node)
 			sl_follow_node(d->follow, 0);
 		sl_follow_poll(d->follow);
 		choose(d);
 		if (d->followed)
-			*SL_PUSH(&d->points) = (struct point){(double)unix_ns() / 1e9, d->allocated, d->reserved};
-		if ((d->followed && d->followed->ended) || (double)(unix_ns() - begin) / 1e9 + d->interval > d->duration)
+			*SL_PUSH(&d->points) = (struct point){(double)sl_now_ns(CLOCK_REALTIME) / 1e9, d->allocated, d->reserved};
+		if ((d->followed && d->followed->ended) ||
+		    (double)(sl_now_ns(CLOCK_REALTIME) - begin) / 1e9 + d->interval > d->duration)
 			break;
 		usleep((useconds_t)(d->interval * 1e6));
 	}

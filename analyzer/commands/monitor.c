@@ -14,6 +14,7 @@
 #include "analyzer/commands/living.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/machine/machine.h"
+#include "common/now.h"
 
 static const struct sl_option table[] = {
 	{"--interval", 0, "SECONDS", "between two looks, 0.1 to 3600 (default: 1)"},
@@ -38,14 +39,6 @@ struct monitor {
 	struct sl_machine machine;	   /* where no path was named: devices that no recorded process uses have rows too */
 	SL_VECTOR(struct sl_trend) device_trends;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 struct row {
 	const struct sl_followed *followed; /* NULL: a device that no recorded process uses */
@@ -242,7 +235,7 @@ static void put_others(struct monitor *monitor, const struct sl_follow *follow, 
 		while (monitor->device_trends.count <= i)
 			*SL_PUSH(&monitor->device_trends) = (struct sl_trend){0};
 		if (device->used_bytes != SL_UNKNOWN)
-			sl_trend_add(&monitor->device_trends.item[i], clock_ns(CLOCK_MONOTONIC), device->used_bytes);
+			sl_trend_add(&monitor->device_trends.item[i], sl_now_ns(CLOCK_MONOTONIC), device->used_bytes);
 		if (is_used(follow, device->uuid))
 			continue;
 		row.grows = sl_trend_slope(&monitor->device_trends.item[i], &row.per_second);
@@ -254,7 +247,7 @@ static void put_others(struct monitor *monitor, const struct sl_follow *follow, 
 static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 {
 	static void (*const put[])(struct monitor * monitor, const struct row *row) = {put_table, put_csv, put_json};
-	struct row row = {.unix_ns = clock_ns(CLOCK_REALTIME)};
+	struct row row = {.unix_ns = sl_now_ns(CLOCK_REALTIME)};
 
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
 		struct sl_figures figures[DEVICES];
@@ -266,7 +259,7 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 			struct sl_trend *trend = trend_of(monitor, i, d);
 
 			row.figures = figures[d];
-			sl_trend_add(trend, clock_ns(CLOCK_MONOTONIC), figures[d].live);
+			sl_trend_add(trend, sl_now_ns(CLOCK_MONOTONIC), figures[d].live);
 			row.grows = sl_trend_slope(trend, &row.per_second);
 			put[monitor->format](monitor, &row);
 			monitor->told = true;
@@ -286,7 +279,7 @@ static bool all_ended(const struct sl_follow *follow)
 
 static void watch(struct monitor *monitor, struct sl_follow *follow, bool node)
 {
-	uint64_t begin = clock_ns(CLOCK_MONOTONIC), step = (uint64_t)(monitor->interval * 1e9), next = begin;
+	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC), step = (uint64_t)(monitor->interval * 1e9), next = begin;
 
 	for (;;) {
 		struct timespec until;

@@ -18,6 +18,7 @@
 #include "analyzer/machine/machine.h"
 #include "analyzer/upstream/answers/alerts.h"
 #include "analyzer/upstream/files/live_sink.h"
+#include "common/now.h"
 
 static const struct sl_option table[] = {
 	{"--output", 'o', "DIR", "the sink: a folder that is not there, or empty (needed)"},
@@ -54,14 +55,6 @@ struct track {
 	struct sl_arena arena; /* of one look */
 };
 
-static int64_t unix_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static const struct sl_value *metadata_of(struct track *track, const char *backend, const char *source)
 {
 	struct sl_value *metadata = sl_value_object(&track->arena, 4);
@@ -82,7 +75,7 @@ static struct sl_v3_event event_of(struct track *track, const struct tracked *tr
 	if (!*host)
 		gethostname(host, sizeof(host) - 1);
 	return (struct sl_v3_event){
-		.timestamp_ns = unix_ns(),
+		.timestamp_ns = sl_now_ns(CLOCK_REALTIME),
 		.active_bytes = SL_EVENT_UNKNOWN,
 		.inactive_bytes = SL_EVENT_UNKNOWN,
 		.free_bytes = SL_EVENT_UNKNOWN,
@@ -273,14 +266,6 @@ static bool all_ended(const struct track *track)
 	return count && !track->node;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 static bool look(struct track *track)
 {
 	if (track->node)
@@ -297,7 +282,7 @@ static bool look(struct track *track)
 static int go(struct track *track)
 {
 	struct pollfd asked = {.events = POLLIN};
-	uint64_t begin = now_ns(), step = (uint64_t)(track->interval * 1e9), next = begin;
+	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC), step = (uint64_t)(track->interval * 1e9), next = begin;
 	bool fine;
 
 	track->sink = sl_live_sink_open(track->output);
@@ -311,8 +296,9 @@ static int go(struct track *track)
 		next += step;
 		if (all_ended(track) || !fine || (track->duration > 0 && (double)(next - begin) / 1e9 > track->duration))
 			break;
-	} while (poll(&asked, 1, next > now_ns() ? (int)((next - now_ns()) / 1000000) + 1 : 0) <= 0);
-	if (!sl_live_sink_close(track->sink, unix_ns()))
+	} while (poll(&asked, 1,
+		      next > sl_now_ns(CLOCK_MONOTONIC) ? (int)((next - sl_now_ns(CLOCK_MONOTONIC)) / 1000000) + 1 : 0) <= 0);
+	if (!sl_live_sink_close(track->sink, sl_now_ns(CLOCK_REALTIME)))
 		fine = false;
 	if (!fine)
 		sl_door_print(stderr, "stormlog-analyze: %s: %m\n", track->output);

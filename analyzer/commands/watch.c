@@ -16,6 +16,7 @@
 #include "analyzer/commands/living.h"
 #include "analyzer/watch/act.h"
 #include "common/ringfile.h"
+#include "common/now.h"
 
 static const struct sl_option table[] = {
 	{"--rule", 0, "RULE",
@@ -209,19 +210,11 @@ static bool all_ended(const struct settings *settings)
 	return count && !settings->node && !settings->run;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* True: a signal asks for the end. */
 static bool sleep_until(uint64_t until, int signals)
 {
 	struct pollfd asked = {.fd = signals, .events = POLLIN};
-	uint64_t now = now_ns();
+	uint64_t now = sl_now_ns(CLOCK_MONOTONIC);
 
 	return poll(&asked, 1, until > now ? (int)((until - now) / 1000000) + 1 : 0) > 0;
 }
@@ -241,7 +234,7 @@ static void look(struct settings *settings, struct sl_watch *watch)
 static void go(struct settings *settings)
 {
 	struct sl_watch *watch = sl_watch_new(settings->rules.item, settings->rules.count);
-	uint64_t begin = now_ns(), step = (uint64_t)(settings->interval * 1e9), next = begin;
+	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC), step = (uint64_t)(settings->interval * 1e9), next = begin;
 	int signals = sl_save_ask_first();
 
 	do {

@@ -13,6 +13,7 @@
 #include "analyzer/trace/cursor.h"
 #include "analyzer/trace/passes.h"
 #include "analyzer/trace/ring.h"
+#include "common/now.h"
 
 struct sl_follow {
 	SL_VECTOR(struct sl_followed *) processes;
@@ -21,14 +22,6 @@ struct sl_follow {
 	struct sl_symbols *symbols;
 	char *run; /* NULL: any */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
 
 struct sl_follow *sl_follow_new(void)
 {
@@ -161,7 +154,7 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 {
 	struct sl_process *process = &followed->process;
 	struct sl_damage damage = {0};
-	uint64_t begin = now_ns();
+	uint64_t begin = sl_now_ns(CLOCK_MONOTONIC);
 
 	process->trace = sl_trace_open(image, &damage);
 	sl_damage_free(&damage);
@@ -174,7 +167,7 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 	process->session_id = sl_report_session(process->trace);
 	followed->applied_ns = followed->late = followed->late_records = 0;
 	pass(followed, limit_of(process->trace, begin), begin);
-	followed->replayed_ns = now_ns();
+	followed->replayed_ns = sl_now_ns(CLOCK_MONOTONIC);
 	followed->replay_cost_ns = followed->replayed_ns - begin;
 	followed->replays++;
 	return true;
@@ -215,7 +208,7 @@ static void end(struct sl_followed *followed)
 /* 1: something new; 0: nothing; -1: it cannot be read any more. */
 static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 {
-	uint64_t now = now_ns();
+	uint64_t now = sl_now_ns(CLOCK_MONOTONIC);
 	bool worn, ends;
 	int changed;
 

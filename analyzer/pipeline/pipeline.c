@@ -21,6 +21,7 @@
 #include "analyzer/model/stays.h"
 #include "analyzer/summary/summary.h"
 #include "analyzer/trace/parts.h"
+#include "common/now.h"
 
 #define STRETCHES_PROCESSES 64
 
@@ -34,14 +35,6 @@ struct job {
 	bool on_terminal;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* A line on the terminal when it takes more than a second; any thread, one at a time. */
 static void progress(struct job *job, uint64_t events)
 {
@@ -49,7 +42,8 @@ static void progress(struct job *job, uint64_t events)
 	unsigned begun = atomic_load(&job->next), count = job->report->process_count;
 	char number[SL_FORMAT_BYTES];
 
-	if (!job->on_terminal || (now = now_ns()) < due || !atomic_compare_exchange_strong(&job->due_ns, &due, now + 200000000))
+	if (!job->on_terminal || (now = sl_now_ns(CLOCK_MONOTONIC)) < due ||
+	    !atomic_compare_exchange_strong(&job->due_ns, &due, now + 200000000))
 		return;
 	sl_door_print(stderr, "\r\033[K%s events, %u of %u processes", sl_format_count(number, all), begun < count ? begun : count,
 		      count);
@@ -402,7 +396,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	if (options->begin)
 		options->begin(options->each_context, report->process_count);
 	job.on_terminal = !options->quiet && sl_terminal_rewrites(STDERR_FILENO);
-	job.due_ns = now_ns() + 1000000000;
+	job.due_ns = sl_now_ns(CLOCK_MONOTONIC) + 1000000000;
 	work_over_threads(&job);
 	if (job.on_terminal)
 		fputs("\r\033[K", stderr);

@@ -11,6 +11,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/follow/figures.h"
 #include "analyzer/follow/forecast.h"
+#include "common/now.h"
 
 #define DEVICES 16 /* of a process */
 
@@ -243,14 +244,6 @@ static void look_at(struct sl_watch *watch, const struct sl_follow *follow, stru
 					       .value = of_process(watch, &watch->rules[r], follow, one->followed)});
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * SL_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* The process sleeps, sleeps no more, or is watched from outside: told when that is new. */
 static void tell_unseen(struct sl_watch *watch, struct watched *one)
 {
@@ -268,8 +261,8 @@ void sl_watch_look(struct sl_watch *watch, const struct sl_follow *follow,
 	watch->turned = turned;
 	watch->unseen = unseen;
 	watch->context = context;
-	watch->now_ns = clock_ns(CLOCK_MONOTONIC);
-	watch->unix_ns = clock_ns(CLOCK_REALTIME);
+	watch->now_ns = sl_now_ns(CLOCK_MONOTONIC);
+	watch->unix_ns = sl_now_ns(CLOCK_REALTIME);
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
 		struct watched *one = watched_of(watch, sl_follow_process(follow, i));
 
