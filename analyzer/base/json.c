@@ -170,6 +170,13 @@ void sl_json_object(struct sl_json *j, const char *key)
 	open_container(j, key, "{", '}');
 }
 
+void sl_json_document(struct sl_json *j, const char *schema, int version)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "schema", schema);
+	sl_json_int(j, "schema_version", version);
+}
+
 void sl_json_array(struct sl_json *j, const char *key)
 {
 	open_container(j, key, "[", ']');

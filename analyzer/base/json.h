@@ -39,6 +39,9 @@ struct sl_json;
 /* out NULL: into memory, see sl_json_text. */
 struct sl_json *sl_json_new(FILE *out, enum sl_json_style style);
 
+/* A file or a line of ours begins: an object that says first which of schemas/ it keeps to. */
+void sl_json_document(struct sl_json *j, const char *schema, int version);
+
 void sl_json_object(struct sl_json *j, const char *key);
 void sl_json_array(struct sl_json *j, const char *key);
 void sl_json_end(struct sl_json *j); /* of the innermost object or array */

@@ -123,9 +123,7 @@ static void tell(const struct collection *collection)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.collect");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.collect", 1);
 	sl_json_string(j, "folder", collection->home);
 	sl_json_uint(j, "brought", collection->brought);
 	sl_json_uint(j, "cleared", collection->cleared);

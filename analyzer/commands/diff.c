@@ -217,9 +217,7 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.diff");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.diff", 1);
 	sl_json_uint(j, "runs_before", c->sides[0].runs.count);
 	sl_json_uint(j, "runs_after", c->sides[1].runs.count);
 	for (unsigned side = 0; side < 2; side++) {

@@ -323,9 +323,7 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 		exact &= result->subjects[i].answers != NULL;
 		events += result->subjects[i].check.compared;
 	}
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.fit");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.fit", 1);
 	sl_json_bool(j, "reproduces", exact);
 	sl_json_uint(j, "events", events);
 	sl_json_array(j, "runs");

@@ -295,9 +295,7 @@ static bool put_json(const struct history *h)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.history");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.history", 1);
 	sl_json_string(j, "of", h->field < 0 ? h->metric.of : "run");
 	sl_json_string(j, "key", h->field < 0 ? h->metric.key : name_of(h));
 	sl_json_string(j, "what", name_of(h));

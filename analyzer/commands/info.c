@@ -71,9 +71,7 @@ static bool put_json(const struct host *host, const struct sl_machine *machine)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.info");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.info", 1);
 	sl_json_string(j, "version", SL_VERSION);
 	sl_json_string(j, "host", host->system.nodename);
 	sl_json_string(j, "kernel", host->system.release);

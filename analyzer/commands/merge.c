@@ -33,9 +33,7 @@ static int tell(const struct sl_session *merged, const char *folder)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.merge");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.merge", 1);
 	sl_json_string(j, "output", folder);
 	sl_json_string(j, "session_id", merged->summary.session_id);
 	sl_json_uint(j, "events", merged->count);

@@ -88,9 +88,7 @@ static void put_json(struct monitor *monitor, const struct row *row)
 	const struct sl_figures *f = &row->figures;
 	struct sl_json *j = monitor->json;
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.monitor");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.monitor", 1);
 	sl_json_uint(j, "timestamp_ns", row->unix_ns);
 	sl_json_string(j, "session_id", process ? process->session_id : NULL);
 	sl_json_string(j, "host", header ? header->host : own_host());

@@ -96,9 +96,7 @@ static bool print_json(const struct sl_report *report)
 	struct sl_process *process;
 	const struct sl_oom *oom = find(report, &process);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.oom");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.oom", 1);
 	sl_json_string(j, "path", report->path);
 	if (oom)
 		put_oom(j, process, oom);

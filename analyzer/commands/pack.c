@@ -50,9 +50,7 @@ static void tell(const struct settings *s, const struct sl_images *images)
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
 	struct stat st;
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.pack");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.pack", 1);
 	sl_json_string(j, "output", s->path);
 	sl_json_known(j, "bytes", stat(s->path, &st) ? -1 : (int64_t)st.st_size);
 	sl_json_uint(j, "traces", images->image_count);

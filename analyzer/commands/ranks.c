@@ -169,9 +169,7 @@ static void put_object(struct sl_json *j, const struct row *row)
 
 static void put_document(struct sl_json *j, const struct row *rows, unsigned shown, unsigned count, const char *path)
 {
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.ranks");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.ranks", 1);
 	sl_json_string(j, "path", path);
 	sl_json_uint(j, "median_peak_bytes", median_of(rows, count));
 	sl_json_array(j, "ranks");

@@ -141,9 +141,7 @@ static int list(struct listing *l)
 
 	if (l->json) {
 		l->j = sl_json_new(stdout, SL_JSON_INDENT);
-		sl_json_object(l->j, NULL);
-		sl_json_string(l->j, "schema", "stormlog.runs");
-		sl_json_int(l->j, "schema_version", 1);
+		sl_json_document(l->j, "stormlog.runs", 1);
 		sl_json_uint(l->j, "read", l->catalogued.scan.read);
 		sl_json_array(l->j, "runs");
 	}

@@ -43,9 +43,7 @@ static void write_run(struct sl_json *j, const struct sl_telemetry *t)
 
 static void write_report(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
 {
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.report");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.report", 1);
 	write_run(j, t);
 	sl_json_array(j, "processes");
 	sl_json_end(j);

@@ -189,9 +189,7 @@ static void put_all(struct sl_process *const *processes, unsigned count, unsigne
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.timeline");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.timeline", 1);
 	sl_json_array(j, "processes");
 	for (unsigned i = 0; i < count; i++)
 		put_process(j, processes[i], run_unix_ns);

@@ -70,9 +70,7 @@ static void put(struct sl_json *j, struct choice *choice)
 	const struct sl_tree_json *what = choice->what;
 
 	choice->written = 0;
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.tree");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.tree", 1);
 	sl_json_string(j, "verb", what->verb);
 	sl_json_string(j, "path", what->path);
 	sl_json_string(j, "by", what->by);

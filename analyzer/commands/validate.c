@@ -109,9 +109,7 @@ static struct sl_json *begin_json(void)
 {
 	struct sl_json *j = sl_json_new(NULL, SL_JSON_COMPACT);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.validate");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.validate", 1);
 	sl_json_array(j, "problems");
 	return j;
 }

@@ -52,9 +52,7 @@ bool sl_baseline_write(const struct sl_measures *measures, const char *path)
 		return false;
 	}
 	j = sl_json_new(out, SL_JSON_INDENT);
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.baseline");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.baseline", 1);
 	for (unsigned of = 0; of < SL_MEASURE_OF_COUNT; of++) {
 		sl_json_object(j, sl_measure_names[of]);
 		for (; at < measures->list.count && sorted[at]->of == of; at++)

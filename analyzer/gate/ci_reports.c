@@ -66,9 +66,7 @@ bool sl_form_json(const struct sl_forms *forms, FILE *out)
 {
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.check");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.check", 1);
 	sl_json_uint(j, "failures", forms->outcomes->failures);
 	sl_json_uint(j, "unknown", forms->outcomes->unknown);
 	sl_json_array(j, "outcomes");

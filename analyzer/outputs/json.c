@@ -221,9 +221,7 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 	struct sl_arena arena = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
 
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.report");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.report", 1);
 	put_run(j, report);
 	sl_json_array(j, "processes");
 	for (unsigned i = 0; i < report->process_count; i++)

@@ -62,9 +62,7 @@ static char *json_of(const struct sl_alert *alert)
 	char condition[512], *copy;
 
 	snprintf(condition, sizeof(condition), "%.*s", (int)alert->rule->condition, alert->rule->text);
-	sl_json_object(j, NULL);
-	sl_json_string(j, "schema", "stormlog.alert");
-	sl_json_int(j, "schema_version", 1);
+	sl_json_document(j, "stormlog.alert", 1);
 	sl_json_string(j, "state", alert->state);
 	sl_json_string(j, "rule", condition);
 	sl_json_string(j, "metric", sl_metric_name(alert->rule->metric));
