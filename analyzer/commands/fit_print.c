@@ -8,13 +8,6 @@
 #include "analyzer/base/json.h"
 #include "analyzer/model/stacks.h"
 
-static const char *verdict_of(const struct sl_fit_answer *a, unsigned i)
-{
-	static const char *const words[] = {[SL_FIT_FITS] = "fits", [SL_FIT_FAILS] = "no", [SL_FIT_UNKNOWN] = "unknown"};
-
-	return a->ambiguous[i] ? "either" : words[a->at[i].verdict];
-}
-
 /* --- for people -------------------------------------------------------------------------------------------- */
 
 static void put_line(const struct sl_fit_recording *r, size_t at)
@@ -60,7 +53,7 @@ static void put_row(const struct sl_fit_subject *s, unsigned c)
 	sl_door_print(stdout, " %10s", a->scan.always_from == SL_UNKNOWN ? "unknown" : sl_format_size(size, a->scan.always_from));
 	sl_door_print(stdout, " %10s", sl_format_size(size, a->free.stats.peak_reserved));
 	for (unsigned i = 0; i < s->capacity_count; i++)
-		sl_door_print(stdout, " %10s", verdict_of(a, i));
+		sl_door_print(stdout, " %10s", sl_fit_word(a, i));
 	putchar('\n');
 	for (size_t i = 0; i < a->scan.also.count && i < 3; i++) {
 		char to[SL_FORMAT_BYTES];
@@ -115,6 +108,12 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_inst
 	sl_fit_picture_print(s->recording, &instead->picture);
 }
 
+static void put_note(void *context, const char *text)
+{
+	(void)context;
+	sl_door_print(stdout, "%s\n", text);
+}
+
 static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_instead *instead, bool of_allocator)
 {
 	const struct sl_fit_recording *r = s->recording;
@@ -128,16 +127,7 @@ static void put_subject(const struct sl_fit_subject *s, const struct sl_fit_inst
 	}
 	sl_door_print(stdout, "the replay reproduces the recorded run exactly (%s events)\n",
 		      sl_format_count(number, s->check.compared));
-	if (r->unasked)
-		sl_door_print(stdout, "of %s requests the size is not known, and the block's is taken: other settings can be off\n",
-			      sl_format_count(number, r->unasked));
-	if (!of_allocator && !r->others_known)
-		sl_door_print(stdout, "no verdict for a device: no sample tells what contexts and other processes take; "
-				      "--allocator-capacity asks without them\n");
-	if (r->asks_free)
-		sl_door_print(stdout, "it asks how much memory is free: what it does may depend on the card\n");
-	if (r->ooms && r->goes_on)
-		sl_door_print(stdout, "it went on after an out-of-memory: what it does depends on the card\n");
+	sl_fit_notes(s, of_allocator, put_note, NULL);
 	sl_door_print(stdout, "\n  %-63s %10s %10s",
 		      of_allocator ? "settings; sizes are the allocator's" : "settings; sizes are the device's", "always fits",
 		      "reserved");
@@ -291,26 +281,9 @@ static void put_ended(struct sl_json *j, const struct sl_fit_subject *s, const s
 	sl_json_end(j);
 }
 
-static void put_notes(struct sl_json *j, const struct sl_fit_result *result)
+static void put_string(void *j, const char *text)
 {
-	sl_json_array(j, "notes");
-	for (unsigned i = 0; i < result->subject_count; i++) {
-		const struct sl_fit_subject *s = &result->subjects[i];
-		const struct sl_fit_recording *r = s->recording;
-		char text[300];
-
-		if (!s->answers)
-			sl_json_string(j, NULL, sl_fit_why(s, text, sizeof(text)));
-		if (r->unasked)
-			sl_json_string(j, NULL, "of some requests the size is not known, and the block's is taken");
-		if (!result->of_allocator && !r->others_known)
-			sl_json_string(j, NULL, "no verdict for a device: no sample tells what contexts and other processes take");
-		if (r->asks_free)
-			sl_json_string(j, NULL, "it asks how much memory is free: what it does may depend on the card");
-		if (r->ooms && r->goes_on)
-			sl_json_string(j, NULL, "it went on after an out-of-memory: what it does depends on the card");
-	}
-	sl_json_end(j);
+	sl_json_string(j, NULL, text);
 }
 
 void sl_fit_print_json(const struct sl_fit_result *result)
@@ -354,7 +327,10 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 			put_ended(j, &result->subjects[i], &result->insteads[i]);
 	sl_json_end(j);
 	sl_fit_vary_json(j, result);
-	put_notes(j, result);
+	sl_json_array(j, "notes");
+	for (unsigned i = 0; i < result->subject_count; i++)
+		sl_fit_notes(&result->subjects[i], result->of_allocator, put_string, j);
+	sl_json_end(j);
 	sl_json_end(j);
 	sl_json_newline(j);
 	sl_json_close(j);

@@ -70,11 +70,17 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 	struct sl_fit_case how = {.capacity = UINT64_MAX,
 				  .of_allocator = question->of_allocator,
 				  .settings = choice->text ? &choice->settings : NULL,
+				  .operations_max = question->scan_max,
 				  .ties = question->ties};
 	bool is_told = question->of_allocator || r->others_known;
 
 	a->other_from = SL_UNKNOWN;
+	if (question->points) {
+		sl_fit_trail_begin(&a->trail, r, question->points);
+		how.trail = &a->trail;
+	}
 	sl_fit_run(&a->free, r, &how);
+	how.trail = NULL;
 	for (unsigned i = 0; i < subject->capacity_count; i++) {
 		how.capacity = subject->capacities[i];
 		sl_fit_run(&a->at[i], r, &how);
@@ -104,8 +110,10 @@ void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *r
 
 void sl_fit_subject_free(struct sl_fit_subject *subject)
 {
-	for (unsigned c = 0; subject->answers && c < subject->choice_count; c++)
+	for (unsigned c = 0; subject->answers && c < subject->choice_count; c++) {
 		free(subject->answers[c].scan.also.item);
+		sl_fit_trail_free(&subject->answers[c].trail);
+	}
 	free(subject->answers);
 }
 
@@ -119,6 +127,36 @@ const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t s
 		return "the replay of the recorded run is granted what was refused, or the other way round";
 	snprintf(out, size, "the replay of the recorded run is off by up to %s", sl_format_size(bytes, subject->check.error));
 	return out;
+}
+
+const char *sl_fit_word(const struct sl_fit_answer *a, unsigned capacity)
+{
+	static const char *const words[] = {[SL_FIT_FITS] = "fits", [SL_FIT_FAILS] = "no", [SL_FIT_UNKNOWN] = "unknown"};
+
+	return a->ambiguous[capacity] ? "either" : words[a->at[capacity].verdict];
+}
+
+void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void (*say)(void *context, const char *text),
+		  void *context)
+{
+	const struct sl_fit_recording *r = subject->recording;
+	char text[200], number[SL_FORMAT_BYTES];
+
+	if (!subject->answers)
+		say(context, sl_fit_why(subject, text, sizeof(text)));
+	if (r->unasked) {
+		snprintf(text, sizeof(text),
+			 "of %s requests the size is not known, and the block's is taken: other settings can be off",
+			 sl_format_count(number, r->unasked));
+		say(context, text);
+	}
+	if (!of_allocator && !r->others_known)
+		say(context, "no verdict for a device: no sample tells what contexts and other processes take; "
+			     "--allocator-capacity asks without them");
+	if (r->asks_free)
+		say(context, "it asks how much memory is free: what it does may depend on the card");
+	if (r->ooms && r->goes_on)
+		say(context, "it went on after an out-of-memory: what it does depends on the card");
 }
 
 const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice)

@@ -19,6 +19,7 @@ struct sl_fit_choice {
 /* One recording under one choice. */
 struct sl_fit_answer {
 	struct sl_fit_outcome free; /* without an end */
+	struct sl_fit_trail trail;  /* of it; no points: nobody asked */
 	struct sl_fit_outcome at[SL_FIT_CAPACITIES];
 	bool ambiguous[SL_FIT_CAPACITIES]; /* it depends on where the driver puts segments */
 	struct sl_fit_scan scan;
@@ -33,6 +34,8 @@ struct sl_fit_question {
 	unsigned setting_count;
 	bool of_allocator;     /* capacities are what PyTorch's allocator alone may take */
 	bool unscanned;	       /* the smallest capacity is not asked for */
+	uint64_t scan_max;     /* operations of one search for it; 0: as many as is usual */
+	unsigned points;       /* of the trail; 0: none */
 	enum sl_fit_ties ties; /* whose figures are given; a verdict needs all to agree */
 };
 
@@ -49,6 +52,11 @@ struct sl_fit_subject {
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question);
 void sl_fit_subject_free(struct sl_fit_subject *subject);
 
+/* fits, no, unknown; either: it depends on where the driver puts segments. */
+const char *sl_fit_word(const struct sl_fit_answer *answer, unsigned capacity);
+/* What a reader has to know beside the verdicts, or instead of them: a sentence each. */
+void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void (*say)(void *context, const char *text),
+		  void *context);
 /* Why there is no answer, in words. */
 const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size);
 /* The settings as a user reads them. */

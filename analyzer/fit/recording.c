@@ -31,6 +31,7 @@ struct lane {
 	struct sl_idmap streams;
 	SL_VECTOR(uint64_t) handles; /* of streams, by number */
 	uint64_t others;
+	const uint64_t *now;
 	bool emptied; /* since the last report */
 };
 
@@ -43,6 +44,7 @@ struct builder {
 	struct sl_table events; /* by handle; owner is the id, thread the device */
 	const char *session, *text;
 	const char *doubt;
+	uint64_t now;
 };
 
 #define PUSH(vector, value)                                                                                                        \
@@ -55,6 +57,7 @@ static void put(struct lane *lane, struct sl_fit_op op, uint64_t reserved)
 {
 	PUSH(lane->out.ops, op);
 	PUSH(lane->out.reserved, reserved);
+	PUSH(lane->out.times, *lane->now);
 }
 
 static struct thread *thread_of(struct builder *b, uint32_t id)
@@ -98,6 +101,7 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 	if (!(lane = b->lanes[device])) {
 		lane = b->lanes[device] = sl_memory_must(calloc(1, sizeof(*lane)));
 		sl_ledger_device(b->model, device); /* though the model may make nothing of what was recorded of it */
+		lane->now = &b->now;
 		lane->out.device = (int)device;
 		lane->out.release = release_of(&b->process->trace->defs);
 		lane->out.settings = sl_fit_defaults;
@@ -291,6 +295,8 @@ static void take(struct builder *b, const struct sl_item *item)
 {
 	enum sl_verb verb = item->kind == SL_ITEM_EVENT && item->hook ? item->hook->verb : SL_VERB_CALL;
 
+	if (item->kind == SL_ITEM_EVENT)
+		b->now = item->event->time_ns;
 	if (item->kind != SL_ITEM_EVENT) {
 		sl_replay_apply(b->model, item);
 	} else if (item->hook && item->hook->family == SL_FAMILY_pool) {
@@ -437,6 +443,7 @@ void sl_fit_forget(struct sl_fit_process *process)
 	for (unsigned i = 0; i < process->count; i++) {
 		free(process->recordings[i].ops.item);
 		free(process->recordings[i].reserved.item);
+		free(process->recordings[i].times.item);
 	}
 	free(process->recordings);
 	free(process->drivers);

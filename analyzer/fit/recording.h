@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a recorded process asked of PyTorch's allocator on one device, in the order in which it took effect, and what of
- * the device everything else took meanwhile.  About 32 bytes an event.
+ * the device everything else took meanwhile.  About 40 bytes an event.
  */
 #ifndef ANALYZER_FIT_RECORDING_H
 #define ANALYZER_FIT_RECORDING_H
@@ -40,6 +40,7 @@ struct sl_fit_recording {
 	uint64_t device_total; /* 0: not known */
 	SL_VECTOR(struct sl_fit_op) ops;
 	SL_VECTOR(uint64_t) reserved; /* after each op, as PyTorch said; SL_UNKNOWN: it said nothing */
+	SL_VECTOR(uint64_t) times;    /* of each op, CLOCK_MONOTONIC of the process */
 	uint32_t ids;
 	uint64_t events, requests; /* PyTorch's reports; of which requests */
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */

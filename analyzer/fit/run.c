@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/fit/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "analyzer/base/memory.h"
@@ -161,6 +162,38 @@ static void take_picture(const struct sl_fit_case *how, const struct sl_fit_outc
 	free(made);
 }
 
+void sl_fit_trail_begin(struct sl_fit_trail *trail, const struct sl_fit_recording *r, unsigned points)
+{
+	uint64_t begin = r->times.count ? r->times.item[0] : 0, end = r->times.count ? r->times.item[r->times.count - 1] : 0;
+
+	*trail = (struct sl_fit_trail){.points = points, .begin_ns = begin, .width_ns = (end - begin) / points + 1};
+	trail->reserved = sl_memory_must(malloc(2 * points * sizeof(double)));
+	trail->needed = trail->reserved + points;
+	for (unsigned i = 0; i < 2 * points; i++)
+		trail->reserved[i] = NAN;
+}
+
+void sl_fit_trail_free(struct sl_fit_trail *trail)
+{
+	free(trail->reserved);
+}
+
+/* What is held from now on; until now it was what was held last. */
+static void follow(struct sl_fit_trail *trail, uint64_t now, uint64_t reserved, uint64_t needed)
+{
+	uint64_t at = (now - trail->begin_ns) / trail->width_ns;
+
+	while (trail->at < at && trail->at + 1 < trail->points) {
+		trail->at++;
+		trail->reserved[trail->at] = trail->held[0];
+		trail->needed[trail->at] = trail->held[1];
+	}
+	trail->held[0] = (double)reserved;
+	trail->held[1] = (double)needed;
+	trail->reserved[trail->at] = fmax(trail->reserved[trail->at], trail->held[0]);
+	trail->needed[trail->at] = fmax(trail->needed[trail->at], trail->held[1]);
+}
+
 void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, const struct sl_fit_case *how)
 {
 	struct sl_fit_engine *engine = engine_of(r, how);
@@ -189,6 +222,8 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 		}
 		if (stats->allocated + others > o->floor)
 			o->floor = stats->allocated + others;
+		if (how->trail)
+			follow(how->trail, r->times.item[i], stats->reserved + others, stats->allocated + others);
 	}
 	o->stats = *stats;
 	take_picture(how, o, engine, r, live);
@@ -219,7 +254,7 @@ void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, con
 {
 	struct sl_fit_case one = *how;
 	struct sl_fit_outcome o;
-	uint64_t next, from, floor, operations = 0;
+	uint64_t next, from, floor, operations = 0, most = how->operations_max ? how->operations_max : OPERATIONS_MAX;
 	bool always = true;
 
 	*scan = (struct sl_fit_scan){.always_from = SL_UNKNOWN, .looked_to = SL_UNKNOWN};
@@ -229,7 +264,7 @@ void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, con
 		return;
 	scan->always_from = next = o.stats.granted;
 	floor = o.floor;
-	for (; next > floor && scan->runs < TRIES_MAX && operations < OPERATIONS_MAX; scan->runs++) {
+	for (; next > floor && scan->runs < TRIES_MAX && operations < most; scan->runs++) {
 		one.capacity = --next;
 		sl_fit_run(&o, r, &one);
 		operations += o.operations;

@@ -23,12 +23,23 @@ enum sl_fit_verdict {
 	SL_FIT_UNKNOWN, /* what was refused in the recording is granted here: nobody knows how the program goes on */
 };
 
+/* What was held over time, the most of each of `points` equal stretches of the recording; NaN behind the run's end. */
+struct sl_fit_trail {
+	unsigned points;
+	uint64_t begin_ns, width_ns; /* CLOCK_MONOTONIC of the process */
+	double *reserved, *needed;   /* needed: by blocks alone; both with what others have, where that counts */
+	unsigned at;		     /* the point of the newest op */
+	double held[2];		     /* since then */
+};
+
 struct sl_fit_case {
 	uint64_t capacity; /* UINT64_MAX: no end */
 	bool of_allocator; /* what PyTorch alone may take; else the device's, of which others take their part */
 	const struct sl_fit_settings *settings; /* NULL: the recorded ones, with their changes */
 	enum sl_fit_ties ties;
 	struct sl_fit_picture *picture; /* what lay where, taken where it fails; NULL: nobody asks */
+	struct sl_fit_trail *trail;	/* its points are filled; NULL: nobody asks */
+	uint64_t operations_max;	/* of a scan; 0: 25 million */
 };
 
 struct sl_fit_outcome {
@@ -41,6 +52,10 @@ struct sl_fit_outcome {
 	uint64_t operations; /* that were replayed */
 };
 void sl_fit_run(struct sl_fit_outcome *outcome, const struct sl_fit_recording *recording, const struct sl_fit_case *how);
+
+/* For that many points over all of the recording; zeroes are an empty one. */
+void sl_fit_trail_begin(struct sl_fit_trail *trail, const struct sl_fit_recording *recording, unsigned points);
+void sl_fit_trail_free(struct sl_fit_trail *trail);
 
 /* Capacities, by the byte, from `from` to `to`. */
 struct sl_fit_span {

@@ -65,6 +65,7 @@ static bool write_html(struct sl_report *report, FILE *out)
 	uint64_t most = sl_html_most(report->html_max_bytes);
 	struct sl_arena arena = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
+	struct sl_page_fits *asked = sl_page_fits_new(report);
 	unsigned char *zipped = NULL;
 	size_t size = 0;
 	bool fine;
@@ -75,10 +76,11 @@ static bool write_html(struct sl_report *report, FILE *out)
 		if (i + 1 < BUDGETS && estimate(report, &budgets[i]) > (double)most * 24)
 			continue;
 		free(zipped);
-		sl_page_build(&page, report, telemetry, &budgets[i]);
+		sl_page_build(&page, report, telemetry, asked, &budgets[i]);
 		zipped = sl_packed_gzip(&page.pack, &size);
 		sl_page_free(&page);
 	}
+	sl_page_fits_free(asked);
 	sl_telemetry_free(telemetry);
 	sl_arena_free(&arena);
 	fine = put_page(out, zipped, size);

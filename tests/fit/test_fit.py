@@ -4,8 +4,12 @@
 
     test_fit.py MAKE_RECORDING STORMLOG_ANALYZE
 """
+import base64
+import gzip
 import json
 import os
+import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,6 +20,10 @@ try:
     import jsonschema
 except ImportError:
     jsonschema = None
+try:
+    import msgpack
+except ImportError:
+    msgpack = None
 
 HERE = Path(__file__).resolve().parent
 MAKE, ANALYZE = sys.argv[1:3]
@@ -36,6 +44,16 @@ def fit(folder, *options, code=(0, 1)):
     if SCHEMA:
         jsonschema.validate(answer, SCHEMA)
     return answer
+
+
+def page(folder):
+    """What report.html says under `fit`; None: this build has the plain page, or nobody can read it."""
+    subprocess.run([ANALYZE, "-q", str(folder)], check=True, capture_output=True)
+    data = re.search(r'type="text/plain">([^<]*)<', Path(folder, "analysis/report.html").read_text())
+    if not msgpack or not data:
+        return None
+    return msgpack.unpackb(gzip.decompress(base64.b64decode(data[1])), ext_hook=lambda kind, raw: [
+        value for value in struct.unpack(f"<{len(raw) // 8}d", raw) if value == value] if kind == 5 else None)["fit"]
 
 
 class Fit(unittest.TestCase):
@@ -118,6 +136,40 @@ class Fit(unittest.TestCase):
             self.assertEqual(outcome["level"], "critical" if done.returncode else "pass")
             said[done.returncode] += 1
         self.assertGreater(min(said.values()), 2, said)
+
+    def test_the_page_draws_what_the_real_allocator_had(self):
+        for line in (HERE / "golden" / "2.14.txt").read_text().splitlines():
+            question, answer = line.split(" = ")
+            seed, capacity, fraction, settings = question.split()
+            with tempfile.TemporaryDirectory() as folder:
+                if capacity != "100000" or fraction != "0" or settings != "-" or not recording(folder, "2.14", seed):
+                    continue
+                said = page(folder)
+                if said is None:
+                    self.skipTest("a plain page")
+                one, = said
+                smallest = fit(folder, "--settings", "")["smallest"][0]["always_from_bytes"]
+                runs = fit(folder, "--settings", "", "--capacity", ",".join(str(int(c)) for c in one["capacities"]))["runs"]
+            recorded, = [choice for choice in one["choices"] if choice["recorded"]]
+            oom, peak_reserved, peak_allocated, *_ = map(int, answer.split())
+            self.assertEqual((oom, one["reproduces"], recorded["peak_reserved"]), (-1, True, peak_reserved))
+            self.assertEqual((max(recorded["reserved"]), max(recorded["needed"])), (peak_reserved, peak_allocated))
+            if not recorded["at_most"]:
+                self.assertEqual(recorded["always_from"], smallest)
+            self.assertGreaterEqual(recorded["always_from"], smallest)
+            self.assertEqual([run["verdict"] for run in recorded["runs"]], [{True: "fits", False: "no"}[run["fits"]] for run in runs])
+            self.assertEqual([run["request"] for run in recorded["runs"]], [run["failed_at"] and run["failed_at"]["request"] for run in runs])
+            return
+        self.fail("no golden answer is of that kind")
+
+    def test_the_page_says_why_there_is_no_verdict(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recording(folder, "2.14", "other")
+            said = page(folder)
+        if said is None:
+            self.skipTest("a plain page")
+        self.assertEqual((said[0]["reproduces"], said[0]["choices"]), (False, []))
+        self.assertIn("is off by", said[0]["notes"][0])
 
     def test_the_largest_batch_that_fits_is_that_of_the_program_run_at_it(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -7,13 +7,15 @@
 
 #include <string.h>
 
-/* A device address must be of a live allocation, to its last byte. */
+/* A device address must be of a live allocation, to its last byte; or of mapped pages side by side. */
 static int check(uint64_t address, uint64_t bytes, bool *host)
 {
 	struct sim_object *object = sim_object_get(address, SIM_T_ANY);
 	*host = address < 0x200000000000ull || address >= 0x400000000000ull;
 	if (*host)
 		return SIM_OK;
+	while (object && object->type == SIM_T_MAPPING && object->key + object->span < address + bytes)
+		object = sim_object_get(object->key + object->span, SIM_T_MAPPING);
 	return object && address + bytes <= object->key + object->span ? SIM_OK : SIM_INVALID_VALUE;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_page.mjs MAKE_TRACE STORMLOG_ANALYZE [EVENTS [PICTURES]]: report.html in a real browser, from file:// with
- * the network cut.  STORMLOG_TEST_RANKS is how many ranks the largest one has.  Skips (77) without a browser.  PICTURES is a folder for screenshots of every view.
+ * the network cut.  MAKE_RECORDING in the environment: tests/fit/make_recording.  STORMLOG_TEST_RANKS is how many ranks the largest one has.  Skips (77) without a browser.  PICTURES is a folder for screenshots of every view.
  */
 import assert from "node:assert/strict";
-import {execFileSync} from "node:child_process";
+import {execFileSync, spawnSync} from "node:child_process";
 import {mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync} from "node:fs";
 import {tmpdir} from "node:os";
 import {join} from "node:path";
@@ -384,6 +384,34 @@ test("what changed between two runs is a page: the rows of diff --json, stacks t
 	assert.equal(await browser.eval("typeof globalThis.hacked"), "undefined");
 	assert.ok(await browser.eval(`document.body.textContent.includes("<img src=x onerror=globalThis.hacked=1>")`));
 	clean();
+});
+
+test("would it have fit: the verdicts of the verb, and the run beside capacities", async () => {
+	const maker = process.env.MAKE_RECORDING, folder = join(work, "fit");
+	if (!maker)
+		return;
+	mkdirSync(folder);
+	execFileSync(maker, [folder, "2.14", "batch=24"]);
+	execFileSync(analyze, ["-q", folder]);
+	await open(`file://${folder}/analysis/report.html`);
+	const {capacities, choices} = await browser.eval("(({capacities, choices}) => ({capacities, choices: choices.map(({settings, runs}) => ({settings, runs}))}))(stormlog.page.fit[0])");
+	const json = JSON.parse(spawnSync(analyze, ["fit", "--json", "--capacity", capacities.join(","), ...choices.flatMap(({settings}) => ["--settings", settings === "(none)" ? "" : settings]), folder]).stdout);
+	const cells = await browser.eval(`[...document.querySelectorAll("#fit tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent))`);
+	assert.equal(cells.length, choices.length);
+	for (const [i, row] of cells.entries())
+		assert.deepEqual(row.slice(4), capacities.map((c) => (json.runs.find((run) => run.capacity_bytes === c && run.settings === choices[i].settings.replace("(none)", "")).fits ? "fits" : "no")));
+	assert.ok(cells[0].includes("no") && cells[0].includes("fits"), cells[0]);
+	const failed = json.runs.find((run) => run.failed_at && run.settings === "").failed_at;
+	assert.match(await browser.eval(`document.querySelector("#fit .failures").textContent`), new RegExp(`^With 1.00 GiB it fails at .*: request ${failed.request}, of 89.3 MiB`));
+	assert.match(await browser.eval(`document.querySelector("#fit").innerText`), /reproduces the recorded run exactly/);
+	const highest = () => browser.eval("Math.max(...stormlog.fit.plot.data[1])");
+	assert.equal(await highest(), json.runs.find((run) => run.fits && run.settings === "").peak_reserved_bytes);
+	await browser.eval(`stormlog.state.set({with: "1"})`);
+	assert.equal(await highest(), json.runs.find((run) => run.fits && run.settings === choices[1].settings).peak_reserved_bytes);
+	assert.match(await browser.eval("location.hash"), /with=1/);
+	clean();
+	const box = await browser.eval(`(() => { document.querySelector("#fit").scrollIntoView(); const b = document.querySelector("#fit").getBoundingClientRect(); return {x: b.left, y: b.top + scrollY, width: b.width, height: b.height, scale: 1}; })()`);
+	await picture("fit", box);
 });
 
 async function main() {

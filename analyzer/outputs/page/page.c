@@ -72,7 +72,7 @@ static const char *rest_name(const struct sl_report *report)
 }
 
 void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
-		   const struct sl_page_budget *budget)
+		   const struct sl_page_fits *fits, const struct sl_page_budget *budget)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
 
@@ -88,7 +88,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	page->t0_unix_ns = report->started_unix_ns;
 	page->t1_unix_ns = report->ended_unix_ns;
 	order_processes(page);
-	sl_page_open(page, SL_PAGE_KEYS + 4, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
+	sl_page_open(page, SL_PAGE_KEYS + 5, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
 		     first ? first->tag : NULL);
 	sl_page_put_text(page, "rest", rest_name(report));
 	sl_page_processes(page);
@@ -99,6 +99,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	sl_page_places(page);
 	sl_page_marks(page);
 	sl_page_segments(page);
+	sl_page_fit(page, fits);
 	sl_page_findings(page);
 	if (telemetry && telemetry->selected)
 		sl_page_session_findings(page, telemetry->selected, process_of);

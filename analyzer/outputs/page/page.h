@@ -27,9 +27,14 @@ void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *c
 			   char *const *paths, const unsigned *counts, const struct sl_page_budget *budget);
 void sl_page_changes_free(struct sl_page_changes *changes);
 
+/* Would it have fit?  Asked once, for all sizes of the page; the report has to be there until it is freed. */
+struct sl_page_fits;
+struct sl_page_fits *sl_page_fits_new(const struct sl_report *report);
+void sl_page_fits_free(struct sl_page_fits *fits);
+
 /* telemetry: the same run's; its analyses are findings too. */
 void sl_page_build(struct sl_page *page, struct sl_report *report, const struct sl_telemetry *telemetry,
-		   const struct sl_page_budget *budget);
+		   const struct sl_page_fits *fits, const struct sl_page_budget *budget);
 /* The page of telemetry's selected session. */
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_telemetry *telemetry, const char *path,
 			     const struct sl_emit_options *emit, const struct sl_page_budget *budget);

@@ -15,6 +15,8 @@ void sl_page_segments(struct sl_page *page);  /* segments */
 void sl_page_processes(struct sl_page *page); /* processes, devices */
 void sl_page_tables(struct sl_page *page);    /* memory, libraries, labels, apis */
 void sl_page_findings(struct sl_page *page);  /* ooms, leaks; takes the report's findings */
+struct sl_page_fits;
+void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit */
 
 /*
  * What is shown of a device: where PyTorch's allocator reports, its tensors and what it keeps unused stand for the

@@ -5,6 +5,7 @@ import {Cards} from "./cards.js";
 import {load} from "./data.js";
 import {Changes, DiffFlame, drawChangesAnswer} from "./diff.js";
 import {append, h, replace} from "./dom.js";
+import {Fit} from "./fit.js";
 import {Flame} from "./flame.js";
 import {fine, instant} from "./format.js";
 import {Places} from "./places.js";
@@ -147,7 +148,7 @@ function build(page) {
 			from: String(Math.floor(Math.max(a, c.from - margin))), to: String(Math.ceil(Math.min(b, c.to + margin)))});
 		goto("time");
 	}});
-	const segments = new Segments(common), tables = new Tables(common), places = new Places(common);
+	const segments = new Segments(common), tables = new Tables(common), places = new Places(common), fit = page.fit?.length ? new Fit(common) : null;
 
 	const rankList = () => [["", page.processes.length > 1 ? `all ${page.processes.length} ranks` : "all"],
 		...page.processes.map((p, i) => [String(i), p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`])];
@@ -176,6 +177,8 @@ function build(page) {
 	section("findings", "Findings", null, cards.node);
 	if (page.segments.length)
 		section("segments", hasPools(page) ? "Segments of pools" : "PyTorch's segments", null, segments.node, (hasPools(page) ? "Each frame is a segment that a framework's pool got from the driver" : "Each frame is a segment PyTorch got from the driver") + "; filled parts are tensors, one colour for one stack; the rest is kept and unused.");
+	if (fit)
+		section("fit", "Would it have fit?", null, fit.node, "The run replayed by the rules of PyTorch's allocator, on other devices and with other settings.");
 	if (recorded)
 		section("tables", "Numbers", null, tables.node);
 
@@ -186,7 +189,7 @@ function build(page) {
 	const drawAll = () => {
 		setTheme(state, palette());
 		stacks.all = state.get("frames") === "all";
-		for (const view of [timeline, recorded && flame, ranges.of.length && places, page.processes.length > 1 && ranks, cards, page.segments.length && segments, recorded && tables])
+		for (const view of [timeline, recorded && flame, ranges.of.length && places, page.processes.length > 1 && ranks, cards, page.segments.length && segments, fit, recorded && tables])
 			view && view.draw();
 	};
 	state.on(["theme", "frames"], drawAll);
@@ -197,6 +200,7 @@ function build(page) {
 	state.on(["from", "to"], (changed) => recorded && state.get("flame") === "range" && !changed.includes("flame") && flame.draw());
 	state.on(["order"], () => ranks.draw());
 	state.on(["map", "rank", "device"], () => page.segments.length && segments.draw());
+	state.on(["fit", "with"], () => fit?.draw());
 	state.on(["rank"], () => recorded && tables.draw());
 	state.on(["q"], () => {
 		timeline.plot.redraw(false);
@@ -209,7 +213,7 @@ function build(page) {
 	addEventListener("hashchange", () => state.reset(location.hash));
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 	drawAll();
-	return {page, state, timeline, flame, ranges, range, places, ranks, cards, segments, series, stacks};
+	return {page, state, timeline, flame, ranges, range, places, ranks, cards, segments, fit, series, stacks};
 }
 
 async function start() {

@@ -4,6 +4,7 @@ import {readFileSync, readdirSync} from "node:fs";
 import {test} from "node:test";
 import {answer} from "../src/answer.js";
 import {bySeverity, together} from "../src/cards.js";
+import {alwaysFrom, drawn, saves} from "../src/fit.js";
 import {bytes, clock, duration, instant, visible} from "../src/format.js";
 import {orderOf, scores} from "../src/ranks.js";
 import {fragmentation, freePieces} from "../src/segments.js";
@@ -71,6 +72,24 @@ test("free pieces and blocks fill their segments", () => {
 test("ranks with the same leak share a card", () => {
 	const groups = together([{process: 0, bytes: 1, blocks: 1, k: "a"}, {process: 1, bytes: 2, blocks: 1, k: "a"}, {process: 1, bytes: 4, blocks: 1, k: "b"}], (l) => l.k);
 	assert.deepEqual(groups.map((g) => [g.ranks, g.bytes]), [[[0, 1], 3], [[1], 4]]);
+});
+
+test("a capacity that was not searched to its end is said to be at most so much", () => {
+	assert.equal(alwaysFrom({always_from: 2 ** 30, at_most: false}), "1.00 GiB");
+	assert.equal(alwaysFrom({always_from: 2 ** 30, at_most: true}), "at most 1.00 GiB");
+	assert.equal(alwaysFrom({always_from: null, at_most: false}), null);
+});
+
+test("the best setting is told where it is better than the recorded one, and only then", () => {
+	const choices = [{recorded: true, settings: "", always_from: 3 * 2 ** 30}, {recorded: false, settings: "a:1", always_from: 2 ** 31}];
+	assert.equal(saves({best: 1, choices}), "PYTORCH_CUDA_ALLOC_CONF=a:1 needs 2.00 GiB, 1.00 GiB less.");
+	assert.equal(saves({best: 0, choices}), null);
+	assert.equal(saves({best: 0, choices: []}), null);
+});
+
+test("a capacity far above the run has no line, unless there is no other", () => {
+	assert.deepEqual(drawn([1, 10, 20, 80], 10), [1, 10, 20]);
+	assert.deepEqual(drawn([80, 90], 10), [80]);
 });
 
 test("no module makes elements from markup", () => {
