@@ -49,6 +49,8 @@ static bool group_of(struct sl_process *process, const struct sl_site *site, con
 		snprintf(name, 300, "%s", sl_text_rank(rank, process));
 	else if (by == SL_BY_DEVICE)
 		name_device(process, site->device, name);
+	else if (by == SL_BY_NAME)
+		snprintf(name, 300, "no name");
 	else if (by == SL_BY_ROLE)
 		snprintf(name, 300, "%s", sl_roles_name(sl_roles_of(process, site)));
 	else if (place && by == SL_BY_FUNCTION && place->function)
@@ -128,29 +130,68 @@ static void add_lives(struct sl_owned *owned, uint32_t at, const struct sl_proce
 		lives->sizes[i] += seen->sizes[i];
 }
 
+/* Parts of blocks that have a name; the rest of the place is added as all else. */
+static void add_named(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
+{
+	const struct sl_model *model = process->model;
+	char names[66][300];
+	const char *list[66];
+
+	for (size_t i = 0; i < model->born_named.count; i++) {
+		const struct sl_born_named *named = &model->born_named.item[i];
+		const struct sl_site *site = &model->sites.item[named->site];
+		unsigned count;
+
+		if (!sl_owners_shows(process, site))
+			continue;
+		count = path_of(process, site, how, names, 66);
+		for (unsigned k = 0; k < count; k++)
+			list[k] = names[k];
+		list[0] = sl_defs_text(model->defs, model->called.item[named->called].text);
+		sl_owners_add(&owned->owners, list, count, named->bytes, named->blocks);
+	}
+}
+
+/* What of a place was held then; false: nothing. */
+static bool held_of(const struct sl_process *process, size_t index, const struct sl_owned_how *how, struct sl_born *held)
+{
+	const struct sl_model *model = process->model;
+	const struct sl_site *site = &model->sites.item[index];
+
+	if (!model->born)
+		*held = how->at_peak ? (struct sl_born){.bytes = sl_model_site_at_peak(model, site),
+							.blocks = sl_model_blocks_at_peak(model, site)}
+				     : (struct sl_born){.bytes = site->live_bytes, .blocks = site->live_blocks};
+	else
+		*held = model->born[index];
+	if (model->born && how->by == SL_BY_NAME) {
+		held->bytes -= held->named_bytes;
+		held->blocks -= held->named_blocks;
+	}
+	return held->bytes != 0;
+}
+
 void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how)
 {
 	char names[66][300];
 	const char *list[66];
 
+	if (how->by == SL_BY_NAME)
+		add_named(owned, process, how);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
-		const struct sl_born *born = process->model->born ? &process->model->born[i] : NULL;
-		uint64_t bytes = born ? born->bytes : how->at_peak ? sl_model_site_at_peak(process->model, site) : site->live_bytes;
-		uint64_t blocks = born		 ? born->blocks
-				  : how->at_peak ? sl_model_blocks_at_peak(process->model, site)
-						 : site->live_blocks;
+		struct sl_born held;
 		unsigned count;
 		uint32_t at;
 
-		if (!(bytes || (how->lives && site->total_blocks)) || !sl_owners_shows(process, site))
+		if (!(held_of(process, i, how, &held) || (how->lives && site->total_blocks)) || !sl_owners_shows(process, site))
 			continue;
 		count = path_of(process, site, how, names, 66);
 		if (how->lives && how->by == SL_BY_STACK)
 			join(names, count);
 		for (unsigned k = 0; k < count; k++)
 			list[k] = names[k];
-		at = sl_owners_add(&owned->owners, list, how->lives ? 1 : count, bytes, blocks);
+		at = sl_owners_add(&owned->owners, list, how->lives ? 1 : count, held.bytes, held.blocks);
 		if (how->lives)
 			add_lives(owned, at, process, i);
 	}

@@ -14,7 +14,8 @@ enum sl_owned_by {
 	SL_BY_PLACE,
 	SL_BY_DEVICE,
 	SL_BY_FUNCTION,
-	SL_BY_ROLE
+	SL_BY_ROLE,
+	SL_BY_NAME /* the program's own of its memory; of what sl_between_born filled */
 };
 enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY, SL_SORT_LIFETIME };
 

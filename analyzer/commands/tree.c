@@ -27,9 +27,9 @@ static const struct sl_option table[] = {
 	 "LABEL#N, "
 	 "where the N-th entry of a range begins, or the one with that number: step_#12"},
 	{"--to", 0, "MOMENT", "see --from (default: end); where a process has several devices, its peak is that of the fullest"},
-	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role",
+	{"--by", 0, "library|stack|label|thread|rank|place|device|function|role|name",
 	 "what the first level is (default: library); a place is the line a reader would look at first, a function the one it lies "
-	 "in"},
+	 "in, a name what the program calls its memory (at the peak of the fullest device)"},
 	{"--rank", 0, "N", "one rank only (default: all together)"},
 	{"--pid", 0, "N", "one process only"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
@@ -79,7 +79,8 @@ static void put_instant(const struct sl_report *report, const struct sl_process 
 			      options->at.kind == SL_WHEN_OOM ? ", out of memory" : "");
 }
 
-static const char *const by_names[] = {"library", "stack", "label", "thread", "rank", "place", "device", "function", "role"};
+static const char *const by_names[] = {"library", "stack",  "label",	"thread", "rank",
+				       "place",	  "device", "function", "role",	  "name"};
 
 static bool put_json(const struct sl_report *report, const struct sl_owned *owned, const struct options *options, unsigned count)
 {
@@ -214,8 +215,12 @@ static bool find_moments(const struct sl_report *report, struct options *options
 {
 	struct sl_pipeline_options *pipeline = &options->pipeline;
 
+	if (!options->how.between && !sl_when_unix(report, &options->at, &pipeline->until_unix_ns))
+		return false;
+	if (!options->how.between && options->how.by != SL_BY_NAME)
+		return true;
 	if (!options->how.between)
-		return sl_when_unix(report, &options->at, &pipeline->until_unix_ns);
+		options->span[1] = options->at;
 	pipeline->spans = sl_between_spans(report, options->span);
 	pipeline->span_count = report->images.image_count;
 	return pipeline->spans != NULL;
@@ -264,8 +269,9 @@ static bool is_of_verb(const struct options *options, const char *verb)
 {
 	if (options->json && !strcmp(verb, "flame"))
 		fputs("stormlog-analyze: --json is of tree and table; flame's answer is for programs as it is\n", stderr);
-	else if (options->how.sort && (!options->table || options->span[0].text || options->span[1].text))
-		fputs("stormlog-analyze: --sort is of table at one moment\n", stderr);
+	else if (options->how.sort &&
+		 (!options->table || options->how.by == SL_BY_NAME || options->span[0].text || options->span[1].text))
+		fputs("stormlog-analyze: --sort is of table at one moment, and not of names\n", stderr);
 	else
 		return true;
 	return false;
@@ -286,8 +292,8 @@ static int run(int argc, char **argv)
 	if (status < 0)
 		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .symbols = parsed.symbols});
 	options.pipeline.only = &options.only;
-	options.how.lives = options.table && !options.how.between;
-	options.how.at_peak = options.at.kind == SL_WHEN_PEAK;
+	options.how.lives = options.table && !options.how.between && options.how.by != SL_BY_NAME;
+	options.how.at_peak = options.at.kind == SL_WHEN_PEAK && options.how.by != SL_BY_NAME;
 	if (status < 0)
 		status = print_instant(&options, &parsed, argv[0]);
 	sl_arguments_free(&parsed);

@@ -33,7 +33,7 @@ uint64_t sl_between_sought(const struct sl_sought *sought)
 }
 
 void sl_between_each(const struct sl_model *model, void *context,
-		     void (*take)(void *context, uint32_t site, uint64_t bytes, uint64_t born_ns))
+		     void (*take)(void *context, uint64_t address, uint32_t site, uint64_t bytes, uint64_t born_ns))
 {
 	const struct sl_table *spaces[] = {&model->pointers, &model->arrays, &model->registered, &model->imports, &model->blocks};
 	const struct sl_physical *physical;
@@ -43,12 +43,12 @@ void sl_between_each(const struct sl_model *model, void *context,
 		SL_TABLE_EACH(spaces[i], live)
 		{
 			if (live->site != SL_NO_SITE)
-				take(context, live->site, live->bytes, live->time_ns);
+				take(context, i == 1 ? 0 : live->address, live->site, live->bytes, live->time_ns);
 		}
 	physical = sl_vmm_physical(model->vmm, &count);
 	for (size_t i = 0; i < count; i++)
 		if (physical[i].site != SL_NO_SITE)
-			take(context, physical[i].site, physical[i].bytes, physical[i].time_ns);
+			take(context, 0, physical[i].site, physical[i].bytes, physical[i].time_ns);
 }
 
 struct since {
@@ -56,10 +56,11 @@ struct since {
 	uint64_t ns;
 };
 
-static void add(void *context, uint32_t site, uint64_t bytes, uint64_t born_ns)
+static void add(void *context, uint64_t address, uint32_t site, uint64_t bytes, uint64_t born_ns)
 {
 	const struct since *since = context;
 
+	(void)address;
 	if (since->ns && born_ns <= since->ns)
 		return;
 	since->born[site].bytes += bytes;

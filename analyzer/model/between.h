@@ -10,11 +10,11 @@ void sl_between_entry(struct sl_model *model, const struct sl_event *event);
 /* When it began: the N-th entry of the label, else the one with that number of LABEL#; 0: there is none. */
 uint64_t sl_between_sought(const struct sl_sought *sought);
 
-/* Fills model->born with what lives now and began after since_ns (0: ever); before sl_replay_rest. */
-/* Each block that lives now, physical memory as one block; before sl_replay_rest. */
+/* Each block that lives now, physical memory as one block (its address is 0, as an array's); before sl_replay_rest. */
 void sl_between_each(const struct sl_model *model, void *context,
-		     void (*take)(void *context, uint32_t site, uint64_t bytes, uint64_t born_ns));
+		     void (*take)(void *context, uint64_t address, uint32_t site, uint64_t bytes, uint64_t born_ns));
 
+/* Fills model->born with what lives now and began after since_ns (0: ever); before sl_replay_rest. */
 void sl_between_born(struct sl_model *model, uint64_t since_ns);
 
 #endif

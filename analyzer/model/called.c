@@ -10,15 +10,55 @@ static size_t part_at(const struct sl_model *model, uint64_t address)
 	return sl_extent_at(model->called_parts.item, model->called_parts.count, sizeof(*model->called_parts.item), address);
 }
 
+static void remove_at(struct sl_model *model, size_t at)
+{
+	model->called.item[model->called_parts.item[at].called].live_bytes -= model->called_parts.item[at].bytes;
+	model->called_parts.count--;
+	memmove(&model->called_parts.item[at], &model->called_parts.item[at + 1],
+		(model->called_parts.count - at) * sizeof(*model->called_parts.item));
+}
+
+static void insert_at(struct sl_model *model, size_t at, struct sl_called_part part)
+{
+	SL_ROOM(&model->called_parts);
+	memmove(&model->called_parts.item[at + 1], &model->called_parts.item[at],
+		(model->called_parts.count - at) * sizeof(*model->called_parts.item));
+	model->called_parts.item[at] = part;
+	model->called_parts.count++;
+	model->called.item[part.called].live_bytes += part.bytes;
+}
+
+/* A part of another name's part, or of several: what sticks out keeps its own. */
+static void cut(struct sl_model *model, uint64_t address, uint64_t bytes)
+{
+	uint64_t end = address + bytes;
+
+	for (size_t at = part_at(model, address); at < model->called_parts.count && model->called_parts.item[at].address < end;) {
+		struct sl_called_part part = model->called_parts.item[at], rest = part;
+		uint64_t part_end = part.address + part.bytes;
+
+		remove_at(model, at);
+		part.bytes = address - part.address;
+		if (part.address < address)
+			insert_at(model, at++, part);
+		rest.address = end;
+		rest.bytes = part_end - end;
+		if (part_end > end)
+			insert_at(model, at++, rest);
+	}
+}
+
 void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes)
 {
-	size_t first = part_at(model, address), end = first;
+	for (size_t at = part_at(model, address);
+	     at < model->called_parts.count && model->called_parts.item[at].address < address + bytes;) {
+		const struct sl_called_part *part = &model->called_parts.item[at];
 
-	for (; end < model->called_parts.count && model->called_parts.item[end].address < address + bytes; end++)
-		model->called.item[model->called_parts.item[end].called].live_bytes -= model->called_parts.item[end].bytes;
-	memmove(&model->called_parts.item[first], &model->called_parts.item[end],
-		(model->called_parts.count - end) * sizeof(*model->called_parts.item));
-	model->called_parts.count -= end - first;
+		if (part->block - address < bytes && part->block_bytes <= bytes)
+			remove_at(model, at);
+		else /* of what this one lay in */
+			at++;
+	}
 }
 
 static uint32_t called(struct sl_model *model, uint32_t text, int device)
@@ -37,12 +77,13 @@ static uint32_t called(struct sl_model *model, uint32_t text, int device)
  */
 static const struct sl_live *block_at(const struct sl_model *model, uint64_t address, uint64_t bytes)
 {
-	const struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered};
+	const struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered,
+					   sl_vmm_mappings(model->vmm)};
 
 	for (size_t i = 0; i < SL_COUNT(spaces); i++) {
 		const struct sl_live *live = sl_table_find(spaces[i], address);
 
-		if (live && live->bytes >= bytes)
+		if (live && live->bytes >= bytes && live->site != SL_NO_SITE)
 			return live;
 	}
 	return NULL;
@@ -51,11 +92,12 @@ static const struct sl_live *block_at(const struct sl_model *model, uint64_t add
 /* Rare: a part that begins inside a block is looked for in all of them. */
 static const struct sl_live *block_around(const struct sl_model *model, uint64_t address)
 {
-	const struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered};
+	const struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered,
+					   sl_vmm_mappings(model->vmm)};
 
 	for (size_t i = 0; i < SL_COUNT(spaces); i++)
 		SL_TABLE_EACH(spaces[i], live)
-	if (live->address < address && address - live->address < live->bytes)
+	if (live->address < address && address - live->address < live->bytes && live->site != SL_NO_SITE)
 		return live;
 	return NULL;
 }
@@ -66,27 +108,22 @@ void sl_called_apply(struct sl_model *model, const struct sl_event *event)
 	struct sl_called_part part = {.address = event->address};
 	struct sl_called *name;
 	uint64_t rest;
-	size_t at;
 
 	if (!live)
 		live = block_around(model, event->address);
 	if (!live || !event->label)
 		return; /* memory that we did not see made */
+	part.block = live->address;
+	part.block_bytes = live->bytes;
 	rest = live->address + live->bytes - event->address;
 	part.bytes = event->bytes && event->bytes < rest ? event->bytes : rest;
 	part.called = called(model, (uint32_t)event->label, model->sites.item[live->site].device);
 	if (!part.bytes)
 		return;
-	sl_called_drop(model, part.address, part.bytes); /* named anew */
-	at = part_at(model, part.address);
-	SL_ROOM(&model->called_parts);
-	memmove(&model->called_parts.item[at + 1], &model->called_parts.item[at],
-		(model->called_parts.count - at) * sizeof(*model->called_parts.item));
-	model->called_parts.item[at] = part;
-	model->called_parts.count++;
+	cut(model, part.address, part.bytes); /* named anew */
+	insert_at(model, part_at(model, part.address), part);
 	name = &model->called.item[part.called];
 	name->blocks++;
-	name->live_bytes += part.bytes;
 	if (name->live_bytes > name->peak_bytes)
 		name->peak_bytes = name->live_bytes;
 }

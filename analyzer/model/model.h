@@ -216,7 +216,8 @@ struct sl_called {
 /* A part of a block that has a name now. */
 struct sl_called_part {
 	uint64_t address, bytes;
-	uint32_t called; /* index into the model's */
+	uint64_t block, block_bytes; /* that it lies in, and ends with */
+	uint32_t called;	     /* index into the model's */
 };
 
 /* One entry of a range, when it ends, or open when the trace does (end_ns 0, what is after it SL_UNKNOWN); bytes as in struct sl_label, `held`: obtained from the driver. */
@@ -257,6 +258,13 @@ struct sl_sought {
 
 struct sl_born {
 	uint64_t bytes, blocks;
+	uint64_t named_bytes, named_blocks; /* of these, with a name of the program's (model/named.h); blocks: as a whole */
+};
+
+/* What of a place's blocks has one name. */
+struct sl_born_named {
+	uint32_t called, site;	      /* index into the model's */
+	uint64_t bytes, blocks, last; /* last: the block that was counted last */
 };
 
 /* The least of a series in each of at most SL_FLOOR_PIECES pieces of equal length: what survives, whatever varies above it. */
@@ -407,6 +415,8 @@ struct sl_model {
 	SL_VECTOR(struct sl_called_part) called_parts; /* by address */
 	struct sl_sought sought[2];
 	struct sl_born *born; /* by site; NULL: nobody asks (model/between.h) */
+	SL_VECTOR(struct sl_born_named) born_named;
+	struct sl_idmap born_named_ids;
 	void (*entry)(void *context, const struct sl_model *model, const struct sl_entry *entry); /* NULL: nobody asks */
 	void *entry_context;
 };

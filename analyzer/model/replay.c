@@ -95,6 +95,8 @@ void sl_replay_free(struct sl_model *model)
 	free(model->lives);
 	sl_stays_free(model->stays);
 	free(model->born);
+	free(model->born_named.item);
+	sl_idmap_free(&model->born_named_ids);
 	free(model->holders.item);
 	free(model->libraries.item);
 	free(model->apis);

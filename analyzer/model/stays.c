@@ -141,10 +141,11 @@ void sl_stays_move(struct sl_model *model, uint32_t from, uint32_t to, uint64_t 
 	add(stays, (struct sl_stay){to, (uint8_t)born, (uint8_t)born, (uint8_t)size_class, bytes, 1});
 }
 
-static void lives(void *context, uint32_t site, uint64_t bytes, uint64_t born_ns)
+static void lives(void *context, uint64_t address, uint32_t site, uint64_t bytes, uint64_t born_ns)
 {
 	struct sl_stays *stays = context;
 
+	(void)address;
 	add(stays,
 	    (struct sl_stay){site, (uint8_t)window_of(stays, born_ns), SL_STAYS_LIVE, (uint8_t)sl_lives_class(bytes), bytes, 1});
 }

@@ -181,6 +181,7 @@ static void unmap_one(struct sl_model *model, struct sl_live *live)
 	struct sl_live mapping = *live;
 
 	sl_table_remove(&model->vmm->mappings, live);
+	sl_called_freed(model, mapping.address, mapping.bytes);
 	if (mapping.flags & SL_LIVE_TORCH)
 		sl_torch_release(model, model->sites.item[mapping.site].device, &mapping);
 	if (mapping.owner == UINT64_MAX)

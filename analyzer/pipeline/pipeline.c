@@ -17,6 +17,7 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
 #include "analyzer/model/between.h"
+#include "analyzer/model/named.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/model/stays.h"
 #include "analyzer/summary/summary.h"
@@ -122,8 +123,10 @@ static void replay(struct job *job, struct sl_process *process)
 	process->started_unix_ns = trace->header.started_ns;
 	process->ended_unix_ns = end_of(process);
 	process->gone = span ? span->none : until && !item && !sl_process_lived(process, job->options->until_unix_ns);
-	if (span)
+	if (span) {
 		sl_between_born(process->model, span->since_ns);
+		sl_named_born(process->model, span->since_ns);
+	}
 	if (process->model->crowded)
 		forget_the_crowd(process);
 	process->session_id = sl_report_session(process->trace);

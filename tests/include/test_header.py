@@ -185,6 +185,22 @@ int main(void)
                  for row in self.run_.report()["processes"][0]["names"]}
         self.assertEqual(names, {"weights": (0, 1, 0, 8 << 20), "bias": (0, 1, 0, 1 << 20), "cache": (0, 3, 4 << 20, 4 << 20)})
 
+    def owners(self, verb, *options):
+        answer, = self.lines(verb, "--by", "name", "--json", *options)
+        return answer["bytes"], {row["name"]: (row["bytes"], row["blocks"]) for row in answer["owners"]}
+
+    def test_tree_and_table_add_up_by_name(self):
+        mib = 1 << 20
+        peak = (14 * mib, {"weights": (7 * mib, 1), "bias": (mib, 1), "cache": (4 * mib, 1), "no name": (2 * mib, 1)})
+        self.assertEqual(self.owners("tree"), peak)
+        self.assertEqual(self.owners("table", "--at", "peak"), peak)
+        self.assertEqual(self.owners("tree", "--at", "oom"),
+                         (12 * mib, {"weights": (7 * mib, 1), "bias": (mib, 1), "cache": (4 * mib, 1)}))
+        self.assertEqual(self.owners("table", "--at", "end"), (4 * mib, {"cache": (4 * mib, 1)}))
+        self.assertEqual(self.owners("tree", "--from", "step_#10", "--to", "peak"), (6 * mib, {"cache": (4 * mib, 1), "no name": (2 * mib, 1)}))
+        text = subprocess.run([ANALYZE, "table", "--by", "name", self.run_.traces], capture_output=True, text=True, check=True).stdout
+        self.assertRegex(text, r"7\.00 MiB +50\.0% .*weights")
+
     def test_names_are_in_the_text_beside_the_peak(self):
         said = subprocess.run([ANALYZE, self.run_.traces], capture_output=True, text=True, check=True).stdout
         self.assertRegex(said, r"8\.00 MiB +weights +so named by the program; 0 B at the end\n +4\.00 MiB +cache +so named[^\n]*4\.00 MiB at the end\n"

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* What lives under the names that the program gave, by place: of a tensor also the name of the buffer that it lies in. */
+#include "analyzer/model/named.h"
+
+#include "analyzer/model/between.h"
+#include "analyzer/model/verbs.h"
+
+struct since {
+	struct sl_model *model;
+	uint64_t ns;
+};
+
+static void add(struct sl_model *model, uint32_t name, uint32_t site, uint64_t block, uint64_t bytes)
+{
+	uint64_t key = (uint64_t)name << 32 | site;
+	uint32_t at = sl_idmap_get(&model->born_named_ids, key, UINT32_MAX);
+	struct sl_born_named *named;
+
+	if (at == UINT32_MAX) {
+		at = (uint32_t)model->born_named.count;
+		sl_idmap_set(&model->born_named_ids, key, at);
+		*SL_PUSH(&model->born_named) = (struct sl_born_named){.called = name, .site = site};
+	}
+	named = &model->born_named.item[at];
+	named->bytes += bytes;
+	named->blocks += named->last != block; /* two parts of one block are one */
+	named->last = block;
+}
+
+static void take(void *context, uint64_t address, uint32_t site, uint64_t bytes, uint64_t born_ns)
+{
+	const struct since *since = context;
+	struct sl_model *model = since->model;
+	uint64_t named = 0, end = address + bytes;
+	size_t at = sl_extent_at(model->called_parts.item, model->called_parts.count, sizeof(*model->called_parts.item), address);
+
+	if (!address || (since->ns && born_ns <= since->ns))
+		return;
+	for (; at < model->called_parts.count && model->called_parts.item[at].address < end; at++) {
+		const struct sl_called_part *part = &model->called_parts.item[at];
+		uint64_t from = part->address > address ? part->address : address,
+			 to = part->address + part->bytes < end ? part->address + part->bytes : end;
+
+		add(model, part->called, site, address, to - from);
+		named += to - from;
+	}
+	model->born[site].named_bytes += named;
+	model->born[site].named_blocks += named == bytes;
+}
+
+/* Physical memory has its names by the address at which it is mapped, where that is once and as a whole. */
+static void take_mapped(struct since *since)
+{
+	struct sl_model *model = since->model;
+	size_t count;
+	const struct sl_physical *physical = sl_vmm_physical(model->vmm, &count);
+
+	SL_TABLE_EACH(sl_vmm_mappings(model->vmm), live)
+	if (live->site != SL_NO_SITE && sl_vmm_is_whole(model->vmm, live))
+		take(since, live->address, physical[live->owner].site, live->bytes, physical[live->owner].time_ns);
+}
+
+void sl_named_born(struct sl_model *model, uint64_t since_ns)
+{
+	struct since since = {model, since_ns};
+
+	if (!model->called_parts.count)
+		return;
+	sl_between_each(model, &since, take);
+	take_mapped(&since);
+}
