@@ -7,7 +7,7 @@
 #include "common/base.h"
 
 struct device;
-struct process { /* of _v2 and _v3; the plain one, which drivers before 11 have alone, is not asked */
+struct process { /* The layout of _v2 and _v3.  Drivers before 11 have only the plain call, which is not asked. */
 	unsigned pid;
 	unsigned long long bytes;
 	unsigned gpu_instance, compute_instance;

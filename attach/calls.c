@@ -7,19 +7,20 @@
 #include "agent/hooks/ids.h"
 #include "attach/rows.h"
 
-#define WAITING 64 /* inner calls of one outermost call, of a thread: of further ones the oldest stand alone */
+/* Inner calls kept for one outermost call of a thread; when there are more, the oldest become events of their own. */
+#define WAITING 64
 
 struct call {
 	struct sl_event event;
 	uint64_t number, outer;
 	uint64_t frames[SL_SEEN_FRAMES];
-	struct call *owner; /* the event this call is part of; NULL: its own */
+	struct call *owner; /* the event this call is part of; NULL: it is an event of its own */
 };
 
 struct waiting {
 	uint32_t tid;
 	unsigned count;
-	struct call *calls; /* WAITING and the outermost */
+	struct call *calls; /* room for WAITING inner calls and the outermost one */
 };
 
 struct sl_calls {
@@ -104,7 +105,7 @@ static struct call *call_of(struct waiting *thread, uint64_t number)
 	return NULL;
 }
 
-/* As the agent's owner_of: the innermost event around it that it may be part of. */
+/* As the agent's owner_of: the innermost surrounding event that this call may be part of. */
 static void find_owner(struct waiting *thread, struct call *call)
 {
 	struct call *outer = call_of(thread, call->outer), *owner = outer && outer->owner ? outer->owner : outer;
@@ -133,7 +134,7 @@ static int by_number(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* All that waits, in the order in which it began. */
+/* Writes out all waiting calls, in the order in which they began. */
 static void write_waiting(struct sl_calls *calls, struct waiting *thread)
 {
 	if (thread->count > 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that were seen become events.  Inner calls return first: they wait for the outermost one, and merge into it by the rule
- * that the agent follows (agent/hooks/classes.def).
+ * Turns the calls that were seen into events.  Inner calls return first, so they wait for the outermost one and then merge into
+ * it by the same rule as in the agent (agent/hooks/classes.def).
  */
 #ifndef ATTACH_CALLS_H
 #define ATTACH_CALLS_H
@@ -16,7 +16,7 @@ struct sl_calls *sl_calls_new(struct sl_recording *output, unsigned runtime);
 
 void sl_calls_add(struct sl_calls *calls, const struct sl_seen *seen);
 
-/* Inner calls whose outer one never returned are events of their own.  Frees it. */
+/* Inner calls whose outer call never returned become events of their own.  Frees it. */
 void sl_calls_end(struct sl_calls *calls);
 
 #endif

@@ -65,7 +65,7 @@ static void pack_argv(struct sl_keyed *out, long pid)
 	}
 }
 
-/* What the agent would have read by getenv: its rules are asked with the process's variables in place of ours. */
+/* The agent's rules read variables with getenv.  Here they are asked with the process's environment in place of ours. */
 static long pack_run(struct sl_keyed *out, long pid, const char *host, const char *boot_id)
 {
 	char *text = malloc(ENVIRONMENT_MAX), **own = environ, **theirs, run[160], job[128];
@@ -121,7 +121,8 @@ size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank)
 	pack_argv(&out, pid);
 	key_link(&out, "exe", pid);
 	key_link(&out, "cwd", pid);
-	sl_keyed_number(&out, "watcher", (uint64_t)getpid()); /* while it lives the file grows: no ring says so */
+	sl_keyed_number(&out, "watcher",
+			(uint64_t)getpid()); /* while this process lives the file grows; there is no ring that would say so */
 	sl_keyed_number(&out, "watcher_start", sl_procfile_start((uint64_t)getpid()));
 	sl_keyed_number(&out, "file", 1);
 	sl_keyed_key(&out, "system");

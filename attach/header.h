@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Who a watched process is: the header of its trace, from its /proc and environment, as the agent in it would have written it. */
+/*
+ * The header of a watched process's trace, made from its /proc and environment: the same that the agent in it would have
+ * written.
+ */
 #ifndef ATTACH_HEADER_H
 #define ATTACH_HEADER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the map, 0: it does not fit.  *rank: of its run, -1 unknown.  One thread: `environ` is the process's meanwhile. */
+/*
+ * Bytes of the map; 0: it does not fit.  *rank: within its run, -1 unknown.  One thread only: `environ` is replaced by the
+ * process's during the call.
+ */
 size_t sl_header_of(long pid, uint8_t *bytes, size_t size, long *rank);
-/* A file of /proc/PID, whole as far as it fits; its length. */
+/* Reads a file of /proc/PID as far as it fits into the buffer; returns its length. */
 size_t sl_header_read_of(long pid, const char *name, char *buffer, size_t size);
 
 #endif

@@ -26,7 +26,7 @@
 /* The compiled programs: programs.S. */
 extern const char sl_probes_programs[], sl_probes_programs_end[];
 
-/* What is used of libbpf, by its own types. */
+/* The functions of libbpf that are used, with its own types. */
 static struct {
 	__typeof__(bpf_object__open_mem) *open_mem;
 	__typeof__(bpf_object__load) *load;
@@ -71,7 +71,7 @@ struct sl_probes {
 	struct bpf_program *begins, *returns;
 	struct ring_buffer *ring;
 	int lost;
-	bool at_once; /* the kernel has links of many probes: 6.6 and later */
+	bool at_once; /* the kernel can link many probes at once: 6.6 and later */
 	struct link {
 		struct bpf_link *link; /* NULL: fd */
 		int fd;
@@ -196,7 +196,7 @@ static void expect_links(struct sl_probes *probes, size_t more)
 	}
 }
 
-/* What is watched of a library: where in its file, and whose call it is (SL_SEEN_COOKIE). */
+/* One place to watch: its offset in the library's file, and the cookie that names the call (SL_SEEN_COOKIE). */
 struct places {
 	uint64_t pid, *offset, *cookie;
 	uint32_t count, capacity;
@@ -215,7 +215,7 @@ static void add_place(struct places *places, uint64_t offset, unsigned api)
 	places->cookie[places->count++] = SL_SEEN_COOKIE(places->pid, api);
 }
 
-/* One link for all places; libbpf has it from 1.3 on only, so the system call itself. */
+/* One link for all places.  libbpf has this only from 1.3 on, so the system call is made directly. */
 static bool attach_at_once(struct sl_probes *probes, struct bpf_program *program, bool at_return, int pid, const char *path,
 			   const struct places *places)
 {
@@ -257,7 +257,7 @@ static bool attach_each(struct sl_probes *probes, struct bpf_program *program, b
 	return true;
 }
 
-/* Entries first: a return without its entry is passed over. */
+/* Attach entries first: a return whose entry was not seen is passed over. */
 static bool attach(struct sl_probes *probes, int pid, const char *path, const struct places *places)
 {
 	__typeof__(&attach_each) with = probes->at_once ? attach_at_once : attach_each;
@@ -286,7 +286,7 @@ static const void *part(const struct image *image, uint64_t offset, uint64_t byt
 	return offset <= image->size && bytes <= image->size - offset ? image->bytes + offset : NULL;
 }
 
-/* Offset in the file of an address of the library; 0: none. */
+/* Offset in the file of an address in the library; 0: there is none. */
 static uint64_t offset_of(const struct image *image, uint64_t address)
 {
 	const Elf64_Ehdr *elf = (const void *)image->bytes;

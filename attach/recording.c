@@ -17,7 +17,7 @@
 #include "common/tracefile.h"
 #include "common/now.h"
 
-#define STACK_SLOTS 65536 /* native stacks that are told apart; of further ones the caller alone is known */
+#define STACK_SLOTS 65536 /* native stacks that are told apart; beyond that only the caller is known */
 #define NAMES_MAX   1000
 #define DEFS_BYTES  (1u << 20)
 
@@ -130,7 +130,7 @@ void sl_recording_lost(struct sl_recording *output, uint64_t count, uint64_t beg
 	sl_recording_define(output, &map);
 }
 
-/* As the process sees the file, in its own root.  "": none is known. */
+/* The file as the process sees it, inside its own root.  "": not known. */
 static void find_build_id(long pid, const char *path, char *text)
 {
 	char seen[4096 + 64];
@@ -140,7 +140,7 @@ static void find_build_id(long pid, const char *path, char *text)
 	*text = 0;
 	if ((size_t)snprintf(seen, sizeof(seen), "/proc/%ld/root%s", pid, path) >= sizeof(seen))
 		return;
-	if (stat(seen, &st) || !S_ISREG(st.st_mode)) /* a device's mapping is a line of the map too */
+	if (stat(seen, &st) || !S_ISREG(st.st_mode)) /* the map also lists mappings of devices */
 		return;
 	fd = open(seen, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
@@ -167,7 +167,7 @@ static void define_module(struct sl_recording *output, uint64_t base, uint64_t e
 	sl_recording_define(output, &map);
 }
 
-/* The objects of the process, each from its first mapping to its last; again where the map has changed its length. */
+/* Defines the modules of the process, each from its first mapping to its last.  Repeated when the map has changed its length. */
 static void define_modules(struct sl_recording *output)
 {
 	char path[64], line[8192], object[4096] = "";

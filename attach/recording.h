@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The trace of one attached process: the same file as the agent writes, made from outside. */
+/* Writes the trace of an attached process from outside: the same kind of file as the agent writes. */
 #ifndef ATTACH_RECORDING_H
 #define ATTACH_RECORDING_H
 
@@ -11,23 +11,26 @@
 
 struct sl_recording;
 
-/* A new trace of the process in `folder`, made with its parents, with its header and modules.  NULL: *why says what failed. */
+/*
+ * A new trace of the process in `folder` (made if missing, with its parents), with header and modules.  NULL: *why says what
+ * failed.
+ */
 struct sl_recording *sl_recording_open(const char *folder, long pid, const char **why);
 const char *sl_recording_path(const struct sl_recording *output);
 
-/* An event of the thread; the next in its order.  frames: of the native stack, innermost first, as many as are not 0. */
+/* Adds an event of the thread; events come in order.  frames: native stack, innermost first, ended by a 0. */
 void sl_recording_event(struct sl_recording *output, long tid, struct sl_event *event, const uint64_t *frames,
 			unsigned frame_count);
 
-/* One definition. */
+/* Adds one definition. */
 void sl_recording_define(struct sl_recording *output, const struct sl_pack *map);
 void sl_recording_note(struct sl_recording *output, const char *text);
 void sl_recording_lost(struct sl_recording *output, uint64_t count, uint64_t begin_ns, uint64_t end_ns);
 
-/* What waits goes to the file.  False: it could not be written. */
+/* Writes what waits to the file.  False: it could not be written. */
 bool sl_recording_flush(struct sl_recording *output);
 
-/* The footer: `how` it ended. */
+/* Writes the footer; `how` says how the process ended. */
 bool sl_recording_close(struct sl_recording *output, const char *how);
 
 #endif

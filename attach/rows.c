@@ -18,7 +18,7 @@
 #include "agent/hooks/fields.h"
 #include "agent/hooks/prototype.h"
 
-/* Structures that no row looks into: nothing is copied of them. */
+/* Structures that no row reads: none of their data is copied. */
 #define UNREAD(name)                                                                                                               \
 	struct name {                                                                                                              \
 	};
@@ -27,7 +27,7 @@ UNREAD(cudaMemPoolPtrExportData)
 UNREAD(cudaKernelNodeParams)
 UNREAD(hipResourceViewDesc)
 
-#define MARK 0x5150000000000000ull /* a word of the dry run */
+#define MARK 0x5150000000000000ull /* base of the numbers that stand for words in the dry run */
 
 static struct {
 	const struct sl_seen *seen; /* NULL: dry run */
@@ -38,7 +38,10 @@ static struct {
 	void *pointers[SL_SEEN_WORDS];
 } now;
 
-/* The argument, or where it points to data a pointer to the copy.  Handles have empty structures behind them, text is not looked at. */
+/*
+ * The argument itself, or a pointer to the copy where it points to copied data.  Handles point to empty structures; texts are
+ * not read.
+ */
 static void *shadow(void *argument, size_t bytes)
 {
 	uint64_t value;
@@ -63,7 +66,7 @@ static void *shadow(void *argument, size_t bytes)
 #define POINTED(x)    sizeof(*__builtin_choose_expr(IS_POINTER(x), (x), (char *)0))
 #define SHADOW(x)     (*(__typeof__(x) *)shadow((void *)&(x), IS_POINTER(x) ? POINTED(x) : 0))
 
-/* SHADOW of each argument of a list. */
+/* SHADOW for each argument of a list. */
 #define AGAIN(...)	   AGAIN1(AGAIN1(AGAIN1(AGAIN1(__VA_ARGS__))))
 #define AGAIN1(...)	   AGAIN2(AGAIN2(AGAIN2(AGAIN2(__VA_ARGS__))))
 #define AGAIN2(...)	   __VA_ARGS__
@@ -73,7 +76,7 @@ static void *shadow(void *argument, size_t bytes)
 #define SHADOWS_MORE()	   SHADOWS_OF
 #define LIST(...)	   __VA_ARGS__ __VA_OPT__(, )
 
-/* An attribute of a pool is an int or 64 bits behind an untyped pointer, copied after what is typed. */
+/* A pool attribute is an int or 64 bits behind an untyped pointer.  It is copied after the typed data. */
 static uint64_t pool_value(int attribute, void *value)
 {
 	const void *copy = *(void **)shadow(&value, sizeof(uint64_t));
@@ -121,7 +124,10 @@ static uint64_t pool_value(int attribute, void *value)
 #undef ROW_FAMILY
 #include "agent/hooks/verbs.h"
 
-/* By the words of the call: six in registers, the others on the stack, where structures passed by value lie too. */
+/*
+ * Arguments as they lie in the recorded words: six in registers, the rest on the stack, where structures passed by value are
+ * too.
+ */
 typedef void read_row(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 		      uint64_t, uint64_t, uint64_t);
 
@@ -178,7 +184,7 @@ struct sl_fields sl_rows_read(const struct sl_seen *seen, unsigned runtime)
 	return now.fields;
 }
 
-/* --- what the agent asks of the libraries, and nobody can be asked here --- */
+/* --- questions the agent asks of the libraries; here nobody can answer them --- */
 
 unsigned sl_fields_primary_gone(void *real, const char *state, int device)
 {

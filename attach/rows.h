@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of agent/hooks/ as the collector reads them: what a call that was seen says, without calling anything. */
+/* The rows of agent/hooks/ as the collector uses them: what a recorded call means, found without calling anything. */
 #ifndef ATTACH_ROWS_H
 #define ATTACH_ROWS_H
 
@@ -8,10 +8,10 @@
 #include "agent/call.h"
 #include "attach/seen.h"
 
-/* Is this call watched?  Not look-ups, queries, and calls that are only looked at when they run out of memory. */
+/* Is this call watched?  Look-ups, queries and calls that matter only when they run out of memory are not. */
 bool sl_rows_has(unsigned api);
 
-/* What the BPF program is to copy of this call. */
+/* Which data behind its arguments the BPF program is to copy for this call. */
 struct sl_seen_row sl_rows_wanted(unsigned api);
 
 /* The fields of a call.  runtime: major version of the library it was made to, 0 unknown. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * One pair of programs for every call: which one it is says the probe's cookie.  The entry keeps the arguments, the return copies
- * what they point to and hands all of it over.  Rows are evaluated by the collector (rows.c), not here.
+ * One pair of programs serves every call; the probe's cookie says which call it is.  The entry keeps the arguments.  The return
+ * copies what they point to and hands everything over.  The collector (rows.c) evaluates the rows, not this program.
  */
 #include "attach/seen.h"
 
@@ -42,7 +42,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1); /* a thread that is new: too large for the program's stack */
+	__uint(max_entries, 1); /* the state of a new thread: too large for the program's stack */
 	__type(key, __u32);
 	__type(value, struct thread);
 } blank SEC(".maps");
@@ -87,7 +87,7 @@ static __always_inline struct thread *thread_of(__u32 tid, int make)
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
-/* The compiler knows that the index is in range and drops the check; the verifier does not. */
+/* The compiler knows that the index is in range and drops the check, but the verifier does not know. */
 static __always_inline struct open_call *open_at(struct thread *thread, __u32 index)
 {
 	asm volatile("" : "+r"(index));
@@ -105,7 +105,7 @@ int call_begins(struct registers *at)
 
 	if (!thread)
 		return 0;
-	/* Calls that were left by longjmp: what is below this stack pointer is no more. */
+	/* Drops calls that were left by longjmp: those whose stack pointer lies below this one. */
 	for (int i = 0; i < SL_SEEN_DEPTH; i++) {
 		depth = thread->depth;
 		if (!depth || depth > SL_SEEN_DEPTH || open_at(thread, depth - 1)->sp > at->sp)
@@ -128,7 +128,7 @@ int call_begins(struct registers *at)
 	call->words[4] = at->r8;
 	call->words[5] = at->r9;
 	bpf_probe_read_user(&call->words[SL_SEEN_REGISTERS], 8 * SL_SEEN_STACK, (void *)(at->sp + 8));
-	/* The kernel's walk begins at this address and misses the caller, whose frame is not built yet. */
+	/* The kernel's walk starts at this address and misses the caller, whose frame is not built yet. */
 	depth_of_stack = bpf_get_stack(at, call->frames, sizeof(call->frames), BPF_F_USER_STACK);
 	for (int i = 1; i < SL_SEEN_FRAMES; i++)
 		if (depth_of_stack <= 8 * i)
@@ -139,7 +139,7 @@ int call_begins(struct registers *at)
 	return 0;
 }
 
-/* The call that returns; those above it were left by longjmp. */
+/* Finds the call that returns; calls above it were left by longjmp. */
 static __always_inline struct open_call *closed(struct thread *thread, __u32 api, __u64 sp)
 {
 	for (int i = 0; i < SL_SEEN_DEPTH; i++) {
@@ -149,7 +149,7 @@ static __always_inline struct open_call *closed(struct thread *thread, __u32 api
 		if (!depth || depth > SL_SEEN_DEPTH)
 			return 0;
 		call = open_at(thread, depth - 1);
-		if (call->sp >= sp) /* opened by a call outside of this one, whose own entry was not seen */
+		if (call->sp >= sp) /* opened by a surrounding call whose own entry was not seen */
 			return 0;
 		thread->depth = depth - 1;
 		if (call->api == api && call->sp + 8 == sp)
@@ -192,7 +192,7 @@ int call_returns(struct registers *at)
 			break;
 		if (bytes > SL_SEEN_COPY)
 			bytes = SL_SEEN_COPY;
-		if (from) /* what cannot be read is zeros */
+		if (from) /* data that cannot be read is handed over as zeros */
 			bpf_probe_read_user(seen->data[i], bytes, (void *)from);
 	}
 	if (bpf_ringbuf_output(&ring, seen,

@@ -17,7 +17,7 @@
 
 #define ANSWER_MS 10000
 #define LOOK_MS	  5
-#define END_MS	  500 /* whether those that are silent live at all */
+#define END_MS	  500 /* after this, silent processes are checked for being alive */
 
 static const char *const no_ring = "it has no recording: it was not started with the agent, or has not called the GPU yet",
 			 *const no_rights = "its recording may not be written to by this user",
@@ -30,7 +30,7 @@ static bool is_ring(const char *path)
 	return size > suffix && !strcmp(path + size - suffix, SL_RING_SUFFIX);
 }
 
-/* The process holds a lock on it while it lives.  An own lock of this kind would not show: this program takes none. */
+/* The process holds a lock on it while it lives.  A lock of our own kind would not show: this program takes none. */
 static bool is_alive(int fd)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -38,7 +38,7 @@ static bool is_alive(int fd)
 	return !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
 }
 
-/* NULL: it was added. */
+/* NULL: the recording was added. */
 static const char *add(struct sl_sleepers *list, const char *path)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -71,7 +71,7 @@ static const char *add(struct sl_sleepers *list, const char *path)
 	return NULL;
 }
 
-/* Its number in each pid namespace that /proc shows: a ring that a fork left mapped is the parent's. */
+/* The process's number in each pid namespace that /proc shows.  A ring that a fork left mapped belongs to the parent. */
 static bool is_number_of(long pid, long number)
 {
 	char path[64], line[1024], *at = NULL, *end;
@@ -89,7 +89,7 @@ static bool is_number_of(long pid, long number)
 	return found;
 }
 
-/* A path of a container is looked at from within. */
+/* A path of a container is looked at from inside it. */
 static const char *add_mapped(struct sl_sleepers *list, long pid, const char *path)
 {
 	char inside[4096 + 64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings that obey the word in their ring's header: woken and put to rest without a signal, a descriptor of theirs or a right
- * beyond that to write to the ring, which is its owner's file.
+ * Recordings that obey a request in their ring's header.  They are woken and put to sleep without a signal and without any
+ * right but to write the ring, a file that belongs to the recording's user.
  */
 #ifndef ATTACH_SLEEPER_H
 #define ATTACH_SLEEPER_H
@@ -15,7 +15,7 @@ struct sl_ringfile;
 struct sl_sleeper {
 	struct sl_ringfile *head; /* mapped */
 	char path[4096];	  /* of the ring */
-	long pid;		  /* as the recording counts */
+	long pid;		  /* as the recording numbers it */
 };
 
 struct sl_sleepers {
@@ -23,13 +23,13 @@ struct sl_sleepers {
 	size_t count, capacity;
 };
 
-/* The living recording of this process; false: it has none that obeys.  *why then says what there is instead. */
+/* The living recording of this process.  False: it has none that obeys; *why says what it has instead. */
 bool sl_sleepers_add_process(struct sl_sleepers *list, long pid, const char **why);
 
-/* Every living process whose ring lies in the folder, or of this ring alone.  -1: no such folder; else how many. */
+/* Finds every living process whose ring lies in the folder, or whose ring is this file.  Returns how many; -1: no such folder. */
 int sl_sleepers_add_folder(struct sl_sleepers *list, const char *path);
 
-/* Ask all of them, and wait until each has answered or ended.  The number of those that did neither within 10 s. */
+/* Asks all of them and waits until each has answered or ended.  Returns how many did neither within 10 s. */
 unsigned sl_sleepers_turn(struct sl_sleepers *list, bool wake);
 
 bool sl_sleepers_has(const struct sl_sleepers *list, long pid);

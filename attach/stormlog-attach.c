@@ -16,7 +16,7 @@
 #include "common/ringfile.h"
 
 enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };
-#define ID_BYTES 6 /* fewer would name many containers */
+#define ID_BYTES 6 /* shorter prefixes would match many containers */
 
 enum { REST = 256, DURATION, ALL, CGROUP, CONTAINER, HELP, VERSION };
 
@@ -60,7 +60,7 @@ static void fail(struct request *request, int status)
 		request->status = status;
 }
 
-/* NULL: it is woken soon, or watched. */
+/* NULL: it will be woken, or is watched. */
 static const char *add_pid(struct request *request, long pid)
 {
 	const char *why, *why_not;
@@ -91,7 +91,7 @@ static void add_process(struct request *request, const char *target)
 	}
 }
 
-/* Members of a group that have a recording or a library of a GPU; others are passed over. */
+/* Takes the members of a group that have a recording or a GPU library; passes over the others. */
 static void add_member(void *data, long pid)
 {
 	struct request *request = data;
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
 	sigset_t ends;
 	int status;
 
-	/* an interrupt is the end of the stay, not of this program */
+	/* an interrupt ends the attachment, not this program */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);

@@ -19,8 +19,9 @@ static bool is_below(const char *path, const char *name)
 }
 
 /*
- * "0::/system.slice/docker-0123.scope", and of hierarchies before version 2 "4:cpu,cpuacct:/job": the path is behind the second colon.
- * Below ROOT such a hierarchy has a folder of its own: cpu,cpuacct, systemd of name=systemd, and where both versions are mounted unified.
+ * Version 2 has "0::/system.slice/docker-0123.scope", older hierarchies "4:cpu,cpuacct:/job": the path follows the second
+ * colon. An older hierarchy has a folder of its own below ROOT: "cpu,cpuacct", "systemd" for name=systemd, and "unified" where
+ * both versions are mounted.
  */
 static bool is_in(enum sl_group group, const char *name, const char *line)
 {

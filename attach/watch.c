@@ -16,7 +16,7 @@
 #include "common/base.h"
 #include "common/now.h"
 
-#define LOOK_MS	 20 /* the kernel's buffer holds 16 MiB: 20 000 calls and more */
+#define LOOK_MS	 20 /* the kernel's buffer holds 16 MiB, that is more than 20 000 calls */
 #define FLUSH_NS SL_NS_PER_S
 
 #define LIBRARIES 32
@@ -33,7 +33,7 @@ struct watched {
 	struct sl_calls *calls;
 	unsigned long long seen;
 	bool gone;
-	struct library known[LIBRARIES]; /* looked at */
+	struct library known[LIBRARIES]; /* libraries that were examined */
 	unsigned known_count;
 };
 
@@ -70,8 +70,8 @@ bool sl_watch_has(const struct sl_attach_watch *watch, long pid)
 }
 
 /*
- * May it be a vendor's library?  Copies of them have names of their own (libcudart-d0da41ae.so.11.0 in wheels), so what it exports
- * decides.  *runtime: the major version in the name of a runtime.
+ * May this be a vendor's library?  Copies have names of their own (libcudart-d0da41ae.so.11.0 in wheels), so its exports
+ * decide. *runtime: the major version in a runtime's name.
  */
 static bool may_be_vendors(const char *path, unsigned *runtime)
 {
@@ -90,7 +90,7 @@ static bool may_be_vendors(const char *path, unsigned *runtime)
 	return true;
 }
 
-/* Each library that may be a vendor's and that the process has mapped, once per inode. */
+/* Each mapped library that may be a vendor's, once per inode. */
 static unsigned libraries_of(long pid, struct library *list, unsigned *runtime)
 {
 	char path[64], line[8192];
@@ -155,7 +155,7 @@ static void say_beginning(struct sl_recording *output, long pid)
 			  "labels, no blocks of PyTorch's allocator; a call's device is known where its arguments say it");
 }
 
-/* Libraries that it has loaded since.  NULL, or why one cannot be watched. */
+/* Watches libraries loaded since the last look.  NULL, or why one cannot be watched. */
 static const char *add_libraries(struct sl_attach_watch *watch, struct watched *one, unsigned *runtime, int *calls, unsigned *used)
 {
 	struct library libraries[LIBRARIES + 1];
@@ -223,7 +223,7 @@ static void take(void *data, const struct sl_seen *seen, size_t bytes)
 		}
 }
 
-/* What was lost is said in every trace: whose calls they were is not known. */
+/* Lost calls are said in every trace, because it is not known whose they were. */
 static void look(struct sl_attach_watch *watch)
 {
 	unsigned long long lost = 0;
@@ -236,7 +236,7 @@ static void look(struct sl_attach_watch *watch)
 	watch->lost_since_ns = now;
 }
 
-/* A zombie has ended, whether its parent has looked or not. */
+/* A zombie has ended, whether or not its parent has waited for it. */
 static bool is_gone(long pid)
 {
 	char path[64], line[512], *at = NULL;
@@ -282,7 +282,7 @@ static bool close_all(struct sl_attach_watch *watch)
 	return good;
 }
 
-/* Once a second: what was seen goes to the file, libraries that were loaded since are watched from here on. */
+/* Once a second: write what was seen, and watch libraries that were loaded since. */
 static bool refresh(struct sl_attach_watch *watch, struct watched *one)
 {
 	unsigned runtime = 0, used = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where clang or libbpf's headers were not there to build with, or the processor is another one: nothing can be watched, and it says so. */
+/* Built where clang, libbpf's headers or a supported processor are missing: watching is refused with a message. */
 #include "attach/watch.h"
 
 struct sl_attach_watch *sl_watch_new(const char *folder)

@@ -15,13 +15,13 @@
 /* Hidden visibility: reached without a table of addresses. */
 #define SL_HIDDEN __attribute__((visibility("hidden")))
 
-/* On the path of every event: together, and each from the beginning of a cache line. */
+/* Functions on the path of every event: placed together, each at the start of a cache line. */
 #define SL_HOT __attribute__((hot, aligned(64)))
 
-/* The cold path: inlined, it would take registers and a frame pointer from the path of every event. */
+/* The cold path: if it were inlined it would cost the path of every event registers and a frame pointer. */
 #define SL_NOINLINE __attribute__((noinline))
 
-/* What each process runs at its start and end, GPU or not: beside what the loader has read of the library, no pages of its own. */
+/* Code that every process runs at its start and end, with or without a GPU: placed in pages that the loader has already read. */
 #define SL_STARTUP_TEXT __attribute__((section(".text.startup")))
 
 #define SL_STRING_(x) #x

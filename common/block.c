@@ -6,7 +6,7 @@
 #include "common/base.h"
 #include "common/unpack.h"
 
-#define GATHERED 64 /* events: their members are moved to columns together */
+#define GATHERED 64 /* events whose members are moved to columns together */
 
 struct out {
 	uint8_t *at;
@@ -50,7 +50,7 @@ static inline uint64_t value_at(const struct sl_event *events, unsigned i, unsig
 	return ((const uint64_t *)&events[i])[field];
 }
 
-/* A column lies where the one before it ends, so its values are not aligned. */
+/* A column starts where the one before it ends, so its values are not aligned. */
 struct narrow16 {
 	uint16_t x;
 } __attribute__((packed, may_alias));
@@ -83,12 +83,12 @@ static void store_narrow(uint8_t *at, unsigned width, unsigned count, const uint
 	}
 }
 
-/* The least of the values; *bits: all that are set in any value less this one. */
+/* The smallest value.  *bits: every bit that is set in some value minus the smallest. */
 static uint64_t find_base(const uint64_t *x, unsigned count, bool is_signed, uint64_t *bits)
 {
 	uint64_t sign = is_signed ? (uint64_t)1 << 63 : 0, least = x[0] ^ sign;
 
-	/* Without a branch: addresses and sizes come in no order. */
+	/* Without a branch, since addresses and sizes come in no order. */
 	for (unsigned i = 1; i < count; i++)
 		least += ((x[i] ^ sign) - least) & -(uint64_t)((x[i] ^ sign) < least);
 	*bits = 0;
@@ -97,7 +97,7 @@ static uint64_t find_base(const uint64_t *x, unsigned count, bool is_signed, uin
 	return least ^ sign;
 }
 
-/* The values become differences; returns the first of them. */
+/* Replaces the values by their differences; returns the first value. */
 static uint64_t make_differences(uint64_t *x, unsigned count, uint64_t *bits)
 {
 	uint64_t first = x[0];
@@ -137,7 +137,7 @@ static void pack_column(msgpack_packer *pk, struct out *out, uint64_t *x, unsign
 	out->at += (size_t)width * count;
 }
 
-/* Not 0: the events differ in this field.  In most fields they do not, and one pass over the events finds all those. */
+/* Not 0: the events differ in this field.  Most fields are constant, and one pass over the events finds all of those. */
 static void find_varying(uint64_t *varies, const struct sl_event *events, unsigned count)
 {
 	uint64_t seen[SL_FIELD_COUNT] = {0}, first[SL_FIELD_COUNT];
@@ -150,7 +150,7 @@ static void find_varying(uint64_t *varies, const struct sl_event *events, unsign
 	memcpy(varies, seen, sizeof(seen));
 }
 
-/* Some events at a time: they are in the first cache meanwhile. */
+/* Takes a few events at a time so that they stay in the first-level cache. */
 static void gather(uint64_t *columns, const struct sl_event *events, unsigned count, const uint8_t *fields, unsigned field_count)
 {
 	for (unsigned from = 0, to; from < count; from = to) {
@@ -188,7 +188,7 @@ SL_HOT size_t sl_block_encode(void *bytes, uint32_t thread, uint64_t first, uint
 	for (unsigned field = 0; field < SL_FIELD_COUNT; field++)
 		if (varies[field] || field == SL_FIELD_time_ns)
 			fields[field_count++] = field;
-	/* At the end of the room: what is written of a column ends before the next one begins. */
+	/* Writes at the end of the room: the written part of a column always ends before the next column begins. */
 	columns = (uint64_t *)((uint8_t *)bytes + SL_BLOCK_BYTES(count)) - (size_t)field_count * count;
 	gather(columns, events, count, fields, field_count);
 	for (unsigned field = 0, k = 0; field < SL_FIELD_COUNT; field++)
@@ -297,7 +297,7 @@ const char *sl_block_decode(struct sl_block *block, const void *bytes, size_t si
 	return wrong;
 }
 
-/* The values of one column from the i-th on, widened. */
+/* Reads values of one column from the i-th on and widens them to 64 bits. */
 static void load_narrow(uint64_t *x, const struct sl_column *column, unsigned i, unsigned count)
 {
 	const uint8_t *at = column->data + (size_t)i * column->width;
@@ -321,7 +321,7 @@ static void load_narrow(uint64_t *x, const struct sl_column *column, unsigned i,
 	}
 }
 
-/* A difference is from the event before, which is the last of the batch before. */
+/* A difference refers to the event before, here the last of the batch before. */
 static void fill_batch(struct sl_block *block)
 {
 	unsigned left = block->count - block->at, count = left < SL_BLOCK_BATCH ? left : SL_BLOCK_BATCH;

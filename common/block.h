@@ -25,12 +25,15 @@
 
 enum sl_encoding { SL_ENCODING_PLAIN, SL_ENCODING_DELTA };
 
-/* Bytes that hold any block of `count` events, and its columns before they are narrowed, of which each is one behind what is written (a multiple of 8). */
+/*
+ * Bytes that hold any block of `count` events, and its columns before they are narrowed; each of those lies behind what is
+ * already written.  A multiple of 8.
+ */
 #define SL_BLOCK_BYTES(count) ((size_t)(count)*8 * (SL_FIELD_COUNT + 1) + 64 * SL_FIELD_COUNT + 256)
 
 /*
- * Write the block into out, of SL_BLOCK_BYTES(count), aligned to 8.  Returns the bytes written.  What it works on lies in out
- * too: the end of a process runs this on threads whose whole stack is 16 KiB.
+ * Writes the block into out, which has SL_BLOCK_BYTES(count) bytes aligned to 8.  Returns the bytes written.  The working
+ * memory is in out too, since the end of a process may run this on a thread whose whole stack is 16 KiB.
  */
 size_t sl_block_encode(void *out, uint32_t thread, uint64_t first, uint64_t next, const struct sl_event *events, unsigned count);
 
@@ -47,22 +50,22 @@ struct sl_block {
 	unsigned count, unknown_columns;
 	struct sl_column columns[SL_FIELD_COUNT];
 
-	/* position of sl_block_next, and the events around it: columns are read some values at a time */
+	/* position of sl_block_next, and a few events around it, which are read together */
 	unsigned at, varying_count;
 	uint8_t varying[SL_FIELD_COUNT];
 	struct sl_event batch[SL_BLOCK_BATCH];
 };
 
 /*
- * Decode a map whose "def" is "block".  Columns with unknown names are skipped and counted; absent ones read
- * as 0 (device as -1).  NULL, or a static text that says what is wrong with it.
+ * Decodes a map whose "def" is "block".  Columns with unknown names are skipped and counted; absent columns read as 0 (device
+ * as -1).  Returns NULL, or a static text that says what is wrong with it.
  */
 const char *sl_block_decode(struct sl_block *block, const void *bytes, size_t size);
 
-/* The next event, valid until the call after; NULL at the end. */
+/* The next event, valid until the following call; NULL at the end. */
 const struct sl_event *sl_block_next(struct sl_block *block);
 
-/* The event that sl_block_next will give, where it is read already; NULL: it is not, or there is none. */
+/* The event that sl_block_next will return, if it has been read already; else NULL. */
 static inline const struct sl_event *sl_block_peek(const struct sl_block *block)
 {
 	return block->at < block->count && block->at % SL_BLOCK_BATCH ? &block->batch[block->at % SL_BLOCK_BATCH] : NULL;

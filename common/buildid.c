@@ -9,7 +9,7 @@
 
 #define PARTS_MAX 65535
 
-/* The build id among the notes of a part of the file, in hexadecimal. */
+/* Finds the build id among ELF notes; writes it in hexadecimal. */
 static bool find_note(int fd, uint64_t offset, uint64_t size, uint64_t align, char *text)
 {
 	unsigned char bytes[4096];
@@ -34,7 +34,7 @@ static bool find_note(int fd, uint64_t offset, uint64_t size, uint64_t align, ch
 	return false;
 }
 
-/* By segments, else by sections: what holds debug information alone has but these. */
+/* By segments, else by sections: files that hold only debug information have no note segment. */
 bool sl_buildid_read(int fd, char *text)
 {
 	Elf64_Ehdr head;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A msgpack map whose number of keys is known at its end alone, as the header of a trace. */
+/* A msgpack map whose number of keys is known only at its end, such as the header of a trace. */
 #ifndef COMMON_KEYED_H
 #define COMMON_KEYED_H
 
@@ -29,14 +29,14 @@ static inline size_t sl_keyed_end(struct sl_keyed *map)
 	return map->pack.used;
 }
 
-/* Its value is packed next. */
+/* Adds the key; the caller packs its value next. */
 static inline void sl_keyed_key(struct sl_keyed *map, const char *name)
 {
 	map->keys++;
 	sl_pack_text(&map->pack, name);
 }
 
-/* NULL and "" are unknown. */
+/* NULL and "" mean unknown: nothing is added. */
 static inline void sl_keyed_text(struct sl_keyed *map, const char *name, const char *value)
 {
 	sl_keyed_key(map, name);
@@ -52,7 +52,7 @@ static inline void sl_keyed_number(struct sl_keyed *map, const char *name, uint6
 	sl_pack_uint(&map->pack, value);
 }
 
-/* -1 is unknown. */
+/* -1 means unknown: nothing is added. */
 static inline void sl_keyed_integer(struct sl_keyed *map, const char *name, int value)
 {
 	sl_keyed_key(map, name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The known name that was meant by one that is not known.  Any thread.
+ * Finds the known name that a user probably meant by an unknown one.  Any thread.
  *
  *	struct sl_nearest nearest = {.wanted = word, .distance = SL_NEAREST_TYPO};
  *
@@ -12,8 +12,8 @@
 #ifndef COMMON_NEAREST_H
 #define COMMON_NEAREST_H
 
-#define SL_NEAREST_TYPO 4   /* a name as far as this is another word */
-#define SL_NEAREST_ANY	127 /* names are shorter than so many characters */
+#define SL_NEAREST_TYPO 4   /* a name at this distance is another word */
+#define SL_NEAREST_ANY	127 /* more than any distance: names are shorter than this */
 
 struct sl_nearest {
 	const char *wanted, *name; /* name: NULL until one is nearer than `distance` */

@@ -10,7 +10,7 @@
 struct sl_pack {
 	uint8_t *bytes;
 	size_t size, used;
-	bool failed; /* it did not fit; what is there is not a whole map */
+	bool failed; /* the map did not fit; the buffer holds only a part of it */
 };
 
 static inline struct sl_pack sl_pack_begin(void *bytes, size_t size)

@@ -24,19 +24,19 @@
 #define SL_RINGFILE_MAGIC   "stormlog.ring\n\1" /* 15 bytes and the terminator */
 #define SL_RINGFILE_VERSION 2
 
-/* Where rings lie whose trace lies on a network file system; each name begins so. */
+/* Where rings lie whose traces are on a network file system; each ring's name begins with this. */
 #define SL_REMOTE_RING	      "/dev/shm"
 #define SL_REMOTE_RING_PREFIX "stormlog-"
 
 #define SL_SEGMENT_BYTES (1u << 20)
 #define SL_SEGMENT_SLOTS (SL_SEGMENT_BYTES / 64)
 #define SL_SEGMENT_MAX	 256 /* threads that call the GPU, and their backlog */
-#define SL_BACKLOG_MAX	 64  /* segments, 64 MiB, beyond the one that every thread has */
+#define SL_BACKLOG_MAX	 64  /* segments (64 MiB) beyond the one that every thread has */
 
 #define SL_RINGFILE_HEADER_AT (64u << 10)
 #define SL_RINGFILE_HEAD      (256u << 10)
 
-/* HOLE: nobody has it, and the file no blocks for it. */
+/* HOLE: the segment is nobody's, and the file has no disk blocks for it. */
 enum sl_segment_use { SL_SEGMENT_FREE, SL_SEGMENT_CLAIMED, SL_SEGMENT_EVENTS, SL_SEGMENT_DEFS, SL_SEGMENT_HOLE };
 
 /* 128 bytes: what the producer writes and what the writer writes lie on different cache lines. */
@@ -49,37 +49,39 @@ struct sl_segment {
 	_Atomic uint64_t end; /* the thread left the segment at this slot number; 0: it is in use */
 	uint32_t producer;    /* the agent's own */
 	uint8_t reserved[28];
-	_Atomic uint64_t tail; /* slot number (definition log: position) that the writer has in the file */
+	_Atomic uint64_t tail; /* slot number (definition log: position) up to which the writer has written the file */
 	uint8_t reserved2[56];
 };
 _Static_assert(sizeof(struct sl_segment) == 128, "two cache lines");
 
-/* What an operator asks of a living recording: writes it into the header, and the writer looks ten times a second. */
+/* What an operator asks of a living recording.  The operator writes it into the header; the writer looks ten times a second. */
 enum sl_wish { SL_ASKED_NOTHING, SL_ASKED_TO_WAKE, SL_ASKED_TO_REST };
 
 enum sl_process_state { SL_PROCESS_STARTING, SL_PROCESS_RUNNING, SL_PROCESS_COMPLETED };
 
 struct sl_ringfile {
 	char magic[16];
-	uint32_t version, segment_bytes, segment_max, header_bytes; /* header_bytes: of the header map, 0: none yet */
-	uint64_t pid, process_start;			       /* start time in clock ticks after boot, /proc/PID/stat field 22 */
-	char boot_id[40];				       /* /proc/sys/kernel/random/boot_id */
-	_Atomic uint32_t state;				       /* enum sl_process_state */
-	_Atomic uint32_t segments;			       /* that the file has room for */
-	_Atomic uint32_t threads;			       /* thread ids given out */
-	_Atomic uint32_t stopped;			       /* errno or reason code that stopped the recording, 0: none */
-	_Atomic uint64_t gap_events, gap_begin_ns, gap_end_ns; /* not kept: the cap was reached and the disk hung */
-	char trace[256];	 /* name of the trace file, for rings that lie elsewhere an absolute path */
-	_Atomic uint32_t obeys;	 /* 1: the agent looks at `asked`; an older one does not */
-	_Atomic uint32_t asked;	 /* enum sl_wish; NOTHING once it has been done */
-	_Atomic uint32_t asleep; /* 1: what happens is counted and kept in memory; slots before a tail are in no file */
+	uint32_t version, segment_bytes, segment_max, header_bytes; /* header_bytes: length of the header map, 0: none yet */
+	uint64_t pid, process_start; /* start time in clock ticks after boot, /proc/PID/stat field 22 */
+	char boot_id[40];	     /* /proc/sys/kernel/random/boot_id */
+	_Atomic uint32_t state;	     /* enum sl_process_state */
+	_Atomic uint32_t segments;   /* that the file has room for */
+	_Atomic uint32_t threads;    /* thread ids given out */
+	_Atomic uint32_t stopped;    /* errno or reason code that stopped the recording, 0: none */
+	_Atomic uint64_t gap_events, gap_begin_ns,
+		gap_end_ns;	 /* events that were lost because the cap was reached and the disk hung */
+	char trace[256];	 /* name of the trace file; absolute where the ring lies elsewhere */
+	_Atomic uint32_t obeys;	 /* 1: the agent looks at `asked`; older agents do not */
+	_Atomic uint32_t asked;	 /* enum sl_wish; the agent sets NOTHING once it has done it */
+	_Atomic uint32_t asleep; /* 1: events are counted and kept in memory; slots before a tail are in no file */
 	uint32_t reserved1;
 	_Atomic uint64_t asleep_since_ns;
 	_Atomic uint64_t asleep_written; /* `slept` maps in the files, with the events that follow them */
 	/* since the last of them: blocks that were made and that ended, and bytes as far as known */
 	_Atomic uint64_t asleep_begun, asleep_begun_bytes, asleep_ended, asleep_ended_bytes;
-	_Atomic uint32_t ended;	 /* by who started the process and waited for it: the wait status + 1; 0: nobody has said */
-	uint32_t leaves_by_call; /* 1: the program's runtime ends it by the system call itself, and the agent is not told (Go) */
+	_Atomic uint32_t ended; /* wait status + 1, set by the process that started and waited for this one; 0: nobody has set it */
+	uint32_t
+		leaves_by_call; /* 1: the program's runtime exits by the system call itself (Go), so the agent does not learn of it */
 	uint8_t reserved[440];
 	struct sl_segment segment[SL_SEGMENT_MAX];
 };

@@ -15,7 +15,7 @@ static bool digits(const char **text, uint64_t *value, unsigned *count)
 	return true;
 }
 
-/* Shift of the unit, with what follows it checked; -1: not a unit. */
+/* Shift for the unit; -1: not a unit, or followed by something else. */
 static int unit(const char *text)
 {
 	static const char units[] = "KMGT";

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "4G", "1.5GiB", "512 MiB", "0".  False when it is none, negative, or does not fit. */
+/* Reads "4G", "1.5GiB", "512 MiB", "0".  False: not a size, negative, or too large. */
 bool sl_size_parse(const char *text, uint64_t *bytes);
 
 #endif

@@ -3,7 +3,7 @@
  * The 64 bytes that an event waits in until the writer has encoded it.  A call takes two slots.  An instant takes one; a block
  * of a framework takes two if its stream or the size asked for is known.  Only this file and slot.c know which word holds what.
  *
- * The state word of an event's first slot is its truth: it is set last, with release order.
+ * The state word of an event's first slot decides whether the event exists.  It is set last, with release order.
  *
  * Room for another field: the last word of a call's second slot is free once the call is done, and bit 3 of the state word is
  * free to say that the field is valid.  Readers that do not know the bit ignore it (doc/add-a-field.md).
@@ -18,8 +18,8 @@
 
 enum sl_slot_state {
 	SL_SLOT_EMPTY,	   /* never used, or the second slot of a call */
-	SL_SLOT_FILLING,   /* given up before its words were valid: passed over */
-	SL_SLOT_IN_FLIGHT, /* the real call is running: words of the first slot are valid but for time and result */
+	SL_SLOT_FILLING,   /* given up before its words were valid; readers pass over it */
+	SL_SLOT_IN_FLIGHT, /* the real call is running: the first slot is valid except for time and result */
 	SL_SLOT_DONE,
 };
 
@@ -28,8 +28,8 @@ enum sl_slot_state {
 #define SL_SLOT_WORD(seq, state, wide) ((uint64_t)(seq) << SL_SLOT_SHIFT | ((wide) ? SL_SLOT_WIDE : 0) | (state))
 
 /*
- * The time of a call is when it began; the event's time_ns is that, or plus duration_ns for verbs stamped after the call.
- * What is stored in one width and loaded in another stalls: words are of 64 bits, and read as they were written.
+ * A call's slot holds the time at which it began.  The event's time_ns is that, plus duration_ns for verbs stamped after the
+ * call. Words are 64 bits and are read with the width they were written: a load of another width than the store would stall.
  */
 struct sl_slot {
 	_Atomic uint64_t state; /* SL_SLOT_WORD; slot numbers start at 1 */
@@ -43,8 +43,8 @@ struct sl_slot {
 		} call;
 		struct {
 			uint64_t stream, context, object, extra, extra2, caller;
-			uint64_t claim; /* while the call is in flight under --limit: the agent's own */
-		} more;			/* the second slot of a call; of a block: stream and object */
+			uint64_t claim; /* used by the agent while the call is in flight under --limit */
+		} more;			/* the second slot of a call; for a block: its stream and object */
 		struct {
 			uint64_t head, time_ns;
 			uint64_t extra, address, bytes, extra2;
@@ -63,7 +63,7 @@ static inline uint64_t sl_slot_head(unsigned api, unsigned kind, unsigned flags,
 	return api | (uint64_t)(kind | flags << (SL_SLOT_FLAGS_AT - 32) | (uint32_t)device << (SL_SLOT_DEVICE_AT - 32)) << 32;
 }
 
-/* What an inner call has put into the head of the event it is part of, which the end of that event must not lose. */
+/* The bits that an inner call has set in the head of its outer event.  The end of that event must not lose them. */
 static inline uint64_t sl_slot_head_kept(uint64_t head)
 {
 	return head & (0xffff0000ull | (uint64_t)(SL_FLAG_nested | SL_FLAG_borrowed) << SL_SLOT_FLAGS_AT);
@@ -99,7 +99,7 @@ static inline unsigned sl_slot_api(const struct sl_slot *slot)
 	return slot->call.head & 0xffff;
 }
 
-/* When the event began, or happened. */
+/* When the event began, or for an instant when it happened. */
 static inline uint64_t sl_slot_begin_ns(const struct sl_slot *slot)
 {
 	return slot->call.begin_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Building short texts without stdio: cut at the end of the buffer, always terminated. */
+/* Builds short texts without stdio.  A text is cut at the end of the buffer and always terminated. */
 #ifndef COMMON_TEXT_H
 #define COMMON_TEXT_H
 
@@ -9,7 +9,7 @@
 
 struct sl_text {
 	char *text;
-	size_t size, used; /* used: without the terminator */
+	size_t size, used; /* used: bytes of text, without the terminator */
 };
 
 static inline struct sl_text sl_text_begin(char *text, size_t size)
@@ -32,7 +32,7 @@ static inline void sl_text_add(struct sl_text *t, const char *text)
 	sl_text_add_bytes(t, text, strlen(text));
 }
 
-/* Decimal, at least `digits` wide. */
+/* Appends the number in decimal with at least `digits` digits. */
 static inline void sl_text_add_padded(struct sl_text *t, uint64_t number, unsigned digits)
 {
 	char text[24];

@@ -30,7 +30,7 @@ enum sl_frame_kind {
 /* 64 bytes, little-endian; the frame of `compressed` bytes follows at once. */
 struct sl_frame_index {
 	uint32_t magic;		   /* SL_FRAME_MAGIC */
-	uint32_t size;		   /* of what follows this member: sizeof(struct sl_frame_index) - 8 */
+	uint32_t size;		   /* bytes after this member: sizeof(struct sl_frame_index) - 8 */
 	uint32_t kind;		   /* enum sl_frame_kind */
 	uint32_t thread;	   /* blocks: thread id of the trace (not the system's); else 0 */
 	uint64_t first, next;	   /* blocks: slot numbers of the thread's ring held, [first, next); definitions:
@@ -42,7 +42,7 @@ struct sl_frame_index {
 };
 _Static_assert(sizeof(struct sl_frame_index) == 64, "on disk");
 
-/* FNV-1a over the index up to `check`: tells an index from bytes that happen to look like one. */
+/* FNV-1a over the index up to `check`.  It tells an index from bytes that look like one. */
 uint64_t sl_frame_check(const struct sl_frame_index *index);
 
 /* True when the bytes at `at` are a whole index with the right check. */

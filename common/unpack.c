@@ -22,7 +22,7 @@ static bool content(struct sl_unpack *u, struct sl_unpacked *value, enum sl_unpa
 	return true;
 }
 
-/* No writer's array has more items than the bytes that follow. */
+/* No valid array has more items than bytes follow it. */
 static bool items(struct sl_unpack *u, struct sl_unpacked *value, enum sl_unpacked_type type, uint64_t count)
 {
 	value->type = type;

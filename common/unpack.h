@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * msgpack read where it lies: no allocation, nothing copied, any bytes.  A value that does not fit its buffer
- * is a refusal, never a read beyond it.
+ * Reads msgpack in place: no allocation, no copy, any input.  A value that does not fit its buffer is refused and never read
+ * past its end.
  */
 #ifndef COMMON_UNPACK_H
 #define COMMON_UNPACK_H
@@ -26,18 +26,18 @@ enum sl_unpacked_type {
 	SL_UNPACKED_MAP
 };
 
-/* The head of a value.  Of arrays and maps what is inside follows and is the caller's to read. */
+/* Reads the head of a value.  Items of arrays and maps follow it; the caller reads them. */
 struct sl_unpacked {
 	enum sl_unpacked_type type;
 	bool is_negative;
-	uint64_t number;      /* negative ones in two's complement; of arrays the items, of maps the pairs; of booleans 0 or 1 */
-	const uint8_t *bytes; /* of texts and bins; of floats 4 or 8, big-endian; of extensions the type and what follows */
+	uint64_t number;      /* integers (negative in two's complement); arrays: items; maps: pairs; booleans: 0 or 1 */
+	const uint8_t *bytes; /* texts and bins; floats: 4 or 8 bytes, big-endian; extensions: the type byte and the data */
 	size_t size;
 };
 
 bool sl_unpack_next(struct sl_unpack *unpack, struct sl_unpacked *value);
 
-/* Past one whole value, everything inside included. */
+/* Moves past one whole value with everything inside it. */
 bool sl_unpack_skip(struct sl_unpack *unpack);
 
 static inline bool sl_unpack_is(const struct sl_unpacked *value, const char *text)
@@ -45,7 +45,7 @@ static inline bool sl_unpack_is(const struct sl_unpacked *value, const char *tex
 	return value->type == SL_UNPACKED_TEXT && value->size == strlen(text) && !memcmp(value->bytes, text, value->size);
 }
 
-/* The value of a key of the map at `at`, which is not moved; false: it is no map, or has no such key. */
+/* Finds the value of a key in the map at `at`, which does not move.  False: not a map, or no such key. */
 bool sl_unpack_get(struct sl_unpack at, const char *key, struct sl_unpack *value);
 bool sl_unpack_number(struct sl_unpack at, const char *key, uint64_t *number);
 bool sl_unpack_text_is(struct sl_unpack at, const char *key, const char *text);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who wants to tell pointers to data from handles by their size defines these beforehand, with empty structures (attach/rows.c). */
+/* A file that must tell pointers to data from handles by size defines these first, as empty structures (attach/rows.c). */
 #ifndef HANDLE
 #define HANDLE(name) typedef struct name##_object *name;
 #define OPAQUE(name) typedef struct name##_opaque name;
@@ -295,7 +295,7 @@ struct cudaExternalMemoryMipmappedArrayDesc {
 struct cudaDeviceProp {
 	char name[256];
 	unsigned char before[32]; /* uuid, luid, node mask */
-	size_t totalGlobalMem;	  /* and much more, which differs by version */
+	size_t totalGlobalMem;	  /* followed by many more members that differ by version */
 };
 
 /* --- HIP ------------------------------------------------------------------------------------------------ */
@@ -427,7 +427,7 @@ typedef struct {
 	unsigned int flags, numLevels;
 } hipExternalMemoryMipmappedArrayDesc;
 
-/* Properties of a device: HIP 6 put a uuid, luid and node mask before the size; the older layout keeps its name. */
+/* Device properties: HIP 6 put a uuid, luid and node mask before the size.  The older layout kept the plain name. */
 typedef struct {
 	char name[256];
 	size_t totalGlobalMem;

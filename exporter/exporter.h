@@ -7,38 +7,38 @@
 #include "analyzer/follow/forecast.h"
 
 #define EXPORTER_DEVICES   16 /* of a process */
-#define EXPORTER_LIBRARIES 8  /* of a device of a process, the largest; the others are one series */
+#define EXPORTER_LIBRARIES 8  /* of a device of a process: the largest; the rest are summed in one series */
 
-/* Where a process runs, by what the node says of it; "" where it says nothing. */
+/* The Kubernetes names of a process, read from the node; "" where unknown. */
 struct where {
 	char pod[254], namespace[254], container[254]; /* Kubernetes' longest names */
 };
 
-/* What this program remembers of a process, beside what is followed. */
+/* What the exporter remembers of a process in addition to what sl_follow keeps. */
 struct seen {
-	const struct sl_followed *followed; /* with when it began: an address is used again */
+	const struct sl_followed *followed; /* compared together with its start, since the address may be used again */
 	uint64_t started_unix_ns;
 	struct where where;
 	struct sl_trend trend[EXPORTER_DEVICES];
 	struct sl_forecast forecast[EXPORTER_DEVICES];
-	uint64_t ended_ns; /* 0: it runs */
+	uint64_t ended_ns; /* 0: it is still running */
 };
 
 struct exporter {
 	struct sl_follow *follow;
-	SL_VECTOR(struct seen) seen; /* as in follow */
-	const char *root;	     /* where the node's /proc and /var are: "" or /host */
-	unsigned most;		     /* processes that have series */
+	SL_VECTOR(struct seen) seen; /* one for each process of sl_follow, in the same order */
+	const char *root;	     /* prefix of the node's /proc and /var: "" or /host */
+	unsigned most;		     /* how many processes may have series */
 	uint64_t now_ns, cost_ns;
-	unsigned *shown, shown_count, left_out; /* while it writes: indexes */
+	unsigned *shown, shown_count, left_out; /* during one answer: indexes of the processes with series */
 };
 
-/* exporter/where.c: the pod of a process, by its cgroup and kubelet's links to logs; else what the program was told (--meta). */
+/* exporter/where.c: finds the pod of a process from its cgroup and kubelet's links to logs, else from its --meta. */
 void exporter_where(struct where *where, const char *root, const struct sl_process *process);
-/* The number that the node's tools give a device, by its PCI id; -1: unknown. */
+/* The number that the node's tools give the device with this PCI id; -1: unknown. */
 int exporter_gpu(const char *root, const char *pci);
 
-/* exporter/families.c: all series; open_metrics: as OpenMetrics 1.0, else in Prometheus's older text. */
+/* exporter/families.c: writes all series, as OpenMetrics 1.0 if open_metrics, else in Prometheus's older text format. */
 void exporter_write(struct exporter *exporter, FILE *out, bool open_metrics);
 
 #endif

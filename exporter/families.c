@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names and labels.  UUID, gpu, Hostname, GPU_I_ID, GPU_I_PROFILE, pod, namespace, container and hpc_job are spelled as
- * dcgm-exporter spells them, so that the two join.  How many series there are is bounded: families x devices of at most
- * exporter->most processes, and of libraries the largest.
+ * dcgm-exporter spells them, so that both can be joined.  The number of series is bounded: families x devices of at most
+ * exporter->most processes, and for each the largest libraries.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@ struct series {
 	const struct exporter *exporter;
 	const struct seen *seen;
 	const struct sl_process *process;
-	struct sl_figures figures; /* of the device; of a process's own families unused */
+	struct sl_figures figures; /* of the device; families about a whole process do not use it */
 	unsigned index;		   /* of the device in figures */
 };
 
-/* NAN: there is no series. */
+/* NAN: the process has no such series. */
 typedef double value_of(const struct series *s);
 
 static double known(uint64_t bytes)
@@ -123,7 +123,7 @@ static void put_family(FILE *out, bool open_metrics, const char *name, const cha
 		sl_door_print(out, "# UNIT %s %s\n", name, unit);
 }
 
-/* A label that is not known is left out. */
+/* A label without a known value is left out. */
 static void put_label(FILE *out, const char *name, const char *value)
 {
 	if (!value || !*value)
@@ -141,7 +141,7 @@ static void put_number(FILE *out, double value)
 		sl_door_print(out, "%.9g\n", value);
 }
 
-/* "... MIG 1g.10gb" is the profile of an instance; MIG-GPU-UUID/GI/CI was how drivers before R470 named one. */
+/* The profile of a MIG instance stands in "... MIG 1g.10gb".  Drivers before R470 named an instance MIG-GPU-UUID/GI/CI. */
 static void put_device(FILE *out, const struct exporter *exporter, const struct sl_process *process, const struct sl_figures *f)
 {
 	const struct sl_device *device = sl_defs_device(&process->trace->defs, f->device);
@@ -203,7 +203,7 @@ static void put_series(FILE *out, const struct family *family, const struct seri
 
 /* ---- who has series */
 
-/* The program that a process was before its exec: what it is now has the series. */
+/* A process that called exec: only the program it is now has series. */
 static bool is_past(const struct exporter *exporter, unsigned index)
 {
 	const struct sl_process *process = &sl_follow_process(exporter->follow, index)->process;
@@ -219,7 +219,7 @@ static bool is_past(const struct exporter *exporter, unsigned index)
 	return false;
 }
 
-/* Those that have series, the first that were met; returns how many. */
+/* Chooses the processes that have series, in the order in which they were met; returns how many. */
 static unsigned shown(const struct exporter *exporter, unsigned *index, unsigned *left_out)
 {
 	unsigned count = 0;
@@ -266,7 +266,7 @@ static void put_one(void *context, const struct series *s)
 	put_series(putting->out, putting->family, s);
 }
 
-/* ---- libraries: the largest by name, the others together */
+/* ---- libraries: the largest by name, the rest summed */
 
 static int by_live(const void *a, const void *b)
 {
@@ -306,11 +306,11 @@ static void put_libraries(void *context, const struct series *s)
 	free(holders.item);
 }
 
-/* ---- devices, once whatever number of processes uses them */
+/* ---- devices: one series each, however many processes use them */
 
 struct shared {
 	const struct sl_process *process;
-	struct sl_figures figures; /* used: the last word of a process that lives; live: of all */
+	struct sl_figures figures; /* used: the newest value from a living process; live: the sum over all */
 };
 
 struct devices {

@@ -19,9 +19,9 @@
 #include "common/now.h"
 #include "exporter/exporter.h"
 
-#define EACH_NS	  1000000000ull	 /* looks, whether somebody asks or not: trends need them */
-#define SEARCH_NS 5000000000ull	 /* for processes that are new */
-#define ENDED_NS  60000000000ull /* so long what has ended keeps its series: a scrape sees its last figures */
+#define EACH_NS	  1000000000ull	 /* between two looks, which happen even if nobody asks: trends need them */
+#define SEARCH_NS 5000000000ull	 /* between two searches for new processes */
+#define ENDED_NS  60000000000ull /* how long a process that has ended keeps its series, so that a scrape sees its last figures */
 #define MOST	  256
 
 static const char usage[] =
@@ -249,7 +249,7 @@ static int parse(struct exporter *exporter, int argc, char **argv, const char **
 	return -1;
 }
 
-/* An exit status, or -1: go on.  Traces of others are read from here on, and nothing else is done. */
+/* An exit status, or -1: go on.  From here on this process reads other users' traces and does nothing else. */
 static int open_paths(struct exporter *exporter, char **paths)
 {
 	char proc[PATH_MAX], logs[PATH_MAX];

@@ -8,9 +8,9 @@
 
 #include "exporter/exporter.h"
 
-#define ID 64 /* hex digits of a container */
+#define ID 64 /* hex digits of a container's id */
 
-/* The process as this node numbers it: that of a container is reached by way of /proc/PID/root. */
+/* The pid as this node numbers it.  Files of a process in a container are reached through /proc/PID/root. */
 static long pid_here(const struct sl_process *process)
 {
 	long pid;
@@ -18,7 +18,7 @@ static long pid_here(const struct sl_process *process)
 	return sscanf(process->trace->name, "/proc/%ld/root/", &pid) == 1 ? pid : (long)process->trace->header.pid;
 }
 
-/* 64 hex digits at the end of a cgroup's path, as docker, containerd and CRI-O name a container. */
+/* docker, containerd and CRI-O put the container's id, 64 hex digits, at the end of the cgroup's path. */
 static bool id_of(const char *line, char *id)
 {
 	for (const char *at = line; *at; at++) {
@@ -56,7 +56,7 @@ static void copy(char *to, size_t size, const char *from, size_t length)
 	snprintf(to, size, "%.*s", (int)length, from);
 }
 
-/* POD_NAMESPACE_CONTAINER-ID.log: none of the names may hold an underscore. */
+/* POD_NAMESPACE_CONTAINER-ID.log; none of the three names can contain an underscore. */
 static void split(struct where *where, const char *name)
 {
 	const char *namespace = strchr(name, '_'), *container = namespace ? strchr(namespace + 1, '_') : NULL,
@@ -94,7 +94,7 @@ void exporter_where(struct where *where, const char *root, const struct sl_proce
 	told(where->container, sizeof(where->container), &process->trace->header, "container");
 }
 
-/* The driver's folder has the domain in four digits, NVML in eight. */
+/* The driver's folder writes the PCI domain with four digits, NVML with eight. */
 int exporter_gpu(const char *root, const char *pci)
 {
 	char pattern[PATH_MAX], line[256];

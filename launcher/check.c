@@ -57,7 +57,7 @@ static bool check_agent(struct sl_launch *run, struct sl_probe_calls *calls)
 	return false;
 }
 
-/* Name after the last slash. */
+/* The name after the last slash. */
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -65,7 +65,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The first line that the interpreter prints; asked without the agent. */
+/* The first line that the interpreter prints; it runs without the agent. */
 static bool ask_python(const char *python, const char *program, char *out, size_t size)
 {
 	char command[4600];
@@ -102,7 +102,7 @@ static void check_python(const char *python)
 		line("PyTorch", "%s", torch);
 }
 
-/* A sanitizer's runtime is told by a function that every program built with it calls. */
+/* Programs built with a sanitizer call its start function; its presence among the symbols tells. */
 static void check_sanitizer(const char *path)
 {
 	static const struct {
@@ -145,7 +145,7 @@ static bool check_command(const struct sl_launch *run)
 	else
 		line("command", "%s", path);
 	check_sanitizer(interpreter);
-	check_python(strncmp(base_name(path), "python", 6) ? interpreter : path); /* pyenv's are scripts */
+	check_python(strncmp(base_name(path), "python", 6) ? interpreter : path); /* pyenv's interpreters are scripts */
 	return true;
 }
 
@@ -174,7 +174,7 @@ static void check_library(enum sl_probe_which library, const struct sl_probe_cal
 		snprintf(absent + strlen(absent), size - strlen(absent), "%s%s", *absent ? ", " : "", name);
 }
 
-/* The nearest folder that exists, above one that will be made. */
+/* The nearest existing folder above one that is still to be made. */
 static void existing(char *path)
 {
 	path[strcspn(path, "%")] = 0;
@@ -233,7 +233,7 @@ static void check_limits(const struct sl_launch *run)
 		line("limits", "each device pretends to have %s (--limit)", size_text(run->options.limit));
 }
 
-/* Other preloaded libraries.  In front of us, as in a bare LD_PRELOAD, one that hands out functions of its own has the calls. */
+/* Other preloaded libraries.  One that comes before ours and hands out functions of its own gets the calls first. */
 static void check_preloaded(const struct sl_launch *run)
 {
 	const char *before = getenv("LD_PRELOAD");
@@ -245,7 +245,7 @@ static void check_preloaded(const struct sl_launch *run)
 		line("", "that is another copy of the agent: the first one records");
 }
 
-/* What nothing that is preloaded sees. */
+/* Programs whose calls no preloaded library sees. */
 static void check_unseen(void)
 {
 	line("not seen",

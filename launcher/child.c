@@ -18,7 +18,7 @@
 
 static const int handed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 
-/* Before what is there: another tool's library keeps its place behind ours. */
+/* Our library goes before those already in LD_PRELOAD, which keep their order. */
 static void preload(const char *library)
 {
 	const char *before = getenv("LD_PRELOAD");
@@ -54,7 +54,7 @@ int sl_child_exec(const struct sl_launch *run)
 	setenv("STORMLOG_LAUNCHER", SL_VERSION, 1);
 	if (*run->run_id)
 		setenv("STORMLOG_RUN_ID", run->run_id, 1);
-	/* NVTX reads it once, at its first range: too late for the agent. */
+	/* NVTX reads the variable once, at the first range; the agent could only set it later. */
 	if (run->options.labels != SL_LABELS_OFF)
 		setenv("NVTX_INJECTION64_PATH", run->library, 0);
 	execvp(run->command[0], run->command);
@@ -72,7 +72,7 @@ static bool is_below_us(pid_t pid)
 	return false;
 }
 
-/* timeout(1) signals us and then the group: the second signal came while we asked, and is the one that the witness saw. */
+/* timeout(1) signals us and then the group: the second signal came while we asked, and it is that one the witness saw. */
 static void take_copy(int number)
 {
 	sigset_t one;
@@ -82,7 +82,7 @@ static void take_copy(int number)
 	sigtimedwait(&one, NULL, &(const struct timespec){0});
 }
 
-/* Was the signal sent by another process, to us alone, or to our group after the command left it? */
+/* True: another process sent the signal to us alone, or to our group after the command had left it. */
 static bool is_for_command(const siginfo_t *info, pid_t child)
 {
 	bool to_all = sl_witness_saw(info->si_signo);
@@ -94,7 +94,7 @@ static bool is_for_command(const siginfo_t *info, pid_t child)
 	return !(to_all && getpgid(child) == getpgrp()) && !is_below_us(info->si_pid);
 }
 
-/* False: the child has ended and *status says how. */
+/* False: the child has ended, and *status says how. */
 static bool child_goes_on(pid_t child, int *status)
 {
 	pid_t got;
@@ -102,14 +102,14 @@ static bool child_goes_on(pid_t child, int *status)
 	while ((got = waitpid(child, status, WNOHANG | WUNTRACED)) > 0) {
 		if (!WIFSTOPPED(*status))
 			return false;
-		/* Our shell watches us: stop too, and when it wakes us wake the command. */
+		/* A shell that controls jobs watches us: stop with the command, and wake it when we are woken. */
 		raise(SIGSTOP);
 		kill(child, SIGCONT);
 	}
 	return got == 0 || errno == EINTR;
 }
 
-/* Its wait status; -1: somebody else has it. */
+/* The command's wait status; -1: somebody else has waited for it. */
 static int wait_for(pid_t child, const sigset_t *set)
 {
 	int status = -1;
@@ -134,7 +134,7 @@ int sl_child_run(const struct sl_launch *run)
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	for (size_t i = 0; i < SL_COUNT(handed_on); i++)
-		/* What nohup or a shell's & ignores, stays ignored on both sides. */
+		/* Signals that nohup or a shell's & made us ignore stay ignored here and in the command. */
 		if (!sigaction(handed_on[i], NULL, &is) && is.sa_handler != SIG_IGN)
 			sigaddset(&set, handed_on[i]);
 	sigaction(SIGCHLD, &plain, &chld);
@@ -167,12 +167,12 @@ void sl_child_end(int status)
 	if (!WIFSIGNALED(status))
 		exit(WEXITSTATUS(status));
 	number = WTERMSIG(status);
-	setrlimit(RLIMIT_CORE, &none); /* the command's core is the one of interest */
+	setrlimit(RLIMIT_CORE, &none); /* only the command's core dump is of interest */
 	signal(number, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, number);
 	fflush(NULL);
 	raise(number);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	exit(128 + number); /* not reached, unless the signal is not a deadly one */
+	exit(128 + number); /* reached only where the signal does not kill */
 }

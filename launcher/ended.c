@@ -32,7 +32,7 @@ static void tell(const char *path, const char *run_id, pid_t child, int status)
 	close(fd);
 }
 
-/* Rings of whose name the process's id is a part. */
+/* The rings whose name contains the process's id. */
 static void tell_in(const char *folder, const char *run_id, pid_t child, int status)
 {
 	char pattern[8192];

@@ -68,7 +68,7 @@ static const char *nearest_variable(const char *wanted)
 	return nearest.name;
 }
 
-/* NULL when none is near enough to be meant. */
+/* NULL: no known name is near enough to be meant. */
 static const char *nearest_flag(const char *wanted)
 {
 	struct sl_nearest nearest = {wanted, NULL, SL_NEAREST_TYPO};
@@ -115,7 +115,7 @@ static void stay_silent(const char *variable, const char *value)
 {
 }
 
-/* N or N:API, N from 1. */
+/* N or N:API; N starts at 1. */
 static bool is_injection(const char *value)
 {
 	size_t number = strspn(value, "0123456789");
@@ -130,7 +130,7 @@ static bool is_count(const char *value)
 	return digits && digits < 10 && !value[digits];
 }
 
-/* What only a reader of the text itself can refuse. */
+/* Checks values that only the code that reads the text itself can refuse. */
 static const char *why_not(const struct sl_options_row *option, const char *value)
 {
 	if ((!strcmp(option->name, "rank") || !strcmp(option->name, "world_size")) && !is_count(value))
@@ -146,7 +146,7 @@ static const char *why_not(const struct sl_options_row *option, const char *valu
 	return NULL;
 }
 
-/* Several --meta are lines of one variable. */
+/* Several --meta become lines of one variable. */
 static void set_variable(const struct sl_options_row *option, const char *value, bool again)
 {
 	const char *before = again && !strcmp(option->name, "meta") ? getenv(option->variable) : NULL;
@@ -190,7 +190,7 @@ static int refuse(int found, char **argv)
 		sl_launcher_say("%s wants a value; stormlog-run --help", word);
 		return SL_LAUNCH_FAILED;
 	}
-	/* optopt: a letter, or 0 for a long name. */
+	/* optopt: the short option's letter, or 0 for a long name. */
 	if (optopt && optopt < 256) {
 		sl_launcher_say("-%c is no option; stormlog-run --help", optopt);
 		return SL_LAUNCH_FAILED;
@@ -203,11 +203,11 @@ static int refuse(int found, char **argv)
 	return SL_LAUNCH_FAILED;
 }
 
-/* getopt's tables from ours: long options return TABLE + row. */
+/* Builds getopt's tables from ours; a long option returns TABLE + its row. */
 static void make_tables(struct option *longs, char *letters)
 {
 	*letters++ = '+'; /* stop at the command */
-	*letters++ = ':'; /* and leave the words to us */
+	*letters++ = ':'; /* report errors to us instead of printing them */
 	for (unsigned i = 0; i < sl_options_count; i++) {
 		const struct sl_options_row *option = &sl_options_table[i];
 		bool value = option->type != SL_OPTION_flag;
@@ -235,7 +235,7 @@ static unsigned row_of(int found)
 	return row;
 }
 
-/* The recorder would leave out the size of a world that cannot hold the rank. */
+/* The recorder would leave out a world size that is not larger than the rank. */
 static bool ranks_agree(void)
 {
 	const char *rank = getenv("STORMLOG_RANK"), *size = getenv("STORMLOG_WORLD_SIZE");

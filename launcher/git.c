@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which commit is run: what git has written in the working folder, and where it says nothing (a checkout without a branch, or none) what CI
- * says in the environment.  Files are read; no program is started.
+ * Finds the commit that is run: from git's files in the working folder, and where these do not say (a checkout without a
+ * branch, or no checkout) from the CI system's variables.  It only reads files; it starts no program.
  */
 #include "launcher/launcher.h"
 
@@ -34,7 +34,7 @@ static FILE *open_file(const char *folder, const char *name)
 	return NULL;
 }
 
-/* The first line; "": there is none. */
+/* The first line of a file; "": there is none. */
 static bool read_line(const char *folder, const char *name, char *line, size_t size)
 {
 	FILE *file = open_file(folder, name);
@@ -55,7 +55,7 @@ static bool is_commit(const char *text)
 	return (size == 40 || size == 64) && (!text[size] || text[size] == ' ');
 }
 
-/* A reference that git has put among the others of one file. */
+/* Looks up a reference in packed-refs, where git keeps many in one file. */
 static bool find_packed(const char *common, const char *reference, char *line, size_t size)
 {
 	FILE *file = open_file(common, "packed-refs");
@@ -70,7 +70,7 @@ static bool find_packed(const char *common, const char *reference, char *line, s
 	return found;
 }
 
-/* What `name` in a folder names, which may be beside it. */
+/* Reads the path that stands after `prefix` in the file `name`; a relative one counts from the folder. */
 static bool follow(const char *folder, const char *name, const char *prefix, char *to, size_t size)
 {
 	char line[PATH_MAX];
@@ -83,7 +83,7 @@ static bool follow(const char *folder, const char *name, const char *prefix, cha
 	return length > 0 && (size_t)length < size;
 }
 
-/* The folder of git's files; of a linked worktree `common` is that of the repository. */
+/* The folder of git's files.  `common` is the main repository's where this is a linked worktree, else the same. */
 static bool find_folder(char *folder, char *common)
 {
 	char at[PATH_MAX], inside[PATH_MAX + 8];
@@ -107,7 +107,7 @@ static bool find_folder(char *folder, char *common)
 	return true;
 }
 
-/* The repository is called as its folder is. */
+/* The repository is named after its folder. */
 static void name_repository(struct git *git, const char *common)
 {
 	char whole[PATH_MAX], *slash;
@@ -153,7 +153,7 @@ static void ask_environment(char *value, size_t size, const char *const *names)
 	}
 }
 
-/* One more line of metadata, unless the user or an outer launcher says it. */
+/* Adds one line of metadata, unless the user or an outer launcher has set that key. */
 static void add(const char *key, const char *value)
 {
 	const char *before = getenv("STORMLOG_META");

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Folder of this program, without a slash at its end. */
+/* Folder of this program, without a trailing slash. */
 static bool own_folder(char *path, size_t size)
 {
 	ssize_t length = readlink("/proc/self/exe", path, size - 1);
@@ -24,7 +24,7 @@ static bool own_folder(char *path, size_t size)
 	return true;
 }
 
-/* The first of patterns, relative to our folder, that exists; as an absolute path without links or dots. */
+/* The first pattern, relative to our folder, that exists; returned as an absolute path without links or dots. */
 static bool find(const char *const *patterns, size_t count, char *path, size_t size)
 {
 	char folder[2048], pattern[4096], *real = NULL;
@@ -52,7 +52,7 @@ static bool find(const char *const *patterns, size_t count, char *path, size_t s
 bool sl_paths_library(char *path, size_t size)
 {
 	static const char *const patterns[] = {
-		"libstormlog_preload.so",		    /* a build folder, or everything in one */
+		"libstormlog_preload.so",		    /* a build folder, or an installation in a single folder */
 		"../lib/*/stormlog/libstormlog_preload.so", /* installed, Debian */
 		"../lib*/stormlog/libstormlog_preload.so",
 		"../lib/*/libstormlog_preload.so",

@@ -15,7 +15,7 @@
 #include "common/base.h"
 
 static const struct {
-	const char *name, *prefix, *other; /* calls begin with prefix and not with other */
+	const char *name, *prefix, *other; /* calls that begin with prefix, except those that begin with other */
 	const char *sonames[4];
 } libraries[SL_PROBE_LIBRARIES] = {
 	[SL_PROBE_CUDA_DRIVER] = {"CUDA driver", "cu", "cuda", {"libcuda.so.1"}},
@@ -56,7 +56,7 @@ const char *sl_probe_map(const char *path, size_t *size)
 	return map == MAP_FAILED ? NULL : map;
 }
 
-/* Our own file, just built or installed: its tables are taken as they are.  Stays mapped: names point into it. */
+/* Our own library, just built or installed, so its tables are trusted.  It stays mapped because names point into it. */
 struct sl_probe_calls sl_probe_calls(const char *library)
 {
 	struct sl_probe_calls calls = {NULL, 0};
@@ -169,7 +169,7 @@ static void look(enum sl_probe_which which, const char *soname, const struct sl_
 	if (!library) {
 		const char *error = dlerror();
 
-		/* A missing library is normal; one that is there and does not load is reported. */
+		/* A library that is missing is normal; one that is there but does not load is reported. */
 		if (error && !strstr(error, "cannot open shared object file: No such file"))
 			snprintf(probe->answer, sizeof(probe->answer), "%s", error);
 		return;
@@ -198,7 +198,7 @@ bool sl_probe_library(enum sl_probe_which library, unsigned version, const struc
 		return false;
 	child = fork();
 	if (!child) {
-		alarm(20); /* a library that hangs on a broken device */
+		alarm(20); /* ends a library that hangs on a broken device */
 		look(library, libraries[library].sonames[version], calls, shared);
 		_exit(0);
 	}

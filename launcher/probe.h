@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For stormlog-run --check: what the vendor libraries of this machine are and answer, each asked in a child. */
+/* For stormlog-run --check: which vendor libraries this machine has and what they answer, each asked in a child process. */
 #ifndef LAUNCHER_PROBE_H
 #define LAUNCHER_PROBE_H
 
@@ -9,7 +9,7 @@
 /* A whole file; stays mapped.  NULL: it cannot be read. */
 const char *sl_probe_map(const char *path, size_t *size);
 
-/* Names of the calls that the agent's file exports, which are the ones it wraps. */
+/* Names of the calls that the agent's file exports; these are the calls it wraps. */
 struct sl_probe_calls {
 	const char **names;
 	size_t count;
@@ -17,11 +17,11 @@ struct sl_probe_calls {
 struct sl_probe_calls sl_probe_calls(const char *library);
 
 struct sl_probe_result {
-	char path[512], answer[256]; /* where the loader found it; version and what it says of itself */
-	unsigned calls;		     /* of ours that it has */
+	char path[512], answer[256]; /* where the loader found it; its version and what it says of itself */
+	unsigned calls;		     /* how many of the agent's calls it has */
 };
 
-/* In the order of a vendor's layers. */
+/* In the order in which --check lists them. */
 enum sl_probe_which {
 	SL_PROBE_CUDA_DRIVER,
 	SL_PROBE_CUDA_RUNTIME,
@@ -35,13 +35,14 @@ enum sl_probe_which {
 const char *sl_probe_name(enum sl_probe_which library);
 
 /*
- * Loads it as a program with our environment would, in a child: a library that crashes there says so.  version: of the
- * sonames known, newest first, from 0.  False: there is no such soname, or it cannot be loaded (answer then says so, or is "").
+ * Loads the library in a child, as a program with our environment would; where it crashes there, that is reported.  version:
+ * index into the known sonames, newest first.  False: there is no such soname, or it cannot be loaded (answer says why, or is
+ * "").
  */
 bool sl_probe_library(enum sl_probe_which library, unsigned version, const struct sl_probe_calls *calls,
 		      struct sl_probe_result *probe);
 
-/* Sonames known of a library. */
+/* How many sonames of a library are known. */
 unsigned sl_probe_versions(enum sl_probe_which library);
 
 #endif

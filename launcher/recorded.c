@@ -30,7 +30,7 @@ void sl_recorded_pattern(const char *directory, char *pattern, size_t size)
 	pattern[used] = 0;
 }
 
-/* The first frame's header map, unpacked from zstd into text; its bytes, 0: there is none yet. */
+/* Unpacks the first frame's header map into text; returns its bytes, 0: there is none yet. */
 static size_t read_header(const char *path, char *text, size_t size)
 {
 	static char packed[256 << 10];
@@ -59,7 +59,7 @@ size_t sl_recorded_in_ring(int fd, struct sl_ringfile *head, char *header, size_
 	return head->header_bytes;
 }
 
-/* The file is empty, since the writer had no time before the end: the ring beside it has the header too. */
+/* The trace file is empty because the process ended before its writer ran: its ring has the same header. */
 static size_t read_from_ring(const char *trace, char *text, size_t size)
 {
 	static struct sl_ringfile head;
@@ -76,7 +76,7 @@ static size_t read_from_ring(const char *trace, char *text, size_t size)
 	return bytes;
 }
 
-/* Looks for the pair "run_id": id as msgpack writes it: short strings, for ids have at most 160 bytes. */
+/* Looks for the pair "run_id": id as msgpack writes short strings; ids have at most 160 bytes. */
 bool sl_recorded_names(const void *header, size_t bytes, const char *run_id)
 {
 	char pair[320] = "\xa6run_id";
@@ -102,7 +102,7 @@ static bool is_of_run(const char *path, const char *run_id)
 	return sl_recorded_names(header, bytes ? bytes : read_from_ring(path, header, sizeof(header)), run_id);
 }
 
-/* rank-RRRRR-PID.msgpack.zst, not a later segment of it. */
+/* Matches rank-RRRRR-PID.msgpack.zst but not its later segments. */
 static bool is_first_segment(const char *path)
 {
 	const char *name = strrchr(path, '/') + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that start programs elsewhere: what to type so that those are recorded.  doc/launching.md says more of each. */
+/* Programs that start programs elsewhere, and what to type so that those are recorded (doc/launching.md says more). */
 #include "launcher/launcher.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #define NODES "Several nodes: one stormlog-run on each, -o a folder that all of them see."
 
 static const struct starter {
-	const char *name;   /* of the program, or of a Python module after -m */
+	const char *name;   /* the program's name, or that of a Python module after -m */
 	const char *action; /* the word that must follow, as accelerate launch; NULL: any */
 	const char *says;
 } starters[] = {
@@ -68,7 +68,7 @@ static const struct starter *find(const char *name, const char *next)
 	return NULL;
 }
 
-/* python -u -m MODULE, python /usr/bin/torchrun: the first word after Python's own options. */
+/* The first word after Python's own options, as in "python -u -m MODULE" or "python /usr/bin/torchrun". */
 static const struct starter *of_python(char *const *argv)
 {
 	while (argv[0] && argv[0][0] == '-' && strcmp(argv[0], "-m") && strcmp(argv[0], "-c"))

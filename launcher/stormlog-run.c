@@ -24,7 +24,7 @@ void sl_launcher_say(const char *format, ...)
 	fprintf(stderr, "%s\n", line);
 }
 
-/* As the user wrote it, with a slash at its end. */
+/* The folder as the user wrote it, with a slash at its end. */
 static const char *shown_folder(const struct sl_launch *run)
 {
 	static char shown[4096];
@@ -34,7 +34,7 @@ static const char *shown_folder(const struct sl_launch *run)
 	return shown;
 }
 
-/* Absolute from here on: the command's processes may run elsewhere. */
+/* Makes it absolute, since the command's processes may run in other folders. */
 static bool make_absolute(struct sl_launch *run)
 {
 	const char *folder = run->options.output;
@@ -48,7 +48,7 @@ static bool make_absolute(struct sl_launch *run)
 	return true;
 }
 
-/* The nearest folder that exists must take new files; a placeholder ends what can be looked at. */
+/* The nearest existing folder must accept new files.  Only the part before the first placeholder can be checked. */
 static void warn_unwritable(const struct sl_launch *run)
 {
 	char path[sizeof(run->directory)];
@@ -75,7 +75,7 @@ static bool find_agent(struct sl_launch *run)
 	return true;
 }
 
-/* A name a person can read; processes of the run inherit it. */
+/* Makes a name that a person can read; processes of the run inherit it. */
 static void name_run(struct sl_launch *run)
 {
 	struct utsname system;
@@ -104,16 +104,16 @@ static bool warn_target(const struct sl_launch *run)
 	return true;
 }
 
-/* The id as the processes of the run had it, to know their traces. */
+/* The run's id as its processes had it, to find their traces. */
 static void learn_run(struct sl_launch *run)
 {
 	if (!*run->run_id)
 		sl_identity_run_named(run->run_id, sizeof(run->run_id));
 }
 
-#define OOM_SECONDS 5 /* longer nobody waits for two lines: the next command is printed */
+#define OOM_SECONDS 5 /* how long the user waits for these two lines; after that the command to type is printed instead */
 
-/* stormlog-analyze over this run; what it says goes to stderr, for stdout is the command's.  Its worst exit status. */
+/* Runs stormlog-analyze over this run, with its text on stderr because stdout is the command's.  Returns the worst exit status. */
 static int analyze(const struct sl_launch *run, char *verb, char **folders)
 {
 	int worst = 0, status = 0;
@@ -162,7 +162,10 @@ static void say_why_nothing(const struct sl_launch *run)
 
 #define NOTHING_READABLE 3 /* stormlog-analyze's own status */
 
-/* What was recorded, why a command that failed ran out of memory, the report and the gate as they were asked for.  What the gate says: 0 also where there is none. */
+/*
+ * After the command: says what was recorded and, if it failed, why it ran out of memory; makes the report and runs the gate if
+ * asked.  Returns the gate's status, 0 where there is no gate.
+ */
 static int say_recorded(struct sl_launch *run, bool failed)
 {
 	int verdict = 0;
@@ -195,7 +198,7 @@ static int say_recorded(struct sl_launch *run, bool failed)
 int main(int argc, char **argv)
 {
 	struct sl_launch run = {0};
-	/* Only the first rank's launcher prints, and a launcher started by another prints nothing. */
+	/* Only the first rank's launcher prints; one started by another launcher prints nothing. */
 	bool first = sl_identity_rank().rank <= 0, found = false;
 	int verdict = 0, status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 
@@ -214,7 +217,7 @@ int main(int argc, char **argv)
 		found = warn_target(&run);
 		warn_unwritable(&run);
 	}
-	/* Nothing to do afterwards: be the command, and nothing stands between it and its signals. */
+	/* Nothing to do afterwards: exec the command, so that nothing stands between it and its signals. */
 	if (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count))
 		return sl_child_exec(&run);
 	if (run.push && !(getenv("STORMLOG_SERVER") && *getenv("STORMLOG_SERVER")))

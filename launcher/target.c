@@ -31,7 +31,7 @@ static const char *hinders(const char *format, ...)
 	return hindrance;
 }
 
-/* The kernel makes such a program AT_SECURE, and the loader then ignores what a user preloads. */
+/* The kernel marks such a program AT_SECURE; the loader then ignores LD_PRELOAD. */
 static const char *privileged(const char *path)
 {
 	struct stat status;
@@ -71,7 +71,7 @@ static const char *elf(const char *path, int fd)
 	return NULL;
 }
 
-/* The program that a #! line names: /usr/bin/env is looked through, as in "#!/usr/bin/env -S python -u". */
+/* The program that a #! line names.  /usr/bin/env is looked through, as in "#!/usr/bin/env -S python -u". */
 static bool script_program(char *line, char *program, size_t size)
 {
 	char *save = NULL, *word = strtok_r(line, " \t\n", &save);
@@ -103,7 +103,7 @@ static const char *inspect(const char *path, char *interpreter, size_t size, uns
 		return hinders("%s is %s: the system ignores LD_PRELOAD for it, nothing will be recorded", path, why);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return NULL; /* executable and not readable: exec will tell */
+		return NULL; /* executable but not readable: exec will say what is wrong */
 	got = read(fd, begin, sizeof(begin) - 1);
 	if (got > 4 && !memcmp(begin, ELFMAG, SELFMAG))
 		why = elf(path, fd);

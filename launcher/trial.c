@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Why nothing was recorded, if it was not for want of GPU calls: what the agent does first is tried here, and said. */
+/* Finds out why nothing was recorded when there were GPU calls: tries the agent's first steps here and reports what fails. */
 #include "launcher/launcher.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 
 #include "common/ringfile.h"
 
-#define FIRST_BYTES (SL_RINGFILE_HEAD + 3 * (size_t)SL_SEGMENT_BYTES) /* of a fresh ring: preload.c */
+#define FIRST_BYTES (SL_RINGFILE_HEAD + 3 * (size_t)SL_SEGMENT_BYTES) /* size of a fresh ring (preload.c) */
 
-/* mkdir -p; on failure `path` ends at what could not be made. */
+/* mkdir -p; on failure `path` is cut after the folder that could not be made. */
 static int make_folder(char *path)
 {
 	for (char *at = path + 1;; at++) {

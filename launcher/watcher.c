@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --watch: stormlog-analyze watch beside the command.  In a group of its own, so that the terminal's signals are the command's;
- * it ends with us, and when the command has ended looks once more.
+ * --watch: runs stormlog-analyze watch beside the command.  It has a process group of its own, so that the terminal's signals
+ * go to the command.  It ends with us, and looks once more after the command has ended.
  */
 #include "launcher/launcher.h"
 
@@ -17,7 +17,7 @@
 
 static pid_t watcher = -1;
 
-/* The analyzer reads the rules before it shows its help. */
+/* The analyzer checks the rules even when it only prints its help. */
 static bool rules_are_read(char **argv, unsigned count)
 {
 	pid_t child;
@@ -63,7 +63,7 @@ bool sl_watcher_start(const struct sl_launch *run)
 	}
 	argv[count++] = (char *)"--run";
 	argv[count++] = run_id;
-	if (!strchr(run->directory, '%')) /* else it is found by the rings of this node's processes */
+	if (!strchr(run->directory, '%')) /* with a placeholder it is found through the rings of this node's processes */
 		argv[count++] = (char *)run->directory;
 	watcher = fork();
 	if (!watcher) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal does not say whether it was sent to one process or to a group.  The witness is one more process of the group,
- * in which every signal is blocked: what it has seen too was sent to all, and the command has it.
+ * A signal does not say whether it was sent to one process or to a group.  The witness is one more process of the group, with
+ * every signal blocked.  If it has received a signal too, that was sent to the group, and the command has it already.
  */
 #include "launcher/launcher.h"
 
@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #define QUESTION    SIGRTMAX /* Linux delivers it after whatever else is pending */
-#define FRESH_S	    5	     /* an older sight belongs to another signal */
-#define ASKED	    5	     /* who signals a group one by one may come to us first */
+#define FRESH_S	    5	     /* seconds; an older sighting belongs to another signal */
+#define ASKED	    5	     /* times the witness is asked: a sender that signals one process after the other may reach us first */
 #define AGAIN_NS    20000000
 #define STOPPED_MS  1000
-#define STOPPED_MAX 5 /* times it is told to go on; a debugger may hold it */
+#define STOPPED_MAX 5 /* times it is sent SIGCONT; a debugger may hold it */
 
 static pid_t witness = -1;
 static int answers = -1;
@@ -31,10 +31,10 @@ static time_t now_s(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + 1; /* 0 is never */
+	return now.tv_sec + 1; /* never 0, which means never */
 }
 
-/* Whoever ends the launcher by its name or command line means it alone. */
+/* Gives the witness another name, so that somebody who kills the launcher by name does not hit it too. */
 static void hide(const struct sl_launch *run)
 {
 	char *begin = program_invocation_name, *last = begin;
@@ -102,7 +102,7 @@ static bool ask(int number)
 
 	if (sigqueue(witness, QUESTION, (union sigval){.sival_int = number}))
 		return false;
-	for (unsigned told = 0; !poll(&answer, 1, STOPPED_MS); told++) { /* a stop of the group stopped it too */
+	for (unsigned told = 0; !poll(&answer, 1, STOPPED_MS); told++) { /* a stop of the whole group has stopped the witness too */
 		if (told == STOPPED_MAX) {
 			kill(witness, SIGKILL);
 			close(answers);

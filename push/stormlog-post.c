@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-post URL: what stands on stdin, JSON, by POST.  Exit status 0: the server took it (2xx); 1: it did not; 2: usage. */
+/* stormlog-post URL: sends the JSON on stdin by POST.  Exit status 0: the server took it (2xx); 1: it did not; 2: usage. */
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-push URL FILE...: sends packs to a stormlog-server (doc/server.md), from where an earlier try stopped, and prints where each is
- * shown.  The token is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.  It reads no trace: to it a pack
- * is bytes.  stormlog-analyze push starts it.  Exit status: 0 all are there, 2 usage, 4 one is not.
+ * stormlog-push URL FILE...: sends packs to a stormlog-server (doc/server.md) and prints where each is shown.  An upload that
+ * stopped earlier goes on where it stopped.  The token is in STORMLOG_TOKEN, or in the file that STORMLOG_TOKEN_FILE names.  To
+ * this program a pack is just bytes; it parses no trace.  stormlog-analyze push starts it.  Exit status: 0 all are there, 2
+ * usage, 4 one is not.
  */
 #include <curl/curl.h>
 #include <errno.h>
@@ -30,13 +31,13 @@ enum {
 struct push {
 	CURL *curl;
 	struct curl_slist *headers;
-	const char *name; /* of the file, for people */
+	const char *name; /* file name, for messages */
 	char url[2048], sha[65];
 	const char *bytes;
-	uint64_t size, at; /* of the file; what was read of it */
+	uint64_t size, at; /* bytes of the file, and how many of them have been read */
 	char answer[ANSWER_MAX + 1];
 	size_t answered;
-	uint64_t offset; /* the server's */
+	uint64_t offset; /* how many bytes the server has */
 	bool tty;
 };
 
@@ -81,7 +82,7 @@ static int show(void *context, curl_off_t down_all, curl_off_t down, curl_off_t 
 	return 0;
 }
 
-/* One request; the status of HTTP, or 0: the network's error is in curl's words. */
+/* Makes one request; returns the HTTP status, or 0 with curl's message for a network error. */
 static long ask(struct push *push, bool put, uint64_t offset, char error[CURL_ERROR_SIZE])
 {
 	char range[128];
@@ -109,7 +110,7 @@ static long ask(struct push *push, bool put, uint64_t offset, char error[CURL_ER
 	return status;
 }
 
-/* What may be otherwise a moment later. */
+/* True: the same request may succeed a moment later. */
 static bool passes(long status)
 {
 	return !status || status == 409 || status == 423 || status == 429 || (status >= 500 && status != 507);
@@ -122,7 +123,7 @@ static void pause_before(unsigned try)
 	nanosleep(&pause, NULL);
 }
 
-/* The sentence of {"status":404,"error":"..."}, in place; another text whole. */
+/* Extracts the sentence of {"status":404,"error":"..."} in place; leaves any other text whole. */
 static const char *sentence(char *answer)
 {
 	char *at = strstr(answer, "\"error\":\""), *end;
@@ -149,7 +150,7 @@ static bool send_file(struct push *push)
 		if (status == 404)
 			status = ask(push, true, push->offset < push->size ? push->offset : 0, error);
 		else if (status == 401 || status == 403)
-			status = ask(push, true, 0, error); /* for its sentence, and HEAD has none */
+			status = ask(push, true, 0, error); /* ask again with GET for its sentence: an answer to HEAD has no body */
 		if (!passes(status))
 			break;
 	}
@@ -165,7 +166,7 @@ static bool send_file(struct push *push)
 	return false;
 }
 
-/* A file by its hash; false: said. */
+/* Names a file by its hash; false: failed, and the user was told. */
 static bool push_file(struct push *push, const char *base, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -196,7 +197,7 @@ static bool push_file(struct push *push, const char *base, const char *path)
 	return fine;
 }
 
-/* "Authorization: Bearer ..." where there is a token; false: said. */
+/* "Authorization: Bearer ..." where there is a token; false: failed, and the user was told. */
 static bool add_token(struct push *push)
 {
 	const char *token = getenv("STORMLOG_TOKEN"), *path = getenv("STORMLOG_TOKEN_FILE");

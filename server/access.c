@@ -11,7 +11,7 @@
 
 enum { FAILURES_MAX = 20, WINDOW_S = 60, SLOTS = 1024, HOST_MAX = 256 };
 
-/* Failures by address; two addresses of one slot share it, which costs a stranger's 429 at worst. */
+/* Failed attempts by address.  Two addresses may share a slot; at worst a stranger gets a 429. */
 static struct {
 	uint64_t window;
 	unsigned count;
@@ -25,14 +25,14 @@ static unsigned slot_of(const struct sockaddr *address)
 
 	if (address->sa_family == AF_INET6) {
 		bytes = (const uint8_t *)&((const struct sockaddr_in6 *)address)->sin6_addr;
-		size = 8; /* a network of somebody's */
+		size = 8; /* counts a whole network as one */
 	}
 	for (unsigned i = 0; i < size; i++)
 		hash = (hash ^ bytes[i]) * 16777619u;
 	return hash % SLOTS;
 }
 
-/* False: too many from there. */
+/* False: there were too many failures from that address. */
 static bool count_failure(const struct sl_request *request)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -100,7 +100,7 @@ static void host_of(const char *text, char host[HOST_MAX])
 	host[size] = 0;
 }
 
-/* A name that somebody else may make point here is none of ours; a number is nobody's. */
+/* A host that is a name must be on our list, since anybody can let a name point here (DNS rebinding); a number is safe. */
 static bool is_ours(const struct sl_request *request, const char *host)
 {
 	if (!*host)
@@ -129,7 +129,7 @@ struct sl_http_outcome sl_access_site(const struct sl_request *request)
 		const char *authority = strstr(origin, "://");
 
 		host_of(authority ? authority + 3 : "", from);
-		/* The whole authority: another port is another site. */
+		/* Compares the whole authority: another port is another site. */
 		if (strcmp(from, host) || strcasecmp(authority + 3, to))
 			return (struct sl_http_outcome){403, "a page of another site sent this"};
 	}

@@ -35,7 +35,7 @@ static void answer(struct sl_request *request, struct sl_json *json, bool fine)
 	sl_request_text(request, &answer, copy, size);
 }
 
-/* The store and the query of a request; false: answered. */
+/* Opens the store and parses the query of a request; false: it has been answered with an error. */
 static bool begin(struct sl_ask *ask, struct sl_request *request)
 {
 	char why[256];

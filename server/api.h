@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* /api/v1/ beside packs: what schemas/server.schema.json describes. */
+/* The part of /api/v1/ that is not packs, as schemas/server.schema.json describes it. */
 #ifndef SERVER_API_H
 #define SERVER_API_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of server/web/, made into bytes while building (embed.py). */
+/* The files of server/web/, compiled in as bytes (embed.py). */
 #ifndef SERVER_ASSETS_H
 #define SERVER_ASSETS_H
 
@@ -10,6 +10,6 @@ struct sl_asset {
 	const unsigned char *bytes;
 	size_t size;
 };
-extern const struct sl_asset sl_assets[]; /* a name of NULL ends them */
+extern const struct sl_asset sl_assets[]; /* ended by a name of NULL */
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The course of one quantity over runs, and where it changed (analyzer/catalogue/change.h). */
+/*
+ * The course of one quantity over several runs: its values in order, and the runs at which it changed
+ * (analyzer/catalogue/change.h).
+ */
 #ifndef SERVER_COURSE_H
 #define SERVER_COURSE_H
 
@@ -14,19 +17,19 @@ struct sl_course_point {
 };
 
 struct sl_course {
-	SL_VECTOR(struct sl_course_point) points; /* of runs that know it, oldest first */
+	SL_VECTOR(struct sl_course_point) points; /* one for each run that has the value, oldest first */
 	struct sl_series_change changes[SL_COURSE_CHANGES];
 	size_t change_count;
 	int64_t most;
 };
 
-/* A metric by its number, or where that is 0 a field of the card.  false: the store failed. */
+/* Reads a metric by its number, or if that is 0 a field of the card.  False: the store failed. */
 bool sl_course_read(struct sl_course *course, struct sl_store *store, const struct sl_query *query, int64_t metric, int field);
-/* The change that this point made, or NULL. */
+/* The change that this run made, or NULL. */
 const struct sl_series_change *sl_course_change(const struct sl_course *course, size_t point);
 void sl_course_free(struct sl_course *course);
 
-/* Every run of a project, NULL of those without one; nothing of the name is read as a query.  sl_query_free frees it. */
+/* A query for every run of a project (NULL: runs without one).  The name is never parsed as a query.  Free with sl_query_free. */
 void sl_course_project(struct sl_query *query, const char *project);
 static inline bool sl_course_is_bytes(int64_t metric, int field)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 16 /* what a child makes is two deep */
+#define DEPTH_MAX 16 /* children make folders two levels deep */
 
 static void remove_at(int at, const char *name, unsigned depth)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A folder below another with all that is in it, of which nothing is trusted: links are removed, not followed. */
+/* Removes a folder with its content, none of which is trusted: links are removed, not followed. */
 #ifndef SERVER_FOLDER_H
 #define SERVER_FOLDER_H
 

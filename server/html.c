@@ -9,7 +9,7 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 
-/* Styles, script and data of this server alone. */
+/* Content policy: styles, scripts and data may come only from this server. */
 static const char policy[] = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:;"
 			     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -74,7 +74,7 @@ void sl_html_project(char *query, size_t size, const char *project)
 	else
 		snprintf(query, size, "project%c\"%s\"", quotes ? ':' : '=', project);
 	for (char *at = strchr(query, '"') ? strchr(query, '"') + 1 : query; quotes && at + 1 < query + strlen(query); at++)
-		if (*at == '"') /* the words around it are found all the same */
+		if (*at == '"') /* a quote cannot be escaped in a query; the words around it still match */
 			*at = ' ';
 }
 

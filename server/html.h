@@ -22,18 +22,21 @@ struct sl_html {
 };
 
 void sl_html_begin(struct sl_html *page, struct sl_request *request, const char *title); /* page stays where it is until its end */
-/* Each $ is the next text, each % the next one as part of an address; as many `const char *` as there are of both.  NULL is a dash. */
+/*
+ * Each $ is replaced by the next text, each % by the next text encoded for an address.  Pass as many `const char *` as there
+ * are of both.  NULL is shown as a dash.
+ */
 void sl_html(struct sl_html *page, const char *markup, ...);
-/* Texts of numbers, for the above: unknown, below zero, is NULL.  `buffer` holds SL_FORMAT_BYTES. */
+/* Numbers as texts for the above; an unknown one (below zero) is NULL.  `buffer` holds SL_FORMAT_BYTES. */
 const char *sl_html_size(char *buffer, int64_t bytes);
 const char *sl_html_number(char *buffer, int64_t number);
 const char *sl_html_time(char *buffer, int64_t unix_ns);
-/* The query of a project's runs, of at most `size` bytes; NULL and "": of those without one. */
+/* The query that finds a project's runs, of at most `size` bytes.  NULL and "": runs without a project. */
 void sl_html_project(char *query, size_t size, const char *project);
-/* The answer. */
+/* Sends the page. */
 void sl_html_end(struct sl_html *page, unsigned status);
 
-/* The rest of a page that a browser asks for again: what is computed now. */
+/* The rest of a page that the browser loads again by itself because it is still being computed. */
 void sl_html_wait(struct sl_request *request, const char *what);
 
 #endif

@@ -16,9 +16,11 @@
 enum {
 	THREADS = 8,
 	CONNECTIONS = 1000,
-	HEADERS_MAX = 32 << 10, /* and what else a connection holds in memory */
+	HEADERS_MAX = 32 << 10, /* bytes of memory that a connection may use in all */
 	SMALL_MAX = 64 << 10,
-	DRAIN_MAX = 16 << 20, /* of a refused body: who sent it all reads the answer */
+	DRAIN_MAX =
+		16
+		<< 20, /* bytes of a refused body that are still read: a client that sends all of it before reading gets the answer */
 	IDLE_S = 60,
 };
 
@@ -39,7 +41,7 @@ static bool is_method(const struct sl_route *route, const char *method)
 	return !strcmp(route->method, method) || (!strcmp(route->method, "GET") && !strcmp(method, "HEAD"));
 }
 
-/* Sets the route, or says why there is none: the outcome. */
+/* Sets the route; otherwise returns the outcome that says why there is none. */
 static struct sl_http_outcome find_route(struct sl_request *request)
 {
 	struct sl_http_outcome outcome = {404, "there is nothing here"};
@@ -77,7 +79,7 @@ static struct sl_request *new_request(struct sl_server *server, struct MHD_Conne
 	return request;
 }
 
-/* Before any of the body: may it come? */
+/* Checks the request before any of its body is read. */
 static struct sl_http_outcome admit(struct sl_request *request)
 {
 	struct sl_http_outcome outcome = sl_access_site(request);
@@ -122,7 +124,7 @@ static void refuse(struct sl_request *request)
 static void answer(struct sl_request *request)
 {
 	if (request->route && request->route->body == SL_BODY_PACK && *request->incoming.name)
-		sl_upload_answer(request); /* it came as far as an upload */
+		sl_upload_answer(request); /* the request had reached the upload */
 	else if (request->outcome.status)
 		refuse(request);
 	else
@@ -141,7 +143,10 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 		sl_slow_began(connection);
 		request->outcome = admit(request);
 		expects = sl_request_header(request, "Expect");
-		/* A client that sent "Expect: 100-continue" gets the answer now; one that is already sending gets it when it reads. */
+		/*
+		 * A client that sent "Expect: 100-continue" gets the answer now; one that is already sending gets it when it
+		 * reads.
+		 */
 		if (request->outcome.status &&
 		    (expects || (body_length(request) > DRAIN_MAX && body_length(request) != UINT64_MAX)))
 			answer(request);
@@ -181,7 +186,7 @@ struct sl_http *sl_http_start(struct sl_server *server, const struct sockaddr *a
 		return NULL;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(fd, address, size) || listen(fd, 512) || getsockname(fd, (struct sockaddr *)&bound, &length))
-		return NULL; /* the program ends */
+		return NULL; /* the server is ending */
 	*port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
 						  : ((struct sockaddr_in *)&bound)->sin_port);
 	http->slow = sl_slow_new();

@@ -17,7 +17,7 @@
 struct run {
 	int64_t run;
 	char pack[SL_PACKS_NAME + 1];
-	uintptr_t project; /* from 1 */
+	uintptr_t project; /* project number, from 1 */
 	bool pinned;
 };
 
@@ -30,7 +30,7 @@ struct keeping {
 	struct sl_map names;
 	SL_VECTOR(struct run) runs; /* newest first */
 	SL_VECTOR(struct project) projects;
-	SL_VECTOR(int64_t) beside; /* runs on either side of a change of a project's peak, and the one that confirmed it */
+	SL_VECTOR(int64_t) beside; /* runs on both sides of a change of a project's peak, and the run that confirmed the change */
 };
 
 static bool take(void *context, const struct sl_card *card)
@@ -73,7 +73,7 @@ static bool is_beside(const struct keeping *k, int64_t run)
 	return false;
 }
 
-/* By when it came: clocks of those who recorded may say anything. */
+/* Age counts from arrival at the server, since the clocks of recorded machines may be wrong. */
 static bool is_old(const struct sl_server *server, const struct stat *st)
 {
 	return server->keep_age_s && (uint64_t)(time(NULL) - st->st_mtime) > server->keep_age_s;
@@ -95,7 +95,7 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 	int fd = sl_packs_read(&server->packs, run->pack, &st);
 
 	if (fd < 0)
-		return; /* somebody removed the pack: its run stays findable */
+		return; /* the pack was removed by somebody else: its run can still be found */
 	close(fd);
 	project->count++;
 	project->bytes += (uint64_t)st.st_size;
@@ -105,7 +105,7 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 		return;
 	project->count--;
 	project->bytes -= (uint64_t)st.st_size;
-	/* The run first: whoever finds it finds its pack. */
+	/* Stores the run first, so that a reader who finds the run also finds its pack. */
 	if (!sl_store_remove(store, run->run))
 		return;
 	remove_pages(server, run->pack);
@@ -113,7 +113,7 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 	sl_door_print(stderr, "stormlog-server: run %" PRId64 " (pack %s) was let go\n", run->run, run->pack);
 }
 
-/* Packs that are no runs. */
+/* Packs that contain no run. */
 static void consider_failed(void *context, const char *name, const struct stat *st)
 {
 	struct sl_server *server = context;

@@ -101,7 +101,7 @@ static struct sl_http_outcome refused(int error)
 		       : (struct sl_http_outcome){500, "the server cannot write to its store"};
 }
 
-/* What the limits say before a byte is taken. */
+/* Checks the limits before any byte is read. */
 static struct sl_http_outcome limits(const struct sl_packs *packs, const struct sl_incoming *in, uint64_t offset)
 {
 	uint64_t coming = (in->total == UINT64_MAX ? in->end : in->total) - offset;
@@ -118,7 +118,7 @@ static struct sl_http_outcome limits(const struct sl_packs *packs, const struct 
 	return (struct sl_http_outcome){0};
 }
 
-/* Locked, and still the file of that name: another upload may have finished it between our two calls. */
+/* True: the lock is held and the file still has this name.  Another upload may have finished it between our two calls. */
 static bool take(const struct sl_packs *packs, struct sl_incoming *in, struct stat *st)
 {
 	char path[SL_PACKS_NAME + 32];
@@ -197,7 +197,7 @@ struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *
 	return (struct sl_http_outcome){0};
 }
 
-/* Bytes of the file as its name says, and a pack's. */
+/* True: the bytes have the hash in the file's name and are a pack. */
 static struct sl_http_outcome verify(const struct sl_incoming *in)
 {
 	char hex[SL_PACKS_NAME + 1];
@@ -263,7 +263,7 @@ struct sl_http_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *
 void sl_packs_leave(struct sl_incoming *in)
 {
 	if (in->fd >= 0)
-		close(in->fd); /* and with it the lock */
+		close(in->fd); /* also releases the lock */
 	in->fd = -1;
 }
 
@@ -279,7 +279,7 @@ bool sl_packs_remove(struct sl_packs *packs, const char *name)
 	return true;
 }
 
-/* Files of one folder whose names are those of packs, with this ending. */
+/* The files in one folder that are named as packs, with this ending. */
 static void each_in(const struct sl_packs *packs, const char *path, const char *ending,
 		    void (*each)(void *context, const char *name, const struct stat *st), void *context)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packs as files: STORE/packs/ab/abcd...stormlog, named by the SHA-256 of what is in them, and STORE/incoming/abcd...part while
- * they arrive.  A pack has its name once all of it is on the disk, so whatever ends the server, there is the whole of it or
- * nothing.  Any thread.
+ * Stores packs as files: STORE/packs/ab/abcd...stormlog, named by the SHA-256 of the content, and STORE/incoming/abcd...part
+ * while they arrive.  A pack gets its name only when all of it is on disk, so after any crash it is either complete or absent.
+ * Any thread.
  */
 #ifndef SERVER_PACKS_H
 #define SERVER_PACKS_H
@@ -14,49 +14,49 @@
 #define SL_PACKS_NAME 64 /* hex digits of a name */
 
 struct sl_packs {
-	int folder; /* the store */
+	int folder; /* descriptor of the store's folder */
 	uint64_t pack_max, quota, spare;
-	uint64_t used; /* by packs, atomic */
+	uint64_t used; /* bytes of all packs, atomic */
 };
 
-/* One upload.  fd < 0: none. */
+/* One upload.  fd < 0: none is under way. */
 struct sl_incoming {
 	char name[SL_PACKS_NAME + 1];
 	int fd;
-	uint64_t size, end; /* what is there; where this upload ends */
-	uint64_t total;	    /* of the pack; UINT64_MAX: where the upload ends */
+	uint64_t size, end; /* bytes received so far; where this upload ends */
+	uint64_t total;	    /* bytes of the whole pack; UINT64_MAX: unknown, it ends with this upload */
 };
 
-/* What became of it: a status of HTTP and a sentence.  0: go on. */
+/* The outcome: an HTTP status and a sentence.  0: go on. */
 struct sl_http_outcome {
 	unsigned status;
 	const char *why;
 };
 
-/* Folders are made where they are missing.  false: errno. */
+/* Makes missing folders.  False: errno. */
 bool sl_packs_open(struct sl_packs *packs, const char *path);
 bool sl_packs_is_name(const char *name);
 
-/* A pack to read.  A descriptor, or -1: there is none. */
+/* Opens a pack for reading.  A descriptor, or -1: there is no such pack. */
 int sl_packs_read(const struct sl_packs *packs, const char *name, struct stat *st);
-/* "packs/ab/abcd...stormlog", relative to the store. */
+/* "packs/ab/abcd...stormlog", relative to the store's folder. */
 void sl_packs_path(const char *name, char path[SL_PACKS_NAME + 32]);
-/* Bytes that an unfinished upload left. */
+/* How many bytes an unfinished upload has left. */
 uint64_t sl_packs_begun(const struct sl_packs *packs, const char *name);
 
-/* in->name, total and end are set.  200: the pack is there already; 409: in->size says where to go on. */
+/* The caller sets in->name, total and end.  200: the pack is stored already; 409: go on at in->size. */
 struct sl_http_outcome sl_packs_begin(struct sl_packs *packs, struct sl_incoming *in, uint64_t offset);
 struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, const void *bytes, uint64_t size);
-/* 201: stored, and on the disk; 202: this part is; anything else: refused and removed. */
+/* 201: stored and on disk; 202: this part is stored; anything else: refused and removed. */
 struct sl_http_outcome sl_packs_end(struct sl_packs *packs, struct sl_incoming *in);
-/* What came stays for the next try. */
+/* Keeps what has arrived, for the next try. */
 void sl_packs_leave(struct sl_incoming *in);
 
 bool sl_packs_remove(struct sl_packs *packs, const char *name);
-/* Every pack of the folder. */
+/* Lists every pack of the folder. */
 void sl_packs_each(const struct sl_packs *packs, void (*each)(void *context, const char *name, const struct stat *st),
 		   void *context);
-/* Unfinished uploads that nobody went on with for a day. */
+/* Removes unfinished uploads that got no data for a day. */
 void sl_packs_sweep(const struct sl_packs *packs);
 
 #endif

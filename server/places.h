@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where in the store what children made is kept. */
+/* Paths in the store of what child processes have made. */
 #ifndef SERVER_PLACES_H
 #define SERVER_PLACES_H
 
@@ -7,9 +7,9 @@
 
 #define SL_WINDOW_SUFFIX ".window.html"
 
-/* "pages/ab/abcd.../NAME", and of two. */
+/* "pages/ab/abcd.../NAME"; the second for a comparison of two packs. */
 void sl_places_of(const char *pack, const char *name, char path[SL_PACKS_NAME + 64]);
-/* Its report with the lines of a window alone, in ns since the run began. */
+/* A report whose lines cover only a window, in ns since the run began. */
 void sl_places_window(const char *pack, uint64_t from_ns, uint64_t to_ns, char path[SL_PACKS_NAME + 64]);
 void sl_places_compare(const char *before, const char *after, char path[2 * SL_PACKS_NAME + 64]);
 

@@ -9,7 +9,7 @@
 #include "analyzer/base/door.h"
 #include "server/course.h"
 
-/* The last ones; an older one is taken again, and let go again. */
+/* The packs that were refused most recently; an older one would be uploaded and removed once more. */
 #define REFUSED_MAX 256
 
 static struct refused {

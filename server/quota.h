@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --project-quota: packs of one project are together at most so large.  Of which project a run is, its child says, after the
- * upload: so a pack too many is let go again, and remembered, so that who sends it once more is refused before a byte of it.
+ * --project-quota limits the total size of a project's packs.  Which project a pack belongs to is known only after its upload,
+ * when a child process has read it.  A pack that does not fit is then removed and remembered, so that a second try is refused
+ * before any byte.
  */
 #ifndef SERVER_QUOTA_H
 #define SERVER_QUOTA_H
@@ -11,12 +12,12 @@
 #include "analyzer/catalogue/store.h"
 #include "server/server.h"
 
-/* What a pack that is refused is answered with, as 507. */
+/* The sentence of a 507 answer to a refused pack. */
 #define SL_QUOTA_FULL "the quota of this run's project is used up (--project-quota): it is not kept; reading goes on"
 
-/* Room for this pack among those of its project (NULL: of none).  A pack that is no run yet and has no room is removed.  One thread. */
+/* True: this pack fits into its project (NULL: no project).  A new pack that does not fit is removed.  One thread. */
 bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const char *project, const char *pack);
-/* The pack was let go, and there is no room for it yet.  Any thread. */
+/* True: the pack was removed for lack of room, and there is still no room.  Any thread. */
 bool sl_quota_refuses(const struct sl_server *server, struct sl_store *store, const char *pack);
 
 #endif

@@ -26,13 +26,13 @@ static void send_response(struct sl_request *request, const struct sl_answer *an
 	static const char nothing[] = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 	if (!response)
-		return; /* without an answer the connection is closed */
+		return; /* without an answer libmicrohttpd closes the connection */
 	MHD_add_response_header(response, "Content-Type", answer->type);
 	MHD_add_response_header(response, "Content-Security-Policy", answer->policy ? answer->policy : nothing);
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(response, "X-Frame-Options", "DENY");
 	MHD_add_response_header(response, "Referrer-Policy",
-				"same-origin"); /* with none, forms of ours say that they come from nowhere */
+				"same-origin"); /* with "no-referrer" our own forms would have Origin: null */
 	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
 	MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
 	MHD_add_response_header(response, "Cache-Control", answer->keep ? "private, max-age=86400" : "private, no-cache");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What is where. */
+/* The table of all routes. */
 #ifndef SERVER_ROUTES_H
 #define SERVER_ROUTES_H
 
 #include "server/request.h"
 
-extern const struct sl_route sl_routes[]; /* a path of NULL ends them */
+extern const struct sl_route sl_routes[]; /* ended by a path of NULL */
 
 #endif

@@ -57,7 +57,7 @@ void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask, int64_t *found
 
 	asked.found = found;
 	sl_store_runs(ask->store, &asked, put_run, &runs);
-	if (!runs.begun) { /* none here, or a page behind the last of them */
+	if (!runs.begun) { /* no run matches, or the page number is behind the last one */
 		if (found && asked.skip)
 			sl_store_count(ask->store, asked.query, found);
 		begin_runs(&runs);

@@ -6,12 +6,11 @@
 #include "server/ask.h"
 #include "server/html.h"
 
-/* Runs of an answered query, a form to compare two of them around it. */
-/* found: NULL, or how many there are in all, which is said above them. */
+/* The runs of an answered query, in a form that compares two of them.  found: how many match in all, shown above them; or NULL. */
 void sl_rows_runs(struct sl_html *page, const struct sl_ask *ask, int64_t *found);
-/* Links to the pages before and after. */
+/* Links to the previous and the next page. */
 void sl_rows_pages(struct sl_html *page, const struct sl_ask *ask, int64_t count);
-/* What became more in the newest runs. */
+/* What grew in the newest runs. */
 void sl_rows_worse(struct sl_html *page);
 
 #endif

@@ -21,13 +21,13 @@
 
 #define TIME_MAX_NS (INT64_MAX >> 3)
 
-/* The report may draw and reach nothing, not even us: whatever is in it, it is nobody here. */
+/* The report may draw but not reach anything, not even this server: whatever it contains, it has no rights here. */
 static const char report_policy[] =
 	"sandbox allow-scripts allow-popups allow-downloads; default-src 'none'; script-src 'unsafe-inline';"
 	" style-src 'unsafe-inline'; connect-src data:; img-src data:; base-uri 'none';"
 	" form-action 'none'; frame-ancestors 'none'";
 
-/* The number that a path begins with, and what follows; false: none. */
+/* The number that a path begins with, and the rest of the path; false: there is none. */
 static bool read_run(const char *rest, int64_t *run, const char **after)
 {
 	char *end;
@@ -38,7 +38,7 @@ static bool read_run(const char *rest, int64_t *run, const char **after)
 	return end != rest && *rest != '-' && *rest != '+' && *rest != ' ' && !errno && (!*end || *end == '/');
 }
 
-/* false: answered. */
+/* False: the request has been answered with an error. */
 static bool find(struct sl_request *request, struct sl_store **store, int64_t run, struct sl_card *card)
 {
 	sl_card_init(card);
@@ -153,7 +153,7 @@ static void answer_page(struct sl_request *request, struct sl_store *store, cons
 	sl_html_end(&page, 200);
 }
 
-/* Several zooms share a window: from a multiple of half a power of two, half as wide again as that power. */
+/* Several zooms share one window: it starts at a multiple of half a power of two and is one and a half times that power wide. */
 static void widen(uint64_t *from, uint64_t *to)
 {
 	uint64_t width = 2048;
@@ -164,7 +164,7 @@ static void widen(uint64_t *from, uint64_t *to)
 	*to = *from + width + width / 2;
 }
 
-/* The report, or with from= and to= (ns since the run began) the one whose bins are of that part alone, and finer. */
+/* The report; with from= and to= (ns since the run began) the one whose bins cover only that window and are finer. */
 static void answer_report(struct sl_request *request, const struct sl_card *card)
 {
 	uint64_t from = (uint64_t)sl_ask_number(request, "from", 0, TIME_MAX_NS),

@@ -51,7 +51,7 @@ bool sl_runs_put(struct sl_server *server, const char *pack, const char *text, s
 
 	sl_card_init(&card);
 	fine = value && sl_card_read(&card, value);
-	card.identity = pack; /* whatever the pack says of itself: it stands for no other */
+	card.identity = pack; /* the pack's own claim is not trusted: it cannot stand for another pack */
 	card.source = pack;
 	fine = fine && store;
 	*full = fine && !sl_quota_admits(server, store, card.project, pack);

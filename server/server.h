@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of stormlog-server share. */
+/* State and settings that the parts of stormlog-server share. */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 
@@ -12,15 +12,15 @@
 struct sl_work;
 
 struct sl_server {
-	char path[4096]; /* of the store */
+	char path[4096]; /* of the store's folder */
 	struct sl_packs packs;
 	struct sl_tokens tokens;
 	struct sl_work *work;
-	bool open; /* who reaches us may read */
+	bool open; /* reading needs no token */
 	const char *const *names;
-	unsigned name_count;			     /* hosts that we answer to, beside numbers and localhost */
-	uint64_t keep_age_s, keep_count, keep_bytes; /* of each project; 0: all */
-	uint64_t project_bytes;			     /* at most, of each project; 0: no limit */
+	unsigned name_count;			     /* --host: names that the server answers to, besides numbers and localhost */
+	uint64_t keep_age_s, keep_count, keep_bytes; /* limits for each project; 0: no limit */
+	uint64_t project_bytes;			     /* limit for the sum of a project's packs; 0: no limit */
 };
 
 #endif

@@ -21,7 +21,7 @@ struct project {
 	int64_t when_ns, newest, peak;
 };
 
-/* Projects of the newest runs: a thread keeps what it read until somebody changes the catalogue. */
+/* Projects of the newest runs.  Each thread keeps what it read until the catalogue changes. */
 struct landing {
 	SL_VECTOR(struct project) projects;
 	int64_t version;
@@ -67,7 +67,7 @@ static bool take_project(void *context, const struct sl_card *card)
 
 static struct landing *look_up(struct sl_ask *ask)
 {
-	int64_t version = sl_store_version(ask->store); /* before: what comes while we read is read the next time */
+	int64_t version = sl_store_version(ask->store); /* read before the data, so that a change in between is noticed next time */
 	struct landing *landing;
 
 	pthread_once(&once, make_key);
@@ -128,7 +128,7 @@ void sl_site_landing(struct sl_request *request)
 	sl_ask_end(&ask);
 }
 
-/* Line by line: a text has no end of one. */
+/* Printed line by line, because a text may have any length. */
 static void put_help(struct sl_html *page)
 {
 	char line[256];

@@ -50,7 +50,7 @@ static void *watch(void *context)
 
 		for (struct client *client = slow->first; client; client = client->next)
 			if (now > __atomic_load_n(&client->deadline_s, __ATOMIC_RELAXED))
-				shutdown(client->fd, SHUT_RDWR); /* its thread sees the end and closes it */
+				shutdown(client->fd, SHUT_RDWR); /* its thread then sees the end and closes it */
 		clock_gettime(CLOCK_REALTIME, &next);
 		next.tv_sec++;
 		pthread_cond_timedwait(&slow->end, &slow->mutex, &next);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slow clients: a connection that has not sent its headers in ten seconds, or moves its body or our answer at less than 16 KiB a
- * second over what it is given at first, is shut down.  libmicrohttpd alone waits for as long as a byte comes now and then.
+ * Ends slow connections: those that have not sent their headers within ten seconds, or that move a body or an answer at less
+ * than 16 KiB a second after an initial allowance.  libmicrohttpd itself waits as long as a byte comes now and then.
  */
 #ifndef SERVER_SLOW_H
 #define SERVER_SLOW_H
@@ -16,9 +16,9 @@ void sl_slow_free(struct sl_slow *slow);
 /* For MHD_OPTION_NOTIFY_CONNECTION. */
 void sl_slow_notify(void *slow, struct MHD_Connection *connection, void **own, enum MHD_ConnectionNotificationCode code);
 
-void sl_slow_began(struct MHD_Connection *connection); /* its headers are here */
+void sl_slow_began(struct MHD_Connection *connection); /* its headers have arrived */
 void sl_slow_took(struct MHD_Connection *connection, uint64_t bytes);
 void sl_slow_answers(struct MHD_Connection *connection, uint64_t bytes);
-void sl_slow_ended(struct MHD_Connection *connection); /* the next request may come */
+void sl_slow_ended(struct MHD_Connection *connection); /* the next request may begin */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-server: runs of a team, kept, searched and compared (doc/server.md).  Options, then until a signal ends it. */
+/* stormlog-server keeps, searches and compares the runs of a team (doc/server.md).  Reads options, then runs until a signal. */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -57,7 +57,7 @@ static bool read_count(const char *text, uint64_t *count)
 	return *text >= '0' && *text <= '9' && !*end && *count && *count <= UINT32_MAX;
 }
 
-/* -1: go on. */
+/* An exit status, or -1: go on. */
 static int parse(struct settings *s, int argc, char **argv)
 {
 	static const struct option table[] = {{"store", 1, NULL, STORE},
@@ -165,7 +165,7 @@ static void allow_many_files(void)
 	}
 }
 
-/* The signals that end it are blocked in every thread and taken here. */
+/* The signals that end the server are blocked in every thread and waited for here. */
 static int serve(struct settings *s, const struct addrinfo *address)
 {
 	struct sl_http *http;
@@ -195,7 +195,7 @@ static int serve(struct settings *s, const struct addrinfo *address)
 	return 0;
 }
 
-/* A server that was killed while it started a child holds its lock until that is started. */
+/* A server that was killed while starting a child leaves the lock held until that child has started. */
 static bool lock(int folder)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -207,7 +207,7 @@ static bool lock(int folder)
 	return true;
 }
 
-/* Whole, while a server goes on. */
+/* Copies the whole store; a server may be running meanwhile. */
 static int backup(struct sl_server *server, const char *path)
 {
 	struct sl_store *store = sl_runs_store(server);

@@ -65,7 +65,7 @@ unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented, char 
 	for (size_t i = 0; i < tokens->token.count; i++) {
 		unsigned differs = 0;
 
-		for (unsigned k = 0; k < 64; k++) /* all of it, whatever differs */
+		for (unsigned k = 0; k < 64; k++) /* compares all digits, so that the time does not tell where they differ */
 			differs |= (unsigned char)(digest[k] ^ tokens->token.item[i].digest[k]);
 		rights |= differs ? 0 : tokens->token.item[i].rights;
 		if (!differs)
@@ -81,7 +81,7 @@ static bool is_name(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(name);
 }
 
-/* All tokens but `without` and then `with`, written beside the file and moved there. */
+/* Writes all tokens except `without`, then `with`, to a new file and renames that. */
 static bool rewrite(struct sl_tokens *tokens, const char *without, const struct sl_token *with)
 {
 	int fd = openat(tokens->folder, FILE_NAME ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -161,7 +161,7 @@ int sl_tokens_command(int folder, int argc, char **argv)
 	int status = 2, lock = openat(folder, "packs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (lock >= 0)
-		flock(lock, LOCK_EX); /* two commands at once lose no token; the store itself is the server's to lock */
+		flock(lock, LOCK_EX); /* two commands at once lose no token; the store's own lock belongs to the server */
 	refresh(&tokens);
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--read"))

@@ -28,10 +28,10 @@ struct sl_tokens {
 	SL_VECTOR(struct sl_token) token;
 };
 
-/* The rights of what was presented, and its name; 0: of nobody.  Takes as long for every token of the file. */
+/* The rights of a presented token, and its name; 0: unknown token.  Takes the same time whichever token of the file it is. */
 unsigned sl_tokens_rights(struct sl_tokens *tokens, const char *presented, char name[SL_TOKEN_NAME + 1]);
 
-/* stormlog-server token add NAME --read|--write | list | remove NAME.  An exit status. */
+/* The command stormlog-server token add NAME --read|--write | list | remove NAME.  Returns an exit status. */
 int sl_tokens_command(int folder, int argc, char **argv);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One quantity over runs, as a picture and a table; without a quantity, the list of those there are. */
+/* A page: one quantity over runs as a picture and a table, or the list of quantities if none is named. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ struct trend {
 	struct sl_html *page;
 	const char *query;
 	struct sl_course course;
-	struct sl_store_metric metric; /* the one that was asked for; 0: none */
+	struct sl_store_metric metric; /* the chosen metric; 0: none */
 	char what[1100];
 };
 
@@ -86,7 +86,7 @@ static void put_trend(struct trend *trend, bool bytes)
 	put_table(trend, bytes);
 }
 
-/* The one whose key is asked for, where it is asked for. */
+/* Finds the metric that has the key asked for, if one was asked for. */
 static bool take_metric(void *context, const struct sl_store_metric *metric)
 {
 	struct trend *trend = context;

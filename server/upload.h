@@ -5,9 +5,9 @@
 
 #include "server/request.h"
 
-/* Before the body: what the headers say. */
+/* Called before the body: checks the headers. */
 struct sl_http_outcome sl_upload_begin(struct sl_request *request);
-/* After it. */
+/* Called after the body. */
 void sl_upload_answer(struct sl_request *request);
 void sl_upload_head(struct sl_request *request);
 void sl_upload_download(struct sl_request *request);

@@ -29,8 +29,8 @@
 enum { CHILD_S = 300, ASKED_MAX = 64, WINDOWS_MAX = 32, SWEEP_S = 3600, LOOK_S = 20, CARD_MAX = 64 << 20 };
 
 struct job {
-	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": the pack alone */
-	uint64_t from_ns, to_ns;				/* of a window; to_ns 0: the first look at the pack */
+	char pack[SL_PACKS_NAME + 1], after[SL_PACKS_NAME + 1]; /* after "": only the pack is worked on */
+	uint64_t from_ns, to_ns;				/* of a window; to_ns 0: the first report of the pack */
 };
 
 struct sl_work {
@@ -40,16 +40,16 @@ struct sl_work {
 	pthread_cond_t more;
 	pthread_t thread;
 	SL_VECTOR(struct job) jobs;
-	struct job now;	       /* the one that is done */
-	unsigned asked;	       /* jobs that a reader asked for */
-	struct sl_map changed; /* projects that runs came to since they were looked at */
+	struct job now;	       /* the job under way */
+	unsigned asked;	       /* waiting jobs that a reader asked for */
+	struct sl_map changed; /* projects that got runs since they were last examined */
 	time_t looked;
 	bool ends;
 };
 
 /* ---- a child */
 
-/* Its status, or -1: it was killed, or took too long. */
+/* Runs a child; returns its exit status, or -1: it was killed or took too long. */
 static int wait_for(struct sl_work *work, pid_t child)
 {
 	for (unsigned tenths = 0; tenths < CHILD_S * 10; tenths++) {
@@ -67,7 +67,7 @@ static int wait_for(struct sl_work *work, pid_t child)
 	return -1;
 }
 
-/* In work->folder, with nothing of ours but the packs' names. */
+/* Starts it in work->folder with only the packs' names. */
 static int run_child(struct sl_work *work, char *const *argv)
 {
 	char said[4200], temporary[4200];
@@ -94,7 +94,7 @@ static int run_child(struct sl_work *work, char *const *argv)
 	return error ? -1 : wait_for(work, child);
 }
 
-/* ---- what becomes of what it made */
+/* ---- storing what the child made */
 
 static bool move(struct sl_work *work, const char *from, const char *to)
 {
@@ -106,7 +106,7 @@ static bool move(struct sl_work *work, const char *from, const char *to)
 	return !fstatat(folder, source, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && !renameat(folder, source, folder, to);
 }
 
-/* The first line that the child said, or why it did not end. */
+/* The first line that the child printed, or how it ended. */
 static void put_failed(struct sl_work *work, const char *pack, int status)
 {
 	char path[SL_PACKS_NAME + 64], line[256] = "";
@@ -128,7 +128,7 @@ static void put_failed(struct sl_work *work, const char *pack, int status)
 	sl_door_print(stderr, "stormlog-server: pack %s: %s\n", pack, *line ? line : "its child was ended");
 }
 
-/* card.json into the catalogue. */
+/* Puts card.json into the catalogue. */
 static bool put_card(struct sl_work *work, const char *pack, bool *full)
 {
 	int fd = openat(work->server->packs.folder, "work/now/card.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -168,7 +168,7 @@ static void index_pack(struct sl_work *work, const char *pack)
 	fine = status == SL_CHILD_FINE && move(work, "report.html", path);
 	sl_places_of(pack, "report.json", path);
 	fine = fine && move(work, "report.json", path) &&
-	       put_card(work, pack, &full); /* last: who finds the run finds its report */
+	       put_card(work, pack, &full); /* last, so that whoever finds the run also finds its report */
 	sl_places_of(pack, "", path);
 	if (full)
 		sl_folder_remove(folder, path);
@@ -191,7 +191,7 @@ static void compare(struct sl_work *work, const struct job *job)
 		sl_door_print(stderr, "stormlog-server: %s and %s could not be compared\n", name[0], name[1]);
 }
 
-/* Those of a pack that nobody may ever ask for again; they are made anew. */
+/* Removes windows of a pack that may never be asked for again; they can be made anew. */
 static void drop_windows(struct sl_work *work, const char *pack)
 {
 	char path[SL_PACKS_NAME + 64];
@@ -236,7 +236,7 @@ static void tidy(struct sl_work *work)
 	sl_keep(work->server);
 }
 
-/* The next job; false: the server ends. */
+/* The next job; false: the server is ending. */
 static bool next(struct sl_work *work)
 {
 	pthread_mutex_lock(&work->mutex);
@@ -260,7 +260,7 @@ static bool next(struct sl_work *work)
 	return !work->ends;
 }
 
-/* When there is nothing else to do, or at last. */
+/* Run when there is nothing else to do, or when it is overdue. */
 static void look_at_changed(struct sl_work *work)
 {
 	bool idle;
@@ -277,7 +277,7 @@ static void look_at_changed(struct sl_work *work)
 	work->looked = time(NULL);
 }
 
-/* By somebody who reads, and so not without end. */
+/* A reader asked for it, so the queue is limited. */
 static bool is_asked(const struct job *job)
 {
 	return *job->after || job->to_ns;
@@ -357,7 +357,7 @@ bool sl_work_window(struct sl_work *work, const char *pack, uint64_t from_ns, ui
 	return ask(work, &job);
 }
 
-/* What the last server was killed in the middle of. */
+/* Removes what the last server left when it was killed. */
 static void resume(void *context, const char *name, const struct stat *st)
 {
 	struct sl_work *work = context;
@@ -372,7 +372,7 @@ static void resume(void *context, const char *name, const struct stat *st)
 		sl_work_index(work, name);
 }
 
-/* Beside the server in a build folder, in libexec where it is installed. */
+/* Beside the server in a build folder, or in libexec when installed. */
 static bool find_program(char *program, size_t size)
 {
 	char self[2048];

@@ -10,14 +10,14 @@
 #include "server/runs.h"
 
 enum {
-	RECENT = 20,	  /* runs of a project: what changed earlier is no news */
-	PLACES = 40,	  /* the largest of a project */
-	SHOWN = 20,	  /* kept of all projects */
-	LOOKED_AT = 1000, /* newest runs, for their projects */
+	RECENT = 20,	  /* runs of a project that are examined: earlier changes are not news */
+	PLACES = 40,	  /* the largest places of a project that are examined */
+	SHOWN = 20,	  /* how many changes are kept, over all projects */
+	LOOKED_AT = 1000, /* newest runs that are read to find the projects */
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static SL_VECTOR(struct sl_worse) news; /* the newest first */
+static SL_VECTOR(struct sl_worse) news; /* newest first */
 
 struct look {
 	struct sl_store *store;
@@ -82,7 +82,7 @@ static int newest(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What was found takes the place of what was known of that project. */
+/* Replaces what was known of that project. */
 static void keep(struct look *look)
 {
 	const char *project = look->project ? look->project : "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Findings are those of a report of this moment.  A child makes it, so that the screen does not wait for it. */
+/* Findings of a report on the state at this moment.  A child process makes it, so that the screen does not wait. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,10 +13,10 @@
 #include "analyzer/base/memory.h"
 #include "top/top.h"
 
-#define SHARE	 100 /* a report may cost one part in so many of the time */
+#define SHARE	 100 /* a report may take at most 1/SHARE of the time */
 #define LEAST_NS 5000000000ull
 
-/* In the child: a line for each finding, "critical: text (advice)". */
+/* In the child: prints one line for each finding, "critical: text (advice)". */
 static void say(struct top *top, int fd)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
@@ -70,7 +70,7 @@ void top_findings_take(struct top *top)
 
 	while (findings->fd >= 0 && (got = read(findings->fd, bytes, sizeof(bytes))) != 0) {
 		if (got < 0)
-			return; /* later */
+			return; /* try again later */
 		findings->said = sl_memory_must(realloc(findings->said, findings->size + (size_t)got + 1));
 		memcpy(findings->said + findings->size, bytes, (size_t)got);
 		findings->size += (size_t)got;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the page of this moment: stormlog-analyze makes it, in the current folder, while the screen goes on.  Once this program
- * reads traces it may start no other, so a child that was forked before starts it.
+ * Writes report.html for this moment: stormlog-analyze makes it, in the current folder, while the screen goes on.  Once this
+ * program reads traces it may start no other program, so a child that was forked before does.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -14,9 +14,9 @@
 
 #include "top/top.h"
 
-#define NAMES_MAX (64 << 10) /* bytes of all traces' names together */
+#define NAMES_MAX (64 << 10) /* bytes for the names of all traces */
 
-/* Beside this program, where both are installed or built; else in PATH. */
+/* The analyzer beside this program, installed or built; else the one in PATH. */
 static void analyzer(char *path, size_t size)
 {
 	static const char *const places[] = {"stormlog-analyze", "../analyzer/stormlog-analyze"};
@@ -34,7 +34,7 @@ static void analyzer(char *path, size_t size)
 	snprintf(path, size, "stormlog-analyze");
 }
 
-/* The child, which sees no trace: names that come are those of traces, the folder's name is its own. */
+/* The child, which reads no trace.  It receives the names of traces; the folder's name it has already. */
 _Noreturn static void write_pages(int line)
 {
 	static char names[NAMES_MAX + 1], program[PATH_MAX + 40], folder[64], said[160], *argv[NAMES_MAX / 2 + 6];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The past beside the present: alerts since this program started, and Python Stormlog's own files, whose sessions stand beside processes. */
+/* The view of the past: alerts since this program started, and the sessions in Python Stormlog's own files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ bool top_sessions_open(struct top *top, const char *path)
 	return found;
 }
 
-/* After the last path. */
+/* Called once the last path has been opened. */
 void top_sessions_finish(struct top *top)
 {
 	if (!top->telemetry)
@@ -83,7 +83,7 @@ void top_sessions_finish(struct top *top)
 		}
 }
 
-/* A line for each device of each session: its last sample, and the most of all. */
+/* One line for each device of each session: its last and its largest sample. */
 static void session_lines(struct lines *lines, const struct sl_session *session, int64_t device)
 {
 	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], rank[24] = "-";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lies in the pools of frameworks other than PyTorch: a row a device, and under it what its largest blocks are called. */
+/* The view of frameworks' pools other than PyTorch's: one row per device, and below it the names of its largest blocks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "analyzer/base/memory.h"
 #include "top/top.h"
 
-#define NAMED 8 /* of a device */
+#define NAMED 8 /* blocks named per device */
 
 struct named {
 	uint32_t label;
@@ -33,7 +33,7 @@ static int by_name(const void *a, const void *b)
 	return (x->api > y->api) - (x->api < y->api);
 }
 
-/* Names of the device's blocks, largest first; how many. */
+/* The names of the device's blocks, largest first; returns how many. */
 static size_t names_of(const struct sl_model *model, int device, struct named *named)
 {
 	size_t count = 0, kept = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The screen: title, devices, tabs, the lines of a view that fit, and what the keys do.  Nothing is told by colour alone. */
+/* The screen: title, devices, tabs, the lines of a view that fit, and what the keys do.  Colour never carries information alone. */
 #include <curses.h>
 #include <math.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #define DEVICES_SHOWN 4
 #define BAR_MAX	      40
 
-/* Names come from traces: they leave through the door, cut to the columns that are left. */
+/* Prints a name from a trace: control characters are removed and it is cut to the remaining columns. */
 static void put(int y, int x, attr_t attributes, const char *format, ...)
 {
 	char *text = NULL, *clean = NULL;
@@ -77,10 +77,10 @@ struct shared {
 	const char *uuid, *host;
 	int device, process;
 	uint64_t used, total, live;
-	double per_second; /* of all that grow together */
+	double per_second; /* sum over all places that grow */
 };
 
-/* Devices over processes: one with a UUID is the same in all of them. */
+/* One figure per device over all processes; a device with a UUID is the same in all of them. */
 static unsigned devices_of(const struct top *top, struct shared *shared, unsigned most)
 {
 	unsigned count = 0;
@@ -106,7 +106,7 @@ static unsigned devices_of(const struct top *top, struct shared *shared, unsigne
 			if (followed->ended)
 				continue;
 			shared[at].live += f[d].live;
-			if (f[d].used != SL_UNKNOWN) /* the latest word of a process that lives */
+			if (f[d].used != SL_UNKNOWN) /* the newest value from a living process */
 				shared[at].used = f[d].used;
 			if (sl_trend_slope(&top->seen.item[i].trend[d], &per_second))
 				shared[at].per_second += per_second;
@@ -124,7 +124,7 @@ static int fuller(const void *a, const void *b)
 	return p != q ? (p < q ? 1 : -1) : x->device - y->device;
 }
 
-/* Lines that it took. */
+/* Returns how many lines it drew. */
 static int bar(int y, const struct top *top, const struct shared *device, const char *place)
 {
 	char used[SL_FORMAT_BYTES], total[SL_FORMAT_BYTES], text[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "";

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-top [DIR...] [-p PID]: what runs holds now, on a terminal.  Reads what is on disk; the programs do not notice. */
+/*
+ * stormlog-top [DIR...] [-p PID]: shows on a terminal what running programs hold.  It reads files only; the programs do not
+ * notice.
+ */
 #include <curses.h>
 #include <getopt.h>
 #include <langinfo.h>
@@ -17,7 +20,7 @@
 #include "common/now.h"
 #include "top/top.h"
 
-#define NODE_NS 5000000000ull /* between two searches for recordings of the node */
+#define NODE_NS 5000000000ull /* between two searches of the node for recordings */
 
 static const char usage[] =
 	"usage: stormlog-top [options] [DIR...]\n\n"
@@ -55,7 +58,7 @@ void top_mark(struct top *top)
 	snprintf(top->said, sizeof(top->said), "marked: places show what was born since");
 }
 
-/* What came since the last look, and a point of every trend. */
+/* Reads what was added since the last look and adds a point to every trend. */
 static void look(struct top *top, bool search)
 {
 	if (search && (!*top->paths || top->pid))
@@ -109,7 +112,7 @@ static void move_by(struct top *top, int by)
 {
 	int at = (int)top->at + by;
 
-	top->at = at > 0 ? (unsigned)at : 0; /* the end is found when it is drawn */
+	top->at = at > 0 ? (unsigned)at : 0; /* a number behind the end is corrected when the list is drawn */
 }
 
 static void click(struct top *top)
@@ -124,7 +127,7 @@ static void click(struct top *top)
 		move_by(top, 3);
 }
 
-/* Shows the places of the selected line's process. */
+/* Switches to the places of the selected line's process. */
 static void enter(struct top *top, const struct lines *lines)
 {
 	if (top->at < lines->line.count && lines->line.item[top->at].process != ALL) {
@@ -240,7 +243,7 @@ static void loop(struct top *top)
 		top_draw(top, &lines);
 		now = sl_now_ns(CLOCK_MONOTONIC);
 		timeout(top->paused || now >= look_ns ? 100 : (int)((look_ns - now) / 1000000) + 1);
-		while ((key = getch()) != ERR && goes_on) { /* all that was typed, then one picture */
+		while ((key = getch()) != ERR && goes_on) { /* handle all keys that were typed, then draw once */
 			goes_on = press(top, key, &lines);
 			timeout(0);
 		}
@@ -259,7 +262,7 @@ static int open_paths(struct top *top)
 			return 2;
 		}
 		if (sl_follow_count(top->follow) == before)
-			top_sessions_open(top, *path); /* it may be that nothing has begun there yet */
+			top_sessions_open(top, *path); /* nothing may have been recorded there yet */
 	}
 	top_sessions_finish(top);
 	if (top->pid && !sl_follow_node(top->follow, top->pid)) {
@@ -305,7 +308,7 @@ static int parse(struct top *top, int argc, char **argv)
 	return -1;
 }
 
-/* Landlock keeps other processes' maps from whom it confines: where those are read, the filter of system calls holds alone. */
+/* Landlock would hide other processes' /proc maps; where those are read, only the filter of system calls is used. */
 static void confine(const struct top *top)
 {
 	const char *home = getenv("HOME");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-top: what its files share.  A view fills lines of text; the screen shows those that fit.  One thread. */
+/* stormlog-top: what its files share.  A view fills a list of lines; the screen shows those that fit.  One thread. */
 #ifndef TOP_TOP_H
 #define TOP_TOP_H
 
@@ -10,7 +10,7 @@
 #include "analyzer/watch/watch.h"
 
 enum view { VIEW_OVERVIEW, VIEW_PLACES, VIEW_TIME, VIEW_PYTORCH, VIEW_RANKS, VIEW_FINDINGS, VIEW_CALLS, VIEW_COUNT };
-enum tone { TONE_PLAIN, TONE_BOLD, TONE_DIM, TONE_WARN }; /* each also told by a word or a sign: no colour is needed */
+enum tone { TONE_PLAIN, TONE_BOLD, TONE_DIM, TONE_WARN }; /* each is also shown by a word or a sign, since there may be no colour */
 
 #define TOP_DEVICES 16 /* of a process */
 #define ALL	    (-1)
@@ -18,14 +18,14 @@ enum tone { TONE_PLAIN, TONE_BOLD, TONE_DIM, TONE_WARN }; /* each also told by a
 struct line {
 	char *text;
 	enum tone tone;
-	int process; /* that the line is about; ALL: none */
+	int process; /* index of the process that the line is about; ALL: none */
 };
 struct lines {
 	SL_VECTOR(struct line) line;
 	char header[256];
 };
 
-/* What this program remembers of a process, beside what is followed. */
+/* What this program remembers of a process in addition to what sl_follow keeps. */
 struct seen {
 	const struct sl_followed *followed;
 	struct sl_trend trend[TOP_DEVICES];
@@ -35,34 +35,34 @@ struct seen {
 };
 
 struct findings {
-	int fd; /* of what a child says; -1: none is under way */
+	int fd; /* from the child that is under way; -1: none */
 	long child;
 	uint64_t next_ns, begun_ns;
-	char *said; /* as it came, and how much; the last whole answer */
+	char *said; /* what the child has printed so far and how much; the last complete answer */
 	size_t size;
 	char *text;
 };
 
 struct top {
 	struct sl_follow *follow;
-	char **paths; /* NULL at their end */
+	char **paths; /* ended by NULL */
 	long pid;     /* 0: any */
 	SL_VECTOR(struct seen) seen;
 	enum view view;
-	int process;	    /* that places and time are of; ALL: every one */
+	int process;	    /* index of the process shown in the views of places and time; ALL: every process */
 	unsigned at, first; /* selected line, first that is shown */
 	char filter[64];
 	bool filtering, helping, paused, ascii;
 	double interval;
 	uint64_t now_ns;
 	struct findings findings;
-	char said[160]; /* at the bottom, until the next key */
+	char said[160]; /* message in the last line, until the next key */
 	/* top/past.c */
 	struct sl_watch *watch;
-	SL_VECTOR(char *) alerts;	/* oldest first, and those of telemetry before them */
-	struct sl_telemetry *telemetry; /* NULL: none was named */
+	SL_VECTOR(char *) alerts;	/* oldest first; those from telemetry come before ours */
+	struct sl_telemetry *telemetry; /* NULL: no telemetry was named */
 	/* top/page.c */
-	int page_line; /* to the child that writes it; -1: there is none */
+	int page_line; /* pipe to the child that writes pages; -1: there is none */
 };
 
 static inline struct sl_followed *top_process(const struct top *top, unsigned index)
@@ -73,26 +73,26 @@ static inline struct sl_followed *top_process(const struct top *top, unsigned in
 void top_line(struct lines *lines, enum tone tone, int process, const char *format, ...) SL_PRINTF(4, 5);
 void top_view(struct top *top, struct lines *lines, unsigned rows, unsigned columns);
 extern const char *const top_view_names[VIEW_COUNT];
-/* The place of all that grows fastest; "" where nothing does more than chance would. */
+/* The fastest growing place; "" where nothing grows more than chance explains. */
 void top_growth(struct top *top, char *out, size_t size);
 
-/* A report's findings, asked of a child every so often that it costs less than a hundredth. */
+/* The findings of a report, made by a child as often as costs less than a hundredth of the time. */
 void top_findings_ask(struct top *top);
 void top_findings_take(struct top *top);
 void top_findings_end(struct top *top);
 
-/* Rules that are held against everything; what they say is kept. */
+/* Checks the alert rules and keeps what they report. */
 void top_alerts_look(struct top *top);
-/* Python Stormlog's own files.  False: there are none at the path. */
+/* Opens Python Stormlog's own files.  False: there are none at the path. */
 bool top_sessions_open(struct top *top, const char *path);
 void top_sessions_finish(struct top *top);
 void top_sessions(struct top *top, struct lines *lines);
 void top_past_free(struct top *top);
 
-/* What other frameworks than PyTorch keep in pools, in the view beside it. */
+/* The view of pools of frameworks other than PyTorch. */
 void top_pools(struct top *top, struct lines *lines);
 
-/* report.html of this moment, by stormlog-analyze.  start: before this program gives up what it does not need. */
+/* Asks stormlog-analyze for report.html of this moment.  start: call it before this program gives up its rights. */
 void top_page_start(struct top *top);
 void top_page_ask(struct top *top);
 void top_page_take(struct top *top);

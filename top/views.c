@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The views: lines of text, from the models of what is followed. */
+/* The views: lines of text made from the models of the followed processes. */
 #include "top/top.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static const char *state_of(const struct sl_followed *followed)
 	}
 }
 
-/* +2.1 MiB/s; "" where chance would do as much. */
+/* "+2.1 MiB/s"; "" where chance explains the growth. */
 static const char *rate(char *text, const struct sl_trend *trend)
 {
 	char bytes[SL_FORMAT_BYTES];
@@ -68,13 +68,13 @@ static const char *rate(char *text, const struct sl_trend *trend)
 
 #define SPARKS 12
 
-/* From the line's begin to now, or to the end. */
+/* From the line's beginning to now, or to its end. */
 static uint64_t span_of(const struct sl_model *model)
 {
 	return model->now_ns > model->timeline.begin_ns ? model->now_ns - model->timeline.begin_ns : 1;
 }
 
-/* The most in each of so many columns of a run's life.  Behind the last change the value stays what it is. */
+/* The largest value in each column of a run's life.  After its last change the value stays. */
 static void columns_of(const struct sl_model *model, const struct sl_line *line, double *column, unsigned count)
 {
 	const struct sl_timeline *timeline = &model->timeline;
@@ -218,7 +218,7 @@ static void chart(struct top *top, struct lines *lines, unsigned index, unsigned
 		 (long long)process->trace->header.pid);
 }
 
-/* The chosen process, else the one that held most. */
+/* The chosen process, else the one with the highest peak. */
 static void time_line(struct top *top, struct lines *lines, unsigned rows, unsigned columns)
 {
 	unsigned chosen = 0;
@@ -272,7 +272,7 @@ static void pytorch(struct top *top, struct lines *lines)
 struct standing {
 	unsigned process;
 	uint64_t live, peak;
-	double away; /* deviations (1.4826 x MAD) of the median */
+	double away; /* distance from the median in deviations (1.4826 x MAD) */
 };
 
 static int by_away(const void *a, const void *b)
@@ -283,7 +283,7 @@ static int by_away(const void *a, const void *b)
 				  : (x->process > y->process) - (x->process < y->process);
 }
 
-/* How far each is from the median, outliers first. */
+/* The distance of each from the median, outliers first. */
 static void compare(struct standing *standing, unsigned count)
 {
 	double *live = sl_memory_must(calloc(count + 1, 2 * sizeof(*live))), *away = live + count + 1;

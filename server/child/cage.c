@@ -29,8 +29,8 @@ bool sl_cage_limits(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_DUMPABLE, 0);
-	signal(SIGXFSZ, SIG_IGN);  /* an error of writing, then */
-#if !defined(__SANITIZE_ADDRESS__) /* whose shadow is terabytes of addresses */
+	signal(SIGXFSZ, SIG_IGN);  /* a file that grows too large is then an error of write */
+#if !defined(__SANITIZE_ADDRESS__) /* AddressSanitizer's shadow needs terabytes of address space */
 	if (!limit(RLIMIT_AS, MEMORY_MAX))
 		return false;
 #endif
@@ -38,7 +38,10 @@ bool sl_cage_limits(void)
 	       limit(RLIMIT_NOFILE, OPEN_MAX_);
 }
 
-/* What malloc, stdio, threads and reading files are made of, on every architecture; what one of them lacks is left out. */
+/*
+ * The system calls that malloc, stdio, threads and reading files need, on any architecture; those an architecture lacks are
+ * left out.
+ */
 static const int calls[] = {
 	SCMP_SYS(brk),		 SCMP_SYS(mmap),
 	SCMP_SYS(mmap2),	 SCMP_SYS(munmap),
@@ -69,7 +72,7 @@ static const int calls[] = {
 	SCMP_SYS(ftruncate),	 SCMP_SYS(dup),
 };
 
-/* Other flags than those of reading are refused; openat2, which hides them behind a pointer, is refused as a whole. */
+/* open is allowed only with flags for reading.  openat2 hides its flags behind a pointer and is refused altogether. */
 static bool allow_reading(scmp_filter_ctx filter)
 {
 	const unsigned writing = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND;
@@ -79,7 +82,7 @@ static bool allow_reading(scmp_filter_ctx filter)
 	return !failed;
 }
 
-/* Threads of this process alone: clone3 is refused, and the C library then uses clone. */
+/* Only threads of this process may be made.  clone3 is refused, and the C library then uses clone. */
 static bool allow_threads(scmp_filter_ctx filter)
 {
 	const unsigned thread = 0x10000 /* CLONE_THREAD */;

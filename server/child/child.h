@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Exit statuses of stormlog-index: a pack that cannot be read never will be, what failed may be tried again. */
+/*
+ * Exit statuses of stormlog-index.  A pack that cannot be read will never be readable; after another failure a new try may
+ * succeed.
+ */
 #ifndef SERVER_CHILD_CHILD_H
 #define SERVER_CHILD_CHILD_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-index OUT PACK: what the server keeps of a pack: OUT/report.html, report.json and card.json, of a run that a stranger
- * may have sent.  stormlog-index OUT PACK FROM TO: OUT/report.html whose lines over time are of FROM to TO alone, in ns since the
- * run began, and finer.  stormlog-index OUT BEFORE AFTER NAME NAME: OUT/compare.html.  The server runs it, in a folder that it removes
- * afterwards; what goes wrong here ends here.
+ * stormlog-index OUT PACK makes what the server keeps of a pack: OUT/report.html, report.json and card.json.  The pack may come
+ * from a stranger.  stormlog-index OUT PACK FROM TO makes OUT/report.html whose lines over time show only FROM to TO (ns since
+ * the run began), with finer bins.  stormlog-index OUT BEFORE AFTER NAME NAME makes OUT/compare.html.  The server runs it in a
+ * folder that it removes afterwards, so a failure here does no harm elsewhere.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,14 +38,14 @@ static FILE *make(const char *folder, const char *name)
 	return out;
 }
 
-/* Packs are unpacked before the cage is closed: that is zstd and names, nothing of a trace. */
+/* Packs are unpacked before the cage closes; this uses zstd and file names but parses no trace. */
 static void enter(const char *folder, char *const *packs)
 {
 	const char *const writes[] = {folder, NULL};
 
 	if (!sl_cage_limits())
 		exit(SL_CHILD_FAILED);
-	sl_confine((const char *const *)packs, writes, false); /* where the kernel can */
+	sl_confine((const char *const *)packs, writes, false); /* where the kernel supports it */
 	for (; *packs; packs++)
 		if (!sl_pack_open(*packs)) {
 			fputs("this is no pack that can be unpacked\n", stderr);
@@ -70,7 +70,7 @@ static bool write_card(struct sl_report *report, FILE *out)
 
 	sl_card_init(&card);
 	sl_card_take(&card, report, NULL);
-	card.identity = "pack"; /* the server names it */
+	card.identity = "pack"; /* the server replaces it */
 	sl_card_write(json, NULL, &card, true);
 	sl_card_free(&card);
 	return sl_json_close(json);
@@ -102,7 +102,7 @@ static uint64_t clock_of(const struct sl_process *process, uint64_t unix_ns)
 	return unix_ns > booted ? unix_ns - booted : 0;
 }
 
-/* What is said of the run stays that of the whole: the lines alone are of a second replay. */
+/* Figures of the run stay those of the whole run; only the lines come from a second replay. */
 static int look_closer(const char *folder, char *pack, uint64_t from_ns, uint64_t to_ns)
 {
 	FILE *html = make(folder, "report.html");
@@ -144,7 +144,7 @@ static bool take_side(struct sl_side *side, struct sl_html_changes *page, char *
 	return fine;
 }
 
-/* names: what the page calls them. */
+/* names: how the page calls the two runs */
 static int compare(const char *folder, char **packs, char *const *names)
 {
 	static const unsigned counts[] = {1, 1};
