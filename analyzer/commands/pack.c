@@ -20,14 +20,17 @@ static const struct sl_option table[] = {
 	{"--output", 'o', "FILE", "where it goes (default: traces.stormlog); \"-\" is standard output"},
 	{"--redact", 0, NULL, "mask all names but those that everybody knows, and print which stayed"},
 	{"--run", 0, "ID|all", "which run of a folder with several (default: the newest)"},
+	SL_OPTION_SYMBOLS,
 	{"--json", 0, NULL, "what was written as one JSON object (schemas/done.schema.json)"},
 	{0},
 };
-enum { OUTPUT, REDACT, RUN, JSON };
+enum { OUTPUT, REDACT, RUN, SYMBOLS, JSON };
 
 static const char about[] =
 	"One file that stormlog-analyze opens like the folder.  Masked names keep their length and stay the same within a pack;\n"
-	"names of vendors' libraries, sizes, addresses and times stay.";
+	"names of vendors' libraries, sizes, addresses and times stay.  Names and lines of native frames are looked up here and go "
+	"into\n"
+	"the pack, unless names are masked: elsewhere the libraries need not be.";
 
 static int write_pack(const struct sl_images *images, int run, const char *path, uint64_t salt)
 {
@@ -88,7 +91,7 @@ static int run(int argc, char **argv)
 		status = SL_EXIT_USAGE;
 	}
 	if (status < 0)
-		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {s.path}});
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths, .writes = {s.path}, .symbols = parsed.symbols});
 	if (status < 0)
 		status = sl_native_images(&images, parsed.paths);
 	if (status < 0) {

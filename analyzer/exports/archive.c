@@ -14,6 +14,7 @@
 #include "analyzer/base/door.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/exports/native_names.h"
 #include "analyzer/exports/redact.h"
 #include "analyzer/trace/archive.h"
 #include "analyzer/trace/frames.h"
@@ -27,7 +28,8 @@
 
 struct packer {
 	FILE *out;
-	ZSTD_CCtx *zstd, *frames;      /* frames: of what is masked, made by the first */
+	ZSTD_CCtx *zstd, *frames;      /* frames: of what is put into a trace, made by the first */
+	struct sl_symbols *symbols;    /* where nothing is masked */
 	struct sl_redaction redaction; /* salt 0: none */
 	uint8_t packed[1 << 16];
 };
@@ -55,47 +57,104 @@ static bool push_head(struct packer *p, const char *name, uint64_t size)
 	       push(p, &size, sizeof(size), ZSTD_e_continue);
 }
 
-/* A file as a member, some of it at a time.  What it has grown by since it was opened is not taken; what it lacks is zeroes. */
-static bool push_file(struct packer *p, const char *path, const char *name)
+/* So much of a file, some of it at a time; what it lacks is zeroes. */
+static bool push_part(struct packer *p, int fd, uint64_t from, uint64_t left)
 {
-	static const uint8_t zeroes[1 << 16];
 	uint8_t bytes[1 << 16];
+	bool fine = true;
+
+	while (left && fine) {
+		size_t wanted = left < sizeof(bytes) ? left : sizeof(bytes), got = sl_read_at(fd, bytes, wanted, from);
+
+		memset(bytes + got, 0, wanted - got);
+		fine = push(p, bytes, wanted, ZSTD_e_continue);
+		from += wanted;
+		left -= wanted;
+	}
+	return fine;
+}
+
+/* Where the header's frame ends, the first of each file; 0: the file is damaged there, or no trace. */
+static uint64_t behind_header(int fd)
+{
+	struct sl_frame_index index;
+	bool whole = sl_read_at(fd, &index, sizeof(index), 0) == sizeof(index) && sl_frame_valid(&index, sizeof(index)) &&
+		     index.kind == SL_FRAME_HEADER;
+
+	return whole ? sizeof(index) + index.compressed : 0;
+}
+
+/* A file as a member, with frames of ours behind its header.  What it has grown by since it was opened is not taken. */
+static bool push_file(struct packer *p, const char *path, const char *name, const char *more, size_t more_size)
+{
 	struct stat st;
 	int fd = sl_paths_open_regular(path, &st);
-	bool fine = fd >= 0 && push_head(p, name, (uint64_t)st.st_size);
+	uint64_t size = fd >= 0 ? (uint64_t)st.st_size : 0, head = more_size ? behind_header(fd) : 0;
+	bool fine = fd >= 0;
 
-	for (uint64_t left = fine ? (uint64_t)st.st_size : 0; left && fine;) {
-		size_t wanted = left < sizeof(bytes) ? left : sizeof(bytes);
-		ssize_t got = read(fd, bytes, wanted);
-
-		fine = got >= 0 && push(p, got ? bytes : zeroes, got ? (size_t)got : wanted, ZSTD_e_continue);
-		left -= got ? (size_t)got : wanted;
-	}
+	if (head > size || !head)
+		head = more_size = 0;
+	fine = fine && push_head(p, name, size + more_size) && push_part(p, fd, 0, head) &&
+	       push(p, more, more_size, ZSTD_e_continue) && push_part(p, fd, head, size - head);
 	if (fd >= 0)
 		close(fd);
 	return fine;
 }
 
-/* ---- redaction: frames with names are opened, masked and closed again; events have numbers alone */
-
-/* Compressed again with its names masked.  What cannot be opened is left out: nobody can say what names are in it. */
-static bool put_masked(struct packer *p, FILE *to, struct sl_frame_index index, const struct sl_inflate *plain)
+/* Compresses what is in a frame and puts it behind its index. */
+static bool put_frame(struct packer *p, FILE *to, struct sl_frame_index index, const void *plain, size_t size)
 {
-	size_t bound = ZSTD_compressBound(plain->bytes), packed;
+	size_t bound = ZSTD_compressBound(size), packed;
 	uint8_t *again = sl_memory_must(malloc(bound));
 	bool fine;
 
 	if (!p->frames)
 		p->frames = sl_memory_must(ZSTD_createCCtx());
-	sl_redact_maps(&p->redaction, plain->out, plain->bytes);
 	ZSTD_CCtx_setParameter(p->frames, ZSTD_c_checksumFlag, 1);
-	packed = ZSTD_compress2(p->frames, again, bound, plain->out, plain->bytes);
+	packed = ZSTD_compress2(p->frames, again, bound, plain, size);
 	fine = !ZSTD_isError(packed);
 	index.compressed = (uint32_t)packed;
 	index.check = sl_frame_check(&index);
 	fine = fine && fwrite(&index, sizeof(index), 1, to) == 1 && fwrite(again, 1, packed, to) == packed;
 	free(again);
 	return fine;
+}
+
+/* ---- names of native frames, which are looked up while the libraries are here */
+
+struct names {
+	struct packer *packer;
+	FILE *to;
+};
+
+static bool put_names(void *context, const void *maps, size_t size, uint32_t count)
+{
+	struct names *names = context;
+	struct sl_frame_index index = {.magic = SL_FRAME_MAGIC, .size = sizeof(index) - 8, .kind = SL_FRAME_DEFS, .count = count};
+
+	return put_frame(names->packer, names->to, index, maps, size);
+}
+
+/* Malloc'ed, with *size; where nothing has a name it is 0. */
+static char *names_of(struct packer *p, struct sl_trace *trace, size_t *size)
+{
+	char *frames = NULL;
+	struct names names = {p, open_memstream(&frames, size)};
+
+	if (names.to && trace && p->symbols)
+		sl_native_names_each(trace, p->symbols, put_names, &names);
+	if (!names.to || fclose(names.to))
+		*size = 0;
+	return frames;
+}
+
+/* ---- redaction: frames with names are opened, masked and closed again; events have numbers alone */
+
+/* Compressed again with its names masked. */
+static bool put_masked(struct packer *p, FILE *to, struct sl_frame_index index, const struct sl_inflate *plain)
+{
+	sl_redact_maps(&p->redaction, plain->out, plain->bytes);
+	return put_frame(p, to, index, plain->out, plain->bytes);
 }
 
 static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64_t size, FILE *to)
@@ -113,7 +172,7 @@ static bool put_as_it_is(const struct sl_frames *frames, uint64_t offset, uint64
 	return fine;
 }
 
-/* A frame at a time, so that a trace takes the memory of its largest. */
+/* A frame at a time, so that a trace takes the memory of its largest.  What does not open is left out: nobody can say what names are in it. */
 static bool mask_trace(struct packer *p, const char *path, FILE *to)
 {
 	struct sl_damage unsaid = {0};
@@ -233,10 +292,10 @@ static bool push_ring(struct packer *p, const char *path, const char *name)
 	return fine;
 }
 
-static bool add_file(struct packer *p, const char *path, const char *name, bool ring)
+static bool add_file(struct packer *p, const char *path, const char *name, bool ring, const char *more, size_t more_size)
 {
 	if (!p->redaction.salt)
-		return push_file(p, path, name);
+		return push_file(p, path, name, more, more_size);
 	return ring ? push_ring(p, path, name) : push_masked(p, path, name);
 }
 
@@ -246,16 +305,18 @@ static bool add_image(struct packer *p, const struct sl_image *image)
 	struct sl_damage damage = {0};
 	struct sl_trace *trace = sl_trace_open(image, &damage);
 	const char *ring = trace && trace->ring.path ? trace->ring.path : image->ring; /* it may lie elsewhere */
-	char name[NAME_MAX + 1];
+	size_t names_size = 0;
+	char name[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
 	bool fine = true;
 
 	snprintf(name, sizeof(name), "%.*s%s", (int)(strlen(base) - strlen(SL_TRACE_SUFFIX)), base, SL_RING_SUFFIX);
 	if (ring)
-		fine = add_file(p, ring, name, true);
+		fine = add_file(p, ring, name, true, NULL, 0);
 	for (unsigned i = 0; i < image->file_count && fine; i++) {
 		slash = strrchr(image->files[i], '/');
-		fine = add_file(p, image->files[i], slash ? slash + 1 : image->files[i], false);
+		fine = add_file(p, image->files[i], slash ? slash + 1 : image->files[i], false, names, i ? 0 : names_size);
 	}
+	free(names);
 	sl_damage_free(&damage);
 	if (trace)
 		sl_trace_close(trace);
@@ -264,7 +325,8 @@ static bool add_image(struct packer *p, const struct sl_image *image)
 
 bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t salt)
 {
-	struct packer p = {.out = out, .zstd = ZSTD_createCCtx(), .redaction = {.salt = salt}};
+	struct packer p = {
+		.out = out, .zstd = ZSTD_createCCtx(), .redaction = {.salt = salt}, .symbols = salt ? NULL : sl_symbols_new()};
 	uint32_t end = 0;
 	bool fine = p.zstd && fwrite(SL_PACK_MAGIC, 1, sizeof(SL_PACK_MAGIC), out) == sizeof(SL_PACK_MAGIC);
 
@@ -276,6 +338,7 @@ bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t 
 	fine = fine && push(&p, &end, sizeof(end), ZSTD_e_end);
 	ZSTD_freeCCtx(p.zstd);
 	ZSTD_freeCCtx(p.frames);
+	sl_symbols_free(p.symbols);
 	if (salt && fine)
 		sl_redact_say(&p.redaction, stderr);
 	sl_map_free(&p.redaction.kept);

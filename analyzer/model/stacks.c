@@ -147,11 +147,22 @@ static bool is_systems(const char *path)
 	       !strncmp(path, "/lib", 4) || strstr(path, "site-packages/") || strstr(path, "dist-packages/");
 }
 
+/* By what a pack says: it was made where the libraries are.  Else by what is on this machine. */
+static unsigned names_of(const struct sl_defs *defs, struct sl_symbols *symbols, const struct sl_module *module, uint64_t pc,
+			 struct sl_symbol *found)
+{
+	const struct sl_named *named = symbols ? sl_defs_named(defs, pc) : NULL;
+
+	if (named)
+		memcpy(found, named->symbols, named->count * sizeof(*found));
+	return named ? named->count : symbols && module ? sl_symbols_find(symbols, module, pc, found, SL_SYMBOL_DEPTH) : 0;
+}
+
 static void add_native(struct out *out, const struct sl_defs *defs, struct sl_symbols *symbols, uint64_t pc)
 {
-	struct sl_symbol found[8];
+	struct sl_symbol found[SL_SYMBOL_DEPTH];
 	const struct sl_module *module = module_at(defs, pc);
-	unsigned count = symbols && module ? sl_symbols_find(symbols, module, pc, found, SL_COUNT(found)) : 0;
+	unsigned count = names_of(defs, symbols, module, pc, found);
 
 	if (module && module->path && strstr(module->path, "libstormlog"))
 		return;
@@ -169,7 +180,7 @@ static void add_native(struct out *out, const struct sl_defs *defs, struct sl_sy
 		now->file = found[i].file;
 		now->line = found[i].line;
 		now->inlined = i + 1 < count;
-		now->own = now->line && !now->passes_on && !is_systems(module->path) && !is_systems(now->file);
+		now->own = now->line && module && !now->passes_on && !is_systems(module->path) && !is_systems(now->file);
 		now->passes_on |= now->function && !strcmp(now->function, "_start");
 	}
 }

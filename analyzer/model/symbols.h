@@ -13,12 +13,6 @@
 
 #include "analyzer/trace/defs.h"
 
-struct sl_symbol {
-	const char *function, *file; /* NULL: unknown */
-	uint32_t line;
-};
-#define SL_SYMBOL_DEPTH 8 /* functions at one address: the outer ones of more are left out */
-
 struct sl_symbols;
 struct sl_symbols *sl_symbols_new(void);
 void sl_symbols_free(struct sl_symbols *symbols);

@@ -53,6 +53,9 @@ static bool trace_is_sound(const struct sl_trace *trace)
 	EACH(const char *, note, trace->defs.notes)
 	if (!*note)
 		return false;
+	EACH(struct sl_named, named, trace->defs.named)
+	if (named->count > SL_SYMBOL_DEPTH)
+		return false;
 	EACH(struct sl_said, said, trace->defs.metadata)
 	if (!said->key)
 		return false;

@@ -56,6 +56,12 @@ SHAPE(python, KEPT(frames, count, u32), KEPT(boundaries, boundary_count, u32), M
 #define STRUCT struct sl_native_stack
 SHAPE(native, KEPT(pcs, count, u64), M(truncated));
 #undef STRUCT
+#define STRUCT struct sl_symbol
+SHAPE(symbol, M(function), M(file), M(line));
+#undef STRUCT
+#define STRUCT struct sl_named
+SHAPE(named, M(pc), KEPT(symbols, count, symbol));
+#undef STRUCT
 #define STRUCT struct sl_module
 SHAPE(module, M(base), M(end), M(ns), M(path), M(build_id));
 #undef STRUCT
@@ -78,7 +84,8 @@ SHAPE(capability, M(name), M(value));
 SHAPE(said, M(key), M(value));
 #undef STRUCT
 #define STRUCT struct sl_defs
-SHAPE(defs, VECTOR(texts, text), VECTOR(frames, frame), VECTOR(pythons, python), VECTOR(natives, native), VECTOR(modules, module), M(cut_names),
+SHAPE(defs, VECTOR(texts, text), VECTOR(frames, frame), VECTOR(pythons, python), VECTOR(natives, native), VECTOR(named, named), VECTOR(modules, module),
+      M(cut_names),
       VECTOR(evals, eval), VECTOR(devices, device), VECTOR(threads, thread), VECTOR(communicators, communicator),
       VECTOR(capabilities, capability), VECTOR(notes, text), VECTOR(metadata, said));
 #undef STRUCT

@@ -229,6 +229,8 @@ static void give_ids(struct sl_defs *defs, const struct sl_image_slots *ids)
 	set_ids(&defs->python_ids, ids->python_ids.item, ids->python_ids.count, defs->pythons.count);
 	set_ids(&defs->native_ids, ids->native_ids.item, ids->native_ids.count, defs->natives.count);
 	set_ids(&defs->thread_ids, ids->thread_ids.item, ids->thread_ids.count, defs->threads.count);
+	for (size_t i = 0; i < defs->named.count; i++)
+		sl_idmap_set(&defs->named_ids, defs->named.item[i].pc, (uint32_t)i);
 	sl_defs_share(defs);
 }
 

@@ -91,6 +91,26 @@ static void add_native(struct sl_defs *defs, const msgpack_object *map, uint64_t
 	*PUSH(defs->natives) = (struct sl_native_stack){(uint32_t)(pcs.size / 8), copy, is_true(sl_object_get(map, "truncated"))};
 }
 
+static void add_named(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
+{
+	const msgpack_object *array = sl_object_get(map, "functions");
+	struct sl_symbol symbols[SL_SYMBOL_DEPTH];
+	uint32_t count = 0;
+
+	memset(symbols, 0, sizeof(symbols)); /* their holes too: equal ones are equal bytes */
+	for (; array && array->type == MSGPACK_OBJECT_ARRAY && count < array->via.array.size && count < SL_SYMBOL_DEPTH; count++) {
+		const msgpack_object *one = &array->via.array.ptr[count];
+
+		symbols[count].function = text_of(defs, one, "function");
+		symbols[count].file = text_of(defs, one, "file");
+		symbols[count].line = (uint32_t)sl_object_u64(one, "line", 0);
+	}
+	if (!count)
+		return;
+	sl_idmap_set(&defs->named_ids, sl_object_u64(map, "pc", 0), (uint32_t)defs->named.count);
+	*PUSH(defs->named) = (struct sl_named){sl_object_u64(map, "pc", 0), sl_pool_keep(symbols, count * sizeof(*symbols)), count};
+}
+
 static void add_thread(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	sl_idmap_set(&defs->thread_ids, id, (uint32_t)defs->threads.count);
@@ -247,6 +267,7 @@ bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map)
 		{"frame", add_frame},
 		{"python_stack", add_python},
 		{"native_stack", add_native},
+		{"native_frame", add_named},
 		{"thread", add_thread},
 		{"module", add_module},
 		{"eval_range", add_eval},
@@ -301,6 +322,7 @@ void sl_defs_free(struct sl_defs *defs)
 {
 	sl_idmap_free(&defs->text_ids);
 	sl_idmap_free(&defs->native_ids);
+	sl_idmap_free(&defs->named_ids);
 	sl_idmap_free(&defs->thread_ids);
 	sl_idmap_free(&defs->communicator_ids);
 	free(defs->spans.item);
@@ -312,6 +334,7 @@ void sl_defs_free(struct sl_defs *defs)
 		free(defs->pythons.item);
 	}
 	free(defs->natives.item);
+	free(defs->named.item);
 	free(defs->modules.item);
 	free(defs->evals.item);
 	free(defs->devices.item);
@@ -347,6 +370,11 @@ const struct sl_python_stack *sl_defs_python(const struct sl_defs *defs, uint64_
 const struct sl_native_stack *sl_defs_native(const struct sl_defs *defs, uint64_t id)
 {
 	LOOKUP(native_ids, natives, id);
+}
+
+const struct sl_named *sl_defs_named(const struct sl_defs *defs, uint64_t pc)
+{
+	LOOKUP(named_ids, named, pc);
 }
 
 const struct sl_thread *sl_defs_thread(const struct sl_defs *defs, uint64_t id)

@@ -42,6 +42,20 @@ struct sl_module_span {
 	int module; /* -1: none */
 };
 
+/* A function at an address, or one it was inlined into. */
+struct sl_symbol {
+	const char *function, *file; /* NULL: unknown */
+	uint32_t line;
+};
+#define SL_SYMBOL_DEPTH 8 /* functions at one address: the outer ones of more are left out */
+
+/* What a pack says of an address: its names, looked up where the libraries were. */
+struct sl_named {
+	uint64_t pc;
+	const struct sl_symbol *symbols; /* innermost first */
+	uint32_t count;
+};
+
 struct sl_eval_range {
 	uint64_t begin, end;
 };
@@ -77,11 +91,12 @@ struct sl_said {
 
 struct sl_defs {
 	struct sl_arena arena;
-	struct sl_idmap text_ids, frame_ids, python_ids, native_ids, thread_ids, communicator_ids;
+	struct sl_idmap text_ids, frame_ids, python_ids, native_ids, thread_ids, communicator_ids, named_ids;
 	SL_VECTOR(const char *) texts;
 	SL_VECTOR(struct sl_python_frame) frames;
 	SL_VECTOR(struct sl_python_stack) pythons;
 	SL_VECTOR(struct sl_native_stack) natives;
+	SL_VECTOR(struct sl_named) named;
 	SL_VECTOR(struct sl_module) modules;
 	SL_VECTOR(struct sl_module_span) spans; /* of as many modules as spans_of; made when first asked */
 	size_t spans_of;
@@ -112,6 +127,9 @@ const struct sl_native_stack *sl_defs_native(const struct sl_defs *defs, uint64_
 const struct sl_thread *sl_defs_thread(const struct sl_defs *defs, uint64_t id);
 const struct sl_device *sl_defs_device(const struct sl_defs *defs, int64_t ordinal);
 const char *sl_defs_capability(const struct sl_defs *defs, const char *name);
+
+/* What a pack says is at pc; NULL: nothing. */
+const struct sl_named *sl_defs_named(const struct sl_defs *defs, uint64_t pc);
 
 /* Index into modules of the one last mapped over the address, or -1. */
 int sl_defs_module(const struct sl_defs *defs, uint64_t address);

@@ -13,7 +13,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "e2e")]
 try:
-    from e2e import ANALYZE, APPS, BUILD, Recording
+    from e2e import ANALYZE, APPS, BUILD, SIM, Recording
 except ImportError as error:
     print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
     sys.exit(77)
@@ -91,6 +91,42 @@ class Pack(unittest.TestCase):
                 yield zstandard.ZstdDecompressor().decompressobj().decompress(data[at:])
             except zstandard.ZstdError:
                 pass
+
+    def built(self):
+        """A program of its own that keeps 5 blocks by an inlined function, and the line where it asks."""
+        program, compiler = os.path.join(self.folder, "leaky"), shutil.which("cc")
+        if not compiler:
+            self.skipTest("needs a C compiler")
+        with open(program + ".c", "w") as file:
+            file.write("int cudaMalloc(void **, unsigned long);\n"
+                       "static inline __attribute__((always_inline)) int ask(void **p) { return cudaMalloc(p, 1 << 20); }\n"
+                       "__attribute__((noinline)) int keeps_it(void) { void *p; return ask(&p) + 0 * (p == &p); }\n"
+                       "int main(void) { int bad = 0; for (int i = 0; i < 5; i++) bad += keeps_it(); return bad; }\n")
+        subprocess.run([compiler, "-g", "-O1", "-o", program, program + ".c", "-L" + SIM, "-l:libcudart.so.13"], check=True)
+        return program
+
+    def places(self, path):
+        report = self.report(path)
+        return [[(frame["function"], frame["file"], frame["line"]) for frame in leak["stack"]] for leak in report["leaks"]], report["warnings"]
+
+    def test_names_of_native_frames_are_there_where_the_program_is_not(self):
+        for stacks in ("native", "none"):  # none: callers are all there is
+            program = self.built()
+            with Recording(program, STORMLOG_STACKS=stacks) as run:
+                here, _ = self.places(run.traces)
+                self.analyze("pack", "-o", self.file, run.traces)
+                again = self.file + ".again.stormlog"
+                self.analyze("pack", "--redact", "-o", self.file + ".masked.stormlog", run.traces)
+                os.remove(program)
+                self.assertNotIn("keeps_it", str(self.places(run.traces)))
+                self.assertEqual(self.places(self.file), (here, []))
+                self.assertEqual([(frame[0], frame[2]) for frame in here[0][:2]], [("ask", 2), ("keeps_it", 3)])
+                self.analyze("pack", "-o", again, self.file)  # names stay, though nothing can be looked up any more
+                self.assertEqual(self.places(again), (here, []))
+                self.assertEqual([frame[0] for frame in self.places(self.file + ".masked.stormlog")[0][0]][0], None)
+                summary = os.path.join(self.folder, "x.summary")
+                self.analyze("summarize", "-o", summary, self.file)
+                self.assertEqual(self.places(summary)[0], here)
 
     def test_two_packs_mask_differently(self):
         self.analyze("pack", "--redact", "-o", self.file, self.demo)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of native frames as maps of the trace's own format (doc/trace-format.md, native_frame), so that a pack has them
+ * where the libraries are not.
+ */
+#ifndef ANALYZER_EXPORTS_NATIVE_NAMES_H
+#define ANALYZER_EXPORTS_NATIVE_NAMES_H
+
+#include "analyzer/model/symbols.h"
+#include "analyzer/trace/trace.h"
+
+/* Takes whole maps, about 1 MiB of them at most; false ends it. */
+typedef bool sl_native_names_take(void *context, const void *maps, size_t size, uint32_t count);
+
+/*
+ * What this machine knows, and the trace does not say, of each address in its native stacks and of each caller that an event without
+ * a stack has.  Reads the trace to its end.
+ */
+bool sl_native_names_each(struct sl_trace *trace, struct sl_symbols *symbols, sl_native_names_take *take, void *context);
+
+#endif
