@@ -15,14 +15,14 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
-#include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/tracks.h"
 #include "analyzer/report/kept.h"
-#include "analyzer/report/owners.h"
+#include "analyzer/report/leaking.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/report.h"
+#include "analyzer/report/suppressed.h"
 
 #define BIRTHS_MIN	     8
 #define KEPT_MIN_BYTES	     (64 << 10)
@@ -43,8 +43,8 @@
 #define BURST_MAX	     100   /* births that a program may take at its start */
 #define LOADED_NS	     200e3 /* between births */
 #define ITERATION_PLACES_MAX 2000
-#define FINDINGS_MAX	     8 /* of a process */
-#define STOPPED_GAPS	     3 /* times the mean time between births */
+#define FINDINGS_MAX	     32 /* of a process */
+#define STOPPED_GAPS	     3	/* times the mean time between births */
 
 struct series {
 	/* clocks at the windows' beginnings, and at the end: nanoseconds, births of the process */
@@ -459,62 +459,63 @@ static void join(struct sl_process *process)
 	process->kept.count = kept;
 }
 
-static const char *const ids[] = {
-	[SL_KEPT_GROWING] = "leak.kept", [SL_KEPT_FILLING] = "memory.filling", [SL_KEPT_UNCLEAR] = "memory.only_taken"};
+#define LEFT (SL_KEPT_MEANT + 1) /* growing, and some of it is still there when the process ends */
+
+static const char *const ids[] = {[SL_KEPT_GROWING] = "leak.kept",
+				  [SL_KEPT_FILLING] = "memory.filling",
+				  [SL_KEPT_UNCLEAR] = "memory.only_taken",
+				  [LEFT] = "leak.growing"};
+static const char keepers[] =
+	"find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes";
 static const struct {
 	const char *severity, *class, *advice;
 } told[] = {
-	[SL_KEPT_GROWING] =
-		{"warning", "leak",
-		 "find what keeps them, there or in its callers: a list, a cache without a bound, a handle nobody closes"},
+	[SL_KEPT_GROWING] = {"warning", "leak", keepers},
 	[SL_KEPT_FILLING] = {"info", "filling", "a cache without a bound, or one that is not full yet: a longer run tells"},
 	[SL_KEPT_UNCLEAR] = {"info", "unclear", "a longer run tells"},
+	[LEFT] = {"critical", "leak", keepers},
 };
 
-/* What is still there when the process ends has a finding of analyses/leaks.c. */
-static bool is_leak(struct sl_process *process, const struct sl_kept *kept)
+static bool is_left(struct sl_process *process, const struct sl_kept *kept)
 {
-	struct sl_stack_frame frames[SL_STACK_MAX];
-
-	for (size_t i = 0; i < process->leaks.count; i++) {
-		const struct sl_leak *leak = &process->leaks.item[i];
-
-		if (!strcmp(leak->verdict, "growing") && leak->kind == kept->track->kind &&
-		    is_one_place(process, place_of(process, leak->python, leak->native, leak->caller, frames), kept->track))
+	for (size_t i = 0; i < process->leaks.count; i++)
+		if (!strcmp(process->leaks.item[i].verdict, "growing") && sl_leaking_is_at(process, &process->leaks.item[i], kept))
 			return true;
-	}
 	return false;
 }
 
 static void find(struct sl_report *report, unsigned index, const struct sl_kept *kept)
 {
 	const struct sl_track *track = kept->track;
-	const char *label = sl_kept_label(&report->processes[index], kept);
-	char where[300], what[200], rate[200], *text;
+	bool left = kept->verdict == SL_KEPT_GROWING && is_left(&report->processes[index], kept);
+	unsigned how = left ? LEFT : kept->verdict;
 
-	sl_owners_line(&report->processes[index], track->python, track->native, track->caller, 2, where, sizeof(where));
-	sl_kept_amount(what, sizeof(what), kept);
-	sl_kept_rate(rate, sizeof(rate), &report->processes[index], kept);
-	if (kept->verdict == SL_KEPT_GROWING)
-		text = sl_memory_print("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "", label ? label : "", what,
-				       kept->left ? "never freed" : "not freed before the program ended");
-	else if (kept->verdict == SL_KEPT_FILLING)
-		text = sl_memory_print("%s still fills, more and more slowly: %s", where, what);
-	else
-		text = sl_memory_print("%s: %s, and the program did nothing else until it ended: a leak, or what it loads", where,
-				       what);
-	sl_report_find(report, &(struct sl_finding){.id = ids[kept->verdict],
-						    .severity = told[kept->verdict].severity,
-						    .class = told[kept->verdict].class,
+	sl_report_find(report, &(struct sl_finding){.id = ids[how],
+						    .severity = told[how].severity,
+						    .class = told[how].class,
 						    .confidence = kept->confidence,
 						    .process = (int)index,
 						    .device = track->device,
 						    .bytes = kept->bytes,
-						    .text = text,
-						    .advice = sl_memory_copy(told[kept->verdict].advice),
+						    .text = sl_kept_sentence(&report->processes[index], kept),
+						    .advice = sl_memory_copy(told[how].advice),
 						    .python = track->python,
 						    .native = track->native,
 						    .caller = track->caller});
+}
+
+/* What a suppression names comes last, and is told nowhere. */
+static void set_aside_meant(struct sl_process *process, const struct sl_suppressions *list)
+{
+	for (size_t i = 0; list && list->count && i < process->kept.count; i++) {
+		struct sl_kept *kept = &process->kept.item[i];
+		const struct sl_track *track = kept->track;
+
+		if (sl_suppressed_by(list, process, NULL, track->python, track->native, track->caller))
+			kept->verdict = SL_KEPT_MEANT;
+	}
+	if (process->kept.count)
+		qsort(process->kept.item, process->kept.count, sizeof(*process->kept.item), by_amount);
 }
 
 static void run(struct sl_report *report)
@@ -523,8 +524,9 @@ static void run(struct sl_report *report)
 		struct sl_process *process = &report->processes[i];
 
 		join(process);
+		set_aside_meant(process, report->options.suppressions);
 		for (size_t k = 0; k < process->kept.count && k < FINDINGS_MAX; k++)
-			if (!is_leak(process, &process->kept.item[k]))
+			if (process->kept.item[k].verdict != SL_KEPT_MEANT)
 				find(report, i, &process->kept.item[k]);
 	}
 }

@@ -10,8 +10,9 @@
 
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/report/place.h"
+#include "analyzer/report/leaking.h"
 #include "analyzer/report/suppress.h"
+#include "analyzer/report/suppressed.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
@@ -282,59 +283,27 @@ static void process(struct sl_process *process)
 		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
 }
 
-/* What a suppression may name: the leak's library, and of each frame function, file and module. */
-static unsigned texts_of(struct sl_process *process, const struct sl_leak *leak, const char *texts[1 + 3 * SL_STACK_MAX])
+/* Its births tell it too: analyses/kept.c has the finding. */
+static bool is_told_by_births(struct sl_process *process, const struct sl_leak *leak)
 {
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller), n = 0;
-
-	texts[n++] = leak->library;
-	for (unsigned i = 0; i < count; i++) {
-		texts[n++] = frames[i].function;
-		texts[n++] = frames[i].file;
-		texts[n++] = frames[i].module;
-	}
-	return n;
-}
-
-static const char *suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const struct sl_leak *leak)
-{
-	const char *texts[1 + 3 * SL_STACK_MAX], *found = NULL;
-	unsigned count = list ? texts_of(process, leak, texts) : 0;
-
-	for (unsigned i = 0; i < count && !found; i++)
-		found = sl_suppressions_match(list, texts[i]);
-	return found;
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++)
+		if (sl_leaking_is_at(process, leak, &process->kept.item[i]))
+			return true;
+	return false;
 }
 
 static void find_growing(struct sl_report *report, unsigned index, const struct sl_leak *leak)
 {
-	struct sl_process *process = &report->processes[index];
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
-	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
-	const char *step = leak->step ? sl_defs_text(process->model->defs, leak->step) : NULL;
-	char where[256], size[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES];
-
-	if (frame)
-		sl_stacks_describe(where, sizeof(where), frame);
-	else
-		snprintf(where, sizeof(where), "%s", leak->library);
-	sl_report_find(report, &(struct sl_finding){
-				       .id = "leak.growing",
-				       .severity = "critical",
-				       .process = (int)index,
-				       .device = leak->device,
-				       .bytes = leak->bytes,
-				       .text = sl_memory_print("%s added %s in %llu blocks and freed none of them, %s %s%s", where,
-							       sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
-							       sl_format_size(rate, (uint64_t)(step ? leak->bytes_per_step
-												    : leak->bytes_per_second)),
-							       step ? "with each " : "a second", step ? step : ""),
-				       .advice = strdup(leak->suggestion),
-				       .python = leak->python,
-				       .native = leak->native,
-				       .caller = leak->caller});
+	sl_report_find(report, &(struct sl_finding){.id = "leak.growing",
+						    .severity = "critical",
+						    .process = (int)index,
+						    .device = leak->device,
+						    .bytes = leak->bytes,
+						    .text = sl_leaking_sentence(&report->processes[index], leak),
+						    .advice = strdup(leak->suggestion),
+						    .python = leak->python,
+						    .native = leak->native,
+						    .caller = leak->caller});
 }
 
 /* One block that is most of the device is an allocator's arena: what is inside is its own business. */
@@ -388,12 +357,21 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 static void warn_unused(struct sl_report *report, const struct sl_suppressions *list)
 {
 	bool used[SL_SUPPRESSIONS_MAX] = {false};
-	const char *texts[1 + 3 * SL_STACK_MAX];
 
-	for (unsigned i = 0; list && i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].leaks.count; k++)
-			for (unsigned n = texts_of(&report->processes[i], &report->processes[i].leaks.item[k], texts); n > 0; n--)
-				sl_suppressions_mark(list, texts[n - 1], used);
+	for (unsigned i = 0; list && i < report->process_count; i++) {
+		struct sl_process *process = &report->processes[i];
+
+		for (size_t k = 0; k < process->leaks.count; k++) {
+			const struct sl_leak *leak = &process->leaks.item[k];
+
+			sl_suppressed_mark(list, process, leak->library, leak->python, leak->native, leak->caller, used);
+		}
+		for (size_t k = 0; k < process->kept.count; k++) {
+			const struct sl_track *track = process->kept.item[k].track;
+
+			sl_suppressed_mark(list, process, NULL, track->python, track->native, track->caller, used);
+		}
+	}
 	for (size_t p = 0; list && p < list->count; p++)
 		if (!used[p])
 			sl_report_warn(report, "the suppression leak:%s names nothing that was left", list->pattern[p]);
@@ -408,14 +386,16 @@ static void run(struct sl_report *report)
 
 		for (size_t k = 0; k < process->leaks.count; k++) {
 			struct sl_leak *leak = &process->leaks.item[k];
-			const char *pattern = list && list->count ? suppressed_by(list, process, leak) : NULL;
+			const char *pattern = list && list->count ? sl_suppressed_by(list, process, leak->library, leak->python,
+										     leak->native, leak->caller)
+								  : NULL;
 
 			if (pattern) {
 				leak->verdict = "workspace";
 				leak->severity = "info";
 				leak->suggestion = "named in the suppressions file";
 			}
-			if (!strcmp(leak->verdict, "growing"))
+			if (!strcmp(leak->verdict, "growing") && !is_told_by_births(process, leak))
 				find_growing(report, i, leak);
 		}
 		for (int d = 0; d < SL_DEVICES_MAX; d++)

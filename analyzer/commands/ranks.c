@@ -10,6 +10,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
 #include "analyzer/commands/native.h"
+#include "analyzer/report/leaking.h"
 
 #define JSON_BYTES 16000
 
@@ -38,7 +39,7 @@ struct row {
 	unsigned ooms, leaks;
 };
 
-static struct row row_of(const struct sl_process *process)
+static struct row row_of(struct sl_process *process)
 {
 	struct row row = {.process = process, .device = -1, .ooms = (unsigned)process->model->ooms.count};
 
@@ -51,8 +52,7 @@ static struct row row_of(const struct sl_process *process)
 		row.peak = state->known_peak;
 		row.end = state->known;
 	}
-	for (size_t i = 0; i < process->kept.count; i++)
-		row.leaks += process->kept.item[i].verdict == SL_KEPT_GROWING;
+	row.leaks = sl_leaking_of(process);
 	return row;
 }
 

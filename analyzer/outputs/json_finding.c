@@ -116,7 +116,7 @@ static void put_evidence_of_growth(struct sl_json *j, const struct sl_process *p
 static void put_evidence(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
 {
 	sl_json_object(j, "evidence");
-	if (process && (!strcmp(finding->id, "leak.kept") || !strcmp(finding->id, "memory.filling")))
+	if (process && (!strncmp(finding->id, "leak.", 5) || !strcmp(finding->id, "memory.filling")))
 		put_evidence_of_kept(j, process, finding);
 	else if (process && !strncmp(finding->id, "oom.", 4))
 		put_evidence_of_oom(j, process, finding);

@@ -181,6 +181,7 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 {
 	struct sl_text_page page = {.report = report, .out = out, .style = style};
 
+	sl_leaking_take(&page.leaking, report);
 	sl_text_title(&page);
 	fputc('\n', out);
 	sl_text_ooms(&page);
@@ -197,4 +198,5 @@ void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_st
 
 	put_warnings(&page);
 	put_end(&page, refused, host && !report->device_count);
+	sl_leaking_free(&page.leaking);
 }

@@ -18,17 +18,17 @@ static double at_least(const struct sl_growth *growth)
 }
 
 /* A block LEAK above names the place. */
-static bool is_told(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller)
+static bool is_told(const struct sl_text_page *page, struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller)
 {
-	char place[300], other[300];
+	char line[300];
 
-	sl_owners_line(process, python, native, caller, 1, place, sizeof(place));
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		const struct sl_track *track = process->kept.item[i].track;
+	sl_leaking_line(process, python, native, caller, line, sizeof(line));
+	for (size_t i = 0, shown = 0; i < page->leaking.place.count && shown < page->leaks_shown; i++) {
+		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
-		sl_owners_line(process, track->python, track->native, track->caller, 1, other, sizeof(other));
-		if (!strcmp(place, other))
-			return i < KEPT_SHOWN;
+		if (place->kept && !strcmp(line, place->where))
+			return true;
+		shown += place->kept != NULL;
 	}
 	return false;
 }
@@ -53,7 +53,7 @@ void sl_text_growth(struct sl_text_page *page)
 			process = &page->report->processes[i];
 		}
 	if (!growth || (growth->holder_count == 1 &&
-			is_told(process, growth->holders[0].python, growth->holders[0].native, growth->holders[0].caller)))
+			is_told(page, process, growth->holders[0].python, growth->holders[0].native, growth->holders[0].caller)))
 		return; /* one story */
 	label = &process->model->labels.item[growth->label];
 	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
@@ -76,72 +76,90 @@ void sl_text_growth(struct sl_text_page *page)
 	page->said = true;
 }
 
-/* Where it is made, what is known of it, and what comes of it. */
-static void put_kept_one(struct sl_text_page *page, struct sl_process *process, const struct sl_kept *kept)
+/* "rank 3  ", "64 ranks, most in rank 3  "; nothing of a run of one process. */
+static void put_who(char *out, size_t size, const struct sl_text_page *page, const struct sl_leaking_place *place)
 {
-	const struct sl_track *track = kept->track;
-	char rate[200], what[200], text[600], where[512], place[300], *via, who[SL_FORMAT_BYTES], time[SL_FORMAT_BYTES];
-	double full_in = sl_kept_full_in(process, kept);
-	const char *label = sl_kept_label(process, kept);
-	bool beside;
-	size_t rest;
+	const struct sl_process *process = &page->report->processes[place->process];
+	char who[SL_FORMAT_BYTES];
 
-	sl_owners_line(process, track->python, track->native, track->caller, 3, where, sizeof(where));
-	sl_kept_rate(rate, sizeof(rate), process, kept);
-	sl_kept_amount(what, sizeof(what), kept);
-	sl_text_head(page, "LEAK", SL_TEXT_BAD);
-	snprintf(text, sizeof(text), "     %s%s%s, %s%s%s", page->report->process_count > 1 ? sl_text_rank(who, process) : "",
-		 page->report->process_count > 1 ? "  " : "", rate, what, label ? ", in " : "", label ? label : "");
-	sl_owners_line(process, track->python, track->native, track->caller, 1, place, sizeof(place));
-	if ((via = strstr(place, " via ")))
-		*via = 0;
-	beside = page->indent + strlen(text) + 2 + strlen(place) <= page->style->columns && !strncmp(where, place, strlen(place));
-	sl_text_line(page, LEAK_RIGHT, text, beside ? place : "");
-	rest = beside ? strlen(place) : 0;
-	if (where[rest]) {
-		snprintf(text, sizeof(text), "     %s%s", rest ? "" : " ", where + rest);
-		sl_text_line(page, 0, text, "");
-	}
-	snprintf(text, sizeof(text), "      since %s; %s", sl_format_duration(time, track->first_ns - process->model->first_ns),
+	out[0] = 0;
+	if (place->processes > 1)
+		snprintf(out, size, "%u %s, most in %s  ", place->processes,
+			 process->trace->header.rank >= 0 ? "ranks" : "processes", sl_text_rank(who, process));
+	else if (page->report->process_count > 1)
+		snprintf(out, size, "%s  ", sl_text_rank(who, process));
+}
+
+/* Since when, whether it was ever freed, and what comes of it. */
+static void put_course(struct sl_text_page *page, const struct sl_leaking_place *place)
+{
+	struct sl_process *process = &page->report->processes[place->process];
+	const struct sl_kept *kept = place->kept;
+	double full_in = sl_kept_full_in(process, kept);
+	char text[400], time[SL_FORMAT_BYTES];
+
+	snprintf(text, sizeof(text), "      since %s; %s",
+		 sl_format_duration(time, kept->track->first_ns - process->model->first_ns),
 		 kept->left ? "never freed" : "not freed before the program ended");
+	if (kept->bytes != SL_UNKNOWN && place->bytes > kept->bytes)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s in all %s", sl_format_size(time, place->bytes),
+			 place->processes > 1 ? "of them" : "on several devices");
 	if (process->iterations.count && !process->iterations.by_label)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %llu iterations by the program's own period",
 			 (unsigned long long)process->iterations.count);
 	if (full_in >= FULL_IN_MIN && full_in <= FULL_IN_MAX)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; at this rate device %d is full in %s", track->device,
-			 sl_format_duration(time, (uint64_t)(full_in * 1e9)));
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; at this rate device %d is full in %s",
+			 kept->track->device, sl_format_duration(time, (uint64_t)(full_in * 1e9)));
 	sl_text_line(page, 0, text, "");
+}
+
+/* Where it is made, what is known of it, and what comes of it. */
+static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_place *place)
+{
+	struct sl_process *process = &page->report->processes[place->process];
+	const struct sl_kept *kept = place->kept;
+	char rate[200], what[200], text[600], where[512], who[64];
+	const char *label = sl_kept_label(process, kept);
+	size_t length = strlen(place->where), rest;
+	bool beside;
+
+	sl_owners_line(process, place->python, place->native, place->caller, 3, where, sizeof(where));
+	sl_kept_rate(rate, sizeof(rate), process, kept);
+	sl_kept_amount(what, sizeof(what), kept);
+	put_who(who, sizeof(who), page, place);
+	sl_text_head(page, "LEAK", SL_TEXT_BAD);
+	snprintf(text, sizeof(text), "     %s%s, %s%s%s", who, rate, what, label ? ", in " : "", label ? label : "");
+	beside = page->indent + strlen(text) + 2 + length <= page->style->columns && !strncmp(where, place->where, length);
+	sl_text_line(page, LEAK_RIGHT, text, beside ? place->where : "");
+	rest = beside ? length : 0;
+	if (where[rest]) {
+		snprintf(text, sizeof(text), "     %s%s", rest ? "" : " ", where + rest);
+		sl_text_line(page, 0, text, "");
+	}
+	put_course(page, place);
 }
 
 /* The largest kept memory among all processes. */
 void sl_text_kept(struct sl_text_page *page)
 {
-	struct sl_process *process;
-	const struct sl_kept *shown[KEPT_SHOWN] = {NULL};
-	unsigned owner[KEPT_SHOWN], count = 0, more = 0;
+	unsigned more = 0;
 
-	for (unsigned i = 0; i < page->report->process_count; i++) {
-		process = &page->report->processes[i];
-		for (size_t k = 0; k < process->kept.count && process->kept.item[k].verdict == SL_KEPT_GROWING; k++) {
-			const struct sl_kept *one = &process->kept.item[k];
-			unsigned at = count < KEPT_SHOWN ? count++ : KEPT_SHOWN - 1;
+	for (size_t i = 0; i < page->leaking.place.count; i++) {
+		const struct sl_leaking_place *place = &page->leaking.place.item[i];
 
-			more += shown[at] != NULL;
-			if (shown[at] && sl_kept_weight(shown[at]) >= sl_kept_weight(one))
-				continue;
-			for (; at && sl_kept_weight(shown[at - 1]) < sl_kept_weight(one); at--) {
-				shown[at] = shown[at - 1];
-				owner[at] = owner[at - 1];
-			}
-			shown[at] = one;
-			owner[at] = i;
+		if (!place->kept)
+			continue; /* in LEAKS */
+		if (page->leaks_shown == KEPT_SHOWN) {
+			more++;
+			continue;
 		}
+		put_kept_one(page, place);
+		page->leaks_shown++;
 	}
-	for (unsigned i = 0; i < count; i++)
-		put_kept_one(page, &page->report->processes[owner[i]], shown[i]);
 	if (more)
-		sl_text_say(page, "  and %u more places that leak, in report.json", more);
-	page->said |= count > 0;
+		sl_text_say(page, "  and %u more place%s that leak%s, in report.json", more, more == 1 ? "" : "s",
+			    more == 1 ? "s" : "");
+	page->said |= page->leaks_shown > 0;
 }
 
 /* What grows will be the largest one day: it comes first. */
@@ -159,7 +177,7 @@ void sl_text_leaks(struct sl_text_page *page)
 
 			if (strcmp(leak->verdict, "live_at_exit") && strcmp(leak->verdict, "growing"))
 				continue;
-			if (is_told(&page->report->processes[i], leak->python, leak->native, leak->caller))
+			if (is_told(page, &page->report->processes[i], leak->python, leak->native, leak->caller))
 				continue;
 			places++;
 			growing += leak->growing;

@@ -4,6 +4,7 @@
 #define ANALYZER_OUTPUTS_TEXT_PAGE_H
 
 #include "analyzer/outputs/output.h"
+#include "analyzer/report/leaking.h"
 #include "analyzer/report/owners.h"
 
 #define SL_TEXT_OOMS 3
@@ -14,6 +15,8 @@ struct sl_text_page {
 	bool said;				 /* something to report */
 	unsigned indent;			 /* columns the heading of this line took */
 	const struct sl_oom *ooms[SL_TEXT_OOMS]; /* that were shown */
+	struct sl_leaking leaking;		 /* of the run */
+	unsigned leaks_shown;			 /* the first so many of these with births have a block */
 };
 
 /* A heading, which begins a line; sl_text_line goes on with it. */

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/report/owners.h"
 
 /* Plural. */
 static const char *noun_of(unsigned kind)
@@ -99,4 +101,22 @@ double sl_kept_full_in(const struct sl_process *process, const struct sl_kept *k
 double sl_kept_weight(const struct sl_kept *kept)
 {
 	return kept->bytes != SL_UNKNOWN ? (double)kept->bytes : kept->amount;
+}
+
+char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept)
+{
+	const struct sl_track *track = kept->track;
+	const char *label = sl_kept_label(process, kept);
+	char where[300], what[200], rate[200];
+
+	sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
+	sl_kept_amount(what, sizeof(what), kept);
+	if (kept->verdict == SL_KEPT_FILLING)
+		return sl_memory_print("%s still fills, more and more slowly: %s", where, what);
+	if (kept->verdict == SL_KEPT_UNCLEAR)
+		return sl_memory_print("%s: %s, and the program did nothing else until it ended: a leak, or what it loads", where,
+				       what);
+	sl_kept_rate(rate, sizeof(rate), process, kept);
+	return sl_memory_print("%s leaks %s%s%s: %s, %s", where, rate, label ? " in " : "", label ? label : "", what,
+			       kept->left ? "never freed" : "not freed before the program ended");
 }

@@ -14,6 +14,9 @@ const char *sl_kept_label(const struct sl_process *process, const struct sl_kept
 /* Seconds until the device has no room for more of it, by NVML's last sample; negative: not known. */
 double sl_kept_full_in(const struct sl_process *process, const struct sl_kept *kept);
 
+/* "train.py:16 forward leaks +512 KiB per step: ..."; malloc'ed. Main thread only. */
+char *sl_kept_sentence(struct sl_process *process, const struct sl_kept *kept);
+
 /* Bytes, of objects whose bytes are not known their number: what comes first. */
 double sl_kept_weight(const struct sl_kept *kept);
 

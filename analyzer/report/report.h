@@ -52,6 +52,7 @@ enum sl_kept_verdict {
 	SL_KEPT_GROWING, /* evenly until the end: a leak */
 	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
 	SL_KEPT_UNCLEAR, /* the program did nothing but this, and ended: a leak, or what it loads */
+	SL_KEPT_MEANT,	 /* a suppression names it */
 };
 struct sl_kept {
 	const struct sl_track *track; /* of the model; of several with one place the largest */

@@ -357,6 +357,7 @@ class Agreement(unittest.TestCase):
                 self.assertEqual([event["allocator_reserved_bytes"]] * len(shown), shown)
         if page:
             self.page_agrees(page, report)
+        self.leaks_agree(printed, report, page)
         self.verbs_agree(run, report)
 
     def verbs_agree(self, run, report):
@@ -391,6 +392,22 @@ class Agreement(unittest.TestCase):
             self.assertEqual(len(re.findall("^%s" % word, printed, re.M)), len(re.findall("^%s" % word, text, re.M)), word)
         bytes_of = lambda words: re.findall(r"^HIDDEN +([\d.]+ \w*B)", words, re.M)
         self.assertEqual(bytes_of(printed), bytes_of(text))
+
+    def leaks_agree(self, printed, report, page):
+        """A leak of the terminal is one of the page and of report.json, with the same bytes."""
+        said = [float(size) * UNITS[unit] for size, unit in re.findall(r"^LEAK .*?\bkept, ([\d.]+) (\w*B)", re.sub(r"\n {6}(?=\S)", " ", printed), re.M)]
+        leaks, places = [finding for finding in report["findings"] if finding["id"] in ("leak.kept", "leak.growing")], {}
+        for leak in leaks:
+            kind = re.search(r" of [\d ]+ (.*) kept", leak["description"])
+            places.setdefault((kind and kind[1], *sorted((leak["place"] or {}).items())), []).append(leak["bytes"])
+        most = sorted(map(max, places.values()), reverse=True)[:3]
+        self.assertEqual([round(one, -4) for one in said], [self.near(one, said) for one in most], (printed, places))
+        if page:
+            self.assertEqual((page["leaking"]["places"], page["leaking"]["bytes"]), (len(places), sum(leak["bytes"] for leak in leaks)))
+
+    def near(self, exact, said):
+        """The figure of those said that is so much, rounded as they are."""
+        return next((round(one, -4) for one in said if abs(one - exact) <= 0.005 * exact + 1), exact)
 
     def peaks(self, page, known):
         return known + [process["peak"] for process in page["processes"]] if page else known

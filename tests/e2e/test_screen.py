@@ -168,11 +168,48 @@ class Screen(unittest.TestCase):
         self.assertIn("OUT OF MEMORY", dumb)
 
     def test_contexts_alike_are_counted(self):
-        script = "for r in 0 1 2 3; do RANK=$r WORLD_SIZE=4 python3 -c \"import ctypes, time; cuda = ctypes.CDLL('libcudart.so.13'); " \
-                 "cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20); time.sleep(1.5)\" & done; wait"
-        with e2e.Recording("sh", "-c", script) as run:
+        program = """
+import ctypes, os, sys, time
+cuda = ctypes.CDLL('libcudart.so.13')
+cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), 1 << 20)
+os.mkdir(os.path.join(sys.argv[1], os.environ['RANK']))
+while len(os.listdir(sys.argv[1])) < 4: time.sleep(0.02)
+time.sleep(0.3)  # one more sample of the device while all have their context
+os.mkdir(os.path.join(sys.argv[1], 'sampled' + os.environ['RANK']))
+while sum(name.startswith('sampled') for name in os.listdir(sys.argv[1])) < 4: time.sleep(0.02)
+"""
+        with tempfile.TemporaryDirectory() as folder, e2e.Recording(
+                "sh", "-c", "for r in 0 1 2 3; do RANK=$r WORLD_SIZE=4 python3 -c \"$0\" %s & done; wait" % folder, program, STORMLOG_DEVICE_INTERVAL="20") as run:
             text = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True).stdout
         self.assertRegex(text, r"4 contexts of \d+ MiB")
+
+    def test_a_line_that_leaks_on_every_rank_is_one_leak(self):
+        program = """
+import ctypes, os
+cuda = ctypes.CDLL("libcudart.so.13")
+def new(size):
+    p = ctypes.c_void_p()
+    return p if not cuda.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(size)) else None
+kept = []
+for step in range(60 + int(os.environ["RANK"])):
+    kept.append(new(1 << 20))
+    for scratch in range(3): cuda.cudaFree(new(4096))
+for p in kept: cuda.cudaFree(p)
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ranks.py")
+            with open(path, "w") as file:
+                file.write(program)
+            with e2e.Recording("sh", "-c", "for r in 0 1 2; do RANK=$r WORLD_SIZE=3 python3 %s & done; wait" % path) as run:
+                text = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"}).stdout
+                report = run.report()
+                self.assertEqual(sorted(f["bytes"] >> 20 for f in report["findings"] if f["id"] == "leak.kept"), [60, 61, 62])
+                self.assertEqual(len(re.findall("^LEAK ", text, re.M)), 1, text)
+                self.assertRegex(text, r"LEAK     3 ranks, most in rank 2  \+1.00 MiB .*, 62 of 62 blocks kept, 62.0 MiB")
+                self.assertRegex(text, r"183 MiB in all of them")
+                page = run.page()
+                if page:
+                    self.assertEqual((page["leaking"]["places"], page["leaking"]["bytes"]), (1, 183 << 20))
 
 
 if __name__ == "__main__":

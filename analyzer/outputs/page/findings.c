@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Out-of-memory errors, leaks and findings, as the cards show them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/base/format.h"
 #include "analyzer/outputs/page/parts.h"
+#include "analyzer/report/kept.h"
+#include "analyzer/report/leaking.h"
 
 static bool is_owner(const struct sl_model *model, const struct sl_oom *oom, const struct sl_owner *owner)
 {
@@ -149,6 +152,28 @@ static void take_finding(struct sl_page *page, const struct sl_finding *finding)
 		to->node = sl_page_stack(page, (unsigned)finding->process, finding->python, finding->native, finding->caller);
 }
 
+/* How much leaks, as the terminal counts it, and the largest in words. */
+static void put_leaking(struct sl_page *page)
+{
+	struct sl_leaking leaking = {0};
+	const struct sl_leaking_place *largest;
+	char *text = NULL;
+
+	sl_leaking_take(&leaking, page->report);
+	largest = leaking.place.count ? leaking.place.item : NULL;
+	if (largest && largest->kept)
+		text = sl_kept_sentence(&page->report->processes[largest->process], largest->kept);
+	else if (largest)
+		text = sl_leaking_sentence(&page->report->processes[largest->process], largest->leak);
+	sl_page_key(page, "leaking");
+	sl_packed_map(&page->pack, 3);
+	sl_page_put_known(page, "places", leaking.place.count);
+	sl_page_put_known(page, "bytes", sl_leaking_bytes(&leaking));
+	sl_page_put_text(page, "text", text);
+	free(text);
+	sl_leaking_free(&leaking);
+}
+
 void sl_page_findings(struct sl_page *page)
 {
 	const struct sl_report *report = page->report;
@@ -168,6 +193,7 @@ void sl_page_findings(struct sl_page *page)
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < share_of(page, report->processes[i].leaks.count); k++)
 			put_leak(page, i, &report->processes[i].leaks.item[k]);
+	put_leaking(page);
 	for (size_t i = 0; i < report->findings.count && i < page->budget.cards; i++)
 		if (!has_card(&report->findings.item[i]))
 			take_finding(page, &report->findings.item[i]);

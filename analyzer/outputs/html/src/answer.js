@@ -21,9 +21,24 @@ function largestOwner(oom) {
 	return name ? {name, bytes} : null;
 }
 
+/* What was still held at the end without growing. */
+function leftBytes(page) {
+	return page.leaks.filter((l) => l.verdict === "live_at_exit").reduce((a, l) => a + l.bytes, 0);
+}
+
+/* Leaks as the terminal counts them: a place in however many processes is one. */
+function leaksTile(page) {
+	const {processes, leaking} = page, left = leftBytes(page), unknown = processes.every((p) => p.leaks === null);
+	const detail = [leaking && leaking.places ? plural(leaking.places, "place") : page.source === "telemetry" ? "samples do not tell" : unknown ? "no process ended by itself" : "",
+		left && `${bytes(left)} left at the end`].filter(Boolean).join(", ");
+	if (!leaking || !leaking.places)
+		return tile("Leaks", unknown ? "unknown" : "none", detail, "");
+	return tile("Leaks", leaking.bytes ? bytes(leaking.bytes) : count(leaking.places), detail, "warn");
+}
+
 /* The lines, as text: what failed, who is unlike the others, the peak, what leaks. */
 export function answer(page) {
-	const {processes, ooms, leaks} = page, lines = [];
+	const {processes, ooms} = page, lines = [];
 	const failed = ooms.filter((o) => o.recovered !== true).sort((a, b) => a.at - b.at);
 	const top = processes.reduce((best, p) => (best === null || p.peak > best.peak ? p : best), null);
 	const asked = failed.length ? failed[0].requested : null;
@@ -43,15 +58,14 @@ export function answer(page) {
 		const [low, high] = others.length ? [bytes(Math.min(...others)), bytes(Math.max(...others))] : ["", ""];
 		lines.push(`Peak ${bytes(top.peak)}${processes.length > 1 ? ` on ${rankName(page, processes.indexOf(top))}` : ""}${top.peak_at === null ? "" : ` at ${instant(top.peak_at, fine(page.duration_ns))}`}${others.length ? `; the others ${low === high ? low : `${low} to ${high}`}` : ""}.`);
 	}
-	const real = leaks.filter((l) => l.verdict === "live_at_exit" || l.verdict === "growing"), growing = page.labels.filter((l) => l.verdict === "growing");
-	const kept = page.findings.filter((f) => f.id === "leak.kept").sort((a, b) => (b.bytes || 0) - (a.bytes || 0));
-	const grow = growing.sort((a, b) => b.slope - a.slope)[0];
+	const grow = page.labels.filter((l) => l.verdict === "growing").sort((a, b) => b.slope - a.slope)[0], left = leftBytes(page);
 	if (page.source === "telemetry")
 		lines.push("These are samples: they say how much was held, not by whom.");
-	else if (kept.length)
-		lines.splice(failed.length ? lines.length : Number(Boolean(unlike)), 0, `${kept.length === 1 ? "" : `${count(kept.length)} places leak; the largest: `}${kept.length === 1 ? sentence(kept[0].text) : visible(kept[0].text, 300)}.`);
+	else if (page.leaking.places) /* who is unlike the others is said before it, and an error too */
+		lines.splice(failed.length ? lines.length : Number(Boolean(unlike)), 0, page.leaking.places === 1 ? `${sentence(page.leaking.text)}.` :
+			`${count(page.leaking.places)} places leak; the largest: ${visible(page.leaking.text, 300)}.`);
 	else
-		lines.push(`${real.length ? `${plural(real.length, "leak")}, ${bytes(real.reduce((a, l) => a + l.bytes, 0))}` : "No leak found"}${grow ? `; memory grows by ${bytes(grow.slope)} per ${visible(grow.label, 40)}` : ""}.`);
+		lines.push(`No leak found${left ? `; ${bytes(left)} never freed` : ""}${grow ? `; memory grows by ${bytes(grow.slope)} per ${visible(grow.label, 40)}` : ""}.`);
 	return lines;
 }
 
@@ -74,8 +88,6 @@ export function drawAnswer(node, page) {
 	const {processes, devices} = page, many = devices.length > 4;
 	const sorted = [...devices].sort((a, b) => b.known_peak - a.known_peak), shown = many ? sorted.slice(0, 3) : sorted;
 	const hidden = devices.map((d) => d.hidden_peak).filter((v) => v !== null);
-	const real = page.leaks.filter((l) => l.verdict === "live_at_exit" || l.verdict === "growing");
-	const kept = page.findings.filter((f) => f.id === "leak.kept");
 	const events = processes.reduce((a, p) => a + p.events, 0), lost = processes.reduce((a, p) => a + p.lost_events, 0);
 	const ooms = page.ooms.filter((o) => o.recovered !== true).length;
 	const status = [...new Set(processes.map((p) => p.status))].map((s) => `${processes.filter((p) => p.status === s).length} ${s}`).join(", ");
@@ -89,8 +101,7 @@ export function drawAnswer(node, page) {
 				"", meter(d.known_peak, d.total))),
 			many && tile("Other devices", count(devices.length - 3), `peaks up to ${bytes(sorted[3].known_peak)}`),
 			tile("Hidden", hidden.length ? bytes(Math.max(...hidden)) : "unknown", hidden.length ? "most on one device: used on it, asked for by nobody recorded" : "no device-wide samples in the trace"),
-			kept.length ? tile("Leaks", bytes(kept.reduce((a, f) => a + (f.bytes || 0), 0)), plural(kept.length, "place"), "warn") : tile("Leaks", real.length ? bytes(real.reduce((a, l) => a + l.bytes, 0)) : processes.every((p) => p.leaks === null) ? "unknown" : "none",
-				real.length ? plural(real.length, "place") : page.source === "telemetry" ? "samples do not tell" : processes.every((p) => p.leaks === null) ? "no process ended by itself" : "", real.length ? "warn" : ""),
+			leaksTile(page),
 			tile("Out of memory", count(page.ooms.length), page.ooms.length ? `${ooms} not recovered` : "", ooms ? "bad" : ""),
 			tile("Events", count(events), lost ? `${count(lost)} lost` : "none lost", lost ? "warn" : "")),
 		lacks(page));

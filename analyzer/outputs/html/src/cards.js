@@ -87,7 +87,7 @@ export class Cards {
 	}
 
 	leak({first: l, ranks, bytes: all, blocks}) {
-		return {kind: l.verdict === "cache" || l.verdict === "workspace" ? "Kept" : "Leak", tone: l.severity === "critical" ? "bad" : l.severity === "info" ? "note" : "warn", bytes: all, process: l.process, device: l.device, from: l.first, to: l.last, stack: l.stack,
+		return {kind: l.verdict === "growing" ? "Leak" : l.verdict === "live_at_exit" ? "Left" : "Kept", tone: l.severity === "critical" ? "bad" : l.severity === "info" ? "note" : "warn", bytes: all, process: l.process, device: l.device, from: l.first, to: l.last, stack: l.stack,
 			title: `${bytes(all)} in ${count(blocks)} block${blocks === 1 ? "" : "s"}, ${VERDICTS[l.verdict] || l.verdict}`,
 			where: `${this.ranks(ranks)}${l.device === null ? "" : `, device ${l.device}`}, ${visible(l.library || l.kind, 60)}, ${l.kind}`,
 			facts: [["allocated", l.first === l.last ? `at ${instant(l.first, fine(this.page.duration_ns))}` : `from ${instant(l.first, fine(this.page.duration_ns))} to ${instant(l.last, fine(this.page.duration_ns))}`],

@@ -107,14 +107,16 @@ test("cards come by severity and bytes", () => {
 test("the headline names who is unlike the others, and where memory leaks", () => {
 	const process = (rank, peak) => ({rank, peak, peak_at: null, end: 0, ooms: 0, status: "completed"});
 	const finding = (id, severity, text, bytes = null) => ({id, severity, text, bytes});
-	const page = {processes: [process(0, 100), process(1, 400)], ooms: [], leaks: [], labels: [], source: "trace", duration_ns: 1e9,
-		findings: [finding("ranks.outlier", "warning", "rank 1 is an outlier: 300 B more at solver.c:9 checkpoint"), finding("leak.kept", "warning", "a.py:3 small leaks", 10), finding("leak.kept", "warning", "a.py:4 large leaks", 20)]};
+	const page = {processes: [process(0, 100), process(1, 400)], ooms: [], leaks: [], labels: [], source: "trace", duration_ns: 1e9, leaking: {places: 2, bytes: 30, text: "a.py:4 large leaks"},
+		findings: [finding("ranks.outlier", "warning", "rank 1 is an outlier: 300 B more at solver.c:9 checkpoint")]};
 	const [first, second, third, fourth] = answer(page);
 	assert.equal(first, "Rank 1 is an outlier: 300 B more at solver.c:9 checkpoint.");
 	assert.equal(second, "2 places leak; the largest: a.py:4 large leaks.");
 	assert.match(third, /^No out-of-memory error/);
 	assert.match(fourth, /^Peak 400 B on rank 1/);
-	assert.equal(answer({...page, findings: page.findings.slice(1, 2)})[0], "a.py:3 small leaks.");
+	assert.equal(answer({...page, findings: [], leaking: {places: 1, bytes: 20, text: "a.py:4 large leaks"}})[0], "a.py:4 large leaks.");
+	const none = answer({...page, findings: [], leaking: {places: 0, bytes: 0, text: null}, leaks: [{verdict: "live_at_exit", bytes: 2048}]});
+	assert.equal(none[none.length - 1], "No leak found; 2.00 KiB never freed.");
 	const oom = {process: 1, at: 5, requested: 7, free: 1, recovered: false, owners: [], cause: "the device was full; it grew: leak at a.py:4"};
 	const failed = answer({...page, ooms: [oom]});
 	assert.match(failed[0], /^Out of memory on rank 1 .*it grew: leak at a.py:4\.$/);

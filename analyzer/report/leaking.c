@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer/report/leaking.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/base/format.h"
+#include "analyzer/base/memory.h"
+#include "analyzer/report/kept.h"
+#include "analyzer/report/owners.h"
+#include "analyzer/report/place.h"
+
+void sl_leaking_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, char *out, size_t size)
+{
+	char *via;
+
+	sl_owners_line(process, python, native, caller, 1, out, size);
+	if ((via = strstr(out, " via ")))
+		*via = 0;
+}
+
+static void take(struct sl_leaking *list, struct sl_process *process, struct sl_leaking_place one, unsigned kind, uint64_t bytes)
+{
+	char key[320];
+	struct sl_leaking_place *to;
+	uintptr_t *at;
+	int length = snprintf(key, sizeof(key), "%u ", kind);
+
+	sl_leaking_line(process, one.python, one.native, one.caller, key + length, sizeof(key) - (size_t)length);
+	at = sl_map_at(&list->names, key);
+	if (!*at) {
+		one.where = sl_map_intern(&list->names, key) + length;
+		one.processes = 1;
+		one.last = one.process;
+		one.bytes = bytes;
+		*SL_PUSH(&list->place) = one;
+		*at = list->place.count;
+		return;
+	}
+	to = &list->place.item[*at - 1];
+	if (one.leak && to->kept && to->last == one.process)
+		return; /* told by its births */
+	to->processes += to->last != one.process;
+	to->last = one.process;
+	to->bytes += bytes;
+	if (one.weight <= to->weight)
+		return;
+	one.processes = to->processes;
+	one.last = to->last;
+	one.bytes = to->bytes;
+	one.where = to->where;
+	*to = one;
+}
+
+static void take_process(struct sl_leaking *list, struct sl_process *process, unsigned index)
+{
+	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_kept *kept = &process->kept.item[i];
+		struct sl_leaking_place one = {.process = index, .kept = kept, .weight = sl_kept_weight(kept)};
+
+		one.python = kept->track->python;
+		one.native = kept->track->native;
+		one.caller = kept->track->caller;
+		take(list, process, one, kept->track->kind, kept->bytes == SL_UNKNOWN ? 0 : kept->bytes);
+	}
+	for (size_t i = 0; i < process->leaks.count; i++) {
+		const struct sl_leak *leak = &process->leaks.item[i];
+		struct sl_leaking_place one = {.process = index, .leak = leak, .weight = (double)leak->bytes};
+
+		if (strcmp(leak->verdict, "growing"))
+			continue;
+		one.python = leak->python;
+		one.native = leak->native;
+		one.caller = leak->caller;
+		take(list, process, one, leak->kind, leak->bytes);
+	}
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct sl_leaking_place *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight > y->weight ? -1 : 1;
+	return strcmp(x->where, y->where);
+}
+
+void sl_leaking_take(struct sl_leaking *list, struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		take_process(list, &report->processes[i], i);
+	if (list->place.count)
+		qsort(list->place.item, list->place.count, sizeof(*list->place.item), by_weight);
+}
+
+void sl_leaking_free(struct sl_leaking *list)
+{
+	free(list->place.item);
+	sl_map_free(&list->names);
+}
+
+uint64_t sl_leaking_bytes(const struct sl_leaking *list)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < list->place.count; i++)
+		bytes += list->place.item[i].bytes;
+	return bytes;
+}
+
+unsigned sl_leaking_of(struct sl_process *process)
+{
+	struct sl_leaking list = {0};
+	unsigned count;
+
+	take_process(&list, process, 0);
+	count = (unsigned)list.place.count;
+	sl_leaking_free(&list);
+	return count;
+}
+
+static const struct sl_stack_frame *place_of(struct sl_process *process, struct sl_stack_frame *frames, uint32_t python,
+					     uint32_t native, uint64_t caller)
+{
+	return sl_place_of(process, frames, sl_process_stack(process, frames, python, native, caller));
+}
+
+bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept)
+{
+	struct sl_stack_frame here[SL_STACK_MAX], there[SL_STACK_MAX];
+	const struct sl_track *track = kept->track;
+	const struct sl_stack_frame *a, *b;
+
+	if (leak->kind != track->kind)
+		return false;
+	a = place_of(process, here, leak->python, leak->native, leak->caller);
+	b = place_of(process, there, track->python, track->native, track->caller);
+	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
+}
+
+char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = sl_process_stack(process, frames, leak->python, leak->native, leak->caller);
+	const struct sl_stack_frame *frame = sl_place_of(process, frames, count);
+	const char *step = leak->step ? sl_defs_text(process->model->defs, leak->step) : NULL;
+	char where[256], size[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES];
+
+	if (frame)
+		sl_stacks_describe(where, sizeof(where), frame);
+	else
+		snprintf(where, sizeof(where), "%s", leak->library);
+	return sl_memory_print("%s added %s in %llu blocks and freed none of them, %s %s%s", where,
+			       sl_format_size(size, leak->bytes), (unsigned long long)leak->blocks,
+			       sl_format_size(rate, (uint64_t)(step ? leak->bytes_per_step : leak->bytes_per_second)),
+			       step ? "with each " : "a second", step ? step : "");
+}

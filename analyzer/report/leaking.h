@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What leaks, told once: the places that analyses/kept.c finds by births and deaths, and those that only what was left at the end shows
+ * (analyses/leaks.c: few births, or a folded trace). One line of code is one place in however many processes. All outputs count these.
+ */
+#ifndef ANALYZER_REPORT_LEAKING_H
+#define ANALYZER_REPORT_LEAKING_H
+
+#include "analyzer/report/report.h"
+
+struct sl_leaking_place {
+	unsigned process;	    /* index: where most of it is */
+	const struct sl_kept *kept; /* of that process; NULL: what was left alone shows it */
+	const struct sl_leak *leak; /* the same, where kept is NULL */
+	double weight;		    /* of it, in that process */
+	unsigned processes, last;   /* that leak there, and the last of them */
+	uint64_t bytes;		    /* of all processes; objects whose cost is not known add nothing */
+	uint32_t python, native;    /* a stack of that process */
+	uint64_t caller;
+	const char *where; /* its line, sl_leaking_line; of the list */
+};
+
+struct sl_leaking {
+	SL_VECTOR(struct sl_leaking_place) place; /* largest first */
+	struct sl_map names;
+};
+
+/* All zeroes is an empty list. Main thread only. */
+void sl_leaking_take(struct sl_leaking *list, struct sl_report *report);
+void sl_leaking_free(struct sl_leaking *list);
+uint64_t sl_leaking_bytes(const struct sl_leaking *list);
+/* Whether the births of a place tell of a leak that was left; frames of both are looked at. */
+bool sl_leaking_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept);
+/* "solver.c:46 remember_state added 240 MiB in 80 blocks ...", of what was left; malloc'ed. */
+char *sl_leaking_sentence(struct sl_process *process, const struct sl_leak *leak);
+/* How many of them a process has. */
+unsigned sl_leaking_of(struct sl_process *process);
+
+/* "train.py:9 large": the line of a place, without what is seen through on the way to it. */
+void sl_leaking_line(struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller, char *out, size_t size);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What a suppression may name of a stack: its library, and of each frame function, file and module. Main thread only. */
+#ifndef ANALYZER_REPORT_SUPPRESSED_H
+#define ANALYZER_REPORT_SUPPRESSED_H
+
+#include "analyzer/report/report.h"
+#include "analyzer/report/suppress.h"
+
+/* The first pattern that matches, or NULL; library may be NULL. */
+const char *sl_suppressed_by(const struct sl_suppressions *list, struct sl_process *process, const char *library, uint32_t python,
+			     uint32_t native, uint64_t caller);
+/* used[i] becomes true for each pattern that matches. */
+void sl_suppressed_mark(const struct sl_suppressions *list, struct sl_process *process, const char *library, uint32_t python,
+			uint32_t native, uint64_t caller, bool *used);
+
+#endif
