@@ -190,6 +190,30 @@ static struct sl_entry entry_of(const struct sl_model *model, const struct sl_op
 	return entry;
 }
 
+/* The figures of an entry count for each pair that was said of it. */
+static void count_said(struct sl_model *model, const struct sl_entry *entry)
+{
+	for (unsigned i = 0; i < entry->pair_count; i++) {
+		uint64_t key = (uint64_t)entry->label << 32 | entry->pairs[i];
+		uint32_t at = sl_idmap_get(&model->paired_ids, key, UINT32_MAX);
+		struct sl_paired *paired;
+
+		if (at == UINT32_MAX && model->paired.count == SL_PAIRED_MAX)
+			continue;
+		if (at == UINT32_MAX) {
+			at = (uint32_t)model->paired.count;
+			sl_idmap_set(&model->paired_ids, key, at);
+			*SL_PUSH(&model->paired) = (struct sl_paired){.label = entry->label, .text = entry->pairs[i]};
+		}
+		paired = &model->paired.item[at];
+		paired->entries++;
+		paired->duration_ns += entry->end_ns - entry->begin_ns;
+		paired->allocated_bytes += entry->made_bytes;
+		if (entry->peak > paired->peak_bytes)
+			paired->peak_bytes = entry->peak;
+	}
+}
+
 static void end(struct sl_model *model, struct sl_thread_state *state, size_t at, uint32_t thread)
 {
 	struct sl_open_range range;
@@ -213,6 +237,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 		label->peak_bytes = not_negative(range.peak);
 	entry = entry_of(model, &range, thread);
 	if (!inside) {
+		count_said(model, &entry);
 		label->duration_ns += model->now_ns - range.begin_ns;
 		label->allocated_bytes += entry.made_bytes;
 		label->blocks_created += entry.made_blocks;

@@ -71,6 +71,12 @@ struct sl_given {
 	uint64_t in_use, named, rounded; /* rounded: named, as its allocator rounds; in_use 0: it said nothing */
 };
 
+/* What of it nothing names; SL_UNKNOWN: it had given back what the program still held. */
+static inline uint64_t sl_given_rest(const struct sl_given *given)
+{
+	return given->in_use >= given->rounded ? given->in_use - given->rounded : SL_UNKNOWN;
+}
+
 struct sl_torch {
 	bool used, told, pooled; /* told: PyTorch's own blocks; pooled: those of other frameworks */
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
@@ -289,6 +295,13 @@ struct sl_label {
 	struct sl_entry_mark early, late; /* of the first SL_LABELLED_MAX labels: between them growth has names */
 };
 
+/* Entries of a label of which one pair was said, the first SL_PAIRED_MAX such. */
+#define SL_PAIRED_MAX 1024
+struct sl_paired {
+	uint32_t label, text; /* index into labels; KEY=VALUE, id of the definitions */
+	uint64_t entries, duration_ns, peak_bytes, allocated_bytes;
+};
+
 /* What a process held on its first device at an instant; device -1: it had used none. */
 struct sl_possession {
 	int device;
@@ -380,6 +393,8 @@ struct sl_model {
 
 	SL_VECTOR(struct sl_label) labels;
 	struct sl_idmap label_ids;
+	SL_VECTOR(struct sl_paired) paired;
+	struct sl_idmap paired_ids;		     /* by label and text */
 	SL_VECTOR(struct sl_phase) phases;	     /* in the order of their ends */
 	unsigned phases_level;			     /* of each label every 1 << so many-th is there */
 	uint64_t phases_seen;			     /* ranges that there were */

@@ -110,6 +110,8 @@ void sl_replay_free(struct sl_model *model)
 	free(model->phases.item);
 	free(model->collectives.item);
 	sl_idmap_free(&model->label_ids);
+	free(model->paired.item);
+	sl_idmap_free(&model->paired_ids);
 	free(model->ooms.item);
 	free(model->traffic.item);
 	free(model->in_flight.item);

@@ -142,10 +142,7 @@ static void put_given(struct sl_json *j, const struct sl_given *given)
 	sl_json_uint(j, "in_use_bytes", given->in_use);
 	sl_json_uint(j, "named_bytes", given->named);
 	sl_json_uint(j, "rounding_bytes", given->rounded - given->named);
-	if (given->in_use >= given->rounded)
-		sl_json_uint(j, "unnamed_bytes", given->in_use - given->rounded);
-	else /* it had given back what the program still held */
-		sl_json_null(j, "unnamed_bytes");
+	sl_json_known_uint(j, "unnamed_bytes", sl_given_rest(given));
 	sl_json_end(j);
 }
 

@@ -177,6 +177,9 @@ SHAPE(oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes), M(free
 #define STRUCT struct sl_called
 SHAPE(called, M(text), M(device), M(blocks), M(live_bytes), M(peak_bytes));
 #undef STRUCT
+#define STRUCT struct sl_paired
+SHAPE(paired, M(label), M(text), M(entries), M(duration_ns), M(peak_bytes), M(allocated_bytes));
+#undef STRUCT
 #define STRUCT struct sl_api_stats
 SHAPE(api, M(calls), M(failures), M(bytes), M(time_ns));
 #undef STRUCT
@@ -238,7 +241,7 @@ PUBLIC(sl_shape_model, M(events), M(unknown_frees), M(unknown_hooks), M(last_cal
        VECTOR(holders, holder), VECTOR(libraries, text), VECTOR(labelled, labelled), VECTOR(labels, label), VECTOR(phases, phase), M(phases_level),
        M(phases_seen), M(ranges_begun), M(boundaries), VECTOR(collectives, collective), M(collective_stride), M(collectives_seen),
        FIXED(meetings, meeting_count, meeting), M(communicators), VECTOR(traffic, traffic), VECTOR(ooms, oom), M(ooms_total),
-       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), VECTOR(called, called), M(crowded));
+       VECTOR(in_flight, in_flight), IN(tracks, tracks), IN(moments, moments), IN(host, host), M(torch_seen), VECTOR(called, called), VECTOR(paired, paired), M(crowded));
 #undef STRUCT
 #define STRUCT struct sl_bin
 SHAPE(bin, M(min), M(max), M(max_ns), M(area), M(last), M(max_site));

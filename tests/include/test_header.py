@@ -214,6 +214,14 @@ int main(void)
         self.assertEqual({row["name"]: (row["device"], row["blocks"], row["live"], row["peak"]) for row in page["names"]},
                          {"weights": (0, 1, 0, 8 << 20), "bias": (0, 1, 0, 1 << 20), "cache": (0, 3, 4 << 20, 4 << 20)})
         self.assertEqual(page["rest"], "kept by PyTorch, unused")
+        mib = 1 << 20
+        self.assertEqual([(row["label"], row["pair"], row["entries"], row["peak"], row["allocated"]) for row in page["said"]],
+                         [("step_#", "batch=32", 1, 14 * mib, 6 * mib), ("step_#", "batch=64", 2, 14 * mib, 12 * mib),
+                          ("forward", "batch_size=128", 1, 12 * mib, 0)])
+        spent = {pair: sum(row["end_ns"] - row["begin_ns"] for row in self.lines("entries") if pair in row["pairs"].items())
+                 for pair in (("batch", "32"), ("batch", "64"), ("batch_size", "128"))}
+        self.assertEqual([row["duration"] for row in page["said"]], list(spent.values()))
+        self.assertEqual([error["said"] for error in page["ooms"]], [["batch_size=128"]])
 
     def test_metadata_of_the_program_is_beside_the_users(self):
         self.assertEqual(self.run_.report()["run"]["metadata"], {"owner": "me", "model": "resnet50"})

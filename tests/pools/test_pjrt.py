@@ -83,6 +83,10 @@ class Pjrt(unittest.TestCase):
             given = told(run.journal())
             process, = run.report()["processes"]
             tree = subprocess.run([e2e.ANALYZE, "tree", "--at", "peak", "--by", "label", run.traces], capture_output=True, check=True)
+            subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
+            page = run.page()
+        if page:  # a build with it
+            self.assertEqual([tuple(row[name] for name in ("in_use", "named", "rounding", "unnamed")) for row in page["given_out"]], [given])
         device, = process["pytorch"]
         named = sum(size for size, _ in peak.values())
         self.assertEqual((device["peak_allocated_bytes"], device["peak_reserved_bytes"], device["reserved_bytes"]), (named, POOL, POOL))

@@ -63,7 +63,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
 
-	sl_packed_map(&page->pack, 20);
+	sl_packed_map(&page->pack, 21);
 	sl_page_key(page, "process");
 	sl_packed_uint(&page->pack, process);
 	sl_page_put_device(page, "device", oom->device);
@@ -83,6 +83,10 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	sl_packed_bool(&page->pack, oom->injected);
 	sl_page_key(page, "stack");
 	sl_packed_uint(&page->pack, sl_page_stack(page, process, oom->python, oom->native, oom->caller));
+	sl_page_key(page, "said");
+	sl_packed_array(&page->pack, oom->pair_count);
+	for (unsigned i = 0; i < oom->pair_count; i++)
+		sl_packed_string(&page->pack, sl_defs_text(page->report->processes[process].model->defs, oom->pairs[i]));
 	put_owners(page, process, oom);
 	put_account(page, &page->report->processes[process].accounts[index]);
 }

@@ -88,7 +88,7 @@ void sl_page_build(struct sl_page *page, struct sl_report *report, const struct 
 	page->t0_unix_ns = report->started_unix_ns;
 	page->t1_unix_ns = report->ended_unix_ns;
 	order_processes(page);
-	sl_page_open(page, SL_PAGE_KEYS + 6, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
+	sl_page_open(page, SL_PAGE_KEYS + 8, "trace", first ? sl_stacks_program(first) : report->path, first ? first->run_id : NULL,
 		     first ? first->tag : NULL);
 	sl_page_put_text(page, "rest", rest_name(report));
 	sl_page_processes(page);

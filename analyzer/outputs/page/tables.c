@@ -265,6 +265,53 @@ static uint32_t name_rows(struct sl_page *page, unsigned process, bool put)
 	return (uint32_t)model->called.count;
 }
 
+/* What a framework's pool has given out, as it said when that was most. */
+static uint32_t given_rows(struct sl_page *page, unsigned process, bool put)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+	uint32_t count = 0;
+
+	for (size_t d = 0; d < SL_COUNT(model->devices); d++) {
+		const struct sl_given *given = model->devices[d] ? &model->devices[d]->torch.most_given : NULL;
+
+		if (!given || !given->in_use)
+			continue;
+		count++;
+		if (!put)
+			continue;
+		sl_packed_map(&page->pack, 6);
+		sl_page_key(page, "process");
+		sl_packed_uint(&page->pack, process);
+		sl_page_put_device(page, "device", (int)d - 1);
+		sl_page_put_known(page, "in_use", given->in_use);
+		sl_page_put_known(page, "named", given->named);
+		sl_page_put_known(page, "rounding", given->rounded - given->named);
+		sl_page_put_known(page, "unnamed", sl_given_rest(given));
+	}
+	return count;
+}
+
+/* What it said of its ranges: the entries of which it said the same. */
+static uint32_t said_rows(struct sl_page *page, unsigned process, bool put)
+{
+	const struct sl_model *model = page->report->processes[process].model;
+
+	for (size_t i = 0; i < model->paired.count && put; i++) {
+		const struct sl_paired *paired = &model->paired.item[i];
+
+		sl_packed_map(&page->pack, 7);
+		sl_page_key(page, "process");
+		sl_packed_uint(&page->pack, process);
+		sl_page_put_text(page, "label", sl_defs_text(model->defs, model->labels.item[paired->label].text));
+		sl_page_put_text(page, "pair", sl_defs_text(model->defs, paired->text));
+		sl_page_put_known(page, "entries", paired->entries);
+		sl_page_put_known(page, "duration", paired->duration_ns);
+		sl_page_put_known(page, "peak", paired->peak_bytes);
+		sl_page_put_known(page, "allocated", paired->allocated_bytes);
+	}
+	return (uint32_t)model->paired.count;
+}
+
 static uint32_t api_rows(struct sl_page *page, unsigned process, bool put)
 {
 	const struct sl_model *model = page->report->processes[process].model;
@@ -295,11 +342,8 @@ void sl_page_tables(struct sl_page *page)
 	static const struct {
 		const char *name;
 		uint32_t (*rows)(struct sl_page *page, unsigned process, bool put);
-	} tables[] = {{"memory", memory_rows},
-		      {"libraries", library_rows},
-		      {"labels", label_rows},
-		      {"names", name_rows},
-		      {"apis", api_rows}};
+	} tables[] = {{"memory", memory_rows},	 {"libraries", library_rows}, {"labels", label_rows}, {"said", said_rows},
+		      {"given_out", given_rows}, {"names", name_rows},	      {"apis", api_rows}};
 	unsigned detailed =
 		page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
 
