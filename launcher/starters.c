@@ -8,7 +8,7 @@
 
 static const struct starter {
 	const char *name;   /* the program's name, or that of a Python module after -m */
-	const char *action; /* the word that must follow, as accelerate launch; NULL: any */
+	const char *action; /* the word that must follow, as accelerate launch, or an option of its own; NULL: any */
 	const char *says;
 } starters[] = {
 	{"torchrun", NULL, "Each rank leaves a trace. " NODES},
@@ -26,7 +26,15 @@ static const struct starter {
 	{"dask", NULL,
 	 "This process and what it spawns leave traces; workers that others start do not: each by stormlog-run dask worker."},
 	{"dask-worker", NULL, "The worker and what it spawns leave traces."},
+	{"srun", "--container-image",
+	 "Pyxis: nothing of the container is recorded from here, unless both folders are mounted in it: srun "
+	 "--container-image=IMAGE "
+	 "--container-mounts=TRACES:/traces stormlog-run -o /traces PROGRAM, with the wheel in the image."},
 	{"srun", NULL, "srun hands the environment on, unless --export leaves LD_PRELOAD out: then srun stormlog-run PROGRAM."},
+	{"sbatch", "--array",
+	 "Each job of the array runs elsewhere and later: write stormlog-run -o traces/%j before the program, in the script, for a "
+	 "folder a "
+	 "job."},
 	{"sbatch", NULL, "The job's script runs elsewhere and later: write stormlog-run before the program, in the script."},
 	{"salloc", NULL, "What is typed in its shell on this machine is recorded; on nodes: srun stormlog-run PROGRAM."},
 	{"mpirun", NULL,
@@ -49,6 +57,16 @@ static const struct starter {
 	 "stormlog-run inside."},
 	{"kubectl", NULL,
 	 "Nothing of the pod is recorded from here: write stormlog-run -o /traces -- before the program, in the pod's command."},
+	{"bwrap", NULL,
+	 "The sandbox inherits LD_PRELOAD: bind the agent's folder and the traces', or bwrap ... stormlog-run PROGRAM."},
+	{"code", NULL,
+	 "An editor that runs already inherits nothing from here: give LD_PRELOAD and STORMLOG_DIR in \"env\" of launch.json, or "
+	 "write "
+	 "stormlog-run before the program in its terminal."},
+	{"systemd-run", NULL, "A service inherits nothing from here: systemd-run stormlog-run -o TRACES PROGRAM."},
+	{"systemctl", NULL,
+	 "A service inherits nothing from here: write stormlog-run -o /var/lib/NAME/traces -- before the program, in its "
+	 "ExecStart."},
 	{"ssh", NULL, "Nothing of the other machine is recorded from here: ssh HOST stormlog-run PROGRAM."},
 	{"sudo", NULL, "sudo empties the environment: sudo stormlog-run PROGRAM."},
 };
@@ -60,10 +78,31 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static const struct starter *find(const char *name, const char *next)
+/* An option, with or without its value: --array=0-7. */
+static bool has_option(char *const *argv, const char *option)
+{
+	size_t length = strlen(option);
+
+	for (; *argv; argv++)
+		if (!strncmp(*argv, option, length) && (!(*argv)[length] || (*argv)[length] == '='))
+			return true;
+	return false;
+}
+
+/* argv: what follows the name. */
+static bool does(const struct starter *starter, char *const *argv)
+{
+	if (!starter->action)
+		return true;
+	if (starter->action[0] == '-')
+		return has_option(argv, starter->action);
+	return argv[0] && !strcmp(starter->action, argv[0]);
+}
+
+static const struct starter *find(const char *name, char *const *argv)
 {
 	for (size_t i = 0; i < SL_COUNT(starters); i++)
-		if (!strcmp(starters[i].name, name) && (!starters[i].action || (next && !strcmp(starters[i].action, next))))
+		if (!strcmp(starters[i].name, name) && does(&starters[i], argv))
 			return &starters[i];
 	return NULL;
 }
@@ -75,12 +114,12 @@ static const struct starter *of_python(char *const *argv)
 		argv++;
 	if (argv[0] && !strcmp(argv[0], "-m"))
 		argv++;
-	return argv[0] ? find(base_name(argv[0]), argv[1]) : NULL;
+	return argv[0] ? find(base_name(argv[0]), argv + 1) : NULL;
 }
 
 const char *sl_starters_say(char *const *argv, const char **name)
 {
-	const struct starter *found = argv[0] ? find(base_name(argv[0]), argv[1]) : NULL;
+	const struct starter *found = argv[0] ? find(base_name(argv[0]), argv + 1) : NULL;
 
 	if (!found && argv[0] && !strncmp(base_name(argv[0]), "python", 6))
 		found = of_python(argv + 1);

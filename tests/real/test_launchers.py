@@ -4,11 +4,13 @@
 
 A launcher that is not installed is skipped with a message; those in Python are fetched if STORMLOG_REAL=1.
 """
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -89,6 +91,41 @@ class Launchers(unittest.TestCase):
         self.run_it("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--bind", self.folder, self.folder,
                     RUN, "-o", self.traces, "--", PYTHON, PROGRAM, "3")
         self.assertEqual(self.ranks(), [(None, None, 3 * MIB)])
+
+    def podman(self, name, *command):
+        """A container whose root is this machine's, in a mount namespace with the second cgroup hierarchy alone: crun knows no hybrid one."""
+        return ["unshare", "-m", "sh", "-c", 'mount --make-rprivate / && umount -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup; exec "$@"',
+                "sh", "podman", "--cgroup-manager", "cgroupfs", "run", "--rm", "--name", name, "--privileged", "--pids-limit", "-1",
+                "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--network", "none", "-v", self.folder + ":/out",
+                "-e", "LD_LIBRARY_PATH=" + real.e2e.SIM, "--rootfs", "/:O", *command]
+
+    def need_podman(self):
+        self.need("podman")
+        done = subprocess.run(self.podman("stormlog-%d-can" % os.getpid(), "true"), capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            self.skipTest("podman does not run here: " + done.stderr.strip())
+
+    def test_podman(self):
+        self.need_podman()
+        self.run_it(*self.podman("stormlog-%d" % os.getpid(), RUN, "-o", "/out/traces", "--", PYTHON, PROGRAM, "3"))
+        self.assertEqual(self.ranks(), [(None, None, 3 * MIB)])
+
+    def test_a_container_of_podman_that_is_killed_has_its_ring_in_the_volume(self):
+        self.need_podman()
+        name, ready = "stormlog-%d-killed" % os.getpid(), os.path.join(self.folder, "ready")
+        program = "import runpy, sys, time; sys.argv[1:] = ['3']; runpy.run_path(%r, run_name='__main__'); open('/out/ready', 'w'); time.sleep(600)" % PROGRAM
+        child = subprocess.Popen(self.podman(name, RUN, "-q", "-o", "/out/traces", "--", PYTHON, "-c", program),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(600):
+            if os.path.exists(ready) or child.poll() is not None:
+                break
+            time.sleep(0.1)
+        subprocess.run(["podman", "kill", "-s", "KILL", name], capture_output=True, timeout=300)
+        child.wait(timeout=300)
+        done = subprocess.run([real.e2e.ANALYZE, "--json", self.traces], capture_output=True, text=True, timeout=300)
+        process, = json.loads(done.stdout)["processes"]
+        row, = [row for row in process["memory"] if row["kind"] == "device"]
+        self.assertEqual((process["status"], row["allocations"], row["live_bytes"]), ("interrupted", 1, 3 * MIB))
 
     def test_torchrun(self):
         python = self.python_with("torch")
