@@ -73,7 +73,8 @@ def summarize(path: str, client: Any, parts: Optional[int] = None, progress: boo
     tasks = _tree(client, path, parts)
     if progress:
         _watch(tasks)
-    return tasks[-1].result()
+    summary: bytes = tasks[-1].result()
+    return summary
 
 
 def analyze(path: str, client: Any = None, output: Optional[str] = None, parts: Optional[int] = None, progress: bool = False) -> Report:

@@ -22,10 +22,13 @@ import glob
 import mmap
 import os
 import struct
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import msgpack
 import numpy as np
 import zstandard
+
+Columns = Dict[str, Any]  # of numpy arrays
 
 INDEX = struct.Struct("<IIIIQQIIQQQ")
 MAGIC = 0x184D2A5C
@@ -44,16 +47,17 @@ FIELDS = ("time_ns duration_ns api driver_api kind flags device result address b
           " python native label").split()
 
 
-def frame_check(index):
+def frame_check(index: bytes) -> int:
     value = 0xCBF29CE484222325
     for byte in index[:56]:
         value = ((value ^ byte) * 0x100000001B3) & (2**64 - 1)
     return value
 
 
-def decode_block(block):
+def decode_block(block: Dict[str, Any]) -> Columns:
     """The columns of a block as a dict of numpy arrays (uint64, or int64 for signed ones)."""
-    count, columns = block["count"], {}
+    count = block["count"]
+    columns: Columns = {}
     for name, (encoding, width, shift, base, data) in block["columns"].items():
         if width:
             x = np.frombuffer(data, dtype="<u%d" % width).astype(np.uint64)
@@ -73,16 +77,16 @@ def decode_block(block):
 class Trace:
     """One process image: header, definitions by kind, samples, and its events."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.header = None
-        self.defs = {}
-        self.damage = []
-        self.blocks = []
-        self._next = {}
+        self.header: Any = None  # a dict; None: the file has none
+        self.defs: Dict[str, List[Dict[str, Any]]] = {}
+        self.damage: List[Tuple[int, str]] = []
+        self.blocks: List[Columns] = []
+        self._next: Dict[int, int] = {}
         self._log = 0
         self.folded_through = 0
-        self._stacks = None
+        self._stacks: Optional[Dict[int, List[Tuple[str, str, Optional[int]]]]] = None
         self._read_file(path)
         for later in sorted(glob.glob(glob.escape(path[: -len(".msgpack.zst")]) + ".??????.msgpack.zst")):
             if int(later[-len("000002.msgpack.zst"):-len(".msgpack.zst")]) > self.folded_through:
@@ -90,13 +94,13 @@ class Trace:
         ring = path[: -len(".msgpack.zst")] + ".ring"
         if self.header and os.sep in str(self.header.get("ring") or ""):
             ring = self.header["ring"]
-        self.ring_state = None
+        self.ring_state: Optional[int] = None
         if os.path.exists(ring):
             self._read_ring(ring)
 
     # the trace file
 
-    def _read_file(self, path):
+    def _read_file(self, path: str) -> None:
         with open(path, "rb") as file:
             data = file.read()
         decompress = zstandard.ZstdDecompressor()
@@ -132,8 +136,8 @@ class Trace:
                 self._log = max(after, self._log)
             at += 64 + size
 
-    def _take(self, item):
-        what = item.get("def")
+    def _take(self, item: Dict[str, Any]) -> None:
+        what = str(item.get("def"))
         if what == "header":
             self.header = self.header or item
         elif what == "block":
@@ -149,7 +153,7 @@ class Trace:
 
     # the ring
 
-    def _read_ring(self, path):
+    def _read_ring(self, path: str) -> None:
         with open(path, "rb") as file:
             if not os.fstat(file.fileno()).st_size:  # killed before it had a size
                 return
@@ -173,7 +177,7 @@ class Trace:
             if use == 2:
                 self._read_segment(data, HEAD + i * SEGMENT_BYTES, thread, first, end, tail)
 
-    def _read_log(self, data, base, first):
+    def _read_log(self, data: mmap.mmap, base: int, first: int) -> None:
         at = 0
         while at + 8 <= SEGMENT_BYTES:
             word = struct.unpack_from("<Q", data, base + at)[0]
@@ -185,7 +189,7 @@ class Trace:
                                            unicode_errors="replace"))
             at += 8 + (size + 7 & ~7)
 
-    def _read_segment(self, data, base, thread, first, end, tail):
+    def _read_segment(self, data: mmap.mmap, base: int, thread: int, first: int, end: int, tail: int) -> None:
         seq = max(tail, self._next.get(thread, 0))
         rows = []
         while not end or seq < end:
@@ -204,8 +208,9 @@ class Trace:
             columns["thread"] = np.full(len(rows), thread, np.uint64)
             self.blocks.append(columns)
 
-    def _slot(self, w, second, in_flight):
-        signed = lambda value, bits: value - (1 << bits) if value >> (bits - 1) else value
+    def _slot(self, w: Sequence[int], second: Optional[Sequence[int]], in_flight: bool) -> Dict[str, int]:
+        def signed(value: int, bits: int) -> int:
+            return value - (1 << bits) if value >> (bits - 1) else value
         row = dict.fromkeys(self.fields, 0)
         api = w[0] & 0xFFFF
         row.update(api=api, driver_api=w[0] >> 16 & 0xFFFF, kind=w[0] >> 32 & 0xFF,
@@ -225,16 +230,17 @@ class Trace:
     # what users ask for
 
     @property
-    def hooks(self):
+    def hooks(self) -> List[Any]:
         """[[name, verb, kind, family], ...]; an event's api is 1 + the index."""
-        return self.header["hooks"]
+        hooks: List[Any] = self.header["hooks"]
+        return hooks
 
     @property
-    def complete(self):
+    def complete(self) -> bool:
         """True when the process ended by itself and wrote so."""
         return bool(self.defs.get("footer"))
 
-    def events(self):
+    def events(self) -> Columns:
         """All events in time order, as a dict of numpy columns."""
         if not self.blocks:
             return {}
@@ -247,23 +253,23 @@ class Trace:
         return {name: column[order] for name, column in columns.items()}
 
     @property
-    def fields(self):
+    def fields(self) -> List[str]:
         """The names of an event's columns."""
         return [field[0] for field in self.header.get("fields", [])] or list(FIELDS)
 
-    def names(self):
+    def names(self) -> Dict[int, Optional[str]]:
         """{api id: exported name}, for events()["api"]; 0 is None."""
         return {0: None, **{i + 1: hook[0] for i, hook in enumerate(self.hooks)}}
 
-    def verbs(self):
+    def verbs(self) -> Dict[int, Optional[str]]:
         """{api id: verb}: what a call means to memory, as "ALLOC" or "FREE"."""
         return {0: None, **{i + 1: self.header["verbs"][hook[1]][0] for i, hook in enumerate(self.hooks)}}
 
-    def texts(self):
+    def texts(self) -> Dict[int, Optional[str]]:
         """{id: text}, for events()["label"]; 0 is None."""
         return {0: None, **{item["id"]: item["text"] for item in self.defs.get("text", [])}}
 
-    def unix_ns(self, monotonic_ns):
+    def unix_ns(self, monotonic_ns: Any) -> Any:
         """Times of the trace (a number or a column) as Unix nanoseconds."""
         offset = self.header["started_ns"] - self.header["monotonic_ns"]
         if isinstance(monotonic_ns, np.ndarray):
@@ -271,17 +277,17 @@ class Trace:
         return monotonic_ns + offset
 
     @property
-    def gaps(self):
+    def gaps(self) -> List[Tuple[Optional[int], Optional[int], Optional[int]]]:
         """[(count, begin_ns, end_ns), ...]: events that could not be kept."""
         return [(gap.get("count"), gap.get("begin_ns"), gap.get("end_ns")) for gap in self.defs.get("gap", [])]
 
-    def samples(self):
+    def samples(self) -> Columns:
         """Samples of devices and of the process as a dict of float64 columns, in time order; what is unknown is NaN."""
         rows = sorted(self.defs.get("sample", []), key=lambda row: row["ns"])
         names = sorted({name for row in rows for name, value in row.items() if isinstance(value, int)})
         return {name: np.array([row.get(name, np.nan) for row in rows], np.float64) for name in names}
 
-    def stack(self, python_id):
+    def stack(self, python_id: int) -> List[Tuple[str, str, Optional[int]]]:
         """[(function, file, line), ...] of a Python stack, innermost first."""
         if self._stacks is None:
             frames = {frame["id"]: (frame["function"], frame["file"], frame.get("line")) for frame in self.defs.get("frame", [])}
@@ -289,21 +295,21 @@ class Trace:
                             for stack in self.defs.get("python_stack", [])}
         return self._stacks.get(int(python_id), [])
 
-    def native_stack(self, native_id):
+    def native_stack(self, native_id: int) -> List[Tuple[Optional[str], int]]:
         """[(file name of the module or None, offset in it), ...] of a native stack, innermost first."""
         for stack in self.defs.get("native_stack", []):
             if stack["id"] == native_id:
                 return [self.place(pc) for (pc,) in struct.iter_unpack("<Q", stack["pcs"])]
         return []
 
-    def place(self, address):
+    def place(self, address: int) -> Tuple[Optional[str], int]:
         """(path of the module or None, offset in it) of an address."""
         for module in reversed(self.defs.get("module", [])):
             if module["base"] <= address < module["end"]:
                 return module.get("path"), int(address) - module["base"]
         return None, int(address)
 
-    def frame(self):
+    def frame(self) -> Any:
         """The events as a pandas.DataFrame with names in place of ids."""
         import pandas
         table = pandas.DataFrame(self.events())
@@ -316,7 +322,7 @@ class Trace:
         return table
 
 
-def open_folder(folder):
+def open_folder(folder: str) -> List[Trace]:
     """Every trace of a folder, by name."""
     return [Trace(os.path.join(folder, name)) for name in sorted(os.listdir(folder))
             if name.endswith(".msgpack.zst") and name.count(".") == 2]

@@ -62,12 +62,13 @@ def entries(path: Optional[str] = None, label: Optional[str] = None) -> List[Dic
 
 def summary(path: Optional[str] = None) -> Dict[str, Any]:
     """report.json, of this process or of a folder of traces."""
-    return json.loads(analyze("report", "--json", path or trace_path()))
+    report: Dict[str, Any] = json.loads(analyze("report", "--json", path or trace_path()))
+    return report
 
 
 def process(path: Optional[str] = None) -> Dict[str, Any]:
     """The process's own part of report.json."""
-    found = summary(path)["processes"]
+    found: List[Dict[str, Any]] = summary(path)["processes"]
     if not found:
         raise ProfilerError("%s holds no process" % (path or trace_path()))
     return found[0]
@@ -79,7 +80,8 @@ def samples(path: Optional[str] = None) -> Dict[str, List[Optional[float]]]:
                           stderr=subprocess.PIPE, env=dict(child_environment(), PYTHONPATH=os.pathsep.join(p for p in sys.path if p)))
     if done.returncode:
         raise ProfilerError("samples: %s" % done.stderr.decode("utf-8", "replace"))
-    return json.loads(done.stdout)
+    columns: Dict[str, List[Optional[float]]] = json.loads(done.stdout)
+    return columns
 
 
 def telemetry(folder: str, path: Optional[str] = None, *options: str) -> List[Dict[str, Any]]:

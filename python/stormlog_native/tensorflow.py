@@ -6,6 +6,8 @@ import functools
 from typing import Any, Callable, ContextManager, Dict, List, Optional
 
 from .profiler import GPUMemoryProfiler, ProfileResult
+from .tensorflow_tracker import TensorFlowMemoryTracker as TensorFlowMemoryTracker
+from .tensorflow_tracker import TrackingResult as TrackingResult
 
 MB = float(1 << 20)
 

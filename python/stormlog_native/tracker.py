@@ -243,6 +243,12 @@ class MemoryTracker:
             elif format != "csv":
                 raise ConfigurationError("format is json or csv")
 
+    def span(self) -> "tuple[float, float]":
+        """Begin and end (now, while tracking goes on) as seconds of Unix time."""
+        if self._begin is None:
+            raise ConfigurationError("nothing was tracked: call start_tracking() first")
+        return self._begin, self._end or time.time()
+
     # out of memory
 
     def handle_exception(self, exc: BaseException, context: Optional[str] = None,

@@ -356,6 +356,32 @@ print(json.dumps([[(c["name"], c["memory_peak_mb"]) for c in found["function_cal
 ''') as run:
             self.assertEqual(answer(run), [[["epoch", 3.0], ["epoch", 3.0], ["inference", 5.0]], 5.0, 2, 7, 2.0])
 
+    def test_a_tracker_of_tensorflow_says_what_the_span_held(self):
+        with program('''
+import time
+first = take(1)
+tracker = sn.TensorFlowMemoryTracker(sampling_interval=0.05, alert_threshold_mb=6, device="/GPU:0", enable_logging=False)
+told = []
+tracker.add_alert_callback(told.append)
+tracker.start_tracking()
+second = take(4)
+time.sleep(0.1)  # telemetry keeps the extremes of a bin of time
+give(take(3))
+time.sleep(0.1)
+give(first)
+time.sleep(0.1)
+result = tracker.stop_tracking()
+time.sleep(0.1)
+give(second)
+take(9)
+print(json.dumps([result.peak_memory, result.min_memory, result.memory_usage[-1], result.duration > 0,
+                  len(result.memory_usage) == len(result.timestamps), all(alert["memory_mb"] == 8 for alert in result.alerts_triggered) and len(result.alerts_triggered) > 0,
+                  told == result.alerts_triggered, tracker.get_statistics()["peak_memory_mb"]]))
+''') as run:
+            peak, least, last, lasted, alike, over, handed, again = answer(run)
+        self.assertEqual((peak, last, lasted, alike, over, handed, again), (8.0, 4.0, True, True, True, True, 8.0))
+        self.assertLessEqual(least, 5.0)
+
     def test_recorder_viz_way_in(self):
         with program("for i in range(3): give(take(1))") as run:
             reader = stormlog_native.RecorderReader(run.traces)
