@@ -60,6 +60,18 @@ class Wheel(unittest.TestCase):
                 if "=>" in line and not line.split()[0].startswith(("libc.", "libm.", "libdl.", "libpthread.", "librt.")):
                     self.assertIn(os.path.join(self.tree, "stormlog_native"), os.path.realpath(line.split()[2]))
 
+    def test_it_asks_for_no_mathematics_that_a_glibc_of_2018_lacks(self):
+        files = glob.glob(os.path.join(self.tree, "stormlog_native", "bin", "*")) + glob.glob(os.path.join(self.tree, "stormlog_native", "lib", "*"))
+        said = subprocess.run(["readelf", "--version-info", "-W", *files], capture_output=True, text=True, check=True).stdout
+        libm = False
+        for line in said.splitlines():
+            if "File:" in line:
+                libm = "File: libm.so.6" in line
+            if libm and "Name:" in line:
+                self.assertNotIn("GLIBC_2.29", line)
+        env = dict(os.environ, LD_BIND_NOW="1")  # each symbol is found at once
+        subprocess.run([os.path.join(self.tree, "stormlog_native", "bin", "stormlog-analyze"), "--version"], env=env, check=True, capture_output=True)
+
     def test_it_records_and_reads(self):
         env = {name: value for name, value in os.environ.items() if not name.startswith("STORMLOG_")}
         env.update(LD_LIBRARY_PATH=os.path.join(BUILD, "tests", "sim"), SIM_DIR=os.path.join(self.folder, "sim"), PYTHONPATH=self.tree)
