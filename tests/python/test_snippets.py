@@ -202,6 +202,32 @@ for rank in range(reader.GM.total_ranks):
 """
 
 
+# As somebody writes it for Python Stormlog; the import is what changes.
+MOVED = """
+import json
+from stormlog import GPUMemoryProfiler, profile_function, profile_context, get_global_profiler
+
+@profile_function
+def forward(batch):
+    hidden = torch.randn(1 << 20, device="cuda")
+    out = torch.randn(1 << 18, device="cuda")
+    del hidden
+    return out
+
+profiler = GPUMemoryProfiler(device=0, track_tensors=True, track_cpu_memory=True)
+profiler.start_monitoring(interval=0.1)
+weights = torch.randn(4 << 20, device="cuda")
+kept = [forward(step) for step in range(6)]
+with profile_context("evaluation"):
+    logits = torch.randn(2 << 20, device="cuda")
+    del logits
+profiler.stop_monitoring()
+rows = [(r.function_name, r.memory_before.allocated_memory, r.memory_after.allocated_memory, r.memory_peak.allocated_memory, r.memory_allocated,
+         r.memory_freed, r.tensors_created, r.tensors_deleted, r.call_count) for r in get_global_profiler().get_results()]
+print(json.dumps([rows, get_global_profiler().get_summary()]))
+"""
+
+
 def program(*texts, **environment):
     return Recording("/usr/bin/python3", "-c", START + "".join(texts), PYTHONPATH=os.pathsep.join((PACKAGE, HERE)), SIM_DEVICES=1,
                      SIM_VRAM="1G", STORMLOG_BIN=os.path.dirname(ANALYZE), **environment)
@@ -243,6 +269,25 @@ class Snippets(unittest.TestCase):
         call, = json.loads(self.said("import json", TENSORFLOW))
         self.assertEqual((call["name"], call["memory_start_mb"], call["memory_peak_mb"]), ("training", 8.0, 11.0))
         self.assertEqual(sorted(call), ["duration", "end_time", "memory_end_mb", "memory_peak_mb", "memory_start_mb", "name", "start_time"])
+
+    def test_a_program_that_moved_over_finds_the_reports_figures(self):
+        with program(MOVED.replace("from stormlog import", "from stormlog_native import")) as run:
+            rows, summary = json.loads(run.done.stdout.splitlines()[-1])
+            process, = run.report()["processes"]
+        labels = {row["label"]: row for row in process["labels"]}
+        mib = 1 << 20
+        self.assertEqual([row[1:] for row in rows if row[0] == "forward"],  # what the program does, by hand: 8 MiB before START's batch ended
+                         [[24 * mib + k * mib, 25 * mib + k * mib, 29 * mib + k * mib, 5 * mib, 4 * mib, 2, 1, k + 1] for k in range(6)])
+        for name in ("forward", "evaluation"):
+            mine, report = [row for row in rows if row[0] == name], labels[name + "_#"]
+            self.assertEqual((mine[0][1], mine[-1][2], max(row[3] for row in mine), sum(row[4] for row in mine), sum(row[5] for row in mine),
+                              sum(row[6] for row in mine), sum(row[7] for row in mine), len(mine)),
+                             tuple(report[field] for field in ("before_bytes", "after_bytes", "peak_bytes", "allocated_bytes", "freed_bytes",
+                                                               "blocks_created", "blocks_freed", "entries")))
+            told = summary["function_summaries"][name]
+            self.assertEqual((told["call_count"], told["total_allocated"], told["total_freed"], told["peak_memory"]),
+                             tuple(report[field] for field in ("entries", "allocated_bytes", "freed_bytes", "peak_bytes")))
+        self.assertEqual(summary["peak_memory_usage"], next(row["peak_bytes"] for row in process["memory"] if row["kind"] == "device"))
 
     def test_recorder_viz(self):
         with program("") as run:
