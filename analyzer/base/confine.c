@@ -115,7 +115,8 @@ static bool ends_in(const char *path, const char *suffix)
 
 static bool is_trace(const char *path)
 {
-	return ends_in(path, SL_TRACE_SUFFIX) || ends_in(path, SL_RING_SUFFIX) || ends_in(path, ".summary");
+	return ends_in(path, SL_TRACE_SUFFIX) || ends_in(path, SL_RING_SUFFIX) || ends_in(path, ".summary") ||
+	       ends_in(path, SL_PACK_SUFFIX);
 }
 
 struct links {

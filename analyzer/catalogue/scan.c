@@ -21,12 +21,8 @@
 #include "analyzer/trace/names.h"
 #include "analyzer/trace/summaries.h"
 
-#define PACK_SUFFIX ".stormlog"
-#define DEPTH_MAX   4
-
 struct paths {
 	SL_VECTOR(char *) list;
-	uint64_t looked_at; /* of folders: what is in them */
 };
 
 static void add_path(struct paths *paths, const char *path)
@@ -288,13 +284,6 @@ static bool learn_loose(struct sl_scan *scan, const struct paths *fresh)
 
 /* ---- packs */
 
-static bool is_pack(const char *path)
-{
-	size_t size = strlen(path), suffix = strlen(PACK_SUFFIX);
-
-	return size > suffix && !strcmp(path + size - suffix, PACK_SUFFIX);
-}
-
 static bool learn_pack(struct sl_scan *scan, char *path)
 {
 	struct sl_images images = {0};
@@ -318,34 +307,6 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 	forget(&before);
 	free(whole);
 	return fine;
-}
-
-/* Packs below a folder; where sl_images_add looks too. */
-static void find_packs(struct paths *packs, const char *folder, unsigned depth)
-{
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		struct stat st;
-		char *inside;
-
-		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "analysis"))
-			continue;
-		if (packs->looked_at++ >= sl_budget_files()) /* sl_images_add says so */
-			break;
-		inside = sl_memory_print("%s/%s", folder, entry->d_name);
-		/* no links: what they lead to may not be read from inside */
-		if (lstat(inside, &st))
-			st.st_mode = 0;
-		if (S_ISDIR(st.st_mode) && depth)
-			find_packs(packs, inside, depth - 1);
-		else if (S_ISREG(st.st_mode) && is_pack(entry->d_name))
-			add_path(packs, inside);
-		free(inside);
-	}
-	if (dir)
-		closedir(dir);
 }
 
 /* ---- all */
@@ -381,7 +342,7 @@ static bool find_loose(struct sl_scan *scan, const struct sl_images *images, str
 
 bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 {
-	struct sl_images images = {0};
+	struct sl_images images = {.packs_apart = true};
 	struct paths fresh = {0}, packs = {0};
 	bool fine = true, known;
 
@@ -391,15 +352,14 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 		if (stat(paths[i], &st)) {
 			scan->missing = paths[i];
 			fine = false;
-		} else if (S_ISDIR(st.st_mode)) {
-			sl_images_add(&images, paths[i]);
-			find_packs(&packs, paths[i], DEPTH_MAX);
-		} else if (sl_names_is_trace(sl_stacks_basename(paths[i])) || sl_summaries_named(paths[i])) {
+		} else if (S_ISDIR(st.st_mode) || sl_names_is_trace(sl_stacks_basename(paths[i])) || sl_summaries_named(paths[i])) {
 			sl_images_add(&images, paths[i]);
 		} else {
 			add_path(&packs, paths[i]);
 		}
 	}
+	for (size_t i = 0; i < images.packs.count; i++)
+		add_path(&packs, images.packs.item[i]);
 	fine = fine && find_loose(scan, &images, &fresh);
 	sl_images_free(&images);
 	fine = fine && (!fresh.list.count || learn_loose(scan, &fresh));

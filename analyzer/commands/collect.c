@@ -2,7 +2,8 @@
 /*
  * stormlog-analyze collect DIR: on the node where the job ran.  Where DIR lies on a network file system or on btrfs
  * (agent/process/netfs.c) the rings of its traces lie in this node's memory (SL_REMOTE_RING); those of dead processes are brought home, next to their
- * traces, and those whose trace is gone are cleared.  A living process is never touched.
+ * traces, and those whose trace is gone are cleared.  A living process is never touched.  With -o the traces of this node's processes
+ * that have ended become one file, so that a job of thousands leaves a file for each node where all nodes write.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,24 +14,37 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"
-#include "analyzer/commands/commands.h"
+#include "analyzer/base/paths.h"
+#include "analyzer/base/save.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/inside.h"
-#include "analyzer/trace/images.h"
+#include "analyzer/commands/native.h"
+#include "analyzer/commands/shard.h"
+#include "analyzer/exports/archive.h"
+#include "analyzer/trace/peek.h"
 #include "common/tracefile.h"
 
 static const struct sl_option table[] = {
+	{"--output", 'o', "FILE",
+	 "the traces of this node's ended processes, as one file (as pack makes it); %h in its name is the host"},
 	{"--json", 0, NULL, "the counts as one JSON object (schemas/done.schema.json)"},
 	{0},
+};
+enum { OUTPUT, JSON };
+
+struct settings {
+	const char *output; /* NULL: no pack */
+	bool json;
 };
 
 struct collection {
 	char home[PATH_MAX]; /* DIR, real */
-	unsigned brought, cleared, running, failed;
+	unsigned brought, cleared, running, failed, packed;
 };
 
 static bool copy(const char *from, const char *to)
@@ -119,7 +133,66 @@ static void look_at(struct collection *collection, const char *path)
 	sl_damage_free(&damage);
 }
 
-static void tell(const struct collection *collection)
+static bool lives(const struct sl_image *image)
+{
+	struct sl_recovered_ring ring;
+	struct sl_damage damage = {0};
+	bool alive = false;
+
+	if (image->ring && sl_ring_open_head(&ring, image->ring, &damage)) {
+		alive = ring.alive;
+		sl_ring_free(&ring);
+	}
+	sl_damage_free(&damage);
+	return alive;
+}
+
+/* A trace without a header may be of any node: it is taken. */
+static bool is_of_another_node(const struct sl_image *image)
+{
+	struct sl_header header = {0};
+	struct utsname host;
+	bool another = sl_peek_header(image, &header) && header.host && !uname(&host) && strcmp(header.host, host.nodename);
+
+	sl_header_free(&header);
+	return another;
+}
+
+static void keep_what_is_packed(struct sl_images *images)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < images->image_count; i++)
+		if (images->images[i].summary || is_of_another_node(&images->images[i]) || lives(&images->images[i])) {
+			sl_images_drop(&images->images[i]);
+		} else {
+			images->run_of[kept] = images->run_of[i];
+			images->images[kept++] = images->images[i];
+		}
+	images->image_count = kept;
+}
+
+static int pack(struct collection *collection, char **paths, const char *output)
+{
+	struct sl_images images = {0};
+	struct sl_save save;
+	int status = sl_native_images(&images, paths);
+
+	if (status < 0) {
+		keep_what_is_packed(&images);
+		status = SL_EXIT_FINE;
+		if (images.image_count &&
+		    !(sl_save_begin(&save, output, false) && sl_save_end(&save, sl_pack_write(save.out, &images, -1, 0)))) {
+			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", output, strerror(errno));
+			status = SL_EXIT_UNSAVED;
+		}
+		collection->packed = status == SL_EXIT_FINE ? images.image_count : 0;
+	}
+	sl_images_free(&images);
+	return status;
+}
+
+static void tell_json(const struct collection *collection, const char *output)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_COMPACT);
 
@@ -129,18 +202,31 @@ static void tell(const struct collection *collection)
 	sl_json_uint(j, "cleared", collection->cleared);
 	sl_json_uint(j, "running", collection->running);
 	sl_json_uint(j, "failed", collection->failed);
+	sl_json_string(j, "output", collection->packed ? output : NULL);
+	sl_json_uint(j, "packed", collection->packed);
 	sl_json_end(j);
 	sl_json_newline(j);
 	sl_json_close(j);
 }
 
-static int collect(const char *folder, bool json)
+static void tell(const struct collection *collection, const char *output)
+{
+	sl_door_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection->brought,
+		      collection->cleared, collection->running);
+	if (collection->packed)
+		sl_door_print(stdout, "%u traces in %s\n", collection->packed, output);
+	else if (output)
+		sl_door_print(stdout, "no trace of an ended process of this node: %s was not made\n", output);
+}
+
+static int collect(char **folder, const struct settings *s, const char *output)
 {
 	struct collection collection = {0};
+	int status = SL_EXIT_FINE;
 	glob_t found;
 
-	if (!realpath(folder, collection.home)) {
-		sl_door_print(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
+	if (!realpath(*folder, collection.home)) {
+		sl_paths_missing(*folder);
 		return SL_EXIT_USAGE;
 	}
 	if (!glob(SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX, 0, NULL, &found)) {
@@ -148,43 +234,53 @@ static int collect(const char *folder, bool json)
 			look_at(&collection, found.gl_pathv[i]);
 		globfree(&found);
 	}
-	if (json) {
-		tell(&collection);
-		return collection.failed ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
-	}
-	sl_door_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection.brought,
-		      collection.cleared, collection.running);
-	return collection.failed ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
+	if (output)
+		status = pack(&collection, folder, output);
+	(s->json ? tell_json : tell)(&collection, output);
+	return status == SL_EXIT_FINE && collection.failed ? SL_EXIT_UNREADABLE : status;
 }
 
 static bool take(void *context, int option, const char *value)
 {
-	(void)option;
-	(void)value;
-	*(bool *)context = true;
+	struct settings *s = context;
+
+	if (option == OUTPUT)
+		s->output = value;
+	else
+		s->json = true;
 	return true;
 }
 
+static const char about[] =
+	"Run on the node after the job: brings what killed processes left in its memory to their traces in DIR.  With -o it\n"
+	"makes one file of them: traces that were written to a disk of the node take a file for each node where all is read.";
+
 static int run(int argc, char **argv)
 {
-	struct sl_arguments parsed = {
-		.usage = "collect DIR",
-		.table = table,
-		.argc = argc,
-		.argv = argv,
-		.about = "Run on the node after the job: brings what killed processes left in its memory to their traces in DIR."};
-	bool json = false;
-	int status = sl_arguments_parse(&parsed, take, &json);
+	struct sl_arguments parsed = {.usage = "collect [options] DIR", .about = about, .table = table, .argc = argc, .argv = argv};
+	struct settings s = {0};
+	char output[PATH_MAX];
+	int status = sl_arguments_parse(&parsed, take, &s);
 
-	if (status < 0) {
-		struct sl_inside inside = {.inputs = parsed.paths, .reads = {SL_REMOTE_RING}, .writes = {SL_REMOTE_RING "/."}};
-
-		sl_inside(&inside);
+	if (status < 0 && parsed.path_count > 1) {
+		fputs("stormlog-analyze: collect takes one folder\n", stderr);
+		status = SL_EXIT_USAGE;
 	}
-	for (char **folder = parsed.paths; status <= SL_EXIT_FINE && *folder; folder++)
-		status = collect(*folder, json);
+	if (status < 0 && s.output &&
+	    (sl_shard_is_asked(s.output) || !sl_shard_name(&(struct sl_shard){0}, s.output, output, sizeof(output)))) {
+		fputs("stormlog-analyze: in the name, %h is the host and %% a per cent sign; nothing else follows one\n", stderr);
+		status = SL_EXIT_USAGE;
+	}
+	if (status < 0) {
+		sl_inside(&(struct sl_inside){.inputs = parsed.paths,
+					      .changes = true,
+					      .reads = {SL_REMOTE_RING},
+					      .writes = {SL_REMOTE_RING "/.", s.output ? output : NULL}});
+		status = collect(parsed.paths, &s, s.output ? output : NULL);
+	}
 	sl_arguments_free(&parsed);
 	return status;
 }
 
-const struct sl_command sl_command_collect = {"collect", "bring home what killed processes left on this node", run};
+const struct sl_command sl_command_collect = {"collect",
+					      "bring home what killed processes left on this node; one file of its traces", run};

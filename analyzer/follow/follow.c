@@ -276,7 +276,7 @@ static bool is_of_others(const struct sl_follow *follow, const struct sl_images 
 
 static void look(struct sl_follow *follow, const char *path, bool first)
 {
-	struct sl_images images = {0};
+	struct sl_images images = {.packs_apart = true};
 	bool any = false;
 
 	sl_images_add(&images, path);

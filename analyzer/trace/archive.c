@@ -11,27 +11,44 @@
 #include <zstd.h>
 
 #include "analyzer/base/door.h"
+#include "analyzer/base/map.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
+#include "analyzer/base/vector.h"
 #include "analyzer/trace/defs.h"
 #include "analyzer/trace/names.h"
 
-#define PACKS_MAX 64 /* open at once */
+struct opened {
+	char *folder; /* NULL: closed */
+	SL_VECTOR(char *) members;
+};
 
-static struct opened {
-	char *path, *folder;
-} packs[PACKS_MAX];
-static unsigned pack_count;
-static SL_VECTOR(char *) members;
-static bool watched; /* for the program's end */
+static SL_VECTOR(struct opened) packs;
+static struct sl_map known;   /* by path: index into packs + 1 */
+static char within[PATH_MAX]; /* the folder of all of them; "": none yet */
+
+static void remove_one(struct opened *pack)
+{
+	for (size_t i = 0; i < pack->members.count; i++) {
+		unlink(pack->members.item[i]);
+		free(pack->members.item[i]);
+	}
+	free(pack->members.item);
+	if (pack->folder)
+		rmdir(pack->folder);
+	free(pack->folder);
+	*pack = (struct opened){0};
+}
 
 static void remove_all(void)
 {
-	for (size_t i = 0; i < members.count; i++)
-		unlink(members.item[i]);
-	for (unsigned i = 0; i < pack_count; i++)
-		rmdir(packs[i].folder);
+	for (size_t i = 0; i < packs.count; i++)
+		remove_one(&packs.item[i]);
+	free(packs.item);
+	sl_map_free(&known);
+	rmdir(within);
+	sl_save_finished(within);
 }
 
 /*
@@ -46,6 +63,7 @@ struct reader {
 	FILE *in;
 	uint64_t budget;
 	bool too_large;
+	int unwritten; /* errno */
 	ZSTD_DStream *zstd;
 	uint8_t bytes[1 << 16];
 	ZSTD_inBuffer have;
@@ -89,12 +107,13 @@ static bool copy(struct reader *r, const char *path, uint64_t size)
 		fine = pull(r, part, want) && fwrite(part, 1, want, out) == want;
 		size -= want;
 	}
-	if (out)
-		fine = !fclose(out) && fine;
-	return fine;
+	r->unwritten = !out || ferror(out) ? errno : 0;
+	if (out && fclose(out) && fine)
+		r->unwritten = errno;
+	return fine && !r->unwritten;
 }
 
-static bool take_members(struct reader *r, const char *folder)
+static bool take_members(struct reader *r, struct opened *pack)
 {
 	uint32_t length;
 	uint64_t size;
@@ -110,9 +129,9 @@ static bool take_members(struct reader *r, const char *folder)
 		name[length] = 0;
 		if (strlen(name) != length || !is_member(name))
 			return false;
-		path = sl_memory_print("%s/%s", folder, name);
-		*SL_PUSH(&members) = path;
-		r->too_large = size > r->budget || members.count > MEMBERS_MAX;
+		path = sl_memory_print("%s/%s", pack->folder, name);
+		*SL_PUSH(&pack->members) = path;
+		r->too_large = size > r->budget || pack->members.count > MEMBERS_MAX;
 		if (r->too_large)
 			return false;
 		r->budget -= size;
@@ -121,58 +140,70 @@ static bool take_members(struct reader *r, const char *folder)
 	}
 }
 
+/* One folder for all packs, so that a signal has one to remove; in it one for each. */
 static char *make_folder(void)
 {
 	const char *base = getenv("TMPDIR");
 	char *folder;
 
-	folder = sl_memory_print("%s/stormlog-pack-XXXXXX", base && *base ? base : "/tmp");
-	if (mkdtemp(folder)) {
-		sl_save_unfinished(folder);
-		return folder;
+	if (!*within) {
+		snprintf(within, sizeof(within), "%s/stormlog-pack-XXXXXX", base && *base ? base : "/tmp");
+		if (!mkdtemp(within)) {
+			sl_door_print(stderr, "stormlog-analyze: %s: %s\n", within, strerror(errno));
+			*within = 0;
+			return NULL;
+		}
+		sl_save_unfinished(within);
+		atexit(remove_all);
 	}
+	folder = sl_memory_print("%s/%06zu", within, packs.count);
+	if (!mkdir(folder, 0700))
+		return folder;
 	sl_door_print(stderr, "stormlog-analyze: %s: %s\n", folder, strerror(errno));
 	free(folder);
 	return NULL;
 }
 
+static const char *why(const struct reader *r)
+{
+	return r->unwritten   ? strerror(r->unwritten)
+	       : r->too_large ? "the pack is larger than a pack of its size may be"
+			      : "the pack is torn or damaged";
+}
+
 static const char *unpack(FILE *in, const char *path)
 {
 	struct reader reader = {.in = in, .zstd = ZSTD_createDStream(), .budget = UNPACKED_LEAST};
-	char *folder = make_folder();
+	struct opened pack = {.folder = make_folder()};
 	struct stat st;
 
 	if (!fstat(fileno(in), &st))
 		reader.budget += UNPACKED_RATIO * (uint64_t)st.st_size;
 
-	if (folder) {
-		if (!watched)
-			atexit(remove_all);
-		watched = true;
-		packs[pack_count++] = (struct opened){strdup(path), folder};
-		if (!take_members(&reader, folder))
-			sl_door_print(stderr, "stormlog-analyze: %s: offset %ld: the pack is %s; %zu files of it are used\n", path,
-				      ftell(in), reader.too_large ? "larger than a pack of its size may be" : "torn or damaged",
-				      members.count);
+	if (pack.folder) {
+		if (!take_members(&reader, &pack))
+			sl_door_print(stderr, "stormlog-analyze: %s: offset %ld: %s; %zu files of it are used\n", path, ftell(in),
+				      why(&reader), pack.members.count);
+		*SL_PUSH(&packs) = pack;
+		*sl_map_at(&known, path) = packs.count;
 	}
 	ZSTD_freeDStream(reader.zstd);
-	return folder;
+	return pack.folder;
 }
 
 const char *sl_pack_open(const char *path)
 {
 	char magic[sizeof(SL_PACK_MAGIC)];
 	const char *folder = NULL;
+	size_t at = sl_map_find(&known, path);
 	FILE *in;
 
-	for (unsigned i = 0; i < pack_count; i++)
-		if (!strcmp(packs[i].path, path))
-			return packs[i].folder;
+	if (at)
+		return packs.item[at - 1].folder;
 	in = sl_paths_open_file(path);
 	if (!in)
 		return NULL;
-	if (fread(magic, 1, sizeof(magic), in) == sizeof(magic) && !memcmp(magic, SL_PACK_MAGIC, sizeof(magic)) &&
-	    pack_count < PACKS_MAX)
+	if (fread(magic, 1, sizeof(magic), in) == sizeof(magic) && !memcmp(magic, SL_PACK_MAGIC, sizeof(magic)))
 		folder = unpack(in, path);
 	fclose(in);
 	return folder;
@@ -180,27 +211,10 @@ const char *sl_pack_open(const char *path)
 
 void sl_pack_close(const char *path)
 {
-	unsigned at = 0;
-	size_t kept = 0;
+	size_t at = sl_map_find(&known, path);
 
-	while (at < pack_count && strcmp(packs[at].path, path) != 0)
-		at++;
-	if (at == pack_count)
+	if (!at)
 		return;
-	for (size_t i = 0; i < members.count; i++) {
-		size_t length = strlen(packs[at].folder);
-
-		if (strncmp(members.item[i], packs[at].folder, length) != 0 || members.item[i][length] != '/') {
-			members.item[kept++] = members.item[i];
-			continue;
-		}
-		unlink(members.item[i]);
-		free(members.item[i]);
-	}
-	members.count = kept;
-	rmdir(packs[at].folder);
-	sl_save_finished(packs[at].folder);
-	free(packs[at].path);
-	free(packs[at].folder);
-	packs[at] = packs[--pack_count];
+	remove_one(&packs.item[at - 1]);
+	*sl_map_at(&known, path) = 0;
 }

@@ -99,12 +99,14 @@ static void add_trace(struct sl_images *folder, const char *path)
 
 static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number)
 {
-	bool told = sl_summaries_named(path);
+	bool told = sl_summaries_named(path), packed = sl_names_is_pack(path);
 
-	if ((!told && !sl_names_is_trace(path)) || !is_new(folder, device, number))
+	if ((!told && !packed && !sl_names_is_trace(path)) || !is_new(folder, device, number))
 		return;
 	if (told)
 		add_summary(folder, path);
+	else if (packed)
+		*SL_PUSH(&folder->packs) = strdup(path);
 	else
 		add_trace(folder, path);
 }
@@ -155,7 +157,7 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Level by level, so that of two ways to a folder the shorter counts. */
-static void add_folder(struct sl_images *folder, const char *path)
+static void search(struct sl_images *folder, const char *path)
 {
 	struct level level = {0}, below = {0};
 	struct stat st;
@@ -178,6 +180,26 @@ static void add_folder(struct sl_images *folder, const char *path)
 	free(level.folders.item);
 }
 
+static void add_pack(struct sl_images *folder, const char *path)
+{
+	const char *unpacked = sl_pack_open(path);
+
+	if (unpacked)
+		search(folder, unpacked);
+}
+
+/* Packs in the order of their names, whatever that of the listing is. */
+static void add_folder(struct sl_images *folder, const char *path)
+{
+	size_t at = folder->packs.count;
+
+	search(folder, path);
+	if (folder->packs.count > at)
+		qsort(&folder->packs.item[at], folder->packs.count - at, sizeof(char *), by_text);
+	for (; at < folder->packs.count && !folder->packs_apart; at++)
+		add_pack(folder, folder->packs.item[at]);
+}
+
 bool sl_images_add(struct sl_images *folder, const char *path)
 {
 	static const char *const others[] = {SL_TRACE_SUFFIX, (".[0-9][0-9][0-9][0-9][0-9][0-9]" SL_TRACE_SUFFIX), SL_RING_SUFFIX};
@@ -191,15 +213,12 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 		add_folder(folder, path);
 		return true;
 	}
-	if (S_ISREG(st.st_mode))
+	if (S_ISREG(st.st_mode) && !sl_names_is_pack(path))
 		add_file(folder, path, st.st_dev, st.st_ino);
 	if (sl_summaries_named(path))
 		return true;
 	if (!sl_names_is_trace(path)) {
-		const char *unpacked = sl_pack_open(path);
-
-		if (unpacked)
-			add_folder(folder, unpacked);
+		add_pack(folder, path);
 		return true;
 	}
 	/* A file named alone brings the others of its process. */
@@ -388,6 +407,9 @@ void sl_images_free(struct sl_images *folder)
 	for (size_t i = 0; i < folder->summaries.count; i++)
 		free(folder->summaries.item[i]);
 	free(folder->summaries.item);
+	for (size_t i = 0; i < folder->packs.count; i++)
+		free(folder->packs.item[i]);
+	free(folder->packs.item);
 	sl_map_free(&folder->stems);
 	sl_map_free(&folder->met);
 	*folder = (struct sl_images){0};

@@ -2,7 +2,7 @@
 /*
  * Which process images lie in the paths a user named: files of one image are brought together, images are
  * grouped by run.  Folders are searched four levels deep; `analysis` is never read.  A file is taken once, whatever links
- * lead to it, and of copies of a trace the first by name.
+ * lead to it, and of copies of a trace the first by name.  Packs are opened where they are met.
  */
 #ifndef ANALYZER_TRACE_IMAGES_H
 #define ANALYZER_TRACE_IMAGES_H
@@ -28,8 +28,9 @@ struct sl_images {
 	uint64_t looked_at;	 /* files and folders */
 	bool one_is_enough;	 /* the search ends with the first */
 	bool copies_too;	 /* they stay, for the reader of the summary to say: a part does not see those of others */
-	SL_VECTOR(char *) summaries;
-	struct sl_map stems, met; /* index into images + 1; files and folders, whatever their path */
+	bool packs_apart;	 /* packs in folders are listed and not opened */
+	SL_VECTOR(char *) summaries, packs; /* packs: of folders */
+	struct sl_map stems, met;	    /* index into images + 1; files and folders, whatever their path */
 };
 
 /* Adds what lies at path; false when it does not exist (errno).  A path with no trace adds nothing. */

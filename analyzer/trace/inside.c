@@ -69,6 +69,12 @@ static bool confine(const struct sl_inside *inside)
 
 	for (char *const *input = inside->inputs; input && *input; input++) {
 		add(&reads, *input);
+		if (inside->changes) {
+			char *in = sl_memory_print("%s/.", *input);
+
+			add(&writes, in);
+			free(in);
+		}
 		if (!stat(*input, &st) && S_ISREG(st.st_mode))
 			add_beside(&reads, *input);
 	}

@@ -9,6 +9,7 @@ struct sl_inside {
 	char *const *inputs;		  /* NULL ends them; with a trace the other files of its process */
 	const char *reads[6], *writes[8]; /* other files and folders; NULL: not given */
 	const char *symbols;		  /* --symbols */
+	bool changes;			  /* the inputs are folders in which files are made */
 	bool node;			  /* reads processes of /proc, which Landlock keeps from whoever it confines */
 	bool serves;			  /* takes connections of a socket that listens already */
 };

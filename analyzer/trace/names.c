@@ -23,6 +23,11 @@ bool sl_names_is_trace(const char *name)
 	return ends_with(name, SL_TRACE_SUFFIX) || sl_names_is_ring(name);
 }
 
+bool sl_names_is_pack(const char *name)
+{
+	return ends_with(name, SL_PACK_SUFFIX);
+}
+
 char *sl_names_stem(const char *path, unsigned *segment)
 {
 	char *stem = strdup(path), *dot;

@@ -10,6 +10,9 @@ bool sl_names_is_ring(const char *name);
 /* True when the name is one of a trace file or a ring. */
 bool sl_names_is_trace(const char *name);
 
+/* True when the name is one of a pack (archive.h). */
+bool sl_names_is_pack(const char *name);
+
 /* Which of its process's files a path names: 1, 2, ... */
 unsigned sl_names_segment(const char *path);
 

@@ -1,15 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""/dev/shm is everybody's: `collect` takes only rings of the owner of the trace, and nothing that is no ring."""
+"""collect: /dev/shm is everybody's, so it takes only rings of the owner of the trace, and nothing that is no ring; one file of a node, and many of them."""
+import fcntl
+import json
 import os
+import resource
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import traces as t  # noqa: E402
+import traces as t  # noqa: E402, exits 77 where it cannot run
+import zstandard  # noqa: E402
 
 ANALYZE = os.path.abspath(sys.argv[1])
 OWNER, STRANGER = 12001, 12002
@@ -44,9 +50,12 @@ class Collect(unittest.TestCase):
         os.chown(path, owner, owner)
         return path
 
-    def collect(self):
-        done = subprocess.run([ANALYZE, "collect", self.home], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
+    def collect(self, *options, code=0, before=()):
+        """TMPDIR may be written whatever the inputs are: here it is elsewhere."""
+        temporary = tempfile.mkdtemp(prefix="stormlog-tmp-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, temporary)
+        done = subprocess.run([*before, ANALYZE, "collect", self.home, *options], capture_output=True, text=True, timeout=60, env={**os.environ, "TMPDIR": temporary})
+        self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout
 
     def test_a_ring_of_the_traces_owner_is_brought_home(self):
@@ -89,6 +98,61 @@ class Collect(unittest.TestCase):
         self.assertEqual(self.collect(), "0 brought home, 0 without a trace cleared, 0 still running\n")
         self.assertEqual([os.path.lexists(path) for path in self.made], [True] * 4)
         self.assertEqual(sorted(os.listdir(self.home)), ["rank-00000-1.msgpack.zst", "secret"])
+
+    def node(self, rank, host):
+        """A trace of a rank of that host, which holds rank + 1 MiB."""
+        path = os.path.join(self.home, "rank-%05d-%d.msgpack.zst" % (rank, 100 + rank))
+        block = t.Thread().events(1, api=t.MALLOC, kind=t.KIND["device"], address=0x1000, bytes=rank + 1 << 20)
+        return t.write(path, t.header(host=host, rank=rank, pid=100 + rank, started_ns=t.UNIX0 + rank), block, t.footer())
+
+    def asked_for(self, path):
+        done = subprocess.run([ANALYZE, "--json", path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {process["rank"]: [kind["allocated_bytes"] for kind in process["memory"]] for process in json.loads(done.stdout)["processes"]}
+
+    def test_a_file_for_each_node(self):
+        target = tempfile.mkdtemp(prefix="stormlog-nodes-")
+        self.addCleanup(shutil.rmtree, target)
+        here = os.uname().nodename
+        for rank, host in enumerate((here, here, "other-node")):
+            self.node(rank, host)
+        self.assertIn("2 traces in %s/%s.stormlog\n" % (target, here), self.collect("-o", target + "/%h.stormlog"))
+        self.assertEqual(self.asked_for(target), {0: [1 << 20], 1: [2 << 20]})
+        there = ["unshare", "-u", "sh", "-c", 'hostname other-node && exec "$@"', "-"]
+        self.assertIn("1 traces in %s/other-node.stormlog\n" % target, self.collect("-o", target + "/%h.stormlog", before=there))
+        self.assertEqual(sorted(os.listdir(target)), sorted([here + ".stormlog", "other-node.stormlog"]))
+        self.assertEqual(self.asked_for(target), {0: [1 << 20], 1: [2 << 20], 2: [3 << 20]})
+        self.assertEqual(self.asked_for(target), self.asked_for(self.home))
+
+    def test_many_packs_and_no_room_to_unpack_them(self):
+        target = tempfile.mkdtemp(prefix="stormlog-nodes-")
+        self.addCleanup(shutil.rmtree, target)
+        for rank in range(70):
+            path = self.node(rank, "h")
+            with open(path, "rb") as file:
+                member, name = file.read(), os.path.basename(path).encode()
+            members = struct.pack("<I", len(name)) + name + struct.pack("<Q", len(member)) + member + struct.pack("<I", 0)
+            t.write("%s/%d.stormlog" % (target, rank), b"stormlog.pack\n\1\0" + zstandard.compress(members))
+        self.assertEqual(self.asked_for(target), {rank: [rank + 1 << 20] for rank in range(70)})
+
+        def small_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        done = subprocess.run([ANALYZE, target, "--json"], capture_output=True, text=True, timeout=60, preexec_fn=small_files, env={**os.environ, "TMPDIR": self.home})
+        self.assertIn("0.stormlog: offset", done.stderr)
+        self.assertIn("File too large; 1 files of it are used", done.stderr)
+        self.assertFalse([name for name in os.listdir(self.home) if name.startswith("stormlog-pack")])
+
+    def test_a_living_process_is_not_packed(self):
+        path = self.node(0, os.uname().nodename)
+        ring = path.replace(".msgpack.zst", ".ring")
+        t.write(ring, t.ring(path))
+        with open(ring, "r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            said = self.collect("-o", self.home + "/all.stormlog")
+        self.assertIn("was not made", said)
+        self.assertFalse(os.path.exists(self.home + "/all.stormlog"))
+        self.collect("-o", self.home + "/%s.stormlog", code=2)
 
 
 if __name__ == "__main__":
