@@ -114,7 +114,7 @@ class Table(unittest.TestCase):
         self.assertEqual([row.split()[-1] for row in rows[2:6]], ["at_once", "kept", "sizes", "in_turn"])
         self.assertEqual(rows[3].split()[3:7], ["7", "7", "7", "0"])  # held by 7 blocks, made, kept, temporary
         self.assertEqual(analyze("table", "--sort", "made", "--from", "start", self.run_.traces, code=2),
-                         "stormlog-analyze: --sort is of table at one moment\n")
+                         "stormlog-analyze: --sort is of table at one moment, and not of names\n")
         self.assertIn("--sort is of table", analyze("tree", "--sort", "made", self.run_.traces, code=2))
 
     def test_a_stack_of_table_is_the_whole_stack(self):
