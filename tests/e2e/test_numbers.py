@@ -359,6 +359,7 @@ class Agreement(unittest.TestCase):
             self.page_agrees(page, report)
         self.leaks_agree(printed, report, page)
         self.verbs_agree(run, report)
+        self.exports_agree(run, report, events)
 
     def verbs_agree(self, run, report):
         """What single verbs print, one process at a time, and the file summary.md."""
@@ -408,6 +409,48 @@ class Agreement(unittest.TestCase):
     def near(self, exact, said):
         """The figure of those said that is so much, rounded as they are."""
         return next((round(one, -4) for one in said if abs(one - exact) <= 0.005 * exact + 1), exact)
+
+    def exports_agree(self, run, report, events):
+        """Tables of ranks, weights of stacks, the time line, rollups and bundles."""
+        def ask(*words):
+            return subprocess.run([e2e.ANALYZE, *words, run.traces], check=True, capture_output=True, text=True).stdout
+        held_kinds = ("device", "pool", "vmm", "array", "graph")
+        rows = [row for process in report["processes"] for row in process["memory"] if row["kind"] in held_kinds and row["device"] is not None]
+        ranks = {row["session_id"]: row for row in json.loads(ask("ranks", "--json"))["ranks"]}
+        self.assertEqual(set(ranks), {process["session_id"] for process in report["processes"]})
+        for process in report["processes"]:
+            row = ranks[process["session_id"]]
+            peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == process["pid"]]
+            self.assertEqual(row["peak_bytes"], max(peaks, default=0))
+            self.assertEqual(row["end_bytes"], sum(one["live_bytes"] for one in process["memory"] if one["device"] == row["device"] and one["kind"] in held_kinds))
+            self.assertEqual((row["ooms"], row["exit_status"]),
+                             (sum(oom["session_id"] == process["session_id"] for oom in report["ooms"]), process["exit_status"]))
+        weights = {weigh: sum(int(line.rsplit(" ", 1)[1]) for line in ask("export", "collapsed", "-q", "--weigh", weigh).splitlines())
+                   for weigh in ("live", "total", "peak")}
+        torch = [row for process in report["processes"] for row in process["pytorch"] if row["device"] is not None]
+        unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in torch)  # stacks hold tensors, not segments
+        self.assertEqual(weights["live"], sum(row["live_bytes"] for row in rows) - unused)
+        peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak"]
+        if not torch:
+            self.assertEqual((weights["total"], weights["peak"]), (sum(row["allocated_bytes"] for row in rows), sum(peaks)))
+        for line in json.loads(ask("timeline", "--json"))["processes"]:  # all of its devices together
+            mine = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == line["pid"]]
+            self.assertEqual(line["peak_bytes"], max(line["most_bytes"]))
+            self.assertTrue(max(mine) <= line["peak_bytes"] <= sum(mine), (line["peak_bytes"], mine))
+        folder = os.path.join(run.traces, "analysis")
+        for sink in os.listdir(os.path.join(folder, "telemetry")):
+            with open(os.path.join(folder, "telemetry", sink, "rollups.json")) as file:
+                session, = json.load(file)["sessions"]
+            most = max(event["allocator_reserved_bytes"] for event in events if event["session_id"] == session["session"]["session_id"])
+            self.assertEqual(session["counters"]["allocator_reserved_bytes"]["value"], most)
+        bundles = set()  # attempts share one, which is of the first
+        for oom in report["ooms"]:
+            if oom["bundle"] and oom["bundle"] not in bundles:
+                bundles.add(oom["bundle"])
+                with open(os.path.join(folder, oom["bundle"], "metadata.json")) as file:
+                    told = json.load(file)["custom_metadata"]
+                for name in ("api", "code", "requested_bytes", "live_bytes", "device_free_bytes", "device_total_bytes", "injected", "cause"):
+                    self.assertEqual(told[name], oom[name], name)
 
     def peaks(self, page, known):
         return known + [process["peak"] for process in page["processes"]] if page else known
