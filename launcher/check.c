@@ -14,17 +14,49 @@
 #include "agent/process/netfs.h"
 #include "launcher/probe.h"
 
+static bool as_json; /* on standard output, instead of lines for people */
+
+/* Bytes of a path that are no UTF-8 become '?'. */
+static void put_json(const char *text)
+{
+	putchar('"');
+	for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+		unsigned more = *at < 0x80 ? 0 : (*at & 0xe0) == 0xc0 ? 1 : (*at & 0xf0) == 0xe0 ? 2 : (*at & 0xf8) == 0xf0 ? 3 : 4;
+		unsigned have = 0;
+
+		while (have < more && (at[have + 1] & 0xc0) == 0x80)
+			have++;
+		if (have < more)
+			putchar('?');
+		else if (*at < 0x20)
+			printf("\\u%04x", *at);
+		else
+			printf("%s%.*s", *at == '"' || *at == '\\' ? "\\" : "", (int)more + 1, (const char *)at);
+		at += have;
+	}
+	putchar('"');
+}
+
 static void line(const char *what, const char *format, ...) SL_PRINTF(2, 3);
 
+/* what: "" goes on about the same. */
 static void line(const char *what, const char *format, ...)
 {
+	static const char *about;
 	char text[8192];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fprintf(stderr, "%-13s %s\n", what, text);
+	if (!as_json) {
+		fprintf(stderr, "%-13s %s\n", what, text);
+		return;
+	}
+	printf("%s{\"about\":\"%s\",\"text\":", about ? "," : "", *what ? what : about);
+	put_json(text);
+	putchar('}');
+	about = *what ? what : about;
 }
 
 /* "1.5 GiB" */
@@ -255,9 +287,14 @@ static void check_unseen(void)
 int sl_check_run(struct sl_launch *run)
 {
 	struct sl_probe_calls calls = {NULL, 0};
-	bool agent = check_agent(run, &calls), command = check_command(run), folder;
 	char absent[256] = "";
+	bool agent, command, folder;
 
+	as_json = run->json;
+	if (as_json)
+		printf("{\"schema\":\"stormlog.run_check\",\"schema_version\":1,\"lines\":[");
+	agent = check_agent(run, &calls);
+	command = check_command(run);
 	for (enum sl_probe_which library = 0; library < SL_PROBE_LIBRARIES; library++)
 		check_library(library, &calls, absent, sizeof(absent));
 	if (*absent)
@@ -272,5 +309,7 @@ int sl_check_run(struct sl_launch *run)
 	folder = check_folder(run);
 	check_limits(run);
 	free(calls.names);
+	if (as_json)
+		printf("],\"records\":%s}\n", agent && command && folder ? "true" : "false");
 	return agent && command && folder ? 0 : SL_LAUNCH_FAILED;
 }

@@ -9,12 +9,12 @@
 #include "agent/process/filter.h"
 #include "common/nearest.h"
 
-enum { REPORT = 256, GATE, PUSH, WATCH, CHECK, HELP, VERSION, TABLE };
+enum { REPORT = 256, GATE, PUSH, WATCH, CHECK, JSON, HELP, VERSION, TABLE };
 
 static const struct option own[] = {
-	{"report", no_argument, NULL, REPORT},	   {"gate", no_argument, NULL, GATE},	{"push", no_argument, NULL, PUSH},
-	{"watch", required_argument, NULL, WATCH}, {"check", no_argument, NULL, CHECK}, {"help", no_argument, NULL, HELP},
-	{"version", no_argument, NULL, VERSION},
+	{"report", no_argument, NULL, REPORT},	   {"gate", no_argument, NULL, GATE},	    {"push", no_argument, NULL, PUSH},
+	{"watch", required_argument, NULL, WATCH}, {"check", no_argument, NULL, CHECK},	    {"json", no_argument, NULL, JSON},
+	{"help", no_argument, NULL, HELP},	   {"version", no_argument, NULL, VERSION},
 };
 
 static const char *const internal[] = {
@@ -53,6 +53,7 @@ static void print_help(void)
 	       "                                        may be repeated; \"default\" is what it does without a rule\n"
 	       "      --push                            send the run to STORMLOG_SERVER after the command has ended\n"
 	       "      --check                           say what would work here for this command, record nothing\n"
+	       "      --json                            with --check: as one JSON object on standard output\n"
 	       "      --help, --version\n\n"
 	       "Each option is a variable too (STORMLOG_KEEP for --keep); SIZE takes K M G T.  The exit status is the\n"
 	       "command's; 125 our own failure, 126 not executable, 127 not found.\n"
@@ -286,6 +287,9 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 		case CHECK:
 			run->check = true;
 			continue;
+		case JSON:
+			run->json = true;
+			continue;
 		}
 		row = row_of(found);
 		status = take(run, &sl_options_table[row], optarg, seen[row]);
@@ -295,6 +299,10 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 	}
 	if (!ranks_agree())
 		return SL_LAUNCH_FAILED;
+	if (run->json && !run->check) {
+		sl_launcher_say("--json goes with --check");
+		return SL_LAUNCH_FAILED;
+	}
 	run->command = argv + optind;
 	sl_options_read(&run->options, aloud ? warn_unreadable : stay_silent);
 	return -1;

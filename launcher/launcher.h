@@ -17,7 +17,7 @@
 struct sl_ringfile;
 
 struct sl_launch {
-	bool report, gate, push, check;
+	bool report, gate, push, check, json;
 	const char *watch[32]; /* --watch: alert rules */
 	unsigned watch_count;
 	struct sl_options options; /* as the command's processes will read them from the environment */

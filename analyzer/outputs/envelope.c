@@ -54,6 +54,7 @@ static bool write_envelope(struct sl_report *report, FILE *out)
 		    sl_arena_printf(&arena, "telemetry/%.*s", (int)strcspn(name, "."), name), summaries[i]->session_id);
 		add_trace(attachments, &run.attachment_count, &arena, &report->processes[i]);
 	}
+	run.metadata = sl_output_metadata_value(&arena, report->processes[0].model);
 	run.tags = &first->tag;
 	run.tag_count = first->tag && *first->tag;
 	run.sessions = summaries;

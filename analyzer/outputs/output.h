@@ -48,6 +48,8 @@ void sl_html_changes_free(struct sl_html_changes *changes);
 /* What the user said of the run, by --meta and from inside the program: members of an object that is open. */
 struct sl_json;
 void sl_output_metadata(struct sl_json *j, const struct sl_model *model);
+struct sl_value *sl_output_metadata_value(struct sl_arena *arena,
+					  const struct sl_model *model); /* the same, in an object of its own */
 /* KEY=VALUE texts as an object; of one key the first holds. */
 void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *model, const uint32_t *pairs, unsigned count);
 /* A stack as report.json has it: an array of frames, innermost first. */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """stormlog-run with sh as the command: environment, messages, arguments, signals and exit status."""
+import json
 import os
 import pty
 import re
@@ -393,6 +394,22 @@ class Launcher(unittest.TestCase):
         self.assertIn('no-such-command-here: not found', done.stderr)
         os.unlink(self.library)
         self.assertEqual(self.launch('--check').returncode, 125)
+
+    def test_check_says_the_same_as_data(self):
+        strange = os.path.join(self.folder, 'a "b" \\ \x01 é')
+        os.mkdir(strange)
+        for argv, code in ((('sh', '-c', 'echo ran'), 0), (('-o', strange, 'sh'), 0), (('no-such-command-here',), 125)):
+            said, data = self.launch('--check', *argv), self.launch('--check', '--json', *argv)
+            self.assertEqual((data.returncode, data.stderr), (code, ''))
+            data = json.loads(data.stdout)
+            self.assertEqual((data['schema'], data['schema_version'], data['records']), ('stormlog.run_check', 1, code == 0))
+            wanted = [re.sub(r'[\d.]+ [KMGT]?i?B', 'N', line[14:]) for line in said.stderr.splitlines()]
+            found = [re.sub(r'[\d.]+ [KMGT]?i?B', 'N', line['text']) for line in data['lines']]
+            self.assertEqual(wanted, found)
+            self.assertLessEqual({'agent', 'trace', 'ring', 'not seen'}, {line['about'] for line in data['lines']})
+        self.assertIn(self.folder + '/no ? text', [line['text'].split('  ')[0] for line in
+                      json.loads(self.launch('--check', '--json', '-o', os.fsdecode(os.fsencode(self.folder) + b'/no \xff text'), 'sh').stdout)['lines']])
+        self.assertEqual(self.launch('--json', 'sh').returncode, 125)
 
     def test_check_says_what_is_not_seen_and_who_stands_beside_us(self):
         said = self.launch('--check', LD_PRELOAD='').stderr

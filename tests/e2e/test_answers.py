@@ -311,6 +311,8 @@ class Bundles(Answers):
     def test_what_it_says_of_itself(self):
         with script("alloc=7", "try=900000", STORMLOG_TAG="night", STORMLOG_META="model=a") as run:
             report, bundles = self.kept(run)
+            with open(os.path.join(run.traces, "analysis", "stormlog_run.json")) as file:
+                envelope = json.load(file)
         (bundle,) = bundles.values()
         metadata = bundle["metadata.json"]
         self.assertEqual(metadata["reason"], "message_pattern:out of memory")  # as upstream classifies the same error's text
@@ -318,6 +320,7 @@ class Bundles(Answers):
         custom = metadata["custom_metadata"]
         self.assertEqual((custom["requested_bytes"], custom["tag"], custom["metadata"]), (900000 * MIB, "night", {"model": "a"}))
         self.assertIn("more than the device has", custom["cause"])
+        self.assertEqual((envelope["title"], envelope["tags"], envelope["metadata"]), ("night", ["night"], {"model": "a"}))
         blocks = bundle["live_blocks.json"]
         self.assertIn("script.py", json.dumps(blocks))
         self.assertEqual(sum(owner["bytes"] for owner in blocks), 7 * MIB)
