@@ -42,18 +42,6 @@ static void put_nonzero(struct sl_json *j, const char *key, uint64_t value)
 		sl_json_null(j, key);
 }
 
-/* The number of an entry, which its label has a '#' for; -1: it is of none. */
-static int64_t step_of(const struct source *source)
-{
-	const struct sl_event *event = source->item->event;
-	unsigned verb = source->item->hook ? source->item->hook->verb : SL_VERB_CALL;
-	const char *text = event->label ? sl_defs_text(&source->trace->defs, event->label) : NULL;
-
-	if ((verb != SL_VERB_RANGE_PUSH && verb != SL_VERB_RANGE_POP && verb != SL_VERB_MARK) || !text || !strchr(text, '#'))
-		return -1;
-	return (int64_t)event->extra;
-}
-
 static void put(struct sl_json *j, const struct source *source)
 {
 	const struct sl_event *event = source->item->event;
@@ -99,7 +87,7 @@ static void put(struct sl_json *j, const struct source *source)
 		sl_json_null(j, "stack");
 	}
 	sl_json_string(j, "label", event->label ? sl_defs_text(&source->trace->defs, event->label) : NULL);
-	sl_json_known(j, "step", step_of(source));
+	sl_json_known(j, "step", sl_item_step(source->item, &source->trace->defs));
 	sl_json_end(j);
 	sl_json_newline(j);
 }

@@ -29,7 +29,7 @@ static bool run_csv(struct sl_export_job *job)
 	struct sl_stream_process *p;
 	struct sl_event_view view;
 
-	fputs("t0_ns,t1_ns,rank,pid,thread,api,verb,kind,address,bytes,device,stream,result,label,library,where\r\n", out);
+	fputs("t0_ns,t1_ns,rank,pid,thread,api,verb,kind,address,bytes,device,stream,result,label,library,where,step\r\n", out);
 	while ((p = sl_stream_next(job->stream)) && !ferror(out)) {
 		if (p->item->kind != SL_ITEM_EVENT)
 			continue;
@@ -52,6 +52,7 @@ static bool run_csv(struct sl_export_job *job)
 			fputc(',', out);
 			put_text(out, i == 0 ? view.label : i == 1 ? view.where->library : view.where->line);
 		}
+		put_signed(out, view.step >= 0, view.step);
 		fputs("\r\n", out);
 	}
 	return !ferror(out);
@@ -106,6 +107,7 @@ static void put_event(struct sl_json *j, const struct sl_event_view *view)
 	sl_json_string(j, "label", view->label);
 	sl_json_string(j, "library", view->where->library);
 	sl_json_string(j, "where", view->where->line[0] ? view->where->line : NULL);
+	sl_json_known(j, "step", view->step);
 	sl_json_end(j);
 	sl_json_newline(j);
 }

@@ -264,6 +264,7 @@ void sl_stream_view(struct sl_event_view *view, struct sl_stream *stream, struct
 		.verb = hook ? sl_event_verbs[hook->verb].name : NULL,
 		.kind = event->kind && event->kind < SL_KIND_COUNT ? sl_event_kinds[event->kind].name : NULL,
 		.label = event->label ? sl_defs_text(&trace->defs, event->label) : NULL,
+		.step = sl_item_step(p->item, &trace->defs),
 		.event = event,
 	};
 	view->begin_ns = at_begin || in_flight ? p->unix_ns : p->unix_ns - event->duration_ns;

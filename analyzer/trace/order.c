@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All threads merged by time: a heap holds the feed of each (feed.h); a thread whose first frame lies in the future is not opened. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/trace/feed.h"
@@ -246,4 +247,15 @@ void sl_order_suspend(struct sl_order *order)
 		sl_frames_forget(&trace->files[f]);
 	sl_order_free(order);
 	sl_ring_drop(&trace->ring); /* megabytes of each process, which the next pass reads anew */
+}
+
+int64_t sl_item_step(const struct sl_item *item, const struct sl_defs *defs)
+{
+	const struct sl_event *event = item->event;
+	unsigned verb = item->hook ? item->hook->verb : SL_VERB_CALL;
+	const char *text = event->label ? sl_defs_text(defs, event->label) : NULL;
+
+	if ((verb != SL_VERB_RANGE_PUSH && verb != SL_VERB_RANGE_POP && verb != SL_VERB_MARK) || !text || !strchr(text, '#'))
+		return -1;
+	return (int64_t)event->extra;
 }

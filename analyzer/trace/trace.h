@@ -118,6 +118,9 @@ struct sl_item {
 	};
 };
 
+/* The number of the entry that an event begins or ends, which its label has a '#' for; -1: none. */
+int64_t sl_item_step(const struct sl_item *item, const struct sl_defs *defs);
+
 /*
  * All events and records in the order in which they took effect: by time_ns over all threads, at equal stamps
  * events stamped before their call (frees) first, within a thread as the thread made them.  Each exactly once,

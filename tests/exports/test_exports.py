@@ -122,6 +122,7 @@ class Exports(unittest.TestCase):
         return list(csv.DictReader(io.StringIO(self.export("csv", *arguments, of=of, binary=False), newline="")))
 
     def test_csv_and_ndjson_have_every_event_of_dump(self):
+        steps = []
         for name, path in self.traces.items():
             dump = [json.loads(line) for line in subprocess.run([ANALYZE, "dump", path], capture_output=True).stdout.splitlines()]
             events = [line for line in map(json.loads, self.export("ndjson", of=name).splitlines()) if line["type"] == "event"]
@@ -129,9 +130,11 @@ class Exports(unittest.TestCase):
             self.assertEqual((len(events), len(rows)), (len(dump), len(dump)))
             for row, event, true in zip(rows, events, dump):
                 for column in ("t0_ns", "t1_ns", "rank", "pid", "thread", "api", "verb", "kind", "address", "bytes", "device",
-                               "stream", "result", "label"):
+                               "stream", "result", "label", "step"):
                     self.assertEqual(event[column], true[column], column)
                     self.assertEqual(row[column], "" if true[column] is None else str(true[column]), column)
+            steps += [row["step"] for row in dump if row["step"] is not None]
+        self.assertTrue(steps)
 
     def test_a_part_of_the_time_is_a_part_of_the_events(self):
         rows = self.rows("--rank", 0)
