@@ -67,8 +67,8 @@ uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *pro
 
 /* What an event says, ready to print. */
 struct sl_event_view {
-	uint64_t begin_ns, end_ns; /* Unix; end 0: the call had not returned */
-	int64_t rank, pid, tid, step; /* rank, step -1: none */
+	uint64_t begin_ns, end_ns;	       /* Unix; end 0: the call had not returned */
+	int64_t rank, pid, tid, step;	       /* rank, step -1: none */
 	const char *api, *verb, *kind, *label; /* NULL: none */
 	const struct sl_event *event;
 	const struct sl_where *where;
