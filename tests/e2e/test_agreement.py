@@ -1,0 +1,315 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Every figure that two outputs of a run share is the same in both: eight seeded runs, PyTorch's allocator, ranks that share devices, the demo."""
+import contextlib
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import e2e
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
+
+from test_numbers import MIB, TRAIN, UNITS
+
+# Several kinds, devices, threads' worth of errors and ranges, by the seed.
+VARIED = """
+import ctypes, os, random
+cudart, nvtx = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnvToolsExt.so.1")
+pick, held = random.Random(int(os.environ["SEED"])), []
+calls = [(cudart.cudaMalloc, cudart.cudaFree, ()), (cudart.cudaMallocHost, cudart.cudaFreeHost, ()), (cudart.cudaMallocManaged, cudart.cudaFree, (1,))]
+for i in range(pick.randrange(20, 60)):
+    nvtx.nvtxRangePushA(b"step_%d" % i)
+    assert cudart.cudaSetDevice(pick.randrange(2)) == 0
+    for _ in range(pick.randrange(1, 8)):
+        get, give, more = pick.choice(calls)
+        p = ctypes.c_void_p()
+        if get(ctypes.byref(p), ctypes.c_size_t(pick.randrange(1, 64 << 20)), *more) == 0:
+            held.append((p, give))
+    if pick.random() < 0.1:
+        cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 40))
+    while held and pick.random() < 0.75:
+        p, give = held.pop(pick.randrange(len(held)))
+        assert give(p) == 0
+    nvtx.nvtxRangePop()
+"""
+GAUGE = re.compile(r"^stormlog_(\w+)\{(.*)\} (\d+)$", re.M)
+
+
+class Agreement(unittest.TestCase):
+    """What two outputs of one run say of one quantity."""
+
+    def gauges(self, run):
+        text = subprocess.run([e2e.ANALYZE, "export", "prometheus", "-q", run.traces], check=True, capture_output=True, text=True).stdout
+        found = {}
+        for name, labels, value in GAUGE.findall(text):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+            key = [int(labels["pid"])] + [int(labels[k]) if k == "device" else labels[k] for k in ("device", "kind", "library") if k in labels]
+            found.setdefault(name, {})[tuple(key)] = int(value)
+        return found
+
+    def rows(self, run):
+        database = os.path.join(run.folder, "run.db")
+        subprocess.run([e2e.ANALYZE, "export", "sqlite", "-q", "-o", database, run.traces], check=True)
+        with contextlib.closing(sqlite3.connect(database)) as file:
+            return {row[:3]: row[3:] for row in file.execute("SELECT pid, kind, device, allocations, frees, failed_allocations, implicit_frees, "
+                                                             "allocated_bytes, live_blocks, live_bytes, peak_bytes FROM memory JOIN processes USING(process)")}
+
+    def totals(self, run):
+        baseline = os.path.join(run.folder, "baseline.json")
+        subprocess.run([e2e.ANALYZE, "check", "--baseline", baseline, "--update-baseline", run.traces], check=True, capture_output=True)
+        with open(baseline) as file:
+            return json.load(file)
+
+    def agrees(self, run):
+        report = run.report()
+        printed = subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True, text=True).stdout
+        page, events, gauges, rows, gate = run.page(), run.sinks(), self.gauges(run), self.rows(run), self.totals(run)
+        devices, processes = report["run"]["devices"], report["processes"]
+        for process in processes:
+            pid = process["pid"]
+            self.assertEqual(gauges["events_total"][pid,], process["events"])
+            self.assertEqual(gauges["out_of_memory_total"][pid,], sum(oom["session_id"] == process["session_id"] for oom in report["ooms"]))
+            for row in process["memory"]:
+                key = (pid, -1 if row["device"] is None else row["device"], row["kind"])
+                of = {k[0:1] + (k[1] if len(k) == 3 else -1, k[-1]): k for k in gauges["memory_peak_bytes"]}
+                for gauge, name in (("memory_live_bytes", "live_bytes"), ("memory_peak_bytes", "peak_bytes"),
+                                    ("memory_allocations_total", "allocations"), ("memory_failed_allocations_total", "failed_allocations")):
+                    self.assertEqual(gauges[gauge][of[key]], row[name], (key, name))
+                self.assertEqual(rows[pid, row["kind"], row["device"]],
+                                 tuple(row[name] for name in ("allocations", "frees", "failed_allocations", "implicit_frees", "allocated_bytes",
+                                                              "live_blocks", "live_bytes", "peak_bytes")))
+            self.assertEqual({key[1:]: value for key, value in gauges["library_peak_bytes"].items() if key[0] == pid},
+                             {(one["device"], one["library"]): one["peak_bytes"] for one in process["libraries"]})
+        known = [device["known_peak_bytes"] for device in devices]
+        hidden = [device["hidden_peak_bytes"] for device in devices if device["hidden_peak_bytes"] is not None]
+        self.assertEqual(gate["total"]["peak"]["bytes"], max(known))
+        most_hidden = max(hidden, default=None)  # None: the program ended before the device was looked at
+        self.assertEqual(gate["total"]["hidden"]["bytes"], most_hidden)
+        self.assertEqual(max(gauges.get("device_hidden_peak_bytes", {}).values(), default=None), most_hidden)
+        found = re.search(r"PEAK .*?([\d.]+) (\w+B)\b", printed)
+        if found:
+            said = float(found[1]) * UNITS[found[2]]
+            self.assertTrue(any(abs(said - most) <= said * 0.01 for most in self.peaks(page, known)), found[0])
+        words = re.search(r"^HIDDEN +(.*?)(  |$)", printed, re.M)  # of several devices the least and the most
+        self.assertEqual(bool(words), bool(most_hidden))
+        if words:
+            said = max(float(size) * UNITS[unit] for size, unit in re.findall(r"([\d.]+) (\w*B)", words[1]))
+            self.assertAlmostEqual(said, most_hidden, delta=said * 0.01)
+        for device in {(event["pid"], event["device_id"]) for event in events if event["device_id"] >= 0}:
+            most = max(event["allocator_reserved_bytes"] for event in events if (event["pid"], event["device_id"]) == device)
+            shown = [line["max"].max() for line in (page or {"lines": []})["lines"]
+                     if line["what"] == "known" and (page["processes"][line["process"]]["pid"], line["device"]) == device]
+            self.assertEqual([most] * len(shown), shown)
+            gaps = [event["device_used_bytes"] - event["allocator_reserved_bytes"] for event in events if event["event_type"] == "sample" and
+                    (event["pid"], event["device_id"]) == device and event["device_total_bytes"] is not None]
+            self.assertEqual(max(gaps, default=None), gauges.get("device_hidden_peak_bytes", {}).get(device), device)
+        for event in events:
+            if event["event_type"] == "peak":
+                shown = [one["max"].max() for one in (page or {"lines": []})["lines"] if one["what"] == "known" and
+                         (page["processes"][one["process"]]["pid"], one["device"]) == (event["pid"], event["device_id"])]
+                self.assertEqual([event["allocator_reserved_bytes"]] * len(shown), shown)
+        if page:
+            self.page_agrees(page, report)
+        self.leaks_agree(printed, report, page)
+        self.verbs_agree(run, report)
+        self.exports_agree(run, report, events)
+
+    def verbs_agree(self, run, report):
+        """What single verbs print, one process at a time, and the file summary.md."""
+        def ask(*words):
+            return subprocess.run([e2e.ANALYZE, *words, run.traces], check=True, capture_output=True, text=True).stdout
+        held_kinds = ("device", "pool", "vmm", "array", "graph")
+        for process in report["processes"]:
+            one = ("--pid", str(process["pid"]))
+            rows = [row for row in process["memory"] if row["kind"] in held_kinds and row["device"] is not None]
+            tree, table = (json.loads(ask(verb, "--at", "end", "--json", *one)) for verb in ("tree", "table"))
+            self.assertEqual([tree["bytes"], table["bytes"]], [sum(row["live_bytes"] for row in rows)] * 2, process["pid"])
+            used = {row["device"] for row in rows}
+            if len(used) == 1 and len(rows) == 1:
+                self.assertEqual(json.loads(ask("tree", "--json", *one))["bytes"], rows[0]["peak_bytes"])
+        dumped = [json.loads(line) for line in ask("dump").splitlines()]
+        for process in report["processes"]:
+            mine = [event for event in dumped if event["pid"] == process["pid"] and event["verb"] == "ALLOC" and not event["result"]]
+            for row in process["memory"]:
+                if row["kind"] in ("device", "host_pinned", "managed"):
+                    of = [event for event in mine if (event["kind"], event["device"] if row["device"] is not None else None) == (row["kind"], row["device"])]
+                    self.assertEqual((len(of), sum(event["bytes"] for event in of)), (row["allocations"], row["allocated_bytes"]), row)
+        subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
+        with open(os.path.join(run.traces, "analysis", "report.json")) as file:
+            written = json.load(file)
+        self.assertEqual(written["processes"], report["processes"])
+        self.assertEqual(written["run"], report["run"])
+        with open(os.path.join(run.traces, "analysis", "summary.md")) as file:
+            text = file.read()
+        printed = subprocess.run([e2e.ANALYZE, run.traces], check=True, capture_output=True, text=True).stdout
+        for word in ("OUT OF MEMORY", "GROWTH", "HIDDEN"):
+            self.assertEqual(len(re.findall("^%s" % word, printed, re.M)), len(re.findall("^%s" % word, text, re.M)), word)
+        bytes_of = lambda words: re.findall(r"^HIDDEN +([\d.]+ \w*B)", words, re.M)
+        self.assertEqual(bytes_of(printed), bytes_of(text))
+
+    def leaks_agree(self, printed, report, page):
+        """A leak of the terminal is one of the page and of report.json, with the same bytes."""
+        said = [float(size) * UNITS[unit] for size, unit in re.findall(r"^LEAK .*?\bkept, ([\d.]+) (\w*B)", re.sub(r"\n {6}(?=\S)", " ", printed), re.M)]
+        leaks, places = [finding for finding in report["findings"] if finding["id"] in ("leak.kept", "leak.growing")], {}
+        for leak in leaks:
+            kind = re.search(r" of [\d ]+ (.*) kept", leak["description"])
+            places.setdefault((kind and kind[1], *sorted((leak["place"] or {}).items())), []).append(leak["bytes"])
+        most = sorted(map(max, places.values()), reverse=True)[:3]
+        self.assertEqual([round(one, -4) for one in said], [self.near(one, said) for one in most], (printed, places))
+        if page:
+            self.assertEqual((page["leaking"]["places"], page["leaking"]["bytes"]), (len(places), sum(leak["bytes"] for leak in leaks)))
+
+    def near(self, exact, said):
+        """The figure of those said that is so much, rounded as they are."""
+        return next((round(one, -4) for one in said if abs(one - exact) <= 0.005 * exact + 1), exact)
+
+    def exports_agree(self, run, report, events):
+        """Tables of ranks, weights of stacks, the time line, rollups and bundles."""
+        def ask(*words):
+            return subprocess.run([e2e.ANALYZE, *words, run.traces], check=True, capture_output=True, text=True).stdout
+        held_kinds = ("device", "pool", "vmm", "array", "graph")
+        rows = [row for process in report["processes"] for row in process["memory"] if row["kind"] in held_kinds and row["device"] is not None]
+        ranks = {row["session_id"]: row for row in json.loads(ask("ranks", "--json"))["ranks"]}
+        self.assertEqual(set(ranks), {process["session_id"] for process in report["processes"]})
+        for process in report["processes"]:
+            row = ranks[process["session_id"]]
+            peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == process["pid"]]
+            self.assertEqual(row["peak_bytes"], max(peaks, default=0))
+            self.assertEqual(row["end_bytes"], sum(one["live_bytes"] for one in process["memory"] if one["device"] == row["device"] and one["kind"] in held_kinds))
+            self.assertEqual((row["ooms"], row["exit_status"]),
+                             (sum(oom["session_id"] == process["session_id"] for oom in report["ooms"]), process["exit_status"]))
+        weights = {weigh: sum(int(line.rsplit(" ", 1)[1]) for line in ask("export", "collapsed", "-q", "--weigh", weigh).splitlines())
+                   for weigh in ("live", "total", "peak")}
+        torch = [row for process in report["processes"] for row in process["pytorch"] if row["device"] is not None]
+        unused = sum(row["reserved_bytes"] - row["allocated_bytes"] for row in torch)  # stacks hold tensors, not segments
+        self.assertEqual(weights["live"], sum(row["live_bytes"] for row in rows) - unused)
+        peaks = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak"]
+        if not torch:
+            self.assertEqual((weights["total"], weights["peak"]), (sum(row["allocated_bytes"] for row in rows), sum(peaks)))
+        for line in json.loads(ask("timeline", "--json"))["processes"]:  # all of its devices together
+            mine = [event["allocator_reserved_bytes"] for event in events if event["event_type"] == "peak" and event["pid"] == line["pid"]]
+            self.assertEqual(line["peak_bytes"], max(line["most_bytes"]))
+            self.assertTrue(max(mine) <= line["peak_bytes"] <= sum(mine), (line["peak_bytes"], mine))
+        folder = os.path.join(run.traces, "analysis")
+        for sink in os.listdir(os.path.join(folder, "telemetry")):
+            with open(os.path.join(folder, "telemetry", sink, "rollups.json")) as file:
+                session, = json.load(file)["sessions"]
+            most = max(event["allocator_reserved_bytes"] for event in events if event["session_id"] == session["session"]["session_id"])
+            self.assertEqual(session["counters"]["allocator_reserved_bytes"]["value"], most)
+        bundles = set()  # attempts share one, which is of the first
+        for oom in report["ooms"]:
+            if oom["bundle"] and oom["bundle"] not in bundles:
+                bundles.add(oom["bundle"])
+                with open(os.path.join(folder, oom["bundle"], "metadata.json")) as file:
+                    told = json.load(file)["custom_metadata"]
+                for name in ("api", "code", "requested_bytes", "live_bytes", "device_free_bytes", "device_total_bytes", "injected", "cause"):
+                    self.assertEqual(told[name], oom[name], name)
+
+    def peaks(self, page, known):
+        return known + [process["peak"] for process in page["processes"]] if page else known
+
+    def page_agrees(self, page, report):
+        by_pid = {process["pid"]: process for process in report["processes"]}
+        names = {"used_peak": "used_peak_bytes", "known_peak": "known_peak_bytes", "hidden_peak": "hidden_peak_bytes", "total": "total_bytes"}
+        self.assertEqual([{name: device[name] for name in names} for device in page["devices"]],
+                         [{name: device[key] for name, key in names.items()} for device in report["run"]["devices"]])
+        pids = [process["pid"] for process in page["processes"]]
+        for process in page["processes"]:
+            theirs = by_pid[process["pid"]]
+            lines = {(line["what"], line["device"]): line for line in page["lines"] if pids[line["process"]] == process["pid"]}
+            for device in process["devices"]:
+                known = lines.get(("known", device["device"]))
+                self.assertEqual(device["peak"], known["peak"] if known else 0)
+                held = [row["live_bytes"] for row in theirs["memory"] if row["device"] == device["device"] and row["kind"] in ("device", "pool", "vmm", "array", "graph")]
+                self.assertEqual(device["end"], sum(held))
+            for name in ("peak", "end"):
+                self.assertEqual(process[name], max(device[name] for device in process["devices"]))
+            ended = "exit status %d" % theirs["exit_status"] if theirs["exit_status"] else theirs["status"]
+            self.assertEqual((process["events"], process["lost_events"], process["status"]),
+                             (theirs["events"], theirs["lost_events"], ended))
+        for row in page["memory"]:
+            theirs, = [one for one in by_pid[pids[row["process"]]]["memory"] if (one["kind"], one["device"]) == (row["kind"], row["device"])]
+            self.assertEqual([row["peak"], row["live"], row["blocks"], row["allocations"], row["failed"], row["allocated"], row["frees"]],
+                             [theirs["peak_bytes"], theirs["live_bytes"], theirs["live_blocks"], theirs["allocations"], theirs["failed_allocations"],
+                              theirs["allocated_bytes"], theirs["frees"] + theirs["implicit_frees"]])
+        self.assertEqual(sorted((pids[one["process"]], one["library"], one["device"], one["peak"], one["live"]) for one in page["libraries"]),
+                         sorted((pid, one["library"], one["device"], one["peak_bytes"], one["live_bytes"])
+                                for pid, process in by_pid.items() for one in process["libraries"]))
+        for label in page["labels"]:
+            theirs, = [one for one in by_pid[pids[label["process"]]]["labels"] if one["label"] == label["label"]]
+            self.assertEqual((label["entries"], label["peak"], label["slope"], label["r_squared"], label["verdict"]),
+                             (theirs["entries"], theirs["peak_bytes"], theirs["growth_bytes_per_entry"], theirs["r_squared"], theirs["verdict"]))
+        for line in page["lines"]:
+            self.assertEqual(line["peak"], line["max"].max())
+            of = by_pid[pids[line["process"]]]
+            for what, name in (("allocated", "peak_allocated_bytes"), ("reserved", "peak_reserved_bytes")):
+                if line["what"] == what:
+                    self.assertEqual([line["peak"]], [one[name] for one in of["pytorch"] if one["device"] == line["device"]])
+            if line["what"] == "kind":
+                self.assertEqual([line["peak"]], [one["peak_bytes"] for one in of["memory"] if (one["kind"], one["device"]) == (line["name"], line["device"])])
+            if line["what"] == "library":
+                self.assertEqual([line["peak"]], [one["peak_bytes"] for one in of["libraries"] if (one["library"], one["device"]) == (line["name"], line["device"])] or [0])
+        self.assertEqual(sorted((oom["requested"], oom["live"]) for oom in page["ooms"]),
+                         sorted((oom["requested_bytes"], oom["live_bytes"]) for oom in report["ooms"]))
+
+    def test_eight_seeded_runs(self):
+        for seed in range(8):
+            with e2e.Recording(sys.executable, "-c", VARIED, SEED=seed, SIM_VRAM="1G", STORMLOG_DEVICE_INTERVAL=5) as run:
+                self.agrees(run)
+
+    def test_what_nobody_looked_at_is_unknown_in_every_output(self):
+        with e2e.Recording(sys.executable, "-c", VARIED, SEED=3, SIM_VRAM="1G", STORMLOG_DEVICE_INTERVAL=0) as run:
+            self.agrees(run)
+            self.assertEqual([device["hidden_peak_bytes"] for device in run.report()["run"]["devices"]], [None, None])
+
+    def test_runs_of_pytorchs_allocator(self):
+        for seed in range(2):
+            with e2e.Recording(sys.executable, "-c", TRAIN, 30, APPS=e2e.APPS, SIM_VRAM="8G", SEED=seed, STORMLOG_DEVICE_INTERVAL=5,
+                               LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+                self.agrees(run)
+
+    def test_tensors_of_the_host_are_no_memory_of_the_device(self):
+        """PyTorch's allocator reports 90 MiB of the CPU beside what it has on the device."""
+        program = TRAIN + """
+everything = ctypes.CDLL(None)
+report = everything._ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
+report.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint16]
+report(0x500000, 90 << 20, 90 << 20, 0, 0xff00)
+"""
+        def told(tensors):
+            with e2e.Recording(sys.executable, "-c", program, 5, APPS=e2e.APPS, SIM_VRAM="8G", SEED=1, STORMLOG_TENSORS=tensors,
+                               LD_PRELOAD=e2e.PRELOAD + ":" + os.path.join(e2e.APPS, "libc10.so"), LD_LIBRARY_PATH=e2e.SIM + ":" + e2e.APPS) as run:
+                def ask(*words):
+                    return json.loads(subprocess.run([e2e.ANALYZE, *words, "--json", run.traces], check=True, capture_output=True, text=True).stdout)["bytes"]
+                process, = run.report()["processes"]
+                return [row["peak_allocated_bytes"] for row in process["pytorch"] if row["device"] is None], [
+                    ask("tree"), ask("tree", "--at", "end"), ask("table"), ask("table", "--by", "place"), sum(row["peak_bytes"] for row in process["memory"])]
+        (none, without), (cpu, beside) = told("auto"), told("cpu")
+        self.assertEqual((none, cpu), ([], [90 * MIB]))
+        self.assertEqual(without, beside)
+        self.assertEqual(beside[0], beside[-1])
+
+    def test_ranks_that_share_devices(self):
+        def steps(rank):
+            return ["device=%d" % (rank % 2), "alloc=%d" % (50 + 30 * rank), "samples=2", "meet=there", "grow=20", "samples=2", "meet=done", "free"]
+        with e2e.Ranks(4, steps, devices=2, STORMLOG_DEVICE_INTERVAL="10") as ranks:
+            ranks.run.traces = ranks.traces
+            self.agrees(ranks.run)
+
+    def test_the_demo(self):
+        examples = os.path.join(e2e.HERE, "..", "..", "examples")
+        with e2e.Recording("sh", "-c", "%s; exec python3 %s" % (os.path.join(e2e.BUILD, "examples", "solver"), os.path.join(examples, "train.py")),
+                           launcher=("--tag", "demo"), code=1, SIM_VRAM="8G", SIM_DEVICES="1", EXAMPLES=os.path.join(e2e.BUILD, "examples")) as run:
+            self.agrees(run)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
