@@ -484,6 +484,21 @@ class Launcher(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stderr, 'CUDA driver .*signal 6')
 
+    def test_a_path_that_ld_preload_cannot_hold_is_said_at_once(self):
+        for name in ('a b', 'a:b'):
+            clone = os.path.join(self.folder, name)
+            os.makedirs(os.path.join(clone, 'scripts'))
+            for script in ('test', 'demo'):
+                path = shutil.copy(os.path.join(os.path.dirname(__file__), '..', '..', 'scripts', script), os.path.join(clone, 'scripts'))
+                done = subprocess.run([path], cwd='/', capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout), (1, ''))
+                self.assertIn('cannot hold one: clone elsewhere', done.stderr)
+            there = shutil.copy(BUILT, clone)
+            shutil.copy(STAND_IN, os.path.join(clone, 'libstormlog_preload.so'))
+            done = subprocess.run([there, 'true'], env=self.environment, cwd='/', capture_output=True, text=True)
+            self.assertEqual(done.returncode, 125)
+            self.assertIn('cannot hold a path with a blank or a colon', done.stderr)
+
     def test_a_library_that_is_missing_is_our_failure(self):
         os.unlink(self.library)
         done = self.launch('true')
