@@ -25,8 +25,8 @@
 struct text {
 	uint64_t hash;
 	_Atomic uint64_t id; /* in the trace of the recording whose tag is in the upper half; 0: not defined yet */
-	uint32_t bytes;
-	char text[];
+	uint64_t bytes;
+	char text[]; /* zeroes to the end of its last word */
 };
 
 static _Atomic(struct text *) texts[TEXTS];
@@ -109,7 +109,12 @@ static struct text *new_text(uint64_t hash, const struct collapsed *from)
 
 static bool same_text(const struct text *text, uint64_t hash, const struct collapsed *what)
 {
-	return text->hash == hash && text->bytes == what->bytes && !memcmp(text->text, what->text, what->bytes);
+	if (text->hash != hash || text->bytes != what->bytes)
+		return false;
+	for (uint32_t i = 0; i < what->bytes; i += 8)
+		if (sl_load_le((const uint8_t *)text->text + i, 8) != sl_load_le((const uint8_t *)what->text + i, 8))
+			return false;
+	return true;
 }
 
 static void note_full(void)

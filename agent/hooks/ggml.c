@@ -202,6 +202,43 @@ static bool look_at(struct buffer *buffer, void *handle)
 	return buffer->base != 0;
 }
 
+/*
+ * The buffer that this thread put a tensor into last: the next one goes into the same, and where it begins is asked each time.  Until
+ * some buffer ends or gets a use it is the one that it was.
+ */
+static _Atomic uint64_t changes;
+static __thread struct {
+	const void *handle;
+	uint64_t base, bytes, changes;
+	int ordinal;
+} last __attribute__((tls_model("initial-exec")));
+
+static bool is_last(struct buffer *buffer, void *handle)
+{
+	if (last.handle != handle || last.changes != atomic_load_explicit(&changes, memory_order_acquire) ||
+	    (uintptr_t)buffer->of.base(handle) != last.base)
+		return false;
+	buffer->base = last.base;
+	buffer->bytes = last.bytes;
+	buffer->ordinal = last.ordinal;
+	return sl_preload_running() && sl_agent->options.tensors != SL_TENSORS_OFF;
+}
+
+static bool look_again(struct buffer *buffer, void *handle)
+{
+	uint64_t before = atomic_load_explicit(&changes, memory_order_acquire);
+
+	last.handle = NULL;
+	if (!look_at(buffer, handle))
+		return false;
+	last.base = buffer->base;
+	last.bytes = buffer->bytes;
+	last.changes = before;
+	last.ordinal = buffer->ordinal;
+	last.handle = handle;
+	return true;
+}
+
 static const char *purpose(int usage)
 {
 	return usage == USAGE_WEIGHTS ? " weights" : usage == USAGE_COMPUTE ? " compute" : " buffer";
@@ -238,6 +275,7 @@ void sl_ggml_used(unsigned api, const void *real, void *handle)
 	struct buffer buffer;
 	int usage;
 
+	atomic_fetch_add(&changes, 1);
 	if (!is_asked(real, handle, &buffer.of) || !look_at(&buffer, handle))
 		return;
 	usage = buffer.of.usage(handle);
@@ -248,15 +286,26 @@ void sl_ggml_used(unsigned api, const void *real, void *handle)
 				text_of(buffer.name, purpose(usage)));
 }
 
+static bool lies_in(const struct buffer *buffer, uint64_t address, uint64_t bytes)
+{
+	uint64_t at = address - buffer->base;
+
+	return at < buffer->bytes && bytes <= buffer->bytes - at;
+}
+
 void sl_ggml_tensor(unsigned api, const void *real, void *handle, const void *tensor, uint64_t address)
 {
 	struct buffer buffer;
 	uint64_t bytes;
 
-	if (!is_asked(real, handle, &buffer.of) || buffer.of.usage(handle) == USAGE_COMPUTE || !look_at(&buffer, handle))
+	if (!is_asked(real, handle, &buffer.of))
+		return;
+	if (!is_last(&buffer, handle) && (buffer.of.usage(handle) == USAGE_COMPUTE || !look_again(&buffer, handle)))
 		return;
 	bytes = buffer.of.tensor_bytes(handle, tensor);
-	if (SL_UNLIKELY(address - buffer.base >= buffer.bytes || bytes > buffer.bytes - (address - buffer.base))) {
+	if (SL_UNLIKELY(!lies_in(&buffer, address, bytes)) && !look_again(&buffer, handle))
+		return;
+	if (SL_UNLIKELY(!lies_in(&buffer, address, bytes))) {
 		give_up("a tensor did not lie in its buffer", "");
 		return;
 	}
@@ -267,6 +316,7 @@ void sl_ggml_freed(unsigned api, const void *real, void *handle)
 {
 	struct buffer buffer;
 
+	atomic_fetch_add(&changes, 1);
 	if (is_asked(real, handle, &buffer.of) && look_at(&buffer, handle))
 		sl_record_block(api, buffer.base, buffer.bytes, buffer.ordinal, 0, 0, NULL, 0);
 }

@@ -6,6 +6,8 @@
 #include "agent/hooks/pjrt_names.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "agent/agent.h"
@@ -24,14 +26,34 @@ static struct name {
 
 _Static_assert(sizeof(struct sl_pjrt_key) % 8 == 0, "it is words, without padding");
 
+static inline uint64_t word_of(const struct sl_pjrt_key *key, size_t i)
+{
+	return sl_load_le((const uint8_t *)key + 8 * i, 8);
+}
+
+/* Words that say something: those of unused dimensions do not. */
+static inline size_t words_of(const struct sl_pjrt_key *key)
+{
+	return offsetof(struct sl_pjrt_key, dims) / 8 + key->rank;
+}
+
 static uint64_t hash_of(const struct sl_pjrt_key *key)
 {
-	uint64_t words[sizeof(*key) / 8], hash = 0;
+	uint64_t hash = 0;
 
-	memcpy(words, key, sizeof(words));
-	for (size_t i = 0; i < 3 + key->rank; i++)
-		hash = (hash ^ words[i] ^ words[i] >> 29) * 0x9e3779b97f4a7c15u;
+	for (size_t i = 0; i < words_of(key); i++)
+		hash = (hash ^ word_of(key, i) ^ word_of(key, i) >> 29) * 0x9e3779b97f4a7c15u;
 	return hash >> 40;
+}
+
+static bool same(const struct sl_pjrt_key *a, const struct sl_pjrt_key *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (size_t i = 0; i < words_of(a); i++)
+		if (word_of(a, i) != word_of(b, i))
+			return false;
+	return true;
 }
 
 static struct name *place_of(const struct sl_pjrt_key *key, bool take)
@@ -42,7 +64,7 @@ static struct name *place_of(const struct sl_pjrt_key *key, bool take)
 		struct name *name = &names[(at + i) % NAMES];
 		uint32_t state = atomic_load_explicit(&name->state, memory_order_acquire);
 
-		if (state == THERE && !memcmp(&name->key, key, sizeof(*key)))
+		if (state == THERE && same(&name->key, key))
 			return name;
 		if (state == FREE && !take)
 			return NULL;
