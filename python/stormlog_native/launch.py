@@ -6,9 +6,9 @@ import sys
 from .recording import program
 
 
-def _become(name: str) -> None:
+def _become(name: str, **environment: str) -> None:
     path = program(name)
-    os.execv(path, [path] + sys.argv[1:])
+    os.execve(path, [path] + sys.argv[1:], dict(os.environ, **environment))
 
 
 def run() -> None:
@@ -16,4 +16,7 @@ def run() -> None:
 
 
 def analyze() -> None:
+    fonts = os.path.join(os.path.dirname(__file__), "lib", "fonts.conf")
+    if os.path.exists(fonts) and not os.path.exists("/etc/fonts/fonts.conf") and "FONTCONFIG_FILE" not in os.environ:
+        _become("stormlog-analyze", FONTCONFIG_FILE=fonts)  # else fontconfig complains, for the pictures
     _become("stormlog-analyze")
