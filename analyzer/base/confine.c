@@ -181,6 +181,8 @@ static void allow_reading(int rules, const char *const *reads)
 
 	for (size_t i = 0; i < SL_COUNT(of_the_system); i++)
 		allow(rules, of_the_system[i], READ_FILE | READ_FOLDER);
+	if (getenv("FONTCONFIG_FILE")) /* the wheel's, conda's */
+		allow(rules, getenv("FONTCONFIG_FILE"), READ_FILE);
 	for (; *reads; reads++) {
 		struct stat st;
 

@@ -107,6 +107,15 @@ class Inside(unittest.TestCase):
             with self.subTest(verb=verb):
                 self.stays(*verb)
 
+    def test_the_configuration_of_fonts_that_a_wheel_names_is_read(self):
+        fonts = self.at("home/fonts.conf")
+        with open(fonts, "w") as out:
+            out.write('<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd"><fontconfig><dir>/usr/share/fonts</dir>'
+                      '<cachedir>/var/cache/fontconfig</cachedir></fontconfig>')
+        done = self.run_inside("report", "-q", "-o", self.at("out/x"), self.at("a"), probe=False, FONTCONFIG_FILE=fonts)
+        self.assertEqual(done.returncode, 0)
+        self.assertNotIn("Cannot load default config file", done.stderr)
+
     def test_a_kernel_without_landlock_is_said_and_the_work_goes_on(self):
         said = "stormlog-analyze: this kernel has no Landlock: what reads the trace could read and write other files too\n"
         usual = self.run_inside("report", "--json", self.at("a"), probe=False)
