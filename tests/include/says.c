@@ -64,6 +64,8 @@ static void say(void)
 
 	stormlog_metadata("early", "said before the first call");
 	stormlog_push_step("step", 7);
+	drop(make(1 << 9)); /* now the recorder's thread is there, which brings what walks stacks */
+	stormlog_flush(60000);
 	cache = make(3 << 20);
 	stormlog_metadata("model", "resnet50");
 	stormlog_pair("batch_size", "128");
