@@ -122,6 +122,9 @@ static inline bool sl_agent_attached(void)
 /* The writer is to work again where it is parked; in file/writer_thread.c, a call upwards too.  Any thread. */
 void sl_agent_unpark(void);
 
+/* The process ends, with that status, where nothing of the program runs: the recording ends too.  In preload.c, a call upwards. */
+void sl_agent_left(int status);
+
 /* CLOCK_MONOTONIC in nanoseconds (clock.h), of what has been done so far. */
 uint64_t sl_agent_now(void);
 

@@ -411,6 +411,12 @@ void sl_preload_finish(const char *how)
 	errno = saved;
 }
 
+void sl_agent_left(int status)
+{
+	sl_preload_status(status);
+	sl_preload_finish("exit");
+}
+
 void sl_preload_resume(void)
 {
 	struct sl_agent *agent = sl_agent;

@@ -584,7 +584,7 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine)
 		if (!atomic_load(&producer->taken) || next & SL_RING_NOWHERE)
 			continue;
 		if (atomic_load(&sl_ring_segment_of(producer)->tail) != next ||
-		    (producer != mine && now_ns - sl_ring_last_ns(producer, next) < MOMENT_NS))
+		    (producer != mine && !sl_thread.writer && now_ns - sl_ring_last_ns(producer, next) < MOMENT_NS))
 			return false;
 	}
 	return true;

@@ -104,7 +104,7 @@ void sl_ring_take_back(struct sl_ring *ring, uint64_t idle_ns);
 /* When the thread's last event began; 0: it has none in its segment. */
 uint64_t sl_ring_last_ns(const struct sl_producer *producer, uint64_t next);
 
-/* No event waits, no call is in flight, and no thread but `mine` (NULL: none) made a call just now. */
+/* No event waits, no call is in flight, and no thread but `mine` (NULL: none) that is still there made a call just now. */
 bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
 
 /* The thread ends: what it wrote will be drained and its segment freed. */

@@ -42,7 +42,14 @@ static bool is_last(void)
 
 static bool has_to_end(void)
 {
-	return atomic_load(&sl_agent->finish) || atomic_load(&sl_agent->parking) == PARKED || is_last();
+	return atomic_load(&sl_agent->finish) || atomic_load(&sl_agent->parking) == PARKED || is_last() || sl_kept_deserted();
+}
+
+/* After the end of the recording, where nobody else looks. */
+static bool nobody_is_left(void)
+{
+	sl_kept_look();
+	return is_last() || sl_kept_deserted();
 }
 
 static void open_libraries(void)
@@ -80,12 +87,19 @@ static void work(void)
 
 /*
  * The C library now ends the process on this thread: with the program's signals, exit handlers whose calls are recorded, our end,
- * which writes here, since the stack is ours.
+ * which writes here, since the stack is ours.  Where the last thread left by the system call `exit` it does not know of that: then
+ * nobody runs handlers, without us too, and the process ends with this thread, which says what that one said.
  */
 static void be_the_last(void)
 {
 	sl_agent->no_writer = sl_thread.writer = true;
 	sl_agent_end(&sl_thread);
+	if (sl_kept_deserted() && !is_last()) {
+		int code = sl_kept_last_code();
+
+		sl_agent_left(code);
+		syscall(SYS_exit, code);
+	}
 	sl_file_no_signals(false);
 	program_signals.before |= 1ull << (SIGXFSZ - 1); /* may be pending */
 	sl_mute_end(&program_signals);
@@ -102,7 +116,7 @@ static void *run(void *unused)
 		if (sl_agent->options.device_interval)
 			sl_device_sample_last(sl_agent_now());
 		sl_writer_finish();
-		if (!sl_late_serve(is_last))
+		if (!sl_late_serve(nobody_is_left))
 			break;
 	}
 	if (atomic_load(&sl_agent->finish) || atomic_load(&sl_agent->parking) != PARKED) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 
 #define KEPT_MAX	8
 #define DESCRIPTORS_MIN 256
+#define OWN_STAT	"/proc/self/stat"
+#define EXIT_CODE	52 /* the number of its field, from 1 on */
 
 enum state { FREE, OPENING, OPEN };
 
@@ -25,6 +28,7 @@ static struct kept {
 } table[KEPT_MAX];
 
 static _Atomic bool sandboxed;
+static bool deserted, outlived; /* outlived: other threads went on when the first one had ended */
 static uint64_t filters_at_start;
 
 static uint64_t hash_of(const char *path)
@@ -106,26 +110,57 @@ bool sl_kept_number(const char *path, uint64_t *number)
 	return sl_kept_read(path, content, sizeof(content)) > 0 && sl_procfile_digits(content, number);
 }
 
-/* Mode and number of filters (since Linux 5.9) in one figure that grows. */
-static uint64_t filters(void)
+/* What the kernel says of the process; empty: nothing.  Writer, and before there is one. */
+static const char *read_status(void)
 {
 	static char status[8192];
-	uint64_t mode = 0, count = 0;
-	const char *at;
 
-	if (sl_kept_read("/proc/self/status", status, sizeof(status)) <= 0)
-		return 0;
-	if ((at = sl_procfile_line(status, "Seccomp:")))
-		sl_procfile_digits(at, &mode);
-	if ((at = sl_procfile_line(status, "Seccomp_filters:")))
-		sl_procfile_digits(at, &count);
-	return mode + (count << 8);
+	sl_kept_read("/proc/self/status", status, sizeof(status));
+	return status;
+}
+
+static uint64_t number_of(const char *status, const char *name)
+{
+	const char *at = sl_procfile_line(status, name);
+	uint64_t number = 0;
+
+	return at && sl_procfile_digits(at, &number) ? number : 0;
+}
+
+/* Mode and number of filters (since Linux 5.9) in one figure that grows. */
+static uint64_t filters(const char *status)
+{
+	return number_of(status, "Seccomp:") + (number_of(status, "Seccomp_filters:") << 8);
 }
 
 void sl_kept_look(void)
 {
-	if (!sl_kept_sandboxed() && filters() > filters_at_start)
+	const char *status = read_status(), *state = sl_procfile_line(status, "State:");
+	bool first_ended = state && *state == 'Z';
+
+	if (filters(status) > filters_at_start)
 		atomic_store(&sandboxed, true);
+	deserted = first_ended && number_of(status, "Threads:") == 2;
+	outlived = outlived || (first_ended && !deserted);
+}
+
+bool sl_kept_deserted(void)
+{
+	return deserted;
+}
+
+/* Field 52 of the first thread's line, the last but what later kernels may add. */
+int sl_kept_last_code(void)
+{
+	char stat[1024];
+	const char *at;
+	uint64_t code = 0;
+
+	if (outlived || sl_kept_read(OWN_STAT, stat, sizeof(stat)) <= 0 || !(at = strrchr(stat, ')')))
+		return 0;
+	for (int field = 2; at && field < EXIT_CODE; field++)
+		at = strchr(at + 1, ' ');
+	return at && sl_procfile_digits(at + 1, &code) ? (int)(code >> 8 & 0xff) : 0;
 }
 
 bool sl_kept_sandboxed(void)
@@ -141,5 +176,7 @@ void sl_kept_begin(void)
 		atomic_store(&table[i].state, FREE);
 	}
 	atomic_store(&sandboxed, false);
-	filters_at_start = filters();
+	deserted = outlived = false;
+	filters_at_start = filters(read_status());
+	keep(OWN_STAT, hash_of(OWN_STAT)); /* asked of at the end, when files may no longer be opened */
 }

@@ -294,6 +294,61 @@ static int raw_end(int status)
 	return 1;
 }
 
+/* The last thread leaves by the system call, of which the C library does not know: another one before it, or (0) none. */
+static void *leave_by_call(void *unused)
+{
+	void *p;
+
+	OK(cudaMalloc(&p, MB));
+	syscall(SYS_exit, 0);
+	return unused;
+}
+
+static int threads_leave_by_call(int other)
+{
+	pthread_t thread;
+	void *p;
+
+	OK(cudaMalloc(&p, MB));
+	OK(cudaFree(p));
+	if (other) {
+		CHECK(!pthread_create(&thread, NULL, leave_by_call, NULL));
+		usleep(50000);
+	}
+	CHECK(!atexit(at_exit)); /* not for these */
+	syscall(SYS_exit, 3);
+	return 1;
+}
+
+/* A driver that was in use before a bare clone refuses the child. */
+static int call_and_return(void *unused)
+{
+	void *p;
+
+	(void)unused;
+	if (!cudaMalloc(&p, MB))
+		OK(cudaFree(p));
+	return 3;
+}
+
+/* As the manual page shows it: clone() ends the child by that system call. */
+static int cloned(int parent_too)
+{
+	size_t bytes = 1 << 18;
+	char *stack = malloc(bytes);
+	int status = -1;
+	pid_t child;
+	void *p;
+
+	if (parent_too)
+		OK(cudaMalloc(&p, MB));
+	CHECK(stack);
+	child = clone(call_and_return, stack + bytes, SIGCHLD, NULL);
+	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	printf("the child ended with %x\n", (unsigned)status);
+	return 0;
+}
+
 /* Every thread takes part in setgid, also one that was begun anew after a fork. */
 static int setgid_after_fork(int unused)
 {
@@ -330,6 +385,8 @@ int main(int argc, char **argv)
 		     {"sandbox", sandbox},
 		     {"fork", fork_cheaply},
 		     {"raw_end", raw_end},
+		     {"threads_leave_by_call", threads_leave_by_call},
+		     {"cloned", cloned},
 		     {"setgid_after_fork", setgid_after_fork}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -39,9 +39,11 @@ class Foreign(unittest.TestCase):
                              (plain.done.returncode, plain.done.stdout, plain.done.stderr), argv)
         return run
 
+    def device_rows(self, run):
+        return [row for process in run.report()["processes"] for row in process["memory"] if row["kind"] == "device"]
+
     def device_row(self, run):
-        process, = run.report()["processes"]
-        row, = [row for row in process["memory"] if row["kind"] == "device"]
+        row, = self.device_rows(run)
         return row
 
     def test_what_is_freed_after_our_end_on_a_small_stack_leaves_the_data_below_its_guard_page_alone(self):
@@ -62,6 +64,21 @@ class Foreign(unittest.TestCase):
 
     def test_so_does_one_that_calls_no_gpu_with_host(self):
         self.plain_and_recorded("pthread_exit", 0, timeout=30, STORMLOG_HOST=1)
+
+    def test_the_process_ends_with_its_last_thread_also_where_that_leaves_by_the_system_call(self):
+        """No exit handler runs then, and its parent learns what the thread said."""
+        for argv, code, blocks in ((("threads_leave_by_call", 0), 3, [(1, 1)]), (("threads_leave_by_call", 1), 3, [(2, 1)]), (("cloned", 0), 0, [(1, 1)])):
+            with self.subTest(argv=argv):
+                run = self.plain_and_recorded(*argv, timeout=60)
+                self.assertEqual(run.done.returncode, code)
+                self.assertEqual([(row["allocations"], row["frees"]) for row in self.device_rows(run)], blocks)
+                self.assertEqual([(process["status"], process["exit_status"]) for process in run.report()["processes"]], [("completed", 3)])
+                self.assertEqual([name for name in run.files() if name.endswith(".ring")], [])
+
+    def test_so_does_a_bare_clone_of_a_recorded_process(self):
+        """Where no thread can be made in it, for a lock that the parent's writer held, nothing says that it ended."""
+        run = self.plain_and_recorded("cloned", 1, timeout=60)
+        self.assertEqual(sorted((row["allocations"], row["failed_allocations"]) for row in self.device_rows(run)), [(0, 1), (1, 0)])
 
     def test_the_writer_has_a_stack_of_its_own_size(self):
         for stack in (16384, 24576, 36864):
