@@ -163,13 +163,34 @@ static int devices(struct top *top, int y)
 	return y;
 }
 
-static void tabs(const struct top *top, int y)
+/* Where a view's name begins in the line of names, and the first column behind it. */
+static int tab_of(unsigned view, int *end)
 {
 	int x = 1;
 
-	for (unsigned i = 0; i < VIEW_COUNT; i++) {
-		put(y, x, i == top->view ? A_REVERSE | A_BOLD : 0, "%u %s", i + 1, top_view_names[i]);
+	for (unsigned i = 0; i < view; i++)
 		x += (int)strlen(top_view_names[i]) + 4;
+	*end = x + (int)strlen(top_view_names[view]) + 2;
+	return x;
+}
+
+int top_tab_at(int x)
+{
+	for (unsigned i = 0; i < VIEW_COUNT; i++) {
+		int end, begin = tab_of(i, &end);
+
+		if (x >= begin && x < end)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void tabs(const struct top *top, int y)
+{
+	for (unsigned i = 0; i < VIEW_COUNT; i++) {
+		int end, begin = tab_of(i, &end);
+
+		put(y, begin, i == top->view ? A_REVERSE | A_BOLD : 0, "%u %s", i + 1, top_view_names[i]);
 	}
 }
 
@@ -177,7 +198,7 @@ static void help(int y)
 {
 	static const char *const keys[] = {
 		"1 .. 7, Tab, Shift-Tab    the views",
-		"up down PgUp PgDn Home End j k, wheel    select",
+		"up down PgUp PgDn Home End j k, wheel, click    select; a click on a selected line is Enter, on a view shows it",
 		"Enter    places of the selected process    Esc    every process again",
 		"m        mark this moment: places show what was born since",
 		"/        only lines with what you type (rank, library, function); Esc: all",
@@ -226,7 +247,10 @@ static void bottom(const struct top *top)
 		put(LINES - 1, 0, A_BOLD, "%s", top->said);
 	else
 		put(LINES - 1, 0, A_DIM, " m mark   / filter%s%s   %s   Tab next view   q quit", *top->filter ? " " : "",
-		    top->filter, top->process == ALL ? "Enter who holds it" : "Esc all processes");
+		    top->filter,
+		    *top->filter	  ? "Esc every line"
+		    : top->process == ALL ? "Enter who holds it"
+					  : "Esc all processes");
 }
 
 void top_draw(struct top *top, struct lines *lines)
@@ -241,12 +265,15 @@ void top_draw(struct top *top, struct lines *lines)
 	}
 	title(top);
 	y = devices(top, 1);
+	top->tabs_y = y;
 	tabs(top, y++);
+	top->body_y = LINES;
 	if (top->helping) {
 		help(y + 1);
 	} else {
 		top_view(top, lines, (unsigned)(LINES - y - 2), (unsigned)COLS);
 		put(y++, 0, A_UNDERLINE, "%s", lines->header);
+		top->body_y = y;
 		body(top, lines, y, LINES - 1 - y);
 	}
 	bottom(top);

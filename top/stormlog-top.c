@@ -18,6 +18,7 @@
 #include "analyzer/trace/inside.h"
 #include "common/ringfile.h"
 #include "common/now.h"
+#include "top/terminal.h"
 #include "top/top.h"
 
 #define NODE_NS 5000000000ull /* between two searches of the node for recordings */
@@ -115,18 +116,6 @@ static void move_by(struct top *top, int by)
 	top->at = at > 0 ? (unsigned)at : 0; /* a number behind the end is corrected when the list is drawn */
 }
 
-static void click(struct top *top)
-{
-	MEVENT event;
-
-	if (getmouse(&event) != OK)
-		return;
-	if (event.bstate & BUTTON4_PRESSED)
-		move_by(top, -3);
-	else if (event.bstate & BUTTON5_PRESSED)
-		move_by(top, 3);
-}
-
 /* Switches to the places of the selected line's process. */
 static void enter(struct top *top, const struct lines *lines)
 {
@@ -135,6 +124,28 @@ static void enter(struct top *top, const struct lines *lines)
 
 		show(top, VIEW_PLACES);
 		top->process = process;
+	}
+}
+
+static void click(struct top *top, const struct lines *lines)
+{
+	MEVENT event;
+	unsigned line;
+
+	if (getmouse(&event) != OK)
+		return;
+	line = top->first + (unsigned)(event.y > top->body_y ? event.y - top->body_y : 0);
+	if (event.bstate & BUTTON4_PRESSED) {
+		move_by(top, -3);
+	} else if (event.bstate & BUTTON5_PRESSED) {
+		move_by(top, 3);
+	} else if (event.y == top->tabs_y) {
+		if (top_tab_at(event.x) >= 0)
+			show(top, (enum view)top_tab_at(event.x));
+	} else if (event.y >= top->body_y && line < lines->line.count && line == top->at) {
+		enter(top, lines);
+	} else if (event.y >= top->body_y && line < lines->line.count) {
+		top->at = line;
 	}
 }
 
@@ -188,7 +199,8 @@ static bool press(struct top *top, int key, const struct lines *lines)
 		enter(top, lines);
 		break;
 	case 27:
-		top->process = ALL;
+		top->process = *top->filter ? top->process : ALL;
+		top->filter[0] = 0;
 		top->helping = false;
 		break;
 	case 'm':
@@ -198,6 +210,7 @@ static bool press(struct top *top, int key, const struct lines *lines)
 		top_page_ask(top);
 		break;
 	case '/':
+		top->filter[0] = 0;
 		top->filtering = true;
 		break;
 	case ' ':
@@ -210,7 +223,7 @@ static bool press(struct top *top, int key, const struct lines *lines)
 		top->interval = top->interval > 0.2 ? top->interval / 2 : 0.1;
 		break;
 	case KEY_MOUSE:
-		click(top);
+		click(top, lines);
 		break;
 	}
 	return true;
@@ -337,6 +350,11 @@ int main(int argc, char **argv)
 		fputs("stormlog-top: needs a terminal; for scripts there is stormlog-analyze monitor\n", stderr);
 		return 2;
 	}
+	if (!top_terminal_fits()) {
+		fputs("stormlog-top: this terminal cannot place text (TERM); for scripts there is stormlog-analyze monitor\n",
+		      stderr);
+		return 2;
+	}
 	top_page_start(&top);
 	confine(&top);
 	top.follow = sl_follow_new();
@@ -349,7 +367,8 @@ int main(int argc, char **argv)
 		noecho();
 		keypad(stdscr, TRUE);
 		curs_set(0);
-		mousemask(BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+		mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+		mouseinterval(0); /* a press is told at once, and not held back for a click */
 		loop(&top);
 		endwin();
 	}

@@ -51,6 +51,7 @@ struct top {
 	enum view view;
 	int process;	    /* index of the process shown in the views of places and time; ALL: every process */
 	unsigned at, first; /* selected line, first that is shown */
+	int tabs_y, body_y; /* where they were drawn */
 	char filter[64];
 	bool filtering, helping, paused, ascii;
 	double interval;
@@ -64,6 +65,9 @@ struct top {
 	/* top/page.c */
 	int page_line; /* pipe to the child that writes pages; -1: there is none */
 };
+
+/* The view whose name stands in that column of the line of names; -1: none. */
+int top_tab_at(int x);
 
 static inline struct sl_followed *top_process(const struct top *top, unsigned index)
 {

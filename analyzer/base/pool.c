@@ -8,6 +8,7 @@
 
 #include "analyzer/base/arena.h"
 #include "analyzer/base/map.h"
+#include "analyzer/base/memory.h"
 
 /*
  * Threads rarely wait for each other: each text has its stripe, and what is there already is found without its lock.  An entry
@@ -25,13 +26,20 @@ struct table {
 	struct entry entry[];
 };
 
-static struct stripe {
+struct stripe {
 	pthread_mutex_t lock;
 	struct sl_arena arena;
 	struct table *table;
 	size_t count;
-} stripes[STRIPES] = {[0 ... STRIPES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+};
 
+/* One of its own has one stripe: its owner is one thread at a time. */
+struct sl_pool {
+	struct stripe stripe;
+};
+
+static struct stripe stripes[STRIPES] = {[0 ... STRIPES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+static _Thread_local struct sl_pool *used;
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
 static unsigned inside;
 
@@ -52,6 +60,28 @@ void sl_pool_leave(void)
 	}
 	inside--;
 	pthread_mutex_unlock(&door);
+}
+
+struct sl_pool *sl_pool_new(void)
+{
+	struct sl_pool *pool = sl_memory_must(calloc(1, sizeof(*pool)));
+
+	pthread_mutex_init(&pool->stripe.lock, NULL);
+	return pool;
+}
+
+void sl_pool_free(struct sl_pool *pool)
+{
+	if (!pool)
+		return;
+	sl_arena_free(&pool->stripe.arena);
+	pthread_mutex_destroy(&pool->stripe.lock);
+	free(pool);
+}
+
+void sl_pool_use(struct sl_pool *pool)
+{
+	used = pool;
 }
 
 static uint64_t hash_of(const unsigned char *bytes, size_t size)
@@ -121,7 +151,7 @@ static const void *add(struct stripe *stripe, const void *bytes, size_t size, ui
 const void *sl_pool_keep(const void *bytes, size_t size)
 {
 	uint64_t hash = hash_of(bytes, size);
-	struct stripe *stripe = &stripes[hash >> 32 & (STRIPES - 1)];
+	struct stripe *stripe = used ? &used->stripe : &stripes[hash >> 32 & (STRIPES - 1)];
 	struct table *table = __atomic_load_n(&stripe->table, __ATOMIC_ACQUIRE);
 	const void *kept = NULL;
 

@@ -2,6 +2,8 @@
 /*
  * What many owners have in common, kept once: texts, and arrays made of what is in the pool.  Ranks of a run name the same
  * functions and files; equal bytes have one address.  Any thread.  All of it lives until as many have left as entered.
+ *
+ * Who reads one run after the other and never ends has a pool for each: sl_pool_use(run->pool) before what is read of it.
  */
 #ifndef ANALYZER_BASE_POOL_H
 #define ANALYZER_BASE_POOL_H
@@ -10,6 +12,13 @@
 
 void sl_pool_enter(void);
 void sl_pool_leave(void);
+
+struct sl_pool;
+struct sl_pool *sl_pool_new(void);
+void sl_pool_free(struct sl_pool *pool); /* with all that it kept */
+
+/* From now on this thread keeps in that pool; NULL: in the one of all threads. */
+void sl_pool_use(struct sl_pool *pool);
 
 /* The pool's own copy, aligned to 16 bytes, a NUL behind it; never NULL.  Less than 4 GiB. */
 const void *sl_pool_keep(const void *bytes, size_t size);

@@ -31,5 +31,8 @@ bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *opti
 				      options->paths[i]);
 			return false;
 		}
+	if (options->path_count && !sl_follow_count(follow))
+		sl_door_print(stderr, "stormlog-analyze: %s: no recording there yet that you may read; waiting for one\n",
+			      options->paths[0]);
 	return true;
 }

@@ -24,8 +24,8 @@ static const struct sl_option table[] = {
 	{"--output", 'o', "DIR", "the sink: a folder that is not there, or empty (needed)"},
 	{"--interval", 0, "SECONDS", "between two samples, 0.1 to 3600 (default: 1)"},
 	{"--duration", 0, "SECONDS", "for so long (default: until every process has ended)"},
-	{"--warning-threshold", 0, "PERCENT", "of the device in use (default: 80)"},
-	{"--critical-threshold", 0, "PERCENT", "of the device in use (default: 95)"},
+	{"--warning-threshold", 0, "PERCENT", "of the device, used by a process and by what no call named (default: 80)"},
+	{"--critical-threshold", 0, "PERCENT", "the same, a critical alert; not below the other (default: 95)"},
 	{"--watchdog", 0, NULL, "say alerts on stderr too; what a program caches cannot be emptied from outside"},
 	{0},
 };
@@ -153,6 +153,9 @@ static void put_ooms(struct track *track, struct tracked *tracked)
 {
 	const struct sl_model *model = tracked->followed->process.model;
 
+	if (track->watchdog && tracked->ooms < model->ooms_total)
+		sl_door_print(stderr, "stormlog: error: pid %lld ran out of memory: %llu failed requests\n",
+			      (long long)tracked->followed->process.trace->header.pid, (unsigned long long)model->ooms_total);
 	for (; tracked->ooms < model->ooms_total; tracked->ooms++) {
 		const struct sl_oom *oom = tracked->ooms < model->ooms.count ? &model->ooms.item[tracked->ooms] : NULL;
 		struct sl_v3_event event = event_of(track, tracked, "error");
@@ -166,8 +169,6 @@ static void put_ooms(struct track *track, struct tracked *tracked)
 		if (oom && oom->live_bytes != SL_UNKNOWN)
 			event.allocated_bytes = event.reserved_bytes = event.used_bytes = (int64_t)oom->live_bytes;
 		sl_live_sink_add(track->sink, tracked->number, &event);
-		if (track->watchdog)
-			sl_door_print(stderr, "stormlog: error: pid %lld ran out of memory\n", (long long)event.pid);
 	}
 }
 
@@ -355,6 +356,10 @@ static int run(int argc, char **argv)
 	struct track track = {.interval = 1, .thresholds = sl_alert_defaults, .follow = sl_follow_new()};
 	int status = sl_arguments_parse(&options, take, &track);
 
+	if (status < 0 && track.thresholds.critical_percent < track.thresholds.warning_percent) {
+		fputs("stormlog-analyze: --critical-threshold is below --warning-threshold\n", stderr);
+		status = SL_EXIT_USAGE;
+	}
 	if (status < 0)
 		status = begin(&track, &options);
 	sl_arguments_free(&options);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/follow/follow.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "analyzer/base/memory.h"
+#include "analyzer/base/pool.h"
 #include "analyzer/model/replay.h"
 #include "analyzer/report/place.h"
 #include "analyzer/trace/cursor.h"
@@ -15,8 +16,16 @@
 #include "analyzer/trace/ring.h"
 #include "common/now.h"
 
+/* Texts and stacks of a run, until its last process is closed: who follows a node for weeks sees thousands of runs. */
+struct sl_follow_run {
+	char *id;
+	struct sl_pool *pool;
+	unsigned processes;
+};
+
 struct sl_follow {
 	SL_VECTOR(struct sl_followed *) processes;
+	SL_VECTOR(struct sl_follow_run *) runs;
 	SL_VECTOR(char *) paths;
 	struct sl_map known; /* names of images that are followed, or of other runs */
 	struct sl_symbols *symbols;
@@ -31,6 +40,35 @@ struct sl_follow *sl_follow_new(void)
 	return follow;
 }
 
+static struct sl_follow_run *enter(struct sl_follow *follow, const char *id)
+{
+	struct sl_follow_run *run = NULL;
+
+	for (size_t i = 0; i < follow->runs.count && !run; i++)
+		run = strcmp(follow->runs.item[i]->id, id) ? NULL : follow->runs.item[i];
+	if (!run) {
+		run = *SL_PUSH(&follow->runs) = sl_memory_must(calloc(1, sizeof(*run)));
+		run->id = strdup(id);
+		run->pool = sl_pool_new();
+	}
+	run->processes++;
+	return run;
+}
+
+static void leave(struct sl_follow *follow, struct sl_follow_run *run)
+{
+	size_t at = 0;
+
+	if (--run->processes)
+		return;
+	while (follow->runs.item[at] != run)
+		at++;
+	follow->runs.item[at] = follow->runs.item[--follow->runs.count];
+	sl_pool_free(run->pool);
+	free(run->id);
+	free(run);
+}
+
 static void close_process(struct sl_followed *followed)
 {
 	struct sl_process *process = &followed->process;
@@ -43,14 +81,21 @@ static void close_process(struct sl_followed *followed)
 	*process = (struct sl_process){0};
 }
 
+/* For good. */
+static void drop(struct sl_follow *follow, struct sl_followed *followed)
+{
+	close_process(followed);
+	leave(follow, followed->run);
+	free(followed);
+}
+
 void sl_follow_free(struct sl_follow *follow)
 {
 	if (!follow)
 		return;
-	for (size_t i = 0; i < follow->processes.count; i++) {
-		close_process(follow->processes.item[i]);
-		free(follow->processes.item[i]);
-	}
+	for (size_t i = 0; i < follow->processes.count; i++)
+		drop(follow, follow->processes.item[i]);
+	free(follow->runs.item);
 	for (size_t i = 0; i < follow->paths.count; i++)
 		free(follow->paths.item[i]);
 	free(follow->processes.item);
@@ -178,9 +223,10 @@ static bool replay_again(struct sl_follow *follow, struct sl_followed *followed)
 {
 	const struct sl_trace *trace = followed->process.trace;
 	struct sl_images images = {0};
+	struct stat st; /* access() asks for the real user */
 	bool found;
 
-	if (access(trace->name, F_OK) && trace->cursor->ring)
+	if (stat(trace->name, &st) && trace->cursor->ring)
 		sl_images_add(&images, trace->cursor->ring);
 	else
 		sl_images_add(&images, trace->name);
@@ -248,30 +294,50 @@ static bool is_unborn(const struct sl_trace *trace)
 	return !stat(trace->name, &st) && time(NULL) - st.st_mtime < YOUNG_S;
 }
 
-static void meet(struct sl_follow *follow, const struct sl_image *image)
+/* One of which nothing can be read yet is met again. */
+static void meet(struct sl_follow *follow, const struct sl_image *image, const char *run)
 {
 	struct sl_followed *followed = sl_memory_must(calloc(1, sizeof(*followed)));
 
-	if (!open_process(followed, image)) {
-		free(followed);
-		return; /* nothing of it can be read yet: it is met again */
-	}
-	if (is_unborn(followed->process.trace)) {
-		close_process(followed);
-		free(followed);
-		return; /* the same */
+	bool readable;
+
+	followed->run = enter(follow, run);
+	sl_pool_use(followed->run->pool);
+	readable = open_process(followed, image);
+	sl_pool_use(NULL);
+	if (!readable || is_unborn(followed->process.trace)) {
+		drop(follow, followed);
+		return;
 	}
 	followed->process.symbols = follow->symbols;
 	*SL_PUSH(&follow->processes) = followed;
 	*sl_map_at(&follow->known, image->name) = 1;
 }
 
-/* At first only the newest run is followed; later everything that appears is.  Without a header nobody knows yet. */
+static bool lives(const struct sl_image *image)
+{
+	struct sl_recovered_ring ring;
+	struct sl_damage unsaid = {0};
+	bool alive = false;
+
+	if (image->ring && sl_ring_open_head(&ring, image->ring, &unsaid)) {
+		alive = ring.alive;
+		sl_ring_free(&ring);
+	}
+	sl_damage_free(&unsaid);
+	return alive;
+}
+
+/* At first the newest run is followed and what lives of others, later everything that appears.  Without a header nobody knows yet. */
 static bool is_of_others(const struct sl_follow *follow, const struct sl_images *images, unsigned image, bool first)
 {
 	const struct sl_run *run = &images->runs[images->run_of[image]];
 
-	return run->id[0] && (follow->run ? strcmp(run->id, follow->run) != 0 : first && images->run_of[image] != 0);
+	if (!run->id[0])
+		return false;
+	if (follow->run)
+		return strcmp(run->id, follow->run) != 0;
+	return first && images->run_of[image] != 0 && !lives(&images->images[image]);
 }
 
 static void look(struct sl_follow *follow, const char *path, bool first)
@@ -292,14 +358,16 @@ static void look(struct sl_follow *follow, const char *path, bool first)
 		if (is_of_others(follow, &images, i, first))
 			*sl_map_at(&follow->known, image->name) = 1;
 		else if (!follow->run || images.runs[images.run_of[i]].id[0])
-			meet(follow, image);
+			meet(follow, image, images.runs[images.run_of[i]].id);
 	}
 	sl_images_free(&images);
 }
 
 bool sl_follow_add(struct sl_follow *follow, const char *path)
 {
-	if (access(path, F_OK))
+	struct stat st;
+
+	if (stat(path, &st))
 		return false;
 	for (size_t i = 0; i < follow->paths.count; i++)
 		if (!strcmp(follow->paths.item[i], path))
@@ -318,9 +386,9 @@ void sl_follow_forget(struct sl_follow *follow, unsigned index)
 			free(follow->paths.item[i]);
 			follow->paths.item[i--] = follow->paths.item[--follow->paths.count];
 		}
-	close_process(followed);
-	free(followed);
+	drop(follow, followed);
 	follow->processes.item[index] = follow->processes.item[--follow->processes.count];
+	malloc_trim(0); /* what a large run took is not kept for small ones */
 }
 
 bool sl_follow_poll(struct sl_follow *follow)
@@ -332,13 +400,16 @@ bool sl_follow_poll(struct sl_follow *follow)
 		look(follow, follow->paths.item[i], false);
 	for (size_t i = 0; i < follow->processes.count; i++) {
 		struct sl_followed *followed = follow->processes.item[i];
-		int state = followed->ended ? 0 : poll_process(follow, followed);
+		int state;
 
+		sl_pool_use(followed->run->pool);
+		state = followed->ended ? 0 : poll_process(follow, followed);
+		sl_pool_use(NULL);
 		changed = changed || state > 0;
 		if (state < 0)
 			followed->ended = true;
 		if (state < 0 && !followed->process.trace) {
-			free(followed);
+			drop(follow, followed);
 			follow->processes.item[i--] = follow->processes.item[--follow->processes.count];
 		}
 	}

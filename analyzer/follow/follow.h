@@ -35,13 +35,14 @@ struct sl_followed {
 	uint64_t late_records;	   /* samples that did; they move what is hidden alone, and wait for the end */
 	unsigned replays;	   /* from its files, the first among them */
 	uint64_t replayed_ns, replay_cost_ns;
+	struct sl_follow_run *run; /* what it has in common with the others of its run */
 };
 
 struct sl_follow;
 struct sl_follow *sl_follow_new(void);
 void sl_follow_free(struct sl_follow *follow);
 
-/* A folder: its newest run, and whatever begins in it later.  A file or ring: its process.  False: no such path (errno). */
+/* A folder: its newest run, what lives of others, and whatever begins in it later.  A file or ring: its process.  False: no such path (errno). */
 bool sl_follow_add(struct sl_follow *follow, const char *path);
 
 /* Recordings of living processes on this node whose rings this user may read.  pid 0: all.  How many rings are there. */

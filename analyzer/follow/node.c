@@ -2,6 +2,7 @@
 /* The recordings of this node: a process that records has its ring mapped, which /proc/PID/maps names. */
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,15 +31,25 @@ static char *trace_of(const char *path)
 	return trace;
 }
 
+/* access() asks for the real user, without the capabilities that an exporter has beside it. */
+static bool can_read(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /* A path of a container is looked at from within. */
 static void add_ring(struct sl_follow *follow, const char *pid, const char *path)
 {
 	char *inside, *trace;
 
-	inside = sl_memory_print(access(path, R_OK) ? "/proc/%s/root%s" : "%.0s%s", pid, path);
+	inside = sl_memory_print(can_read(path) ? "%.0s%s" : "/proc/%s/root%s", pid, path);
 	trace = trace_of(inside);
-	if (!access(inside, R_OK))
-		sl_follow_add(follow, access(trace, R_OK) ? inside : trace);
+	if (can_read(inside))
+		sl_follow_add(follow, can_read(trace) ? trace : inside);
 	free(trace);
 	free(inside);
 }

@@ -71,13 +71,21 @@ static double time_named(const char *name)
 	return 0;
 }
 
+/* 95 may be meant as 95 % or 95GiB: a number needs its unit, unless it is 0. */
+static bool has_unit(const char *text)
+{
+	size_t length = strlen(text);
+
+	return length && (!isdigit((unsigned char)text[length - 1]) || strtod(text, NULL) == 0);
+}
+
 static bool parse_seconds(const char *text, double *seconds)
 {
 	char *end;
 	double number = strtod(text, &end);
 
 	*seconds = number * time_named(*end ? end : "s");
-	return end != text && number >= 0 && number < 1e9 && time_named(*end ? end : "s") > 0;
+	return end != text && has_unit(text) && number >= 0 && number < 1e9 && time_named(*end ? end : "s") > 0;
 }
 
 /* Bytes over a time or a step. */
@@ -113,9 +121,9 @@ static bool parse_value(struct sl_rule *rule, const char *text)
 	if (units & ONE(SL_UNIT_SHARE) && parse_number(text, &rule->value, "%")) {
 		rule->unit = SL_UNIT_SHARE;
 		rule->value /= 100;
-		return true;
+		return rule->value <= 1;
 	}
-	if (units & ONE(SL_UNIT_BYTES) && sl_size_parse(text, &bytes)) {
+	if (units & ONE(SL_UNIT_BYTES) && has_unit(text) && sl_size_parse(text, &bytes)) {
 		rule->unit = SL_UNIT_BYTES;
 		rule->value = (double)bytes;
 		return true;
@@ -160,7 +168,8 @@ static const char *parse_condition(struct sl_rule *rule, char *text)
 	}
 	value[without_blanks(value, strlen(value))] = 0;
 	if (!parse_value(rule, value))
-		return "has no value that its name takes: 95% or 70GiB; growth 2GiB/hour or 1MiB/step; full-in, call-age 10min; "
+		return "has no value with a unit that its name takes: 95% or 70GiB; growth 2GiB/hour or 1MiB/step; full-in, "
+		       "call-age 10min; "
 		       "ooms, unlike a "
 		       "number";
 	if (length && !parse_seconds(length, &seconds))

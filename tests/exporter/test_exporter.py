@@ -151,6 +151,19 @@ class Scrapes(unittest.TestCase):
             families = exporter.wait_for(lambda found: (str(job.process.pid),) in values(found, "stormlog_live_bytes", "pid"))
             self.assertEqual(values(families, "stormlog_live_bytes", "pid")[(str(job.process.pid),)], 77 * MIB)
 
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root can hand out capabilities")
+    def test_the_user_of_the_unit_finds_recordings_of_others(self):
+        unit = (FOLDER / "stormlog-exporter.service").read_text()
+        rights = ["+" + word[4:].lower() for word in re.search("^AmbientCapabilities=(.*)$", unit, re.M)[1].split()]
+        rights = ",".join(["-all", *rights])
+        with Job("python3", e2e.SCRIPT, "alloc=77", "sleep=100") as job, tempfile.TemporaryDirectory() as folder:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            os.chmod(folder, 0o755)
+            program = shutil.copy(EXPORTER, folder)  # where this user may go
+            done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=" + rights, "--ambient-caps=" + rights,
+                                   program, "--once"], capture_output=True, text=True, check=True)
+            self.assertEqual(values(parse(done.stdout), "stormlog_live_bytes", "pid").get((str(job.process.pid),)), 77 * MIB)
+
     def test_a_name_that_steers_is_one_label(self):
         name = 'x"} 1\n# EOF\\'
         with Job("python3", e2e.SCRIPT, "alloc=7", STORMLOG_META="pod=" + name.replace("\n", " ") + "\nnamespace=n\\") as job:

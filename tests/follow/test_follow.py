@@ -39,6 +39,7 @@ class Job:
         env.update(LD_LIBRARY_PATH=e2e.SIM, SIM_JOURNAL=self.run.journals, SIM_DIR=os.path.join(self.run.folder, "sim"),
                    STORMLOG_DIR=self.traces, LD_PRELOAD=e2e.PRELOAD, APPS=e2e.APPS, STORMLOG_RUN_ID="follow", **environment)
         env.pop("STORMLOG_BUILD", None)
+        self.environment = env
         self.process = subprocess.Popen([str(arg) for arg in argv], env=env, stdout=subprocess.DEVNULL, cwd=self.run.folder)
         self.reader = subprocess.Popen([FOLLOWED, self.traces], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -187,6 +188,20 @@ class Follow(unittest.TestCase):
         with Job(os.path.join(e2e.APPS, "runtime12")) as job:
             job.process.wait()
             self.end_equals_report(job)
+
+    def test_what_lives_of_other_runs_is_followed_too(self):
+        with Job("python3", e2e.SCRIPT, "alloc=5", "sleep=100") as job:
+            job.wait_for(lambda known: known and known[0]["memory"])
+            second = subprocess.Popen(["python3", e2e.SCRIPT, "alloc=7", "sleep=100"], stdout=subprocess.DEVNULL,
+                                      env={**job.environment, "STORMLOG_RUN_ID": "newer"})
+            try:
+                job.wait_for(lambda known: len(known) == 2 and all(process["memory"] for process in known))
+                late = subprocess.Popen([FOLLOWED, job.traces], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                known = json.loads(late.communicate("poll\n")[0].splitlines()[0])
+                self.assertEqual({process["pid"] for process in known}, {job.process.pid, second.pid})
+            finally:
+                second.kill()
+                second.wait()
 
     def test_rings_of_the_node_are_found(self):
         with Job("python3", e2e.SCRIPT, "alloc=3", "sleep=60") as job:

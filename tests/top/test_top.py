@@ -56,6 +56,13 @@ class Terminal:
     def keys(self, *keys):
         self.tmux("send-keys", *keys)
 
+    def click(self, text):
+        """The first button on a text of the screen, as xterm and tmux tell it."""
+        y, line = next((y, line) for y, line in enumerate(self.screen().split("\n")) if text in line)
+        at = ["%x" % (33 + number) for number in (line.index(text), y)]
+        for button in ("20", "23"):  # down, up
+            self.keys("-H", "1b", "5b", "4d", button, *at)
+
     def wait_for(self, pattern):
         until = time.monotonic() + 30
         while time.monotonic() < until:
@@ -126,6 +133,8 @@ class Top(unittest.TestCase):
             top.keys("/", "nowhere")
             top.wait_for("/nowhere_")
             self.assertNotIn("%d " % job.process.pid, top.screen())
+            top.keys("Enter")
+            top.wait_for("Esc every line")
             top.keys("Escape")
             top.wait_for(r"%d +" % job.process.pid)
             top.keys("Enter")
@@ -140,6 +149,16 @@ class Top(unittest.TestCase):
             while top.runs() and time.monotonic() < until:
                 time.sleep(0.1)
             self.assertFalse(top.runs())
+
+    def test_the_mouse(self):
+        with holding("alloc=100") as job, Terminal(job.traces) as top:
+            top.wait_for("100 MiB")
+            top.click("Places")
+            top.wait_for("since mark")
+            top.click("Overview")
+            top.wait_for("hidden +growth")
+            top.click("%d " % job.process.pid)
+            top.wait_for("Esc all processes")
 
     def test_the_page_of_this_moment(self):
         with holding("alloc=100") as job, Terminal(job.traces, columns=120, cwd=job.run.folder) as top:
@@ -223,6 +242,11 @@ class Top(unittest.TestCase):
         self.assertEqual(set(said), {"probe: done"}, said)
         self.assertGreaterEqual(len(said), 2)
         self.assertEqual(os.listdir(home), ["secret"])
+
+    def test_a_terminal_that_cannot_place_text(self):
+        for name in ("dumb", "nonsense"):
+            with Terminal("/tmp", program=("sh", "-c", "TERM=%s %s; echo status $?; sleep 100" % (name, TOP))) as top:
+                self.assertIn("monitor", top.wait_for("status 2"))
 
     def test_what_it_cannot_do_is_said(self):
         for arguments, words in ((["/no/such"], "terminal"), (["-d", "0"], "not what this option takes")):

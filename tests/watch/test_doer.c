@@ -74,13 +74,13 @@ static int begin(void **state)
 	if (!mkdtemp(folder) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -1;
 	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &most, sizeof(most));
-	snprintf(texts[TO_FILE], sizeof(texts[0]), "live > 1 => file %s", at("alerts"));
+	snprintf(texts[TO_FILE], sizeof(texts[0]), "live > 1B => file %s", at("alerts"));
 	snprintf(texts[TO_COMMAND], sizeof(texts[0]),
-		 "live > 1 => command cd %s; echo \"$LD_AUDIT:$STORMLOG_ALERT_TEXT:$(cat)\" >>did", folder);
-	snprintf(texts[TO_BUNDLE], sizeof(texts[0]), "live > 1 => bundle %s", at("bundles"));
-	snprintf(texts[TO_WAKE], sizeof(texts[0]), "live > 1 => wake");
-	snprintf(texts[TO_WAIT], sizeof(texts[0]), "live > 1 => command cd %s; until [ -e go ]; do sleep 0.05; done; echo >>waited",
-		 folder);
+		 "live > 1B => command cd %s; echo \"$LD_AUDIT:$STORMLOG_ALERT_TEXT:$(cat)\" >>did", folder);
+	snprintf(texts[TO_BUNDLE], sizeof(texts[0]), "live > 1B => bundle %s", at("bundles"));
+	snprintf(texts[TO_WAKE], sizeof(texts[0]), "live > 1B => wake");
+	snprintf(texts[TO_WAIT], sizeof(texts[0]),
+		 "live > 1B => command cd %s; until [ -e go ]; do sleep 0.05; done; echo >>waited", folder);
 	for (unsigned i = 0; i < RULES; i++)
 		if (sl_rule_parse(&rules[i], texts[i]))
 			return -1;

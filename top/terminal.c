@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Terminfo alone: its header defines words such as "lines". */
+#include <curses.h>
+#include <stdbool.h>
+#include <term.h>
+#include <unistd.h>
+
+#include "top/terminal.h"
+
+bool top_terminal_fits(void)
+{
+	int unknown;
+
+	return setupterm(NULL, STDOUT_FILENO, &unknown) == OK && tigetstr("cup");
+}
