@@ -126,6 +126,16 @@ static bool is_same_line(struct sl_process *process, const struct sl_site *site,
 	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
+/* By then nothing had been given back on the device: whether what is held is kept or needed at once, nothing tells yet. */
+static bool is_first_rise(const struct sl_model *model, int device)
+{
+	uint64_t freed = 0;
+
+	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++)
+		freed += sl_model_row(model, kind, device + 1)->frees;
+	return !freed;
+}
+
 /* The request is one of many at its place, of which none was freed; too few of them to be judged as a leak. */
 static bool tell_stairs(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
@@ -138,6 +148,14 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 	    (double)most->bytes < STAIRS_PART * (double)oom->live_bytes || !is_same_line(process, site, oom))
 		return false;
 	sl_owners_line(process, site->python, site->native, site->caller, 2, where, sizeof(where));
+	if (oom->device >= 0 && is_first_rise(process->model, oom->device)) {
+		snprintf(story->text, sizeof(story->text),
+			 "it was still filling: %llu requests before this one at %s, %s, and nothing had been given back yet",
+			 (unsigned long long)most->blocks, where, size(&n, most->bytes));
+		snprintf(story->advice, sizeof(story->advice), "ask for less at once there, a smaller batch: %s less had been enough",
+			 size(&n, sl_oom_missing(oom)));
+		return true;
+	}
 	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and none of it was freed",
 		 where, (unsigned long long)most->blocks, size(&n, most->bytes));
 	snprintf(story->advice, sizeof(story->advice),

@@ -70,7 +70,8 @@ static void put_findings(struct sl_text_page *page)
 			who[0] = 0; /* it says so itself, or of the run */
 		sl_text_say(page, "    %s%s%s%s%s", who, *who ? ": " : "", finding->text, finding->advice ? ": " : "",
 			    finding->advice ? finding->advice : "");
-		page->said |= strcmp(finding->severity, "info") != 0;
+		page->said |= tone != SL_TEXT_PLAIN;
+		page->noted |= tone == SL_TEXT_PLAIN;
 		shown++;
 	}
 	if (more)
@@ -161,7 +162,7 @@ static void put_end(struct sl_text_page *page, bool refused, bool host)
 		oom |= p->model->ooms.count > 0;
 	}
 	if (!page->said && !damaged && !refused)
-		fputs("nothing to report\n", page->out);
+		fputs(page->noted ? "nothing else to report\n" : "nothing to report\n", page->out);
 	else
 		fputc('\n', page->out);
 	sl_door_print(page->out, "%s: %s events, %s lost", damaged || lost ? "incomplete" : "complete", sl_format_count(a, events),

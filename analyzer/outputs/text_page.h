@@ -13,6 +13,7 @@ struct sl_text_page {
 	FILE *out;
 	const struct sl_text_style *style;
 	bool said;				 /* something to report */
+	bool noted;				 /* a NOTE stands on the screen */
 	unsigned indent;			 /* columns the heading of this line took */
 	const struct sl_oom *ooms[SL_TEXT_OOMS]; /* that were shown */
 	struct sl_leaking leaking;		 /* of the run */

@@ -14,6 +14,7 @@
 #include "analyzer/base/terminal.h"
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/report/alike.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/base/format.h"
 #include "analyzer/model/between.h"
@@ -312,10 +313,14 @@ static void reduce(struct job *job)
 			report->processes[kept++] = *process;
 	}
 	report->process_count = kept;
+	for (unsigned i = 0; i < kept; i++)
+		report->processes[i].report = report;
 	find_span(report);
+	sl_report_join_warnings(report, 0);
 	report->damage_lines = (unsigned)report->warnings.count;
 	for (unsigned i = 0; i < kept; i++)
 		warn_unknown(report, &report->processes[i]);
+	sl_report_join_warnings(report, report->damage_lines);
 	sl_devices_join(report);
 	for (const struct sl_analysis *const *a = sl_analyses; *a; a++)
 		if ((*a)->run)

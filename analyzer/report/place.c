@@ -6,7 +6,8 @@
 
 #include "analyzer/base/memory.h"
 
-#define STACKS_MAX 1000 /* of a process, the largest: others do not change who is a helper */
+#define STACKS_MAX    1000 /* of a process, the largest: others do not change who is a helper */
+#define PROCESSES_MAX 16   /* of a run, those with most stacks: ranks of one program tell the same */
 
 struct pair {
 	uint64_t function, other; /* hashes; other: a line of it, or a line that calls it */
@@ -18,6 +19,7 @@ struct pairs {
 
 struct sl_places {
 	struct pairs lines, callers; /* sorted, each pair once */
+	const struct sl_places *run; /* of all processes; NULL: there is one */
 };
 
 static uint64_t mix(uint64_t hash, const char *text, size_t size)
@@ -172,10 +174,10 @@ static void unique(struct pairs *pairs)
 	pairs->list.count = kept;
 }
 
-static unsigned others_of(const struct pairs *pairs, uint64_t function)
+/* The first pair of the function, or where it would stand. */
+static const struct pair *first_of(const struct pairs *pairs, uint64_t function)
 {
 	size_t low = 0, high = pairs->list.count;
-	unsigned count = 0;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
@@ -185,8 +187,27 @@ static unsigned others_of(const struct pairs *pairs, uint64_t function)
 		else
 			high = middle;
 	}
-	while (low + count < pairs->list.count && pairs->list.item[low + count].function == function)
-		count++;
+	return pairs->list.item + low;
+}
+
+static bool is_of(const struct pairs *pairs, const struct pair *pair, uint64_t function)
+{
+	return pair < pairs->list.item + pairs->list.count && pair->function == function;
+}
+
+/* How many others the function has, in this process or in the run. */
+static unsigned others_of(const struct pairs *mine, const struct pairs *all, uint64_t function)
+{
+	const struct pair *a = first_of(mine, function), *b = first_of(all, function);
+	unsigned count = 0;
+
+	for (; is_of(mine, a, function) || is_of(all, b, function); count++) {
+		bool here = is_of(mine, a, function), there = is_of(all, b, function);
+		uint64_t other = here && (!there || a->other <= b->other) ? a->other : b->other;
+
+		a += here && a->other == other;
+		b += there && b->other == other;
+	}
 	return count;
 }
 
@@ -212,34 +233,75 @@ static void add_stack(struct sl_places *places, struct sl_process *process, cons
 	}
 }
 
-static struct sl_places *places_of(struct sl_process *process)
+static void add_process(struct sl_places *places, struct sl_process *process)
 {
 	static const struct sl_tracks none; /* of an export that replays nothing */
 	const struct sl_tracks *tracks = process->model ? &process->model->tracks : &none;
-	const struct sl_track **order;
+	const struct sl_track **order = sl_memory_must(calloc(tracks->count + 1, sizeof(*order)));
 
-	if (process->places)
-		return process->places;
-	process->places = sl_memory_must(calloc(1, sizeof(*process->places)));
-	order = sl_memory_must(calloc(tracks->count + 1, sizeof(*order)));
 	for (size_t i = 0; i < tracks->count; i++)
 		order[i] = &tracks->item[i];
 	qsort(order, tracks->count, sizeof(*order), by_born);
 	for (size_t i = 0; i < tracks->count && i < STACKS_MAX; i++)
-		add_stack(process->places, process, order[i]);
+		add_stack(places, process, order[i]);
 	free(order);
-	unique(&process->places->lines);
-	unique(&process->places->callers);
+}
+
+static void finish(struct sl_places *places)
+{
+	unique(&places->lines);
+	unique(&places->callers);
+}
+
+static int by_tracks(const void *a, const void *b)
+{
+	const struct sl_process *x = *(struct sl_process *const *)a, *y = *(struct sl_process *const *)b;
+
+	if (x->model->tracks.count != y->model->tracks.count)
+		return x->model->tracks.count < y->model->tracks.count ? 1 : -1;
+	return x < y ? -1 : x > y; /* of one array */
+}
+
+/* A worker calls the program's helper from one line; that it is one is seen in the process that forked it. */
+static const struct sl_places *places_of_run(struct sl_report *report)
+{
+	struct sl_process **order;
+
+	if (!report || report->process_count < 2 || report->places)
+		return report ? report->places : NULL;
+	report->places = sl_memory_must(calloc(1, sizeof(*report->places)));
+	order = sl_memory_must(calloc(report->process_count, sizeof(*order)));
+	for (unsigned i = 0; i < report->process_count; i++)
+		order[i] = &report->processes[i];
+	qsort(order, report->process_count, sizeof(*order), by_tracks);
+	for (unsigned i = 0; i < report->process_count && i < PROCESSES_MAX; i++)
+		add_process(report->places, order[i]);
+	free(order);
+	finish(report->places);
+	return report->places;
+}
+
+static const struct sl_places *places_of(struct sl_process *process)
+{
+	if (process->places)
+		return process->places;
+	process->places = sl_memory_must(calloc(1, sizeof(*process->places)));
+	process->places->run = places_of_run(process->report);
+	add_process(process->places, process);
+	finish(process->places);
 	return process->places;
 }
 
 static unsigned place_among(const struct sl_places *places, const struct sl_stack_frame *const *own, unsigned count)
 {
+	static const struct sl_places none;
+	const struct sl_places *run = places->run ? places->run : &none;
 	unsigned place = 0;
 
 	for (unsigned i = 0; i + 1 < count; i++) {
 		uint64_t function = function_of(own[i]);
-		unsigned lines = others_of(&places->lines, function), callers = others_of(&places->callers, function);
+		unsigned lines = others_of(&places->lines, &run->lines, function),
+			 callers = others_of(&places->callers, &run->callers, function);
 
 		if ((lines <= 1 && is_constructor(own[i])) || (callers >= 2 && callers >= 2 * lines))
 			place = i + 1;

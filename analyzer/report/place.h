@@ -5,7 +5,8 @@
  *
  *  - Frames between two of one function are its recursion and go; so do wrappers (`wrapper`, `_call_impl`) that are not innermost.
  *  - A function asks through so many of its lines, and is called from so many.  With at least twice as many callers as lines it is a
- *    helper: what it is called for parts outside of it.  A constructor that asks in one line is one too.
+ *    helper: what it is called for parts outside of it.  A constructor that asks in one line is one too. Lines and callers
+ *    are those of all processes of the run: a worker may call a helper once.
  *  - The place is the innermost frame outside the last helper that is reached without passing a function whose own lines part.
  *
  * Where no own frame is known it is the frame of sl_stacks_interesting.  The helper stays visible behind the place ("via").

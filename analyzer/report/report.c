@@ -116,6 +116,7 @@ void sl_report_free(struct sl_report *report)
 	}
 	free(report->findings.item);
 	free(report->processes);
+	sl_places_free(report->places);
 	sl_symbols_free(report->symbols);
 	sl_images_free(&report->images);
 }

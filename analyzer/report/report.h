@@ -134,6 +134,7 @@ struct sl_process {
 	struct sl_trace *trace;
 	struct sl_model *model;
 	struct sl_symbols *symbols; /* of the run: all its processes have the same; main thread only */
+	struct sl_report *report;   /* of the run; NULL: read alone */
 	struct sl_places *places;   /* made when first asked for; place.h, main thread only */
 	struct sl_roles *roles;	    /* the same; roles.h */
 	unsigned image;		    /* index into the report's images */
@@ -235,6 +236,7 @@ struct sl_report {
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
 	struct sl_skew skew;
 	struct sl_symbols *symbols;
+	struct sl_places *places; /* of all processes, when first asked for */
 	unsigned missed_said; /* libraries without names that are among the warnings */
 	struct sl_pipeline_options options;
 	uint64_t html_max_bytes; /* of report.html; 0: 8 MiB */

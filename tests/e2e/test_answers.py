@@ -688,6 +688,13 @@ class Arenas(Answers):
         (tensorflow,) = self.found("allocator.arena", self.report("libtensorflow_cc.so.2", 6000))
         self.assertIn("TF_FORCE_GPU_ALLOW_GROWTH", tensorflow["recommendation"])
 
+    def test_a_note_is_not_followed_by_nothing_to_report(self):
+        with library_of("xla_cuda_plugin.so") as path, script("library=" + path, "arena=6000", SIM_VRAM="8G") as run:
+            text = summary(run)
+        self.assertRegex(text, r"\nNOTE +JAX took")
+        self.assertNotIn("nothing to report", text)
+        self.assertIn("nothing else to report", text)
+
     def test_small_blocks_and_other_libraries_are_not(self):
         self.absent("allocator.arena", self.report("xla_cuda_plugin.so", 60))
         self.absent("allocator.arena", self.report("libmine.so", 6000))

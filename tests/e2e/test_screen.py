@@ -211,6 +211,16 @@ for p in kept: cuda.cudaFree(p)
                 if page:
                     self.assertEqual((page["leaking"]["places"], page["leaking"]["bytes"]), (1, 183 << 20))
 
+    def test_a_worker_that_calls_a_shared_helper_once_has_its_own_line(self):
+        """That `pinned` is a helper is seen in the process that forked the workers alone."""
+        program = os.path.join(e2e.HERE, "..", "diagnosis", "seen", "loader_workers.py")
+        with e2e.Recording("python3", program, PYTHONDONTWRITEBYTECODE="1") as run:
+            text = subprocess.run([e2e.ANALYZE, run.traces], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"}).stdout
+            leaks = [f for f in run.report()["findings"] if f["class"] == "leak"]
+        self.assertEqual([(os.path.basename(f["place"]["file"]), f["place"]["function"].split(".")[-1], f["bytes"]) for f in leaks],
+                         [("dataset.py", "__getitem__", 200 * 147456)] * 2)
+        self.assertRegex(text, r"LEAK     2 processes, most in pid \d+ [^;]*\n +dataset\.py:11 \S*__getitem__")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Warnings that many processes have alike are said once, with how many. */
+#ifndef ANALYZER_REPORT_ALIKE_H
+#define ANALYZER_REPORT_ALIKE_H
+
+#include "analyzer/report/report.h"
+
+/*
+ * Joins the warnings from that number on which differ in the trace's name and in amounts alone; the first of them stands for all. Lines
+ * that tell of an offset in a file stay as they are.
+ */
+void sl_report_join_warnings(struct sl_report *report, size_t from);
+
+#endif
