@@ -152,8 +152,8 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 		snprintf(story->text, sizeof(story->text),
 			 "it was still filling: %llu requests before this one at %s, %s, and nothing had been given back yet",
 			 (unsigned long long)most->blocks, where, size(&n, most->bytes));
-		snprintf(story->advice, sizeof(story->advice), "ask for less at once there, a smaller batch: %s less had been enough",
-			 size(&n, sl_oom_missing(oom)));
+		snprintf(story->advice, sizeof(story->advice),
+			 "ask for less at once there, a smaller batch: %s less had been enough", size(&n, sl_oom_missing(oom)));
 		return true;
 	}
 	snprintf(story->text, sizeof(story->text), "it grew at %s: %llu requests before this one, %s, and none of it was freed",

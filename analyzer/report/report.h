@@ -237,7 +237,7 @@ struct sl_report {
 	struct sl_skew skew;
 	struct sl_symbols *symbols;
 	struct sl_places *places; /* of all processes, when first asked for */
-	unsigned missed_said; /* libraries without names that are among the warnings */
+	unsigned missed_said;	  /* libraries without names that are among the warnings */
 	struct sl_pipeline_options options;
 	uint64_t html_max_bytes; /* of report.html; 0: 8 MiB */
 };

@@ -2,10 +2,10 @@
 /* Frames are decoded into stream-ordered memory. A frame that is damaged is given up, and what was asked for it is not given back. */
 #include "../../apps/gpu.h"
 
-#define TRY(call)                                                                                                                                    \
-	do {                                                                                                                                         \
-		if ((call))                                                                                                                          \
-			return -1;                                                                                                                   \
+#define TRY(call)                                                                                                                  \
+	do {                                                                                                                       \
+		if ((call))                                                                                                        \
+			return -1;                                                                                                 \
 	} while (0)
 
 static int get(void **p, size_t bytes, void *stream)
