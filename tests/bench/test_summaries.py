@@ -42,6 +42,7 @@ def page(text):
     for places in data["places"]:
         for name in TRACES_ALONE:
             del places[name]
+    del data["fit"]  # replays each request: of traces alone
     return data, text[:block.start(1)] + text[block.end(1):]
 
 
