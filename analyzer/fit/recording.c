@@ -107,6 +107,7 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 		lane->out.settings = sl_fit_defaults;
 		if (sl_fit_settings_parse(&lane->out.settings, b->text, lane->out.release, &at))
 			b->doubt = "the recorded settings are not understood";
+		put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS}, SL_UNKNOWN); /* from the beginning, see backdate */
 	}
 	return lane;
 }
@@ -171,19 +172,28 @@ static void settle(struct builder *b, struct thread *thread)
 	thread->placed = 0;
 }
 
+/* Contexts and other processes: what the first sample finds had been there before it. */
+static void backdate(struct lane *lane, uint64_t bytes)
+{
+	for (size_t i = 0; i < lane->out.ops.count; i++)
+		if (lane->out.ops.item[i].verb == SL_FIT_OTHERS)
+			lane->out.ops.item[i].bytes += bytes;
+	lane->others += bytes;
+	lane->out.others_known = true;
+}
+
 /* What else is on the device, now that PyTorch's own figure is the newest. */
 static void note_others(struct lane *lane, const struct sl_device_state *device)
 {
 	uint64_t reserved = device->torch.reserved_bytes, others = device->known > reserved ? device->known - reserved : 0;
+	uint64_t sampled = device->context_bytes ? device->context_bytes + device->module_bytes : device->hidden_last_bytes;
 
-	if (device->context_bytes) {
-		others += device->context_bytes + device->module_bytes;
+	if (device->context_bytes)
 		for (size_t i = 0; i < device->neighbours.count; i++)
-			others += device->neighbours.item[i].bytes;
-	} else if (device->hidden_last_bytes != SL_UNKNOWN) {
-		others += device->hidden_last_bytes;
-	}
-	lane->out.others_known |= device->context_bytes || device->hidden_last_bytes != SL_UNKNOWN;
+			sampled += device->neighbours.item[i].bytes;
+	if (sampled != SL_UNKNOWN && !lane->out.others_known)
+		backdate(lane, sampled);
+	others += sampled != SL_UNKNOWN ? sampled : 0;
 	if (others != lane->others)
 		put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS, .bytes = others}, SL_UNKNOWN);
 	lane->others = others;

@@ -4,7 +4,7 @@
  * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
  * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
  * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph.
- * NO_SAMPLE in the environment: no sample of the device.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
+ * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE: only after ten requests, when 300 MiB more are used than is known.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,12 +17,14 @@
 #include "tests/fit/ops.h"
 
 static uint64_t segments = 1ull << 40; /* as the engine has them */
+static uint64_t said;		       /* events of blocks and segments */
 
 static void record(struct sl_synth *s, struct sl_fit_engine *e, const char *name, const struct sl_fit_block *block,
 		   struct sl_event event)
 {
 	const struct sl_fit_stats *stats = sl_fit_stats(e);
 
+	said++;
 	event.address = block->address;
 	event.bytes = sl_fit_block_bytes(block);
 	event.extra = stats->allocated;
@@ -36,6 +38,7 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 	struct sl_fit_block *block = sl_fit_alloc(e, op->bytes, op->stream);
 	uint64_t grown = sl_fit_stats(e)->reserved - before;
 
+	said += grown != 0;
 	if (grown)
 		synth_call(s, 1, "cudaMalloc", .address = segments, .bytes = grown, .device = 0);
 	segments += grown;
@@ -47,7 +50,7 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 /* Nothing else is on the device.  Without it nobody knows. */
 static void sample(struct sl_synth *s)
 {
-	if (!getenv("NO_SAMPLE"))
+	if (!getenv("NO_SAMPLE") && !getenv("LATE_SAMPLE"))
 		synth_sample(s, 1, 0, 0, 1ull << 40);
 }
 
@@ -57,6 +60,8 @@ static void play(struct sl_synth *s, struct sl_fit_engine *e, const struct op *o
 	unsigned first_later = 0;
 
 	for (unsigned i = 0; i < count; i++) {
+		if (i == 10 && getenv("LATE_SAMPLE")) /* between two events, which are a microsecond apart */
+			synth_sample(s, SYNTH_START_NS + 1000 * said + 500, 0, sl_fit_stats(e)->reserved + (300 << 20), 1ull << 40);
 		for (; ops[i].kind == OP_ALLOC && first_later < i; first_later++) {
 			if (ops[first_later].kind == OP_FREE_LATER && ops[first_later].due > i)
 				break;

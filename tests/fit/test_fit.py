@@ -119,6 +119,17 @@ class Fit(unittest.TestCase):
             self.assertIn("no sample", said["notes"][0])
             self.assertTrue(fit(folder, "--allocator-capacity", "1T", "--settings", "")["runs"][0]["fits"])
 
+    def test_what_the_first_sample_finds_was_there_from_the_beginning(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["LATE_SAMPLE"] = "1"
+            recording(folder, "2.14", "batch=24")
+            del os.environ["LATE_SAMPLE"]
+            for capacity in (100, 500, 1000, 1200, 1300):
+                alone, = fit(folder, "--settings", "", "--allocator-capacity", f"{capacity}M")["runs"]
+                device, = fit(folder, "--settings", "", "--capacity", f"{capacity + 300}M")["runs"]
+                for key in ("fits", "peak_reserved_bytes", "retries", "failed_at"):
+                    self.assertEqual(alone[key], device[key], capacity)
+
     def test_check_fits_says_what_the_real_allocator_did(self):
         said = {0: 0, 1: 0}
         golden = [(release, line) for release in ("2.12", "2.13", "2.14", "2.15")
@@ -270,5 +281,5 @@ class Fit(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.argv[1:] = []
+    sys.argv[1:] = sys.argv[3:]
     unittest.main()
