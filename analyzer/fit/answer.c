@@ -34,7 +34,8 @@ static void choose(struct sl_fit_subject *subject, const struct sl_fit_question 
 		subject->capacities[subject->capacity_count++] = r->device_total;
 }
 
-/* Up to 2.11 results depend on where the driver puts segments: the other ways are tried too. */
+/* Up to 2.11 results depend on where the driver puts segments, and so on the order in which those of several streams are given
+ * back: the other ways are tried too. */
 static void answer_otherwise(struct sl_fit_answer *a, const struct sl_fit_subject *subject, struct sl_fit_case *how,
 			     const struct sl_fit_question *question)
 {
@@ -73,6 +74,7 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 				  .operations_max = question->scan_max,
 				  .ties = question->ties};
 	bool is_told = question->of_allocator || r->others_known;
+	unsigned orders = sl_fit_orders(r);
 
 	a->other_from = SL_UNKNOWN;
 	if (question->points) {
@@ -89,9 +91,19 @@ static void answer(struct sl_fit_answer *a, const struct sl_fit_subject *subject
 		sl_fit_scan(&a->scan, r, &how);
 	if (!is_told)
 		leave_open(a, subject->capacity_count);
-	for (how.ties = 0; how.ties < SL_FIT_GIVEN && r->release <= SL_FIT_RELEASE(2, 11) && is_told; how.ties++)
-		if (how.ties != question->ties)
+	for (unsigned order = 0; orders > 1 && order < orders && is_told; order++) {
+		how.ties = (enum sl_fit_ties)(order % SL_FIT_GIVEN);
+		how.streams_reversed = order >= SL_FIT_GIVEN;
+		if (how.ties != question->ties || how.streams_reversed)
 			answer_otherwise(a, subject, &how, question);
+	}
+}
+
+unsigned sl_fit_orders(const struct sl_fit_recording *r)
+{
+	if (r->release > SL_FIT_RELEASE(2, 11))
+		return 1;
+	return r->streams > 1 ? 2 * SL_FIT_GIVEN : SL_FIT_GIVEN;
 }
 
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question)

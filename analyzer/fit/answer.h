@@ -49,6 +49,9 @@ struct sl_fit_subject {
 	struct sl_fit_choice choices[SL_FIT_CHOICES];
 };
 
+/* In so many ways a run may go on, by where the driver puts segments and streams: up to 2.11. */
+unsigned sl_fit_orders(const struct sl_fit_recording *recording);
+
 void sl_fit_ask(struct sl_fit_subject *subject, const struct sl_fit_recording *recording, const struct sl_fit_question *question);
 void sl_fit_subject_free(struct sl_fit_subject *subject);
 

@@ -364,12 +364,14 @@ static void number_streams(struct lane *lane)
 {
 	uint16_t *by_handle = sl_memory_must(calloc(lane->handles.count + 1, sizeof(*by_handle)));
 
+	stream_of(lane, 0);
 	for (size_t i = 0; i < lane->handles.count; i++)
 		for (size_t k = 0; k < lane->handles.count; k++)
 			by_handle[i] += lane->handles.item[k] < lane->handles.item[i];
 	for (size_t i = 0; i < lane->out.ops.count; i++)
 		if (lane->out.ops.item[i].verb == SL_FIT_ALLOC || lane->out.ops.item[i].verb == SL_FIT_TRY)
 			lane->out.ops.item[i].stream = by_handle[lane->out.ops.item[i].stream];
+	lane->out.streams = (unsigned)lane->handles.count - 1;
 	free(by_handle);
 	free(lane->handles.item);
 }

@@ -25,7 +25,7 @@ struct sl_fit_op {
 	uint64_t bytes;
 	uint32_t id;	 /* of the block while it lives; numbers are used again */
 	uint32_t python; /* stack */
-	uint16_t stream; /* numbered in the order of their handles */
+	uint16_t stream; /* numbered in the order of their handles; the default stream is 0 */
 	uint8_t verb;
 	uint8_t refused; /* ALLOC, TRY: so often the driver had nothing */
 };
@@ -42,6 +42,7 @@ struct sl_fit_recording {
 	SL_VECTOR(uint64_t) reserved; /* after each op, as PyTorch said; SL_UNKNOWN: it said nothing */
 	SL_VECTOR(uint64_t) times;    /* of each op, CLOCK_MONOTONIC of the process */
 	uint32_t ids;
+	unsigned streams;	   /* beside the default one */
 	uint64_t events, requests; /* PyTorch's reports; of which requests */
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
 	uint64_t ooms;

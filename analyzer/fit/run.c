@@ -113,9 +113,10 @@ void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *r)
 
 /* True where the run goes on. */
 static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const struct sl_fit_recording *r,
-		const struct sl_fit_op *op, struct sl_fit_block **live)
+		const struct sl_fit_case *how, const struct sl_fit_op *op, struct sl_fit_block **live)
 {
-	struct sl_fit_block *block = sl_fit_alloc(engine, op->bytes, op->stream);
+	unsigned stream = how->streams_reversed && op->stream ? r->streams + 1 - op->stream : op->stream;
+	struct sl_fit_block *block = sl_fit_alloc(engine, op->bytes, stream);
 
 	o->request++;
 	o->bytes = op->bytes;
@@ -210,7 +211,7 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 		o->at = i;
 		o->operations++;
 		if (op->verb == SL_FIT_ALLOC || op->verb == SL_FIT_TRY) {
-			on = ask(o, engine, r, op, live);
+			on = ask(o, engine, r, how, op, live);
 		} else if (op->verb == SL_FIT_OTHERS && !how->of_allocator) {
 			others = op->bytes;
 			if (!sl_fit_others(engine, op->bytes)) {

@@ -37,6 +37,7 @@ struct sl_fit_case {
 	bool of_allocator; /* what PyTorch alone may take; else the device's, of which others take their part */
 	const struct sl_fit_settings *settings; /* NULL: the recorded ones, with their changes */
 	enum sl_fit_ties ties;
+	bool streams_reversed;		/* handles are in the opposite order */
 	struct sl_fit_picture *picture; /* what lay where, taken where it fails; NULL: nobody asks */
 	struct sl_fit_trail *trail;	/* its points are filled; NULL: nobody asks */
 	uint64_t operations_max;	/* of a scan; 0: 25 million */

@@ -3,6 +3,7 @@
  * make_recording FOLDER RELEASE SEED: a trace of the program of that seed (ops.h) on a device without limit, with default
  * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
  * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
+ * SWAPPED in the environment: handles of streams are in the opposite order.
  * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph.
  * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE: only after ten requests, when 300 MiB more are used than is known.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
  */
@@ -32,6 +33,12 @@ static void record(struct sl_synth *s, struct sl_fit_engine *e, const char *name
 	synth_event(s, 1, name, event);
 }
 
+/* ops.h has up to four streams. */
+static uint64_t handle_of(unsigned stream)
+{
+	return 0x1000 * (stream && getenv("SWAPPED") ? 5 - stream : stream);
+}
+
 static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e, const struct op *op)
 {
 	uint64_t before = sl_fit_stats(e)->reserved;
@@ -43,7 +50,7 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 		synth_call(s, 1, "cudaMalloc", .address = segments, .bytes = grown, .device = 0);
 	segments += grown;
 	record(s, e, "block_alloc", block,
-	       (struct sl_event){.stream = op->stream * 0x1000, .object = 1 + sl_fit_block_bytes(block) - op->bytes});
+	       (struct sl_event){.stream = handle_of(op->stream), .object = 1 + sl_fit_block_bytes(block) - op->bytes});
 	return block;
 }
 

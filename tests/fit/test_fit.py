@@ -130,6 +130,21 @@ class Fit(unittest.TestCase):
                 for key in ("fits", "peak_reserved_bytes", "retries", "failed_at"):
                     self.assertEqual(alone[key], device[key], capacity)
 
+    def test_verdicts_do_not_depend_on_the_order_of_stream_handles(self):
+        other = 0
+        for seed in (27, 37):
+            with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as swapped:
+                recording(one, "2.6", seed)
+                os.environ["SWAPPED"] = "1"
+                recording(swapped, "2.6", seed)
+                del os.environ["SWAPPED"]
+                least = fit(one, "--settings", "", "--allocator-capacity", "64G")["smallest"][0]["always_from_bytes"] // MIB
+                asked = ("--settings", "", "--settings", "roundup_power2_divisions:4", "--allocator-capacity", ",".join(f"{least * k // 1000 // 2 * 2}M" for k in range(900, 1000, 2)))
+                for a, b in zip(fit(one, *asked)["runs"], fit(swapped, *asked)["runs"]):
+                    self.assertIn(None if None in (a["fits"], b["fits"]) else a["fits"], (None, b["fits"]), (seed, a["capacity_bytes"]))
+                    other += a["peak_reserved_bytes"] != b["peak_reserved_bytes"]
+        self.assertGreater(other, 0, "in some runs the peak does depend on it")
+
     def test_check_fits_says_what_the_real_allocator_did(self):
         said = {0: 0, 1: 0}
         golden = [(release, line) for release in ("2.12", "2.13", "2.14", "2.15")

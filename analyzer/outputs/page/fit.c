@@ -65,9 +65,7 @@ static void choose_capacities(struct sl_fit_question *question, const struct sl_
 /* How many operations a question takes without the search for the smallest capacity. */
 static uint64_t cost_of(const struct sl_fit_recording *r, unsigned settings, unsigned capacities)
 {
-	unsigned orders = r->release <= SL_FIT_RELEASE(2, 11) ? 3 : 1;
-
-	return (uint64_t)r->ops.count * (settings * (1 + orders * capacities) + 4);
+	return (uint64_t)r->ops.count * (settings * (1 + sl_fit_orders(r) * capacities) + 4);
 }
 
 /* All that is usual where it is cheap enough, else the recorded settings and the one that helps most often. */
@@ -78,7 +76,7 @@ static bool ask(struct sl_page_fits *fits, struct asked *asked, const struct sl_
 
 	asked->of_allocator = question.of_allocator;
 	asked->whole = cost <= fits->operations / 2;
-	question.scan_max = fits->operations / 100; /* of up to 18 */
+	question.scan_max = fits->operations / (3 * 6 * sl_fit_orders(r)); /* a third for all of six settings */
 	if (!asked->whole) {
 		question.settings[1] = "expandable_segments:True";
 		question.setting_count = 2;
@@ -87,7 +85,7 @@ static bool ask(struct sl_page_fits *fits, struct asked *asked, const struct sl_
 	}
 	if (cost > fits->operations)
 		return false;
-	fits->operations -= asked->whole ? cost + 18 * question.scan_max : cost;
+	fits->operations -= asked->whole ? cost + fits->operations / 3 : cost;
 	choose_capacities(&question, r);
 	sl_fit_ask(&asked->subject, r, &question);
 	return true;
