@@ -9,6 +9,7 @@
 #include "agent/gpu/device.h"
 #include "agent/preload.h"
 #include "agent/hooks/table.h"
+#include "agent/hooks/torch.h"
 #include "agent/gpu/limit.h"
 #include "agent/record.h"
 #include "agent/said.h"
@@ -237,11 +238,12 @@ bool sl_fields_limited(void)
 	return sl_limit_active;
 }
 
-bool sl_fields_free_asked(void)
+bool sl_fields_free_asked(enum sl_family family, const void *caller)
 {
 	bool limited = sl_fields_limited();
 
-	sl_said_free_asked();
+	if (!sl_torch_sets_fraction(family, caller))
+		sl_said_free_asked();
 	return limited;
 }
 

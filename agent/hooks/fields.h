@@ -116,7 +116,7 @@ bool sl_fields_limited(void);
 
 /* An answer about memory, clamped to the limit; device -1: the current one.  Pointers to 64 bits, or NULL. */
 /* The program asks how much memory is free; true: --limit has a word in it. */
-bool sl_fields_free_asked(void);
+bool sl_fields_free_asked(enum sl_family family, const void *caller);
 void sl_fields_clamp(enum sl_family family, int device, void *free_bytes, void *total_bytes);
 
 #endif

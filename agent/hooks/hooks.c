@@ -130,7 +130,8 @@ enum {
 
 #define QUERY(ret, name, proto, args, device, free_bytes, total_bytes)                                                             \
 	LOOKUP(ret, name, proto, args,                                                                                             \
-	       if (sl_fields_free_asked()) sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes))
+	       if (sl_fields_free_asked(OF_FAMILY(SL_FAMILY_), caller))                                                            \
+		       sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes))
 
 /* Delivered here unless the real function has called back into nvtx.c. */
 #define RANGE(verb, ret, name, proto, args, deliver)                                                                               \

@@ -14,6 +14,7 @@
 #include "agent/file/capability.h"
 #include "agent/agent.h"
 #include "agent/file/define.h"
+#include "agent/gpu/device.h"
 #include "agent/process/file.h"
 #include "agent/hooks/ids.h"
 #include "agent/hooks/torch.h"
@@ -22,6 +23,7 @@
 #include "common/pack.h"
 #include "agent/preload.h"
 #include "agent/record.h"
+#include "agent/stacks/stacks.h"
 #include "agent/symbols/resolve.h"
 #include "common/text.h"
 
@@ -193,6 +195,39 @@ SETTINGS(settings_old, "_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettings
 SETTINGS(settings_cuda, "_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsE" STRING, (const char *const *text), (text))
 SETTINGS(settings_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig9parseArgsE" STRING,
 	 (void *self, const char *const *text), (self, text))
+
+#define ALLOCATOR "libc10_" /* cuda, hip */
+
+static int is_allocator(struct dl_phdr_info *info, size_t size, void *data)
+{
+	return info->dlpi_name && strstr(info->dlpi_name, ALLOCATOR);
+}
+
+/*
+ * set_per_process_memory_fraction is virtual, but up to 2.9 it asks for the size of the device; the value stands in the Python
+ * function of that name alone, which lets nothing but a float pass.  Address: the bits of the double, 0 where they are not known.
+ */
+bool sl_torch_sets_fraction(enum sl_family family, const void *caller)
+{
+	struct place place = {.address = (uintptr_t)caller};
+	enum sl_stacks_argument is;
+	uint64_t bits = 0;
+	double fraction;
+
+	if (!sl_objects_walk(is_allocator, NULL) || !sl_preload_running())
+		return false;
+	sl_agent_begin(&sl_thread);
+	is = sl_stacks_argument("set_per_process_memory_fraction", &fraction);
+	sl_agent_end(&sl_thread);
+	if (is == SL_STACKS_OTHER)
+		return false;
+	if (is == SL_STACKS_READ)
+		memcpy(&bits, &fraction, sizeof(bits));
+	sl_objects_walk(find_path, &place);
+	if (place.path && strstr(place.path, ALLOCATOR)) /* and not the runtime, which asks the driver for it */
+		sl_record_block(SL_API_torch_fraction, bits, 0, sl_device_current(family).device, 0, 0, NULL, 0);
+	return true;
+}
 
 /* --- events that a freed block waits for -------------------------------------------------------------------
  */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/hooks/ids.h"
 #include "common/base.h"
 
 /* Where the code of the library lies that reports CUDA blocks; end 0: none has. */
@@ -17,6 +18,9 @@ extern struct sl_torch_code {
 bool sl_torch_wants_cpu(void);
 
 void sl_torch_event_seen(unsigned api, uint64_t event);
+
+/* Who asks for free memory is PyTorch's allocator while the program sets its memory fraction, which is recorded (up to 2.9). */
+bool sl_torch_sets_fraction(enum sl_family family, const void *caller);
 
 /* A call succeeded that has to do with an event: of the allocator's own it is recorded.  Any thread. */
 static inline void sl_torch_event(unsigned api, uint64_t event, const void *caller)

@@ -22,6 +22,7 @@ static bool fixed(struct sl_python_layout *layout, unsigned minor)
 						    .code = code_,                                                                 \
 						    .instr = instr_,                                                               \
 						    .entry = entry_,                                                               \
+						    .locals = minor_ >= 11 ? 72 : 0,                                               \
 						    .filename = filename_,                                                         \
 						    .name = name_,                                                                 \
 						    .qualname = qualname_,                                                         \
@@ -65,6 +66,7 @@ static bool indexed(struct sl_python_layout *layout, unsigned minor, const uint6
 						    .code = table[code_],                                                          \
 						    .instr = table[instr_],                                                        \
 						    .entry = table[entry_],                                                        \
+						    .locals = table[instr_ + 1],                                                   \
 						    .filename = table[filename_],                                                  \
 						    .name = table[name_],                                                          \
 						    .qualname = table[qualname_],                                                  \

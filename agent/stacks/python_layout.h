@@ -26,6 +26,7 @@ struct sl_python_layout {
 	uint32_t tstate, current;
 	uint32_t cframe, cframe_previous;
 	uint32_t previous, code, instr, entry;
+	uint32_t locals; /* frame -> its function's arguments, then its other variables; 0: not known */
 	uint32_t filename, name, qualname, linetable, firstlineno, bytecode, code_size;
 	uint32_t tlbc_index, tlbc; /* free-threaded 3.14: frame -> index, code -> each thread's copy of the bytecode */
 	uint32_t ob_type, dealloc;

@@ -136,6 +136,11 @@ struct sl_stack_ids sl_stacks_capture(unsigned mode)
 	return ids;
 }
 
+enum sl_stacks_argument sl_stacks_argument(const char *function, double *value)
+{
+	return sl_stacks_capture(SL_STACKS_PYTHON).python ? sl_python_argument(function, value) : SL_STACKS_OTHER;
+}
+
 struct text {
 	const char *bytes;
 	size_t count;

@@ -32,6 +32,17 @@ void sl_stacks_open_libraries(void);
  * Async-signal-safe: within a capture of the same thread it gives 0. */
 struct sl_stack_ids sl_stacks_capture(unsigned mode);
 
+/*
+ * The first argument of the innermost Python function of the calling thread, where that has this name and the argument is a
+ * float.  As a capture; not for the path of a call.
+ */
+enum sl_stacks_argument {
+	SL_STACKS_OTHER, /* it has another name, or there is no Python */
+	SL_STACKS_UNREAD,
+	SL_STACKS_READ,
+};
+enum sl_stacks_argument sl_stacks_argument(const char *function, double *value);
+
 /* Id of a string: labels, domains.  Not utf-8: bad bytes become U+FFFD; long: cut at 4096 bytes.  0: empty,
  * or no room. */
 uint32_t sl_stacks_text(const char *text, size_t bytes);

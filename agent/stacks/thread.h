@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "agent/stacks/cache.h"
+#include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
 #include "common/text.h"
 
@@ -42,6 +43,9 @@ struct sl_stacks_thread {
 
 /* Python stack of the calling thread, `depth` innermost frames; 0: none. */
 uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth);
+
+/* As sl_stacks_argument, right after a capture that found a stack. */
+enum sl_stacks_argument sl_python_argument(const char *function, double *value);
 /* Look for an interpreter in the process; cheap when it is known. */
 void sl_python_find(void);
 void sl_python_describe(struct sl_text *text);

@@ -13,6 +13,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/replay.h"
+#include "analyzer/model/stacks.h"
 
 /* What a thread did since its last report. */
 struct thread {
@@ -35,6 +36,12 @@ struct lane {
 	bool emptied; /* since the last report */
 };
 
+/* Settings that the program changed, also before its first block on a device. */
+struct change {
+	struct sl_fit_op op;
+	int64_t device; /* -1: all */
+};
+
 struct builder {
 	struct sl_fit_process *process;
 	struct sl_model *model;
@@ -42,6 +49,7 @@ struct builder {
 	struct thread *threads;
 	size_t thread_count;
 	struct sl_table events; /* by handle; owner is the id, thread the device */
+	SL_VECTOR(struct change) changes;
 	const char *session, *text;
 	const char *doubt;
 	uint64_t now;
@@ -55,6 +63,7 @@ struct builder {
 
 static void put(struct lane *lane, struct sl_fit_op op, uint64_t reserved)
 {
+	lane->out.limits |= op.verb == SL_FIT_FRACTION;
 	PUSH(lane->out.ops, op);
 	PUSH(lane->out.reserved, reserved);
 	PUSH(lane->out.times, *lane->now);
@@ -108,6 +117,9 @@ static struct lane *lane_of(struct builder *b, int64_t device)
 		if (sl_fit_settings_parse(&lane->out.settings, b->text, lane->out.release, &at))
 			b->doubt = "the recorded settings are not understood";
 		put(lane, (struct sl_fit_op){.verb = SL_FIT_OTHERS}, SL_UNKNOWN); /* from the beginning, see backdate */
+		for (size_t i = 0; i < b->changes.count; i++)
+			if (b->changes.item[i].device < 0 || b->changes.item[i].device == device)
+				put(lane, b->changes.item[i].op, SL_UNKNOWN);
 	}
 	return lane;
 }
@@ -267,6 +279,20 @@ static void block(struct builder *b, const struct sl_item *item)
 	settle(b, thread_of(b, item->thread));
 }
 
+/*
+ * A segment that goes without a refusal: the program empties the cache.  Under a memory fraction the allocator may do so by itself
+ * without asking the driver, and only the function that was called tells.
+ */
+static bool empties(const struct builder *b, const struct lane *lane, const struct sl_event *event)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+
+	if (!lane->out.limits && !(lane->out.settings.fraction > 0))
+		return true;
+	return sl_stacks_resolve(frames, &b->process->trace->defs, NULL, (uint32_t)event->python, 0, 0) && frames[0].function &&
+	       !strcmp(frames[0].function, "empty_cache");
+}
+
 /* A call that is no report: a segment may come or go, or be refused. */
 static void call(struct builder *b, const struct sl_item *item)
 {
@@ -287,18 +313,26 @@ static void call(struct builder *b, const struct sl_item *item)
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++) {
 		if (!(lane = b->lanes[d]) || b->model->devices[d + 1]->torch.reserved_bytes >= before[d])
 			continue;
-		if (!thread->refused && !lane->emptied && !(lane->out.settings.gc_threshold > 0 && lane->out.settings.fraction > 0))
+		if (!thread->refused && !lane->emptied && empties(b, lane, event))
 			put(lane, (struct sl_fit_op){.verb = SL_FIT_EMPTY}, SL_UNKNOWN);
 		lane->emptied = true;
 	}
 }
 
-static void setting(struct builder *b, const struct sl_item *item)
+static void change(struct builder *b, struct sl_fit_op op, int64_t device)
 {
+	PUSH(b->changes, ((struct change){op, device}));
 	for (unsigned d = 0; d < SL_DEVICES_MAX; d++)
-		if (b->lanes[d])
-			put(b->lanes[d], (struct sl_fit_op){.verb = SL_FIT_SETTINGS, .id = (uint32_t)item->event->label},
-			    SL_UNKNOWN);
+		if (b->lanes[d] && (device < 0 || device == d))
+			put(b->lanes[d], op, SL_UNKNOWN);
+}
+
+/* set_per_process_memory_fraction */
+static void fraction(struct builder *b, const struct sl_event *event)
+{
+	if (!event->address)
+		b->doubt = "the program set a memory fraction, and its value is not in the trace";
+	change(b, (struct sl_fit_op){.verb = SL_FIT_FRACTION, .bytes = event->address}, event->device);
 }
 
 static void take(struct builder *b, const struct sl_item *item)
@@ -321,7 +355,9 @@ static void take(struct builder *b, const struct sl_item *item)
 		else
 			finish(b, item->event->address);
 	} else if (verb == SL_VERB_MARK && !strcmp(item->hook->name, "c10::setAllocatorSettings")) {
-		setting(b, item);
+		change(b, (struct sl_fit_op){.verb = SL_FIT_SETTINGS, .id = (uint32_t)item->event->label}, -1);
+	} else if (verb == SL_VERB_BLOCK_FRACTION) {
+		fraction(b, item->event);
 	} else {
 		/* what PyTorch asks the driver for while it captures has no stream: it is known by the graph that comes of it */
 		if (item->event->flags & SL_FLAG_captured || verb == SL_VERB_GRAPH_INSTANTIATE)
@@ -432,6 +468,7 @@ static void end(struct builder *b)
 	}
 	free(b->threads);
 	sl_table_free(&b->events);
+	free(b->changes.item);
 	sl_replay_free(b->model);
 }
 

@@ -19,6 +19,7 @@ enum sl_fit_verb {
 	SL_FIT_OTHERS,	 /* everything else on the device takes `bytes` from now on */
 	SL_FIT_PLACE,	 /* the next segment of the driver lies at address `bytes` */
 	SL_FIT_SETTINGS, /* text `id` of the definitions */
+	SL_FIT_FRACTION, /* of the device: `bytes` are the bits of a double */
 };
 
 struct sl_fit_op {
@@ -46,6 +47,7 @@ struct sl_fit_recording {
 	uint64_t events, requests; /* PyTorch's reports; of which requests */
 	uint64_t unasked;	   /* requests of unknown size: the block's is taken */
 	uint64_t ooms;
+	bool limits;	   /* itself, by a memory fraction that it sets */
 	bool goes_on;	   /* after an out-of-memory */
 	bool asks_free;	   /* how much memory is free, and not only after an out-of-memory */
 	bool others_known; /* context and other processes are in SL_FIT_OTHERS */

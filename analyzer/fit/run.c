@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/base/memory.h"
 
@@ -20,7 +21,7 @@ static struct sl_fit_engine *engine_of(const struct sl_fit_recording *r, const s
 
 /* What each op does that does not ask for memory. */
 static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r, const struct sl_fit_op *op,
-		 struct sl_fit_block **live, const struct sl_fit_case *how, struct sl_fit_settings *settings)
+		 struct sl_fit_block **live, struct sl_fit_settings *settings)
 {
 	const char *text, *at;
 
@@ -40,10 +41,17 @@ static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 	case SL_FIT_PLACE:
 		sl_fit_place(engine, op->bytes);
 		break;
-	case SL_FIT_SETTINGS:
+	case SL_FIT_SETTINGS: /* what the program sets it sets whatever the environment says */
 		text = sl_defs_text(&r->trace->defs, op->id);
-		if (!how->settings && text && !sl_fit_settings_parse(settings, text, r->release, &at))
-			sl_fit_set(engine, settings);
+		if (!text)
+			break;
+		sl_fit_settings_reset(settings);
+		sl_fit_settings_parse(settings, text, r->release, &at);
+		sl_fit_set(engine, settings);
+		break;
+	case SL_FIT_FRACTION:
+		memcpy(&settings->fraction, &op->bytes, sizeof(settings->fraction));
+		sl_fit_set(engine, settings);
 		break;
 	default:
 		break;
@@ -91,7 +99,7 @@ static void check_with(struct sl_fit_check *check, const struct sl_fit_recording
 			}
 			live[op->id] = block ? block : live[op->id];
 		} else {
-			step(engine, r, op, live, &how, &settings);
+			step(engine, r, op, live, &settings);
 		}
 		compare(check, r, i, sl_fit_stats(engine)->reserved);
 	}
@@ -200,7 +208,7 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 	struct sl_fit_engine *engine = engine_of(r, how);
 	const struct sl_fit_stats *stats = sl_fit_stats(engine);
 	struct sl_fit_block **live = sl_memory_must(calloc(r->ids + 1, sizeof(*live)));
-	struct sl_fit_settings settings = r->settings;
+	struct sl_fit_settings settings = how->settings ? *how->settings : r->settings;
 	uint64_t others = 0;
 	bool on = true;
 
@@ -219,7 +227,7 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 				on = false;
 			}
 		} else {
-			step(engine, r, op, live, how, &settings);
+			step(engine, r, op, live, &settings);
 		}
 		if (stats->allocated + others > o->floor)
 			o->floor = stats->allocated + others;
@@ -237,7 +245,7 @@ static bool is_stepped(const struct sl_fit_recording *r, const struct sl_fit_cas
 {
 	const struct sl_fit_settings *settings = how->settings ? how->settings : &r->settings;
 
-	return settings->fraction > 0 && settings->gc_threshold > 0;
+	return (settings->fraction > 0 || r->limits) && settings->gc_threshold > 0;
 }
 
 static void add_span(struct sl_fit_scan *scan, uint64_t from, uint64_t to)

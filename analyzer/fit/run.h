@@ -35,7 +35,7 @@ struct sl_fit_trail {
 struct sl_fit_case {
 	uint64_t capacity; /* UINT64_MAX: no end */
 	bool of_allocator; /* what PyTorch alone may take; else the device's, of which others take their part */
-	const struct sl_fit_settings *settings; /* NULL: the recorded ones, with their changes */
+	const struct sl_fit_settings *settings; /* at the beginning; NULL: the recorded ones */
 	enum sl_fit_ties ties;
 	bool streams_reversed;		/* handles are in the opposite order */
 	struct sl_fit_picture *picture; /* what lay where, taken where it fails; NULL: nobody asks */

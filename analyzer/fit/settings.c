@@ -159,6 +159,13 @@ static const char *read_value(struct sl_fit_settings *settings, const struct rea
 	return "PyTorch has no such setting";
 }
 
+void sl_fit_settings_reset(struct sl_fit_settings *settings)
+{
+	settings->max_split = sl_fit_defaults.max_split;
+	settings->gc_threshold = sl_fit_defaults.gc_threshold;
+	memcpy(settings->divisions, sl_fit_defaults.divisions, sizeof(settings->divisions));
+}
+
 const char *sl_fit_settings_parse(struct sl_fit_settings *settings, const char *text, unsigned release, const char **at)
 {
 	struct reader reader = {.at = text}, key;

@@ -33,6 +33,9 @@ extern const struct sl_fit_settings sl_fit_defaults;
 
 #define SL_FIT_RELEASE(major, minor) ((major)*100 + (minor))
 
+/* What a change at run time takes back, if it does not name it; the rest stays as it was. */
+void sl_fit_settings_reset(struct sl_fit_settings *settings);
+
 /*
  * Changes what `text` names, as that release of PyTorch reads it.  NULL: fine; else what is wrong with it, static, and `*at` is where.  Settings that
  * PyTorch does not know are wrong too, as they are there.

@@ -64,6 +64,7 @@ static const struct row {
 	ROW(block_free, BLOCK_FREE, block, torch),
 	ROW(block_oom, BLOCK_OOM, block, torch),
 	ROW(block_wait, BLOCK_WAIT, block, torch),
+	ROW(torch_fraction, BLOCK_FRACTION, block, torch),
 	ROW(block_done, BLOCK_DONE, block, torch),
 	ROW(pool_alloc, BLOCK_ALLOC, block, pool),
 	ROW(pool_drop, BLOCK_DROP, block, pool),

@@ -19,6 +19,7 @@ void report(void *, int64_t, uint64_t, uint64_t, struct device) __asm__("_ZN3c10
 void out_of_memory(int64_t, uint64_t, uint64_t, struct device) __asm__("_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE");
 void *caching_new(size_t bytes);
 void caching_delete(void *block);
+int set_fraction(void);
 
 /* By segment and address; a segment's pieces add up to it. */
 static struct piece {
@@ -118,4 +119,12 @@ void caching_delete(void *block)
 		pieces[i - 1].bytes += pieces[i].bytes;
 		erase(i);
 	}
+}
+
+/* setMemoryFraction up to 2.9, as far as the driver sees it. */
+int set_fraction(void)
+{
+	size_t free_bytes, total_bytes;
+
+	return cudaMemGetInfo(&free_bytes, &total_bytes);
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Requests to a framework's allocator, their streams, and freed blocks that wait for an event are recorded as tests/apps/asked.c made them."""
 import os
+import struct
 import sys
 import unittest
 
@@ -43,6 +44,23 @@ class Asked(unittest.TestCase):
         self.assertEqual(order[wait:done + 1], ["BLOCK_WAIT", "BLOCK_FREE", "BLOCK_DONE"])
         self.assertEqual(rows[wait][1], rows[done][1])
         self.assertIn("expandable_segments:True", [texts[row[5]] for row in rows if verbs[row[0]] == "MARK"])
+
+    def test_a_memory_fraction_that_python_sets_is_in_the_trace(self):
+        program = ("import ctypes\ncuda, c10 = ctypes.CDLL('libcudart.so.13'), ctypes.CDLL(%r)\n"
+                   "def %s(fraction, device=None):\n    assert not c10.set_fraction()\n%s(%s)\n"
+                   "assert not cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1 << 20))\n")
+        setter, library = "set_per_process_memory_fraction", os.path.join(e2e.APPS, "libc10_cuda.so")
+        read = sys.version_info >= (3, 11)
+        for name, argument, bits in ((setter, "0.3", struct.unpack("Q", struct.pack("d", 0.3))[0] if read else 0), (setter, "1", 0),
+                                     ("other", "0.3", None)):
+            with e2e.Recording(sys.executable, "-c", program % (library, name, name, argument)) as recording:
+                trace, = stormlog_trace.open_folder(recording.traces)
+                events, verbs = trace.events(), trace.verbs()
+                told = [(address, device) for api, address, device in zip(*(events[key].tolist() for key in ("api", "address", "device")))
+                        if verbs[api] == "BLOCK_FRACTION"]
+                raw = b"".join(unpacked(os.path.join(recording.traces, file)) for file in os.listdir(recording.traces))
+            self.assertEqual(told, [] if bits is None else [(bits, 0)], (name, argument))
+            self.assertEqual(raw.count(b"free_memory_asked"), int(bits is None), (name, argument))
 
     def test_who_asks_for_free_memory_is_known_as_such(self):
         ask = "assert not cuda.cudaMemGetInfo(ctypes.byref(ctypes.c_size_t()), ctypes.byref(ctypes.c_size_t()))\n"

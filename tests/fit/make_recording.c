@@ -3,6 +3,7 @@
  * make_recording FOLDER RELEASE SEED: a trace of the program of that seed (ops.h) on a device without limit, with default
  * settings.  Prints the index of the op behind each request; nothing, and no trace, where the program empties the cache.
  * SEED batch=N: five steps of a program whose activations grow with N, which is said as metadata.
+ * FRACTION in the environment: the program set that memory fraction first.
  * SWAPPED in the environment: handles of streams are in the opposite order.
  * ASKS_FREE in the environment: it asked for free memory then; GRAPH: it made a CUDA graph.
  * NO_SAMPLE in the environment: no sample of the device.  LATE_SAMPLE: only after ten requests, when 300 MiB more are used than is known.  SEED other: an allocator that takes 3 MiB from the driver for a block of 1, which PyTorch's does not.
@@ -52,6 +53,16 @@ static struct sl_fit_block *allocate(struct sl_synth *s, struct sl_fit_engine *e
 	record(s, e, "block_alloc", block,
 	       (struct sl_event){.stream = handle_of(op->stream), .object = 1 + sl_fit_block_bytes(block) - op->bytes});
 	return block;
+}
+
+static void set_fraction(struct sl_synth *s)
+{
+	double fraction = getenv("FRACTION") ? strtod(getenv("FRACTION"), NULL) : 0;
+	uint64_t bits;
+
+	memcpy(&bits, &fraction, sizeof(bits));
+	if (bits)
+		synth_call(s, 1, "torch_fraction", .address = bits, .device = 0);
 }
 
 /* Nothing else is on the device.  Without it nobody knows. */
@@ -188,6 +199,7 @@ int main(int argc, char **argv)
 	if (getenv("ASKS_FREE"))
 		synth_capability(s, "free_memory_asked", getenv("ASKS_FREE"));
 	sample(s);
+	set_fraction(s);
 	play(s, sl_fit_new(&machine, &sl_fit_defaults), ops, count);
 	synth_close(s, SYNTH_COMPLETED);
 	return 0;

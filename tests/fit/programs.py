@@ -114,6 +114,20 @@ def cnn():
         step(model, optimizer, torch.empty(24 + 8 * (i % 3), 3, 96, 96, device=device))
 
 
+def limited():
+    torch.cuda.set_per_process_memory_fraction(0.2)
+    cache()
+
+
+def changed():
+    streams_of_sizes = [(1 + (i * 7) % 11) << 18 for i in range(60)]
+    torch.cuda.memory._set_allocator_settings("roundup_power2_divisions:2")
+    kept = [torch.empty(size + 1000, device=device) for size in streams_of_sizes[::3]]
+    torch.cuda.memory._set_allocator_settings("max_split_size_mb:64")
+    for i, size in enumerate(streams_of_sizes):
+        kept[i % len(kept)] = torch.empty(3 * size, device=device)
+
+
 def lay(out):
     """What lay where when memory ran out, as PyTorch itself has it: [[bytes, [[bytes, free], ...]], ...] in OUT.layout."""
     def seen(*_):

