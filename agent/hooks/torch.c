@@ -196,6 +196,25 @@ SETTINGS(settings_cuda, "_ZN3c104cuda20CUDACachingAllocator20setAllocatorSetting
 SETTINGS(settings_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig9parseArgsE" STRING,
 	 (void *self, const char *const *text), (self, text))
 
+/* torch.cuda.MemPool is made: a mark.  Its constructor has had two to four arguments, and another namespace from 2.10 on. */
+#define POOL(name, mangled)                                                                                                        \
+	void name(void *, void *, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                                              \
+	void name(void *self, void *allocator, uint64_t a, uint64_t b, uint64_t c)                                                 \
+	{                                                                                                                          \
+		static struct real real = {.symbol = mangled};                                                                     \
+		void (*forward)(void *, void *, uint64_t, uint64_t, uint64_t) = real_of(&real, __builtin_return_address(0));       \
+                                                                                                                                   \
+		if (forward)                                                                                                       \
+			forward(self, allocator, a, b, c);                                                                         \
+		if (sl_preload_running())                                                                                          \
+			sl_labels_mark(SL_API_torch_pool, sl_labels_intern(NULL, "MemPool"));                                      \
+	}
+
+POOL(pool_user, "_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEb")
+POOL(pool_oom, "_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEbb")
+POOL(pool_aten, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAllocatorEbb")
+POOL(pool_unsplit, "_ZN2at4cuda7MemPoolC1EPN3c104cuda20CUDACachingAllocator13CUDAAllocatorEbbb")
+
 #define ALLOCATOR "libc10_" /* cuda, hip */
 
 static int is_allocator(struct dl_phdr_info *info, size_t size, void *data)
@@ -210,18 +229,18 @@ static int is_allocator(struct dl_phdr_info *info, size_t size, void *data)
 bool sl_torch_sets_fraction(enum sl_family family, const void *caller)
 {
 	struct place place = {.address = (uintptr_t)caller};
-	enum sl_stacks_argument is;
 	uint64_t bits = 0;
 	double fraction;
+	bool is_set, read;
 
 	if (!sl_objects_walk(is_allocator, NULL) || !sl_preload_running())
 		return false;
 	sl_agent_begin(&sl_thread);
-	is = sl_stacks_argument("set_per_process_memory_fraction", &fraction);
+	is_set = sl_stacks_argument("set_per_process_memory_fraction", &fraction, &read);
 	sl_agent_end(&sl_thread);
-	if (is == SL_STACKS_OTHER)
+	if (!is_set)
 		return false;
-	if (is == SL_STACKS_READ)
+	if (read)
 		memcpy(&bits, &fraction, sizeof(bits));
 	sl_objects_walk(find_path, &place);
 	if (place.path && strstr(place.path, ALLOCATOR)) /* and not the runtime, which asks the driver for it */

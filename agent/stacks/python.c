@@ -241,7 +241,7 @@ uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth)
 	return entry->id;
 }
 
-/* Of a float object: its type's name, and its value behind the pointer to the type. */
+/* A float object's value lies behind the pointer to its type, which has a name. */
 static bool read_float(uintptr_t object, double *value)
 {
 	uintptr_t type, name;
@@ -253,7 +253,7 @@ static bool read_float(uintptr_t object, double *value)
 	       sl_python_read_carefully(value, object + where->ob_type + 8, sizeof(*value));
 }
 
-enum sl_stacks_argument sl_python_argument(const char *function, double *value)
+bool sl_python_argument(const char *function, double *value, bool *read)
 {
 	struct sl_python_raw_frame frame;
 	uintptr_t object;
@@ -261,13 +261,13 @@ enum sl_stacks_argument sl_python_argument(const char *function, double *value)
 	size_t length;
 
 	if (!sl_python_frame(sl_python_read_carefully, sl_python_innermost(live_thread_state()), &frame) || !frame.address)
-		return SL_STACKS_OTHER;
+		return false;
 	length = sl_python_utf8(where, (const void *)word_at(frame.code, where->name), name, sizeof(name));
 	if (length != strlen(function) || memcmp(name, function, length))
-		return SL_STACKS_OTHER;
-	if (!where->locals || !read_word(sl_python_read_carefully, frame.address, where->locals, &object))
-		return SL_STACKS_UNREAD;
-	return read_float(object & ~(uintptr_t)SL_PYTHON_TAG_BITS, value) ? SL_STACKS_READ : SL_STACKS_UNREAD;
+		return false;
+	*read = where->locals && read_word(sl_python_read_carefully, frame.address, where->locals, &object) &&
+		read_float(object & ~(uintptr_t)SL_PYTHON_TAG_BITS, value);
+	return true;
 }
 
 #define THREAD_STATE_MAX 1024u /* sizeof: 280 in 3.10, 360 in 3.11 */

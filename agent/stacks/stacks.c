@@ -136,9 +136,9 @@ struct sl_stack_ids sl_stacks_capture(unsigned mode)
 	return ids;
 }
 
-enum sl_stacks_argument sl_stacks_argument(const char *function, double *value)
+bool sl_stacks_argument(const char *function, double *value, bool *read)
 {
-	return sl_stacks_capture(SL_STACKS_PYTHON).python ? sl_python_argument(function, value) : SL_STACKS_OTHER;
+	return sl_stacks_capture(SL_STACKS_PYTHON).python && sl_python_argument(function, value, read);
 }
 
 struct text {

@@ -10,6 +10,7 @@
 #ifndef AGENT_STACKS_H
 #define AGENT_STACKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,15 +34,10 @@ void sl_stacks_open_libraries(void);
 struct sl_stack_ids sl_stacks_capture(unsigned mode);
 
 /*
- * The first argument of the innermost Python function of the calling thread, where that has this name and the argument is a
- * float.  As a capture; not for the path of a call.
+ * The calling thread is in a Python function of this name, the innermost one.  *read: and its first argument is a float, which is
+ * in *value.  As a capture; not for the path of a call.
  */
-enum sl_stacks_argument {
-	SL_STACKS_OTHER, /* it has another name, or there is no Python */
-	SL_STACKS_UNREAD,
-	SL_STACKS_READ,
-};
-enum sl_stacks_argument sl_stacks_argument(const char *function, double *value);
+bool sl_stacks_argument(const char *function, double *value, bool *read);
 
 /* Id of a string: labels, domains.  Not utf-8: bad bytes become U+FFFD; long: cut at 4096 bytes.  0: empty,
  * or no room. */

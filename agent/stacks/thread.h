@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "agent/stacks/cache.h"
-#include "agent/stacks/stacks.h"
 #include "agent/stacks/walk.h"
 #include "common/text.h"
 
@@ -45,7 +44,7 @@ struct sl_stacks_thread {
 uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth);
 
 /* As sl_stacks_argument, right after a capture that found a stack. */
-enum sl_stacks_argument sl_python_argument(const char *function, double *value);
+bool sl_python_argument(const char *function, double *value, bool *read);
 /* Look for an interpreter in the process; cheap when it is known. */
 void sl_python_find(void);
 void sl_python_describe(struct sl_text *text);

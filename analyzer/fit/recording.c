@@ -356,6 +356,8 @@ static void take(struct builder *b, const struct sl_item *item)
 			finish(b, item->event->address);
 	} else if (verb == SL_VERB_MARK && !strcmp(item->hook->name, "c10::setAllocatorSettings")) {
 		change(b, (struct sl_fit_op){.verb = SL_FIT_SETTINGS, .id = (uint32_t)item->event->label}, -1);
+	} else if (verb == SL_VERB_MARK && !strcmp(item->hook->name, "c10::cuda::MemPool")) {
+		b->doubt = "the program made a memory pool of its own (MemPool), which is not replayed";
 	} else if (verb == SL_VERB_BLOCK_FRACTION) {
 		fraction(b, item->event);
 	} else {

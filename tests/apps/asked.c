@@ -17,6 +17,8 @@ void *stream_of(const struct cuda_stream *) __asm__("_ZNK3c104cuda10CUDAStream6s
 uint64_t roundup(uint64_t) __asm__("_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm");
 uint64_t roundup_new(uint64_t) __asm__("_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm");
 void settings(const char *const *) __asm__("_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKSs");
+void make_pool(void *, void *, uint8_t) __asm__("_ZN3c104cuda7MemPoolC1EPNS0_20CUDACachingAllocator13CUDAAllocatorEb");
+extern unsigned pools;
 
 int cudaEventCreate(void **event);
 int cudaEventRecord(void *event, void *stream);
@@ -47,5 +49,7 @@ int main(void)
 	report(base, -1024, 14848, 20 * MB, device);
 	OK(cudaEventQuery(event));
 	settings(&text);
+	make_pool(NULL, NULL, 1);
+	CHECK(pools == 1);
 	return 0;
 }

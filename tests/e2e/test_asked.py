@@ -43,7 +43,7 @@ class Asked(unittest.TestCase):
         wait, done = order.index("BLOCK_WAIT"), order.index("BLOCK_DONE")
         self.assertEqual(order[wait:done + 1], ["BLOCK_WAIT", "BLOCK_FREE", "BLOCK_DONE"])
         self.assertEqual(rows[wait][1], rows[done][1])
-        self.assertIn("expandable_segments:True", [texts[row[5]] for row in rows if verbs[row[0]] == "MARK"])
+        self.assertEqual([texts[row[5]] for row in rows if verbs[row[0]] == "MARK"], ["expandable_segments:True", "MemPool"])
 
     def test_a_memory_fraction_that_python_sets_is_in_the_trace(self):
         program = ("import ctypes\ncuda, c10 = ctypes.CDLL('libcudart.so.13'), ctypes.CDLL(%r)\n"

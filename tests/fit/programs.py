@@ -13,7 +13,7 @@ device = torch.device("cuda")
 
 
 def made(make):
-    """Parameters are made on the device: the simulator cannot copy into mapped pages."""
+    """Parameters are made on the device, which is quicker here."""
     with device:
         return make()
 
@@ -126,6 +126,25 @@ def changed():
     torch.cuda.memory._set_allocator_settings("max_split_size_mb:64")
     for i, size in enumerate(streams_of_sizes):
         kept[i % len(kept)] = torch.empty(3 * size, device=device)
+
+
+def graphs():
+    """Two graphs of one pool, and tensors beside it."""
+    model = made(lambda: torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 512)))
+    static, side, pool = torch.empty(256, 512, device=device), torch.cuda.Stream(), None
+    with torch.cuda.stream(side), torch.no_grad():
+        model(static)
+    torch.cuda.current_stream().wait_stream(side)
+    kept = []
+    for i in range(2):
+        graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
+            kept.append((graph, model(static), torch.empty((4 + i) << 20, device=device)))
+        pool = graph.pool()
+    for graph, *_ in kept * 3:
+        graph.replay()
+    del kept[0]
+    return kept, [torch.empty((3 + i) << 19, device=device) for i in range(12)]
 
 
 def lay(out):

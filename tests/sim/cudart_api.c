@@ -440,6 +440,7 @@ RT(cudaGraphInstantiate, OTHER, (void **out, void *graph, void **bad_node, char 
 #endif
 RT(cudaGraphInstantiateWithFlags, OTHER, (void **out, void *graph, unsigned long long flags),
    d->cuGraphInstantiateWithFlags(out, graph, flags), OUT1(out))
+RT(cudaGraphGetNodes, QUIET, (void *graph, void **nodes, size_t *n), d->cuGraphGetNodes(graph, nodes, n), KIND(NONE))
 RT_STREAM(cudaGraphUpload, OTHER, (void *exec, void *stream), d->cuGraphUpload(exec, stream), KIND(NONE))
 RT_STREAM(cudaGraphLaunch, OTHER, (void *exec, void *stream), d->cuGraphLaunch(exec, stream), KIND(NONE))
 RT(cudaGraphExecDestroy, OTHER, (void *exec), d->cuGraphExecDestroy(exec), KIND(NONE))

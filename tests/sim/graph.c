@@ -420,6 +420,23 @@ int cuGraphLaunch_ptsz(void *exec, void *stream)
 	SIM_RETURN(launch(&call, exec, PTSZ(stream)));
 }
 
+/* Those that are known: of memory. */
+int cuGraphGetNodes(void *handle, void **out, size_t *count)
+{
+	SIM_BEGIN(cuGraphGetNodes, QUIET, .needs = 0);
+	struct sim_graph *graph = sim_object_get((uintptr_t)handle, SIM_T_GRAPH);
+	size_t n = 0;
+	if (!graph || !count)
+		SIM_RETURN(SIM_INVALID_VALUE);
+	for (struct sim_node *node = graph->nodes; node && (!out || n < *count); node = node->next) {
+		if (out)
+			out[n] = node;
+		n++;
+	}
+	*count = n;
+	SIM_RETURN(SIM_OK);
+}
+
 int cuGraphUpload(void *exec, void *stream)
 {
 	SIM_BEGIN(cuGraphUpload, OTHER, .needs = 0);
