@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """check-layers over small trees with and without a wrong arrow."""
+import re
 import subprocess
 import sys
 import tempfile
@@ -7,6 +8,7 @@ import unittest
 from pathlib import Path
 
 CHECK = sys.argv.pop(1)
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Layers(unittest.TestCase):
@@ -81,6 +83,24 @@ class Layers(unittest.TestCase):
     def test_a_header_that_lacks_an_include_is_named(self):
         self.write("agent/late.h", "uint64_t late;\n")
         self.assertIn("agent/late.h", self.errors("--headers", "cc"))
+
+
+class Drawing(unittest.TestCase):
+    """doc/architecture.md, which people read, against the rules, which the check reads."""
+
+    page = (ROOT / "doc/architecture.md").read_text()
+
+    def test_the_page_has_the_rooms_and_arrows_of_the_check(self):
+        drawing = subprocess.run([sys.executable, CHECK, "--drawing"], capture_output=True, text=True, check=True).stdout
+        self.assertIn("analyzer/model             -> analyzer/trace\n", drawing)
+        self.assertIn(f"```\n{drawing}```\n", self.page, "put the output of scripts/check-layers --drawing into the page")
+
+    def test_the_table_names_every_folder_of_code(self):
+        folders = [path.parent for path in sorted(ROOT.glob("*/meson.build"))] + [path for path in sorted((ROOT / "analyzer").iterdir()) if path.is_dir()]
+        self.assertGreater(len(folders), 20)
+        lacking = [name for name in (folder.relative_to(ROOT).as_posix() for folder in folders if not folder.name.startswith(("build", "doc", "__")))
+                   if not re.search(rf"^\|.*`{name}/`", self.page, re.M)]
+        self.assertEqual(lacking, [])
 
 
 if __name__ == "__main__":
