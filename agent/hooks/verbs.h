@@ -13,10 +13,16 @@
  *	SLOT(verb, number, name, ...)	a place in a table of PJRT's, expanded by pjrt_table.c too
  *	HAND(verb, kind, id, "name")	a wrapper written by hand, as torch.c's: SL_API_<id>
  *	CHECKED(ret, name, (prototype), (arguments))	forwarded; recorded as a CALL where it returns out of memory
+ *	PER_THREAD(suffix, VERB, (what is before the name), name, ...)	two exports that do the same: name, and name with _ptsz, _ptds or
+ *			_spt behind, which stands for it in programs built with a default stream per thread
  *	QUERY(ret, name, (prototype), (arguments), device, free, total)	pointers to clamp under --limit; NULL none
  */
 #ifndef SL_HOOKS_VERBS
 #define SL_HOOKS_VERBS
+
+#define PER_THREAD(suffix, verb, before, name, ...)                                                                                \
+	verb(WITHOUT_PARENTHESES before, name, __VA_ARGS__) verb(WITHOUT_PARENTHESES before, name##suffix, __VA_ARGS__)
+#define WITHOUT_PARENTHESES(...) __VA_ARGS__
 
 #define CALL(...)	       ROW(CALL, none, __VA_ARGS__)
 #define ALLOC(...)	       ROW(ALLOC, __VA_ARGS__)
@@ -50,6 +56,9 @@
 
 #else
 #undef SL_HOOKS_VERBS
+
+#undef PER_THREAD
+#undef WITHOUT_PARENTHESES
 
 #undef CALL
 #undef ALLOC
