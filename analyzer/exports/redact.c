@@ -165,7 +165,7 @@ static const char *const libraries[] = {
 	"stormlog_preload",
 };
 
-/* Names of maps' fields and of the header's lists (doc/trace-format.md); of settings; of variables that any job has. */
+/* Names of maps' fields and of the header's lists (doc/trace-format.md). */
 static const char *const keys[] = {
 	"agent",
 	"amdgpu",
@@ -263,41 +263,17 @@ static const char *const keys[] = {
 	"vm_limit_bytes",
 	"why",
 	"world_size",
-	"device_interval",
-	"disable",
-	"free_stacks",
-	"fsync",
-	"inject_oom",
-	"keep",
-	"labels",
-	"limit",
-	"meta",
-	"only",
-	"output",
-	"quiet",
-	"ranks",
-	"stack_depth",
-	"stacks",
-	"tensors",
-	"PYTORCH_CUDA_ALLOC_CONF",
-	"PYTORCH_ALLOC_CONF",
-	"PYTORCH_HIP_ALLOC_CONF",
-	"PYTORCH_NO_CUDA_MEMORY_CACHING",
-	"XLA_PYTHON_CLIENT_PREALLOCATE",
-	"XLA_PYTHON_CLIENT_MEM_FRACTION",
-	"XLA_PYTHON_CLIENT_ALLOCATOR",
-	"CUDA_VISIBLE_DEVICES",
-	"CUDA_DEVICE_ORDER",
-	"CUDA_MODULE_LOADING",
-	"CUDA_LAUNCH_BLOCKING",
-	"HIP_VISIBLE_DEVICES",
-	"ROCR_VISIBLE_DEVICES",
-	"RANK",
-	"LOCAL_RANK",
-	"WORLD_SIZE",
-	"LOCAL_WORLD_SIZE",
-	"STORMLOG_DIR",
-	"STORMLOG_RUN_ID",
+};
+
+/* Settings and variables that the agent records by name.  A pattern of variables (NCCL_*) has no one name and is no word. */
+static const char *const settings[] = {
+#define OPTION(name, type, flag, letter, variable, ...) #name, variable,
+#define INTERNAL(variable, help)			variable,
+#define ENVIRONMENT(variable)				variable,
+#include "agent/options.def"
+#undef OPTION
+#undef INTERNAL
+#undef ENVIRONMENT
 };
 
 /* Fields that say how to read the rest: without them a trace is numbers. */
@@ -412,7 +388,8 @@ static void redact_map(struct sl_redaction *redaction, const msgpack_object *map
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
 		const msgpack_object *key = &map->via.map.ptr[i].key, *value = &map->via.map.ptr[i].val;
 		bool text = key->type == MSGPACK_OBJECT_STR || key->type == MSGPACK_OBJECT_BIN;
-		bool known = text && IS_ONE_OF(key->via.str.ptr, key->via.str.size, keys);
+		bool known = text && (IS_ONE_OF(key->via.str.ptr, key->via.str.size, keys) ||
+				      IS_ONE_OF(key->via.str.ptr, key->via.str.size, settings));
 
 		if (top && known && IS_ONE_OF(key->via.str.ptr, key->via.str.size, formats))
 			continue;

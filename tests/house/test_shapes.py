@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Each member of a struct that summaries hold has a row in analyzer/summary/shapes.c, or a reason here why it has none."""
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SHAPES = (ROOT / "analyzer/summary/shapes.c").read_text()
+HEADERS = "".join(path.read_text() for path in sorted((ROOT / "analyzer").rglob("*.h")))
+
+READING = "used while a trace is read or replayed; nobody reads it afterwards"
+APART = "stored apart, by analyzer/summary/summary.c"
+LATER = "made by the reader of the summary"
+ALONE = "asked of a single process only, on the thread that replayed it"
+WITHOUT = {
+    "sl_header": {"arena watcher watcher_start kinds same_kinds": READING},
+    "sl_defs": {"arena communicator_ids spans spans_of left_out shared": READING,
+                "text_ids frame_ids python_ids native_ids thread_ids named_ids": APART},
+    "sl_folded": {"blocks threads peaks slept": READING},
+    "sl_trace": {"files file_count ring": APART, "map_bytes disk_bytes budget log_next inflate zone cursor": READING},
+    "sl_tracks": {"course course_capacity capacity slots mask asked": READING},
+    "sl_torch": {"given": READING},
+    "sl_device_state": {"kept_ns neighbour_ids recent sampled": READING, "others_line": LATER},
+    "sl_label": {"sx sy sxx sxy syy floor early late": ALONE},
+    "sl_phase": {"pairs pair_count": READING},
+    "sl_moments": {"next_ns width_ns capacity largest_bytes": READING},
+    "sl_model": {"header defs vmm graphs objects arena call_begin_ns call_end_ns call_api pointers arrays registered imports blocks site_slots "
+                 "site_mask label_ids last_collective threads in_use in_use_max in_use_max_before made_bytes made_blocks gone_bytes gone_blocks "
+                 "held held_max pool_segments called_parts sought born born_named born_named_ids paired_ids entry entry_context": READING,
+                 "lives lives_capacity stays": ALONE, "rows devices apis timeline": APART},
+    "sl_process": {"trace model": APART, "symbols places roles image origin bundles_from_ns bundles_kept_ns accounts alike": LATER},
+}
+
+
+def body_of(struct):
+    """What stands between the braces, without comments."""
+    text = re.sub(r"/\*.*?\*/", "", HEADERS, flags=re.S)
+    at = text.index(f"struct {struct} {{") + len(f"struct {struct} {{")
+    depth, end = 1, at
+    while depth:
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
+        end += 1
+    return text[at:end - 1]
+
+
+def members_of(struct):
+    body = re.sub(r"SL_VECTOR\([^)]*\)", "vector", body_of(struct))
+    body = re.sub(r"(struct|union|enum)\s*\w*\s*\{[^{}]*\}", "inside", body)
+    members = []
+    for declaration in filter(str.strip, body.split(";")):
+        call = re.search(r"\(\*(\w+)\)", declaration)
+        names = [call[1]] if call else [re.search(r"(\w+)\s*(\[[^\]]*\]\s*)*$", part.strip())[1] for part in declaration.split(",")]
+        members += names
+    return members
+
+
+def rows():
+    """{struct: names of its rows, and of the counts beside them}"""
+    found = {}
+    for struct, text in re.findall(r"#define STRUCT struct (\w+)\n(.*?)#undef STRUCT", SHAPES, re.S):
+        names = re.findall(r"\b(?:M|IN|VECTOR|LIST|KEPT|FIXED|WHOLE|LINE|TRACK)\((\w+)", text) + re.findall(r'\.name = "(\w+)"', text)
+        names += re.findall(r"\b(?:LIST|KEPT|FIXED)\(\w+, (\w+)", text) + re.findall(r"\.count = offsetof\(struct \w+, (\w+)\)", text)
+        found.setdefault(struct, set()).update(names)
+    return found
+
+
+class Shapes(unittest.TestCase):
+    def test_each_member_has_a_row_or_a_reason(self):
+        found = rows()
+        self.assertGreater(len(found), 60)
+        for struct, names in found.items():
+            excused = {name for group in WITHOUT.get(struct, {}) for name in group.split()}
+            with self.subTest(struct=struct):
+                self.assertEqual([name for name in members_of(struct) if name not in names | excused], [],
+                                 "a member without a row in analyzer/summary/shapes.c")
+                self.assertEqual(sorted(excused & names), [], "has a row, and a reason to have none")
+                self.assertEqual(sorted(excused - set(members_of(struct))), [], "no such member")
+
+    def test_the_members_of_a_struct_are_found(self):
+        self.assertIn("largest_cached", members_of("sl_oom"))
+        self.assertEqual(members_of("sl_hidden_part"), ["what", "library", "bytes", "count", "first"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
