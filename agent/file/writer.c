@@ -542,7 +542,7 @@ uint64_t sl_writer_pass(uint64_t now_ns)
 		sl_ring_take_back(sl_agent->ring, idle_ns);
 	sl_ring_provide(sl_agent->ring, SPARE);
 	sl_ring_give_back(sl_agent->ring, SPARE, now_ns - GIVEN_BACK_NS);
-	sl_native_watch();
+	sl_native_check();
 	atomic_fetch_add(&sl_agent->passes, 1);
 	if (good && folding)
 		return 0;

@@ -64,9 +64,9 @@ void sl_native_disable(const char *why)
 	atomic_store(&disabled, why);
 }
 
-void sl_native_watch(void)
+void sl_native_check(void)
 {
-	if (sl_unwinder_disturbed())
+	if (sl_unwinder_lost_descriptors())
 		sl_native_disable("the program closed libunwind's descriptors");
 }
 
@@ -270,7 +270,7 @@ static uint32_t capture_unwound(struct stack *stack, unsigned depth, bool settle
 	stack->pcs = thread->pcs;
 	atomic_store_explicit(&thread->unwinding, true, memory_order_relaxed);
 	got = settled ? sl_unwinder_walk(thread->pcs, (int)depth + OURS_MAX)
-		      : sl_unwinder_undisturbed(thread->pcs, (int)depth + OURS_MAX);
+		      : sl_unwinder_walk_shielded(thread->pcs, (int)depth + OURS_MAX);
 	atomic_store_explicit(&thread->unwinding, false, memory_order_relaxed);
 	if (!trim(stack, got, depth))
 		return 0;

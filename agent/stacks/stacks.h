@@ -58,10 +58,10 @@ void sl_stacks_child(void);
  * events that carry an address (the caller) without a native stack. */
 void sl_stacks_modules(void);
 
-/* Writer thread, now and then: no native stacks from when the program has closed libunwind's own descriptors. */
-void sl_native_watch(void);
+/* Writer thread, now and then: disables native stacks once the program has closed the descriptors that libunwind keeps open. */
+void sl_native_check(void);
 
-/* No native stacks from now on; said in sl_stacks_state. */
+/* Captures no native stacks from now on; sl_stacks_state says why. */
 void sl_native_disable(const char *why);
 
 /* One line for the capabilities record: "python 3.11.2; native libunwind.so.8". */

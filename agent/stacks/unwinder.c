@@ -151,7 +151,7 @@ static SL_NOINLINE void try_libunwind(void)
 		munmap(data, sizeof(*data));
 }
 
-bool sl_unwinder_disturbed(void)
+bool sl_unwinder_lost_descriptors(void)
 {
 	for (unsigned i = 0; i < pipe_count; i++)
 		if (!sl_file_is(pipe_ends[i].fd, pipe_ends[i].device, pipe_ends[i].inode)) {
@@ -229,7 +229,7 @@ int sl_unwinder_walk(void **pcs, int max)
 	return walk.count;
 }
 
-int sl_unwinder_undisturbed(void **pcs, int max)
+int sl_unwinder_walk_shielded(void **pcs, int max)
 {
 	struct sl_mute mute = sl_mute_begin();
 	int state, got;

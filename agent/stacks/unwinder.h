@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unwinds a native stack where our own walk cannot: by libunwind, which is never linked (it would take over C++ exceptions of the
- * program) and which the writer thread opens RTLD_LOCAL; until then libgcc_s of the program, if it has one, twenty times slower.
+ * Unwinds a native stack where our own walk cannot.  It uses libunwind, which is never linked (it would take over the program's C++
+ * exceptions): the writer thread opens it with RTLD_LOCAL.  Until then it uses the program's libgcc_s, if there is one, which is
+ * twenty times slower.
  */
 #ifndef AGENT_STACKS_UNWINDER_H
 #define AGENT_STACKS_UNWINDER_H
@@ -28,25 +29,25 @@ void sl_unwinder_start(void);
 /* Writer thread only: opens libunwind. */
 void sl_unwinder_load(void);
 
-/* Writer thread, now and then.  True, once: the program has closed libunwind's own descriptors. */
-bool sl_unwinder_disturbed(void);
+/* Writer thread, now and then.  True, once: the program has closed the descriptors that libunwind keeps open. */
+bool sl_unwinder_lost_descriptors(void);
 
-/* NULL: not yet, or never.  Of its functions all but `backtrace` may be missing. */
+/* NULL: not opened yet, or never.  Any of its functions but `backtrace` may be missing. */
 const struct sl_libunwind *sl_unwinder_libunwind(void);
 
 /* Return addresses of the calling thread, innermost first; the count of them. */
 int sl_unwinder_walk(void **pcs, int max);
 
 /*
- * Where libunwind knows no way on from an address it asks the kernel whether memory is mapped, with read(), a cancellation
- * point, and it fills its tables, which no signal handler may leave half done; libgcc holds the loader's lock.  A thread
- * that has seen its stacks with libunwind comes to none of that, and is spared the cost.
+ * The same with signals blocked and cancellation off.  Where libunwind does not know an address it asks the kernel whether memory is
+ * mapped, with read(), which is a cancellation point, and it fills tables that no signal handler may leave half done; libgcc holds the
+ * loader's lock.  A thread whose stacks libunwind knows meets none of that and uses sl_unwinder_walk, which is cheaper.
  */
-int sl_unwinder_undisturbed(void **pcs, int max);
+int sl_unwinder_walk_shielded(void **pcs, int max);
 
 /*
- * The walk is believed without libunwind, which keeps what it knew of an object that was unloaded, and takes it for what lies
- * there now; and which is not there beside a sanitizer.
+ * True: our own walk is used without libunwind to check it.  libunwind keeps its tables of an unloaded object and applies them to
+ * whatever is loaded there next; beside a sanitizer it is not opened at all.
  */
 bool sl_unwinder_walk_alone(void);
 
