@@ -18,7 +18,7 @@
 #include "agent/stacks/stacks.h"
 #include "common/text.h"
 
-#define DOMAIN 0xffffu /* above NVTX's: its pops do not close our ranges, nor ours theirs */
+#define DOMAIN 0xffffu /* above NVTX's domain numbers, so that neither closes the other's ranges */
 
 static void push(const char *name)
 {
@@ -27,13 +27,13 @@ static void push(const char *name)
 }
 
 /*
- * Steps are counted under a few names: what a thread's last ones came to, since to find a label takes a third of what a range
- * costs.  A text may have changed where it lies, so it is compared.
+ * Steps are counted under a few names.  A thread keeps the labels of its last names, since finding a label costs a third of a
+ * range. The text at an address may have changed, so it is compared too.
  */
 #define KEPT 8u
 struct kept {
 	char name[48];
-	uint16_t label; /* 0: nothing is kept */
+	uint16_t label; /* 0: this place is empty */
 };
 static __thread struct kept kept_steps[KEPT] __attribute__((tls_model("initial-exec")));
 
@@ -51,7 +51,7 @@ static struct sl_labels_entry step_label(const char *name)
 	sl_text_add(&text, "_#");
 	label = sl_labels_intern(NULL, numbered);
 	if (text.used < sizeof(kept->name)) {
-		kept->label = 0; /* a signal handler may come in between */
+		kept->label = 0; /* a signal handler may use the place between these stores */
 		atomic_signal_fence(memory_order_seq_cst);
 		text = sl_text_begin(kept->name, sizeof(kept->name));
 		sl_text_add(&text, name);
@@ -89,7 +89,7 @@ static bool recording(void)
 	return atomic_load_explicit(&sl_agent->generation, memory_order_acquire) && sl_preload_running();
 }
 
-/* An event with a text as it was given.  It says something of a recording that runs, and begins none. */
+/* Records an event with a text as it was given.  It never begins a recording. */
 static void say(unsigned api, const char *text, struct sl_instant_collective where)
 {
 	int saved = errno;
@@ -125,7 +125,7 @@ static void name(const void *address, size_t bytes, const char *called)
 	say(SL_API_api_name, cut, (struct sl_instant_collective){(uintptr_t)address, bytes});
 }
 
-/* What a pool of the program's own handed out; the driver's block that it lies in is the pool's segment. */
+/* A block from a pool of the program's own.  The driver's block around it is the pool's segment. */
 static void block(const void *address, size_t bytes, const char *called)
 {
 	int saved = errno;

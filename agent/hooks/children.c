@@ -12,14 +12,15 @@
 #include "agent/symbols/objects.h"
 #include "common/text.h"
 
-#define NAME	 "LD_PRELOAD="
-#define LIBRARY	 "libstormlog_preload"
-#define AT_START 16   /* preloaded ones are the first behind the program, and never go */
+#define NAME	"LD_PRELOAD="
+#define LIBRARY "libstormlog_preload"
+/* Modules already loaded at the start: preloaded ones come right behind the program and are never unloaded */
+#define AT_START 16
 #define MOST	 8192 /* bytes on the stack of the thread that starts a child */
 
 struct environment {
-	size_t count, preload; /* preload: where LD_PRELOAD is; count: nowhere */
-	bool records;	       /* it is meant to be recorded: its settings are here */
+	size_t count, preload; /* preload: index of LD_PRELOAD in the environment; count: it is absent */
+	bool records;	       /* the child is to be recorded: it inherits our settings */
 };
 
 static bool begins(const char *entry, const char *name)
@@ -48,7 +49,7 @@ static struct environment look_at(char *const *envp)
 	return found;
 }
 
-/* The path that was preloaded; NULL where this code is linked into a program, as in our tests. */
+/* The path under which the agent was preloaded; NULL where this code is linked into a program, as in the tests. */
 static const char *own_path(void)
 {
 	const struct link_map *object = sl_objects_first();
@@ -61,7 +62,7 @@ static const char *own_path(void)
 
 static void say_removed(void)
 {
-	static _Atomic uint64_t said; /* the recording that it was said in */
+	static _Atomic uint64_t said; /* the recording that has this note already */
 	uint64_t generation = atomic_load(&sl_agent->generation);
 
 	if (generation && atomic_exchange(&said, generation) != generation)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that this one starts.  Trainers set LD_PRELOAD for their workers (torch_memory_saver and the frameworks of reinforcement
- * learning around it) and so replace what the launcher set there: the agent goes in front of it again.  Where LD_PRELOAD is taken away,
- * a child is left without the agent, and a note in the trace says so, once.
+ * Keeps the agent in programs that this one starts.  Trainers set LD_PRELOAD for their workers (torch_memory_saver and the
+ * reinforcement learning frameworks around it) and so overwrite what the launcher set; the agent is put in front of the new
+ * value. Where LD_PRELOAD is removed, the child runs without the agent, and one note in the trace says so.
  *
  * Safe in a vfork child: no lock, no allocation; the new environment lies on the caller's stack.
  */
@@ -12,11 +12,11 @@
 #include <alloca.h>
 #include <stddef.h>
 
-/* Bytes for sl_children_fill; 0: the environment is good as it is. */
+/* Bytes that sl_children_fill needs; 0: the environment needs no change. */
 size_t sl_children_room(char *const *envp);
 char *const *sl_children_fill(char *const *envp, void *room, size_t bytes);
 
-/* In the function that hands envp on. */
+/* To be called in the function that passes envp on. */
 #define SL_CHILDREN_KEEP(envp)                                                                                                     \
 	do {                                                                                                                       \
 		size_t room_ = sl_children_room(envp);                                                                             \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Which calls merge into the call they are made in: classes.def says it by verb. */
+/* Which calls merge into the call that made them; classes.def decides by verb. */
 #ifndef AGENT_HOOKS_CLASSES_H
 #define AGENT_HOOKS_CLASSES_H
 
 enum sl_class {
-	SL_CLASS_CALL, /* merges into any */
+	SL_CLASS_CALL, /* merges into an outer call of any class */
 	SL_CLASS_MEMORY,
 	SL_CLASS_POOL,
 	SL_CLASS_CONTEXT,

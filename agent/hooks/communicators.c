@@ -30,8 +30,8 @@ static const struct {
 
 #define SCHEMAS 64u
 static struct schema {
-	_Atomic uint64_t key;	/* id and domain; 0: free */
-	uint16_t after[FIELDS]; /* where a field ends in the payload; 0: it has none */
+	_Atomic uint64_t key;	/* id and domain; 0: this entry is free */
+	uint16_t after[FIELDS]; /* where each field ends in the payload; 0: the schema lacks it */
 } schemas[SCHEMAS];
 
 static uint64_t key_of(unsigned domain, uint64_t id)
@@ -56,7 +56,7 @@ static void read_entries(struct schema *to, const struct sl_payload_schema *sche
 		const struct sl_payload_entry *entry = &schema->entries[i];
 		enum field field = field_of(entry);
 
-		/* Without an offset an entry follows the one before; NCCL leaves out the first's alone. */
+		/* An entry without an offset follows the one before.  NCCL omits only the first one's. */
 		if (field < FIELDS && (entry->offset || !i) && entry->offset < 256)
 			to->after[field] = (uint16_t)(entry->offset + fields[field].bytes);
 	}
@@ -78,7 +78,7 @@ uint64_t sl_communicators_schema(unsigned domain, const struct sl_payload_schema
 		none = 0;
 		if (atomic_load(&schemas[i].key) == key_of(domain, id))
 			break;
-		/* Until its fields are read it is nobody's: all ones is no key. */
+		/* All ones is no valid key: nobody finds the entry until its fields have been read. */
 		if (!atomic_compare_exchange_strong(&schemas[i].key, &none, UINT64_MAX))
 			continue;
 		read_entries(&schemas[i], schema);
@@ -123,12 +123,12 @@ static __thread struct communicator last_made __attribute__((tls_model("initial-
 
 #define DEFINED 256u
 static struct {
-	_Atomic uint64_t generation; /* of the recording that the entries are about */
+	_Atomic uint64_t generation; /* number of the recording that the entries belong to */
 	_Atomic uint64_t key[DEFINED];
 	_Atomic bool full_said;
 } defined;
 
-/* True once for each communicator and rank of a recording, as long as there is room. */
+/* True once for each communicator and rank of a recording, while there is room. */
 static bool is_new(const struct communicator *is)
 {
 	uint64_t generation = atomic_load(&sl_agent->generation), key = is->handle ^ (uint64_t)(is->rank + 2) << 48;
@@ -215,7 +215,7 @@ struct sl_instant_collective sl_communicators_payload(unsigned domain, const str
 	return (struct sl_instant_collective){0, 0};
 }
 
-/* Configurations of before 2.27 end before the name. */
+/* The configuration structure ends before the name in versions before 2.27. */
 static const char *name_of(const ncclConfig_t *config)
 {
 	const char *name = config && config->magic == 0xcafebeef && config->version >= 22700 && config->size >= sizeof(*config)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What NCCL says of its communicators: their number, rank, size and device, and the bytes of each collective.  It
- * says so by payloads of NVTX (binary data whose fields a schema names), also where it is linked statically.
- * Names alone are in its configuration.  Each communicator is defined once in a recording; with its name, once
- * more.
+ * What NCCL reports of its communicators: their number, rank, size and device, and the bytes of each collective.  It reports
+ * them as NVTX payloads (binary data whose fields a schema names), even where NCCL is linked statically.  Only the names come
+ * from elsewhere: NCCL's configuration.  Each communicator is defined once in a recording, and again when its name is known.
  *
- * Schemas and payloads: nvToolsExtPayload.h of NVIDIA's nvtx 13.5.  Names of the fields: NCCL 2.16 to 2.32, which before
- * 2.24 gives no communicator.  For the calling thread, without allocation or lock.
+ * Schemas and payloads: nvToolsExtPayload.h of NVIDIA's nvtx 13.5.  Names of the fields: NCCL 2.16 to 2.32; before 2.24 no
+ * communicator is given.  Everything concerns the calling thread and needs no allocation or lock.
  */
 #ifndef AGENT_HOOKS_COMMUNICATORS_H
 #define AGENT_HOOKS_COMMUNICATORS_H
@@ -41,14 +40,14 @@ struct sl_payload {
 	const void *data;
 };
 
-/* known: the id that the user's tool gave, 0 none.  Returns the schema's id. */
+/* known: the id that the user's tool gave the schema, 0 none.  Returns the schema's id. */
 uint64_t sl_communicators_schema(unsigned domain, const struct sl_payload_schema *schema, uint64_t known);
 
 struct sl_instant_collective sl_communicators_payload(unsigned domain, const struct sl_payload *payloads, size_t count);
 
 /*
- * Before and after NCCL's call that makes a communicator, on its thread.  done: it succeeded.  Returns the number that
- * the call's payload gave the communicator, 0 none.  rank, ranks: -1 unknown.  config: or NULL.
+ * Called before and after an NCCL call that makes a communicator, on its thread.  done: the call succeeded.  Returns the number
+ * that the call's payload gave the communicator, 0 none.  rank, ranks: -1 unknown.  config: may be NULL.
  */
 uint64_t sl_communicators_made(bool done, uint64_t handle, int rank, int ranks, const ncclConfig_t *config);
 

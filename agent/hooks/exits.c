@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ways out of a process image that run no destructor: what waits is written before.  Safe in a vfork child and
- * after fork in a process of many threads: the real functions are found without a lock.
+ * Exits from a process that run no destructor: before them everything waiting is written.  Safe in a vfork child, and after a
+ * fork in a process with many threads, because the real functions are found without a lock.
  */
 #include <alloca.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static void *find(_Atomic(void *) *cache, const char *name)
 	return real;
 }
 
-/* Exits.  Where nobody else defines the function, as on no system known, the kernel's own. */
+/* Exits.  If no other library defines the function (no known system), the kernel's own is called. */
 #define LEAVE(name, how)                                                                                                           \
 	EXPORTED void name(int status)                                                                                             \
 	{                                                                                                                          \
@@ -51,7 +51,7 @@ LEAVE(_exit, "_exit")
 LEAVE(_Exit, "_exit")
 LEAVE(quick_exit, "quick_exit")
 
-/* The real function with `before` and `after` around it; the caller sees its errno. */
+/* Calls the real function with `before` and `after` around it; the caller sees the real function's errno. */
 #define AROUND(name, prototype, arguments, before, after)                                                                          \
 	EXPORTED int name prototype                                                                                                \
 	{                                                                                                                          \
@@ -71,7 +71,7 @@ LEAVE(quick_exit, "quick_exit")
 		return result;                                                                                                     \
 	}
 
-/* exec: the recording goes on where it fails. */
+/* exec: if it fails, the recording goes on. */
 #define EXEC(name, prototype, arguments)                                                                                           \
 	AROUND(name, prototype, arguments, SL_CHILDREN_KEEP(envp); sl_preload_finish("exec"), sl_preload_resume())
 
@@ -90,7 +90,7 @@ EXPORTED int execvp(const char *file, char *const argv[])
 	return execvpe(file, argv, environ);
 }
 
-/* They return an error number, and errno stays what it was. */
+/* The spawn functions return an error number and leave errno as it was. */
 #define SPAWN(name)                                                                                                                \
 	EXPORTED int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files, const posix_spawnattr_t *how,     \
 			  char *const argv[], char *const envp[])                                                                  \
@@ -105,17 +105,17 @@ EXPORTED int execvp(const char *file, char *const argv[])
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
 
-/* Only a process of one thread may do these. */
+/* The kernel allows these only in a process of one thread. */
 #define NEW_USER_OR_MEMORY (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM)
 AROUND(unshare, (int flags), (flags), if (flags & NEW_USER_OR_MEMORY) sl_preload_alone(), sl_preload_not_alone())
 AROUND(setns, (int fd, int kind), (fd, kind), sl_preload_alone(), sl_preload_not_alone())
 
 /*
- * The variadic ones cannot be passed on as they are, so they become what the C library makes of them: a list on the
- * stack, then the exec that takes one.
+ * Variadic calls cannot be passed on, so they do what the C library does: build a list on the stack and call the exec that
+ * takes a list.
  */
 #ifndef __clang__
-#pragma GCC diagnostic ignored "-Wstack-usage=" /* as large as the caller's list, which is on a stack too */
+#pragma GCC diagnostic ignored "-Wstack-usage=" /* the list has the caller's length, and the caller's is on a stack too */
 #endif
 #define COLLECT(argv, first, list)                                                                                                 \
 	char **argv;                                                                                                               \

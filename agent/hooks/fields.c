@@ -31,7 +31,7 @@ unsigned sl_fields_primary_gone(void *real, const char *state, int device)
 	return !active;
 }
 
-/* One word kept: the last function asked for (47 bits) and its version in units of `unit`, below 2^16. */
+/* One word of cache: the last function asked for (47 bits) and its version in units of `unit` (below 2^16). */
 static int version_beside(void *real, const char *function, int unit, _Atomic uint64_t *last)
 {
 	uint64_t word = atomic_load_explicit(last, memory_order_relaxed);
@@ -84,7 +84,7 @@ static bool same_uuid(const char *text, const unsigned char *bytes)
 	return true;
 }
 
-/* NVML counts all devices, CUDA those that are visible, in an order of its own: they are the same by uuid. */
+/* NVML numbers all devices; CUDA numbers the visible ones in its own order.  The uuid tells which are the same. */
 static int ordinal_of(void *real, nvmlDevice_t device)
 {
 	int (*get_text)(nvmlDevice_t, char *, unsigned) = sl_resolve_beside(real, "nvmlDeviceGetUUID");
@@ -129,7 +129,7 @@ static bool is_pci(const char *text, uint64_t id)
 	return part[0] == id >> 32 && part[1] == (id >> 8 & 0xff) && part[2] == (id >> 3 & 0x1f);
 }
 
-/* These count all devices, HIP those that are visible. */
+/* These libraries number all devices; HIP numbers only the visible ones. */
 static int hip_ordinal_of(uint64_t id)
 {
 	struct sl_vendor_device device;
@@ -197,8 +197,8 @@ void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_
 }
 
 /*
- * A driver knows no version above its own, whatever the request says: cuMulticastBindMem asked at 13010 of a driver
- * 13.0 is the form of 12010.
+ * A driver gives no version above its own, whatever was requested: asked for cuMulticastBindMem at 13010, a 13.0 driver returns
+ * the form of 12010.
  */
 static int known_version(void *found, int version)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The vocabulary of the rows' fields.  Included by hooks.c alone. */
+/* The words that rows may use for their fields.  Only hooks.c includes this. */
 #ifndef AGENT_HOOKS_FIELDS_H
 #define AGENT_HOOKS_FIELDS_H
 
@@ -15,21 +15,21 @@
 /* A pointer or handle as a number. */
 #define ADDR(handle) ((uint64_t)(uintptr_t)(handle))
 
-/* What the call wrote through `pointer`: read after success alone, and any output may be NULL. */
+/* The value that the call wrote through `pointer`.  It is read only after success; NULL outputs are allowed. */
 #define OUT(pointer) (done && (pointer) ? ADDR(*(pointer)) : 0)
 
-/* Rows of `height` lines: as long as the call made them, or at least `width` where it failed. */
+/* Bytes of a pitched allocation of `height` rows: with the pitch that the call returned, or `width` where it failed. */
 #define PITCHED(pitch, width, height) ((uint64_t)(done && (pitch) ? *(pitch) : (width)) * (height))
 
-/* A memory location: the device's ordinal plus one; on the host: no device at all. */
+/* A memory location as device ordinal + 1; host locations have no device. */
 #define DEVICE_OF(where)                                                                                                           \
 	((where).type == SL_LOCATION_DEVICE ? (where).id + 1 : (where).type > SL_LOCATION_DEVICE ? SL_NO_DEVICE : 0)
 
-/* Attributes below the release threshold are int, from there on 64 bits. */
+/* Pool attributes before the release threshold are int, later ones 64 bits. */
 #define POOL_VALUE(attribute, value)                                                                                               \
 	(!(value) ? 0 : (int)(attribute) >= 4 ? *(const uint64_t *)(value) : (uint64_t) * (const int *)(value))
 
-/* A node added by its parameters: the row itself, or its second meaning for memory nodes. */
+/* A graph node added by a parameter structure: memory nodes are the row's second meaning, others the row itself. */
 #define GRAPH_NODE(row, graph_, node)                                                                                              \
 	.object = ADDR(graph_),                                                                                                    \
 	.api = !(node)				     ? 0                                                                           \
@@ -45,12 +45,12 @@
 	.size = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ? (node)->alloc.bytesize : 0,                                        \
 	.device_plus_one = (node) && (node)->type == SL_GRAPH_NODE_ALLOC ? DEVICE_OF((node)->alloc.poolProps.location) : 0
 
-/* The mapped resources of an UNMAP: the first, and what is behind it for the ALSO row. */
+/* The resources of an UNMAP call: the first for the row, the others for its ALSO row. */
 #define RESOURCES(count, resources)                                                                                                \
 	.object = (count) > 0 && (resources) ? ADDR(*(resources)) : 0,                                                             \
 	.extra = (count) > 0 && (resources) ? (uint64_t)(count) : 0, .more = (void *const *)(resources)
 
-/* Bytes of arrays by their descriptors, an estimate (doc/coverage.md says which formats); NULL: 0. */
+/* Bytes of an array by its descriptor, an estimate for some formats (doc/coverage.md); NULL: 0. */
 uint64_t sl_fields_array_v1(const CUDA_ARRAY_DESCRIPTOR_v1 *array);
 uint64_t sl_fields_array(const CUDA_ARRAY_DESCRIPTOR *array);
 uint64_t sl_fields_array3d_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *array);
@@ -61,8 +61,9 @@ uint64_t sl_fields_hip_channels(const struct hipChannelFormatDesc *format, size_
 				unsigned flags, unsigned levels);
 
 /*
- * Where a pool or region of HSA lies, by the agent beside `real` that `iterate` finds it at: device, host_pinned or
- * unknown, and the device plus one, SL_NO_DEVICE, or 0 unknown.  Asked where `done`, and remembered for calls that fail.
+ * Where a pool or region of HSA lies: device, host_pinned or unknown, and device + 1, SL_NO_DEVICE, or 0 unknown.  It is found
+ * by asking `iterate` (beside `real`) for the pools of each agent.  Asked only where `done`, and remembered for calls that
+ * fail.
  */
 #define SL_HSA_POOLS   "hsa_amd_agent_iterate_memory_pools"
 #define SL_HSA_REGIONS "hsa_agent_iterate_regions"
@@ -75,42 +76,37 @@ void sl_fields_hsa_forget(void);
 	.object = (pool).handle, .kind = sl_fields_hsa_kind((void *)real, (pool).handle, iterate, done),                           \
 	.device_plus_one = sl_fields_hsa_device((void *)real, (pool).handle, iterate, done)
 
-/* The same of a handle or pointer that a call has just given; 0 unknown. */
+/* The same for a handle or pointer that a call has just returned; 0 unknown. */
 int sl_fields_hsa_device_of_handle(void *real, hsa_amd_vmem_alloc_handle_t handle);
 int sl_fields_hsa_device_of_pointer(void *real, const void *pointer);
 
 /*
- * After a release of a primary context: 1 when it was the last, by the function `state` beside `real`
- * (cuDevicePrimaryCtxGetState, hipDevicePrimaryCtxGetState), which makes no context.
+ * After the release of a primary context: 1 when it was the last reference.  Asks `state` (beside `real`:
+ * cuDevicePrimaryCtxGetState, hipDevicePrimaryCtxGetState), which makes no context.
  */
 unsigned sl_fields_primary_gone(void *real, const char *state, int device);
 
-/* Version of the runtime that contains `real`, as cudaRuntimeGetVersion says: 12040; 0 unknown. */
+/* Version of the runtime that contains `real`, in the form of cudaRuntimeGetVersion: 12040; 0 unknown. */
 int sl_fields_runtime_version(void *real);
 
-/*
- * Device plus one that hipMemCreate is asked for; 0 unknown: HIP 5 orders the members of its properties otherwise.
- */
+/* Device + 1 that hipMemCreate is asked for; 0 unknown, since HIP 5 orders the members of its properties differently. */
 int sl_fields_hip_device(void *real, const hipMemAllocationProp *prop);
 
-/* After a successful look-up by base name and version: hand out the wrapper of what was found. */
+/* After a successful look-up by base name and version: replaces the result by its wrapper. */
 void sl_fields_by_version(const char *base, void **found, int version, uint64_t flags, enum sl_family family);
 
-/* After NVML's answer: clamped to --limit, as used = total - free. */
+/* After NVML's answer: clamps it to --limit, with used = total - free. */
 void sl_fields_nvml(void *real, nvmlDevice_t device, unsigned long long *total_bytes, unsigned long long *free_bytes,
 		    unsigned long long *used_bytes);
 
-/*
- * After ROCm SMI's or AMD SMI's answer, of which one pointer is NULL: clamped to --limit, as used = total - free.  Of
- * VRAM alone.
- */
+/* After ROCm SMI's or AMD SMI's answer (one pointer is NULL): clamps it to --limit, with used = total - free.  Only for VRAM. */
 void sl_fields_rocm_smi(void *real, uint32_t device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
 void sl_fields_amd_smi(void *real, amdsmi_processor_handle device, unsigned type, uint64_t *total_bytes, uint64_t *used_bytes);
 void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_vram_usage_t *usage);
 
 /*
- * True when --limit is on.  The first query of a process looks for the setting in the environment and starts the
- * recording only where it is set: a program may ask for the free memory before it allocates any.
+ * True when --limit is on.  A program may ask for free memory before it allocates any, so the first query of a process looks
+ * for the setting in the environment, and starts the recording if it is set.
  */
 bool sl_fields_limited(void);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes of arrays by what was asked for: no call, no state. */
+/* Estimates the bytes of an array from its descriptor.  Makes no call and keeps no state. */
 #include "agent/hooks/fields.h"
 
 #define ARRAY_CUBEMAP	       0x04
-#define ARRAY_SPARSE	       0x40 /* no memory of its own: mapped later */
+#define ARRAY_SPARSE	       0x40 /* has no memory of its own: it is mapped later */
 #define ARRAY_DEFERRED_MAPPING 0x80
 
 /*
- * Bits of one element for the formats of CUarray_format.  Formats with their own layout name all their channels;
- * the planar video formats count a pixel of all planes; block-compressed ones are done apart.
+ * Bits of one element for the formats of CUarray_format.  Formats with a layout of their own cover all their channels; planar
+ * video formats count one pixel over all planes; block-compressed formats are handled separately.
  */
 static unsigned element_bits(unsigned format, unsigned channels)
 {
@@ -37,7 +37,7 @@ static unsigned element_bits(unsigned format, unsigned channels)
 	default:
 		break;
 	}
-	if (format >= 0xc0 && format <= 0xcb) { /* UNORM and SNORM, 8 and 16 bits, 1, 2 and 4 channels */
+	if (format >= 0xc0 && format <= 0xcb) { /* UNORM and SNORM with 8 and 16 bits and 1, 2 or 4 channels */
 		unsigned bits = (format - 0xc0) / 3 % 2 ? 16 : 8;
 
 		return bits << (format - 0xc0) % 3;
@@ -49,7 +49,7 @@ static unsigned block_bytes(unsigned format)
 {
 	if (format < 0x91 || format > 0x9e)
 		return 0;
-	/* BC1 and BC4, plain and sRGB or signed: 8 bytes for 4 x 4; the others 16. */
+	/* BC1 and BC4 (plain, sRGB, signed) take 8 bytes for 4 x 4 elements, the others 16. */
 	return format == 0x91 || format == 0x92 || format == 0x97 || format == 0x98 ? 8 : 16;
 }
 
@@ -89,7 +89,8 @@ uint64_t sl_fields_array3d(const CUDA_ARRAY3D_DESCRIPTOR *array, unsigned levels
 			break;
 		width = half(width);
 		height = half(height);
-		if (!(array->Flags & (ARRAY_LAYERED | ARRAY_CUBEMAP))) /* layers and faces do not shrink */
+		/* Layers and faces are the same number at every mipmap level */
+		if (!(array->Flags & (ARRAY_LAYERED | ARRAY_CUBEMAP)))
 			depth = half(depth);
 	}
 	return bytes;
@@ -119,7 +120,7 @@ uint64_t sl_fields_array3d_v1(const CUDA_ARRAY3D_DESCRIPTOR_v1 *array)
 uint64_t sl_fields_channels(const struct cudaChannelFormatDesc *format, size_t width, size_t height, size_t depth, unsigned flags,
 			    unsigned levels)
 {
-	/* Elements of 32 bits stand for the sum of the channels, which is scaled afterwards. */
+	/* One 32-bit element stands for the sum of the channels; the result is scaled afterwards. */
 	CUDA_ARRAY3D_DESCRIPTOR array = {width, height, depth, 0x20, 1, flags};
 	uint64_t bits = format ? (uint64_t)(format->x + format->y + format->z + format->w) : 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where HSA's memory lies.  HSA names pools and agents by handles and counts nothing: a device is the nth agent that is
- * a GPU, as HIP counts them.  HIP is never asked: it allocates from HSA while it starts, and would wait for itself.
+ * Where memory of HSA lies.  HSA names pools and agents by handles without numbers; here a device is the nth agent that is a
+ * GPU, which is how HIP counts.  HIP itself is never asked: while starting it allocates from HSA, and would wait for itself.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -21,8 +21,8 @@ typedef int (*agent_visitor)(hsa_agent_t, void *);
 struct walk {
 	int (*get_info)(hsa_agent_t, int, void *);
 	int (*each_pool)(hsa_agent_t, pool_visitor, void *);
-	uint64_t pool, agent; /* one of them is looked for */
-	int gpus;	      /* met so far */
+	uint64_t pool, agent; /* the one that is looked for; the other is 0 */
+	int gpus;	      /* GPUs met so far */
 	bool found, on_gpu;
 };
 
@@ -51,7 +51,7 @@ static int visit_agent(hsa_agent_t agent, void *data)
 	return 0;
 }
 
-/* HIP counts those it is told to show alone, in that order. */
+/* HIP counts only the devices that it is told to show, in the order in which they are named. */
 static int shown_as(int gpu)
 {
 	const char *list = sl_agent->process.hip_devices, *end;
@@ -66,13 +66,13 @@ static int shown_as(int gpu)
 		if (number == gpu && end != list)
 			return n;
 		if (end == list || *end != ',')
-			break; /* a uuid: not known */
+			break; /* a uuid, which is not resolved */
 		list = end + 1;
 	}
 	return -1;
 }
 
-/* A place in 16 bits: on the host, or the device plus one, 0 where it is not known. */
+/* A location in 16 bits: host, or device + 1, or 0 unknown. */
 #define ON_HOST 0x8000
 #define NOWHERE (-1)
 
@@ -93,7 +93,7 @@ static int walk_agents(void *real, struct walk *walk)
 	return walk->on_gpu ? shown_as(walk->gpus) + 1 : ON_HOST;
 }
 
-/* Pools live as long as HSA: what was found is kept until it is shut down, handle and place in one word. */
+/* Pools live as long as HSA, so results are kept until it shuts down: handle and location in one word. */
 static _Atomic uint64_t known[64];
 
 void sl_fields_hsa_forget(void)

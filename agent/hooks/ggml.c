@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ggml's tensors as blocks inside its buffers, each of which is one allocation of the driver's.
+ * Records ggml's tensors as blocks inside its buffers; each buffer is one allocation from the driver.
  *
- * Nothing here knows a struct of ggml's, whose members move between releases: what is to be known is asked of functions that
- * the same library exports.  One that lacks any of them is left alone, and the trace says so.
+ * Members of ggml's structures move between releases, so none is read: everything is asked through functions that the same
+ * library exports.  A library that lacks one of them is left alone, and the trace says so.
  */
 #include "agent/hooks/ggml.h"
 
@@ -24,7 +24,7 @@
 #include "agent/symbols/resolve.h"
 #include "common/text.h"
 
-/* ANSWER(name of ours, exported name, result, prototype): what is asked. */
+/* ANSWER(our name, exported name, result, prototype): one function that is asked. */
 #define ANSWERS                                                                                                                    \
 	ANSWER(base, "ggml_backend_buffer_get_base", void *, (void *buffer))                                                       \
 	ANSWER(size, "ggml_backend_buffer_get_size", size_t, (void *buffer))                                                       \
@@ -46,7 +46,7 @@ static const char *const symbols[ASK_COUNT] = {
 #undef ANSWER
 };
 
-/* The answers of one library: functions alone. */
+/* The functions of one library. */
 struct library {
 	union {
 		struct {
@@ -62,17 +62,19 @@ struct library {
 enum { USAGE_ANY, USAGE_WEIGHTS, USAGE_COMPUTE };
 
 /*
- * A process may hold several copies of ggml.  What a copy answers with is kept for each page that a function of ours lies in; a
- * place is its first taker's until something is unloaded, and who finds it taken looks the answers up each time.
+ * A process may hold several copies of ggml.  The functions found for a copy are kept by the page of code that called them.
+ * The first caller takes a place in the table until something is unloaded; a caller that finds its place taken looks the
+ * functions up each time.
  */
 #define PAGES	  16u
 #define PAGE_BITS 12
 static struct kept {
-	_Atomic uint64_t page, ready; /* the page, twice: who took the place, and that all answers are there */
+	/* The page twice: in `page` when the place is taken, in `ready` once all functions are there */
+	_Atomic uint64_t page, ready;
 	_Atomic(void *) answers[ASK_COUNT];
 } kept[PAGES];
 
-static bool off; /* a check failed */
+static bool off; /* a check failed: ggml is left alone */
 
 static void give_up(const char *why, const char *what)
 {
@@ -87,7 +89,7 @@ static void give_up(const char *why, const char *what)
 	sl_capability("ggml", text);
 }
 
-/* NULL: it is another's. */
+/* NULL: the place belongs to another page. */
 static struct kept *place_of(const void *page, uint64_t unloads)
 {
 	struct kept *place = &kept[(uintptr_t)page % PAGES];
@@ -104,7 +106,7 @@ static struct kept *place_of(const void *page, uint64_t unloads)
 	return there == page ? place : NULL;
 }
 
-/* False: they are not there, or something was unloaded while they were read. */
+/* False: the functions are missing, or something was unloaded while they were read. */
 static inline bool are_kept(struct kept *place, const void *page, uint64_t unloads, void *found[ASK_COUNT])
 {
 	if (sl_objects_kept(&place->ready, unloads) != page)
@@ -116,7 +118,7 @@ static inline bool are_kept(struct kept *place, const void *page, uint64_t unloa
 	return atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed) == unloads;
 }
 
-/* False: it lacks one. */
+/* False: one function is missing. */
 static bool look_up(const void *real, void *found[ASK_COUNT])
 {
 	for (unsigned i = 0; i < ASK_COUNT; i++) {
@@ -136,7 +138,7 @@ static SL_NOINLINE bool look_up_and_keep(const void *real, const void *page, uin
 	if (!look_up(real, found))
 		return false;
 	if (place) {
-		/* Who reads these for a library that was unloaded meanwhile sees that after them. */
+		/* A thread that reads these for an unloaded library notices it afterwards, by the number of unloads. */
 		atomic_thread_fence(memory_order_release);
 		for (unsigned i = 0; i < ASK_COUNT; i++)
 			atomic_store_explicit(&place->answers[i], found[i], memory_order_relaxed);
@@ -146,7 +148,7 @@ static SL_NOINLINE bool look_up_and_keep(const void *real, const void *page, uin
 	return true;
 }
 
-/* False: it lacks one. */
+/* False: one function is missing. */
 static bool find_answers(const void *real, struct library *library)
 {
 	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
@@ -156,7 +158,10 @@ static bool find_answers(const void *real, struct library *library)
 	       look_up_and_keep(real, page, unloads, library->all);
 }
 
-/* "CUDA0", "ROCm12", "MUSA0": a device of this process, whose buffers are its memory.  All others are host memory or no memory. */
+/*
+ * "CUDA0", "ROCm12" or "MUSA0" is a device of this process, whose buffers are device memory.  Other names are host memory or
+ * none.
+ */
 static int ordinal_of(const char *name)
 {
 	int ordinal = 0;
@@ -186,14 +191,14 @@ static bool is_asked(const void *real, const void *handle, struct library *libra
 	return handle && !__atomic_load_n(&off, __ATOMIC_RELAXED) && find_answers(real, library);
 }
 
-/* False: it is not to be recorded. */
+/* False: the buffer is not to be recorded. */
 static bool look_at(struct buffer *buffer, void *handle)
 {
 	if (buffer->of.is_multi(handle)) /* its parts are buffers of their own */
 		return false;
 	buffer->name = buffer->of.buffer_name(handle);
 	buffer->ordinal = ordinal_of(buffer->name);
-	if (buffer->ordinal < 0 && !sl_torch_wants_cpu()) /* nor does host memory begin a recording */
+	if (buffer->ordinal < 0 && !sl_torch_wants_cpu()) /* host memory does not begin a recording either */
 		return false;
 	if (!sl_preload_running() || sl_agent->options.tensors == SL_TENSORS_OFF)
 		return false;
@@ -280,7 +285,7 @@ void sl_ggml_used(unsigned api, const void *real, void *handle)
 		return;
 	usage = buffer.of.usage(handle);
 	name_buffer(api, &buffer, usage);
-	/* Tensors come and go in it by the graph's plan, thousands for each token: the whole is one block. */
+	/* The graph's plan puts thousands of tensors per token into this buffer, so it is recorded as one block. */
 	if (usage == USAGE_COMPUTE)
 		sl_record_block(SL_API_ggml_compute, buffer.base, buffer.bytes, buffer.ordinal, 0, 0, NULL,
 				text_of(buffer.name, purpose(usage)));

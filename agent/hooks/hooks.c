@@ -21,7 +21,7 @@
 #include "common/vendor_abi.h"
 #include "common/base.h"
 
-/* What a wrapper returns when nobody provides the function: the interface's way to say that it is not there. */
+/* What a wrapper returns when no library provides the function: the interface's code for "not there". */
 enum {
 	ABSENT_cuda_runtime = 35, /* cudaErrorInsufficientDriver */
 	ABSENT_cuda_driver = 3,	  /* CUDA_ERROR_NOT_INITIALIZED */
@@ -37,14 +37,14 @@ enum {
 #undef FAMILY
 };
 
-/* A list with a comma behind, or nothing. */
+/* The list with a comma behind it, or nothing if it is empty. */
 #define LIST(...) __VA_ARGS__ __VA_OPT__(, )
 
 #define JOIN_(a, b)	a##b
 #define JOIN(a, b)	JOIN_(a, b)
 #define OF_FAMILY(what) JOIN(what, ROW_FAMILY)
 
-/* The row's fields as they are now; a row that does not name a kind has its table's. */
+/* Evaluates the row's fields at this moment.  A row that names no kind has the kind of its table. */
 #define FILL(kind_, ...)                                                                                                           \
 	do {                                                                                                                       \
 		fields = (struct sl_fields){__VA_ARGS__};                                                                          \
@@ -111,7 +111,7 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
-/* A call inside that failed so was recorded itself. */
+/* An inner call that failed with out of memory has been recorded already. */
 #define CHECKED(ret, name, proto, args)                                                                                            \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
@@ -133,7 +133,7 @@ enum {
 	       if (sl_fields_free_asked(OF_FAMILY(SL_FAMILY_), caller))                                                            \
 		       sl_fields_clamp(OF_FAMILY(SL_FAMILY_), device, free_bytes, total_bytes))
 
-/* Delivered here unless the real function has called back into nvtx.c. */
+/* Delivered here, unless the real function has called back into nvtx.c, which then delivered it. */
 #define RANGE(verb, ret, name, proto, args, deliver)                                                                               \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
@@ -151,7 +151,7 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
-/* Instance 0 is our own, without a tool. */
+/* Instance 0 is for calls without the user's tool. */
 #define INJECTED(ret, name, proto, args, initialize)                                                                               \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
@@ -161,7 +161,7 @@ enum {
 	}                                                                                                                          \
 	ENTRIES(ret, name, proto, args)
 
-/* No library provides the function: NULL, which callers read as "no memory". */
+/* No library provides the function: returns NULL, which callers read as "no memory". */
 #define INSIDE(verb, ret, name, proto, args, before, after)                                                                        \
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
@@ -186,7 +186,7 @@ enum {
 #include "agent/hooks/all.def"
 #include "agent/hooks/verbs.h"
 
-/* Where the entries of instances 1 to 3 are, as distances: addresses would need a relocation each at every start. */
+/* The entries of instances 1 to 3 as distances, since addresses would each need a relocation at every start. */
 #define ENTRY_DISTANCES(name) ".long " #name "__1 - .\n.long " #name "__2 - .\n.long " #name "__3 - .\n"
 
 __asm__(".pushsection .rodata.sl_hook_entries, \"a\"\n"

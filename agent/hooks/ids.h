@@ -9,7 +9,7 @@
 
 #include "common/event.h"
 
-/* Ids of rows: SL_API_cudaMalloc.  A second meaning of a call has its tag behind: SL_API_cuGraphAddNode_free. */
+/* Ids of rows: SL_API_cudaMalloc.  The second meaning of a call has a tag: SL_API_cuGraphAddNode_free. */
 enum sl_api {
 	SL_API_none,
 #include "agent/hooks/verbs.h"
@@ -29,12 +29,13 @@ enum sl_api {
 };
 
 struct sl_hooks_row {
-	char name[60]; /* exported symbol; in place, so that the table needs no relocation; a row is a cache line */
+	/* Exported symbol; stored in place so that the table needs no relocation, and a row is one cache line */
+	char name[60];
 	uint8_t verb, kind, family;
-	bool recorded; /* false: look-ups, queries, calls wrapped for --limit alone */
+	bool recorded; /* false: look-ups, queries, and calls that are wrapped only for --limit */
 };
 
-extern const struct sl_hooks_row sl_hooks[] SL_HIDDEN; /* [0] is none; ids are indexes */
+extern const struct sl_hooks_row sl_hooks[] SL_HIDDEN; /* [0] stands for no call; ids are indexes */
 extern const unsigned sl_hook_count;		       /* SL_API_COUNT */
 
 #endif

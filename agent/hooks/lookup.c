@@ -28,9 +28,9 @@ static void *real_lookup(void *handle, const struct request *request)
 }
 
 /*
- * RTLD_DEFAULT, or a handle whose scope is the global one, without us in it.  RTLD_NEXT asked by us means the
- * global scope behind us, which is all of it but the program and earlier preloads.  Objects opened RTLD_LOCAL
- * have their own scope too.
+ * Looks a name up in the global scope without us, for RTLD_DEFAULT and for handles that have this scope.  RTLD_NEXT asked from
+ * here means the global scope behind us: all of it but the program and earlier preloads.  Objects opened with RTLD_LOCAL also
+ * have a scope of their own.
  */
 static void *default_lookup(const struct request *request, const struct sl_resolve_place *place, bool local_too)
 {
@@ -44,8 +44,8 @@ static void *default_lookup(const struct request *request, const struct sl_resol
 }
 
 /*
- * The symbol does not exist.  The real function's error names us as the caller; dlerror replaces that by the object
- * that really asked.
+ * The symbol does not exist.  The real function's error message names us as the caller; dlerror puts the real caller's name in
+ * its place.
  */
 static __thread const char *asker;
 
@@ -70,8 +70,8 @@ static bool may_be_ours(const char *name)
 }
 
 /*
- * An interposer before us that asks for the next dlsym of a version (nvshare, HAMi-core) means the one behind it, and that is
- * ours.  The loader passes us over, for our symbols have no versions.
+ * An interposer before us that asks for the next dlsym of a version (nvshare, HAMi-core) means ours, which comes next.  The
+ * loader would skip us because our symbols have no versions.
  */
 static bool asks_for_next_door(void *handle, const char *name, const char *version, const void *caller)
 {
@@ -91,14 +91,14 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 	if (SL_LIKELY(!may_be_ours(name)) || !go_on.jump || !sl_hooks_find(name))
 		return go_on;
 	place = sl_resolve_place(caller);
-	/* The driver looks up functions of its own: it means its own. */
+	/* The driver looks up functions of its own: it gets the real ones. */
 	if (place.driver)
 		return go_on;
 	if (handle == RTLD_NEXT && (!place.before_us || sl_resolve_before_us(name, place.map)))
 		return go_on;
 	if (handle == RTLD_NEXT) {
-		/* An object before us, none between us and it: we are the next one, if one behind us has it too.  Asked once, and
-		   not again by who asked us: HAMi-core behind us takes a second question for a circle. */
+		/* The asking object lies before us with none between that has the name, so the next one is ours, if an object behind
+		   us has it too.  We ask once and the caller does not ask again: HAMi-core behind us takes a second question for a loop. */
 		found = real_lookup(RTLD_NEXT, &request);
 	} else if (handle == RTLD_DEFAULT) {
 		found = default_lookup(&request, &place, true);
@@ -106,7 +106,7 @@ struct sl_lookup sl_lookup_filter(void *handle, const char *name, const char *ve
 		found = real_lookup(handle, &request);
 		if (!found)
 			return go_on;
-		/* Our own function for NVTX is meant for whoever finds it in us. */
+		/* The function that NVTX looks up in us by our handle is returned as it is. */
 		if (sl_hooks_is_wrapper(found) && name[0] != 'I')
 			found = default_lookup(&request, &place, false);
 	}
@@ -142,7 +142,7 @@ void *sl_lookup_opening_in(long name_space)
 #define LONG_TEXTS 8
 #define LONG_BYTES 1024
 
-/* "OUR PATH: undefined symbol: NAME" with the name of who asked; in place where it fits, as nearly always. */
+/* "OUR PATH: undefined symbol: NAME" becomes the same with the caller's path; in place where it fits, which is nearly always. */
 static char *renamed(char *text, const char *own, const char *who)
 {
 	static char long_texts[LONG_TEXTS][LONG_BYTES];
@@ -180,8 +180,8 @@ __attribute__((visibility("default"))) char *dlerror(void)
 }
 
 /*
- * Exported so that what was found for callers is forgotten when code goes away; dlclose does not care who calls
- * it, so C is good enough.
+ * Exported so that cached callers are dropped when code is unloaded.  dlclose does not depend on its caller, so C is enough
+ * here.
  */
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {

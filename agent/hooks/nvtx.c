@@ -13,11 +13,11 @@ __thread uint32_t sl_nvtx_delivered;
 /* --- domains and registered strings -----------------------------------------------------------------------
  */
 
-#define DOMAINS	    64u /* the last one stands for all that do not fit */
+#define DOMAINS	    64u /* the last one stands for all further domains */
 #define DOMAIN_NAME 48u
 
 static struct domain {
-	_Atomic(const void *) handle; /* &itself where there is no tool */
+	_Atomic(const void *) handle; /* the entry itself where the user has no tool */
 	char name[DOMAIN_NAME];
 } domains[DOMAINS];
 static _Atomic uint32_t domain_count = 1;
@@ -70,7 +70,7 @@ int sl_nvtx_destroyed(const void *handle)
 {
 	unsigned number = sl_nvtx_domain(handle);
 
-	/* A tool may give the handle to another domain; ours are kept, as one name is one domain. */
+	/* A tool may give the handle to another domain.  Entries stay, one for each name. */
 	if (number && handle != &domains[number])
 		atomic_store(&domains[number].handle, NULL);
 	return 0;
@@ -78,7 +78,7 @@ int sl_nvtx_destroyed(const void *handle)
 
 #define STRINGS 4096u
 
-/* A handle of a tool's is its own key; without a tool the handle is the entry, and its label is the key. */
+/* A tool's handle is its own key; without a tool the handle points to the entry, and the entry's label is the key. */
 static struct string {
 	_Atomic uint64_t key, index;
 	_Atomic uint16_t label;
@@ -206,7 +206,7 @@ void sl_nvtx_payload(const void *domain, const struct sl_payload *payloads, size
 /* --- callbacks, from the rows of NVTX's functions ----------------------------------------------------------
  */
 
-/* What the user's tool put into the slots that we took. */
+/* What the user's tool had put into the slots that we took over. */
 #define RANGE(verb, ret, name, ...) static _Atomic(void *) name##__tool;
 #include "agent/hooks/nvtx.def"
 #undef RANGE
@@ -262,8 +262,7 @@ struct callbacks {
 	int (*module_table)(int module, void ****table, unsigned *count);
 };
 
-/* The function slots of one module of one object that includes NVTX, and what they held before the tool came.
- */
+/* The function slots of one module in one object that includes NVTX, and their content before the tool changed them. */
 struct module {
 	const struct slot *ours;
 	void **slots[SLOTS];
@@ -288,8 +287,7 @@ static void open_module(struct module *module, const struct callbacks *callbacks
 		open_slot(module, i, table[i]);
 }
 
-/* The tool's function, kept for our callback; false: another object got another function, so this one stays.
- */
+/* Keeps the tool's function for our callback; false: another object has another function, so the slot stays as it is. */
 static bool keep_tool(_Atomic(void *) *kept, void *function)
 {
 	void *none = NULL;
@@ -305,7 +303,7 @@ static void take_slots(const struct module *module)
 
 		if (!ours->callback || !module->slots[i] || now == ours->callback)
 			continue;
-		/* What is there is NVTX's own first-call function unless the tool changed it. */
+		/* Unless the tool changed it, the slot holds NVTX's own first-call function. */
 		if (now == module->before[i] ? atomic_load(ours->tool) != NULL : !keep_tool(ours->tool, now))
 			continue;
 		*module->slots[i] = ours->callback;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrays of JAX, and of whoever talks to a PJRT plugin: what a call made is asked of the plugin after it, in the same thread.  An
- * array has no address that could be asked for without waiting for it, so its handle stands for it.
+ * Records arrays of JAX and of other users of PJRT plugins.  After a call, in the same thread, the plugin is asked what the
+ * call made.  To ask for an array's address would mean waiting for it, so its handle stands for the address.
  */
 #include "agent/hooks/pjrt.h"
 
@@ -73,7 +73,7 @@ static bool ask(unsigned plugin, unsigned question, void *args)
  */
 
 #define DEVICES	 64u
-#define STALE_NS 10000000ull /* what the pool holds is asked so seldom: it takes the pool's lock */
+#define STALE_NS 10000000ull /* how often the pool's size may be asked: the question takes the pool's lock */
 
 static struct device {
 	_Atomic(const void *) handle;
@@ -93,7 +93,8 @@ static struct device *device_at(unsigned plugin, const void *handle)
 			continue;
 		if (!ask(plugin, DEVICE_LOCAL_HARDWARE_ID, &id))
 			return NULL;
-		atomic_store(&devices[i].ordinal, id.number); /* whoever comes second stores the same, or takes the next place */
+		/* A second thread stores the same value here or takes the next place */
+		atomic_store(&devices[i].ordinal, id.number);
 		if (atomic_compare_exchange_strong(&devices[i].handle, &there, handle) || there == handle)
 			return &devices[i];
 	}
@@ -110,7 +111,7 @@ static uint64_t ask_memory(unsigned plugin, struct device *device)
 	return (uint64_t)memory.in_use;
 }
 
-/* What the device's arrays and all else of the plugin take, where it is asked now; else 0. */
+/* What the device's pool holds, arrays and everything else of the plugin, if it is asked now; else 0. */
 static inline uint64_t in_use_of(unsigned plugin, struct device *device)
 {
 	uint64_t now = sl_clock_before(&sl_agent->clock);
@@ -124,7 +125,7 @@ static inline uint64_t in_use_of(unsigned plugin, struct device *device)
 /* --- arrays ------------------------------------------------------------------------------------------------
  */
 
-/* What is asked of a buffer to name it; false: it does not say. */
+/* Asks what is needed to name a buffer; false: the plugin does not say. */
 static bool ask_shape(unsigned plugin, const void *buffer, struct sl_pjrt_number *type, struct sl_pjrt_range *dims)
 {
 	*type = (struct sl_pjrt_number){.struct_size = sizeof(*type), .of = buffer};
@@ -149,7 +150,7 @@ static void add_shape(struct sl_text *text, int type, const int64_t *dims, size_
 	sl_text_add(text, "]");
 }
 
-/* True for device memory, and for the host's where that is asked for. */
+/* True for device memory, and for host memory where that is recorded. */
 static bool place_of(unsigned plugin, const void *buffer, struct device **device)
 {
 	struct sl_pjrt_number on_cpu = {.struct_size = sizeof(on_cpu), .of = buffer};
@@ -164,12 +165,12 @@ static bool place_of(unsigned plugin, const void *buffer, struct device **device
 	return *device != NULL;
 }
 
-/* Where an array is from. */
+/* Where an array comes from. */
 struct origin {
 	const char *how;
-	size_t output;	 /* of the executable of that name; NO_OUTPUT: of none */
-	uint64_t number; /* for pjrt_names.h; 0: it is not to be kept */
-	bool last;	 /* of what the call made: what is in use can be said to be in use by what is recorded */
+	size_t output;	 /* output number of that executable; NO_OUTPUT: not made by one */
+	uint64_t number; /* key for pjrt_names.h; 0: the name is not kept */
+	bool last;	 /* the call's last array: only then do the recorded arrays match what the pool says */
 };
 #define NO_OUTPUT SIZE_MAX
 
@@ -188,7 +189,7 @@ static uint32_t make_name(const struct origin *origin, int type, const int64_t *
 	return sl_stacks_text(name, text.used);
 }
 
-/* An executable's outputs have the shapes that it was compiled for, so these are not asked again. */
+/* The outputs of an executable have the shapes it was compiled for, so they are asked only once. */
 static uint32_t name_of(unsigned plugin, const void *buffer, uint64_t bytes, const struct origin *origin)
 {
 	struct sl_pjrt_key key = {.origin = origin->number, .bytes = bytes};
@@ -214,7 +215,7 @@ static uint32_t name_of(unsigned plugin, const void *buffer, uint64_t bytes, con
 	return id;
 }
 
-/* The agent's own work has begun. */
+/* From here on the agent's own work is under way. */
 static void record(unsigned plugin, unsigned api, const void *buffer, const struct origin *origin)
 {
 	struct sl_pjrt_number size = {.struct_size = sizeof(size), .of = buffer};
@@ -263,9 +264,9 @@ void sl_pjrt_gone(unsigned api, const void *buffer)
 static struct executable {
 	_Atomic(const void *) handle;
 	atomic_bool ready;
-	bool donates; /* some output lies where an argument lay */
+	bool donates; /* some output reuses the memory of an argument */
 	size_t outputs;
-	uint64_t number; /* of all that there were, from 1 on; 0: it has no place here */
+	uint64_t number; /* counts executables from 1 on; 0: it has no place here */
 	char name[64];
 } executables[EXECUTABLES];
 static _Atomic uint64_t executables_seen;
@@ -304,7 +305,7 @@ static void tell_executable(const struct executable *what, const struct sl_pjrt_
 	sl_agent_begin(&sl_thread);
 }
 
-/* What is to be known of it; false: it does not say.  The agent's own work has begun. */
+/* Asks what is needed of an executable; false: the plugin does not say.  The agent's own work is under way. */
 static bool look_at(unsigned plugin, const void *handle, struct executable *what)
 {
 	struct sl_pjrt_number executable = {.struct_size = sizeof(executable), .of = handle},
@@ -331,7 +332,7 @@ static bool look_at(unsigned plugin, const void *handle, struct executable *what
 	return known;
 }
 
-/* NULL: it does not say what it is.  spare: where there is no place for it. */
+/* NULL: the plugin does not say what it is.  spare: used where the table is full. */
 static const struct executable *executable_of(unsigned plugin, const void *handle, struct executable *spare)
 {
 	struct executable *place = place_for(handle, handle);
@@ -373,7 +374,7 @@ void sl_pjrt_unloaded(const void *handle)
 	atomic_store_explicit(&place->handle, NULL, memory_order_release);
 }
 
-/* Arguments that the executable was given for good. */
+/* Arguments that the executable was given to keep (donated). */
 static void record_donated(unsigned plugin, const struct sl_pjrt_execute *args)
 {
 	for (size_t d = 0; d < args->num_devices; d++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* PJRT's table with some functions for ours, and what the rows of pjrt.def say of a call.  plugin: number of its table. */
+/* Copies of PJRT's table with some functions replaced, and what the rows of pjrt.def do.  plugin: index of the plugin's table. */
 #ifndef AGENT_HOOKS_PJRT_H
 #define AGENT_HOOKS_PJRT_H
 
@@ -7,7 +7,7 @@
 
 struct sl_pjrt_execute;
 
-/* The table to hand out instead of `real`; that itself where it is not one that we know. */
+/* The table to hand out instead of `real`; `real` itself where its layout is not known. */
 const void *sl_pjrt_table(const void *real);
 
 void sl_pjrt_made(unsigned plugin, unsigned api, const void *buffer, const char *how);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What pjrt.c reads of PJRT's C interface: arguments of the wrapped functions and of the questions, each as far as it is read.
- * Major version 0 appends only, since 0.57.  tests/pools/check_pjrt.py holds it against the header of a plugin's wheel.
+ * The part of PJRT's C interface that pjrt.c reads: arguments of the wrapped functions and of the questions, up to the last
+ * member used.  Major version 0 only appends, since 0.57.  tests/pools/check_pjrt.py compares this with the header in a
+ * plugin's wheel.
  */
 #ifndef AGENT_HOOKS_PJRT_ABI_H
 #define AGENT_HOOKS_PJRT_ABI_H
@@ -98,7 +99,7 @@ struct sl_pjrt_deserialize {
 	void *executable;
 };
 
-/* Questions: one object in, answers behind it. */
+/* Questions: the object comes first, the answers follow it. */
 struct sl_pjrt_number {
 	SL_PJRT_HEAD;
 	const void *of;

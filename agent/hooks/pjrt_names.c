@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A place is taken once and never given up, so that who finds its key there needs no lock; what finds no place is named anew each
- * time.
+ * A place in the table is taken once and never given up, so a reader that finds its key there needs no lock.  A name that finds
+ * no place is made anew each time.
  */
 #include "agent/hooks/pjrt_names.h"
 
@@ -21,7 +21,7 @@ enum { FREE, TAKEN, THERE };
 static struct name {
 	_Atomic uint32_t state;
 	struct sl_pjrt_key key;
-	_Atomic uint64_t id; /* with the recording's tag above it */
+	_Atomic uint64_t id; /* the recording's tag is in the upper bits */
 } names[NAMES];
 
 _Static_assert(sizeof(struct sl_pjrt_key) % 8 == 0, "it is words, without padding");

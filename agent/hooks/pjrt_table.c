@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The copies of PJRT's tables that are handed out, one for each plugin, and the functions in them, expanded from pjrt.def.  A
- * table that does not look as the interface's header says is handed out as it is, and the trace says so.
+ * The copies of PJRT's tables that are handed out, one for each plugin, and our functions in them, expanded from pjrt.def.  A
+ * table that differs from the interface's header is handed out unchanged, and the trace says so.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "agent/symbols/objects.h"
 #include "agent/symbols/resolve.h"
 
-#define BYTES_MAX 4096 /* of a table: 1.1 KiB in 0.116 */
+#define BYTES_MAX 4096 /* of a table; version 0.116 has 1.1 KiB */
 
 static struct plugin {
 	_Atomic(const struct sl_pjrt_api *) real;
@@ -29,7 +29,7 @@ const struct sl_pjrt_api *sl_pjrt_real(unsigned plugin)
 	return atomic_load_explicit(&plugins[plugin].real, memory_order_relaxed);
 }
 
-/* False while the agent itself asks the plugin, and before there is a recording. */
+/* False before there is a recording, and while the agent itself asks the plugin. */
 static inline bool is_told(void)
 {
 	return (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) || sl_torch_wants_cpu()) &&
@@ -74,7 +74,7 @@ static const struct {
 #undef HAND
 #undef INSIDE
 
-/* What is not known of it; 0: it is as the interface's header says. */
+/* A number that says what differs from the interface's header; 0: nothing. */
 static unsigned strangeness(const struct sl_pjrt_api *real)
 {
 	size_t count;
@@ -123,7 +123,7 @@ const void *sl_pjrt_table(const void *given)
 			fill(&plugins[i], real);
 		else if (there != real)
 			continue;
-		/* Another thread may be filling it at this moment: it gets the bare one. */
+		/* Another thread may be filling the copy right now; then the unchanged table is handed out. */
 		return atomic_load_explicit(&plugins[i].ready, memory_order_acquire) ? plugins[i].copy : given;
 	}
 	return given;

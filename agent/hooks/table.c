@@ -28,8 +28,8 @@ static uint32_t hash_of(const char *name)
 }
 
 /*
- * Made at the first look-up of a name like ours.  Threads that make it at the same time put the same ids in the
- * same places, because each puts them in order of id: nobody waits.
+ * Built at the first look-up of a name that we may have.  Threads that build it at the same time write the same ids into the
+ * same places, because each goes in order of ids; so nobody waits.
  */
 static void make_name_index(void)
 {
@@ -37,7 +37,7 @@ static void make_name_index(void)
 		uint32_t at = hash_of(sl_hooks[id].name);
 		unsigned there;
 
-		/* Only rows with a wrapper: not the second meanings of one. */
+		/* Only rows that have a wrapper, not second meanings. */
 		if (!sl_hook_entries[id][0])
 			continue;
 		while ((there = atomic_load_explicit(&name_index[at % INDEX_SIZE], memory_order_relaxed)) && there != id)
@@ -79,7 +79,7 @@ static const struct {
 #undef VARIANT_LEFT_ALONE
 };
 
-/* Row of the ABI variant that a driver hands out for this request. */
+/* The row of the ABI variant that a driver returns for this request. */
 static unsigned find_version(const char *base, int version, uint64_t flags, enum sl_family family)
 {
 	bool per_thread = flags & PER_THREAD_STREAM, listed = false;
@@ -107,7 +107,7 @@ static unsigned find_version(const char *base, int version, uint64_t flags, enum
 
 /* --- instances ------------------------------------------------------------------------------------------ */
 
-/* Real functions of a row, in the order in which they were met; instance i forwards to the (i - 1)th. */
+/* The real functions of a row in the order in which they were met; instance i forwards to number i - 1. */
 static _Atomic(void *) reals[SL_API_COUNT][SL_HOOK_INSTANCES - 1];
 
 static unsigned instance_of(unsigned api, void *real)
@@ -122,7 +122,7 @@ static unsigned instance_of(unsigned api, void *real)
 		if (there == real)
 			return i + 1;
 	}
-	/* A library that was unloaded leaves its place to another: nobody may call its functions any more. */
+	/* The addresses of an unloaded library may be used again by another, so its functions must not be called any more. */
 	for (unsigned i = 0; i < SL_HOOK_INSTANCES - 1; i++) {
 		void *there = atomic_load_explicit(&reals[api][i], memory_order_acquire);
 
@@ -165,9 +165,9 @@ void *sl_hooks_wrap_version(const char *base, int version, uint64_t flags, enum 
 /* --- instance 0: who calls? ------------------------------------------------------------------------------ */
 
 /*
- * What was found for a caller is kept per row and page of code, in one word: page, number of the unload before
- * which it was found, instance.  A page holds one object's code until something is unloaded; while something is
- * being unloaded nothing kept is believed and nothing is kept.
+ * The result for a caller is kept per row and page of code, in one word: page, number of the unload before which it was found,
+ * instance. A page holds the code of one object until something is unloaded.  While an unload is under way no kept word is used
+ * and none is stored.
  */
 #define CALLERS	      8
 #define INSTANCE_BITS 2
@@ -178,7 +178,7 @@ static _Atomic uint64_t callers[SL_API_COUNT][CALLERS];
 
 #define PAGE_BITS 12
 
-/* The word without the instance.  Never zero: no code lies in the first page. */
+/* The word without the instance.  It is never zero, since no code lies in the first page. */
 static inline uint64_t kept_word(const void *caller, uint64_t unload)
 {
 	const uint64_t numbers = (UINT64_C(1) << (UNLOAD_BITS + INSTANCE_BITS)) - (1 << INSTANCE_BITS);
@@ -203,7 +203,7 @@ static SL_NOINLINE void *find_real(unsigned api, const void *caller, uint64_t un
 	int saved = errno;
 	void *real;
 
-	/* Other pages had the place it would have first. */
+	/* the places it would have taken first are occupied by other pages */
 	for (unsigned i = 1; i < CALLERS && !(unload % SL_UNLOAD); i++)
 		if ((real = kept_real(api, at + i, kept_word(caller, unload))))
 			return real;

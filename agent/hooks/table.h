@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which real function a wrapper stands for: by name, by ABI version, by caller. */
+/* Which real function a wrapper calls: by name, ABI version and caller. */
 #ifndef AGENT_HOOKS_TABLE_H
 #define AGENT_HOOKS_TABLE_H
 
@@ -16,28 +16,28 @@
 #define SL_HOOK_INSTANCES 4
 
 /*
- * The wrapper to hand out instead of `real`, found by a look-up (dlsym, cuGetProcAddress, ...) of the exact
- * exported name; `real` itself when the name is not ours or all instances are taken.  Lock-free, any thread, also
- * before the constructor ran.
+ * The wrapper to hand out instead of `real`, which a look-up of the exact exported name has found (dlsym, cuGetProcAddress,
+ * ...). Returns `real` itself when the name is not ours or all instances are taken.  Lock-free, any thread, also before the
+ * constructor has run.
  */
 void *sl_hooks_wrap(const char *name, void *real);
 
-/* As above for a driver or HIP entry point asked by base name and version: picks the ABI variant. */
+/* The same for a driver or HIP entry point asked for by base name and version: picks the ABI variant. */
 void *sl_hooks_wrap_version(const char *base, int version, uint64_t flags, enum sl_family family, void *real);
 
-/* Row that wraps this exported name, SL_API_none if there is none; of any family that is looked up by name. */
+/* The row that wraps this exported name, of any family that is looked up by name; SL_API_none if there is none. */
 unsigned sl_hooks_find(const char *name);
 
 /* True when the address is one of our wrappers. */
 bool sl_hooks_is_wrapper(const void *address);
 
 /*
- * The real function that instance `instance` of row `api` forwards to when called from `caller`; NULL: nobody
- * provides it.  A few loads where the caller has been here before.
+ * The real function that instance `instance` of row `api` calls when it is called from `caller`; NULL: nobody provides it.  A
+ * few loads where the caller is known.
  */
 void *sl_hooks_real(unsigned api, unsigned instance, const void *caller);
 
-/* hooks.c: distances from the element itself to the wrapper of instance 1, 2, 3; 0 none. */
+/* hooks.c: distance from each element itself to the wrapper of instance 1, 2, 3; 0 none. */
 extern const int32_t sl_hook_entries[][3] __attribute__((visibility("hidden")));
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What TensorFlow's allocator hands out.  Its functions are virtual and exported; vtables refer to them by symbol, so calls
- * come here.  Only their arguments are read.  The analyzer finds the device of a block by its address.
+ * Records blocks of TensorFlow's allocator.  Its functions are virtual and exported; vtables refer to them by symbol, so calls
+ * come here.  Only arguments are read.  The analyzer finds a block's device by its address.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 
 #define EXPORTED_AS(symbol) __asm__(symbol) __attribute__((visibility("default")))
 
-/* Its memory of the host alone begins no recording. */
+/* Host memory of TensorFlow alone does not begin a recording. */
 static inline bool is_wanted(void)
 {
 	return (atomic_load_explicit(&sl_agent->generation, memory_order_relaxed) || sl_torch_wants_cpu()) &&
@@ -35,7 +35,7 @@ static void *real_of(_Atomic uint64_t *kept, const char *symbol, const void *cal
 	return function;
 }
 
-/* AllocateRaw(size_t alignment, size_t bytes, const AllocationAttributes &), DeallocateRaw(void *) of one namespace. */
+/* AllocateRaw(size_t alignment, size_t bytes, const AllocationAttributes &) and DeallocateRaw(void *) of one namespace. */
 #define ALLOCATOR(name, space)                                                                                                     \
 	void *name##_allocate(void *, uint64_t, uint64_t, const void *)                                                            \
 		EXPORTED_AS("_ZN" space "12BFCAllocator11AllocateRawEmmRKNS_20AllocationAttributesE");                             \

@@ -2,9 +2,9 @@
 /*
  * PyTorch's own blocks, as its allocators report them to its profiler, and the backward pass.
  *
- * The reports come with the allocator's mutex held: nothing here calls torch, CUDA, the GIL or malloc.  Their
- * names and arguments changed over the versions, and each name forwards to its own real function.  A C++
- * struct Device {int8_t type, index} travels in one register, as an integer does.
+ * The reports come while the allocator's mutex is held: nothing here calls torch or CUDA, takes the GIL or calls malloc.  Names
+ * and arguments changed over the versions; each name forwards to its own real function.  A C++ struct Device {int8_t type,
+ * index} is passed in one register, as an integer is.
  */
 #include <link.h>
 #include <stdatomic.h>
@@ -32,7 +32,7 @@
 /* c10::DeviceType */
 enum { DEVICE_CPU = 0, DEVICE_CUDA = 1, DEVICE_HIP = 6 };
 
-/* The real function of one mangled name. */
+/* The real function of a mangled name. */
 struct real {
 	const char *symbol;
 	_Atomic uint64_t kept;
@@ -56,7 +56,7 @@ static void *real_of(struct real *real, const void *caller)
 struct place {
 	uintptr_t address;
 	const char *path;
-	uintptr_t begin, bytes; /* of the segment that it is in */
+	uintptr_t begin, bytes; /* of the segment that the function lies in */
 };
 
 static int find_path(struct dl_phdr_info *info, size_t size, void *data)
@@ -85,11 +85,11 @@ static bool add_version(struct sl_text *to, const char *version)
 	return minor != 0;
 }
 
-/* The wheel has torch/lib/libc10.so and torch/version.py; distributions number the library. */
+/* A wheel has torch/lib/libc10.so and torch/version.py; distributions put the version into the library's name. */
 static bool add_version_of(struct sl_text *to, const char *path)
 {
 	const char *library = path ? strstr(path, "/lib/libc10.so") : NULL, *found;
-	static char file[4096], text[1024]; /* one thread, once */
+	static char file[4096], text[1024]; /* used by one thread, once */
 	struct sl_text name = sl_text_begin(file, sizeof(file));
 
 	if (!library)
@@ -133,7 +133,7 @@ static __thread struct {
 	bool sized, streamed;
 } asked __attribute__((tls_model("initial-exec")));
 
-#define SMALLEST 512 /* what less than that is asked for gets */
+#define SMALLEST 512 /* bytes that a smaller request gets */
 
 static bool take_asked(struct sl_asked *what, uint64_t size)
 {
@@ -171,7 +171,10 @@ void *asked_stream(const void *self)
 ROUNDUP(roundup_cuda, "_ZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig24roundup_power2_divisionsEm") /* 2.2 to 2.9 */
 ROUNDUP(roundup_any, "_ZN3c1016CachingAllocator26AcceleratorAllocatorConfig24roundup_power2_divisionsEm")    /* 2.10 on */
 
-/* Settings that change while the program runs: a mark with their text.  std::string begins with the text's address. */
+/*
+ * Settings may change while the program runs; each change is recorded as a mark with its text.  A std::string begins with the
+ * address of its text.
+ */
 static void tell_settings(const char *const *settings)
 {
 	if (sl_preload_running() && settings && *settings)
@@ -263,8 +266,8 @@ void sl_torch_event_seen(unsigned api, uint64_t event)
  */
 
 /*
- * --tensors cpu, asked before there is a recording, since PyTorch decides with its first tensor whether it
- * keeps the sizes of CPU blocks, and warns when it has not.
+ * --tensors cpu.  Asked before there is a recording: PyTorch decides with its first tensor whether it keeps the sizes of CPU
+ * blocks, and warns when it has not.
  */
 bool sl_torch_wants_cpu(void)
 {
@@ -294,7 +297,7 @@ static void note_type(int type)
 	sl_define_note(text);
 }
 
-/* True when a block on this device is to be recorded; `ordinal` as the trace counts, -1 the CPU. */
+/* True when a block on this device is to be recorded; `ordinal` is the device as in the trace, -1 the CPU. */
 static bool wanted(uint64_t device, int *ordinal)
 {
 	int type = (int8_t)device;
@@ -311,7 +314,7 @@ static bool wanted(uint64_t device, int *ordinal)
 	return true;
 }
 
-/* Once: which code is the allocator's, by who reports a device's block. */
+/* Once: finds the allocator's library, which is the one that reports a device's block. */
 static void learn_code(const void *caller)
 {
 	struct place place = {.address = (uintptr_t)caller};
@@ -339,7 +342,7 @@ static void report(struct real *real, const char *versions, void *block, int64_t
 	tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)), versions);
 }
 
-/* With the totals after the operation; their types differ in name alone. */
+/* With the totals after the operation.  Versions differ only in the name of their type. */
 #define REPORT(name, mangled, versions)                                                                                            \
 	void name(void *, int64_t, uint64_t, uint64_t, uint64_t) EXPORTED_AS(mangled);                                             \
 	void name(void *block, int64_t size, uint64_t allocated, uint64_t reserved, uint64_t device)                               \
@@ -392,7 +395,7 @@ REPORT_OOM(oom_signed, "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE")
 REPORT_OOM(oom_mixed, "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE")
 REPORT_OOM(oom_unsigned, "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE")
 
-/* What the CPU's allocators ask before they report. */
+/* What the CPU's allocators ask before they report a block. */
 bool memory_profiling_enabled(void) EXPORTED_AS("_ZN3c1022memoryProfilingEnabledEv");
 bool memory_profiling_enabled(void)
 {
@@ -406,11 +409,11 @@ bool memory_profiling_enabled(void)
  */
 
 /*
- * Engine::execute(roots, inputs, keep_graph, create_graph[, accumulate_grad], outputs) returns a vector,
- * which a struct of that size does in the same way.
+ * Engine::execute(roots, inputs, keep_graph, create_graph[, accumulate_grad], outputs) returns a vector; a struct of the same
+ * size is returned in the same way.
  *
- * It may throw, out of memory first of all.  Then the unwinder asks our frame's personality, which ends the
- * pass and has nothing else to say: no handler, no landing pad, and so nothing of libgcc_s.
+ * It may throw, for example out of memory.  The unwinder then calls our frame's personality function, which closes the pass and
+ * lets the unwinding go on.  So there is no handler and no landing pad, and nothing of libgcc_s is needed.
  */
 enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 }; /* _UA_CLEANUP_PHASE, _URC_CONTINUE_UNWIND */
 

@@ -9,12 +9,12 @@
 #include "agent/hooks/ids.h"
 #include "common/base.h"
 
-/* Where the code of the library lies that reports CUDA blocks; end 0: none has. */
+/* Bounds of the code of the library that reports CUDA blocks; end 0: none has reported yet. */
 extern struct sl_torch_code {
 	uintptr_t begin, bytes;
 } sl_torch_code SL_HIDDEN;
 
-/* --tensors cpu; asked before there is a recording, and begins none. */
+/* --tensors cpu; it is asked before there is a recording and does not begin one. */
 bool sl_torch_wants_cpu(void);
 
 void sl_torch_event_seen(unsigned api, uint64_t event);

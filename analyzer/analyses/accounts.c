@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Out of memory: who had the device at that moment, and why the request did not fit, in plain words.  The causes are
- * asked in an order: what explains the refusal by itself comes before what only made it likelier.
+ * Out of memory: who held the device at that moment, and why the request did not fit, in plain words.  Causes are tried in
+ * order: one that explains the refusal by itself comes before one that only made it more likely.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static const char *size(struct names *names, uint64_t bytes)
 	return sl_format_size(names->text[names->next++ % SL_COUNT(names->text)], bytes);
 }
 
-/* A device on which the process got nothing is joined by its name alone. */
+/* A device on which the process got nothing is matched only by its name. */
 static const struct sl_shared_device *by_uuid(const struct sl_report *report, const struct sl_process *process, int ordinal)
 {
 	const struct sl_device *def = sl_defs_device(&process->trace->defs, ordinal);
@@ -68,13 +68,13 @@ static void add_other(struct sl_account *account, int64_t pid, const struct sl_p
 	}
 	if (!recorded)
 		return;
-	account->others[at].bytes = bytes; /* then, and not when the device was last looked at */
+	account->others[at].bytes = bytes; /* at that time, not when the device was last sampled */
 	account->others[at].recorded = true;
 	account->others[at].rank = recorded->trace->header.rank;
 	account->others[at].stray = stray;
 }
 
-/* It was recorded, and had ended since the device was last looked at. */
+/* It was recorded, and had ended since the device was last sampled. */
 static bool has_ended(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid, uint64_t unix_ns)
 {
 	bool ended = false;
@@ -110,14 +110,14 @@ static void take_others(const struct sl_report *report, unsigned process, const 
 		then_ns = unix_ns - header->started_ns + header->monotonic_ns;
 		if (state->line)
 			bytes = (uint64_t)sl_timeline_at(&other->model->timeline, state->line, then_ns);
-		if (state->context_made.time_ns <= then_ns) /* 0: by no call that was seen */
+		if (state->context_made.time_ns <= then_ns) /* 0: no call that made it was seen */
 			bytes += state->context_bytes;
 		if (bytes)
 			add_other(account, header->pid, other, header->rank >= 0 && sl_devices_home(other) != state, bytes);
 	}
 }
 
-/* In use on the device beside what this process asked for; SL_UNKNOWN. */
+/* Bytes in use on the device that this process did not ask for; SL_UNKNOWN. */
 static uint64_t beside(const struct sl_oom *oom)
 {
 	uint64_t used;
@@ -128,7 +128,10 @@ static uint64_t beside(const struct sl_oom *oom)
 	return used > oom->live_bytes ? used - oom->live_bytes : 0;
 }
 
-/* Context and code of this process are known; some of the others were looked at a moment before, and together held no more than the rest. */
+/*
+ * This process's context and code are known.  Some of the others were sampled a moment before, and held together no more than
+ * the rest.
+ */
 static void take_hidden(const struct sl_oom *oom, struct sl_account *account)
 {
 	uint64_t rest = beside(oom);
@@ -152,7 +155,7 @@ static void take_hidden(const struct sl_oom *oom, struct sl_account *account)
 			  (account->modules != SL_UNKNOWN ? account->modules : 0);
 }
 
-/* Another process is to blame where it leaves too little, but not for a little where this one leaks a lot. */
+/* Another process is the cause where it leaves too little room, but not if it holds little and this one leaks a lot. */
 static bool is_neighbours(struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
 	char words[300];
@@ -213,7 +216,7 @@ static void say_address_space(const struct sl_oom *oom, struct sl_account *accou
 	}
 }
 
-/* A context, a launch, a copy: how much it wanted nobody tells. */
+/* For a context, a launch or a copy the trace does not tell how much it wanted. */
 static void say_unasked(const struct sl_oom *oom, struct sl_account *account)
 {
 	const char *what = oom->scope == SL_SCOPE_CONTEXT ? "a context"
@@ -277,20 +280,20 @@ static void say(const struct sl_oom *oom, struct sl_account *account)
 	}
 }
 
-/* An unknown cause is no finding. */
+/* An unknown cause is not reported as a finding. */
 static const char *const ids[] = {
 	[SL_CAUSE_INJECTED] = "oom.injected",	  [SL_CAUSE_HOST] = "oom.host",	    [SL_CAUSE_ADDRESS_SPACE] = "oom.address_space",
 	[SL_CAUSE_FRAGMENTED] = "oom.fragmented", [SL_CAUSE_DRIVER] = "oom.driver", [SL_CAUSE_NEIGHBOUR] = "oom.neighbour",
 	[SL_CAUSE_TOO_LARGE] = "oom.too_large",	  [SL_CAUSE_FULL] = "oom.full",
 };
 
-/* The device was a smaller one in what the program was told. */
+/* The device looked smaller to the program because of --limit. */
 static const char *limited(const struct sl_oom *oom)
 {
 	return oom->injected && !sl_oom_made_to_fail(oom) ? " under --limit" : "";
 }
 
-/* What it came from, where the trace tells. */
+/* Where it came from, if the trace tells. */
 static void explain(struct sl_process *process, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
@@ -354,7 +357,7 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The newest errors of the run keep their bundles. */
+/* Only the newest errors of the run keep their bundles. */
 static void retain(struct sl_report *report)
 {
 	unsigned most = report->options.oom_max_dumps ? report->options.oom_max_dumps : SL_OOM_DUMPS;
@@ -381,7 +384,7 @@ static bool is_another_attempt(const struct sl_oom *one, const struct sl_oom *ne
 	       one->live_bytes <= next->live_bytes && !sl_oom_made_to_fail(one);
 }
 
-/* What failed at one place again and again is one error, told with the last attempt: the one that nobody got over. */
+/* Repeated failures at one place are one error, described by the last attempt, from which the program did not recover. */
 static void join_attempts(struct sl_process *process)
 {
 	const struct sl_oom *ooms = process->model->ooms.item;
@@ -405,7 +408,7 @@ static void join_attempts(struct sl_process *process)
 	}
 }
 
-/* What --inject-oom was to make fail, in a run that has ended; NULL: nothing, or it did. */
+/* The allocation that --inject-oom should have made fail but did not, in a run that has ended; NULL: none. */
 static const char *uninjected(const struct sl_report *report)
 {
 	const char *asked = NULL;

@@ -15,7 +15,7 @@ struct sl_analysis {
 	void (*run)(struct sl_report *report);	     /* after all processes, main thread; or NULL */
 };
 
-/* In the order in which they run; NULL ends it. */
+/* In the order in which they run; ended by NULL. */
 extern const struct sl_analysis *const sl_analyses[];
 
 #endif

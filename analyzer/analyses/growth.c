@@ -14,13 +14,13 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-#define POINTS_MIN	4     /* fewer say nothing */
+#define POINTS_MIN	4     /* points of the line: fewer prove nothing */
 #define SLOPE_MIN_BYTES 512   /* an entry: the smallest block there is */
-#define TOTAL_MIN_PART	0.001 /* of what is in use: less is steady whatever the line */
+#define TOTAL_MIN_PART	0.001 /* part of what is in use: smaller growth is reported as steady */
 #define CREDIT_MIN_PART 0.3
-#define HOLDER_MIN_PART 0.1 /* of the growth: less is not worth a line */
+#define HOLDER_MIN_PART 0.1 /* part of the growth: a smaller holder is not worth a line */
 
-/* Student's t that chance exceeds once in 200, by degrees of freedom from 1 on; the last for all that follow. */
+/* Student's t that chance exceeds once in 200 times, by degrees of freedom from 1 on; the last value serves all further ones. */
 static const double t_by_freedom[] = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17,
 				      3.11,  3.05, 3.01, 2.98, 2.95, 2.92, 2.90, 2.88, 2.86, 2.85};
 
@@ -32,8 +32,8 @@ static double t_of(uint64_t points)
 }
 
 /*
- * What survives: the least in use in the last quarter is above that in the second by half of what the line says.  Batches of any
- * size come and go above it, and a cache that was filled once stands still there.
+ * Tests what survives: the minimum in use in the last quarter must exceed that in the second quarter by half of what the line
+ * predicts. Batches of any size come and go above that minimum, and a cache that was filled once does not raise it.
  */
 static bool survives(const struct sl_floor *floor, double slope)
 {
@@ -59,7 +59,7 @@ static struct sl_growth growth_of(const struct sl_label *label, uint32_t index)
 	if (label->points < POINTS_MIN || xx <= 0)
 		return growth;
 	growth.slope = xy / xx;
-	/* Sums of squares cancel: what is left below rounding is no variation. */
+	/* Differences of squares are inexact: what is below rounding is not variation. */
 	growth.r_squared = yy > label->syy * 1e-12 ? fmin(1, xy * xy / (xx * yy)) : 0;
 	growth.error = sqrt(fmax(0, yy - xy * xy / xx) / (n - 2) / xx);
 	least = t_of(label->points) * growth.error;
@@ -120,14 +120,14 @@ static void name_holders(struct sl_growth *growth, const struct sl_model *model)
 	for (size_t i = 0, k; i < count; i = k) {
 		for (k = i + 1; k < count && !by_stack(&all[i], &all[k]); k++)
 			all[i].bytes_per_entry += all[k].bytes_per_entry;
-		/* between two entries, beside a line through all of them: a part is not more than the whole */
+		/* measured between two entries, not by the line: a part must not exceed the whole */
 		all[i].bytes_per_entry = fmin(all[i].bytes_per_entry, growth->slope);
 		keep_holder(growth, &all[i]);
 	}
 	free(all);
 }
 
-/* A range of the label lies in one of the other. */
+/* True: a range of the label lies inside one of the other. */
 static bool lies_in(const struct sl_model *model, uint32_t inner, uint32_t outer)
 {
 	for (size_t i = 0; i < model->phases.count; i++) {
@@ -140,7 +140,7 @@ static bool lies_in(const struct sl_model *model, uint32_t inner, uint32_t outer
 	return false;
 }
 
-/* What is kept was asked for in entries of another label, side by side with this one. */
+/* True: what is kept was allocated in entries of another label that run at the same time. */
 static bool is_anothers(const struct sl_process *process, uint32_t label)
 {
 	const struct sl_model *model = process->model;
@@ -159,8 +159,8 @@ static bool is_anothers(const struct sl_process *process, uint32_t label)
 }
 
 /*
- * Where three ranges follow each other, memory at the end of each grows alike: the one whose entries end higher than they begin has it.
- * And what is asked for and given back further out does not grow: then no place keeps anything.
+ * Where three ranges follow each other, memory at the end of each grows alike.  The growth belongs to the one whose entries end
+ * higher than they begin.  Where an outer range allocates and frees, there is no growth: no place keeps anything.
  */
 static bool is_credited(const struct sl_process *process, const struct sl_growth *growth)
 {
@@ -186,7 +186,7 @@ static void process(struct sl_process *process)
 	}
 }
 
-/* ": 4.00 MiB by train.py:117 train, 1.00 MiB by ..."; nothing where no stack holds it. */
+/* ": 4.00 MiB by train.py:117 train, 1.00 MiB by ..."; nothing where no stack is known to hold it. */
 static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
@@ -204,7 +204,7 @@ static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 			sl_stacks_describe(where[count], sizeof(where[count]), frame);
 		else
 			snprintf(where[count], sizeof(where[count]), "%s", holder->library);
-		for (k = 0; strcmp(where[k], where[count]); k++) /* several ways into one line are one */
+		for (k = 0; strcmp(where[k], where[count]); k++) /* several stacks through one line are one */
 			;
 		bytes[k] += holder->bytes_per_entry;
 		count += k == count;
@@ -216,8 +216,8 @@ static char *held_by(struct sl_process *process, const struct sl_growth *growth)
 }
 
 /*
- * Ranges inside one that grows grow with it: the outermost says it.  It begins before them and takes longer, and its entries
- * together grow as much as theirs.
+ * Ranges inside a growing range grow with it; only the outermost is reported.  It begins before the others and lasts longer,
+ * and its entries grow by as much in sum.
  */
 static bool is_inside(const struct sl_process *process, const struct sl_growth *growth)
 {

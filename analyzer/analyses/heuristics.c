@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Upstream's leak heuristics on what a process had in use of a device over its life: totals alone, for programs whose
- * growth no range and no leak names.  The series is taken where the timeline's bins end, evenly over the run.
+ * Python Stormlog's leak heuristics, applied to what a process had in use on a device over its life.  They see only totals, and
+ * are reported where neither a range nor a leak explains the growth.  The series is taken where the timeline's bins end, evenly
+ * over the run.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +13,15 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-#define POINTS_MAX 32  /* so few that each stretch has several steps of a program */
-#define POINTS_MIN 20  /* fewer steps that rise are chance */
-#define GROWN_MIN  1.2 /* the last five average so many times the first five */
+#define POINTS_MAX 32  /* few enough that each interval contains several steps of a program */
+#define POINTS_MIN 20  /* with fewer rising intervals it may be chance */
+#define GROWN_MIN  1.2 /* the last five values must average this many times the first five */
 
 static size_t take_series(const struct sl_line *line, double *megabytes)
 {
 	size_t bins = line->bin - line->first + 1, count;
 
-	/* A program that has given everything back is on its way out. */
+	/* A program that has freed everything is about to end. */
 	while (bins > 1 && !line->bins[line->first + bins - 1].last)
 		bins--;
 	count = bins < POINTS_MAX ? bins : POINTS_MAX;

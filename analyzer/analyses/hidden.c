@@ -45,7 +45,7 @@ static void set_first(struct sl_hidden_name *name, const struct sl_process *proc
 	name->step = first->step;
 }
 
-/* Contexts and code of processes that ended before the peak were not in it. */
+/* Contexts and code of processes that ended before the peak are not part of it. */
 static void add_parts(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)
 {
 	for (unsigned i = 0; i < device->process_count; i++) {
@@ -71,7 +71,7 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 	}
 }
 
-/* Two ranks that see the same stranger: it counts once. */
+/* Two ranks that see the same unrecorded process: it counts once. */
 static void add_strangers(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden)
 {
 	for (unsigned i = 0; i < device->process_count; i++) {
@@ -126,7 +126,7 @@ void sl_hidden_free(struct sl_hidden *hidden)
 	sl_map_free(&hidden->known);
 }
 
-/* Recorded, although it got nothing of this device by its calls. */
+/* A recorded process that got nothing on this device by its calls. */
 static bool is_of_run(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -138,7 +138,7 @@ static bool is_of_run(const struct sl_report *report, const struct sl_shared_dev
 	return false;
 }
 
-/* What a process made of one kind on the device at one place, and what it costs. */
+/* What a process made of one kind, on one device, at one place, and its cost. */
 static const struct sl_track *most_of(const struct sl_process *process, const struct sl_device_state *state, enum sl_object object)
 {
 	const struct sl_track *most = NULL;
@@ -172,7 +172,7 @@ static void find_place(struct sl_report *report, const struct sl_shared_device *
 	free(what);
 }
 
-/* The lines where hidden memory comes from: code, and contexts beyond one. */
+/* Findings: the lines that cause hidden memory, by loading code or making more than one context. */
 static void find_places(struct sl_report *report, const struct sl_shared_device *device)
 {
 	char size[SL_FORMAT_BYTES];

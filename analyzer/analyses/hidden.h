@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hidden peak of a device by name, over all processes that were recorded on it: contexts, code by the library that
- * loaded it, processes that were not recorded, and the unexplained rest.  Contexts and code are measured by free memory
- * before and after the calls that made them, or a context by the first sample that tells this process's bytes.
+ * The hidden peak of a device by name, over all processes recorded on it: contexts, code by the library that loaded it,
+ * processes that were not recorded, and the unexplained rest.  Contexts and code are measured by the free memory before and
+ * after the calls that made them; a context also by the first sample that shows this process's bytes.
  */
 #ifndef ANALYZER_ANALYSES_HIDDEN_H
 #define ANALYZER_ANALYSES_HIDDEN_H
@@ -12,21 +12,21 @@
 
 struct sl_hidden_name {
 	const char *what;    /* context, code, process, unexplained */
-	const char *library; /* of code; NULL */
-	int64_t pid;	     /* whose; 0: unexplained */
+	const char *library; /* for code; else NULL */
+	int64_t pid;	     /* owner; 0: unexplained */
 	uint64_t bytes;
 	uint64_t first_unix_ns; /* when it appeared; 0: unknown */
-	const char *label;	/* in this range; NULL */
-	uint64_t step;		/* with this index; SL_UNKNOWN */
+	const char *label;	/* range in which it appeared; NULL */
+	uint64_t step;		/* index of the range's entry; SL_UNKNOWN */
 };
 
 struct sl_hidden {
 	struct sl_hidden_name *item; /* largest first, the unexplained rest last */
 	size_t count, capacity;
-	struct sl_map known; /* while it is made: to index into item + 1 */
+	struct sl_map known; /* used while it is built: index into item + 1 */
 };
 
-/* Empty where the device has no figure of its own.  Texts belong to the report. */
+/* Empty where the device's own use is unknown.  The report owns the texts. */
 void sl_hidden_split(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *hidden);
 void sl_hidden_free(struct sl_hidden *hidden);
 

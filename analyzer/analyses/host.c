@@ -8,15 +8,15 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/report/report.h"
 
-#define NEAR 0.9 /* of the limit */
+#define NEAR 0.9 /* part of the limit */
 
-/* Its own kill no process sees; those of others in its group it does. */
+/* A process does not see its own kill by the kernel, only those of others in its group. */
 static bool kernel_killed(const struct sl_host *host)
 {
 	return host->oom_kills != SL_UNKNOWN && host->oom_kills > host->oom_kills_before;
 }
 
-/* The most that its group held while it was looked at: the kernel's own figure may be of a process before it.  0: unknown. */
+/* The most that its cgroup held while it was sampled (the kernel's own peak may be from before this process).  0: unknown. */
 static uint64_t group_held(const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;

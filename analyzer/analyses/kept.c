@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places that keep a part of what they ask for, to the end of the run, whether or not the program cleans up when it ends. Judged are
- * the tracks of the model (model/tracks.h): the least that a place held in each of its windows, and of that what was never given back
- * later ("kept"). Warm-up, a cache that fills, sawtooth, vectors that double and stationary noise do not keep evenly until the end.
+ * Finds places that keep a part of what they allocate to the end of the run, whether or not the program cleans up when it ends.  It
+ * judges the model's tracks (model/tracks.h): the minimum that a place held in each of its windows, and of that the part that was
+ * never given back later ("kept").  Warm-up, a cache that fills, sawtooth patterns, vectors that double and stationary noise do not
+ * keep evenly until the end.
  *
- * A place grows if (doc/analyzer.md, Leaks): it has BIRTHS_MIN births; what is kept rises in the windows by more than
- * chance, which is Mann and Kendall's test over the windows, with the level divided by the number of places that are tested; it rises in
- * each of the last three quarters, by the clock and by the births of the whole process, no less than QUARTER_MIN of their mean; what is
- * given back in between is less than half of it; and its births go on to the end. The teardown, the terminal run of deaths, is not judged.
+ * A place grows (doc/analyzer.md, Leaks) if
+ *  - it has BIRTHS_MIN births;
+ *  - what is kept rises over the windows by more than chance, by the Mann-Kendall test, with the level divided by the number of
+ *    places that are tested;
+ *  - it rises in each of the last three quarters, by the clock and by the births of the whole process, by no less than QUARTER_MIN of
+ *    their mean;
+ *  - less than half of it is given back in between;
+ *  - its births go on to the end.
+ * The teardown, which is the final run of deaths, is not judged.
  * (Longer than other files: one verdict and its measures, which serve nothing else.)
  */
 #include <math.h>
@@ -24,36 +30,37 @@
 #include "analyzer/report/report.h"
 #include "analyzer/report/suppressed.h"
 
-#define BIRTHS_MIN	     8
-#define KEPT_MIN_BYTES	     (64 << 10)
-#define KEPT_MIN_PART	     0.0005 /* of the most that was held */
-#define LEVEL		     0.05
-#define QUARTER_MIN	     0.35
-#define PACE_SLACK	     1.75 /* a clock is less even than births, on a machine that is shared */
-#define ALONE_PART	     0.8  /* of the births since its first: others tell no time */
+#define BIRTHS_MIN     8
+#define KEPT_MIN_BYTES (64 << 10)
+#define KEPT_MIN_PART  0.0005 /* of the most that was held */
+#define LEVEL	       0.05
+#define QUARTER_MIN    0.35
+#define PACE_SLACK     1.75 /* time is less even than births, since a machine may be shared */
+/* Share of the births since its first: with so many of its own, the other places say nothing about time */
+#define ALONE_PART	     0.8
 #define STALL		     4
-#define STOPPED_TICKS	     0.15  /* of the process's births since the place's first without another of its own */
-#define STOPPED_TIME	     0.3   /* the same of time, in which a process may wait */
+#define STOPPED_TICKS	     0.15  /* share of the process's births after the place's last one */
+#define STOPPED_TIME	     0.3   /* the same share of time, in which a process may wait */
 #define ENDING_NS	     50e6  /* a program may take so long to end after its last birth */
 #define ENDING_PYTHON_NS     100e6 /* an interpreter */
-#define ENDING_BEGINNINGS    4	   /* times what it took to begin, which a busy machine made as much longer */
+#define ENDING_BEGINNINGS    4	   /* times the start-up, which takes longer on a busy machine too */
 #define ENDING_MAX_NS	     500e6 /* but no longer: much is loaded at the beginning */
-#define BURST_EVENTS	     1.05  /* of the process for each birth */
+#define BURST_EVENTS	     1.05  /* events of the process per birth */
 #define BURST_PART	     0.4   /* of the run */
-#define BURST_MAX	     100   /* births that a program may take at its start */
+#define BURST_MAX	     100   /* births in start-up */
 #define LOADED_NS	     200e3 /* between births */
 #define ITERATION_PLACES_MAX 2000
 #define FINDINGS_MAX	     32 /* of a process */
 #define STOPPED_GAPS	     3	/* times the mean time between births */
 
 struct series {
-	/* clocks at the windows' beginnings, and at the end: nanoseconds, births of the process */
+	/* at the windows' beginnings and at the end: nanoseconds, and births of the process */
 	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1];
 	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
 	unsigned count;
 };
 
-/* Objects, and imports whose size is not told, are counted. */
+/* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 static bool by_count(const struct sl_track *track)
 {
 	return track->kind >= SL_OBJECT_CONTEXT || !track->born_bytes || track->kind == SL_KIND_imported;
@@ -66,7 +73,10 @@ static bool is_ended_by_error(const struct sl_model *model)
 	return last && last->recovered != 1 && !last->less_bytes;
 }
 
-/* Where its births may have gone on to: what follows an error that nobody got over is the end of the program, however long it takes. */
+/*
+ * When its births may have ended.  After an error from which the program did not recover comes only its end, however long that
+ * takes.
+ */
 static uint64_t end_of(const struct sl_model *model)
 {
 	uint64_t end = model->tracks.teardown_ns ? model->tracks.teardown_ns : model->now_ns;
@@ -90,7 +100,7 @@ static void take_series(const struct sl_model *model, const struct sl_track *tra
 		series->time[i] = (double)(course->windows[i].begin_ns - model->first_ns);
 		series->tick[i] = (double)course->windows[i].begin_tick;
 	}
-	/* what falls in the last window falls with the program: its beginning was the last birth but a few */
+	/* what falls in the last window falls with the program's end: that window began only a few births ago */
 	if (series->count > 4 && series->least[series->count - 1] < series->least[series->count - 2])
 		series->count--;
 	series->time[series->count] = (double)(end_of(model) - model->first_ns);
@@ -99,7 +109,7 @@ static void take_series(const struct sl_model *model, const struct sl_track *tra
 		series->kept[i] = later = fmin(later, series->least[i]);
 }
 
-/* The chance of so many pairs in order when there is no order: one-sided, normal. */
+/* The probability of so many ordered pairs by chance: one-sided, normal approximation. */
 static double chance_of_order(const double *values, unsigned count)
 {
 	double n = count, order = 0;
@@ -110,7 +120,7 @@ static double chance_of_order(const double *values, unsigned count)
 	return 0.5 * erfc((order - 1) / sqrt(n * (n - 1) * (2 * n + 5) / 18) / M_SQRT2);
 }
 
-/* What was kept by the time `at` of the clock. */
+/* What was kept at the time `at` of the clock. */
 static double kept_at(const struct series *series, const double *clock, double at)
 {
 	double before = 0, from = clock[0];
@@ -125,7 +135,7 @@ static double kept_at(const struct series *series, const double *clock, double a
 	return before;
 }
 
-/* The least of the last three quarters' growth, as a part of their mean; last: of the last quarter alone. */
+/* The smallest growth of the last three quarters relative to their mean; last: that of the last quarter. */
 static double evenness(const struct series *series, const double *clock, double *last)
 {
 	double begin = clock[0], span = clock[series->count] - begin, part[4], mean, least;
@@ -148,8 +158,9 @@ static double median_gap(const struct series *series, unsigned from, unsigned to
 }
 
 /*
- * How much of its usual pace the place has in the slowest of the last three quarters of its births: by medians, as a process may wait,
- * and only where it gets slower and slower: a machine that is shared slows any of them.
+ * The place's pace in the slowest of the last three quarters of its births, relative to its usual pace.  Medians are used,
+ * since a process may wait.  It counts only if the place gets slower and slower: a shared machine may slow down any single
+ * quarter.
  */
 static double pace(const struct series *series)
 {
@@ -165,7 +176,7 @@ static double pace(const struct series *series)
 	return slowest > 0 ? usual / slowest : 1;
 }
 
-/* By the births of all places, which no load of the machine bends; by time too where there are few others. */
+/* By the births of all places, which the machine's load does not affect; also by time where there are few others. */
 static double evenness_of(const struct sl_track *track, const struct series *series, double *last)
 {
 	double since = series->tick[series->count] - series->tick[0], even = evenness(series, series->tick, last);
@@ -188,7 +199,7 @@ static double given_back(const struct series *series)
 static double ending_of(const struct sl_model *model)
 {
 	double least = model->defs->pythons.count ? ENDING_PYTHON_NS : ENDING_NS;
-	size_t first = 0; /* tracks are in the order of their first requests */
+	size_t first = 0; /* tracks are ordered by their first requests */
 	double begun;
 
 	while (first < model->tracks.count && !model->tracks.item[first].births)
@@ -202,7 +213,7 @@ static bool is_gap(double gap, double span, double part, uint64_t births)
 	return gap > part * span && gap > STOPPED_GAPS * (span - gap) / (double)(births - 1);
 }
 
-/* Nothing else happens between its births. */
+/* True: nothing else happens between its births. */
 static bool is_alone(const struct sl_model *model, const struct sl_track *track)
 {
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
@@ -210,14 +221,14 @@ static bool is_alone(const struct sl_model *model, const struct sl_track *track)
 	return (double)(course->last_event - course->first_event) / (double)(track->births - 1) < BURST_EVENTS;
 }
 
-/* All at once: what is taken at the start, in a program that does little else. */
+/* True: all at once, at the start of a program that does little else. */
 static bool is_burst(const struct sl_model *model, const struct sl_track *track)
 {
 	return is_alone(model, track) &&
 	       (double)(track->last_ns - track->first_ns) < BURST_PART * (double)(model->now_ns - model->first_ns);
 }
 
-/* It ends with its births: more than BURST_MAX of a burst, and it did nothing but this. */
+/* True: the program ends with these births, more than BURST_MAX in one burst, and did nothing else. */
 static bool does_nothing_else(const struct sl_model *model, const struct sl_track *track)
 {
 	return track->births >= BURST_MAX && (double)(end_of(model) - track->last_ns) < ending_of(model) &&
@@ -225,8 +236,8 @@ static bool does_nothing_else(const struct sl_model *model, const struct sl_trac
 }
 
 /*
- * One birth after the other as fast as calls can be made: a loop that loads something looks like a loop that leaks. Of contexts, mappings
- * and registered ranges, and before an error that ended the program, it is a leak.
+ * True: births follow each other as fast as calls can be made.  A loop that loads something looks like a loop that leaks.  For
+ * contexts, mappings and registered ranges, and before an error that ended the program, it counts as a leak.
  */
 static bool may_be_loaded(const struct sl_model *model, const struct sl_track *track, const struct series *series)
 {
@@ -258,7 +269,7 @@ static bool is_judged(const struct sl_process *process, const struct sl_track *t
 	return kept >= KEPT_MIN_BYTES && kept >= KEPT_MIN_PART * most;
 }
 
-/* A segment of PyTorch's is its cache; its blocks are judged. */
+/* A segment of PyTorch is part of its cache; its blocks are judged instead. */
 static bool *segments_of(const struct sl_model *model)
 {
 	bool *segments = sl_memory_must(calloc(model->tracks.count + 1, sizeof(*segments)));
@@ -269,7 +280,7 @@ static bool *segments_of(const struct sl_model *model)
 	return segments;
 }
 
-/* Least squares of what is kept over a clock, and the error of the slope. */
+/* Least squares of what is kept over a clock, with the error of the slope. */
 static double slope_of(const struct series *series, const double *clock, double *error)
 {
 	double n = series->count, sx = 0, sy = 0, xx = 0, xy = 0, left = 0, slope;
@@ -310,7 +321,7 @@ static void measure(struct sl_kept *kept, const struct sl_model *model, const st
 	kept->left = track->live_blocks > 0;
 }
 
-/* When the request failed that ended the program most of it had been given back: it fell before the end, not with it. */
+/* True: most of it had been freed before the request failed that ended the program, so it was not freed by the end. */
 static bool is_gone_before_error(const struct sl_model *model, const struct sl_track *track, double grown)
 {
 	uint64_t bytes, blocks;
@@ -330,7 +341,7 @@ static bool judge(const struct sl_process *process, const struct sl_track *track
 	if (series.count < 4 || chance_of_order(series.kept, series.count) * tested > LEVEL)
 		return false;
 	even = evenness_of(track, &series, &last);
-	if (!by_count(track)) { /* as many blocks, larger ones: a vector that doubles, a ring */
+	if (!by_count(track)) { /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		if (last < 0.05)
 			return false;
 		take_series(process->model, track, false, &series);
@@ -361,7 +372,7 @@ static int by_amount(const void *a, const void *b)
 	return x->amount < y->amount ? 1 : x->amount > y->amount ? -1 : 0;
 }
 
-/* The births that most places have in common: the program's own period. */
+/* The number of births that most places have in common: the program's own period. */
 static void find_iterations(struct sl_process *process)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
@@ -421,7 +432,7 @@ static bool is_one_place(struct sl_process *process, const struct sl_stack_frame
 	return a && b && a->line == b->line && a->offset == b->offset && !strcmp(a->file ? a->file : "", b->file ? b->file : "");
 }
 
-/* Stacks that part beyond the line to name are one leak. */
+/* Stacks that differ only outside the named line are one leak. */
 static void join(struct sl_process *process)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];

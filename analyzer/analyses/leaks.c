@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process that ended by itself still held, by stack.  The bytes of all leaks of a row add up to the row's live bytes.
+ * What a process still held when it ended by itself, by stack.  The bytes of all leaks of a row add up to the row's live bytes.
  * The growth of a leak is the slope of a line through the births of its remaining blocks.  The line runs over the program's
  * steps where it has some, because a checkpoint, an evaluation or an idle hour would bend a line over time.
  */
@@ -17,9 +17,9 @@
 #include "analyzer/base/format.h"
 
 #define GROWING_BLOCKS_MIN 5
-#define KEPT_BIRTHS_MIN	   8	/* of analyses/kept.c */
-#define GROWING_SPAN_MIN   0.25 /* of the program's steps or seconds: births further apart than a set-up phase */
-#define IN_STEPS_MIN	   0.8	/* of the births */
+#define KEPT_BIRTHS_MIN	   8	/* births from which on analyses/kept.c judges */
+#define GROWING_SPAN_MIN   0.25 /* share of the steps or seconds over which births must spread, to be more than start-up */
+#define IN_STEPS_MIN	   0.8	/* share of the births */
 #define R_SQUARED_MIN	   0.8
 
 struct birth {
@@ -29,7 +29,7 @@ struct birth {
 
 struct births {
 	SL_VECTOR(struct birth) list;
-	uint64_t *stacks; /* of each site, as a reader sees it; 0: not asked for yet */
+	uint64_t *stacks; /* hash of each site's stack as a reader sees it; 0: not computed yet */
 };
 
 static bool counts(unsigned kind)
@@ -45,7 +45,7 @@ static uint64_t mix_text(uint64_t hash, const char *text)
 	return sl_hash64(hash);
 }
 
-/* Frames that only pass a request on tell nothing apart: CPython 3.13 calls from one place of a loop in two of its own. */
+/* Frames that only pass a request on are ignored: CPython 3.13 calls from one place of a loop through two places of its own. */
 static uint64_t hash_stack(const struct sl_model *model, const struct sl_site *site)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
@@ -71,7 +71,7 @@ static void add(struct births *births, const struct sl_model *model, struct birt
 	*SL_PUSH(&births->list) = birth;
 }
 
-/* Physical memory is a segment of PyTorch's when a mapping of it is. */
+/* Physical memory is a segment of PyTorch if one of its mappings is. */
 static void collect_physical(struct births *births, const struct sl_model *model)
 {
 	size_t count;
@@ -101,7 +101,7 @@ static void collect(struct births *births, const struct sl_model *model)
 	collect_physical(births, model);
 }
 
-/* One leak is one stack, kind and device; blocks of PyTorch's cache are apart from others of the same stack. */
+/* A leak is one stack, kind and device; blocks of PyTorch's cache are separate from others of the same stack. */
 struct grouping {
 	const struct sl_model *model;
 	const struct births *births;
@@ -135,7 +135,7 @@ struct clock {
 	uint64_t begin_ns, life_ns;
 };
 
-/* Steps before or after which a place was busy too are no clock for it. */
+/* Steps are no clock for a place that was also busy before or after them. */
 static struct clock clock_of(const struct sl_model *model, const struct birth *births, size_t count)
 {
 	struct clock clock = {.begin_ns = model->first_ns, .life_ns = model->now_ns - model->first_ns};
@@ -154,7 +154,7 @@ static double read_clock(const struct clock *clock, uint64_t ns)
 	return clock->steps ? (double)sl_model_step_at(clock->steps, ns) : (double)(ns - clock->begin_ns) / 1e9;
 }
 
-/* What the births add up to, as a straight line over the clock: bytes a unit of it, and r squared; 0 where there is none. */
+/* Fits a straight line to the sum of births over the clock: bytes per unit, and r squared; 0 where there is no line. */
 static double line(const struct birth *births, size_t count, const struct clock *clock, double *r_squared)
 {
 	double n = (double)count, sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0, sum = 0, xx, xy, yy;
@@ -179,7 +179,7 @@ static double line(const struct birth *births, size_t count, const struct clock 
 	return xy / xx;
 }
 
-/* What analyses/kept.c says of the place, which has seen what was freed too; it judges no place with fewer births, and no folded trace. */
+/* The verdict of analyses/kept.c, which has seen freed blocks too.  It judges no place with fewer births, and no folded trace. */
 static bool is_kept(const struct sl_process *process, const struct sl_track *track)
 {
 	if (process->model->folded_ns || track->births < KEPT_BIRTHS_MIN)
@@ -190,7 +190,7 @@ static bool is_kept(const struct sl_process *process, const struct sl_track *tra
 	return false;
 }
 
-/* Births of one leak, oldest first. */
+/* The births of one leak, oldest first. */
 static void fit(struct sl_leak *leak, const struct birth *births, size_t count, const struct clock *clock)
 {
 	const struct clock seconds = {.begin_ns = leak->first_ns, .life_ns = clock->life_ns};
@@ -224,7 +224,7 @@ static void judge(struct sl_leak *leak, bool torch)
 		leak->suggestion = "free each block when its work is done: this place added to the total all the time";
 	} else {
 		leak->verdict = "live_at_exit";
-		leak->severity = "info"; /* it does not grow: the system takes it back */
+		leak->severity = "info"; /* it does not grow: the system takes it back at exit */
 		leak->suggestion = "free it before the process ends, if it is to run inside another";
 	}
 }
@@ -306,7 +306,7 @@ static void find_growing(struct sl_report *report, unsigned index, const struct 
 						    .caller = leak->caller});
 }
 
-/* One block that is most of the device is an allocator's arena: what is inside is its own business. */
+/* One block that takes most of the device is an allocator's arena, whose content is not judged. */
 static void find_arena(struct sl_report *report, unsigned index, const struct sl_row *row, int device)
 {
 	static const struct {
@@ -353,7 +353,7 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 	}
 }
 
-/* A pattern that names nothing may be mistyped, or of code that is gone. */
+/* A pattern that matched nothing may be mistyped, or meant for code that no longer exists. */
 static void warn_unused(struct sl_report *report, const struct sl_suppressions *list)
 {
 	bool used[SL_SUPPRESSIONS_MAX] = {false};

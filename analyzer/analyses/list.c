@@ -7,7 +7,7 @@ extern const struct sl_analysis sl_analysis_kept, sl_analysis_leaks, sl_analysis
 	sl_analysis_ranks, sl_analysis_strays, sl_analysis_host, sl_analysis_spikes, sl_analysis_heuristics;
 
 const struct sl_analysis *const sl_analyses[] = {
-	&sl_analysis_kept, /* first: others are silent about what it has named */
+	&sl_analysis_kept, /* first: others do not repeat what it has reported */
 	&sl_analysis_leaks,
 	&sl_analysis_growth,
 	&sl_analysis_accounts,
@@ -16,6 +16,6 @@ const struct sl_analysis *const sl_analyses[] = {
 	&sl_analysis_strays,
 	&sl_analysis_host,
 	&sl_analysis_spikes,
-	&sl_analysis_heuristics, /* last: it is silent where others have named the growth */
+	&sl_analysis_heuristics, /* last: it is silent where others have explained the growth */
 	NULL,
 };

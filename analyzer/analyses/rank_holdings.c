@@ -10,13 +10,13 @@
 #include "analyzer/report/owners.h"
 
 #define SHOWN	   2
-#define PART_SHOWN 0.1 /* of the difference: less is not worth a word */
+#define PART_SHOWN 0.1 /* part of the difference: smaller ones are not mentioned */
 
 struct place {
 	char name[300];
-	const struct sl_site *site; /* of the rank that is unlike, its largest here; NULL: it has nothing here */
+	const struct sl_site *site; /* the outlier's largest site of this place; NULL: it has none */
 	uint64_t site_bytes;
-	double more; /* than the typical one */
+	double more; /* bytes above the typical rank */
 };
 
 struct places {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a rank holds at its peak beside another that does the same, place by place. */
+/* What an unusual rank holds at its peak compared with a typical one of its group, place by place. */
 #ifndef ANALYZER_ANALYSES_RANK_HOLDINGS_H
 #define ANALYZER_ANALYSES_RANK_HOLDINGS_H
 
@@ -7,12 +7,12 @@
 
 struct sl_rank_difference {
 	char text[600];		 /* "320 MiB more at LINE, which grows; 4.00 MiB less at ..." */
-	double part;		 /* of the difference of their peaks that the text names */
-	uint32_t python, native; /* the stack of the largest, of the rank that is unlike */
+	double part;		 /* share of the difference between their peaks that the text explains */
+	uint32_t python, native; /* stack of the largest difference, in the unusual rank */
 	uint64_t caller;
 };
 
-/* On one device each; false: no place tells them apart. */
+/* Each on one device; false: no place differs. */
 bool sl_rank_holdings_differ(struct sl_process *unlike, int device, struct sl_process *typical, int its_device,
 			     struct sl_rank_difference *difference);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks beside each other: who ran out of memory first by the clock, who holds more or less than the ranks that do the
- * same, and where two of them first did something different.
+ * Compares ranks: which ran out of memory first, which holds more or less than the ranks that do the same, and where two of
+ * them first did something different.
  *
- * Ranks do the same when most places that allocate are the same: pipeline stages differ by design.  Two hosts' clocks
- * differ: their events are never ordered closer than report->skew.
+ * Ranks do the same when most of their allocating places are the same; pipeline stages differ by design.  The clocks of two
+ * hosts differ: events are not ordered if they are closer than report->skew.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,14 +21,14 @@
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
-#define ALIKE	     0.5 /* of the places of both */
+#define ALIKE	     0.5 /* share of the places of both */
 #define PLACES_MAX   64
 #define FRAMES_TAKEN 3
 #define GROUP_MIN    4
 #define DEVIATIONS   3.5
-#define LEAST_PART   0.02 /* of the median: less is no outlier however steady the others are */
+#define LEAST_PART   0.02 /* share of the median: less is no outlier, however little the others vary */
 #define DIVERGENCES  3
-#define EXPLAINED    0.5 /* of the difference */
+#define EXPLAINED    0.5 /* share of the difference */
 
 static bool is_rank(const struct sl_process *process)
 {
@@ -37,7 +37,7 @@ static bool is_rank(const struct sl_process *process)
 
 /* ---- who was first */
 
-/* The first error that was not got over; 0: none. */
+/* The first error from which the program did not recover; 0: none. */
 static uint64_t out_at(const struct sl_process *process, const struct sl_oom **oom)
 {
 	for (size_t i = 0; i < process->model->ooms.count; i++)
@@ -48,7 +48,7 @@ static uint64_t out_at(const struct sl_process *process, const struct sl_oom **o
 	return 0;
 }
 
-/* 0 where the clocks are one. */
+/* 0 where both processes use the same clock. */
 static uint64_t skew_between(const struct sl_report *report, const struct sl_process *a, const struct sl_process *b)
 {
 	return sl_skew_same_host(a, b) ? 0 : report->skew.bound_ns;
@@ -132,9 +132,9 @@ static void find_first(struct sl_report *report)
 
 /* ---- groups of ranks that do the same */
 
-/* One number per stack that allocates, made of names and lines, so that it is the same in every rank. */
+/* One number for each stack that allocates, made from names and lines so that it is the same in every rank. */
 struct places {
-	uint64_t stack[PLACES_MAX]; /* sorted, once each */
+	uint64_t stack[PLACES_MAX]; /* sorted, without duplicates */
 	unsigned count;
 };
 
@@ -152,7 +152,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 	return hash * 0x100000001b3ull;
 }
 
-/* The frame that a person looks for and its callers next to it: what lies further out may differ by rank and mean nothing. */
+/* The frame that a person looks for and its nearest callers; frames further out may differ between ranks without meaning. */
 static uint64_t hash_stack(const struct sl_stack_frame *frames, unsigned count)
 {
 	const struct sl_stack_frame *frame = sl_stacks_interesting(frames, count), *end = frames + count;
@@ -200,7 +200,7 @@ static double alike(const struct places *a, const struct places *b)
 	return a->count + b->count > both ? (double)both / (double)(a->count + b->count - both) : 1;
 }
 
-/* Where more than so many groups are found, further ranks that are like none of them stand alone. */
+/* After this many groups, a rank that is like none of them stands alone. */
 #define GROUPS_MAX 256
 
 static void cluster(struct sl_report *report)
@@ -241,7 +241,7 @@ static double median_of(double *values, unsigned count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* The thread that made most blocks. */
+/* The thread that made the most blocks. */
 static uint32_t busiest(const struct sl_model *model)
 {
 	uint64_t most = 0, *blocks;
@@ -288,7 +288,7 @@ static void describe_item(struct sl_process *process, const struct sl_item *item
 		sl_stacks_describe(out, size, frame);
 }
 
-/* The trace of a process; where a summary told of it, its files are opened again. */
+/* The trace of a process; if it came from a summary, its files are opened again. */
 static struct sl_trace *trace_of(const struct sl_process *process)
 {
 	struct sl_damage damage = {0};
@@ -298,7 +298,7 @@ static struct sl_trace *trace_of(const struct sl_process *process)
 	return trace;
 }
 
-/* Both made their allocations one by one in the same order until here; NULL: they never differed. */
+/* The position up to which both made the same allocations in the same order; NULL: they never differed. */
 static char *divergence(struct sl_process *a, struct sl_process *b)
 {
 	struct sl_trace *trace_a = trace_of(a), *trace_b = trace_of(b);
@@ -344,7 +344,7 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 	median = median_of(peaks, count);
 	for (unsigned i = 0; i < count; i++)
 		peaks[i] = fabs(peaks[i] - median);
-	mad = median_of(peaks, count) * 1.4826; /* of a normal distribution it is the deviation */
+	mad = median_of(peaks, count) * 1.4826; /* equals the standard deviation of a normal distribution */
 	least = fmax(DEVIATIONS * mad, LEAST_PART * median);
 	for (unsigned i = lead, best = 0; i < report->process_count; i++)
 		if (report->processes[i].alike == lead &&
@@ -365,14 +365,14 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned all,
 		told = sl_rank_holdings_differ(&report->processes[i], sl_devices_home(&report->processes[i])->device,
 					       &report->processes[typical], sl_devices_home(&report->processes[typical])->device,
 					       &difference);
-		/* who holds it explains it; where they part is looked for where that does not */
+		/* a place that holds it explains it; only otherwise is the first difference looked for */
 		if ((!told || difference.part < EXPLAINED) && (*divergences)++ < DIVERGENCES)
 			first = divergence(&report->processes[i], &report->processes[typical]);
 		sl_report_find(
 			report,
 			&(struct sl_finding){
 				.id = "ranks.outlier",
-				/* rank 0 gathers and writes for the others: unlike them, and no fault */
+				/* rank 0 gathers and writes for the others: it differs without fault */
 				.severity = report->processes[i].trace->header.rank == 0 && peak > median ? "info" : "warning",
 				.process = (int)i,
 				.device = sl_devices_home(&report->processes[i])->device,

@@ -13,10 +13,10 @@
 
 #define RISES_MIN  10
 #define TIMES	   2
-#define PEAK_PART  0.8 /* of the device's peak, with what PyTorch keeps unused */
-#define PLACE_PART 0.4 /* of the difference */
+#define PEAK_PART  0.8 /* share of the device's peak, including what PyTorch keeps unused */
+#define PLACE_PART 0.4 /* share of the difference */
 
-/* What each track held at the peak of the device, beyond its second highest; the track that has most. */
+/* What each track held at the device's peak beyond its own second highest swing; returns the track with the most. */
 static const struct sl_track *place_of(const struct sl_model *model, int device, uint64_t *held, uint64_t *beyond)
 {
 	uint64_t *at_peak = sl_memory_must(calloc(model->tracks.count + 1, sizeof(*at_peak)));

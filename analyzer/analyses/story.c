@@ -9,15 +9,15 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 
-#define SPIKE_BIRTHS  5 /* of the place before it; rises before it */
+#define SPIKE_BIRTHS  5 /* births of the place, and rises, before it */
 #define SPIKE_TIMES   2
-#define GREW_PART     0.25 /* of what the process held */
-#define ALL_OF_IT     20   /* what a place kept later is less than a twentieth of what it had */
-#define SURGE_PART    0.5  /* of what the step took beyond those before it */
-#define STAIRS_MIN    3	   /* blocks of the place before it */
-#define STAIRS_PART   0.3  /* of what the process held */
+#define GREW_PART     0.25 /* share of what the process held */
+#define ALL_OF_IT     20   /* what remains is less than 1/ALL_OF_IT of what it had */
+#define SURGE_PART    0.5  /* share of what the step took more than earlier steps */
+#define STAIRS_MIN    3	   /* earlier blocks of the place */
+#define STAIRS_PART   0.3  /* share of what the process held */
 #define LARGEST_TIMES 4
-#define ATTEMPTS_PART 0.05 /* of what the process holds at the last of them */
+#define ATTEMPTS_PART 0.05 /* share of what the process holds at the last of them */
 
 struct names {
 	char text[3][SL_FORMAT_BYTES];
@@ -29,7 +29,7 @@ static const char *size(struct names *names, uint64_t bytes)
 	return sl_format_size(names->text[names->next++ % SL_COUNT(names->text)], bytes);
 }
 
-/* One request unlike those before it at its place. */
+/* A request unlike earlier ones at its place. */
 static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 {
 	struct names n = {0};
@@ -67,7 +67,7 @@ uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, con
 	return then ? then : kept->bytes <= oom->live_bytes ? kept->bytes : 0;
 }
 
-/* A place that grew until nothing was left. */
+/* A place that grew until no memory was left. */
 static bool tell_leak(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_kept *kept = process->kept.count ? &process->kept.item[0] : NULL;
@@ -89,7 +89,7 @@ static bool is_surge(const struct sl_surge *rise)
 	return rise->count >= SPIKE_BIRTHS && rise->bytes >= SPIKE_TIMES * rise->most;
 }
 
-/* One step took much more than those before it: told of a place, where one has most of it. */
+/* A step that took much more than earlier ones, described by the place that took most of it, if there is one. */
 static bool tell_surge(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_surge *all = &oom->device_rise, *here = &oom->place_rise;
@@ -163,7 +163,7 @@ static bool tell_stairs(struct sl_story *story, struct sl_process *process, cons
 	return true;
 }
 
-/* A request of a size that nothing before it had, in a program that asked for much. */
+/* A request of a size that no earlier one had, in a program that made many. */
 static bool tell_largest(struct sl_story *story, const struct sl_process *process, const struct sl_oom *oom)
 {
 	uint64_t most = 0, births = 0;
@@ -186,7 +186,7 @@ static bool tell_largest(struct sl_story *story, const struct sl_process *proces
 	return true;
 }
 
-/* Attempts of which each left what it had got before it failed. */
+/* Repeated attempts, each of which kept what it had got before it failed. */
 static bool tell_attempts(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom,
 			  const struct sl_account *account)
 {
@@ -207,7 +207,7 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 
 bool sl_story_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct sl_account *account)
 {
-	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else nothing that was freed had been enough */
+	bool fits = account->cause != SL_CAUSE_TOO_LARGE; /* else nothing that was freed could have been enough */
 
 	return tell_attempts(story, process, oom, account) || tell_request(story, oom) ||
 	       (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Contexts of ranks on devices that are other ranks' own: each costs some hundred MiB there. One line of a program makes many
- * of them, in every rank and on every device: it has one finding.
+ * Contexts of ranks on devices that belong to other ranks; each costs some hundred MiB there.  One line of a program makes many
+ * of them, in every rank and on every device, and gets one finding.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +40,10 @@ static const char *defined(const struct sl_process *process, int ordinal)
 	return def ? def->uuid : NULL;
 }
 
-/* By its own trace. One that has a context there and nothing else defines no device: then by the others of its host, if they all
- * number the devices alike. */
+/*
+ * The device's uuid by the process's own trace.  A process that only has a context there defines no device; then by the other
+ * processes of its host, if all of them number the devices alike.
+ */
 static const char *uuid_of(const struct sl_report *report, const struct sl_process *process, int ordinal)
 {
 	const char *host = text_or(process->trace->header.host), *known[SL_DEVICES_MAX] = {NULL};
@@ -59,7 +61,7 @@ static const char *uuid_of(const struct sl_report *report, const struct sl_proce
 	return ordinal >= 0 && ordinal < SL_DEVICES_MAX ? known[ordinal] : NULL;
 }
 
-/* The rank, another than `process`, whose own device it is; -1: nobody's, or its own. */
+/* The other rank whose own device it is; -1: nobody's, or the process's own. */
 static int64_t owner_of(const struct sl_report *report, unsigned process, const char *uuid)
 {
 	const char *host = text_or(report->processes[process].trace->header.host);
@@ -75,7 +77,7 @@ static int64_t owner_of(const struct sl_report *report, unsigned process, const 
 	return -1;
 }
 
-/* The first line that asked for anything there, else the one that made the context. */
+/* The first line that asked for anything there, else the line that made the context. */
 static void take_place(struct sl_process *process, struct stray *stray)
 {
 	const struct sl_track *first = NULL;
@@ -112,7 +114,7 @@ static void collect(struct sl_report *report, struct strays *strays)
 	}
 }
 
-/* "rank 1, rank 2"; of many the first few. */
+/* "rank 1, rank 2"; where there are many, only the first. */
 static void say_ranks(char *out, size_t size, const struct sl_report *report, const struct strays *strays, const char *where)
 {
 	int64_t last = -1;
@@ -132,7 +134,7 @@ static void say_ranks(char *out, size_t size, const struct sl_report *report, co
 	}
 }
 
-/* All strays of the first one's line. */
+/* All strays made by the same line as the first one. */
 static void find(struct sl_report *report, const struct strays *strays, const struct stray *first)
 {
 	char who[100] = "", held[SL_FORMAT_BYTES], whose[64], count[SL_FORMAT_BYTES];

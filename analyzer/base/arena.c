@@ -8,7 +8,7 @@
 
 #include "analyzer/base/memory.h"
 
-/* A small owner costs what it holds: the first chunk is small, each next one twice as large. */
+/* A small owner costs little: the first chunk is small, and each next one is twice as large. */
 enum { CHUNK_FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = 16 };
 
 struct sl_arena_chunk {
@@ -29,7 +29,7 @@ void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
 		chunk = sl_memory_must(malloc(sizeof(*chunk) + size));
 		chunk->used = 0;
 		chunk->size = size;
-		/* A block of its own goes behind the current chunk, whose room is still good. */
+		/* A large block gets a chunk of its own behind the current one, whose free room stays in use. */
 		if (size != usual && arena->chunk) {
 			chunk->next = arena->chunk->next;
 			arena->chunk->next = chunk;

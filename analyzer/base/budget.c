@@ -12,7 +12,7 @@
 #define FILES	   1000000
 #define BLOCK_SIZE 512 /* of st_blocks, whatever the file system */
 
-static _Thread_local uint64_t charged_ns; /* up to here this thread's time is charged */
+static _Thread_local uint64_t charged_ns; /* this thread's processor time up to here has been charged */
 
 static double told(const char *name, double usual)
 {

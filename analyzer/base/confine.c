@@ -31,7 +31,7 @@
 #define SYS_landlock_restrict_self  446
 #endif
 
-/* linux/landlock.h, whose copy on the machine that builds may be older than the kernel, or missing. */
+/* From linux/landlock.h, which on the build machine may be older than the running kernel, or missing. */
 enum {
 	VERSION = 1, /* flag: ask for the ABI */
 	PATH_BENEATH = 1,
@@ -49,7 +49,7 @@ enum {
 };
 
 struct ruleset {
-	uint64_t files, network; /* an older kernel takes the first word alone */
+	uint64_t files, network; /* older kernels read only the first word */
 };
 
 struct rule {
@@ -57,7 +57,7 @@ struct rule {
 	int32_t folder;
 } __attribute__((packed));
 
-/* What libc, the linker, fonts and the clock of this place need, and whether a recorded process still runs. */
+/* Files that libc, the linker, fonts and the time zone need, and /proc, to see whether a recorded process still runs. */
 static const char *const of_the_system[] = {
 	"/usr/lib",
 	"/usr/lib64",
@@ -91,7 +91,7 @@ static void allow(int rules, const char *path, uint64_t access)
 	close(rule.folder);
 }
 
-/* The nearest folder above a path that exists: what is missing is made below it. */
+/* The nearest existing folder above a path: missing folders are made below it. */
 static void allow_parent(int rules, const char *path, uint64_t access)
 {
 	char copy[PATH_MAX], *at = copy;
@@ -111,7 +111,7 @@ static bool ends_in(const char *path, const char *suffix)
 	return size > length && !strcmp(path + size - length, suffix);
 }
 
-#define LINKS_DEEP 4 /* as folders are searched for traces */
+#define LINKS_DEEP 4 /* as deep as folders are searched for traces */
 
 static bool is_trace(const char *path)
 {
@@ -121,8 +121,9 @@ static bool is_trace(const char *path)
 
 struct links {
 	int rules;
-	struct sl_map met;  /* "device:number" and how it was reached, to how deep it was searched: rings of links have an end */
-	uint64_t looked_at; /* as many as a search for traces looks at */
+	/* Folders met, as "device:number" and how each was reached, with the depth searched: so circles of links end */
+	struct sl_map met;
+	uint64_t looked_at; /* limited as a search for traces is */
 };
 
 static bool is_searched(struct links *links, const char *folder, bool linked, unsigned depth)
@@ -143,8 +144,9 @@ static bool is_searched(struct links *links, const char *folder, bool linked, un
 }
 
 /*
- * Links in a folder of traces lead to traces elsewhere, file by file: a stranger's link to a private key or to a home does not make it
- * readable.  linked: the folder itself was reached through a link; its names may be listed where there is a trace.
+ * Links in a folder of traces may lead to traces elsewhere, and each such file is allowed by itself; a hostile link to a
+ * private key or a home folder makes nothing readable.  linked: the folder itself was reached through a link; its names may be
+ * listed if it contains a trace.
  */
 static void allow_links(struct links *links, const char *folder, bool linked, unsigned depth)
 {
@@ -156,7 +158,8 @@ static void allow_links(struct links *links, const char *folder, bool linked, un
 		struct stat st;
 
 		if (entry->d_name[0] == '.' || (!link && entry->d_type != DT_DIR) ||
-		    (entry->d_type == DT_REG && !is_trace(entry->d_name)) || /* of a file where it lies the name is enough */
+		    /* For a file that is not a link its name is enough */
+		    (entry->d_type == DT_REG && !is_trace(entry->d_name)) ||
 		    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= (int)sizeof(path))
 			continue;
 		if (!link) {
@@ -189,13 +192,13 @@ static void allow_reading(int rules, const char *const *reads)
 		allow(rules, *reads, READ_FILE | READ_FOLDER);
 		if (!stat(*reads, &st) && S_ISDIR(st.st_mode))
 			allow_links(&links, *reads, false, LINKS_DEEP);
-		else /* which files belong to it */
+		else /* to see which files belong to it */
 			allow_parent(rules, *reads, READ_FOLDER);
 	}
 	sl_map_free(&links.met);
 }
 
-/* Root looks into other processes by a capability that Landlock does not ask about; rights on files it keeps. */
+/* Root looks into other processes by a capability, which Landlock does not restrict; for files it keeps its rights. */
 static void drop_capabilities(void)
 {
 	const uint32_t kept = 1u << CAP_CHOWN | 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH | 1u << CAP_FOWNER;
@@ -236,7 +239,7 @@ bool sl_confine(const char *const *reads, const char *const *writes, bool serves
 	return fine;
 }
 
-/* ---- calls that no reader of traces has a use for; libseccomp would say the same in a library more */
+/* ---- system calls that no reader of traces needs; libseccomp would do the same but is one more library */
 
 #if defined(__x86_64__)
 #define MACHINE AUDIT_ARCH_X86_64
@@ -247,7 +250,7 @@ bool sl_confine(const char *const *reads, const char *const *writes, bool serves
 #define X32 0x40000000 /* x86-64's other numbers for the same calls */
 
 static const unsigned refused[] = {
-	SYS_accept, /* these two unless it serves */
+	SYS_accept, /* these two, unless it serves */
 	SYS_accept4,
 	SYS_execve,
 	SYS_execveat,
@@ -276,7 +279,7 @@ static const unsigned refused[] = {
 	SYS_swapon,
 	425,
 	426,
-	427, /* io_uring, which makes calls past this filter */
+	427, /* io_uring, whose operations bypass this filter */
 	438, /* pidfd_getfd */
 };
 

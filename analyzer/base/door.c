@@ -9,7 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/text.h"
 
-/* Characters that a form reads as its own. */
+/* Characters that have a meaning in the form. */
 static const char *const special[] = {
 	[SL_DOOR_LINE] = "",	  [SL_DOOR_FRAME] = ";",      [SL_DOOR_MARKDOWN] = "\\`*_[]<>|~&:",
 	[SL_DOOR_XML] = "&<>\"'", [SL_DOOR_CSV] = "\"",	      [SL_DOOR_METRIC] = "\\\"",
@@ -32,7 +32,7 @@ static void put_special(FILE *out, enum sl_door door, const char *at)
 	case SL_DOOR_PROPERTY:
 		fprintf(out, "%%%02X", (unsigned char)*at);
 		break;
-	default: /* "://" begins a link; a colon alone is a colon */
+	default: /* "://" begins a link; any other colon is harmless */
 		if (*at != ':' || !strncmp(at, "://", 3))
 			fputc('\\', out);
 		fputc(*at, out);
@@ -86,12 +86,12 @@ void sl_door_put(FILE *out, enum sl_door door, const char *text)
 		fputc('"', out);
 }
 
-/* ---- printing: the format is taken apart, so that texts are cleaned and the format itself is not */
+/* ---- printing: the format is parsed, so that the texts are cleaned and the format itself is not */
 
 struct print {
 	FILE *out;
 	int written;
-	bool begins; /* only blanks stand on this line so far */
+	bool begins; /* only blanks so far on this line */
 };
 
 static void print_text(struct print *p, const char *text, const char *flags, int width, int precision)
@@ -102,7 +102,7 @@ static void print_text(struct print *p, const char *text, const char *flags, int
 	const char *plain = part ? part : text;
 	int pad;
 
-	if (!p->begins && plain[strspn(plain, " ")] == ':') { /* in the middle of a line it begins no command */
+	if (!p->begins && plain[strspn(plain, " ")] == ':') { /* in the middle of a line it cannot begin a command */
 		fputc(':', memory);
 		plain += strspn(plain, " ") + 1;
 	}
@@ -120,7 +120,7 @@ static void print_text(struct print *p, const char *text, const char *flags, int
 	free(part);
 }
 
-/* The number that a conversion names; `spec` is it, with its length. */
+/* Formats a number; `spec` is the conversion with its length. */
 static int print_number(FILE *out, const char *spec, char conversion, const char *length, int width, int precision, va_list *args)
 {
 	if (strchr("eEfgGaA", conversion))

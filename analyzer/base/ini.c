@@ -10,7 +10,7 @@
 
 #include "analyzer/base/paths.h"
 
-#define FIRST "check" /* what stands before any section is its */
+#define FIRST "check" /* settings before the first section belong to it */
 
 static char *trim(char *text)
 {
@@ -43,7 +43,7 @@ static const char *read_line(struct reading *reading, char *line)
 		return NULL;
 	}
 	if (!reading->ours)
-		return NULL; /* a section of another reader */
+		return NULL; /* a section for another reader */
 	if (!equals)
 		return "is not NAME = VALUE";
 	*equals = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* .stormlog.ini: [section], NAME = VALUE; '#' and ';' begin comments.  A name may come several times. */
+/* Reads .stormlog.ini: [section], NAME = VALUE; '#' and ';' begin comments.  A name may occur several times. */
 #ifndef ANALYZER_BASE_INI_H
 #define ANALYZER_BASE_INI_H
 
@@ -7,13 +7,13 @@
 #include <stddef.h>
 
 /*
- * Every NAME = VALUE of a section; of [check] those before the first section too.  take: NULL, or a static text that says what is wrong with it.
- * false: why, with file and line, in `why`.
+ * Calls `take` for every NAME = VALUE of a section; for [check] also for those before the first section.  take returns NULL, or
+ * a static text that says what is wrong.  False: `why` says what, with file and line.
  */
 typedef const char *sl_ini_take(void *context, const char *name, const char *value);
 bool sl_ini_read(const char *path, const char *section, sl_ini_take *take, void *context, char *why, size_t size);
 
-/* .stormlog.ini of this directory or of one above, up to the one that holds .git.  false: there is none. */
+/* Finds .stormlog.ini in this folder or one above, up to the one that contains .git.  False: there is none. */
 bool sl_ini_find(char *path, size_t size);
 
 #endif

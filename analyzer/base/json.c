@@ -15,7 +15,7 @@ struct sl_json {
 	size_t length, capacity;
 	bool failed;
 	int level;
-	bool filled[LEVELS]; /* the container of this level has something */
+	bool filled[LEVELS]; /* the container at this level has an element already */
 	char closer[LEVELS];
 };
 
@@ -113,7 +113,7 @@ static void put_escape(struct sl_json *j, uint32_t code)
 	put_text(j, text);
 }
 
-/* What an older runner of GitHub takes as a command, anywhere in a line: its bracket is escaped. */
+/* Older GitHub runners take "##[" anywhere in a line as a command, so its bracket is escaped. */
 static bool is_command(const unsigned char *at, const unsigned char *begin)
 {
 	return *at == '[' && at - begin >= 2 && at[-1] == '#' && at[-2] == '#';
@@ -262,7 +262,7 @@ void sl_json_repr(double value, char *out)
 		snprintf(digits, sizeof(digits), "%.*e", precision, value);
 	while (precision++ < 17 && strtod(digits, NULL) != value);
 
-	/* d.ddde+XX: the digits and the exponent, laid out as repr does. */
+	/* From d.ddde+XX: lays out digits and exponent as Python's repr does. */
 	char *mark = strchr(digits, 'e');
 	int exponent = atoi(mark + 1), count = 0;
 	char plain[24];

@@ -39,12 +39,12 @@ struct sl_json;
 /* out NULL: into memory, see sl_json_text. */
 struct sl_json *sl_json_new(FILE *out, enum sl_json_style style);
 
-/* A file or a line of ours begins: an object that says first which of schemas/ it keeps to. */
+/* Begins a document: an object whose first members name its schema in schemas/. */
 void sl_json_document(struct sl_json *j, const char *schema, int version);
 
 void sl_json_object(struct sl_json *j, const char *key);
 void sl_json_array(struct sl_json *j, const char *key);
-void sl_json_end(struct sl_json *j); /* of the innermost object or array */
+void sl_json_end(struct sl_json *j); /* ends the innermost object or array */
 
 void sl_json_null(struct sl_json *j, const char *key);
 void sl_json_bool(struct sl_json *j, const char *key, bool truth);
@@ -56,16 +56,16 @@ void sl_json_string(struct sl_json *j, const char *key, const char *text);   /* 
 void sl_json_known(struct sl_json *j, const char *key, int64_t value);	     /* below zero is null: unknown */
 void sl_json_known_uint(struct sl_json *j, const char *key, uint64_t value); /* UINT64_MAX is null: unknown */
 
-/* A tree, the members of its objects sorted by name; NULL is null. */
+/* A tree of values; members of objects are sorted by name.  NULL is null. */
 void sl_json_value(struct sl_json *j, const char *key, const struct sl_value *value);
 
-/* End a line between documents ("\n"); the next value starts a new document. */
+/* Ends a line between documents ("\n"); the next value begins a new document. */
 void sl_json_newline(struct sl_json *j);
 
-/* What was written into memory so far; valid until the next call. */
+/* What has been written into memory; valid until the next call. */
 const char *sl_json_text(struct sl_json *j, size_t *length);
 
-/* Start again from nothing, in memory. */
+/* Empties the memory and starts anew. */
 void sl_json_rewind(struct sl_json *j);
 
 /* Frees; false when a write to the file failed. The file stays open. */

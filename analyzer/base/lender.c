@@ -17,7 +17,7 @@
 #include "analyzer/base/paths.h"
 #include "common/buildid.h"
 
-#define FILE_MAX (16ll << 30) /* a library with its debug information has been seen at 5 GB */
+#define FILE_MAX (16ll << 30) /* a library with debug information can have 5 GB */
 
 struct question {
 	char build_id[SL_BUILDID_TEXT];
@@ -53,7 +53,7 @@ union rights {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-/* With a descriptor, unless it is -1. */
+/* Sends a message, with the descriptor unless it is -1. */
 static bool tell(int to, const void *said, size_t size, int fd)
 {
 	union rights rights = {.head = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
@@ -68,7 +68,7 @@ static bool tell(int to, const void *said, size_t size, int fd)
 	return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-/* How much came, and the descriptor that came with it or -1. */
+/* Returns the bytes received, and the descriptor that came with them, or -1. */
 static ssize_t hear(int from, void *said, size_t size, int *fd)
 {
 	union rights rights;
@@ -76,7 +76,7 @@ static ssize_t hear(int from, void *said, size_t size, int *fd)
 	struct msghdr message = {.msg_iov = &bytes,
 				 .msg_iovlen = 1,
 				 .msg_control = &rights,
-				 .msg_controllen = CMSG_LEN(sizeof(int))}; /* room for one */
+				 .msg_controllen = CMSG_LEN(sizeof(int))}; /* room for one descriptor */
 	ssize_t got = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
 	const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
@@ -93,9 +93,9 @@ __attribute__((noreturn)) static void lend(int from)
 	ssize_t got;
 	int to;
 
-	for (int fd = 0; fd < 3; fd++) /* who waits for the end of our output does not wait for us */
+	for (int fd = 0; fd < 3; fd++) /* a process that waits for the end of our output must not wait for this one */
 		close(fd);
-	signal(SIGINT, SIG_IGN); /* the analyzer clears up first; its end is ours */
+	signal(SIGINT, SIG_IGN); /* the analyzer cleans up first; when it ends, this process does */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	sl_confine(NULL, nothing, false);
@@ -104,7 +104,7 @@ __attribute__((noreturn)) static void lend(int from)
 		int fd = whole ? open_matching(question.path, question.build_id) : -1, why = fd < 0 ? errno : 0;
 
 		if (to >= 0) {
-			fcntl(to, F_SETFL, O_NONBLOCK); /* nobody else waits for who does not listen */
+			fcntl(to, F_SETFL, O_NONBLOCK); /* a caller that does not read its answer must not block others */
 			tell(to, &why, sizeof(why), fd);
 			close(to);
 		}
@@ -134,7 +134,7 @@ void sl_lender_start(const char *symbols)
 		channel = ends[0];
 }
 
-/* Each question brings the line on which it is answered: processes and threads ask at once. */
+/* Each question carries its own socket for the answer, since processes and threads ask at the same time. */
 static int ask(const struct question *question)
 {
 	int line[2], why = EIO, fd = -1;
@@ -145,7 +145,7 @@ static int ask(const struct question *question)
 
 	close(line[1]);
 	if (asked && hear(line[0], &why, sizeof(why), &fd) != sizeof(why))
-		why = EIO; /* it is gone */
+		why = EIO; /* the lender has ended */
 	close(line[0]);
 	if (fd < 0)
 		errno = why ? why : EMFILE;
@@ -166,7 +166,7 @@ static int open_one(const char *path, const char *build_id)
 	return ask(&question);
 }
 
-/* Where DIR of --symbols may have it. */
+/* Looks where the folder of --symbols may have it. */
 static int open_extra(const char *path, const char *build_id)
 {
 	const char *slash = strrchr(path, '/'), *tails[] = {path, slash ? slash + 1 : path};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts to numbers: one copy of each text, and a word of the owner's beside it. One thread per map. */
+/* A map from texts to a word of the caller's; it keeps one copy of each text.  One thread per map. */
 #ifndef ANALYZER_BASE_MAP_H
 #define ANALYZER_BASE_MAP_H
 
@@ -9,8 +9,8 @@
 #include "analyzer/base/arena.h"
 
 /*
- * Numbers and texts of a trace are a stranger's: whoever knew where they land could make every search as long as the table.  So they are
- * mixed with two numbers that are this process's own.  Nothing that is written may depend on them.
+ * A hostile trace that knew where texts and numbers land could make every search as long as the table.  So hashes are mixed
+ * with two random numbers of this process.  Nothing that is written may depend on them.
  */
 extern uint64_t sl_map_seed[2];
 
@@ -30,16 +30,16 @@ struct sl_map {
 	size_t count, capacity;
 };
 
-/* The map's own copy of the text, the same pointer for equal texts; NULL stays NULL. */
+/* The map's own copy of the text: the same pointer for equal texts.  NULL stays NULL. */
 const char *sl_map_intern(struct sl_map *map, const char *text);
 
-/* The word beside a text, 0 at first; valid until the next addition. */
+/* The word that belongs to a text, 0 at first; valid until the next addition. */
 uintptr_t *sl_map_at(struct sl_map *map, const char *text);
 
-/* The word, or 0 where the text was never added. */
+/* The word, or 0 where the text is not in the map. */
 uintptr_t sl_map_find(const struct sl_map *map, const char *text);
 
-/* One text after the other, in no order: that number `at`; NULL behind the last. */
+/* Iterates over the texts, in no order: the one with number `at`; NULL behind the last. */
 const char *sl_map_key(const struct sl_map *map, size_t at);
 
 void sl_map_free(struct sl_map *map);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is there, or the program's end: without memory no report is whole, so the program says so and exits
- * with status 3.  What is returned is the caller's to free().  Any thread.
+ * Checked allocation: without memory no report is complete, so the program prints a message and exits with status 3.  The
+ * caller frees what is returned.  Any thread.
  */
 #ifndef ANALYZER_BASE_MEMORY_H
 #define ANALYZER_BASE_MEMORY_H
 
 #include <stdarg.h>
 
-/* What malloc(), calloc(), strdup() and their kin returned. */
+/* Pass what malloc(), calloc(), strdup() or similar returned. */
 void *sl_memory_must(void *memory) __attribute__((returns_nonnull));
 
-/* NULL of NULL. */
+/* NULL returns NULL. */
 char *sl_memory_copy(const char *text);
 
 char *sl_memory_print(const char *format, ...) __attribute__((format(printf, 1, 2), returns_nonnull));

@@ -28,10 +28,10 @@ int sl_paths_open_regular(const char *path, struct stat *st)
 {
 	int fd;
 
-	if (stat(path, st)) /* first: opening some devices does something */
+	if (stat(path, st)) /* first, because opening some devices has effects */
 		return -1;
 	fd = S_ISREG(st->st_mode) ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
-	if (fd >= 0 && !fstat(fd, st) && S_ISREG(st->st_mode)) /* it may be another one by now */
+	if (fd >= 0 && !fstat(fd, st) && S_ISREG(st->st_mode)) /* the path may be another file by now */
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -65,7 +65,7 @@ void sl_paths_skip_mark(FILE *file)
 FILE *sl_paths_open_file(const char *path)
 {
 	struct stat st;
-	/* the null device is an empty file, for those who want none */
+	/* /dev/null counts as an empty file */
 	int fd = strcmp(path, "/dev/null") ? sl_paths_open_regular(path, &st) : open(path, O_RDONLY | O_CLOEXEC);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 

@@ -11,8 +11,9 @@
 #include "analyzer/base/memory.h"
 
 /*
- * Threads rarely wait for each other: each text has its stripe, and what is there already is found without its lock.  An entry
- * is filled before its `bytes` are seen, a table before it is the stripe's; older tables stay in the arena, for who still looks.
+ * Threads rarely wait for each other: texts are divided among stripes, and a text that is in the pool already is found without
+ * its stripe's lock.  An entry is filled before its `bytes` become visible, and a table before the stripe points to it.  Older
+ * tables stay in the arena for threads that still read them.
  */
 #define STRIPES 64
 
@@ -96,7 +97,10 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size)
 	return hash;
 }
 
-/* Where these bytes are, `kept` then their copy, or belong, `kept` then NULL.  Without the lock another text may be there since. */
+/*
+ * Where these bytes are, and `kept` is their copy; or where they belong, and `kept` is NULL.  Without the lock another text may
+ * come to lie there.
+ */
 static struct entry *entry_of(struct table *table, const void *bytes, size_t size, uint32_t hash, const void **kept)
 {
 	for (size_t i = hash & (table->capacity - 1);; i = (i + 1) & (table->capacity - 1)) {
@@ -137,7 +141,7 @@ static const void *add(struct stripe *stripe, const void *bytes, size_t size, ui
 	if (!table || stripe->count * 4 >= table->capacity * 3)
 		table = grow(stripe);
 	entry = entry_of(table, bytes, size, hash, &kept);
-	if (kept) /* another thread was first */
+	if (kept) /* another thread has added it in the meantime */
 		return kept;
 	copy = sl_arena_alloc(&stripe->arena, size + 1);
 	memcpy(copy, bytes, size);

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define UNFINISHED_MAX 128 /* packs, an analysis, a file: few at once */
+#define UNFINISHED_MAX 128 /* unfinished files and folders at one time */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *unfinished[UNFINISHED_MAX];
 static sigset_t watched;
-static atomic_int asked = -1; /* of the verb that wants to end by itself */
+static atomic_int asked = -1; /* descriptor of the verb that wants to end by itself */
 
 void sl_save_unfinished(const char *path)
 {
@@ -50,7 +50,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
-/* The others may still be writing: a folder is emptied until it is gone, after which nothing can be made in it. */
+/* Other threads may still be writing into the folder: it is emptied until it can be removed; then nothing can be made in it. */
 static void remove_unfinished(void)
 {
 	for (unsigned i = 0; i < UNFINISHED_MAX; i++)
@@ -67,7 +67,7 @@ static void *watch(void *unused)
 	first = atomic_load(&asked);
 	if (first >= 0 && (eventfd_write(first, 1) || sigwait(&watched, &number)))
 		return unused;
-	pthread_mutex_lock(&lock); /* for good: the program ends */
+	pthread_mutex_lock(&lock); /* never unlocked: the program ends */
 	remove_unfinished();
 	signal(number, SIG_DFL);
 	pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
@@ -83,7 +83,8 @@ void sl_save_watch_signals(void)
 
 	sigemptyset(&watched);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL) /* nohup's stay ignored */
+		/* Signals that nohup ignores stay ignored */
+		if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL)
 			sigaddset(&watched, numbers[i]);
 	pthread_sigmask(SIG_BLOCK, &watched, NULL);
 	if (pthread_create(&thread, NULL, watch, NULL))

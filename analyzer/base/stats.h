@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The few statistics that upstream's analyses use, in upstream's order of operations. */
+/* The statistics that Python Stormlog's analyses use, with operations in the same order, so that results are equal. */
 #ifndef ANALYZER_BASE_STATS_H
 #define ANALYZER_BASE_STATS_H
 
@@ -16,7 +16,7 @@ double sl_stats_round_numpy(double x, int digits);
 /* a / b of integers as Python divides them: the nearest double, beyond 2^53 too. b is not 0. */
 double sl_stats_ratio(int64_t a, int64_t b);
 
-/* Towards zero, as a cast; what no such number is (beyond it, or no number) is the nearest. */
+/* Rounds towards zero, as a cast does; values outside the range, or not a number, give the nearest. */
 static inline int64_t sl_stats_whole(double x)
 {
 	return x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : x != x ? 0 : (int64_t)x;

@@ -23,7 +23,7 @@ unsigned sl_text_sequence(const char *text, size_t size)
 		if ((at[i] & 0xc0) != 0x80)
 			return 0;
 	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf0 && at[1] < 0x90) ||
-	    (at[0] == 0xf4 && at[1] > 0x8f)) /* longer than needed, surrogates, beyond the last plane */
+	    (at[0] == 0xf4 && at[1] > 0x8f)) /* too long, a surrogate, or beyond the last plane */
 		return 0;
 	return length;
 }
@@ -54,7 +54,7 @@ bool sl_text_is_space(uint32_t code)
 	       code == 0x3000;
 }
 
-/* Character classes of Unicode, whatever the user's locale. */
+/* Character classes of Unicode, independent of the user's locale. */
 static locale_t unicode(void)
 {
 	static locale_t locale;
@@ -154,7 +154,7 @@ bool sl_text_matches(const char *text, const char *word)
 	return (size_t)(end - begin) == strlen(word) && strncasecmp(begin, word, strlen(word)) == 0;
 }
 
-/* Controls, what turns the direction of text or hides it, separators of lines, tags. */
+/* Control characters, those that change the direction of text or hide it, line separators, tags. */
 static bool steers(uint32_t code)
 {
 	static const uint32_t ranges[][2] = {{0, 0x1f},	       {0x7f, 0x9f},	 {0x61c, 0x61c},    {0x200b, 0x200b},

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Text the way Python Stormlog treats it: what is blank, what is white space, what is lower case.
- */
+/* Text as Python Stormlog treats it: what is blank, what is white space, what is lower case. */
 #ifndef ANALYZER_BASE_TEXT_H
 #define ANALYZER_BASE_TEXT_H
 
@@ -11,7 +9,7 @@
 
 #include "analyzer/base/arena.h"
 
-/* The code point at *at and the step behind it; a wrong byte is itself. At the end: 0, no step. */
+/* The code point at *at; moves *at behind it.  A wrong byte is returned as itself.  At the end: 0, and *at stays. */
 uint32_t sl_text_next(const char **at);
 
 /*
@@ -24,10 +22,10 @@ unsigned sl_text_sequence(const char *at, size_t size);
 /* str.isspace() of one code point. */
 bool sl_text_is_space(uint32_t code);
 
-/* \w of Python's re, for code points below 128 exactly and true for letters and digits beyond. */
+/* \w of Python's re: exact below 128, true for letters and digits beyond. */
 bool sl_text_is_word(uint32_t code);
 
-/* No character, or white space only. */
+/* Empty, or white space only. */
 bool sl_text_is_blank(const char *text);
 
 /* str.strip() */
@@ -40,12 +38,12 @@ char *sl_text_lower(struct sl_arena *arena, const char *text);
 bool sl_text_matches(const char *text, const char *word);
 
 /*
- * The next character as it may be shown to people: itself, or '?' for one that steers a terminal or a reader (see base/door.h)
- * and for a byte that is no UTF-8.  Bytes in `shown`, at most SL_TEXT_SEQUENCE and never more than *at moved.
+ * The next character as it may be shown to people: itself, or '?' for one that controls a terminal or a reader (base/door.h)
+ * and for a byte that is not UTF-8.  Returns the bytes in `shown`, at most SL_TEXT_SEQUENCE and never more than *at moved.
  */
 unsigned sl_text_shown(const char **at, char *shown);
 
-/* The same of a whole text, in place. */
+/* The same for a whole text, in place. */
 void sl_text_printable(char *text);
 
 /* A size in words for people: 0 B, 1023.00 B, 1.50 KB, ... PB. out holds at least 32 bytes. */

@@ -79,7 +79,7 @@ static bool hex4(const char *at, const char *end, uint32_t *code)
 	return true;
 }
 
-/* p->at is behind the backslash of an escape. */
+/* p->at points behind the backslash of an escape. */
 static bool parse_escape(struct parser *p, char **out)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -117,7 +117,7 @@ static bool parse_string(struct parser *p, const char **text)
 		p->at = p->end;
 		return fail(p, "string does not end");
 	}
-	/* No escape gets longer than it was, \u0000 included. */
+	/* No escape becomes longer than it was, \u0000 included. */
 	char *out = sl_arena_alloc(p->arena, (size_t)(close - begin) + 1);
 
 	*text = out;
@@ -272,7 +272,7 @@ static uint32_t drop_duplicates(struct sl_member *members, uint32_t count)
 static bool has_duplicates(const struct sl_member *members, uint32_t count)
 {
 	if (count > MANY_MEMBERS)
-		return true; /* unknown: sorting tells */
+		return true; /* it may be unique or not: sorting tells */
 	for (uint32_t i = 1; i < count; i++)
 		for (uint32_t k = 0; k < i; k++)
 			if (strcmp(members[i].key, members[k].key) == 0)

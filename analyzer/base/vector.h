@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing array by malloc; zeroes are an empty one.  Whoever owns it frees .item.  Without memory the program ends. */
+/* A growing array in malloc'ed memory; all zeroes is an empty one.  The owner frees .item.  Without memory the program ends. */
 #ifndef ANALYZER_BASE_VECTOR_H
 #define ANALYZER_BASE_VECTOR_H
 
@@ -13,16 +13,16 @@
 		size_t count, capacity;                                                                                            \
 	}
 
-/* Room for one more item; pointers into the vector may be stale after it. */
+/* Makes room for one more item; pointers into the vector may be stale afterwards. */
 #define SL_ROOM(v) ((v)->item = sl_arena_grow((v)->item, &(v)->capacity, (v)->count, sizeof(*(v)->item)))
 
-/* The address of a new last item, which is not cleared: *SL_PUSH(&list) = value. */
+/* Appends an item, which is not cleared, and gives its address: *SL_PUSH(&list) = value. */
 #define SL_PUSH(v) (SL_ROOM(v), &(v)->item[(v)->count++])
 
-/* Empty again. */
+/* Empties it. */
 #define SL_DROP(v) (free((v)->item), (v)->item = NULL, (v)->count = (v)->capacity = 0)
 
-/* No room for more than there is; the items move. */
+/* Frees unused room; the items move. */
 #define SL_TRIM(v) ((v)->item = sl_arena_trim((v)->item, &(v)->capacity, (v)->count, sizeof(*(v)->item)))
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The card of a run: what a catalogue keeps of it.  Its size does not depend on the run's, and it is read without a trace.
- * It survives a round trip through JSON, so a process that may not touch the catalogue (server/child) can make one for it.
+ * The card of a run: what a catalogue keeps of it.  Its size is limited whatever the run's, and reading it needs no trace.  It
+ * can be written as JSON and read back, so a process that may not touch the catalogue (server/child) can make one for it.
  */
 #ifndef ANALYZER_CATALOGUE_CARD_H
 #define ANALYZER_CATALOGUE_CARD_H
@@ -15,19 +15,19 @@
 #include "analyzer/base/value.h"
 #include "analyzer/base/vector.h"
 
-/* What one card holds at most; the largest are kept, and `left_out` counts the others. */
+/* Limits of one card; the largest items are kept, and `left_out` counts the others. */
 #define SL_CARD_TEXT	 1024 /* bytes of a text */
 #define SL_CARD_METRICS	 4096
 #define SL_CARD_NAMES	 8192
 #define SL_CARD_SESSIONS 8192
 
-/* One quantity of a place, label or library: of, key and what as in analyzer/gate/measure.h. */
+/* One quantity of a place, label or library; of, key and what are those of analyzer/gate/measure.h. */
 struct sl_card_metric {
 	const char *of, *key, *what;
 	int64_t bytes; /* -1: unknown */
 };
 
-/* Names that a search finds a run by.  Texts of card.def are names too, of kinds beginning at SL_NAME_CARD. */
+/* Names by which a search finds a run.  Texts of card.def are names too; their kinds begin at SL_NAME_CARD. */
 enum sl_name_kind {
 	SL_NAME_LABEL,
 	SL_NAME_FUNCTION,
@@ -46,13 +46,13 @@ struct sl_card_name {
 struct sl_card_session {
 	const char *id, *host, *status;
 	int64_t pid, rank; /* -1: unknown */
-	bool bundle;	   /* it has an OOM bundle */
+	bool bundle;	   /* it has an out-of-memory bundle */
 };
 
-/* Texts NULL and numbers -1: unknown.  Everything lies in the arena. */
+/* Unknown texts are NULL, unknown numbers -1.  Everything is in the arena. */
 struct sl_card {
 	struct sl_arena arena;
-	int64_t run; /* its number in this catalogue, of one that was read from there */
+	int64_t run; /* number in the catalogue, if it was read from one */
 #define ID			       const char *
 #define TEXT			       const char *
 #define TIME			       int64_t
@@ -81,7 +81,7 @@ struct sl_card_field {
 };
 extern const struct sl_card_field sl_card_fields[];
 extern const unsigned sl_card_field_count;
-/* By its name in queries; -1: there is none. */
+/* Index of the field with that name in queries; -1: none. */
 int sl_card_field(const char *name);
 
 static inline bool sl_card_is_text(const struct sl_card_field *field)
@@ -97,18 +97,21 @@ static inline int64_t *sl_card_number(const struct sl_card *card, const struct s
 	return (int64_t *)((char *)card + field->offset);
 }
 
-void sl_card_init(struct sl_card *card); /* everything is unknown */
+void sl_card_init(struct sl_card *card); /* sets everything to unknown */
 void sl_card_free(struct sl_card *card);
 
-/* A copy in the card's arena, cut to SL_CARD_TEXT at a character; NULL and "" are NULL. */
+/* A copy in the card's arena, cut to SL_CARD_TEXT between characters; NULL and "" give NULL. */
 const char *sl_card_keep(struct sl_card *card, const char *text);
 void sl_card_add_metric(struct sl_card *card, const char *of, const char *key, const char *what, int64_t bytes);
 void sl_card_add_name(struct sl_card *card, enum sl_name_kind kind, const char *text);
 void sl_card_add_session(struct sl_card *card, const struct sl_card_session *session);
 
-/* An object; whole: with metrics, names and sessions. */
+/* Writes an object; whole: with metrics, names and sessions. */
 void sl_card_write(struct sl_json *j, const char *key, const struct sl_card *card, bool whole);
-/* The opposite, of a value that nobody checked: what has another type is unknown.  The card is initialized.  False: it is no object, or without identity. */
+/*
+ * Reads such an object from an untrusted value into an initialized card; a member of another type is unknown.  False: not an
+ * object, or without identity.
+ */
 bool sl_card_read(struct sl_card *card, const struct sl_value *value);
 
 #endif

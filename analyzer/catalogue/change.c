@@ -8,23 +8,23 @@
 
 #include "analyzer/base/stats.h"
 
-#define SHARE	  0.01	 /* of what it was: less is no change */
-#define FEW	  12	 /* runs of which it is known badly how they vary: */
-#define FEW_SHARE 0.1	 /* what they show must be plain */
-#define MAD_UNIT  1.4826 /* of a normal distribution's standard deviation */
-#define MEAN_UNIT 1.4	 /* of it, in distances without the largest */
+#define SHARE	  0.01	 /* of the old value: a smaller change does not count */
+#define FEW	  12	 /* with fewer runs their spread is not well known: */
+#define FEW_SHARE 0.1	 /* then only a change of this size counts */
+#define MAD_UNIT  1.4826 /* MAD of a normal distribution to its standard deviation */
+#define MEAN_UNIT 1.4	 /* the same for the mean distance without the largest tenth */
 
-/* How many deviations are far: the fewer runs, the more. */
+/* How many deviations count as far: more when there are fewer runs. */
 static double deviations(size_t count)
 {
 	return 4.5 + 16.0 / (double)count;
 }
 
-/* What it was. */
+/* The old value. */
 struct level {
 	const double *values;
 	size_t count;
-	double median, far; /* far: a difference that is one */
+	double median, far; /* far: the smallest difference that counts */
 };
 
 static double median_of(const double *values, size_t count)
@@ -43,8 +43,8 @@ static int by_size(const void *a, const void *b)
 }
 
 /*
- * How much they vary: by the MAD, and by the mean distance without the largest tenth where that says more.  The MAD alone is 0 of what jumps
- * between two values, and small by chance where runs are few.
+ * The spread of the runs: their MAD, or the mean distance without the largest tenth where that is more.  The MAD alone is 0 for
+ * values that jump between two levels, and small by chance where there are few runs.
  */
 static double variation(const double *values, size_t count, double median)
 {
@@ -70,7 +70,7 @@ static struct level level_of(const double *values, size_t count, double least)
 	return level;
 }
 
-/* Something that the runs had been before, or beyond it; of many, one may have been by chance. */
+/* True: an earlier run had about this value, or one further away.  In a full window one such run may be chance, so two are needed. */
 static bool was_so(const struct level *level, double value)
 {
 	double side = value > level->median ? 1 : -1;
@@ -97,7 +97,7 @@ size_t sl_series_changes(const double *values, size_t count, double least, struc
 	for (size_t i = SL_CHANGE_BEFORE; i + 1 < count; i++) {
 		if (i - begin < SL_CHANGE_BEFORE)
 			continue;
-		if (i - begin <= SL_CHANGE_WINDOW) /* it is the first runs that count */
+		if (i - begin <= SL_CHANGE_WINDOW) /* only the first runs of the window count */
 			level = level_of(values + begin, i - begin, least);
 		if (!changed(&level, values[i], values[i + 1]))
 			continue;

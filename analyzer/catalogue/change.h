@@ -13,17 +13,15 @@
 
 #include <stddef.h>
 
-#define SL_CHANGE_BEFORE 5  /* runs that it takes to know what it was */
-#define SL_CHANGE_WINDOW 20 /* of which so many count */
+#define SL_CHANGE_BEFORE 5  /* runs needed before a change can be found */
+#define SL_CHANGE_WINDOW 20 /* at most this many of the first runs are used */
 
 struct sl_series_change {
-	size_t at;	      /* index of the run that changed it; at + 1 is the one that confirmed it */
-	double before, after; /* medians: of the runs before, and from it to the next change */
+	size_t at;	      /* index of the run that made the change; the next run confirmed it */
+	double before, after; /* medians: of the runs before, and of those up to the next change */
 };
 
-/*
- * Changes of values, oldest first; least: smaller differences are none, whatever they are a part of.  At most `room` are written; how many.
- */
+/* Finds the changes of values, oldest first.  least: smaller differences never count.  Writes at most `room`; returns how many. */
 size_t sl_series_changes(const double *values, size_t count, double least, struct sl_series_change *changes, size_t room);
 
 #endif

@@ -66,7 +66,7 @@ static void skip_blanks(struct parser *p)
 	p->at += strspn(p->at, " \t\n\r");
 }
 
-/* The word here, if it is this one and ends here. */
+/* True: this word stands here and ends here; it is taken. */
 static bool take_word(struct parser *p, const char *word)
 {
 	size_t size = strlen(word);
@@ -81,7 +81,7 @@ static bool take_word(struct parser *p, const char *word)
 /* ---- values */
 
 struct value {
-	const char *text, *at; /* at: where it begins */
+	const char *text, *at; /* at: where it begins in the query */
 	bool quoted, begins;
 };
 
@@ -102,7 +102,7 @@ static struct value take_value(struct parser *p)
 		value.text = sl_arena_strndup(&p->query->arena, p->at, size);
 		p->at += size;
 	}
-	if (*p->at == '*') { /* behind a quoted one */
+	if (*p->at == '*') { /* follows a quoted text */
 		value.begins = true;
 		p->at++;
 	} else if (!value.quoted && size && value.text[size - 1] == '*') {
@@ -114,7 +114,7 @@ static struct value take_value(struct parser *p)
 	return value;
 }
 
-/* What begins a year, a month, a day, a minute or a second, and where the next one begins. */
+/* The instant at which a year, month, day, minute or second begins, and at which the next one begins. */
 static bool date_span(const char *text, int64_t *least, int64_t *most)
 {
 	static const char *const forms[] = {
@@ -145,7 +145,7 @@ static bool date_span(const char *text, int64_t *least, int64_t *most)
 	return false;
 }
 
-/* -90m: so long ago */
+/* -90m: that long ago */
 static bool ago(const char *text, int64_t now_ns, int64_t *time_ns)
 {
 	static const char units[] = "smhdw";
@@ -346,7 +346,7 @@ static int in_parentheses(struct parser *p)
 	return node;
 }
 
-/* Whether `word` stands here; it is not taken. */
+/* True: `word` stands here; it is not taken. */
 static bool sees_word(struct parser *p, const char *word)
 {
 	const char *at = p->at;

@@ -37,7 +37,7 @@ static void free_paths(struct paths *paths)
 	SL_DROP(&paths->list);
 }
 
-/* ---- what is known */
+/* ---- which files are known */
 
 static void found(void *context, int64_t run)
 {
@@ -67,7 +67,7 @@ static bool state_of(const char *path, struct sl_store_file *file)
 	return true;
 }
 
-/* By its whole path, so that a catalogue means the same in every folder. */
+/* By absolute path, so that a catalogue means the same from every folder. */
 static bool is_known(struct sl_scan *scan, const char *path, bool *known)
 {
 	char *whole = realpath(path, NULL);
@@ -81,14 +81,14 @@ static bool is_known(struct sl_scan *scan, const char *path, bool *known)
 	return fine;
 }
 
-/* ---- learning */
+/* ---- reading new ones */
 
-/* Runs of one file that has several. */
+/* Runs in one file that holds several. */
 struct runs {
 	SL_VECTOR(int64_t) list;
 };
 
-/* What the files are is looked at before they are read: what is written meanwhile is read again. */
+/* The files' state is taken before they are read, so that what is written meanwhile is read again. */
 struct before {
 	SL_VECTOR(struct sl_store_file) files;
 };
@@ -125,7 +125,7 @@ static void say(const struct sl_report *report, unsigned lines)
 		sl_door_print(stderr, "stormlog-analyze: %s\n", report->warnings.item[i]);
 }
 
-/* Replays one run of the paths and puts its card.  False: the store failed. */
+/* Replays one run and stores its card.  False: the store failed. */
 static bool learn(struct sl_scan *scan, char *const *paths, unsigned count, const char *id, const char *source, struct runs *runs)
 {
 	struct sl_pipeline_options options = {.run = id, .quiet = true};
@@ -160,7 +160,7 @@ static bool learn(struct sl_scan *scan, char *const *paths, unsigned count, cons
 
 struct others {
 	struct paths *paths;
-	char *outside; /* one that is there and that we may not read */
+	char *outside; /* an existing path that we may not read */
 };
 
 static bool add_known(void *context, const char *path)
@@ -188,7 +188,7 @@ static char *folder_of(const char *path)
 	return whole;
 }
 
-/* A run with at least one file that is not known: with those of its other processes that were learned before. */
+/* A run with at least one unknown file; its other processes were read before. */
 static bool learn_run(struct sl_scan *scan, const struct sl_images *images, unsigned number)
 {
 	const char *id = images->runs[number].id;
@@ -237,7 +237,7 @@ static bool learn_run(struct sl_scan *scan, const struct sl_images *images, unsi
 	return fine;
 }
 
-/* A summary has several runs: it is known once all of them are. */
+/* A summary with several runs is known only when all of them are. */
 static bool put_summaries(struct sl_scan *scan, const struct sl_images *images, const struct before *before)
 {
 	for (size_t s = 0; s < before->files.count; s++) {
@@ -274,7 +274,7 @@ static bool learn_loose(struct sl_scan *scan, const struct paths *fresh)
 		sl_images_add(&images, fresh->list.item[i]);
 	}
 	sl_images_group(&images);
-	for (unsigned i = images.run_count; i-- && fine;) /* oldest first, as they would have come */
+	for (unsigned i = images.run_count; i-- && fine;) /* oldest first, as if they had come one by one */
 		fine = learn_run(scan, &images, i);
 	fine = fine && put_summaries(scan, &images, &summaries);
 	forget(&summaries);
@@ -322,7 +322,7 @@ static bool take_fresh(struct sl_scan *scan, const char *path, struct paths *fre
 	return true;
 }
 
-/* Traces and summaries of the paths that are not known as they are. */
+/* Reads traces and summaries of the paths that are new or have changed. */
 static bool find_loose(struct sl_scan *scan, const struct sl_images *images, struct paths *fresh)
 {
 	for (unsigned i = 0; i < images->image_count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of folders into a catalogue: what is new, changed or was still being written is read, and the rest is not opened.  Traces,
- * summaries and packs (*.stormlog), four folders deep; copies of a run are one run.
+ * Adds the runs in folders to a catalogue.  What is new, changed, or was still being written is read; the rest is not opened.
+ * It looks for traces, summaries and packs (*.stormlog), four folders deep; copies of a run count as one.
  */
 #ifndef ANALYZER_CATALOGUE_SCAN_H
 #define ANALYZER_CATALOGUE_SCAN_H
@@ -12,13 +12,13 @@
 struct sl_scan {
 	struct sl_store *store;
 	bool quiet;		 /* no progress on the terminal */
-	SL_VECTOR(int64_t) runs; /* found, each once; SL_DROP is the caller's */
-	unsigned read;		 /* of these, now */
+	SL_VECTOR(int64_t) runs; /* runs found, each once; the caller frees it with SL_DROP */
+	unsigned read;		 /* how many of them were read this time */
 	struct sl_map met;
-	const char *missing; /* the path that does not exist (errno) */
+	const char *missing; /* a path that does not exist (errno) */
 };
 
-/* False: a path is missing, or the store failed (missing is NULL).  What cannot be read of a run is said on stderr. */
+/* False: a path is missing, or the store failed (missing is NULL).  Parts of a run that cannot be read are reported on stderr. */
 bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count);
 void sl_scan_free(struct sl_scan *scan);
 bool sl_scan_found(const struct sl_scan *scan, int64_t run);

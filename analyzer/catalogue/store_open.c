@@ -113,14 +113,14 @@ static void make_folders(const char *path)
 	free(copy);
 }
 
-/* A file as traces are, for nobody but the user. */
+/* Creates a file as traces are created: only the user may read it. */
 static int make_file(const char *path)
 {
 	make_folders(path);
 	return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 }
 
-/* Read without SQLite, which would wait at a FIFO, and put files of its own beside a database that is somebody else's. */
+/* Checked without SQLite, which would wait at a FIFO and would create files beside a foreign database. */
 static bool is_ours(const char *path, bool write, char *why)
 {
 	char head[SL_STORE_HEAD] = "";
@@ -142,7 +142,7 @@ static bool is_ours(const char *path, bool write, char *why)
 	return false;
 }
 
-/* The file may come from anybody: nothing that it defines is done for it. */
+/* The file may be hostile: triggers, views and other definitions in it are not run. */
 static void mistrust(sqlite3 *db)
 {
 	static const struct {
@@ -157,7 +157,10 @@ static void mistrust(sqlite3 *db)
 	sqlite3_busy_timeout(db, BUSY_MS);
 }
 
-/* Readers and a writer at once, where the file system can; changing to it needs the file alone for an instant. */
+/*
+ * WAL mode lets readers and a writer work at once, where the file system supports it; switching to it needs the file alone for
+ * a moment.
+ */
 static bool write_ahead(struct sl_store *store)
 {
 	for (unsigned tries = 0; tries < 100; tries++) {
@@ -182,7 +185,7 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 	       sl_store_fail(store);
 	if (fine)
 		mistrust(store->db);
-	/* checked before anything is written: a file of somebody else stays as it is */
+	/* checked before anything is written: a foreign file stays unchanged */
 	fine = fine &&
 	       sl_store_execute(
 		       store,
@@ -192,7 +195,7 @@ struct sl_store *sl_store_open(const char *path, bool write, char *why)
 		char text[80];
 
 		snprintf(text, sizeof(text), "PRAGMA max_page_count=%d; PRAGMA synchronous=NORMAL; PRAGMA user_version", PAGES_MAX);
-		/* the last one reads: from here on the files beside it are open */
+		/* this last one reads, so that the files beside the database are open from now on */
 		fine = write_ahead(store) && sl_store_execute(store, text);
 	}
 	if (fine)
@@ -208,7 +211,7 @@ void sl_store_close(struct sl_store *store)
 
 	if (!store)
 		return;
-	/* those that FTS5 has prepared are its own */
+	/* statements that FTS5 prepared belong to it */
 	for (size_t i = 0; (sql = sl_map_key(&store->prepared, i)); i++)
 		sqlite3_finalize((sqlite3_stmt *)sl_map_find(&store->prepared, sql));
 	sqlite3_close(store->db);

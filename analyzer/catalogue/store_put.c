@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is written into a catalogue. */
+/* Writes into a catalogue. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const char marks[] =
 #include "analyzer/catalogue/card.def"
 	;
 #undef CARD
-/* who pins is not who records */
+/* pins and notes are not part of the card */
 #define CARD(member, type, name, help) "," #member "=excluded." #member
 static const char updates[] =
 #include "analyzer/catalogue/card.def"
@@ -51,7 +51,7 @@ static bool put_card(struct sl_store *store, const struct sl_card *card, int64_t
 	return true;
 }
 
-/* The number of a row that has these two values, made where there is none; 0: said. */
+/* The number of the row with these two values, which is added where missing; 0: failed, and the reason is set. */
 static int64_t number_of(struct sl_store *store, const char *find, const char *make, int64_t kind, const char *sort,
 			 const char *text, bool *made)
 {
@@ -118,7 +118,7 @@ static bool put_names(struct sl_store *store, int64_t run, const struct sl_card 
 	return true;
 }
 
-/* What a place is called follows the run that came last: its lines move. */
+/* The description of a place follows the newest run, since its lines move. */
 static bool put_metric(struct sl_store *store, int64_t run, const struct sl_card_metric *metric)
 {
 	bool made;
@@ -170,7 +170,7 @@ static bool of_run(struct sl_store *store, const char *sql, int64_t run)
 	return sl_store_run_to_end(store, statement);
 }
 
-/* What was learned from its traces. */
+/* The files that the card came from. */
 static bool forget(struct sl_store *store, int64_t run)
 {
 	return of_run(store, "DELETE FROM sessions WHERE run=?", run) && of_run(store, "DELETE FROM named WHERE run=?", run) &&
@@ -190,7 +190,7 @@ static bool put(struct sl_store *store, const struct sl_card *card, int64_t *run
 	return true;
 }
 
-/* Whole in a transaction of somebody's, and alone. */
+/* Takes part in the caller's transaction, or makes one of its own. */
 static bool end(struct sl_store *store, bool fine)
 {
 	if (fine)
@@ -199,7 +199,7 @@ static bool end(struct sl_store *store, bool fine)
 	return false;
 }
 
-/* A savepoint alone would begin by reading, and be refused when another process wrote since. */
+/* A savepoint alone would begin as a reader, and would be refused if another process has written since. */
 static bool begin(struct sl_store *store, bool *alone)
 {
 	*alone = sqlite3_get_autocommit(store->db);
@@ -227,7 +227,7 @@ bool sl_store_put(struct sl_store *store, const struct sl_card *card, int64_t *r
 	return begin(store, &alone) && finish(store, alone, put(store, card, run));
 }
 
-/* Names of no run are in no answer, and go with the run that was the last to have them. */
+/* Names are removed together with the last run that had them. */
 static bool drop_names(struct sl_store *store, int64_t run)
 {
 	return of_run(store,

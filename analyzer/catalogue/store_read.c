@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of a catalogue. */
+/* Reads from a catalogue. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +26,10 @@ static void take_card(sqlite3_stmt *statement, struct sl_card *card)
 	}
 }
 
-/* A statement about runs of a query, which stands between `before` and `after`; *at: the next value.  The caller's to finalize. */
+/*
+ * Makes a statement about the runs of a query, placed between `before` and `after`; *at: number of the next value.  The caller
+ * finalizes it.
+ */
 static sqlite3_stmt *prepare_where(struct sl_store *store, const struct sl_query *query, const char *before, const char *after,
 				   int *at)
 {
@@ -53,7 +56,7 @@ bool sl_store_runs(struct sl_store *store, const struct sl_store_ask *ask, sl_st
 	struct sl_arena arena = {0};
 	const char *column = sl_card_fields[field_of(ask->order)].column, *way = ask->ascending ? "ASC" : "DESC";
 	const char *order = sl_arena_printf(&arena, " ORDER BY runs.%s %s, runs.run %s", column, way, way);
-	/* counted and sorted are numbers alone; what is asked of each run is done once */
+	/* counting and sorting use only numbers; each run is looked up once */
 	const char *before =
 		ask->found ? sl_arena_printf(&arena,
 					     "SELECT %s,asked.found FROM (SELECT runs.run, count(*) OVER () AS found FROM "
@@ -204,7 +207,7 @@ bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, cons
 	int at, code = SQLITE_DONE;
 	sqlite3_stmt *statement =
 		prepare_where(store, query,
-			      /* metrics first: they are few, and most of them are not asked for */
+			      /* metrics first: there are few, and most are not wanted */
 			      "SELECT m.metric, sort, key, what, count(*), max(held.bytes) FROM (SELECT * FROM metrics WHERE "
 			      "(?1000 IS NULL OR sort=?1000)"
 			      " AND (?1001 IS NULL OR key=?1001 OR instr(lower(what), lower(?1001)))) AS m"
@@ -229,8 +232,8 @@ bool sl_store_metrics(struct sl_store *store, const struct sl_query *query, cons
 }
 
 /*
- * A place that a run's card does not have held nothing; of other metrics, and where the card is not whole, it is not known.  Runs of
- * projects that never had it say nothing about it.
+ * A place that is missing from a run's card held nothing.  Other metrics, and those of an incomplete card, are then unknown.
+ * Runs of projects that never had the place are left out.
  */
 static const char of_metric[] =
 	"SELECT runs.run, runs.started_ns, CASE WHEN held.run IS NOT NULL THEN held.bytes WHEN runs.left_out = 0 AND (SELECT sort "
@@ -274,7 +277,7 @@ bool sl_store_names(struct sl_store *store, const char *begins, int64_t limit, s
 {
 	sqlite3_stmt *statement = sl_store_prepare(
 		store,
-		/* those of most runs, of which 50 are as many as there are; then how many */
+		/* the most frequent first, counting up to 50 runs for each */
 		"SELECT kind, text, (SELECT count(*) FROM named WHERE named.name=found.name) AS runs FROM (SELECT names.name, "
 		"kind, names.text,"
 		" (SELECT count(*) FROM (SELECT 1 FROM named WHERE named.name=names.name LIMIT 50)) AS some FROM words"

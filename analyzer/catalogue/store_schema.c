@@ -8,8 +8,8 @@
 #define VERSION	       1
 
 /*
- * Statements i bring a file of version i to i + 1, and a new one through all of them, so that both are the same to the letter.  What stands
- * here is never changed: a row that is added to card.def is one more version, "ALTER TABLE runs ADD COLUMN ...".
+ * Statements i convert a file of version i to i + 1.  A new file goes through all of them, so that both are identical.
+ * Existing entries are never changed: a row added to card.def is one more version, "ALTER TABLE runs ADD COLUMN ...".
  */
 
 static const char *const versions[VERSION] = {
@@ -71,8 +71,8 @@ static bool bring_up(sqlite3 *db, int64_t from)
 }
 
 /*
- * Everything in the file that could do something when it is read or written; tables that FTS5 keeps for itself differ with its version, and
- * a server's are its own business.
+ * Everything in the file that could have an effect when it is read or written.  FTS5's own tables differ between its versions
+ * and are left out; so are the server's.
  */
 static const char everything[] =
 	"SELECT type, name, sql FROM sqlite_master WHERE NOT (name GLOB 'sqlite_*' OR (type = 'table' AND name GLOB 'words_*')"
@@ -85,7 +85,7 @@ static bool same_text(sqlite3_stmt *a, sqlite3_stmt *b, int column)
 	return x && y ? !strcmp(x, y) : x == y;
 }
 
-/* What is in the file is what this program would make. */
+/* True: the file contains what this program would create. */
 static bool same(struct sl_store *store)
 {
 	sqlite3 *model = NULL;
@@ -120,7 +120,7 @@ static bool check(struct sl_store *store)
 	return true;
 }
 
-/* By one process at a time; who comes second finds it made. */
+/* One process at a time does it; a second one finds it done. */
 static bool make(struct sl_store *store, int64_t version)
 {
 	char text[80];

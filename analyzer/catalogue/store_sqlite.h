@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside of the store in SQLite: for its own files, and for a program that keeps tables of its own in the same file.  These begin with
- * "server_", are made by who needs them, and are no business of the store.
+ * Internals of the store in SQLite, for its own files and for a program that keeps tables of its own in the same file.  Such
+ * tables begin with "server_"; that program creates them, and the store ignores them.
  */
 #ifndef ANALYZER_CATALOGUE_STORE_SQLITE_H
 #define ANALYZER_CATALOGUE_STORE_SQLITE_H
@@ -18,18 +18,21 @@ struct sl_store {
 	char why[SL_STORE_WHY];
 };
 
-/* The statement, reset and without values; NULL: said.  sql is a constant or made of constants: never a name of anybody's. */
+/*
+ * A statement, reset and without values; NULL: failed, with the reason set.  sql must be a constant or made of constants, never
+ * of names from data.
+ */
 sqlite3_stmt *sl_store_prepare(struct sl_store *store, const char *sql);
-/* Steps to the next row: SQLITE_ROW, SQLITE_DONE, or what went wrong, said. */
+/* Steps to the next row: SQLITE_ROW, SQLITE_DONE, or an error, with the reason set. */
 int sl_store_step(struct sl_store *store, sqlite3_stmt *statement);
 /* Runs a statement that returns no rows. */
 bool sl_store_run_to_end(struct sl_store *store, sqlite3_stmt *statement);
 bool sl_store_execute(struct sl_store *store, const char *sql);
-bool sl_store_fail(struct sl_store *store); /* says what SQLite says; false */
+bool sl_store_fail(struct sl_store *store); /* sets SQLite's message as the reason; returns false */
 
 /* NULL text and -1 are NULL. */
 void sl_store_bind_text(sqlite3_stmt *statement, int at, const char *text);
-/* A phrase of FTS5; begins: its last word is the beginning of one. */
+/* A phrase for FTS5; begins: its last word may be the beginning of a word. */
 void sl_store_bind_words(sqlite3_stmt *statement, int at, const char *text, bool begins);
 void sl_store_bind_known(sqlite3_stmt *statement, int at, int64_t value);
 const char *sl_store_text(sqlite3_stmt *statement, int column);
@@ -39,10 +42,13 @@ int64_t sl_store_known(sqlite3_stmt *statement, int column);
 #define SL_STORE_HEAD 100
 bool sl_store_head_is_ours(const char *head, ssize_t size);
 
-/* store_schema.c: makes what is not there, or finds that the file is not ours; false: said. */
+/* store_schema.c: creates what is missing, or finds that the file is not ours; false: failed, with the reason set. */
 bool sl_store_schema(struct sl_store *store, bool write);
 
-/* store_where.c: the condition of a query about `runs`, in the arena, with ?1 and so on for its values; and binds them, *at from 1 on. */
+/*
+ * store_where.c: a query as a condition on `runs`, in the arena, with ?1 and so on for its values; the second function binds
+ * those, from *at on.
+ */
 const char *sl_store_where(struct sl_store *store, struct sl_arena *arena, const struct sl_query *query);
 void sl_store_where_bind(sqlite3_stmt *statement, int *at, const struct sl_query *query);
 

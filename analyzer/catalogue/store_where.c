@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A query as SQL.  Its texts and numbers are values of parameters, never text of the statement. */
+/* Translates a query to SQL.  Its texts and numbers become parameter values, never text of the statement. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #include "analyzer/catalogue/store_sqlite.h"
 
-/* A phrase of FTS5: a quote in it is doubled, and nothing else in it means anything. */
+/* A phrase for FTS5: quotes in it are doubled, and nothing else has a meaning. */
 void sl_store_bind_words(sqlite3_stmt *statement, int at, const char *text, bool begins)
 {
 	char phrase[2 * SL_QUERY_BYTES + 8], *to = phrase;
@@ -24,7 +24,10 @@ void sl_store_bind_words(sqlite3_stmt *statement, int at, const char *text, bool
 
 #define COMMON 20000 /* pairs of a name and a run */
 
-/* In so many runs that each run finds it at once among its own names; others are found by their names. */
+/*
+ * True for words that occur in so many runs that it is faster to look among each run's names; rarer ones are found through the
+ * index of names.
+ */
 static bool is_common(struct sl_store *store, const struct sl_query_node *node)
 {
 	sqlite3_stmt *statement =
@@ -43,7 +46,8 @@ static bool is_common(struct sl_store *store, const struct sl_query_node *node)
 
 static void write_words(FILE *out, struct sl_store *store, const struct sl_query_node *node, int *at)
 {
-	bool common = is_common(store, node); /* + and CROSS: from the run to its names, from the words to their names */
+	/* The operators + and CROSS JOIN force the order: from the run to its names, or from the words to the names */
+	bool common = is_common(store, node);
 
 	fputs(common ? "EXISTS (SELECT 1 FROM named WHERE named.run=runs.run AND +named.name IN (SELECT names.name"
 		     : "runs.run IN (SELECT named.run",
@@ -55,7 +59,7 @@ static void write_words(FILE *out, struct sl_store *store, const struct sl_query
 	fputs(common ? "))" : ")", out);
 }
 
-/* Values are numbered from *at on: a statement may have others before and behind. */
+/* Values are numbered from *at on, since a statement may have others before and after. */
 static void write_node(FILE *out, struct sl_store *store, const struct sl_query *query, int number, int *at)
 {
 	static const char *const sessions[] = {"session", "rank", "bundle"};

@@ -7,7 +7,7 @@
 #include "analyzer/gate/measure.h"
 #include "analyzer/report/owners.h"
 
-#define METRICS_OF_ONE (SL_CARD_METRICS / SL_MEASURE_OF_COUNT) /* of one sort, the largest */
+#define METRICS_OF_ONE (SL_CARD_METRICS / SL_MEASURE_OF_COUNT) /* the largest of each sort */
 
 static int64_t known(uint64_t value)
 {
@@ -16,7 +16,7 @@ static int64_t known(uint64_t value)
 
 /* ---- who and when */
 
-/* What the program said of itself counts more than what was said of it when it was started. */
+/* What the program reported takes precedence over what was given at its start. */
 static const char *metadata(const struct sl_report *report, const char *key)
 {
 	const struct sl_header *header = &report->processes[0].trace->header;
@@ -56,7 +56,7 @@ static const char *command_of(struct sl_card *card, const struct sl_header *head
 	return sl_card_keep(card, *text ? text : header->exe);
 }
 
-/* The worst of its processes. */
+/* The worst status of its processes. */
 static const char *status_of(const struct sl_report *report)
 {
 	static const enum sl_status worst[] = {SL_STATUS_RUNNING, SL_STATUS_INTERRUPTED, SL_STATUS_UNKNOWN};
@@ -124,7 +124,7 @@ static int64_t *total_of(struct sl_card *card, const char *key)
 					: NULL;
 }
 
-/* A figure of which a process could not tell is not known as a whole. */
+/* A figure that one process could not tell is unknown for the whole run. */
 static void take_metrics(struct sl_card *card, struct sl_report *report)
 {
 	struct sl_measures measures;
@@ -179,7 +179,7 @@ static void add_stack(struct sl_card *card, struct sl_map *met, struct sl_proces
 	}
 }
 
-/* The stacks of which there are metrics: those that held something at a peak, and leaks. */
+/* The stacks that have metrics: those that held something at a peak, and leaks. */
 static void take_names(struct sl_card *card, struct sl_report *report)
 {
 	struct sl_map met = {0};

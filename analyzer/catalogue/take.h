@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The card of a run that was replayed, and its measures back from it. */
+/* Makes the card of a replayed run, and measures from a card. */
 #ifndef ANALYZER_CATALOGUE_TAKE_H
 #define ANALYZER_CATALOGUE_TAKE_H
 
@@ -7,10 +7,13 @@
 #include "analyzer/gate/measure.h"
 #include "analyzer/report/report.h"
 
-/* Fills an initialized card from a report of one run; source: where it lies.  Main thread only: symbols are read. */
+/*
+ * Fills an initialized card from a report of one run; source: where the run's files are.  Main thread only, since symbols are
+ * read.
+ */
 void sl_card_take(struct sl_card *card, struct sl_report *report, const char *source);
 
-/* What a card has of the measures of its run, for who compares runs without reading them.  sl_measures_free is the caller's. */
+/* The measures that a card has, for comparing runs without reading them.  The caller calls sl_measures_free. */
 void sl_card_measures(const struct sl_card *card, struct sl_measures *measures);
 
 #endif

@@ -22,7 +22,7 @@ static void choose(struct sl_fit_subject *subject, const struct sl_fit_question 
 		subject->choices[subject->choice_count++] = (struct sl_fit_choice){.settings = r->settings};
 	for (unsigned i = 0; i < count; i++) {
 		if (list[i] && !question->setting_count && !strcmp(list[i], r->text))
-			continue; /* it is the recorded one */
+			continue; /* it repeats the recorded one */
 		choice = &subject->choices[subject->choice_count++];
 		*choice = (struct sl_fit_choice){list[i], list[i] ? sl_fit_defaults : r->settings};
 		if (list[i])
@@ -55,7 +55,7 @@ static void answer_otherwise(struct sl_fit_answer *a, const struct sl_fit_subjec
 	free(scan.also.item);
 }
 
-/* What else is on the device is not known: a capacity that does may not do with it, and fitting is not monotone. */
+/* What else is on the device is not known: a capacity may fit and a larger one not, since fitting is not monotone. */
 static void leave_open(struct sl_fit_answer *a, unsigned capacities)
 {
 	for (unsigned i = 0; i < capacities; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording under several settings and capacities: what the verb fit, the gate and the page say.  There is an answer
- * only where the replay of the recorded run is what happened.
+ * A recording under several settings and capacities, for the verb fit, the gate and the page.  There is an answer only where
+ * the replay under the recorded settings reproduces what happened.
  */
 #ifndef ANALYZER_FIT_ANSWER_H
 #define ANALYZER_FIT_ANSWER_H
@@ -12,25 +12,25 @@
 #define SL_FIT_CHOICES	  32
 
 struct sl_fit_choice {
-	const char *text; /* NULL: as recorded */
+	const char *text; /* NULL: the recorded settings */
 	struct sl_fit_settings settings;
 };
 
-/* One recording under one choice. */
+/* One recording under one choice of settings. */
 struct sl_fit_answer {
 	struct sl_fit_outcome free; /* without an end */
 	struct sl_fit_trail trail;  /* of it; no points: nobody asked */
 	struct sl_fit_outcome at[SL_FIT_CAPACITIES];
-	bool ambiguous[SL_FIT_CAPACITIES]; /* it depends on where the driver puts segments */
+	bool ambiguous[SL_FIT_CAPACITIES]; /* the result depends on where the driver puts segments */
 	struct sl_fit_scan scan;
-	uint64_t other_from; /* the largest always_from of other addresses; SL_UNKNOWN: the same */
+	uint64_t other_from; /* the largest always_from with other placements; SL_UNKNOWN: no difference */
 };
 
-/* What is asked of every recording. */
+/* The question that is put to every recording. */
 struct sl_fit_question {
-	uint64_t capacities[SL_FIT_CAPACITIES]; /* none: the recorded device */
+	uint64_t capacities[SL_FIT_CAPACITIES]; /* empty: the recorded device */
 	unsigned capacity_count;
-	const char *settings[SL_FIT_CHOICES]; /* none: the recorded ones and some that are often tried */
+	const char *settings[SL_FIT_CHOICES]; /* empty: the recorded ones and some that are often tried */
 	unsigned setting_count;
 	bool of_allocator;     /* capacities are what PyTorch's allocator alone may take */
 	bool unscanned;	       /* the smallest capacity is not asked for */
@@ -44,7 +44,7 @@ struct sl_fit_subject {
 	struct sl_fit_check check;
 	uint64_t capacities[SL_FIT_CAPACITIES];
 	unsigned capacity_count;
-	struct sl_fit_answer *answers; /* by choice; NULL: no verdict */
+	struct sl_fit_answer *answers; /* one for each choice; NULL: no verdict */
 	unsigned choice_count;
 	struct sl_fit_choice choices[SL_FIT_CHOICES];
 };
@@ -62,9 +62,9 @@ void sl_fit_notes(const struct sl_fit_subject *subject, bool of_allocator, void 
 		  void *context);
 /* Why there is no answer, in words. */
 const char *sl_fit_why(const struct sl_fit_subject *subject, char *out, size_t size);
-/* The settings as a user reads them. */
+/* The settings as a user writes them. */
 const char *sl_fit_name(const struct sl_fit_subject *subject, unsigned choice);
-/* The choice with the smallest capacity that always does; the first where none is better or nobody knows. */
+/* The choice with the smallest sufficient capacity; the first where none is better or it is unknown. */
 unsigned sl_fit_best(const struct sl_fit_subject *subject);
 
 #endif

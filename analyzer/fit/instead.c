@@ -8,7 +8,7 @@
 
 #define OPERATIONS_MAX 12000000ull /* about two seconds */
 
-/* A block that lives when memory runs out. */
+/* A block that was live when memory ran out. */
 struct live {
 	uint64_t bytes, request;
 	size_t at;
@@ -44,7 +44,7 @@ static struct live *live_at(const struct sl_fit_recording *r, size_t end, unsign
 	return by_id;
 }
 
-/* The request is granted: either the run says so, or it goes on behind it. */
+/* True: the request is granted, as the run says or because it goes on after it. */
 static bool is_granted(const struct sl_fit_recording *r, const struct sl_fit_case *how, size_t at)
 {
 	struct sl_fit_outcome o;
@@ -53,7 +53,7 @@ static bool is_granted(const struct sl_fit_recording *r, const struct sl_fit_cas
 	return o.verdict == SL_FIT_UNKNOWN && o.at == at;
 }
 
-/* The ops up to the request, with the end of one block before it. */
+/* The ops up to the request, with one block ended before it. */
 static bool is_granted_without(const struct sl_fit_recording *r, const struct sl_fit_case *how, size_t at, const struct live *block)
 {
 	struct sl_fit_recording other = *r;

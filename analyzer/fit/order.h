@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks in order: PyTorch's std::set<Block*>.  A treap, whose links lie in the blocks: adding and removing cost
- * no memory.  Free blocks are ordered by stream, size, age and address, unmapped ones by stream and address.
+ * An ordered set of blocks, as PyTorch's std::set<Block*>.  It is a treap whose links are in the blocks, so adding and removing
+ * need no memory.  Free blocks are ordered by stream, size, age and address, unmapped ones by stream and address.
  */
 #ifndef ANALYZER_FIT_ORDER_H
 #define ANALYZER_FIT_ORDER_H
@@ -12,14 +12,14 @@
 
 struct sl_fit_range;
 
-/* A piece of a segment: handed out, waiting for its streams, free, or (expandable) without memory behind it. */
+/* A piece of a segment: allocated, waiting for its streams, free, or (expandable segments) without memory. */
 struct sl_fit_block {
-	struct sl_fit_block *less, *more; /* of the order it is in */
-	struct sl_fit_block *prev, *next; /* in its segment */
+	struct sl_fit_block *less, *more; /* links of the set it is in */
+	struct sl_fit_block *prev, *next; /* neighbours in its segment */
 	uint64_t address, bytes, requested;
-	uint64_t age;		    /* decides between equals before the address does; 0: it does not */
-	int64_t gc_base;	    /* the pool's count of searches when it became free */
-	struct sl_fit_range *range; /* of an expandable segment; NULL: its segment is one of the driver's blocks */
+	uint64_t age;		    /* decides between equal blocks before the address does; 0: not used */
+	int64_t gc_base;	    /* the pool's count of searches when the block became free */
+	struct sl_fit_range *range; /* the expandable segment; NULL: an ordinary one */
 	uint32_t priority;
 	uint16_t stream;
 	bool small, allocated, pending, unmapped;
@@ -33,9 +33,9 @@ struct sl_fit_order {
 
 void sl_fit_order_add(struct sl_fit_order *order, struct sl_fit_block *block);
 void sl_fit_order_remove(struct sl_fit_order *order, struct sl_fit_block *block);
-/* The first that is not before `key` (stream, bytes, address); NULL: none. */
+/* The first block not before `key` (stream, bytes, address); NULL: none. */
 struct sl_fit_block *sl_fit_order_from(const struct sl_fit_order *order, const struct sl_fit_block *key);
-/* Neighbours in the order of a block that is or was in it; first of a key without block; NULL: none. */
+/* Neighbours of a block, or of the place where it was, in the order; first: of a key without a block; NULL: none. */
 struct sl_fit_block *sl_fit_order_after(const struct sl_fit_order *order, const struct sl_fit_block *block);
 struct sl_fit_block *sl_fit_order_before(const struct sl_fit_order *order, const struct sl_fit_block *block);
 struct sl_fit_block *sl_fit_order_first(const struct sl_fit_order *order);

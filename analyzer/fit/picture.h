@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lay where in the allocator's segments when a run failed: who holds what, and the gaps between them. */
+/* The content of the allocator's segments when a run failed: who held what, and the gaps. */
 #ifndef ANALYZER_FIT_PICTURE_H
 #define ANALYZER_FIT_PICTURE_H
 
@@ -7,32 +7,32 @@
 #include "analyzer/fit/recording.h"
 
 struct sl_fit_piece {
-	uint64_t segment; /* address of its first piece */
+	uint64_t segment; /* address of the segment's first piece */
 	uint64_t address, bytes;
-	size_t at; /* op that made the block; SL_FIT_GAP: nobody holds it */
+	size_t at; /* op that made the block; SL_FIT_GAP: a gap */
 	uint16_t stream;
 	bool small, expandable;
 };
 #define SL_FIT_GAP SIZE_MAX
 
 struct sl_fit_picture {
-	SL_VECTOR(struct sl_fit_piece) pieces; /* by segment, in the order of addresses */
+	SL_VECTOR(struct sl_fit_piece) pieces; /* by segment, then by address */
 };
 
-/* live, made: by id, the block and the op that made it; SL_FIT_GAP: it does not live. */
+/* live, made: by id, the block and the op that made it; SL_FIT_GAP: not live. */
 void sl_fit_picture_take(struct sl_fit_picture *picture, const struct sl_fit_engine *engine, struct sl_fit_block *const *live,
 			 const size_t *made, uint32_t ids);
 void sl_fit_picture_free(struct sl_fit_picture *picture);
 
-/* One segment of it. */
+/* One segment of the picture. */
 struct sl_fit_segment {
 	const struct sl_fit_piece *first;
 	size_t count;
 	uint64_t bytes, gaps, largest_gap;
-	const struct sl_fit_piece *gap; /* the largest; NULL: it has none */
+	const struct sl_fit_piece *gap; /* the largest gap; NULL: none */
 };
 
-/* Those with the largest gaps first, then the largest; to be freed.  count: how many. */
+/* Segments sorted by their largest gap, then by size; the caller frees them.  count: how many. */
 struct sl_fit_segment *sl_fit_picture_segments(const struct sl_fit_picture *picture, size_t *count);
 
 #endif

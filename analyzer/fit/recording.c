@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A driver call belongs to the report that its thread makes next: PyTorch holds the device's lock from before the one to
- * after the other.  So a segment's address and a refusal are the next request's; a segment that goes without a refusal
- * before it is empty_cache()'s.
+ * A driver call belongs to the next report on its thread, because PyTorch holds the device's lock from before the call until
+ * after the report.  So a new segment's address and a refusal belong to the next request.  A segment that is freed without a
+ * refusal before it was freed by empty_cache().
  */
 #include "analyzer/fit/recording.h"
 
@@ -27,7 +27,7 @@ struct lane {
 	struct sl_table blocks; /* by address; owner is the id */
 	uint32_t *spare;	/* ids to use again */
 	size_t spare_count, spare_room;
-	uint32_t *waits; /* by id: events a freed block waits for */
+	uint32_t *waits; /* for each id: events that a freed block waits for */
 	size_t waits_room;
 	struct sl_idmap streams;
 	SL_VECTOR(uint64_t) handles; /* of streams, by number */
@@ -157,7 +157,7 @@ static uint16_t stream_of(struct lane *lane, uint64_t handle)
 	return (uint16_t)number;
 }
 
-/* An event is over; the last one of a block ends its wait. */
+/* An event has completed; the last one of a block ends its waiting. */
 static void finish(struct builder *b, uint64_t event)
 {
 	struct sl_live *live = sl_table_find(&b->events, event);
@@ -246,7 +246,7 @@ static void give_back(struct builder *b, struct lane *lane, const struct sl_item
 	uint32_t id;
 
 	if (!live)
-		return; /* made before the recording began */
+		return; /* the block was made before the recording began */
 	id = (uint32_t)live->owner;
 	sl_table_remove(&lane->blocks, live);
 	put(lane, (struct sl_fit_op){.verb = thread->waits.count ? SL_FIT_FREE_LATER : SL_FIT_FREE, .id = id}, item->event->extra2);
@@ -344,14 +344,15 @@ static void take(struct builder *b, const struct sl_item *item)
 	if (item->kind != SL_ITEM_EVENT) {
 		sl_replay_apply(b->model, item);
 	} else if (item->hook && item->hook->family == SL_FAMILY_pool) {
-		return; /* no request of PyTorch's */
+		return; /* not a request of PyTorch's */
 	} else if (verb == SL_VERB_BLOCK_ALLOC || verb == SL_VERB_BLOCK_FREE || verb == SL_VERB_BLOCK_OOM) {
 		block(b, item);
 	} else if (verb == SL_VERB_BLOCK_WAIT) {
 		PUSH(thread_of(b, item->thread)->waits, item->event->address);
 	} else if (verb == SL_VERB_BLOCK_DONE) {
 		if (thread_of(b, item->thread)->refused)
-			PUSH(thread_of(b, item->thread)->done, item->event->address); /* the engine waits by itself */
+			/* The engine waits for the event itself. */
+			PUSH(thread_of(b, item->thread)->done, item->event->address);
 		else
 			finish(b, item->event->address);
 	} else if (verb == SL_VERB_MARK && !strcmp(item->hook->name, "c10::setAllocatorSettings")) {
@@ -361,7 +362,7 @@ static void take(struct builder *b, const struct sl_item *item)
 	} else if (verb == SL_VERB_BLOCK_FRACTION) {
 		fraction(b, item->event);
 	} else {
-		/* what PyTorch asks the driver for while it captures has no stream: it is known by the graph that comes of it */
+		/* a request during a capture has no stream: it is assigned by the graph that results from the capture */
 		if (item->event->flags & SL_FLAG_captured || verb == SL_VERB_GRAPH_INSTANTIATE)
 			b->doubt = "a graph was captured, and the private pools that PyTorch has for graphs are not replayed";
 		if (verb == SL_VERB_ALLOC || verb == SL_VERB_FREE || verb == SL_VERB_MAP || verb == SL_VERB_UNMAP)
@@ -371,7 +372,7 @@ static void take(struct builder *b, const struct sl_item *item)
 	}
 }
 
-/* PyTorch itself asks when it has run out, for its message. */
+/* PyTorch itself asks after running out, for its message */
 static bool asks_free(const struct builder *b)
 {
 	const char *when = sl_defs_capability(&b->process->trace->defs, "free_memory_asked");
@@ -397,7 +398,7 @@ static const char *doubt_of(const struct builder *b, const struct sl_fit_recordi
 	return NULL;
 }
 
-/* PyTorch orders free blocks by the stream's handle, so numbers follow it. */
+/* PyTorch orders free blocks by stream handle, so the numbers are given in that order. */
 static void number_streams(struct lane *lane)
 {
 	uint16_t *by_handle = sl_memory_must(calloc(lane->handles.count + 1, sizeof(*by_handle)));

@@ -11,9 +11,9 @@
 
 enum sl_fit_verb {
 	SL_FIT_ALLOC,
-	SL_FIT_TRY, /* PyTorch gave up: out of memory */
+	SL_FIT_TRY, /* PyTorch ran out of memory */
 	SL_FIT_FREE,
-	SL_FIT_FREE_LATER, /* waits for events, until SL_FIT_DONE */
+	SL_FIT_FREE_LATER, /* waits for events until SL_FIT_DONE */
 	SL_FIT_DONE,
 	SL_FIT_EMPTY,	 /* torch.cuda.empty_cache() */
 	SL_FIT_OTHERS,	 /* everything else on the device takes `bytes` from now on */
@@ -24,15 +24,15 @@ enum sl_fit_verb {
 
 struct sl_fit_op {
 	uint64_t bytes;
-	uint32_t id;	 /* of the block while it lives; numbers are used again */
+	uint32_t id;	 /* of the block while it lives; reused later */
 	uint32_t python; /* stack */
 	uint16_t stream; /* numbered in the order of their handles; the default stream is 0 */
 	uint8_t verb;
-	uint8_t refused; /* ALLOC, TRY: so often the driver had nothing */
+	uint8_t refused; /* ALLOC, TRY: how often the driver refused */
 };
 
 struct sl_fit_recording {
-	const char *session; /* of the report */
+	const char *session; /* as in the report */
 	struct sl_trace *trace;
 	int device;
 	unsigned release; /* SL_FIT_RELEASE; 0: not known */
@@ -55,8 +55,8 @@ struct sl_fit_recording {
 };
 
 /*
- * All devices of a process that PyTorch's native allocator reported, and live bytes at most of those where nobody did.
- * The trace is read to its end and belongs to the caller, who keeps it as long as the recordings.
+ * Recordings of all devices of a process that PyTorch's native allocator reported; for the others the maximum of live bytes.
+ * The trace is read to its end; the caller owns it and keeps it as long as the recordings.
  */
 struct sl_fit_process {
 	struct sl_trace *trace;
@@ -64,8 +64,8 @@ struct sl_fit_process {
 	unsigned count;
 	struct {
 		int device;
-		uint64_t peak_bytes, largest_bytes, total_bytes; /* of the driver; total 0: not known */
-		bool pool;					 /* cudaMallocAsync's: a lower bound */
+		uint64_t peak_bytes, largest_bytes, total_bytes; /* from the driver; total 0: not known */
+		bool pool;					 /* from cudaMallocAsync's pool: a lower bound */
 	} * drivers;
 	unsigned driver_count;
 };

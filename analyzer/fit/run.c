@@ -8,8 +8,8 @@
 #include "analyzer/base/memory.h"
 
 #define TRIES_MAX      600
-#define OPERATIONS_MAX 25000000ull  /* of one scan: about four seconds */
-#define STEP	       (2ull << 20) /* where each capacity is its own run */
+#define OPERATIONS_MAX 25000000ull  /* limit of one scan: about four seconds */
+#define STEP	       (2ull << 20) /* step at which each capacity needs its own run */
 
 static struct sl_fit_engine *engine_of(const struct sl_fit_recording *r, const struct sl_fit_case *how)
 {
@@ -19,7 +19,7 @@ static struct sl_fit_engine *engine_of(const struct sl_fit_recording *r, const s
 	return sl_fit_new(&machine, how->settings ? how->settings : &r->settings);
 }
 
-/* What each op does that does not ask for memory. */
+/* Applies an op that does not request memory. */
 static void step(struct sl_fit_engine *engine, const struct sl_fit_recording *r, const struct sl_fit_op *op,
 		 struct sl_fit_block **live, struct sl_fit_settings *settings)
 {
@@ -90,7 +90,8 @@ static void check_with(struct sl_fit_check *check, const struct sl_fit_recording
 
 			sl_fit_refuse(engine, op->refused);
 			block = sl_fit_alloc(engine, op->bytes, op->stream);
-			if (!block != (op->verb == SL_FIT_TRY)) { /* granted and refused are the other way round */
+			/* The replay grants what was refused, or refuses what was granted. */
+			if (!block != (op->verb == SL_FIT_TRY)) {
 				if (check->exact)
 					check->first = i;
 				check->exact = false;
@@ -119,7 +120,7 @@ void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *r)
 	}
 }
 
-/* True where the run goes on. */
+/* True: the run goes on. */
 static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 		const struct sl_fit_case *how, const struct sl_fit_op *op, struct sl_fit_block **live)
 {
@@ -141,7 +142,7 @@ static bool ask(struct sl_fit_outcome *o, struct sl_fit_engine *engine, const st
 	return block;
 }
 
-/* What of the ops before `end` lives: by id the op that made it. */
+/* What lives before op `end`: for each id the op that made it. */
 static size_t *made_before(const struct sl_fit_recording *r, size_t end)
 {
 	size_t *made = sl_memory_must(malloc((r->ids + 1) * sizeof(*made)));
@@ -240,7 +241,7 @@ void sl_fit_run(struct sl_fit_outcome *o, const struct sl_fit_recording *r, cons
 	free(live);
 }
 
-/* Capacities that a collection of garbage or a fraction looks at are each their own. */
+/* With garbage collection or a fraction each capacity may behave differently, and gets its own run. */
 static bool is_stepped(const struct sl_fit_recording *r, const struct sl_fit_case *how)
 {
 	const struct sl_fit_settings *settings = how->settings ? how->settings : &r->settings;

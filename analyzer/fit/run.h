@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording run again: as it was, to see whether the rules are the program's; or with another capacity and settings. */
+/* Replays a recording: as it was, to see whether the rules reproduce the program; or with another capacity and other settings. */
 #ifndef ANALYZER_FIT_RUN_H
 #define ANALYZER_FIT_RUN_H
 
@@ -7,20 +7,20 @@
 #include "analyzer/fit/picture.h"
 #include "analyzer/fit/recording.h"
 
-/* The recorded run under its own settings, each refusal of the driver as it was. */
+/* Replays under the recorded settings, with the driver's refusals as recorded. */
 struct sl_fit_check {
 	bool exact; /* reserved bytes agree after every event */
 	uint64_t compared;
-	size_t first;	       /* op that first did not agree */
-	uint64_t error;	       /* largest difference, bytes */
-	enum sl_fit_ties ties; /* that fit best */
+	size_t first;	       /* first op that did not agree */
+	uint64_t error;	       /* largest difference in bytes */
+	enum sl_fit_ties ties; /* the placement that agreed best */
 };
 void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *recording);
 
 enum sl_fit_verdict {
 	SL_FIT_FITS,
 	SL_FIT_FAILS,
-	SL_FIT_UNKNOWN, /* what was refused in the recording is granted here: nobody knows how the program goes on */
+	SL_FIT_UNKNOWN, /* the replay grants what was refused in the recording: how the program would go on is unknown */
 };
 
 /* What was held over time, the most of each of `points` equal stretches of the recording; NaN behind the run's end. */
@@ -46,10 +46,10 @@ struct sl_fit_case {
 struct sl_fit_outcome {
 	enum sl_fit_verdict verdict;
 	struct sl_fit_stats stats;
-	size_t at;	     /* op that failed, or from which on nothing is known */
-	uint64_t request;    /* its number among the requests, from 1; 0: not a request of PyTorch's */
-	uint64_t bytes;	     /* what it asked; of another call's: what everything else then has */
-	uint64_t floor;	     /* allocated with what others have, at most: nothing below can do */
+	size_t at;	     /* op that failed, or after which nothing is known */
+	uint64_t request;    /* its number among the requests, from 1; 0: a call other than PyTorch's */
+	uint64_t bytes;	     /* bytes requested; for another call: what everything else then has */
+	uint64_t floor;	     /* largest sum of allocated bytes and what others have: no smaller capacity can suffice */
 	uint64_t operations; /* that were replayed */
 };
 void sl_fit_run(struct sl_fit_outcome *outcome, const struct sl_fit_recording *recording, const struct sl_fit_case *how);
@@ -63,11 +63,12 @@ struct sl_fit_span {
 	uint64_t from, to;
 };
 
-/* Every capacity is covered: between those that were run the runs are the same (engine.h). */
+/* Covers every capacity: between two that were run the result is the same (engine.h). */
 struct sl_fit_scan {
-	uint64_t always_from;		    /* this and any more; SL_UNKNOWN: no capacity would do, or nobody knows */
-	SL_VECTOR(struct sl_fit_span) also; /* below it, largest first */
-	uint64_t looked_to;		    /* below this nothing was tried */
+	/* This capacity and any larger one suffices; SL_UNKNOWN: none would, or it is unknown. */
+	uint64_t always_from;
+	SL_VECTOR(struct sl_fit_span) also; /* smaller capacities that suffice, largest first */
+	uint64_t looked_to;		    /* smaller ones were not tried */
 	unsigned runs;
 };
 void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *recording, const struct sl_fit_case *how);

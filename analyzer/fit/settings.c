@@ -12,7 +12,7 @@
 
 const struct sl_fit_settings sl_fit_defaults = {.max_split = UINT64_MAX, .non_split_rounding = 20 * MIB, .large_segment = 20 * MIB};
 
-/* One token at a time: a punctuation mark, or what stands between two. */
+/* Reads one token: a punctuation mark, or the text between two. */
 struct reader {
 	const char *at, *token;
 	size_t length;
@@ -76,7 +76,7 @@ static const char *read_power(struct reader *reader, uint64_t *to)
 	return NULL;
 }
 
-/* ">" is every interval after the last one named; up to 2.9 that one too, which so loses what it was given. */
+/* ">" means every interval after the last one named; up to 2.9 that one too, which thus loses its own value. */
 static const char *read_divisions(struct reader *reader, uint64_t divisions[SL_FIT_INTERVALS], unsigned release)
 {
 	uint64_t size, value;
@@ -133,7 +133,7 @@ static const char *read_value(struct sl_fit_settings *settings, const struct rea
 		return read_mib(reader, &settings->max_split);
 	if (is(key, "max_non_split_rounding_mb"))
 		return read_mib(reader, &settings->non_split_rounding);
-	if (is(key, "large_segment_size_mb")) { /* the other follows unless it is said too */
+	if (is(key, "large_segment_size_mb")) { /* the other follows it unless it is given too */
 		bool follows = settings->non_split_rounding == settings->large_segment;
 		const char *wrong = read_mib(reader, &settings->large_segment);
 
@@ -183,7 +183,7 @@ const char *sl_fit_settings_parse(struct sl_fit_settings *settings, const char *
 	*at = reader.token;
 	if (!wrong && settings->large_segment <= 10 * MIB)
 		return "large_segment_size_mb must be more than 10";
-	if (!wrong && settings->max_split < settings->large_segment) /* up to 2.10 not equal either */
+	if (!wrong && settings->max_split < settings->large_segment) /* up to 2.10 they must not be equal either */
 		return "max_split_size_mb is below a segment's size, which is 20 unless large_segment_size_mb says otherwise";
 	return wrong;
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * PYTORCH_CUDA_ALLOC_CONF, as far as it decides where device memory goes.  What concerns pinned memory is read
- * over.  Sizes are bytes.
- */
+/* PYTORCH_CUDA_ALLOC_CONF, as far as it affects device memory.  Settings about pinned memory are ignored.  Sizes are bytes. */
 #ifndef ANALYZER_FIT_SETTINGS_H
 #define ANALYZER_FIT_SETTINGS_H
 
@@ -25,7 +22,7 @@ struct sl_fit_settings {
 	uint64_t large_segment;	     /* large_segment_size_mb */
 	uint64_t divisions[SL_FIT_INTERVALS];
 	double gc_threshold; /* garbage_collection_threshold; 0: none */
-	double fraction;     /* per_process_memory_fraction, or what set_per_process_memory_fraction said; 0: none */
+	double fraction;     /* per_process_memory_fraction, or the argument of set_per_process_memory_fraction; 0: none */
 	bool expandable;
 };
 
@@ -37,8 +34,8 @@ extern const struct sl_fit_settings sl_fit_defaults;
 void sl_fit_settings_reset(struct sl_fit_settings *settings);
 
 /*
- * Changes what `text` names, as that release of PyTorch reads it.  NULL: fine; else what is wrong with it, static, and `*at` is where.  Settings that
- * PyTorch does not know are wrong too, as they are there.
+ * Applies the settings in `text` as this release of PyTorch reads them.  NULL: fine; else a static text that says what is
+ * wrong, with `*at` at its position.  Settings unknown to that PyTorch are wrong, as they are there.
  */
 const char *sl_fit_settings_parse(struct sl_fit_settings *settings, const char *text, unsigned release, const char **at);
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define FAR 2 /* times the largest value that was recorded: beyond it an error would be a guess */
+#define FAR 2 /* times the largest recorded value: further extrapolation would be guessing */
 
 void sl_fit_curve_add(struct sl_fit_curve *curve, double value, uint64_t need)
 {
@@ -29,7 +29,7 @@ static double at(const double terms[3], double value)
 	return terms[0] + value * (terms[1] + value * terms[2]);
 }
 
-/* Least squares by the normal equations, of values scaled to 1; `but` is left out (count: none is). */
+/* Least squares by the normal equations, with values scaled to 1; leaves out point `but` (count: none). */
 static bool draw(double terms[3], const struct sl_fit_curve *curve, unsigned degree, unsigned but)
 {
 	double scale = fabs(curve->points[curve->count - 1].value) > 0 ? fabs(curve->points[curve->count - 1].value) : 1;
@@ -64,7 +64,7 @@ static bool draw(double terms[3], const struct sl_fit_curve *curve, unsigned deg
 	return true;
 }
 
-/* How far the curve is off at most where a point is left out; below 0: it cannot be told. */
+/* The largest error for a point that is left out; below 0: unknown. */
 static double error_of(const struct sl_fit_curve *curve, unsigned degree)
 {
 	double terms[3], most = -1;
@@ -97,7 +97,7 @@ void sl_fit_curve_draw(struct sl_fit_curve *curve)
 	}
 }
 
-/* The largest value whose need, `more` added, is within the capacity. */
+/* The largest value whose need plus `more` fits into the capacity. */
 static double solve(const struct sl_fit_curve *curve, const double terms[3], double capacity, double more)
 {
 	double low = curve->points[0].value, high = curve->points[curve->count - 1].value, width = high - low;
@@ -118,7 +118,7 @@ static double solve(const struct sl_fit_curve *curve, const double terms[3], dou
 	return low;
 }
 
-/* By the error, and by every curve with a point left out: their slopes differ, which counts beyond the points. */
+/* Uses the error and every curve with a point left out, since their different slopes matter beyond the points. */
 static void bound(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, double capacity)
 {
 	double terms[3];
@@ -141,7 +141,7 @@ void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_cu
 	const struct sl_fit_point *first = curve->points, *last = &curve->points[curve->count ? curve->count - 1 : 0];
 
 	*largest = (struct sl_fit_largest){0};
-	/* what falls with the value, or beyond the last one, has no largest */
+	/* a curve that falls there, or beyond the last point, has no largest value */
 	if (!curve->degree || at(curve->terms, last->value) <= at(curve->terms, first->value) || curve->terms[2] < 0)
 		return;
 	largest->known = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings of one program at different values of one quantity (batch size, sequence length): what each needs, and the largest value
- * that would fit into a capacity.  A straight line through the needs, or with four points or more a parabola where that tells
- * points that were left out better; the error is how far it is off then, one point left out at a time.
+ * Recordings of one program with different values of one quantity (batch size, sequence length): what each needs, and the
+ * largest value that would fit into a capacity.  The needs are fitted by a straight line, or with four or more points by a
+ * parabola if that predicts left-out points better.  The error is the largest deviation when one point at a time is left out.
  */
 #ifndef ANALYZER_FIT_VARY_H
 #define ANALYZER_FIT_VARY_H
@@ -14,15 +14,15 @@
 
 struct sl_fit_point {
 	double value;
-	uint64_t need; /* the smallest capacity that always fits */
+	uint64_t need; /* the smallest capacity that always suffices */
 };
 
 struct sl_fit_curve {
-	struct sl_fit_point points[SL_FIT_POINTS]; /* by value; of equal values the largest need */
+	struct sl_fit_point points[SL_FIT_POINTS]; /* sorted by value; of equal values the largest need */
 	unsigned count;
-	unsigned degree; /* 0: fewer than two points, nothing can be told */
+	unsigned degree; /* 0: fewer than two points, so nothing can be told */
 	double terms[3]; /* need = terms[0] + terms[1] * value + terms[2] * value^2 */
-	double error;	 /* bytes; below 0: two points tell none */
+	double error;	 /* in bytes; below 0: two points give no error */
 };
 
 void sl_fit_curve_add(struct sl_fit_curve *curve, double value, uint64_t need);
@@ -30,10 +30,10 @@ void sl_fit_curve_draw(struct sl_fit_curve *curve);
 
 struct sl_fit_largest {
 	bool known;	    /* the need rises with the value */
-	double value;	    /* by the curve */
+	double value;	    /* from the curve */
 	bool bounded;	    /* least and most are known */
-	double least, most; /* by its error */
-	bool extrapolated;  /* beyond what was recorded */
+	double least, most; /* from the error */
+	bool extrapolated;  /* outside the recorded values */
 };
 void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, uint64_t capacity);
 

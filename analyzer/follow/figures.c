@@ -8,7 +8,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 
-#define SITES_NAMED 400 /* the largest; names are looked up for them alone */
+#define SITES_NAMED 400 /* only the largest sites have their names looked up */
 
 static void fill(struct sl_figures *f, const struct sl_process *process, const struct sl_device_state *state)
 {
@@ -42,7 +42,7 @@ unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out,
 	for (unsigned d = 1; d <= SL_DEVICES_MAX && count < most; d++)
 		if (process->model->devices[d] && process->model->devices[d]->used)
 			fill(&out[count++], process, process->model->devices[d]);
-	/* Where no call and nobody else names the device: stormlog-attach asks the driver nothing. */
+	/* For devices that nobody names: stormlog-attach cannot ask the driver. */
 	if (unknown && unknown->used && unknown->known_peak && count < most)
 		fill(&out[count++], process, unknown);
 	return count;
@@ -230,7 +230,7 @@ void sl_growing_look(struct sl_growing *growing, const struct sl_followed *follo
 		sl_live_mark(&growing->mark[(growing->looks - 1) / SL_GROWING_EACH % SL_GROWING_MARKS], followed);
 }
 
-/* Since the oldest mark; *steady: without its largest jump. */
+/* Growth since the oldest mark; *steady: without its largest jump. */
 static int64_t grown(const struct sl_growing *growing, const struct sl_site *site, int64_t *steady)
 {
 	unsigned marks = (growing->looks + SL_GROWING_EACH - 1) / SL_GROWING_EACH,

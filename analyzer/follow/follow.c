@@ -27,9 +27,9 @@ struct sl_follow {
 	SL_VECTOR(struct sl_followed *) processes;
 	SL_VECTOR(struct sl_follow_run *) runs;
 	SL_VECTOR(char *) paths;
-	struct sl_map known; /* names of images that are followed, or of other runs */
+	struct sl_map known; /* names of images that are followed, and of images of other runs */
 	struct sl_symbols *symbols;
-	char *run; /* NULL: any */
+	char *run; /* only this run; NULL: any */
 };
 
 struct sl_follow *sl_follow_new(void)
@@ -124,7 +124,7 @@ struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned i
 
 /* ---- one process */
 
-/* False: it is listed and not counted, because it has not returned. */
+/* False: this free is in the list but does not hold back others, because it has not returned. */
 static bool is_done(struct sl_model *model, const struct sl_item *item)
 {
 	if (item->kind != SL_ITEM_EVENT || !(item->event->flags & SL_FLAG_in_flight))
@@ -142,7 +142,7 @@ static uint64_t time_of(const struct sl_item *item)
 					      : item->oom.time_ns;
 }
 
-/* A free counts from its begin: what is behind one that has not returned waits for it, but not for ever. */
+/* A free takes effect at its begin.  What comes after one that has not returned waits for it, but not for ever. */
 static bool holds(const struct sl_item *item, uint64_t now)
 {
 	return item->hook && sl_event_verbs[item->hook->verb].stamped_before && item->event->time_ns + SL_FOLLOW_HOLD_NS > now;
@@ -163,7 +163,7 @@ static void apply(struct sl_followed *followed, const struct sl_item *item)
 	sl_replay_apply(followed->process.model, item);
 }
 
-/* All that the files and the ring hold up to `limit_ns` and no pass has applied. */
+/* Applies everything in files and ring up to `limit_ns` that no pass has applied. */
 static bool pass(struct sl_followed *followed, uint64_t limit_ns, uint64_t now)
 {
 	struct sl_model *model = followed->process.model;
@@ -186,7 +186,7 @@ static bool pass(struct sl_followed *followed, uint64_t limit_ns, uint64_t now)
 	return any;
 }
 
-/* Until when events are all there: for ever once it has ended, or where its clock is not ours. */
+/* Until when all events have arrived: without end once the process has ended, or where its clock is not ours. */
 static uint64_t limit_of(const struct sl_trace *trace, uint64_t now)
 {
 	bool lives = trace->ring.alive || (trace->header.watcher && !trace->ring.path);
@@ -218,7 +218,7 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 	return true;
 }
 
-/* From the files anew.  False: they are gone. */
+/* Replays from the files.  False: they are gone. */
 static bool replay_again(struct sl_follow *follow, struct sl_followed *followed)
 {
 	const struct sl_trace *trace = followed->process.trace;
@@ -251,7 +251,7 @@ static void end(struct sl_followed *followed)
 	followed->ended = true;
 }
 
-/* 1: something new; 0: nothing; -1: it cannot be read any more. */
+/* 1: something is new; 0: nothing; -1: it can no longer be read. */
 static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 {
 	uint64_t now = sl_now_ns(CLOCK_MONOTONIC);
@@ -280,7 +280,7 @@ static int poll_process(struct sl_follow *follow, struct sl_followed *followed)
 
 #define YOUNG_S 10
 
-/* A file whose ring was not there yet when the folder was read: what its process says would never be seen. */
+/* If the folder was read before the ring of a new file existed, what its process says would never be seen; so look again. */
 static bool is_unborn(const struct sl_trace *trace)
 {
 	const struct sl_header *header = &trace->header;

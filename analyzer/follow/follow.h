@@ -24,16 +24,16 @@
 
 #define SL_FOLLOW_BEHIND_NS  20000000ull
 #define SL_FOLLOW_HOLD_NS    1000000000ull
-#define SL_FOLLOW_WATCHED_NS 1500000000ull /* of one that stormlog-attach writes, once a second */
+#define SL_FOLLOW_WATCHED_NS 1500000000ull /* for a trace that stormlog-attach writes, once a second */
 
 struct sl_followed {
-	struct sl_process process; /* trace and model; analyses have not run */
-	bool ended;		   /* it will not change any more */
+	struct sl_process process; /* trace and model; no analyses */
+	bool ended;		   /* nothing will change any more */
 	uint64_t applied_ns;	   /* events up to here are in the model */
-	uint64_t late;		   /* events that came after later ones, since it was last replayed */
-	uint64_t late_ever;	   /* the same since it was met */
-	uint64_t late_records;	   /* samples that did; they move what is hidden alone, and wait for the end */
-	unsigned replays;	   /* from its files, the first among them */
+	uint64_t late;		   /* events that came out of order since the last replay */
+	uint64_t late_ever;	   /* the same since it was found */
+	uint64_t late_records;	   /* samples out of order; they only affect hidden memory and wait for the end */
+	unsigned replays;	   /* number of replays from the files, the first one included */
 	uint64_t replayed_ns, replay_cost_ns;
 	struct sl_follow_run *run; /* what it has in common with the others of its run */
 };
@@ -45,19 +45,22 @@ void sl_follow_free(struct sl_follow *follow);
 /* A folder: its newest run, what lives of others, and whatever begins in it later.  A file or ring: its process.  False: no such path (errno). */
 bool sl_follow_add(struct sl_follow *follow, const char *path);
 
-/* Recordings of living processes on this node whose rings this user may read.  pid 0: all.  How many rings are there. */
+/*
+ * Adds recordings of living processes on this node whose rings this user may read.  pid 0: all.  Returns how many rings there
+ * are.
+ */
 unsigned sl_follow_node(struct sl_follow *follow, long pid);
 
-/* Before the first path: processes of this run alone. */
+/* To be called before the first path: follow only processes of this run. */
 void sl_follow_only(struct sl_follow *follow, const char *run_id);
 
 /* Reads what is new; true where anything changed. */
 bool sl_follow_poll(struct sl_follow *follow);
 
-/* Closes a process that has ended; it is not met again.  The last one takes its place. */
+/* Closes a process that has ended; it will not be found again.  The last process takes its place. */
 void sl_follow_forget(struct sl_follow *follow, unsigned index);
 
-/* In the order in which they were met.  Pointers are valid until the next poll. */
+/* Processes in the order in which they were found.  Pointers are valid until the next poll. */
 unsigned sl_follow_count(const struct sl_follow *follow);
 struct sl_followed *sl_follow_process(const struct sl_follow *follow, unsigned index);
 

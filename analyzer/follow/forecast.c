@@ -5,10 +5,10 @@
 #include <stdbool.h>
 
 #define PIECES	 SL_FORECAST_PIECES
-#define LEAST_S	 20.0 /* of evidence: a shorter rise is how programs begin */
-#define AHEAD	 3.0  /* the span of evidence is so many times as long as what is left */
-#define RISING	 0.75 /* of all pairs of pieces, later over earlier less earlier over later */
-#define STILL	 0.5  /* the last pieces rise at least so much of the whole */
+#define LEAST_S	 20.0 /* seconds of evidence: a shorter rise may be start-up */
+#define AHEAD	 3.0  /* the evidence must span this many times the time that is left */
+#define RISING	 0.75 /* share of pairs of pieces with the later above the earlier, minus those with the earlier above */
+#define STILL	 0.5  /* the last pieces must contribute at least this share of the rise */
 #define LAST_FEW 4
 
 void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes)
@@ -18,7 +18,7 @@ void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes)
 	for (unsigned s = 0; s < SL_FORECAST_SCALES; s++) {
 		uint64_t piece = (ns - forecast->begin_ns) / (1000000000ull << s), passed = piece - forecast->scale[s].piece;
 
-		/* A piece without a look holds what the one before held at last. */
+		/* A piece without a look holds the last value of the one before. */
 		for (uint64_t i = 0; i < passed && i < PIECES + 1; i++)
 			forecast->scale[s].most[forecast->scale[s].count++ % PIECES] = forecast->scale[s].filling;
 		forecast->scale[s].filling = passed ? (double)bytes : fmax(forecast->scale[s].filling, (double)bytes);
@@ -26,7 +26,7 @@ void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes)
 	}
 }
 
-/* A straight line's slope, by the median of those of pairs half the way apart: one odd piece does not move it. */
+/* Slope of a straight line, as the median over pairs of pieces half the span apart, which one odd piece does not change. */
 static double slope_of(const double *at, unsigned from, unsigned count)
 {
 	unsigned apart = count / 2, n = count - apart;
@@ -43,7 +43,7 @@ static double slope_of(const double *at, unsigned from, unsigned count)
 	return n % 2 ? slope[n / 2] : (slope[n / 2 - 1] + slope[n / 2]) / 2;
 }
 
-/* Mann and Kendall's count of pairs, as a share. */
+/* The count of pairs of the Mann-Kendall test, as a share. */
 static double rising(const double *at)
 {
 	int sum = 0;

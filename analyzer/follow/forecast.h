@@ -13,20 +13,20 @@
 #define SL_FORECAST_PIECES 12
 #define SL_FORECAST_SCALES 15 /* pieces of 1 s, 2 s, 4 s, ... 4.5 hours */
 
-/* All zeroes knows nothing. */
+/* All zeroes is an empty forecast. */
 struct sl_forecast {
 	uint64_t begin_ns;
 	struct {
-		uint64_t piece; /* that is being filled, from begin_ns on */
+		uint64_t piece; /* the piece being filled; it began at begin_ns */
 		double filling, most[SL_FORECAST_PIECES];
-		unsigned count; /* pieces ever filled */
+		unsigned count; /* number of pieces filled so far */
 	} scale[SL_FORECAST_SCALES];
 };
 
-/* Times that do not go back. */
+/* Times must not go back. */
 void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t bytes);
 
-/* Seconds until it holds `total`, by the scale that says soonest; infinite: nothing says that it will. */
+/* Seconds until it holds `total`, by the scale that gives the soonest; infinite: no scale predicts it. */
 double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The recordings of this node: a process that records has its ring mapped, which /proc/PID/maps names. */
+/* Finds the recordings of this node: a recording process has its ring mapped, so /proc/PID/maps names it. */
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>

@@ -25,7 +25,7 @@ static void put(struct sl_json *j, const struct sl_measure *m)
 	sl_json_end(j);
 }
 
-/* By name, so that the file changes only where numbers do. */
+/* Sorted by name, so that the file changes only where numbers do. */
 static int by_key(const void *a, const void *b)
 {
 	const struct sl_measure *x = *(const struct sl_measure *const *)a, *y = *(const struct sl_measure *const *)b;

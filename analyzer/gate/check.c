@@ -13,7 +13,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/owners.h"
 
-/* Smaller changes of one stack are rounding: the granularity of the driver is 2 MiB at most. */
+/* smaller changes of one stack are rounding: the driver's granularity is 2 MiB at most */
 #define STACK_SLACK_BYTES (2ull << 20)
 
 const char *const sl_level_names[] = {"pass", "unknown", "warning", "critical"};
@@ -73,7 +73,7 @@ static void point_at_stack(struct sl_outcome *outcome, struct sl_process *proces
 	outcome->line = frame->line;
 }
 
-/* The largest place of a sort, to point at; NULL: none. */
+/* The largest place of a kind, as the line to point at; NULL: none. */
 static const struct sl_measure *largest(const struct sl_measures *measures, enum sl_measure_of of)
 {
 	for (size_t i = 0; i < measures->list.count; i++)
@@ -111,7 +111,7 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	}
 }
 
-/* "step" is the label "step_#" too. */
+/* "step" also means the label "step_#". */
 static bool is_label(const char *label, const char *asked)
 {
 	size_t size = strlen(asked);
@@ -208,7 +208,7 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 	free(fits);
 }
 
-/* ---- what the report finds by itself, with --fail-on */
+/* ---- the report's findings, with --fail-on */
 
 static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *measures, enum sl_fail_on fail_on)
 {
@@ -226,13 +226,13 @@ static void check_leaks(struct sl_outcomes *outcomes, const struct sl_measures *
 	}
 }
 
-/* Errors and leaks are outcomes of their own. */
+/* Errors and leaks have outcomes of their own. */
 static bool is_told(const struct sl_finding *finding)
 {
 	return !strncmp(finding->id, "oom.", 4) || !strcmp(finding->id, "leak.growing");
 }
 
-/* Many ranks that grow alike are told once. */
+/* Many ranks that grow alike give one outcome. */
 static void check_findings(struct sl_outcomes *outcomes, const struct sl_report *report, enum sl_fail_on fail_on)
 {
 	struct sl_map told = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits and a baseline held against a run: one outcome per thing that was looked at. */
+/* Compares a run with limits and a baseline; one outcome for each thing compared. */
 #ifndef ANALYZER_GATE_CHECK_H
 #define ANALYZER_GATE_CHECK_H
 
@@ -16,16 +16,16 @@ extern const char *const sl_level_names[]; /* pass, unknown, warning, critical *
 
 struct sl_outcome {
 	const char *rule; /* of sl_rules */
-	char *subject;	  /* what was looked at: "peak", "step_#", "train.py:97 remember" */
-	char *message;	  /* one line: numbers first */
-	char *file;	  /* NULL: no line of code to point at */
+	char *subject;	  /* what was compared: "peak", "step_#", "train.py:97 remember" */
+	char *message;	  /* one line that begins with the numbers */
+	char *file;	  /* source file to point at; NULL: none */
 	uint32_t line;
-	char *fingerprint; /* of the stack; NULL */
+	char *fingerprint; /* of the stack; NULL: none */
 	enum sl_level level;
-	bool fails; /* this one makes the exit status 1 */
+	bool fails; /* this outcome makes the exit status 1 */
 };
 
-/* Every rule there is, for SARIF and the manual; name NULL ends it. */
+/* Every rule, for SARIF and the manual; ended by a NULL name. */
 struct sl_gate_rule {
 	const char *name, *summary;
 };

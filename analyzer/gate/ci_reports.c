@@ -16,7 +16,7 @@
 #define SARIF_MAX_RESULTS 5000
 #define ANNOTATIONS_MAX	  10 /* GitHub shows ten of a kind per step */
 
-/* Path of an outcome's file from the root of the repository, in a buffer of PATH_MAX; NULL: not inside it. */
+/* Path of an outcome's file from the repository's root, in a buffer of PATH_MAX; NULL: it lies outside. */
 static const char *path_inside(const struct sl_forms *forms, const struct sl_outcome *outcome, char *path, size_t size)
 {
 	char joined[2 * PATH_MAX], real[PATH_MAX];
@@ -99,7 +99,7 @@ static void put_attribute(FILE *out, const char *name, const char *text)
 	fputc('"', out);
 }
 
-/* Consumers take two cases of one name for one: the second is called so. */
+/* Readers take two test cases of one name for one, so the second gets another name. */
 static void put_case(FILE *out, const struct sl_outcome *o, struct sl_map *names)
 {
 	char *key = sl_memory_print("%s\n%s", o->rule, o->subject), *name;
@@ -176,7 +176,7 @@ static void put_rules(struct sl_json *j)
 	sl_json_end(j);
 }
 
-/* A path as the part of a URI: from the root of the repository. */
+/* A path for a URI: relative to the repository's root. */
 static char *uri_of(const char *path)
 {
 	static const char hex[] = "0123456789ABCDEF";

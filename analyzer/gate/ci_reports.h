@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The outcomes of a check in the forms that CI systems read.  false: a write failed (errno). */
+/* Writes the outcomes of a check in the formats that CI systems read.  False: a write failed (errno). */
 #ifndef ANALYZER_GATE_CI_REPORTS_H
 #define ANALYZER_GATE_CI_REPORTS_H
 
@@ -7,24 +7,24 @@
 
 #include "analyzer/gate/check.h"
 
-/* What the forms need beside the outcomes. */
+/* What the formats need in addition to the outcomes. */
 struct sl_forms {
 	const struct sl_outcomes *outcomes;
 	const struct sl_measures *measures;
 	const char *path;	/* what was checked, as the user named it */
 	const char *repository; /* absolute; NULL: none is known */
-	const char *cwd;	/* of the recorded program, NULL: unknown */
+	const char *cwd;	/* working folder of the recorded program, NULL: unknown */
 	const struct sl_limits *limits;
-	const char *config; /* the file that limits came from, NULL: none */
+	const char *config; /* the file with the limits, NULL: none */
 };
 
 bool sl_form_text(const struct sl_forms *forms, FILE *out);
 bool sl_form_json(const struct sl_forms *forms, FILE *out);
 
-/* The subset of JUnit XML that Jenkins, GitLab and Azure share: a test case per outcome. */
+/* The part of JUnit XML that Jenkins, GitLab and Azure all read: a test case for each outcome. */
 bool sl_form_junit(const struct sl_forms *forms, FILE *out);
 
-/* SARIF 2.1.0: results with a file inside the repository alone, at most 5000, as GitHub takes them. */
+/* SARIF 2.1.0: only results with a file inside the repository, at most 5000, which is GitHub's limit. */
 bool sl_form_sarif(const struct sl_forms *forms, FILE *out);
 
 /* OpenMetrics: what GitLab compares in merge requests. */

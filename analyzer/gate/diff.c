@@ -18,7 +18,7 @@ static void add_run(struct sl_spread *spread, uint64_t bytes)
 	spread->mean += ((double)bytes - spread->mean) / ++spread->count;
 }
 
-/* What a run does not name it did not hold; but growth and totals that are not there are not known. */
+/* A place that a run does not list held nothing; but growth and totals that are missing are unknown. */
 static void add_absent(struct sl_spread *spread, unsigned runs, enum sl_measure_of of)
 {
 	while (of != SL_MEASURE_TOTAL && of != SL_MEASURE_GROWTH && spread->count < runs)

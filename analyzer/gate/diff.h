@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two sides held against each other, each of one run or several.  With several runs a number has a spread; a change
- * inside it is noise: the ranges of the two sides touch.
+ * Compares two sides, each of one run or several.  With several runs a number has a spread.  A change is noise if the ranges of
+ * the two sides touch.
  */
 #ifndef ANALYZER_GATE_DIFF_H
 #define ANALYZER_GATE_DIFF_H
@@ -26,7 +26,7 @@ extern const char *const sl_change_names[]; /* same, noise, unknown, less, more,
 struct sl_spread {
 	uint64_t min, max;
 	double mean;
-	unsigned count; /* of runs where it is known */
+	unsigned count; /* number of runs in which it is known */
 };
 
 struct sl_difference {
@@ -34,11 +34,11 @@ struct sl_difference {
 	const char *key, *what; /* of the measures */
 	struct sl_spread before, after;
 	enum sl_change change;
-	double bytes; /* mean after less mean before */
+	double bytes; /* mean after minus mean before */
 };
 
 struct sl_differences {
-	SL_VECTOR(struct sl_difference) list; /* by `of`, then by how much changed, most first */
+	SL_VECTOR(struct sl_difference) list; /* sorted by `of`, then by size of the change */
 };
 
 void sl_diff(struct sl_differences *differences, const struct sl_side *before, const struct sl_side *after);

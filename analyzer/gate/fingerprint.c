@@ -24,10 +24,10 @@ static uint64_t mix(uint64_t hash, const char *text, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
 		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3ull;
-	return (hash ^ 0xff) * 0x100000001b3ull; /* an end that no text has */
+	return (hash ^ 0xff) * 0x100000001b3ull; /* marks the end of a text by a value that no text contains */
 }
 
-/* What compilers add to names: clone.part.0, clone.constprop.3, clone.isra.0, clone.cold, clone.llvm.123 */
+/* Suffixes that compilers add to names: clone.part.0, clone.constprop.3, clone.isra.0, clone.cold, clone.llvm.123 */
 static size_t plain_length(const char *function)
 {
 	static const char *const added[] = {".part.", ".constprop.", ".isra.", ".cold", ".llvm.", ".lto_priv."};
@@ -83,7 +83,7 @@ void sl_fingerprint(char out[SL_FINGERPRINT_BYTES], unsigned kind, const char *l
 				continue;
 			one = mix_frame(0, &frames[i]);
 			any = true;
-			if (one != before) /* however deep it recursed */
+			if (one != before) /* a recursion counts once, whatever its depth */
 				hash = mix(hash, (const char *)&one, sizeof(one));
 			before = one;
 		}

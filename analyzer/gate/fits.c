@@ -69,7 +69,7 @@ static void judge(struct sl_fits *one, struct sl_process *process, const struct 
 	sl_fit_subject_free(&subject);
 }
 
-/* Without an allocator that is known: the driver has to have what was live, and its pools more than that. */
+/* Without a known allocator: the device must hold what was live; its pools need more than that. */
 static void judge_driver(struct sl_fits *one, uint64_t peak, bool pool, uint64_t capacity)
 {
 	char may[SL_FORMAT_BYTES], bytes[SL_FORMAT_BYTES];

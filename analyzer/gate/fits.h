@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --fits: would the run have fit on a device of this capacity?  Asked of the allocator's replay (analyzer/fit). */
+/* --fits: would the run have fit on a device of this capacity?  The replay of the allocator (analyzer/fit) answers. */
 #ifndef ANALYZER_GATE_FITS_H
 #define ANALYZER_GATE_FITS_H
 
@@ -10,12 +10,12 @@ enum sl_fits_verdict { SL_FITS_YES, SL_FITS_NO, SL_FITS_UNKNOWN };
 /* The answer for one device of a process. */
 struct sl_fits {
 	enum sl_fits_verdict verdict;
-	char subject[120], message[400]; /* which device; one line, numbers first */
-	char file[400];			 /* line of the request that fails; "": none */
+	char subject[120], message[400]; /* subject: which device; message: one line that begins with the numbers */
+	char file[400];			 /* source file of the request that fails; "": none */
 	uint32_t line;
 };
 
-/* Every device of every process of the report; the caller frees the array. */
+/* An answer for every device of every process of the report; the caller frees the array. */
 struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned *count);
 
 #endif

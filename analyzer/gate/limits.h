@@ -27,31 +27,31 @@ struct sl_growth_limit {
 
 struct sl_limits {
 	uint64_t peak, leak, hidden; /* SL_NO_LIMIT */
-	uint64_t fits;		     /* a device of this capacity does; SL_NO_LIMIT: not asked */
+	uint64_t fits;		     /* the run must fit on a device of this capacity; SL_NO_LIMIT: not asked */
 	struct sl_growth_limit growth[SL_GROWTH_LIMITS_MAX];
 	unsigned growth_count;
 	bool no_oom;
-	bool strict;	     /* what a run cannot tell fails */
+	bool strict;	     /* what a run cannot tell counts as a failure */
 	char baseline[4096]; /* path; "": none */
-	double tolerance;    /* of the baseline: 0.05 */
+	double tolerance;    /* allowed change from the baseline: 0.05 */
 	enum sl_fail_on fail_on;
 };
 
 void sl_limits_init(struct sl_limits *limits);
 
-/* name without dashes before it: "max-peak".  NULL, or a static text that says what is wrong. */
+/* name without leading dashes: "max-peak".  Returns NULL, or a static text that says what is wrong. */
 const char *sl_limits_set(struct sl_limits *limits, const char *name, const char *value);
 
-/* Read a file; a relative baseline in it is meant against its folder.  false: why, with file and line, in `why`. */
+/* Reads a file; a relative baseline in it counts from the file's folder.  False: `why` says why, with file and line. */
 bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_t size);
 
-/* The directory that holds .git, from `from` upward; false: none. */
+/* The folder that contains .git, searched from `from` upward; false: none. */
 bool sl_limits_repository(const char *from, char *path, size_t size);
 
-/* Anything to check at all. */
+/* True: there is something to check. */
 bool sl_limits_any(const struct sl_limits *limits);
 
-/* What is asked for, by name: "max-peak, no-oom". */
+/* The names of what is checked: "max-peak, no-oom". */
 void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size);
 
 #endif

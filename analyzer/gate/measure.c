@@ -46,12 +46,12 @@ void sl_measures_sort(struct sl_measures *measures)
 		qsort(measures->list.item, measures->list.count, sizeof(*measures->list.item), by_bytes);
 }
 
-/* ---- sums of one process, kept where the run's are smaller */
+/* ---- sums of one process, which replace the run's where those are smaller */
 
 struct taking {
 	struct sl_measures *measures;
 	struct sl_map index;	/* "of key" -> position + 1 */
-	struct sl_measures one; /* of the process at hand */
+	struct sl_measures one; /* of the present process */
 	struct sl_map one_index;
 };
 
@@ -90,7 +90,7 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 	sl_owners_line(process, site->python, site->native, site->caller, 2, what, sizeof(what));
 	measure = add(taking, of, key, what[0] ? what : library, bytes);
 	measure->critical |= critical;
-	/* a native line counts where the source is in the repository, which the forms ask */
+	/* a native line counts if the source is in the repository; the CI formats check that */
 	if (!measure->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
 		measure->file = sl_memory_copy(frame->file);
 		measure->line = frame->line;
@@ -110,7 +110,7 @@ static void take_sites(struct taking *taking, struct sl_process *process)
 	}
 }
 
-/* What a killed process would have freed nobody knows. */
+/* It is unknown what a killed process would have freed. */
 static void take_leaks(struct taking *taking, struct sl_process *process)
 {
 	bool ended = process->trace->status == SL_STATUS_COMPLETED;
@@ -174,7 +174,7 @@ static void keep_most(struct sl_measure *all, uint64_t bytes)
 		all->bytes = bytes;
 }
 
-/* The run keeps the worst process of each. */
+/* For each number the run keeps that of the worst process. */
 static void keep_worst(struct taking *taking)
 {
 	for (size_t i = 0; i < taking->one.list.count; i++) {
@@ -199,7 +199,7 @@ static void take_totals(struct taking *taking, const struct sl_report *report)
 {
 	struct sl_measures *run = taking->measures;
 
-	/* nothing held by a run without a device is known; what it uses beyond that is not */
+	/* a run without a device held nothing; what it used beyond that is unknown */
 	place(run, &taking->index, SL_MEASURE_TOTAL, "peak", "most held on one device")->bytes = 0;
 	place(run, &taking->index, SL_MEASURE_TOTAL, "hidden", "used on a device beyond what was recorded");
 	for (unsigned i = 0; i < report->device_count; i++) {

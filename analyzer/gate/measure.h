@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run as a flat list of numbers with names that mean the same in another run: what limits, baselines and
- * comparisons are made of.  Every number is of the worst process (or device), so that runs of different world
- * sizes can be compared.
+ * Describes a run by a flat list of numbers whose names mean the same in other runs; limits, baselines and comparisons use it.
+ * Every number is that of the worst process (or device), so that runs of different world sizes can be compared.
  */
 #ifndef ANALYZER_GATE_MEASURE_H
 #define ANALYZER_GATE_MEASURE_H
@@ -11,27 +10,28 @@
 
 enum sl_measure_of {
 	SL_MEASURE_TOTAL,   /* key: "peak", "hidden", "leak": bytes */
-	SL_MEASURE_LIBRARY, /* key: library without version; its own peak */
+	SL_MEASURE_LIBRARY, /* key: library without version; bytes: its own peak */
 	SL_MEASURE_STACK,   /* key: fingerprint; bytes held at the peak of the device */
 	SL_MEASURE_LEAK,    /* key: fingerprint; bytes of leaks that are live_at_exit or growing */
 	SL_MEASURE_LABEL,   /* key: label; peak inside it */
-	SL_MEASURE_GROWTH, /* key: label; bytes an entry, 0 where it stays or shrinks, unknown where entries vary too much to tell */
+	/* Key: label; bytes per entry, 0 where it stays or shrinks, unknown where entries vary too much */
+	SL_MEASURE_GROWTH,
 	SL_MEASURE_OF_COUNT,
 };
 
 struct sl_measure {
 	enum sl_measure_of of;
-	char *key, *what; /* what: for people */
-	char *file;	  /* line of code to point at, NULL: none */
+	char *key, *what; /* what: a phrase for people */
+	char *file;	  /* source file to point at, NULL: none */
 	uint32_t line;
-	bool critical;	  /* of leaks: it grows */
-	uint64_t bytes;	  /* the most that is known; SL_UNKNOWN: nothing is */
-	uint64_t at_most; /* of growth: where it is unknown it is not above this; 0: nowhere unknown */
-	unsigned unknown; /* processes (devices) of which it is not known: these may hold more */
+	bool critical;	  /* for leaks: it grows */
+	uint64_t bytes;	  /* the largest known value; SL_UNKNOWN: none is known */
+	uint64_t at_most; /* for growth that is unknown: an upper bound; 0: nowhere unknown */
+	unsigned unknown; /* number of processes (devices) where it is unknown, which may hold more */
 };
 
 struct sl_measures {
-	SL_VECTOR(struct sl_measure) list; /* by `of`, then largest first */
+	SL_VECTOR(struct sl_measure) list; /* sorted by `of`, then largest first */
 };
 
 extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, library, stack, leak, label, growth */
@@ -39,9 +39,9 @@ extern const char *const sl_measure_names[SL_MEASURE_OF_COUNT]; /* total, librar
 void sl_measures_take(struct sl_measures *measures, struct sl_report *report);
 void sl_measures_free(struct sl_measures *measures);
 
-/* NULL: there is none. */
+/* NULL: not in the list. */
 struct sl_measure *sl_measures_find(const struct sl_measures *measures, enum sl_measure_of of, const char *key);
-/* Room for one more; texts are copied. */
+/* Appends one; texts are copied. */
 struct sl_measure *sl_measures_add(struct sl_measures *measures, enum sl_measure_of of, const char *key, const char *what);
 void sl_measures_sort(struct sl_measures *measures);
 

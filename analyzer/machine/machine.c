@@ -12,7 +12,7 @@
 
 #include "common/base.h"
 
-/* ---- NVML, as nvml.h has it; sizes are part of the interface */
+/* ---- NVML, copied from nvml.h; sizes are part of the interface */
 
 struct memory_v1 {
 	unsigned long long total, free, used;
@@ -45,7 +45,7 @@ static struct {
 
 static const struct {
 	const char *name;
-	void *place; /* of the pointer */
+	void *place; /* address of the pointer */
 	bool needed;
 } nvml_calls[] = {
 	{"nvmlInit_v2", &nvml.init, true},
@@ -61,7 +61,7 @@ static const struct {
 	{"nvmlSystemGetCudaDriverVersion_v2", &nvml.cuda, false},
 };
 
-/* Why it does not answer; NULL: it does. */
+/* Why NVML does not answer; NULL: it does. */
 static const char *open_nvml(void)
 {
 	void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -174,7 +174,7 @@ static void add_amd(struct sl_machine *machine)
 		read_line(found.gl_pathv[i], "unique_id", device.uuid, sizeof(device.uuid));
 		amd_memory(&device);
 		if (device.total_bytes == SL_MACHINE_UNKNOWN)
-			continue; /* drives no display and no computation */
+			continue; /* drives no display and computes nothing */
 		index++;
 		*SL_PUSH(&machine->devices) = device;
 	}
@@ -199,7 +199,7 @@ static const struct {
 	{"libunwind.so.8", "native stacks"},
 };
 
-/* As the loader of a program with our environment would look, its cache left out: folders that such libraries lie in. */
+/* Looks as the loader of a program with our environment would, without its cache: in the folders where such libraries lie. */
 static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu",
 				      "/usr/lib/aarch64-linux-gnu",
 				      "/usr/lib64",
@@ -215,7 +215,7 @@ static void add_library(struct sl_machine *machine, const char *path, const char
 {
 	char real[PATH_MAX];
 
-	/* libcudart.so.13, and no linker's script beside it */
+	/* libcudart.so.13, but not a linker script beside it */
 	if (!isdigit((unsigned char)path[strlen(path) - 1]) || !realpath(path, real) ||
 	    strlen(real) >= sizeof(machine->libraries.item->path))
 		return;

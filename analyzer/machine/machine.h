@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This machine: drivers, GPUs and what they have in use now, by NVML (opened at run time; nothing is linked) and by the kernel's
- * amdgpu driver (/sys/class/drm); and the libraries whose calls the agent would see.  No device is touched: no context is made.
+ * This machine: its drivers, GPUs and their present use, from NVML (opened at run time; nothing is linked) and from the
+ * kernel's amdgpu driver (/sys/class/drm); and the libraries whose calls the agent would record.  It makes no context and does
+ * not touch a device.
  */
 #ifndef ANALYZER_MACHINE_MACHINE_H
 #define ANALYZER_MACHINE_MACHINE_H
@@ -15,15 +16,15 @@
 
 struct sl_machine_device {
 	const char *family;		   /* static: cuda, hip */
-	unsigned index;			   /* of the driver */
+	unsigned index;			   /* as the driver numbers it */
 	char name[128], uuid[96], pci[32]; /* "": unknown */
 	uint64_t total_bytes, used_bytes;  /* SL_MACHINE_UNKNOWN */
-	bool mig;			   /* cut into instances */
+	bool mig;			   /* divided into instances */
 };
 
 struct sl_machine_library {
 	char path[256];
-	const char *what; /* static: what of it would be recorded */
+	const char *what; /* static: which of its calls would be recorded */
 };
 
 struct sl_machine {
@@ -33,9 +34,9 @@ struct sl_machine {
 	SL_VECTOR(struct sl_machine_library) libraries;
 };
 
-/* libraries: look for them too.  sl_machine_free in any case. */
+/* libraries: search for them too.  Call sl_machine_free in any case. */
 void sl_machine_look(struct sl_machine *machine, bool libraries);
-/* What is in use now, of the devices that are known. */
+/* Reads the present use of the known devices again. */
 void sl_machine_look_again(struct sl_machine *machine);
 void sl_machine_free(struct sl_machine *machine);
 

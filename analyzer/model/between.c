@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What lies between two moments of a replay: where an entry of a range began, and what was born after an instant and lives now. */
+/*
+ * The window between two moments of a replay: finds when an entry of a range began, and which blocks were born after that and
+ * live now.
+ */
 #include "analyzer/model/between.h"
 
 #include <stdlib.h>

@@ -4,10 +4,10 @@
 
 #include "analyzer/model/model.h"
 
-/* An entry of a range begins: one of those that are sought? */
+/* An entry of a range begins; notes it if it is one of those sought. */
 void sl_between_entry(struct sl_model *model, const struct sl_event *event);
 
-/* When it began: the N-th entry of the label, else the one with that number of LABEL#; 0: there is none. */
+/* When the entry sought began: the N-th entry of the label, else the one with that number of LABEL#; 0: there is none. */
 uint64_t sl_between_sought(const struct sl_sought *sought);
 
 /* Each block that lives now, physical memory as one block (its address is 0, as an array's); before sl_replay_rest. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ALLOC and FREE: blocks that have an address, in the space of addresses their kind lives in; MAP and UNMAP of memory that
- * graphics owns, known by the resource.
+ * ALLOC and FREE of blocks that have an address; each kind of memory has its own space of addresses.  MAP and UNMAP of graphics
+ * memory, which is known by its resource.
  */
 #include "analyzer/model/verbs.h"
 
-/* Where a new block of this kind is kept; NULL: handles of physical memory, vmm.c. */
+/* The table where a new block of this kind is kept; NULL: handles of physical memory, which vmm.c keeps. */
 static struct sl_table *space_of(struct sl_model *model, unsigned kind)
 {
 	switch (kind) {
@@ -41,7 +41,7 @@ static void begin_block(struct sl_model *model, const struct sl_item *item, stru
 	live->bytes = event->bytes;
 	live->time_ns = model->now_ns;
 	live->owner = model->sites.item[site].kind == SL_KIND_graph ? event->object : event->context;
-	if (!live->owner) /* pinned memory belongs to the context the thread is in */
+	if (!live->owner) /* pinned memory belongs to the thread's current context */
 		live->owner = sl_ledger_thread(model, item->thread)->context;
 	live->site = site;
 	live->thread = item->thread;
@@ -52,7 +52,7 @@ static void begin_block(struct sl_model *model, const struct sl_item *item, stru
 static void alloc(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
-	/* a handle is a handle wherever its memory lies: host memory of cuMemCreate has no device */
+	/* a handle stays a handle wherever its memory lies; host memory of cuMemCreate has no device */
 	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : event->kind;
 	struct sl_table *table;
 	struct sl_live *live;
@@ -61,20 +61,20 @@ static void alloc(struct sl_model *model, const struct sl_item *item)
 	if (kind == SL_KIND_none || kind == SL_KIND_unknown || kind == SL_KIND_block)
 		return;
 	if (kind == SL_KIND_pool && event->flags & SL_FLAG_captured)
-		kind = SL_KIND_graph; /* became an allocation node */
+		kind = SL_KIND_graph; /* the call became an allocation node of a graph */
 	if (event->result) {
 		sl_ledger_row(model, kind, event->device)->failed_allocations++;
 		return;
 	}
 	if (!event->address || (!event->bytes && kind != SL_KIND_imported))
-		return; /* a success that gave nothing */
+		return; /* the call succeeded but returned no memory */
 	table = space_of(model, kind);
 	live = table ? sl_table_find(table, event->address) : NULL;
 	if (live && kind == SL_KIND_imported) {
-		live->refs++; /* opening again gives the same pointer */
+		live->refs++; /* opening the same handle again returns the same pointer */
 		return;
 	}
-	if (live) /* its free was not seen, or was lost with a damaged part */
+	if (live) /* the free of the old block was not seen, or was lost in a damaged part */
 		end_block(model, table, live, SL_END_IMPLICIT);
 	site = sl_ledger_site(model, event, item->thread, kind, (int)event->device);
 	if (!table) {
@@ -87,7 +87,7 @@ static void alloc(struct sl_model *model, const struct sl_item *item)
 		sl_torch_fresh(model, item->thread, table, event->address, event->bytes);
 }
 
-/* The spaces in which a free of this kind finds its block, the likeliest first. */
+/* The address spaces in which a free of this kind looks for its block, the most likely first. */
 static struct sl_live *find(struct sl_model *model, unsigned kind, uint64_t address, struct sl_table **table)
 {
 	struct sl_table *first = space_of(model, kind),
@@ -127,7 +127,7 @@ static void release(struct sl_model *model, const struct sl_item *item)
 		end_block(model, table, live, SL_END_FREE);
 }
 
-/* Asked for again, a mapped resource is where it was. */
+/* A mapped resource that is asked for again is still at its address. */
 static void map(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -141,7 +141,7 @@ static void unmap(struct sl_model *model, const struct sl_event *event)
 {
 	struct sl_live *live = event->object ? sl_table_find(&model->imports, event->object) : NULL;
 
-	if (live) /* else nobody has asked where it was */
+	if (live) /* else the program never asked for its address */
 		end_block(model, &model->imports, live, SL_END_FREE);
 }
 

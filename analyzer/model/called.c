@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program calls its memory: parts of live blocks by address, and what all parts of one name came to. */
+/* Names that the program gives to its memory: the parts of live blocks, by address, and the totals of each name. */
 #include <string.h>
 
 #include "analyzer/model/verbs.h"
 
-/* The first part that does not end before `address`. */
+/* The first part that ends after `address`. */
 static size_t part_at(const struct sl_model *model, uint64_t address)
 {
 	return sl_extent_at(model->called_parts.item, model->called_parts.count, sizeof(*model->called_parts.item), address);
@@ -72,8 +72,8 @@ static uint32_t called(struct sl_model *model, uint32_t text, int device)
 }
 
 /*
- * The live block at the address that has room for the part: PyTorch's, which lies in one of the driver's, first.  A part may begin
- * inside one.
+ * The live block at the address that has room for the part.  A block of PyTorch, which lies inside one of the driver's, is
+ * taken first. A part may begin inside a block.
  */
 static const struct sl_live *block_at(const struct sl_model *model, uint64_t address, uint64_t bytes)
 {
@@ -89,7 +89,7 @@ static const struct sl_live *block_at(const struct sl_model *model, uint64_t add
 	return NULL;
 }
 
-/* Rare: a part that begins inside a block is looked for in all of them. */
+/* Rare: for a part that begins inside a block, all blocks are searched. */
 static const struct sl_live *block_around(const struct sl_model *model, uint64_t address)
 {
 	const struct sl_table *spaces[] = {&model->blocks, &model->pointers, &model->imports, &model->registered,

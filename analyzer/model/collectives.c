@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where ranks meet: calls of NCCL and RCCL that make and end communicators, and the ranges they push around each
- * collective; what each communicator moved.  A call with its own range inside is one meeting.
+ * Where ranks meet: NCCL and RCCL calls that make and end communicators, the ranges that these libraries push around each
+ * collective, and the bytes that each communicator moved.  A call with its own range inside counts as one meeting.
  */
 #include <string.h>
 
 #include "analyzer/model/verbs.h"
 
-/* When the list is full every second of them goes. */
+/* When the list is full, every second entry is dropped. */
 static void keep(struct sl_model *model, struct sl_collective collective)
 {
 	if (!model->collective_stride)
@@ -61,7 +61,7 @@ void sl_collectives_range(struct sl_model *model, const struct sl_open_range *ra
 	const char *text = sl_defs_text(model->defs, model->labels.item[range->label].text);
 	struct sl_traffic *traffic;
 
-	/* NCCL's and RCCL's domains, and torch.distributed's names; those of outer ranges of the program are phases */
+	/* the domains of NCCL and RCCL, and torch.distributed's names; an outer range of the program itself is a phase instead */
 	if (!text || (strncmp(text, "NCCL:", 5) && strncmp(text, "RCCL:", 5) && strncmp(text, "nccl:", 5)) ||
 	    strstr(text, "ncclGroup"))
 		return;

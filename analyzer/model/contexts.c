@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Contexts and devices, and what goes with them: the implicit frees. */
+/* Contexts and devices, and the implicit frees that come with their end. */
 #include <string.h>
 
 #include "analyzer/model/moments.h"
 #include "analyzer/model/stacks.h"
 #include "analyzer/model/verbs.h"
 
-/* The context goes: `device` is the one whose primary context it is, else -1. */
+/* Ends the context.  `device`: the device whose primary context it is, else -1. */
 static bool goes(const struct sl_model *model, const struct sl_live *live, uint64_t context, int device)
 {
 	const struct sl_site *site = &model->sites.item[live->site];
@@ -15,13 +15,13 @@ static bool goes(const struct sl_model *model, const struct sl_live *live, uint6
 		return device >= 0 && site->device == device;
 	if (live->owner)
 		return live->owner == context;
-	/* its context is not known: it belongs to the primary one of its device */
+	/* the block's context is unknown: it belongs to its device's primary one */
 	return device >= 0 && site->device == device;
 }
 
 static void drop(struct sl_model *model, struct sl_table *table, uint64_t context, int device)
 {
-	/* Removing shifts entries: collect first. */
+	/* Removing shifts entries, so the addresses are collected first. */
 	SL_VECTOR(uint64_t) gone = {0};
 
 	SL_TABLE_EACH(table, live)
@@ -51,13 +51,13 @@ static void drop_all(struct sl_model *model, uint64_t context, int device)
 	drop(model, &model->imports, context, device);
 }
 
-/* What the call cost beside what it returned, where free memory was asked before and after it. */
+/* What the call cost in addition to what it returned, where free memory was asked before and after it. */
 static uint64_t cost(const struct sl_event *event)
 {
 	return event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
 }
 
-/* Modules are many and small: one is marked when it was seen to cost something. */
+/* Modules are many and small: only one that was seen to cost memory gets a mark. */
 static void mark(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -67,7 +67,7 @@ static void mark(struct sl_model *model, const struct sl_item *item)
 	switch (item->hook->verb) {
 	case SL_VERB_PRIMARY_RETAIN:
 		if (!mark.bytes)
-			return; /* one more reference */
+			return; /* only one more reference to an existing context */
 		break;
 	case SL_VERB_CONTEXT_CREATE:
 		break;
@@ -123,7 +123,7 @@ void sl_owners_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
 	const struct sl_thread_state *thread = sl_ledger_thread(model, item->thread);
-	/* cudaDeviceReset names no device: it is the thread's current one */
+	/* cudaDeviceReset names no device: it resets the thread's current one */
 	int64_t ordinal = event->device >= 0 ? event->device : thread->device;
 	struct sl_device_state *device = sl_ledger_device(model, ordinal);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of graphs: a block begins when its allocation node is added and ends when an executable with its free node is
- * launched, by a free call, or, never launched, when its graph and every executable made of it are destroyed.  What a launch
- * left allocated outlives them, and a later launch that succeeds has freed it before.
+ * Memory of graphs.  A block begins when its allocation node is added.  It ends when an executable with its free node is
+ * launched, by a free call, or, if it was never launched, when its graph and every executable made from it are destroyed.
+ * Memory that a launch left allocated outlives them; a later successful launch frees it first.
  */
 #include "analyzer/model/verbs.h"
 
@@ -11,9 +11,9 @@
 struct graph {
 	uint64_t handle;
 	bool destroyed;
-	unsigned execs;			  /* live executables made of it */
+	unsigned execs;			  /* live executables made from it */
 	SL_VECTOR(uint64_t) frees;	  /* addresses of its free nodes */
-	SL_VECTOR(struct sl_live) allocs; /* what its allocation nodes make */
+	SL_VECTOR(struct sl_live) allocs; /* blocks that its allocation nodes make */
 };
 
 struct exec {
@@ -47,7 +47,7 @@ void sl_graphs_free(struct sl_graphs *graphs)
 	free(graphs);
 }
 
-/* The living graph of this handle; made when it is not known, since a capture begins one without a call. */
+/* The living graph with this handle.  It is made here where it is unknown, since a capture begins one without a call. */
 static struct graph *graph_of(struct sl_graphs *graphs, uint64_t handle)
 {
 	struct graph *graph;
@@ -72,7 +72,7 @@ static void end_block(struct sl_model *model, uint64_t address)
 	sl_ledger_end_block(model, block.site, block.bytes, block.time_ns, SL_END_IMPLICIT);
 }
 
-/* Neither the graph nor an executable of it is left. */
+/* Called when neither the graph nor an executable of it is left. */
 static void end_graph(struct sl_model *model, struct graph *graph)
 {
 	struct sl_graphs *graphs = model->graphs;
@@ -171,12 +171,12 @@ static void launch(struct sl_model *model, const struct graph *graph)
 		const struct sl_live *made = &graph->allocs.item[i];
 		struct sl_live *live = sl_table_find(&model->pointers, made->address);
 
-		if (live && live->flags & SL_LIVE_LAUNCHED) { /* left by the launch before */
+		if (live && live->flags & SL_LIVE_LAUNCHED) { /* left allocated by the launch before */
 			end_block(model, made->address);
 			live = NULL;
 		}
 		if (!live && frees(graph, made->address))
-			continue; /* a later launch: it comes and goes within it */
+			continue; /* in a later launch the block begins and ends within it */
 		if (!live)
 			live = begin_block(model, made);
 		live->flags |= SL_LIVE_LAUNCHED;
@@ -204,7 +204,7 @@ void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 		return;
 	}
 	switch (item->hook->verb) {
-	case SL_VERB_ALLOC: /* captured, as FREE below */
+	case SL_VERB_ALLOC: /* captured, as in FREE below */
 	case SL_VERB_GRAPH_ALLOC:
 		add_node(model, item);
 		break;
@@ -230,6 +230,6 @@ void sl_graphs_apply(struct sl_model *model, const struct sl_item *item)
 		destroy_exec(model, event->address);
 		break;
 	default:
-		break; /* a graph is known from its first node */
+		break; /* a graph becomes known with its first node */
 	}
 }

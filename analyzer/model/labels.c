@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranges: what memory did between their begin and their end, bounded per label (digits collapsed by the agent). */
+/* Ranges: what memory did between their begin and their end, kept per label (the agent replaces digits in labels by '#'). */
 #include <string.h>
 
 #include "analyzer/model/between.h"
@@ -45,7 +45,7 @@ static uint64_t not_negative(int64_t value)
 	return value < 0 ? 0 : (uint64_t)value;
 }
 
-/* Labels whose digits the agent collapsed to '#' are numbered. */
+/* Labels in which the agent replaced digits by '#' have a number. */
 static void note_step(struct sl_model *model, const struct sl_event *event)
 {
 	const char *text = sl_defs_text(model->defs, event->label);
@@ -54,7 +54,10 @@ static void note_step(struct sl_model *model, const struct sl_event *event)
 		sl_moments_step(&model->labels.item[label_of(model, event->label)].steps, model->now_ns, event->extra);
 }
 
-/* A program may open ranges and never close them.  Keep the newest: every boundary looks at all open ranges. */
+/*
+ * A program may open ranges without closing them.  Only the newest are kept, because every boundary goes through all open
+ * ranges.
+ */
 static void forget_oldest(struct sl_thread_state *state)
 {
 	if (state->ranges.count < SL_OPEN_RANGES_MAX)
@@ -109,7 +112,10 @@ static void add_to_floor(struct sl_floor *floor, uint64_t value)
 	least[floor->count - 1] = value < least[floor->count - 1] ? value : least[floor->count - 1];
 }
 
-/* Growth: bytes in use at the end of an entry over its number.  The first two warm caches up and do not count. */
+/*
+ * Growth: regression of the bytes in use at the end of an entry over the entry's number.  The first two entries fill caches and
+ * are left out.
+ */
 static void add_point(struct sl_label *label, uint64_t bytes)
 {
 	double x = (double)label->entries, y = (double)bytes;
@@ -135,7 +141,7 @@ static void take_mark(const struct sl_model *model, struct sl_entry_mark *mark, 
 		mark->bytes[i] = model->sites.item[i].live_bytes;
 }
 
-/* The first entry that is a point, and then ever more rarely: the last mark is not far from the end however long the run. */
+/* The first entry with a point, then fewer and fewer of them, so that the last mark is near the end however long the run is. */
 static void mark_entry(const struct sl_model *model, struct sl_label *label)
 {
 	if (label - model->labels.item >= SL_LABELLED_MAX || label->entries <= 2)
@@ -146,7 +152,7 @@ static void mark_entry(const struct sl_model *model, struct sl_label *label)
 		take_mark(model, &label->late, label->entries);
 }
 
-/* An entry in which the device ran out for good: it ended in the middle, with what an exception had not freed yet. */
+/* True for an entry in which the device ran out for good: it ended early, with memory that the exception had not freed yet. */
 static bool was_cut_short(const struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
 {
 	for (size_t i = model->ooms.count; i-- && model->ooms.item[i].time_ns >= range->begin_ns;)
@@ -155,7 +161,7 @@ static bool was_cut_short(const struct sl_model *model, const struct sl_open_ran
 	return false;
 }
 
-/* What happens in a label inside itself has happened in the outer one. */
+/* What happens in a nested range of the same label has happened in the outer one too. */
 static bool is_inside_itself(const struct sl_thread_state *state, size_t at)
 {
 	for (size_t i = 0; i < at; i++)
@@ -166,7 +172,7 @@ static bool is_inside_itself(const struct sl_thread_state *state, size_t at)
 
 static struct sl_entry entry_of(const struct sl_model *model, const struct sl_open_range *range, uint32_t thread)
 {
-	bool same = range->by_torch == model->torch_seen; /* else the counters began anew inside */
+	bool same = range->by_torch == model->torch_seen; /* otherwise the counters began anew inside the range */
 	struct sl_entry entry = {
 		.label = range->label,
 		.thread = thread,
@@ -257,8 +263,8 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 }
 
 /*
- * Which range a pop closes: the innermost with its label and index, since ranges of several domains and backward
- * passes need not be nested.  Without a label the innermost; none where it was never seen to open.
+ * Which range a pop closes: the innermost with the same label and index, since ranges of several domains and backward passes
+ * need not be nested.  A pop without a label closes the innermost.  None, if it was never seen to open.
  */
 static size_t closed_by(struct sl_model *model, const struct sl_thread_state *state, const struct sl_event *event)
 {
@@ -303,13 +309,13 @@ void sl_labels_apply(struct sl_model *model, const struct sl_item *item)
 		begin(model, sl_ledger_thread(model, item->thread), event, 0);
 		note_step(model, event);
 		break;
-	case SL_VERB_RANGE_POP: /* one too many is the program's, and harmless */
+	case SL_VERB_RANGE_POP: /* one pop too many is the program's error and does no harm */
 		state = sl_ledger_thread(model, item->thread);
 		at = closed_by(model, state, event);
 		if (at != SIZE_MAX)
 			end(model, state, at, item->thread);
 		break;
-	case SL_VERB_RANGE_START: /* its label's index is not told: extra is the range's id */
+	case SL_VERB_RANGE_START: /* the index of its label is not recorded; extra is the range's id */
 		begin(model, sl_ledger_thread(model, 0), event, event->extra);
 		break;
 	default:
@@ -374,8 +380,8 @@ const struct sl_label *sl_model_steps(const struct sl_model *model)
 uint64_t sl_model_step_at(const struct sl_label *label, uint64_t ns)
 {
 	const struct sl_step *step = label->steps.item;
-	uint32_t low = 0, high = label->steps.count; /* the first that begins later */
-	double part = 0;			     /* of a stride */
+	uint32_t low = 0, high = label->steps.count; /* the first step that begins later */
+	double part = 0;			     /* fraction of a stride */
 
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;

@@ -93,7 +93,8 @@ static void grow_sites(struct sl_model *model)
 	}
 }
 
-#define LIBRARIES_MAX 1024 /* told apart: each has a line over time; a stranger's trace may name any number */
+/* More libraries are counted as one: each has a line over time, and a hostile trace may name any number */
+#define LIBRARIES_MAX 1024
 
 static uint32_t holder_of(struct sl_model *model, const char *library, int device)
 {
@@ -102,7 +103,7 @@ static uint32_t holder_of(struct sl_model *model, const char *library, int devic
 	while (l < model->libraries.count && strcmp(model->libraries.item[l], library))
 		l++;
 	if (l == LIBRARIES_MAX)
-		l--; /* the last stands for all that came later */
+		l--; /* the last place stands for all later libraries */
 	else if (l == model->libraries.count)
 		*SL_PUSH(&model->libraries) = l == LIBRARIES_MAX - 1 ? "other libraries" : sl_arena_strdup(&model->arena, library);
 	while (h < model->holders.count && (model->holders.item[h].library != l || model->holders.item[h].device != device))
@@ -129,7 +130,7 @@ static uint32_t labelled_of(struct sl_model *model, uint32_t text, int device)
 	return (uint32_t)i;
 }
 
-/* What the blocks of a framework are called, by how the rows that report them begin. */
+/* What the blocks of a framework are called, by the first letters of the rows that report them. */
 static const char *blocks_of(const struct sl_hook *hook)
 {
 	static const struct {
@@ -142,7 +143,7 @@ static const char *blocks_of(const struct sl_hook *hook)
 	return hook && hook->family == SL_FAMILY_pool ? "framework's blocks" : "PyTorch tensors";
 }
 
-/* For one more site, and what becomes of its blocks. */
+/* Memory for one more site and for what the analyses keep of it. */
 static void make_room(struct sl_model *model)
 {
 	SL_ROOM(&model->sites);
@@ -166,7 +167,7 @@ static uint32_t new_site(struct sl_model *model, const struct sl_site *key, cons
 	return (uint32_t)model->sites.count++;
 }
 
-/* The place of all for whom there is no room: nothing but call, kind and device. */
+/* One site for all that have no room: only call, kind and device tell them apart. */
 static bool is_crowd(const struct sl_site *key)
 {
 	return !key->caller && !key->python && !key->native && !key->label && !key->thread;
@@ -210,7 +211,10 @@ uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, ui
 	return at;
 }
 
-/* Before a site changes: if its device's peak is newer than what it saved, it still holds what it held then. */
+/*
+ * Called before a site changes.  If its device had a new peak since the site saved its bytes, the present bytes are those at
+ * the peak.
+ */
 static inline void save_at_peak(struct sl_site *site, const struct sl_device_state *device)
 {
 	if (site->epoch != device->epoch) {
@@ -242,7 +246,7 @@ static uint32_t twin_of(struct sl_model *model, uint32_t index)
 	twin.live_bytes = twin.live_blocks = twin.total_bytes = twin.total_blocks = twin.at_peak_bytes = twin.at_peak_blocks = 0;
 	make_room(model);
 	model->sites.item[model->sites.count] = twin;
-	return (uint32_t)model->sites.count++; /* looked up here alone: it needs no place in the index */
+	return (uint32_t)model->sites.count++; /* only this function looks for it, so it needs no place in the index */
 }
 
 static void change_holder(struct sl_model *model, const struct sl_site *site, uint32_t index, int64_t bytes)
@@ -277,7 +281,7 @@ uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t index, uint64_t bytes
 	return twin;
 }
 
-/* A segment of PyTorch's is in use by the blocks in it, which are reported next. */
+/* A segment of PyTorch counts as in use by its blocks, which are reported next. */
 static void raise_in_use(struct sl_model *model, const struct sl_site *site)
 {
 	bool segment = sl_model_is_cache(sl_model_library(model, site));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The books of the model, for the files of this room: places, rows and devices by name, what is known of a thread, and the begin and
- * the end of a block, on which every sum, peak and line hangs.
+ * The books of the model, for files of this folder only: sites, rows and devices by name, the state of each thread, and the
+ * begin and end of a block, which update every sum, peak and line.
  */
 #ifndef ANALYZER_MODEL_LEDGER_H
 #define ANALYZER_MODEL_LEDGER_H
@@ -13,11 +13,11 @@ struct sl_open_range {
 	uint32_t label; /* index into labels */
 	uint64_t id;	/* of RANGE_START; 0: pushed */
 	uint64_t step, begin_ns, before, made_bytes, made_blocks, gone_bytes, gone_blocks;
-	uint64_t communicator, message_bytes; /* of NCCL's; 0: unknown */
+	uint64_t communicator, message_bytes; /* of an NCCL range; 0: unknown */
 	int64_t peak, held_before, held_peak;
 	bool by_torch;
 	uint64_t serial, begin_order;
-	struct sl_possession possession; /* at its begin */
+	struct sl_possession possession; /* what was held when it began */
 	uint32_t pairs[SL_PAIRS_MAX];
 	unsigned pair_count;
 };
@@ -29,33 +29,33 @@ struct sl_fresh {
 
 #define SL_FRESH_MAX 64
 struct sl_thread_state {
-	SL_VECTOR(struct sl_open_range) ranges; /* thread 0: ranges of the process */
+	SL_VECTOR(struct sl_open_range) ranges; /* thread 0 has the ranges of the process */
 	struct sl_fresh fresh[SL_FRESH_MAX];
 	unsigned fresh_count;
-	unsigned pending; /* out-of-memory errors whose outcome is open */
+	unsigned pending; /* out-of-memory errors whose outcome is not known yet */
 	uint64_t last_block_ns;
-	uint64_t context; /* that the thread was last seen in; 0: never */
+	uint64_t context; /* context that the thread was last seen in; 0: none yet */
 	int64_t device;
 };
 
-/* The rises of what a device holds in use: known memory without what PyTorch keeps unused. */
+/* Follows the swings of what a device holds in use: known memory except what PyTorch keeps unused. */
 void sl_ledger_swing(const struct sl_model *model, struct sl_device_state *device);
-/* What is held now is the peak's. */
+/* What is held now becomes the peak. */
 void sl_ledger_peak(const struct sl_model *model, struct sl_device_state *device);
 struct sl_device_state *sl_ledger_device(struct sl_model *model, int64_t device);
 struct sl_row *sl_ledger_row(struct sl_model *model, unsigned kind, int64_t device);
 uint32_t sl_ledger_site(struct sl_model *model, const struct sl_event *event, uint32_t thread, unsigned kind, int device);
 struct sl_thread_state *sl_ledger_thread(struct sl_model *model, uint32_t thread);
 
-/* The twin of a site for what turned out to be a segment of a pool; `bytes` of it, a live block, move there. */
+/* The site for the same place when its block turns out to be a segment of a pool; `bytes` of a live block move there. */
 uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns);
 
-/* A block of `site` begins or ends: rows, peaks, lines, libraries.  implicit: it went with its owner. */
+/* A block of `site` begins or ends: updates rows, peaks, lines and libraries.  implicit: it was freed together with its owner. */
 void sl_ledger_begin_block(struct sl_model *model, uint32_t site, uint64_t bytes);
 enum sl_end { SL_END_FREE, SL_END_IMPLICIT };
 void sl_ledger_end_block(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns, enum sl_end how);
 
-/* Each block of any kind, beside the site's own figures. */
+/* Called for each block of any kind, in addition to the site's own figures. */
 void sl_ledger_born(struct sl_model *model, struct sl_site *site, uint64_t bytes);
 void sl_ledger_died(struct sl_model *model, struct sl_site *site, uint64_t bytes, uint64_t born_ns);
 

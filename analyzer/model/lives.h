@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of a place's blocks: how large they were, how long those lived that ended, how many were freed at once. */
+/* What became of a site's blocks: their sizes, how long those that ended had lived, and how many were freed at once. */
 #ifndef ANALYZER_MODEL_LIVES_H
 #define ANALYZER_MODEL_LIVES_H
 
 #include <stdint.h>
 
-#define SL_LIVES_CLASSES 12 /* of sizes: up to 512 B, then each four times the one before; the last has no end */
+/* Classes of size: up to 512 B, then each four times the one before; the last has no upper bound */
+#define SL_LIVES_CLASSES 12
 
 struct sl_lives {
-	uint64_t ended_ns;  /* lifetimes of those that ended, in sum */
-	uint64_t temporary; /* that were freed before the next was asked for by the same stack; not the last one */
+	uint64_t ended_ns; /* sum of the lifetimes of blocks that ended */
+	/* Blocks that were freed before the same stack asked for the next one; the last block does not count */
+	uint64_t temporary;
 	uint32_t sizes[SL_LIVES_CLASSES];
 };
 

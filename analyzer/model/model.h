@@ -20,22 +20,23 @@
 #include "analyzer/trace/trace.h"
 
 #define SL_OOMS_MAX	  1024
-#define SL_SITES_MAX	  262144 /* places of a process that are told apart */
+#define SL_SITES_MAX	  262144 /* sites of a process that are told apart */
 #define SL_OWNERS_MAX	  32
 #define SL_NEIGHBOURS_MAX 8
 
-/* A place that allocates: everything that tells its blocks from others'.  Blocks name it by index. */
+/* A site: everything that tells its blocks from other blocks (call, stack, label, device, kind).  Blocks name it by index. */
 struct sl_site {
 	uint64_t caller;
 	uint32_t python, native, label, thread;
 	uint16_t api;
 	int16_t device; /* -1: none or unknown */
 	uint8_t kind;
-	bool pooled;	   /* segments of a framework other than PyTorch, of the place whose other blocks are not */
-	uint32_t holder;   /* library and device */
-	uint32_t labelled; /* label and device; SL_NO_SITE: none, or one label too many */
+	/* A segment of a framework other than PyTorch; the same stack's other blocks have a site with pooled false */
+	bool pooled;
+	uint32_t holder;   /* index for library and device */
+	uint32_t labelled; /* index for label and device; SL_NO_SITE: none, or too many labels */
 	uint32_t track;	   /* of the model's tracks */
-	uint32_t epoch;	   /* of at_peak_*: use sl_model_site_at_peak */
+	uint32_t epoch;	   /* epoch that at_peak_* belong to: read them by sl_model_site_at_peak */
 	uint64_t live_bytes, live_blocks;
 	uint64_t total_bytes, total_blocks;
 	uint64_t at_peak_bytes, at_peak_blocks;
@@ -49,7 +50,7 @@ struct sl_row {
 	struct sl_line *line;
 };
 
-/* What one library holds on one device (kinds of sl_model_is_known). */
+/* What one library holds on one device, of the kinds that sl_model_is_known accepts. */
 struct sl_holder {
 	uint32_t library; /* index into libraries */
 	int device;
@@ -57,18 +58,19 @@ struct sl_holder {
 	struct sl_line *line;
 };
 
-/* What was asked for under one label on one device; for the first SL_LABELLED_MAX of them. */
+/* What was allocated under one label on one device; kept for the first SL_LABELLED_MAX of them. */
 #define SL_LABELLED_MAX 64
 struct sl_labelled {
-	uint32_t text; /* id of the definitions */
+	uint32_t text; /* text id in the definitions */
 	int device;
 	uint64_t live_bytes;
 	struct sl_line *line;
 };
 
-/* What a framework said that its pool has given out, when that was most, and what is known of it by name. */
+/* What a framework said its pool has given out, when that was most, and how much of it is known by name. */
 struct sl_given {
-	uint64_t in_use, named, rounded; /* rounded: named, as its allocator rounds; in_use 0: it said nothing */
+	/* Rounded: the named bytes as its allocator rounds them; in_use 0: the framework did not say */
+	uint64_t in_use, named, rounded;
 };
 
 /* What of it nothing names; SL_UNKNOWN: it had given back what the program still held. */
@@ -78,10 +80,11 @@ static inline uint64_t sl_given_rest(const struct sl_given *given)
 }
 
 struct sl_torch {
-	bool used, told, pooled; /* told: PyTorch's own blocks; pooled: those of other frameworks */
+	bool used, told, pooled; /* told: PyTorch reported blocks; pooled: another framework did */
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, ooms;
-	uint64_t pool_allocated_bytes, pool_reserved_bytes; /* of these, in pools of other frameworks */
-	struct sl_given given, most_given;		    /* in_use of `given` is not kept */
+	/* The part of the totals above that is in pools of other frameworks */
+	uint64_t pool_allocated_bytes, pool_reserved_bytes;
+	struct sl_given given, most_given; /* `given` keeps no in_use */
 	struct sl_line *allocated, *reserved;
 };
 
@@ -90,32 +93,32 @@ struct sl_pool_segment {
 	int device;
 };
 
-/* A place in the program's course: the outermost range that was open. */
+/* A moment of the program: the outermost range that was open. */
 struct sl_instant {
-	uint64_t time_ns, step; /* step: index in the label, SL_UNKNOWN */
+	uint64_t time_ns, step; /* step: index of the entry of the label, SL_UNKNOWN */
 	uint32_t label;		/* text id; 0: outside all ranges */
 };
 
 enum sl_hidden_what { SL_HIDDEN_CONTEXT, SL_HIDDEN_CODE };
 struct sl_hidden_part {
 	enum sl_hidden_what what;
-	const char *library; /* whose code, in the arena; NULL: the context's own */
+	const char *library; /* whose code it is, in the arena; NULL: the context itself */
 	uint64_t bytes, count;
 	struct sl_instant first;
 };
 
 struct sl_neighbour {
 	int64_t pid;
-	uint64_t bytes, peak_bytes; /* 0: gone */
+	uint64_t bytes, peak_bytes; /* 0: it is gone */
 	struct sl_instant first;
 };
 
 #define SL_RECENT 256
 
-/* What the process held on a device after a change, and when the call that made it ended. */
+/* What the process held on a device after a change, and the end of the call that made the change. */
 struct sl_known_at {
 	uint64_t end_ns, known;
-	uint32_t site; /* of what was got or given back */
+	uint32_t site; /* site of the block that began or ended */
 	uint16_t api;
 };
 
@@ -123,23 +126,24 @@ struct sl_device_state {
 	int device;
 	bool used;				   /* had an event or a sample */
 	uint64_t known, known_peak, known_peak_ns; /* device + pool + vmm + array + graph */
-	uint64_t kept_ns[2];   /* instants among what was folded (--keep) of which all blocks are there; 0: none */
-	bool peak_folded;      /* of the peak not all blocks are there */
-	struct sl_swing swing; /* of what is in use of it */
-	uint32_t epoch;	       /* counts new peaks: sites that change after one save what they had at it */
+	uint64_t kept_ns[2];   /* instants within the folded part (--keep) of which all blocks are known; 0: none */
+	bool peak_folded;      /* not all blocks of the peak are known */
+	struct sl_swing swing; /* of what is in use */
+	uint32_t epoch;	       /* counts new peaks; a site that changes after one saves what it held at it */
 	struct sl_line *line;
 	struct sl_torch torch;
 	struct sl_torch torch_at_peak;
 	uint64_t primary;			 /* context handle, 0 unknown */
-	uint64_t context_bytes, module_bytes;	 /* what this process's contexts and code take; 0: not known */
-	struct sl_instant context_made;		 /* by the first call that made one; time_ns 0: none seen */
-	uint32_t context_python, context_native; /* its stack, with its caller */
+	uint64_t context_bytes, module_bytes;	 /* memory of this process's contexts and code; 0: not known */
+	struct sl_instant context_made;		 /* the first call that made a context; time_ns 0: none seen */
+	uint32_t context_python, context_native; /* stack of that call */
 	uint64_t context_caller;
-	size_t context_sampled; /* 1 + its index in parts where the context is known from samples alone; 0: from its call */
-	bool context_steady;	/* nothing moved while the sample was taken that says so */
-	SL_VECTOR(struct sl_hidden_part) parts;	   /* the same by name, in the order of appearance */
-	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, by its samples */
-	SL_VECTOR(uint32_t) present;		   /* those of the last sample */
+	/* 1 + index in parts, where the context is known only from samples; 0: known from its call */
+	size_t context_sampled;
+	bool context_steady;			   /* nothing changed while the sample was taken that tells of the context */
+	SL_VECTOR(struct sl_hidden_part) parts;	   /* the same memory by name, in order of appearance */
+	SL_VECTOR(struct sl_neighbour) neighbours; /* other processes on the device, as samples list them */
+	SL_VECTOR(uint32_t) present;		   /* neighbours listed by the last sample */
 	struct sl_idmap neighbour_ids;
 	/* samples */
 	uint64_t total_bytes, used_peak_bytes, used_last_bytes; /* SL_UNKNOWN: none */
@@ -147,18 +151,19 @@ struct sl_device_state {
 	uint64_t hidden_peak_ns;
 	char source[32];
 	struct sl_line *used_line, *hidden_line, *others_line, *samples_line; /* NULL: none */
-	struct sl_known_at recent[SL_RECENT];				      /* a ring; `changes` were made */
+	/* A ring of the newest changes; `changes` counts all */
+	struct sl_known_at recent[SL_RECENT];
 	uint64_t changes;
 	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
 	/* the last sample, until no call can follow that had begun before it; known SL_UNKNOWN: none waits */
 	struct {
-		uint64_t time_ns, used, known, least; /* the most and the least that was held while it was taken */
+		uint64_t time_ns, used, known, least; /* most and least: what was held while the sample was taken */
 	} sampled;
 };
 
 enum sl_scope { SL_SCOPE_VRAM, SL_SCOPE_HOST, SL_SCOPE_ADDRESS_SPACE, SL_SCOPE_CONTEXT, SL_SCOPE_CODE };
 
-/* KEY=VALUE texts said of a range: the first so many. */
+/* KEY=VALUE texts that the program attached to a range: the first of them */
 #define SL_PAIRS_MAX 8
 
 struct sl_owner {
@@ -171,14 +176,16 @@ struct sl_neighbour_then {
 	uint64_t bytes;
 };
 
-/* A rise beside those before it; model/swing.h. */
+/* What is held now, compared with the highest of the rises before (model/swing.h). */
 struct sl_surge {
-	uint64_t bytes, most, count; /* with what was asked for; the highest before, of so many */
+	/* Bytes: with the request included; most: the highest before; count: how many there were */
+	uint64_t bytes, most, count;
 };
 
 struct sl_oom {
 	uint64_t time_ns, requested_bytes, live_bytes;
-	uint64_t asked_bytes;		  /* requested, or what PyTorch wanted it for where that is more (pages of a segment) */
+	/* Bytes requested, or the larger size for which PyTorch wanted them (it asks for pages of a segment) */
+	uint64_t asked_bytes;
 	uint64_t free_bytes, total_bytes; /* SL_UNKNOWN */
 	struct sl_oom_context context;	  /* time_ns 0: none */
 	int64_t code;
@@ -190,8 +197,8 @@ struct sl_oom {
 	int recovered;			  /* 1, 0, -1 unknown */
 	bool injected, reported_by_torch; /* injected: by --inject-oom or --limit */
 	bool nested;			  /* the call was made inside another */
-	bool in_retry;			  /* followed by another attempt of the same request: folded into its bundle */
-	uint32_t group;			  /* of one bundle */
+	bool in_retry;			  /* another attempt for the same request followed: part of its bundle */
+	uint32_t group;			  /* same number for all errors of one bundle */
 	/* who held the device then, largest first */
 	struct sl_owner owners[SL_OWNERS_MAX];
 	unsigned owner_count;
@@ -199,24 +206,26 @@ struct sl_oom {
 	/* other processes on the device by the last sample before; largest first */
 	struct sl_neighbour_then neighbours[SL_NEIGHBOURS_MAX];
 	unsigned neighbour_count;
-	uint64_t context_bytes, module_bytes;	 /* then; 0: not known */
+	uint64_t context_bytes, module_bytes;	 /* when it happened; 0: not known */
 	uint64_t largest_cached;		 /* largest unused piece inside PyTorch's segments; SL_UNKNOWN */
-	uint64_t place_births, place_most;	 /* of the same place before it: blocks, and the largest of them */
-	struct sl_surge device_rise, place_rise; /* what was held then, and in all rises before */
-	uint32_t surge;		      /* track of place_rise + 1: the place that held most beyond what it ever did; 0: none */
-	uint64_t less_bytes;	      /* the thread went on with so much instead, by its next call of the name; 0: it did not */
+	uint64_t place_births, place_most;	 /* blocks born at the same site before, and the largest of them */
+	struct sl_surge device_rise, place_rise; /* what was held then, and the rises before */
+	/* 1 + track of place_rise, the place that exceeded its former maximum most; 0: none */
+	uint32_t surge;
+	/* The next call of the same name on the thread got this smaller size; 0: it did not */
+	uint64_t less_bytes;
 	uint64_t step;		      /* index of the innermost label, SL_UNKNOWN */
-	uint32_t pairs[SL_PAIRS_MAX]; /* said of the thread's open ranges, innermost first */
+	uint32_t pairs[SL_PAIRS_MAX]; /* texts attached to the thread's open ranges, innermost first */
 	unsigned pair_count;
-	const struct sl_known_at *changes; /* the last ones of its device before it, in their order */
+	const struct sl_known_at *changes; /* the last changes of its device before the error, in order */
 	unsigned change_count;
 };
 
-/* What the program calls its memory: all that was ever given one name on one device. */
+/* Totals of one name that the program gives to memory on one device. */
 struct sl_called {
 	uint32_t text; /* id of the definitions */
 	int device;
-	uint64_t blocks, live_bytes, peak_bytes; /* blocks: ever */
+	uint64_t blocks, live_bytes, peak_bytes; /* blocks: all that ever had the name */
 };
 
 /* A part of a block that has a name now. */
@@ -226,7 +235,10 @@ struct sl_called_part {
 	uint32_t called;	     /* index into the model's */
 };
 
-/* One entry of a range, when it ends, or open when the trace does (end_ns 0, what is after it SL_UNKNOWN); bytes as in struct sl_label, `held`: obtained from the driver. */
+/*
+ * One entry of a range when it ends, or still open when the trace ends (then end_ns is 0 and the later figures SL_UNKNOWN).
+ * Bytes are as in struct sl_label; `held`: bytes obtained from the driver.
+ */
 struct sl_entry {
 	uint32_t label, thread; /* index into labels; thread of the trace, 0: of the process */
 	uint64_t step, begin_ns, end_ns;
@@ -236,7 +248,7 @@ struct sl_entry {
 	unsigned pair_count;
 };
 
-/* By --inject-oom alone: as far as is known there was room.  What --limit refused did not fit. */
+/* True for errors made by --inject-oom: there was room as far as is known.  A request that --limit refused did not fit. */
 static inline bool sl_oom_made_to_fail(const struct sl_oom *oom)
 {
 	return oom->injected && (oom->free_bytes == SL_UNKNOWN || oom->asked_bytes <= oom->free_bytes);
@@ -246,20 +258,21 @@ struct sl_api_stats {
 	uint64_t calls, failures, bytes, time_ns;
 };
 
-/* What each site held at the end of an entry. */
+/* What each site held at the end of one entry. */
 struct sl_entry_mark {
 	uint64_t entry;	 /* its number; 0: none yet */
 	uint64_t *bytes; /* by site */
 	size_t count, capacity;
 };
 
-/* An entry of a range that somebody asks for: the number-th of `label`, or of "label#" the one with that number. */
+/* The entry of a range that the user asked for: the number-th of `label`, or the one with that number of "label#". */
 struct sl_sought {
-	const char *label; /* of `size` bytes; NULL: nobody does */
+	const char *label; /* `size` bytes long; NULL: nobody asked */
 	size_t size;
 	uint64_t number;
-	uint64_t seen, nth_ns;		 /* entries of the label; begin of the one, 0: not seen */
-	uint64_t numbered, of_number_ns; /* the same of "label#" */
+	/* Seen: entries of the label so far; nth_ns: begin of the one sought, 0: not seen */
+	uint64_t seen, nth_ns;
+	uint64_t numbered, of_number_ns; /* the same for "label#" */
 };
 
 struct sl_born {
@@ -273,26 +286,30 @@ struct sl_born_named {
 	uint64_t bytes, blocks, last; /* last: the block that was counted last */
 };
 
-/* The least of a series in each of at most SL_FLOOR_PIECES pieces of equal length: what survives, whatever varies above it. */
+/*
+ * The minimum of a series in each of at most SL_FLOOR_PIECES pieces of equal length: the part that stays, whatever varies above
+ * it.
+ */
 #define SL_FLOOR_PIECES 32
 struct sl_floor {
 	uint64_t least[SL_FLOOR_PIECES];
 	unsigned count;	       /* pieces begun */
-	uint64_t each, filled; /* values in a piece, and in the last one */
+	uint64_t each, filled; /* values in a piece, and those already in the last piece */
 };
 
 struct sl_label {
 	uint32_t text; /* id of the definitions */
-	uint64_t open; /* ranges that never closed: no entries */
+	uint64_t open; /* ranges that never closed; they are not entries */
 	uint64_t entries, duration_ns, before_bytes, after_bytes, peak_bytes;
-	int64_t net_bytes; /* of all entries together: how much more was in use at their ends than at their beginnings */
+	int64_t net_bytes; /* sum over all entries of bytes in use at the end minus bytes in use at the beginning */
 	uint64_t allocated_bytes, freed_bytes, blocks_created, blocks_freed;
 	uint64_t first_ns, last_ns;
 	struct sl_steps steps; /* of labels with a number */
-	uint64_t points;       /* of the regression of bytes in use at the end of an entry over its number */
+	uint64_t points;       /* number of points of the regression of end bytes over entry number */
 	double sx, sy, sxx, sxy, syy;
-	struct sl_floor floor;		  /* of the same bytes */
-	struct sl_entry_mark early, late; /* of the first SL_LABELLED_MAX labels: between them growth has names */
+	struct sl_floor floor; /* of bytes in use at the end */
+	/* Kept for the first SL_LABELLED_MAX labels: what grew between the two marks is named */
+	struct sl_entry_mark early, late;
 };
 
 /* Entries of a label of which one pair was said, the first SL_PAIRED_MAX such. */
@@ -305,33 +322,34 @@ struct sl_paired {
 /* What a process held on its first device at an instant; device -1: it had used none. */
 struct sl_possession {
 	int device;
-	uint64_t known, unused; /* unused: by PyTorch's allocator */
+	uint64_t known, unused; /* unused: kept by PyTorch's allocator */
 };
 
-/* One range, for events of phases: at most so many are kept. */
+/* One range, kept for events of phases; the number of those is limited. */
 #define SL_PHASES_MAX 1000
 struct sl_outer {
 	uint32_t label;
 	uint64_t step, serial;
 };
 struct sl_phase {
-	uint32_t label, thread;		 /* index into labels; thread of the trace, 0: of the process */
-	uint64_t step, number, serial;	 /* step SL_UNKNOWN: none; of its label's from 0 on; of all ranges from 1 on */
+	uint32_t label, thread; /* index into labels; thread of the trace, 0: of the process */
+	/* Step: SL_UNKNOWN: none; number: within its label, from 0; serial: among all ranges, from 1 */
+	uint64_t step, number, serial;
 	uint64_t begin_ns, end_ns;	 /* end_ns 0: it never closed */
-	uint64_t begin_order, end_order; /* among all begins and ends */
+	uint64_t begin_order, end_order; /* positions among all begins and ends */
 	struct sl_possession before, after;
-	struct sl_outer *outer; /* the ranges it lies in, outermost first */
-	unsigned depth;		/* of them */
-	bool overlaps;		/* it is not properly inside others of its thread */
+	struct sl_outer *outer; /* the ranges around it, outermost first */
+	unsigned depth;		/* number of ranges around it */
+	bool overlaps;		/* it is not properly nested in other ranges of its thread */
 	uint32_t pairs[SL_PAIRS_MAX], pair_count;
 };
 
-/* Where ranks meet: a call or a range of NCCL or RCCL.  Every collective_stride-th is kept, at most so many. */
+/* A call or a range of NCCL or RCCL, where ranks meet.  Only every collective_stride-th is kept, so their number is limited. */
 #define SL_COLLECTIVES_MAX 256
 struct sl_collective {
 	const char *name;
 	uint32_t thread;
-	uint64_t begin_ns, end_ns, communicator, bytes; /* the last two 0: unknown */
+	uint64_t begin_ns, end_ns, communicator, bytes; /* communicator, bytes: 0 unknown */
 };
 
 /* What a communicator moved. */
@@ -339,7 +357,7 @@ struct sl_traffic {
 	uint64_t communicator, collectives, bytes;
 };
 
-/* A communicator was made: no rank's call returned before every rank's had begun.  The first SL_MEETINGS_MAX. */
+/* A communicator was made: no rank's call returned before the calls of all ranks had begun.  Kept for the first SL_MEETINGS_MAX. */
 #define SL_MEETINGS_MAX 64
 struct sl_meeting {
 	uint64_t ranks, begin_ns, end_ns;
@@ -353,7 +371,7 @@ struct sl_in_flight {
 
 struct sl_host {
 	uint64_t rss_peak, cgroup_limit, cgroup_peak, oom_kills; /* SL_UNKNOWN */
-	uint64_t oom_kills_before;				 /* by the first sample that told; SL_UNKNOWN */
+	uint64_t oom_kills_before;				 /* count in the first sample that had one; SL_UNKNOWN */
 	struct sl_line *rss, *cgroup;
 };
 
@@ -365,25 +383,27 @@ struct sl_model {
 	const struct sl_header *header;
 	const struct sl_defs *defs;
 	uint64_t events, unknown_frees, unknown_hooks;
-	uint64_t call_begin_ns, call_end_ns; /* of the event being applied */
+	uint64_t call_begin_ns, call_end_ns; /* of the event that is being applied */
 	uint16_t call_api;
 	uint64_t last_call_ns;
-	uint64_t folded_ns;	   /* until then block events that nothing outlived are not in the trace (--keep); 0: all are */
-	uint64_t first_ns, now_ns; /* of the replay; now_ns does not go back even where a trace is damaged */
+	/* Before this instant the trace lacks block events of blocks that did not outlive it (--keep); 0: none are lacking */
+	uint64_t folded_ns;
+	uint64_t first_ns, now_ns; /* of the replay; now_ns never goes back, even in a damaged trace */
 
 	struct sl_row *rows[SL_DEVICES_MAX + 1];	     /* [device + 1], NULL: not seen; else SL_KIND_COUNT of them */
 	struct sl_device_state *devices[SL_DEVICES_MAX + 1]; /* [device + 1], NULL: not seen */
 
-	struct sl_table pointers, arrays, registered, imports, blocks; /* spaces; blocks are PyTorch's */
+	struct sl_table pointers, arrays, registered, imports, blocks; /* address spaces; `blocks` holds PyTorch's blocks */
 	struct sl_vmm *vmm;
 	struct sl_graphs *graphs;
 
 	SL_VECTOR(struct sl_site) sites;
-	struct sl_lives *lives; /* of each site; NULL: nobody asked, or a summary told of it */
+	struct sl_lives *lives; /* of each site; NULL: nobody asked, or the model came from a summary */
 	size_t lives_capacity;
-	struct sl_stays *stays; /* NULL: nobody asked, or a summary told of it */
+	struct sl_stays *stays; /* NULL: nobody asked, or the model came from a summary */
 	uint64_t
-		crowded; /* requests of places beyond SL_SITES_MAX: they count as one place for each call and device, without a stack */
+		/* Blocks of sites beyond SL_SITES_MAX, which share one site for each call and device, without a stack */
+		crowded;
 	uint32_t *site_slots;
 	uint32_t site_mask;
 	SL_VECTOR(struct sl_holder) holders;
@@ -404,12 +424,12 @@ struct sl_model {
 	uint64_t collective_stride, collectives_seen;
 	struct sl_meeting meetings[SL_MEETINGS_MAX];
 	unsigned meeting_count;
-	int64_t communicators; /* by calls: made and not destroyed */
+	int64_t communicators; /* made and not destroyed, as the calls tell */
 	SL_VECTOR(struct sl_traffic) traffic;
 	SL_VECTOR(struct sl_oom) ooms;
 	uint64_t ooms_total;
 	SL_VECTOR(struct sl_in_flight) in_flight;
-	SL_VECTOR(struct sl_thread_state *) threads; /* by thread id of the trace */
+	SL_VECTOR(struct sl_thread_state *) threads; /* indexed by thread id */
 
 	struct sl_tracks tracks;
 	struct sl_table objects[SL_OBJECT_END - SL_OBJECT_CONTEXT];
@@ -418,12 +438,14 @@ struct sl_model {
 	struct sl_host host;
 	struct sl_arena arena;
 
-	/* bytes in use: known memory less what PyTorch keeps unused; what labels are measured by */
-	int64_t in_use, in_use_max; /* the latter since the last range began or ended anywhere */
-	int64_t in_use_max_before;  /* the last segment was made while nobody knew of blocks; -1: none was */
+	/* bytes in use: known memory except what PyTorch keeps unused; labels are measured by it */
+	int64_t in_use, in_use_max; /* in_use_max: since the last begin or end of any range */
+	/* Maximum before the last segment was made while no blocks were known; -1: no such segment */
+	int64_t in_use_max_before;
 	bool torch_seen;
-	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks; /* of blocks of PyTorch where it reports, else of calls */
-	int64_t held, held_max;					   /* known memory of all devices; held_max as in_use_max */
+	/* Bytes and blocks of PyTorch where it reports, else of calls */
+	uint64_t made_bytes, made_blocks, gone_bytes, gone_blocks;
+	int64_t held, held_max; /* known memory of all devices */
 
 	SL_VECTOR(struct sl_pool_segment) pool_segments; /* by address */
 	SL_VECTOR(struct sl_called) called;
@@ -436,19 +458,19 @@ struct sl_model {
 	void *entry_context;
 };
 
-/* PyTorch before 1.10 names its blocks and no totals. */
+/* PyTorch before 1.10 reports its blocks but no totals. */
 static inline bool sl_torch_has_totals(const struct sl_torch *torch)
 {
 	return !torch->events || torch->peak_allocated_bytes || torch->peak_reserved_bytes;
 }
 
-/* A pool's peak is the sum of its blocks: where some were folded nobody knows it.  PyTorch reports its own. */
+/* The peak of a pool is the sum of its blocks, so it is unknown where some were folded.  PyTorch reports its own peak. */
 static inline bool sl_torch_has_peaks(const struct sl_model *model, const struct sl_torch *torch)
 {
 	return sl_torch_has_totals(torch) && !(torch->pooled && model->folded_ns);
 }
 
-/* A row, of zeroes where nothing was ever asked for.  slot: device + 1. */
+/* The row of a kind on a device; all zeroes where nothing was asked for.  slot: device + 1. */
 static inline const struct sl_row *sl_model_row(const struct sl_model *model, unsigned kind, int slot)
 {
 	static const struct sl_row none;
@@ -456,45 +478,45 @@ static inline const struct sl_row *sl_model_row(const struct sl_model *model, un
 	return model->rows[slot] ? &model->rows[slot][kind] : &none;
 }
 
-/* Kinds that are memory of the device: device, pool, vmm, array, graph. */
+/* Kinds that are memory of a device: device, pool, vmm, array, graph. */
 static inline bool sl_model_is_known(unsigned kind)
 {
 	return (1u << kind) &
 	       (1u << SL_KIND_device | 1u << SL_KIND_pool | 1u << SL_KIND_vmm | 1u << SL_KIND_array | 1u << SL_KIND_graph);
 }
 
-/* The same of a place: cuMemCreate may make memory of the host, which is no device's. */
+/* The same for a site: cuMemCreate may also make host memory, which belongs to no device. */
 static inline bool sl_model_is_on_device(const struct sl_site *site)
 {
 	return sl_model_is_known(site->kind) && (site->kind != SL_KIND_vmm || site->device >= 0);
 }
 
 #define SL_POOL_OF "pool of "
-/* The library stands for segments, whose blocks stand beside it. */
+/* True: the library's bytes are segments of a pool, and the blocks in them are counted elsewhere. */
 bool sl_model_is_cache(const char *library);
-/* What lies in a device's segments and in no block of theirs. */
+/* Bytes in a device's segments that no block uses. */
 const char *sl_model_kept(const struct sl_model *model, int device);
 
-/* The site's bytes are in use: segments of PyTorch's allocator are not, the blocks in them are. */
+/* True: the site's bytes count as in use.  PyTorch's blocks do, its segments do not. */
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);
 
-/* The numbered label whose entries last longest in sum: usually the program's step.  NULL: there is none. */
+/* The numbered label whose entries last longest in sum, usually the program's step.  NULL: there is none. */
 const struct sl_label *sl_model_steps(const struct sl_model *model);
-/* Steps begun before an instant: a clock that stands still while the program pauses. */
+/* How many steps had begun before an instant: a clock that stands still while the program pauses. */
 uint64_t sl_model_step_at(const struct sl_label *label, uint64_t ns);
 
-/* Communicators that exist at the end, or that were named where the calls are not seen. */
+/* Communicators that exist at the end; where the calls were not seen, those that were named. */
 int64_t sl_collectives_communicators(const struct sl_model *model);
 
 /*
- * What the site held when its device's known memory was at its peak: the instant of that plateau with the most tensors.  What no
- * site then held is the rest: its name, or NULL for nothing.
+ * What the site held when its device's known memory was at its peak.  The peak may last: the instant in it with the most
+ * tensors counts. The rest, which no site held: its name, or NULL where there is none.
  */
 uint64_t sl_model_site_at_peak(const struct sl_model *model, const struct sl_site *site);
 uint64_t sl_model_blocks_at_peak(const struct sl_model *model, const struct sl_site *site);
 const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes);
 const char *sl_model_rest_name(const struct sl_torch *torch);
-/* The same of another moment of PyTorch's. */
+/* The same for the moment of PyTorch's peak. */
 const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes);
 
 static inline const char *sl_model_library(const struct sl_model *model, const struct sl_site *site)
@@ -502,16 +524,17 @@ static inline const char *sl_model_library(const struct sl_model *model, const s
 	return model->libraries.item[model->holders.item[site->holder].library];
 }
 
-/* Largest unused piece inside PyTorch's segments of a device now; SL_UNKNOWN when none are known. */
+/* Largest unused piece inside PyTorch's segments of a device now; SL_UNKNOWN where no segments are known. */
 uint64_t sl_torch_largest_cached(const struct sl_model *model, int device);
 
 const struct sl_table *sl_vmm_mappings(const struct sl_vmm *vmm);
 
-/* Each live physical block: for leaks. */
+/* Visits each live physical block, for leaks. */
 struct sl_physical {
 	uint64_t handle, bytes, time_ns;
 	uint32_t site, refs, mappings;
 };
-const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count); /* site SL_NO_SITE: ended */
+/* Site SL_NO_SITE: the block has ended */
+const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm, size_t *count);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moments of a replay, kept evenly over the run in bounded memory: who held how much then, and what the run's
- * marks were.  A moment lies on a grid of time and is exact there; when there are too many, every second one goes
- * and the grid gets twice as wide.
+ * Moments of a replay: who held how much at that time, and the run's marks.  Moments are spread evenly over the run in bounded
+ * memory. Each lies on a grid of time and is exact there; when there are too many, every second one is dropped and the grid
+ * gets twice as wide.
  */
 #ifndef ANALYZER_MODEL_MOMENT_H
 #define ANALYZER_MODEL_MOMENT_H
@@ -13,7 +13,7 @@
 #include "analyzer/base/vector.h"
 
 #define SL_MOMENTS_MAX	      64
-#define SL_MOMENT_SITES_MAX   512 /* the largest; the others add up to rest_bytes */
+#define SL_MOMENT_SITES_MAX   512 /* the largest; the rest is summed in rest_bytes */
 #define SL_MOMENT_DEVICES_MAX 16
 #define SL_MARKS_MAX	      256
 #define SL_STEPS_MAX	      1024
@@ -30,10 +30,10 @@ struct sl_moment {
 	struct sl_held *held; /* largest first */
 	uint32_t count;
 	uint64_t rest_bytes, rest_blocks;
-	uint64_t unused_bytes[SL_MOMENT_DEVICES_MAX]; /* kept by PyTorch, by ordinal */
+	uint64_t unused_bytes[SL_MOMENT_DEVICES_MAX]; /* kept unused by PyTorch, by device ordinal */
 };
 
-/* PyTorch's segments and their blocks at a moment, both by address. */
+/* PyTorch's segments and their blocks at a moment, both sorted by address. */
 struct sl_piece {
 	uint64_t address, bytes;
 	uint32_t site;
@@ -44,13 +44,13 @@ struct sl_segments {
 	int device;
 	struct sl_piece *segment, *block;
 	uint32_t segment_count, block_count;
-	uint32_t left_out; /* blocks beyond SL_PIECES_MAX */
+	uint32_t left_out; /* blocks that did not fit */
 };
 
 enum sl_mark_kind { SL_MARK_CONTEXT, SL_MARK_MODULE, SL_MARK_RESET };
 
 struct sl_mark {
-	uint64_t time_ns, bytes; /* free memory it cost, 0: unknown */
+	uint64_t time_ns, bytes; /* bytes: free memory that it cost, 0: unknown */
 	enum sl_mark_kind kind;
 	int device;
 	uint16_t api;
@@ -60,7 +60,7 @@ struct sl_step {
 	uint64_t time_ns, number;
 };
 
-/* Beginnings of the entries of one label, every `stride`th. */
+/* When entries of one label began; only every `stride`th is kept. */
 struct sl_steps {
 	struct sl_step *item;
 	uint32_t count, stride, skipped;
@@ -70,9 +70,9 @@ struct sl_moments {
 	uint64_t next_ns, width_ns; /* 0: not begun */
 	struct sl_moment *moment;   /* at most SL_MOMENTS_MAX */
 	size_t count, capacity;
-	struct sl_segments largest;	      /* of the moments with segments the one with most known memory */
-	struct sl_segments at_oom;	      /* of the first out-of-memory error */
-	SL_VECTOR(struct sl_segments) at_end; /* of each device with segments; made by sl_replay_rest */
+	struct sl_segments largest;	      /* at the moment with the most known memory, among those with segments */
+	struct sl_segments at_oom;	      /* at the first out-of-memory error */
+	SL_VECTOR(struct sl_segments) at_end; /* at the end, for each device with segments; made by sl_replay_rest */
 	uint64_t largest_bytes;
 	SL_VECTOR(struct sl_mark) marks; /* the first SL_MARKS_MAX */
 };

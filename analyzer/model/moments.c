@@ -86,7 +86,7 @@ void sl_moments_take(struct sl_model *model, uint64_t time_ns)
 	while (moments->count == SL_MOMENTS_MAX ||
 	       (moments->count && (time_ns - moments->moment[0].time_ns) / moments->width_ns > SL_MOMENTS_MAX * 2))
 		halve(moments);
-	at = time_ns - time_ns % moments->width_ns; /* what is live now was live since before `at` */
+	at = time_ns - time_ns % moments->width_ns; /* what is live now has lived since before `at` */
 	if (at >= moments->next_ns) {
 		moments->moment = sl_arena_grow(moments->moment, &moments->capacity, moments->count, sizeof(*moments->moment));
 		moments->moment[moments->count] = (struct sl_moment){.time_ns = at};
@@ -157,7 +157,7 @@ static struct sl_piece *pieces(const struct sl_model *model, const struct sl_tab
 	return list;
 }
 
-/* Mappings side by side are one segment. */
+/* Adjacent mappings are one segment. */
 static void join(struct sl_piece *list, uint32_t *count)
 {
 	uint32_t kept = 0;

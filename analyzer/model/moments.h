@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeping moments (moment.h) while the replay goes on. */
+/* Keeps moments (moment.h) during the replay. */
 #ifndef ANALYZER_MODEL_MOMENTS_H
 #define ANALYZER_MODEL_MOMENTS_H
 
 #include "analyzer/model/model.h"
 
-/* Time goes on to time_ns, nothing that happens then is applied yet. */
+/* Time advances to time_ns; nothing that happens at that time is applied yet. */
 void sl_moments_take(struct sl_model *model, uint64_t time_ns);
 static inline void sl_moments_advance(struct sl_model *model, struct sl_moments *moments, uint64_t time_ns)
 {
@@ -17,7 +17,7 @@ void sl_moments_mark(struct sl_moments *moments, struct sl_mark mark);
 void sl_moments_step(struct sl_steps *steps, uint64_t time_ns, uint64_t number);
 void sl_moments_free(struct sl_moments *moments);
 
-/* The segments of PyTorch on a device as they are now; nothing where none are known.  The result is the caller's. */
+/* PyTorch's segments on a device as they are now; empty where none are known.  The caller frees the result. */
 void sl_segments_take(const struct sl_model *model, int device, struct sl_segments *segments);
 void sl_segments_end(struct sl_model *model); /* of all devices, into moments.at_end */
 void sl_segments_free(struct sl_segments *segments);

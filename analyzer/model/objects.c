@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects that are no memory but cost some: contexts, modules, pools, graphs, executables.  Each is a block of the place that made it. */
+/*
+ * Objects that are not memory but cost some: contexts, modules, pools, graphs, executables.  Each is counted as a block of the
+ * site that made it.
+ */
 #include "analyzer/model/tracks.h"
 #include "analyzer/model/verbs.h"
 
@@ -37,7 +40,7 @@ static void end(struct sl_model *model, struct sl_table *objects, struct sl_live
 	sl_tracks_death(model, gone.site, gone.bytes);
 }
 
-/* Code goes with its context. */
+/* Code ends with its context. */
 static void end_inside(struct sl_model *model, uint64_t context)
 {
 	struct sl_table *modules = &model->objects[SL_OBJECT_MODULE - SL_OBJECT_CONTEXT];
@@ -71,7 +74,7 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 								    : 0)
 						  : event->address;
 	live = handle ? sl_table_find(objects, handle) : NULL;
-	if (live) /* a handle is given again: its end was not seen */
+	if (live) /* the handle is in use again: its end was not seen */
 		end(model, objects, live);
 	if (made.ends && made.object == SL_OBJECT_CONTEXT && handle)
 		end_inside(model, handle);
@@ -82,6 +85,6 @@ void sl_objects_apply(struct sl_model *model, const struct sl_item *item)
 	live->bytes = event->extra && event->extra2 && event->extra > event->extra2 ? event->extra - event->extra2 : 0;
 	live->owner = event->context ? event->context : thread->context;
 	if (made.object == SL_OBJECT_GRAPH || made.object == SL_OBJECT_EXEC || made.object == SL_OBJECT_POOL)
-		live->bytes = 0; /* extra means something else there */
+		live->bytes = 0; /* for these calls extra has another meaning */
 	sl_tracks_birth(model, live->site, live->bytes, (uint32_t)event->label);
 }

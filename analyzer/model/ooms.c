@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls whose code means out of memory: what was asked, who held the device, whether the program got over it. */
+/* Calls that returned out of memory: what was asked for, who held the device, and whether the program recovered. */
 #include <string.h>
 
-#define LESS_MIN 8 /* an eighth of it, or more, is the same request made smaller */
+#define LESS_MIN 8 /* 1/LESS_MIN of the size or more counts as the same request made smaller */
 
 #include "analyzer/model/moments.h"
 #include "analyzer/model/tracks.h"
@@ -31,7 +31,7 @@ static bool same_request(const struct sl_oom *oom, const struct sl_item *item)
 	       (oom->device < 0 || item->event->device < 0 || oom->device == item->event->device);
 }
 
-/* The thread's next call for the same thing tells whether the first was got over. */
+/* The thread's next call for the same thing tells whether it recovered from the first. */
 static void settle(struct sl_model *model, const struct sl_item *item, bool failed)
 {
 	struct sl_thread_state *state = sl_ledger_thread(model, item->thread);
@@ -46,11 +46,11 @@ static void settle(struct sl_model *model, const struct sl_item *item, bool fail
 		oom->recovered = !failed;
 		oom->in_retry = failed;
 		state->pending--;
-		return; /* earlier ones of the same request were settled by this one */
+		return; /* earlier errors of the same request were settled together with this one */
 	}
 }
 
-/* A failure after which the thread asks for less, of the same order, and gets it. */
+/* The thread failed, then asked for less (of the same order) and got it. */
 static void relent(struct sl_model *model, const struct sl_item *item)
 {
 	for (size_t i = model->ooms.count; i--;) {
@@ -65,7 +65,7 @@ static void relent(struct sl_model *model, const struct sl_item *item)
 	}
 }
 
-/* What its place asked for before. */
+/* What its site asked for before. */
 static void take_place(struct sl_model *model, struct sl_oom *oom, const struct sl_item *item)
 {
 	unsigned kind = item->hook->kind == SL_KIND_vmm ? SL_KIND_vmm : item->event->kind;
@@ -74,7 +74,7 @@ static void take_place(struct sl_model *model, struct sl_oom *oom, const struct 
 	if (kind == SL_KIND_none || kind >= SL_KIND_COUNT)
 		return;
 	track = sl_tracks_of(model, item->event, kind, sl_event_kinds[kind].on_host ? -1 : (int)item->event->device);
-	oom->place_births = model->tracks.item[track].births; /* asking may have moved them */
+	oom->place_births = model->tracks.item[track].births; /* the request may have moved the array of tracks */
 	oom->place_most = model->tracks.item[track].most_bytes;
 }
 
@@ -83,7 +83,7 @@ static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)
 	return (struct sl_surge){held, swing->most, swing->count};
 }
 
-/* What was held with this request, beside what was held in rises that are over. */
+/* What was held including this request, compared with earlier rises. */
 static void take_surge(struct sl_model *model, struct sl_oom *oom)
 {
 	const struct sl_device_state *device = sl_ledger_device(model, oom->device);
@@ -181,8 +181,8 @@ static void take_changes(struct sl_model *model, struct sl_oom *oom, const struc
 }
 
 /*
- * The error of a call that this one made, a context or code that it wanted, is handed up: one error, of the call that the program
- * made, and what it ran out of is what the inner one did.
+ * A call that an inner call makes fail, for want of a context or code, returns the inner error.  Both are one error: that of
+ * the call which the program made, with what the inner call ran out of.
  */
 static enum sl_scope take_inner(struct sl_model *model, const struct sl_item *item)
 {
@@ -272,7 +272,7 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 	}
 }
 
-/* What was free at an error is a figure of the device as good as a sample. */
+/* The free memory at an error is as good a figure of the device as a sample. */
 static void note_used(struct sl_model *model, const struct sl_oom_context *context)
 {
 	struct sl_device_state *device;
@@ -302,7 +302,7 @@ void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *contex
 	}
 }
 
-/* One of many that make up a segment: its retry may do for this page and fail for a later one. */
+/* Many such pages make up a segment: the retry may work for this page and fail for a later one. */
 static bool is_page(const struct sl_model *model, const struct sl_oom *oom)
 {
 	const struct sl_hook *hook = sl_header_hook(model->header, oom->api);
@@ -310,7 +310,7 @@ static bool is_page(const struct sl_model *model, const struct sl_oom *oom)
 	return hook && hook->kind == SL_KIND_vmm;
 }
 
-/* PyTorch gives up: the failed attempts since its last success on this thread are one error, not got over. */
+/* PyTorch gives up: its failed attempts since the last success on this thread are one error, from which it did not recover. */
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes)
 {
 	struct sl_thread_state *state = sl_ledger_thread(model, thread);

@@ -2,9 +2,9 @@
 #include "analyzer/model/pending.h"
 
 /*
- * What the sample finds beyond the process's own.  Where that changed while it was taken (NVML answers with a figure from before a segment was
- * got, and is asked after) two bounds are known: what was hidden before stays where it lies between them.  SL_UNKNOWN: nothing is known from
- * before, so it may be anything between the two.
+ * What a sample finds beyond the process's own memory.  If that memory changed while the sample was taken (NVML may answer with
+ * a figure from before an allocation that it is asked after) only two bounds are known: the value hidden before stays if it lies
+ * between them, else the nearer bound is taken.  SL_UNKNOWN: there is no value from before and the bounds differ.
  */
 static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
 {
@@ -41,7 +41,7 @@ void sl_pending_settle(struct sl_model *model, struct sl_device_state *device)
 	}
 }
 
-/* The driver may have had this allocation, or free, before the sample although its call returned after it. */
+/* The driver may have done this allocation or free before the sample, although the call returned after it. */
 void sl_pending_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes)
 {
 	if (device->sampled.known == SL_UNKNOWN)

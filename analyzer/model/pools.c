@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocators of other frameworks than PyTorch: ggml's buffers, XLA's pool.  They say what they hand out and not what they hold,
- * so a driver-level block becomes a segment when something of theirs lies in it, or when what they hold grew by it.
+ * Allocators of frameworks other than PyTorch, such as ggml's buffers and XLA's pool.  They report the blocks they hand out but
+ * not the segments they hold.  So a driver-level block becomes a segment when such a block lies in it, or when what the pool
+ * says it holds grew by the same size.
  */
 #include <string.h>
 
 #include "analyzer/model/verbs.h"
 
-/* The first segment that does not end before `address`. */
+/* The first segment that ends after `address`. */
 static size_t segment_at(const struct sl_model *model, uint64_t address)
 {
 	return sl_extent_at(model->pool_segments.item, model->pool_segments.count, sizeof(*model->pool_segments.item), address);
@@ -26,7 +27,7 @@ static bool in_segment(const struct sl_model *model, uint64_t address)
 	       lies_in(address, model->pool_segments.item[at].address, model->pool_segments.item[at].bytes);
 }
 
-/* No pointer is memory of cuMemCreate: it has an address by its mappings. */
+/* cuMemCreate returns a handle: its memory has addresses only through its mappings. */
 static bool is_mapping(const struct sl_model *model, const struct sl_live *live)
 {
 	return model->sites.item[live->site].kind == SL_KIND_vmm;
@@ -49,7 +50,7 @@ static void adopt(struct sl_model *model, struct sl_device_state *device, struct
 	model->pool_segments.count++;
 }
 
-/* Device memory, by itself or mapped as a whole: pools are made of it. */
+/* Device memory, allocated or mapped as a whole: pools are made of it. */
 static bool is_memory(const struct sl_model *model, const struct sl_live *live)
 {
 	return live->site != SL_NO_SITE && sl_model_is_on_device(&model->sites.item[live->site]) &&
@@ -67,7 +68,7 @@ static struct sl_live *memory_at(const struct sl_model *model, uint64_t address)
 	return NULL;
 }
 
-/* It is on this device, and nobody's segment yet. */
+/* True: the block is on this device and no segment yet. */
 static bool is_free_for(const struct sl_model *model, const struct sl_device_state *device, const struct sl_live *live)
 {
 	return is_memory(model, live) && model->sites.item[live->site].device == device->device && !(live->flags & SL_LIVE_TORCH);
@@ -98,7 +99,7 @@ unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, 
 	return SL_LIVE_POOL;
 }
 
-/* The largest that is not larger than `bytes`, other than `last`. */
+/* The largest block of at most `bytes` that is not `last`. */
 static struct sl_live *next_fitting(struct sl_model *model, struct sl_device_state *device, uint64_t bytes,
 				    const struct sl_live *last)
 {
@@ -119,7 +120,7 @@ void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint6
 
 	if (held <= reserved || !(live = next_fitting(model, device, held - reserved, NULL)))
 		return;
-	/* Two may have grown meanwhile; what does not add up is not taken. */
+	/* Two may have grown since; blocks that do not add up to the growth are not taken. */
 	if (live->bytes == held - reserved) {
 		adopt(model, device, live);
 	} else {
@@ -134,7 +135,7 @@ void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint6
 
 void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes)
 {
-	SL_VECTOR(uint64_t) gone = {0}; /* removing shifts entries */
+	SL_VECTOR(uint64_t) gone = {0}; /* removing shifts entries, so addresses are collected first */
 
 	SL_TABLE_EACH(&model->blocks, live)
 	if (live->flags & SL_LIVE_POOL && lies_in(live->address, address, bytes))
@@ -150,7 +151,7 @@ void sl_pools_release(struct sl_model *model, struct sl_device_state *device, co
 
 	sl_pools_drop(model, segment->address, segment->bytes);
 	device->torch.pool_reserved_bytes -= segment->bytes;
-	/* A damaged trace may hold blocks that lie across each other: the order by ends is then none. */
+	/* In a damaged trace blocks may overlap; then there is no order by their ends. */
 	if (at == model->pool_segments.count || model->pool_segments.item[at].address != segment->address)
 		for (at = 0; at < model->pool_segments.count && model->pool_segments.item[at].address != segment->address;)
 			at++;

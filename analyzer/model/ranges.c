@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Single ranges, at most SL_PHASES_MAX: every one while they are few, then of each label every second, fourth...  The first of a
- * label is always among them, so that no label is lost to another that is entered in turn with it.
+ * Single ranges, at most SL_PHASES_MAX.  All are kept while they are few, then of each label every second, every fourth and so
+ * on. The first of a label always stays, so that two labels that alternate are both kept.
  */
 #include <string.h>
 

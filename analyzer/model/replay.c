@@ -276,7 +276,8 @@ static void apply_event(struct sl_model *model, const struct sl_item *item)
 		sl_called_apply(model, item->event);
 		break;
 	default:
-		break; /* address space, exports, pools' settings, limits: counted as calls, no memory of their own */
+		/* Address ranges, exports, pool settings, limits: counted as calls; they have no memory of their own */
+		break;
 	}
 }
 

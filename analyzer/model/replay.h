@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* From items of a trace, in time order, to a model: what each verb means. */
+/* Applies the items of a trace, in time order, to a model: what each verb means. */
 #ifndef ANALYZER_MODEL_REPLAY_H
 #define ANALYZER_MODEL_REPLAY_H
 
 #include "analyzer/model/model.h"
 
-/* Borrows both.  blank: for who fills it otherwise; nothing can be applied. */
+/* Borrows both.  blank: a model that is filled by other means; nothing can be applied to it. */
 struct sl_model *sl_replay_blank(const struct sl_header *header, const struct sl_defs *defs);
 struct sl_model *sl_replay_new(const struct sl_header *header, const struct sl_defs *defs);
 void sl_replay_free(struct sl_model *model);
 
-/* Before the first item: the totals of what was folded. */
+/* To be called before the first item: takes in the totals of folded files. */
 void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded);
 
 void sl_replay_apply(struct sl_model *model, const struct sl_item *item);
 
-/* After the last item: closes lines and ranges. */
+/* To be called after the last item: closes lines and ranges. */
 void sl_replay_end(struct sl_model *model);
 
 /*
- * Gives back what only replaying needs, and the analyses of the process alone: live blocks, threads, courses of tracks.
- * lives: what became of blocks is still asked for.
+ * Frees what only replaying and the analyses of a single process need: live blocks, threads, courses of tracks.  lives: what
+ * became of blocks is still needed.
  */
 void sl_replay_rest(struct sl_model *model, bool lives);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples of whole devices and of the process: what the model of one process's calls cannot see. */
+/* Samples of whole devices and of the process: memory that the process's calls do not show. */
 #include <string.h>
 
 #include "analyzer/model/pending.h"
@@ -36,7 +36,7 @@ static void host(struct sl_model *model, const struct sl_sample *sample)
 	}
 }
 
-/* The most and the least that was held from begin_ns on; SL_UNKNOWN: more changes since than are remembered. */
+/* The most and the least that was held from begin_ns on; SL_UNKNOWN: there were more changes since than are kept. */
 static uint64_t most_known_since(const struct sl_device_state *device, uint64_t begin_ns, uint64_t *least)
 {
 	uint64_t most = 0;
@@ -49,24 +49,24 @@ static uint64_t most_known_since(const struct sl_device_state *device, uint64_t 
 			return SL_UNKNOWN;
 		most = change->known > most ? change->known : most;
 		*least = change->known < *least ? change->known : *least;
-		/* this change was over when the sample began: what was before it does not count */
+		/* this change was over when the sample began, so what was before it does not count */
 		if (change->end_ns < begin_ns)
 			return most;
 	}
-	*least = 0; /* nothing was held before the first change */
+	*least = 0; /* before the first change nothing was held */
 	return most;
 }
 
-/* Nothing of what the process held changed since begin_ns. */
+/* True: what the process held did not change since begin_ns. */
 static bool is_steady(const struct sl_device_state *device, uint64_t begin_ns)
 {
 	return !device->changes || device->recent[(device->changes - 1) % SL_RECENT].end_ns < begin_ns;
 }
 
 /*
- * What a sample tells of this process beyond its calls and its code is the context, from the first sample that tells.  Where
- * calls were under way meanwhile it tells too little: the first sample while nothing moved puts that right, later ones
- * correct it downwards alone.  Once blocks were freed to a pool, which may keep them, no sample tells.
+ * What the first such sample shows of this process beyond its calls and its code is its context.  If calls were under way
+ * meanwhile it shows too little: the first sample while nothing changed corrects that, later ones only correct it downwards.
+ * After blocks were freed to a pool, which may keep them, samples no longer tell.
  */
 static void own(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample, uint64_t known)
 {

@@ -14,7 +14,7 @@ const char *sl_stacks_basename(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Objects that pass the request on and never are the one that asked: CUDA, HIP, libc, libffi. */
+/* Objects that only pass a request on: CUDA, HIP, libc, libffi. */
 static bool is_bridge(const char *path)
 {
 	static const char *const names[] = {
@@ -37,7 +37,7 @@ static const struct sl_module *module_at(const struct sl_defs *defs, uint64_t ad
 	return at < 0 ? NULL : &defs->modules.item[at];
 }
 
-/* The interpreter itself: what a script asks for through ctypes is the script's. */
+/* The interpreter itself: memory that a script asks for through ctypes is the script's. */
 static bool is_interpreter(const char *path)
 {
 	const char *name = sl_stacks_basename(path);
@@ -82,7 +82,7 @@ const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header
 		module = module_at(defs, stack->pcs[i] - 1);
 		if (!module || !module->path || is_bridge(module->path))
 			continue;
-		/* beyond the interpreter is whoever runs the script */
+		/* frames beyond the interpreter started the script */
 		return is_interpreter(module->path) ? sl_stacks_program(header) : sl_stacks_basename(module->path);
 	}
 	return sl_stacks_program(header);
@@ -212,7 +212,7 @@ unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; stack && i < stack->count; i++) {
-		uint64_t pc = stack->pcs[i] - 1; /* inside the call, not behind it */
+		uint64_t pc = stack->pcs[i] - 1; /* the address inside the call, not behind it */
 
 		if (merge && is_eval(defs, pc))
 			add_python(&out, defs, lines, &at, false);
@@ -240,7 +240,7 @@ unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count)
 	return left;
 }
 
-/* Python's own and what was installed, not written here. */
+/* Files of Python's standard library or installed packages, not the user's. */
 bool sl_stacks_is_installed(const char *file)
 {
 	return !file || strstr(file, "site-packages/") || strstr(file, "dist-packages/") || strstr(file, "/lib/python") ||

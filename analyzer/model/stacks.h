@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From stack ids to frames that people read: native frames by symbols, Python's runs of frames in their place
- * among them, innermost first.  And the library that asked: the first caller that is not CUDA, HIP, stormlog
- * itself, or a bridge such as libffi.
+ * Turns stack ids into frames for people: native frames with their symbols, and Python's frames at their place among them,
+ * innermost first.  Also finds the library that asked: the first caller that is not CUDA, HIP, stormlog itself or a bridge such
+ * as libffi.
  */
 #ifndef ANALYZER_MODEL_STACKS_H
 #define ANALYZER_MODEL_STACKS_H
@@ -17,8 +17,8 @@ struct sl_stack_frame {
 	const char *module;	     /* file name of the object, NULL for Python */
 	uint64_t offset;	     /* in the module; native only */
 	bool inlined;
-	bool own;	/* a line that was written here: not of the standard library, nor installed, nor a system's object */
-	bool passes_on; /* of the interpreter, a bridge, the C library, or what starts a program: asks for nothing itself */
+	bool own;	/* the user's own code: not of the standard library, nor installed, nor in a system library */
+	bool passes_on; /* an interpreter, a bridge, the C library or start-up code: never asks for memory itself */
 };
 
 #define SL_STACK_MAX 256
@@ -27,7 +27,7 @@ struct sl_stack_frame {
 const char *sl_stacks_library(const struct sl_defs *defs, const struct sl_header *header, uint32_t python, uint32_t native,
 			      uint64_t caller);
 
-/* An object that passes the request on and never is the one that asked: interpreters, bridges, the C library. */
+/* True: an object that only passes requests on: interpreters, bridges, the C library. */
 bool sl_stacks_passes_on(const char *module);
 
 /* "train.py", "-m torch.distributed.run" as its module, else the file name of the program. */
@@ -42,10 +42,10 @@ struct sl_symbols;
 unsigned sl_stacks_resolve(struct sl_stack_frame *frames, const struct sl_defs *defs, struct sl_symbols *symbols, uint32_t python,
 			   uint32_t native, uint64_t caller);
 
-/* Drop frames that pass on, unless nothing else is there; how many are left. */
+/* Drops frames that pass on, unless there are no others; returns how many are left. */
 unsigned sl_stacks_fold(struct sl_stack_frame *frames, unsigned count);
 
-/* A line of Python that is the user's: not of the standard library, not of an installed package. */
+/* A line of the user's own Python: not of the standard library, not of an installed package. */
 bool sl_stacks_is_own(const struct sl_stack_frame *frame);
 
 /* The frame a person looks for first: innermost Python line of the user's own, else the innermost native one

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which blocks outlived a window of time, by place: so what was born in a stretch of windows and still held at its end is known of any
- * stretch, without the events.  Windows are equally wide; when they, or the rows, get too many, two become one.
+ * Which blocks outlived a window of time, by site.  With it one can say what was born in any series of windows and still held
+ * at its end, without the events.  Windows have equal width; when there are too many windows or rows, two windows become one.
  *
- * A row whose `ended` is its `born` counts all births of that window.  Another counts those of them that ended in a later window, or
- * that live at the end (SL_STAYS_LIVE).  What is in no such row ended in the window in which it was born.
+ * A row whose `ended` equals its `born` counts all births of that window.  Any other row counts those of them that ended in a
+ * later window, or that live at the end (SL_STAYS_LIVE).  Blocks in no such row ended in the window in which they were born.
  */
 #ifndef ANALYZER_MODEL_STAY_H
 #define ANALYZER_MODEL_STAY_H
@@ -26,12 +26,12 @@ struct sl_stay {
 };
 
 struct sl_stays {
-	uint64_t begin_ns, width_ns; /* of the first window; width 0: nothing was born yet */
-	uint64_t next_ns;	     /* end of the window now */
-	unsigned now;		     /* its number */
-	bool given_up;		     /* places are too many for any width */
+	uint64_t begin_ns, width_ns; /* of the first window; width 0: no block was born yet */
+	uint64_t next_ns;	     /* end of the present window */
+	unsigned now;		     /* number of the present window */
+	bool given_up;		     /* there are too many sites for any width */
 	SL_VECTOR(struct sl_stay) rows;
-	struct sl_idmap ids; /* what tells rows apart -> number */
+	struct sl_idmap ids; /* what tells rows apart -> row number */
 	uint32_t *last;	     /* by site: 1 + the row of its last birth, 0: none */
 	size_t last_count, last_capacity;
 };

@@ -7,7 +7,7 @@
 #include "analyzer/model/between.h"
 
 #define FIRST_WIDTH_NS 65536
-#define WINDOWS_MIN    8 /* rows that are too many for so few windows are too many */
+#define WINDOWS_MIN    8 /* if so few windows already have too many rows, counting is given up */
 
 static struct sl_stay *row_of(struct sl_stays *stays, uint32_t site, unsigned born, unsigned ended, unsigned size_class)
 {
@@ -30,7 +30,7 @@ static void add(struct sl_stays *stays, struct sl_stay stay)
 	row->blocks += stay.blocks;
 }
 
-/* Two windows become one: what was born in the first and ended in the second outlived nothing. */
+/* Joins pairs of windows: a block that was born in the first and ended in the second outlived nothing. */
 static void halve(struct sl_stays *stays)
 {
 	unsigned shift = (unsigned)(stays->begin_ns / stays->width_ns & 1);
@@ -59,7 +59,7 @@ static void halve(struct sl_stays *stays)
 		memset(stays->last, 0, stays->last_count * sizeof(*stays->last));
 }
 
-/* The window of now is the last; false: nobody counts any more. */
+/* Makes the present window the last one; false: counting was given up. */
 static bool go_on(struct sl_stays *stays, uint64_t now_ns)
 {
 	if (stays->given_up)
@@ -158,7 +158,7 @@ void sl_stays_end(struct sl_model *model)
 		return;
 	if (go_on(stays, model->now_ns))
 		sl_between_each(model, stays, lives);
-	sl_idmap_free(&stays->ids); /* the rows alone are read */
+	sl_idmap_free(&stays->ids); /* from here on only the rows are read */
 	free(stays->last);
 	stays->last = NULL;
 	stays->last_count = stays->last_capacity = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A swing is a rise of what is held, from a low to a high, that ended when half of it was given back: a step, a request, an
- * evaluation.  The largest swings are kept in constant memory, so that one that is far larger than the rest is found.
+ * A swing is a rise of the bytes held, from a low to a high, that ended when half of it was given back: a step, a request, an
+ * evaluation.  The largest swings are kept in constant memory, so that one far larger than the others is found.
  */
 #ifndef ANALYZER_MODEL_SWING_H
 #define ANALYZER_MODEL_SWING_H
@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 struct sl_swing {
-	uint64_t low, high;	   /* of the rise that goes on */
-	uint64_t count;		   /* rises that are over */
-	uint64_t most, second;	   /* their two highest highs */
-	uint64_t most_ns, high_ns; /* when the highest began to be held; the one that goes on */
+	uint64_t low, high;	   /* of the present rise */
+	uint64_t count;		   /* rises that have ended */
+	uint64_t most, second;	   /* the two highest of their highs */
+	uint64_t most_ns, high_ns; /* when the highest was reached; high_ns: of the present rise */
 };
 
 static inline void sl_swing_end(struct sl_swing *swing)

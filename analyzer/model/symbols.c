@@ -20,20 +20,23 @@
 #include "analyzer/base/paths.h"
 #include "common/base.h"
 
-#define PLACE (1ull << 32) /* where every object is laid out, by itself */
+#define PLACE (1ull << 32) /* address distance between objects, so that each is laid out by itself */
 
-/* One file, whatever number of processes had it, opened when a frame of it is first asked about and closed at once: it is mapped. */
+/*
+ * One file, shared by all processes that had it.  It is opened when the first of its frames is asked for, mapped, and closed at
+ * once.
+ */
 struct object {
-	const char *path, *why; /* why: there are no names */
+	const char *path, *why; /* why: the reason for which it has no names */
 	void *map;
 	size_t size;
 	Dwfl *dwfl;
 	Dwfl_Module *module; /* NULL: none */
-	bool fixed;	     /* linked for its addresses */
+	bool fixed;	     /* linked for fixed addresses */
 	struct sl_budget budget;
 };
 
-/* An address asked about before. */
+/* An address that was looked up before. */
 struct answer {
 	struct sl_symbol found[SL_SYMBOL_DEPTH];
 	unsigned count;
@@ -50,7 +53,7 @@ struct sl_symbols {
 	void *libstdcxx;
 };
 
-/* The file was mapped before: no descriptor stays open for it. */
+/* The file is mapped already, so no descriptor stays open for it. */
 static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, char **file, Elf **elf)
 {
 	struct object *object = *userdata;
@@ -76,8 +79,8 @@ static int open_debug(char **found, const char *build_id, const char *format, ..
 }
 
 /*
- * A separate debug file: by build id, then by the name that the object gives it, where it has the same build id.  libdwfl's own
- * search would wait for a FIFO, and ask a server.
+ * Finds a separate debug file: by build id, then by the name in the object, provided that it has the same build id.  libdwfl's
+ * own search would block on a FIFO and ask a server.
  */
 static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, const char *file, const char *link,
 		      GElf_Word crc, char **found)
@@ -93,7 +96,7 @@ static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dw
 
 	for (int i = 0; i < size && i < 64; i++)
 		snprintf(id + 2 * i, 3, "%02x", bits[i]);
-	if (!slash) { /* what several debug files share; it has a build id of its own */
+	if (!slash) { /* a file shared by several debug files (dwz); it has its own build id */
 		if (!link || strncmp(link, "/usr/lib/debug/", 15) || (fd = sl_paths_open_regular(link, &st)) < 0)
 			return -1;
 		*found = strdup(link);
@@ -152,7 +155,7 @@ void sl_symbols_free(struct sl_symbols *symbols)
 	free(symbols);
 }
 
-/* The addresses of the object's segments, from where it is linked to be. */
+/* Addresses of the object's segments relative to where it was linked to be. */
 static bool span_of(struct object *object, GElf_Addr *low, GElf_Addr *high)
 {
 	Elf *elf = elf_memory(object->map, object->size);
@@ -197,7 +200,7 @@ static const char *why_not(int error)
 	}
 }
 
-/* Without a build id recorded the file must have none: another file of that name is not taken for it. */
+/* If no build id was recorded, the file must have none either: another file of the same name is not accepted. */
 static const char *map_file(struct object *object, const char *build_id)
 {
 	struct stat st;
@@ -246,7 +249,7 @@ static void miss(struct sl_symbols *symbols, const struct object *object)
 	*SL_PUSH(&symbols->missed) = (struct sl_symbols_missed){object->path, object->why, object->why == not_here};
 }
 
-/* ---- libdw ends the program when memory is out, with a status that means something else here */
+/* ---- libdw ends the program when memory runs out, with an exit status that has another meaning here */
 
 static jmp_buf *on_no_memory;
 
@@ -341,7 +344,7 @@ static void call_site(struct sl_symbols *symbols, Dwarf_Die *cu, Dwarf_Die *scop
 	}
 }
 
-/* The unit of pc: by .debug_aranges, which clang does not write, else by asking every unit. */
+/* The compilation unit of pc: from .debug_aranges, which clang does not write, else by asking every unit. */
 static Dwarf_Die *unit_at(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
 {
 	Dwarf_Die *cu = dwfl_module_addrdie(module, pc, bias);
@@ -353,7 +356,7 @@ static Dwarf_Die *unit_at(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
 	return cu;
 }
 
-/* With DWARF: the innermost inlined function first.  Names of `found[i].function` are filled here. */
+/* With DWARF: the innermost inlined function first.  Fills found[i].function. */
 static unsigned find_scopes(struct sl_symbols *symbols, Dwarf_Die *cu, uint64_t pc, struct sl_symbol *found, unsigned max)
 {
 	Dwarf_Die *scopes = NULL, *inner = NULL;
@@ -362,7 +365,7 @@ static unsigned find_scopes(struct sl_symbols *symbols, Dwarf_Die *cu, uint64_t 
 
 	if (count <= 0)
 		return 0;
-	/* dwarf_getscopes ends in the abstract origin; the real chain of DIEs is by dwarf_getscopes_die */
+	/* dwarf_getscopes ends in the abstract origin; dwarf_getscopes_die gives the real chain of DIEs */
 	depth = dwarf_getscopes_die(&scopes[0], &inner);
 	for (int i = 0; i < depth && used < max; i++) {
 		int tag = dwarf_tag(&inner[i]);
@@ -383,7 +386,7 @@ static unsigned find_scopes(struct sl_symbols *symbols, Dwarf_Die *cu, uint64_t 
 	return used;
 }
 
-/* A file that the compiler was given by a relative name lies below the directory it ran in. */
+/* A file that was given to the compiler by a relative name lies below the directory it ran in. */
 static char *whole_path(struct sl_arena *arena, Dwarf_Die *cu, const char *file)
 {
 	Dwarf_Attribute attribute;
@@ -417,7 +420,7 @@ static unsigned look_up(struct sl_symbols *symbols, Dwfl_Module *object, uint64_
 	return name || file ? 1 : 0;
 }
 
-/* An object for which memory ran out is not asked again, nor closed: libdw was left in the middle. */
+/* An object that ran out of memory is neither asked again nor closed, since libdw stopped in the middle of its work. */
 static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, struct answer *answer)
 {
 	jmp_buf here;
@@ -427,7 +430,7 @@ static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, 
 	if (!setjmp(here)) {
 		answer->count = look_up(symbols, object->module, pc, answer->found);
 		if (sl_budget_spent(&object->budget)) {
-			object->module = NULL; /* what was answered points into the file: it stays open */
+			object->module = NULL; /* the answers given point into the file, so it stays open */
 			object->why = "they take more of the processor's time than they may";
 			miss(symbols, object);
 		}

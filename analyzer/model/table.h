@@ -15,15 +15,15 @@
 enum sl_live_flag {
 	SL_LIVE_TORCH = 1,    /* a segment of PyTorch's allocator */
 	SL_LIVE_POOL = 4,     /* a segment of another framework's allocator, or a block in one */
-	SL_LIVE_ALONE = 8,    /* such a block that lies in no memory of the driver's: the host's */
-	SL_LIVE_HANDLE = 16,  /* such a block, named by a handle: where it lies is not known */
-	SL_LIVE_LAUNCHED = 2, /* memory of a graph that a launch made: it outlives the graph */
+	SL_LIVE_ALONE = 8,    /* a pool's block outside of all memory of the driver: host memory */
+	SL_LIVE_HANDLE = 16,  /* a pool's block that is named by a handle: its address is not known */
+	SL_LIVE_LAUNCHED = 2, /* graph memory made by a launch: it outlives the graph */
 };
 
 struct sl_live {
 	uint64_t address; /* 0: empty */
 	uint64_t bytes, time_ns;
-	uint64_t owner; /* context; of graph memory the graph; of a mapping the index of its physical memory */
+	uint64_t owner; /* context; graph memory: the graph; a mapping: index of its physical memory */
 	uint32_t site;
 	uint32_t refs;
 	uint32_t flags;
@@ -37,7 +37,11 @@ struct sl_table {
 	uint64_t count;
 	unsigned shift; /* 64 - log2(slots) */
 	uint64_t
-		seed; /* 0 until addresses have gathered at one place as only a stranger's do; so the order of all others is the same in every run */
+		/*
+		 * 0 until many addresses gather in one place, which only hostile traces do; so for all others the order is the
+		 * same in every run
+		 */
+		seed;
 };
 
 static inline uint64_t sl_table_home(const struct sl_table *table, uint64_t address)
@@ -55,12 +59,12 @@ static inline struct sl_live *sl_table_find(const struct sl_table *table, uint64
 	return NULL;
 }
 
-#define SL_TABLE_GATHERED 4096 /* entries passed for one: a table that is seven eighths full has runs of hundreds */
+#define SL_TABLE_GATHERED 4096 /* entries passed in one look-up; a table seven eighths full has runs of hundreds */
 
-void sl_table_seed(struct sl_table *table); /* every entry anew */
+void sl_table_seed(struct sl_table *table); /* places every entry anew */
 void sl_table_grow(struct sl_table *table);
 
-/* A new entry, zeroed but for its address, which must not be in the table. */
+/* Adds an entry, zeroed except for its address, which must not be in the table yet. */
 static inline struct sl_live *sl_table_add(struct sl_table *table, uint64_t address)
 {
 	uint64_t i, home;
@@ -86,7 +90,7 @@ static inline void sl_table_remove(struct sl_table *table, struct sl_live *entry
 		uint64_t home = sl_table_home(table, table->slot[i].address);
 
 		if (((i - home) & table->mask) < ((i - hole) & table->mask))
-			continue; /* it would move before its home */
+			continue; /* it would move to a place before its own */
 		table->slot[hole] = table->slot[i];
 		hole = i;
 	}

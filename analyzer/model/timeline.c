@@ -104,7 +104,7 @@ static uint32_t bin_of(struct sl_timeline *timeline, uint64_t time_ns)
 	return (uint32_t)((time_ns - timeline->begin_ns) >> timeline->shift);
 }
 
-/* As many bins as the line has reached, rounded up: a short run is small. */
+/* Room for the bins that the line has reached, rounded up, so that a short run is small. */
 static void reach(struct sl_line *line, uint32_t bin)
 {
 	uint32_t capacity = line->capacity ? line->capacity : 16;
@@ -117,7 +117,7 @@ static void reach(struct sl_line *line, uint32_t bin)
 	line->capacity = capacity;
 }
 
-/* The window has not begun, or just did: its first bin starts with what the line holds. */
+/* The window has not begun or begins now: its first bin starts with what the line holds. */
 static void await_window(const struct sl_timeline *timeline, struct sl_line *line, uint64_t time_ns)
 {
 	line->last_ns = time_ns < timeline->begin_ns ? time_ns : timeline->begin_ns;

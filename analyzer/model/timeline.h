@@ -19,9 +19,10 @@
 
 struct sl_bin {
 	uint64_t min, max, max_ns;
-	double area;	   /* value x ns inside the bin */
-	uint64_t last;	   /* value at the bin's end */
-	uint32_t max_site; /* site of the event that made the maximum, in this bin or before it; SL_NO_SITE: a free did, or none */
+	double area;   /* value x ns inside the bin */
+	uint64_t last; /* value at the bin's end */
+	/* Site of the event that made the maximum, in this bin or before; SL_NO_SITE: a free made it, or no event did */
+	uint32_t max_site;
 };
 
 enum sl_line_what {
@@ -30,13 +31,14 @@ enum sl_line_what {
 	SL_LINE_LIBRARY,   /* the same, of one library */
 	SL_LINE_ALLOCATED, /* PyTorch */
 	SL_LINE_RESERVED,
-	SL_LINE_USED,	 /* the device, by samples */
-	SL_LINE_HIDDEN,	 /* the same less the most that this process held while the sample was taken, and less SL_LINE_OTHERS */
-	SL_LINE_OTHERS,	 /* of the same what other recorded processes held; report/devices.c makes it */
-	SL_LINE_SAMPLES, /* how many samples of the device have told so far what is hidden; drawn nowhere */
+	SL_LINE_USED, /* the whole device, by samples */
+	/* SL_LINE_USED minus the most that this process held while the sample was taken, minus SL_LINE_OTHERS */
+	SL_LINE_HIDDEN,
+	SL_LINE_OTHERS,	 /* the part of it that other recorded processes held; report/devices.c makes it */
+	SL_LINE_SAMPLES, /* how many samples of hidden memory there are so far; not drawn */
 	SL_LINE_RSS,
 	SL_LINE_CGROUP,
-	SL_LINE_LABEL, /* like SL_LINE_LIBRARY, of what was asked for under one label */
+	SL_LINE_LABEL, /* as SL_LINE_LIBRARY, for what was allocated under one label */
 };
 
 struct sl_line {
@@ -44,9 +46,9 @@ struct sl_line {
 	int device; /* -1: none */
 	int index;  /* kind, library, or index into labelled */
 	bool begun;
-	uint32_t first, bin; /* bins [first, bin] are valid; `bin` is open */
+	uint32_t first, bin; /* bins [first, bin] are valid; `bin` is still open */
 	uint64_t value, last_ns;
-	uint32_t site; /* of the event that raised it to `value`; SL_NO_SITE: it fell */
+	uint32_t site; /* site of the event that raised the line to `value`; SL_NO_SITE: it fell */
 	struct sl_bin *bins;
 	uint32_t capacity; /* of bins */
 };
@@ -55,20 +57,20 @@ struct sl_timeline {
 	uint64_t begin_ns; /* start of bin 0; 0: nothing yet */
 	uint64_t end_ns;   /* of the last change */
 	unsigned shift;	   /* a bin is 1 << shift ns wide */
-	uint64_t until_ns; /* end of the window that the bins are of; 0: they are of the whole run */
+	uint64_t until_ns; /* end of the window that the bins cover; 0: they cover the whole run */
 	struct sl_line **lines;
 	unsigned line_count;
 };
 
 /*
- * Bins of [begin_ns, until_ns) alone, as narrow as there are enough of them.  Before the first line.  What is held at begin_ns is
- * known from what was before it; a line that ended by then has not begun.
+ * Limits the bins to [begin_ns, until_ns), with the narrowest width that fits.  To be called before the first line.  What is
+ * held at begin_ns is known from before; a line that ended by then does not begin.
  */
 void sl_timeline_window(struct sl_timeline *timeline, uint64_t begin_ns, uint64_t until_ns);
 
 /* Index of a new line. */
 struct sl_line *sl_timeline_add(struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
-/* A line of its own that begins as a copy of another. */
+/* Adds a line that begins as a copy of another. */
 struct sl_line *sl_timeline_copy(struct sl_timeline *timeline, const struct sl_line *line, enum sl_line_what what);
 struct sl_line *sl_timeline_find(const struct sl_timeline *timeline, enum sl_line_what what, int device, int index);
 
@@ -99,13 +101,13 @@ static inline void sl_timeline_set(struct sl_timeline *timeline, struct sl_line 
 	}
 }
 
-/* Close all lines at the end of the run. */
+/* Closes all lines at the end of the run. */
 void sl_timeline_end(struct sl_timeline *timeline, uint64_t time_ns);
 
-/* The mean of the bin around time_ns: exact where the line is steady there. */
+/* The mean of the bin around time_ns; exact where the line is constant there. */
 double sl_timeline_at(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t time_ns);
 
-/* The most in the bins that [begin_ns, end_ns] touches. */
+/* The maximum of the bins that [begin_ns, end_ns] touches. */
 uint64_t sl_timeline_max(const struct sl_timeline *timeline, const struct sl_line *line, uint64_t begin_ns, uint64_t end_ns);
 
 void sl_timeline_free(struct sl_timeline *timeline);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PyTorch's own allocator: its blocks lie inside segments, which are driver-level blocks or mappings.  Totals are
- * the ones it reports with every block; segments that it releases without a report are known from the driver's
- * frees.  A driver-level block becomes a segment when the reserved bytes grow by it on the same thread.
+ * PyTorch's own allocator.  Its blocks lie inside segments, which are driver-level blocks or mappings.  Totals are those that
+ * it reports with every block.  A segment released without a report is known from the driver's free.  A driver-level block
+ * becomes a segment when the reserved bytes grow by its size on the same thread.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *ta
 	state->fresh[state->fresh_count++] = (struct sl_fresh){table, address, bytes};
 }
 
-/* Reserved grew by `bytes`: the newest blocks of this thread are what it grew by. */
+/* The reserved bytes grew by `bytes`: the thread's newest driver blocks made up that growth. */
 static void adopt(struct sl_model *model, uint32_t thread, uint64_t bytes)
 {
 	struct sl_thread_state *state = sl_ledger_thread(model, thread);
@@ -66,7 +66,7 @@ static void set_totals(struct sl_model *model, struct sl_device_state *device, u
 	sl_ledger_swing(model, device);
 }
 
-/* PyTorch's own totals with what lies in pools. */
+/* PyTorch's own totals plus what lies in pools of other frameworks. */
 static void add_totals(struct sl_model *model, struct sl_device_state *device, uint64_t allocated, uint64_t reserved, uint32_t site)
 {
 	set_totals(model, device, allocated + device->torch.pool_allocated_bytes, reserved + device->torch.pool_reserved_bytes,
@@ -88,7 +88,7 @@ void sl_torch_release(struct sl_model *model, int device, const struct sl_live *
 	add_totals(model, state, allocated, reserved, SL_NO_SITE);
 }
 
-#define BFC_ROUND 256 /* of XLA's allocator, the only one that says what it has given out */
+#define BFC_ROUND 256 /* rounding of XLA's allocator, the only one that says what it has given out */
 
 /* A block of a pool begins (1) or ends (-1). */
 static void count_pooled(struct sl_torch *torch, const struct sl_live *live, int sign)
@@ -180,7 +180,7 @@ void sl_torch_end(struct sl_model *model, uint64_t block)
 		remove_block(model, block, sl_ledger_device(model, model->sites.item[live->site].device), &site);
 }
 
-/* The next block of a framework that says what it hands out, and little of what it holds. */
+/* A block from a framework that reports the blocks it hands out but hardly what it holds. */
 static void apply_pool(struct sl_model *model, const struct sl_item *item, struct sl_device_state *device, uint32_t *site)
 {
 	const struct sl_event *event = item->event;
@@ -190,7 +190,8 @@ static void apply_pool(struct sl_model *model, const struct sl_item *item, struc
 
 	sl_pools_told(model, device, event->extra2);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address) {
-		if (event->extra2) /* its address is a handle: it lies in what the pool holds, where we know that */
+		/* Its address is a handle: it is counted as part of what the pool holds, where that is known */
+		if (event->extra2)
 			flags = device->torch.pool_reserved_bytes ? SL_LIVE_POOL | SL_LIVE_HANDLE : 0;
 		else
 			flags = sl_pools_place(model, device, event->address);
@@ -230,7 +231,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	const struct sl_event *event = item->event;
 	bool pool = item->hook->family == SL_FAMILY_pool, ends = pool && item->hook->verb == SL_VERB_BLOCK_FREE;
 	const struct sl_live *live = ends ? sl_table_find(&model->blocks, event->address) : NULL;
-	/* a pool's free names no device, and some name none at all */
+	/* the free of a pool names no device, and some frees name none at all */
 	int64_t ordinal = live						? model->sites.item[live->site].device
 			  : pool && event->device < 0 && event->address ? sl_pools_device(model, event->address)
 									: event->device;
@@ -248,7 +249,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	if (!model->torch_seen) {
 		if (model->in_use_max_before >= 0)
 			model->in_use_max = model->in_use_max_before;
-		model->torch_seen = true; /* from here on labels count blocks, not segments */
+		model->torch_seen = true; /* from here on labels count blocks instead of segments */
 		model->made_bytes = model->made_blocks = model->gone_bytes = model->gone_blocks = 0;
 	}
 	if (pool)
@@ -257,7 +258,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		apply_torch(model, item, device, &site);
 	if (item->hook->verb == SL_VERB_BLOCK_ALLOC && event->address)
 		sl_ledger_thread(model, item->thread)->last_block_ns = model->now_ns;
-	/* the peak is with the block its segment was made for, and of a plateau where tensors were most */
+	/* the peak includes the block for which its segment was made, and within a plateau the most tensors */
 	if (device->known == device->known_peak && (device->torch.reserved_bytes > device->torch_at_peak.reserved_bytes ||
 						    device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes))
 		sl_ledger_peak(model, device);
@@ -332,7 +333,7 @@ uint64_t sl_torch_largest_cached(const struct sl_model *model, int device)
 	for (size_t s = 0; s < count; s++) {
 		uint64_t at = segments[s].begin, end = segments[s].end;
 
-		/* mappings side by side are one segment; two of the driver's blocks are not, wherever they lie */
+		/* adjacent mappings form one segment, adjacent driver blocks do not */
 		while (s + 1 < count && segments[s].mapped && segments[s + 1].mapped && segments[s + 1].begin == end)
 			end = segments[++s].end;
 		largest = largest == SL_UNKNOWN ? 0 : largest;

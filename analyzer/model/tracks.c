@@ -13,7 +13,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return sl_hash64((hash ^ value) * 0xff51afd7ed558ccdull);
 }
 
-/* A function that is there already, further in, is the same one recursing. */
+/* A function that occurs further inside is the same one recursing. */
 static bool is_repeated(const struct sl_defs *defs, const struct sl_python_stack *stack, uint32_t at)
 {
 	const struct sl_python_frame *frame = sl_defs_frame(defs, stack->frames[at]);
@@ -98,7 +98,7 @@ uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsi
 	return (uint32_t)tracks->count++;
 }
 
-/* Two windows become one. */
+/* Joins pairs of windows. */
 static void merge(struct sl_track_course *course)
 {
 	for (uint32_t i = 0; i < SL_TRACK_WINDOWS / 2; i++) {
@@ -178,7 +178,7 @@ void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)
 	swing(track, course, model->now_ns);
 	if (!tracks->teardown_ns)
 		tracks->teardown_ns = model->now_ns;
-	if (!course->count) /* only of what a checkpoint of --keep brought */
+	if (!course->count) /* only tracks from a checkpoint of --keep have none */
 		return;
 	last = &course->windows[course->count - 1];
 	if (course->death_tick != tracks->asked) {

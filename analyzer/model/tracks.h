@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tracks of a replay: how they are kept, and what is read of them (track.h). */
+/* Tracks during a replay: how they are kept, and how they are read (track.h). */
 #ifndef ANALYZER_MODEL_TRACKS_H
 #define ANALYZER_MODEL_TRACKS_H
 
@@ -8,13 +8,13 @@
 struct sl_model;
 struct sl_event;
 
-/* The track of an event's stack; a block of it begins or ends. */
+/* The track of an event's stack; a block there begins or ends. */
 uint32_t sl_tracks_of(struct sl_model *model, const struct sl_event *event, unsigned kind, int device);
-/* Something was asked for: deaths before it are no part of the teardown. */
+/* Something was allocated: deaths before it are not part of the teardown. */
 void sl_tracks_asked(struct sl_tracks *tracks);
 void sl_tracks_birth(struct sl_model *model, uint32_t track, uint64_t bytes, uint32_t label);
 void sl_tracks_death(struct sl_model *model, uint32_t track, uint64_t bytes);
-void sl_tracks_rest(struct sl_tracks *tracks); /* without courses; nothing is born or dies after it */
+void sl_tracks_rest(struct sl_tracks *tracks); /* drops the courses; nothing may begin or end afterwards */
 void sl_tracks_free(struct sl_tracks *tracks);
 
 static inline const struct sl_track_course *sl_tracks_course(const struct sl_tracks *tracks, const struct sl_track *track)
@@ -22,10 +22,10 @@ static inline const struct sl_track_course *sl_tracks_course(const struct sl_tra
 	return &tracks->course[track - tracks->item];
 }
 
-/* The window's least until the terminal run of deaths. */
+/* The window's minimum up to the final run of deaths. */
 void sl_tracks_least(const struct sl_tracks *tracks, const struct sl_track *track, uint32_t window, uint64_t *bytes,
 		     uint64_t *blocks);
-/* Blocks that were there when the terminal run of deaths began. */
+/* Blocks that lived when the final run of deaths began. */
 void sl_tracks_held(const struct sl_tracks *tracks, const struct sl_track *track, uint64_t *bytes, uint64_t *blocks);
 
 #endif

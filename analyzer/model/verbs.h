@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* What each file of this room does with an item of the trace, and what they ask of each other. */
+/* What each file of this folder does with an item of the trace, and the functions they call in each other. */
 #ifndef ANALYZER_MODEL_VERBS_H
 #define ANALYZER_MODEL_VERBS_H
 
 #include "analyzer/model/ledger.h"
 
-/* A segment that PyTorch's allocator held goes back to the driver. */
+/* A segment of PyTorch's allocator goes back to the driver. */
 void sl_torch_release(struct sl_model *model, int device, const struct sl_live *segment);
 void sl_torch_end(struct sl_model *model, uint64_t block);
-/* pools.c: flags of a block at `address`, its segment found; 0: it lies in no memory that we saw made. */
+/* pools.c: flags for a block at `address`, whose segment is found; 0: it lies in no memory known from a call. */
 unsigned sl_pools_place(struct sl_model *model, struct sl_device_state *device, uint64_t address);
-int sl_pools_device(const struct sl_model *model, uint64_t address);			   /* -1: the host, or not known */
-void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held); /* 0: it does not say */
+/* -1: host memory, or not known */
+int sl_pools_device(const struct sl_model *model, uint64_t address);
+/* Held: 0 where the pool does not say */
+void sl_pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held);
 void sl_pools_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
 void sl_pools_release(struct sl_model *model, struct sl_device_state *device, const struct sl_live *segment);
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item);
-/* A driver-level block that may be a new segment. */
+/* A driver-level block that may become a segment. */
 void sl_torch_fresh(struct sl_model *model, uint32_t thread, struct sl_table *table, uint64_t address, uint64_t bytes);
 
 void sl_blocks_apply(struct sl_model *model, const struct sl_item *item);
 void sl_vmm_apply(struct sl_model *model, const struct sl_item *item);
-/* The mapping is the only one of its physical memory, and of all of it: that is then a segment of a pool with it. */
+/* True: this is the only mapping of its physical memory and covers all of it; both together are then one segment of a pool. */
 bool sl_vmm_is_whole(const struct sl_vmm *vmm, const struct sl_live *mapping);
 void sl_vmm_pooled(struct sl_model *model, struct sl_live *mapping);
-bool sl_vmm_release(struct sl_model *model, const struct sl_event *event); /* false: not a handle of ours */
+bool sl_vmm_release(struct sl_model *model, const struct sl_event *event); /* False: the handle is not of cuMemCreate. */
 void sl_vmm_add(struct sl_model *model, const struct sl_event *event, uint32_t site);
 struct sl_vmm *sl_vmm_new(void);
 void sl_vmm_free(struct sl_vmm *vmm);
 
-/* In a list by address of things that begin with `uint64_t address, bytes`: the first that does not end before `address`. */
+/* Searches a list sorted by address whose items begin with `uint64_t address, bytes`: the first item that ends after `address`. */
 static inline size_t sl_extent_at(const void *items, size_t count, size_t item_bytes, uint64_t address)
 {
 	size_t low = 0, high = count;
@@ -51,20 +53,20 @@ struct sl_graphs *sl_graphs_new(void);
 void sl_graphs_free(struct sl_graphs *graphs);
 void sl_owners_apply(struct sl_model *model, const struct sl_item *item);
 void sl_labels_apply(struct sl_model *model, const struct sl_item *item);
-/* Where `thread` is (0: any thread that is in a range). */
+/* The present label and step of `thread` (0: of any thread that is in a range). */
 struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t thread);
 void sl_labels_finish(struct sl_model *model);
-/* What was said of the ranges that are open on a thread, innermost first. */
+/* Texts attached to the thread's open ranges, innermost first. */
 unsigned sl_labels_pairs(const struct sl_model *model, uint32_t thread, uint32_t pairs[SL_PAIRS_MAX]);
 void sl_called_apply(struct sl_model *model, const struct sl_event *event);
 void sl_called_drop(struct sl_model *model, uint64_t address, uint64_t bytes);
-/* The block is no more, and what was in it has no name. */
+/* The block has ended; parts of it lose their names. */
 static inline void sl_called_freed(struct sl_model *model, uint64_t address, uint64_t bytes)
 {
 	if (SL_UNLIKELY(model->called_parts.count))
 		sl_called_drop(model, address, bytes);
 }
-/* Contexts, modules, pools, graphs and executables as blocks of their creators. */
+/* Counts contexts, modules, pools, graphs and executables as blocks of their creators. */
 void sl_objects_apply(struct sl_model *model, const struct sl_item *item);
 void sl_collectives_call(struct sl_model *model, const struct sl_item *item);
 void sl_samples_apply(struct sl_model *model, const struct sl_sample *sample);
@@ -72,9 +74,9 @@ void sl_ooms_check(struct sl_model *model, const struct sl_item *item, bool fail
 void sl_ooms_context(struct sl_model *model, const struct sl_oom_context *context);
 void sl_ooms_torch(struct sl_model *model, uint32_t thread, int device, uint64_t bytes);
 
-/* The range at `at` of its thread ends now, or is open at the end. */
+/* The range at index `at` of its thread ends now, or is still open at the end. */
 void sl_ranges_keep(struct sl_model *model, const struct sl_thread_state *state, size_t at, uint32_t thread, bool open);
-/* Its number; SL_UNKNOWN where its label has none. */
+/* The number of the entry; SL_UNKNOWN where its label has none. */
 uint64_t sl_ranges_step(const struct sl_model *model, const struct sl_open_range *range);
 struct sl_possession sl_ranges_held(const struct sl_model *model);
 

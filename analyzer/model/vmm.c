@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Physical memory of cuMemCreate: alive while it has a reference or a mapping, whichever lasts longer.  The driver
- * may give a handle's number away again once its references are gone though its mappings live, so mappings name
- * the physical block by index, and handles find it only while they are theirs.
+ * Physical memory of cuMemCreate lives while it has a reference or a mapping.  The driver may reuse a handle's number once its
+ * references are gone, though its mappings live on.  So mappings name the physical block by index, and a handle finds it only
+ * while it is valid.
  */
 #include "analyzer/model/verbs.h"
 
@@ -104,7 +104,7 @@ bool sl_vmm_release(struct sl_model *model, const struct sl_event *event)
 	return true;
 }
 
-/* A handle got back from an address after its last release: the memory lives by its mappings. */
+/* A handle was obtained from an address after the last release: the memory lived on through its mappings. */
 static bool revive(struct sl_vmm *vmm, uint64_t handle)
 {
 	for (uint32_t i = (uint32_t)vmm->physical.count; i--;) {
@@ -123,7 +123,7 @@ static void retain(struct sl_model *model, const struct sl_event *event)
 {
 	struct sl_live *handle = sl_table_find(&model->vmm->handles, event->address), *mapping, *import;
 
-	/* cuMemRetainAllocationHandle names the address it was asked by: it decides where it is known */
+	/* cuMemRetainAllocationHandle is given an address; where that is known, it decides */
 	mapping = event->object ? sl_table_find(&model->vmm->mappings, event->object) : NULL;
 	if (!event->address)
 		return;
@@ -152,7 +152,7 @@ static void map(struct sl_model *model, const struct sl_item *item)
 		return;
 	if (!handle)
 		import = sl_table_find(&model->imports, event->object);
-	if (import && !import->bytes) { /* an import says its size only here */
+	if (import && !import->bytes) { /* the size of an imported handle is only known from its mapping */
 		import->bytes = event->bytes;
 		model->sites.item[import->site].live_bytes += event->bytes;
 		struct sl_row *row = sl_ledger_row(model, SL_KIND_imported, model->sites.item[import->site].device);
@@ -190,7 +190,7 @@ static void unmap_one(struct sl_model *model, struct sl_live *live)
 	end_if_unused(model, (uint32_t)mapping.owner, SL_END_FREE);
 }
 
-/* One call may unmap several mappings that lie side by side. */
+/* One call may unmap several adjacent mappings. */
 static void unmap(struct sl_model *model, const struct sl_event *event)
 {
 	struct sl_vmm *vmm = model->vmm;
@@ -204,7 +204,7 @@ static void unmap(struct sl_model *model, const struct sl_event *event)
 		at += bytes;
 		mapping = bytes ? sl_table_find(&vmm->mappings, at) : NULL;
 	}
-	for (bool found = at < end; found;) { /* holes: look at all */
+	for (bool found = at < end; found;) { /* there are gaps: look at all */
 		found = false;
 		SL_TABLE_EACH(&vmm->mappings, entry)
 		{

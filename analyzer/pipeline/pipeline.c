@@ -31,13 +31,13 @@ struct job {
 	struct sl_report *report;
 	const struct sl_pipeline_options *options;
 	unsigned *images;	  /* of the chosen run */
-	struct sl_damage *damage; /* per image, of those that did not open */
+	struct sl_damage *damage; /* for each image that did not open */
 	_Atomic unsigned next;
 	_Atomic uint64_t events, due_ns;
 	bool on_terminal;
 };
 
-/* A line on the terminal when it takes more than a second; any thread, one at a time. */
+/* Shows a line on the terminal when the work takes more than a second.  Any thread, one at a time. */
 static void progress(struct job *job, uint64_t events)
 {
 	uint64_t all = atomic_fetch_add(&job->events, events) + events, now, due = atomic_load(&job->due_ns);
@@ -59,7 +59,7 @@ static uint64_t end_of(const struct sl_process *process)
 	return sl_process_unix(process, last > footer ? last : footer);
 }
 
-/* Where places are too many, so are stacks: those are kept that the places came with.  Ids grow. */
+/* Where there are too many sites there are too many stacks too: only those up to the last kept site stay.  Ids grow. */
 static void forget_the_crowd(struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
@@ -72,7 +72,7 @@ static void forget_the_crowd(struct sl_process *process)
 	sl_defs_cut(&process->trace->defs, python, native);
 }
 
-/* A run that still goes on may have other images than when its moments were found: what came since has none. */
+/* A run that still goes on may have other images than when its moments were computed; what is newer has none. */
 static const struct sl_stretch *span_of(const struct sl_pipeline_options *options, const struct sl_process *process)
 {
 	static const struct sl_stretch nothing = {.none = true};
@@ -85,7 +85,7 @@ static const struct sl_stretch *span_of(const struct sl_pipeline_options *option
 	return span->pid == header->pid && span->started_ns == header->started_ns ? span : &nothing;
 }
 
-/* Nobody reads more processes stretch by stretch, and the counting would be a third of their memory. */
+/* With more processes nobody looks at single windows, and counting for them would take a third of the memory. */
 static bool tells_stretches(const struct job *job)
 {
 	return job->options->stretches && job->report->process_count <= STRETCHES_PROCESSES;
@@ -145,7 +145,7 @@ static void open_one(struct job *job, struct sl_process *process, const struct s
 		return;
 	}
 	if (image->summary && job->options->each)
-		return; /* its frame is taken as it is */
+		return; /* its frame is copied unchanged */
 	if (image->summary) {
 		sl_summary_open(process, image, damage);
 		return;
@@ -252,7 +252,7 @@ static uint64_t bytes_of(const struct sl_finding *finding)
 	return finding->bytes == SL_UNKNOWN ? 0 : finding->bytes;
 }
 
-/* Most severe first, of these the one of most bytes, else as they were found. */
+/* Most severe first, then by bytes, then in the order found. */
 static int by_severity(const void *a, const void *b)
 {
 	const struct sl_finding *x = *(struct sl_finding *const *)a, *y = *(struct sl_finding *const *)b;
@@ -296,7 +296,7 @@ static void find_span(struct sl_report *report)
 		report->started_unix_ns = report->ended_unix_ns;
 }
 
-/* In the order of the images, so that a report does not depend on the threads. */
+/* In the order of images, so that the report does not depend on threads. */
 static void reduce(struct job *job)
 {
 	struct sl_report *report = job->report;
@@ -358,7 +358,7 @@ static bool is_wanted(const struct sl_pipeline_options *options, const struct sl
 	return !only || ((only->rank < 0 || only->rank == image->rank) && (only->pid < 0 || only->pid == image->pid));
 }
 
-/* The run began before the processes that are asked for. */
+/* The run began before the processes that were asked for. */
 static void begin_with_all(struct sl_report *report)
 {
 	uint64_t began = report->images.runs[report->run].started_ns;
@@ -396,7 +396,7 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 	for (unsigned i = 0; i < report->images.image_count; i++) {
 		const struct sl_run *run = &report->images.runs[report->images.run_of[i]];
 
-		/* what has no header belongs to no run: its damage is said with the one that is shown */
+		/* an image without a header belongs to no run: its damage is reported with the run that is shown */
 		if ((all || report->images.run_of[i] == report->run || !run->id[0]) &&
 		    is_wanted(options, &report->images.images[i]))
 			job.images[report->process_count++] = i;
@@ -418,6 +418,6 @@ enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *p
 		begin_with_all(report);
 	if (options->only && !report->process_count && any)
 		return SL_PIPELINE_NONE_SUCH;
-	/* of few processes some of many parts have none, and so have their summaries */
+	/* with few processes some parts are empty, and so are their summaries */
 	return report->process_count || (any && options->each) ? SL_PIPELINE_FINE : SL_PIPELINE_UNREADABLE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From paths to everything there is to say: images of the chosen run are replayed over threads, one process per
- * thread at a time, then joined in the order of their names; then the analyses run.
+ * From paths to a complete report: replays the images of the chosen run on several threads, one process per thread at a time,
+ * joins them in the order of their names, and runs the analyses.
  */
 #ifndef ANALYZER_PIPELINE_PIPELINE_H
 #define ANALYZER_PIPELINE_PIPELINE_H
@@ -16,7 +16,7 @@ enum sl_pipeline_result {
 	SL_PIPELINE_UNREADABLE
 };
 
-/* Folders and files of `paths` hold at least one trace file or ring.  The result is the caller's. */
+/* Which folders and files of `paths` hold at least one trace file or ring.  The caller frees the result. */
 bool sl_pipeline_is_native(char *const *paths, unsigned count);
 enum sl_pipeline_result sl_pipeline_run(struct sl_report *report, char *const *paths, unsigned count,
 					const struct sl_pipeline_options *options);

@@ -77,7 +77,7 @@ static void add_process(struct sl_report *report, unsigned process, const struct
 		device->used_peak_bytes = state->used_peak_bytes;
 }
 
-/* The most that all processes of the device but `except` held between two Unix times. */
+/* The most that all processes of the device except `except` held between two Unix times. */
 static uint64_t held_by_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned except,
 			       uint64_t begin_ns, uint64_t end_ns)
 {
@@ -88,7 +88,7 @@ static uint64_t held_by_others(const struct sl_report *report, const struct sl_s
 		const struct sl_header *header = &p->trace->header;
 		const struct sl_device_state *state;
 
-		/* what a process held goes with it; looked at first: of a thousand processes most are of another time */
+		/* a process holds nothing after its end; checked first, since of a thousand processes most are from another time */
 		if (device->processes[i] == except || begin_ns > p->ended_unix_ns || end_ns < header->started_ns)
 			continue;
 		state = sl_devices_state(report, device, device->processes[i]);
@@ -132,9 +132,9 @@ static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t others)
 }
 
 /*
- * What other recorded processes held is hidden from nobody: it leaves the line of what is hidden for one of their own.
- * A bin tells of a sample before it.  Of other processes the most they held since then and a little after counts, so that
- * what came and went is never called hidden.
+ * What other recorded processes held is not hidden: it is subtracted from the line of hidden memory and gets a line of its own.
+ * A bin shows a sample taken before it.  For other processes the maximum from then until shortly after counts, so that memory
+ * which came and went is never called hidden.
  */
 static void take_others(const struct sl_report *report, const struct sl_shared_device *device, unsigned process)
 {
@@ -142,7 +142,7 @@ static void take_others(const struct sl_report *report, const struct sl_shared_d
 	struct sl_device_state *state = sl_devices_state(report, device, process);
 	struct sl_line *hidden = state->hidden_line, *taken;
 	uint64_t around = 1ull << p->model->timeline.shift, tail = p->model->now_ns - state->last_sample_ns, most = 0;
-	/* a sample enters the line when the next one comes, and stays until the one after */
+	/* a sample enters the line when the next one comes, and stays until the one after that */
 	uint64_t before = around + state->sample_gap_ns + (tail > state->sample_gap_ns ? tail : state->sample_gap_ns);
 
 	if (!hidden || !hidden->begun)

@@ -9,7 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/report/owners.h"
 
-/* Plural. */
+/* Plural form. */
 static const char *noun_of(unsigned kind)
 {
 	static const char *const memory[SL_KIND_COUNT] = {
@@ -40,7 +40,7 @@ void sl_kept_amount(char *out, size_t size, const struct sl_kept *kept)
 		snprintf(out + at, size - (size_t)at, ", %s", sl_format_size(bytes, kept->bytes));
 }
 
-/* "128 KiB", "1 context" is one; a count of which a part is given back has a fraction. */
+/* "128 KiB" or "1 context" for one birth; a count of which a part is freed has a fraction. */
 static void describe_part(char *out, size_t size, const struct sl_kept *kept, double amount)
 {
 	if (!kept->count_only)
@@ -51,7 +51,7 @@ static void describe_part(char *out, size_t size, const struct sl_kept *kept, do
 		snprintf(out, size, "%.2f", amount);
 }
 
-/* Steps a birth; 0: not known.  The first or the last of so many births may lack its step. */
+/* Steps per birth; 0: not known.  The first or last of so many births may lack its step. */
 static double steps_per_birth(const struct sl_iterations *steps, const struct sl_kept *kept)
 {
 	double steps_counted = (double)steps->count, births = (double)kept->births, whole = round(steps_counted / births);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a place keeps, in words; the numbers are analyses/kept.c's. */
+/* Describes in words what a place keeps; the numbers come from analyses/kept.c. */
 #ifndef ANALYZER_REPORT_KEPT_H
 #define ANALYZER_REPORT_KEPT_H
 
@@ -9,7 +9,7 @@
 void sl_kept_amount(char *out, size_t size, const struct sl_kept *kept);
 /* "+128 KiB per iteration", "+6.00 MiB every 50th step", "+1 context every 12.0 ms" */
 void sl_kept_rate(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
-/* The range that its blocks were asked for in, where the rate does not say it; NULL: in none. */
+/* The range in which its blocks were allocated, where the rate does not name it; NULL: none. */
 const char *sl_kept_label(const struct sl_process *process, const struct sl_kept *kept);
 /* Seconds until the device has no room for more of it, by NVML's last sample; negative: not known. */
 double sl_kept_full_in(const struct sl_process *process, const struct sl_kept *kept);

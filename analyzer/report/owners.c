@@ -29,7 +29,7 @@ void sl_owners_free(struct sl_owners *owners)
 	sl_idmap_free(&owners->children);
 }
 
-/* The child of that name, made where there is none. */
+/* The child with that name, which is made where missing. */
 static uint32_t child_of(struct sl_owners *owners, uint32_t parent, const char *name)
 {
 	uint64_t key = parent;
@@ -37,7 +37,7 @@ static uint32_t child_of(struct sl_owners *owners, uint32_t parent, const char *
 
 	for (const char *c = name; *c; c++)
 		key = sl_map_mix(key ^ (uint8_t)*c) + 1;
-	for (; (at = sl_idmap_get(&owners->children, key, 0)); key = sl_map_mix(key + 1)) /* another one has this key */
+	for (; (at = sl_idmap_get(&owners->children, key, 0)); key = sl_map_mix(key + 1)) /* another child has this key */
 		if (owners->share.item[at].parent == parent && !strcmp(owners->share.item[at].name, name))
 			return at;
 	at = push(owners, name);
@@ -89,7 +89,10 @@ void sl_owners_sort(struct sl_owners *owners)
 	free(order);
 }
 
-/* Callers worth a word behind a frame that is not the program's own: of its language, not what only passes calls on. */
+/*
+ * Callers worth naming behind a frame that is not the program's own: of the program's language, and not ones that only pass
+ * calls on.
+ */
 static bool tells_more(const struct sl_stack_frame *frame, const struct sl_stack_frame *chosen)
 {
 	if (frame->python != chosen->python)

@@ -10,7 +10,7 @@
 #define PROCESSES_MAX 16   /* of a run, those with most stacks: ranks of one program tell the same */
 
 struct pair {
-	uint64_t function, other; /* hashes; other: a line of it, or a line that calls it */
+	uint64_t function, other; /* hashes; other: a line of the function, or a line that calls it */
 };
 
 struct pairs {
@@ -116,7 +116,7 @@ static bool is_wrapper(const struct sl_stack_frame *frame)
 	return false;
 }
 
-/* The program's entry, which is the C library's although it is linked into the program. */
+/* The program's entry point, which belongs to the C library although it is linked into the program. */
 static bool is_entry(const struct sl_stack_frame *frame)
 {
 	return !frame->python && frame->function && !strcmp(frame->function, "_start");
@@ -136,7 +136,7 @@ static unsigned own_frames(const struct sl_stack_frame *frames, unsigned count, 
 		function = function_of(&frames[i]);
 		for (unsigned k = 0; k < used; k++)
 			if (functions[k] == function) {
-				used = k + 1; /* what stood between is the recursion */
+				used = k + 1; /* the frames in between are the recursion */
 				function = 0;
 				break;
 			}
@@ -235,7 +235,7 @@ static void add_stack(struct sl_places *places, struct sl_process *process, cons
 
 static void add_process(struct sl_places *places, struct sl_process *process)
 {
-	static const struct sl_tracks none; /* of an export that replays nothing */
+	static const struct sl_tracks none; /* used by an export that replays nothing */
 	const struct sl_tracks *tracks = process->model ? &process->model->tracks : &none;
 	const struct sl_track **order = sl_memory_must(calloc(tracks->count + 1, sizeof(*order)));
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The place of a block: the line a reader would look at first.  It is not the innermost frame but the one from where the stacks
- * of a run part.  The rule, over the program's own frames (its Python lines, and native lines of objects that were not installed):
+ * The place of a block: the line a reader would look at first.  This is not the innermost frame but the one at which the stacks
+ * of a run diverge.  The rule looks at the program's own frames (its Python lines, and native lines of objects that were not
+ * installed):
  *
  *  - Frames between two of one function are its recursion and go; so do wrappers (`wrapper`, `_call_impl`) that are not innermost.
  *  - A function asks through so many of its lines, and is called from so many.  With at least twice as many callers as lines it is a
@@ -9,8 +10,14 @@
  *    are those of all processes of the run: a worker may call a helper once.
  *  - The place is the innermost frame outside the last helper that is reached without passing a function whose own lines part.
  *
- * Where no own frame is known it is the frame of sl_stacks_interesting.  The helper stays visible behind the place ("via").
- * Main thread only: symbols are read.
+ * - For each function the lines in which it allocates and the lines from which it is called are counted.  With at least twice
+ * as many callers as lines it is a helper: its purpose depends on the caller.  So is a constructor that allocates in one line.
+ *
+ * - The place is the innermost frame outside the last helper that can be reached without passing a function whose own lines
+ * differ.
+ *
+ * Where no own frame is known it is the frame of sl_stacks_interesting.  The helper is still named behind the place ("via").
+ * Main thread only, since symbols are read.
  */
 #ifndef ANALYZER_REPORT_PLACE_H
 #define ANALYZER_REPORT_PLACE_H
@@ -21,14 +28,17 @@
 const struct sl_stack_frame *sl_place_of(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count);
 
 /*
- * Place, and behind it up to `max` - 1 of the callers that are worth a word, innermost first; *via is the innermost helper, and
- * *next the frame just inside the place, which may be the same one; NULL: there is none.  Returns how many.
+ * The place, and behind it up to `max` - 1 callers worth naming, innermost first.  *via: the innermost helper.  *next: the
+ * frame just inside the place, which may be the same.  NULL: none.  Returns how many frames there are.
  */
 unsigned sl_place_chain(struct sl_process *process, const struct sl_stack_frame *frames, unsigned count,
 			const struct sl_stack_frame **chain, unsigned max, const struct sl_stack_frame **via,
 			const struct sl_stack_frame **next);
 
-/* "float* n::make<float>(unsigned long)" is n::make, whatever it is made for; names of Python are as they are.  Returns its length. */
+/*
+ * The function's name without template arguments, return type and parameters: "float* n::make<float>(unsigned long)" is
+ * n::make.  Python names stay. Returns its length.
+ */
 size_t sl_place_name(const struct sl_stack_frame *frame, char *out, size_t size);
 uint64_t sl_place_hash(const char *text);
 

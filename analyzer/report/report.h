@@ -22,8 +22,9 @@ struct sl_leak {
 	const char *verdict, *severity, *suggestion; /* static */
 	const char *library;			     /* of the model */
 	bool growing;
-	double bytes_per_second, bytes_per_step, r_squared; /* of growing ones; r_squared over steps where there are some */
-	uint32_t step;					    /* text of the label whose entries are the steps; 0: there are none */
+	/* For growing leaks; r_squared: over steps where there are some. */
+	double bytes_per_second, bytes_per_step, r_squared;
+	uint32_t step; /* text of the label whose entries are the steps; 0: none */
 };
 
 /* A stack whose live bytes grew from entry to entry of a label. */
@@ -38,16 +39,16 @@ struct sl_holder_of_growth {
 struct sl_growth {
 	uint32_t label; /* index into the model's labels */
 	double slope, r_squared;
-	double error;	     /* of the slope, its standard error */
-	double at_most;	     /* what the slope may be by that error: it is above with a probability of 1 in 200 */
+	double error;	     /* standard error of the slope */
+	double at_most;	     /* upper bound of the slope: it is above with a probability of 1 in 200 */
 	const char *verdict; /* growing, shrinking, steady, noisy; NULL: too few entries to tell */
-	struct sl_holder_of_growth holders[SL_HOLDERS_MAX]; /* of growing ones, largest first */
+	struct sl_holder_of_growth holders[SL_HOLDERS_MAX]; /* for growing labels, largest first */
 	unsigned holder_count;
-	const char *advice; /* static, of growing ones */
-	bool credited;	    /* what grew was asked for in its entries, and something is kept: it has a finding */
+	const char *advice; /* static, for growing labels */
+	bool credited;	    /* what grew was allocated in its entries and something is kept, so it has a finding */
 };
 
-/* A place that keeps a part of what it asks for, to the end of the run; analyses/kept.c. */
+/* A place that keeps a part of what it allocates to the end of the run; analyses/kept.c. */
 enum sl_kept_verdict {
 	SL_KEPT_GROWING, /* evenly until the end: a leak */
 	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
@@ -55,70 +56,71 @@ enum sl_kept_verdict {
 	SL_KEPT_MEANT,	 /* a suppression names it */
 };
 struct sl_kept {
-	const struct sl_track *track; /* of the model; of several with one place the largest */
+	const struct sl_track *track; /* in the model; of several with one place the largest */
 	enum sl_kept_verdict verdict;
-	bool count_only;		     /* amount counts objects, else bytes */
+	bool count_only;		     /* amount counts objects instead of bytes */
 	double amount;			     /* kept at the end */
-	uint64_t births, blocks;	     /* asked for, and of these kept */
-	uint64_t bytes;			     /* that they cost the device, of objects too; SL_UNKNOWN */
-	double per_birth;		     /* of amount */
-	double per_second, per_second_error; /* of amount; a straight line's, and its standard error */
-	double confidence;		     /* that it is no chance, over all places tested */
-	bool left;			     /* still held when the process ended */
+	uint64_t births, blocks;	     /* blocks allocated there, and how many of them are kept */
+	uint64_t bytes;			     /* cost on the device, for objects too; SL_UNKNOWN */
+	double per_birth;		     /* amount per birth */
+	double per_second, per_second_error; /* slope of a straight line through amount, and its standard error */
+	double confidence;		     /* probability that it is not chance, over all places tested */
+	bool left;			     /* it was still held when the process ended */
 };
 
-/* The program's own steps: entries of a label, or the births that most of its places have in common. */
+/* The program's own steps: entries of a label, or the number of births that most of its places have in common. */
 struct sl_iterations {
-	uint64_t count;	  /* 0: none were found */
+	uint64_t count;	  /* 0: no steps were found */
 	const char *name; /* "step_#", "iteration" */
 	bool by_label;
 };
 
-/* Upstream's leak heuristics on what was in use of a device; analyses/heuristics.c. */
+/* Stormlog's leak heuristics on what was in use on a device; analyses/heuristics.c. */
 struct sl_heuristics {
 	int device;
 	size_t samples;
 	struct sl_leak_series series;
 };
 
-/* Who had the device when an out-of-memory error came; bytes, SL_UNKNOWN where the trace does not tell. */
+/* Who held the device when an out-of-memory error occurred; bytes, SL_UNKNOWN where the trace does not tell. */
 enum sl_cause {
 	SL_CAUSE_UNKNOWN,
 	SL_CAUSE_INJECTED,
 	SL_CAUSE_HOST,
 	SL_CAUSE_ADDRESS_SPACE,
-	SL_CAUSE_FRAGMENTED, /* the allocator kept enough, in pieces too small */
-	SL_CAUSE_DRIVER,     /* the device had room */
-	SL_CAUSE_NEIGHBOUR,  /* without other processes it had fitted */
-	SL_CAUSE_TOO_LARGE,  /* more than the device has */
-	SL_CAUSE_FULL,	     /* the process itself held it */
+	SL_CAUSE_FRAGMENTED, /* the allocator had enough unused memory, but in pieces too small */
+	SL_CAUSE_DRIVER,     /* the device had room, and yet the driver refused */
+	SL_CAUSE_NEIGHBOUR,  /* it would have fitted without other processes */
+	SL_CAUSE_TOO_LARGE,  /* larger than the device */
+	SL_CAUSE_FULL,	     /* the process itself held the memory */
 };
 struct sl_account {
-	uint64_t cached, largest_cached;		/* of PyTorch, unused */
-	uint64_t hidden, context, modules, unexplained; /* of this process: what no call named */
-	uint64_t others_bytes;				/* of all of `others`, as far as the device had room for it */
+	uint64_t cached, largest_cached;		/* unused memory that PyTorch kept */
+	uint64_t hidden, context, modules, unexplained; /* memory of this process that no call named */
+	uint64_t others_bytes;				/* sum over `others`, limited to what the device had room for */
 	struct {
 		int64_t pid, rank; /* rank -1: none or not recorded */
 		uint64_t bytes;
-		bool recorded, stray; /* stray: of this run, on a device that is not its own */
+		bool recorded, stray; /* stray: a rank of this run on a device that is not its own */
 	} others[SL_NEIGHBOURS_MAX];
 	unsigned other_count;
 	enum sl_cause cause;
-	unsigned attempts_before;  /* that failed at the same place, after which nothing was given back: told with this one */
-	unsigned first_attempt;	   /* index of the first of them; its own */
-	bool told_later;	   /* it is one of them */
-	char *cause_text, *advice; /* a sentence each; advice may be NULL */
+	/* Earlier attempts at the same place, after which nothing was freed: reported together with this one. */
+	unsigned attempts_before;
+	unsigned first_attempt;	   /* index of the first of them, or its own */
+	bool told_later;	   /* it is such an earlier attempt */
+	char *cause_text, *advice; /* one sentence each; advice may be NULL */
 };
 
-/* What is to be said of a run, with the numbers that prove it. */
+/* A finding: a statement about a run with the numbers that prove it. */
 struct sl_finding {
 	const char *id, *severity; /* static: "oom.fragmented"; info, warning, critical */
-	const char *class;	   /* static: "leak", what kind of cause it is; NULL: that of the id before its point */
-	double confidence;	   /* 0: not a test */
-	int process, device;	   /* -1: of the run, of no device */
+	const char *class;	   /* static: "leak", the kind of cause; NULL: the part of the id before its dot */
+	double confidence;	   /* 0: not from a statistical test */
+	int process, device;	   /* -1: about the whole run, about no device */
 	uint64_t unix_ns, bytes;   /* 0, SL_UNKNOWN: none */
-	char *text, *advice;	   /* a sentence each; advice may be NULL */
-	uint32_t python, native;   /* with caller: the stack behind it, of its process; 0: none */
+	char *text, *advice;	   /* one sentence each; advice may be NULL */
+	uint32_t python, native;   /* with caller: the stack it refers to, in its process; 0: none */
 	uint64_t caller;
 };
 
@@ -138,23 +140,26 @@ struct sl_process {
 	struct sl_places *places;   /* made when first asked for; place.h, main thread only */
 	struct sl_roles *roles;	    /* the same; roles.h */
 	unsigned image;		    /* index into the report's images */
-	struct sl_image origin;	    /* where the trace of one lies that a summary told; no files: of others */
+	struct sl_image origin;	    /* for a process from a summary: where its trace lies; no files otherwise */
 	char *session_id;
-	uint64_t started_unix_ns, ended_unix_ns; /* of one that was killed: its last sign of life */
-	bool gone;				 /* it had ended by the instant replayed to */
+	uint64_t started_unix_ns, ended_unix_ns; /* end of a killed process: its last sign of life */
+	bool gone;				 /* it had ended at the time up to which it was replayed */
 	SL_VECTOR(struct sl_leak) leaks;	 /* largest first; analyses/leaks.c */
 	SL_VECTOR(struct sl_growth) growth;	 /* one per label; analyses/growth.c */
 	SL_VECTOR(struct sl_kept) kept;		 /* growing first, then largest first; analyses/kept.c */
 	struct sl_iterations iterations;
 	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
-	uint64_t bundles_from_ns;		    /* errors before it (Unix) have no bundle: retention by count */
-	uint64_t bundles_kept_ns;		    /* the same by size, which is known when they are written */
-	struct sl_account *accounts;		    /* one per error of model->ooms; analyses/accounts.c */
+	/* Errors before it (Unix) have no bundle, because of the limit on their number. */
+	uint64_t bundles_from_ns;
+	/* The same because of the limit on bytes, known only after they are written. */
+	uint64_t bundles_kept_ns;
+	struct sl_account *accounts; /* one for each error of model->ooms; analyses/accounts.c */
 	unsigned
-		alike; /* the first rank that does the same, an index; SL_ALIKE_UNKNOWN: no rank, or too few to tell; analyses/ranks.c */
+		/* Index of the first rank that does the same; SL_ALIKE_UNKNOWN: none, or too few to tell; analyses/ranks.c. */
+		alike;
 };
 
-/* A device over all processes, joined on host and uuid; without a uuid it belongs to one process. */
+/* A device over all processes, matched by host and uuid; without a uuid it belongs to one process. */
 struct sl_shared_device {
 	const char *host, *uuid, *name, *source;				    /* NULL: unknown */
 	int device;								    /* ordinal in the first of its processes */
@@ -170,9 +175,9 @@ struct sl_emit_options;
 
 #define SL_OOM_DUMPS  64
 #define SL_OOM_EVENTS 200
-/* One image is replayed to until_ns, and asked what was born after since_ns (CLOCK_MONOTONIC of the process). */
+/* What is wanted of one image: a replay up to until_ns, and what was born after since_ns (CLOCK_MONOTONIC of the process). */
 struct sl_stretch {
-	int64_t pid; /* with started_ns: whose it is */
+	int64_t pid; /* identifies the process, together with started_ns */
 	uint64_t started_ns, since_ns, until_ns;
 	bool none; /* the process has no such moments */
 };
@@ -182,57 +187,61 @@ struct sl_only {
 	long rank, pid;
 };
 
-/* By a process's own clock. */
+/* Limits by a process's own clock. */
 struct sl_window {
 	uint64_t begin_ns, until_ns;
 };
 
 struct sl_pipeline_options {
-	/* Before the first process: how many there are.  Then takes each as it was replayed and empties it; on the thread that did.
-	 * NULL: they are kept and joined. */
+	/*
+	 * Called before the first process with the number of processes; then takes each after its replay and empties it, on the thread
+	 * that replayed it.  NULL: processes are kept and joined.
+	 */
 	void (*begin)(void *context, unsigned count);
 	void (*each)(void *context, unsigned index, struct sl_process *process, const struct sl_image *image,
 		     const struct sl_damage *damage);
 	void *each_context;
-	const char *run;		/* id, "all", or NULL: the newest */
+	const char *run;		/* an id, "all", or NULL: the newest run */
 	const struct sl_only *only;	/* NULL: all processes of the run */
-	unsigned part, parts;		/* only the part-th (from 1) of so many; 0: all */
+	unsigned part, parts;		/* only the part-th (from 1) of so many parts; 0: all */
 	unsigned threads;		/* 0: as many as there are cores */
-	bool lives;			/* what became of blocks is asked for, by place */
-	bool stretches;			/* the same for each stretch of the run, where processes are few */
-	uint64_t until_unix_ns;		/* replay stops here; 0: at the end */
-	const struct sl_stretch *spans; /* of each image; NULL: nobody asks what was born in between */
+	bool lives;			/* record what became of blocks, by site */
+	bool stretches;			/* the same for windows of the run, where there are few processes */
+	uint64_t until_unix_ns;		/* end of the replay; 0: the end of the trace */
+	const struct sl_stretch *spans; /* one for each image; NULL: nobody asks what was born in between */
 	unsigned span_count;
-	const struct sl_window *windows;    /* of each image: lines over time are of it alone; NULL: of the whole run */
-	struct sl_sought sought[2];	    /* entries that are looked for; label NULL: none */
-	bool quiet;			    /* no progress on the terminal */
-	unsigned samples;		    /* of a telemetry session; 0: SL_SESSION_SAMPLES, fewer where processes are many */
-	unsigned oom_max_dumps, oom_events; /* bundles kept, events in each; 0: SL_OOM_DUMPS, SL_OOM_EVENTS */
-	uint64_t oom_max_bytes;		    /* of all bundles together; 0: no limit */
-	uint64_t skew_ns;		    /* clocks of hosts differ by at most so much; 0: not said */
+	/* One for each image: lines over time cover it alone; NULL: they cover the whole run. */
+	const struct sl_window *windows;
+	struct sl_sought sought[2]; /* entries to look for; label NULL: none */
+	bool quiet;		    /* no progress on the terminal */
+	/* Limit for a telemetry session; 0: SL_SESSION_SAMPLES, fewer where there are many processes. */
+	unsigned samples;
+	unsigned oom_max_dumps, oom_events;	    /* bundles to keep, events in each; 0: SL_OOM_DUMPS, SL_OOM_EVENTS */
+	uint64_t oom_max_bytes;			    /* limit for all bundles together; 0: none */
+	uint64_t skew_ns;			    /* the user's bound on how far hosts' clocks differ; 0: not given */
 	const struct sl_alert_thresholds *alerts;   /* NULL: the defaults */
-	const struct sl_emit_options *emit;	    /* of Stormlog's answers; NULL: the defaults */
-	const struct sl_suppressions *suppressions; /* NULL: the built-in ones alone */
+	const struct sl_emit_options *emit;	    /* for Stormlog's own answers; NULL: the defaults */
+	const struct sl_suppressions *suppressions; /* NULL: only the built-in ones */
 };
 
-/* By how much clocks of hosts may differ; analyses/skew.h. */
+/* How far the clocks of hosts may differ; analyses/skew.h. */
 struct sl_skew {
-	uint64_t bound_ns, least_ns; /* at most; as much is shown */
-	unsigned meetings, hosts;    /* calls that show it, of each pair of hosts; 0: none */
+	uint64_t bound_ns, least_ns; /* upper bound; the difference that is proven */
+	unsigned meetings, hosts;    /* calls that prove it, between each pair of hosts; 0: none */
 	const char *evidence;	     /* static: communicators, option, assumed */
 };
 
 struct sl_report {
-	const char *path; /* what the user named first */
+	const char *path; /* the first path that the user named */
 	struct sl_images images;
-	unsigned run; /* index into folder.runs; of several, the first */
+	unsigned run; /* index into folder.runs; of several runs, the first */
 	struct sl_process *processes;
 	unsigned process_count;
-	uint64_t started_unix_ns, ended_unix_ns; /* from the first sign of any process to the last; both 0: there is none */
+	uint64_t started_unix_ns, ended_unix_ns; /* from the first sign of any process to the last; both 0: none */
 	struct sl_shared_device *devices;
 	unsigned device_count;
-	SL_VECTOR(char *) warnings;	       /* damage and what was not understood; lines for people */
-	unsigned damage_lines;		       /* of which the first so many are about damage */
+	SL_VECTOR(char *) warnings;	       /* damage and what was not understood, as lines for people */
+	unsigned damage_lines;		       /* the first so many warnings are about damage */
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
 	struct sl_skew skew;
 	struct sl_symbols *symbols;
@@ -243,15 +252,15 @@ struct sl_report {
 };
 
 void sl_report_free(struct sl_report *report);
-void sl_process_free(struct sl_process *process);      /* what it has, not itself */
-void sl_report_free_devices(struct sl_report *report); /* alone, of a report that borrows its processes */
+void sl_process_free(struct sl_process *process);      /* frees what it owns, not the struct */
+void sl_report_free_devices(struct sl_report *report); /* for a report that borrows its processes: frees only the devices */
 
 void sl_report_warn(struct sl_report *report, const char *format, ...) SL_PRINTF(2, 3);
 
-/* Adds a warning for each library whose frames turned out to have no names since the last time; before warnings are shown. */
+/* Adds a warning for each library whose frames have no names and that has none yet; called before warnings are shown. */
 void sl_report_warn_of_symbols(struct sl_report *report);
 
-/* Adds a copy; text and advice are malloc'ed by the caller and become the report's. */
+/* Adds a copy; text and advice, malloc'ed by the caller, then belong to the report. */
 void sl_report_find(struct sl_report *report, const struct sl_finding *finding);
 
 /* Main thread only. */
@@ -265,7 +274,7 @@ static inline uint64_t sl_process_unix(const struct sl_process *process, uint64_
 	return sl_header_unix(&process->trace->header, ns);
 }
 
-/* The first error by the clock that nobody got over, else the first of all; NULL: there was none. */
+/* The first error by the clock from which no process recovered, else the first of all; NULL: there was none. */
 const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);
 
 /* The name of a process in every output; malloc'ed. */

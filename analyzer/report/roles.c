@@ -12,12 +12,12 @@
 
 #define PARTS_MAX 12
 
-/* What the program is doing when it asks. */
+/* What the program is doing when it allocates. */
 enum phase { NONE, MAKING, FORWARD, BACKWARD, OPTIMIZING, WORKING, TALKING };
 
 struct sl_roles {
-	SL_VECTOR(uint64_t) modules; /* hashes of the names of classes that have a method forward or backward; sorted */
-	uint8_t *of;		     /* role + 1 of each site; 0: not asked for yet */
+	SL_VECTOR(uint64_t) modules; /* hashes of names of classes with a method forward or backward; sorted */
+	uint8_t *of;		     /* role + 1 of each site; 0: not determined yet */
 };
 
 struct rule {
@@ -25,7 +25,7 @@ struct rule {
 	enum phase phase;
 };
 
-/* Parts of files' paths. */
+/* Parts of file paths. */
 static const struct rule files[] = {
 	{"/torch/optim/", OPTIMIZING},	  {"/torch/autograd/", BACKWARD},     {"/torch/_tensor.py", BACKWARD},
 	{"/torch/nn/parallel/", TALKING}, {"/torch/distributed/", TALKING},   {"/torch/nn/functional.py", FORWARD},
@@ -83,7 +83,7 @@ static enum phase phase_among(const struct rule *rules, size_t count, const char
 	return NONE;
 }
 
-/* "Net.fit.<locals>.step" is Net, fit, step; "a::Net::forward" is a, Net, forward. */
+/* "Net.fit.<locals>.step" gives Net, fit, step; "a::Net::forward" gives a, Net, forward. */
 static unsigned split(char *name, char **parts)
 {
 	unsigned count = 0;
@@ -113,7 +113,7 @@ static bool is_module(const struct sl_roles *roles, const char *class)
 	return roles->modules.count && bsearch(&hash, roles->modules.item, roles->modules.count, sizeof(hash), by_number);
 }
 
-/* What a part of a function's name says, with the class it stands behind. */
+/* What one part of a function's name tells, together with the class before it. */
 static enum phase phase_of_part(const struct sl_roles *roles, const char *class, const char *part)
 {
 	for (size_t i = 0; i < SL_COUNT(functions); i++)
@@ -146,13 +146,13 @@ static enum phase phase_of_frame(const struct sl_roles *roles, const struct sl_s
 	return phase;
 }
 
-/* A class whose method forward or backward asks, or is asked through, is a module: what its constructor makes are parameters. */
+/* A class whose method forward or backward allocates, or appears in the stack, is a module: its constructor makes parameters. */
 static void note_modules(struct sl_roles *roles, struct sl_idmap *seen, const struct sl_stack_frame *frames, unsigned count)
 {
 	char name[512], *parts[PARTS_MAX];
 
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t text = (uintptr_t)frames[i].function; /* equal names of Python have one address */
+		uint64_t text = (uintptr_t)frames[i].function; /* equal Python names have the same address */
 		unsigned used;
 
 		if (!text || sl_idmap_get(seen, text, 0))
@@ -189,7 +189,7 @@ static struct sl_roles *roles_of(struct sl_process *process)
 	return roles;
 }
 
-/* Its blocks are not made again and again. */
+/* True: its blocks are not made again and again. */
 static bool stays(const struct sl_track *track)
 {
 	return track->births <= 2 * track->most_blocks;
@@ -216,7 +216,7 @@ static enum sl_role role_of(enum phase phase, const struct sl_track *track)
 	return SL_ROLE_UNKNOWN;
 }
 
-/* The innermost frame that says anything; a workspace or a library that talks is one wherever it is asked for. */
+/* Uses the innermost frame that tells anything; a workspace or a communication library decides wherever it appears. */
 static enum sl_role find(struct sl_process *process, const struct sl_roles *roles, const struct sl_site *site)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];

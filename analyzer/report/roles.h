@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What memory is for, in a program that trains or infers: told from the names in its stack (PyTorch's files; else methods called
- * forward and backward, classes that have such, optimizers), from the range backward_#, the library that asked, and whether a
- * place asks again in each step.  What none of these tells is unknown.  Main thread only: symbols are read.
+ * What memory is used for, in a program that trains or infers.  The role is derived from names in the stack (PyTorch's files;
+ * otherwise methods called forward and backward, classes that have such methods, optimizers), the range backward_#, the library
+ * that allocated, and whether a place allocates again in each step.  Otherwise it is unknown.  Main thread only, since symbols
+ * are read.
  */
 #ifndef ANALYZER_REPORT_ROLES_H
 #define ANALYZER_REPORT_ROLES_H
@@ -25,7 +26,7 @@ const char *sl_roles_name(enum sl_role role);
 
 enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site);
 
-/* Bytes of each role at the peak of what was held of the device; false: of all of it nothing is known. */
+/* Bytes of each role at the device's peak of held memory; false: nothing of it is known. */
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT]);
 
 #endif

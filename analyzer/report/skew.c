@@ -8,10 +8,10 @@
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 
-/* A shorter call may have been made inside a group, where it returns before ranks have met. */
+/* A shorter call may have been part of a group, which returns before ranks have met. */
 #define MEETING_MIN_NS 10000000ull
 
-/* When all ranks of one host were inside the n-th call, by that host's clock; end 0: they were not. */
+/* When all ranks of one host were inside the n-th call, by that host's clock; end 0: they never were. */
 struct presence {
 	uint64_t begin_ns, end_ns;
 };
@@ -22,7 +22,7 @@ struct host {
 };
 
 struct bound {
-	int64_t least, most; /* of the second's clock less the first's */
+	int64_t least, most; /* bounds of the second host's clock minus the first's */
 	unsigned meetings;
 };
 
@@ -33,7 +33,7 @@ bool sl_skew_same_host(const struct sl_process *a, const struct sl_process *b)
 	return x && y && !strcmp(x, y);
 }
 
-/* The n-th communicator that all ranks of the run made. */
+/* The n-th communicator that includes all ranks of the run. */
 static const struct sl_meeting *meeting_of(const struct sl_process *process, unsigned n)
 {
 	int64_t world = process->trace->header.world_size;
@@ -100,7 +100,7 @@ static struct bound bound_of(const struct host *a, const struct host *b)
 	return bound;
 }
 
-/* A clock that was set in the middle, or calls that were not the same one, contradict each other: no evidence. */
+/* Contradictory bounds (a clock was set, or the calls were not the same) prove nothing. */
 static void join(struct sl_report *report, const struct host *a, const struct host *b)
 {
 	struct bound bound = bound_of(a, b);
@@ -136,7 +136,7 @@ void sl_skew_bound(struct sl_report *report)
 	free(hosts);
 	if (skew->hosts < 2 || skew->meetings == UINT32_MAX)
 		skew->meetings = 0;
-	/* what is assumed or said yields to what is shown to be more, and to what is known to be less */
+	/* an assumed or given bound is replaced by a larger proven difference, or by a smaller proven bound */
 	if (skew->meetings && (skew->least_ns > (said ? said : SL_SKEW_NS) || (!said && skew->bound_ns < SL_SKEW_NS))) {
 		skew->evidence = "communicators";
 		return;

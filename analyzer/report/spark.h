@@ -6,7 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Numbers as marks of eight heights, the highest for the largest; a blank for 0.  ascii: of one byte each, else of at most three. */
+/*
+ * Draws numbers as characters of eight heights, the highest for the largest; a blank for 0.  ascii: one byte each, else up to
+ * three.
+ */
 void sl_spark(char *out, size_t size, const uint64_t *numbers, unsigned count, bool ascii);
 
 #endif

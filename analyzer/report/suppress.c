@@ -12,9 +12,9 @@
 #include "common/base.h"
 
 /*
- * Between stars stand parts, each of which is taken where it is met first: what an earlier one took stays right.  Without ^ the text may
- * begin anywhere, as behind a star; without $ what is left of it behind the pattern may be anything.  memmem looks at each byte once,
- * so a pattern costs what it and the text are long.
+ * The parts of a pattern between stars are each taken at their first match; a later part never makes an earlier match wrong.
+ * Without ^ the text may begin anywhere, as if behind a star; without $ it may go on after the pattern.  memmem reads each byte
+ * once, so the cost is linear in pattern and text.
  */
 static bool match(const char *pattern, const char *text, const char *end)
 {
@@ -35,7 +35,7 @@ static bool match(const char *pattern, const char *text, const char *end)
 	}
 }
 
-/* ---- many patterns: of four bytes that each must have, few texts have any */
+/* ---- many patterns: each waits for four bytes that a text must contain; few texts contain any */
 
 #define GRAM	4
 #define BUCKETS (1 << 16)
@@ -48,7 +48,7 @@ static unsigned bucket_of(const char *gram)
 	return bytes * 0x9E3779B1u >> 16;
 }
 
-/* The next place in the pattern where four bytes stand for themselves; NULL: there is none. */
+/* The next position in the pattern with four literal bytes; NULL: none. */
 static const char *next_gram(const char *pattern, const char *at)
 {
 	for (at += *pattern == '^' && at == pattern; strnlen(at, GRAM) == GRAM; at++)
@@ -67,7 +67,7 @@ static void prepare(struct sl_suppressions *list)
 	for (size_t i = 0; i < list->count; i++)
 		for (const char *at = list->pattern[i]; (at = next_gram(list->pattern[i], at)); at++)
 			shared[bucket_of(at)]++;
-	for (size_t i = list->count; i-- > 0;) { /* chains go up */
+	for (size_t i = list->count; i-- > 0;) { /* so that chains are in ascending order */
 		uint16_t *chain = &list->always;
 		uint32_t least = UINT32_MAX;
 
@@ -84,9 +84,9 @@ static void prepare(struct sl_suppressions *list)
 
 struct look {
 	const char *text, *end;
-	uint64_t tried[SL_SUPPRESSIONS_MAX / 64 + 1]; /* each once */
-	size_t best;				      /* the first that matches */
-	bool *used;				      /* or all that do; NULL: only the first is asked for */
+	uint64_t tried[SL_SUPPRESSIONS_MAX / 64 + 1]; /* each pattern is tried once */
+	size_t best;				      /* the first pattern that matches */
+	bool *used;				      /* all patterns that match; NULL: only the first is wanted */
 };
 
 static void look_along(const struct sl_suppressions *list, unsigned chain, struct look *look)

@@ -16,21 +16,26 @@
 struct sl_suppressions {
 	char **pattern;
 	size_t count, capacity;
-	/* Which a text has to be held against: a pattern waits for four of its bytes, those that fewest others have. */
-	uint16_t *waiting;			    /* by the hash of four bytes: 1 + the first pattern, 0 none */
-	uint16_t next[SL_SUPPRESSIONS_MAX], always; /* 1 + the next that waits for the same; those without four bytes */
+	/*
+	 * Index that says which patterns to try on a text: each pattern waits for four of its bytes, the rarest among the
+	 * patterns.
+	 */
+	/* By hash of four bytes: 1 + the first pattern that waits for them, 0 none. */
+	uint16_t *waiting;
+	/* Next: 1 + the next pattern with the same four bytes; always: those without four literal bytes. */
+	uint16_t next[SL_SUPPRESSIONS_MAX], always;
 };
 
-/* Adds the lines of the file.  false: it cannot be read (errno; E2BIG: too many), or *line of it is no suppression (errno 0). */
+/* Adds the lines of the file.  False: it cannot be read (errno; E2BIG: too many), or *line of it is not a suppression (errno 0). */
 bool sl_suppressions_read(struct sl_suppressions *list, const char *path, unsigned *line);
 void sl_suppressions_free(struct sl_suppressions *list);
 
 /* The first pattern that matches the text, or NULL. */
 const char *sl_suppressions_match(const struct sl_suppressions *list, const char *text);
-/* used[i] becomes true for each pattern that matches. */
+/* Sets used[i] for each pattern that matches. */
 void sl_suppressions_mark(const struct sl_suppressions *list, const char *text, bool *used);
 
-/* By the built-in list: "cache", "workspace", or NULL. */
+/* What the built-in list says: "cache", "workspace", or NULL. */
 const char *sl_suppressions_builtin(const char *library);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A summary may come from a stranger: before anybody reads the process, each number that is an index is one. */
+/* A summary may be hostile: before anything reads the process, each number that is an index is checked to be one. */
 #include "analyzer/base/pool.h"
 #include "analyzer/summary/image.h"
 
@@ -8,7 +8,7 @@ static bool is_device(int64_t device)
 	return device >= -1 && device < SL_DEVICES_MAX;
 }
 
-/* One that was used has its state. */
+/* A device that was used has a state. */
 static bool is_used(const struct sl_model *model, int64_t device)
 {
 	return device == -1 || (is_device(device) && model->devices[device + 1]);
@@ -180,7 +180,7 @@ static bool ranges_are_sound(const struct sl_model *model)
 	return true;
 }
 
-/* A row, a holder and what has a name may be without a line; where a line is drawn it is there. */
+/* A row, a holder and a label may lack a line, but lines that are drawn must exist. */
 static bool rows_are_sound(const struct sl_model *model)
 {
 	for (int d = 0; d <= SL_DEVICES_MAX; d++)

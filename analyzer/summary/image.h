@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of a summary that are stored in another form than in memory: lines as values, devices by slot, ids in the order of what they name. */
+/*
+ * The parts of a summary whose stored form differs from that in memory: lines as values, devices by slot, ids in the order of
+ * what they name.
+ */
 #ifndef ANALYZER_SUMMARY_IMAGE_H
 #define ANALYZER_SUMMARY_IMAGE_H
 
@@ -27,15 +30,15 @@ struct sl_image_slot {
 };
 
 struct sl_image_slots {
-	SL_VECTOR(struct sl_image_slot) slots; /* of devices: ordinal + 1 */
+	SL_VECTOR(struct sl_image_slot) slots; /* slot: device ordinal + 1 */
 	struct sl_api_stats *apis;
 	uint32_t api_count;
-	SL_VECTOR(char *) files; /* of the trace, absolute */
+	SL_VECTOR(char *) files; /* absolute paths of the trace's files */
 	const char *ring;
-	SL_VECTOR(uint64_t) text_ids, frame_ids, python_ids, native_ids, thread_ids; /* SL_UNKNOWN: named anew later */
+	SL_VECTOR(uint64_t) text_ids, frame_ids, python_ids, native_ids, thread_ids; /* SL_UNKNOWN: gets a new id later */
 };
 
-/* After reading: nothing in the process points outside of what is there.  NULL, or what is wrong. */
+/* Checks after reading that every index in the process is valid.  NULL, or what is wrong. */
 const char *sl_check_process(const struct sl_process *process);
 
 #endif

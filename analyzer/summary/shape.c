@@ -31,7 +31,7 @@ static uint64_t number_at(const void *at, unsigned size)
 {
 	uint64_t number = 0;
 
-	memcpy(&number, at, size); /* little-endian, as all that stormlog runs on */
+	memcpy(&number, at, size); /* little-endian, as on every machine that stormlog supports */
 	return number;
 }
 
@@ -68,7 +68,7 @@ static bool is_number(const struct sl_member_of *m)
 	return m->kind == SL_SHAPE_UNSIGNED || m->kind == SL_SHAPE_SIGNED;
 }
 
-/* The fewest bytes that hold each number of a column, of 1, 2, 4 and 8; what has a sign stays as wide as it is. */
+/* The smallest width of 1, 2, 4 and 8 bytes that holds every number of a column; signed numbers keep their width. */
 static unsigned width_of(const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
 	uint64_t all = 0;
@@ -80,7 +80,7 @@ static unsigned width_of(const struct sl_member_of *m, const char *items, size_t
 	return all >> 32 ? 8 : all >> 16 ? 4 : all >> 8 ? 2 : 1;
 }
 
-/* A byte that says how wide they are, then the numbers: no word of msgpack for each. */
+/* One byte with the width, then the numbers, without a msgpack head for each. */
 static void put_numbers(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
 	unsigned width = width_of(m, items, stride, count);
@@ -94,7 +94,7 @@ static void put_numbers(struct writer *w, const struct sl_member_of *m, const ch
 	}
 }
 
-/* One value of each item, or the items themselves where they are plain. */
+/* One value of each item; or the items themselves where they are plain values. */
 static void put_column(struct writer *w, const struct sl_member_of *m, const char *items, size_t stride, size_t count)
 {
 	if (is_number(m)) {
@@ -113,7 +113,7 @@ static void put_items(struct writer *w, const struct sl_shape *shape, const char
 		return;
 	}
 	msgpack_pack_map(&w->pk, shape->count + 1);
-	put_text(w, "length"); /* no member is called so */
+	put_text(w, "length"); /* no member has this name */
 	msgpack_pack_uint64(&w->pk, count);
 	for (unsigned i = 0; i < shape->count; i++) {
 		put_text(w, shape->members[i].name);
@@ -191,7 +191,7 @@ static void take_text(const msgpack_object *value, const struct sl_member_of *m,
 	memcpy(at, &text, sizeof(text));
 }
 
-/* How many values a column has; SIZE_MAX: it is none of this member. */
+/* Number of values in a column; SIZE_MAX: the column does not fit this member. */
 static size_t values_in(const msgpack_object *column, const struct sl_member_of *m)
 {
 	uint8_t width;
@@ -204,7 +204,7 @@ static size_t values_in(const msgpack_object *column, const struct sl_member_of 
 	return width && width <= 8 && (column->via.bin.size - 1) % width == 0 ? (column->via.bin.size - 1) / width : SIZE_MAX;
 }
 
-/* How many items a value has, which its columns agree on: as large as the file, no count without its values. */
+/* Number of items of a value, on which its columns agree.  It is limited by the file's size: no count without values. */
 static size_t count_of(const msgpack_object *value, const struct sl_shape *shape)
 {
 	uint64_t count = sl_object_u64(value, "length", 0);
@@ -226,7 +226,7 @@ static size_t count_of(const msgpack_object *value, const struct sl_shape *shape
 
 static void put_number(const struct sl_member_of *m, char *at, uint64_t number)
 {
-	number = m->most == 1 ? number != 0 : number; /* bool has no other bytes */
+	number = m->most == 1 ? number != 0 : number; /* bool allows no other bytes */
 	memcpy(at, &number, m->size);
 }
 
@@ -279,7 +279,7 @@ static void take_list(const msgpack_object *value, const struct sl_member_of *m,
 	if (m->count_size)
 		memcpy(object + m->count, &count, m->count_size);
 	if (m->kind == SL_SHAPE_VECTOR)
-		memcpy(object + m->count + sizeof(size_t), &count, sizeof(size_t)); /* its capacity */
+		memcpy(object + m->count + sizeof(size_t), &count, sizeof(size_t)); /* the vector's capacity */
 }
 
 static void take_member(const msgpack_object *value, const struct sl_member_of *m, char *object, const struct sl_model *model)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a struct lies in a summary: a table of its members.  One struct is a map of name to value; an array of structs is a map of
- * name to the column of all values, and "length".  A column of numbers is a bin: its first byte says of how many bytes each is, little-endian
- * as the numbers are.  Members that are not in the file are zero, names that are not in the table are
- * skipped: so older and newer versions read each other.
+ * How a struct is stored in a summary: a table of its members.  A struct becomes a map of names to values; an array of structs
+ * becomes a map of names to columns, with "length".  A column of numbers is a bin: its first byte is the width of the numbers,
+ * which are little-endian. Members that the file lacks are zero, and unknown names are skipped, so older and newer versions
+ * read each other.
  */
 #ifndef ANALYZER_SUMMARY_SHAPE_H
 #define ANALYZER_SUMMARY_SHAPE_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum sl_shape_kind {
-	SL_SHAPE_UNSIGNED, /* of `size` bytes, as those below */
+	SL_SHAPE_UNSIGNED, /* of `size` bytes; so are the next two */
 	SL_SHAPE_SIGNED,
 	SL_SHAPE_DOUBLE,
 	SL_SHAPE_TEXT,	 /* const char *, in the pool; NULL is nil */
@@ -42,16 +42,16 @@ struct sl_shape {
 	const struct sl_member_of *members;
 };
 
-/* What the file says of a process, beside its model (summary.c); lines by value, devices by slot. */
+/* The roots: what the file says of a process in addition to its model (summary.c); lines by value, devices by slot. */
 extern const struct sl_shape sl_shape_trace, sl_shape_process, sl_shape_model, sl_shape_lines, sl_shape_slots, sl_shape_damage;
 
 struct sl_model;
 
-/* Appends to a growing buffer. */
+/* Appends the object to a growing buffer. */
 struct msgpack_sbuffer;
 void sl_shape_write(struct msgpack_sbuffer *out, const struct sl_shape *shape, const void *object, const struct sl_model *model);
 
-/* Fills an object of zeroes from a map; what has another type than it should stays zero. */
+/* Fills an object of zeroes from a map; a value of another type leaves its member zero. */
 struct msgpack_object;
 void sl_shape_read(const struct msgpack_object *map, const struct sl_shape *shape, void *object, const struct sl_model *model);
 

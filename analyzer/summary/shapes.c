@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of a replayed process is in a summary: everything that analyses of several processes and outputs read.  A member that they
- * read and that is not here makes tests/bench/test_summaries.py fail, and so does one that schemas/summary.schema.json does not list.
+ * Which members of a replayed process are in a summary: all that outputs and analyses of several processes read.  If one of
+ * those is missing here, tests/bench/test_summaries.py fails; it also fails for one that schemas/summary.schema.json does not
+ * list.
  */
 #include "analyzer/summary/shape.h"
 #include "analyzer/summary/image.h"

@@ -163,7 +163,7 @@ static void set_ids(struct sl_idmap *map, const uint64_t *ids, size_t count, siz
 			sl_idmap_set(map, ids[i], (uint32_t)i);
 }
 
-/* Lines have their place in memory before anything points at them. */
+/* Lines get their address before anything points to them. */
 static void give_lines(struct sl_timeline *timeline, struct sl_image_lines *image)
 {
 	timeline->begin_ns = image->begin_ns;

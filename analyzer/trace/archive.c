@@ -52,8 +52,8 @@ static void remove_all(void)
 }
 
 /*
- * What a pack may unpack to: traces are compressed already, rings are mostly zeros and have 257 MB at most each.  329 kB could
- * fill any disk.
+ * Limits what a pack may unpack to.  Traces are compressed already; rings are mostly zeros and have at most 257 MB each.
+ * Without a limit 329 kB could fill any disk.
  */
 #define UNPACKED_LEAST (1ull << 30)
 #define UNPACKED_RATIO 100
@@ -70,7 +70,7 @@ struct reader {
 	bool ended;
 };
 
-/* Exactly `size` bytes, or false. */
+/* Reads exactly `size` bytes; false: it cannot. */
 static bool pull(struct reader *r, void *to, size_t size)
 {
 	ZSTD_outBuffer out = {to, size, 0};
@@ -89,7 +89,7 @@ static bool pull(struct reader *r, void *to, size_t size)
 	return true;
 }
 
-/* A name of our own kind, without a way out of the folder. */
+/* True for a plain file name of ours, with no path that could lead out of the folder. */
 static bool is_member(const char *name)
 {
 	return name[0] != '.' && !strchr(name, '/') && sl_names_is_trace(name);

@@ -12,12 +12,13 @@
 #define SL_PACK_MAGIC "stormlog.pack\n\1" /* 15 bytes and the terminator */
 
 /*
- * When the file is a pack: the folder with what is in it, made at the first call and removed when the program ends.
- * NULL: it is none, or it cannot be unpacked (said on stderr).  What a torn pack still holds is there, and it is said.
+ * If the file is a pack: returns the folder with its content, which is made at the first call and removed when the program
+ * ends. NULL: it is not a pack, or it cannot be unpacked (printed on stderr).  Of a torn pack, what is left is unpacked, and a
+ * message says so.
  */
 const char *sl_pack_open(const char *path);
 
-/* Removes that folder before the program ends, for who opens one pack after the other.  Nothing of it is used any more. */
+/* Removes that folder earlier, for callers that open one pack after the other.  Nothing from it may be in use any more. */
 void sl_pack_close(const char *path);
 
 #endif

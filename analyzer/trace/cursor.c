@@ -16,7 +16,7 @@ struct sl_taken *sl_cursor_of(struct sl_cursor *cursor, uint32_t thread)
 	return &cursor->taken.item[at];
 }
 
-/* The first of `beyond` that is not below `number`. */
+/* Index of the first element of `beyond` that is not below `number`. */
 static size_t find(const struct sl_taken *taken, uint64_t number)
 {
 	size_t low = 0, high = taken->beyond.count;

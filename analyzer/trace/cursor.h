@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far the passes over a growing trace have come (trace.h).  Events of a thread are numbered from 0 in slot order, whether a
- * frame or the ring has them; since an outer call takes effect after those inside it, what is taken is a prefix and some more.
+ * How far the passes over a growing trace have come (trace.h).  The events of a thread are numbered from 0 in slot order,
+ * whether they are in a frame or in the ring.  An outer call takes effect after the calls inside it, so what was taken is a
+ * prefix plus some events beyond it.
  */
 #ifndef ANALYZER_TRACE_CURSOR_H
 #define ANALYZER_TRACE_CURSOR_H
@@ -15,23 +16,23 @@
 struct sl_item;
 
 struct sl_taken {
-	uint64_t base;		    /* number of the first event of the first frame that is kept, or of the ring */
-	uint64_t prefix;	    /* all below it are taken */
+	uint64_t base;		    /* number of the first event in the first frame still kept, or in the ring */
+	uint64_t prefix;	    /* all events below it were taken */
 	uint64_t next;		    /* slots below it are in files */
 	uint64_t dropped;	    /* slots below it were in frames that are not kept */
-	SL_VECTOR(uint64_t) beyond; /* taken as well, ascending */
+	SL_VECTOR(uint64_t) beyond; /* events beyond the prefix that were taken, ascending */
 };
 
 struct sl_cursor {
 	struct sl_idmap threads;
 	SL_VECTOR(struct sl_taken) taken;
-	SL_VECTOR(struct sl_item) records; /* that no pass has taken */
+	SL_VECTOR(struct sl_item) records; /* records that no pass has taken yet */
 	struct sl_span source;		   /* of the last record that was kept */
-	char *ring;			   /* its path; NULL: there was none */
-	bool begun;			   /* there was a pass */
-	bool asleep;			   /* it was when it was opened */
-	uint64_t asleep_written;	   /* and had written so much of it */
-	unsigned last_file;		   /* number of the last that is open */
+	char *ring;			   /* path of the ring; NULL: there was none */
+	bool begun;			   /* a pass has begun */
+	bool asleep;			   /* the recording slept when the trace was opened */
+	uint64_t asleep_written;	   /* how much of its sleep it had written then */
+	unsigned last_file;		   /* number of the last open file */
 };
 
 struct sl_taken *sl_cursor_of(struct sl_cursor *cursor, uint32_t thread);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What could not be read, said with file and offset.  Nothing here ends anything: readers add a line and go on.
- * One list per process image, one thread at a time.
+ * Collects what could not be read, with file and offset.  Damage ends nothing: readers add a line and go on.  One list per
+ * process image, one thread at a time.
  */
 #ifndef ANALYZER_TRACE_DAMAGE_H
 #define ANALYZER_TRACE_DAMAGE_H
@@ -11,7 +11,7 @@
 
 #include "common/base.h"
 
-#define SL_DAMAGE_LINES 64 /* further ones are only counted */
+#define SL_DAMAGE_LINES 64 /* further lines are only counted */
 
 struct sl_damage {
 	unsigned count, lines;
@@ -20,10 +20,10 @@ struct sl_damage {
 	uint64_t lost_events; /* known to be lost */
 };
 
-/* Something is missing: `FILE: offset N: ...`.  file NULL: no place. */
+/* Something is missing: adds "FILE: offset N: ...".  file NULL: without a place. */
 void sl_damage_add(struct sl_damage *damage, const char *file, int64_t offset, const char *format, ...) SL_PRINTF(4, 5);
 
-/* Worth saying, and nothing is missing. */
+/* Adds a note; nothing is missing. */
 void sl_damage_note(struct sl_damage *damage, const char *file, const char *format, ...) SL_PRINTF(3, 4);
 
 void sl_damage_free(struct sl_damage *damage);

@@ -6,7 +6,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/pool.h"
 
-/* A new last item of zeroes. */
+/* Appends an item of zeroes. */
 #define PUSH(vector)                                                                                                               \
 	(SL_ROOM(&(vector)), memset(&(vector).item[(vector).count], 0, sizeof(*(vector).item)), &(vector).item[(vector).count++])
 
@@ -58,7 +58,7 @@ static void add_frame(struct sl_defs *defs, const msgpack_object *map, uint64_t 
 	};
 }
 
-/* Each of these lists is searched along, and shown whole: an honest process has a handful. */
+/* These lists are searched linearly and shown whole: an honest process has only a few entries. */
 static bool is_full(struct sl_defs *defs, size_t count)
 {
 	defs->left_out += count >= SL_DEFS_FEW;
@@ -74,7 +74,7 @@ static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t
 {
 	struct sl_python_stack stack;
 
-	memset(&stack, 0, sizeof(stack)); /* its holes too: equal stacks are equal bytes */
+	memset(&stack, 0, sizeof(stack)); /* clears the padding too, so that equal stacks have equal bytes */
 	stack.frames = ids_of(map, "frames", &stack.count);
 	stack.boundaries = ids_of(map, "c_boundaries", &stack.boundary_count);
 	stack.truncated = is_true(sl_object_get(map, "truncated"));
@@ -134,7 +134,7 @@ static void add_eval(struct sl_defs *defs, const msgpack_object *map, uint64_t i
 		*PUSH(defs->evals) = (struct sl_eval_range){sl_object_u64(map, "begin", 0), sl_object_u64(map, "end", 0)};
 }
 
-/* A device may be told again when more is known about it. */
+/* A device may be defined again when more is known about it. */
 static void add_device(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	int64_t ordinal = sl_object_i64(map, "ordinal", -1);
@@ -160,7 +160,7 @@ static void add_device(struct sl_defs *defs, const msgpack_object *map, uint64_t
 	device->total_bytes = now.total_bytes ? now.total_bytes : device->total_bytes;
 }
 
-/* A communicator's rank is told again when its name is known. */
+/* A communicator's rank is defined again when its name is known. */
 static void add_communicator(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
 	struct sl_communicator now = {
@@ -243,7 +243,7 @@ static void *own(const void *shared, size_t bytes)
 	return mine ? memcpy(mine, shared, bytes) : NULL;
 }
 
-/* What the pool has is everybody's, and has no room behind it: a process that goes on defining takes a copy. */
+/* The pool's arrays are shared and cannot grow: a process that defines more takes a copy. */
 static void unshare(struct sl_defs *defs)
 {
 	struct sl_idmap *frames = &defs->frame_ids, *pythons = &defs->python_ids;
@@ -398,7 +398,7 @@ const char *sl_defs_capability(const struct sl_defs *defs, const char *name)
 	return NULL;
 }
 
-/* ---- modules by address: spans that do not overlap, each of the module mapped last over it */
+/* ---- modules by address: spans that do not overlap; each address belongs to the module mapped there last */
 
 struct edge {
 	uint64_t address;
@@ -466,7 +466,7 @@ int sl_defs_module(const struct sl_defs *defs, uint64_t address)
 	size_t low = 0, high;
 
 	if (defs->spans_of != defs->modules.count)
-		index_modules((struct sl_defs *)defs); /* nobody else looks at the modules of a process meanwhile */
+		index_modules((struct sl_defs *)defs); /* no other thread reads the modules of this process meanwhile */
 	for (high = defs->spans.count; low < high;) {
 		size_t middle = low + (high - low) / 2;
 

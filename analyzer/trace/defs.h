@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What events name by number: texts, stacks, modules, threads, devices (doc/trace-format.md, Maps).  Read before
- * the first event; as large as the program is varied, not as long as it ran.  Ids that were never defined, in a
- * damaged trace, give NULL.  Texts and stacks are in the pool (analyzer/base/pool.h), which its owner has entered.
+ * What events name by number: texts, stacks, modules, threads, devices (doc/trace-format.md, Maps).  All of it is read before
+ * the first event.  Its size grows with the variety of the program, not with the length of the run.  Ids that were never
+ * defined (damaged traces) give NULL.  Texts and stacks are in the pool (analyzer/base/pool.h), which the caller has entered.
  */
 #ifndef ANALYZER_TRACE_DEFS_H
 #define ANALYZER_TRACE_DEFS_H
@@ -21,8 +21,8 @@ struct sl_python_frame {
 struct sl_python_stack {
 	uint32_t count, boundary_count;
 	const uint32_t *frames;	    /* ids, innermost first */
-	const uint32_t *boundaries; /* indexes of frames below which C was entered */
-	bool truncated;		    /* the outermost are missing */
+	const uint32_t *boundaries; /* indexes of frames that were entered from C */
+	bool truncated;		    /* the outermost frames are missing */
 };
 
 struct sl_native_stack {
@@ -36,10 +36,10 @@ struct sl_module {
 	const char *path, *build_id; /* NULL: unknown */
 };
 
-/* From `begin` to that of the next span. */
+/* A range of addresses from `begin` to the next span's. */
 struct sl_module_span {
 	uint64_t begin;
-	int module; /* -1: none */
+	int module; /* index of the module; -1: none */
 };
 
 /* A function at an address, or one it was inlined into. */
@@ -82,7 +82,7 @@ struct sl_capability {
 	const char *name, *value;
 };
 
-/* Said by the program while it ran, beside the header's. */
+/* Metadata that the program gave while it ran, in addition to the header's. */
 struct sl_said {
 	const char *key, *value;
 };
@@ -98,27 +98,27 @@ struct sl_defs {
 	SL_VECTOR(struct sl_native_stack) natives;
 	SL_VECTOR(struct sl_named) named;
 	SL_VECTOR(struct sl_module) modules;
-	SL_VECTOR(struct sl_module_span) spans; /* of as many modules as spans_of; made when first asked */
+	SL_VECTOR(struct sl_module_span) spans; /* for as many modules as spans_of says; made when first needed */
 	size_t spans_of;
-	unsigned cut_names, left_out; /* left_out: beyond SL_DEFS_FEW of what a process has few of */
-	bool shared;		      /* frames, pythons and their ids are the pool's */
+	unsigned cut_names, left_out; /* left_out: entries beyond SL_DEFS_FEW in lists that are short in honest traces */
+	bool shared;		      /* frames, pythons and their ids belong to the pool */
 	SL_VECTOR(struct sl_eval_range) evals;
 	SL_VECTOR(struct sl_device) devices;
 	SL_VECTOR(struct sl_thread) threads;
 	SL_VECTOR(struct sl_communicator) communicators;
-	SL_VECTOR(struct sl_capability) capabilities; /* a name once, with its last value */
+	SL_VECTOR(struct sl_capability) capabilities; /* each name once, with its last value */
 	SL_VECTOR(const char *) notes;
-	SL_VECTOR(struct sl_said) metadata; /* a key once, with its last value */
+	SL_VECTOR(struct sl_said) metadata; /* each key once, with its last value */
 };
 
-/* Take in one map when it is a definition; false when its "def" is none of these. */
+/* Takes one map; false: it is not a definition. */
 bool sl_defs_add(struct sl_defs *defs, const msgpack_object *map);
-/* After the last one: processes that define the same stacks in the same order have them once. */
+/* After the last definition: processes with the same stacks in the same order then share them. */
 void sl_defs_share(struct sl_defs *defs);
 void sl_defs_free(struct sl_defs *defs);
 
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);
-/* Forgets the stacks that were defined after these; 0: all of them. */
+/* Forgets the stacks defined after these; 0: all. */
 void sl_defs_cut(struct sl_defs *defs, uint64_t python, uint64_t native);
 
 const struct sl_python_frame *sl_defs_frame(const struct sl_defs *defs, uint64_t id);

@@ -20,7 +20,7 @@ static uint64_t begin_of(const struct sl_event *event, const struct sl_hook *hoo
 
 /* ---- events of one thread, in slot order */
 
-/* Its frame does not open: the events are not waited for. */
+/* A frame of the thread cannot be opened: its events are not waited for. */
 static void lose(struct sl_feed *feed, const struct sl_zstd_frame *frame)
 {
 	feed->trace->damage.lost_events += frame->count;
@@ -87,7 +87,7 @@ static const struct sl_event *read_event(struct sl_feed *feed, const struct sl_h
 	return next_slot(feed, hook);
 }
 
-/* The event that was read last is the feed's own: a device that no table has room for is none for anybody. */
+/* The feed owns the event read last.  A device number beyond every table is changed to none. */
 static const struct sl_event *next_event(struct sl_feed *feed, const struct sl_hook **hook)
 {
 	struct sl_event *event = (struct sl_event *)read_event(feed, hook);
@@ -128,7 +128,7 @@ static void drop_first(struct sl_feed *feed)
 	feed->waiting[at] = *last;
 }
 
-/* The thread's next call, where that can be seen without reading on, had not begun by then: so no event comes before. */
+/* True: the thread's next call, as far as it can be seen without reading on, began later; so no event can come before. */
 static bool is_next(const struct sl_feed *feed, uint64_t time_ns)
 {
 	const struct sl_event *after = feed->in_block ? sl_block_peek(&feed->block) : NULL;
@@ -136,7 +136,7 @@ static bool is_next(const struct sl_feed *feed, uint64_t time_ns)
 	return after && begin_of(after, sl_header_hook(&feed->trace->header, after->api)) >= time_ns;
 }
 
-/* Make the earliest event of the thread `direct` or waiting[0]; false at the end. */
+/* Makes the thread's earliest event `direct` or waiting[0]; false at the end. */
 static bool fill(struct sl_feed *feed)
 {
 	while (!feed->exhausted) {
@@ -223,7 +223,7 @@ void sl_feed_add_record(void *data, const uint8_t *bytes, size_t size)
 
 	if (sl_object_parse(&object, &feed->zone, bytes, size, &at) && sl_record_read(&item, &object)) {
 		SL_ROOM(&feed->ring_records);
-		/* `source` points into the ring, which outlives the order */
+		/* `source` points into the ring, which lives longer than the order */
 		feed->ring_records.item[feed->ring_records.count++] = item;
 	}
 	msgpack_zone_clear(&feed->zone);
@@ -239,7 +239,7 @@ void sl_feed_add_frame(struct sl_feed *feed, struct sl_zstd_frame *frame)
 		feed->file_next = frame->next;
 }
 
-/* By their first slot, else as they lie in the files. */
+/* Sorted by their first slot, else as they lie in the files. */
 static int by_slot(const void *a, const void *b)
 {
 	const struct sl_zstd_frame *x = *(struct sl_zstd_frame *const *)a, *y = *(struct sl_zstd_frame *const *)b;
@@ -251,7 +251,7 @@ static int by_slot(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* A frame whose slots another frame holds already is left out: never twice. */
+/* Leaves out a frame whose slots are already in another frame, so that no event comes twice. */
 static void drop_doubles(struct sl_feed *feed)
 {
 	uint64_t next = feed->taken ? feed->taken->dropped : 0;
@@ -302,7 +302,7 @@ void sl_feed_sort(struct sl_feed *feed)
 		qsort(feed->frames, feed->frame_count, sizeof(*feed->frames), by_slot);
 	drop_doubles(feed);
 	if (feed->frame_count)
-		feed->time_ns = feed->frames[0]->begin_ns; /* opened when its time comes */
+		feed->time_ns = feed->frames[0]->begin_ns; /* it is opened when its time comes */
 }
 
 bool sl_feed_advance(struct sl_feed *feed)

@@ -20,7 +20,7 @@ static int64_t signed_cell(const msgpack_object *row, uint32_t column)
 	return below ? row->via.array.ptr[column].via.i64 : (int64_t)cell(row, column);
 }
 
-/* The rows of a table in the map; count 0: it has none. */
+/* Reads the rows of a table in the map; count 0: the map has no such table. */
 static const msgpack_object *rows_of(const msgpack_object *map, const char *key, uint32_t *count)
 {
 	const msgpack_object *table = sl_object_get(map, key);

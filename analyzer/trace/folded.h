@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of a process do not hold event by event: totals of the blocks that STORMLOG_KEEP left out of the first file
- * (a "checkpoint"), and counts of what a recording did while it slept ("slept").  doc/trace-format.md describes both maps.
+ * What a process's files do not hold event by event: totals of blocks that STORMLOG_KEEP left out of the first file
+ * ("checkpoint"), and counts of what a recording did while it slept ("slept").  doc/trace-format.md describes both maps.
  */
 #ifndef ANALYZER_TRACE_FOLDED_H
 #define ANALYZER_TRACE_FOLDED_H
@@ -12,27 +12,27 @@
 #include "analyzer/trace/header.h"
 #include "analyzer/trace/object.h"
 
-/* What STORMLOG_KEEP left out of the first file: totals of the block events that are not there. */
+/* Totals of the block events that STORMLOG_KEEP left out of the first file. */
 struct sl_folded_blocks {
 	int64_t device;
 	uint64_t allocations, allocated_bytes, frees, freed_bytes, peak_allocated, peak_reserved;
 };
 
-/* All blocks of the device that lived at the instant are there. */
+/* All blocks of the device that lived at this instant are in the file. */
 struct sl_folded_peak {
 	int64_t device;
 	uint64_t time_ns;
 };
 
 struct sl_folded_thread {
-	uint64_t thread, next; /* the files had its slots below next */
+	uint64_t thread, next; /* the files had the thread's slots below next */
 };
 
-/* What a recording that slept only counted: blocks that came and went, and calls, those of these blocks among them. */
+/* What a sleeping recording only counted: blocks that came and went, and calls (those of such blocks included). */
 struct sl_slept_blocks {
-	unsigned kind; /* ours */
+	unsigned kind; /* enum sl_kind */
 	int64_t device;
-	uint64_t blocks, bytes, peak_allocated, peak_reserved; /* the peaks are PyTorch's own */
+	uint64_t blocks, bytes, peak_allocated, peak_reserved; /* the peaks are those that PyTorch reported */
 };
 
 struct sl_slept_calls {
@@ -40,24 +40,25 @@ struct sl_slept_calls {
 };
 
 struct sl_slept {
-	uint64_t ns, until_ns; /* how long in all, and when it last ended */
-	uint64_t maps, follow; /* follow: events that were to be written after the maps */
-	bool now;	       /* it sleeps, or did when it was killed */
+	uint64_t ns, until_ns; /* total time asleep, and when it last ended */
+	uint64_t maps, follow; /* follow: number of events written after the maps */
+	bool now;	       /* it sleeps now, or slept when it was killed */
 	SL_VECTOR(struct sl_slept_blocks) blocks;
 	SL_VECTOR(struct sl_slept_calls) calls;
 };
 
 struct sl_folded {
-	unsigned through; /* files up to this one are in the first; 0: nothing was folded */
+	unsigned through; /* files up to this one are folded into the first; 0: none */
 	uint64_t
-		until_ns; /* block and range events before it are incomplete, but for the blocks that live on, or lived at a peak */
+		/* Before it, block and range events are incomplete except for blocks that lived on, or lived at a peak */
+		until_ns;
 	SL_VECTOR(struct sl_folded_blocks) blocks;
 	SL_VECTOR(struct sl_folded_thread) threads;
 	SL_VECTOR(struct sl_folded_peak) peaks;
 	struct sl_slept slept;
 };
 
-/* The map's rows are added to what is known; rows and cells that are missing count 0. */
+/* Adds the map's rows to what is known; missing rows and cells count as 0. */
 void sl_folded_checkpoint(struct sl_folded *folded, const msgpack_object *map);
 void sl_folded_slept(struct sl_slept *slept, const struct sl_header *header, const msgpack_object *map);
 void sl_folded_free(struct sl_folded *folded);

@@ -13,7 +13,7 @@
 #include "analyzer/base/paths.h"
 #include "common/tracefile.h"
 
-#define FRAME_MAX    (8u << 20)	 /* no writer makes larger ones; a larger claim is damage */
+#define FRAME_MAX    (8u << 20)	 /* no writer makes larger frames; a larger one is damage */
 #define CONTENT_MAX  (64u << 20) /* decompressed */
 #define SEARCH_BYTES (1u << 20)
 
@@ -48,11 +48,12 @@ static uint64_t search(const struct sl_frames *frames, uint64_t from, uint64_t s
 {
 	uint8_t *buffer = malloc(SEARCH_BYTES);
 	uint64_t found = size;
-	size_t want = 4096; /* the next one is near, or far */
+	size_t want = 4096; /* search in small steps at first: the next index may be near */
 
 	for (; buffer && found == size && from + sizeof(struct sl_frame_index) <= size;
 	     want = want * 4 < SEARCH_BYTES ? want * 4 : SEARCH_BYTES) {
-		off_t data = lseek(frames->fd, (off_t)from, SEEK_DATA); /* a hole may be as large as it likes */
+		/* Skip holes of the file, which may be of any size */
+		off_t data = lseek(frames->fd, (off_t)from, SEEK_DATA);
 
 		if (data < 0 && errno == ENXIO)
 			break;
@@ -77,7 +78,7 @@ static uint64_t search(const struct sl_frames *frames, uint64_t from, uint64_t s
 	return found;
 }
 
-/* An index is damaged; is the frame behind it whole?  Its compressed size, or 0. */
+/* An index is damaged: is the frame behind it whole?  Its compressed size, or 0. */
 static uint32_t whole_frame(const struct sl_frames *frames, uint64_t offset, uint64_t limit)
 {
 	uint64_t room = limit > offset ? limit - offset : 0;
@@ -94,7 +95,7 @@ static uint32_t whole_frame(const struct sl_frames *frames, uint64_t offset, uin
 	return (uint32_t)whole;
 }
 
-/* From a damaged index on to the next good one; what lies between is said. */
+/* Goes from a damaged index to the next good one and reports the bytes between. */
 static uint64_t resynchronise(struct sl_frames *frames, uint64_t offset, uint64_t size, struct sl_damage *damage)
 {
 	uint64_t next = search(frames, offset + 1, size);
@@ -118,7 +119,7 @@ static void scan(struct sl_frames *frames, uint64_t size, struct sl_damage *dama
 	struct sl_frame_index index;
 	uint64_t offset = frames->scanned;
 
-	/* What ends the file and is no whole frame may become one: `scanned` stays before it. */
+	/* Bytes at the end that are not a whole frame may become one: `scanned` stays before them. */
 	for (; offset < size; frames->scanned = offset < size ? offset : frames->scanned) {
 		size_t got = sl_read_at(frames->fd, &index, sizeof(index), offset);
 		uint64_t inside = offset + sizeof(index);
@@ -229,7 +230,7 @@ static bool room(uint8_t **buffer, size_t *capacity, size_t bytes)
 	return true;
 }
 
-/* Frames that do not say how much they hold: grow until it fits. */
+/* For frames that do not say their content's size: grow the buffer until it fits. */
 static size_t inflate_unsized(struct sl_inflate *inflate, size_t compressed)
 {
 	size_t capacity = inflate->out_capacity ? inflate->out_capacity : 1u << 20, got;

@@ -20,7 +20,7 @@ static const char *copy(struct sl_header *header, const msgpack_object *object)
 	return NULL;
 }
 
-/* The same, of what all ranks of a run have alike. */
+/* The same for texts that all ranks of a run have in common. */
 static const char *shared(const msgpack_object *object)
 {
 	if (!object || (object->type != MSGPACK_OBJECT_STR && object->type != MSGPACK_OBJECT_BIN))
@@ -61,7 +61,7 @@ static uint32_t cell_number(const msgpack_object *table, uint32_t row, uint32_t 
 	return object && sl_object_number(object, &value) ? (uint32_t)value : UINT32_MAX;
 }
 
-/* The position among names[] of the name at a row of a table of the header; `count` when it is not known. */
+/* A table of the header has a name in each row: finds that name's position among names[]; `count` when it is unknown. */
 #define KNOWN(table, row, infos, total)                                                                                            \
 	({                                                                                                                         \
 		const msgpack_object *name_ = cell(table, row, 0);                                                                 \
@@ -71,7 +71,7 @@ static uint32_t cell_number(const msgpack_object *table, uint32_t row, uint32_t 
 		i_;                                                                                                                \
 	})
 
-/* cuMemAlloc_v2, cuMemAllocAsync_ptsz -> the name programmers write. */
+/* cuMemAlloc_v2 and cuMemAllocAsync_ptsz become the names that programmers write. */
 static const char *plain_name(const char *name)
 {
 	static const char *const suffixes[] = {"_ptsz", "_ptds", "_v2", "_v3", "_v4"};
@@ -115,7 +115,7 @@ static void read_hooks(struct sl_header *header, const msgpack_object *map)
 		}
 		hook->kind = kind < 256 ? header->kinds[kind] : SL_KIND_unknown;
 		hook->family = KNOWN(families, family, sl_event_families, SL_FAMILY_COUNT);
-		/* a runtime's _ptsz is the name the application was compiled to use; the driver's is an ABI's affair */
+		/* a runtime's _ptsz name is the one the application was compiled to use; in the driver it is a detail of the ABI */
 		hook->plain = hook->family == SL_FAMILY_cuda_driver ? plain_name(hook->name) : hook->name;
 		hook->family_name = shared(cell(families, family, 0));
 		if (cell(families, family, 1) && sl_object_number(cell(families, family, 1), &oom))

@@ -11,13 +11,13 @@
 
 struct sl_hook {
 	const char *name;  /* exported symbol: cuMemAlloc_v2 */
-	const char *plain; /* as the contract counts it: cuMemAlloc */
+	const char *plain; /* as outputs count it: cuMemAlloc */
 	enum sl_verb verb; /* CALL where the verb's name is not known here */
 	enum sl_kind kind;
 	const char *family_name; /* as the header writes it */
 	enum sl_family family;	 /* SL_FAMILY_COUNT: not known here */
 	int64_t oom;		 /* result that means out of memory; 0: none does */
-	bool is_call;		 /* counts in `apis`: not a label, a block report or a process event */
+	bool is_call;		 /* counted in `apis`: not a label, a block report or a process event */
 };
 
 struct sl_pair {
@@ -26,23 +26,24 @@ struct sl_pair {
 
 struct sl_header {
 	struct sl_arena arena;
-	bool known; /* false: no header could be read, everything else is empty */
+	bool known; /* false: no header could be read, and everything else is empty */
 	int64_t version;
 	const char *agent, *host, *boot_id, *run_id, *job_id, *exe, *cwd, *tag, *ring;
 	uint64_t started_ns, monotonic_ns, process_start;
 	uint64_t watcher, watcher_start; /* pid and process_start of stormlog-attach; 0: the process recorded itself */
-	int64_t pid, ppid, rank, local_rank, world_size, restart; /* rank and its kin: -1 unknown */
+	int64_t pid, ppid, rank, local_rank, world_size, restart; /* rank, local_rank, world_size, restart: -1 unknown */
 	unsigned argc, hook_count, metadata_count, setting_count, environment_count, system_count, unknown_verbs;
 	const char **argv;
 	struct sl_pair *metadata, *settings, *environment, *system;
-	const struct sl_hook *hooks; /* row i is api i + 1; in the pool */
-	uint8_t kinds[256];	     /* kind of the file -> enum sl_kind */
-	bool same_kinds;	     /* kinds[i] == i for all: nothing to translate */
+	const struct sl_hook *hooks; /* row i belongs to api i + 1; in the pool */
+	uint8_t kinds[256];	     /* index: kind in the file; value: enum sl_kind */
+	bool same_kinds;	     /* kinds[i] == i for all i: nothing to translate */
 };
 
 /*
- * Fill from a map whose "def" is "header"; false: it is none, or of a format or version not known.  identify: who it is of,
- * without what its numbers mean; the other one is for who is inside the pool (analyzer/base/pool.h).
+ * Fills it from a map whose "def" is "header"; false: not a header, or of an unknown format or version.  identify reads only
+ * who was recorded, not the tables that give numbers a meaning.  The other function needs the pool to be entered
+ * (analyzer/base/pool.h).
  */
 bool sl_header_identify(struct sl_header *header, const msgpack_object *map);
 bool sl_header_read(struct sl_header *header, const msgpack_object *map);

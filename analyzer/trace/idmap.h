@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A map from a 64-bit id to a 32-bit value: open addressing, linear probing, no removal.  All zeroes is empty.  Ids that are
- * given one by one, from `first` on, with the values 0, 1, 2... need no slots.
+ * A map from a 64-bit id to a 32-bit value: open addressing, linear probing, no removal.  All zeroes is an empty map.  Ids that
+ * are added one after the other, from `first` on, with the values 0, 1, 2... need no slots.
  */
 #ifndef ANALYZER_TRACE_IDMAP_H
 #define ANALYZER_TRACE_IDMAP_H
@@ -19,10 +19,10 @@ struct sl_idmap_slot {
 struct sl_idmap {
 	struct sl_idmap_slot *slot;
 	uint32_t mask, count;
-	uint64_t first; /* without slots */
+	uint64_t first; /* number of ids that need no slots */
 };
 
-/* The same in every process: for what is written, never for a place in a table. */
+/* A hash that is the same in every process: for output, never for a place in a table. */
 static inline uint64_t sl_hash64(uint64_t x)
 {
 	x ^= x >> 32;

@@ -19,7 +19,7 @@
 
 #define DEPTH_MAX 4
 
-/* True, and said once: the search ends. */
+/* True, and reported once: the search has reached its limit and ends. */
 static bool too_many(struct sl_images *folder, const char *path)
 {
 	uint64_t most = sl_budget_files();
@@ -30,7 +30,7 @@ static bool too_many(struct sl_images *folder, const char *path)
 	return folder->looked_at > most;
 }
 
-/* A folder or file met before, by another path or link, is not looked at again. */
+/* True: the file or folder was met before under another path or link. */
 static bool is_new(struct sl_images *folder, dev_t device, ino_t number)
 {
 	char identity[64];
@@ -115,7 +115,7 @@ struct level {
 	SL_VECTOR(char *) folders;
 };
 
-/* What the listing tells of a file is enough: only links, folders and what has no type are asked for more. */
+/* The listing usually says enough about a file; only links, folders and entries without a type need a stat. */
 static void look_at(struct sl_images *folder, const char *path, const struct dirent *entry, dev_t device, struct level *below)
 {
 	struct stat st = {.st_dev = device, .st_ino = entry->d_ino, .st_mode = S_IFREG};
@@ -221,7 +221,7 @@ bool sl_images_add(struct sl_images *folder, const char *path)
 		add_pack(folder, path);
 		return true;
 	}
-	/* A file named alone brings the others of its process. */
+	/* A file named alone brings in the other files of its process. */
 	stem = sl_names_stem(path, &segment);
 	for (size_t i = 0; i < SL_COUNT(others); i++) {
 		glob_t found;
@@ -244,7 +244,7 @@ static int compare(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
-/* Folders of several hosts may have the same names: then by what the processes were, whatever summaries they are in. */
+/* Folders of several hosts may contain the same names; then the processes' identity decides, also for processes in summaries. */
 static int by_process(const struct sl_header *a, const struct sl_header *b)
 {
 	int order = compare(a->host, b->host);
@@ -256,7 +256,7 @@ static int by_process(const struct sl_header *a, const struct sl_header *b)
 	return order ? order : (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-/* A trace is before what a summary says of it. */
+/* A trace comes before a summary of the same process. */
 static int by_name(const void *a, const void *b)
 {
 	const struct sl_image *x = a, *y = b;
@@ -269,7 +269,7 @@ static int by_name(const void *a, const void *b)
 	return order ? order : compare(x->summary, y->summary);
 }
 
-/* By segment number, then by path. */
+/* Sorts by segment number, then by path. */
 static int by_segment(const void *a, const void *b)
 {
 	unsigned x = sl_names_segment(*(char *const *)a), y = sl_names_segment(*(char *const *)b);
@@ -304,7 +304,7 @@ static int newest_first(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Newest first; run_of follows. */
+/* Sorts runs newest first; run_of is renumbered. */
 static void sort_runs(struct sl_images *folder)
 {
 	unsigned *place = sl_memory_must(calloc(folder->run_count + 1, sizeof(*place)));
@@ -331,8 +331,8 @@ void sl_images_drop(struct sl_image *image)
 }
 
 /*
- * The name of the image that a header was met in before, NULL: none.  A process that executes another program is two of them.
- * named: only one of the same name counts.
+ * The name of the image in which this header was met before, NULL: none.  A process that executes another program counts as
+ * two. named: only an image of the same name counts.
  */
 static const char *met_before(struct sl_map *headers, const struct sl_header *header, const struct sl_image *image, bool named)
 {

@@ -12,14 +12,14 @@
 
 struct sl_run {
 	char *id;	     /* "" where no header could be read */
-	uint64_t started_ns; /* Unix, of its first process */
+	uint64_t started_ns; /* Unix time of its first process */
 	unsigned images;
-	unsigned number; /* in the order in which they were met */
+	unsigned number; /* position in the order in which runs were met */
 };
 
 struct sl_images {
-	struct sl_image *images; /* by name */
-	unsigned *run_of;	 /* index into runs, per image */
+	struct sl_image *images; /* sorted by name */
+	unsigned *run_of;	 /* for each image an index into runs */
 	unsigned image_count;
 	size_t capacity, run_capacity;
 	struct sl_run *runs; /* newest first */
@@ -33,12 +33,12 @@ struct sl_images {
 	struct sl_map stems, met;	    /* index into images + 1; files and folders, whatever their path */
 };
 
-/* Adds what lies at path; false when it does not exist (errno).  A path with no trace adds nothing. */
+/* Adds what lies at path; false: it does not exist (errno).  A path without traces adds nothing. */
 bool sl_images_add(struct sl_images *folder, const char *path);
 
-/* After the last add: reads the headers and fills runs. */
+/* After the last sl_images_add: reads the headers and fills runs. */
 void sl_images_group(struct sl_images *folder);
 void sl_images_free(struct sl_images *folder);
-void sl_images_drop(struct sl_image *image); /* what one has, not itself */
+void sl_images_drop(struct sl_image *image); /* Frees what an image owns, not the image. */
 
 #endif

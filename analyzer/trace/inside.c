@@ -35,7 +35,7 @@ static void add_all(struct list *list, const char *pattern)
 	globfree(&found);
 }
 
-/* Segments and ring of a trace; the manifest and summary beside a file of a telemetry sink, or all of the sink. */
+/* The segments and ring of a trace; for a file of a telemetry sink the manifest and summary beside it, or the whole sink. */
 static void add_beside(struct list *list, const char *path)
 {
 	static const char *const sink[] = {"manifest.json", "rollups.json", "stormlog_run.json"};
@@ -83,7 +83,8 @@ static bool confine(const struct sl_inside *inside)
 			add(&reads, inside->reads[i]);
 	if (inside->symbols)
 		add(&reads, inside->symbols);
-	add_all(&reads, SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX); /* of traces on network file systems */
+	/* Rings of traces on network file systems */
+	add_all(&reads, SL_REMOTE_RING "/" SL_REMOTE_RING_PREFIX "*" SL_RING_SUFFIX);
 	for (size_t i = 0; i < SL_COUNT(inside->writes); i++)
 		if (inside->writes[i] && *inside->writes[i] && strcmp(inside->writes[i], "-"))
 			add(&writes, inside->writes[i]);

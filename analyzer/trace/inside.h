@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a reader of these inputs may still do (base/confine.h): read them and what belongs to them, and write its outputs. */
+/* Confines the analyzer (base/confine.h): it may then only read its inputs with their related files, and write its outputs. */
 #ifndef ANALYZER_TRACE_INSIDE_H
 #define ANALYZER_TRACE_INSIDE_H
 
 #include <stdbool.h>
 
 struct sl_inside {
-	char *const *inputs;		  /* NULL ends them; with a trace the other files of its process */
+	char *const *inputs;		  /* ended by NULL; a trace stands for all files of its process */
 	const char *reads[6], *writes[8]; /* other files and folders; NULL: not given */
 	const char *symbols;		  /* --symbols */
 	bool changes;			  /* the inputs are folders in which files are made */
@@ -14,7 +14,10 @@ struct sl_inside {
 	bool serves;			  /* takes connections of a socket that listens already */
 };
 
-/* Once, before other threads and before the first input is opened; before it the lender is started.  False: this kernel has no Landlock. */
+/*
+ * To be called once: before other threads start and the first input is opened, and after the lender has been started.  False:
+ * this kernel has no Landlock.
+ */
 bool sl_inside_enter(const struct sl_inside *inside);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of a process's files: rank-00003-41237.msgpack.zst, later segments rank-00003-41237.000002.msgpack.zst, its .ring. */
+/* Names of a process's files: rank-00003-41237.msgpack.zst, later segments rank-00003-41237.000002.msgpack.zst, and its .ring. */
 #ifndef ANALYZER_TRACE_NAMES_H
 #define ANALYZER_TRACE_NAMES_H
 

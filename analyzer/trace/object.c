@@ -8,7 +8,7 @@
 
 enum { DEPTH_MAX = 16 };
 
-#define ITEMS_MAX (4u << 20) /* of one object: an item takes 24 bytes of memory, and one of the file */
+#define ITEMS_MAX (4u << 20) /* items of one object: each takes 24 bytes of memory but only one in the file */
 
 struct reader {
 	struct sl_unpack at;
@@ -33,7 +33,7 @@ static double real(const struct sl_unpacked *value)
 
 static bool read_object(struct reader *r, msgpack_object *object, unsigned depth);
 
-/* What is inside an array or a map, whose pairs lie as items lie. */
+/* Reads the items of an array, or of a map, whose pairs are stored as items. */
 static msgpack_object *read_items(struct reader *r, uint64_t items, unsigned depth)
 {
 	msgpack_object *item;

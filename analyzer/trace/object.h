@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading msgpack maps that a stranger may have written, by common/unpack.h into the objects of msgpack-c.  Counts and depth
- * are held against the bytes that are there before memory is taken for them; texts and bins point into the bytes parsed.
+ * Parses msgpack maps that may be hostile: reads with common/unpack.h and makes msgpack-c's objects.  Counts and depth are
+ * compared with the bytes present before memory is allocated for them.  Texts and bins point into the parsed bytes.
  */
 #ifndef ANALYZER_TRACE_OBJECT_H
 #define ANALYZER_TRACE_OBJECT_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SL_NAME_MAX (16u << 10) /* bytes of a name: what is longer is cut */
+#define SL_NAME_MAX (16u << 10) /* longest name in bytes; longer ones are cut */
 
 struct sl_span {
 	const char *text; /* NULL: absent */
@@ -32,7 +32,7 @@ uint64_t sl_object_u64(const msgpack_object *map, const char *key, uint64_t unkn
 int64_t sl_object_i64(const msgpack_object *map, const char *key, int64_t unknown);
 struct sl_span sl_object_text(const msgpack_object *map, const char *key);
 
-/* False for NULL, which is what sl_object_get gives where nothing is. */
+/* False for NULL, which sl_object_get returns where nothing is. */
 bool sl_object_is_text(const msgpack_object *object, const char *text);
 bool sl_object_number(const msgpack_object *object, uint64_t *value);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* All threads merged by time: a heap holds the feed of each (feed.h); a thread whose first frame lies in the future is not opened. */
+/*
+ * Merges all threads by time.  A heap holds each thread's feed (feed.h).  A thread whose first frame lies in the future is not
+ * opened yet.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,15 +16,15 @@ struct sl_order {
 	size_t feed_count;
 	struct sl_feed **heap;
 	size_t heap_count;
-	struct sl_feed *given; /* whose head was given out by the last call */
+	struct sl_feed *given; /* the feed whose first event the last call returned */
 	struct sl_item item;
 	struct sl_event translated;
-	unsigned count; /* of what was asked for */
+	unsigned count; /* items asked for so far */
 };
 
-#define ASK_EVERY 16384 /* events, between two looks at the clock */
+#define ASK_EVERY 16384 /* items between two looks at the clock */
 
-/* Records (thread 0) come behind events of the same time: an out-of-memory error before what was found out about it. */
+/* At equal times records (thread 0) follow events: first an out-of-memory error, then its context. */
 static bool earlier(const struct sl_feed *a, const struct sl_feed *b)
 {
 	if (a->time_ns != b->time_ns)
@@ -84,7 +87,7 @@ static void collect(struct sl_order *order)
 	sl_idmap_free(&ids);
 }
 
-/* Go on where the passes before ended. */
+/* Continue where the passes before ended. */
 static void resume(struct sl_order *order)
 {
 	struct sl_cursor *cursor = order->trace->cursor;
@@ -94,7 +97,7 @@ static void resume(struct sl_order *order)
 	for (size_t i = 0; i < order->feed_count; i++) {
 		struct sl_feed *feed = &order->feeds[i];
 
-		feed->taken = sl_cursor_of(cursor, feed->thread); /* stays where it is from here on */
+		feed->taken = sl_cursor_of(cursor, feed->thread); /* its address does not change from here on */
 		feed->number = feed->taken->base;
 		if (feed->file_next < feed->taken->next)
 			feed->file_next = feed->taken->next;
@@ -102,7 +105,7 @@ static void resume(struct sl_order *order)
 	}
 }
 
-/* Records that are in memory: of the ring, or left by the pass before. */
+/* Records in memory: from the ring, or left by the pass before. */
 static void collect_records(struct sl_order *order, struct sl_feed *feed)
 {
 	struct sl_trace *trace = order->trace;
@@ -126,7 +129,7 @@ struct sl_order *sl_order_new(struct sl_trace *trace)
 	order->trace = trace;
 	for (unsigned i = 0; i < trace->file_count; i++)
 		sl_frames_wake(&trace->files[i]);
-	if (trace->cursor) /* each pass has its own */
+	if (trace->cursor) /* each pass has its own ring */
 		sl_budget_begin(&trace->budget, trace->disk_bytes);
 	sl_budget_resume();
 	collect(order);
@@ -246,7 +249,7 @@ void sl_order_suspend(struct sl_order *order)
 	for (unsigned f = 0; f < trace->file_count; f++)
 		sl_frames_forget(&trace->files[f]);
 	sl_order_free(order);
-	sl_ring_drop(&trace->ring); /* megabytes of each process, which the next pass reads anew */
+	sl_ring_drop(&trace->ring); /* megabytes for each process; the next pass reads it anew */
 }
 
 int64_t sl_item_step(const struct sl_item *item, const struct sl_defs *defs)

@@ -14,7 +14,7 @@ static uint64_t size_of(const char *path)
 	return path && !stat(path, &st) ? (uint64_t)st.st_size : 0;
 }
 
-/* The bytes of the files; for a process in a summary those of its frame. */
+/* Bytes of the image's files; for a process in a summary, of its frame. */
 static uint64_t weight_of(const struct sl_image *image)
 {
 	uint64_t bytes = image->bytes;
@@ -31,7 +31,7 @@ struct weighed {
 	const struct sl_image *image;
 };
 
-/* Total, whatever order the listing had. */
+/* A total order, so that the order of the listing does not matter. */
 static int heaviest_first(const void *a, const void *b)
 {
 	const struct weighed *x = a, *y = b;
@@ -43,7 +43,7 @@ static int heaviest_first(const void *a, const void *b)
 	return names ? names : strcmp(one ? one : "", other ? other : "");
 }
 
-/* Each image, the heaviest first, goes to the part that has least so far.  is_mine: per image. */
+/* Gives each image, largest first, to the part with the fewest bytes so far.  is_mine: one flag for each image. */
 static void deal(const struct sl_images *folder, unsigned part, unsigned parts, bool *is_mine)
 {
 	struct weighed *order = sl_memory_must(calloc(folder->image_count + 1, sizeof(*order)));
@@ -59,7 +59,7 @@ static void deal(const struct sl_images *folder, unsigned part, unsigned parts, 
 		for (unsigned p = 1; p < parts; p++)
 			if (has[p] < has[lightest])
 				lightest = p;
-		has[lightest] += order[i].bytes + 1; /* opening costs, too */
+		has[lightest] += order[i].bytes + 1; /* + 1 because opening a file costs something too */
 		is_mine[order[i].image - folder->images] = lightest == part;
 	}
 	free(order);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The images of a folder dealt out to processes that cannot speak to each other. */
+/* Divides the images of a folder among processes that do not communicate. */
 #ifndef ANALYZER_TRACE_PARTS_H
 #define ANALYZER_TRACE_PARTS_H
 
 #include "analyzer/trace/images.h"
 
 /*
- * After the last sl_images_add, before grouping: keeps the part-th (from 0) of so many parts of about the same bytes.  As long as the
- * files stay as they are, every process that asks has the same parts.  Asks for the size of each file.
+ * To be called after the last sl_images_add and before grouping.  Keeps only the part-th (from 0) of so many parts with about
+ * the same number of bytes.  While the files stay the same, every process computes the same parts.  Asks for each file's size.
  */
 void sl_parts_keep(struct sl_images *folder, unsigned part, unsigned parts);
 

@@ -45,7 +45,7 @@ static bool exists(const struct sl_trace *trace, unsigned number)
 
 #define AHEAD 16 /* files that a process may fold between two passes */
 
-/* Files that the process has gone on in.  False: one was folded into the first before it was read. */
+/* Opens the files that the process has continued in.  False: one was folded into the first before we had read it. */
 static bool open_next(struct sl_trace *trace)
 {
 	struct sl_cursor *cursor = trace->cursor;
@@ -70,7 +70,7 @@ static bool open_next(struct sl_trace *trace)
 	return true;
 }
 
-/* An old file that was read is let go: its process may have removed it, and its disk would stay taken. */
+/* Closes an old file that has been read.  The process may have removed it, and while it is open its disk space stays taken. */
 static void close_read(struct sl_trace *trace)
 {
 	for (unsigned f = 0; f + 1 < trace->file_count; f++)
@@ -78,7 +78,7 @@ static void close_read(struct sl_trace *trace)
 			sl_frames_close(&trace->files[f]);
 }
 
-/* The recording fell asleep, woke, or wrote what it had kept: events then lie in the file before those already read. */
+/* The recording fell asleep, woke up, or wrote what it had kept: events then lie in the file before those already read. */
 static bool turned(const struct sl_trace *trace)
 {
 	const struct sl_cursor *cursor = trace->cursor;
@@ -93,7 +93,7 @@ bool sl_passes_next(struct sl_trace *trace)
 
 	if (!trace->cursor->begun)
 		return true;
-	/* The ring first: what is drained meanwhile is in both and not in neither. */
+	/* The ring first: what is drained in between is then in both rather than in neither. */
 	sl_ring_free(&trace->ring);
 	if (trace->cursor->ring)
 		sl_ring_open(&trace->ring, trace->cursor->ring, &unsaid);

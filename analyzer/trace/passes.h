@@ -18,8 +18,8 @@
 
 #include "analyzer/trace/trace.h"
 
-void sl_passes_begin(struct sl_trace *trace); /* before the first pass */
-/* Reads what was written since.  False: it must be opened anew (files were folded that had not been read). */
+void sl_passes_begin(struct sl_trace *trace); /* To be called before the first pass. */
+/* Reads what was written since.  False: the trace must be opened anew, because files were folded that had not been read. */
 bool sl_passes_next(struct sl_trace *trace);
 
 #endif

@@ -11,7 +11,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/trace/frames.h"
 
-/* The rest of the buffer is zeros. */
+/* Fills the rest of the buffer with zeros. */
 static bool read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
 	size_t got = sl_read_at(fd, buffer, bytes, offset);
@@ -20,7 +20,7 @@ static bool read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 	return got == bytes;
 }
 
-/* Start time of a process in clock ticks after boot; 0: it does not exist, or waits for its parent's glance only. */
+/* Start of a process in clock ticks after boot; 0: it does not exist, or is a zombie. */
 static uint64_t start_of(uint64_t pid)
 {
 	unsigned long long start = 0;
@@ -31,7 +31,7 @@ static uint64_t start_of(uint64_t pid)
 	file = fopen(path, "re");
 	if (!file)
 		return 0;
-	/* The name, field 2, may hold anything; the last parenthesis ends it. */
+	/* the name, field 2, may contain anything; it ends at the last parenthesis */
 	if (fgets(line, sizeof(line), file) && (at = strrchr(line, ')')))
 		if (sscanf(at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &state,
 			   &start) != 2 ||
@@ -69,7 +69,7 @@ static bool is_alive(int fd, const struct sl_ringfile *head)
 	return sl_ring_process_lives(head->boot_id, head->pid, head->process_start);
 }
 
-/* Slots that the living process changed while we copied them are blanked: their events are in the file. */
+/* Blanks slots that the living process changed during our copy: their events are in the file. */
 static void settle(int fd, uint64_t offset, struct sl_slot *slots)
 {
 	struct sl_slot *again = malloc(SL_SEGMENT_BYTES);
@@ -83,7 +83,10 @@ static void settle(int fd, uint64_t offset, struct sl_slot *slots)
 	free(again);
 }
 
-/* The log's segments that the living process gave back, and perhaps to somebody else, while we copied them: all of it is in the file. */
+/*
+ * Blanks segments of the log that the living process gave back during our copy, perhaps for other use: their content is in the
+ * file.
+ */
 static void settle_log(struct sl_recovered_ring *ring, int fd)
 {
 	struct sl_ringfile *now = sl_memory_must(malloc(sizeof(*now)));
@@ -139,7 +142,7 @@ static bool open_ring(struct sl_recovered_ring *ring, const char *path, struct s
 
 		free(head);
 		close(fd);
-		if (!blank) /* a ring that was only just made has nothing to say */
+		if (!blank) /* a ring that was only just made is no damage */
 			sl_damage_add(damage, path, 0, "is no ring of this version");
 		return false;
 	}
@@ -188,7 +191,7 @@ void sl_ring_free(struct sl_recovered_ring *ring)
 	*ring = (struct sl_recovered_ring){0};
 }
 
-/* Segments of one thread, or of the log (thread 0), by order; returns how many of `index` were filled. */
+/* Sorts the segments of one thread, or of the log (thread 0); returns how many of `index` were filled. */
 static unsigned segments_of(const struct sl_recovered_ring *ring, uint32_t thread, uint8_t index[SL_SEGMENT_MAX])
 {
 	unsigned count = 0;
@@ -222,7 +225,10 @@ void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_recovered_ring *rin
 
 const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_slot **second)
 {
-	/* What is kept in the memory of a sleeping process comes before its slots: they wait for it.  Once it is dead they are all there is. */
+	/*
+	 * Events kept in the memory of a sleeping process come before its slots, so the slots wait for them.  Of a dead process
+	 * only the slots are left.
+	 */
 	if (walk->ring->alive && atomic_load(&walk->ring->head->asleep))
 		return NULL;
 	for (; walk->at < walk->count; walk->at++) {
@@ -231,7 +237,7 @@ const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_sl
 		const struct sl_slot *slots = walk->ring->slots[i];
 		uint64_t end = atomic_load(&segment->end), tail = atomic_load(&segment->tail);
 
-		if (walk->seq < tail) /* never before `first` */
+		if (walk->seq < tail) /* never smaller than `first` */
 			walk->seq = tail;
 		while (!end || walk->seq < end) {
 			const struct sl_slot *slot = &slots[(walk->seq - segment->first) % SL_SEGMENT_SLOTS];
@@ -249,7 +255,7 @@ const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_sl
 	return NULL;
 }
 
-/* The records of one segment; returns the position behind the last whole one. */
+/* Reads the records of one segment; returns the position behind the last whole one. */
 static uint64_t segment_defs(const uint8_t *log, uint64_t first, uint64_t position, uint64_t from,
 			     void (*each)(void *data, const uint8_t *map, size_t bytes), void *data)
 {
@@ -279,7 +285,7 @@ void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*ea
 	}
 }
 
-/* Whether the log goes on behind the record at `position`, in the next segment. */
+/* True: the log goes on behind the record at `position`, in the next segment. */
 static bool is_end(const uint8_t *log, uint64_t first, uint64_t position)
 {
 	return position - first + 8 > SL_SEGMENT_BYTES || (sl_load_le(log + (position - first), 8) & 0xff) == SL_DEF_END;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring file as it was at one instant (common/ringfile.h): what the process had said and the writer had not
- * written.  Read with pread into memory of ours; the process may be alive and writing meanwhile, so a slot
- * counts only when its number is the expected one before and after the copy.
+ * A copy of a ring file (common/ringfile.h) at one instant: what the process had recorded and the writer had not written.  It
+ * is read with pread.  The process may be alive and writing meanwhile, so a slot counts only if its number is the expected one
+ * both before and after the copy.
  */
 #ifndef ANALYZER_TRACE_RING_H
 #define ANALYZER_TRACE_RING_H
@@ -25,20 +25,20 @@ struct sl_recovered_ring {
 /* false: no ring there, or none that can be read (said).  Read it before the trace file, so that what is
  * drained in between is in both and not in neither. */
 bool sl_ring_open(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
-/* Without what is in it. */
+/* Frees everything. */
 bool sl_ring_open_head(struct sl_recovered_ring *ring, const char *path, struct sl_damage *damage);
-/* The process of a header lives: on this boot, with this pid and this start (ticks after boot). */
+/* True: the process of this header lives: on this boot, with this pid and this start (ticks after boot). */
 bool sl_ring_process_lives(const char *boot_id, uint64_t pid, uint64_t process_start);
-/* What is in it; its head stays. */
+/* Frees the content and keeps the head. */
 void sl_ring_drop(struct sl_recovered_ring *ring);
 void sl_ring_free(struct sl_recovered_ring *ring);
 
-/* The thread of a segment of events; 0: it is none. */
+/* The thread of an event segment; 0: it is no event segment. */
 uint32_t sl_ring_thread(const struct sl_recovered_ring *ring, unsigned segment);
 
 /*
- * The next slot of a thread at or after *seq, in the segment index[*at]; moves both.  NULL at the end.
- * *second is the slot after it.  FILLING slots are passed over.
+ * The next slot of a thread at or after *seq, in the segment index[*at]; moves both.  NULL at the end.  *second is the slot
+ * after it. FILLING slots are passed over.
  */
 struct sl_ring_walk {
 	const struct sl_recovered_ring *ring;
@@ -49,10 +49,10 @@ struct sl_ring_walk {
 void sl_ring_walk(struct sl_ring_walk *walk, const struct sl_recovered_ring *ring, uint32_t thread, uint64_t from);
 const struct sl_slot *sl_ring_next(struct sl_ring_walk *walk, const struct sl_slot **second);
 
-/* Whole maps of the definition log from position `from` on. */
+/* Calls `each` for whole maps of the definition log, from position `from` on. */
 void sl_ring_defs(const struct sl_recovered_ring *ring, uint64_t from, void (*each)(void *data, const uint8_t *map, size_t bytes),
 		  void *data);
-/* The same up to the first that is not whole yet; returns where to go on.  each NULL: that alone. */
+/* The same up to the first map that is not whole yet; returns the position where to go on.  each NULL: only finds that position. */
 uint64_t sl_ring_defs_settled(const struct sl_recovered_ring *ring, uint64_t from,
 			      void (*each)(void *data, const uint8_t *map, size_t bytes), void *data);
 

@@ -14,7 +14,7 @@
 
 #define INDEX_MAX   (256u << 20)
 #define CONTENT_MAX (1ull << 30)
-#define RATIO_MAX   1000 /* content of a frame over its bytes: no small file is large */
+#define RATIO_MAX   1000 /* largest allowed ratio of content to bytes of a frame, so that no small file becomes large */
 
 bool sl_summaries_named(const char *path)
 {
@@ -23,13 +23,13 @@ bool sl_summaries_named(const char *path)
 	return size > end && !strcmp(path + size - end, SL_SUMMARY_SUFFIX);
 }
 
-/* One frame and what is in it. */
+/* One frame with its content. */
 static uint8_t *unpack(const void *frame, size_t size, uint64_t most, size_t *bytes)
 {
 	unsigned long long content = ZSTD_getFrameContentSize(frame, size);
 	uint8_t *out;
 
-	if (content > most || content / RATIO_MAX > size) /* the two that tell of errors too */
+	if (content > most || content / RATIO_MAX > size) /* the two numbers in the messages */
 		return NULL;
 	out = malloc(content + 1);
 	if (!out)

@@ -22,9 +22,10 @@ const char *sl_status_name(enum sl_status status)
 	return names[status];
 }
 
-#define MAP_BYTES_MAX (512u << 20) /* definitions, samples and notes of a process, unpacked; a job of days has some MB */
+/* Limit for definitions, samples and notes of a process, decompressed; a job of days has some MB */
+#define MAP_BYTES_MAX (512u << 20)
 
-/* Where the process itself says that events are missing, and when. */
+/* Where the process itself reports lost events, and when. */
 static void add_gap(struct sl_trace *trace, const char *place, uint64_t count, uint64_t begin_ns, uint64_t end_ns,
 		    struct sl_span why)
 {
@@ -45,7 +46,7 @@ static void take_gap(struct sl_trace *trace, const msgpack_object *map)
 		sl_object_u64(map, "end_ns", 0), sl_object_text(map, "why"));
 }
 
-/* Everything that is not an event or a record of a moment. */
+/* Reads maps that are neither events nor records of a moment. */
 static void take_map(struct sl_trace *trace, const msgpack_object *map)
 {
 	const msgpack_object *def = sl_object_get(map, "def");
@@ -96,7 +97,7 @@ static void take_record(struct sl_trace *trace, const msgpack_object *map)
 
 static void take_maps(struct sl_trace *trace, const struct sl_frames *file, const struct sl_zstd_frame *frame)
 {
-	/* What a pass has taken from the ring is not taken again from the file. */
+	/* What a pass has taken from the ring is not taken from the file again. */
 	uint64_t position = frame->first, from = trace->cursor && frame->next ? trace->log_next : 0;
 	msgpack_object object;
 	size_t at = 0, begin;
@@ -123,7 +124,7 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, cons
 	}
 }
 
-/* Its index was damaged: learn from the contents what the frame is. */
+/* Its index was damaged: the content tells what kind of frame it is. */
 static void classify(struct sl_trace *trace, struct sl_zstd_frame *frame)
 {
 	const struct sl_event *event;
@@ -163,7 +164,7 @@ static void read_definitions(struct sl_trace *trace)
 	for (unsigned f = 0; f < trace->file_count; f++) {
 		struct sl_frames *file = &trace->files[f];
 
-		/* The first file holds this segment already: the process was killed before it could remove the segment. */
+		/* The first file contains this segment already: the process was killed before it could remove the segment. */
 		if (f && file->count && sl_names_segment(file->path) <= trace->folded.through)
 			file->count = 0;
 		for (size_t i = 0; i < file->count; i++) {
@@ -176,7 +177,7 @@ static void read_definitions(struct sl_trace *trace)
 				continue;
 			}
 			if (!sl_frame_read(&trace->inflate, file, frame, &trace->damage)) {
-				frame->compressed = 0; /* said once */
+				frame->compressed = 0; /* reported only once */
 				continue;
 			}
 			if (!frame->kind)
@@ -187,12 +188,12 @@ static void read_definitions(struct sl_trace *trace)
 			if (frame->kind == SL_FRAME_DEFS && frame->next > trace->log_next)
 				trace->log_next = frame->next;
 			if (trace->cursor)
-				frame->compressed = 0; /* done with */
+				frame->compressed = 0; /* finished with it */
 		}
 	}
 }
 
-/* Files are numbered from 1; those that were folded are in the first. */
+/* Files are numbered from 1; folded files are in the first. */
 static void miss_files(struct sl_trace *trace)
 {
 	unsigned expected = 1;
@@ -252,7 +253,7 @@ static void read_ring(struct sl_trace *trace)
 			      strerror((int)atomic_load(&trace->ring.head->stopped)));
 }
 
-/* stormlog-attach lives and writes on: what has a footer is not asked. */
+/* stormlog-attach is alive and still writing, except to a trace that has a footer */
 static bool is_watched(const struct sl_header *header)
 {
 	return header->watcher && header->boot_id && sl_ring_process_lives(header->boot_id, header->watcher, header->watcher_start);
@@ -263,7 +264,7 @@ static enum sl_status status_of(const struct sl_trace *trace)
 	int ended = trace->ring.path ? (int)atomic_load(&trace->ring.head->ended) : 0;
 
 	if (trace->how && (!strcmp(trace->how, "detached") || !strcmp(trace->how, "gone")))
-		return SL_STATUS_UNKNOWN; /* stormlog-attach saw no end, or not how it came */
+		return SL_STATUS_UNKNOWN; /* stormlog-attach saw no end, or not its cause */
 	if (trace->footer_ns || trace->how)
 		return SL_STATUS_COMPLETED;
 	if (!trace->ring.path)
@@ -277,7 +278,7 @@ static enum sl_status status_of(const struct sl_trace *trace)
 	return trace->ring.head->leaves_by_call ? SL_STATUS_UNKNOWN : SL_STATUS_INTERRUPTED;
 }
 
-/* A process that ended by the bare system call wrote no footer; the launcher, which waited for it, knows its status. */
+/* A process that ended by the bare system call wrote no footer.  The launcher waited for it and stored its status. */
 static void take_exit(struct sl_trace *trace)
 {
 	int ended = trace->ring.path && !trace->exited ? (int)atomic_load(&trace->ring.head->ended) : 0;
@@ -286,7 +287,7 @@ static void take_exit(struct sl_trace *trace)
 		trace->exited = 1 + (uint32_t)WEXITSTATUS(ended - 1);
 }
 
-/* Where a ring lies elsewhere (a node's /dev/shm), the header names its absolute path. */
+/* Where a ring lies elsewhere (/dev/shm of its node), its header names the trace's absolute path. */
 static void open_far_ring(struct sl_trace *trace)
 {
 	if (trace->ring.path || trace->footer_ns || !trace->header.ring || trace->header.ring[0] != '/')
@@ -296,7 +297,7 @@ static void open_far_ring(struct sl_trace *trace)
 			       trace->header.ring);
 }
 
-/* False: a file vanished since the folder was read, because the process folded it into the first meanwhile. */
+/* False: a file vanished since the folder was listed, because the process folded it into the first. */
 static bool open_files(struct sl_trace *trace, const struct sl_image *image)
 {
 	for (unsigned i = 0; i < image->file_count; i++) {
@@ -319,13 +320,13 @@ static void close_files(struct sl_trace *trace)
 	trace->file_count = 0;
 }
 
-/* The process may fold one file after the other while we look; the ones that are gone are in the first. */
+/* The process may fold one file after the other while we read; the vanished ones are in the first. */
 static void open_settled(struct sl_trace *trace, const struct sl_image *image)
 {
 	struct sl_image left = *image;
 
 	left.files = sl_memory_must(malloc((image->file_count + 1) * sizeof(*left.files)));
-	if (image->file_count) /* none: a ring alone */
+	if (image->file_count) /* no files: the ring alone */
 		memcpy(left.files, image->files, image->file_count * sizeof(*left.files));
 	while (!open_files(trace, &left)) {
 		unsigned kept = 1;
@@ -358,7 +359,7 @@ struct sl_trace *sl_trace_blank(void)
 	return trace;
 }
 
-/* How it was recorded, where it slept, and what that leaves open. */
+/* How the process was recorded, when the recording slept, and what is therefore missing. */
 static void say_slept(struct sl_trace *trace)
 {
 	struct sl_slept *slept = &trace->folded.slept;

@@ -18,7 +18,7 @@
 
 struct sl_act {
 	const struct sl_rule *rules;
-	int line; /* to the doer; -1: none */
+	int line; /* socket to the doer; -1: none */
 	pid_t doer;
 	bool quiet;
 };
@@ -44,7 +44,7 @@ struct sl_act *sl_act_new(const struct sl_rule *rules, size_t count, bool quiet)
 void sl_act_free(struct sl_act *act)
 {
 	if (act->line >= 0)
-		shutdown(act->line, SHUT_RDWR); /* others that were forked since have it open */
+		shutdown(act->line, SHUT_RDWR); /* closes it even though processes forked since still have it open */
 	while (act->doer > 0 && waitpid(act->doer, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (act->line >= 0)
@@ -52,7 +52,7 @@ void sl_act_free(struct sl_act *act)
 	free(act);
 }
 
-/* ---- what is told */
+/* ---- what an alert says */
 
 static char *json_of(const struct sl_alert *alert)
 {
@@ -95,7 +95,7 @@ static void say(const struct sl_act *act, const char *text)
 		sl_door_print(stderr, "stormlog: %s\n", text);
 }
 
-/* An errand: its words, each with its end (doer.h). */
+/* Builds an errand: its words, each ended by a NUL (doer.h). */
 struct words {
 	SL_VECTOR(char) bytes;
 };
@@ -142,7 +142,7 @@ static void send_errand(struct sl_act *act, const struct sl_alert *alert)
 	free(json);
 }
 
-/* Only what sleeps and has a ring is to be woken. */
+/* Only a sleeping recording that has a ring can be woken. */
 static bool has_errand(const struct sl_alert *alert)
 {
 	const struct sl_trace *trace = alert->followed->process.trace;

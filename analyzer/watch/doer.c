@@ -25,19 +25,19 @@
 #define ERRAND_MAX  (256 << 10)
 #define ENVIRONMENT "STORMLOG_ALERT_"
 
-/* What was sent: pointers into it. */
+/* An errand as received: pointers into the message. */
 struct errand {
 	const struct sl_rule *rule;
 	bool raised;
-	const char *name, *trace, *json; /* trace: of wake the ring */
+	const char *name, *trace, *json; /* trace: for the action wake it is the ring */
 	const char *environment[16];
 	unsigned environment_count;
 };
 
-/* A process to start, or that was started. */
+/* A process that waits to be started, or is running. */
 struct task {
 	char **argv, **envp;
-	char *json, *what; /* what: for people, if it fails */
+	char *json, *what; /* what: a phrase for people, printed if it fails */
 	pid_t pid;
 	time_t until;
 };
@@ -46,7 +46,7 @@ struct doer {
 	struct task *running[SL_DOER_AT_ONCE];
 	SL_VECTOR(struct task *) waiting;
 	unsigned dropped;
-	size_t files; /* bytes, in this hour */
+	size_t files; /* bytes written in this hour */
 	time_t hour, said;
 };
 
@@ -66,7 +66,7 @@ static void free_task(struct task *task)
 	free(task);
 }
 
-/* Text that steers nothing, with `end` behind it. */
+/* Appends a text without control characters, and `end`. */
 static char *plain(const char *text, const char *end)
 {
 	char *copy = NULL;
@@ -100,7 +100,7 @@ static void put_in_file(struct doer *doer, const char *path, const char *json)
 	free(line);
 }
 
-/* ---- what was sent, by one that reads traces: none of it is taken unseen */
+/* ---- messages come from a process that reads traces, so everything in them is checked */
 
 static const char *next_word(const char **at, const char *end)
 {
@@ -141,7 +141,7 @@ static bool read_errand(struct errand *errand, const char *bytes, size_t size, c
 
 /* ---- processes */
 
-/* A program where an installation has it, or where it is built: from the folder of this one. */
+/* A program's path in an installation or a build folder, relative to this program's folder. */
 static char *beside(const char *installed, const char *built)
 {
 	char own[PATH_MAX], *path;
@@ -197,14 +197,14 @@ static char **environment_of(const struct errand *errand)
 		count++;
 	envp = sl_memory_must(calloc(count + errand->environment_count + 1, sizeof(*envp)));
 	for (size_t i = 0; i < count; i++)
-		if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) /* nothing of ours is to be recorded */
+		if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0) /* programs that it starts are not to be recorded */
 			envp[at++] = sl_memory_copy(environ[i]);
 	for (unsigned i = 0; i < errand->environment_count; i++)
 		envp[at++] = plain(errand->environment[i], "");
 	return envp;
 }
 
-/* stdin is the alert as JSON, stdout our stderr: rows and reports of others stay what they are. */
+/* stdin is the alert as JSON; stdout goes to our stderr, so that tables and reports stay clean */
 static void start(struct task *task)
 {
 	int in = memfd_create("alert", MFD_CLOEXEC);
@@ -241,7 +241,7 @@ static void start(struct task *task)
 		close(in);
 }
 
-/* True: it has ended, however. */
+/* True: the process has ended, in whatever way. */
 static bool has_ended(struct task *task)
 {
 	int status = 0;
@@ -259,7 +259,7 @@ static bool has_ended(struct task *task)
 	return got != 0;
 }
 
-/* Once a second at most. */
+/* Called once a second at most. */
 static void say_dropped(struct doer *doer)
 {
 	if (doer->dropped)
@@ -270,7 +270,7 @@ static void say_dropped(struct doer *doer)
 	doer->said = time(NULL);
 }
 
-/* How many are under way or wait. */
+/* Number of processes that run or wait. */
 static unsigned tend(struct doer *doer)
 {
 	unsigned busy = 0;
@@ -330,7 +330,7 @@ _Noreturn void sl_doer(int from, const struct sl_rule *rules, size_t count)
 	struct errand errand;
 	time_t until = 0;
 
-	signal(SIGINT, SIG_IGN); /* the watcher looks once more; its end is ours */
+	signal(SIGINT, SIG_IGN); /* the watcher looks once more and then ends; this process ends with it */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	for (;;) {

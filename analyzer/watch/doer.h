@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The doer: a process that never sees a trace, started before the first is opened, and does what alerts ask for, because who reads
- * traces may start no program and write no file (base/confine.h).  What is done stands in the rules, which it has of the command line;
- * what is sent is which of them, and texts for its environment and input.
+ * The doer is a process that never sees a trace.  It is started before the first trace is opened and does what alerts ask for,
+ * because a process that reads traces may start no program and write no file (base/confine.h).  The actions are in the rules,
+ * which it has from the command line; it is only sent which rule, and texts for environment and input.
  *
- * An errand is one message of words, each ended by a NUL: the rule's number, the state, the name of a bundle, the trace (of wake: the ring), the alert as
- * JSON, and settings of the environment, all of which begin with STORMLOG_ALERT_.  Anything else is dropped, and what steers a
- * terminal is taken out of all texts (base/door.h).
+ * An errand is one message of words, each ended by a NUL: the rule's number, the state, the name of a bundle, the trace (for
+ * wake: the ring), the alert as JSON, and environment settings, which all begin with STORMLOG_ALERT_.  Anything else is
+ * dropped, and control characters are removed from all texts (base/door.h).
  *
- * A line in a file is written at once; a bundle, a webhook and a command are processes that nobody waits for: at most SL_DOER_AT_ONCE
- * at a time, killed after SL_DOER_LONGEST_S, and up to SL_DOER_WAITING more wait for a place.  Files get SL_DOER_FILES bytes an
- * hour at most.  What fails or is left out is said on stderr.
+ * A line in a file is written at once.  Bundles, webhooks and commands are processes that nobody waits for: at most
+ * SL_DOER_AT_ONCE at a time, killed after SL_DOER_LONGEST_S, and up to SL_DOER_WAITING more that wait for a place.  Files get
+ * at most SL_DOER_FILES bytes an hour.  Failures and omissions are printed on stderr.
  */
 #ifndef ANALYZER_WATCH_DOER_H
 #define ANALYZER_WATCH_DOER_H
@@ -21,7 +21,7 @@
 #define SL_DOER_WAITING	  32
 #define SL_DOER_LONGEST_S 60
 #define SL_DOER_FILES	  (64 << 20)
-#define SL_DOER_LAST_S	  5 /* for what is under way when the line is closed */
+#define SL_DOER_LAST_S	  5 /* time for running processes after the line is closed */
 
 _Noreturn void sl_doer(int from, const struct sl_rule *rules, size_t count);
 

@@ -12,7 +12,7 @@
 #include "common/base.h"
 #include "common/size.h"
 
-#define BACK 0.1 /* an alarm ends where the value has gone back by so much of the rule's */
+#define BACK 0.1 /* an alarm ends when the value has gone back by this part of the rule's value */
 
 #define ONE(unit) (1u << (unit))
 #define BYTES	  (ONE(SL_UNIT_BYTES) | ONE(SL_UNIT_SHARE))
@@ -36,7 +36,7 @@ static const struct {
 
 static const struct {
 	const char *name;
-	bool wants; /* a target */
+	bool wants; /* the action needs a target */
 } actions[SL_ACTION_COUNT] = {
 	[SL_ACTION_MESSAGE] = {"message", false}, [SL_ACTION_FILE] = {"file", true},	   [SL_ACTION_BUNDLE] = {"bundle", true},
 	[SL_ACTION_WEBHOOK] = {"webhook", true},  [SL_ACTION_COMMAND] = {"command", true}, [SL_ACTION_WAKE] = {"wake", false},
@@ -88,7 +88,7 @@ static bool parse_seconds(const char *text, double *seconds)
 	return end != text && has_unit(text) && number >= 0 && number < 1e9 && time_named(*end ? end : "s") > 0;
 }
 
-/* Bytes over a time or a step. */
+/* Bytes per time or per step. */
 static bool parse_growth(const char *text, enum sl_unit *unit, double *value)
 {
 	const char *slash = strchr(text, '/');
@@ -253,7 +253,7 @@ static bool holds(const struct sl_rule *rule, double value)
 	return rule->above ? value > rule->value : value < rule->value;
 }
 
-/* Well on the other side. */
+/* True: the value is clearly on the other side again. */
 static bool is_back(const struct sl_rule *rule, double value)
 {
 	double edge = rule->value * (rule->above ? 1 - BACK : 1 + BACK);

@@ -29,7 +29,7 @@ enum sl_metric {
 	SL_METRIC_COUNT,
 };
 
-/* bytes; share of the device, 0 to 1; bytes a second; bytes a step; seconds; a number */
+/* bytes; share of the device, 0 to 1; bytes per second; bytes per step; seconds; a number */
 enum sl_unit { SL_UNIT_BYTES, SL_UNIT_SHARE, SL_UNIT_RATE, SL_UNIT_STEP, SL_UNIT_SECONDS, SL_UNIT_NUMBER };
 
 enum sl_action {
@@ -44,37 +44,37 @@ enum sl_action {
 
 struct sl_rule {
 	enum sl_metric metric;
-	bool above, or_equal; /* above: > */
-	enum sl_unit unit;    /* of the value, which its text chose */
+	bool above, or_equal; /* above: the operator is > or >= */
+	enum sl_unit unit;    /* unit of the value, as its text says */
 	double value;
 	uint64_t for_ns;
 	enum sl_action action;
-	const char *target; /* of the action, in text; "": it needs none */
-	char *text;	    /* as written; the condition alone is its first `condition` bytes */
+	const char *target; /* argument of the action, a part of text; "": none needed */
+	char *text;	    /* as written; the condition is its first `condition` bytes */
 	size_t condition;
 };
 
-/* NULL, or what is wrong, static.  sl_rule_free even then. */
+/* NULL, or a static text that says what is wrong.  Call sl_rule_free even then. */
 const char *sl_rule_parse(struct sl_rule *rule, const char *text);
 void sl_rule_free(struct sl_rule *rule);
 
 const char *sl_metric_name(enum sl_metric metric);
-/* True for a rule about a whole process rather than one of its devices. */
+/* True for a rule about a whole process instead of one device. */
 bool sl_metric_of_process(enum sl_metric metric);
 const char *sl_action_name(enum sl_action action);
-/* A figure as a person reads it; out holds SL_FORMAT_BYTES and eight more. */
+/* A value as text for people; out holds SL_FORMAT_BYTES and eight more. */
 const char *sl_unit_format(enum sl_unit unit, double value, char *out);
 
-/* One rule about one device of one process. */
+/* The state of one rule for one device of one process. */
 struct sl_alarm {
 	bool raised;
-	uint64_t since_ns; /* from when on it is true (false, when raised) without a break; 0: it is not */
+	uint64_t since_ns; /* since when it has been true without a break (false, when raised); 0: it is not */
 };
 enum sl_turn { SL_TURN_NONE, SL_TURN_RAISED, SL_TURN_CLEARED };
 
 /*
- * A look.  Raised when the rule holds at every look of `for`; cleared when the value has gone back by a tenth beyond the rule's for
- * as long.  A value that is not known (NAN) ends neither.
+ * One look.  The alarm is raised when the rule holds at every look of `for`; it is cleared when the value has been beyond the
+ * rule's value by a tenth, on the good side, for as long.  An unknown value (NAN) changes nothing.
  */
 enum sl_turn sl_alarm_look(struct sl_alarm *alarm, const struct sl_rule *rule, double value, uint64_t now_ns);
 

@@ -15,20 +15,20 @@
 
 #define DEVICES 16 /* of a process */
 
-/* What is remembered of a device of a process. */
+/* What is remembered of one device of a process. */
 struct looks {
 	struct sl_trend by_time, by_step;
 	struct sl_forecast forecast;
-	struct sl_alarm *alarms; /* by rule */
+	struct sl_alarm *alarms; /* one for each rule */
 };
 
 struct watched {
 	const struct sl_followed *followed;
 	char *session;
 	struct looks device[DEVICES];
-	struct sl_alarm *alarms; /* of rules about the process */
+	struct sl_alarm *alarms; /* one for each rule about the process */
 	struct sl_growing growing;
-	const char *recorded; /* how, as it was told last */
+	const char *recorded; /* how the process is recorded, as last reported */
 	bool ended;
 };
 
@@ -89,7 +89,7 @@ static double known(uint64_t bytes)
 	return bytes == SL_UNKNOWN ? NAN : (double)bytes;
 }
 
-/* What the device has in use: by its last sample, and where there is none by what the process holds. */
+/* What the device has in use: by its last sample; without a sample, what the process holds. */
 static uint64_t used_of(const struct sl_figures *f)
 {
 	return f->used != SL_UNKNOWN && f->used > f->live ? f->used : f->live;
@@ -139,7 +139,7 @@ static double unlike(const struct sl_follow *follow, const struct sl_followed *f
 {
 	unsigned count = sl_follow_count(follow), same = 0, at = 0;
 	double *held = sl_memory_must(calloc(count + 1, 2 * sizeof(*held))), *away = held + count + 1, found;
-	const char *run = followed->process.trace->header.run_id; /* NULL of one that is watched from outside */
+	const char *run = followed->process.trace->header.run_id; /* NULL for one that is watched from outside */
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct sl_followed *other = sl_follow_process(follow, i);
@@ -164,7 +164,7 @@ static double of_process(const struct sl_watch *watch, const struct sl_rule *rul
 	return rule->metric == SL_METRIC_UNLIKE ? unlike(follow, followed) : oldest_call(watch, &followed->process);
 }
 
-/* ---- turns */
+/* ---- changes of state */
 
 static void tell(struct sl_watch *watch, struct watched *one, struct sl_alert *alert)
 {
@@ -210,7 +210,7 @@ static void add(struct sl_watch *watch, struct watched *one, struct looks *looks
 
 	sl_trend_add(&looks->by_time, watch->now_ns, f->live);
 	if (steps)
-		sl_trend_add(&looks->by_step, steps->entries * SL_NS_PER_S, f->live); /* a step for a second */
+		sl_trend_add(&looks->by_step, steps->entries * SL_NS_PER_S, f->live); /* counts a step as a second */
 	sl_forecast_add(&looks->forecast, watch->now_ns, used_of(f));
 }
 
@@ -244,7 +244,7 @@ static void look_at(struct sl_watch *watch, const struct sl_follow *follow, stru
 					       .value = of_process(watch, &watch->rules[r], follow, one->followed)});
 }
 
-/* The process sleeps, sleeps no more, or is watched from outside: told when that is new. */
+/* Reports when the recording falls asleep, wakes up, or is watched from outside. */
 static void tell_unseen(struct sl_watch *watch, struct watched *one)
 {
 	const char *recorded = sl_trace_recorded(one->followed->process.trace);
