@@ -14,7 +14,7 @@
 #define HELP_COLUMN 27
 #define HELP_END    80
 
-/* Words on lines of their column; the first line is begun. */
+/* Wraps words to lines at their column; the first line has been begun. */
 static void put_wrapped(FILE *out, const char *words)
 {
 	size_t at = HELP_COLUMN;
@@ -40,7 +40,7 @@ void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 	sl_door_print(out, "usage: stormlog-analyze %s%s\n", options->usage, wrong ? "   (--help lists them)" : "");
 	if (wrong)
 		return;
-	if (options->about) { /* ours, of several lines */
+	if (options->about) { /* a paragraph of ours with several lines */
 		fputc('\n', out);
 		fputs(options->about, out);
 		fputc('\n', out);
@@ -60,7 +60,10 @@ void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 	}
 }
 
-/* The value of an option at the place reached, as --name=VALUE, --name VALUE, -nVALUE or -n VALUE; NULL: another one, or none. */
+/*
+ * The value of an option at this position, in the forms --name=VALUE, --name VALUE, -nVALUE and -n VALUE; NULL: another option,
+ * or no value.
+ */
 static const char *value_of(struct sl_arguments *options, const struct sl_option *o)
 {
 	const char *text = options->argv[options->at];
@@ -74,7 +77,7 @@ static const char *value_of(struct sl_arguments *options, const struct sl_option
 	return o->letter && text[1] == o->letter ? text + 2 : NULL;
 }
 
-/* No option of the table. */
+/* An option that is not in the table. */
 static int refuse(const struct sl_arguments *options, const char *text)
 {
 	struct sl_nearest nearest = {.wanted = text, .distance = SL_NEAREST_TYPO};

@@ -19,11 +19,11 @@
 struct sl_option {
 	const char *name;  /* "--run"; NULL ends the table */
 	char letter;	   /* 0: none */
-	const char *value; /* what to write for the value; NULL: a flag */
+	const char *value; /* how --help writes the value; NULL: a flag */
 	const char *help;
 };
 
-/* What sl_arguments_next gives that is no index into the table. */
+/* Results of sl_arguments_next that are not indexes into the table. */
 enum {
 	SL_ARGUMENT_END = -1,
 	SL_ARGUMENT_PATH = -2,	    /* value is the path */
@@ -33,9 +33,9 @@ enum {
 };
 
 struct sl_arguments {
-	const char *usage, *about; /* "VERB [options] PATH..."; a paragraph for --help, or NULL */
+	const char *usage, *about; /* usage: "VERB [options] PATH..."; about: a paragraph for --help, or NULL */
 	const struct sl_option *table;
-	bool without; /* it goes without a path */
+	bool without; /* paths are optional */
 	int argc;
 	char **argv;
 	/* after sl_arguments_parse: */
@@ -49,20 +49,21 @@ struct sl_arguments {
 };
 
 /*
- * All of argv.  An option goes to `take`, its index in the table and its value (NULL: a flag's), which says whether the
- * value is one.  An exit status, said; or -1: go on, with one path at least unless it goes without.
+ * Parses all of argv.  Each option is given to `take` with its index in the table and its value (NULL for a flag); take returns
+ * whether the value is valid.  Returns an exit status after printing why, or -1: go on, with at least one path unless paths are
+ * optional.
  */
 typedef bool sl_arguments_take(void *context, int option, const char *value);
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context);
 void sl_arguments_free(struct sl_arguments *options);
 
-/* A whole number from least to most, no more and no less. */
+/* Reads a whole number from least to most, with nothing behind it. */
 bool sl_arguments_number(const char *text, long least, long most, long *value);
 
-/* A number from least to most, with or without a fraction. */
+/* Reads a number from least to most, with or without a fraction. */
 bool sl_arguments_real(const char *text, double least, double most, double *value);
 
-/* Index into the table, or one of the above. */
+/* An index into the table, or one of the values above. */
 int sl_arguments_next(struct sl_arguments *options);
 void sl_arguments_usage(const struct sl_arguments *options, bool wrong);
 

@@ -62,7 +62,7 @@ void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when s
 				(struct sl_sought){.label = span[i].text, .size = span[i].label_size, .number = span[i].number};
 }
 
-/* When the process held most; where it has several devices, on the fullest of them. */
+/* When the process held most; with several devices, on the fullest. */
 static uint64_t peak_of(const struct sl_model *model)
 {
 	const struct sl_device_state *most = NULL;
@@ -73,7 +73,7 @@ static uint64_t peak_of(const struct sl_model *model)
 	return most ? most->known_peak_ns : 0;
 }
 
-/* By the clock of the process; false: it has no such moment. */
+/* Converts to the process's clock; false: the process has no such moment. */
 static bool moment_of(const struct sl_process *process, const struct sl_when *when, uint64_t unix_ns,
 		      const struct sl_sought *sought, uint64_t *ns)
 {
@@ -99,7 +99,7 @@ static bool moment_of(const struct sl_process *process, const struct sl_when *wh
 	}
 }
 
-/* Why no process has that entry. */
+/* Says why no process has that entry. */
 static void say_missing(const struct sl_report *report, const struct sl_when *when, unsigned which)
 {
 	uint64_t seen = 0, numbered = 0;
@@ -135,7 +135,7 @@ static void say_nothing_between(const struct sl_report *report, const struct sl_
 			      span[0].text);
 }
 
-/* Where --keep has folded what came before, blocks that were freed before the fold ended are not in the trace. */
+/* Where --keep has folded files, blocks that were freed before the end of the folded part are not in the trace. */
 static void warn_of_fold(const struct sl_process *process, uint64_t until_ns)
 {
 	char rank[SL_FORMAT_BYTES];

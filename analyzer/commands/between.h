@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Moments as a user writes them, and the spans of --from and --to. */
+/* Moments as users write them, and the time spans of --from and --to. */
 #ifndef ANALYZER_COMMANDS_BETWEEN_H
 #define ANALYZER_COMMANDS_BETWEEN_H
 
@@ -15,16 +15,19 @@ struct sl_when {
 	uint64_t number;
 };
 
-/* false: it is none. */
+/* False: not a moment. */
 bool sl_when_parse(struct sl_when *when, const char *text);
 
-/* The Unix time of a moment that is one for all processes, a time or the first error; false: there is none, and it is said. */
+/*
+ * The Unix time of a moment that is the same for all processes (a time, or the first error); false: there is none, which was
+ * printed.
+ */
 bool sl_when_unix(const struct sl_report *report, const struct sl_when *when, uint64_t *unix_ns);
 
-/* Before the first replay: entries that are to be looked for. */
+/* Before the first replay: the entries that must be looked for. */
 void sl_between_seek(struct sl_pipeline_options *options, const struct sl_when span[2]);
 
-/* After it: the spans of a second, one for each image, malloc'ed; NULL: there are none, and it is said. */
+/* After the first replay: the spans for the second, one for each image, malloc'ed; NULL: there are none, which was printed. */
 struct sl_stretch *sl_between_spans(const struct sl_report *report, const struct sl_when span[2]);
 
 #endif

@@ -16,7 +16,7 @@
 
 enum { CATALOGUE, FIRST_FILTER, QUIET = 11, UTC };
 
-/* Options from FIRST_FILTER on, as terms. */
+/* Turns the options from FIRST_FILTER on into terms of a query. */
 static const char *const terms[] = {"run=\"%s\"",    "session=\"%s\"", "job=\"%s\"",   "rank=\"%s\"", "ranks=\"%s\"",
 				    "status=\"%s\"", "bundle=1",       "not bundle=1", "when>\"%s\"", "when<\"%s\""};
 
@@ -64,7 +64,7 @@ int sl_catalogued_query(struct sl_catalogued *c, const char *text)
 	bool fine;
 
 	sl_query_free(&c->query);
-	/* alone first: a column is one of what was typed */
+	/* parsed alone first, so that an error's column counts in what was typed */
 	fine = sl_query_parse(&c->query, text, sl_now_ns(CLOCK_REALTIME), &error);
 	if (fine && c->filters) {
 		const char *both = c->query.count ? sl_arena_printf(&c->arena, "(%s) %s", text, c->filters) : c->filters;
@@ -76,7 +76,7 @@ int sl_catalogued_query(struct sl_catalogued *c, const char *text)
 	return fine ? -1 : say_wrong(text, &error);
 }
 
-/* What is typed like a path and is none was meant as one. */
+/* True: it is written like a path, so a missing path was meant. */
 bool sl_catalogued_is_query(const char *text)
 {
 	return access(text, F_OK) && (!strchr(text, '/') || strpbrk(text, " :=<>\"*()"));

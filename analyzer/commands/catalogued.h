@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verbs over many runs share: which catalogue, which runs of it.  One thread. */
+/* What the verbs over many runs share: the catalogue and the choice of runs in it.  One thread. */
 #ifndef ANALYZER_COMMANDS_CATALOGUED_H
 #define ANALYZER_COMMANDS_CATALOGUED_H
 
 #include "analyzer/catalogue/scan.h"
 #include "analyzer/commands/arguments.h"
 
-/* Rows of a verb's table, first in it; the filters are those of Python Stormlog's queries. */
+/* The first rows of such a verb's table; the filters are those of Python Stormlog's queries. */
 enum { SL_CATALOGUED_OPTIONS = 13 };
 /* clang-format off */
 #define SL_OPTION_CATALOGUED \
@@ -32,28 +32,29 @@ struct sl_catalogued {
 	struct sl_arena arena;
 	const char *filters;	/* as terms of a query; NULL: none */
 	struct sl_query query;	/* with the filters */
-	struct sl_store *store; /* NULL: not opened */
+	struct sl_store *store; /* NULL: not open */
 	struct sl_scan scan;
-	bool narrowed; /* paths were named: only runs that were found there */
+	bool narrowed; /* paths were named, so only runs found there count */
 };
 
-/* Takes one of SL_OPTION_CATALOGUED; false: the value is none. */
+/* Takes one of SL_OPTION_CATALOGUED; false: the value is invalid. */
 bool sl_catalogued_take(struct sl_catalogued *c, int option, const char *value);
 
 /*
- * Opens the catalogue, learns what is new below those of the paths (without the first `skip`) that exist, and reads the one that does not as a query (none: every
- * run).  From here on the program is inside (inside.h).  An exit status, said; or -1: go on.  sl_catalogued_close in every case.
+ * Opens the catalogue, adds what is new below the existing paths (without the first `skip`), and parses the one that does not
+ * exist as a query (none: every run).  After this the program is confined (inside.h).  Returns an exit status after printing
+ * why, or -1: go on.  Call sl_catalogued_close in every case.
  */
 int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip);
-/* The parts of it, for a verb that learns nothing: statuses as above. */
-bool sl_catalogued_is_query(const char *text); /* no path, and not written like one */
+/* The same in parts, for a verb that adds nothing; results as above. */
+bool sl_catalogued_is_query(const char *text); /* true: neither an existing path nor written like one */
 int sl_catalogued_store(struct sl_catalogued *c, bool write);
 int sl_catalogued_query(struct sl_catalogued *c, const char *text);
 bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);
-int sl_catalogued_fail(struct sl_catalogued *c); /* says why the store failed */
+int sl_catalogued_fail(struct sl_catalogued *c); /* prints why the store failed */
 void sl_catalogued_close(struct sl_catalogued *c);
 
-/* A file that the open store needs beside the catalogue once the program is inside; NULL where it is not open. */
+/* A file that the open store needs beside the catalogue after confinement; NULL where it is not open. */
 const char *sl_catalogued_beside(struct sl_catalogued *c, const char *suffix);
 
 /* 2026-11-21 10:30, or "unknown". */

@@ -44,7 +44,7 @@ static const struct sl_option table[] = {
 	{0},
 };
 enum { UPDATE = 10, SUPPRESSIONS, CONFIG, REPOSITORY, JSON, JUNIT, SARIF, METRICS, SUMMARY, RUN, QUIET };
-enum { LIMITS = UPDATE }; /* options before it are limits by name */
+enum { LIMITS = UPDATE }; /* options before it name limits */
 
 static const char about[] =
 	"Exit status 0: all is fine; 1: a limit is exceeded; 2: usage; 3: nothing readable.  Names without dashes are keys\n"
@@ -53,7 +53,7 @@ static const char about[] =
 struct options {
 	struct sl_pipeline_options pipeline;
 	struct sl_limits limits;
-	const char *values[SL_COUNT(table)]; /* as given, NULL: not */
+	const char *values[SL_COUNT(table)]; /* as given, NULL: not given */
 	struct sl_suppressions suppressions;
 	char repository[PATH_MAX];
 	const char *config; /* .stormlog.ini, NULL: none */
@@ -66,7 +66,7 @@ static int wrong(const char *name, const char *value, const char *why)
 	return SL_EXIT_USAGE;
 }
 
-/* Options are applied after the file, and growth of the file goes where growth is given here. */
+/* Options are applied after the file; the options about growth and those of the file go to one list. */
 static int apply_options(struct options *o, const struct sl_arguments *parsed)
 {
 	struct sl_arguments again = {.usage = parsed->usage, .table = parsed->table, .argc = parsed->argc, .argv = parsed->argv};
@@ -100,7 +100,7 @@ static const char *summary_path(const struct options *o)
 	return o->values[SUMMARY] ? o->values[SUMMARY] : getenv("GITHUB_STEP_SUMMARY");
 }
 
-/* Limits say where the baseline lies; every other file is opened after this. */
+/* Limits may name a baseline in another folder; every other file is opened after this. */
 static void confine(const struct options *o, const struct sl_arguments *parsed)
 {
 	const char *baseline = o->limits.baseline;
@@ -112,7 +112,7 @@ static void confine(const struct options *o, const struct sl_arguments *parsed)
 				      .symbols = parsed->symbols});
 }
 
-/* An exit status, or -1 to go on. */
+/* An exit status, or -1: go on. */
 static int settle(struct options *o, const struct sl_arguments *parsed)
 {
 	char why[PATH_MAX + 300];
@@ -147,7 +147,7 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 	return -1;
 }
 
-/* Whole or not at all; "-" is stdout. */
+/* Replaces the file as a whole; "-" is stdout. */
 static bool write_form(const struct sl_forms *forms, const char *path, bool (*form)(const struct sl_forms *, FILE *))
 {
 	struct sl_save save;
@@ -161,7 +161,7 @@ static bool write_form(const struct sl_forms *forms, const char *path, bool (*fo
 	return fine;
 }
 
-/* GitHub's file of a step: others write to it too. */
+/* GitHub's file for a step, to which others write too. */
 static bool append_summary(const struct sl_forms *forms, const char *path)
 {
 	FILE *out = path && *path ? fopen(path, "ae") : NULL;
@@ -240,7 +240,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 
 	find_gaps(report);
 	sl_measures_take(&measures, report);
-	/* among the notes is what the file names and nothing was */
+	/* the notes list entries of the file that matched nothing */
 	for (size_t i = report->damage_lines; o->suppressions.count && i < report->warnings.count; i++)
 		sl_door_print(stderr, "note: %s\n", report->warnings.item[i]);
 	if (o->values[UPDATE]) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verbs of stormlog-analyze. argv[0] is the verb; the exit status is that of doc/man: 0 fine, 1 a limit is
- * exceeded, 2 usage, a path that does not exist or a place that is not ours to replace, 3 nothing readable (convert and
- * validate: something was not valid), 4 the result could not be written.
+ * The verbs of stormlog-analyze.  argv[0] is the verb.  Exit statuses, as in the man page: 0 fine; 1 a limit is exceeded; 2
+ * usage, a path that does not exist, or a place that may not be replaced; 3 nothing readable (convert, validate: something was
+ * invalid); 4 the result could not be written.
  */
 #ifndef ANALYZER_COMMANDS_COMMANDS_H
 #define ANALYZER_COMMANDS_COMMANDS_H

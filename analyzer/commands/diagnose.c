@@ -47,9 +47,9 @@ struct diagnosis {
 	bool node;
 	struct sl_follow *follow;
 	struct sl_machine machine;
-	const struct sl_followed *followed; /* that holds most */
-	struct sl_figures figures;	    /* of its device that holds most */
-	uint64_t allocated, reserved;	    /* now, or at its end */
+	const struct sl_followed *followed; /* the process that holds most */
+	struct sl_figures figures;	    /* of its device with the most */
+	uint64_t allocated, reserved;	    /* now, or at the end of the run */
 	SL_VECTOR(struct point) points;
 	bool oom, full, fragmented;
 };
@@ -88,7 +88,7 @@ static void choose(struct diagnosis *d)
 		set_now(d);
 }
 
-/* A run that has ended tells its own line over time: the most in each of its bins. */
+/* A finished run's own line over time: the maximum of each bin. */
 static void points_of_past(struct diagnosis *d)
 {
 	const struct sl_process *process = &d->followed->process;
@@ -192,7 +192,7 @@ static void put_timeline(struct sl_json *j, const struct diagnosis *d)
 	sl_json_end(j);
 }
 
-/* What a report of this moment finds and advises. */
+/* Findings and advice of a report at this moment. */
 static void put_suggestions(struct sl_json *j, const struct diagnosis *d)
 {
 	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
@@ -355,7 +355,7 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
-/* Before the first trace is opened: what the driver is asked through, and what is given up. */
+/* Before the first trace is opened: opens what is needed to ask the driver, and gives up rights. */
 static int begin(struct diagnosis *d, const struct sl_arguments *options)
 {
 	d->node = !options->path_count;

@@ -29,7 +29,7 @@ static const struct sl_option table[] = {
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-#define SHOWN 40 /* of each section, unless --all */
+#define SHOWN 40 /* rows of each section, unless --all */
 
 enum { JSON, COLLAPSED, HTML, HTML_MAX_BYTES, ALL, NEWEST, CATALOGUE };
 
@@ -39,7 +39,7 @@ static const char about[] =
 	"learned.\n"
 	"Places are told apart as in check's baseline; each number is of the worst process or device.";
 
-/* Stacks of both sides, by their frames without lines. */
+/* Stacks of both sides, compared without line numbers. */
 struct stack {
 	const char *text;
 	double bytes[2];
@@ -103,7 +103,7 @@ static void add_stacks(struct comparison *c, struct sl_process *process, unsigne
 	}
 }
 
-/* One path is one run, one query are several. */
+/* A path stands for one run, a query for several. */
 static int take_run(struct comparison *c, char *path, unsigned side, unsigned runs)
 {
 	struct sl_pipeline_options options = {0};
@@ -150,7 +150,7 @@ static void put_more(unsigned *more)
 	*more = 0;
 }
 
-/* Which runs a query found. */
+/* The runs that a query found. */
 static void put_found(const struct comparison *c)
 {
 	for (unsigned side = 0; side < 2 && c->catalogued.store; side++)
@@ -334,7 +334,7 @@ static bool take(void *context, int option, const char *value)
 	return true;
 }
 
-/* The catalogue is opened before anything is given up, where a side is a query. */
+/* Where a side is a query, the catalogue is opened before rights are given up. */
 static int open_catalogue(struct comparison *c, char *const *paths, unsigned count)
 {
 	bool asked = false;

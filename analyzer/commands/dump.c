@@ -20,11 +20,11 @@ enum { RUN, JSON };
 struct source {
 	struct sl_trace *trace;
 	struct sl_order *order;
-	const struct sl_item *item; /* the head; events only */
+	const struct sl_item *item; /* the next event */
 	uint64_t unix_ns;
 };
 
-/* The next event; samples are not calls. */
+/* Goes to the next event; skips samples. */
 static void step(struct source *source)
 {
 	do
@@ -92,7 +92,7 @@ static void put(struct sl_json *j, const struct source *source)
 	sl_json_newline(j);
 }
 
-/* Few processes and many events: the earliest head by looking at all of them. */
+/* Processes are few and events many: looks at every process to find the earliest. */
 static struct source *earliest(struct source *sources, unsigned count)
 {
 	struct source *first = NULL;

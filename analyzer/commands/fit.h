@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verb fit has to say: every recording under every setting, and how it is printed. */
+/* The results of the verb fit: every recording under every choice of settings, and how they are printed. */
 #ifndef ANALYZER_COMMANDS_FIT_H
 #define ANALYZER_COMMANDS_FIT_H
 
@@ -21,20 +21,20 @@ struct sl_fit_result {
 	struct sl_fit_instead *insteads; /* of each subject */
 	unsigned subject_count;
 	bool of_allocator;
-	const char *vary; /* NULL: nobody asks */
+	const char *vary; /* NULL: not asked for */
 	struct sl_fit_varied varied[SL_FIT_CHOICES];
-	unsigned varied_count, without_value; /* without: recordings that say no number */
+	unsigned varied_count, without_value; /* without_value: recordings that give no number */
 	uint64_t capacities[SL_FIT_CAPACITIES];
 	unsigned capacity_count;
 };
 
-/* After all were asked; false: fewer than two values are known. */
+/* To be called after every recording was asked; false: fewer than two values are known. */
 bool sl_fit_vary(struct sl_fit_result *result);
 void sl_fit_vary_print(const struct sl_fit_result *result);
 struct sl_json;
 void sl_fit_vary_json(struct sl_json *j, const struct sl_fit_result *result);
 
-/* What lay where when memory ran out, in fit_picture.c. */
+/* fit_picture.c: the segments when memory ran out. */
 void sl_fit_picture_print(const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
 void sl_fit_picture_json(struct sl_json *j, const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lay where when memory ran out: a bar for each segment with gaps, and who holds what lies around the largest. */
+/* Draws the segments when memory ran out: a bar for each segment with gaps, and who holds what around the largest gap. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static const char *line_of(const struct sl_fit_recording *r, size_t at, char *te
 	return text;
 }
 
-/* '#' where more is held than not. */
+/* '#' where more than half is held. */
 static void draw(char bar[BAR + 1], const struct sl_fit_segment *segment)
 {
 	const uint64_t begin = segment->first->address;

@@ -45,9 +45,9 @@ struct history {
 	bool json;
 	int field; /* -1: a metric */
 	struct sl_store_metric metric;
-	unsigned others; /* metrics that the text means too */
-	bool bytes;	 /* else a count */
-	size_t unknown;	 /* runs of which it is not known */
+	unsigned others; /* number of other metrics that the text also matches */
+	bool bytes;	 /* otherwise a count */
+	size_t unknown;	 /* number of runs for which it is unknown */
 	SL_VECTOR(struct point) points;
 	struct sl_series_change *changes;
 	size_t change_count;
@@ -73,7 +73,7 @@ static const char *kept(struct history *h, const char *text)
 	return text ? sl_arena_strdup(&h->catalogued.arena, text) : NULL;
 }
 
-/* The largest comes first; a total stands on the card. */
+/* The largest comes first; totals are part of the card. */
 static bool choose(void *context, const struct sl_store_metric *metric)
 {
 	struct history *h = context;
@@ -166,7 +166,7 @@ static const char *value_text(const struct history *h, char out[SL_FORMAT_BYTES]
 	return out;
 }
 
-/* The median of the runs that share a column. */
+/* The median of the runs drawn in one column. */
 static double column_value(const struct history *h, size_t from, size_t to)
 {
 	double values[64];
@@ -194,7 +194,7 @@ static void scale(const struct history *h, struct picture *p)
 		p->low = !c || values[c] < p->low ? values[c] : p->low;
 		p->high = !c || values[c] > p->high ? values[c] : p->high;
 	}
-	/* noise of a thousandth is no mountain */
+	/* variation of a thousandth is drawn flat */
 	if (p->high - p->low < 0.02 * p->high)
 		p->low = fmax(0, p->high - 0.02 * p->high);
 	for (unsigned c = 0; c < p->columns; c++)

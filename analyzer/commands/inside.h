@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Each verb, before it opens the first input, gives up what it does not need (trace/inside.h). */
+/* Each verb gives up the rights that it does not need before it opens its first input (trace/inside.h). */
 #ifndef ANALYZER_COMMANDS_INSIDE_H
 #define ANALYZER_COMMANDS_INSIDE_H
 
 #include "analyzer/trace/inside.h"
 
-/* Once, before other threads.  Says where the kernel cannot confine, and goes on; from here on a signal removes what is unfinished. */
+/*
+ * To be called once, before other threads.  Prints a note where the kernel cannot confine, and goes on.  From here on a signal
+ * removes unfinished files.
+ */
 void sl_inside(const struct sl_inside *inside);
 
-/* Row of a verb that names functions; sl_arguments_next takes its value. */
+/* The row of verbs that name functions; sl_arguments_next takes its value. */
 #define SL_OPTION_SYMBOLS                                                                                                          \
 	{                                                                                                                          \
 		"--symbols", 0, "DIR",                                                                                             \
@@ -16,7 +19,8 @@ void sl_inside(const struct sl_inside *inside);
 	}
 
 /*
- * report.html of `folder` in the reader's browser: a process that never sees the trace waits until it is asked.  Before sl_inside.
+ * Prepares to open `folder`'s report.html in the reader's browser: starts a process that never sees the trace and waits for the
+ * request. To be called before sl_inside.
  */
 void sl_browser_start(const char *folder);
 void sl_browser_open(void);

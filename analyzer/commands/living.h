@@ -8,13 +8,13 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/follow/follow.h"
 
-/* Numbers of processes, and none at all, stand for what /proc tells. */
+/* True: the arguments are process numbers, or there are none; then /proc tells what runs. */
 bool sl_living_is_node(const struct sl_arguments *options);
 
-/* A path, or the number of a process that records.  False: neither. */
+/* Adds a path, or a recording process by its number.  False: it is neither. */
 bool sl_living_add(struct sl_follow *follow, const char *what);
 
-/* All of them.  False, said: one is neither. */
+/* Adds all of them.  False: one is neither, which was printed. */
 bool sl_living_add_all(struct sl_follow *follow, const struct sl_arguments *options);
 
 #endif

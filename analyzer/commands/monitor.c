@@ -34,9 +34,9 @@ struct monitor {
 	const char *output;
 	FILE *out;
 	struct sl_json *json;
-	bool told;			   /* the header of table or csv */
-	SL_VECTOR(struct sl_trend) trends; /* DEVICES of each process */
-	struct sl_machine machine;	   /* where no path was named: devices that no recorded process uses have rows too */
+	bool told;			   /* the header of the table or csv has been printed */
+	SL_VECTOR(struct sl_trend) trends; /* DEVICES for each process */
+	struct sl_machine machine;	   /* where no path was named: devices without a recorded process get rows too */
 	SL_VECTOR(struct sl_trend) device_trends;
 };
 
@@ -48,7 +48,7 @@ struct row {
 	double per_second;
 };
 
-/* Until the device is full; below 0: it is not known, or it never will be. */
+/* Seconds until the device is full; below 0: unknown, or never. */
 static double full_in(const struct row *row)
 {
 	const struct sl_figures *f = &row->figures;
@@ -67,7 +67,7 @@ static const char *own_host(void)
 	return name;
 }
 
-/* The figures that a process alone has. */
+/* Figures that only a process has. */
 static void put_process(struct sl_json *j, const struct sl_process *process)
 {
 	if (process) {
@@ -345,7 +345,7 @@ static int run(int argc, char **argv)
 
 	if (status < 0) {
 		if (!parsed.path_count)
-			sl_machine_look(&monitor.machine, false); /* before the door is closed behind us */
+			sl_machine_look(&monitor.machine, false); /* before rights are given up */
 		sl_inside(&(struct sl_inside){
 			.inputs = parsed.paths, .writes = {monitor.output}, .node = sl_living_is_node(&parsed)});
 		status = sl_living_add_all(follow, &parsed) ? save(&monitor, follow, !parsed.path_count) : SL_EXIT_USAGE;

@@ -9,7 +9,7 @@
 #include "analyzer/base/paths.h"
 #include "analyzer/report/suppress.h"
 
-#define SAID_MAX 200 /* lines of what is wrong; all of them stand in report.json */
+#define SAID_MAX 200 /* warnings printed; report.json has all of them */
 
 static void say(const struct sl_report *report, size_t count)
 {

@@ -9,7 +9,7 @@
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 
-/* Ordinals are the process's own: where its uuid is known, that is one name for all processes. */
+/* Ordinals belong to a process; a known uuid names the device for all processes. */
 static void name_device(const struct sl_process *process, int device, char name[300])
 {
 	const struct sl_device *def = sl_defs_device(process->model->defs, device);
@@ -22,7 +22,7 @@ static void name_device(const struct sl_process *process, int device, char name[
 		snprintf(name, 300, "device %d", device);
 }
 
-/* Functions of one name in two files are two. */
+/* Functions with the same name in two files are different. */
 static void name_function(const struct sl_stack_frame *frame, char name[300])
 {
 	const char *file = frame->file ? sl_stacks_basename(frame->file) : frame->module;
@@ -30,7 +30,7 @@ static void name_function(const struct sl_stack_frame *frame, char name[300])
 	snprintf(name, 300, "%s%s%s", file ? file : "", file ? " " : "", frame->function);
 }
 
-/* The first level of a site whose whole stack this is; false: the stack itself is. */
+/* The first level for a site whose whole stack this is; false: the stack itself is the level. */
 static bool group_of(struct sl_process *process, const struct sl_site *site, const struct sl_stack_frame *stack, unsigned count,
 		     enum sl_owned_by by, char name[300])
 {
@@ -99,7 +99,7 @@ static void add_rest(struct sl_owners *owners, struct sl_process *process, const
 		sl_owners_add(owners, names + skipped, 2 - skipped, bytes, 0);
 }
 
-/* The whole stack in one line, innermost first: an owner of its own for each. */
+/* The whole stack in one line, innermost first, as an owner. */
 static void join(char names[][300], unsigned count)
 {
 	char line[300] = "";
@@ -211,7 +211,7 @@ static double weight_of(const struct sl_owned *owned, enum sl_owned_sort sort, u
 					   : (ended ? (double)lives->ended_ns / (double)ended : 0);
 }
 
-/* The owners of a table by another column, largest first; of equals as they were. */
+/* Sorts the owners of a table by another column, largest first; equal ones keep their order. */
 static void sort_by(struct sl_owned *owned, enum sl_owned_sort sort)
 {
 	struct sl_share *share = owned->owners.share.item;
@@ -232,7 +232,7 @@ static void sort_by(struct sl_owned *owned, enum sl_owned_sort sort)
 void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how)
 {
 	sl_owners_sort(&owned->owners);
-	while (owned->lives.count < owned->owners.share.count) /* of what is no block */
+	while (owned->lives.count < owned->owners.share.count) /* for owners that are not blocks */
 		*SL_PUSH(&owned->lives) = (struct sl_tree_lives){0};
 	if (how->sort)
 		sort_by(owned, how->sort);

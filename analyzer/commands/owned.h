@@ -22,20 +22,20 @@ enum sl_owned_sort { SL_SORT_HELD, SL_SORT_MADE, SL_SORT_KEPT, SL_SORT_TEMPORARY
 struct sl_owned_how {
 	enum sl_owned_by by; /* what the first level is */
 	enum sl_owned_sort sort;
-	bool at_peak;	 /* each process at its own; else where the replay ended */
-	bool between;	 /* what was born in between (model/between.h), and nothing else */
-	bool all_frames; /* the interpreter's too */
-	bool lives;	 /* one level, with what became of all blocks */
+	bool at_peak;	 /* each process at its own peak; otherwise at the end of the replay */
+	bool between;	 /* only what was born in the span (model/between.h) */
+	bool all_frames; /* includes the interpreter's frames */
+	bool lives;	 /* a single level, with what became of all blocks */
 };
 
-/* lives: by share, of how.lives.  All zeroes but for sl_owners_init. */
+/* lives: one for each share, if how.lives.  Start with all zeroes and sl_owners_init. */
 struct sl_owned {
 	struct sl_owners owners;
 	SL_VECTOR(struct sl_tree_lives) lives;
 };
 
 void sl_owned_add(struct sl_owned *owned, struct sl_process *process, const struct sl_owned_how *how);
-/* Before anybody looks. */
+/* To be called before anything is read from it. */
 void sl_owned_sort(struct sl_owned *owned, const struct sl_owned_how *how);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stormlog-analyze push PATH... --to URL: runs to a stormlog-server.  What is no pack yet is packed first; then another program, which reads
- * no trace, sends what lies there.
+ * stormlog-analyze push PATH... --to URL: sends runs to a stormlog-server.  Paths that are not packs are packed first.  Another
+ * program, which reads no trace, then does the sending.
  */
 #include <errno.h>
 #include <limits.h>
@@ -92,7 +92,7 @@ static int pack(const struct settings *s, char *path, const char *made)
 	return fine ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 }
 
-/* Traces are read by a process of their own, which gives up what packing does not need. */
+/* A process of its own reads the traces, and gives up what packing does not need. */
 static int pack_all(const struct settings *s, char **paths)
 {
 	int status = SL_EXIT_FINE, ended;
@@ -109,7 +109,7 @@ static int pack_all(const struct settings *s, char **paths)
 	exit(status);
 }
 
-/* Packs as they are; of other paths packs in a folder of ours. */
+/* Packs are sent as they are; for other paths packs are made in a folder of ours. */
 static int take_paths(struct settings *s, char **paths)
 {
 	bool any = false;
@@ -132,7 +132,7 @@ static int take_paths(struct settings *s, char **paths)
 	return any ? pack_all(s, paths) : SL_EXIT_FINE;
 }
 
-/* In libexec where we are installed, in its own folder of a build. */
+/* In libexec when installed, in its own folder of a build. */
 static bool find_helper(char *path, size_t size)
 {
 	static const char *const places[] = {"../libexec/stormlog/stormlog-push", "../push/stormlog-push", "stormlog-push"};

@@ -31,10 +31,10 @@ struct options {
 	bool json;
 };
 
-/* A process, by the device that it held most of. */
+/* A process on the device of which it held most. */
 struct row {
 	const struct sl_process *process;
-	int device; /* -1: it held none */
+	int device; /* -1: it held nothing */
 	uint64_t peak, end;
 	unsigned ooms, leaks;
 };
@@ -111,7 +111,7 @@ static const char *status_of(char out[SL_FORMAT_BYTES], const struct sl_trace *t
 	return out;
 }
 
-/* Signed: what a rank has beyond the median's. */
+/* Signed: what a rank holds more than the median. */
 static const char *beyond(char out[SL_FORMAT_BYTES], uint64_t bytes, uint64_t median)
 {
 	char size[SL_FORMAT_BYTES];
@@ -181,11 +181,11 @@ static void put_document(struct sl_json *j, const struct row *rows, unsigned sho
 	sl_json_newline(j);
 }
 
-/* The first rows that fit into the answer. */
+/* Writes the first rows that fit into the answer. */
 static bool put_json(const struct row *rows, unsigned count, const char *path)
 {
 	struct sl_json *trial = sl_json_new(NULL, SL_JSON_COMPACT), *out = sl_json_new(stdout, SL_JSON_COMPACT);
-	unsigned shown = count < JSON_BYTES / 150 ? count : JSON_BYTES / 150; /* a row takes no less */
+	unsigned shown = count < JSON_BYTES / 150 ? count : JSON_BYTES / 150; /* a row takes at least 150 bytes */
 	size_t size;
 
 	for (;; shown--) {

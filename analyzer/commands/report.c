@@ -16,14 +16,14 @@
 
 #define FOLDER (PATH_MAX + 16)
 
-/* Where the analysis goes: -o, or beside what is read; "": nowhere. */
+/* Where the analysis goes: -o, or beside the input; "": nowhere. */
 static void name_place(char *folder, const struct sl_report_options *options, char **paths)
 {
 	const char *path = paths[0], *slash = strrchr(path, '/');
 	struct stat st;
 
 	*folder = 0;
-	if (options->json || stat(path, &st)) /* the reader says so */
+	if (options->json || stat(path, &st)) /* the reader prints why */
 		return;
 	if (options->output)
 		snprintf(folder, FOLDER, "%s", options->output);
@@ -43,7 +43,7 @@ static void confine(const struct sl_report_options *options, const struct sl_arg
 				      .symbols = parsed->symbols});
 }
 
-/* Nothing is written beside a single file of Python Stormlog. */
+/* For a single file of Python Stormlog nothing is written. */
 static bool choose_place(struct sl_destination *place, const char *folder, const struct sl_report_options *options, char **paths,
 			 bool native)
 {

@@ -13,7 +13,7 @@
 struct sl_report_options {
 	const char *output; /* -o, or NULL */
 	bool json, quiet, open;
-	/* of traces; `pipeline` points to what stands here */
+	/* for traces; `pipeline` points to the members below */
 	struct sl_pipeline_options pipeline;
 	struct sl_alert_thresholds alerts;
 	const char *suppressions_file;
@@ -21,20 +21,20 @@ struct sl_report_options {
 	uint64_t html_max_bytes; /* 0: the default */
 	struct sl_emit_options emit;
 	const char *states_file;
-	struct sl_arena arena;	/* what was read from it */
-	const char *session_id; /* of Stormlog's own files */
-	/* the first option given that is for traces, and for Stormlog's files, alone; NULL: none */
+	struct sl_arena arena;	/* texts read from the files below */
+	const char *session_id; /* for Stormlog's own files */
+	/* the first option given that is only for traces, and the first only for Stormlog's files; NULL: none */
 	const char *only_native, *only_telemetry;
 };
 
-/* An exit status, said; or -1: go on with parsed->paths.  Both are the caller's to free, whatever the answer. */
+/* An exit status after printing why, or -1: go on with parsed->paths.  The caller frees both in any case. */
 int sl_report_options_parse(struct sl_report_options *options, struct sl_arguments *parsed, int argc, char **argv);
 
-/* The files that options name; the same. */
+/* Reads the files that options name; result as above. */
 int sl_report_options_read(struct sl_report_options *options);
 void sl_report_options_free(struct sl_report_options *options);
 
-/* `report` where no path holds a trace; an exit status.  place: chosen; without a folder nothing is written. */
+/* `report` for paths without traces; an exit status.  place: was chosen; without a folder nothing is written. */
 int sl_telemetry_report(struct sl_report_options *options, char **paths, unsigned count, struct sl_destination *place);
 
 #endif

@@ -26,7 +26,7 @@ struct listing {
 	int order;
 	bool json;
 	struct sl_json *j;
-	SL_VECTOR(struct sl_card) cards; /* for a table: its columns are as wide as what is in them */
+	SL_VECTOR(struct sl_card) cards; /* for a table, whose columns fit their content */
 	long shown;
 };
 
@@ -58,7 +58,7 @@ static const char *size_of(char *out, int64_t bytes)
 	return bytes < 0 ? "?" : sl_format_size(out, (uint64_t)bytes);
 }
 
-/* Program and script without their folders, which are long and say little. */
+/* Program and script without their folders, which are long and uninformative. */
 static void short_command(char *out, size_t size, const char *command)
 {
 	size_t used = 0;
@@ -124,7 +124,7 @@ static bool show(void *context, const struct sl_card *card)
 	} else {
 		struct sl_card *kept = SL_PUSH(&l->cards);
 
-		*kept = *card; /* its numbers; texts that are shown are copied */
+		*kept = *card; /* copies its numbers; texts that are shown are duplicated */
 		kept->arena = (struct sl_arena){0};
 		kept->project = sl_card_keep(kept, card->project);
 		kept->command = sl_card_keep(kept, card->command);

@@ -8,7 +8,7 @@
 
 #include "analyzer/commands/arguments.h"
 
-#define PARTS_MAX 1000000 /* no launcher starts more */
+#define PARTS_MAX 1000000 /* more than any launcher starts */
 
 bool sl_shard_parse(struct sl_shard *shard, const char *text)
 {
@@ -34,8 +34,8 @@ static long integer(const char *name)
 }
 
 /*
- * Order matters: mpirun under Slurm starts its own helpers with srun, whose variables the ranks inherit.  SLURM_NTASKS is in a batch
- * script too, where nobody else runs; the step's count is srun's alone.  PMIx tells no size.
+ * The order matters.  mpirun under Slurm starts helpers with srun, and the ranks inherit srun's variables.  SLURM_NTASKS is set
+ * in a batch script too, where only one process runs; the step's count is set only by srun.  PMIx gives no size.
  */
 static const struct {
 	const char *rank, *size;
@@ -67,7 +67,7 @@ static bool take_rank(struct sl_shard *shard)
 	return !alone;
 }
 
-/* An array of steps has the parts of all its steps.  Indices that are no progression (1,3,7) number nothing. */
+/* An array with a step has the parts of all its indexes.  Indexes without a regular step (1,3,7) give no number. */
 static bool take_array(struct sl_shard *shard)
 {
 	long id = integer("SLURM_ARRAY_TASK_ID"), count = integer("SLURM_ARRAY_TASK_COUNT"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A side of a comparison given as a query: the newest runs that answer it, from their cards.  No trace is read. */
+/* A side of a comparison that is given as a query: the newest runs that match it, read from their cards.  No trace is read. */
 #ifndef ANALYZER_COMMANDS_SIDES_H
 #define ANALYZER_COMMANDS_SIDES_H
 
@@ -10,7 +10,7 @@ struct sl_side_names {
 	SL_VECTOR(char *) list; /* malloc'ed */
 };
 
-/* Adds to side and names; an exit status, said, or -1: go on.  The catalogue is open. */
+/* Adds them to side and names.  An exit status after printing why, or -1: go on.  The catalogue is open. */
 int sl_side_query(struct sl_catalogued *c, const char *text, long newest, struct sl_side *side, struct sl_side_names *names);
 
 #endif

@@ -11,7 +11,7 @@
 #include "common/base.h"
 #include "common/nearest.h"
 
-/* In the order of help: first the six that --help shows. */
+/* In the order of the help: first the six verbs that --help shows. */
 #define DAILY 6
 static const struct sl_command *const commands[] = {
 	&sl_command_report,   &sl_command_tree,	   &sl_command_table,	  &sl_command_diff,  &sl_command_check,
@@ -35,7 +35,7 @@ static void help(FILE *out, bool all)
 	      out);
 }
 
-/* A word that is neither a verb nor a path, and nearly a verb. */
+/* Suggests a verb for a word that is neither a verb nor a path. */
 static const char *verb_meant(const char *word)
 {
 	struct sl_nearest nearest = {.wanted = word, .distance = SL_NEAREST_TYPO - 1}; /* verbs are short */
@@ -45,13 +45,13 @@ static const char *verb_meant(const char *word)
 	return nearest.name;
 }
 
-/* One word of small letters that names no file: paths have dots, dashes, figures or slashes. */
+/* True: one word of small letters that names no file; paths contain dots, dashes, digits or slashes. */
 static bool is_meant_as_verb(const char *word)
 {
 	return !word[strspn(word, "abcdefghijklmnopqrstuvwxyz")] && *word && access(word, F_OK) != 0;
 }
 
-/* A file for each process that is read, and the usual limit is 1024. */
+/* One file is open for each process that is read; the usual limit is 1024. */
 static void allow_many_files(void)
 {
 	struct rlimit limit;
@@ -62,7 +62,7 @@ static void allow_many_files(void)
 	}
 }
 
-/* What was printed arrived, or the status says that it did not.  A pipe that nobody reads any more needs no word. */
+/* Checks that the output arrived, else changes the status.  A pipe whose reader has gone needs no message. */
 static int finish(int status)
 {
 	struct pollfd out = {.fd = STDOUT_FILENO};
@@ -77,7 +77,7 @@ static int finish(int status)
 
 int main(int argc, char **argv)
 {
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of writing, and what is unfinished is removed */
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error, so that unfinished files are removed */
 	allow_many_files();
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
 		puts("stormlog-analyze " SL_VERSION);
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 		return SL_EXIT_USAGE;
 	}
 	if (argc > 1)
-		return finish(sl_command_report.run(argc, argv)); /* the verb that goes without saying */
+		return finish(sl_command_report.run(argc, argv)); /* report is the verb when none is named */
 	help(stderr, false);
 	return SL_EXIT_USAGE;
 }

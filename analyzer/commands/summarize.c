@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze summarize PATH...: what was replayed, as one file that `report` and `summarize` read like the traces. */
+/*
+ * stormlog-analyze summarize PATH...: writes replayed processes as one file, which `report` and `summarize` read like the
+ * traces.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -41,7 +44,7 @@ static const char about[] =
 
 struct settings {
 	const char *pattern;
-	char path[PATH_MAX]; /* the pattern with its %s and %h replaced */
+	char path[PATH_MAX]; /* the output pattern with %s and %h replaced */
 	struct sl_shard shard;
 	struct sl_pipeline_options drive;
 };
@@ -87,7 +90,7 @@ static char *text_of(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
-/* What stands in the index; texts are of `identity` then. */
+/* The index of the file; its texts then belong to `identity`. */
 static void identify(struct sl_header *identity, const struct sl_header *from)
 {
 	*identity = (struct sl_header){.run_id = text_of(from->run_id),
@@ -112,7 +115,7 @@ static void pack_one(void *context, unsigned index, struct sl_process *process, 
 	frame->name = image->name;
 	frame->identity = &parts->identities[index];
 	frame->size = image->bytes;
-	if (image->summary) /* as it is: merging changes no process */
+	if (image->summary) /* copied unchanged: merging never changes a process */
 		frame->bytes = sl_summaries_frame(image, &unsaid);
 	else
 		frame->bytes = sl_summary_pack(process, image, damage, &frame->size);
@@ -173,7 +176,7 @@ static int refuse(const char *why)
 	return SL_EXIT_USAGE;
 }
 
-/* What other parts leave in a folder that is read would be dealt out anew. */
+/* Outputs of other parts in a folder that is also read would be divided among the parts again. */
 static bool lies_inside(const char *path, char *const *inputs)
 {
 	char folder[PATH_MAX], real[PATH_MAX], input[PATH_MAX];
@@ -181,7 +184,7 @@ static bool lies_inside(const char *path, char *const *inputs)
 
 	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
 	if (!realpath(folder, real))
-		return false; /* not there yet */
+		return false; /* it does not exist yet */
 	for (; *inputs; inputs++) {
 		size_t size = realpath(*inputs, input) ? strlen(input) : 0;
 
@@ -191,7 +194,7 @@ static bool lies_inside(const char *path, char *const *inputs)
 	return false;
 }
 
-/* Which part, and the name of its file.  -1: go on. */
+/* Determines the part and the name of its file.  -1: go on. */
 static int settle(struct settings *s, char *const *paths)
 {
 	bool asked = s->pattern && sl_shard_is_asked(s->pattern);

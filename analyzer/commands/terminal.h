@@ -6,7 +6,10 @@
 
 #define SL_TERMINAL_COLUMNS_MAX 400
 
-/* What stdout shows: its width (COLUMNS before the terminal's own; 80), no colour with NO_COLOR, on a dumb terminal or in a pipe. */
+/*
+ * How stdout shows things: its width (COLUMNS, else the terminal's, else 80); no colour with NO_COLOR, on a dumb terminal or in
+ * a pipe.
+ */
 struct sl_text_style sl_terminal_style(void);
 
 #endif

@@ -26,7 +26,7 @@ enum { RANK, PID, HEIGHT, RUN, JSON };
 
 #define LABEL	 10
 #define PICTURES 4
-#define CELLS	 100 /* of a process, in JSON */
+#define CELLS	 100 /* per process, in JSON */
 
 struct options {
 	struct sl_pipeline_options pipeline;
@@ -36,7 +36,7 @@ struct options {
 	struct sl_text_style style;
 };
 
-/* What is drawn of a process: memory of its devices, or where it had none its own on the host. */
+/* What is drawn of a process: its devices' memory, or its own host memory if it used no device. */
 static enum sl_line_what drawn(const struct sl_process *process)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
@@ -47,7 +47,7 @@ static enum sl_line_what drawn(const struct sl_process *process)
 	return SL_LINE_RSS;
 }
 
-/* Bins of all lines of a process that are drawn on columns: what it held at most, and on average. */
+/* Puts the bins of all drawn lines of a process on columns: maximum and mean. */
 static double fill(const struct sl_process *process, double *most, double *mean, unsigned columns)
 {
 	const struct sl_timeline *timeline = &process->model->timeline;
@@ -82,7 +82,7 @@ static double fill(const struct sl_process *process, double *most, double *mean,
 	return top;
 }
 
-/* Full up to the mean, lighter up to the most: no peak is lost. */
+/* Full characters up to the mean, lighter ones up to the maximum, so that no peak is lost. */
 static const char *cell(double most, double mean, double low, double high, bool ascii)
 {
 	static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇"};
@@ -97,7 +97,7 @@ static const char *cell(double most, double mean, double low, double high, bool 
 	return ascii ? (most > low + step / 2 ? "#" : ".") : eighths[(unsigned)((most - low) / step * 7.99)];
 }
 
-/* Since the run began, as report and tree --at have it. */
+/* Time since the run began, as in report and tree --at. */
 static const char *since(char *text, const struct sl_process *process, uint64_t run_unix_ns, uint64_t ns)
 {
 	uint64_t unix_ns = sl_process_unix(process, ns);

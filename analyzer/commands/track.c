@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze track: what runs holds, into a sink of telemetry that Python Stormlog reads while it grows. */
+/* stormlog-analyze track: writes what running programs hold into a telemetry sink, which Python Stormlog reads while it grows. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -33,11 +33,11 @@ enum { OUTPUT, INTERVAL, DURATION, WARNING, CRITICAL, WATCHDOG };
 
 #define DEVICES 16 /* of a process */
 
-/* A process, or this machine's devices; what was sampled last of each device. */
+/* A process, or this machine's devices, with the last sample of each device. */
 struct tracked {
 	const struct sl_followed *followed;
 	char *session_id;
-	unsigned number; /* in the sink */
+	unsigned number; /* session number in the sink */
 	struct sl_v3_event last[DEVICES];
 	bool seen[DEVICES], ended;
 	uint64_t ooms;
@@ -52,7 +52,7 @@ struct track {
 	struct sl_machine machine;
 	struct sl_live_sink *sink;
 	SL_VECTOR(struct tracked *) tracked;
-	struct sl_arena arena; /* of one look */
+	struct sl_arena arena; /* for one look */
 };
 
 static const struct sl_value *metadata_of(struct track *track, const char *backend, const char *source)
@@ -98,7 +98,7 @@ static struct sl_v3_event event_of(struct track *track, const struct tracked *tr
 struct sieve {
 	struct track *track;
 	unsigned number;
-	int64_t from_ns; /* alerts of the sample before were told then */
+	int64_t from_ns; /* alerts up to this time have been reported with the sample before */
 };
 
 static void put_alert(void *context, const struct sl_v3_event *event)
@@ -129,7 +129,7 @@ static void put_sample(struct track *track, struct tracked *tracked, unsigned at
 	tracked->seen[at] = true;
 }
 
-/* What the figures say, by the rules of a report's telemetry: used is what is reserved and what no call named. */
+/* Samples follow the rules of a report's telemetry: used is reserved plus what no call named. */
 static void set_figures(struct sl_v3_event *event, const struct sl_figures *f)
 {
 	int64_t unused = f->reserved != SL_UNKNOWN && f->reserved > f->allocated ? (int64_t)(f->reserved - f->allocated) : 0;
@@ -232,7 +232,7 @@ static void look_at_process(struct track *track, const struct sl_followed *follo
 	}
 }
 
-/* Without a recorded process: what the driver says that is in use of each device, in a session of our own. */
+/* Without a recorded process: what the driver reports for each device, in a session of our own. */
 static void look_at_machine(struct track *track)
 {
 	char session_id[64];
@@ -327,7 +327,7 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
-/* Before the first trace is opened: what the driver is asked through, and what is given up. */
+/* Before the first trace is opened: opens what is needed to ask the driver, and gives up rights. */
 static int begin(struct track *track, const struct sl_arguments *options)
 {
 	if (!track->output) {

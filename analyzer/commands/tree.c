@@ -50,7 +50,7 @@ static const char about[] =
 
 struct options {
 	struct sl_pipeline_options pipeline;
-	struct sl_when at, span[2]; /* span: from, to */
+	struct sl_when at, span[2]; /* span: --from, --to */
 	struct sl_owned_how how;
 	struct sl_only only;
 	bool table, json;
@@ -58,7 +58,7 @@ struct options {
 	unsigned depth;
 };
 
-/* Headline: which processes, and at which moment. */
+/* The headline: which processes at which moment. */
 static void put_instant(const struct sl_report *report, const struct sl_process *only, unsigned count,
 			const struct options *options)
 {
@@ -113,7 +113,7 @@ static void put(const struct sl_owned *owned, const struct options *options)
 	(options->table ? sl_tree_print_table : sl_tree_print)(&owned->owners, &how);
 }
 
-/* false: the answer could not be written. */
+/* False: the answer could not be written. */
 static bool print(struct sl_report *report, const struct options *options, const char *verb)
 {
 	struct sl_owned owned = {0};
@@ -210,7 +210,7 @@ static bool take(void *context, int option, const char *value)
 	}
 }
 
-/* What the second replay needs: an instant, or spans; false: there is no such thing, and it is said. */
+/* Prepares the second replay: an instant, or spans; false: there is no such moment, which was printed. */
 static bool find_moments(const struct sl_report *report, struct options *options)
 {
 	struct sl_pipeline_options *pipeline = &options->pipeline;
@@ -245,7 +245,7 @@ static int print_instant(struct options *options, const struct sl_arguments *par
 	return status;
 }
 
-/* --from and --to go together, and without --at. */
+/* --from and --to must be given together, and without --at. */
 static bool choose_span(struct options *options)
 {
 	static const char *const whole[] = {"start", "end"};

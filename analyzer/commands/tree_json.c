@@ -9,7 +9,7 @@
 struct choice {
 	const struct sl_owners *owners;
 	const struct sl_tree_json *what;
-	uint32_t *place; /* of each share by its bytes: the first `most` are written */
+	uint32_t *place; /* for each share its position by bytes: the first `most` are written */
 	size_t most, written;
 };
 
@@ -55,7 +55,7 @@ static void put_children(struct sl_json *j, struct choice *choice, uint32_t pare
 	sl_json_end(j);
 }
 
-/* Owners down to the depth that was asked for: the others are no omission. */
+/* Owners down to the depth asked for; deeper ones do not count as omitted. */
 static size_t count_of(const struct sl_owners *owners, uint32_t parent, unsigned depth)
 {
 	size_t count = 0;
@@ -84,7 +84,7 @@ static void put(struct sl_json *j, struct choice *choice)
 	sl_json_end(j);
 }
 
-/* Largest first; a parent, which was made before its children, before those that are as large. */
+/* Largest first; of equal ones a parent, which was made before its children, comes first. */
 static int by_bytes(const void *a, const void *b, void *shares)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -110,7 +110,7 @@ static uint32_t *places_of(const struct sl_owners *owners)
 bool sl_tree_json_put(const struct sl_owners *owners, const struct sl_tree_json *what)
 {
 	struct sl_json *trial = sl_json_new(NULL, SL_JSON_COMPACT), *out;
-	/* an owner takes no less than 30 bytes */
+	/* an owner takes at least 30 bytes */
 	size_t first = owners->share.count < SL_TREE_JSON_BYTES / 30 ? owners->share.count : SL_TREE_JSON_BYTES / 30, size;
 	struct choice choice = {.owners = owners, .what = what, .place = places_of(owners), .most = first};
 

@@ -7,13 +7,13 @@
 #define SL_TREE_JSON_BYTES 16000
 
 struct sl_tree_json {
-	const char *verb, *path, *by, *at, *from, *to; /* at, or from and to; NULL: not asked */
+	const char *verb, *path, *by, *at, *from, *to; /* at, or from and to; NULL: not given */
 	unsigned processes, depth;		       /* levels below the root */
-	uint64_t min;				       /* bytes of an owner */
-	const struct sl_tree_lives *lives;	       /* by share; NULL: nobody asks */
+	uint64_t min;				       /* smallest size of an owner, in bytes */
+	const struct sl_tree_lives *lives;	       /* one for each share; NULL: not asked for */
 };
 
-/* schemas/tree.schema.json: the largest owners that fit into SL_TREE_JSON_BYTES; false: it could not be written. */
+/* Writes schemas/tree.schema.json: the largest owners that fit into SL_TREE_JSON_BYTES.  False: it could not be written. */
 bool sl_tree_json_put(const struct sl_owners *owners, const struct sl_tree_json *what);
 
 #endif

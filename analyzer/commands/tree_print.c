@@ -14,7 +14,7 @@
 struct drawing {
 	const struct sl_owners *owners;
 	const struct sl_tree_text *how;
-	char *lines; /* of the levels above: where they go on below */
+	char *lines; /* for each level above, whether its line goes on below */
 	size_t room;
 };
 
@@ -30,7 +30,7 @@ static bool is_shown(const struct drawing *d, uint32_t at)
 	return share[at].bytes >= (d->how->min ? d->how->min : share[0].bytes / 200);
 }
 
-/* Siblings are sorted, so the first that is too small ends them. */
+/* Siblings are sorted, so the first that is too small ends the loop. */
 static bool is_last(const struct drawing *d, uint32_t at)
 {
 	uint32_t next = d->owners->share.item[at].sibling;

@@ -6,19 +6,19 @@
 #include "analyzer/model/lives.h"
 #include "analyzer/report/owners.h"
 
-/* What became of all blocks of an owner, up to where the replay ended. */
+/* What became of all blocks of an owner, up to the end of the replay. */
 struct sl_tree_lives {
-	uint64_t made, kept; /* blocks; kept: that had no end yet */
+	uint64_t made, kept; /* kept: blocks that had not ended */
 	uint64_t temporary, ended_ns;
 	uint64_t sizes[SL_LIVES_CLASSES];
-	bool unknown; /* --keep has folded some away, or what is shown were no blocks */
+	bool unknown; /* --keep has folded some of them, or the owners are not blocks */
 };
 
 struct sl_tree_text {
 	unsigned depth;
-	uint64_t min;			   /* bytes of an owner of tree; 0: 1/200 of the total */
-	const struct sl_tree_lives *lives; /* by share; NULL: nobody asks */
-	const char *by;			   /* of table: what its owners are */
+	uint64_t min;			   /* smallest owner of a tree in bytes; 0: 1/200 of the total */
+	const struct sl_tree_lives *lives; /* one for each share; NULL: not asked for */
+	const char *by;			   /* for a table: what its owners are */
 	bool ascii;
 };
 

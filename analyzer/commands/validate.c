@@ -23,7 +23,7 @@ static const struct sl_option table[] = {
 };
 enum { STRICT, JSON };
 
-#define TOLD_MAX 12000 /* bytes of problems in JSON; the rest is counted */
+#define TOLD_MAX 12000 /* bytes of problems in JSON; the rest is only counted */
 
 struct validation {
 	struct sl_record_rules rules;
@@ -54,7 +54,7 @@ static void report(void *context, enum sl_source_loss loss, const char *file, ui
 	}
 }
 
-/* A record with a version must be complete as it stands; an older one must convert. */
+/* A record with a version must be complete; an older one must be convertible. */
 static void check_record(void *context, const struct sl_value *raw, uint32_t line)
 {
 	struct validation *v = context;
@@ -68,7 +68,7 @@ static void check_record(void *context, const struct sl_value *raw, uint32_t lin
 	sl_arena_reset(&v->arena);
 }
 
-/* A sink, a bundle or a folder of such: loading names what is wrong with each part, records included. */
+/* A sink, a bundle or a folder of them: loading reports what is wrong with each part, records included. */
 static void check_folder(struct validation *v, const char *path)
 {
 	struct sl_telemetry *t = sl_telemetry_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-analyze watch PATH: rules held against what runs, and what is to be done when one turns. */
+/* stormlog-analyze watch PATH: checks rules against running programs and acts when one changes state. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +43,10 @@ struct settings {
 	SL_VECTOR(struct sl_rule) rules;
 	double interval, duration;
 	const char *config, *run;
-	bool quiet, node, found; /* found: the file of rules was not named */
+	bool quiet, node, found; /* found: the file of rules was found, not named */
 	struct sl_follow *follow;
 	SL_VECTOR(char *) paths;
-	SL_VECTOR(const char *) later; /* paths that are not there yet */
+	SL_VECTOR(const char *) later; /* paths that do not exist yet */
 	struct sl_act *act;
 	unsigned raised;
 };
@@ -117,7 +117,7 @@ static int refuse(const char *word, const char *why)
 	return SL_EXIT_USAGE;
 }
 
-/* An exit status, said, or -1: go on. */
+/* An exit status after printing why, or -1: go on. */
 static int parse(struct sl_arguments *options, struct settings *settings)
 {
 	int option, status = -1;
@@ -165,8 +165,8 @@ static void turned(void *context, const struct sl_alert *alert)
 }
 
 /*
- * What is done is the doer's, so that who reads traces may do nothing.  Processes of /proc, and a folder that is not there yet, are no
- * path that could be given to Landlock.
+ * Actions are done by the doer, so that the process that reads traces needs no right to act.  Processes in /proc, and folders
+ * that do not exist yet, cannot be given to Landlock as paths.
  */
 static void confine(struct settings *settings)
 {
@@ -210,7 +210,7 @@ static bool all_ended(const struct settings *settings)
 	return count && !settings->node && !settings->run;
 }
 
-/* True: a signal asks for the end. */
+/* True: a signal asked for the end. */
 static bool sleep_until(uint64_t until, int signals)
 {
 	struct pollfd asked = {.fd = signals, .events = POLLIN};
@@ -230,7 +230,7 @@ static void look(struct settings *settings, struct sl_watch *watch)
 	sl_watch_look(watch, settings->follow, turned, unseen, settings);
 }
 
-/* Signals end it as the end of the processes does: with one more look, for what came last. */
+/* A signal ends it in the same way as the end of the processes: after one more look. */
 static void go(struct settings *settings)
 {
 	struct sl_watch *watch = sl_watch_new(settings->rules.item, settings->rules.count);

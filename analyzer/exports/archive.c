@@ -21,7 +21,7 @@
 #include "common/tracefile.h"
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-#define LEVEL 1 /* of 17 MB that level 9 takes and gives back for each input nothing is learned */
+#define LEVEL 1 /* level 9 takes 17 MB of memory for each input and gains nothing */
 #else
 #define LEVEL 9
 #endif
@@ -30,7 +30,7 @@ struct packer {
 	FILE *out;
 	ZSTD_CCtx *zstd, *frames;      /* frames: of what is put into a trace, made by the first */
 	struct sl_symbols *symbols;    /* where nothing is masked */
-	struct sl_redaction redaction; /* salt 0: none */
+	struct sl_redaction redaction; /* salt 0: nothing is masked */
 	uint8_t packed[1 << 16];
 };
 
@@ -148,7 +148,7 @@ static char *names_of(struct packer *p, struct sl_trace *trace, size_t *size)
 	return frames;
 }
 
-/* ---- redaction: frames with names are opened, masked and closed again; events have numbers alone */
+/* ---- redaction: frames with names are decompressed, masked and compressed again; events contain only numbers */
 
 /* Compressed again with its names masked. */
 static bool put_masked(struct packer *p, FILE *to, struct sl_frame_index index, const struct sl_inflate *plain)
@@ -212,7 +212,7 @@ static bool mask_trace(struct packer *p, const char *path, FILE *to)
 	return fine;
 }
 
-/* Without a name, in TMPDIR: how large a masked file is must be known before its first byte is packed. */
+/* An unnamed file in TMPDIR: the size of a masked file must be known before its first byte is packed. */
 static FILE *temporary(void)
 {
 	const char *folder = getenv("TMPDIR");
@@ -260,7 +260,10 @@ static bool is_known(const struct sl_ringfile *head)
 	       head->header_bytes <= SL_RINGFILE_HEAD - SL_RINGFILE_HEADER_AT && head->version == SL_RINGFILE_VERSION;
 }
 
-/* Masked as it lies, for masks are as long as names, a segment at a time.  One too damaged to know where its names are is left out. */
+/*
+ * Masks a ring in place, segment by segment, since masks have the length of the names.  A ring too damaged to find its names is
+ * left out.
+ */
 static bool push_ring(struct packer *p, const char *path, const char *name)
 {
 	uint8_t *part = malloc(SL_SEGMENT_BYTES), *begin = sl_memory_must(calloc(1, SL_RINGFILE_HEAD));
@@ -304,7 +307,8 @@ static bool add_image(struct packer *p, const struct sl_image *image)
 	const char *slash = strrchr(image->name, '/'), *base = slash ? slash + 1 : image->name;
 	struct sl_damage damage = {0};
 	struct sl_trace *trace = sl_trace_open(image, &damage);
-	const char *ring = trace && trace->ring.path ? trace->ring.path : image->ring; /* it may lie elsewhere */
+	/* The ring may lie in another folder. */
+	const char *ring = trace && trace->ring.path ? trace->ring.path : image->ring;
 	size_t names_size = 0;
 	char name[NAME_MAX + 1], *names = names_of(p, trace, &names_size);
 	bool fine = true;

@@ -7,7 +7,7 @@
 
 #include "analyzer/trace/images.h"
 
-/* The images of run `run` (an index), or of all (-1).  salt 0: names stay as they are.  false: errno. */
+/* Packs the images of run `run` (an index), or of all runs (-1).  salt 0: names stay as they are.  False: errno. */
 bool sl_pack_write(FILE *out, const struct sl_images *images, int run, uint64_t salt);
 
 #endif

@@ -14,31 +14,31 @@ enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL };
 
 struct sl_export_job {
 	struct sl_stream *stream;
-	FILE *out;	     /* NULL for those that want a path */
+	FILE *out;	     /* NULL for formats that need a path */
 	const char *path;    /* of the file to write; NULL: stdout */
-	uint64_t max_events; /* 0: the format's own cap, or none */
+	uint64_t max_events; /* 0: the format's own limit, or none */
 	enum sl_weigh weigh;
 };
 
 struct sl_export {
 	const char *name, *summary;
-	bool models;	 /* wants models kept up to date */
-	bool wants_path; /* cannot go to stdout */
-	/* false: a write failed, in errno; or said already, with errno 0 */
+	bool models;	 /* needs models that are kept up to date */
+	bool wants_path; /* cannot write to stdout */
+	/* False: writing failed, with errno; or the failure was printed already, and errno is 0. */
 	bool (*run)(struct sl_export_job *job);
 };
 
-extern const struct sl_export *const sl_exports[]; /* NULL ends it */
+extern const struct sl_export *const sl_exports[]; /* ended by NULL */
 
 /* ---- what several of them use */
 
-/* Run the stream to its end. */
+/* Runs the stream to its end. */
 void sl_export_replay(struct sl_stream *stream);
 
-/* Bytes of a site by the job's weight, 0 where it is not to be shown. */
+/* Bytes of a site multiplied by the job's weight, 0 where it is not to be shown. */
 uint64_t sl_export_weight(const struct sl_stream_process *process, const struct sl_site *site, enum sl_weigh weigh);
 
-/* "rank 3", or "pid 4242" where there is none. */
+/* "rank 3", or "pid 4242" for a process without a rank. */
 void sl_export_name(char *out, size_t size, const struct sl_stream_process *process);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* csv and ndjson: one line an event, the same columns; unknown is empty or null. */
+/* csv and ndjson: one line per event with the same columns; unknown is empty or null. */
 #include "analyzer/exports/export.h"
 #include "analyzer/base/door.h"
 #include "analyzer/base/json.h"

@@ -48,7 +48,7 @@ static size_t begin_packet(struct writer *w)
 
 	sl_proto_uint(&w->proto, SEQUENCE, 1);
 	if (!w->begun)
-		sl_proto_uint(&w->proto, SEQUENCE_FLAGS, 1); /* state begins here */
+		sl_proto_uint(&w->proto, SEQUENCE_FLAGS, 1); /* incremental state begins here */
 	w->begun = true;
 	return packet;
 }
@@ -82,7 +82,7 @@ static void describe_process(struct writer *w, const struct sl_stream_process *p
 	sl_proto_end(&w->proto, packet);
 }
 
-/* A track is described before its first event. */
+/* Describes a track before its first event. */
 static uint64_t track_of(struct writer *w, const struct sl_stream_process *p, enum what what, uint32_t number, const char *name,
 			 bool *fresh)
 {
@@ -191,7 +191,7 @@ static void put_oom(struct writer *w, struct sl_stream_process *p, uint64_t thre
 	sl_proto_end(&w->proto, packet);
 }
 
-/* A range of the process: a track of its own while it is open, named by its label. */
+/* A range of the process gets a track of its own while it is open, named by its label. */
 static void put_range(struct writer *w, const struct sl_stream_process *p, const char *label)
 {
 	const struct sl_event *event = p->item->event;
@@ -220,7 +220,7 @@ static void put_call(struct writer *w, struct sl_stream_process *p)
 	if (!oom && verb != SL_VERB_RANGE_PUSH && verb != SL_VERB_RANGE_POP && verb != SL_VERB_MARK && verb != SL_VERB_BLOCK_OOM)
 		return;
 	thread = track_of(w, p, OF_THREAD, p->item->thread, NULL, &fresh);
-	if (text && hash && event->extra != UINT64_MAX) /* step_# and its number */
+	if (text && hash && event->extra != UINT64_MAX) /* "step_#" with its number */
 		snprintf(label, sizeof(label), "%.*s%llu%s", (int)(hash - text), text, (unsigned long long)event->extra, hash + 1);
 	else
 		snprintf(label, sizeof(label), "%s", text ? text : "");

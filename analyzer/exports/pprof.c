@@ -21,12 +21,12 @@ enum {
 	DEFAULT_TYPE = 14
 };
 
-/* One of each text; a function and a location are made of texts and numbered alike. */
+/* Each text exists once; functions and locations are numbered like the texts they are made of. */
 struct profile {
 	struct sl_proto proto;
 	struct sl_map strings;	       /* text -> number + 1 */
 	struct sl_map locations;       /* "function\nfile\nline" -> id */
-	SL_VECTOR(const char *) texts; /* of the map, by number */
+	SL_VECTOR(const char *) texts; /* texts of the map, by number */
 };
 
 static uint64_t text_id(struct profile *profile, const char *text)

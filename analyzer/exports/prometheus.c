@@ -83,7 +83,8 @@ static void put_libraries(struct sl_export_job *job)
 		for (size_t k = 0; k < model->holders.count; k++) {
 			const struct sl_holder *holder = &model->holders.item[k];
 
-			if (!holder->peak_bytes) /* PyTorch's blocks lie in memory of c10: what they hold is no library's */
+			/* PyTorch's blocks lie in memory of c10 and are not counted for a library. */
+			if (!holder->peak_bytes)
 				continue;
 			put_labels(job->out, name, p, holder->device, "library", model->libraries.item[holder->library]);
 			sl_door_print(job->out, "%llu\n", (unsigned long long)holder->peak_bytes);
@@ -103,7 +104,7 @@ static void put_process(struct sl_export_job *job, const char *name, const char 
 	}
 }
 
-/* What the others of the run held is hidden from nobody. */
+/* Memory of other recorded processes of the run is not hidden. */
 static void join_devices(struct sl_stream *stream)
 {
 	struct sl_report report = {.process_count = stream->count};

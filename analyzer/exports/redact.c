@@ -12,7 +12,7 @@
 #include "analyzer/trace/object.h"
 #include "common/base.h"
 
-/* ---- what everybody knows: whole words, no beginnings of words */
+/* ---- words that are public: whole words only */
 
 static const char *const words[] = {
 	"usr",
@@ -276,10 +276,10 @@ static const char *const settings[] = {
 #undef ENVIRONMENT
 };
 
-/* Fields that say how to read the rest: without them a trace is numbers. */
+/* Fields that say how to read the rest; without them a trace cannot be interpreted. */
 static const char *const formats[] = {"format", "version", "agent", "fields", "verbs", "kinds", "families", "flags", "hooks"};
 
-/* Bytes that are numbers. */
+/* Byte strings that contain numbers. */
 static const char *const binaries[] = {"columns", "pcs", "blocks", "threads"};
 
 static const char *const endings[] = {".py", ".pyc", ".so", ".c", ".cc", ".cpp", ".cu", ".h", ".zst", ".ring"};

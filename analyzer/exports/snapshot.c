@@ -33,14 +33,14 @@ struct entry {
 struct snapshot {
 	struct sl_export_job *job;
 	struct sl_pickle pickle;
-	struct entry *entries; /* a ring of the newest */
+	struct entry *entries; /* a ring with the newest entries */
 	uint64_t count, cap;
-	struct sl_idmap memos; /* process and where -> memo of its frames */
-	unsigned *number;      /* in the snapshot, of each device of each process */
+	struct sl_idmap memos; /* process and place -> memo of its frames in the pickle */
+	unsigned *number;      /* for each device of each process its number in the snapshot */
 	unsigned devices;
 };
 
-#define SEEN UINT_MAX /* a device without its number yet */
+#define SEEN UINT_MAX /* a device that has no number yet */
 
 static unsigned *number_of(const struct snapshot *s, unsigned process, int device)
 {
@@ -86,7 +86,7 @@ static void note_end(struct snapshot *s, struct sl_stream_process *p, const stru
 	note(s, p, SEGMENT_FREE, site->device, live->address, live->bytes, 0, where);
 }
 
-/* Everything that went with its context: live before the item and not after it. */
+/* Blocks freed together with their context: live before the item and not after it. */
 static void apply_with_owners(struct snapshot *s, struct sl_stream_process *p)
 {
 	struct sl_model *model = p->process.model;
@@ -155,7 +155,7 @@ static void put_frame(struct sl_pickle *pickle, const struct sl_stack_frame *fra
 	sl_pickle_close(pickle);
 }
 
-/* The frames of a place, written once and recalled afterwards. */
+/* Writes the frames of a place once and refers to them afterwards. */
 static void put_frames(struct snapshot *s, struct sl_stream_process *p, uint32_t index)
 {
 	uint64_t key = (uint64_t)p->index << 32 | index;
@@ -214,7 +214,7 @@ static void collect(struct lives *lives, const struct sl_table *table)
 		qsort(lives->list.item, lives->list.count, sizeof(*lives->list.item), by_address);
 }
 
-/* Blocks tile the segment: what PyTorch handed out, and the gaps between.  Returns the bytes handed out. */
+/* Fills the segment with the blocks that PyTorch handed out and the gaps between.  Returns the bytes handed out. */
 static uint64_t put_tiles(struct snapshot *s, struct sl_stream_process *p, const struct sl_live *segment,
 			  const struct lives *blocks, size_t *at, bool write)
 {
@@ -229,7 +229,7 @@ static uint64_t put_tiles(struct snapshot *s, struct sl_stream_process *p, const
 		uint64_t bytes = block->bytes < end - block->address ? block->bytes : end - block->address;
 
 		if (block->address < next)
-			continue; /* damaged: it lies over the one before */
+			continue; /* damaged: it overlaps the one before */
 		if (write && block->address > next)
 			put_block(s, p, next, block->address - next, false, where);
 		if (write)
@@ -285,7 +285,7 @@ static void put_segment(struct snapshot *s, struct sl_stream_process *p, const s
 	sl_pickle_next(pickle);
 }
 
-/* Physical memory has no address; where it is mapped it has, and its site is that of the memory. */
+/* Physical memory has an address only where it is mapped; its site is that of the memory. */
 static void collect_mappings(struct lives *segments, const struct sl_model *model)
 {
 	size_t count;
@@ -326,7 +326,7 @@ static void put_segments(struct snapshot *s, struct sl_stream_process *p)
 	free(mappings.list.item);
 }
 
-/* A block of a segment that turned out to be PyTorch's is not one of the program's own. */
+/* A block that turned out to be a segment of PyTorch is not a block of the program. */
 static bool is_torch_segment(const struct sl_stream_process *p, const struct entry *entry)
 {
 	const struct sl_device_state *device = p->process.model->devices[entry->device + 1];
@@ -353,7 +353,7 @@ static void put_entry(struct snapshot *s, const struct entry *entry, bool follow
 	sl_pickle_next(pickle);
 }
 
-/* The viewer wants one event of category "unknown" (a slip of its own), and a snapshot at the end. */
+/* The viewer expects one event of category "unknown" (a bug of its own), and a snapshot at the end. */
 static void put_last(struct snapshot *s, uint64_t unix_ns)
 {
 	sl_pickle_dict(&s->pickle);
@@ -396,7 +396,7 @@ static void put_traces(struct snapshot *s)
 	}
 }
 
-/* A process has the devices that its model, an event or a block names; one process keeps its own numbers. */
+/* The devices of a process are those that its model, an event or a block names; a single process keeps its own numbers. */
 static void number_devices(struct snapshot *s)
 {
 	const struct sl_stream *stream = s->job->stream;

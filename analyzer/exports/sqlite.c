@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sqlite: a database to ask anything of (doc/sqlite.md). */
+/* sqlite: a database for any question (doc/sqlite.md). */
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -78,7 +78,7 @@ static sqlite3_stmt *prepare(struct base *base, const char *sql)
 	return statement;
 }
 
-/* One row; types: i an int64, u a uint64 where 0 is unknown, t a text or NULL, n an int64 where below 0 is unknown. */
+/* Writes one row.  types: i an int64, u a uint64 with 0 unknown, t a text or NULL, n an int64 unknown below 0. */
 static void insert(struct base *base, sqlite3_stmt *statement, const char *types, ...)
 {
 	va_list args;
@@ -119,7 +119,7 @@ struct entering {
 	const struct sl_stream_process *process;
 };
 
-/* The end of a range that never closed, and what was in use then, are NULL. */
+/* For a range that never closed, end and use at the end are NULL. */
 static void put_entry(void *context, const struct sl_model *model, const struct sl_entry *entry)
 {
 	const struct entering *entering = context;
@@ -145,7 +145,7 @@ static void put_events(struct base *base)
 	while (!base->wrong && (p = sl_stream_next(base->job->stream))) {
 		if (p->item->kind == SL_ITEM_EVENT) {
 			sl_stream_view(&v, base->job->stream, p);
-			/* n of -1 is NULL: what a call that is in flight returns */
+			/* n of -1 is NULL: the result of a call in flight */
 			insert(base, events, v.end_ns ? "iiuitttuunuiti" : "iiuitttuununti", (int64_t)p->index, (int64_t)v.begin_ns,
 			       (int64_t)v.end_ns, v.tid, v.api, v.verb, v.kind, (int64_t)v.event->address, (int64_t)v.event->bytes,
 			       (int64_t)v.event->device, (int64_t)v.event->stream,

@@ -38,7 +38,7 @@ static bool run_collapsed(struct sl_export_job *job)
 	return !ferror(job->out);
 }
 
-/* ---- speedscope: frames by number, shared by all profiles; so each site's numbers are kept, never its events */
+/* ---- speedscope: profiles share one list of frames; each site's frame numbers are kept, but no events */
 
 struct sample {
 	uint64_t bytes;

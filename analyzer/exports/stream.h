@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All events of a run, one after the other in time over its processes, in constant memory: what every export is made
- * from.  Those before `from` are passed over (and the models have seen them); the stream ends at `to`.
+ * All events of a run, ordered by time over its processes, in constant memory.  Every export is made from this.  Events before
+ * `from` are skipped (the models have seen them); the stream ends at `to`.
  */
 #ifndef ANALYZER_EXPORTS_STREAM_H
 #define ANALYZER_EXPORTS_STREAM_H
@@ -10,17 +10,17 @@
 #include "analyzer/base/map.h"
 
 struct sl_stream_process {
-	struct sl_process process; /* trace; model where models were asked for; symbols when first needed */
+	struct sl_process process; /* trace; a model if models were asked for; symbols when first needed */
 	struct sl_order *order;
-	const struct sl_item *item; /* the event or record at hand; valid until sl_stream_next */
+	const struct sl_item *item; /* the present event or record; valid until sl_stream_next */
 	uint64_t unix_ns;	    /* of the item */
 	unsigned index;
-	bool pending; /* the model has not seen the item */
+	bool pending; /* the model has not seen the present item */
 	SL_VECTOR(struct sl_where) wheres;
 	struct sl_idmap where_ids;
 };
 
-/* A place that allocates, described once. */
+/* A site, described once. */
 struct sl_where {
 	uint32_t python, native;
 	uint64_t caller;
@@ -40,7 +40,7 @@ struct sl_stream {
 	unsigned count;
 	struct sl_stream_process **heap; /* earliest first */
 	unsigned heap_count;
-	uint64_t from_ns, to_ns, begin_ns; /* Unix; to 0: no end */
+	uint64_t from_ns, to_ns, begin_ns; /* Unix; to_ns 0: no end */
 	uint64_t events;		   /* handed out so far */
 	uint64_t last_said;
 	bool progress;
@@ -50,22 +50,22 @@ struct sl_stream {
 
 enum sl_stream_result { SL_STREAM_FINE, SL_STREAM_USAGE, SL_STREAM_UNREADABLE };
 
-/* What is wrong is said on stderr. */
+/* Errors are printed on stderr. */
 enum sl_stream_result sl_stream_open(struct sl_stream *stream, char *const *paths, unsigned count,
 				     const struct sl_stream_options *options);
-void sl_stream_close(struct sl_stream *stream); /* says what could not be read */
+void sl_stream_close(struct sl_stream *stream); /* prints what could not be read */
 
 /* The process whose item is next, NULL at the end.  Its model has not seen the item yet. */
 struct sl_stream_process *sl_stream_next(struct sl_stream *stream);
 
-/* Show the item to the model; done by sl_stream_next for those that were not. */
+/* Applies the item to the model; sl_stream_next does it where this was not called. */
 void sl_stream_apply(struct sl_stream_process *process);
 
-/* Library and line of code of a place; index into process->wheres, which stays the same. */
+/* Library and line of code of a site, as an index into process->wheres, which never changes. */
 uint32_t sl_stream_where(struct sl_stream *stream, struct sl_stream_process *process, uint32_t python, uint32_t native,
 			 uint64_t caller);
 
-/* What an event says, ready to print. */
+/* An event, ready to print. */
 struct sl_event_view {
 	uint64_t begin_ns, end_ns;	       /* Unix; end 0: the call had not returned */
 	int64_t rank, pid, tid, step;	       /* rank, step -1: none */

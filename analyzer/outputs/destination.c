@@ -15,7 +15,7 @@
 #include "analyzer/base/save.h"
 #include "common/base.h"
 
-/* All that is ever written below a folder of ours, by this version and by those before; folders end in a slash. */
+/* Every name that this version or an earlier one writes below its folder; folders end in a slash. */
 static const char *const ours[] = {
 	"report.json",
 	"report.html",
@@ -38,7 +38,7 @@ static const char *const ours[] = {
 	"oom/oom_dump_*/live_blocks.json",
 };
 
-/* Who analyses a bundle, or telemetry, that lies in an analysis finds the result beside it, in a folder of that name. */
+/* For a bundle, or telemetry, inside an analysis the result goes beside it, to a folder of that name. */
 static const char *nested(const char *path)
 {
 	static const char name[] = "/analysis/";
@@ -72,7 +72,7 @@ static int open_folder(int at, const char *name)
 struct walk {
 	bool removing;
 	unsigned count;
-	char foreign[PATH_MAX]; /* the first thing that is not ours */
+	char foreign[PATH_MAX]; /* the first entry that is not ours */
 };
 
 static void walk_folder(struct walk *walk, int folder, const char *path);
@@ -96,7 +96,7 @@ static void walk_one(struct walk *walk, int folder, const char *name, const char
 		unlinkat(folder, name, is_folder ? AT_REMOVEDIR : 0);
 }
 
-/* `folder` is closed.  path: of it below ours, with a slash at its end unless it is empty. */
+/* Closes `folder`.  path: relative to our folder, with a slash at its end unless it is empty. */
 static void walk_folder(struct walk *walk, int folder, const char *path)
 {
 	DIR *list = folder < 0 ? NULL : fdopendir(folder);
@@ -126,7 +126,7 @@ static bool has_mark(int folder)
 	return marked;
 }
 
-/* The folder `path` is empty, or one that we wrote. */
+/* True: the folder `path` is empty, or we wrote it. */
 static bool may_replace(struct sl_destination *place, const char *path)
 {
 	struct walk walk = {0};
@@ -149,7 +149,7 @@ static bool may_replace(struct sl_destination *place, const char *path)
 	return !*place->why;
 }
 
-/* The folder with that identity is `path`, or holds it. */
+/* True: the folder with that identity is `path`, or lies inside it. */
 static bool holds(const struct stat *folder, const char *path)
 {
 	char at[PATH_MAX];
@@ -191,7 +191,7 @@ bool sl_destination_choose(struct sl_destination *place, const char *folder, cha
 		snprintf(place->why, sizeof(place->why), "%s is no name of a new folder; -o DIR names another place",
 			 place->folder);
 	else if (lstat(place->folder, &st))
-		return true; /* not there, or what is in its way is told when it is made */
+		return true; /* it does not exist; if something is in its way, making it will report that */
 	else if (!S_ISDIR(st.st_mode))
 		snprintf(place->why, sizeof(place->why), "%s is %s, and stays as it is; -o DIR names another place", place->folder,
 			 S_ISLNK(st.st_mode) ? "a symbolic link" : "no folder");
@@ -219,7 +219,7 @@ bool sl_destination_begin(struct sl_destination *place)
 	return true;
 }
 
-/* Removes what is ours in `path`, and the folder if nothing is left. */
+/* Removes our files in `path`, and the folder itself if nothing is left. */
 static bool clear(const char *path)
 {
 	struct walk walk = {.removing = true};
@@ -237,7 +237,7 @@ void sl_destination_drop(struct sl_destination *place)
 	errno = before;
 }
 
-/* The old folder comes out of the place under `aside`; the new one is in it.  In one step where the file system can. */
+/* Moves the old folder aside and the new one to its place, in one step where the file system can. */
 static bool exchange(struct sl_destination *place, char *aside, size_t size)
 {
 	snprintf(aside, size, "%s", place->made);
@@ -252,7 +252,7 @@ static bool exchange(struct sl_destination *place, char *aside, size_t size)
 	return false;
 }
 
-/* The reverse; `made` is the new one again. */
+/* Undoes that; `made` is the new folder again. */
 static void put_back(struct sl_destination *place, const char *aside)
 {
 	if (!strcmp(aside, place->made))
@@ -266,7 +266,7 @@ bool sl_destination_end(struct sl_destination *place)
 	char aside[PATH_MAX + 24];
 
 	*place->why = 0;
-	sl_save_finished(place->made);		 /* under that name lies what was there, from here on */
+	sl_save_finished(place->made);		 /* from here on the old folder has that name */
 	if (!rename(place->made, place->folder)) /* there was none, or an empty one */
 		return true;
 	if (!exchange(place, aside, sizeof(aside))) {
@@ -276,7 +276,7 @@ bool sl_destination_end(struct sl_destination *place)
 			snprintf(place->why, sizeof(place->why), "what somebody else put into %s meanwhile is kept in %s",
 				 place->folder, aside);
 		return true;
-	} else { /* somebody put another one there while we worked */
+	} else { /* somebody else put a folder there meanwhile */
 		put_back(place, aside);
 	}
 	sl_destination_drop(place);

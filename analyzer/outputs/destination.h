@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A folder of ours that takes its place as a whole: it is made beside it under a name with a dot, and moved there at
- * the end, so that a reader sees the old one or the new one.
+ * Replaces an output folder as a whole.  It is made beside its place, under a name that begins with a dot, and moved there at
+ * the end, so that a reader sees either the old one or the new one.
  *
- * Only what we wrote is ever replaced: a folder in which report.json says that it is ours and every name is one that
- * we write.  Anything else stays as it is, and is refused before any work.  The old folder is looked at again after
- * it has been moved aside, through descriptors that follow no link, and from it only names of ours are removed.
+ * Only our own folders are replaced: those whose report.json says so and in which every name is one that we write.  Anything
+ * else is refused before any work, and stays as it is.  The old folder is checked again after it has been moved aside, through
+ * descriptors that follow no link, and only our names are removed from it.
  */
 #ifndef ANALYZER_OUTPUTS_DESTINATION_H
 #define ANALYZER_OUTPUTS_DESTINATION_H
@@ -14,21 +14,24 @@
 #include <stdbool.h>
 
 struct sl_destination {
-	char folder[PATH_MAX];	  /* as the user named it, without slashes at its end */
-	char made[PATH_MAX + 16]; /* after sl_destination_begin: where the files go meanwhile */
-	char why[3 * PATH_MAX];	  /* after a failure: a sentence for people */
+	char folder[PATH_MAX];	  /* as the user named it, without trailing slashes */
+	char made[PATH_MAX + 16]; /* where files are written after sl_destination_begin */
+	char why[3 * PATH_MAX];	  /* a sentence for people after a failure */
 };
 
-/* May `folder` be made or replaced?  inputs: what is read, NULL ends it; neither they nor what holds them is replaced. */
+/*
+ * May `folder` be made or replaced?  inputs: the paths that are read, ended by NULL; neither they nor folders that contain them
+ * may be replaced.
+ */
 bool sl_destination_choose(struct sl_destination *place, const char *folder, char *const *inputs);
 
-/* Makes the folder beside the place, and the place's parents. */
+/* Makes the folder beside its place, and the parents of the place. */
 bool sl_destination_begin(struct sl_destination *place);
 
-/* Moves it there.  true with a `why`: done, but something of somebody else's turned up in the old one, and was kept. */
+/* Moves it to its place.  True with a text in `why`: done, but the old folder contained foreign files, which were kept. */
 bool sl_destination_end(struct sl_destination *place);
 
-/* Gives up what was begun. */
+/* Removes what was begun. */
 void sl_destination_drop(struct sl_destination *place);
 
 #endif

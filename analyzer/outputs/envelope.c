@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog_run.json: the run with its sessions and what lies beside it, for upstream's `stormlog query runs`. */
+/* stormlog_run.json: describes the run with its sessions and files for Stormlog's `stormlog query runs`. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void add(struct sl_run_attachment *list, size_t *count, const char *title
 	list[(*count)++] = (struct sl_run_attachment){title, kind, path, session, SL_EVENT_UNKNOWN, SL_EVENT_UNKNOWN};
 }
 
-/* The recording itself, wherever the analysis is put: the file that can be read, else the ring. */
+/* The recording's own file, wherever the analysis is written: the readable trace, else the ring. */
 static void add_trace(struct sl_run_attachment *list, size_t *count, struct sl_arena *arena, const struct sl_process *process)
 {
 	const struct sl_trace *trace = process->trace;

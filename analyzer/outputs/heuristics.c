@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What upstream's leak heuristics say of a process, in upstream's words, as a part of report.json. */
+/* The results of Stormlog's leak heuristics for a process, in Stormlog's words, as a part of report.json. */
 #include "analyzer/outputs/heuristics.h"
 
 static void begin(struct sl_json *j, const char *analyzer, const char *type, const char *severity)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report.html: one file that opens without a network.  Its data is made smaller until the page fits. */
+/* report.html: one file that opens without a network.  Its data is reduced until the page fits its size. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/upstream/sessions.h"
 
-/* From all there is to what always fits; the first that the page is small enough with. */
+/* Reduced step by step, from everything to a budget that always fits; the first that fits is used. */
 static const struct sl_page_budget budgets[] = {
 	{.bins = 2048,
 	 .samples = 2000,
@@ -36,7 +36,7 @@ static const struct sl_page_budget budgets[] = {
 
 #define BUDGETS (sizeof(budgets) / sizeof(budgets[0]))
 
-/* What the lines alone come to before they are compressed: not worth trying when it is far beyond. */
+/* Estimates the lines' size before compression; a budget that is far too large is not tried. */
 static double estimate(const struct sl_report *report, const struct sl_page_budget *budget)
 {
 	double bytes = (double)report->process_count * budget->heat;

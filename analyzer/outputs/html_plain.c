@@ -9,7 +9,7 @@
 #include "analyzer/outputs/output.h"
 #include "analyzer/upstream/files/telemetry.h"
 
-#define ROW_MAX_BYTES 4096 /* of a diff; the end of the page too */
+#define ROW_MAX_BYTES 4096 /* of a diff, including the end of the page */
 
 static void put_text(FILE *out, const char *text)
 {
@@ -147,7 +147,7 @@ bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, c
 	return fputs("</html>\n", out) >= 0;
 }
 
-/* Rows alone: the graph of stacks is drawn by the interactive page. */
+/* Only rows; the graph of stacks is on the interactive page. */
 struct sl_html_changes *sl_html_changes_new(void)
 {
 	return NULL;

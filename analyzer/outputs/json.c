@@ -119,7 +119,7 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 	sl_json_end(j);
 }
 
-/* Who had the device then, beside this process's own calls. */
+/* Who held the device then, in addition to this process's calls. */
 static void put_account(struct sl_json *j, const struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];

@@ -109,7 +109,7 @@ static void put_libraries(struct sl_json *j, const struct sl_model *model)
 	sl_json_end(j);
 }
 
-/* What the peak of each device was for; of a device of which nothing is known there is nothing. */
+/* What the memory at each device's peak was used for; devices without known roles are left out. */
 static void put_roles(struct sl_json *j, struct sl_process *process)
 {
 	uint64_t bytes[SL_ROLE_COUNT];
@@ -131,7 +131,7 @@ static void put_roles(struct sl_json *j, struct sl_process *process)
 	sl_json_end(j);
 }
 
-/* What a framework's pool has given out, by what it is for; as it said, when that was most. */
+/* What a framework's pool had given out when that was most, by use. */
 static void put_given(struct sl_json *j, const struct sl_given *given)
 {
 	if (!given->in_use) {
@@ -221,7 +221,7 @@ static void put_labels(struct sl_json *j, struct sl_process *process)
 	sl_json_end(j);
 }
 
-/* What the program itself called its memory. */
+/* Names that the program itself gave to its memory. */
 static void put_names(struct sl_json *j, const struct sl_model *model)
 {
 	sl_json_array(j, "names");

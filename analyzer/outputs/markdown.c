@@ -12,7 +12,7 @@
 #define ROWS_SHOWN  40 /* of each table: an issue holds 64 kB */
 #define NAMES_SHOWN 6
 
-/* Those with the highest peak first. */
+/* Processes with the highest peaks come first. */
 struct row {
 	const struct sl_process *process;
 	const struct sl_row *row;
@@ -117,7 +117,7 @@ static void put_leaks(FILE *out, struct sl_report *report)
 	free(all.item);
 }
 
-/* Ranks that say the same are one row. */
+/* Ranks with the same values share a row. */
 static bool says_the_same(const struct sl_finding *a, const struct sl_finding *b)
 {
 	return !strcmp(a->id, b->id) && !strcmp(a->text, b->text);

@@ -22,7 +22,7 @@ struct writer {
 	const struct sl_account *account;
 };
 
-/* What the run's summary says of the error, line by line: `stormlog-analyze BUNDLE` prints it again. */
+/* The lines about the error in the run's summary; `stormlog-analyze BUNDLE` prints them again. */
 static void put_account(struct sl_json *j, const struct writer *w)
 {
 	static const struct sl_text_style style = {.ascii = true, .columns = 100};
@@ -131,7 +131,7 @@ static void put_owners(struct sl_json *j, void *context)
 	sl_json_end(j);
 }
 
-/* Retention goes by age, as upstream's does, and the age of a bundle is its error's. */
+/* Bundles are removed by age, as Stormlog does; the age is that of the error. */
 static bool set_age(const char *path, int64_t ns)
 {
 	const struct timespec time = {ns / SL_NS_PER_S, ns % SL_NS_PER_S}, times[] = {time, time};
@@ -188,7 +188,7 @@ static bool write_bundle(struct sl_report *report, struct sl_process *process, c
 	return fine;
 }
 
-/* Bundles that retention removed, the oldest, are no longer named. */
+/* Removed bundles, the oldest, are no longer named. */
 static void forget(struct sl_report *report, size_t removed)
 {
 	for (; removed; removed--) {
@@ -240,5 +240,5 @@ static bool write_all(struct sl_report *report, const char *path)
 	return fine;
 }
 
-/* First of the outputs: what it leaves out the others do not name. */
+/* The first of the outputs: bundles that it leaves out are not named by the others. */
 const struct sl_output sl_output_oom = {.name = "oom", .folder = write_all};

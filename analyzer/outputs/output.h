@@ -14,8 +14,8 @@
 #include "analyzer/report/report.h"
 
 struct sl_output {
-	const char *name; /* of the file or folder inside analysis/: report.json, telemetry */
-	/* One of the two.  false: an error of the file system, in errno. */
+	const char *name; /* name of the file or folder inside analysis/: report.json, telemetry */
+	/* One of the two functions.  False: an error of the file system, in errno. */
 	bool (*file)(struct sl_report *report, FILE *out);
 	bool (*folder)(struct sl_report *report, const char *path); /* `path` does not exist yet; made when needed */
 };
@@ -24,13 +24,13 @@ struct sl_output {
 extern const struct sl_output *const sl_outputs[];
 extern const struct sl_output sl_output_html;
 
-/* Bytes that a page may have, for both kinds of build.  0: as many as by default. */
+/* Limit of a page's bytes, for both kinds of build.  0: the default. */
 static inline uint64_t sl_html_most(uint64_t asked)
 {
 	return asked ? asked : 8u << 20;
 }
 
-/* report.html of Stormlog's own files: their selected session.  max_bytes: asked for, as above. */
+/* report.html for Stormlog's own files: the selected session.  max_bytes: as above. */
 struct sl_telemetry;
 bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
 		       uint64_t max_bytes, FILE *out);
@@ -45,7 +45,7 @@ bool sl_html_changes_write(struct sl_html_changes *changes, const struct sl_diff
 			   const unsigned *counts, uint64_t max_bytes, FILE *out);
 void sl_html_changes_free(struct sl_html_changes *changes);
 
-/* What the user said of the run, by --meta and from inside the program: members of an object that is open. */
+/* What the user said of the run, by --meta or from inside the program, as members of an open object. */
 struct sl_json;
 void sl_output_metadata(struct sl_json *j, const struct sl_model *model);
 struct sl_value *sl_output_metadata_value(struct sl_arena *arena,
@@ -59,10 +59,10 @@ void sl_output_stack(struct sl_json *j, const char *key, struct sl_process *proc
 /* Members of an object that is open: in_flight, memory, apis, libraries, pytorch of a process, as report.json has them. */
 void sl_json_figures(struct sl_json *j, const struct sl_process *process);
 
-/* A process as report.json has it, an object of the array that is open. */
+/* Appends a process, as in report.json, to the open array. */
 void sl_json_process(struct sl_json *j, struct sl_process *process);
 
-/* A finding as report.json has it, an object of the array that is open. */
+/* Appends a finding, as in report.json, to the open array. */
 void sl_json_finding(struct sl_json *j, const struct sl_report *report, const struct sl_finding *finding);
 
 /* report.json, for --json */
@@ -77,7 +77,7 @@ struct sl_text_style {
 };
 void sl_text_report(struct sl_report *report, FILE *out, const struct sl_text_style *style);
 
-/* Write all of sl_outputs into a place that was chosen.  On failure what was there stays, and place->why tells. */
+/* Writes all of sl_outputs into the chosen place.  On failure the old folder stays, and place->why says why. */
 bool sl_outputs_write(struct sl_report *report, struct sl_destination *place);
 
 #endif

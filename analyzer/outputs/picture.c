@@ -29,20 +29,20 @@ struct layer {
 	const char *name;
 	double column[COLUMNS];
 	double size;
-	unsigned lines; /* of more than one the maxima are bounds: they need not happen at once */
+	unsigned lines; /* with more than one the maxima are upper bounds, since they need not coincide */
 };
 
 struct picture {
 	const struct sl_process *process;
 	uint64_t begin_ns, end_ns;
-	double top, used[COLUMNS], known[COLUMNS], others[COLUMNS]; /* others: of recorded processes */
-	unsigned devices;					    /* of which `used` is the sum */
+	double top, used[COLUMNS], known[COLUMNS], others[COLUMNS]; /* others: memory of other recorded processes */
+	unsigned devices;					    /* devices whose sum `used` is */
 	bool has_others;
 	struct layer layer[LAYERS];
 	unsigned layers;
 };
 
-/* After Okabe and Ito: apart for the colour-blind. */
+/* The palette of Okabe and Ito, distinguishable by the colour-blind. */
 static const double colours[LAYERS][3] = {{0, .447, .698},    {.902, .624, 0}, {0, .62, .451},	  {.8, .475, .655},
 					  {.337, .706, .914}, {.835, .369, 0}, {.549, .42, .694}, {.6, .63, .66}};
 
@@ -66,7 +66,7 @@ static void add_line(double *columns, const struct sl_timeline *timeline, const 
 		columns[c] += one[c];
 }
 
-/* What lies at the bottom is drawn at its full height. */
+/* The lowest layer is drawn at its full height. */
 static int by_size(const void *a, const void *b)
 {
 	const struct layer *x = a, *y = b;
@@ -77,7 +77,7 @@ static int by_size(const void *a, const void *b)
 	return x->size < y->size ? 1 : -(x->size > y->size);
 }
 
-/* The line, less another where there is one. */
+/* The line minus another, if there is one. */
 static void add_layer(struct picture *p, const char *name, const struct sl_line *line, const struct sl_line *less)
 {
 	double minus[COLUMNS] = {0};
@@ -86,7 +86,7 @@ static void add_layer(struct picture *p, const char *name, const struct sl_line 
 
 	while (i < p->layers && strcmp(p->layer[i].name, name))
 		i++;
-	if (i == LAYERS) /* one too many: with the last */
+	if (i == LAYERS) /* no layer is left: add it to the last */
 		p->layer[--i].name = "others";
 	if (i == p->layers)
 		p->layer[p->layers++] = (struct layer){.name = name};
@@ -117,7 +117,7 @@ static void fill(struct picture *p, const struct sl_process *process)
 
 		bool torch = sl_timeline_find(timeline, SL_LINE_ALLOCATED, line->device, 0) != NULL;
 
-		/* where PyTorch's allocator reports, its tensors and what it keeps stand for its segments */
+		/* where PyTorch's allocator reports, its tensors and its unused memory stand for its segments */
 		if (line->what == SL_LINE_LIBRARY && !(torch && sl_model_is_cache(model->libraries.item[line->index])))
 			add_layer(p, model->libraries.item[line->index], line, NULL);
 		else if (line->what == SL_LINE_ALLOCATED)
@@ -212,7 +212,7 @@ static double drawn(const struct picture *p, unsigned layer, unsigned x, double 
 	return fmax(0, fmin(p->layer[layer].column[x], layer ? fmax(p->known[x] - base, 0) : INFINITY));
 }
 
-/* A layer's own maximum where it had no room above those below it. */
+/* The layer's own maximum, where the layers below left it no room. */
 static void draw_beyond(cairo_t *c, const struct picture *p, unsigned layer, const double *base)
 {
 	const double *own = p->layer[layer].column;
@@ -226,7 +226,7 @@ static void draw_beyond(cairo_t *c, const struct picture *p, unsigned layer, con
 	cairo_stroke(c);
 }
 
-/* Maxima stacked as far as the maximum of all leaves room: they need not happen at once. */
+/* Stacks the maxima up to the maximum of the sum: they need not coincide. */
 static void draw_areas(cairo_t *c, const struct picture *p)
 {
 	static double bases[LAYERS][COLUMNS], top[COLUMNS];
@@ -362,7 +362,7 @@ static bool timeline_svg(struct sl_report *report, FILE *out)
 	return draw_timeline(report, out, true);
 }
 
-/* From light to dark blue, even in lightness. */
+/* From light to dark blue in even steps of lightness. */
 static void heat(cairo_t *c, double t)
 {
 	cairo_set_source_rgb(c, .95 - .92 * t, .965 - .78 * t, .976 - .56 * t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a user said of a run: by --meta at its start, by stormlog.h while it ran. */
+/* What the user said of a run: by --meta at its start, by stormlog.h while it ran. */
 #include <string.h>
 
 #include "analyzer/base/json.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The summary on the terminal: numbers first, the line of code beside each, what to do next, and nothing that
- * the trace does not prove.  A quiet run is three lines.
+ * The summary on the terminal: numbers first, with the line of code beside each and what to do next, and nothing that the trace
+ * does not prove. An uneventful run gives three lines.
  */
 #include <string.h>
 
@@ -44,7 +44,7 @@ static bool has_a_block(const char *id)
 	return !strncmp(id, "oom.", 4);
 }
 
-/* What has no block of its own above. */
+/* Findings that have no block of their own above. */
 static void put_findings(struct sl_text_page *page)
 {
 	unsigned shown = 0, more = 0;
@@ -67,7 +67,7 @@ static void put_findings(struct sl_text_page *page)
 		if (finding->process >= 0 && page->report->process_count > 1)
 			sl_text_rank(who, &page->report->processes[finding->process]);
 		if (strstr(finding->text, who))
-			who[0] = 0; /* it says so itself, or of the run */
+			who[0] = 0; /* the finding names its process itself, or is about the run */
 		sl_text_say(page, "    %s%s%s%s%s", who, *who ? ": " : "", finding->text, finding->advice ? ": " : "",
 			    finding->advice ? finding->advice : "");
 		page->said |= tone != SL_TEXT_PLAIN;
@@ -78,7 +78,7 @@ static void put_findings(struct sl_text_page *page)
 		sl_text_say(page, "  and %u more, in report.json", more);
 }
 
-/* A runtime without a driver it accepts refuses everything, and not for want of memory. */
+/* A runtime that does not accept the driver refuses every call, and not for lack of memory. */
 static bool put_refused(struct sl_text_page *page)
 {
 	const struct sl_report *report = page->report;
@@ -119,7 +119,7 @@ static void put_warnings(struct sl_text_page *page)
 				    report->images.runs[i].images, report->images.runs[i].images == 1 ? "" : "es");
 }
 
-/* A run without a device, or what was killed: show the process with the most resident memory. */
+/* For a run without a device, or a killed one: the process with the most resident memory. */
 static bool put_host(struct sl_text_page *page)
 {
 	const struct sl_process *most = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hidden memory: what is on a device and no call named. */
+/* Hidden memory: memory in use on a device that no recorded call asked for. */
 #include <string.h>
 
 #include "analyzer/analyses/hidden.h"
@@ -21,7 +21,7 @@ static bool has_pools(const struct sl_report *report, const struct sl_shared_dev
 	return false;
 }
 
-/* Contexts of several processes, and code of one library, are one name. */
+/* Sums the contexts of several processes, and the code of one library. */
 static bool is_alike(const struct sl_hidden_name *one, const struct sl_hidden_name *other)
 {
 	const char *a = one->library ? one->library : "", *b = other->library ? other->library : "";

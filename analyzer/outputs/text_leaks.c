@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* LEAK, GROWTH, LEAKS and LEFT: memory that is kept.  A place that one of them tells is left out of those after it. */
+/* The blocks LEAK, GROWTH, LEAKS and LEFT: memory that is kept.  A place shown by one of them is left out of the following ones. */
 #include <string.h>
 
 #include "analyzer/base/format.h"
@@ -7,17 +7,17 @@
 #include "analyzer/report/kept.h"
 
 #define KEPT_SHOWN  3
-#define FULL_IN_MIN 10 /* seconds: a program that lives shorter is not stopped by it */
+#define FULL_IN_MIN 10 /* seconds: it does not matter for a program that runs shorter */
 #define FULL_IN_MAX (30 * 86400)
 #define LEAK_RIGHT  64
 
-/* The slope that it has by its own error. */
+/* The slope with its own error. */
 static double at_least(const struct sl_growth *growth)
 {
 	return 2 * growth->slope - growth->at_most;
 }
 
-/* A block LEAK above names the place. */
+/* True: a LEAK block above names the place. */
 static bool is_told(const struct sl_text_page *page, struct sl_process *process, uint32_t python, uint32_t native, uint64_t caller)
 {
 	char line[300];
@@ -54,7 +54,7 @@ void sl_text_growth(struct sl_text_page *page)
 		}
 	if (!growth || (growth->holder_count == 1 &&
 			is_told(page, process, growth->holders[0].python, growth->holders[0].native, growth->holders[0].caller)))
-		return; /* one story */
+		return; /* both are the same problem */
 	label = &process->model->labels.item[growth->label];
 	sl_text_head(page, "GROWTH", SL_TEXT_WARNING);
 	snprintf(text, sizeof(text), "   +%s per %s, %s %.2f over %llu entries%s%s", sl_format_size(size, (uint64_t)growth->slope),
@@ -113,7 +113,7 @@ static void put_course(struct sl_text_page *page, const struct sl_leaking_place 
 	sl_text_line(page, 0, text, "");
 }
 
-/* Where it is made, what is known of it, and what comes of it. */
+/* Where it is allocated, what is known of it, and what it leads to. */
 static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_place *place)
 {
 	struct sl_process *process = &page->report->processes[place->process];
@@ -139,7 +139,7 @@ static void put_kept_one(struct sl_text_page *page, const struct sl_leaking_plac
 	put_course(page, place);
 }
 
-/* The largest kept memory among all processes. */
+/* The largest kept memory over all processes. */
 void sl_text_kept(struct sl_text_page *page)
 {
 	unsigned more = 0;
@@ -162,7 +162,7 @@ void sl_text_kept(struct sl_text_page *page)
 	page->said |= page->leaks_shown > 0;
 }
 
-/* What grows will be the largest one day: it comes first. */
+/* What grows comes first, since it becomes the largest. */
 void sl_text_leaks(struct sl_text_page *page)
 {
 	struct sl_process *process = NULL;

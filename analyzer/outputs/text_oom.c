@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Out of memory: what was asked, who held the device then, why it did not fit, who was first. */
+/* Out of memory: what was requested, who held the device, why it did not fit, and who was first. */
 #include <string.h>
 
 #include "analyzer/base/door.h"
@@ -9,7 +9,7 @@
 
 #define RIGHT 40
 
-/* The largest sites then, by library. */
+/* The largest sites at the error, by library. */
 static void put_owners(struct sl_text_page *page, struct sl_process *process, const struct sl_oom *oom)
 {
 	long long communicators = (long long)sl_collectives_communicators(process->model);
@@ -46,7 +46,7 @@ static size_t add_part(char *out, size_t size, size_t at, const char *name, uint
 	return at + (size_t)snprintf(out + at, size - at, "%s%s %s", at ? ", " : "", name, sl_format_size(text, bytes));
 }
 
-/* What is not of the program's own calls.  pools: what they keep of freed memory cannot be told from the rest. */
+/* Memory that is not from the program's own calls.  pools: their unused memory cannot be told from the rest. */
 static void put_rest(struct sl_text_page *page, const struct sl_account *account, const char *kept, bool pools)
 {
 	char right[256] = "", size[SL_FORMAT_BYTES], name[64];
@@ -81,7 +81,7 @@ static void put_rest(struct sl_text_page *page, const struct sl_account *account
 	}
 }
 
-/* "step_#" and 412 are "step 412"; other labels as they are. */
+/* "step_#" with 412 is "step 412"; other labels are unchanged. */
 static size_t add_label(char *out, size_t size, const struct sl_process *process, const struct sl_oom *oom)
 {
 	const char *label = oom->label ? sl_defs_text(process->model->defs, oom->label) : NULL;
@@ -159,14 +159,14 @@ static void put_first(struct sl_text_page *page)
 		}
 }
 
-/* Indexes of errors to show, those of all processes by the clock. */
+/* Indexes of the errors to show, of all processes, by the clock. */
 struct shown {
 	struct sl_process *process;
 	size_t index;
 	uint64_t unix_ns;
 };
 
-/* Tried again with success, or with less. */
+/* Errors that were followed by success, by a retry or with a smaller size. */
 static bool is_cured(const struct sl_oom *oom)
 {
 	return oom->recovered == 1 || oom->less_bytes;

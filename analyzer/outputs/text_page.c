@@ -10,15 +10,15 @@
 
 #define OWNERS_SHOWN 5
 #define LINES_SHOWN  3
-#define HANG	     6	/* columns by which a line goes on further in */
-#define OWNER_RIGHT  40 /* where what is beside an owner begins */
+#define HANG	     6	/* columns by which continuation lines are indented */
+#define OWNER_RIGHT  40 /* column at which the text beside an owner begins */
 
 static bool begins(unsigned char c)
 {
 	return (c & 0xc0) != 0x80;
 }
 
-/* Columns that `bytes` of a text take: its code points. */
+/* Columns that `bytes` of a text take, counted in code points. */
 static unsigned columns_of(const char *text, size_t bytes)
 {
 	unsigned columns = 0;
@@ -38,7 +38,7 @@ static void to_ascii(char *text)
 	*to = 0;
 }
 
-/* Names in a trace do not steer the terminal, nor end the block of code of a Markdown file. */
+/* Cleans a name so that it neither controls the terminal nor ends a code block in Markdown. */
 static void put(struct sl_text_page *page, const char *text, size_t bytes)
 {
 	char *part = sl_memory_must(strndup(text, bytes));
@@ -57,7 +57,7 @@ static void spaces(struct sl_text_page *page, unsigned count)
 		fputc(' ', page->out);
 }
 
-/* Bytes of the text that fit into `room` columns, ending before a space; of a word longer than that, all it can. */
+/* Bytes of the text that fit into `room` columns and end before a space; for a longer word, as many as fit. */
 static size_t fitting(const char *text, unsigned room)
 {
 	size_t at = 0, space = 0;
@@ -72,7 +72,7 @@ static size_t fitting(const char *text, unsigned room)
 	return at;
 }
 
-/* From column `column` on; what does not fit goes on in lines of its own. */
+/* Writes from column `column` on; the rest goes to further lines. */
 static void wrap(struct sl_text_page *page, const char *text, unsigned column, unsigned hang)
 {
 	unsigned columns = page->style->columns;

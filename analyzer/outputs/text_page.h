@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of the terminal's summary: lines that fit, and the blocks of it, each in its own text_*.c. */
+/* Layout of the terminal's summary: wrapped lines, and its blocks, each in a text_*.c of its own. */
 #ifndef ANALYZER_OUTPUTS_TEXT_PAGE_H
 #define ANALYZER_OUTPUTS_TEXT_PAGE_H
 
@@ -20,33 +20,33 @@ struct sl_text_page {
 	unsigned leaks_shown;			 /* the first so many of these with births have a block */
 };
 
-/* A heading, which begins a line; sl_text_line goes on with it. */
+/* Prints a heading, which begins a line; sl_text_line continues it. */
 enum sl_text_tone { SL_TEXT_PLAIN, SL_TEXT_WARNING, SL_TEXT_BAD };
 void sl_text_head(struct sl_text_page *page, const char *title, enum sl_text_tone tone);
 
 /*
- * The rest of a line: `left`, and `right` from column `at` on or behind `left`.  What does not fit goes on in lines of
- * its own, cut between words; of a stack in `right` ("inner < outer") the outer frames are left out first.
+ * The rest of a line: `left`, and `right` from column `at` on, or after `left`.  What does not fit goes to further lines, cut
+ * between words; of a stack in `right` ("inner < outer") the outer frames are left out first.
  */
 void sl_text_line(struct sl_text_page *page, unsigned at, const char *left, const char *right);
 
-/* A line of text, cut between words. */
+/* A line of text, wrapped between words. */
 SL_PRINTF(2, 3) void sl_text_say(struct sl_text_page *page, const char *format, ...);
 
-/* One holder of memory: size, name, and what is known beside it. */
+/* A holder of memory: size, name, and what is known of it. */
 void sl_text_owner(struct sl_text_page *page, uint64_t bytes, const char *name, const char *right);
 
-/* Libraries, and below each its lines with what is theirs; a library's only line stands beside it. */
+/* Libraries, and below each of them its lines with their bytes; a library's only line is printed beside it. */
 void sl_text_shares(struct sl_text_page *page, const struct sl_owners *sorted);
 
-/* Findings of that id, a line each beneath a block of the screen; process -1: of any. */
+/* Findings with that id, one line each, below a block; process -1: of any process. */
 void sl_text_said(struct sl_text_page *page, const char *id, int process, int device);
 
 /* text_title.c: program, processes, hosts, time, and how they ended. */
 void sl_text_title(struct sl_text_page *page);
-/* text_peak.c: the process that held most on a device, and what it held then. */
+/* text_peak.c: the process that held most on a device, and what it held. */
 void sl_text_peak(struct sl_text_page *page);
-/* text_leaks.c: what is kept, what a label adds at each entry, what is never freed. */
+/* text_leaks.c: what is kept, what each entry of a label adds, what is never freed. */
 void sl_text_kept(struct sl_text_page *page);
 void sl_text_growth(struct sl_text_page *page);
 void sl_text_leaks(struct sl_text_page *page);
@@ -57,11 +57,11 @@ void sl_text_hidden(struct sl_text_page *page);
 /* "rank 3", "pid 41237"; a buffer of SL_FORMAT_BYTES. */
 const char *sl_text_rank(char *out, const struct sl_process *process);
 
-/* text_ranks.c: groups of ranks that do the same, and who is unlike; nothing where all are alike. */
+/* text_ranks.c: groups of ranks that do the same, and outliers; nothing where all are alike. */
 void sl_text_ranks(struct sl_text_page *page);
 /* text_oom.c: the out-of-memory errors. */
 void sl_text_ooms(struct sl_text_page *page);
-/* One of them, the first attempt of its group. */
+/* One error: the first attempt of its group. */
 void sl_text_oom(struct sl_text_page *page, struct sl_process *process, size_t index);
 
 #endif

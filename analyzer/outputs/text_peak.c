@@ -102,7 +102,7 @@ static void put_peak_owners(struct sl_text_page *page, struct sl_process *proces
 	sl_owners_free(&owners);
 }
 
-/* What the program itself calls its memory, the largest at their own peaks. */
+/* What the program itself calls its memory, largest peaks first. */
 static void put_names(struct sl_text_page *page, const struct sl_model *model)
 {
 	enum { SHOWN = 5 };
@@ -131,7 +131,7 @@ static void put_names(struct sl_text_page *page, const struct sl_model *model)
 	}
 }
 
-/* An error that is shown above came at the peak: its owners are the peak's. */
+/* True: an error shown above happened at the peak, so the peak's owners have been shown. */
 static bool fell_there(const struct sl_text_page *page, const struct sl_process *process, const struct sl_device_state *device)
 {
 	const struct sl_oom *first = process->model->ooms.item, *end = first + process->model->ooms.count;
@@ -145,7 +145,7 @@ static bool fell_there(const struct sl_text_page *page, const struct sl_process 
 	return false;
 }
 
-/* What the peak was for, largest first; nothing where nothing is known of it. */
+/* What the peak was used for, largest first; nothing where it is unknown. */
 static void put_roles(struct sl_text_page *page, struct sl_process *process, const struct sl_device_state *device)
 {
 	uint64_t bytes[SL_ROLE_COUNT], all = 0;

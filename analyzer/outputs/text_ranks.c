@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* RANKS: those that do the same, a line for each group, then those that are unlike theirs.  Of thousands of ranks it is a few lines. */
+/* RANKS: a line for each group of ranks that do the same, then the outliers.  Even for thousands of ranks it is a few lines. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static uint64_t peak_of(const struct sl_process *process)
 	return most;
 }
 
-/* What the analysis of ranks found unlike its group, by process. */
+/* For each process, how the analysis of ranks found it to differ from its group. */
 static unsigned unlike_of(const struct sl_report *report, bool *unlike)
 {
 	unsigned count = 0;
@@ -45,7 +45,7 @@ static int by_count(const void *a, const void *b)
 	return x->count != y->count ? (x->count < y->count ? 1 : -1) : (x->lead > y->lead) - (x->lead < y->lead);
 }
 
-/* The groups, largest first, without those that are unlike. */
+/* The groups, largest first, without outliers. */
 static unsigned groups_of(const struct sl_report *report, const bool *unlike, struct group *group)
 {
 	unsigned count = 0;
@@ -69,7 +69,7 @@ static unsigned groups_of(const struct sl_report *report, const bool *unlike, st
 	return count;
 }
 
-/* "0-10, 12, 14-63" in the order of the report, which is that of ranks; what does not fit is "...". */
+/* "0-10, 12, 14-63" in the order of the report, which is that of ranks; the rest is "...". */
 static void name_ranks(const struct sl_report *report, const bool *unlike, unsigned lead, char *out, size_t size)
 {
 	size_t at = 0;
@@ -131,7 +131,7 @@ void sl_text_ranks(struct sl_text_page *page)
 	unsigned others = unlike_of(report, unlike), count = groups_of(report, unlike, group);
 	char text[64];
 
-	if (count && group[0].count > 1 && (others || count > 1)) { /* where all are alike, PEAK says it */
+	if (count && group[0].count > 1 && (others || count > 1)) { /* where all are alike, PEAK says so */
 		sl_text_head(page, "RANKS", false);
 		for (unsigned i = 0; i < count && i < GROUPS_SHOWN; i++)
 			put_group(page, &group[i], unlike);

@@ -7,7 +7,7 @@
 
 #define COLLECTOR_CUDA "stormlog.cuda_preload"
 #define COLLECTOR_ROCM "stormlog.rocm_preload"
-#define COLLECTOR_CPU  "stormlog.cpu_tracker" /* upstream's own: what it tracks of a process is what we sample of one */
+#define COLLECTOR_CPU  "stormlog.cpu_tracker" /* Stormlog's own collector; it samples of a process what we sample of one */
 
 const char *sl_maker_backend(const struct sl_model *model)
 {
@@ -40,7 +40,7 @@ int64_t sl_maker_at(const struct sl_model *model, const struct sl_line *line, ui
 	return line ? sl_stats_whole(sl_timeline_at(&model->timeline, line, ns)) : 0;
 }
 
-/* Some sample had told by then what was hidden on the device: the bin in which the first did is passed over. */
+/* A sample up to that time had told what was hidden on the device.  The bin of the first such sample does not count. */
 static bool was_looked_at(const struct sl_model *model, const struct sl_device_state *device, uint64_t ns)
 {
 	const struct sl_line *hidden = device->hidden_line;
@@ -122,7 +122,7 @@ struct sl_v3_event sl_maker_event(struct sl_maker *m, const struct sl_device_sta
 	return event;
 }
 
-/* What the process held of the device then, exactly: a bin of a line tells its mean. */
+/* What the process held on the device at that time, exactly; a bin only gives a mean. */
 void sl_maker_set_held(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
 		       struct sl_v3_event *event)
 {

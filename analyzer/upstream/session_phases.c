@@ -21,7 +21,7 @@ static const char *scope_id(struct sl_maker *m, uint64_t serial)
 	return sl_arena_printf(m->arena, "range-%llu", (unsigned long long)serial);
 }
 
-/* What was said of the range; of a key said twice, the last. */
+/* What the program said of the range; for a repeated key, the last value. */
 static struct sl_value *attributes_of(struct sl_maker *m, const struct sl_phase *phase)
 {
 	struct sl_value *attributes = sl_value_object(m->arena, phase->pair_count);
@@ -37,7 +37,7 @@ static struct sl_value *attributes_of(struct sl_maker *m, const struct sl_phase 
 	return attributes;
 }
 
-/* Readers replay a stack per thread: a range that is not properly inside others of its thread has one of its own. */
+/* Readers replay one stack per thread, so a range that is not properly nested gets a thread of its own. */
 #define OWN_THREADS (1ll << 32)
 
 static struct sl_value *scope_of(struct sl_maker *m, const struct sl_phase *phase, bool exit)

@@ -3,7 +3,7 @@
 
 #include "analyzer/base/format.h"
 
-/* Some sample told in bins [from, to) what is hidden. */
+/* True: a sample in bins [from, to) tells what is hidden. */
 static bool was_sampled(const struct sl_device_state *device, uint32_t from, uint32_t to)
 {
 	const struct sl_line *line = device->samples_line;
@@ -37,7 +37,7 @@ static void set_sampled(struct sl_maker *m, const struct sl_device_state *device
 	event->metadata = metadata;
 }
 
-/* What the device had in use in a bin; 0 where no sample fell into it. */
+/* What the device had in use in a bin; 0 where no sample falls into it. */
 static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
 {
 	const struct sl_line *used = device->used_line;
@@ -45,7 +45,7 @@ static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
 	return used && used->begun && bin >= used->first && bin <= used->bin ? used->bins[bin].max : 0;
 }
 
-/* One sample event for the bins [from, to). */
+/* Makes one sample event from the bins [from, to). */
 static void add_sample(struct sl_maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
 		       uint32_t from, uint32_t to)
 {
@@ -135,7 +135,7 @@ void sl_session_samples_peak(struct sl_maker *m, const struct sl_device_state *d
 	sl_maker_add(m, event);
 }
 
-/* The most in bins [from, to) of resident memory. */
+/* The maximum of resident memory in bins [from, to). */
 static const struct sl_bin *most_resident(const struct sl_line *rss, uint32_t from, uint32_t to)
 {
 	const struct sl_bin *best = &rss->bins[from];

@@ -16,7 +16,7 @@
 #define OOMS_MAX   64
 #define ALERTS_MAX 64
 
-/* What is known of the moment of an error, not of the bin it lies in. */
+/* What is known of the exact moment of an error; a bin would only give a mean. */
 static void set_exactly(struct sl_v3_event *event, const struct sl_oom *oom)
 {
 	int64_t unused = event->reserved_bytes - event->allocated_bytes;
@@ -78,7 +78,7 @@ static void add_lifecycle(struct sl_maker *m, const struct sl_device_state *devi
 	event = sl_maker_event(m, device, start ? trace->header.monotonic_ns : m->process->model->now_ns, start ? "start" : "stop");
 	event.timestamp_ns = (int64_t)(start ? m->process->started_unix_ns : m->process->ended_unix_ns);
 	metadata = sl_maker_metadata(m, 2, device);
-	if (model->phases.count < model->phases_seen) { /* thinned: said here */
+	if (model->phases.count < model->phases_seen) { /* ranges were thinned out; the session says so */
 		sl_value_set(metadata, "label_entries", sl_value_of_int((int64_t)model->phases_seen));
 		sl_value_set(metadata, "label_entries_with_events", sl_value_of_int((int64_t)model->phases.count));
 	}
@@ -123,7 +123,7 @@ static void add_alert(void *context, const struct sl_v3_event *event)
 		sl_session_add_event(m->session, event);
 }
 
-/* Alerts of one device, whose samples are the events from `from` on. */
+/* Alerts for one device, whose samples are the events from `from` on. */
 static void add_alerts(struct sl_maker *m, const struct sl_device_state *device, size_t from,
 		       const struct sl_alert_thresholds *thresholds)
 {
@@ -210,7 +210,7 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 	add_marks(&m, first);
 	add_lifecycle(&m, first, false);
 	sl_event_sort(session->events, session->count);
-	/* changes are by the order of time, and each device has its own line */
+	/* changes are ordered by time, and each device has a line of its own */
 	for (size_t d = 0; d < SL_COUNT(model->devices); d++) {
 		int64_t last = 0;
 
@@ -231,7 +231,7 @@ struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_are
 	return sessions;
 }
 
-/* Which call it was, for how much, and where the memory was asked for. */
+/* Names the call, its size, and where the memory was requested. */
 static void say_call(struct sl_maker *m, struct sl_process *process, const struct sl_device_state *device,
 		     const struct sl_known_at *change, struct sl_v3_event *event)
 {
@@ -278,7 +278,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 		sl_maker_set_used(&m, device, change->end_ns, &event);
 		say_call(&m, process, device, change, &event);
 		last = known;
-		/* of a full ring it is not known how much the first one changed */
+		/* in a full ring it is unknown how much the first change was */
 		if ((i || oom->change_count < SL_RECENT) && event.timestamp_ns <= when)
 			events[at++] = event;
 	}
@@ -307,7 +307,7 @@ struct sl_telemetry *sl_sessions_telemetry(const struct sl_report *report, struc
 		sl_telemetry_add_session(telemetry, &sessions[i]);
 	free(sessions);
 	sl_telemetry_finish(telemetry, NULL);
-	/* ranks of one run share a session, whatever their launcher said of a job */
+	/* the ranks of a run share a session, whatever their launcher said of a job */
 	if (report->process_count > 1 && ranks_of(report) == report->process_count &&
 	    (merged = sl_telemetry_merge_ranks(telemetry, reason, sizeof(reason))))
 		telemetry->selected = merged;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of what changed between runs: differences as rows, and stacks at the peak with what they held before and after. */
+/* The page about changes between runs: differences as rows, and stacks at the peak with their bytes before and after. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *pro
 		if (!bytes || !sl_owners_shows(process, site))
 			continue;
 		count = sl_process_stack(process, frames, site->python, site->native, site->caller);
-		for (unsigned f = 0; f < count; f++) { /* lines shift, offsets change with every build */
+		for (unsigned f = 0; f < count; f++) { /* line numbers and offsets differ between builds */
 			frames[f].line = 0;
 			frames[f].offset = 0;
 			frames[f].file = sl_stacks_basename(frames[f].file);
@@ -70,7 +70,7 @@ static void put_spread(struct sl_page *page, const char *key, const struct sl_sp
 	sl_packed_double(&page->pack, spread->mean);
 }
 
-/* What changed most first: totals, then what is a change, then by how much. */
+/* Order: totals, then changes before noise, then by size. */
 static int by_change(const void *a, const void *b)
 {
 	const struct sl_difference *x = *(const struct sl_difference *const *)a, *y = *(const struct sl_difference *const *)b;
@@ -122,7 +122,7 @@ static void put_rows(struct sl_page *page, const struct sl_differences *differen
 	free(rows);
 }
 
-/* How many places and leaks changed in each way; rows may be left out. */
+/* Counts the changes of places and leaks by kind, since rows may be left out. */
 static void put_places(struct sl_page *page, const struct sl_differences *differences)
 {
 	uint64_t counts[SL_CHANGE_NEW + 1] = {0};
@@ -136,7 +136,7 @@ static void put_places(struct sl_page *page, const struct sl_differences *differ
 		sl_page_put_known(page, sl_change_names[i], counts[i]);
 }
 
-/* The stack of a node of `all` as a node of the page. */
+/* The page's node for a stack of `all`. */
 static uint32_t copy_stack(struct sl_page *page, const struct sl_page *all, uint32_t node)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX + 1];
@@ -210,7 +210,7 @@ void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *c
 			   char *const *paths, const unsigned *counts, const struct sl_page_budget *budget)
 {
 	sl_page_begin(page, 0, budget);
-	page->budget.bins = SL_TIMELINE_BINS; /* there are no lines to give up */
+	page->budget.bins = SL_TIMELINE_BINS; /* there are no lines to reduce */
 	sl_page_open(page, KEYS, "diff", "What changed", NULL, NULL);
 	for (unsigned side = 0; side < 2; side++) {
 		sl_page_key(page, side ? "after" : "before");
@@ -221,7 +221,7 @@ void sl_page_changes_build(struct sl_page *page, const struct sl_page_changes *c
 	put_places(page, differences);
 	put_rows(page, differences);
 	put_stacks(page, changes);
-	for (unsigned i = 0; i < 2; i++) { /* what search looks through */
+	for (unsigned i = 0; i < 2; i++) { /* indexed for the page's search */
 		sl_page_key(page, i ? "libraries" : "warnings");
 		sl_packed_array(&page->pack, 0);
 	}

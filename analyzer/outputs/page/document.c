@@ -36,7 +36,7 @@ static uint32_t frame_id(struct sl_page *page, const struct sl_stack_frame *fram
 	char text[64], unnamed[32];
 	uintptr_t *at;
 
-	if (!key.function && !frame->python) { /* without symbols the place in the module tells frames apart */
+	if (!key.function && !frame->python) { /* without symbols, module and offset tell frames apart */
 		snprintf(unnamed, sizeof(unnamed), "+0x%llx", (unsigned long long)frame->offset);
 		key.function = sl_page_string(page, unnamed);
 	}
@@ -234,7 +234,7 @@ void sl_page_put_warning(void *page, const char *text)
 	sl_packed_string(&((struct sl_page *)page)->pack, text);
 }
 
-/* What was given up to stay below the size, in words. */
+/* Says in words what was left out to stay below the size. */
 static void put_given_up(struct sl_page *page)
 {
 	const struct sl_page_budget *b = &page->budget;

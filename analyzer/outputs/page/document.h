@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page while it is written: its tables of texts, frames and stacks, and how one value is written.  Below the parts
- * (parts.h), which are below the builders (page.h).
+ * The page while it is written: its tables of texts, frames and stacks, and functions that write one value.  The parts
+ * (parts.h) use it, and the builders (page.h) use the parts.
  *
- * Times in the page are ns since the run's first process started; texts, frames and stacks are numbers into
- * tables that are written last, when all of them are known.
+ * Times in the page are ns since the run's first process started.  Texts, frames and stacks are numbers into tables, which are
+ * written last, when they are complete.
  */
 #ifndef ANALYZER_OUTPUTS_PAGE_DOCUMENT_H
 #define ANALYZER_OUTPUTS_PAGE_DOCUMENT_H
@@ -16,13 +16,13 @@
 struct sl_emit_options;
 
 struct sl_page_budget {
-	unsigned bins;	   /* of one line, at most */
-	unsigned samples;  /* places of one moment, or stacks of a diff; the smaller ones become one */
-	unsigned moments;  /* of one process, beside peak, end, errors, leaks and churn */
-	unsigned detailed; /* processes with all their lines; the others keep their total */
+	unsigned bins;	   /* of one line */
+	unsigned samples;  /* places of one moment, or stacks of a diff; smaller ones are merged into one */
+	unsigned moments;  /* of one process, in addition to peak, end, errors, leaks and churn */
+	unsigned detailed; /* processes with all their lines; the others keep only their total */
 	unsigned heat;	   /* columns of the heat map */
 	unsigned blocks;   /* of one segment map */
-	unsigned stays;	   /* rows of what outlived a window of time, of one process */
+	unsigned stays;	   /* rows of what outlived a window of time, for one process */
 	unsigned cards;	   /* leaks and errors, or rows of a diff */
 };
 
@@ -31,7 +31,7 @@ struct sl_page_frame {
 	uint8_t python, folded;
 };
 
-/* The lines of a process, and what turns their clock into Unix time. */
+/* The lines of a process, and the offset from their clock to Unix time. */
 struct sl_page_timeline {
 	const struct sl_timeline *timeline;
 	int64_t unix_offset;
@@ -40,8 +40,8 @@ struct sl_page_timeline {
 /* One card. */
 struct sl_page_finding {
 	const char *id, *severity, *advice;
-	int process, device;	     /* -1: of the run, of no device */
-	uint64_t from_unix, to_unix; /* 0: at no time */
+	int process, device;	     /* -1: about the run, about no device */
+	uint64_t from_unix, to_unix; /* 0: no time */
 	uint64_t bytes;		     /* SL_UNKNOWN: none */
 	char text[400];
 	struct {
@@ -52,19 +52,22 @@ struct sl_page_finding {
 };
 
 struct sl_page {
-	struct sl_report *report;	    /* NULL: of telemetry alone */
+	struct sl_report *report;	    /* NULL: only telemetry */
 	struct sl_page_timeline *timelines; /* of each process */
-	/* Where all timelines at once were too many: draws that of a process, which lives until the next; NULL: they are in `timelines`. */
+	/*
+	 * Where all timelines would take too much memory: makes that of one process, valid until the next call; NULL: they are
+	 * in `timelines`.
+	 */
 	const struct sl_timeline *(*draw)(void *context, unsigned process);
 	void *draw_context;
 	int32_t *ranks; /* of each process, where there is no report */
 	unsigned process_count;
 	SL_VECTOR(struct sl_page_finding) findings;
 	struct sl_page_budget budget;
-	size_t left_stacks, left_rows;	    /* of a diff, beyond the budget */
-	const struct sl_emit_options *emit; /* of Stormlog's analyses; NULL: the defaults */
+	size_t left_stacks, left_rows;	    /* beyond the budget, for a diff */
+	const struct sl_emit_options *emit; /* settings of Stormlog's analyses; NULL: the defaults */
 	uint64_t t0_unix_ns, t1_unix_ns;
-	unsigned *order; /* processes, those unlike the others first */
+	unsigned *order; /* processes, unusual ones first */
 
 	struct sl_map strings; /* text -> number */
 	SL_VECTOR(const char *) texts;
@@ -78,22 +81,22 @@ struct sl_page {
 	struct sl_packed pack;
 };
 
-/* The span in t0_unix_ns and t1_unix_ns, and `order`, are to be filled between begin and open. */
+/* Between begin and open the caller fills t0_unix_ns, t1_unix_ns and `order`. */
 void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget);
 void sl_page_open(struct sl_page *page, uint32_t keys, const char *source, const char *title, const char *run, const char *tag);
-void sl_page_put_warning(void *page, const char *text); /* each of the array `warnings` */
-void sl_page_close(struct sl_page *page);		/* given_up, and the tables strings, frames, nodes */
+void sl_page_put_warning(void *page, const char *text); /* for each item of the array `warnings` */
+void sl_page_close(struct sl_page *page);		/* writes given_up and the tables strings, frames, nodes */
 #define SL_PAGE_KEYS 29					/* of a page with a time line */
 
 uint32_t sl_page_string(struct sl_page *page, const char *text); /* NULL is "" and 0 */
 uint32_t sl_page_stack(struct sl_page *page, unsigned process, uint32_t python, uint32_t native, uint64_t caller);
 uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t site); /* SL_NO_SITE: 0 */
-/* Frames, innermost first, around `root` (0: none). */
+/* Adds frames, innermost first, below `root` (0: none). */
 uint32_t sl_page_frames(struct sl_page *page, uint32_t root, const struct sl_stack_frame *frames, unsigned count);
-/* A stack of one frame that is no code: "120 smaller places". */
+/* A stack of one frame that is not code: "120 smaller places". */
 uint32_t sl_page_note(struct sl_page *page, const char *text);
 
-/* ns since t0; NaN-free: times before it are 0 */
+/* ns since t0; earlier times give 0 */
 double sl_page_time(const struct sl_page *page, unsigned process, uint64_t ns);
 
 void sl_page_key(struct sl_page *page, const char *key);

@@ -14,7 +14,7 @@ struct columns {
 	double *min, *max;
 	float *mean;
 	uint32_t *stack;
-	uint8_t *at; /* where in its bin the maximum is, 0..255 */
+	uint8_t *at; /* position of the maximum inside its bin, 0..255 */
 };
 
 static void room(struct columns *c, size_t n)
@@ -40,7 +40,7 @@ static const struct sl_timeline *timeline_of(const struct sl_page *page, unsigne
 	return page->draw ? page->draw(page->draw_context, process) : page->timelines[process].timeline;
 }
 
-/* 1 << fold bins of the line become one.  A mean is over the time that the bin's line has lived. */
+/* Merges 1 << fold bins into one.  The mean covers only the time during which the line existed. */
 static struct columns reduce(struct sl_page *page, unsigned process, const struct sl_line *line, unsigned fold)
 {
 	const struct sl_timeline *timeline = timeline_of(page, process);
@@ -89,7 +89,7 @@ static const char *name_of(const struct sl_process *process, const struct sl_lin
 	}
 }
 
-/* Number of the device that several processes sample, so that it is drawn once. */
+/* Number of a device that several processes sample, so that it is drawn once. */
 static int shared_device(const struct sl_page *page, unsigned process, const struct sl_line *line)
 {
 	for (unsigned i = 0; line->what == SL_LINE_USED && i < page->report->device_count; i++) {
@@ -129,7 +129,7 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 	sl_page_key(page, "peak");
 	sl_packed_double(&page->pack, peak);
 	sl_page_key(page, "start");
-	/* before t0 where the first bin begins before the first process */
+	/* may be before t0, if the bin begins before the first process */
 	sl_packed_double(&page->pack,
 			 (double)(int64_t)(c.first_ns + (uint64_t)page->timelines[process].unix_offset - page->t0_unix_ns));
 	sl_page_key(page, "width");
@@ -183,7 +183,7 @@ void sl_page_lines(struct sl_page *page)
 
 /* ---- heat map */
 
-/* Maximum of a process's known memory in each column, devices added up. */
+/* Maximum of a process's known memory in each column, summed over devices. */
 static void heat_row(const struct sl_page *page, unsigned process, double *row, unsigned columns, double width)
 {
 	const struct sl_timeline *timeline = timeline_of(page, process);

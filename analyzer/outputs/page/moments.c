@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who held memory at some moments: the peak of each device, the end, errors, leaks, and all there ever was. */
+/* Who held memory at certain moments: each device's peak, the end, errors and leaks; and the total of all allocations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : by_node(a, b);
 }
 
-/* One sample per stack, largest first, and what is beyond the budget as one. */
+/* One sample per stack, largest first; those beyond the budget are merged. */
 static void settle(struct sl_page *page, struct samples *samples)
 {
 	size_t kept = 0, count = samples->s.count;
@@ -145,7 +145,7 @@ static void of_device(struct sl_page *page, unsigned process, int device, enum v
 	}
 }
 
-/* Moments are written after being counted: `put` false only counts. */
+/* Moments are counted first and then written: with `put` false it only counts. */
 static uint32_t device_moments(struct sl_page *page, unsigned process, bool put)
 {
 	const struct sl_model *model = page->report->processes[process].model;
@@ -170,7 +170,7 @@ static uint32_t device_moments(struct sl_page *page, unsigned process, bool put)
 	return count;
 }
 
-/* The even ones of the replay, of each device. */
+/* The evenly spread moments of the replay, for each device. */
 static uint32_t timed_moments(struct sl_page *page, unsigned process, bool put)
 {
 	const struct sl_model *model = page->report->processes[process].model;

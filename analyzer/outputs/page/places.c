@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of the blocks of each place, over the run and between any two of many moments; and what the peak was for. */
+/* What became of each place's blocks, over the run and between any two of many moments; and what the peak was used for. */
 #include <stdlib.h>
 
 #include "analyzer/base/memory.h"
@@ -9,19 +9,19 @@
 
 /* Sites of one stack, role and device. */
 struct place {
-	uint32_t node, site; /* site: the one that held most, for the name; SL_NO_SITE: of the smaller places */
+	uint32_t node, site; /* site: the one that held most, which gives the name; SL_NO_SITE: the merged smaller places */
 	int device;
 	enum sl_role role;
 	uint64_t made, made_bytes, live, live_bytes, peak_bytes, temporary, ended_ns;
 	uint64_t weight, most;
-	uint32_t index; /* of its order by weight */
+	uint32_t index; /* position by weight */
 };
 
 struct places {
 	SL_VECTOR(struct place) item;
-	struct sl_idmap ids; /* what tells places apart -> number */
+	struct sl_idmap ids; /* key of a place -> number */
 	uint32_t *of;	     /* by site: number, UINT32_MAX: not shown */
-	size_t kept;	     /* that are told one by one */
+	size_t kept;	     /* number of places shown by themselves */
 };
 
 static bool is_on_page(const struct sl_model *model, const struct sl_site *site)
@@ -80,7 +80,7 @@ static int by_weight(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Those that held most at the peak or the end, or outlived windows, are told one by one. */
+/* Places that held most at the peak or the end, or whose blocks outlived windows, are shown by themselves. */
 static void order(struct places *places, size_t most)
 {
 	struct place **sorted = sl_memory_must(calloc(places->item.count + 1, sizeof(*sorted)));
@@ -114,7 +114,7 @@ static void gather(struct sl_page *page, unsigned process, struct places *places
 	order(places, page->budget.samples);
 }
 
-/* One column for each figure, in the order of weight; the smaller places are the last row. */
+/* A column for each figure, ordered by weight; the last row sums the smaller places. */
 static void put_places(struct sl_page *page, unsigned process, const struct places *places)
 {
 	struct sl_process *p = &page->report->processes[process];
@@ -179,9 +179,9 @@ static void put_places(struct sl_page *page, unsigned process, const struct plac
 }
 
 struct stays {
-	SL_VECTOR(struct sl_stay) rows; /* site: index of the place */
+	SL_VECTOR(struct sl_stay) rows; /* their member site is the index of the place */
 	struct sl_idmap ids;
-	unsigned shift; /* so many times two windows became one */
+	unsigned shift; /* how often two windows were joined into one */
 };
 
 static void merge(const struct sl_stays *from, const struct places *places, struct stays *to)
@@ -235,7 +235,7 @@ static void put_rows(struct sl_page *page, const struct stays *stays)
 	free(figure);
 }
 
-/* nil: births are not all in the trace (--keep), a summary told it, or places were too many. */
+/* nil: births are missing from the trace (--keep), a summary was read, or there were too many sites. */
 static void put_stays(struct sl_page *page, unsigned process, const struct places *places)
 {
 	const struct sl_model *model = page->report->processes[process].model;
@@ -254,7 +254,7 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 		stays.shift++;
 	}
 	sl_packed_map(&page->pack, 9);
-	sl_page_key(page, "begin"); /* on the grid, so perhaps before t0 */
+	sl_page_key(page, "begin"); /* on the grid, so it may be before t0 */
 	sl_packed_double(&page->pack,
 			 (double)((int64_t)from->begin_ns + page->timelines[process].unix_offset - (int64_t)page->t0_unix_ns));
 	sl_page_key(page, "width");
@@ -266,7 +266,7 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 	sl_idmap_free(&stays.ids);
 }
 
-/* What the peak of each device was for; of those of which anything is known. */
+/* What each device's peak was used for, as far as anything is known. */
 static void put_roles(struct sl_page *page, unsigned process)
 {
 	struct sl_process *p = &page->report->processes[process];
@@ -316,7 +316,7 @@ void sl_page_places(struct sl_page *page)
 		sl_packed_map(&page->pack, 15);
 		sl_page_key(page, "process");
 		sl_packed_uint(&page->pack, process);
-		sl_page_key(page, "whole"); /* births and deaths are all known */
+		sl_page_key(page, "whole"); /* true: all births and deaths are known */
 		sl_packed_bool(&page->pack, model->lives && !model->folded_ns);
 		put_places(page, process, &places);
 		put_stays(page, process, &places);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What makes two problems the same issue, from run to run and in upstream's own files: kind and normalized dimensions. */
+/*
+ * Decides when two problems are the same issue, across runs and in Stormlog's own files: same kind and same normalized
+ * dimensions.
+ */
 #ifndef ANALYZER_UPSTREAM_ANSWERS_FINGERPRINT_H
 #define ANALYZER_UPSTREAM_ANSWERS_FINGERPRINT_H
 

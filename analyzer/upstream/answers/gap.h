@@ -10,7 +10,7 @@
 #include "analyzer/upstream/answers/phases.h"
 
 struct sl_gap_thresholds {
-	double gap_ratio;     /* of the device, below which nothing is said; 0.05 */
+	double gap_ratio;     /* share of the device below which nothing is reported; 0.05 */
 	double spike_zscore;  /* 2.0 */
 	double drift_r2;      /* 0.6 */
 	double fragmentation; /* 0.3 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Issues while they are collected: hits of one fingerprint are one issue; and how the array of them is written. */
+/* Collects issues, where problems with the same fingerprint are one issue, and writes the array of them. */
 #ifndef ANALYZER_UPSTREAM_ANSWERS_ISSUE_LIST_H
 #define ANALYZER_UPSTREAM_ANSWERS_ISSUE_LIST_H
 
@@ -33,7 +33,10 @@ struct sl_issue_list {
 	size_t count, capacity;
 };
 
-/* One hit; the first one's title stays, the worst severity and the last details.  All live in the list's arena, or outlive it. */
+/*
+ * Adds a problem.  The issue keeps the first title, the worst severity and the last details.  All texts live in the list's
+ * arena, or outlive it.
+ */
 void sl_issue_list_add(struct sl_issue_list *all, const char *kind, const char *title, const char *severity,
 		       const struct sl_value *dimensions, const struct sl_value *details, const struct sl_evidence *evidence);
 

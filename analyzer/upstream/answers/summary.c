@@ -130,7 +130,7 @@ static void put_issues(FILE *out, const struct sl_telemetry *t, const struct sl_
 	sl_arena_free(&arena);
 }
 
-/* What our own bundles say of the error, else upstream's words. */
+/* Our own bundles explain the error; otherwise Stormlog's words are used. */
 static void put_bundle(FILE *out, const struct sl_oom_row *row)
 {
 	sl_door_print(out, "\n%s\n", strcmp(row->path, ".") ? row->path : "");

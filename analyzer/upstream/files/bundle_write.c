@@ -24,7 +24,7 @@ static const char *utc(struct sl_arena *arena, int64_t time_ns, const char *form
 	return sl_arena_strdup(arena, text);
 }
 
-/* Runs of anything else than letters, digits, _ and - become one _. */
+/* Replaces each run of characters other than letters, digits, _ and - by one _. */
 static const char *safe_word(struct sl_arena *arena, const char *word)
 {
 	char *safe = sl_arena_alloc(arena, strlen(word) + 1), *out = safe;
@@ -50,7 +50,7 @@ static void write_session(struct sl_json *j, const struct sl_bundle *bundle)
 		sl_json_null(j, "session");
 }
 
-/* Upstream's record of a tracker, then what V3 needs to be exact. */
+/* Stormlog's record of a tracker, followed by what V3 needs to be exact. */
 static void write_event(struct sl_json *j, const struct sl_v3_event *event, const char *backend)
 {
 	sl_json_object(j, NULL);
@@ -149,7 +149,7 @@ static void write_files(struct sl_folder *folder, const struct sl_bundle *bundle
 	}
 }
 
-/* The manifest is last: it says that the rest is there. */
+/* The manifest is written last: it says that the rest is complete. */
 static void write_manifest(struct sl_folder *folder, const struct sl_bundle *bundle, const char *name)
 {
 	static const char *const own[] = {"manifest.json", "events.json", "metadata.json", "environment.json"};

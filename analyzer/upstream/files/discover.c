@@ -106,7 +106,7 @@ static bool load_folder(struct walk *w, const char *folder, const char *name_of_
 	enum sl_manifest_kind kind = sl_manifest_kind_of(manifest);
 
 	if (kind == SL_MANIFEST_NONE && has_segments(folder))
-		kind = SL_MANIFEST_SINK; /* the ledger is gone, the records are not */
+		kind = SL_MANIFEST_SINK; /* the ledger is missing, but the records are there */
 	if (kind == SL_MANIFEST_NONE) {
 		if (!manifest && is_regular(path) && first_time(t, path))
 			sl_telemetry_problem(t, SL_SOURCE_FILE, path, error.line, error.reason);
@@ -146,7 +146,7 @@ static void walk_into(struct walk *w, const char *folder, int depth)
 					     "too many files and folders; from here on they are not read");
 		if (w->looked_at > sl_budget_files())
 			break;
-		/* analysis/ is what we wrote ourselves. A link could lead round in circles. */
+		/* We wrote analysis/ ourselves.  Links could lead in circles. */
 		if (S_ISDIR(status.st_mode) && depth < 32 && strcmp(name, "analysis") != 0)
 			walk_into(w, path, depth + 1);
 		if (!is_regular(path))
@@ -182,7 +182,7 @@ static size_t load_file(struct sl_telemetry *t, const char *path)
 	return 1;
 }
 
-/* The inside of an OOM bundle is the bundle's. */
+/* Files inside an out-of-memory bundle belong to the bundle. */
 static bool is_in_bundle(const struct walk *w, const char *file)
 {
 	char *folder = sl_memory_copy(file), *slash;

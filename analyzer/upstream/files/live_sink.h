@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A telemetry sink that grows: what Python Stormlog reads while it is written (sink.h writes a finished one).  Lines appear whole, the
- * manifest is replaced by a rename; a reader never sees half of either.  Without rollups.json, which would be stale.  One thread.
+ * A telemetry sink that grows and that Python Stormlog reads meanwhile (sink.h writes a finished one).  A line is written whole
+ * and the manifest is replaced by a rename, so a reader never sees a part of either.  There is no rollups.json, which would be
+ * out of date.  One thread.
  */
 #ifndef ANALYZER_UPSTREAM_FILES_LIVE_SINK_H
 #define ANALYZER_UPSTREAM_FILES_LIVE_SINK_H
@@ -13,16 +14,16 @@ struct sl_live_sink;
 /* Makes the folder; it must not exist, or be empty.  NULL: errno. */
 struct sl_live_sink *sl_live_sink_open(const char *folder);
 
-/* A session that runs; texts are copied.  Its number. */
+/* Adds a running session; texts are copied.  Returns its number. */
 unsigned sl_live_sink_session(struct sl_live_sink *sink, const struct sl_session_summary *summary);
 
-/* Times of a session do not go back. */
+/* Adds an event; times of a session do not go back. */
 void sl_live_sink_add(struct sl_live_sink *sink, unsigned session, const struct sl_v3_event *event);
-/* What came is in its files, and the manifest says so.  false: something could not be written (errno of the first). */
+/* Writes what was added to the files and the manifest.  False: something could not be written (errno of the first failure). */
 bool sl_live_sink_flush(struct sl_live_sink *sink);
 void sl_live_sink_end(struct sl_live_sink *sink, unsigned session, enum sl_session_status status, int64_t ended_at_ns);
 
-/* Sessions that were not ended are completed now.  false: something was not written. */
+/* Completes sessions that were not ended.  False: something was not written. */
 bool sl_live_sink_close(struct sl_live_sink *sink, int64_t now_ns);
 
 #endif

@@ -21,7 +21,7 @@ struct loading {
 	size_t first;	     /* sessions of this source begin here in t->loaded */
 	enum sl_session_kind kind;
 	const char *path, *display;
-	const char **lost; /* what is said in the sessions' warnings */
+	const char **lost; /* losses that are reported in the sessions' warnings */
 	size_t lost_count, lost_capacity;
 };
 
@@ -46,7 +46,7 @@ static void add_source(struct loading *l, struct sl_session *session, const char
 	if ((*known)++)
 		return;
 	if (!(session->source_count &
-	      (session->source_count - 1))) { /* twice the room each time: a session may have many segments */
+	      (session->source_count - 1))) { /* doubles the room each time, since a session may have many segments */
 		const char **sources = sl_arena_alloc(&l->t->arena, (2 * session->source_count + 1) * sizeof(*sources));
 
 		if (session->source_count)
@@ -109,7 +109,7 @@ static const char *base_name(struct sl_telemetry *t, const char *path)
 	return name;
 }
 
-/* Summaries of the manifest win over what the events say. */
+/* A summary in the manifest takes precedence over what the events say. */
 static void finish(struct loading *l, const struct sl_manifest *manifest, const char *path)
 {
 	struct sl_telemetry *t = l->t;
@@ -185,7 +185,7 @@ static bool is_segment_name(const char *name)
 	return strncmp(name, "segment-", 8) == 0 && length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
 }
 
-/* What the manifest names and what lies there, each once, by name. */
+/* The segments that the manifest names and those in the folder, each once, by name. */
 static void list_segments(struct sl_telemetry *t, const char *folder, const struct sl_manifest *manifest, struct names *names)
 {
 	DIR *dir = opendir(folder);
@@ -212,7 +212,7 @@ static void list_segments(struct sl_telemetry *t, const char *folder, const stru
 	names->count = kept;
 }
 
-/* The last word of a manifest about a segment counts. */
+/* If a manifest names a segment twice, the last entry counts. */
 static void map_segments(struct sl_map *sessions, const struct sl_manifest *manifest)
 {
 	for (size_t i = 0; i < manifest->segment_count; i++)
