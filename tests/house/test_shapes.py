@@ -29,7 +29,7 @@ WITHOUT = {
                  "site_mask label_ids last_collective threads in_use in_use_max in_use_max_before made_bytes made_blocks gone_bytes gone_blocks "
                  "held held_max pool_segments called_parts sought born born_named born_named_ids paired_ids entry entry_context": READING,
                  "lives lives_capacity stays": ALONE, "rows devices apis timeline": APART},
-    "sl_process": {"trace model": APART, "symbols places roles image origin bundles_from_ns bundles_kept_ns accounts alike": LATER},
+    "sl_process": {"trace model": APART, "report symbols places roles image origin bundles_from_ns bundles_kept_ns accounts alike": LATER},
 }
 
 
