@@ -46,9 +46,9 @@ static void print_help(void)
 	for (unsigned i = 0; i < sl_options_count; i++)
 		print_option(&sl_options_table[i]);
 	printf("      --report                          analyse and print the summary after the command has ended\n"
-	       "      --gate                            hold the run against .stormlog.ini, and exit as `stormlog-analyze check`\n"
+	       "      --gate                            check the run against .stormlog.ini, and exit as `stormlog-analyze check`\n"
 	       "                                        does where the command itself succeeded\n"
-	       "      --watch RULE                      hold the run against a rule while it runs, as `stormlog-analyze watch` "
+	       "      --watch RULE                      check the run against a rule while it runs, as `stormlog-analyze watch` "
 	       "does;\n"
 	       "                                        may be repeated; \"default\" is what it does without a rule\n"
 	       "      --push                            send the run to STORMLOG_SERVER after the command has ended\n"

@@ -25,7 +25,7 @@ static const struct sl_option table[] = {
 	{"--max-hidden", 0, "SIZE", "most that may be used on a device beyond what was recorded"},
 	{"--fits", 0, "SIZE", "would it have fit on a device of this capacity? (doc/would-it-fit.md)"},
 	{"--no-oom", 0, NULL, "no call may run out of memory for good"},
-	{"--baseline", 0, "FILE", "hold the run against these numbers"},
+	{"--baseline", 0, "FILE", "compare the run with these numbers"},
 	{"--tolerance", 0, "SHARE", "how far above the baseline is fine (default: 5%)"},
 	{"--fail-on", 0, "warning|critical", "fail on all that the report finds, from this level on"},
 	{"--strict", 0, NULL, "what a run cannot tell, and a trace with parts missing, fails too"},
@@ -293,4 +293,4 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-const struct sl_command sl_command_check = {"check", "hold a run against limits and a baseline; for CI", run};
+const struct sl_command sl_command_check = {"check", "compare a run with limits and a baseline; for CI", run};

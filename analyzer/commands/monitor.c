@@ -358,4 +358,4 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-const struct sl_command sl_command_monitor = {"monitor", "what runs holds now, row by row", run};
+const struct sl_command sl_command_monitor = {"monitor", "what running programs hold now, row by row", run};

@@ -373,4 +373,4 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-const struct sl_command sl_command_track = {"track", "what runs holds, into a sink of telemetry that grows", run};
+const struct sl_command sl_command_track = {"track", "write what running programs hold to a telemetry sink", run};

@@ -301,5 +301,5 @@ static int run(int argc, char **argv)
 }
 
 const struct sl_command sl_command_tree = {"tree", "who held the memory at an instant, as a tree", run};
-const struct sl_command sl_command_table = {"table", "the same, one line each", run};
-const struct sl_command sl_command_flame = {"flame", "the same, as collapsed stacks", run};
+const struct sl_command sl_command_table = {"table", "the same as a table, one line for each owner", run};
+const struct sl_command sl_command_flame = {"flame", "the same as collapsed stacks, for a flame graph", run};

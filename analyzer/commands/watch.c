@@ -274,4 +274,4 @@ static int run(int argc, char **argv)
 	return status;
 }
 
-const struct sl_command sl_command_watch = {"watch", "rules held against what runs, and what to do then", run};
+const struct sl_command sl_command_watch = {"watch", "check rules against running programs, and act when one turns", run};
