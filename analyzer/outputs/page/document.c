@@ -153,6 +153,13 @@ void sl_page_put_text(struct sl_page *page, const char *key, const char *text)
 	sl_packed_string(&page->pack, text);
 }
 
+void sl_page_row(struct sl_page *page, unsigned members, unsigned process)
+{
+	sl_packed_map(&page->pack, members);
+	sl_page_key(page, "process");
+	sl_packed_uint(&page->pack, process);
+}
+
 void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns)
 {
 	sl_page_key(page, key);

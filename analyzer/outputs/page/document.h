@@ -103,6 +103,8 @@ void sl_page_key(struct sl_page *page, const char *key);
 void sl_page_put_time(struct sl_page *page, const char *key, unsigned process, uint64_t ns); /* 0: nil */
 void sl_page_put_device(struct sl_page *page, const char *key, int device);		     /* -1: nil */
 void sl_page_put_unix(struct sl_page *page, const char *key, uint64_t unix_ns);		     /* 0: nil */
+/* A row of a table: a map of so many members, of which the first is its process. */
+void sl_page_row(struct sl_page *page, unsigned members, unsigned process);
 void sl_page_put_known(struct sl_page *page, const char *key, uint64_t value);
 void sl_page_put_text(struct sl_page *page, const char *key, const char *text);
 

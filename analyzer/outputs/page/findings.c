@@ -63,9 +63,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(page->report->processes[process].model->header, oom->api);
 
-	sl_packed_map(&page->pack, 21);
-	sl_page_key(page, "process");
-	sl_packed_uint(&page->pack, process);
+	sl_page_row(page, 21, process);
 	sl_page_put_device(page, "device", oom->device);
 	sl_page_put_time(page, "at", process, oom->time_ns);
 	sl_page_put_text(page, "api", hook ? hook->plain : NULL);
@@ -93,9 +91,7 @@ static void put_oom(struct sl_page *page, unsigned process, size_t index)
 
 static void put_leak(struct sl_page *page, unsigned process, const struct sl_leak *leak)
 {
-	sl_packed_map(&page->pack, 16);
-	sl_page_key(page, "process");
-	sl_packed_uint(&page->pack, process);
+	sl_page_row(page, 16, process);
 	sl_page_put_device(page, "device", leak->device);
 	sl_page_put_text(page, "kind", sl_event_kinds[leak->kind].name);
 	sl_page_put_known(page, "bytes", leak->bytes);

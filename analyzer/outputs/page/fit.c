@@ -217,9 +217,7 @@ static void put_subject(struct sl_page *page, const struct asked *asked)
 	char release[32];
 
 	snprintf(release, sizeof(release), "%u.%u", r->release / 100, r->release % 100);
-	sl_packed_map(&page->pack, 12);
-	sl_page_key(page, "process");
-	sl_packed_uint(&page->pack, asked->process);
+	sl_page_row(page, 12, asked->process);
 	sl_page_put_device(page, "device", r->device);
 	sl_page_put_text(page, "release", r->release ? release : NULL);
 	sl_page_key(page, "reproduces");

@@ -119,9 +119,7 @@ void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_li
 	c = reduce(page, process, line, fold);
 	for (uint32_t i = 0; i < c.n; i++)
 		peak = c.max[i] > peak ? c.max[i] : peak;
-	sl_packed_map(&page->pack, 14);
-	sl_page_key(page, "process");
-	sl_packed_uint(&page->pack, process);
+	sl_page_row(page, 14, process);
 	sl_page_put_text(page, "what", whats[line->what]);
 	sl_page_put_device(page, "device", line->device);
 	sl_page_put_device(page, "shared", shared);

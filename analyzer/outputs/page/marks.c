@@ -8,9 +8,7 @@
 
 static void put_mark(struct sl_page *page, unsigned process, int device, uint64_t ns, const char *kind, const char *text)
 {
-	sl_packed_map(&page->pack, 5);
-	sl_page_key(page, "process");
-	sl_packed_uint(&page->pack, process);
+	sl_page_row(page, 5, process);
 	sl_page_put_device(page, "device", device);
 	sl_page_put_time(page, "at", process, ns);
 	sl_page_put_text(page, "kind", kind);
@@ -44,9 +42,7 @@ static void put_steps(struct sl_page *page, unsigned process, const struct sl_la
 	const struct sl_steps *steps = &label->steps;
 	double *column = sl_memory_must(calloc(steps->count, sizeof(*column)));
 
-	sl_packed_map(&page->pack, 4);
-	sl_page_key(page, "process");
-	sl_packed_uint(&page->pack, process);
+	sl_page_row(page, 4, process);
 	sl_page_put_text(page, "label", sl_defs_text(model->defs, label->text));
 	for (uint32_t i = 0; i < steps->count; i++)
 		column[i] = sl_page_time(page, process, steps->item[i].time_ns);

@@ -82,9 +82,7 @@ static void put_moment(struct sl_page *page, unsigned process, int device, const
 		bytes[i] = samples->s.item[i].bytes;
 		blocks[i] = samples->s.item[i].blocks;
 	}
-	sl_packed_map(&page->pack, 7);
-	sl_page_key(page, "process");
-	sl_packed_uint(&page->pack, process);
+	sl_page_row(page, 7, process);
 	sl_page_put_device(page, "device", device);
 	sl_page_put_text(page, "kind", kind);
 	sl_page_put_time(page, "at", process, at_ns);

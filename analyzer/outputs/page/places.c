@@ -313,9 +313,7 @@ void sl_page_places(struct sl_page *page)
 		struct places places = {0};
 
 		gather(page, process, &places);
-		sl_packed_map(&page->pack, 15);
-		sl_page_key(page, "process");
-		sl_packed_uint(&page->pack, process);
+		sl_page_row(page, 15, process);
 		sl_page_key(page, "whole"); /* true: all births and deaths are known */
 		sl_packed_bool(&page->pack, model->lives && !model->folded_ns);
 		put_places(page, process, &places);

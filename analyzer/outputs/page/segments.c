@@ -54,9 +54,7 @@ static void put_map(struct sl_page *page, unsigned process, const struct sl_segm
 	struct columns c = match(page, process, map);
 	char text[96];
 
-	sl_packed_map(&page->pack, 10);
-	sl_page_key(page, "process");
-	sl_packed_uint(&page->pack, process);
+	sl_page_row(page, 10, process);
 	sl_page_put_device(page, "device", map->device);
 	sl_page_put_text(page, "kind", kind);
 	sl_page_put_time(page, "at", process, map->time_ns);

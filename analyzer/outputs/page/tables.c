@@ -170,9 +170,7 @@ static uint32_t memory_rows(struct sl_page *page, unsigned process, bool put)
 			count++;
 			if (!put)
 				continue;
-			sl_packed_map(&page->pack, 10);
-			sl_page_key(page, "process");
-			sl_packed_uint(&page->pack, process);
+			sl_page_row(page, 10, process);
 			sl_page_put_text(page, "kind", sl_event_kinds[kind].name);
 			sl_page_put_device(page, "device", (int)d - 1);
 			sl_page_put_known(page, "peak", row->peak_bytes);
@@ -199,9 +197,7 @@ static uint32_t library_rows(struct sl_page *page, unsigned process, bool put)
 		count++;
 		if (!put)
 			continue;
-		sl_packed_map(&page->pack, 5);
-		sl_page_key(page, "process");
-		sl_packed_uint(&page->pack, process);
+		sl_page_row(page, 5, process);
 		sl_page_put_text(page, "library", model->libraries.item[holder->library]);
 		sl_page_put_device(page, "device", holder->device);
 		sl_page_put_known(page, "peak", holder->peak_bytes);
@@ -219,9 +215,7 @@ static uint32_t label_rows(struct sl_page *page, unsigned process, bool put)
 		const struct sl_label *label = &p->model->labels.item[growth->label];
 		const char *text = sl_defs_text(p->model->defs, label->text);
 
-		sl_packed_map(&page->pack, 14);
-		sl_page_key(page, "process");
-		sl_packed_uint(&page->pack, process);
+		sl_page_row(page, 14, process);
 		sl_page_put_text(page, "label", text ? text : "");
 		sl_page_put_known(page, "entries", label->entries);
 		sl_page_put_known(page, "points", label->points);
@@ -253,9 +247,7 @@ static uint32_t name_rows(struct sl_page *page, unsigned process, bool put)
 	for (size_t i = 0; i < model->called.count && put; i++) {
 		const struct sl_called *called = &model->called.item[i];
 
-		sl_packed_map(&page->pack, 6);
-		sl_page_key(page, "process");
-		sl_packed_uint(&page->pack, process);
+		sl_page_row(page, 6, process);
 		sl_page_put_text(page, "name", sl_defs_text(model->defs, called->text));
 		sl_page_put_device(page, "device", called->device);
 		sl_page_put_known(page, "blocks", called->blocks);
@@ -279,9 +271,7 @@ static uint32_t given_rows(struct sl_page *page, unsigned process, bool put)
 		count++;
 		if (!put)
 			continue;
-		sl_packed_map(&page->pack, 6);
-		sl_page_key(page, "process");
-		sl_packed_uint(&page->pack, process);
+		sl_page_row(page, 6, process);
 		sl_page_put_device(page, "device", (int)d - 1);
 		sl_page_put_known(page, "in_use", given->in_use);
 		sl_page_put_known(page, "named", given->named);
@@ -299,9 +289,7 @@ static uint32_t said_rows(struct sl_page *page, unsigned process, bool put)
 	for (size_t i = 0; i < model->paired.count && put; i++) {
 		const struct sl_paired *paired = &model->paired.item[i];
 
-		sl_packed_map(&page->pack, 7);
-		sl_page_key(page, "process");
-		sl_packed_uint(&page->pack, process);
+		sl_page_row(page, 7, process);
 		sl_page_put_text(page, "label", sl_defs_text(model->defs, model->labels.item[paired->label].text));
 		sl_page_put_text(page, "pair", sl_defs_text(model->defs, paired->text));
 		sl_page_put_known(page, "entries", paired->entries);
@@ -325,9 +313,7 @@ static uint32_t api_rows(struct sl_page *page, unsigned process, bool put)
 		count++;
 		if (!put)
 			continue;
-		sl_packed_map(&page->pack, 6);
-		sl_page_key(page, "process");
-		sl_packed_uint(&page->pack, process);
+		sl_page_row(page, 6, process);
 		sl_page_put_text(page, "api", model->header->hooks[i].name);
 		sl_page_put_known(page, "calls", api->calls);
 		sl_page_put_known(page, "failures", api->failures);

@@ -252,9 +252,7 @@ static void put_ooms(struct telemetry_page *t)
 
 			if (!sl_event_is_oom(event))
 				continue;
-			sl_packed_map(&page->pack, 20);
-			sl_page_key(page, "process");
-			sl_packed_uint(&page->pack, r);
+			sl_page_row(page, 20, r);
 			sl_page_put_device(page, "device", (int)event->device_id);
 			sl_page_put_unix(page, "at", (uint64_t)event->timestamp_ns);
 			sl_page_put_text(page, "api", NULL);
