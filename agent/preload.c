@@ -156,6 +156,7 @@ static void thread_ended(void *producer)
 
 	if (thread->ring != producer || thread->generation != atomic_load(&sl_agent->generation))
 		return;
+	sl_stacks_unwound(); /* cancellation, or a handler's longjmp, may have left it in the midst of a stack */
 	sl_stacks_thread_end();
 	sl_unwound_end(thread);
 	sl_ring_detach(sl_agent->ring, thread->ring);

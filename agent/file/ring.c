@@ -553,7 +553,7 @@ struct sl_producer *sl_ring_attach(struct sl_ring *ring, int tid)
 	producer->settled = 1;
 	producer->limit = 0;
 	producer->next = 1 | SL_RING_NOWHERE;
-	producer->tid = tid;
+	atomic_store(&producer->tid, tid);
 	atomic_store(&producer->thread, atomic_fetch_add(&ring->file->threads, 1) + 1);
 	return producer;
 }
@@ -602,20 +602,28 @@ static void seize(struct sl_producer *producer, enum sl_producer_use use)
 	}
 }
 
-void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer)
+void sl_ring_end(struct sl_ring *ring, struct sl_producer *producer)
 {
 	uint32_t at = (uint32_t)(producer - ring->producers);
 
-	seize(producer, SL_PRODUCER_ENDING);
 	if (!(producer->next & SL_RING_NOWHERE)) {
+		if (producer->next != producer->settled) /* its last call was left: nobody else would give these slots up */
+			sl_ring_settle(producer);
 		atomic_fetch_sub(&ring->held, 1);
 		atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
 	}
 	__atomic_store_n(&producer->next, SL_RING_NOWHERE, __ATOMIC_RELAXED);
+	atomic_store(&producer->tid, 0);
 	atomic_store(&producer->thread, 0); /* before another thread takes it */
 	if (at < atomic_load(&ring->producer_hint))
 		atomic_store(&ring->producer_hint, at);
 	atomic_store_explicit(&producer->taken, SL_PRODUCER_FREE, memory_order_release);
+}
+
+void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer)
+{
+	seize(producer, SL_PRODUCER_ENDING);
+	sl_ring_end(ring, producer);
 }
 
 bool sl_ring_has_thread(const struct sl_ring *ring, const struct sl_segment *segment)

@@ -25,7 +25,7 @@ struct sl_producer {
 	uint64_t limit;		 /* first slot number that does not fit, as far as it knows */
 	_Atomic uint32_t thread; /* id in the trace; 0: none */
 	_Atomic uint32_t taken;	 /* enum sl_producer_use */
-	int32_t tid;
+	_Atomic int32_t tid;	 /* 0: none yet, or no more */
 };
 
 enum sl_producer_use {
@@ -109,6 +109,9 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine);
 
 /* The thread ends: what it wrote will be drained and its segment freed. */
 void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer);
+
+/* The same for one that is the caller's: of a thread that is no more, seized by the writer. */
+void sl_ring_end(struct sl_ring *ring, struct sl_producer *producer);
 
 /* The thread that owns the segment still uses it. */
 bool sl_ring_has_thread(const struct sl_ring *ring, const struct sl_segment *segment);

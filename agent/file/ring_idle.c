@@ -3,14 +3,19 @@
  * There are 256 segments for any number of threads, so the writer takes segments back from idle threads, without their help.
  * It marks the thread's next slot number, which the thread exchanges in one instruction whenever it takes a slot, and makes
  * every thread of the process pass a barrier (membarrier): after that the thread either sees the mark or has overwritten it.
+ * Those of threads that are no more come first.
  */
 #include "agent/file/ring.h"
 
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/process/kept.h"
+
+#define AT_WORK_NS 10000000ull /* a thread that called so recently is not asked after */
 
 static _Atomic int available; /* 0: not asked, 1: yes, -1: no */
 
@@ -70,6 +75,42 @@ static void take(struct sl_ring *ring, struct sl_producer *producer, bool passed
 	atomic_store(&producer->taken, SL_PRODUCER_TAKEN);
 }
 
+/*
+ * Asked of threads of any process: one that shares our memory and is no thread of ours, as after vfork, calls too.  A number that
+ * somebody has anew keeps the segment.
+ */
+static bool is_gone(int32_t tid)
+{
+	return tid && syscall(SYS_tkill, tid, 0) && errno == ESRCH;
+}
+
+/*
+ * A thread that left by the system call `exit` told nobody.  Inside a call it would never be idle: it is ended here, what it had not
+ * finished is given up or abandoned, as where the C library ends it.
+ */
+static void bury(struct sl_ring *ring, struct sl_producer *producer, uint64_t now_ns)
+{
+	uint64_t next = __atomic_load_n(&producer->next, __ATOMIC_ACQUIRE);
+	uint32_t taken = SL_PRODUCER_TAKEN;
+
+	if (atomic_load(&producer->taken) != SL_PRODUCER_TAKEN || next & SL_RING_NOWHERE ||
+	    now_ns - sl_ring_last_ns(producer, next) < AT_WORK_NS || !is_gone(atomic_load(&producer->tid)) ||
+	    !atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_SEIZED))
+		return;
+	if (is_gone(atomic_load(&producer->tid))) /* not another thread's meanwhile */
+		sl_ring_end(ring, producer);
+	else
+		atomic_store(&producer->taken, SL_PRODUCER_TAKEN);
+}
+
+static void bury_all(struct sl_ring *ring)
+{
+	uint64_t now_ns = sl_agent_now();
+
+	for (uint32_t i = 0; i < atomic_load(&ring->producers_used); i++)
+		bury(ring, &ring->producers[i], now_ns);
+}
+
 void sl_ring_take_back(struct sl_ring *ring, uint64_t idle_ns)
 {
 	struct sl_producer *marked[SL_SEGMENT_MAX];
@@ -77,6 +118,9 @@ void sl_ring_take_back(struct sl_ring *ring, uint64_t idle_ns)
 	unsigned count = 0;
 	bool passed;
 
+	if (sl_kept_sandboxed())
+		return;
+	bury_all(ring);
 	if (!is_available())
 		return;
 	for (uint32_t i = 0; i < atomic_load(&ring->producers_used) && count < SL_SEGMENT_MAX; i++)

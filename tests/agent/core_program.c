@@ -3,6 +3,7 @@
  * A program that makes fake GPU calls through the agent's core: core_program MODE THREADS CALLS.
  * Every allocation has its own address and size, so that the reader of its trace can name what is missing.
  * Modes: train, starved (the same with a writer that hardly runs), crowd (with one that does not for a while), naps (with one that works long at a call to the disk and naps in it), inside, pace, stay, exit, _exit (finished as the _exit row does), kill (SIGKILL in the middle), fork, nest, around, longjmp,
+ * reserved, gone (THREADS threads one after the other, left between taking a slot and saying what is in it, or in a call by the system call exit; then CALLS),
  * left (a call, then blocks alone), claim, exec, brief (CALLS threads one after the other), jumps (THREADS: 0 flat, 1 deep).
  * Longer than other files: a mode for each way to end.
  */
@@ -314,6 +315,36 @@ static void *live_briefly(void *unused)
 	return NULL;
 }
 
+/* As where a handler left it by longjmp there. */
+static void *leave_a_slot(void *unused)
+{
+	uint64_t seq;
+
+	live_briefly(unused);
+	if (!sl_ring_reserve(sl_thread.ring, 2, &seq))
+		abort();
+	return unused;
+}
+
+static void *leave_in_a_call(void *unused)
+{
+	struct sl_frame frame;
+
+	live_briefly(unused);
+	if (!sl_record_open(&frame, FAKE_cudaMalloc, NULL, &(struct sl_fields){.size = 77, .kind = SL_KIND_device}))
+		abort();
+	syscall(SYS_exit, 0);
+	return unused;
+}
+
+static void one_by_one(unsigned threads, void *(*live)(void *))
+{
+	alarm(120);
+	for (unsigned t = 0; t < threads; t++)
+		run_threads(1, live);
+	work((void *)1);
+}
+
 static void brief(void)
 {
 	for (unsigned long i = 1; i <= calls; i++) {
@@ -496,6 +527,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "inside")) {
 		inside();
+		return 0;
+	}
+	if (!strcmp(mode, "reserved") || !strcmp(mode, "gone")) {
+		one_by_one(threads, !strcmp(mode, "gone") ? leave_in_a_call : leave_a_slot);
 		return 0;
 	}
 	if (!strcmp(mode, "brief")) {

@@ -143,6 +143,17 @@ class Core(unittest.TestCase):
                 self.assertLessEqual(mine[-1] - len(mine), left * lost, (deep, stacks))
                 self.assertEqual(mine[lost - 1000:], list(range(mine[-1] - 999 + lost, mine[-1] + 1)), (deep, stacks))
 
+    def test_threads_that_are_left_or_leave_in_the_midst_of_their_work_keep_no_room(self):
+        """There is room for 256 threads with something to write at once."""
+        for mode, open_calls in (("reserved", 0), ("gone", 300)):
+            with self.subTest(mode=mode):
+                (trace,), _ = run(mode, 300, 1000)
+                events = [row[:2] for row in rows(trace)]
+                self.assertEqual((trace.damage, trace.defs.get("gap")), ([], None))
+                self.assertEqual(len(events), 300 * 400 + open_calls + 1000)
+                self.assertEqual(sum(api == "cudaMalloc" for api, _ in events), open_calls + 1000)
+                self.assert_gapless(trace, 1, 1000)
+
     def test_a_forked_child_has_a_trace_of_its_own_with_its_own_events_alone(self):
         (parent, child), names = run("fork", 1, 10)
         self.assertEqual([size for _, size, _ in rows(parent)], list(range(1, 11)) + [6, 7])
