@@ -8,14 +8,20 @@
 #include <string.h>
 
 #include "analyzer/analyses/analysis.h"
+#include "analyzer/analyses/story.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
+#include "analyzer/model/tracks.h"
 #include "analyzer/report/report.h"
 #include "analyzer/base/format.h"
 
 #define POINTS_MAX 32  /* few enough that each interval contains several steps of a program */
 #define POINTS_MIN 20  /* with fewer rising intervals it may be chance */
 #define GROWN_MIN  1.2 /* the last five values must average this many times the first five */
+
+#define LARGER_WINDOWS 8    /* of a place whose requests may have got larger */
+#define LARGER_TIMES   1.25 /* the last quarter's over the first's */
+#define LARGER_PART    0.05 /* of the most that was held of the device */
 
 static size_t take_series(const struct sl_line *line, double *megabytes)
 {
@@ -30,6 +36,44 @@ static size_t take_series(const struct sl_line *line, double *megabytes)
 	return count;
 }
 
+/* The mean request of each quarter of a place's windows, of which the last is not full. */
+static bool take_quarters(const struct sl_track_course *course, double mean[4])
+{
+	unsigned count = course->count - 1;
+
+	if (course->count <= LARGER_WINDOWS)
+		return false;
+	for (unsigned q = 0; q < 4; q++) {
+		unsigned from = count * q / 4, to = count * (q + 1) / 4;
+		double sum = 0;
+
+		for (unsigned i = from; i < to; i++)
+			sum += (double)course->windows[i].born_bytes;
+		mean[q] = sum / (double)((to - from) * course->births_per_window);
+	}
+	return mean[0] > 0 && mean[0] < mean[1] && mean[1] < mean[2] && mean[2] < mean[3] && mean[3] >= LARGER_TIMES * mean[0];
+}
+
+/* The place whose requests got larger, of several the one where that makes most at once. */
+static void find_larger(const struct sl_model *model, struct sl_heuristics *found, double least)
+{
+	for (size_t i = 0; i < model->tracks.count; i++) {
+		const struct sl_track *track = &model->tracks.item[i];
+		double mean[4], more;
+
+		if (track->device != found->device || track->kind >= SL_OBJECT_CONTEXT ||
+		    !take_quarters(sl_tracks_course(&model->tracks, track), mean))
+			continue;
+		more = (mean[3] - mean[0]) * (double)track->most_blocks;
+		if (more < least)
+			continue;
+		least = more;
+		found->larger = track;
+		found->larger_from = sl_stats_bytes(mean[0]);
+		found->larger_to = sl_stats_bytes(mean[3]);
+	}
+}
+
 static void process(struct sl_process *process)
 {
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
@@ -41,9 +85,11 @@ static void process(struct sl_process *process)
 		if (!line || !line->begun)
 			continue;
 		found = SL_PUSH(&process->heuristics);
-		found->device = state->device;
+		*found = (struct sl_heuristics){.device = state->device};
 		found->samples = take_series(line, megabytes);
 		sl_leak_series_analyze(megabytes, found->samples, &found->series);
+		if (!process->model->folded_ns)
+			find_larger(process->model, found, LARGER_PART * (double)state->known_peak);
 	}
 }
 
@@ -63,10 +109,15 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 {
 	const struct sl_leak_series *series = &found->series;
 	uint64_t first = sl_stats_bytes(series->first_average * (1 << 20)), last = sl_stats_bytes(series->last_average * (1 << 20));
-	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
+	char from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES], larger[512];
+	static const struct sl_track nowhere;
+	const struct sl_track *place = found->larger ? found->larger : &nowhere;
 
 	if (found->samples < POINTS_MIN || !series->monotonic || series->last_average < GROWN_MIN * series->first_average)
 		return;
+	if (found->larger && report->processes[process].model->ooms.count)
+		return; /* the error tells it */
+	sl_larger_say(larger, sizeof(larger), &report->processes[process], found);
 	sl_report_find(
 		report,
 		&(struct sl_finding){
@@ -75,10 +126,15 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 			.process = (int)process,
 			.device = found->device,
 			.bytes = last - first,
-			.text = sl_memory_print("memory in use rose in %.0f %% of %zu stretches of the run, from %s to %s",
+			.text = sl_memory_print("memory in use rose in %.0f%% of %zu stretches of the run, from %s to %s%s%s",
 						100 * series->rising_share, found->samples - 1, sl_format_size(from, first),
-						sl_format_size(to, last)),
-			.advice = strdup("put NVTX ranges around the steps: the stacks that hold the growth are then named")});
+						sl_format_size(to, last), *larger ? "; " : "", larger),
+			.advice = strdup(
+				*larger ? "bound what is asked for there: a batch, a length"
+					: "put NVTX ranges around the steps: the stacks that hold the growth are then named"),
+			.python = place->python,
+			.native = place->native,
+			.caller = place->caller});
 }
 
 static void run(struct sl_report *report)

@@ -84,6 +84,39 @@ static bool tell_leak(struct sl_story *story, struct sl_process *process, const 
 	return true;
 }
 
+void sl_larger_say(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found)
+{
+	const struct sl_track *track = found->larger;
+	char where[300], from[SL_FORMAT_BYTES], to[SL_FORMAT_BYTES];
+
+	out[0] = 0;
+	if (!track)
+		return;
+	sl_owners_line(process, track->python, track->native, track->caller, 2, where, sizeof(where));
+	snprintf(out, size, "what is asked for at %s grew: from %s to %s each, up to %llu at once", where,
+		 sl_format_size(from, found->larger_from), sl_format_size(to, found->larger_to),
+		 (unsigned long long)track->most_blocks);
+}
+
+/* A place that asks for more each time. */
+static bool tell_larger(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
+{
+	struct names n = {0};
+
+	for (size_t i = 0; i < process->heuristics.count; i++) {
+		const struct sl_heuristics *found = &process->heuristics.item[i];
+
+		if (found->device != oom->device || !found->larger)
+			continue;
+		sl_larger_say(story->text, sizeof(story->text), process, found);
+		snprintf(story->advice, sizeof(story->advice),
+			 "bound what is asked for there, a batch or a length: %s less had been enough",
+			 size(&n, sl_oom_missing(oom)));
+		return true;
+	}
+	return false;
+}
+
 static bool is_surge(const struct sl_surge *rise)
 {
 	return rise->count >= SPIKE_BIRTHS && rise->bytes >= SPIKE_TIMES * rise->most;
@@ -211,5 +244,6 @@ bool sl_story_tell(struct sl_story *story, struct sl_process *process, const str
 
 	return tell_attempts(story, process, oom, account) || tell_request(story, oom) ||
 	       (fits && tell_leak(story, process, oom)) || tell_surge(story, process, oom) ||
-	       (fits && tell_stairs(story, process, oom)) || tell_largest(story, process, oom);
+	       (fits && tell_larger(story, process, oom)) || (fits && tell_stairs(story, process, oom)) ||
+	       tell_largest(story, process, oom);
 }

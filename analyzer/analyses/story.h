@@ -25,4 +25,7 @@ static inline uint64_t sl_oom_missing(const struct sl_oom *oom)
  */
 uint64_t sl_story_leaked(char *out, size_t size, struct sl_process *process, const struct sl_oom *oom);
 
+/* "what is asked for at train.py:7 forward grew: ...", of a place whose requests got larger; "" where there is none. */
+void sl_larger_say(char *out, size_t size, struct sl_process *process, const struct sl_heuristics *found);
+
 #endif

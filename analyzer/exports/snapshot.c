@@ -169,6 +169,7 @@ static void put_frames(struct snapshot *s, struct sl_stream_process *p, uint32_t
 		sl_pickle_recall(&s->pickle, memo);
 	} else {
 		count = sl_process_stack(&p->process, frames, where->python, where->native, where->caller);
+		count = sl_stacks_fold(frames, count);
 		sl_pickle_list(&s->pickle);
 		for (unsigned i = 0; i < count; i++) {
 			put_frame(&s->pickle, &frames[i]);

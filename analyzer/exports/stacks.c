@@ -23,6 +23,7 @@ static bool run_collapsed(struct sl_export_job *job)
 			if (!bytes)
 				continue;
 			count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
+			count = sl_stacks_fold(frames, count); /* of the interpreter's own, as flame does */
 			sl_export_name(name, sizeof(name), p);
 			sl_door_put(job->out, SL_DOOR_FRAME, name);
 			for (unsigned f = count; f--;) {
@@ -81,6 +82,7 @@ static void add_site(struct scope *scope, struct sl_json *j, struct sl_stream_pr
 	unsigned count = sl_process_stack(&p->process, frames, site->python, site->native, site->caller);
 	char name[600];
 
+	count = sl_stacks_fold(frames, count);
 	*SL_PUSH(&scope->samples) = (struct sample){.bytes = bytes, .process = p->index, .first = (unsigned)scope->numbers.count};
 	for (unsigned f = count; f--;) {
 		sl_stacks_describe(name, sizeof(name), &frames[f]);

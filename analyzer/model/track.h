@@ -31,6 +31,7 @@ enum sl_object {
 struct sl_track_window {
 	uint64_t begin_ns, begin_tick; /* of the window's first birth */
 	uint64_t least_bytes, least_blocks;
+	uint64_t born_bytes;
 };
 
 struct sl_track {

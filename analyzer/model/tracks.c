@@ -106,6 +106,7 @@ static void merge(struct sl_track_course *course)
 
 		one.least_bytes = two->least_bytes < one.least_bytes ? two->least_bytes : one.least_bytes;
 		one.least_blocks = two->least_blocks < one.least_blocks ? two->least_blocks : one.least_blocks;
+		one.born_bytes += two->born_bytes;
 		course->windows[i] = one;
 	}
 	course->count /= 2;
@@ -121,7 +122,7 @@ static void open_window(struct sl_track_course *course, const struct sl_track *t
 		course->windows = sl_memory_must(realloc(course->windows, course->capacity * sizeof(*course->windows)));
 	}
 	course->windows[course->count++] =
-		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks};
+		(struct sl_track_window){model->now_ns, model->tracks.ticks, track->live_bytes, track->live_blocks, 0};
 	course->births_in_last = 0;
 }
 
@@ -164,6 +165,7 @@ void sl_tracks_birth(struct sl_model *model, uint32_t index, uint64_t bytes, uin
 	if (!course->count || course->births_in_last >= course->births_per_window)
 		open_window(course, track, model);
 	course->births_in_last++;
+	course->windows[course->count - 1].born_bytes += bytes;
 }
 
 void sl_tracks_death(struct sl_model *model, uint32_t index, uint64_t bytes)

@@ -80,6 +80,9 @@ struct sl_heuristics {
 	int device;
 	size_t samples;
 	struct sl_leak_series series;
+	/* The place whose requests got larger all the time, by what that makes at once; NULL: none. */
+	const struct sl_track *larger;
+	uint64_t larger_from, larger_to; /* bytes of a request, the means of the first and the last quarter */
 };
 
 /* Who held the device when an out-of-memory error occurred; bytes, SL_UNKNOWN where the trace does not tell. */

@@ -124,6 +124,7 @@ static void put_items(struct writer *w, const struct sl_shape *shape, const char
 static void put_member(struct writer *w, const struct sl_member_of *m, const char *object)
 {
 	const char *at = object + m->at, *items;
+	const struct sl_track *track;
 	size_t count;
 
 	switch (m->kind) {
@@ -147,8 +148,8 @@ static void put_member(struct writer *w, const struct sl_member_of *m, const cha
 		msgpack_pack_uint64(&w->pk, line_number(&w->model->timeline, *(struct sl_line *const *)(const void *)at));
 		break;
 	case SL_SHAPE_TRACK:
-		msgpack_pack_uint64(&w->pk,
-				    1 + (uint64_t)(*(const struct sl_track *const *)(const void *)at - w->model->tracks.item));
+		track = *(const struct sl_track *const *)(const void *)at;
+		msgpack_pack_uint64(&w->pk, track ? 1 + (uint64_t)(track - w->model->tracks.item) : 0);
 		break;
 	default:
 		items = items_of(m, object, &count);

@@ -40,7 +40,7 @@ export function percent(part, whole) {
 	if (!known(part) || !whole)
 		return UNKNOWN;
 	const p = (part / whole) * 100;
-	return `${p < 10 ? p.toFixed(1) : p.toFixed(0)} %`;
+	return `${p < 10 ? p.toFixed(1) : p.toFixed(0)}%`;
 }
 
 /* A span of nanoseconds. */

@@ -151,7 +151,7 @@ export class Timeline {
 		replace(this.legend,
 			layers.map((layer, k) => h("li", {class: q && layer.name.toLowerCase().includes(q) ? "hit" : null},
 				swatch({background: this.colour(k)}), visible(layer.name, 60))).reverse(),
-			mode === "both" && h("li", {}, swatch({background: this.palette().peak + "55"}), "peaks inside a bin"),
+			mode === "both" && h("li", {}, swatch({background: this.palette().peak + "55"}), "short peaks"),
 			above.some((cells) => cells.some((value) => value !== null)) &&
 				h("li", {}, "a line in a layer's colour: its own maximum, which had no room above the layers below"),
 			others && h("li", {}, swatch({background: this.palette().other}), "other recorded processes"),
