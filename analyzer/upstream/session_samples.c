@@ -59,19 +59,37 @@ static void add_sample(struct sl_maker *m, const struct sl_device_state *device,
 	sl_maker_add(m, event);
 }
 
+static const struct sl_bin *bin_of(const struct sl_line *line, uint32_t bin)
+{
+	return line && line->begun && bin >= line->first && bin <= line->bin ? &line->bins[bin] : NULL;
+}
+
+/*
+ * What the process held outside PyTorch then.  Means tell it; where a bin is so long that they mix what was there one after the other, it is
+ * no more than the greatest of all exceeds the greatest of PyTorch's.
+ */
+static int64_t outside_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin, uint64_t ns)
+{
+	const struct sl_bin *all = bin_of(device->line, bin), *segments = bin_of(device->torch.reserved, bin);
+	int64_t outside = sl_maker_at(model, device->line, ns) - sl_maker_at(model, device->torch.reserved, ns);
+
+	if (all && segments && outside > (int64_t)all->max - (int64_t)segments->max)
+		outside = (int64_t)all->max - (int64_t)segments->max;
+	return outside > 0 ? outside : 0;
+}
+
 /*
  * What PyTorch kept unused when the process held most in the bin.  Means tell tensors and what lies outside PyTorch: a segment that
  * was just made is held before it is reported, and is no tensor.
  */
-static uint64_t unused_at(const struct sl_model *model, const struct sl_device_state *device, const struct sl_bin *known)
+static uint64_t unused_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin,
+			  const struct sl_bin *known)
 {
-	int64_t reserved, outside, in_use;
+	int64_t in_use;
 
 	if (!device->torch.used)
 		return 0;
-	reserved = sl_maker_at(model, device->torch.reserved, known->max_ns);
-	outside = sl_maker_at(model, device->line, known->max_ns) - reserved;
-	in_use = (outside > 0 ? outside : 0) + sl_maker_at(model, device->torch.allocated, known->max_ns);
+	in_use = outside_at(model, device, bin, known->max_ns) + sl_maker_at(model, device->torch.allocated, known->max_ns);
 	return (int64_t)known->max > in_use ? known->max - (uint64_t)in_use : 0;
 }
 
@@ -88,12 +106,10 @@ static void add_most_tensors(struct sl_maker *m, const struct sl_device_state *d
 			best = &allocated->bins[b];
 	if (!best)
 		return;
-	known = sl_maker_at(model, device->line, best->max_ns);
 	reserved = sl_maker_at(model, device->torch.reserved, best->max_ns);
 	if (reserved < (int64_t)best->max)
 		reserved = (int64_t)best->max;
-	if (known < reserved)
-		known = reserved;
+	known = reserved + outside_at(model, device, (uint32_t)(best - allocated->bins), best->max_ns);
 	add_sample(m, device, best->max_ns, (uint64_t)known, (uint64_t)reserved - best->max, from, to);
 }
 
@@ -115,7 +131,7 @@ void sl_session_samples_device(struct sl_maker *m, const struct sl_device_state 
 			    (line->bins[k].max == line->bins[top].max && used_in(device, k) > used_in(device, top)))
 				top = k;
 		add_sample(m, device, line->bins[top].max_ns, line->bins[top].max,
-			   unused_at(m->process->model, device, &line->bins[top]), b, b + step);
+			   unused_at(m->process->model, device, top, &line->bins[top]), b, b + step);
 		add_most_tensors(m, device, b, b + step);
 	}
 }
